@@ -1,0 +1,79 @@
+# How every target of the house is built, and the three ways to make one.
+set(CMAKE_CXX_STANDARD 23)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+
+find_program(ENCORE_CCACHE ccache)
+if(ENCORE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros ${ENCORE_CCACHE})
+endif()
+
+add_library(encore_options INTERFACE)
+target_include_directories(encore_options INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_options(encore_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
+  -Woverloaded-virtual -Wcast-align -Wimplicit-fallthrough -Werror -fno-omit-frame-pointer)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # libstdc++ 12's own std::stable_sort calls what it declares deprecated, and clang says so.
+  target_compile_options(encore_options INTERFACE -Wthread-safety -Wno-deprecated-declarations)
+else()
+  target_compile_options(encore_options INTERFACE -fpch-preprocess)
+endif()
+target_compile_definitions(encore_options INTERFACE ENCORE_VERSION="${PROJECT_VERSION}")
+target_link_libraries(encore_options INTERFACE Threads::Threads)
+if(ENCORE_SANITIZE)
+  target_compile_options(encore_options INTERFACE -fsanitize=${ENCORE_SANITIZE}
+                         -fno-sanitize-recover=all)
+  target_link_options(encore_options INTERFACE -fsanitize=${ENCORE_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # GCC 12 sees uninitialised members in <regex> and <functional> through its own checks.
+    target_compile_options(encore_options INTERFACE -Wno-maybe-uninitialized)
+  endif()
+endif()
+
+# encore_library(NAME [DIRECTORY D] [LINK targets...] [EXCLUDE files...])
+# A static library encore_NAME of every .cc in the directory (not below it). LINK is the layering
+# rule: what is not linked cannot be used.
+function(encore_library name)
+  cmake_parse_arguments(ARG "" "DIRECTORY" "LINK;EXCLUDE" ${ARGN})
+  if(NOT ARG_DIRECTORY)
+    set(ARG_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${ARG_DIRECTORY}/*.cc)
+  foreach(file IN LISTS ARG_EXCLUDE)
+    list(REMOVE_ITEM sources ${ARG_DIRECTORY}/${file})
+  endforeach()
+  if(sources)
+    add_library(encore_${name} STATIC ${sources})
+    target_link_libraries(encore_${name} PUBLIC encore_options ${ARG_LINK})
+  else()
+    add_library(encore_${name} INTERFACE)
+    target_link_libraries(encore_${name} INTERFACE encore_options ${ARG_LINK})
+  endif()
+endfunction()
+
+# Builds what runs under the thread sanitizer: the tests labelled concurrent.
+add_custom_target(concurrent)
+
+# encore_test(NAME [LINK targets...] [LABELS labels...])
+# A Catch2 program NAME_test of every *_test.cc in tests/NAME's directory, registered with CTest
+# case by case is slow to start; the program is one CTest test, run in random order.
+function(encore_test name)
+  cmake_parse_arguments(ARG "" "" "LINK;LABELS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${name}_test ${sources})
+  target_link_libraries(${name}_test PRIVATE encore_test_main ${ARG_LINK})
+  target_precompile_headers(${name}_test REUSE_FROM encore_test_main)
+  add_test(NAME ${name} COMMAND ${name}_test --order rand --rng-seed time --warn NoAssertions)
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS};unit")
+  if(concurrent IN_LIST ARG_LABELS)
+    add_dependencies(concurrent ${name}_test)
+  endif()
+endfunction()

@@ -1,0 +1,70 @@
+# Which Debian packages are needed for what, and how they get here. Sourced by ./dev.
+
+build_packages=(
+  g++ cmake ninja-build pkg-config
+  libevent-dev libssl-dev libspdlog-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
+  libxxhash-dev libboost1.81-dev libcurl4-openssl-dev zlib1g-dev libzstd-dev liblzma-dev
+  libjs-chart.js
+)
+test_packages=(
+  catch2 nginx-light curl wget git python3 chromium apt-utils dpkg-dev openssl strace gnuplot-nox
+)
+# Node comes from other places too; Debian's npm is taken only where there is none.
+command -v npm >/dev/null || test_packages+=(npm)
+clang_packages=(clang-19 libclang-rt-19-dev)
+lint_packages=(clang-tidy-19 clang-format-19 git python3)
+bench_packages=(libbenchmark-dev wrk haproxy nginx-light python3 strace)
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# A package may start its service when it is installed (nginx and haproxy do). Debian's way to say
+# no is a policy-rc.d that exits with 101; it is there only while packages are installed, and an
+# administrator's own is left alone.
+install_without_services() {
+  local policy=/usr/sbin/policy-rc.d status=0 ours=
+  if [ ! -e "$policy" ]; then
+    ours=yes
+    trap 'as_root rm -f /usr/sbin/policy-rc.d' EXIT
+    printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
+    as_root chmod 755 "$policy"
+  fi
+  as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install --yes --no-install-recommends -o Dpkg::Use-Pty=0 "$@" >&2 || status=$?
+  if [ -n "$ours" ]; then
+    as_root rm -f "$policy"
+    trap - EXIT
+  fi
+  return "$status"
+}
+
+all_known() {
+  local name
+  for name in "$@"; do apt-cache show "$name" >/dev/null 2>&1 || return 1; done
+}
+
+# need_packages NAME...: installs those that are missing, and nothing else.
+need_packages() {
+  local installed missing=() name
+  if ! command -v dpkg-query >/dev/null; then
+    echo "./dev: this is not a Debian system; needed are the equivalents of: $*" >&2
+    return 0
+  fi
+  installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "$@" 2>/dev/null |
+    awk '$2 == "installed" { print $1 }') || true
+  for name in "$@"; do
+    grep -qxF -- "$name" <<<"$installed" || missing+=("$name")
+  done
+  [ "${#missing[@]}" -gt 0 ] || return 0
+  if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
+    printf '%s\n' "./dev: packages are missing, and neither root nor sudo is there to install them." \
+      "Ask an administrator for:" "  apt-get install --no-install-recommends ${missing[*]}" >&2
+    exit 1
+  fi
+  echo "./dev: installing ${missing[*]}" >&2
+  # Package lists are fetched only where they do not know a package, or know one that has gone.
+  if all_known "${missing[@]}" && install_without_services "${missing[@]}"; then return 0; fi
+  as_root apt-get update >&2
+  install_without_services "${missing[@]}"
+}

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Checks the rules of the house that compilers do not: who may include whom, that pure folders
+read no clock and no random device, that files stay small, and that nothing is left open.
+
+    tools/structure.py [ROOT]     a line for each fault; exit status 1 if there is any
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+FILE_LINES_MAX = 600
+
+# Folder -> folders of the project that it may include, beside itself. The longest match counts.
+MAY_INCLUDE = {
+    "base": [],
+    "filter": ["base"],
+    "cache": ["base", "filter"],
+    "config": ["base", "filter", "cache"],
+    "proxy/http": ["base"],
+    "proxy/net": ["base"],
+    "proxy/store": ["base", "cache", "proxy/http"],
+    "proxy/server": ["base", "filter", "cache", "config", "proxy"],
+    "sim": ["base", "filter", "cache", "config"],
+    "tests": ["base", "filter", "cache", "config", "proxy", "sim"],
+}
+
+# What is included -> folders that may. The first match counts.
+THIRD_PARTY = [
+    (r"event2/", ["proxy/net", "sim/drive", "tests"]),
+    (r"event\.h|evhttp\.h", []),
+    (r"openssl/(ssl|tls1|dtls1|x509_vfy|x509v3)\.h", ["proxy/net", "tests"]),
+    (r"openssl/", ["filter", "proxy/net", "tests"]),
+    (r"xxhash\.h", ["filter", "cache", "tests/filter", "tests/bench"]),
+    (r"toml\+\+/", ["config"]),
+    (r"spdlog/|fmt/", ["proxy/server"]),
+    (r"CLI/", ["proxy/server", "sim"]),
+    (r"nlohmann/", ["proxy/server", "sim", "tests"]),
+    (r"boost/", ["proxy/http", "tests/fuzz"]),
+    (r"curl/", ["sim/drive", "tests"]),
+    (r"zlib\.h|zstd\.h|lzma\.h", ["sim", "tests"]),
+    (r"catch2/", ["tests"]),
+    (r"benchmark/", ["tests/bench"]),
+]
+NOT_IN_HEADERS = re.compile(r"spdlog/|toml\+\+/|CLI/|nlohmann/|boost/|curl/")
+
+PURE = ["filter", "cache", "config", "proxy/http", "sim/workload", "sim/theory", "sim/replay"]
+IMPURE = re.compile(
+    r"\b(monotonic_now|wall_now|clock_gettime|gettimeofday|timespec_get|getrandom|getentropy|"
+    r"arc4random\w*|RAND_\w+|srand|rand|random_device)\b|_clock::now|\btime\s*\(\s*(nullptr|NULL|0)"
+    r"|/dev/u?random")
+
+# Written so that this file does not find itself.
+LEFT_OPEN = re.compile(r"\b(T[O]DO|F[I]XME|X[X]X|H[A]CK|not imple[m]ented|unimple[m]ented)\b")
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
+PROJECT = ("base/", "filter/", "cache/", "config/", "proxy/", "sim/", "tests/")
+
+
+def within(path, folder):
+    return path == folder or path.startswith(folder + "/")
+
+
+def layer_of(path):
+    fits = [folder for folder in MAY_INCLUDE if within(path, folder)]
+    return max(fits, key=len, default=None)
+
+
+def code_only(text):
+    """The text without comments and strings; lines stay where they are."""
+    def blank(match):
+        return re.sub(r"[^\n]", " ", match.group())
+    pattern = r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/'
+    return re.sub(pattern, blank, text, flags=re.DOTALL)
+
+
+def check_include(path, quote, target):
+    folder = str(pathlib.PurePosixPath(path).parent)
+    layer = layer_of(path)
+    if quote == '"':
+        if not target.startswith(PROJECT):
+            return f'"{target}": project headers are included by their path from the root'
+        allowed = MAY_INCLUDE[layer] + [layer]
+        if not any(within(target, each) for each in allowed):
+            return f'"{target}": {layer} may include {", ".join(allowed)}'
+        return None
+    for pattern, folders in THIRD_PARTY:
+        if re.match(pattern, target):
+            if not any(within(folder, each) for each in folders):
+                return f"<{target}>: only {', '.join(folders) or 'nobody'} may include it"
+            break
+    if path.endswith(".h") and not within(path, "tests") and NOT_IN_HEADERS.match(target):
+        return f"<{target}>: too heavy for a header"
+    return None
+
+
+def check_source(path, text):
+    for match in INCLUDE.finditer(text):
+        fault = check_include(path, match.group(1), match.group(2))
+        if fault:
+            yield text.count("\n", 0, match.start(2)) + 1, "includes " + fault
+    folder = str(pathlib.PurePosixPath(path).parent)
+    if any(within(folder, pure) for pure in PURE):
+        code = code_only(text)
+        for match in IMPURE.finditer(code):
+            yield code.count("\n", 0, match.start()) + 1, f"{match.group()}: {folder} is pure"
+
+
+def check_text(path, text):
+    lines = text.split("\n")
+    if path.endswith((".h", ".cc", ".py")) and len(lines) - 1 > FILE_LINES_MAX:
+        yield FILE_LINES_MAX, f"{len(lines) - 1} lines, at most {FILE_LINES_MAX}"
+    for number, line in enumerate(lines, 1):
+        left = LEFT_OPEN.search(line)
+        if left:
+            yield number, f"left open: {left.group()}"
+        if line.endswith((" ", "\t", "\r")) and not path.endswith(".md"):
+            yield number, "white space at the end of the line"
+    if text and not text.endswith("\n"):
+        yield len(lines), "no newline at the end of the file"
+
+
+def check_file(path, text):
+    yield from check_text(path, text)
+    if path.endswith((".h", ".cc")):
+        if layer_of(path) is None:
+            yield 1, "this folder has no place in the layering (tools/structure.py)"
+        else:
+            yield from check_source(path, text)
+
+
+def tracked_files(root):
+    names = subprocess.run(
+        ["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        check=True, capture_output=True).stdout.decode().split("\0")
+    # Corpora and expected outputs are bytes, not text of ours.
+    return [name for name in names if name and "/corpus/" not in name and "/golden/" not in name]
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    faults = 0
+    for name in tracked_files(root):
+        file = root / name
+        if not file.is_file():
+            continue
+        try:
+            text = file.read_bytes().decode()
+        except UnicodeDecodeError:
+            continue
+        for line, fault in check_file(name, text):
+            print(f"{name}:{line}: {fault}")
+            faults += 1
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
