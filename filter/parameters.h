@@ -1,0 +1,53 @@
+// What a filter is made of: layout, size, number of hashes, hash family, seed. Values.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/error.h"
+#include "filter/hash.h"
+
+namespace encore::filter {
+
+// classic: k bits anywhere (Bloom 1970). partitioned: one bit in each of k slices (Almeida et al.
+// 2007). blocked: k bits in one 64-byte line (Putze, Sanders, Singler 2007). split: one bit in each
+// of the eight 64-bit words of one line, k = 8; the fastest.
+enum class Layout : std::uint8_t { kClassic, kPartitioned, kBlocked, kSplit };
+
+std::string_view to_string(Layout layout) noexcept;
+// Errors: an unknown name; the message shows it and the accepted ones.
+Result<Layout> parse_layout(std::string_view name);
+
+inline constexpr std::uint32_t kHashesMax = 64;
+inline constexpr std::uint32_t kSplitHashes = 8;
+inline constexpr std::uint64_t kLineBits = 512;
+inline constexpr std::uint64_t kBitsMax = std::uint64_t{1} << 42;  // half a tebibyte
+
+// What theory needs to know of a filter.
+struct FilterShape {
+  Layout layout = Layout::kSplit;
+  std::uint64_t bits = 0;
+  std::uint32_t hashes = kSplitHashes;
+  friend bool operator==(const FilterShape&, const FilterShape&) = default;
+};
+
+// One generation. `capacity` is the number of insertions after which a rotating filter rotates;
+// a single filter only reports it.
+struct FilterParameters {
+  Layout layout = Layout::kSplit;
+  HashFamily hash = HashFamily::kXxh3;
+  std::uint64_t bits = 0;
+  std::uint32_t hashes = kSplitHashes;
+  std::uint64_t capacity = 0;
+  Seed seed;
+
+  FilterShape shape() const { return {layout, bits, hashes}; }
+  friend bool operator==(const FilterParameters&, const FilterParameters&) = default;
+};
+
+// The parameters with `bits` rounded up to what the layout can use: a multiple of k (partitioned)
+// or of 512 (blocked, split). Errors: bits 0 or above kBitsMax, hashes 0 or above kHashesMax, k
+// other than 8 with split, capacity 0, a partitioned filter with fewer bits than slices.
+Result<FilterParameters> checked(FilterParameters parameters);
+
+}  // namespace encore::filter

@@ -1,0 +1,463 @@
+#include "filter/rotating_bloom_filter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "filter/saved_filter.h"
+
+namespace encore::filter {
+namespace {
+
+// Enough lines in flight to hide memory, few enough for a core's buffers.
+constexpr std::size_t kBatch = 32;
+// Stale lines zeroed a decision: at 10 bits a key a generation is clean after half a percent of
+// its cycle, and a decision pays for a few adjacent lines at most.
+constexpr std::uint64_t kSweepLines = 4;
+
+Result<void> check_options(const RotatingOptions& options) {
+  if (options.generations < 2 || options.generations > kGenerationsMax) {
+    return fail("a rotating filter of " + std::to_string(options.generations) +
+                " generations, accepted: 2 to " + std::to_string(kGenerationsMax));
+  }
+  if (options.rotate_after < Nanoseconds::zero()) {
+    return fail("a rotation after a negative time");
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view to_string(Seen seen) noexcept {
+  switch (seen) {
+    case Seen::kNew:
+      return "new";
+    case Seen::kCurrent:
+      return "current";
+    case Seen::kOlder:
+      return "older";
+  }
+  return "?";
+}
+
+RotatingBloomFilter::RotatingBloomFilter(const RotatingOptions& options, MonotonicTime now)
+    : options_(options), started_(now) {}
+RotatingBloomFilter::RotatingBloomFilter(RotatingBloomFilter&&) noexcept = default;
+RotatingBloomFilter& RotatingBloomFilter::operator=(RotatingBloomFilter&&) noexcept = default;
+RotatingBloomFilter::~RotatingBloomFilter() = default;
+
+Result<RotatingBloomFilter> RotatingBloomFilter::create(const RotatingOptions& options,
+                                                        MonotonicTime now) {
+  if (auto accepted = check_options(options); !accepted) {
+    return std::unexpected(accepted.error());
+  }
+  const auto parameters = checked(options.parameters);
+  if (!parameters) {
+    return std::unexpected(parameters.error());
+  }
+  RotatingBloomFilter filter(options, now);
+  filter.options_.parameters = *parameters;
+  auto bank = filter.make_bank(*parameters);
+  if (!bank) {
+    return std::unexpected(bank.error());
+  }
+  for (std::uint32_t place = 0; place < options.generations; ++place) {
+    filter.generations_.push_back(filter.make_generation(*parameters, *bank, place));
+  }
+  if (auto made = filter.make_shadow(); !made) {
+    return std::unexpected(made.error());
+  }
+  filter.refresh_fast_path();
+  return filter;
+}
+
+Result<RotatingBloomFilter::Bank> RotatingBloomFilter::make_bank(
+    const FilterParameters& parameters) const {
+  auto memory = LineMemory::create(GenerationBits::lines_for(parameters) * options_.generations);
+  if (!memory) {
+    return std::unexpected(memory.error());
+  }
+  // Beyond one insertion a bit there is nothing to insert.
+  const auto keys = static_cast<double>(std::min(parameters.capacity, parameters.bits));
+  return Bank{std::make_shared<const LineMemory>(std::move(*memory)),
+              std::make_shared<const FprCurve>(parameters.shape(), keys, Counting::kEffective)};
+}
+
+RotatingBloomFilter::Generation RotatingBloomFilter::make_generation(
+    const FilterParameters& parameters, const Bank& bank, std::uint32_t place) const {
+  Generation generation;
+  generation.parameters = parameters;
+  generation.bank = bank;
+  generation.place = place;
+  generation.bits =
+      GenerationBits(parameters, bank.memory->words() + kLineWords * place, options_.generations);
+  generation.identity =
+      parameters.hash == HashFamily::kXxh3 && parameters.seed == options_.identity_seed;
+  return generation;
+}
+
+Result<void> RotatingBloomFilter::make_shadow() {
+  if (options_.shadow_one_in == 0) {
+    return {};
+  }
+  const FilterParameters& parameters = options_.parameters;
+  auto shadow = Shadow::create({.one_in = options_.shadow_one_in,
+                                .generations = options_.generations,
+                                .capacity = std::min(parameters.capacity, parameters.bits)});
+  if (!shadow) {
+    return std::unexpected(shadow.error());
+  }
+  shadow_ = std::move(*shadow);
+  return {};
+}
+
+void RotatingBloomFilter::refresh_fast_path() {
+  stale_ = std::ranges::any_of(generations_, [](const auto& g) { return g.bits.stale(); });
+  fast_ = {};
+  Generation& current = generations_[0];
+  const Generation& older = generations_[1];
+  if (stale_ || generations_.size() != 2 || current.parameters.layout != Layout::kSplit ||
+      !current.identity || current.bank.memory != older.bank.memory ||
+      options_.rotate_after.count() != 0) {
+    return;
+  }
+  fast_ = {.pair = current.bits.split().pair,
+           .current = current.bits.words(),
+           .older = older.bits.words() - current.bits.words(),
+           .lines = current.bits.lines(),
+           .set_bits = &current.bits.set_bits_counter(),
+           .sample_below = shadow_ ? shadow_->sample_below() : 0,
+           .refresh = options_.refresh};
+}
+
+void RotatingBloomFilter::set_refresh(bool refresh) {
+  options_.refresh = refresh;
+  refresh_fast_path();
+}
+
+void RotatingBloomFilter::set_rotate_after(Nanoseconds rotate_after) {
+  options_.rotate_after = rotate_after;
+  refresh_fast_path();
+}
+
+void RotatingBloomFilter::sweep() {
+  bool left = false;
+  for (Generation& generation : generations_) {
+    left = generation.bits.sweep(kSweepLines) || left;
+  }
+  if (!left) {
+    refresh_fast_path();
+  }
+}
+
+// The identity hash itself, not a copy of it: it was written a moment ago in two halves, and
+// reading it back as a whole would wait until every store before has left the processor.
+const Hash128& RotatingBloomFilter::hash_for(const Generation& generation, const HashedKey& key,
+                                             Hash128& own) {
+  if (generation.identity) {
+    return key.hash;
+  }
+  own = hash_key(generation.parameters.hash, generation.parameters.seed, key.bytes);
+  return own;
+}
+
+RotatingBloomFilter::Decision RotatingBloomFilter::decide(const HashedKey& key) {
+  const std::uint32_t held_in = locate(key);
+  if (held_in == 0) {
+    return {Seen::kCurrent, 0, false};
+  }
+  const bool older = held_in < generations_.size();
+  if (older && !options_.refresh) {
+    return {Seen::kOlder, held_in, false};
+  }
+  Generation& current = generations_.front();
+  Hash128 own;
+  current.bits.insert(hash_for(current, key, own));
+  return {older ? Seen::kOlder : Seen::kNew, 0, true};
+}
+
+std::uint32_t RotatingBloomFilter::locate(const HashedKey& key) const {
+  Hash128 own;
+  std::uint32_t i = 0;
+  while (i < generations_.size() &&
+         !generations_[i].bits.test(hash_for(generations_[i], key, own))) {
+    ++i;
+  }
+  return i;
+}
+
+Seen RotatingBloomFilter::decide_slowly(const HashedKey& key, MonotonicTime now) {
+  rotate_if_due(now);
+  if (stale_) {
+    sweep();
+  }
+  if (shadow_ && shadow_->samples(key.hash)) {
+    return decide_watched(key, now);
+  }
+  const Decision decision = decide(key);
+  if (decision.inserted) {
+    count_insertion(decision.seen, now);
+  }
+  return decision.seen;
+}
+
+Seen RotatingBloomFilter::decide_watched(const HashedKey& key, MonotonicTime now) {
+  const double expected = fpr_theory();
+  const Decision decision = decide(key);
+  shadow_->told(
+      key.hash,
+      {.seen = decision.seen != Seen::kNew, .held_in = decision.held_in, .fpr_theory = expected});
+  if (decision.inserted) {
+    count_insertion(decision.seen, now);
+  }
+  return decision.seen;
+}
+
+Seen RotatingBloomFilter::test_and_set_indices(std::span<const std::uint64_t> indices,
+                                               MonotonicTime now) {
+  ENCORE_CHECK(options_.parameters.layout == Layout::kClassic && !shadow_,
+               "indices of one's own need a classic filter without a shadow");
+  rotate_if_due(now);
+  if (stale_) {
+    sweep();
+  }
+  const auto holder = std::ranges::find_if(
+      generations_, [&](const Generation& g) { return g.bits.test_indices(indices); });
+  if (holder == generations_.begin()) {
+    return Seen::kCurrent;
+  }
+  const Seen seen = holder == generations_.end() ? Seen::kNew : Seen::kOlder;
+  if (seen == Seen::kNew || options_.refresh) {
+    generations_.front().bits.insert_indices(indices);
+    count_insertion(seen, now);
+  }
+  return seen;
+}
+
+void RotatingBloomFilter::test_and_set(std::span<const HashedKey> keys, MonotonicTime now,
+                                       std::span<Seen> out) {
+  ENCORE_CHECK(keys.size() == out.size(), "an answer for each key");
+  for (std::size_t start = 0; start < keys.size(); start += kBatch) {
+    const std::size_t end = std::min(keys.size(), start + kBatch);
+    for (std::size_t i = start; i < end; ++i) {
+      prefetch(keys[i].hash);
+    }
+    for (std::size_t i = start; i < end; ++i) {
+      out[i] = test_and_set(keys[i], now);
+    }
+  }
+}
+
+Seen RotatingBloomFilter::find(const HashedKey& key) const {
+  const std::uint32_t held_in = locate(key);
+  if (held_in == 0) {
+    return Seen::kCurrent;
+  }
+  return held_in < generations_.size() ? Seen::kOlder : Seen::kNew;
+}
+
+void RotatingBloomFilter::test(std::span<const HashedKey> keys, std::span<bool> out) const {
+  ENCORE_CHECK(keys.size() == out.size(), "an answer for each key");
+  for (std::size_t start = 0; start < keys.size(); start += kBatch) {
+    const std::size_t end = std::min(keys.size(), start + kBatch);
+    for (std::size_t i = start; i < end; ++i) {
+      prefetch(keys[i].hash);
+    }
+    for (std::size_t i = start; i < end; ++i) {
+      out[i] = test(keys[i]);
+    }
+  }
+}
+
+void RotatingBloomFilter::prefetch(const Hash128& hash) const {
+  for (const Generation& generation : generations_) {
+    if (generation.identity) {
+      generation.bits.prefetch(hash);
+    }
+  }
+}
+
+void RotatingBloomFilter::rotate(MonotonicTime now) {
+  earlier_insertions_ += generations_.front().insertions;
+  std::ranges::rotate(generations_, generations_.end() - 1);
+  Generation& current = generations_.front();
+  const Generation& previous = generations_[1];
+  if (current.bank.memory == previous.bank.memory) {
+    current.bits.clear();
+    current.insertions = 0;
+  } else {
+    current = make_generation(previous.parameters, previous.bank, free_place(previous.bank));
+  }
+  started_ = now;
+  ++rotations_;
+  if (shadow_) {
+    shadow_->rotate();
+  }
+  refresh_fast_path();
+}
+
+std::uint32_t RotatingBloomFilter::free_place(const Bank& bank) const {
+  // The bank of the current parameters has a place for every generation and gives none back, so
+  // one that is free has never been used, and is all zero.
+  std::uint32_t place = 0;
+  const auto taken = [&] {
+    return std::ranges::any_of(generations_.begin() + 1, generations_.end(), [&](const auto& g) {
+      return g.bank.memory == bank.memory && g.place == place;
+    });
+  };
+  while (taken()) {
+    ++place;
+  }
+  ENCORE_CHECK(place < options_.generations, "a bank has as many places as generations");
+  return place;
+}
+
+Result<void> RotatingBloomFilter::reconfigure(const FilterParameters& parameters,
+                                              MonotonicTime now) {
+  const auto accepted = checked(parameters);
+  if (!accepted) {
+    return std::unexpected(accepted.error());
+  }
+  const FilterParameters& old = generations_.front().parameters;
+  if (*accepted == old) {
+    return {};
+  }
+  auto bank = make_bank(*accepted);
+  if (!bank) {
+    return std::unexpected(bank.error());
+  }
+  options_.parameters = *accepted;
+  earlier_insertions_ += generations_.front().insertions;
+  if (shadow_) {
+    shadow_->set_capacity(std::min(accepted->capacity, accepted->bits));
+    shadow_->rotate();
+  }
+  std::ranges::rotate(generations_, generations_.end() - 1);
+  generations_.front() = make_generation(*accepted, *bank, 0);
+  started_ = now;
+  ++rotations_;
+  refresh_fast_path();
+  return {};
+}
+
+double RotatingBloomFilter::fpr_theory() const {
+  double says_no = 1;
+  for (const Generation& generation : generations_) {
+    says_no *= 1 - generation.bank.curve->at(static_cast<double>(generation.insertions));
+  }
+  return 1 - says_no;
+}
+
+double RotatingBloomFilter::fpr_from_bits(std::uint64_t lines_max) const {
+  double says_no = 1;
+  for (const Generation& generation : generations_) {
+    says_no *= 1 - generation.bits.fpr_from_bits(lines_max);
+  }
+  return 1 - says_no;
+}
+
+RotatingStatistics RotatingBloomFilter::statistics(std::uint64_t lines_max) const {
+  RotatingStatistics statistics;
+  const LineMemory* counted = nullptr;
+  for (const Generation& generation : generations_) {
+    const GenerationBits& bits = generation.bits;
+    statistics.generations.push_back(
+        {.parameters = generation.parameters,
+         .insertions = generation.insertions,
+         .set_bits = bits.set_bits(),
+         .fill =
+             static_cast<double>(bits.set_bits()) / static_cast<double>(generation.parameters.bits),
+         .fpr_theory = generation.bank.curve->at(static_cast<double>(generation.insertions))});
+    // Generations of one bank are neighbours in the ring.
+    if (generation.bank.memory.get() != counted) {
+      counted = generation.bank.memory.get();
+      statistics.memory_bytes += counted->size_bytes();
+    }
+  }
+  statistics.insertions = earlier_insertions_ + generations_.front().insertions;
+  statistics.refreshes = refreshes_;
+  statistics.rotations = rotations_;
+  statistics.fpr_theory = fpr_theory();
+  statistics.fpr_bits = fpr_from_bits(lines_max);
+  if (shadow_) {
+    statistics.measured = shadow_->measured();
+    statistics.shadow_bytes = shadow_->memory_bytes();
+  }
+  return statistics;
+}
+
+std::string RotatingBloomFilter::save(MonotonicTime now) const {
+  SavedFilter saved;
+  saved.kind = SavedKind::kRing;
+  saved.identity_seed = options_.identity_seed;
+  saved.insertions = earlier_insertions_ + generations_.front().insertions;
+  saved.refreshes = refreshes_;
+  saved.rotations = rotations_;
+  saved.age_ns = static_cast<std::uint64_t>(std::max(Nanoseconds::zero(), now - started_).count());
+  std::vector<const GenerationBits*> bits;
+  for (const Generation& generation : generations_) {
+    saved.generations.push_back(
+        {generation.parameters, generation.insertions, generation.bits.set_bits(), {}});
+    bits.push_back(&generation.bits);
+  }
+  return encode(saved, bits);
+}
+
+Result<RotatingBloomFilter> RotatingBloomFilter::load(std::string_view bytes,
+                                                      const LoadOptions& options,
+                                                      MonotonicTime now) {
+  const auto saved = decode(bytes, {.kind = SavedKind::kRing,
+                                    .generations_min = 2,
+                                    .generations_max = kGenerationsMax,
+                                    .bits_max = options.bits_max});
+  if (!saved) {
+    return std::unexpected(saved.error());
+  }
+  RotatingOptions restored{.parameters = saved->generations.front().parameters,
+                           .generations = static_cast<std::uint32_t>(saved->generations.size()),
+                           .refresh = options.refresh,
+                           .rotate_after = options.rotate_after,
+                           .identity_seed = saved->identity_seed,
+                           .shadow_one_in = options.shadow_one_in};
+  auto filter = create(restored, now);
+  if (!filter) {
+    return filter;
+  }
+  for (std::size_t i = 0; i < saved->generations.size(); ++i) {
+    if (auto done = filter->restore_generation(saved->generations[i], i); !done) {
+      return std::unexpected(done.error());
+    }
+  }
+  const std::uint64_t current_insertions = saved->generations.front().insertions;
+  filter->earlier_insertions_ =
+      std::max(saved->insertions, current_insertions) - current_insertions;
+  filter->refreshes_ = saved->refreshes;
+  filter->rotations_ = saved->rotations;
+  // An age beyond what the clock can express only means: long ago.
+  const auto age = std::min<std::uint64_t>(saved->age_ns, INT64_MAX / 4);
+  filter->started_ = now - Nanoseconds(static_cast<std::int64_t>(age));
+  if (filter->shadow_) {
+    filter->shadow_->forget_all();
+  }
+  filter->refresh_fast_path();
+  return filter;
+}
+
+Result<void> RotatingBloomFilter::restore_generation(const SavedGeneration& saved, std::size_t i) {
+  const bool same_as_before = i != 0 && saved.parameters == generations_[i - 1].parameters;
+  if (i != 0 && same_as_before) {
+    // Side by side with the generation before, in whatever bank that has.
+    const Generation& before = generations_[i - 1];
+    generations_[i] = make_generation(saved.parameters, before.bank, static_cast<std::uint32_t>(i));
+  } else if (i != 0) {
+    auto bank = make_bank(saved.parameters);
+    if (!bank) {
+      return std::unexpected(bank.error());
+    }
+    generations_[i] = make_generation(saved.parameters, *bank, static_cast<std::uint32_t>(i));
+  }
+  generations_[i].insertions = saved.insertions;
+  return restore(saved, generations_[i].bits);
+}
+
+}  // namespace encore::filter

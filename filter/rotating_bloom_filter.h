@@ -1,0 +1,235 @@
+// RotatingBloomFilter: the memory of second-hit admission, a ring of G >= 2 Bloom filter
+// generations (2: the pair). New keys go to the current one. When it has taken `capacity`
+// insertions, or after `rotate_after`, the oldest generation is emptied and becomes the current
+// one: every key is remembered for at least (G-1) c and at most G c later insertions.
+//
+// A key is in the filter only if all of its bits are set in ONE generation. A hit in an older
+// generation re-inserts the key in the current one ("refresh") and counts there as an insertion.
+//
+// Thread-compatible: a cache shard owns one under its lock. Deterministic: it takes `now` and a
+// seed. Nothing here pauses at a rotation: the emptied generation is cleared in steps.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/time.h"
+#include "filter/generation_bits.h"
+#include "filter/hash.h"
+#include "filter/line_memory.h"
+#include "filter/parameters.h"
+#include "filter/shadow.h"
+#include "filter/theory.h"
+
+namespace encore::filter {
+
+struct SavedGeneration;
+
+// Where a key was found: nowhere, in the current generation, in an older one.
+enum class Seen : std::uint8_t { kNew, kCurrent, kOlder };
+std::string_view to_string(Seen seen) noexcept;
+
+inline constexpr std::uint32_t kGenerationsMax = 16;
+
+struct RotatingOptions {
+  FilterParameters parameters;  // of one generation of this filter (of one shard, in a cache)
+  std::uint32_t generations = 2;
+  bool refresh = true;
+  Nanoseconds rotate_after{0};  // 0: by count alone
+  // Seed of the keys' identity hash (HashedKey). A generation with xxh3 and this very seed uses
+  // the identity hash as it is; any other hashes the key's bytes itself.
+  Seed identity_seed;
+  std::uint32_t shadow_one_in = 256;  // see shadow.h; 0: nothing is measured
+};
+
+struct GenerationStatistics {
+  FilterParameters parameters;
+  std::uint64_t insertions = 0;
+  std::uint64_t set_bits = 0;
+  double fill = 0;  // set_bits / bits
+  double fpr_theory = 0;
+};
+
+struct RotatingStatistics {
+  std::vector<GenerationStatistics> generations;  // the current one first; never-used ones too
+  std::uint64_t insertions = 0;                   // over all time, refreshes included
+  std::uint64_t refreshes = 0;
+  std::uint64_t rotations = 0;
+  double fpr_theory = 0;  // at this fill, over all generations, insertions taken as effective
+  double fpr_bits = 0;    // by the bits; blocked and split: by a sample of the lines
+  MeasuredFpr measured;
+  std::uint64_t memory_bytes = 0;  // all generations, shadow excluded
+  std::uint64_t shadow_bytes = 0;
+};
+
+class RotatingBloomFilter {
+ public:
+  // Errors: those of checked(), generations outside 2..kGenerationsMax, a negative rotate_after,
+  // memory that cannot be had.
+  static Result<RotatingBloomFilter> create(const RotatingOptions& options, MonotonicTime now);
+  RotatingBloomFilter(RotatingBloomFilter&&) noexcept;
+  RotatingBloomFilter& operator=(RotatingBloomFilter&&) noexcept;
+  ~RotatingBloomFilter();
+
+  // Was it there? It is now (kOlder without refresh: it stays where it is).
+  Seen test_and_set(const HashedKey& key, MonotonicTime now);
+  // Batched: the lines of up to 32 keys are on their way before the first is looked at. The same
+  // answers as one by one. REQUIRES: out is as long as keys.
+  void test_and_set(std::span<const HashedKey> keys, MonotonicTime now, std::span<Seen> out);
+  // With indices of the caller's own, the same in every generation. REQUIRES: classic layout, no
+  // shadow, never reconfigured; each index below bits.
+  Seen test_and_set_indices(std::span<const std::uint64_t> indices, MonotonicTime now);
+
+  // Pure tests: nothing is learnt, not even by the shadow.
+  Seen find(const HashedKey& key) const;
+  bool test(const HashedKey& key) const { return find(key) != Seen::kNew; }
+  void test(std::span<const HashedKey> keys, std::span<bool> out) const;
+
+  // Asks for the lines that a decision on this identity hash will need.
+  void prefetch(const Hash128& hash) const;
+
+  // Rotates if rotate_after has passed; test_and_set does so itself, an idle timer may. However
+  // long ago that was, it is one rotation: what came in before is as old as what came in last.
+  void rotate_if_due(MonotonicTime now) {
+    if (options_.rotate_after.count() != 0 && now - started_ >= options_.rotate_after) {
+      rotate(now);
+    }
+  }
+  void rotate(MonotonicTime now);
+
+  // From now on the current generation has these parameters: the old current one becomes the
+  // newest of the older ones and the oldest is dropped; nothing else is forgotten. Parameters equal
+  // to the current ones change nothing. Errors: as create(); the filter is unchanged then.
+  Result<void> reconfigure(const FilterParameters& parameters, MonotonicTime now);
+  void set_refresh(bool refresh);
+  void set_rotate_after(Nanoseconds rotate_after);
+
+  // Options as in force; `parameters` are the current generation's, rounded as checked() does.
+  const RotatingOptions& options() const { return options_; }
+  // `lines_max` bounds the work for fpr_bits of blocked and split filters, in lines a generation
+  // (classic is free, partitioned reads everything in one pass).
+  RotatingStatistics statistics(std::uint64_t lines_max = 4096) const;
+  // The cheap part of it: p by theory at this fill.
+  double fpr_theory() const;
+  // p of all generations together by the bits, as in statistics().
+  double fpr_from_bits(std::uint64_t lines_max = 4096) const;
+  std::uint64_t rotations() const { return rotations_; }
+  // Of the current generation.
+  std::uint64_t current_insertions() const { return generations_.front().insertions; }
+
+  // Versioned and checksummed bytes with parameters, seeds, fill and bits of every generation (not
+  // the shadow). They hold the seed: a file of them is for its owner alone.
+  std::string save(MonotonicTime now) const;
+  // What of RotatingOptions is not saved: refresh, rotate_after, shadow_one_in.
+  // Errors: anything damaged, of another version, or above `bits_max` for one generation. Never
+  // allocates more than a small multiple of the size of `bytes`. The shadow starts to measure when
+  // the loaded generations are gone.
+  struct LoadOptions {
+    bool refresh = true;
+    Nanoseconds rotate_after{0};
+    std::uint32_t shadow_one_in = 256;
+    std::uint64_t bits_max = kBitsMax;
+  };
+  static Result<RotatingBloomFilter> load(std::string_view bytes, const LoadOptions& options,
+                                          MonotonicTime now);
+
+ private:
+  // Memory for all generations of one make, side by side, and theory's curve for them.
+  struct Bank {
+    std::shared_ptr<const LineMemory> memory;
+    std::shared_ptr<const FprCurve> curve;
+  };
+  struct Generation {
+    FilterParameters parameters;
+    Bank bank;
+    std::uint32_t place = 0;  // which of the adjacent lines
+    GenerationBits bits;
+    bool identity = true;  // takes the identity hash as it is
+    std::uint64_t insertions = 0;
+  };
+  // All that a decision reads where it is one pass over two adjacent lines: two split generations
+  // side by side that take the identity hash, nothing stale, no rotation by time. `pair` is null
+  // where it is not. Few instructions a decision are what lets many overlap.
+  struct FastPath {
+    decltype(SplitKernel::pair) pair = nullptr;
+    std::uint64_t* current = nullptr;
+    std::ptrdiff_t older = 0;  // words from a line of the current generation to the older one's
+    std::uint64_t lines = 0;
+    std::uint64_t* set_bits = nullptr;  // the current generation's count
+    std::uint32_t sample_below = 0;
+    bool refresh = true;
+  };
+  struct Decision {
+    Seen seen = Seen::kNew;
+    std::uint32_t held_in = 0;  // the generation that holds the key now
+    bool inserted = false;
+  };
+
+  RotatingBloomFilter(const RotatingOptions& options, MonotonicTime now);
+  Result<Bank> make_bank(const FilterParameters& parameters) const;
+  Generation make_generation(const FilterParameters& parameters, const Bank& bank,
+                             std::uint32_t place) const;
+  Result<void> make_shadow();
+  std::uint32_t free_place(const Bank& bank) const;
+  Result<void> restore_generation(const SavedGeneration& saved, std::size_t i);
+  static const Hash128& hash_for(const Generation& generation, const HashedKey& key, Hash128& own);
+  Decision decide(const HashedKey& key);
+  // A decision that the shadow is told of.
+  Seen decide_watched(const HashedKey& key, MonotonicTime now);
+  Seen decide_slowly(const HashedKey& key, MonotonicTime now);
+  void count_insertion(Seen seen, MonotonicTime now);
+  // The newest generation that has the key; the number of generations if none has.
+  std::uint32_t locate(const HashedKey& key) const;
+  void sweep();
+  void refresh_fast_path();
+
+  FastPath fast_;
+  RotatingOptions options_;
+  std::vector<Generation> generations_;   // current first
+  MonotonicTime started_;                 // of the current generation
+  bool stale_ = false;                    // some generation is being cleared
+  std::uint64_t earlier_insertions_ = 0;  // of generations that are no longer current
+  std::uint64_t refreshes_ = 0;
+  std::uint64_t rotations_ = 0;
+  std::optional<Shadow> shadow_;
+};
+
+inline void RotatingBloomFilter::count_insertion(Seen seen, MonotonicTime now) {
+  Generation& current = generations_.front();
+  if (seen == Seen::kOlder) {
+    ++refreshes_;
+  }
+  if (++current.insertions >= current.parameters.capacity) [[unlikely]] {
+    rotate(now);
+  }
+}
+
+// Inline, for the same reason as FastPath: every instruction saved lets more decisions overlap.
+inline Seen RotatingBloomFilter::test_and_set(const HashedKey& key, MonotonicTime now) {
+  if (fast_.pair == nullptr || sample_of(key.hash) < fast_.sample_below) [[unlikely]] {
+    return decide_slowly(key, now);
+  }
+  std::uint64_t* current = fast_.current + scaled(key.hash.lo, fast_.lines) * (2 * kLineWords);
+  switch (fast_.pair(current, current + fast_.older, key.hash.hi, fast_.refresh, *fast_.set_bits)) {
+    case PairAnswer::kCurrent:
+      return Seen::kCurrent;
+    case PairAnswer::kOlder:
+      if (fast_.refresh) {
+        count_insertion(Seen::kOlder, now);
+      }
+      return Seen::kOlder;
+    case PairAnswer::kNone:
+      break;
+  }
+  count_insertion(Seen::kNew, now);
+  return Seen::kNew;
+}
+
+}  // namespace encore::filter

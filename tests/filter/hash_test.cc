@@ -1,0 +1,180 @@
+#include "filter/hash.h"
+
+#include <openssl/core_names.h>
+#include <openssl/evp.h>
+#include <openssl/params.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/filter/judge.h"
+
+namespace encore::filter {
+namespace {
+
+constexpr std::array kFamilies{HashFamily::kXxh3, HashFamily::kMurmur3, HashFamily::kSiphash,
+                               HashFamily::kMd5,  HashFamily::kSha1,    HashFamily::kSha512};
+
+Hash128 openssl_siphash(const Seed& seed, std::string_view bytes) {
+  EVP_MAC* mac = EVP_MAC_fetch(nullptr, "SIPHASH", nullptr);
+  EVP_MAC_CTX* context = EVP_MAC_CTX_new(mac);
+  std::array<unsigned char, 16> key{};
+  std::memcpy(key.data(), &seed.lo, 8);
+  std::memcpy(key.data() + 8, &seed.hi, 8);
+  std::size_t size = 16;
+  const std::array<OSSL_PARAM, 2> parameters{
+      OSSL_PARAM_construct_size_t(OSSL_MAC_PARAM_SIZE, &size), OSSL_PARAM_construct_end()};
+  std::array<unsigned char, 16> out{};
+  REQUIRE(EVP_MAC_init(context, key.data(), key.size(), parameters.data()) == 1);
+  EVP_MAC_update(context, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  REQUIRE(EVP_MAC_final(context, out.data(), &size, out.size()) == 1);
+  EVP_MAC_CTX_free(context);
+  EVP_MAC_free(mac);
+  Hash128 hash;
+  std::memcpy(&hash.lo, out.data(), 8);
+  std::memcpy(&hash.hi, out.data() + 8, 8);
+  return hash;
+}
+
+}  // namespace
+
+TEST_CASE("hash families have names, and an unknown name shows the accepted ones", "[filter]") {
+  for (const HashFamily family : kFamilies) {
+    CHECK(parse_hash_family(to_string(family)) == family);
+  }
+  const auto refused = parse_hash_family("xxh4");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message ==
+        "unknown hash family \"xxh4\", accepted: xxh3, murmur3, siphash, md5, sha1, sha512");
+}
+
+TEST_CASE("murmur3 is the published function where both halves of the seed are equal", "[filter]") {
+  // MurmurHash3_x64_128, seed 0.
+  CHECK(hash_key(HashFamily::kMurmur3, {}, "") == Hash128{0, 0});
+  CHECK(hash_key(HashFamily::kMurmur3, {}, "hello") ==
+        Hash128{0xcbd8a7b341bd9b02U, 0x5b1e906a48ae1d19U});
+  CHECK(hash_key(HashFamily::kMurmur3, {}, "The quick brown fox jumps over the lazy dog") ==
+        Hash128{0xe34bbc7bbc071b6cU, 0x7a433ca9c49a9347U});
+}
+
+TEST_CASE("siphash agrees with OpenSSL's at every length", "[filter]") {
+  const Seed seed{0x0706050403020100U, 0x0f0e0d0c0b0a0908U};
+  std::string text;
+  for (int size = 0; size < 70; ++size) {
+    CHECK(hash_key(HashFamily::kSiphash, seed, text) == openssl_siphash(seed, text));
+    text.push_back(static_cast<char>(size * 7));
+  }
+}
+
+TEST_CASE("a digest family is the digest itself where the seed is zero", "[filter]") {
+  // MD5("abc") = 900150983cd24fb0 d6963f7d28e17f72
+  CHECK(hash_key(HashFamily::kMd5, {}, "abc") == Hash128{0xb04fd23c98500190U, 0x727fe1287d3f96d6U});
+  // SHA-1("abc") = a9993e364706816a ba3e25717850c26c ...
+  CHECK(hash_key(HashFamily::kSha1, {}, "abc") ==
+        Hash128{0x6a810647363e99a9U, 0x6cc2507871253ebaU});
+  // SHA-512("abc") = ddaf35a193617aba cc417349ae204131 ...
+  CHECK(hash_key(HashFamily::kSha512, {}, "abc") ==
+        Hash128{0xba7a6193a135afddU, 0x314120ae497341ccU});
+}
+
+TEST_CASE("every family depends on every part of the seed and of the key", "[filter]") {
+  for (const HashFamily family : kFamilies) {
+    CAPTURE(to_string(family));
+    const std::string key(40, 'k');
+    std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
+    const auto add = [&](const Seed& seed, std::string_view bytes) {
+      const Hash128 hash = hash_key(family, seed, bytes);
+      CHECK(hash == hash_key(family, seed, bytes));
+      seen.insert({hash.lo, hash.hi});
+    };
+    add({1, 2}, key);
+    add({2, 2}, key);
+    add({1, 3}, key);
+    for (std::size_t i = 0; i < key.size(); ++i) {
+      std::string changed = key;
+      changed[i] = 'K';
+      add({1, 2}, changed);
+      add({1, 2}, key.substr(0, i));
+    }
+    CHECK(seen.size() == 3 + 2 * key.size());
+  }
+}
+
+TEST_CASE("indices of the worked example: MD5 of a counter byte before the key", "[filter]") {
+  // md5("\0" "abc") and md5("\1" "abc"), by coreutils, as little-endian words.
+  std::array<std::uint64_t, 6> indices{};
+  digest_indices(HashFamily::kMd5, "abc", std::uint64_t{1} << 32U, indices);
+  std::array<std::uint8_t, 4> block{0xff, 'a', 'b', 'c'};
+  std::array<std::uint64_t, 6> overwritten{};
+  overwriting_digest_indices(HashFamily::kMd5, block, std::uint64_t{1} << 32U, overwritten);
+  CHECK(indices == overwritten);
+  CHECK(block[0] == 1);
+  const Hash128 first = hash_key(HashFamily::kMd5, {}, std::string_view("\0abc", 4));
+  const Hash128 second = hash_key(HashFamily::kMd5, {}, std::string_view("\1abc", 4));
+  CHECK(indices == std::array<std::uint64_t, 6>{first.lo & 0xffffffffU, first.lo >> 32U,
+                                                first.hi & 0xffffffffU, first.hi >> 32U,
+                                                second.lo & 0xffffffffU, second.lo >> 32U});
+  digest_indices(HashFamily::kMd5, "abc", 1000, indices);
+  CHECK(indices[0] == (first.lo & 0xffffffffU) % 1000);
+}
+
+TEST_CASE("128 indices of a key collide as often as random ones", "[filter][theory]") {
+  // C(128, 2) / 2^20 * 10,000 keys = 77.5 pairs, standard deviation 8.8.
+  for (const HashFamily family : {HashFamily::kMd5, HashFamily::kSha512}) {
+    std::uint64_t collisions = 0;
+    for (std::uint32_t i = 0; i < 10'000; ++i) {
+      std::array<std::uint64_t, 128> indices{};
+      digest_indices(family, testing::Key(1, i).bytes(), 1U << 20U, indices);
+      std::ranges::sort(indices);
+      for (std::size_t j = 1; j < indices.size(); ++j) {
+        collisions += indices[j] == indices[j - 1] ? 1U : 0U;
+      }
+    }
+    CHECK(collisions > 40);
+    CHECK(collisions < 100);
+  }
+}
+
+TEST_CASE("a seed is written and read as 32 hex digits, and never shown in an error", "[filter]") {
+  const Seed seed{0x0123456789abcdefU, 0xfedcba9876543210U};
+  CHECK(to_hex(seed) == "fedcba98765432100123456789abcdef");
+  CHECK(parse_seed(to_hex(seed)) == seed);
+  CHECK(parse_seed("ff") == Seed{255, 0});
+  for (const char* bad : {"", "xyz", "0x12", "-1", "000000000000000000000000000000001",
+                          "zfedcba987654321001234567890abcd"}) {
+    CAPTURE(bad);
+    const auto refused = parse_seed(bad);
+    REQUIRE_FALSE(refused);
+    CHECK((*bad == '\0' || refused.error().message.find(bad) == std::string::npos));
+  }
+}
+
+TEST_CASE("a fingerprint tells seeds apart and says nothing of them", "[filter]") {
+  const Seed seed{1, 2};
+  CHECK(fingerprint(seed) == fingerprint(Seed{1, 2}));
+  CHECK(fingerprint(seed) != fingerprint(Seed{2, 1}));
+  CHECK(fingerprint(seed).size() == 16);
+}
+
+TEST_CASE("shards get equal shares, and the shadow's sample is independent of them", "[filter]") {
+  std::array<std::uint32_t, 16> keys{};
+  std::array<std::uint32_t, 16> sampled{};
+  constexpr std::uint32_t kKeys = 160'000;
+  for (std::uint32_t i = 0; i < kKeys; ++i) {
+    const Hash128 hash = identify({7, 8}, testing::Key(2, i).bytes()).hash;
+    const std::uint32_t shard = shard_of(hash, 16);
+    ++keys[shard];
+    sampled[shard] += sample_of(hash) < 0x10000U / 16 ? 1U : 0U;
+  }
+  for (std::size_t shard = 0; shard < keys.size(); ++shard) {
+    CHECK(std::abs(testing::deviation(keys[shard], kKeys, 1.0 / 16)) < testing::kSigmas);
+    CHECK(std::abs(testing::deviation(sampled[shard], keys[shard], 1.0 / 16)) < testing::kSigmas);
+  }
+  CHECK(shard_of(identify({}, "x").hash, 1) == 0);
+}
+
+}  // namespace encore::filter

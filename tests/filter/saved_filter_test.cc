@@ -1,0 +1,162 @@
+#include "filter/saved_filter.h"
+
+#include <cstring>
+
+#include "filter/bloom_filter.h"
+#include "filter/rotating_bloom_filter.h"
+#include "tests/catch.h"
+#include "tests/filter/judge.h"
+
+namespace encore::filter {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Key;
+
+constexpr Seed kSeed{0x5eed, 0xf00d};
+constexpr MonotonicTime kStart{1h};
+
+RotatingBloomFilter filled_ring() {
+  RotatingOptions options;
+  options.parameters = {.layout = Layout::kSplit, .bits = 10'240, .capacity = 900, .seed = kSeed};
+  options.identity_seed = kSeed;
+  options.rotate_after = 100s;
+  auto filter = RotatingBloomFilter::create(options, kStart);
+  REQUIRE(filter);
+  for (std::uint32_t i = 0; i < 1300; ++i) {
+    filter->test_and_set(identify(kSeed, Key(0, i).bytes()), kStart);
+  }
+  return std::move(*filter);
+}
+
+// With the checksum made right again, so that what lies behind it is reached.
+std::string resealed(std::string bytes) {
+  const std::uint64_t checksum = saved_checksum(bytes);
+  std::memcpy(bytes.data() + bytes.size() - 8, &checksum, 8);
+  return bytes;
+}
+
+bool loads(std::string_view bytes) {
+  return RotatingBloomFilter::load(bytes, {}, kStart).has_value();
+}
+
+}  // namespace
+
+TEST_CASE("a rotating filter comes back with every key, count and age", "[filter]") {
+  RotatingBloomFilter filter = filled_ring();
+  const std::string bytes = filter.save(kStart + 30s);
+  auto loaded =
+      RotatingBloomFilter::load(bytes, {.refresh = false, .rotate_after = 100s}, kStart + 500s);
+  REQUIRE(loaded);
+  CHECK(loaded->save(kStart + 500s) == bytes);
+  const RotatingStatistics before = filter.statistics();
+  const RotatingStatistics after = loaded->statistics();
+  REQUIRE(after.generations.size() == before.generations.size());
+  for (std::size_t i = 0; i < before.generations.size(); ++i) {
+    CHECK(after.generations[i].parameters == before.generations[i].parameters);
+    CHECK(after.generations[i].insertions == before.generations[i].insertions);
+    CHECK(after.generations[i].set_bits == before.generations[i].set_bits);
+  }
+  CHECK(after.insertions == before.insertions);
+  CHECK(after.rotations == before.rotations);
+  CHECK(after.fpr_theory == before.fpr_theory);
+  CHECK(after.memory_bytes == before.memory_bytes);
+  CHECK(loaded->options().identity_seed == kSeed);
+  for (std::uint32_t i = 0; i < 1300; ++i) {
+    const Key name(0, i);
+    const HashedKey key = identify(kSeed, name.bytes());
+    REQUIRE(loaded->find(key) == filter.find(key));
+  }
+  // 30 of its 100 seconds had passed.
+  loaded->rotate_if_due(kStart + 569s);
+  CHECK(loaded->statistics().rotations == before.rotations);
+  loaded->rotate_if_due(kStart + 570s);
+  CHECK(loaded->statistics().rotations == before.rotations + 1);
+}
+
+TEST_CASE("generations of different makes come back, and rotate on", "[filter]") {
+  RotatingBloomFilter filter = filled_ring();
+  REQUIRE(filter.reconfigure({.layout = Layout::kClassic,
+                              .hash = HashFamily::kSiphash,
+                              .bits = 9001,
+                              .hashes = 5,
+                              .capacity = 900,
+                              .seed = {1, 2}},
+                             kStart));
+  for (std::uint32_t i = 2000; i < 2200; ++i) {
+    filter.test_and_set(identify(kSeed, Key(0, i).bytes()), kStart);
+  }
+  auto loaded = RotatingBloomFilter::load(filter.save(kStart), {}, kStart);
+  REQUIRE(loaded);
+  for (int rotation = 0; rotation < 4; ++rotation) {
+    for (std::uint32_t i = 0; i < 2200; ++i) {
+      const Key name(0, i);
+      const HashedKey key = identify(kSeed, name.bytes());
+      REQUIRE(loaded->find(key) == filter.find(key));
+    }
+    loaded->rotate(kStart);
+    filter.rotate(kStart);
+  }
+}
+
+TEST_CASE("a single filter comes back", "[filter]") {
+  for (const Layout layout :
+       {Layout::kClassic, Layout::kPartitioned, Layout::kBlocked, Layout::kSplit}) {
+    auto filter = BloomFilter::create(
+        {.layout = layout, .bits = 5000, .hashes = 8, .capacity = 500, .seed = kSeed});
+    REQUIRE(filter);
+    for (std::uint32_t i = 0; i < 500; ++i) {
+      filter->test_and_set(identify(kSeed, Key(0, i).bytes()).hash);
+    }
+    const auto loaded = BloomFilter::load(filter->save());
+    REQUIRE(loaded);
+    CHECK(loaded->parameters() == filter->parameters());
+    CHECK(loaded->insertions() == filter->insertions());
+    CHECK(loaded->set_bits() == filter->set_bits());
+    CHECK(loaded->save() == filter->save());
+    CHECK_FALSE(loads(filter->save()));
+    CHECK_FALSE(BloomFilter::load(filled_ring().save(kStart)));
+  }
+}
+
+TEST_CASE("a saved filter that is cut short anywhere is refused", "[filter]") {
+  const std::string bytes = filled_ring().save(kStart);
+  for (std::size_t size = 0; size < bytes.size(); size += size < 300 ? 1 : 97) {
+    REQUIRE_FALSE(loads(std::string_view(bytes).substr(0, size)));
+    if (size >= 8) {
+      REQUIRE_FALSE(loads(resealed(bytes.substr(0, size))));
+    }
+  }
+  REQUIRE_FALSE(loads(resealed(bytes + std::string(64, '\0'))));
+}
+
+TEST_CASE("a flipped bit anywhere is refused with a reason", "[filter]") {
+  const std::string bytes = filled_ring().save(kStart);
+  for (std::size_t at = 0; at < bytes.size(); at += at < 300 ? 1 : 31) {
+    for (const unsigned bit : {0U, 3U, 7U}) {
+      std::string damaged = bytes;
+      damaged[at] = static_cast<char>(static_cast<unsigned char>(damaged[at]) ^ (1U << bit));
+      const auto refused = RotatingBloomFilter::load(damaged, {}, kStart);
+      REQUIRE_FALSE(refused);
+      REQUIRE(refused.error().message.starts_with("saved filter refused: "));
+    }
+  }
+}
+
+TEST_CASE("a well-sealed header that asks for too much memory is refused", "[filter]") {
+  std::string bytes = filled_ring().save(kStart);
+  // The number of bits of the first generation: behind the header of 72 bytes, and eight more.
+  constexpr std::size_t kBitsAt = 72 + 8;
+  for (const std::uint64_t bits :
+       {kBitsMax, kBitsMax + 512, std::uint64_t{1} << 63U, std::uint64_t{10'752}, std::uint64_t{0},
+        std::uint64_t{10'000}}) {
+    std::memcpy(bytes.data() + kBitsAt, &bits, 8);
+    CAPTURE(bits);
+    CHECK_FALSE(loads(resealed(bytes)));
+  }
+  const std::string good = filled_ring().save(kStart);
+  CHECK(RotatingBloomFilter::load(good, {.bits_max = 10'240}, kStart));
+  CHECK_FALSE(RotatingBloomFilter::load(good, {.bits_max = 10'239}, kStart));
+}
+
+}  // namespace encore::filter
