@@ -1,0 +1,90 @@
+// Events: one record for each thing that the kernel did, in one critical section of it. Applied in
+// the order of their sequence numbers to a fresh kernel with the same options they give the same
+// records again (cache/replay.h), whatever number of threads made them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/time.h"
+#include "filter/hash.h"
+
+namespace encore::cache {
+
+// A reservation that has to evict takes as many kReserve records as critical sections, one a shard
+// or more; the last one tells the outcome. kReload is the new options, kReloadShard their arrival
+// in a shard. kPurge and kPurgeSoftly are one entry each, as a visitor decided.
+//  enumerator     name
+#define ENCORE_EVENT_KINDS(X)     \
+  X(kLookup, "lookup")            \
+  X(kAdmit, "admit")              \
+  X(kReserve, "reserve")          \
+  X(kAbort, "abort")              \
+  X(kCommit, "commit")            \
+  X(kFreshen, "freshen")          \
+  X(kInvalidate, "invalidate")    \
+  X(kRemove, "remove")            \
+  X(kMarkStale, "mark-stale")     \
+  X(kPurge, "purge")              \
+  X(kPurgeSoftly, "purge-softly") \
+  X(kReclaim, "reclaim")          \
+  X(kReload, "reload")            \
+  X(kReloadShard, "reload-shard") \
+  X(kRestore, "restore")
+
+enum class EventKind : std::uint8_t {
+#define ENCORE_ENUMERATOR(id, name) id,
+  ENCORE_EVENT_KINDS(ENCORE_ENUMERATOR)
+#undef ENCORE_ENUMERATOR
+};
+inline constexpr std::size_t kEventKindCount =
+    static_cast<std::size_t>(EventKind::kRestore) + 1;  // the last one
+
+std::string_view to_string(EventKind kind) noexcept;
+
+// The step of a reservation did not end it: more has to go, here or in the next shard.
+inline constexpr std::uint8_t kReserveNextShard = 100;
+inline constexpr std::uint8_t kReserveSameShard = 101;
+// The step of a freshening needs `freed_bytes` more first.
+inline constexpr std::uint8_t kFreshenNeedsRoom = 100;
+
+// A field that a kind does not name is zero.
+struct Event {
+  std::uint64_t sequence = 0;  // from 1, without gaps
+  EventKind kind = EventKind::kLookup;
+  // The enumerator of the kind's outcome: LookupState, AdmitReason, ReserveOutcome (or one of the
+  // numbers above), CommitOutcome, FreshenOutcome.
+  std::uint8_t outcome = 0;
+  bool any_resident = false;  // lookup
+  std::uint32_t shard = 0;
+  MonotonicTime now{};
+  filter::Hash128 key{};
+  // lookup: the selected one; admit, commit, freshen, remove, purge, mark-stale: the one meant.
+  std::uint64_t variant = 0;
+  std::uint64_t charge_bytes = 0;    // reserve, abort: the bytes asked for; admit: size_bytes
+  std::uint64_t reserved_bytes = 0;  // commit, freshen: what the reservation holds
+  std::uint32_t requests = 0;        // admit; reclaim: victims at most
+  MonotonicTime fresh_until{};       // lookup: of the selected one; commit, freshen: as given
+  MonotonicTime keep_until{};
+  // What left the cache: expired, evicted, replaced, removed.
+  std::uint32_t removed = 0;
+  std::uint64_t freed_bytes = 0;
+  std::uint64_t removed_digest = 0;  // exclusive or of a mix of key and variant over them
+  // Borrowed for the call. admit: the key's text, where the filter takes it; reload: the options as
+  // encoded by the journal. (restore: charge_bytes and removed_digest are the size and checksum of
+  // the shard's saved state.)
+  std::string_view text{};
+
+  friend bool operator==(const Event&, const Event&) = default;
+};
+
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  // Called under the lock of event.shard, so calls for different shards come at the same time and
+  // not in the order of their numbers. Must do no more than append to a buffer.
+  virtual void record(const Event& event) = 0;
+};
+
+}  // namespace encore::cache

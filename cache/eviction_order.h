@@ -1,0 +1,42 @@
+// EvictionOrder: what an eviction policy is. One class a policy, constructed with the slab whose
+// entries it orders (borrowed). It may use an entry's newer, older and policy_bits for itself, and
+// memory of its own (ghosts, heaps, sketches).
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+
+#include "base/time.h"
+#include "cache/entry_slab.h"
+
+namespace encore::cache {
+
+// What came with the request that inserts or uses an entry.
+struct Access {
+  MonotonicTime now{};
+  std::uint64_t hint = 0;  // for policies that know the future
+};
+
+// kEvicted: for room, by this policy's advice; it may remember a ghost. kRemoved: for any other
+// reason.
+enum class Removal : std::uint8_t { kEvicted, kRemoved };
+
+// victim() looked at as many entries as one critical section may; ask again.
+inline constexpr EntryRef kSearching = kNoEntry - 1;
+inline constexpr std::uint32_t kSearchMax = 256;
+
+//   insert  A new entry; its hot half is complete.
+//   hit     The entry was used.
+//   remove  The entry goes.
+//   victim  The entry that should go next; it stays until remove(). kNoEntry: there is none.
+//           kSearching: see there.
+template <typename T>
+concept EvictionOrder = std::constructible_from<T, EntrySlab&> &&
+                        requires(T& order, EntryRef ref, const Access& access, Removal why) {
+                          order.insert(ref, access);
+                          order.hit(ref, access);
+                          order.remove(ref, why);
+                          { order.victim() } -> std::same_as<EntryRef>;
+                        };
+
+}  // namespace encore::cache

@@ -1,0 +1,68 @@
+// Policies by a priority in a heap, the lowest goes first.
+//
+// Lfu: least frequently used since insertion, the least recent among equals.
+// Gdsf: Greedy-Dual-Size-Frequency (Cherkasova 1998), priority = L + frequency / size, where L is
+// the priority of the last victim: small and popular objects stay, old fame fades.
+#pragma once
+
+#include <algorithm>
+
+#include "cache/entry_heap.h"
+#include "cache/eviction_order.h"
+
+namespace encore::cache {
+
+inline constexpr std::uint32_t kFrequencyMax = 0xffff;
+
+class Lfu {
+ public:
+  explicit Lfu(EntrySlab& slab) : slab_(slab) {}
+  void insert(EntryRef ref, const Access& /*access*/) { heap_.insert(slab_, ref, 1); }
+  void hit(EntryRef ref, const Access& /*access*/) {
+    heap_.change(slab_, ref, heap_.priority(slab_, ref) + 1);
+  }
+  void remove(EntryRef ref, Removal /*why*/) { heap_.remove(slab_, ref); }
+  EntryRef victim() { return heap_.empty() ? kNoEntry : heap_.at(0).ref; }
+
+ private:
+  EntrySlab& slab_;
+  EntryHeap heap_;
+};
+static_assert(EvictionOrder<Lfu>);
+
+class Gdsf {
+ public:
+  explicit Gdsf(EntrySlab& slab) : slab_(slab) {}
+  void insert(EntryRef ref, const Access& /*access*/) {
+    slab_.hot(ref).policy_bits = 1;
+    heap_.insert(slab_, ref, priority(ref));
+  }
+  void hit(EntryRef ref, const Access& /*access*/) {
+    HotEntry& entry = slab_.hot(ref);
+    if (entry.policy_bits != kFrequencyMax) {
+      ++entry.policy_bits;
+    }
+    heap_.change(slab_, ref, priority(ref));
+  }
+  void remove(EntryRef ref, Removal why) {
+    if (why == Removal::kEvicted) {
+      inflation_ = std::max(inflation_, heap_.priority(slab_, ref));
+    }
+    heap_.remove(slab_, ref);
+  }
+  EntryRef victim() { return heap_.empty() ? kNoEntry : heap_.at(0).ref; }
+
+ private:
+  double priority(EntryRef ref) const {
+    const HotEntry& entry = slab_.hot(ref);
+    const auto size = static_cast<double>(std::max<std::uint64_t>(entry.charge, 1));
+    return inflation_ + static_cast<double>(entry.policy_bits) / size;
+  }
+
+  EntrySlab& slab_;
+  EntryHeap heap_;
+  double inflation_ = 0;
+};
+static_assert(EvictionOrder<Gdsf>);
+
+}  // namespace encore::cache

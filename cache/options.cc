@@ -1,0 +1,99 @@
+#include "cache/options.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <string>
+
+namespace encore::cache {
+namespace {
+
+constexpr std::array<std::string_view, kEvictionPolicyCount> kEvictionNames = {
+    "sieve", "lru", "fifo", "s3-fifo", "slru", "2q", "arc", "lfu", "gdsf", "w-tinylfu", "belady"};
+constexpr std::array<std::string_view, kAdmissionPolicyCount> kAdmissionNames = {
+    "second-hit", "always", "never", "exact-second-hit"};
+
+template <typename Enum, std::size_t kCount>
+Result<Enum> parse(const std::array<std::string_view, kCount>& names, std::string_view what,
+                   std::string_view name) {
+  const auto found = std::ranges::find(names, name);
+  if (found != names.end()) {
+    return static_cast<Enum>(found - names.begin());
+  }
+  std::string message =
+      "unknown " + std::string(what) + " \"" + std::string(name) + "\", accepted:";
+  for (const std::string_view accepted : names) {
+    message += ' ';
+    message += accepted;
+  }
+  return fail(std::move(message));
+}
+
+constexpr std::uint64_t kCapacityMax = std::uint64_t{1} << 62;
+// HotEntry::charge has 40 bits.
+constexpr std::uint64_t kObjectMax = (std::uint64_t{1} << 40) - 1;
+
+}  // namespace
+
+std::string_view to_string(EvictionPolicy policy) noexcept {
+  return kEvictionNames[static_cast<std::size_t>(policy)];
+}
+std::string_view to_string(AdmissionPolicy policy) noexcept {
+  return kAdmissionNames[static_cast<std::size_t>(policy)];
+}
+Result<EvictionPolicy> parse_eviction(std::string_view name) {
+  return parse<EvictionPolicy>(kEvictionNames, "eviction policy", name);
+}
+Result<AdmissionPolicy> parse_admission(std::string_view name) {
+  return parse<AdmissionPolicy>(kAdmissionNames, "admission policy", name);
+}
+
+ReloadOptions reload_options(const KernelOptions& options) {
+  return {.capacity_bytes = options.capacity_bytes,
+          .max_object_bytes = options.max_object_bytes,
+          .max_object_share = options.max_object_share,
+          .variants_max = options.variants_max,
+          .eviction = options.eviction,
+          .admission = options.admission};
+}
+
+Result<void> check_options(const ReloadOptions& options) {
+  if (options.capacity_bytes == 0 || options.capacity_bytes > kCapacityMax) {
+    return fail("a cache of " + std::to_string(options.capacity_bytes) +
+                " bytes, accepted: 1 to 2^62");
+  }
+  if (options.max_object_share == 0) {
+    return fail("a largest object of 1/0 of the cache, accepted: 1/1 and smaller");
+  }
+  if (options.variants_max == 0 || options.variants_max > kVariantsMax) {
+    return fail("at most " + std::to_string(options.variants_max) +
+                " variants of a key, accepted: 1 to " + std::to_string(kVariantsMax));
+  }
+  if (options.admission.policy == AdmissionPolicy::kSecondHit) {
+    if (auto filter = filter::checked(options.admission.filter); !filter) {
+      return std::unexpected(filter.error());
+    }
+  }
+  if (options.admission.policy == AdmissionPolicy::kExactSecondHit &&
+      options.admission.filter.capacity == 0) {
+    return fail("exact-second-hit with capacity 0, accepted: at least 1");
+  }
+  return {};
+}
+
+Result<void> check_options(const KernelOptions& options) {
+  if (!std::has_single_bit(options.shards) || options.shards > kShardsMax) {
+    return fail(std::to_string(options.shards) + " shards, accepted: a power of two, 1 to " +
+                std::to_string(kShardsMax));
+  }
+  return check_options(reload_options(options));
+}
+
+std::uint64_t effective_max_object(const ReloadOptions& options) noexcept {
+  const std::uint64_t share = options.capacity_bytes / options.max_object_share;
+  const std::uint64_t bytes =
+      options.max_object_bytes == 0 ? share : std::min(share, options.max_object_bytes);
+  return std::min(bytes, kObjectMax);
+}
+
+}  // namespace encore::cache

@@ -1,0 +1,226 @@
+#include "cache/table.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace encore::cache {
+namespace {
+
+constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
+
+bool needs_cold(const Stored& stored) {
+  return stored.payload != 0 || stored.variant != 0 || stored.fresh_until != MonotonicTime::max();
+}
+
+}  // namespace
+
+Table::Table(EvictionPolicy policy) : order_(std::make_unique<Eviction>(policy, slab_)) {}
+
+EntryRef Table::find(const filter::Hash128& key, std::uint64_t variant) const {
+  EntryRef ref = index_.find(key);
+  if (!slab_.has_cold()) {
+    return variant == 0 ? ref : kNoEntry;
+  }
+  while (ref != kNoEntry && slab_.cold(ref).variant != variant) {
+    ref = slab_.cold(ref).next_variant;
+  }
+  return ref;
+}
+
+MonotonicTime Table::keep_until(const ColdEntry& cold) {
+  const Nanoseconds room = MonotonicTime::max() - std::max(cold.fresh_until, MonotonicTime{});
+  const Nanoseconds keep = Nanoseconds(std::int64_t{cold.keep_seconds} * kNanosecondsPerSecond);
+  return cold.keep_seconds == kKeepForever || keep >= room ? MonotonicTime::max()
+                                                           : cold.fresh_until + keep;
+}
+
+std::uint32_t Table::keep_seconds(MonotonicTime fresh_until, MonotonicTime keep_until) {
+  if (keep_until <= fresh_until) {
+    return 0;
+  }
+  if (keep_until == MonotonicTime::max()) {
+    return kKeepForever;
+  }
+  // Unsigned, for a fresh_until before the start of time is a legal way to say "long ago".
+  const std::uint64_t apart = static_cast<std::uint64_t>(keep_until.time_since_epoch().count()) -
+                              static_cast<std::uint64_t>(fresh_until.time_since_epoch().count());
+  const std::uint64_t seconds = (apart - 1) / kNanosecondsPerSecond + 1;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(seconds, kKeepForever));
+}
+
+void Table::set_times(ColdEntry& cold, const Stored& stored) {
+  cold.fresh_until = stored.fresh_until;
+  cold.keep_seconds = keep_seconds(stored.fresh_until, stored.keep_until);
+}
+
+EntryView Table::view(EntryRef ref) const {
+  const HotEntry& hot = slab_.hot(ref);
+  EntryView view{.key = hot.key,
+                 .charge_bytes = hot.charge,
+                 .fresh_until = MonotonicTime::max(),
+                 .keep_until = MonotonicTime::max()};
+  if (slab_.has_cold()) {
+    const ColdEntry& cold = slab_.cold(ref);
+    view.variant = cold.variant;
+    view.fresh_until = cold.fresh_until;
+    view.keep_until = keep_until(cold);
+    view.payload = cold.payload;
+  }
+  return view;
+}
+
+void Table::hit(EntryRef ref, const Access& access) {
+  if (in_old_order(ref)) [[unlikely]] {
+    old_order_->remove(ref, Removal::kRemoved);
+    slab_.hot(ref).epoch = epoch_ ? 1 : 0;
+    order_->insert(ref, access);
+  }
+  order_->hit(ref, access);
+}
+
+Table::Inserted Table::insert(const filter::Hash128& key, const Stored& stored,
+                              const Access& access, const Limits& limits, Removals& gone) {
+  if (!slab_.has_cold() && needs_cold(stored) && !slab_.need_cold()) {
+    return Inserted::kOutOfMemory;
+  }
+  const EntryRef ref = slab_.allocate();
+  if (ref == kNoEntry) {
+    return Inserted::kOutOfMemory;
+  }
+  const EntryRef same = find(key, stored.variant);
+  if (same != kNoEntry) {
+    erase(same, Removal::kRemoved, gone);
+  }
+  HotEntry& hot = slab_.hot(ref);
+  hot.key = key;
+  hot.charge = stored.charge_bytes & ((std::uint64_t{1} << 40U) - 1);
+  hot.policy_bits = 0;
+  hot.epoch = epoch_ ? 1 : 0;
+  const EntryRef first = index_.find(key);
+  if (slab_.has_cold()) {
+    ColdEntry& cold = slab_.cold(ref);
+    cold = {stored.payload, stored.variant, stored.fresh_until, 0, first};
+    set_times(cold, stored);
+  }
+  if (first == kNoEntry) {
+    index_.insert(key, ref);
+  } else {
+    index_.replace(key, ref);
+  }
+  order_->insert(ref, access);
+  if (first != kNoEntry) {
+    drop_beyond(key, limits, gone);
+  }
+  return same == kNoEntry ? Inserted::kNew : Inserted::kReplaced;
+}
+
+void Table::drop_beyond(const filter::Hash128& key, const Limits& limits, Removals& gone) {
+  EntryRef ref = index_.find(key);
+  for (std::uint32_t kept = 0; kept < limits.variants_max && ref != kNoEntry; ++kept) {
+    ref = next(ref);
+  }
+  while (ref != kNoEntry) {
+    const EntryRef older = next(ref);
+    erase(ref, Removal::kRemoved, gone);
+    ref = older;
+  }
+}
+
+void Table::update(EntryRef ref, const Stored& stored, Removals& gone) {
+  slab_.hot(ref).charge = stored.charge_bytes & ((std::uint64_t{1} << 40U) - 1);
+  if (!slab_.has_cold()) {
+    if (!needs_cold(stored)) {
+      return;
+    }
+    ENCORE_CHECK(slab_.need_cold(), "memory for the cold halves of the entries");
+  }
+  ColdEntry& cold = slab_.cold(ref);
+  set_times(cold, stored);
+  if (cold.payload != stored.payload) {
+    gone.add_payload(cold.payload);
+    cold.payload = stored.payload;
+  }
+}
+
+void Table::mark_stale(EntryRef ref, MonotonicTime now) {
+  if (!slab_.has_cold()) {
+    ENCORE_CHECK(slab_.need_cold(), "memory for the cold halves of the entries");
+  }
+  ColdEntry& cold = slab_.cold(ref);
+  if (cold.fresh_until > now) {
+    const MonotonicTime keep = keep_until(cold);
+    cold.fresh_until = now;
+    cold.keep_seconds = keep_seconds(now, keep);
+  }
+}
+
+void Table::unlink_variant(EntryRef ref) {
+  const filter::Hash128& key = slab_.hot(ref).key;
+  const EntryRef after = next(ref);
+  EntryRef before = index_.find(key);
+  if (before == ref) {
+    if (after == kNoEntry) {
+      index_.erase(key);
+    } else {
+      index_.replace(key, after);
+    }
+    return;
+  }
+  while (next(before) != ref) {
+    before = next(before);
+    ENCORE_CHECK(before != kNoEntry, "an entry is in the chain of its key");
+  }
+  slab_.cold(before).next_variant = after;
+}
+
+void Table::erase(EntryRef ref, Removal why, Removals& gone) {
+  gone.add(view(ref));
+  if (in_old_order(ref)) {
+    old_order_->remove(ref, why);
+  } else {
+    order_->remove(ref, why);
+  }
+  unlink_variant(ref);
+  slab_.release(ref);
+}
+
+Table::Evicted Table::evict_one(Removals& gone) {
+  if (old_order_ != nullptr) {
+    const EntryRef ref = old_order_->victim();
+    if (ref == kSearching) {
+      return Evicted::kMore;
+    }
+    if (ref != kNoEntry) {
+      erase(ref, Removal::kEvicted, gone);
+      return Evicted::kOne;
+    }
+    old_order_.reset();
+  }
+  const EntryRef ref = order_->victim();
+  if (ref == kNoEntry || ref == kSearching) {
+    return ref == kNoEntry ? Evicted::kNothingLeft : Evicted::kMore;
+  }
+  erase(ref, Removal::kEvicted, gone);
+  return Evicted::kOne;
+}
+
+void Table::change_policy(EvictionPolicy policy, const Access& access) {
+  if (order_->policy() == policy) {
+    return;
+  }
+  if (old_order_ != nullptr) {
+    for (EntryRef ref = old_order_->victim(); ref != kNoEntry; ref = old_order_->victim()) {
+      if (ref != kSearching) {
+        old_order_->remove(ref, Removal::kRemoved);
+        slab_.hot(ref).epoch = epoch_ ? 1 : 0;
+        order_->insert(ref, access);
+      }
+    }
+  }
+  old_order_ = std::move(order_);
+  order_ = std::make_unique<Eviction>(policy, slab_);
+  epoch_ = !epoch_;
+}
+
+}  // namespace encore::cache

@@ -1,0 +1,124 @@
+// Table: the entries of one shard: index, chains of variants, times, eviction order. Knows nothing
+// of admission, budget or locks. Thread-compatible, confined to its shard.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "cache/entry_slab.h"
+#include "cache/eviction.h"
+#include "cache/index.h"
+#include "cache/removals.h"
+#include "cache/types.h"
+
+namespace encore::cache {
+
+class Table {
+ public:
+  explicit Table(EvictionPolicy policy);
+
+  // The latest stored variant; kNoEntry if the key is absent.
+  EntryRef find(const filter::Hash128& key) const { return index_.find(key); }
+  EntryRef find(const filter::Hash128& key, std::uint64_t variant) const;
+  // The variant stored before this one.
+  EntryRef next(EntryRef ref) const {
+    return slab_.has_cold() ? slab_.cold(ref).next_variant : kNoEntry;
+  }
+
+  // Walks the key's variants from the latest: removes what is past its time, until `matches`
+  // (payload -> bool) takes one, which then counts as used.
+  template <typename Matches>
+  LookupResult lookup(const filter::Hash128& key, const Access& access, Matches&& matches,
+                      Removals& gone);
+
+  // Stores first in the key's chain. Removes the same variant, and what is beyond `variants_max`.
+  // kOutOfMemory: nothing has changed.
+  enum class Inserted : std::uint8_t { kNew, kReplaced, kOutOfMemory };
+  struct Limits {
+    std::uint32_t variants_max = 0;
+  };
+  // REQUIRES: stored.charge_bytes is complete (overhead included) and below 2^40.
+  Inserted insert(const filter::Hash128& key, const Stored& stored, const Access& access,
+                  const Limits& limits, Removals& gone);
+
+  // New times, charge and payload.
+  void update(EntryRef ref, const Stored& stored, Removals& gone);
+  void mark_stale(EntryRef ref, MonotonicTime now);
+  void erase(EntryRef ref, Removal why, Removals& gone);
+
+  // kMore: none yet, ask again.
+  enum class Evicted : std::uint8_t { kOne, kMore, kNothingLeft };
+  Evicted evict_one(Removals& gone);
+
+  // Entries move to the new order when they are used; until then the old one gives the victims. A
+  // second change before the first is worked off empties the old order at once.
+  void change_policy(EvictionPolicy policy, const Access& access);
+
+  EntryView view(EntryRef ref) const;
+  std::uint64_t charge(EntryRef ref) const { return slab_.hot(ref).charge; }
+  Payload payload(EntryRef ref) const { return slab_.has_cold() ? slab_.cold(ref).payload : 0; }
+  // REQUIRES: some entry was stored with a payload.
+  void set_payload(EntryRef ref, Payload payload) { slab_.cold(ref).payload = payload; }
+
+  std::uint32_t slots() const { return slab_.slots(); }
+  bool holds(EntryRef ref) const { return slab_.holds(ref); }
+  std::uint32_t size() const { return slab_.size(); }
+  void prefetch(const filter::Hash128& key) const { index_.prefetch(key); }
+  std::uint64_t memory_bytes() const { return slab_.memory_bytes() + index_.memory_bytes(); }
+
+ private:
+  static MonotonicTime keep_until(const ColdEntry& cold);
+  static std::uint32_t keep_seconds(MonotonicTime fresh_until, MonotonicTime keep_until);
+  void set_times(ColdEntry& cold, const Stored& stored);
+  bool in_old_order(EntryRef ref) const { return (slab_.hot(ref).epoch != 0) != epoch_; }
+  void hit(EntryRef ref, const Access& access);
+  void unlink_variant(EntryRef ref);
+  void drop_beyond(const filter::Hash128& key, const Limits& limits, Removals& gone);
+
+  EntrySlab slab_;
+  Index index_{slab_};
+  std::unique_ptr<Eviction> order_;
+  std::unique_ptr<Eviction> old_order_;  // null, or being worked off
+  // Entries of this epoch are in order_, those of the other one in old_order_.
+  bool epoch_ = false;
+};
+
+template <typename Matches>
+LookupResult Table::lookup(const filter::Hash128& key, const Access& access, Matches&& matches,
+                           Removals& gone) {
+  LookupResult result;
+  EntryRef ref = index_.find(key);
+  if (ref == kNoEntry) {
+    return result;
+  }
+  if (!slab_.has_cold()) {  // one variant, for ever, without a payload
+    result.any_resident = true;
+    if (matches(Payload{0})) {
+      hit(ref, access);
+      result.state = LookupState::kFresh;
+      result.fresh_until = MonotonicTime::max();
+    }
+    return result;
+  }
+  while (ref != kNoEntry) {
+    const ColdEntry& cold = slab_.cold(ref);
+    const EntryRef next = cold.next_variant;
+    if (access.now >= cold.fresh_until && access.now >= keep_until(cold)) [[unlikely]] {
+      erase(ref, Removal::kRemoved, gone);
+    } else {
+      result.any_resident = true;
+      if (matches(cold.payload)) {
+        result.state = access.now < cold.fresh_until ? LookupState::kFresh : LookupState::kStale;
+        result.payload = cold.payload;
+        result.variant = cold.variant;
+        result.fresh_until = cold.fresh_until;
+        hit(ref, access);
+        return result;
+      }
+    }
+    ref = next;
+  }
+  return result;
+}
+
+}  // namespace encore::cache

@@ -1,0 +1,57 @@
+// 2Q: Johnson, Shasha: "2Q: a low overhead high performance buffer management replacement
+// algorithm" (VLDB 1994), the full version: a FIFO for new entries (a quarter of the cache), ghosts
+// of what left it (half), and an LRU list for what came back.
+#pragma once
+
+#include "cache/counted_list.h"
+#include "cache/eviction_order.h"
+#include "cache/ghost_queue.h"
+
+namespace encore::cache {
+
+class TwoQ {
+ public:
+  explicit TwoQ(EntrySlab& slab) : slab_(slab) {}
+
+  void insert(EntryRef ref, const Access& /*access*/) {
+    HotEntry& entry = slab_.hot(ref);
+    entry.policy_bits = ghosts_.take(entry.key) ? 1 : 0;
+    list_of(ref).push_newest(slab_, ref);
+  }
+
+  void hit(EntryRef ref, const Access& /*access*/) {
+    if (slab_.hot(ref).policy_bits != 0 && main_.newest() != ref) {
+      main_.unlink(slab_, ref);
+      main_.push_newest(slab_, ref);
+    }
+  }
+
+  void remove(EntryRef ref, Removal why) {
+    const HotEntry& entry = slab_.hot(ref);
+    if (entry.policy_bits == 0 && why == Removal::kEvicted) {
+      ghosts_.insert(entry.key);
+      ghosts_.shrink_to((std::size_t{in_.size()} + main_.size()) / kGhostPart);
+    }
+    list_of(ref).unlink(slab_, ref);
+  }
+
+  EntryRef victim() {
+    const std::uint64_t all = std::uint64_t{in_.size()} + main_.size();
+    const bool from_in =
+        in_.size() != 0 && (main_.size() == 0 || std::uint64_t{in_.size()} * kInPart > all);
+    return (from_in ? in_ : main_).oldest();
+  }
+
+ private:
+  static constexpr std::uint64_t kInPart = 4;
+  static constexpr std::size_t kGhostPart = 2;
+  CountedList& list_of(EntryRef ref) { return slab_.hot(ref).policy_bits != 0 ? main_ : in_; }
+
+  EntrySlab& slab_;
+  CountedList in_;
+  CountedList main_;
+  GhostQueue ghosts_;
+};
+static_assert(EvictionOrder<TwoQ>);
+
+}  // namespace encore::cache

@@ -1,0 +1,56 @@
+#include "cache/types.h"
+
+#include <array>
+
+#include "cache/events.h"
+
+namespace encore::cache {
+namespace {
+
+constexpr std::array<std::string_view, kAdmitReasonCount> kReasonNames = {
+#define ENCORE_NAME(id, name, stored) name,
+    ENCORE_ADMIT_REASONS(ENCORE_NAME)
+#undef ENCORE_NAME
+};
+constexpr std::array<bool, kAdmitReasonCount> kReasonStored = {
+#define ENCORE_STORED(id, name, stored) stored,
+    ENCORE_ADMIT_REASONS(ENCORE_STORED)
+#undef ENCORE_STORED
+};
+constexpr std::array<std::string_view, kEventKindCount> kKindNames = {
+#define ENCORE_NAME(id, name) name,
+    ENCORE_EVENT_KINDS(ENCORE_NAME)
+#undef ENCORE_NAME
+};
+constexpr std::array<std::string_view, 3> kStateNames = {"miss", "fresh", "stale"};
+constexpr std::array<std::string_view, 3> kReserveNames = {"reserved", "too-large", "full"};
+constexpr std::array<std::string_view, 4> kCommitNames = {"stored", "replaced", "too-large",
+                                                          "full"};
+constexpr std::array<std::string_view, 4> kFreshenNames = {"freshened", "absent", "too-large",
+                                                           "full"};
+
+template <typename Names, typename Enum>
+std::string_view name_of(const Names& names, Enum value) {
+  const auto i = static_cast<std::size_t>(value);
+  return i < names.size() ? names[i] : "?";
+}
+
+}  // namespace
+
+std::string_view to_string(LookupState state) noexcept { return name_of(kStateNames, state); }
+std::string_view to_string(AdmitReason reason) noexcept { return name_of(kReasonNames, reason); }
+std::string_view to_string(ReserveOutcome outcome) noexcept {
+  return name_of(kReserveNames, outcome);
+}
+std::string_view to_string(CommitOutcome outcome) noexcept {
+  return name_of(kCommitNames, outcome);
+}
+std::string_view to_string(FreshenOutcome outcome) noexcept {
+  return name_of(kFreshenNames, outcome);
+}
+std::string_view to_string(EventKind kind) noexcept { return name_of(kKindNames, kind); }
+bool is_stored(AdmitReason reason) noexcept {
+  return kReasonStored[static_cast<std::size_t>(reason)];
+}
+
+}  // namespace encore::cache

@@ -1,0 +1,131 @@
+// The words that everything in cache/ shares: keys, payloads, outcomes with their reasons. Values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/time.h"
+#include "filter/hash.h"
+
+namespace encore::cache {
+
+// A primary key: the identity hash, and (only for a filter with another hash family) its text.
+using Key = filter::HashedKey;
+
+// What an entry stands for, opaque to the kernel: the proxy puts a pointer there, the simulator 0.
+using Payload = std::uint64_t;
+
+// --- outcomes, with the reasons that go to log and counters -------------------------------------
+
+enum class LookupState : std::uint8_t { kMiss, kFresh, kStale };
+
+//  enumerator       name               stored
+#define ENCORE_ADMIT_REASONS(X)             \
+  X(kFirstRequest, "first-request", false)  \
+  X(kSecondRequest, "second-request", true) \
+  X(kResident, "resident", true)            \
+  X(kPolicyAlways, "always", true)          \
+  X(kPolicyNever, "never", false)           \
+  X(kTooLarge, "too-large", false)
+
+// Why a response is stored or not. kFirstRequest: remembered, not stored. kResident: a further
+// variant of a resident key, or its replacement; the policy was not asked.
+enum class AdmitReason : std::uint8_t {
+#define ENCORE_ENUMERATOR(id, name, stored) id,
+  ENCORE_ADMIT_REASONS(ENCORE_ENUMERATOR)
+#undef ENCORE_ENUMERATOR
+};
+
+inline constexpr std::size_t kAdmitReasonCount =
+    static_cast<std::size_t>(AdmitReason::kTooLarge) + 1;  // the last one
+
+// kTooLarge: more than max_object_bytes. kFull: nothing is left to evict, reservations hold it all.
+enum class ReserveOutcome : std::uint8_t { kReserved, kTooLarge, kFull };
+
+// kReplaced: the key had this variant. kTooLarge, kFull: not stored, the reservation is given back
+// and the payload stays the caller's.
+enum class CommitOutcome : std::uint8_t { kStored, kReplaced, kTooLarge, kFull };
+
+// kAbsent: evicted or removed meanwhile. kTooLarge, kFull: it may not grow so far, nothing changed.
+enum class FreshenOutcome : std::uint8_t { kFreshened, kAbsent, kTooLarge, kFull };
+
+std::string_view to_string(LookupState state) noexcept;
+std::string_view to_string(AdmitReason reason) noexcept;
+std::string_view to_string(ReserveOutcome outcome) noexcept;
+std::string_view to_string(CommitOutcome outcome) noexcept;
+std::string_view to_string(FreshenOutcome outcome) noexcept;
+// Whether the response goes into the cache.
+bool is_stored(AdmitReason reason) noexcept;
+
+// --- arguments and results ----------------------------------------------------------------------
+
+struct LookupResult {
+  LookupState state = LookupState::kMiss;
+  // Some variant of the key is resident, selected or not.
+  bool any_resident = false;
+  Payload payload = 0;
+  std::uint64_t variant = 0;
+  MonotonicTime fresh_until{};
+};
+
+// A storable response asks to be stored. `requests` counts all that it answers: 1 and the waiters
+// that joined before its head was known (each counts as a request, so with one of them it is a
+// second request). A request that joins later asks anew with requests = 1.
+struct AdmitRequest {
+  std::uint64_t variant = 0;
+  std::uint32_t requests = 1;
+  // Of the whole object, 0 where it is not known yet.
+  std::uint64_t size_bytes = 0;
+};
+
+// One variant of a key, to be stored or freshened. The kernel adds its own overhead to the charge.
+struct Stored {
+  std::uint64_t variant = 0;
+  std::uint64_t charge_bytes = 0;  // below 2^40 with the overhead
+  // The first moment at which it is stale, and the first at which it is of no use at all.
+  // keep_until below fresh_until is taken as fresh_until; the time between the two is rounded up
+  // to whole seconds.
+  MonotonicTime fresh_until = MonotonicTime::max();
+  MonotonicTime keep_until = MonotonicTime::max();
+  Payload payload = 0;
+  std::uint64_t hint = 0;  // the eviction policy's, where it wants one
+};
+
+struct EntryView {
+  filter::Hash128 key{};
+  std::uint64_t variant = 0;
+  std::uint64_t charge_bytes = 0;  // the kernel's overhead included
+  MonotonicTime fresh_until{};
+  MonotonicTime keep_until{};
+  Payload payload = 0;
+};
+
+// --- what callers implement ---------------------------------------------------------------------
+
+// Chooses among the variants of a key. Called under the shard's lock: cheap, no locks, no I/O.
+class Selector {
+ public:
+  virtual ~Selector() = default;
+  // True selects the entry. May take a reference to what the payload stands for.
+  virtual bool matches(Payload payload) = 0;
+};
+
+// Whether the object behind a payload may move now. Called under the shard's lock.
+class RelocationGuard {
+ public:
+  virtual ~RelocationGuard() = default;
+  // May complete the move (copy) before it says true. Must be cheap.
+  virtual bool may_relocate(Payload from) = 0;
+};
+
+enum class Verdict : std::uint8_t { kKeep, kRemove, kMarkStale };
+
+// Called under the shard's lock: cheap, no locks, no I/O.
+class Visitor {
+ public:
+  virtual ~Visitor() = default;
+  virtual Verdict visit(const EntryView& entry) = 0;
+};
+
+}  // namespace encore::cache

@@ -1,0 +1,100 @@
+// W-TinyLFU: Einziger, Friedman, Manes: "TinyLFU: a highly efficient cache admission policy"
+// (2017). New entries go through a small LRU window (a hundredth of the entries); what leaves it
+// must have been asked for more often lately than the victim of the main part, a segmented LRU, to
+// take its place. Frequencies are those of a sketch that sees insertions and hits.
+#pragma once
+
+#include "cache/counted_list.h"
+#include "cache/eviction_order.h"
+#include "cache/frequency_sketch.h"
+
+namespace encore::cache {
+
+class WTinyLfu {
+ public:
+  explicit WTinyLfu(EntrySlab& slab) : slab_(slab) {}
+
+  void insert(EntryRef ref, const Access& /*access*/) {
+    HotEntry& entry = slab_.hot(ref);
+    entry.policy_bits = kWindow;
+    window_.push_newest(slab_, ref);
+    sketch_.reserve(total());
+    sketch_.increment(entry.key);
+    // Until the first eviction there is room for all: nothing has to win its place.
+    if (!filled_ && window_is_large() && window_.size() > 1) {
+      move(window_.oldest(), kProbation);
+    }
+  }
+
+  void hit(EntryRef ref, const Access& /*access*/) {
+    HotEntry& entry = slab_.hot(ref);
+    sketch_.increment(entry.key);
+    list_of(entry).unlink(slab_, ref);
+    if (entry.policy_bits == kWindow) {
+      window_.push_newest(slab_, ref);
+      return;
+    }
+    entry.policy_bits = kProtected;
+    protected_.push_newest(slab_, ref);
+    const std::uint64_t main = std::uint64_t{protected_.size()} + probation_.size();
+    if (std::uint64_t{protected_.size()} * kMainParts > main * kProtectedParts) {
+      move(protected_.oldest(), kProbation);
+    }
+  }
+
+  void remove(EntryRef ref, Removal why) {
+    filled_ = filled_ || why == Removal::kEvicted;
+    list_of(slab_.hot(ref)).unlink(slab_, ref);
+  }
+
+  EntryRef victim() {
+    const EntryRef main =
+        probation_.oldest() != kNoEntry ? probation_.oldest() : protected_.oldest();
+    const EntryRef candidate = window_.oldest();
+    if (main == kNoEntry ||
+        (candidate != kNoEntry && window_is_large() && loses(candidate, main))) {
+      return candidate;
+    }
+    if (window_is_large()) {
+      move(candidate, kProbation);
+    }
+    return main;
+  }
+
+ private:
+  static constexpr std::uint32_t kWindow = 0;
+  static constexpr std::uint32_t kProbation = 1;
+  static constexpr std::uint32_t kProtected = 2;
+  static constexpr std::uint64_t kWindowPart = 100;
+  static constexpr std::uint64_t kMainParts = 5;
+  static constexpr std::uint64_t kProtectedParts = 4;
+
+  std::uint64_t total() const {
+    return std::uint64_t{window_.size()} + probation_.size() + protected_.size();
+  }
+  CountedList& list_of(const HotEntry& entry) {
+    return entry.policy_bits == kWindow      ? window_
+           : entry.policy_bits == kProbation ? probation_
+                                             : protected_;
+  }
+  void move(EntryRef ref, std::uint32_t to) {
+    HotEntry& entry = slab_.hot(ref);
+    list_of(entry).unlink(slab_, ref);
+    entry.policy_bits = to & 3U;
+    list_of(entry).push_newest(slab_, ref);
+  }
+  bool window_is_large() const { return window_.size() * kWindowPart > total(); }
+  bool loses(EntryRef candidate, EntryRef main) const {
+    return sketch_.frequency(slab_.hot(candidate).key) <= sketch_.frequency(slab_.hot(main).key);
+  }
+
+  EntrySlab& slab_;
+  CountedList window_;
+  CountedList probation_;
+  CountedList protected_;
+  FrequencySketch sketch_;
+  bool filled_ = false;
+};
+static_assert(EvictionOrder<WTinyLfu>);
+
+}  // namespace encore::cache

@@ -1,0 +1,118 @@
+// Many threads on one kernel: the budget holds at every moment, and no payload is lost or given
+// back twice.
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "tests/cache/support.h"
+
+namespace encore::cache::test {
+namespace {
+
+constexpr std::uint64_t kCapacity = 40'000;
+
+class AgreeToMove final : public RelocationGuard {
+ public:
+  bool may_relocate(Payload /*from*/) override { return true; }
+};
+
+class TakeAny final : public Selector {
+ public:
+  bool matches(Payload payload) override { return payload != 0; }
+};
+
+// Stores, finds, freshens, removes and moves; every payload it makes is its own.
+class Worker {
+ public:
+  Worker(Kernel& kernel, std::uint64_t number)
+      : kernel_(kernel), random_(number), next_(number << 40U) {}
+
+  void run(int operations) {
+    for (int i = 0; i < operations; ++i) {
+      one(key(random_() % 300));
+    }
+  }
+  // The payloads that the kernel owns or has given back.
+  std::uint64_t given() const { return given_; }
+
+ private:
+  void one(const Key& key) {
+    TakeAny any;
+    const LookupResult found = kernel_.lookup(key, at(0), any);
+    const Stored stored{
+        .variant = random_() % 3, .charge_bytes = 1 + random_() % 2000, .payload = ++next_};
+    switch (random_() % 16) {
+      case 0:
+        kernel_.invalidate(key, at(0));
+        break;
+      case 1:
+        kernel_.remove(key, stored.variant, at(0));
+        break;
+      case 2: {
+        const auto outcome = kernel_.freshen(key, stored, at(0));
+        given_ += outcome == FreshenOutcome::kFreshened ? 1U : 0U;
+        break;
+      }
+      case 3:
+        // The new payload takes the place of the old one, which is not released.
+        if (found.state != LookupState::kMiss) {
+          kernel_.relocate(key.hash, found.payload, stored.payload, move_);
+        }
+        break;
+      default:
+        if (found.state == LookupState::kMiss) {
+          const CommitOutcome outcome = kernel_.commit(key, stored, 0, at(0));
+          given_ +=
+              outcome == CommitOutcome::kStored || outcome == CommitOutcome::kReplaced ? 1U : 0U;
+        }
+    }
+  }
+
+  Kernel& kernel_;
+  std::mt19937_64 random_;
+  std::uint64_t next_;
+  std::uint64_t given_ = 0;
+  AgreeToMove move_;
+};
+
+}  // namespace
+
+TEST_CASE("Under many threads the budget holds and every payload comes back once", "[cache]") {
+  CountingOwner owner;
+  KernelOptions options = plain_options(kCapacity);
+  options.shards = 4;
+  options.max_object_share = 8;
+  options.entry_overhead_bytes = kEntryOverheadBytes;
+  auto kernel = make_kernel(options, {.owner = &owner});
+  std::vector<std::unique_ptr<Worker>> workers;
+  for (std::uint64_t i = 1; i <= 4; ++i) {
+    workers.push_back(std::make_unique<Worker>(*kernel, i));
+  }
+  std::uint64_t over_budget = 0;
+  {
+    std::vector<std::jthread> threads;
+    std::atomic<int> running{4};
+    for (const auto& worker : workers) {
+      threads.emplace_back([&worker, &running] {
+        worker->run(10'000);
+        --running;
+      });
+    }
+    while (running != 0) {
+      over_budget += kernel->statistics().used_bytes > kCapacity ? 1U : 0U;
+      std::this_thread::yield();
+    }
+  }
+  CHECK(over_budget == 0);
+  CHECK(kernel->statistics().reserved_bytes == 0);
+  CHECK(kernel->statistics().counters.evictions > 1000);
+  kernel.reset();
+  std::uint64_t given = 0;
+  for (const auto& worker : workers) {
+    given += worker->given();
+  }
+  CHECK(owner.total() == given);
+  CHECK(owner.each_once());
+}
+
+}  // namespace encore::cache::test

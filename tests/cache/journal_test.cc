@@ -1,0 +1,389 @@
+#include "cache/journal.h"
+
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "cache/replay.h"
+#include "cache/saved_admission.h"
+#include "tests/cache/support.h"
+
+namespace encore::cache::test {
+namespace {
+
+KernelOptions busy_options() {
+  KernelOptions options = plain_options(50'000);
+  options.shards = 8;
+  options.max_object_share = 8;
+  options.entry_overhead_bytes = kEntryOverheadBytes;
+  options.variants_max = 4;
+  options.admission.policy = AdmissionPolicy::kSecondHit;
+  options.admission.filter.capacity = 50;
+  return options;
+}
+
+struct Outcome {
+  std::uint64_t records = 0;
+  std::uint64_t differences = 0;
+  std::string first;
+  std::array<std::uint64_t, kEventKindCount> kinds{};
+  std::uint64_t evicted = 0;
+};
+
+Outcome replay(const std::string& bytes, const filter::Seed& identity,
+               Replay::FindState find_state = {}) {
+  std::istringstream stream(bytes);
+  auto reader = JournalReader::open(stream);
+  REQUIRE(reader);
+  auto player = Replay::create(reader->head(), identity, std::move(find_state));
+  REQUIRE(player);
+  Outcome outcome;
+  Event event;
+  for (auto next = reader->next(event); next != JournalReader::Next::kEnd;
+       next = reader->next(event)) {
+    REQUIRE(next);
+    ++outcome.records;
+    ++outcome.kinds[static_cast<std::size_t>(event.kind)];
+    outcome.evicted += event.kind == EventKind::kReserve ? event.removed : 0;
+    const auto difference = (*player)->apply(event);
+    REQUIRE(difference);
+    if (difference->has_value() && outcome.differences++ == 0) {
+      outcome.first = describe(**difference);
+    }
+  }
+  return outcome;
+}
+
+// One worker: everything that a proxy does to a kernel, at random.
+class Worker {
+ public:
+  Worker(Kernel& kernel, std::uint64_t seed) : kernel_(kernel), random_(seed) {}
+
+  void run(int requests) {
+    for (int i = 0; i < requests; ++i) {
+      now_ += Nanoseconds(random_() % 100'000'000);
+      request(key(popular()));
+    }
+  }
+
+ private:
+  std::uint64_t popular() {
+    const std::uint64_t r = random_();
+    return r % 4 != 0 ? r % 61 : r % 5003;
+  }
+  void request(const Key& key) {
+    const std::uint64_t variant = random_() % 3;
+    Select selector(payload_of(key, variant));
+    const LookupResult result = kernel_.lookup(key, now_, selector);
+    if (result.state == LookupState::kFresh) {
+      maybe_purge(key);
+      return;
+    }
+    const Stored stored{.variant = variant,
+                        .charge_bytes = 50 + random_() % (random_() % 8 == 0 ? 6000 : 500),
+                        .fresh_until = now_ + std::chrono::seconds(random_() % 20),
+                        .keep_until = now_ + std::chrono::seconds(random_() % 60),
+                        .payload = payload_of(key, variant)};
+    if (result.state == LookupState::kStale && random_() % 2 == 0) {
+      kernel_.freshen(key, stored, now_);
+      return;
+    }
+    const AdmitRequest ask{.variant = variant,
+                           .requests = random_() % 16 == 0 ? 3U : 1U,
+                           .size_bytes = random_() % 2 == 0 ? stored.charge_bytes : 0};
+    if (is_stored(kernel_.admit(key, ask, now_))) {
+      fetch(key, stored);
+    }
+  }
+  void fetch(const Key& key, const Stored& stored) {
+    std::uint64_t reserved = 0;
+    for (const std::uint64_t part : {stored.charge_bytes / 2, stored.charge_bytes / 2}) {
+      if (kernel_.reserve(key, part, now_) != ReserveOutcome::kReserved) {
+        kernel_.abort(key, reserved, now_);
+        return;
+      }
+      reserved += part;
+    }
+    if (random_() % 10 == 0) {
+      kernel_.abort(key, reserved, now_);
+    } else {
+      kernel_.commit(key, stored, reserved, now_);
+    }
+  }
+  void maybe_purge(const Key& key) {
+    switch (random_() % 100) {
+      case 0:
+        kernel_.invalidate(key, now_);
+        break;
+      case 1:
+        kernel_.remove(key, 1, now_);
+        break;
+      case 2:
+        kernel_.mark_stale(key, now_);
+        break;
+      default:
+        break;
+    }
+  }
+  static Payload payload_of(const Key& key, std::uint64_t variant) {
+    return (key.hash.lo << 8U) | (variant + 1);
+  }
+
+  Kernel& kernel_;
+  std::mt19937_64 random_;
+  MonotonicTime now_ = at(1);
+};
+
+class PurgeSome final : public Visitor {
+ public:
+  Verdict visit(const EntryView& entry) override {
+    return entry.key.lo % 4 == 0   ? Verdict::kRemove
+           : entry.key.lo % 4 == 1 ? Verdict::kMarkStale
+                                   : Verdict::kKeep;
+  }
+};
+
+// What an operator does meanwhile: reload, shrink, purge, look at figures.
+void operate(Kernel& kernel, const KernelOptions& options) {
+  ReloadOptions reload = reload_options(options);
+  PurgeSome purge;
+  for (int round = 0; round < 8; ++round) {
+    reload.capacity_bytes = round % 2 == 0 ? 20'000 : 50'000;
+    reload.eviction = static_cast<EvictionPolicy>(round % 3);
+    reload.admission.filter.capacity = 40 + static_cast<std::uint64_t>(round);
+    REQUIRE(kernel.reconfigure(reload, at(10 + round)));
+    while (kernel.reclaim(20, at(10 + round))) {
+      std::this_thread::yield();
+    }
+    Kernel::Cursor cursor;
+    while (kernel.for_each(cursor, 500, purge, at(10 + round))) {
+    }
+    static_cast<void>(kernel.statistics());
+    static_cast<void>(kernel.admission_statistics());
+    static_cast<void>(kernel.save_admission(at(10 + round)));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("The journal of many threads replays with every decision equal", "[cache][journal]") {
+  const auto eviction =
+      GENERATE(EvictionPolicy::kSieve, EvictionPolicy::kLru, EvictionPolicy::kFifo);
+  KernelOptions options = busy_options();
+  options.eviction = eviction;
+  JournalRecorder recorder(journal_head(options, at(0)));
+  const auto kernel = make_kernel(options, {.observer = &recorder});
+  std::string bytes;
+  constexpr int kThreads = 4;
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint64_t i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&kernel, i] { Worker(*kernel, 100 + i).run(4000); });
+    }
+    threads.emplace_back([&] { operate(*kernel, options); });
+    for (int i = 0; i < 50; ++i) {
+      bytes += recorder.take();
+      std::this_thread::yield();
+    }
+  }
+  // Once more with nothing beside it, so that every kind of event is there however the threads ran.
+  Worker(*kernel, 99).run(2000);
+  operate(*kernel, options);
+  bytes += recorder.take();
+  const KernelStatistics statistics = kernel->statistics();
+  CHECK(statistics.reserved_bytes == 0);
+  const Outcome outcome = replay(bytes, GENERATE(kSeed, filter::Seed{}));
+  INFO(outcome.first);
+  CHECK(outcome.differences == 0);
+  CHECK(outcome.records > kThreads * 4000);
+  CHECK(outcome.evicted > 100);
+  for (std::size_t kind = 0; kind < kEventKindCount; ++kind) {
+    INFO(to_string(static_cast<EventKind>(kind)));
+    CHECK((outcome.kinds[kind] > 0) == (static_cast<EventKind>(kind) != EventKind::kRestore));
+  }
+}
+
+TEST_CASE("A filter that hashes the keys' text replays from the text in the journal",
+          "[cache][journal]") {
+  KernelOptions options = busy_options();
+  options.admission.filter.hash = filter::HashFamily::kMurmur3;
+  JournalRecorder recorder(journal_head(options, at(0)));
+  const auto kernel = make_kernel(options, {.observer = &recorder});
+  Worker(*kernel, 5).run(3000);
+  const std::string bytes = recorder.take();
+  CHECK(replay(bytes, kSeed).differences == 0);
+  std::istringstream stream(bytes);
+  const auto reader = JournalReader::open(stream);
+  REQUIRE(reader);
+  CHECK_FALSE(Replay::create(reader->head(), {}, {}));
+  CHECK_FALSE(Replay::create(reader->head(), {1, 2}, {}));
+}
+
+TEST_CASE("A restored memory replays if the saved state is at hand", "[cache][journal]") {
+  const KernelOptions options = busy_options();
+  const auto before = make_kernel(options);
+  Worker(*before, 6).run(2000);
+  const std::string saved = before->save_admission(at(1));
+  JournalRecorder recorder(journal_head(options, at(0)));
+  const auto kernel = make_kernel(options, {.observer = &recorder});
+  REQUIRE(kernel->restore_admission(saved, at(1)));
+  Worker(*kernel, 7).run(2000);
+  const std::string bytes = recorder.take();
+  const auto decoded = decode_admission(saved);
+  REQUIRE(decoded);
+  const Outcome outcome = replay(bytes, kSeed, [&](std::uint64_t checksum) -> std::string {
+    for (const std::string& shard : decoded->shards) {
+      if (state_checksum(shard) == checksum) {
+        return shard;
+      }
+    }
+    return {};
+  });
+  CHECK(outcome.differences == 0);
+  CHECK(outcome.kinds[static_cast<std::size_t>(EventKind::kRestore)] == options.shards);
+
+  std::istringstream stream(bytes);
+  auto reader = JournalReader::open(stream);
+  REQUIRE(reader);
+  auto player = Replay::create(reader->head(), kSeed, {});
+  REQUIRE(player);
+  Event event;
+  REQUIRE(reader->next(event));
+  CHECK_FALSE((*player)->apply(event));
+}
+
+TEST_CASE("A replay under other options shows where it differs", "[cache][journal]") {
+  const KernelOptions options = busy_options();
+  JournalRecorder recorder(journal_head(options, at(0)));
+  const auto kernel = make_kernel(options, {.observer = &recorder});
+  Worker(*kernel, 8).run(2000);
+  const std::string bytes = recorder.take();
+  std::istringstream stream(bytes);
+  auto reader = JournalReader::open(stream);
+  REQUIRE(reader);
+  JournalHead head = reader->head();
+  const auto check_that_it_differs = [&] {
+    auto player = Replay::create(head, kSeed, {});
+    REQUIRE(player);
+    Event event;
+    std::string difference;
+    while (difference.empty() && *reader->next(event) == JournalReader::Next::kEvent) {
+      const auto applied = (*player)->apply(event);
+      REQUIRE(applied);
+      if (applied->has_value()) {
+        difference = describe(**applied);
+      }
+    }
+    CHECK(difference.find("recorded") != std::string::npos);
+    CHECK(difference.find("replayed") != std::string::npos);
+  };
+  SECTION("a smaller cache") {
+    head.options.capacity_bytes -= 1000;
+    check_that_it_differs();
+  }
+  SECTION("another eviction policy") {
+    head.options.eviction = EvictionPolicy::kFifo;
+    check_that_it_differs();
+  }
+  SECTION("a filter that forgets earlier") {
+    head.options.admission.filter.capacity = 20;
+    check_that_it_differs();
+  }
+}
+
+TEST_CASE("A record comes back from the journal as it went in", "[cache][journal]") {
+  const KernelOptions options = busy_options();
+  JournalRecorder recorder(journal_head(options, at(3)));
+  std::vector<Event> events;
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    Event event{.sequence = i + 1,
+                .kind = static_cast<EventKind>(i % kEventKindCount),
+                .outcome = static_cast<std::uint8_t>(i % 3),
+                .any_resident = i % 2 == 0,
+                .shard = static_cast<std::uint32_t>(i % 8),
+                .now = at(static_cast<std::int64_t>(100 - i)),
+                .key = key(i).hash,
+                .variant = i * 0x9e3779b97f4a7c15U,
+                .charge_bytes = i << 20U,
+                .reserved_bytes = i * 3,
+                .requests = static_cast<std::uint32_t>(i / 2),
+                .fresh_until = i % 5 == 0 ? MonotonicTime::max() : at(7),
+                .keep_until = i % 7 == 0 ? MonotonicTime::min() : at(1000),
+                .removed = static_cast<std::uint32_t>(i % 4),
+                .freed_bytes = ~i,
+                .removed_digest = i << 60U};
+    if (event.kind == EventKind::kReload) {
+      event.kind = EventKind::kLookup;
+    }
+    events.push_back(event);
+  }
+  // Recorded out of order: they are written in the order of their numbers, and only without gaps.
+  for (std::size_t i = 1; i < events.size(); i += 2) {
+    recorder.record(events[i]);
+  }
+  std::string bytes = recorder.take();
+  for (std::size_t i = 0; i < events.size(); i += 2) {
+    recorder.record(events[i]);
+  }
+  bytes += recorder.take();
+  std::istringstream stream(bytes);
+  auto reader = JournalReader::open(stream);
+  REQUIRE(reader);
+  CHECK(reader->head().started == at(3));
+  CHECK(reader->head().options.capacity_bytes == options.capacity_bytes);
+  CHECK(reader->head().options.admission.filter.capacity == 50);
+  CHECK(reader->head().options.admission.filter.seed == filter::Seed{});
+  CHECK(reader->head().seed_fingerprint == filter::fingerprint(kSeed));
+  CHECK(bytes.find(std::string_view("\x34\x12\0\0\0\0\0\0", 8)) == std::string::npos);  // no seed
+  for (const Event& event : events) {
+    Event read;
+    REQUIRE(reader->next(read) == JournalReader::Next::kEvent);
+    REQUIRE(read == event);
+  }
+  Event none;
+  CHECK(reader->next(none) == JournalReader::Next::kEnd);
+}
+
+TEST_CASE("A damaged or truncated journal ends with an error, never worse", "[cache][journal]") {
+  const KernelOptions options = busy_options();
+  JournalRecorder recorder(journal_head(options, at(0)));
+  const auto kernel = make_kernel(options, {.observer = &recorder});
+  Worker(*kernel, 9).run(200);
+  const std::string bytes = recorder.take();
+  const auto read_all = [](const std::string& from) {
+    std::istringstream stream(from);
+    auto reader = JournalReader::open(stream);
+    if (!reader) {
+      return reader.error().message;
+    }
+    auto player = Replay::create(reader->head(), {}, {});
+    if (!player) {
+      return player.error().message;
+    }
+    Event event;
+    for (;;) {
+      const auto next = reader->next(event);
+      if (!next) {
+        return next.error().message;
+      }
+      if (*next == JournalReader::Next::kEnd) {
+        return std::string();
+      }
+      static_cast<void>((*player)->apply(event));
+    }
+  };
+  CHECK(read_all(bytes).empty());
+  CHECK(read_all("") == "not a decision journal: it does not begin with ENCJRNL1");
+  CHECK(read_all(bytes.substr(0, 20)) == "a decision journal that ends within its head");
+  CHECK(read_all(bytes.substr(0, bytes.size() - 1))
+            .starts_with("a decision journal that is damaged or cut off after record "));
+  std::mt19937_64 random(4);
+  for (int i = 0; i < 300; ++i) {
+    std::string damaged = bytes;
+    // Beyond the options, which may legally ask for filters of any size.
+    damaged[90 + random() % (damaged.size() - 90)] ^= static_cast<char>(1U << (random() % 8));
+    static_cast<void>(read_all(damaged));
+  }
+}
+
+}  // namespace encore::cache::test

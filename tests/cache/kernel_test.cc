@@ -1,0 +1,313 @@
+#include "cache/kernel.h"
+
+#include <vector>
+
+#include "tests/cache/support.h"
+
+namespace encore::cache::test {
+
+TEST_CASE("An entry is fresh, then stale, then gone", "[cache]") {
+  CountingOwner owner;
+  const auto kernel = make_kernel(plain_options(1000), {.owner = &owner});
+  REQUIRE(store(*kernel, key(1),
+                {.charge_bytes = 10, .fresh_until = at(60), .keep_until = at(100), .payload = 5},
+                at(0)) == CommitOutcome::kStored);
+  CHECK(kernel->lookup(key(1), at(59)).state == LookupState::kFresh);
+  const LookupResult stale = kernel->lookup(key(1), at(60));
+  CHECK(stale.state == LookupState::kStale);
+  CHECK(stale.payload == 5);
+  CHECK(stale.fresh_until == at(60));
+  CHECK(kernel->lookup(key(1), at(99)).state == LookupState::kStale);
+  const LookupResult gone = kernel->lookup(key(1), at(100));
+  CHECK(gone.state == LookupState::kMiss);
+  CHECK_FALSE(gone.any_resident);
+  CHECK(owner.released(5) == 1);
+  const KernelStatistics statistics = kernel->statistics();
+  CHECK(statistics.counters.expirations == 1);
+  CHECK(statistics.counters.fresh_hits == 1);
+  CHECK(statistics.counters.stale_hits == 2);
+  CHECK(statistics.counters.misses == 1);
+  CHECK(statistics.used_bytes == 0);
+  CHECK(statistics.objects == 0);
+}
+
+TEST_CASE("Times at the ends of the scale are kept", "[cache]") {
+  const auto kernel = make_kernel(plain_options(1000));
+  // Stale from the start, and kept for ever.
+  store(*kernel, key(1), {.charge_bytes = 1, .fresh_until = MonotonicTime::min(), .payload = 1},
+        at(0));
+  CHECK(kernel->lookup(key(1), at(1'000'000)).state == LookupState::kStale);
+  // Stale from the start, and useless from the start.
+  store(*kernel, key(2),
+        {.charge_bytes = 1,
+         .fresh_until = MonotonicTime::min(),
+         .keep_until = MonotonicTime::min(),
+         .payload = 2},
+        at(0));
+  CHECK(kernel->lookup(key(2), at(0)).state == LookupState::kMiss);
+  // Fresh until the last moment.
+  store(*kernel, key(3), {.charge_bytes = 1, .keep_until = at(5), .payload = 3}, at(0));
+  CHECK(kernel->lookup(key(3), MonotonicTime::max() - Nanoseconds(1)).state == LookupState::kFresh);
+}
+
+TEST_CASE("The variants of a key are offered latest first, and the oldest goes beyond the bound",
+          "[cache]") {
+  CountingOwner owner;
+  KernelOptions options = plain_options(1000);
+  options.variants_max = 3;
+  const auto kernel = make_kernel(options, {.owner = &owner});
+  for (std::uint64_t variant = 1; variant <= 4; ++variant) {
+    store(*kernel, key(1), {.variant = variant, .charge_bytes = 10, .payload = 100 + variant},
+          at(0));
+  }
+  CHECK(owner.total() == 1);
+  CHECK(owner.released(101) == 1);
+  CHECK(kernel->lookup(key(1), at(0)).variant == 4);
+  Select second(103);
+  const LookupResult result = kernel->lookup(key(1), at(0), second);
+  CHECK(result.variant == 3);
+  CHECK(second.asked == 2);
+  Select none(999);
+  const LookupResult miss = kernel->lookup(key(1), at(0), none);
+  CHECK(miss.state == LookupState::kMiss);
+  CHECK(miss.any_resident);
+  CHECK(none.asked == 3);
+  SECTION("the same variant is replaced and comes first") {
+    CHECK(store(*kernel, key(1), {.variant = 2, .charge_bytes = 20, .payload = 7}, at(0)) ==
+          CommitOutcome::kReplaced);
+    CHECK(owner.released(102) == 1);
+    CHECK(kernel->lookup(key(1), at(0)).payload == 7);
+    CHECK(kernel->statistics().used_bytes == 40);
+  }
+  SECTION("one can be removed from the middle") {
+    CHECK(kernel->remove(key(1), 3, at(0)));
+    CHECK_FALSE(kernel->remove(key(1), 3, at(0)));
+    Select third(102);
+    CHECK(kernel->lookup(key(1), at(0), third).state == LookupState::kFresh);
+    CHECK(third.asked == 2);
+  }
+  SECTION("all are invalidated together") {
+    CHECK(kernel->invalidate(key(1), at(0)) == 3);
+    CHECK(kernel->statistics().used_bytes == 0);
+    CHECK(owner.total() == 4);
+    CHECK(owner.each_once());
+  }
+  SECTION("a soft purge leaves them stale") {
+    CHECK(kernel->mark_stale(key(1), at(7)) == 3);
+    CHECK(kernel->lookup(key(1), at(7)).state == LookupState::kStale);
+  }
+}
+
+TEST_CASE("The overhead of an entry is charged with it", "[cache]") {
+  KernelOptions options = plain_options(1000);
+  options.entry_overhead_bytes = kEntryOverheadBytes;
+  const auto kernel = make_kernel(options);
+  REQUIRE(kernel->reserve(key(1), 100 + kernel->charge_of_entry(), at(0)) ==
+          ReserveOutcome::kReserved);
+  CHECK(kernel->statistics().reserved_bytes == 176);
+  CHECK(kernel->commit(key(1), {.charge_bytes = 100}, 176, at(0)) == CommitOutcome::kStored);
+  CHECK(kernel->statistics().used_bytes == 176);
+  CHECK(kernel->statistics().reserved_bytes == 0);
+}
+
+TEST_CASE("A reservation is enlarged or given back by the commit", "[cache]") {
+  const auto kernel = make_kernel(plain_options(100));
+  REQUIRE(kernel->reserve(key(1), 60, at(0)) == ReserveOutcome::kReserved);
+  CHECK(kernel->commit(key(1), {.charge_bytes = 20}, 60, at(0)) == CommitOutcome::kStored);
+  CHECK(kernel->statistics().used_bytes == 20);
+  REQUIRE(kernel->reserve(key(2), 10, at(0)) == ReserveOutcome::kReserved);
+  CHECK(kernel->commit(key(2), {.charge_bytes = 90}, 10, at(0)) == CommitOutcome::kStored);
+  CHECK(kernel->statistics().used_bytes == 90);  // 1 was evicted for it
+  CHECK(kernel->lookup(key(1), at(0)).state == LookupState::kMiss);
+}
+
+TEST_CASE("What cannot fit is refused and leaves nothing behind", "[cache]") {
+  const auto kernel = make_kernel(plain_options(100));
+  store(*kernel, key(1), {.charge_bytes = 30}, at(0));
+  CHECK(kernel->reserve(key(2), 101, at(0)) == ReserveOutcome::kTooLarge);
+  CHECK(kernel->lookup(key(1), at(0)).state == LookupState::kFresh);
+  REQUIRE(kernel->reserve(key(2), 70, at(0)) == ReserveOutcome::kReserved);
+  REQUIRE(kernel->reserve(key(2), 30, at(0)) == ReserveOutcome::kReserved);  // evicts 1
+  CHECK(kernel->reserve(key(3), 1, at(0)) == ReserveOutcome::kFull);
+  CHECK(kernel->commit(key(2), {.charge_bytes = 101}, 100, at(0)) == CommitOutcome::kFull);
+  CHECK(kernel->statistics().used_bytes == 0);
+  CHECK(kernel->statistics().reserved_bytes == 0);
+  CHECK(kernel->commit(key(4), {.charge_bytes = 101}, 0, at(0)) == CommitOutcome::kTooLarge);
+  REQUIRE(kernel->reserve(key(2), 70, at(0)) == ReserveOutcome::kReserved);
+  kernel->abort(key(2), 70, at(0));
+  CHECK(kernel->statistics().used_bytes == 0);
+  CHECK(kernel->statistics().counters.reserve_failures == 4);
+}
+
+TEST_CASE("The largest object is an eighth of the capacity, or what the options say", "[cache]") {
+  KernelOptions options = plain_options(800);
+  options.max_object_share = 8;
+  CHECK(effective_max_object(reload_options(options)) == 100);
+  CHECK(make_kernel(options)->reserve(key(1), 100, at(0)) == ReserveOutcome::kReserved);
+  CHECK(make_kernel(options)->reserve(key(1), 101, at(0)) == ReserveOutcome::kTooLarge);
+  options.max_object_bytes = 50;
+  CHECK(make_kernel(options)->reserve(key(1), 51, at(0)) == ReserveOutcome::kTooLarge);
+  options.max_object_bytes = 5000;
+  CHECK(make_kernel(options)->reserve(key(1), 101, at(0)) == ReserveOutcome::kTooLarge);
+}
+
+TEST_CASE("An object larger than its shard's share evicts from the shards that follow", "[cache]") {
+  KernelOptions options = plain_options(1600);
+  options.shards = 16;
+  const auto kernel = make_kernel(options);
+  for (std::uint64_t id = 0; id < 160; ++id) {
+    store(*kernel, key(id), {.charge_bytes = 10}, at(0));
+  }
+  CHECK(kernel->statistics().used_bytes == 1600);
+  CHECK(store(*kernel, key(1000), {.charge_bytes = 1500}, at(0)) == CommitOutcome::kStored);
+  CHECK(kernel->statistics().used_bytes == 1600);
+  CHECK(kernel->statistics().objects == 11);
+}
+
+TEST_CASE("Freshening gives an entry new times, charge and payload where it is", "[cache]") {
+  CountingOwner owner;
+  KernelOptions options = plain_options(100);
+  options.eviction = EvictionPolicy::kFifo;
+  const auto kernel = make_kernel(options, {.owner = &owner});
+  store(*kernel, key(1), {.charge_bytes = 30, .fresh_until = at(1), .payload = 1}, at(0));
+  store(*kernel, key(2), {.charge_bytes = 30, .payload = 2}, at(0));
+  CHECK(kernel->freshen(key(1), {.charge_bytes = 40, .fresh_until = at(50), .payload = 11},
+                        at(2)) == FreshenOutcome::kFreshened);
+  CHECK(owner.released(1) == 1);
+  CHECK(kernel->lookup(key(1), at(49)).state == LookupState::kFresh);
+  CHECK(kernel->statistics().used_bytes == 70);
+  SECTION("with the same payload, nothing is released") {
+    CHECK(kernel->freshen(key(1), {.charge_bytes = 40, .fresh_until = at(60), .payload = 11},
+                          at(2)) == FreshenOutcome::kFreshened);
+    CHECK(owner.released(11) == 0);
+  }
+  SECTION("growing evicts others, and may evict itself") {
+    store(*kernel, key(3), {.charge_bytes = 30, .payload = 3}, at(0));
+    // FIFO: the oldest is the entry itself.
+    CHECK(kernel->freshen(key(1), {.charge_bytes = 50, .payload = 12}, at(2)) ==
+          FreshenOutcome::kAbsent);
+    CHECK(owner.released(12) == 0);
+    CHECK(owner.released(11) == 1);
+    CHECK(kernel->statistics().used_bytes == 60);
+    CHECK(kernel->freshen(key(3), {.charge_bytes = 80, .payload = 13}, at(2)) ==
+          FreshenOutcome::kFreshened);
+    CHECK(kernel->lookup(key(2), at(2)).state == LookupState::kMiss);
+    CHECK(kernel->statistics().used_bytes == 80);
+  }
+  SECTION("what is absent or too large changes nothing") {
+    CHECK(kernel->freshen(key(9), {.charge_bytes = 1}, at(2)) == FreshenOutcome::kAbsent);
+    CHECK(kernel->freshen(key(1), {.charge_bytes = 101}, at(2)) == FreshenOutcome::kTooLarge);
+    CHECK(kernel->statistics().used_bytes == 70);
+    CHECK(kernel->statistics().reserved_bytes == 0);
+  }
+}
+
+TEST_CASE("A moved object's payload is replaced only if the guard agrees", "[cache]") {
+  struct Guard final : RelocationGuard {
+    bool answer = false;
+    bool may_relocate(Payload /*from*/) override { return answer; }
+  } guard;
+  const auto kernel = make_kernel(plain_options(100));
+  store(*kernel, key(1), {.charge_bytes = 1, .payload = 5}, at(0));
+  CHECK_FALSE(kernel->relocate(key(1).hash, 5, 6, guard));
+  guard.answer = true;
+  CHECK_FALSE(kernel->relocate(key(1).hash, 4, 6, guard));
+  CHECK_FALSE(kernel->relocate(key(2).hash, 5, 6, guard));
+  CHECK(kernel->relocate(key(1).hash, 5, 6, guard));
+  CHECK(kernel->lookup(key(1), at(0)).payload == 6);
+}
+
+TEST_CASE("A walk in bounded steps visits every entry once and can purge", "[cache]") {
+  struct Purge final : Visitor {
+    std::uint64_t visited = 0;
+    Verdict visit(const EntryView& entry) override {
+      ++visited;
+      return entry.payload % 3 == 0   ? Verdict::kRemove
+             : entry.payload % 3 == 1 ? Verdict::kMarkStale
+                                      : Verdict::kKeep;
+    }
+  } purge;
+  CountingOwner owner;
+  KernelOptions options = plain_options(100'000);
+  options.shards = 4;
+  const auto kernel = make_kernel(options, {.owner = &owner});
+  for (std::uint64_t id = 1; id <= 3000; ++id) {
+    store(*kernel, key(id), {.charge_bytes = 10, .payload = id}, at(0));
+  }
+  Kernel::Cursor cursor;
+  while (kernel->for_each(cursor, 100, purge, at(1))) {
+  }
+  CHECK(purge.visited == 3000);
+  CHECK(owner.total() == 1000);
+  CHECK(owner.each_once());
+  CHECK(kernel->statistics().used_bytes == 20'000);
+  CHECK(kernel->lookup(key(3), at(1)).state == LookupState::kMiss);
+  CHECK(kernel->lookup(key(4), at(1)).state == LookupState::kStale);
+  CHECK(kernel->lookup(key(5), at(1)).state == LookupState::kFresh);
+}
+
+TEST_CASE("A smaller capacity takes effect in bounded steps and wipes nothing else", "[cache]") {
+  KernelOptions options = plain_options(10'000);
+  options.shards = 4;
+  const auto kernel = make_kernel(options);
+  for (std::uint64_t id = 0; id < 1000; ++id) {
+    store(*kernel, key(id), {.charge_bytes = 10}, at(0));
+  }
+  ReloadOptions reload = reload_options(options);
+  reload.capacity_bytes = 4000;
+  REQUIRE(kernel->reconfigure(reload, at(1)));
+  CHECK(kernel->statistics().used_bytes == 10'000);
+  CHECK(kernel->statistics().capacity_bytes == 4000);
+  // Until it has shrunk, nothing is added beyond what is held.
+  CHECK(store(*kernel, key(5000), {.charge_bytes = 10}, at(1)) == CommitOutcome::kStored);
+  CHECK(kernel->statistics().used_bytes == 10'000);
+  std::uint64_t before = 10'000;
+  while (kernel->reclaim(7, at(1))) {
+    const std::uint64_t used = kernel->statistics().used_bytes;
+    REQUIRE(before - used <= 70);
+    before = used;
+  }
+  CHECK(kernel->statistics().used_bytes == 4000);
+  CHECK(kernel->statistics().objects == 400);
+  REQUIRE(store(*kernel, key(5001), {.charge_bytes = 10}, at(1)) == CommitOutcome::kStored);
+  CHECK(kernel->statistics().used_bytes == 4000);
+  reload.capacity_bytes = 8000;
+  REQUIRE(kernel->reconfigure(reload, at(2)));
+  for (std::uint64_t id = 6000; id < 6400; ++id) {
+    store(*kernel, key(id), {.charge_bytes = 10}, at(2));
+  }
+  CHECK(kernel->statistics().used_bytes == 8000);
+}
+
+TEST_CASE("The kernel gives back every payload in the end", "[cache]") {
+  CountingOwner owner;
+  {
+    const auto kernel = make_kernel(plain_options(100), {.owner = &owner});
+    for (std::uint64_t id = 1; id <= 50; ++id) {
+      store(*kernel, key(id), {.charge_bytes = 10, .payload = id}, at(0));
+    }
+    CHECK(owner.total() == 40);
+  }
+  CHECK(owner.total() == 50);
+  CHECK(owner.each_once());
+}
+
+TEST_CASE("Impossible options are refused with a reason", "[cache]") {
+  KernelOptions options = plain_options(100);
+  options.shards = 3;
+  const auto refused = Kernel::create(options, {}, at(0));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message == "3 shards, accepted: a power of two, 1 to 256");
+  options = plain_options(0);
+  CHECK_FALSE(Kernel::create(options, {}, at(0)));
+  options = plain_options(100);
+  options.variants_max = kVariantsMax + 1;
+  CHECK_FALSE(Kernel::create(options, {}, at(0)));
+  CHECK(parse_eviction("sieve").value() == EvictionPolicy::kSieve);
+  CHECK(parse_admission("exact-second-hit").value() == AdmissionPolicy::kExactSecondHit);
+  CHECK(parse_eviction("clock").error().message ==
+        "unknown eviction policy \"clock\", accepted: sieve lru fifo s3-fifo slru 2q arc lfu "
+        "gdsf w-tinylfu belady");
+}
+
+}  // namespace encore::cache::test
