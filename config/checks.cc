@@ -1,0 +1,116 @@
+// What the texts of a config are made of.
+#include <algorithm>
+
+#include "config/keys.h"
+#include "config/network.h"
+#include "config/text.h"
+#include "filter/hash.h"
+
+namespace encore::config {
+namespace {
+
+constexpr std::string_view kTokenMarks = "!#$%&'*+-.^_`|~";  // RFC 9110 5.6.2
+
+bool is_alnum(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+bool only(std::string_view text, std::string_view marks) {
+  return std::ranges::all_of(
+      text, [marks](char c) { return is_alnum(c) || marks.find(c) != std::string_view::npos; });
+}
+
+bool has_control(std::string_view text) {
+  return std::ranges::any_of(text, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x20 || byte == 0x7f;
+  });
+}
+
+// A text that has a parser of its own: kept as written.
+template <typename Parsed>
+Result<std::string> kept(std::string_view text, const Result<Parsed>& parsed) {
+  if (!parsed) return std::unexpected(parsed.error());
+  return std::string(text);
+}
+
+bool is_name(std::string_view text) {
+  return !text.empty() && text.size() <= 253 && only(text, "-._") && is_alnum(text.front());
+}
+
+}  // namespace
+
+Result<std::string> check_endpoint(std::string_view text) {
+  return kept(text, parse_endpoint(text));
+}
+
+Result<std::string> check_endpoint_or_empty(std::string_view text) {
+  return text.empty() ? std::string() : check_endpoint(text);
+}
+
+Result<std::string> check_nameserver(std::string_view text) {
+  return kept(text, parse_nameserver(text));
+}
+
+Result<std::string> check_server_url(std::string_view text) {
+  return kept(text, parse_server_url(text));
+}
+
+Result<std::string> check_cidr(std::string_view text) { return kept(text, parse_cidr(text)); }
+
+Result<std::string> check_host_pattern(std::string_view text) {
+  std::string_view name = text;
+  if (name.starts_with("*.")) name.remove_prefix(2);
+  // An IPv6 address is written in brackets, as in a Host field.
+  const bool v6 = text.size() > 2 && text.front() == '[' && text.back() == ']' &&
+                  parse_cidr(text.substr(1, text.size() - 2)).has_value() &&
+                  text.find('/') == std::string_view::npos;
+  if (text != "*" && !v6 && !is_name(name)) return fail("is not a host");
+  return lower_ascii(text);
+}
+
+Result<std::string> check_host_name(std::string_view text) {
+  if (!text.empty() && !is_name(text)) return fail("is not a host name");
+  return lower_ascii(text);
+}
+
+Result<std::string> check_path_prefix(std::string_view text) {
+  if (!text.starts_with('/')) return fail("does not start with \"/\"");
+  if (text.find_first_of("?# ") != std::string_view::npos || has_control(text)) {
+    return fail("holds what a path cannot");
+  }
+  return std::string(text);
+}
+
+Result<std::string> check_field_name(std::string_view text) {
+  if (text.empty() || text.size() > 128 || !only(text, kTokenMarks)) {
+    return fail("is not the name of a field");
+  }
+  return std::string(text);
+}
+
+Result<std::string> check_token(std::string_view text) {
+  if (text.empty() || text.size() > 64 || !only(text, "-._")) return fail("is not a pseudonym");
+  return std::string(text);
+}
+
+Result<std::string> check_query_name(std::string_view text) {
+  std::string_view name = text;
+  if (name.ends_with('*')) name.remove_suffix(1);
+  if (name.empty() || name.find_first_of("*&=#? ") != std::string_view::npos || has_control(name)) {
+    return fail("is not the name of a parameter");
+  }
+  return std::string(text);
+}
+
+Result<std::string> check_seed(std::string_view text) {
+  if (!text.empty() && !filter::parse_seed(text)) return fail("is not a seed");
+  return std::string(text);
+}
+
+Result<std::string> check_file_name(std::string_view text) {
+  if (has_control(text) || text.size() > 4096) return fail("is not a file name");
+  return std::string(text);
+}
+
+}  // namespace encore::config

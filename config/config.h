@@ -1,0 +1,193 @@
+// What an operator can configure, as plain values. The keys' names, ranges, units and meanings
+// are in config/schema.cc (and docs/CONFIG.md, which is made from it); the defaults are here.
+// Values, thread-compatible. A Config that load_config() (config/load.h) returned is valid: its
+// texts parse with config/network.h, its numbers are within the ranges of the schema.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "base/units.h"
+#include "filter/hash.h"
+#include "filter/parameters.h"
+
+namespace encore::config {
+
+enum class Mode : std::uint8_t { kForward, kReverse };
+enum class HostHeader : std::uint8_t { kPreserve, kOrigin };
+enum class PrivateDestinations : std::uint8_t { kNever, kLoopbackClients, kAlways };
+enum class Eviction : std::uint8_t { kSieve, kLru, kFifo };
+enum class Policy : std::uint8_t { kSecondHit, kAlways, kNever, kExactSecondHit };
+// auto: on for what a reverse listener serves, off for a forward one.
+enum class Switch : std::uint8_t { kAuto, kOn, kOff };
+enum class LogFormat : std::uint8_t { kJson, kSquid, kCombined };
+enum class LogLevel : std::uint8_t { kTrace, kDebug, kInfo, kWarn, kError, kOff };
+
+// [[listen]]: one listening address. `address` parses with parse_endpoint().
+struct Listen {
+  std::string address = "127.0.0.1:3128";
+  Mode mode = Mode::kForward;
+  friend bool operator==(const Listen&, const Listen&) = default;
+};
+
+// [[origin]]: where requests to a reverse listener go.
+struct Origin {
+  std::string host = "*";  // lower case: exact, "*.example.com" (any depth below it), or "*"
+  std::string path = "/";  // prefix, starts with "/"
+  std::vector<std::string> servers = {"http://127.0.0.1:8000"};  // parse_server_url()
+  HostHeader host_header = HostHeader::kPreserve;
+  bool tls_verify = true;
+  std::string tls_ca_file;      // empty: upstream.tls_ca_file
+  std::string tls_server_name;  // SNI and the name verified; empty: the server's host
+  friend bool operator==(const Origin&, const Origin&) = default;
+};
+
+struct Forward {
+  std::vector<std::string> allow_clients = {"127.0.0.0/8", "::1"};  // parse_cidr()
+  std::vector<std::uint64_t> connect_ports = {443};
+  PrivateDestinations private_destinations = PrivateDestinations::kLoopbackClients;
+  friend bool operator==(const Forward&, const Forward&) = default;
+};
+
+struct Cache {
+  std::uint64_t memory_bytes = 256 * kMiB;
+  std::uint32_t shards = 16;  // a power of two
+  Eviction eviction = Eviction::kSieve;
+  std::uint64_t max_object_bytes = 32 * kMiB;  // as written; see effective_max_object() in derive.h
+  // In flight.
+  bool collapse = true;
+  std::uint64_t collapse_buffer_bytes = 1 * kMiB;
+  Nanoseconds uncacheable_memory = std::chrono::seconds(120);
+  std::uint64_t background_finish_bytes = 32 * kMiB;
+  std::uint64_t range_fetch_max_bytes = 32 * kMiB;
+  // What is one object.
+  std::uint32_t variants_max = 32;
+  bool query_sort = false;
+  std::vector<std::string> query_drop;
+  Switch normalise_accept_encoding = Switch::kAuto;
+  // Freshness.
+  double heuristic_fraction = 0.1;
+  Nanoseconds heuristic_max = std::chrono::hours(24);
+  Nanoseconds keep_stale = std::chrono::hours(24);
+  bool serve_stale_on_error = true;
+  Nanoseconds stale_while_revalidate = Nanoseconds(0);
+  Nanoseconds stale_if_error = Nanoseconds(0);
+  std::vector<std::string> targets = {"CDN-Cache-Control"};
+  bool ignore_client_reload = false;
+  bool store_set_cookie = true;
+  // What is said.
+  bool cache_status_key = false;
+  std::vector<std::string> tag_fields = {"Surrogate-Key", "Cache-Tag"};
+  bool strip_tags = false;
+  friend bool operator==(const Cache&, const Cache&) = default;
+};
+
+// Either `capacity` and `fpr` (then bits is 0), or `bits` and maybe `hashes` and `capacity` (then
+// fpr is 0, and capacity 0 means the half-full point). derive_filter() in derive.h makes a filter
+// of it. `seed` is secret: never log it, see filter::fingerprint().
+struct Admission {
+  Policy policy = Policy::kSecondHit;
+  std::uint64_t capacity = 1'000'000;
+  double fpr = 0.01;
+  std::uint64_t bits = 0;
+  std::uint32_t hashes = 0;
+  filter::Layout layout = filter::Layout::kSplit;
+  filter::HashFamily hash = filter::HashFamily::kXxh3;
+  std::string seed;  // filter::parse_seed(); empty: random, kept with the state
+  Nanoseconds rotate_after = Nanoseconds(0);
+  bool refresh = true;
+  std::uint32_t shadow_sample = 256;  // one key in so many, a power of two; 0: no shadow
+  friend bool operator==(const Admission&, const Admission&) = default;
+};
+
+struct State {
+  std::string directory;
+  Nanoseconds save_interval = std::chrono::minutes(5);
+  friend bool operator==(const State&, const State&) = default;
+};
+
+struct Workers {
+  std::uint32_t count = 0;  // 0: one a core
+  friend bool operator==(const Workers&, const Workers&) = default;
+};
+
+struct Admin {
+  std::string address = "127.0.0.1:3129";  // parse_endpoint(); empty: none
+  // Host names accepted beside the loopback names and the listener's own address.
+  std::vector<std::string> allow_hosts;
+  friend bool operator==(const Admin&, const Admin&) = default;
+};
+
+struct Log {
+  std::string access;  // path, "-" for standard output, "" for none
+  LogFormat format = LogFormat::kJson;
+  std::string decisions;  // path, "" for none
+  LogLevel level = LogLevel::kInfo;
+  friend bool operator==(const Log&, const Log&) = default;
+};
+
+// 0 in any of them: no such limit.
+struct Timeouts {
+  Nanoseconds client_header = std::chrono::seconds(30);
+  Nanoseconds client_idle = std::chrono::seconds(75);
+  Nanoseconds client_body = std::chrono::seconds(60);
+  Nanoseconds client_write = std::chrono::seconds(60);
+  Nanoseconds origin_connect = std::chrono::seconds(10);
+  Nanoseconds origin_response = std::chrono::seconds(60);
+  Nanoseconds origin_idle = std::chrono::seconds(60);
+  Nanoseconds tunnel_idle = std::chrono::minutes(10);
+  Nanoseconds pool_idle = std::chrono::seconds(30);
+  Nanoseconds dns = std::chrono::seconds(10);
+  Nanoseconds drain = std::chrono::seconds(30);
+  friend bool operator==(const Timeouts&, const Timeouts&) = default;
+};
+
+struct Limits {
+  std::uint64_t head_bytes = 64 * kKiB;
+  std::uint64_t uri_bytes = 16 * kKiB;
+  std::uint32_t fields = 256;
+  std::uint64_t trailers_bytes = 16 * kKiB;
+  std::uint64_t chunk_extension_bytes = 4 * kKiB;
+  std::uint64_t request_body_bytes = 0;      // 0: none
+  std::uint32_t connections = 65536;         // clients, over all workers
+  std::uint32_t connections_per_client = 0;  // 0: none
+  std::uint32_t pipeline = 64;
+  std::uint32_t interim_responses = 32;
+  std::uint64_t transfer_buffer_bytes = 256 * kKiB;
+  friend bool operator==(const Limits&, const Limits&) = default;
+};
+
+struct Upstream {
+  std::uint32_t pool_per_server = 64;
+  std::uint32_t retries = 1;
+  bool tls_verify = true;
+  std::string tls_ca_file;               // empty: the system's
+  std::vector<std::string> nameservers;  // parse_nameserver(); empty: the system's
+  friend bool operator==(const Upstream&, const Upstream&) = default;
+};
+
+struct Http {
+  std::string via = "encore";
+  friend bool operator==(const Http&, const Http&) = default;
+};
+
+struct Config {
+  std::vector<Listen> listen = {Listen{}};
+  std::vector<Origin> origin;
+  Forward forward;
+  Cache cache;
+  Admission admission;
+  State state;
+  Workers workers;
+  Admin admin;
+  Log log;
+  Timeouts timeouts;
+  Limits limits;
+  Upstream upstream;
+  Http http;
+  friend bool operator==(const Config&, const Config&) = default;
+};
+
+}  // namespace encore::config

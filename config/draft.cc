@@ -1,0 +1,188 @@
+#include "config/draft.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "config/derive.h"
+#include "config/network.h"
+#include "config/text.h"
+
+namespace encore::config {
+namespace {
+
+std::string listed(std::span<const std::string_view> names) {
+  std::string text;
+  for (const auto name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
+std::string unknown(std::string_view thing, std::string_view name,
+                    std::span<const std::string_view> accepted, std::string_view elsewhere) {
+  std::string text = "unknown " + std::string(thing);
+  const std::string_view near = elsewhere.empty() ? nearest(name, accepted) : elsewhere;
+  if (!near.empty()) text += ", did you mean \"" + std::string(near) + "\"?";
+  return text + "; accepted: " + listed(accepted);
+}
+
+std::string element(std::string_view section, std::size_t index, std::string_view key) {
+  return std::string(section) + "." + std::to_string(index) + "." + std::string(key);
+}
+
+}  // namespace
+
+void Draft::fault(std::string_view where, std::string_view path, std::string_view what) {
+  std::string line(where);
+  // "--set cache.memory" names the key already.
+  const bool named = path.empty() || line.ends_with(" " + std::string(path));
+  if (!named) line += (line.empty() ? "" : ": ") + std::string(path);
+  faults_.push_back(line + ": " + std::string(what));
+}
+
+void Draft::fault_at(std::string_view path, std::string_view what) {
+  fault(where(path), path, what);
+}
+
+std::string_view Draft::where(std::string_view path) const {
+  const auto found = where_.find(path);
+  return found == where_.end() ? std::string_view{} : found->second;
+}
+
+void Draft::resize(const Section& section, std::size_t count, std::string_view where) {
+  section.resize(config, count);
+  where_.insert_or_assign(std::string(section.name), std::string(where));
+}
+
+void Draft::put(const Section& section, std::size_t index, const Key& key, const Value& written,
+                std::string_view where) {
+  const std::string path = key_path(section, index, key);
+  where_.insert_or_assign(path, std::string(where));
+  const auto value = accept(key, written);
+  if (!value) {
+    fault(where, path, value.error().message);
+    return;
+  }
+  key.set(section.at(config, index), *value);
+}
+
+void Draft::unknown_section(std::string_view where, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const auto& section : schema()) names.push_back(section.name);
+  fault(where, name, unknown("section", name, names, {}));
+}
+
+void Draft::unknown_key(std::string_view where, const Section& section, std::string_view path,
+                        std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const auto& key : section.keys) names.push_back(key.name);
+  std::string elsewhere;
+  if (nearest(name, names).empty()) {
+    for (const auto& other : schema()) {
+      if (find_key(other, name) == nullptr) continue;
+      elsewhere = std::string(other.name) + "." + std::string(name);
+      break;
+    }
+  }
+  fault(where, path, unknown("key", name, names, elsewhere));
+}
+
+void Draft::cross_check() {
+  check_listeners();
+  check_origins();
+  check_admission();
+  check_limits();
+}
+
+void Draft::check_listeners() {
+  if (config.listen.empty()) fault_at("listen", "no listener; accepted: at least one [[listen]]");
+  std::map<std::string, std::string> taken;
+  const auto claim = [&](const std::string& address, const std::string& path) {
+    const auto endpoint = parse_endpoint(address);
+    if (!endpoint || endpoint->port == 0) return;
+    const auto [other, fresh] = taken.emplace(to_string(*endpoint), path);
+    if (fresh) return;
+    fault_at(path, "\"" + address + "\" is taken by " + other->second +
+                       "; accepted: an address of its own");
+  };
+  for (std::size_t i = 0; i < config.listen.size(); ++i) {
+    const Listen& listen = config.listen[i];
+    claim(listen.address, element("listen", i, "address"));
+    if (listen.mode == Mode::kReverse && config.origin.empty()) {
+      fault_at(element("listen", i, "mode"),
+               "\"reverse\" without anything to stand before; accepted: with at least one "
+               "[[origin]]");
+    }
+  }
+  if (!config.admin.address.empty()) claim(config.admin.address, "admin.address");
+}
+
+void Draft::check_origins() {
+  std::map<std::pair<std::string, std::string>, std::size_t> routes;
+  for (std::size_t i = 0; i < config.origin.size(); ++i) {
+    const Origin& origin = config.origin[i];
+    const auto [other, fresh] = routes.emplace(std::pair(origin.host, origin.path), i);
+    if (fresh) continue;
+    const bool host_written = !where(element("origin", i, "host")).empty();
+    fault_at(element("origin", i, host_written ? "host" : "path"),
+             "\"" + origin.host + "\" with path \"" + origin.path + "\" is origin." +
+                 std::to_string(other->second) + " already; accepted: each pair once");
+  }
+}
+
+void Draft::check_admission() {
+  Admission& admission = config.admission;
+  const bool own_hashes = admission.hashes != 0 && admission.hashes != filter::kSplitHashes;
+  if (own_hashes && where("admission.layout").empty()) {
+    admission.layout = filter::Layout::kClassic;
+  }
+  const std::size_t faults_before = faults_.size();
+  if (own_hashes && admission.layout == filter::Layout::kSplit) {
+    fault_at("admission.hashes", std::to_string(admission.hashes) +
+                                     " with layout \"split\"; accepted: 8, or another layout");
+  }
+  if (admission.bits != 0) {
+    if (where("admission.capacity").empty()) admission.capacity = 0;
+    if (where("admission.fpr").empty()) admission.fpr = 0;
+    if (admission.fpr != 0) {
+      fault_at("admission.fpr",
+               "together with admission.bits, from which it follows; accepted: one of the two");
+    }
+    if (admission.hashes == 0 && admission.capacity == 0 &&
+        admission.layout != filter::Layout::kSplit) {
+      fault_at("admission.bits",
+               "without hashes and capacity; accepted: bits with hashes, capacity or both");
+    }
+  } else {
+    if (admission.capacity == 0) {
+      fault_at("admission.capacity", "0 without bits; accepted: 1 .. 1000000000000");
+    }
+    if (admission.fpr == 0) fault_at("admission.fpr", "0 without bits; accepted: 1e-09 .. 0.5");
+  }
+  if (faults_.size() != faults_before) return;
+  const auto plan = derive_filter(config);
+  if (plan) return;
+  fault_at(admission.bits != 0 ? "admission.bits" : "admission.capacity", plan.error().message);
+}
+
+void Draft::check_limits() {
+  if (config.limits.uri_bytes > config.limits.head_bytes) {
+    fault_at(where("limits.uri").empty() ? "limits.head" : "limits.uri",
+             "limits.uri is " + format_bytes(config.limits.uri_bytes) + ", limits.head " +
+                 format_bytes(config.limits.head_bytes) +
+                 "; accepted: a URI no longer than the head it stands in");
+  }
+  const Log& log = config.log;
+  if (!log.decisions.empty() && (log.decisions == log.access || log.decisions == "-")) {
+    fault_at("log.decisions", "\"" + log.decisions + "\"; accepted: a file of its own");
+  }
+}
+
+Result<Config> Draft::finish() && {
+  if (faults_.empty()) return std::move(config);
+  std::string text;
+  for (const auto& line : faults_) text += (text.empty() ? "" : "\n") + line;
+  return fail(std::move(text));
+}
+
+}  // namespace encore::config

@@ -1,0 +1,57 @@
+// A config that is being read: values so far, where each came from, every fault found. Internal to
+// config/. Thread-compatible.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "config/config.h"
+#include "config/schema.h"
+
+namespace encore::config {
+
+class Draft {
+ public:
+  // `where` is "file:line:column" or "--set section.key=value", throughout.
+  void fault(std::string_view where, std::string_view path, std::string_view what);
+
+  // A repeated section has `count` elements from here on; they start with defaults.
+  void resize(const Section& section, std::size_t count, std::string_view where);
+
+  // Accepts the value, or notes a fault. REQUIRES: the element exists.
+  void put(const Section& section, std::size_t index, const Key& key, const Value& written,
+           std::string_view where);
+
+  // An unknown section or key, as a fault with a suggestion.
+  void unknown_section(std::string_view where, std::string_view name);
+  void unknown_key(std::string_view where, const Section& section, std::string_view path,
+                   std::string_view name);
+
+  // Where "cache.memory" was set; empty: it was not.
+  std::string_view where(std::string_view path) const;
+  // Like fault(), at the place where the key was set.
+  void fault_at(std::string_view path, std::string_view what);
+
+  // What has more than one key to it: the last step. Fills in what follows from the keys given.
+  void cross_check();
+
+  // All faults, a line each, or the config.
+  Result<Config> finish() &&;
+
+  Config config;
+
+ private:
+  void check_listeners();
+  void check_origins();
+  void check_admission();
+  void check_limits();
+
+  std::vector<std::string> faults_;
+  std::map<std::string, std::string, std::less<>> where_;
+};
+
+}  // namespace encore::config

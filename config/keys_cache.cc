@@ -1,0 +1,233 @@
+// Keys of [cache] and [admission].
+#include <array>
+
+#include "config/keys.h"
+
+namespace encore::config {
+namespace {
+
+constexpr std::array<std::string_view, 3> kEvictions = {"sieve", "lru", "fifo"};
+constexpr std::array<std::string_view, 4> kPolicies = {"second-hit", "always", "never",
+                                                       "exact-second-hit"};
+constexpr std::array<std::string_view, 4> kLayouts = {"classic", "partitioned", "blocked", "split"};
+constexpr std::array<std::string_view, 6> kHashes = {"xxh3", "murmur3", "siphash",
+                                                     "md5",  "sha1",    "sha512"};
+constexpr std::array<std::string_view, 3> kSwitches = {"auto", "on", "off"};
+
+constexpr std::array kCacheKeys = {
+    bound<&Cache::memory_bytes>({.name = "memory",
+                                 .kind = Kind::kBytes,
+                                 .doc = "Memory for stored objects, all told: keys, heads, bodies, "
+                                        "index. The filter and connections come on top.",
+                                 .range = {.min = 64.0 * kKiB, .max = 64.0 * kTiB},
+                                 .apply = Apply::kRestart}),
+    bound<&Cache::shards>({.name = "shards",
+                           .kind = Kind::kInteger,
+                           .doc = "Parts of the cache, each under its own lock with its own pair "
+                                  "of filters.",
+                           .range = {.min = 1, .max = 256},
+                           .power_of_two = true,
+                           .apply = Apply::kRestart}),
+    bound<&Cache::eviction>({.name = "eviction",
+                             .kind = Kind::kChoice,
+                             .doc = "What leaves a full cache.",
+                             .apply = Apply::kRestart,
+                             .choices = kEvictions}),
+    bound<&Cache::max_object_bytes>({.name = "max_object",
+                                     .kind = Kind::kBytes,
+                                     .doc = "Larger objects are not stored. Never more than an "
+                                            "eighth of `cache.memory`, whatever is written here; "
+                                            "`--check-config` prints what holds.",
+                                     .range = {.min = 1.0 * kKiB, .max = 64.0 * kTiB}}),
+    bound<&Cache::collapse>({.name = "collapse",
+                             .kind = Kind::kBool,
+                             .doc = "Requests for an object that is being fetched wait for that "
+                                    "one transfer instead of asking the origin too."}),
+    bound<&Cache::collapse_buffer_bytes>(
+        {.name = "collapse_buffer",
+         .kind = Kind::kBytes,
+         .doc = "A request may join a transfer as long as its first byte is still held: up to so "
+                "much of the body.",
+         .range = {.min = 0, .max = 1.0 * kGiB}}),
+    bound<&Cache::uncacheable_memory>(
+        {.name = "uncacheable_memory",
+         .kind = Kind::kDuration,
+         .doc = "How long it is remembered that a response may not be shared, so that requests for "
+                "it no longer wait for one another.",
+         .range = {.min = 0, .max = kDay}}),
+    bound<&Cache::background_finish_bytes>(
+        {.name = "background_finish",
+         .kind = Kind::kBytes,
+         .doc = "A transfer that is being stored goes on without clients if no more than this is "
+                "missing; else it ends, and nothing is stored.",
+         .range = {.min = 0, .max = 64.0 * kTiB}}),
+    bound<&Cache::range_fetch_max_bytes>(
+        {.name = "range_fetch_max",
+         .kind = Kind::kBytes,
+         .doc = "Where a Range request is the one that gets an object stored, the whole object is "
+                "fetched if it is no larger than this; of larger ones the parts are stored.",
+         .range = {.min = 0, .max = 64.0 * kTiB}}),
+    bound<&Cache::variants_max>({.name = "variants_max",
+                                 .kind = Kind::kInteger,
+                                 .doc = "Stored responses of one URI that differ by `Vary`; the "
+                                        "oldest goes.",
+                                 .range = {.min = 1, .max = 1024}}),
+    bound<&Cache::query_sort>({.name = "query_sort",
+                               .kind = Kind::kBool,
+                               .doc = "The order of query parameters does not make another object "
+                                      "(reverse listeners)."}),
+    bound<&Cache::query_drop>({.name = "query_drop",
+                               .kind = Kind::kTextList,
+                               .doc = "Query parameters that do not make another object (reverse "
+                                      "listeners): `\"utm_source\"`, or `\"utm_*\"` for all that "
+                                      "begin so.",
+                               .range = {.min = 0, .max = 256},
+                               .accepted = "names of parameters, with a * at the end or not",
+                               .item_check = check_query_name}),
+    bound<&Cache::normalise_accept_encoding>(
+        {.name = "normalise_accept_encoding",
+         .kind = Kind::kChoice,
+         .doc = "`Accept-Encoding` is reduced to what matters before it chooses a variant. `auto`: "
+                "on in reverse mode, off in forward mode.",
+         .choices = kSwitches}),
+    bound<&Cache::heuristic_fraction>(
+        {.name = "heuristic_fraction",
+         .kind = Kind::kReal,
+         .doc = "Freshness of a response that states none: this share of the time since it was "
+                "last modified (RFC 9111 4.2.2). 0: none.",
+         .range = {.min = 0, .max = 1}}),
+    bound<&Cache::heuristic_max>({.name = "heuristic_max",
+                                  .kind = Kind::kDuration,
+                                  .doc = "But never more than this.",
+                                  .range = {.min = 0, .max = 365 * kDay}}),
+    bound<&Cache::keep_stale>({.name = "keep_stale",
+                               .kind = Kind::kDuration,
+                               .doc = "How long beyond its freshness an object is kept, to be "
+                                      "validated or served stale.",
+                               .range = {.min = 0, .max = 365 * kDay}}),
+    bound<&Cache::serve_stale_on_error>(
+        {.name = "serve_stale_on_error",
+         .kind = Kind::kBool,
+         .doc = "A stale object is served when the origin cannot be reached, unless it forbids "
+                "that (RFC 9111 4.2.4)."}),
+    bound<&Cache::stale_while_revalidate>(
+        {.name = "stale_while_revalidate",
+         .kind = Kind::kDuration,
+         .doc = "RFC 5861, for responses that do not say it themselves.",
+         .range = {.min = 0, .max = 365 * kDay}}),
+    bound<&Cache::stale_if_error>({.name = "stale_if_error",
+                                   .kind = Kind::kDuration,
+                                   .doc = "RFC 5861, for responses that do not say it themselves.",
+                                   .range = {.min = 0, .max = 365 * kDay}}),
+    bound<&Cache::targets>({.name = "targets",
+                            .kind = Kind::kTextList,
+                            .doc = "Targeted cache-control fields (RFC 9213) that reverse "
+                                   "listeners obey, most specific first.",
+                            .range = {.min = 0, .max = 16},
+                            .accepted = "names of fields",
+                            .item_check = check_field_name}),
+    bound<&Cache::ignore_client_reload>(
+        {.name = "ignore_client_reload",
+         .kind = Kind::kBool,
+         .doc = "`Cache-Control: no-cache` and the like in requests to reverse listeners have no "
+                "effect: clients cannot make the origin work."}),
+    bound<&Cache::store_set_cookie>(
+        {.name = "store_set_cookie",
+         .kind = Kind::kBool,
+         .doc = "Whether a response with `Set-Cookie` that is otherwise cacheable is stored."}),
+    bound<&Cache::cache_status_key>({.name = "cache_status_key",
+                                     .kind = Kind::kBool,
+                                     .doc = "`Cache-Status` shows the cache key."}),
+    bound<&Cache::tag_fields>({.name = "tag_fields",
+                               .kind = Kind::kTextList,
+                               .doc = "Response fields that carry tags for purging.",
+                               .range = {.min = 0, .max = 16},
+                               .accepted = "names of fields",
+                               .item_check = check_field_name}),
+    bound<&Cache::strip_tags>({.name = "strip_tags",
+                               .kind = Kind::kBool,
+                               .doc = "These fields are not shown to clients."}),
+};
+
+constexpr std::array kAdmissionKeys = {
+    bound<&Admission::policy>(
+        {.name = "policy",
+         .kind = Kind::kChoice,
+         .doc = "What enters the cache. `second-hit`: an object asked for a second time, as a "
+                "rotating pair of Bloom filters remembers. `exact-second-hit`: the same by exact "
+                "sets, which cost more memory. `always`, `never`.",
+         .choices = kPolicies}),
+    bound<&Admission::capacity>(
+        {.name = "capacity",
+         .kind = Kind::kInteger,
+         .doc = "Insertions after which the pair rotates, over all shards: a key is remembered for "
+                "at least so many, and for at most twice as many, later ones. With `bits`, 0 means "
+                "the point at which a filter is half full.",
+         .range = {.min = 1, .max = 1e12},
+         .zero_is_off = true}),
+    bound<&Admission::fpr>(
+        {.name = "fpr",
+         .kind = Kind::kReal,
+         .doc = "False positives of the pair at their worst in a cycle: the share of objects asked "
+                "for once that are stored all the same. The filter's size follows from it and "
+                "`capacity`. Not together with `bits`.",
+         .range = {.min = 1e-9, .max = 0.5},
+         .zero_is_off = true}),
+    bound<&Admission::bits>({.name = "bits",
+                             .kind = Kind::kInteger,
+                             .doc = "Bits of one generation over all shards, instead of `fpr`. 0: "
+                                    "they follow from `capacity` and `fpr`.",
+                             .range = {.min = 512, .max = 0x1p42},
+                             .zero_is_off = true}),
+    bound<&Admission::hashes>(
+        {.name = "hashes",
+         .kind = Kind::kInteger,
+         .doc = "Bits set for a key (k). 0: the best for the layout. Another k than 8 without a "
+                "`layout` means the layout `classic`, for `split` always has 8.",
+         .range = {.min = 1, .max = 64},
+         .zero_is_off = true}),
+    bound<&Admission::layout>(
+        {.name = "layout",
+         .kind = Kind::kChoice,
+         .doc = "Where a key's bits lie: anywhere (`classic`), one in each of k slices "
+                "(`partitioned`), in one 64-byte line (`blocked`), one in each of a line's eight "
+                "words (`split`, the fastest).",
+         .choices = kLayouts}),
+    bound<&Admission::hash>({.name = "hash",
+                             .kind = Kind::kChoice,
+                             .doc = "The hash family. `siphash` where clients are hostile; the "
+                                    "digests are for study.",
+                             .choices = kHashes}),
+    bound<&Admission::seed>({.name = "seed",
+                             .doc = "The filter's secret, in hex. Empty: random, and kept with the "
+                                    "state. Proxies that merge filters need the same.",
+                             .secret = true,
+                             .accepted = "1 to 32 hex digits or \"\"",
+                             .item_check = check_seed}),
+    bound<&Admission::rotate_after>(
+        {.name = "rotate_after",
+         .kind = Kind::kDuration,
+         .doc = "The pair also rotates after this time. 0: by `capacity` alone.",
+         .range = {.min = kSecond, .max = 365 * kDay},
+         .zero_is_off = true}),
+    bound<&Admission::refresh>({.name = "refresh",
+                                .kind = Kind::kBool,
+                                .doc = "A key found in the older generation only is inserted in "
+                                       "the current one too, so that what is asked for again and "
+                                       "again is not forgotten."}),
+    bound<&Admission::shadow_sample>(
+        {.name = "shadow_sample",
+         .kind = Kind::kInteger,
+         .doc = "One key in so many is also kept exactly, to measure the false-positive rate while "
+                "running. 1: every key. 0: none is, and nothing is measured.",
+         .range = {.min = 1, .max = 65536},
+         .zero_is_off = true,
+         .power_of_two = true}),
+};
+
+}  // namespace
+
+std::span<const Key> cache_keys() { return kCacheKeys; }
+std::span<const Key> admission_keys() { return kAdmissionKeys; }
+
+}  // namespace encore::config

@@ -1,0 +1,166 @@
+// Keys of [state], [workers], [admin], [log], [timeouts] and [limits].
+#include <array>
+
+#include "config/keys.h"
+
+namespace encore::config {
+namespace {
+
+constexpr std::array<std::string_view, 3> kFormats = {"json", "squid", "combined"};
+constexpr std::array<std::string_view, 6> kLevels = {"trace", "debug", "info",
+                                                     "warn",  "error", "off"};
+
+constexpr std::array kStateKeys = {
+    bound<&State::directory>({.name = "directory",
+                              .doc = "Where the filter survives a restart. Empty: nowhere.",
+                              .apply = Apply::kRestart,
+                              .accepted = "a directory or \"\"",
+                              .item_check = check_file_name}),
+    bound<&State::save_interval>({.name = "save_interval",
+                                  .kind = Kind::kDuration,
+                                  .doc = "How often it is saved while running. 0: on exit only.",
+                                  .range = {.min = kSecond, .max = kDay},
+                                  .zero_is_off = true}),
+};
+
+constexpr std::array kWorkersKeys = {
+    bound<&Workers::count>({.name = "count",
+                            .kind = Kind::kInteger,
+                            .doc = "Threads that serve. 0: one a core.",
+                            .range = {.min = 1, .max = 256},
+                            .zero_is_off = true,
+                            .apply = Apply::kRestart}),
+};
+
+constexpr std::array kAdminKeys = {
+    bound<&Admin::address>({.name = "address",
+                            .doc = "Where `/healthz`, `/readyz`, `/metrics` and `/api/stats` are "
+                                   "served. Empty: nowhere.",
+                            .apply = Apply::kRestart,
+                            .accepted = "\"127.0.0.1:3129\", \"[::1]:3129\", \"*:3129\" or \"\"",
+                            .item_check = check_endpoint_or_empty}),
+    bound<&Admin::allow_hosts>(
+        {.name = "allow_hosts",
+         .kind = Kind::kTextList,
+         .doc = "Names in `Host` that are answered beside `localhost`, loopback addresses and the "
+                "listener's own address: a page in a browser cannot reach the listener under a "
+                "name of its own.",
+         .range = {.min = 0, .max = 64},
+         .accepted = "host names",
+         .item_check = check_host_name}),
+};
+
+constexpr std::array kLogKeys = {
+    bound<&Log::access>({.name = "access",
+                         .doc = "The access log: a file, `-` for standard output, empty for none. "
+                                "SIGUSR1 reopens the file, after it was renamed.",
+                         .apply = Apply::kRestart,
+                         .accepted = "a file name, \"-\" or \"\"",
+                         .item_check = check_file_name}),
+    bound<&Log::format>({.name = "format",
+                         .kind = Kind::kChoice,
+                         .doc = "Of the access log: an object a line, Squid's native format, or "
+                                "the combined format of web servers.",
+                         .choices = kFormats}),
+    bound<&Log::decisions>({.name = "decisions",
+                            .doc = "The journal of every decision of the cache, which `encore-sim "
+                                   "verify` replays. Empty: none.",
+                            .apply = Apply::kRestart,
+                            .accepted = "a file name or \"\"",
+                            .item_check = check_file_name}),
+    bound<&Log::level>({.name = "level",
+                        .kind = Kind::kChoice,
+                        .doc = "Of the diagnostics on standard error.",
+                        .choices = kLevels}),
+};
+
+// A time limit: 0 is none.
+template <auto kMember>
+constexpr Key timeout(std::string_view name, std::string_view doc) {
+  return bound<kMember>({.name = name,
+                         .kind = Kind::kDuration,
+                         .doc = doc,
+                         .range = {.min = 1e6, .max = 30 * kDay},
+                         .zero_is_off = true});
+}
+
+constexpr std::array kTimeoutsKeys = {
+    timeout<&Timeouts::client_header>("client_header",
+                                      "From the first byte of a request to the end of its head."),
+    timeout<&Timeouts::client_idle>("client_idle", "A client's connection between requests."),
+    timeout<&Timeouts::client_body>("client_body", "Between two reads of a request's body."),
+    timeout<&Timeouts::client_write>("client_write",
+                                     "A client that takes nothing of its response."),
+    timeout<&Timeouts::origin_connect>("origin_connect", "Connecting to a server, TLS included."),
+    timeout<&Timeouts::origin_response>("origin_response",
+                                        "From the sent request to the head of the response."),
+    timeout<&Timeouts::origin_idle>("origin_idle", "Between two reads of a response's body."),
+    timeout<&Timeouts::tunnel_idle>("tunnel_idle", "A tunnel in which nothing moves."),
+    timeout<&Timeouts::pool_idle>("pool_idle", "An idle connection to a server is kept."),
+    timeout<&Timeouts::dns>("dns", "Looking up a name."),
+    timeout<&Timeouts::drain>("drain",
+                              "After SIGTERM: how long requests under way may take to end."),
+};
+
+constexpr std::array kLimitsKeys = {
+    bound<&Limits::head_bytes>({.name = "head",
+                                .kind = Kind::kBytes,
+                                .doc = "The whole head of a request (else 431) or of a response "
+                                       "(else 502).",
+                                .range = {.min = 1.0 * kKiB, .max = 16.0 * kMiB}}),
+    bound<&Limits::uri_bytes>({.name = "uri",
+                               .kind = Kind::kBytes,
+                               .doc = "The request target; else 414.",
+                               .range = {.min = 64, .max = 16.0 * kMiB}}),
+    bound<&Limits::fields>({.name = "fields",
+                            .kind = Kind::kInteger,
+                            .doc = "Fields of a head.",
+                            .range = {.min = 8, .max = 65536}}),
+    bound<&Limits::trailers_bytes>({.name = "trailers",
+                                    .kind = Kind::kBytes,
+                                    .doc = "Fields behind a chunked body.",
+                                    .range = {.min = 0, .max = 16.0 * kMiB}}),
+    bound<&Limits::chunk_extension_bytes>({.name = "chunk_extension",
+                                           .kind = Kind::kBytes,
+                                           .doc = "Extensions of one chunk.",
+                                           .range = {.min = 0, .max = 1.0 * kMiB}}),
+    bound<&Limits::request_body_bytes>({.name = "request_body",
+                                        .kind = Kind::kBytes,
+                                        .doc = "The body of a request; else 413. 0: no limit.",
+                                        .range = {.min = 0, .max = 64.0 * kTiB}}),
+    bound<&Limits::connections>({.name = "connections",
+                                 .kind = Kind::kInteger,
+                                 .doc = "Client connections over all workers.",
+                                 .range = {.min = 1, .max = 16777216}}),
+    bound<&Limits::connections_per_client>({.name = "connections_per_client",
+                                            .kind = Kind::kInteger,
+                                            .doc = "Of one client address. 0: no limit.",
+                                            .range = {.min = 0, .max = 16777216}}),
+    bound<&Limits::pipeline>({.name = "pipeline",
+                              .kind = Kind::kInteger,
+                              .doc = "Requests of one connection that are answered in one turn of "
+                                     "the loop, before others have theirs.",
+                              .range = {.min = 1, .max = 4096}}),
+    bound<&Limits::interim_responses>({.name = "interim_responses",
+                                       .kind = Kind::kInteger,
+                                       .doc = "Interim responses (1xx) that an origin may send "
+                                              "before the final one; else 502.",
+                                       .range = {.min = 1, .max = 65536}}),
+    bound<&Limits::transfer_buffer_bytes>(
+        {.name = "transfer_buffer",
+         .kind = Kind::kBytes,
+         .doc = "Of a body that is passed through and not stored, so much is held in memory when "
+                "its reader is slower than its writer.",
+         .range = {.min = 16.0 * kKiB, .max = 1.0 * kGiB}}),
+};
+
+}  // namespace
+
+std::span<const Key> state_keys() { return kStateKeys; }
+std::span<const Key> workers_keys() { return kWorkersKeys; }
+std::span<const Key> admin_keys() { return kAdminKeys; }
+std::span<const Key> log_keys() { return kLogKeys; }
+std::span<const Key> timeouts_keys() { return kTimeoutsKeys; }
+std::span<const Key> limits_keys() { return kLimitsKeys; }
+
+}  // namespace encore::config

@@ -1,0 +1,32 @@
+// From a file and the command line to a valid Config. Pure but for reading the file; nothing
+// changes anywhere when a config is bad. Thread-safe.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "config/config.h"
+
+namespace encore::config {
+
+// Where a config comes from: `path` empty means no file, all defaults. `sets` are the values of
+// --set, "section.key=value", applied in order after the file; elements of [[listen]] and
+// [[origin]] are addressed by number, "listen.0.address=127.0.0.1:80", and made where the number
+// is the next one. A list is written with commas: "forward.connect_ports=443,8443".
+struct Sources {
+  std::string path;
+  std::vector<std::string> sets;
+};
+
+// Every fault is reported, a line each: `file:line:column: key: what is wrong, what is accepted`,
+// or `--set section.key=value: what is wrong, what is accepted`.
+Result<Config> load_config(const Sources& sources);
+
+// The same from text; `name` stands for the file in messages.
+Result<Config> parse_config(std::string_view toml, std::string_view name,
+                            std::span<const std::string> sets = {});
+
+}  // namespace encore::config

@@ -1,0 +1,54 @@
+// Addresses as they are written in a config. Pure functions, thread-safe; nothing is resolved.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace encore::config {
+
+// A numeric address and a port: where something listens.
+struct Endpoint {
+  std::string address;  // "127.0.0.1", "::1": without brackets
+  std::uint16_t port = 0;
+  friend bool operator==(const Endpoint&, const Endpoint&) = default;
+};
+
+// Reads "127.0.0.1:3128", "[::1]:3128", "*:3128" (every IPv6 and IPv4 address: "::"). Port 0 is
+// any free port. Errors: not of these forms; a host name, for nothing is resolved here.
+Result<Endpoint> parse_endpoint(std::string_view text);
+std::string to_string(const Endpoint& endpoint);
+
+// Where a name server is asked: "192.0.2.53", "2001:db8::1" (port 53), or with a port as
+// parse_endpoint() has it. Errors: not of these forms, port 0, "*".
+Result<Endpoint> parse_nameserver(std::string_view text);
+
+// Where an origin is.
+struct ServerUrl {
+  bool tls = false;
+  std::string host;  // a name in lower case or a numeric address without brackets
+  std::uint16_t port = 80;
+  friend bool operator==(const ServerUrl&, const ServerUrl&) = default;
+};
+
+// Reads "http://host[:port]" and "https://host[:port]", with or without a final "/". Errors: any
+// other scheme, user information, a path, a query, an empty host, a port outside 1..65535.
+Result<ServerUrl> parse_server_url(std::string_view text);
+
+// A block of addresses. IPv4 is kept as IPv4-mapped IPv6, so that a client seen as
+// ::ffff:10.0.0.1 matches 10.0.0.0/8.
+struct Cidr {
+  std::array<std::uint8_t, 16> address{};
+  std::uint8_t prefix_bits = 128;  // 96 + n for IPv4
+  bool contains(const std::array<std::uint8_t, 16>& other) const noexcept;
+  friend bool operator==(const Cidr&, const Cidr&) = default;
+};
+
+// Reads "10.0.0.0/8", "192.0.2.7", "2001:db8::/32". Errors: not an address, a prefix that is too
+// long, bits set behind the prefix (the message shows the block that was probably meant).
+Result<Cidr> parse_cidr(std::string_view text);
+
+}  // namespace encore::config

@@ -1,0 +1,135 @@
+// The text of --check-config.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "base/units.h"
+#include "config/derive.h"
+#include "config/schema.h"
+#include "filter/hash.h"
+
+namespace encore::config {
+namespace {
+
+std::string choice_text(std::string_view section, std::string_view name, const void* values) {
+  const auto* key = find_key(*find_section(section), name);
+  const auto index = std::get<std::int64_t>(key->get(values));
+  return std::string(key->choices[static_cast<std::size_t>(index)]);
+}
+
+std::string number(double value, const char* format) {
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), format, value);
+  return text.data();
+}
+
+std::string percent(double share) { return number(share * 100, "%.4g") + " %"; }
+
+std::string plural(std::uint64_t count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+class Report {
+ public:
+  void line(std::string_view label, std::string_view text) {
+    constexpr std::size_t kLabelWidth = 22;
+    std::string padded(label);
+    padded.resize(std::max(padded.size() + 1, kLabelWidth), ' ');
+    text_ += padded + std::string(text) + "\n";
+  }
+  void note(std::string_view text) { text_ += "note: " + std::string(text) + "\n"; }
+  std::string text() && { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+void report_listeners(const Config& config, Report& report) {
+  for (const auto& listen : config.listen) {
+    report.line("listen", listen.address + " " + choice_text("listen", "mode", &listen));
+  }
+  for (const auto& origin : config.origin) {
+    std::string servers;
+    for (const auto& server : origin.servers) servers += " " + server;
+    report.line("origin", origin.host + " " + origin.path + " ->" + servers);
+  }
+  report.line("admin", config.admin.address.empty() ? "none" : config.admin.address);
+}
+
+void report_cache(const Config& config, std::uint32_t cores, Report& report) {
+  const Cache& cache = config.cache;
+  report.line("workers", std::to_string(effective_workers(config.workers, cores)) +
+                             (config.workers.count == 0 ? " (one a core)" : ""));
+  report.line("memory", format_bytes(cache.memory_bytes) + " in " + plural(cache.shards, "shard") +
+                            ", eviction " + choice_text("cache", "eviction", &cache));
+  const std::uint64_t effective = effective_max_object(cache);
+  std::string object = format_bytes(effective) + " (" + std::to_string(effective) + " bytes)";
+  if (effective < cache.max_object_bytes) {
+    object += ", an eighth of the memory; configured: " + format_bytes(cache.max_object_bytes);
+  }
+  report.line("max_object", object);
+}
+
+std::string seed_text(const Config& config) {
+  if (!config.admission.seed.empty()) {
+    const auto seed = filter::parse_seed(config.admission.seed);
+    return "configured, fingerprint " + (seed ? filter::fingerprint(*seed) : std::string());
+  }
+  if (config.state.directory.empty()) return "random, new at every start (no state.directory)";
+  return "random, kept in " + config.state.directory;
+}
+
+std::string window_text(const Config& config, const FilterPlan& plan) {
+  const std::uint64_t least = plan.capacity;
+  std::string text = "a key for at least " + std::to_string(least) + " and at most " +
+                     std::to_string(2 * least) + " later insertions";
+  const Nanoseconds rotate_after = config.admission.rotate_after;
+  if (rotate_after > Nanoseconds(0)) {
+    text += ", or " + format_duration(rotate_after) + " to " + format_duration(2 * rotate_after) +
+            " where that is sooner";
+  }
+  return text;
+}
+
+void report_filter(const Config& config, const FilterPlan& plan, Report& report) {
+  const auto& shard = plan.shard;
+  const double bits = static_cast<double>(plan.bits);
+  const double capacity = static_cast<double>(plan.capacity);
+  report.line("layout", std::string(to_string(shard.layout)) + ", hash " +
+                            std::string(to_string(shard.hash)));
+  report.line("m", std::to_string(plan.bits) + " bits a generation (" + std::to_string(shard.bits) +
+                       " a shard), " + number(bits / capacity, "%.2f") + " a key");
+  report.line("k", std::to_string(shard.hashes));
+  report.line("capacity", std::to_string(plan.capacity) + " insertions a generation (" +
+                              std::to_string(shard.capacity) + " a shard)");
+  report.line("bytes", std::to_string(plan.memory_bytes) + " (" + format_bytes(plan.memory_bytes) +
+                           ") for both generations of all shards");
+  report.line("fpr over a cycle", "low " + percent(plan.fpr.low) + ", mean " +
+                                      percent(plan.fpr.mean) + ", high " + percent(plan.fpr.high));
+  report.line("remembered", window_text(config, plan));
+  report.line("seed", seed_text(config));
+  if (shard.hash != filter::HashFamily::kSiphash) {
+    report.note(
+        "the secret seed keeps collisions that were crafted offline from carrying over. That is no "
+        "cryptographic promise; admission.hash = \"siphash\" makes one.");
+  }
+}
+
+}  // namespace
+
+std::string check_report(const Config& config, std::uint32_t cores) {
+  Report report;
+  report_listeners(config, report);
+  report_cache(config, cores, report);
+  report.line("admission", choice_text("admission", "policy", &config.admission));
+  const auto plan = derive_filter(config);
+  if (config.admission.policy == Policy::kSecondHit && plan) {
+    report_filter(config, *plan, report);
+  } else if (config.admission.policy == Policy::kExactSecondHit) {
+    report.line("capacity", std::to_string(config.admission.capacity) +
+                                " keys a generation, kept exactly; no filter");
+  }
+  return std::move(report).text();
+}
+
+}  // namespace encore::config

@@ -1,0 +1,174 @@
+// From [admission] to a filter, and the report of it.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "config/derive.h"
+#include "config/load.h"
+#include "tests/catch.h"
+
+using namespace encore;
+using namespace encore::config;
+using Catch::Matchers::Contains;
+
+namespace {
+
+Config with(const std::vector<std::string>& sets) {
+  const auto config = load_config({.path = "", .sets = sets});
+  INFO((config ? std::string() : config.error().message));
+  REQUIRE(config.has_value());
+  return *config;
+}
+
+FilterPlan plan_of(const std::vector<std::string>& sets) {
+  const auto plan = derive_filter(with(sets));
+  REQUIRE(plan.has_value());
+  return *plan;
+}
+
+std::string faults(const std::vector<std::string>& sets) {
+  const auto config = load_config({.path = "", .sets = sets});
+  return config ? "" : config.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("The default filter keeps to its false-positive rate at the end of a cycle",
+          "[config][admission]") {
+  const FilterPlan plan = plan_of({});
+  CHECK(plan.shard.layout == filter::Layout::kSplit);
+  CHECK(plan.shard.hashes == 8);
+  CHECK(plan.shards == 16);
+  CHECK(plan.shard.capacity == 62500);
+  CHECK(plan.capacity == 1'000'000);
+  CHECK(plan.bits == plan.shard.bits * 16);
+  CHECK(plan.memory_bytes == plan.bits / 4);
+  CHECK(plan.fpr.low < plan.fpr.mean);
+  CHECK(plan.fpr.mean < plan.fpr.high);
+  // By theory's plain count the worst case is the goal; it is met with the smallest filter.
+  const double worst = filter::ring_fpr(
+      {.shape = plan.shard.shape(), .capacity = 62500, .generations = 2, .counting = {}}, 62500);
+  CHECK(worst <= 0.01);
+  CHECK(worst > 0.0099);
+}
+
+TEST_CASE("Every layout meets the goal", "[config][admission]") {
+  const std::string layout = GENERATE("classic", "partitioned", "blocked", "split");
+  const FilterPlan plan = plan_of({"admission.layout=" + layout, "admission.fpr=0.001",
+                                   "admission.capacity=160000", "cache.shards=1"});
+  const double worst = filter::ring_fpr(
+      {.shape = plan.shard.shape(), .capacity = 160000, .generations = 2, .counting = {}}, 160000);
+  CHECK(worst <= 0.001);
+  CHECK(worst > 0.0009);
+}
+
+TEST_CASE("With bits and hashes the capacity is the half-full point", "[config][admission]") {
+  const std::vector<std::string> sets = {"admission.bits=800000", "admission.hashes=7",
+                                         "admission.layout=classic", "cache.shards=1"};
+  const FilterPlan plan = plan_of(sets);
+  CHECK(plan.bits == 800000);
+  CHECK(plan.shard.hashes == 7);
+  CHECK(std::abs(static_cast<double>(plan.capacity) - 800000 * std::log(2.0) / 7) <= 1);
+  CHECK(with(sets).admission.fpr == 0);
+}
+
+TEST_CASE("bits, hashes and capacity together give the rates of the textbook",
+          "[config][admission]") {
+  const FilterPlan plan =
+      plan_of({"admission.bits=800000", "admission.hashes=7", "admission.capacity=80000",
+               "admission.layout=classic", "cache.shards=1"});
+  const auto plain = filter::ring_cycle({.shape = plan.shard.shape(),
+                                         .capacity = 80000,
+                                         .generations = 2,
+                                         .counting = filter::Counting::kPlain});
+  CHECK(plain.low == Approx(.008194).margin(5e-7));
+  CHECK(plain.mean == Approx(.009526).margin(5e-7));
+  CHECK(plain.high == Approx(.016320).margin(5e-7));
+}
+
+TEST_CASE("Another k than 8 without a layout means the classic one", "[config][admission]") {
+  CHECK(with({"admission.bits=800000", "admission.hashes=7"}).admission.layout ==
+        filter::Layout::kClassic);
+  CHECK(with({"admission.bits=800000", "admission.hashes=8"}).admission.layout ==
+        filter::Layout::kSplit);
+  CHECK(with({"admission.hashes=5"}).admission.layout == filter::Layout::kClassic);
+  CHECK(faults({"admission.hashes=7", "admission.layout=split"}) ==
+        "--set admission.hashes: 7 with layout \"split\"; accepted: 8, or "
+        "another layout");
+}
+
+TEST_CASE("bits without hashes take the best k for the capacity", "[config][admission]") {
+  const FilterPlan plan = plan_of({"admission.bits=800000", "admission.capacity=80000",
+                                   "admission.layout=classic", "cache.shards=1"});
+  CHECK(plan.shard.hashes == 7);
+}
+
+TEST_CASE("An admission that says too much or too little is refused", "[config][admission]") {
+  CHECK(faults({"admission.bits=800000", "admission.fpr=0.01"}) ==
+        "--set admission.fpr: together with admission.bits, from which it follows; "
+        "accepted: one of the two");
+  CHECK(faults({"admission.bits=800000", "admission.layout=blocked"}) ==
+        "--set admission.bits: without hashes and capacity; accepted: bits with "
+        "hashes, capacity or both");
+  CHECK(faults({"admission.capacity=0", "admission.fpr=0"}) ==
+        "--set admission.capacity: 0 without bits; accepted: 1 .. "
+        "1000000000000\n"
+        "--set admission.fpr: 0 without bits; accepted: 1e-09 .. 0.5");
+  CHECK_THAT(faults({"admission.capacity=1000000000000", "admission.fpr=1e-9"}),
+             Contains("--set admission.capacity: "));
+}
+
+TEST_CASE("A filter smaller than its shards is rounded up to whole lines", "[config][admission]") {
+  const FilterPlan plan = plan_of({"admission.bits=512", "cache.shards=256"});
+  CHECK(plan.shard.bits == 512);
+  CHECK(plan.bits == std::uint64_t{512} * 256);
+}
+
+TEST_CASE("No object is more than an eighth of the memory", "[config]") {
+  CHECK(effective_max_object(with({}).cache) == 32 * kMiB);
+  CHECK(effective_max_object(with({"cache.memory=8MiB"}).cache) == kMiB);
+  CHECK(effective_max_object(with({"cache.max_object=1MiB"}).cache) == kMiB);
+}
+
+TEST_CASE("Workers are one a core unless configured", "[config]") {
+  CHECK(effective_workers({.count = 0}, 4) == 4);
+  CHECK(effective_workers({.count = 0}, 0) == 1);
+  CHECK(effective_workers({.count = 3}, 4) == 3);
+}
+
+TEST_CASE("The report shows what follows from the config", "[config][report]") {
+  const std::string report =
+      check_report(with({"cache.memory=64MiB", "admission.rotate_after=1h",
+                         "admission.layout=classic", "admission.bits=800000", "admission.hashes=7",
+                         "admission.capacity=80000", "cache.shards=1"}),
+                   2);
+  for (const char* line :
+       {"listen                127.0.0.1:3128 forward\n", "workers               2 (one a core)\n",
+        "memory                64MiB in 1 shard, eviction sieve\n",
+        "max_object            8MiB (8388608 bytes), an eighth of the memory; configured: 32MiB\n",
+        "admission             second-hit\n", "layout                classic, hash xxh3\n",
+        "m                     800000 bits a generation (800000 a shard), 10.00 a key\n",
+        "k                     7\n", "bytes                 200000 (195.3KiB) for both",
+        "fpr over a cycle      low 0.8",
+        "remembered            a key for at least 80000 and at most 160000 later insertions, or 1h "
+        "to 2h where that is sooner\n",
+        "seed                  random, new at every start (no state.directory)\n",
+        "no cryptographic promise"}) {
+    CHECK_THAT(report, Contains(line));
+  }
+}
+
+TEST_CASE("The report shows a seed by its fingerprint only", "[config][report]") {
+  const std::string seed = "00112233445566778899aabbccddeeff";
+  const std::string report =
+      check_report(with({"admission.seed=" + seed, "admission.hash=siphash"}), 1);
+  CHECK_THAT(report, Contains("seed                  configured, fingerprint "));
+  CHECK_THAT(report, !Contains(seed) && !Contains("no cryptographic promise"));
+}
+
+TEST_CASE("Without a filter the report shows none", "[config][report]") {
+  const std::string policy = GENERATE("always", "never", "exact-second-hit");
+  const std::string report = check_report(with({"admission.policy=" + policy}), 1);
+  CHECK_THAT(report, Contains("admission             " + policy + "\n"));
+  CHECK_THAT(report, !Contains("layout"));
+}
