@@ -1,0 +1,42 @@
+// Cache-Status (RFC 9211): one member a cache, ours appended to those of caches behind us. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace encore::http {
+
+// Why a request was forwarded (RFC 9211 2.2).
+enum class Forwarded : std::uint8_t {
+  kNo,
+  kBypass,
+  kMethod,
+  kUriMiss,
+  kVaryMiss,
+  kMiss,
+  kRequest,
+  kStale,
+  kPartial,
+};
+std::string_view to_string(Forwarded forwarded) noexcept;
+
+struct CacheStatus {
+  bool hit = false;
+  Forwarded forwarded = Forwarded::kNo;
+  unsigned forward_status = 0;  // the origin's status where it is not the client's; 0: none
+  std::optional<std::int64_t> ttl = {};
+  std::optional<bool> stored = {};  // of a forwarded request: nothing says nothing
+  bool collapsed = false;
+  std::string_view key = {};     // empty: left out
+  std::string_view detail = {};  // a token such as "first-request"; empty: left out
+};
+
+// Writes our member, as "encore; hit; ttl=59", and returns its length. Parameters stand in the
+// order hit, fwd, fwd-status, ttl, stored, collapsed, key, detail. REQUIRES: room for
+// cache_status_bytes_max().
+std::size_t write_cache_status(std::string_view name, const CacheStatus& status, char* out);
+std::size_t cache_status_bytes_max(std::string_view name, const CacheStatus& status) noexcept;
+
+}  // namespace encore::http

@@ -1,0 +1,155 @@
+#include "proxy/http/conditional.h"
+
+#include <algorithm>
+#include <array>
+
+#include "proxy/http/framing.h"
+
+namespace encore::http {
+namespace {
+
+constexpr bool is_etag_char(char c) noexcept {
+  const auto u = static_cast<unsigned char>(c);
+  return u == 0x21 || (u >= 0x23 && u != 0x7f);
+}
+
+std::string_view opaque(std::string_view etag) noexcept {
+  return etag.starts_with("W/") ? etag.substr(2) : etag;
+}
+
+// Calls f for each member of a list of entity tags. A backslash is an ordinary character in them,
+// unlike in quoted strings; a member that is no entity tag goes to the next comma.
+template <typename F>
+void for_each_etag(std::string_view rest, F&& f) {
+  while (true) {
+    while (!rest.empty() && (is_ows(rest.front()) || rest.front() == ',')) rest.remove_prefix(1);
+    if (rest.empty()) return;
+    std::size_t end = std::string_view::npos;
+    const std::size_t quote = rest.starts_with("W/\"") ? 2 : 0;
+    if (rest[quote] == '"') end = rest.find('"', quote + 1);
+    end = end == std::string_view::npos ? rest.find(',') : end + 1;
+    end = std::min(end, rest.size());
+    f(trim_ows(rest.substr(0, end)));
+    rest.remove_prefix(end);
+  }
+}
+
+bool none_match_holds(const RequestHead& request, const Validators& stored) noexcept {
+  bool matched = false;
+  request.fields.for_each(FieldId::kIfNoneMatch, [&](const Field& field) {
+    for_each_etag(field.value, [&](std::string_view etag) {
+      matched = matched || etag == "*" || weak_match(etag, stored.etag);
+    });
+  });
+  return !matched;
+}
+
+// One date in exactly one line, or none.
+std::optional<UnixSeconds> date_of(const Fields& fields, FieldId id, UnixSeconds now) noexcept {
+  if (fields.count(id) != 1) return std::nullopt;
+  return parse_date(fields.value(id), now);
+}
+
+bool modified_since(const RequestHead& request, const Validators& stored,
+                    UnixSeconds now) noexcept {
+  const auto since = date_of(request.fields, FieldId::kIfModifiedSince, now);
+  if (!since) return true;
+  const UnixSeconds modified = stored.last_modified != kNoDate ? stored.last_modified : stored.date;
+  return modified == kNoDate || modified > *since;
+}
+
+}  // namespace
+
+Validators stored_validators(const StoredMeta& meta, std::string_view stored_head) noexcept {
+  return {.etag = stored_head.substr(meta.etag_offset, meta.etag_bytes),
+          .last_modified = meta.last_modified,
+          .date = meta.date};
+}
+
+Validators received_validators(const ResponseHead& response, UnixSeconds now) noexcept {
+  const Fields& fields = response.fields;
+  return {.etag = fields.value(FieldId::kEtag),
+          .last_modified = parse_date(fields.value(FieldId::kLastModified), now).value_or(kNoDate),
+          .date = parse_date(fields.value(FieldId::kDate), now).value_or(kNoDate)};
+}
+
+bool is_etag(std::string_view text) noexcept {
+  text = opaque(text);
+  return text.size() >= 2 && text.front() == '"' && text.back() == '"' &&
+         std::ranges::all_of(text.substr(1, text.size() - 2), is_etag_char);
+}
+
+bool is_strong_etag(std::string_view etag) noexcept { return is_etag(etag) && etag[0] == '"'; }
+
+bool strong_match(std::string_view a, std::string_view b) noexcept {
+  return a == b && is_strong_etag(a);
+}
+
+bool weak_match(std::string_view a, std::string_view b) noexcept {
+  return !a.empty() && opaque(a) == opaque(b);
+}
+
+bool is_strong_date(UnixSeconds last_modified, UnixSeconds date) noexcept {
+  return last_modified != kNoDate && date != kNoDate && last_modified < date;
+}
+
+Condition evaluate_conditions(const RequestHead& request, const Validators& stored,
+                              unsigned stored_status, UnixSeconds now) noexcept {
+  const Fields& fields = request.fields;
+  if (fields.has_any({FieldId::kIfMatch, FieldId::kIfUnmodifiedSince})) return Condition::kForward;
+  if (stored_status < 200 || stored_status > 299) return Condition::kSend;
+  if (fields.has(FieldId::kIfNoneMatch)) {
+    return none_match_holds(request, stored) ? Condition::kSend : Condition::kNotModified;
+  }
+  if (!fields.has(FieldId::kIfModifiedSince)) return Condition::kSend;
+  return modified_since(request, stored, now) ? Condition::kSend : Condition::kNotModified;
+}
+
+bool if_range_holds(const RequestHead& request, const Validators& stored,
+                    UnixSeconds now) noexcept {
+  const Fields& fields = request.fields;
+  if (!fields.has(FieldId::kIfRange)) return true;
+  const std::string_view value = fields.value(FieldId::kIfRange);
+  if (fields.count(FieldId::kIfRange) != 1) return false;
+  if (is_etag(value)) return strong_match(value, stored.etag);
+  const auto date = parse_date(value, now);
+  return date && *date == stored.last_modified && is_strong_date(stored.last_modified, stored.date);
+}
+
+void append_validation_fields(const Validators& stored, std::string& out) {
+  if (!stored.etag.empty()) {
+    out += "If-None-Match: ";
+    out += stored.etag;
+    out += "\r\n";
+  }
+  if (stored.last_modified != kNoDate) {
+    std::array<char, kDateBytes> text{};
+    write_date(stored.last_modified, text);
+    out += "If-Modified-Since: ";
+    out.append(text.data(), text.size());
+    out += "\r\n";
+  }
+}
+
+bool not_modified_matches(const Validators& stored, const Validators& received) noexcept {
+  if (!received.etag.empty() && !stored.etag.empty()) return weak_match(received.etag, stored.etag);
+  if (received.last_modified != kNoDate && stored.last_modified != kNoDate) {
+    return received.last_modified == stored.last_modified;
+  }
+  return stored.any();
+}
+
+bool head_shows_change(const Validators& stored, const ResponseHead& response,
+                       std::uint64_t stored_length, UnixSeconds now) noexcept {
+  const Validators received = received_validators(response, now);
+  if (!received.etag.empty() && received.etag != stored.etag) return true;
+  if (received.last_modified != kNoDate && received.last_modified != stored.last_modified) {
+    return true;
+  }
+  if (!response.fields.has(FieldId::kContentLength)) return false;
+  std::uint64_t length = 0;
+  return !parse_decimal(response.fields.value(FieldId::kContentLength), length) ||
+         length != stored_length;
+}
+
+}  // namespace encore::http

@@ -1,0 +1,64 @@
+// Conditional requests (RFC 9110 13), answered from the cache, and validation of what is stored
+// (RFC 9111 4.3). Pure, thread-compatible.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "proxy/http/date.h"
+#include "proxy/http/message.h"
+#include "proxy/http/stored_meta.h"
+
+namespace encore::http {
+
+// What a stored response can be compared by. `etag` as in the field, empty if none.
+struct Validators {
+  std::string_view etag = {};
+  UnixSeconds last_modified = kNoDate;
+  UnixSeconds date = kNoDate;
+  bool any() const noexcept { return !etag.empty() || last_modified != kNoDate; }
+};
+
+// Those of a stored response. The view points into `stored_head`.
+Validators stored_validators(const StoredMeta& meta, std::string_view stored_head) noexcept;
+// Those of a response just received.
+Validators received_validators(const ResponseHead& response, UnixSeconds now) noexcept;
+
+// Entity tags (RFC 9110 8.8.3).
+bool is_etag(std::string_view text) noexcept;
+bool is_strong_etag(std::string_view etag) noexcept;
+bool strong_match(std::string_view a, std::string_view b) noexcept;
+bool weak_match(std::string_view a, std::string_view b) noexcept;
+
+// Last-Modified is strong if it lies at least a second before Date (RFC 9110 8.8.2.2).
+bool is_strong_date(UnixSeconds last_modified, UnixSeconds date) noexcept;
+
+enum class Condition : std::uint8_t {
+  kSend,         // the stored response, or the range of it
+  kNotModified,  // 304
+  kForward,      // If-Match or If-Unmodified-Since: the origin's to evaluate (RFC 9111 4.3.2)
+};
+
+// Evaluates the conditions of a GET or HEAD against a stored response that may be used for it.
+// If-None-Match comes before If-Modified-Since (RFC 9110 13.2.2); without Last-Modified, Date
+// stands for it (RFC 9111 4.3.2). Only a stored 2xx is ever answered with 304.
+Condition evaluate_conditions(const RequestHead& request, const Validators& stored,
+                              unsigned stored_status, UnixSeconds now) noexcept;
+
+// Whether Range is to be honoured, given If-Range (RFC 9110 13.1.5): true without If-Range, else
+// only if its validator matches strongly.
+bool if_range_holds(const RequestHead& request, const Validators& stored, UnixSeconds now) noexcept;
+
+// Appends If-None-Match and If-Modified-Since lines with CRLF for our own validation.
+void append_validation_fields(const Validators& stored, std::string& out);
+
+// Whether a 304 confirms this stored response (RFC 9111 4.3.4): its validators, where it has any,
+// agree with the stored ones.
+bool not_modified_matches(const Validators& stored, const Validators& received) noexcept;
+
+// Whether the response to a HEAD shows that the stored response is outdated (RFC 9111 4.3.5).
+bool head_shows_change(const Validators& stored, const ResponseHead& response,
+                       std::uint64_t stored_length, UnixSeconds now) noexcept;
+
+}  // namespace encore::http

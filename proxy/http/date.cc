@@ -1,0 +1,190 @@
+#include "proxy/http/date.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "proxy/http/list.h"
+
+namespace encore::http {
+namespace {
+
+constexpr std::array<std::string_view, 7> kDays = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                                   "Thursday", "Friday", "Saturday"};
+constexpr std::array<std::string_view, 12> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                                      "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+
+// Consumes a text from its front; after a mismatch everything fails.
+class Reader {
+ public:
+  explicit Reader(std::string_view text) noexcept : text_(text) {}
+
+  bool finished() const noexcept { return ok_ && text_.empty(); }
+
+  void exactly(std::string_view literal) noexcept {
+    take(text_.starts_with(literal), literal.size());
+  }
+  void in_any_case(std::string_view literal) noexcept {
+    take(equals_ignoring_case(text_.substr(0, literal.size()), literal), literal.size());
+  }
+  int digits(std::size_t count) noexcept {
+    int value = 0;
+    bool good = text_.size() >= count;
+    for (std::size_t i = 0; good && i < count; ++i) {
+      good = is_digit(text_[i]);
+      value = value * 10 + (text_[i] - '0');
+    }
+    take(good, count);
+    return value;
+  }
+  // Two digits, or a space and one.
+  int padded_day() noexcept {
+    if (!text_.starts_with(' ')) return digits(2);
+    exactly(" ");
+    return digits(1);
+  }
+  void day_name(std::size_t prefix) noexcept {
+    for (const std::string_view day : kDays) {
+      const std::string_view name = day.substr(0, prefix);
+      if (equals_ignoring_case(text_.substr(0, name.size()), name)) return take(true, name.size());
+    }
+    ok_ = false;
+  }
+  // 1 to 12.
+  unsigned month() noexcept {
+    for (unsigned i = 0; i < kMonths.size(); ++i) {
+      if (equals_ignoring_case(text_.substr(0, 3), kMonths[i])) {
+        take(true, 3);
+        return i + 1;
+      }
+    }
+    ok_ = false;
+    return 1;
+  }
+
+ private:
+  void take(bool good, std::size_t count) noexcept {
+    ok_ = ok_ && good;
+    if (ok_) text_.remove_prefix(count);
+  }
+
+  std::string_view text_;
+  bool ok_ = true;
+};
+
+struct Parts {
+  int year = 0;
+  unsigned month = 1;
+  int day = 1;
+  int hour = 0;
+  int minute = 0;
+  int second = 0;
+
+  void read_time(Reader& reader) noexcept {
+    hour = reader.digits(2);
+    reader.exactly(":");
+    minute = reader.digits(2);
+    reader.exactly(":");
+    second = reader.digits(2);
+  }
+  std::optional<UnixSeconds> seconds() const noexcept {
+    const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
+                                           std::chrono::day(static_cast<unsigned>(day))};
+    if (!date.ok() || hour > 23 || minute > 59 || second > 60) return std::nullopt;
+    const auto days = std::chrono::sys_days(date).time_since_epoch().count();
+    return static_cast<UnixSeconds>(days) * 86400 + hour * 3600 + minute * 60 + second;
+  }
+};
+
+constexpr std::size_t kWholeName = std::string_view::npos;
+
+std::optional<UnixSeconds> parse_imf(std::string_view text) noexcept {
+  Reader reader(text);
+  Parts parts;
+  reader.day_name(3);
+  reader.exactly(", ");
+  parts.day = reader.digits(2);
+  reader.exactly(" ");
+  parts.month = reader.month();
+  reader.exactly(" ");
+  parts.year = reader.digits(4);
+  reader.exactly(" ");
+  parts.read_time(reader);
+  reader.exactly(" ");
+  reader.in_any_case("GMT");
+  return reader.finished() ? parts.seconds() : std::nullopt;
+}
+
+int year_of(UnixSeconds time) noexcept {
+  const auto days =
+      std::chrono::floor<std::chrono::days>(std::chrono::sys_seconds(std::chrono::seconds(time)));
+  return static_cast<int>(std::chrono::year_month_day(days).year());
+}
+
+std::optional<UnixSeconds> parse_rfc850(std::string_view text, UnixSeconds now) noexcept {
+  Reader reader(text);
+  Parts parts;
+  reader.day_name(kWholeName);
+  reader.exactly(", ");
+  parts.day = reader.digits(2);
+  reader.exactly("-");
+  parts.month = reader.month();
+  reader.exactly("-");
+  const int this_year = year_of(now);
+  parts.year = this_year - this_year % 100 + reader.digits(2);
+  if (parts.year > this_year + 50) parts.year -= 100;
+  reader.exactly(" ");
+  parts.read_time(reader);
+  reader.exactly(" ");
+  reader.in_any_case("GMT");
+  return reader.finished() ? parts.seconds() : std::nullopt;
+}
+
+std::optional<UnixSeconds> parse_asctime(std::string_view text) noexcept {
+  Reader reader(text);
+  Parts parts;
+  reader.day_name(3);
+  reader.exactly(" ");
+  parts.month = reader.month();
+  reader.exactly(" ");
+  parts.day = reader.padded_day();
+  reader.exactly(" ");
+  parts.read_time(reader);
+  reader.exactly(" ");
+  parts.year = reader.digits(4);
+  return reader.finished() ? parts.seconds() : std::nullopt;
+}
+
+char* put(char* out, std::string_view text) noexcept { return std::ranges::copy(text, out).out; }
+
+char* put_two(char* out, std::int64_t value) noexcept {
+  *out++ = static_cast<char>('0' + value / 10);
+  *out++ = static_cast<char>('0' + value % 10);
+  return out;
+}
+
+}  // namespace
+
+std::optional<UnixSeconds> parse_date(std::string_view text, UnixSeconds now) noexcept {
+  if (text.size() < 24) return std::nullopt;
+  if (text[3] == ',') return parse_imf(text);
+  return text[3] == ' ' ? parse_asctime(text) : parse_rfc850(text, now);
+}
+
+void write_date(UnixSeconds time, std::span<char, kDateBytes> out) noexcept {
+  const std::chrono::sys_seconds instant{std::chrono::seconds(time)};
+  const auto day = std::chrono::floor<std::chrono::days>(instant);
+  const std::chrono::year_month_day date(day);
+  const std::int64_t second = (instant - day).count();
+  const int year = static_cast<int>(date.year());
+  char* p = put(out.data(), kDays[std::chrono::weekday(day).c_encoding()].substr(0, 3));
+  p = put_two(put(p, ", "), static_cast<unsigned>(date.day()));
+  p = put(put(p, " "), kMonths[static_cast<unsigned>(date.month()) - 1]);
+  p = put_two(put_two(put(p, " "), year / 100), year % 100);
+  p = put_two(put(p, " "), second / 3600);
+  p = put_two(put(p, ":"), second / 60 % 60);
+  p = put_two(put(p, ":"), second % 60);
+  put(p, " GMT");
+}
+
+}  // namespace encore::http

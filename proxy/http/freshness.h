@@ -1,0 +1,53 @@
+// Freshness lifetime and age (RFC 9111 4.2). Pure, thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/time.h"
+#include "proxy/http/cache_control.h"
+#include "proxy/http/date.h"
+#include "proxy/http/message.h"
+
+namespace encore::http {
+
+// When one exchange with an origin happened: the clocks' readings as its response head arrived,
+// and the monotonic one as its request was sent.
+struct Exchange {
+  WallTime response_wall;
+  MonotonicTime response_time;
+  MonotonicTime request_time;
+};
+
+struct FreshnessOptions {
+  double heuristic_fraction = 0.1;              // of the time since Last-Modified (4.2.2)
+  std::uint32_t heuristic_seconds_max = 86400;  // cap on it
+};
+
+enum class LifetimeSource : std::uint8_t { kNone, kHeuristic, kExpires, kMaxAge, kSMaxAge };
+
+struct Lifetime {
+  LifetimeSource source = LifetimeSource::kNone;
+  std::uint32_t seconds = 0;
+  bool is_explicit() const noexcept { return source >= LifetimeSource::kExpires; }
+};
+
+// Status codes that may be given heuristic freshness without more (RFC 9110 15.1).
+bool is_heuristically_cacheable(unsigned status) noexcept;
+
+// s-maxage, else max-age, else Expires - Date, else the heuristic; an invalid value of one of
+// these is 0, not the next one's turn. Where Date is missing or invalid the time of arrival stands
+// for it.
+Lifetime freshness_lifetime(const ResponseHead& response, const ResponseDirectives& directives,
+                            UnixSeconds arrival, const FreshnessOptions& options) noexcept;
+
+// The Age field's value: the first member, digits only, saturated at kDeltaMax; 0 if missing or
+// invalid (RFC 9111 5.1).
+std::uint32_t age_value(const Fields& fields) noexcept;
+
+// The age that the response had when its head arrived (RFC 9111 4.2.3): the larger of Age plus the
+// time the exchange took, and what Date tells. A Date within the exchange tells nothing: its
+// second is coarser than the exchange itself.
+Nanoseconds corrected_initial_age(const Fields& fields, const Exchange& exchange) noexcept;
+
+}  // namespace encore::http

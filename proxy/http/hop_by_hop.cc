@@ -1,0 +1,144 @@
+#include "proxy/http/hop_by_hop.h"
+
+namespace encore::http {
+namespace {
+
+// RFC 9110 7.6.1, and the proxy's own authentication (11.7), which ends here.
+constexpr FieldSet kAlwaysDropped = {
+    FieldId::kConnection,
+    FieldId::kKeepAlive,
+    FieldId::kProxyConnection,
+    FieldId::kTe,
+    FieldId::kTransferEncoding,
+    FieldId::kUpgrade,
+    FieldId::kProxyAuthenticate,
+    FieldId::kProxyAuthorization,
+    FieldId::kProxyAuthenticationInfo,
+    FieldId::kHttp2Settings,
+};
+
+// For all recipients, whatever Connection says (RFC 9110 7.6.1: "never appropriate").
+constexpr FieldSet kProtected = {
+    FieldId::kAge,
+    FieldId::kAuthorization,
+    FieldId::kCacheControl,
+    FieldId::kCacheStatus,
+    FieldId::kCdnCacheControl,
+    FieldId::kCdnLoop,
+    FieldId::kContentEncoding,
+    FieldId::kContentLength,
+    FieldId::kContentLocation,
+    FieldId::kContentRange,
+    FieldId::kContentType,
+    FieldId::kCookie,
+    FieldId::kDate,
+    FieldId::kEtag,
+    FieldId::kExpect,
+    FieldId::kExpires,
+    FieldId::kForwarded,
+    FieldId::kHost,
+    FieldId::kIfMatch,
+    FieldId::kIfModifiedSince,
+    FieldId::kIfNoneMatch,
+    FieldId::kIfRange,
+    FieldId::kIfUnmodifiedSince,
+    FieldId::kLastModified,
+    FieldId::kLocation,
+    FieldId::kMaxForwards,
+    FieldId::kPragma,
+    FieldId::kRange,
+    FieldId::kSetCookie,
+    FieldId::kTrailer,
+    FieldId::kVary,
+    FieldId::kVia,
+    FieldId::kWwwAuthenticate,
+    FieldId::kXForwardedFor,
+    FieldId::kXForwardedHost,
+    FieldId::kXForwardedProto,
+};
+
+// RFC 9110 6.5.1.
+constexpr FieldSet kNotInTrailer = {
+    FieldId::kAge,
+    FieldId::kAuthorization,
+    FieldId::kCacheControl,
+    FieldId::kContentLength,
+    FieldId::kContentEncoding,
+    FieldId::kContentRange,
+    FieldId::kContentType,
+    FieldId::kCookie,
+    FieldId::kDate,
+    FieldId::kExpect,
+    FieldId::kExpires,
+    FieldId::kHost,
+    FieldId::kIfMatch,
+    FieldId::kIfModifiedSince,
+    FieldId::kIfNoneMatch,
+    FieldId::kIfRange,
+    FieldId::kIfUnmodifiedSince,
+    FieldId::kLocation,
+    FieldId::kMaxForwards,
+    FieldId::kPragma,
+    FieldId::kRange,
+    FieldId::kRetryAfter,
+    FieldId::kSetCookie,
+    FieldId::kTrailer,
+    FieldId::kVary,
+    FieldId::kWwwAuthenticate,
+    FieldId::kCdnCacheControl,
+};
+
+bool persists(const Fields& fields, FieldId connection, Version version) noexcept {
+  if (fields.list_has(connection, "close")) return false;
+  return version == Version::kHttp11 || fields.list_has(connection, "keep-alive");
+}
+
+}  // namespace
+
+HopByHop::HopByHop(const Fields& fields) noexcept : fields_(fields), dropped_(kAlwaysDropped) {
+  fields.for_each_member(FieldId::kConnection, [this](std::string_view member) {
+    const FieldId id = classify_field(member);
+    if (id == FieldId::kOther) {
+      ++others_;
+    } else if (!kProtected.has(id)) {
+      dropped_.insert(id);
+    }
+  });
+}
+
+bool HopByHop::drops(const Field& field) const noexcept {
+  if (field.id != FieldId::kOther) return dropped_.has(field.id);
+  if (others_ == 0) return false;
+  if (others_ > kListedNamesMax) return true;
+  bool listed = false;
+  fields_.for_each_member(FieldId::kConnection, [&](std::string_view member) {
+    listed = listed || equals_ignoring_case(member, field.name);
+  });
+  return listed;
+}
+
+bool keep_alive(const RequestHead& head) noexcept {
+  const FieldId connection =
+      head.fields.has(FieldId::kConnection) ? FieldId::kConnection : FieldId::kProxyConnection;
+  return persists(head.fields, connection, head.version);
+}
+
+bool keep_alive(const ResponseHead& head) noexcept {
+  return persists(head.fields, FieldId::kConnection, head.version);
+}
+
+bool wants_upgrade(const Fields& fields) noexcept {
+  return !fields.value(FieldId::kUpgrade).empty() &&
+         fields.list_has(FieldId::kConnection, "upgrade");
+}
+
+bool accepts_trailers(const RequestHead& head) noexcept {
+  return head.fields.list_has(FieldId::kTe, "trailers");
+}
+
+bool allowed_in_trailer(const Field& field) noexcept {
+  return field.id == FieldId::kOther ||
+         (!kNotInTrailer.has(field.id) && !kAlwaysDropped.has(field.id));
+}
+
+}  // namespace encore::http

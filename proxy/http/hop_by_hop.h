@@ -1,0 +1,49 @@
+// Which fields end at this proxy (RFC 9110 7.6.1), and whether a connection persists (RFC 9112
+// 9.3). Pure, thread-compatible.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "proxy/http/message.h"
+
+namespace encore::http {
+
+// The hop-by-hop fields of one head: those of the protocol, and those its Connection field lists.
+// Connection cannot remove a field that messages depend on (Host, Content-Length, Cache-Control,
+// Authorization, ...): a sender that lists one is ignored in that. Cheap to build: without a
+// Connection field there is nothing to read. A Connection that lists more than kListedNamesMax
+// names we do not know costs the head all such fields, rather than us the search. Borrows the head.
+class HopByHop {
+ public:
+  static constexpr std::size_t kListedNamesMax = 64;
+
+  explicit HopByHop(const Fields& fields) noexcept;
+  // Whether the field must be neither forwarded nor stored. Also true for Content-Length's
+  // counterpart Transfer-Encoding: the framing of the next hop is written anew. Trailer is kept:
+  // it describes the trailers, which are forwarded.
+  bool drops(const Field& field) const noexcept;
+
+ private:
+  const Fields& fields_;
+  FieldSet dropped_;
+  std::size_t others_ = 0;  // names outside the table that Connection lists
+};
+
+// A connection's fate after this message as far as the head tells: HTTP/1.1 unless "close",
+// HTTP/1.0 only with "keep-alive" ("close" wins). Proxy-Connection is honoured as clients of old
+// send it, in requests without Connection.
+bool keep_alive(const RequestHead& head) noexcept;
+bool keep_alive(const ResponseHead& head) noexcept;
+
+// Whether Connection lists "upgrade" and Upgrade names a protocol.
+bool wants_upgrade(const Fields& fields) noexcept;
+
+// Whether TE lists "trailers" (RFC 9110 10.1.4).
+bool accepts_trailers(const RequestHead& head) noexcept;
+
+// Whether a field may stand in a trailer section and be merged or forwarded from there (RFC 9110
+// 6.5.1): not framing, routing, authentication, request modifiers or content description.
+bool allowed_in_trailer(const Field& field) noexcept;
+
+}  // namespace encore::http

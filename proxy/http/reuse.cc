@@ -1,0 +1,87 @@
+#include "proxy/http/reuse.h"
+
+#include <algorithm>
+
+namespace encore::http {
+namespace {
+
+using std::chrono::seconds;
+
+// How far the response is beyond what both the origin and the request allow; not positive: fresh.
+Nanoseconds staleness(const StoredMeta& meta, const RequestDirectives& request,
+                      MonotonicTime now) noexcept {
+  const Nanoseconds margin = seconds(request.min_fresh.value_or(0));
+  // Fresh as long as lifetime > age, so that at their equality it is stale already.
+  Nanoseconds beyond = now - meta.fresh_until + margin + Nanoseconds(1);
+  const bool immutable_now = meta.is(StoredMeta::kImmutable) && now < meta.fresh_until;
+  if (request.max_age && !immutable_now) {
+    beyond = std::max(beyond, now - meta.age_zero - seconds(*request.max_age));
+  }
+  return beyond;
+}
+
+RequestDirectives without_reload(RequestDirectives request) noexcept {
+  request.no_cache = false;
+  request.max_age.reset();
+  request.min_fresh.reset();
+  return request;
+}
+
+// Whether the request itself is content with a response of this age in spite of its staleness.
+bool accepts_while_revalidating(const StoredMeta& meta, const RequestDirectives& request,
+                                MonotonicTime now) noexcept {
+  if (request.min_fresh) return false;
+  return !request.max_age || now - meta.age_zero <= seconds(*request.max_age);
+}
+
+ReuseDecision decide(const StoredMeta& meta, const RequestDirectives& request,
+                     MonotonicTime now) noexcept {
+  const bool stale = now >= meta.fresh_until;
+  if (meta.is(StoredMeta::kNoCache) || meta.is(StoredMeta::kInvalidated)) {
+    return {Reuse::kMustValidate, ForwardCause::kStale};
+  }
+  if (request.no_cache) return {Reuse::kMustValidate, ForwardCause::kRequest};
+  const Nanoseconds beyond = staleness(meta, request, now);
+  if (beyond <= Nanoseconds(0)) return {Reuse::kFresh, ForwardCause::kNone};
+  const bool may_be_stale = !stale || !meta.is(StoredMeta::kNeverStale);
+  if (may_be_stale && request.max_stale &&
+      (*request.max_stale == kDeltaMax || beyond <= seconds(*request.max_stale))) {
+    return {stale ? Reuse::kStaleAllowed : Reuse::kFresh, ForwardCause::kNone};
+  }
+  if (stale && may_be_stale && now < meta.fresh_until + seconds(meta.swr_seconds) &&
+      accepts_while_revalidating(meta, request, now)) {
+    return {Reuse::kStaleWhileRevalidate, ForwardCause::kNone};
+  }
+  return {Reuse::kMustValidate, stale ? ForwardCause::kStale : ForwardCause::kRequest};
+}
+
+}  // namespace
+
+ReuseDecision decide_reuse(const StoredMeta& meta, const RequestDirectives& request,
+                           MonotonicTime now, const ReuseOptions& options) noexcept {
+  ReuseDecision decision =
+      decide(meta, options.ignore_client_reload ? without_reload(request) : request, now);
+  if (decision.action == Reuse::kMustValidate && request.only_if_cached) {
+    decision = {Reuse::kGatewayTimeout, ForwardCause::kNone};
+  }
+  return decision;
+}
+
+bool may_serve_stale(const StoredMeta& meta, const RequestDirectives& request, MonotonicTime now,
+                     OriginFailure failure, const StaleOptions& options) noexcept {
+  if (meta.is(StoredMeta::kNoCache) || meta.is(StoredMeta::kInvalidated) || request.no_cache) {
+    return false;
+  }
+  if (now < meta.fresh_until) return true;
+  if (meta.is(StoredMeta::kNeverStale)) return false;
+  std::uint32_t window = 0;
+  if (meta.is(StoredMeta::kHasSie) || request.stale_if_error) {
+    window = std::max(meta.sie_seconds, request.stale_if_error.value_or(0));
+  } else {
+    window = failure == OriginFailure::kUnreachable ? options.unreachable_seconds_max
+                                                    : options.error_status_seconds_max;
+  }
+  return now < meta.fresh_until + seconds(window);
+}
+
+}  // namespace encore::http

@@ -1,0 +1,261 @@
+#include "proxy/http/stored_head.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "base/check.h"
+#include "proxy/http/conditional.h"
+#include "proxy/http/framing.h"
+#include "proxy/http/hop_by_hop.h"
+#include "proxy/http/parser.h"
+#include "proxy/http/targeted.h"
+
+namespace encore::http {
+namespace {
+
+constexpr FieldSet kTags = {FieldId::kCacheTag, FieldId::kSurrogateKey, FieldId::kSurrogateControl};
+
+// What describes the body as it was stored, which a 304 does not change (RFC 9111 3.2).
+constexpr FieldSet kOfTheBody = {FieldId::kContentLength, FieldId::kContentEncoding,
+                                 FieldId::kContentRange, FieldId::kTrailer};
+
+bool describes_body(const Field& field) noexcept { return kOfTheBody.has(field.id); }
+
+bool is_listed(const std::vector<std::string>& lower_names, std::string_view name) noexcept {
+  return std::ranges::any_of(
+      lower_names, [name](const std::string& listed) { return equals_lower(name, listed); });
+}
+
+// Writes field lines and takes note of where the entity tag is.
+class Builder {
+ public:
+  explicit Builder(std::string& out, StoredMeta& meta) : out_(out), meta_(meta) {
+    out_.clear();
+    meta_.etag_offset = 0;
+    meta_.etag_bytes = 0;
+  }
+
+  void status_line(unsigned status, std::string_view reason) {
+    std::array<char, 3> digits{};
+    std::to_chars(digits.data(), digits.data() + digits.size(), status);
+    out_ += "HTTP/1.1 ";
+    out_.append(digits.data(), digits.size());
+    out_ += ' ';
+    out_ += reason;
+    out_ += "\r\n";
+  }
+  void line(std::string_view name, std::string_view value) {
+    out_ += name;
+    out_ += ": ";
+    out_ += value;
+    out_ += "\r\n";
+  }
+  void line(const Field& field) {
+    if (field.id == FieldId::kEtag && field.value.size() <= UINT16_MAX) {
+      meta_.etag_offset = static_cast<std::uint32_t>(out_.size() + field.name.size() + 2);
+      meta_.etag_bytes = static_cast<std::uint16_t>(field.value.size());
+    }
+    line(field.name, field.value);
+  }
+  void date(UnixSeconds time) {
+    std::array<char, kDateBytes> text{};
+    write_date(time, text);
+    line("Date", {text.data(), text.size()});
+  }
+  void finish() { meta_.head_bytes = static_cast<std::uint32_t>(out_.size()); }
+
+ private:
+  std::string& out_;
+  StoredMeta& meta_;
+};
+
+// What of a received response may be kept at all (RFC 9111 3.1), the body's length apart.
+class Keep {
+ public:
+  Keep(const Fields& fields, const ResponseDirectives& directives, const HeadOptions& options)
+      : hops_(fields), directives_(directives), options_(options) {}
+  bool operator()(const Field& field) const noexcept {
+    if (field.id == FieldId::kAge || hops_.drops(field)) return false;
+    if (is_stripped(field, options_)) return false;
+    return !is_listed(directives_.stripped_fields, field.name);
+  }
+
+ private:
+  HopByHop hops_;
+  const ResponseDirectives& directives_;
+  const HeadOptions& options_;
+};
+
+// The lines of `update` that replace those of the same name.
+std::vector<const Field*> replacing_lines(const ResponseHead& update, const Keep& keep,
+                                          std::string_view stored_etag) {
+  std::vector<const Field*> lines;
+  for (const Field& field : update.fields) {
+    if (!keep(field) || describes_body(field)) continue;
+    // The same entity tag in a weaker form would spoil a strong one that is stored.
+    if (field.id == FieldId::kEtag && weak_match(field.value, stored_etag)) continue;
+    lines.push_back(&field);
+  }
+  return lines;
+}
+
+bool same_name(const Field& a, const Field& b) noexcept {
+  return a.id == b.id && (a.id != FieldId::kOther || equals_ignoring_case(a.name, b.name));
+}
+
+// The stored lines but those that a range changes.
+void copy_but(const ResponseHead& stored, FieldSet left_out, Builder& builder) {
+  for (const Field& field : stored.fields) {
+    if (!left_out.has(field.id)) builder.line(field);
+  }
+}
+
+constexpr FieldSet kOfTheRange = {FieldId::kContentLength, FieldId::kContentRange};
+
+}  // namespace
+
+bool is_stripped(const Field& field, const HeadOptions& options) noexcept {
+  return (options.strip_tags && kTags.has(field.id)) || is_listed(options.strip_fields, field.name);
+}
+
+void build_stored_head(const ResponseHead& response, const ResponseDirectives& directives,
+                       std::optional<std::uint64_t> body_bytes, UnixSeconds arrival,
+                       const HeadOptions& options, std::string& out, StoredMeta& meta) {
+  Builder builder(out, meta);
+  builder.status_line(response.status, response.reason);
+  const Keep keep(response.fields, directives, options);
+  for (const Field& field : response.fields) {
+    if (field.id != FieldId::kContentLength && keep(field)) builder.line(field);
+  }
+  if (!response.fields.has(FieldId::kDate)) builder.date(arrival);
+  if (body_bytes && response.status != 204) {
+    builder.line("Content-Length", std::to_string(*body_bytes));
+  }
+  builder.finish();
+}
+
+void build_freshened_head(std::string_view stored_head, const ResponseHead& update,
+                          const ResponseDirectives& update_directives, UnixSeconds arrival,
+                          const HeadOptions& options, std::string& out, StoredMeta& meta) {
+  ResponseHead stored;
+  read_stored_head(stored_head, stored);
+  const Keep keep(update.fields, update_directives, options);
+  const auto replacing = replacing_lines(update, keep, stored.fields.value(FieldId::kEtag));
+  Builder builder(out, meta);
+  builder.status_line(stored.status, stored.reason);
+  const bool dated = update.fields.has(FieldId::kDate);
+  for (const Field& field : stored.fields) {
+    const bool replaced =
+        std::ranges::any_of(replacing, [&](const Field* line) { return same_name(field, *line); });
+    if (!replaced && (dated || field.id != FieldId::kDate)) builder.line(field);
+  }
+  for (const Field* line : replacing) builder.line(*line);
+  if (!dated) builder.date(arrival);
+  builder.finish();
+}
+
+StoredMeta freshen(std::string_view stored_head, const ResponseHead& update,
+                   std::span<const std::string> targets, const Exchange& exchange,
+                   const FreshnessOptions& freshness, const HeadOptions& options,
+                   std::string& out) {
+  const UnixSeconds arrival = to_unix(exchange.response_wall);
+  StoredMeta built;
+  build_freshened_head(stored_head, update, effective_directives(update.fields, targets), arrival,
+                       options, out, built);
+  ResponseHead head;
+  read_stored_head(out, head);
+  const ResponseDirectives directives = effective_directives(head.fields, targets);
+  const Lifetime lifetime = freshness_lifetime(head, directives, arrival, freshness);
+  StoredMeta meta = make_stored_meta(head, directives, lifetime, exchange);
+  // Age is not kept in a stored head: the update's counts.
+  meta.age_zero = exchange.response_time - corrected_initial_age(update.fields, exchange);
+  meta.fresh_until = meta.age_zero + std::chrono::seconds(lifetime.seconds);
+  meta.head_bytes = built.head_bytes;
+  meta.etag_offset = built.etag_offset;
+  meta.etag_bytes = built.etag_bytes;
+  return meta;
+}
+
+void read_stored_head(std::string_view stored_head, ResponseHead& head) {
+  // "HTTP/1.1 200 OK" CRLF, as status_line() wrote it.
+  constexpr std::size_t kStatusAt = 9;
+  constexpr std::size_t kReasonAt = 13;
+  const std::size_t end = stored_head.find("\r\n");
+  ENCORE_CHECK(end != std::string_view::npos && end >= kReasonAt, "a stored status line");
+  std::uint64_t status = 0;
+  ENCORE_CHECK(parse_decimal(stored_head.substr(kStatusAt, 3), status), "a stored status");
+  head.status = static_cast<std::uint16_t>(status);
+  head.version = Version::kHttp11;
+  head.reason = stored_head.substr(kReasonAt, end - kReasonAt);
+  head.head_size = stored_head.size();
+  // A stored head may have more than one that is received: Date and Content-Length.
+  const Limits limits{.head_bytes_max = stored_head.size(), .fields_max = stored_head.size()};
+  ParseError error;
+  const bool good = parse_fields(stored_head.substr(end + 2), limits, head.fields, error);
+  ENCORE_CHECK(good, "stored fields are well-formed");
+}
+
+void build_partial_head(const ResponseHead& stored, const ByteRange& range, std::uint64_t length,
+                        std::string& out) {
+  StoredMeta unused;
+  Builder builder(out, unused);
+  builder.status_line(206, reason_phrase(206));
+  copy_but(stored, kOfTheRange, builder);
+  builder.line("Content-Range", content_range(range, length));
+  builder.line("Content-Length", std::to_string(range.size()));
+}
+
+void build_multipart_head(const ResponseHead& stored, std::string_view boundary,
+                          std::uint64_t body_bytes, std::string& out) {
+  StoredMeta unused;
+  Builder builder(out, unused);
+  builder.status_line(206, reason_phrase(206));
+  FieldSet left_out = kOfTheRange;
+  left_out.insert(FieldId::kContentType);
+  copy_but(stored, left_out, builder);
+  std::string type = "multipart/byteranges; boundary=";
+  type += boundary;
+  builder.line("Content-Type", type);
+  builder.line("Content-Length", std::to_string(body_bytes));
+}
+
+void build_unsatisfiable_head(const ResponseHead& stored, std::uint64_t length, std::string& out) {
+  constexpr FieldSet kSent = {FieldId::kDate, FieldId::kEtag, FieldId::kLastModified};
+  StoredMeta unused;
+  Builder builder(out, unused);
+  builder.status_line(416, reason_phrase(416));
+  for (const Field& field : stored.fields) {
+    if (kSent.has(field.id)) builder.line(field);
+  }
+  builder.line("Content-Range", unsatisfied_content_range(length));
+  builder.line("Content-Length", "0");
+}
+
+void build_whole_head(const ResponseHead& partial, std::uint64_t length, std::string& out) {
+  StoredMeta unused;
+  Builder builder(out, unused);
+  builder.status_line(200, reason_phrase(200));
+  copy_but(partial, kOfTheRange, builder);
+  builder.line("Content-Length", std::to_string(length));
+}
+
+void build_not_modified(const ResponseHead& stored, std::string& out) {
+  constexpr FieldSet kSent = {FieldId::kCacheControl,
+                              FieldId::kCdnCacheControl,
+                              FieldId::kContentLocation,
+                              FieldId::kDate,
+                              FieldId::kEtag,
+                              FieldId::kExpires,
+                              FieldId::kVary};
+  StoredMeta unused;
+  Builder builder(out, unused);
+  builder.status_line(304, reason_phrase(304));
+  const bool has_etag = stored.fields.has(FieldId::kEtag);
+  for (const Field& field : stored.fields) {
+    const bool sent = kSent.has(field.id) || (field.id == FieldId::kLastModified && !has_etag);
+    if (sent) builder.line(field);
+  }
+}
+
+}  // namespace encore::http

@@ -1,0 +1,50 @@
+#include "proxy/http/stored_meta.h"
+
+#include "proxy/http/conditional.h"
+
+namespace encore::http {
+namespace {
+
+std::uint16_t flags_of(const ResponseHead& response, const ResponseDirectives& directives,
+                       const Validators& validators) noexcept {
+  unsigned flags = 0;
+  const auto set = [&flags](bool condition, StoredMeta::Flag flag) {
+    if (condition) flags |= flag;
+  };
+  set(directives.no_cache, StoredMeta::kNoCache);
+  // s-maxage carries proxy-revalidate with it (RFC 9111 5.2.2.10).
+  set(directives.must_revalidate || directives.proxy_revalidate ||
+          directives.s_maxage.has_value() || directives.no_cache,
+      StoredMeta::kNeverStale);
+  set(directives.immutable, StoredMeta::kImmutable);
+  set(!validators.etag.empty(), StoredMeta::kHasEtag);
+  set(is_strong_etag(validators.etag), StoredMeta::kStrongEtag);
+  set(is_strong_date(validators.last_modified, validators.date), StoredMeta::kStrongDate);
+  set(directives.stale_if_error.has_value(), StoredMeta::kHasSie);
+  set(response.status == 206, StoredMeta::kPartial);
+  set(response.fields.has(FieldId::kVary), StoredMeta::kHasVary);
+  return static_cast<std::uint16_t>(flags);
+}
+
+}  // namespace
+
+StoredMeta make_stored_meta(const ResponseHead& response, const ResponseDirectives& directives,
+                            const Lifetime& lifetime, const Exchange& exchange) noexcept {
+  const UnixSeconds arrival = to_unix(exchange.response_wall);
+  Validators validators = received_validators(response, arrival);
+  if (validators.date == kNoDate) validators.date = arrival;  // as the stored head will say
+  StoredMeta meta;
+  meta.age_zero = exchange.response_time - corrected_initial_age(response.fields, exchange);
+  meta.fresh_until = meta.age_zero + std::chrono::seconds(lifetime.seconds);
+  meta.last_modified = validators.last_modified;
+  meta.date = validators.date;
+  meta.lifetime_seconds = lifetime.seconds;
+  meta.swr_seconds = directives.stale_while_revalidate.value_or(0);
+  meta.sie_seconds = directives.stale_if_error.value_or(0);
+  meta.status = response.status;
+  meta.flags = flags_of(response, directives, validators);
+  if (lifetime.source == LifetimeSource::kHeuristic) meta.flags |= StoredMeta::kHeuristic;
+  return meta;
+}
+
+}  // namespace encore::http

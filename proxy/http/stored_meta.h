@@ -1,0 +1,87 @@
+// StoredMeta: all that the rules ask about a stored response on a hit, computed once when it is
+// stored or freshened. A plain 64-byte value that the server keeps beside the object. Thread-safe
+// as any value.
+#pragma once
+
+#include <cstdint>
+
+#include "base/time.h"
+#include "proxy/http/date.h"
+#include "proxy/http/freshness.h"
+
+namespace encore::http {
+
+// No such date.
+inline constexpr UnixSeconds kNoDate = INT64_MIN;
+
+struct StoredMeta {
+  enum Flag : std::uint16_t {
+    kNoCache = 1,     // never used without validation
+    kNeverStale = 2,  // must-revalidate, proxy-revalidate, s-maxage: not stale, whatever fails
+    kImmutable = 4,   // RFC 8246
+    kHasEtag = 8,
+    kStrongEtag = 16,
+    kStrongDate = 32,    // Last-Modified is a strong validator (RFC 9110 8.8.2.2)
+    kHasSie = 64,        // stale-if-error was given
+    kInvalidated = 128,  // by an unsafe method: never used without validation (4.4)
+    kPartial = 256,      // a 206
+    kHasVary = 512,
+    kHeuristic = 1024,  // the lifetime is a guess
+  };
+
+  MonotonicTime age_zero;     // when the response's age was 0
+  MonotonicTime fresh_until;  // age_zero + lifetime
+  UnixSeconds last_modified = kNoDate;
+  UnixSeconds date = kNoDate;
+  std::uint32_t lifetime_seconds = 0;
+  std::uint32_t swr_seconds = 0;  // stale-while-revalidate
+  std::uint32_t sie_seconds = 0;  // stale-if-error
+  std::uint32_t head_bytes = 0;   // of the stored head (stored_head.h)
+  std::uint32_t etag_offset = 0;  // of the ETag's value in the stored head
+  std::uint16_t etag_bytes = 0;
+  std::uint16_t status = 200;
+  std::uint16_t flags = 0;
+
+  bool is(Flag flag) const noexcept { return (flags & flag) != 0; }
+};
+static_assert(sizeof(StoredMeta) <= 64);
+
+// What a hit asks first. True: serve it, if the request has none of Cache-Control, Pragma,
+// conditionals and Range (kRequestExtras).
+inline bool is_fresh(const StoredMeta& meta, MonotonicTime now) noexcept {
+  return now < meta.fresh_until &&
+         (meta.flags & (StoredMeta::kNoCache | StoredMeta::kInvalidated)) == 0;
+}
+
+// Request fields whose absence makes is_fresh() the whole decision.
+inline constexpr FieldSet kRequestExtras = {FieldId::kCacheControl, FieldId::kPragma,
+                                            FieldId::kRange,        FieldId::kIfRange,
+                                            FieldId::kIfNoneMatch,  FieldId::kIfModifiedSince,
+                                            FieldId::kIfMatch,      FieldId::kIfUnmodifiedSince};
+
+// The value of the Age field now, in whole seconds (RFC 9111 4.2.3).
+inline std::uint32_t current_age(const StoredMeta& meta, MonotonicTime now) noexcept {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(now - meta.age_zero).count();
+  if (seconds < 0) return 0;
+  return seconds > kDeltaMax ? kDeltaMax : static_cast<std::uint32_t>(seconds);
+}
+
+// Seconds of freshness left, negative when stale: Cache-Status' ttl (RFC 9211 2.3).
+inline std::int64_t remaining_ttl(const StoredMeta& meta, MonotonicTime now) noexcept {
+  return static_cast<std::int64_t>(meta.lifetime_seconds) - current_age(meta, now);
+}
+
+// Makes the response stale from `now` on: a soft purge. The windows of stale-while-revalidate and
+// stale-if-error begin then.
+inline void mark_stale(StoredMeta& meta, MonotonicTime now) noexcept {
+  if (now >= meta.fresh_until) return;
+  meta.fresh_until = now;
+  meta.lifetime_seconds = current_age(meta, now);
+}
+
+// Fills everything but head_bytes, etag_offset and etag_bytes, which the stored head's builder
+// knows. `response` is the response as received.
+StoredMeta make_stored_meta(const ResponseHead& response, const ResponseDirectives& directives,
+                            const Lifetime& lifetime, const Exchange& exchange) noexcept;
+
+}  // namespace encore::http

@@ -1,0 +1,115 @@
+#include "proxy/http/storing.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "proxy/http/conditional.h"
+#include "proxy/http/range.h"
+
+namespace encore::http {
+namespace {
+
+constexpr std::array<std::string_view, 13> kReasonNames = {
+#define ENCORE_HTTP_REASON(id, name) name,
+    ENCORE_HTTP_STORE_REASONS(ENCORE_HTTP_REASON)
+#undef ENCORE_HTTP_REASON
+};
+
+// Final status codes whose caching rules we know: those of RFC 9110 15 and the registry's others
+// that have none of their own. must-understand means these (RFC 9111 5.2.2.3).
+bool is_understood(unsigned status) noexcept {
+  static constexpr std::array<unsigned, 53> kKnown = {
+      200, 201, 202, 203, 204, 205, 206, 300, 301, 302, 303, 307, 308, 400, 401, 402, 403, 404,
+      405, 406, 407, 408, 409, 410, 411, 412, 413, 414, 415, 416, 417, 421, 422, 423, 424, 425,
+      426, 428, 429, 431, 451, 500, 501, 502, 503, 504, 505, 506, 507, 508, 510, 511, 226};
+  return std::ranges::find(kKnown, status) != kKnown.end();
+}
+
+bool has_vary_star(const Fields& fields) noexcept { return fields.list_has(FieldId::kVary, "*"); }
+
+// Content-Location names the target itself (RFC 9110 9.3.3).
+bool describes_target(const Target& target, const ResponseHead& response) {
+  const Field* location = response.fields.find(FieldId::kContentLocation);
+  if (location == nullptr || response.fields.count(FieldId::kContentLocation) != 1) return false;
+  std::string storage;
+  Target described;
+  if (!resolve_reference(location->value, target, storage, described)) return false;
+  const auto key = [](const Target& uri) {
+    std::string text(key_bytes_max(uri), '\0');
+    text.resize(write_key(uri, {}, text));
+    return text;
+  };
+  return key(described) == key(target);
+}
+
+// Could a stored copy ever be of use, be it after validation or in an error's stead?
+bool is_reusable(const ResponseHead& response, const ResponseDirectives& directives,
+                 const Lifetime& lifetime, UnixSeconds arrival) noexcept {
+  if (received_validators(response, arrival).any()) return true;
+  if (directives.no_cache) return false;
+  return lifetime.seconds > 0 || directives.stale_if_error.value_or(0) > 0 ||
+         directives.stale_while_revalidate.value_or(0) > 0;
+}
+
+bool is_storable_status(const RequestHead& request, const ResponseHead& response) noexcept {
+  const unsigned status = response.status;
+  if (status < 200 || status == 304 || request.method == Method::kConnect) return false;
+  return status != 206 || partial_content(response).has_value();
+}
+
+// Those clauses that forbid, in the order in which they are told.
+StoreReason forbidden(const RequestHead& request, const RequestDirectives& request_directives,
+                      const ResponseHead& response, const ResponseDirectives& directives,
+                      const Framing& framing, const StoreOptions& options) noexcept {
+  const bool get = request.method == Method::kGet || request.method == Method::kHead;
+  if (!get && request.method != Method::kPost) return StoreReason::kMethod;
+  if (request_directives.no_store) return StoreReason::kRequestNoStore;
+  if (!is_storable_status(request, response)) return StoreReason::kStatus;
+  if (!framing.decoded) return StoreReason::kUndecoded;
+  if (directives.must_understand && !is_understood(response.status)) {
+    return StoreReason::kNotUnderstood;
+  }
+  // must-understand, understood, overrides no-store (RFC 9111 5.2.2.3).
+  if (directives.no_store && !directives.must_understand) return StoreReason::kNoStore;
+  if (directives.is_private) return StoreReason::kPrivate;
+  if (request.fields.has(FieldId::kAuthorization) && !directives.is_public &&
+      !directives.must_revalidate && !directives.s_maxage) {
+    return StoreReason::kAuthorization;
+  }
+  if (has_vary_star(response.fields)) return StoreReason::kVaryStar;
+  if (!options.store_set_cookie && response.fields.has(FieldId::kSetCookie)) {
+    return StoreReason::kSetCookie;
+  }
+  return StoreReason::kOk;
+}
+
+}  // namespace
+
+std::string_view to_string(StoreReason reason) noexcept {
+  return kReasonNames[static_cast<std::size_t>(reason)];
+}
+
+StoreDecision may_store(const RequestHead& request, const Target& target,
+                        const RequestDirectives& request_directives, const ResponseHead& response,
+                        const ResponseDirectives& directives, const Framing& framing,
+                        UnixSeconds arrival, const StoreOptions& options) {
+  StoreDecision decision;
+  decision.reason = forbidden(request, request_directives, response, directives, framing, options);
+  if (!decision.ok()) return decision;
+  decision.lifetime = freshness_lifetime(response, directives, arrival, options.freshness);
+  const bool is_explicit = decision.lifetime.is_explicit();
+  if (request.method == Method::kPost) {
+    const bool good = response.status == 200 && is_explicit && describes_target(target, response);
+    if (!good) decision.reason = StoreReason::kPost;
+    return decision;
+  }
+  const bool allowed =
+      is_explicit || directives.is_public || is_heuristically_cacheable(response.status);
+  if (!allowed || !is_reusable(response, directives, decision.lifetime, arrival)) {
+    decision.reason = StoreReason::kNoFreshness;
+  }
+  return decision;
+}
+
+}  // namespace encore::http

@@ -1,0 +1,27 @@
+// Dictionaries of structured fields (RFC 8941), read strictly. Pure, thread-compatible.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace encore::http {
+
+struct StructuredMember {
+  enum class Type : std::uint8_t { kInteger, kDecimal, kString, kToken, kBytes, kBoolean, kList };
+  std::string_view key;
+  Type type = Type::kBoolean;
+  std::int64_t integer = 0;  // of kInteger
+  bool boolean = false;      // of kBoolean
+  std::string_view text;     // of kString (without quotes, still escaped) and kToken
+};
+
+// The members of a dictionary in order, parameters read and left out; of members with one key the
+// last counts, in the place of the first. Nothing if any part is malformed, or there are more than
+// kMembersMax (RFC 8941 3.2 asks for 1024).
+inline constexpr std::size_t kMembersMax = 1024;
+std::optional<std::vector<StructuredMember>> parse_dictionary(std::string_view value);
+
+}  // namespace encore::http

@@ -1,0 +1,231 @@
+#include "proxy/http/conditional.h"
+
+#include "proxy/http/stored_head.h"
+#include "tests/catch.h"
+#include "tests/http/heads.h"
+#include "tests/rfc9111/clocks.h"
+
+namespace encore::http {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string crlf(const std::string& lines) {
+  std::string out;
+  for (const char c : lines) out += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  return out + "\r\n\r\n";
+}
+
+const UnixSeconds kModified = kNow - 1000;
+const Validators kBoth{.etag = "\"v1\"", .last_modified = kModified, .date = kNow};
+const Validators kWeak{.etag = "W/\"v1\"", .last_modified = kModified, .date = kModified};
+const Validators kDateOnly{.etag = "", .last_modified = kModified, .date = kNow};
+const Validators kNothing{.etag = "", .last_modified = kNoDate, .date = kNow};
+
+Condition evaluate(const std::string& fields, const Validators& stored, unsigned status = 200) {
+  const std::string text = crlf("GET / HTTP/1.1\n" + fields);
+  return evaluate_conditions(request_head(text), stored, status, kNow);
+}
+
+}  // namespace
+
+TEST_CASE("entity tags are compared strongly and weakly", "[rfc9110][8.8.3.2]") {
+  struct Row {
+    std::string_view a;
+    std::string_view b;
+    bool strong;
+    bool weak;
+  };
+  const Row table[] = {
+      {"W/\"1\"", "W/\"1\"", false, true},
+      {"W/\"1\"", "W/\"2\"", false, false},
+      {"W/\"1\"", "\"1\"", false, true},
+      {"\"1\"", "\"1\"", true, true},
+      {"\"1\"", "\"2\"", false, false},
+      {"w/\"1\"", "\"1\"", false, false},
+      {"1", "\"1\"", false, false},
+      {"1", "1", false, true},
+      {"", "", false, false},
+      {"\"\"", "\"\"", true, true},
+  };
+  for (const Row& row : table) {
+    CAPTURE(row.a, row.b);
+    CHECK(strong_match(row.a, row.b) == row.strong);
+    CHECK(weak_match(row.a, row.b) == row.weak);
+  }
+}
+
+TEST_CASE("conditions are evaluated in their order", "[rfc9110][13.2.2][rfc9111][4.3.2]") {
+  struct Row {
+    std::string fields;
+    Validators stored;
+    Condition condition;
+  };
+  using C = Condition;
+  const auto since = [](UnixSeconds time) { return "If-Modified-Since: " + date_text(time); };
+  const Row table[] = {
+      {"A: b", kBoth, C::kSend},
+      {"If-None-Match: \"v1\"", kBoth, C::kNotModified},
+      {"If-None-Match: W/\"v1\"", kBoth, C::kNotModified},
+      {"If-None-Match: \"v1\"", kWeak, C::kNotModified},
+      {"If-None-Match: \"v2\"", kBoth, C::kSend},
+      {"If-None-Match: \"V1\"", kBoth, C::kSend},
+      {"If-None-Match: w/\"v1\"", kBoth, C::kSend},
+      {"If-None-Match: W\\\"v1\"", kBoth, C::kSend},
+      {"If-None-Match: v1", kBoth, C::kSend},
+      {"If-None-Match: \"v0\", \"v1\"", kBoth, C::kNotModified},
+      {"If-None-Match: \"v0\",W/\"v1\" , \"v3\"", kBoth, C::kNotModified},
+      {"If-None-Match: \"a\\\", \"v1\"", kBoth, C::kNotModified},
+      {"If-None-Match: \"a,\", \"v1\"", kBoth, C::kNotModified},
+      {"If-None-Match: \"a, \"v1\"", kBoth, C::kSend},
+      {"If-None-Match: \"v0\"\nIf-None-Match: \"v1\"", kBoth, C::kNotModified},
+      {"If-None-Match: *", kBoth, C::kNotModified},
+      {"If-None-Match: *", kNothing, C::kNotModified},
+      {"If-None-Match: \"\"", kNothing, C::kSend},
+      {"If-None-Match: \"v1\"", kDateOnly, C::kSend},
+      // If-Modified-Since is not looked at beside If-None-Match.
+      {"If-None-Match: \"v2\"\n" + since(kNow), kBoth, C::kSend},
+      {"If-None-Match: \"v1\"\n" + since(kModified - 1), kBoth, C::kNotModified},
+      {since(kModified), kBoth, C::kNotModified},
+      {since(kModified + 1), kBoth, C::kNotModified},
+      {since(kModified - 1), kBoth, C::kSend},
+      {"If-Modified-Since: yesterday", kBoth, C::kSend},
+      {since(kModified) + "\n" + since(kModified), kBoth, C::kSend},
+      {since(kNow), kNothing, C::kNotModified},
+      {since(kNow - 1), kNothing, C::kSend},
+      {"If-Match: \"v1\"", kBoth, C::kForward},
+      {"If-Match: \"v1\"\nIf-None-Match: \"v1\"", kBoth, C::kForward},
+      {"If-Unmodified-Since: " + date_text(kNow), kBoth, C::kForward},
+  };
+  for (const Row& row : table) {
+    CAPTURE(row.fields, row.stored.etag);
+    CHECK(evaluate(row.fields, row.stored) == row.condition);
+  }
+  CHECK(evaluate("If-None-Match: *", kBoth, 404) == C::kSend);
+  CHECK(evaluate("If-None-Match: *", kBoth, 301) == C::kSend);
+  CHECK(evaluate("If-None-Match: *", kBoth, 203) == C::kNotModified);
+}
+
+TEST_CASE("If-Range needs a validator that matches strongly", "[rfc9110][13.1.5]") {
+  const auto holds = [](const std::string& fields, const Validators& stored) {
+    const std::string text = crlf("GET / HTTP/1.1\nRange: bytes=0-1\n" + fields);
+    return if_range_holds(request_head(text), stored, kNow);
+  };
+  CHECK(holds("A: b", kNothing));
+  CHECK(holds("If-Range: \"v1\"", kBoth));
+  CHECK_FALSE(holds("If-Range: \"v2\"", kBoth));
+  CHECK_FALSE(holds("If-Range: W/\"v1\"", kBoth));
+  CHECK_FALSE(holds("If-Range: W/\"v1\"", kWeak));
+  CHECK_FALSE(holds("If-Range: v1", kBoth));
+  CHECK_FALSE(holds("If-Range: \"v1\"\nIf-Range: \"v1\"", kBoth));
+  CHECK(holds("If-Range: " + date_text(kModified), kBoth));
+  CHECK_FALSE(holds("If-Range: " + date_text(kModified + 1), kBoth));
+  CHECK_FALSE(holds("If-Range: " + date_text(kModified - 1), kBoth));
+  // A date within the second of the response is no strong validator (RFC 9110 8.8.2.2).
+  CHECK_FALSE(holds("If-Range: " + date_text(kModified), kWeak));
+  CHECK_FALSE(holds("If-Range: yesterday", kNothing));
+}
+
+TEST_CASE("our own validation carries both validators", "[rfc9111][4.3.1]") {
+  std::string out = "A: b\r\n";
+  append_validation_fields(kBoth, out);
+  CHECK(out ==
+        "A: b\r\nIf-None-Match: \"v1\"\r\nIf-Modified-Since: " + date_text(kModified) + "\r\n");
+  out.clear();
+  append_validation_fields(kDateOnly, out);
+  CHECK(out == "If-Modified-Since: " + date_text(kModified) + "\r\n");
+  out.clear();
+  append_validation_fields(kNothing, out);
+  CHECK(out.empty());
+}
+
+TEST_CASE("a 304 confirms the response whose validators it names", "[rfc9111][4.3.4]") {
+  const auto received = [](std::string_view etag, UnixSeconds modified) {
+    return Validators{.etag = etag, .last_modified = modified, .date = kNow};
+  };
+  CHECK(not_modified_matches(kBoth, received("\"v1\"", kNoDate)));
+  CHECK(not_modified_matches(kBoth, received("W/\"v1\"", kNoDate)));
+  CHECK(not_modified_matches(kWeak, received("W/\"v1\"", kNoDate)));
+  CHECK_FALSE(not_modified_matches(kBoth, received("\"v2\"", kNoDate)));
+  CHECK_FALSE(not_modified_matches(kBoth, received("\"v2\"", kModified)));
+  CHECK(not_modified_matches(kBoth, received("\"v1\"", kModified + 5)));
+  CHECK(not_modified_matches(kBoth, received("", kModified)));
+  CHECK_FALSE(not_modified_matches(kBoth, received("", kModified + 5)));
+  CHECK(not_modified_matches(kDateOnly, received("\"v2\"", kNoDate)));
+  CHECK(not_modified_matches(kBoth, received("", kNoDate)));
+  CHECK_FALSE(not_modified_matches(kNothing, received("", kNoDate)));
+}
+
+TEST_CASE("a HEAD shows that the stored response is outdated", "[rfc9111][4.3.5]") {
+  const auto changed = [](const std::string& fields) {
+    const std::string text = crlf("HTTP/1.1 200 OK\n" + fields);
+    return head_shows_change(kBoth, response_head(text), 10, kNow);
+  };
+  CHECK_FALSE(changed("A: b"));
+  CHECK_FALSE(changed("ETag: \"v1\"\nContent-Length: 10\nLast-Modified: " + date_text(kModified)));
+  CHECK(changed("ETag: \"v2\""));
+  CHECK(changed("Content-Length: 11"));
+  CHECK(changed("Last-Modified: " + date_text(kModified + 1)));
+}
+
+TEST_CASE("a 304 from the cache has the fields that a client's cache needs", "[rfc9110][15.4.5]") {
+  const std::string text = crlf(
+      "HTTP/1.1 200 OK\nContent-Type: a\nETag: \"v1\"\nDate: d\nCache-Control: c\nExpires: e\n"
+      "Vary: v\nContent-Location: l\nLast-Modified: m\nSet-Cookie: s\nContent-Length: 5\n"
+      "CDN-Cache-Control: t");
+  std::string out;
+  build_not_modified(response_head(text), out);
+  CHECK(out ==
+        "HTTP/1.1 304 Not Modified\r\nETag: \"v1\"\r\nDate: d\r\nCache-Control: c\r\n"
+        "Expires: e\r\nVary: v\r\nContent-Location: l\r\nCDN-Cache-Control: t\r\n");
+  const std::string dated = crlf("HTTP/1.1 200 OK\nLast-Modified: m");
+  build_not_modified(response_head(dated), out);
+  CHECK(out == "HTTP/1.1 304 Not Modified\r\nLast-Modified: m\r\n");
+}
+
+TEST_CASE("a 304 updates what is stored, but not what belongs to the body",
+          "[rfc9111][3.2][4.3.4]") {
+  const std::string stored =
+      "HTTP/1.1 200 Fine\r\nServer: o\r\nETag: \"v1\"\r\nX-A: 1\r\nX-A: 2\r\nX-B: old\r\n"
+      "Content-Encoding: gzip\r\nContent-MD5: m\r\nCache-Control: max-age=1\r\nSet-Cookie: a\r\n"
+      "Date: " +
+      date_text(kNow - 100) + "\r\nContent-Length: 17\r\n";
+  const std::string text = crlf(
+      "HTTP/1.1 304 Not Modified\nETag: W/\"v1\"\nx-a: 3\nX-New: n\nContent-Length: 0\n"
+      "Content-Encoding: br\nContent-Range: bytes 0-1/2\nContent-MD5: x\nContent-Digest: x\n"
+      "Cache-Control: max-age=60\nSet-Cookie: b\nAge: 7\nConnection: X-Hop\nX-Hop: 1\n"
+      "Transfer-Encoding: x\nDate: " +
+      date_text(kNow));
+  std::string out;
+  const StoredMeta meta =
+      freshen(stored, response_head(text), {}, exchange(), {}, HeadOptions{}, out);
+  CHECK(out ==
+        "HTTP/1.1 200 Fine\r\nServer: o\r\nETag: \"v1\"\r\nX-B: old\r\nContent-Encoding: gzip\r\n"
+        "Content-Length: 17\r\nx-a: 3\r\nX-New: n\r\nContent-MD5: x\r\nContent-Digest: x\r\n"
+        "Cache-Control: max-age=60\r\n"
+        "Set-Cookie: b\r\nDate: " +
+            date_text(kNow) + "\r\n");
+  CHECK(out.substr(meta.etag_offset, meta.etag_bytes) == "\"v1\"");
+  CHECK(meta.head_bytes == out.size());
+  CHECK(meta.status == 200);
+  CHECK(meta.date == kNow);
+  CHECK(current_age(meta, kArrived) == 7);
+  CHECK(is_fresh(meta, kArrived + 52s));
+  CHECK_FALSE(is_fresh(meta, kArrived + 53s));
+}
+
+TEST_CASE("a 304 without a date gives the time of its arrival",
+          "[rfc9111][4.3.4][rfc9110][6.6.1]") {
+  const std::string stored =
+      "HTTP/1.1 200 OK\r\nCache-Control: max-age=10\r\nDate: " + date_text(kNow - 100) +
+      "\r\nETag: \"v1\"\r\n";
+  std::string out;
+  const std::string text = crlf("HTTP/1.1 304 x\nETag: \"v2\"");
+  const StoredMeta meta =
+      freshen(stored, response_head(text), {}, exchange(), {}, HeadOptions{}, out);
+  CHECK(out == "HTTP/1.1 200 OK\r\nCache-Control: max-age=10\r\nETag: \"v2\"\r\nDate: " +
+                   date_text(kNow) + "\r\n");
+  CHECK(is_fresh(meta, kArrived));
+}
+
+}  // namespace encore::http

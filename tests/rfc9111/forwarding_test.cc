@@ -1,0 +1,119 @@
+// Invalidation, Cache-Status, Via, tags and interim responses.
+#include "proxy/http/cache_status.h"
+#include "proxy/http/interim.h"
+#include "proxy/http/invalidation.h"
+#include "proxy/http/tags.h"
+#include "proxy/http/via.h"
+#include "tests/catch.h"
+#include "tests/http/heads.h"
+
+namespace encore::http {
+namespace {
+
+std::string crlf(const std::string& lines) {
+  std::string out;
+  for (const char c : lines) out += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  return out + "\r\n\r\n";
+}
+
+std::string written(const CacheStatus& status) {
+  std::string out(cache_status_bytes_max("encore", status), '\0');
+  out.resize(write_cache_status("encore", status, out.data()));
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("unsafe and unknown methods invalidate unless they failed", "[rfc9111][4.4]") {
+  for (const char* name : {"POST", "PUT", "DELETE", "PATCH", "M-SEARCH", "get"}) {
+    CAPTURE(name);
+    const Method method = classify_method(name);
+    for (const unsigned status : {200U, 201U, 204U, 302U, 399U}) CHECK(invalidates(method, status));
+    for (const unsigned status : {199U, 400U, 404U, 500U}) CHECK_FALSE(invalidates(method, status));
+  }
+  for (const char* name : {"GET", "HEAD", "OPTIONS", "TRACE", "CONNECT"}) {
+    CAPTURE(name);
+    CHECK_FALSE(invalidates(classify_method(name), 200));
+  }
+}
+
+TEST_CASE("what Location and Content-Location name is invalidated within the origin",
+          "[rfc9111][4.4]") {
+  const auto keys = [](const std::string& fields) {
+    const std::string request = crlf("POST http://h/a/b?q HTTP/1.0");
+    const std::string response = crlf("HTTP/1.1 201 x\n" + fields);
+    Target target;
+    REQUIRE(resolve_target(request_head(request), Scheme::kHttp, target) == TargetStatus::kOk);
+    return invalidated_keys(target, response_head(response), {});
+  };
+  using V = std::vector<std::string>;
+  CHECK(keys("A: b") == V{"http://h/a/b?q"});
+  CHECK(keys("Location: /c#f\nContent-Location: d") ==
+        V{"http://h/a/b?q", "http://h/c", "http://h/a/d"});
+  CHECK(keys("Location: http://H:80/c\nContent-Location: http://h/./c") ==
+        V{"http://h/a/b?q", "http://h/c"});
+  CHECK(keys("Location: http://other/c\nContent-Location: https://h/c") == V{"http://h/a/b?q"});
+  CHECK(keys("Location: http://h:81/c\nContent-Location: //h:81/c") == V{"http://h/a/b?q"});
+  CHECK(keys("Location: mailto:a@b") == V{"http://h/a/b?q"});
+}
+
+TEST_CASE("Cache-Status is written as RFC 9211 has it", "[rfc9211][2]") {
+  CHECK(written({.hit = true, .ttl = 59}) == "encore; hit; ttl=59");
+  CHECK(written({.hit = true, .ttl = -3}) == "encore; hit; ttl=-3");
+  CHECK(written({.forwarded = Forwarded::kUriMiss, .stored = false, .detail = "first-request"}) ==
+        "encore; fwd=uri-miss; stored=?0; detail=first-request");
+  CHECK(written({.forwarded = Forwarded::kUriMiss, .stored = true, .detail = "second-request"}) ==
+        "encore; fwd=uri-miss; stored; detail=second-request");
+  CHECK(written({.forwarded = Forwarded::kUriMiss, .collapsed = true}) ==
+        "encore; fwd=uri-miss; collapsed");
+  CHECK(written({.forwarded = Forwarded::kStale, .forward_status = 304, .ttl = 60}) ==
+        "encore; fwd=stale; fwd-status=304; ttl=60");
+  CHECK(written({.forwarded = Forwarded::kBypass, .key = "http://h/\"a\\\x01", .detail = "a b"}) ==
+        "encore; fwd=bypass; key=\"http://h/\\\"a\\\\\"; detail=\"a b\"");
+  CHECK(written({}) == "encore");
+}
+
+TEST_CASE("Via names the version received, and shows a circle", "[rfc9110][7.6.3]") {
+  CHECK(via_member(Version::kHttp10, "encore-1a") == "1.0 encore-1a");
+  CHECK(via_member(Version::kHttp11, "encore-1a") == "1.1 encore-1a");
+  CHECK(via_has(FieldText("Via: 1.0 a, 1.1 Encore-1A (x)").fields(), "encore-1a"));
+  CHECK(via_has(FieldText("Via: 1.0 a\nVia: HTTP/1.1\tencore-1a").fields(), "encore-1a"));
+  CHECK_FALSE(
+      via_has(FieldText("Via: 1.0 a, 1.1 encore-1b, 1.1 x (encore-1a)").fields(), "encore-1a"));
+  CHECK_FALSE(via_has(FieldText("X: 1.1 encore-1a").fields(), "encore-1a"));
+}
+
+TEST_CASE("interim responses go on to clients that know them", "[rfc9110][15.2][rfc8297][2]") {
+  using A = InterimAction;
+  const InterimContext modern;
+  for (const unsigned status : {100U, 102U, 103U, 199U}) {
+    CHECK(interim_action(status, modern) == A::kForward);
+    CHECK(interim_action(status, {.client = Version::kHttp10}) == A::kDrop);
+  }
+  CHECK(interim_action(100, {.continue_sent = true}) == A::kDrop);
+  CHECK(interim_action(103, {.continue_sent = true}) == A::kForward);
+  CHECK(interim_action(101, modern) == A::kBad);
+  CHECK(interim_action(101, {.asked_upgrade = true}) == A::kSwitch);
+}
+
+TEST_CASE("only 100-continue can be expected, and only in HTTP/1.1", "[rfc9110][10.1.1]") {
+  const auto expects = [](const std::string& version, const std::string& fields) {
+    const std::string text = crlf("POST / HTTP/" + version + "\n" + fields);
+    return expectation(request_head(text));
+  };
+  CHECK(expects("1.1", "Expect: 100-Continue") == Expectation::kContinue);
+  CHECK(expects("1.1", "A: b") == Expectation::kNone);
+  CHECK(expects("1.0", "Expect: 100-continue") == Expectation::kNone);
+  CHECK(expects("1.1", "Expect: 200-ok") == Expectation::kUnknown);
+  CHECK(expects("1.1", "Expect: 100-continue, x") == Expectation::kUnknown);
+  CHECK(expects("1.1", "Expect: x, 100-continue") == Expectation::kUnknown);
+}
+
+TEST_CASE("tags are read from both fields", "[http][purge]") {
+  const FieldText text("Surrogate-Key:  a  b\nCache-Tag: c d, E\nSurrogate-Key: f");
+  std::vector<std::string> tags;
+  for_each_tag(text.fields(), [&](std::string_view tag) { tags.emplace_back(tag); });
+  CHECK(tags == std::vector<std::string>{"c d", "E", "a", "b", "f"});
+}
+
+}  // namespace encore::http

@@ -1,0 +1,179 @@
+#include "proxy/http/storing.h"
+
+#include "proxy/http/stored_head.h"
+#include "tests/catch.h"
+#include "tests/http/heads.h"
+#include "tests/rfc9111/clocks.h"
+
+namespace encore::http {
+namespace {
+
+struct Case {
+  std::string request;   // request line and fields, lines separated by '\n'
+  std::string response;  // status and fields
+  StoreReason reason;
+};
+
+std::string crlf(const std::string& lines) {
+  std::string text;
+  for (const char c : lines) text += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  return text + "\r\n\r\n";
+}
+
+StoreDecision decide(const std::string& request_lines, const std::string& response_lines,
+                     const StoreOptions& options = {}) {
+  const std::string request_text = crlf(request_lines);
+  const std::string response_text = crlf("HTTP/1.1 " + response_lines);
+  const RequestHead request = request_head(request_text);
+  const ResponseHead response = response_head(response_text);
+  Target target;
+  REQUIRE(resolve_target(request, Scheme::kHttp, target) == TargetStatus::kOk);
+  return may_store(request, target, parse_request_directives(request.fields), response,
+                   parse_response_directives(response.fields),
+                   response_framing(request.method, response), kNow, options);
+}
+
+const std::string kGet = "GET http://h/a HTTP/1.1\nHost: h";
+const std::string kPost = "POST http://h/a HTTP/1.1\nHost: h";
+const std::string kFresh = "\nCache-Control: max-age=60";
+const std::string kModified = "\nLast-Modified: " + date_text(kNow - 1000);
+
+void check(const std::vector<Case>& table, const StoreOptions& options = {}) {
+  for (const Case& row : table) {
+    CAPTURE(row.request, row.response);
+    CHECK(to_string(decide(row.request, row.response, options).reason) == to_string(row.reason));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("any final status may be stored with explicit freshness", "[rfc9111][3]") {
+  for (unsigned status = 200; status < 600; ++status) {
+    CAPTURE(status);
+    const std::string line = std::to_string(status) + " x";
+    const bool never = status == 304 || status == 206;
+    CHECK(decide(kGet, line + kFresh).ok() != never);
+    CHECK(decide(kGet, line + "\nExpires: " + date_text(kNow + 60)).ok() != never);
+    CHECK(decide(kGet, line + kModified).ok() == (is_heuristically_cacheable(status) && !never));
+    CHECK_FALSE(decide(kGet, line).ok());
+  }
+}
+
+TEST_CASE("directives and circumstances that forbid storing", "[rfc9111][3][5.2]") {
+  using R = StoreReason;
+  check({
+      {kGet, "200 x" + kFresh, R::kOk},
+      {"HEAD http://h/a HTTP/1.1\nHost: h", "200 x" + kFresh, R::kOk},
+      {"PUT http://h/a HTTP/1.1\nHost: h", "200 x" + kFresh, R::kMethod},
+      {"OPTIONS http://h/a HTTP/1.1\nHost: h", "200 x" + kFresh, R::kMethod},
+      {"get http://h/a HTTP/1.1\nHost: h", "200 x" + kFresh, R::kMethod},
+      {kGet + "\nCache-Control: no-store", "200 x" + kFresh, R::kRequestNoStore},
+      {kGet, "200 x\nCache-Control: no-store, max-age=60", R::kNoStore},
+      {kGet, "200 x\nCache-Control: No-Store=\"x\", max-age=60", R::kNoStore},
+      {kGet, "200 x\nCache-Control: private, max-age=60", R::kPrivate},
+      {kGet, "200 x\nCache-Control: private, public, max-age=60", R::kPrivate},
+      {kGet, "200 x\nCache-Control: private=\"X-A\", max-age=60", R::kOk},
+      {kGet, "200 x\nCache-Control: no-cache, max-age=60\nETag: \"a\"", R::kOk},
+      {kGet, "200 x\nCache-Control: no-cache, max-age=60", R::kNoFreshness},
+      {kGet, "200 x\nCache-Control: no-cache=\"a\", max-age=60", R::kOk},
+      {kGet, "200 x\nETag: \"a\"", R::kOk},
+      {kGet, "201 x\nETag: \"a\"", R::kNoFreshness},
+      {kGet, "201 x\nCache-Control: public\nETag: \"a\"", R::kOk},
+      {kGet, "200 x\nCache-Control: max-age=0", R::kNoFreshness},
+      {kGet, "200 x\nCache-Control: max-age=0\nETag: \"a\"", R::kOk},
+      {kGet, "200 x\nCache-Control: max-age=0, stale-if-error=9", R::kOk},
+      {kGet, "200 x\nCache-Control: max-age=0, stale-while-revalidate=9", R::kOk},
+      {kGet, "200 x\nExpires: 0", R::kNoFreshness},
+      {kGet, "200 x\nVary: a, *" + kFresh, R::kVaryStar},
+      {kGet, "200 x\nVary: a" + kFresh, R::kOk},
+      {kGet, "200 x\nTransfer-Encoding: gzip" + kFresh, R::kUndecoded},
+      {kGet, "200 x\nSet-Cookie: a=b" + kFresh, R::kOk},
+      {kGet, "206 x\nContent-Range: bytes 0-4/9\nContent-Length: 5" + kFresh, R::kOk},
+      {kGet, "206 x\nContent-Range: bytes 0-4/9\nContent-Length: 6" + kFresh, R::kStatus},
+      {kGet, "206 x\nContent-Range: bytes 0-4/*" + kFresh, R::kStatus},
+      {kGet, "206 x\nContent-Range: bytes 4-0/9" + kFresh, R::kStatus},
+      {kGet, "206 x\nContent-Type: multipart/byteranges; boundary=x" + kFresh, R::kStatus},
+      {kGet, "206 x" + kFresh, R::kStatus},
+  });
+  check({{kGet, "200 x\nSet-Cookie: a=b" + kFresh, R::kSetCookie}}, {.store_set_cookie = false});
+}
+
+TEST_CASE("must-understand lifts no-store where the status is understood", "[rfc9111][5.2.2.3]") {
+  using R = StoreReason;
+  check({
+      {kGet, "200 x\nCache-Control: no-store, must-understand, max-age=60", R::kOk},
+      {kGet, "404 x\nCache-Control: no-store, must-understand, max-age=60", R::kOk},
+      {kGet, "299 x\nCache-Control: no-store, must-understand, max-age=60", R::kNotUnderstood},
+      {kGet, "499 x\nCache-Control: must-understand, max-age=60", R::kNotUnderstood},
+      {kGet, "599 x\nCache-Control: max-age=60", R::kOk},
+  });
+}
+
+TEST_CASE("an authorised response needs a directive that lets it be shared", "[rfc9111][3.5]") {
+  using R = StoreReason;
+  const std::string get = kGet + "\nAuthorization: Basic x";
+  check({
+      {get, "200 x\nCache-Control: max-age=60", R::kAuthorization},
+      {get, "200 x\nExpires: " + date_text(kNow + 60), R::kAuthorization},
+      {get, "200 x\nCache-Control: max-age=60, public", R::kOk},
+      {get, "200 x\nCache-Control: max-age=60, must-revalidate", R::kOk},
+      {get, "200 x\nCache-Control: s-maxage=60", R::kOk},
+      {get, "200 x\nCache-Control: max-age=60, proxy-revalidate", R::kAuthorization},
+      {get, "200 x\nCache-Control: s-maxage=60, private", R::kPrivate},
+  });
+}
+
+TEST_CASE("a POST's response is kept for GET only if it says that it is one", "[rfc9110][9.3.3]") {
+  using R = StoreReason;
+  check({
+      {kPost, "200 x\nContent-Location: http://h/a" + kFresh, R::kOk},
+      {kPost, "200 x\nContent-Location: /a" + kFresh, R::kOk},
+      {kPost, "200 x\nContent-Location: HTTP://H:80/%61" + kFresh, R::kOk},
+      {kPost, "200 x\nContent-Location: /b" + kFresh, R::kPost},
+      {kPost, "200 x\nContent-Location: http://g/a" + kFresh, R::kPost},
+      {kPost, "200 x" + kFresh, R::kPost},
+      {kPost, "201 x\nContent-Location: /a" + kFresh, R::kPost},
+      {kPost, "200 x\nContent-Location: /a" + kModified, R::kPost},
+      {kPost, "200 x\nContent-Location: /a\nCache-Control: no-store, max-age=60", R::kNoStore},
+  });
+}
+
+TEST_CASE("a stored head has what may be kept and what a hit needs", "[rfc9111][3.1]") {
+  const std::string text = crlf(
+      "HTTP/1.0 200 Fine\nServer: o\nAge: 5\nConnection: x-hop, close\nX-Hop: 1\n"
+      "Keep-Alive: 5\nETag: \"v1\"\nTransfer-Encoding: chunked\nSet-Cookie: a=b\nSet-Cookie: c=d\n"
+      "Cache-Control: max-age=60, no-cache=\"X-Secret\"\nX-Secret: s\nVia: 1.1 up\n"
+      "Surrogate-Key: t1 t2\nProxy-Authenticate: x");
+  const ResponseHead response = response_head(text);
+  const ResponseDirectives directives = parse_response_directives(response.fields);
+  std::string out = "old";
+  StoredMeta meta;
+  build_stored_head(response, directives, 17, kNow, {.strip_tags = true}, out, meta);
+  CHECK(out ==
+        "HTTP/1.1 200 Fine\r\nServer: o\r\nETag: \"v1\"\r\nSet-Cookie: a=b\r\n"
+        "Set-Cookie: c=d\r\nCache-Control: max-age=60, no-cache=\"X-Secret\"\r\n"
+        "Via: 1.1 up\r\nDate: " +
+            date_text(kNow) + "\r\nContent-Length: 17\r\n");
+  CHECK(out.substr(meta.etag_offset, meta.etag_bytes) == "\"v1\"");
+  CHECK(meta.head_bytes == out.size());
+  build_stored_head(response, directives, std::nullopt, kNow, {}, out, meta);
+  CHECK(out.find("Surrogate-Key: t1 t2\r\n") != std::string::npos);
+  CHECK(out.find("Content-Length") == std::string::npos);
+}
+
+TEST_CASE("a date that is there is never rewritten, and a 204 has no length",
+          "[rfc9110][6.6.1][8.6]") {
+  const std::string text = crlf("HTTP/1.1 204 x\nDate: yesterday\nContent-Length: 0");
+  std::string out;
+  StoredMeta meta;
+  build_stored_head(response_head(text), {}, 0, kNow, {}, out, meta);
+  CHECK(out == "HTTP/1.1 204 x\r\nDate: yesterday\r\n");
+  CHECK(meta.etag_bytes == 0);
+  ResponseHead head;
+  read_stored_head(out, head);
+  CHECK(head.status == 204);
+  CHECK(head.reason == "x");
+  CHECK(head.fields.size() == 1);
+}
+
+}  // namespace encore::http

@@ -1,0 +1,125 @@
+#include "proxy/http/vary.h"
+
+#include "tests/catch.h"
+#include "tests/http/heads.h"
+
+namespace encore::http {
+namespace {
+
+std::string key(std::string_view names, const std::string& request,
+                const VaryOptions& options = {}) {
+  std::string out = "old";
+  write_variant_key(names, FieldText(request).fields(), options, out);
+  return out;
+}
+
+std::string names(const std::string& response) {
+  return selecting_names(FieldText(response).fields());
+}
+
+}  // namespace
+
+TEST_CASE("selecting names are one sorted set over all lines", "[rfc9111][4.1]") {
+  CHECK(names("A: b").empty());
+  CHECK(names("Vary: Foo") == "foo");
+  CHECK(names("Vary: foo, BAR\nVary: Foo,, accept") == "accept,bar,foo");
+  CHECK(names("Vary: *") == "*");
+  CHECK(names("Vary: foo, *") == "*");
+  CHECK(names("Vary: foo\nVary: *") == "*");
+  CHECK(names("Vary: foo bar") == "*");
+  CHECK(names("Vary:").empty());
+}
+
+TEST_CASE("requests select one variant exactly if their fields agree in meaning",
+          "[rfc9111][4.1]") {
+  struct Row {
+    std::string_view names;
+    std::string a;
+    std::string b;
+    bool same;
+  };
+  const Row table[] = {
+      {"foo", "Foo: 1", "foo: 1", true},
+      {"foo", "Foo: 1", "Foo: 2", false},
+      {"foo", "Foo: 1\nBar: 1", "Foo: 1\nBar: 2", true},
+      {"foo", "Foo: 1", "Bar: 1", false},
+      {"foo", "Bar: 1", "Bar: 2", true},
+      {"foo", "Foo:", "Bar: 2", false},
+      {"bar,foo", "Foo: 1\nBar: 2", "Bar: 2\nFoo: 1", true},
+      {"bar,foo", "Foo: 1", "Bar: 1", false},
+      {"foo", "Foo: 1, 2", "Foo: 1\nFoo: 2", true},
+      {"foo", "Foo: 1, 2", "Foo:  1 ,2 ", true},
+      {"foo", "Foo: 1, 2", "Foo: 2, 1", false},
+      {"foo", "Foo: A", "Foo: a", false},
+      {"foo", "Foo: \"1, 2\"", "Foo: \"1,2\"", false},
+      {"accept-language", "Accept-Language: en, de", "Accept-Language: de,en", true},
+      {"accept-language", "Accept-Language: en, de", "Accept-Language: EN, De", true},
+      {"accept-language", "Accept-Language: en, de", "Accept-Language: en, de, en", true},
+      {"accept-language", "Accept-Language: en ; q=0.50", "Accept-Language: en;Q=0.5", true},
+      {"accept-language", "Accept-Language: en;q=1.000", "Accept-Language: en", true},
+      {"accept-language", "Accept-Language: en;q=0.5, de", "Accept-Language: en, de;q=0.5", false},
+      {"accept-language", "Accept-Language: en;q=0.5", "Accept-Language: en;q=0.05", false},
+      {"accept-encoding", "Accept-Encoding: gzip, br", "Accept-Encoding: br\nAccept-Encoding: gzip",
+       true},
+      {"accept", "Accept: text/html;level=\"A, B\"", "Accept: text/html;level=\"a, b\"", false},
+      {"user-agent", "User-Agent: a (b,c)", "User-Agent: a (b, c)", false},
+      {"cookie", "Cookie: a=b,c", "Cookie: a=b, c", false},
+  };
+  for (const Row& row : table) {
+    CAPTURE(row.names, row.a, row.b);
+    CHECK((key(row.names, row.a) == key(row.names, row.b)) == row.same);
+  }
+  // The same values under other names are another variant.
+  CHECK(key("foo", "Foo: 1\nBar: 1") != key("bar", "Foo: 1\nBar: 1"));
+  CHECK(key("", "Foo: 1").empty());
+}
+
+TEST_CASE("Accept-Encoding is reduced to the codings that matter",
+          "[rfc9111][4.1][rfc9110][12.5.3]") {
+  struct Row {
+    std::string request;
+    bool plain;
+    std::string_view value;
+  };
+  const Row table[] = {
+      {"Accept-Encoding: gzip, deflate, br, zstd", true, "br, gzip, zstd"},
+      {"Accept-Encoding: br;q=1.0, gzip;q=0.8, *;q=0.1", false, ""},
+      {"Accept-Encoding: GZIP;q=0.5", true, "gzip"},
+      {"Accept-Encoding: x-gzip", true, "gzip"},
+      {"Accept-Encoding: gzip;q=0, br", true, "br"},
+      {"Accept-Encoding: gzip ; q=0.000", true, ""},
+      {"Accept-Encoding: deflate", true, ""},
+      {"Accept-Encoding: identity", true, ""},
+      {"Accept-Encoding:", true, ""},
+      {"A: b", true, ""},
+      {"Accept-Encoding: identity;q=0, gzip", false, ""},
+      {"Accept-Encoding: *", false, ""},
+      {"Accept-Encoding: gz ip", false, ""},
+      {"Accept-Encoding: \"gzip\"", false, ""},
+  };
+  for (const Row& row : table) {
+    CAPTURE(row.request);
+    std::string out;
+    const bool plain = normalise_accept_encoding(FieldText(row.request).fields(), out);
+    CHECK(plain == row.plain);
+    if (plain) CHECK(out == row.value);
+  }
+  const VaryOptions normalising{.normalise_accept_encoding = true};
+  const auto of = [&](const std::string& value) {
+    return key("accept-encoding", "Accept-Encoding: " + value, normalising);
+  };
+  CHECK(of("gzip, deflate, br") == of("br;q=0.9, gzip"));
+  CHECK(of("gzip") != of("br"));
+  CHECK(of("deflate") == key("accept-encoding", "A: b", normalising));
+  CHECK(of("*") != of("gzip"));
+}
+
+TEST_CASE("more selecting names than the limit match nothing", "[rfc9111][4.1][limits]") {
+  std::string vary = "Vary: ";
+  for (std::size_t i = 0; i < kSelectingNamesMax; ++i) vary += "f" + std::to_string(i) + ",";
+  CHECK(names(vary) != "*");
+  CHECK(names(vary + "f1") != "*");
+  CHECK(names(vary + "more") == "*");
+}
+
+}  // namespace encore::http
