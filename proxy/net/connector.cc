@@ -1,0 +1,186 @@
+#include "proxy/net/connector.h"
+
+#include <event2/event.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/check.h"
+#include "proxy/net/event.h"
+#include "proxy/net/socket_options.h"
+#include "proxy/net/syscalls.h"
+#include "proxy/net/tls.h"
+#include "proxy/net/tls_session.h"
+
+namespace encore::net {
+namespace {
+
+ConnectOutcome outcome_of(int os_error) {
+  switch (os_error) {
+    case ECONNREFUSED:
+      return ConnectOutcome::kRefused;
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case EHOSTDOWN:
+    case ENETDOWN:
+    case EADDRNOTAVAIL:
+    case EAFNOSUPPORT:
+      return ConnectOutcome::kUnreachable;
+    case ETIMEDOUT:
+      return ConnectOutcome::kTimeout;
+    default:
+      return ConnectOutcome::kError;
+  }
+}
+
+ConnectFailure system_failure(const Address& address, int os_error) {
+  return {outcome_of(os_error), os_error, describe(address, os_error)};
+}
+
+}  // namespace
+
+std::string_view to_string(ConnectOutcome outcome) {
+  switch (outcome) {
+    case ConnectOutcome::kRefused:
+      return "refused";
+    case ConnectOutcome::kUnreachable:
+      return "unreachable";
+    case ConnectOutcome::kTimeout:
+      return "timeout";
+    case ConnectOutcome::kTls:
+      return "tls";
+    case ConnectOutcome::kError:
+      return "error";
+  }
+  return "unknown";
+}
+
+// One address: first the descriptor, then, under TLS, a stream that shakes hands.
+class Connector::Attempt final : public StreamHandler {
+ public:
+  Attempt(Connector& owner, const Address& address) : owner_(owner), address_(address) {}
+
+  // 0, or the error that the system had at once.
+  int start() {
+    socket_ = open_tcp(address_.family());
+    if (!socket_) return errno;
+    set_connection_options(socket_);
+    if (syscalls.connect(socket_.get(), address_.data(), address_.size()) != 0 &&
+        errno != EINPROGRESS && errno != EINTR) {
+      return errno;
+    }
+    event_.assign(owner_.loop_.base(), socket_.get(), EV_WRITE, &Attempt::on_event, this);
+    return event_.add() ? 0 : errno;
+  }
+
+ private:
+  static void on_event(int, short, void* context) { static_cast<Attempt*>(context)->connected(); }
+
+  void connected() {
+    int os_error = 0;
+    socklen_t size = sizeof os_error;
+    ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &os_error, &size);
+    if (os_error != 0) return owner_.attempt_failed(*this, system_failure(address_, os_error));
+    const Options& options = owner_.options_;
+    if (options.tls == nullptr) {
+      return owner_.finish(
+          std::make_unique<Stream>(owner_.loop_, std::move(socket_), address_, nullptr));
+    }
+    auto session = options.tls->session(options.tls_host,
+                                        options.tls_host + ":" + std::to_string(address_.port()));
+    if (session == nullptr) return tls_failed("no TLS for \"" + options.tls_host + "\"");
+    stream_ = std::make_unique<Stream>(owner_.loop_, std::move(socket_), address_, this,
+                                       std::move(session));
+    stream_->resume_reading();
+  }
+
+  void tls_failed(const std::string& why) {
+    owner_.attempt_failed(*this, {ConnectOutcome::kTls, 0, address_.to_string() + ": " + why});
+  }
+
+  void on_ready(Stream& stream) override {
+    stream.pause_reading();
+    stream.set_handler(nullptr);
+    owner_.finish(std::move(stream_));
+  }
+  void on_error(Stream& stream, CloseReason reason, int os_error) override {
+    if (os_error != 0) return owner_.attempt_failed(*this, system_failure(address_, os_error));
+    const std::string why = stream.tls_error();
+    tls_failed(why.empty() ? std::string(to_string(reason)) : why);
+  }
+  // Nothing of the application comes before on_ready, and there it goes to another handler.
+  std::size_t on_data(Stream&, std::span<const std::byte>) override { return 0; }
+  void on_writable(Stream&) override {}
+  void on_eof(Stream&) override { tls_failed("the peer ended the connection"); }
+
+  Connector& owner_;
+  Address address_;
+  Socket socket_;
+  Event event_;
+  std::unique_ptr<Stream> stream_;
+};
+
+Connector::Connector(Loop& loop, Options options, OnDone on_done)
+    : loop_(loop),
+      options_(std::move(options)),
+      on_done_(std::move(on_done)),
+      stagger_(loop, [this] { start_next(); }),
+      timeout_(loop, [this] { time_is_up(); }),
+      step_(loop, [this] { start_next(); }) {
+  ENCORE_CHECK(!options_.addresses.empty(), "a connector has an address to connect to");
+  timeout_.start(options_.timeout);
+  start_next();
+}
+
+Connector::~Connector() = default;
+
+void Connector::start_next() {
+  if (next_ == options_.addresses.size()) {
+    if (attempts_.empty()) finish(std::unexpected(last_failure_));
+    return;
+  }
+  const Address& address = options_.addresses[next_++];
+  auto attempt = std::make_unique<Attempt>(*this, address);
+  if (const int os_error = attempt->start(); os_error != 0) {
+    if (last_failure_.outcome != ConnectOutcome::kTls) {
+      last_failure_ = system_failure(address, os_error);
+    }
+    step_.schedule();
+    return;
+  }
+  attempts_.push_back(std::move(attempt));
+  if (next_ < options_.addresses.size()) stagger_.start(options_.stagger);
+}
+
+void Connector::attempt_failed(Attempt& attempt, ConnectFailure failure) {
+  // One that was connected to and failed over TLS says more than others that are not there.
+  if (last_failure_.outcome != ConnectOutcome::kTls) last_failure_ = std::move(failure);
+  std::erase_if(attempts_, [&](const auto& each) { return each.get() == &attempt; });
+  stagger_.cancel();
+  step_.schedule();
+}
+
+void Connector::time_is_up() {
+  if (last_failure_.message.empty()) {
+    const std::size_t tried = std::max<std::size_t>(next_, 1) - 1;
+    last_failure_ = {ConnectOutcome::kTimeout, ETIMEDOUT,
+                     describe(options_.addresses[tried], ETIMEDOUT)};
+  } else {
+    last_failure_.outcome = ConnectOutcome::kTimeout;
+  }
+  finish(std::unexpected(last_failure_));
+}
+
+void Connector::finish(std::expected<std::unique_ptr<Stream>, ConnectFailure> result) {
+  stagger_.cancel();
+  timeout_.cancel();
+  step_.cancel();
+  attempts_.clear();
+  // Called from here: it may destroy the connector.
+  OnDone on_done = std::move(on_done_);
+  on_done(std::move(result));
+}
+
+}  // namespace encore::net

@@ -1,0 +1,43 @@
+// Event: libevent's `struct event`, embedded and without its header. For net/ only: others use
+// Timer, Deferred, Stream. Confined to its loop's thread. Not movable: the loop keeps its address.
+#pragma once
+
+#include <cstddef>
+
+#include "base/time.h"
+
+struct event;
+struct event_base;
+
+namespace encore::net {
+
+class Event {
+ public:
+  // `what` is libevent's set of EV_ flags.
+  using Callback = void (*)(int descriptor, short what, void* context);
+
+  Event() = default;
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  // Removes it from the loop; a callback that is due no longer comes.
+  ~Event();
+
+  // Binds the event; nothing happens yet. REQUIRES: not pending.
+  void assign(event_base* base, int descriptor, short what, Callback callback, void* context);
+  // Waits for what was assigned. False with errno where the kernel refuses (out of memory).
+  bool add();
+  // Fires after `delay` (and each `delay` again with EV_PERSIST).
+  bool add(Nanoseconds delay);
+  void remove();
+  bool is_assigned() const { return assigned_; }
+
+ private:
+  // sizeof(struct event) in libevent 2.1 on 64-bit machines; event.cc checks it.
+  static constexpr std::size_t kEventBytes = 128;
+  event* get();
+
+  alignas(void*) std::byte storage_[kEventBytes];
+  bool assigned_ = false;
+};
+
+}  // namespace encore::net

@@ -1,0 +1,94 @@
+#include "proxy/net/linger.h"
+
+#include <event2/event.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "proxy/net/loop.h"
+#include "proxy/net/syscalls.h"
+#include "proxy/net/tls_session.h"
+
+namespace encore::net {
+namespace {
+
+// As long as a peer with a slow line may need to see our end and stop; nginx waits 5 s.
+constexpr Nanoseconds kLingerTime = std::chrono::seconds(2);
+constexpr std::size_t kDropBytesMax = 256 * 1024;
+constexpr std::size_t kEntriesMax = 1024;
+
+bool is_transient(int os_error) { return os_error == EAGAIN || os_error == EINTR; }
+
+}  // namespace
+
+struct Lingering::Entry {
+  Lingering* owner = nullptr;
+  std::list<Entry>::iterator self;
+  Socket socket;
+  TlsSessionPointer tls;  // while it holds something unsent
+  MonotonicTime deadline;
+  std::size_t drop_bytes_left = kDropBytesMax;
+  Event event;
+};
+
+Lingering::Lingering(Loop& loop) : loop_(loop), sweep_(loop, [this] { sweep(); }) {}
+
+Lingering::~Lingering() = default;
+
+void Lingering::take(Socket socket, TlsSessionPointer tls) {
+  if (entries_.size() >= kEntriesMax) remove(entries_.front());
+  Entry& entry = entries_.emplace_back();
+  entry.owner = this;
+  entry.self = std::prev(entries_.end());
+  entry.socket = std::move(socket);
+  entry.tls = std::move(tls);
+  entry.deadline = loop_.now() + kLingerTime;
+  const bool unsent = entry.tls != nullptr && entry.tls->has_unsent();
+  if (!unsent) end_our_side(entry);
+  entry.event.assign(loop_.base(), entry.socket.get(),
+                     static_cast<short>((unsent ? EV_WRITE : EV_READ) | EV_PERSIST),
+                     &Lingering::on_event, &entry);
+  if (!entry.event.add()) return remove(entry);
+  if (!sweep_.is_running()) sweep_.start_periodic(std::chrono::seconds(1));
+}
+
+void Lingering::end_our_side(Entry& entry) {
+  if (entry.tls != nullptr) {
+    entry.tls->shutdown();
+    entry.tls.reset();
+  }
+  ::shutdown(entry.socket.get(), SHUT_WR);
+}
+
+void Lingering::on_event(int, short, void* context) {
+  auto& entry = *static_cast<Entry*>(context);
+  entry.owner->handle(entry);
+}
+
+void Lingering::handle(Entry& entry) {
+  if (entry.tls != nullptr) {
+    const TlsResult flushed = entry.tls->flush(loop_.record_scratch());
+    if (flushed.status == TlsStatus::kWantWrite) return;
+    if (flushed.status != TlsStatus::kOk) return remove(entry);
+    end_our_side(entry);
+    entry.event.assign(loop_.base(), entry.socket.get(), EV_READ | EV_PERSIST, &Lingering::on_event,
+                       &entry);
+    if (!entry.event.add()) remove(entry);
+    return;
+  }
+  const auto scratch = loop_.scratch();
+  const ssize_t got = syscalls.read(entry.socket.get(), scratch.data(), scratch.size());
+  if (got < 0 && is_transient(errno)) return;
+  const auto dropped = static_cast<std::size_t>(got > 0 ? got : 0);
+  if (got <= 0 || dropped >= entry.drop_bytes_left) return remove(entry);
+  entry.drop_bytes_left -= dropped;
+}
+
+void Lingering::remove(Entry& entry) { entries_.erase(entry.self); }
+
+void Lingering::sweep() {
+  while (!entries_.empty() && entries_.front().deadline <= loop_.now()) remove(entries_.front());
+  if (entries_.empty()) sweep_.cancel();
+}
+
+}  // namespace encore::net

@@ -1,0 +1,44 @@
+// Lingering: closed connections of a loop that the kernel would reset if they were closed at once,
+// because the peer is still sending. For net/ only. Confined to its loop's thread.
+//
+// Each is read and dropped until the peer has closed, has sent too much, or time is up.
+#pragma once
+
+#include <list>
+#include <memory>
+
+#include "base/time.h"
+#include "proxy/net/event.h"
+#include "proxy/net/socket.h"
+#include "proxy/net/timer.h"
+#include "proxy/net/tls.h"
+
+namespace encore::net {
+
+class Loop;
+
+class Lingering {
+ public:
+  explicit Lingering(Loop& loop);
+  Lingering(const Lingering&) = delete;
+  Lingering& operator=(const Lingering&) = delete;
+  ~Lingering();
+
+  // Takes the connection over: sends what `tls` (or null) holds unsent, ends our side, lingers.
+  // Where too many linger already, the oldest is closed.
+  void take(Socket socket, TlsSessionPointer tls);
+
+ private:
+  struct Entry;
+  static void on_event(int descriptor, short what, void* context);
+  void end_our_side(Entry& entry);
+  void handle(Entry& entry);
+  void remove(Entry& entry);
+  void sweep();
+
+  Loop& loop_;
+  Timer sweep_;
+  std::list<Entry> entries_;  // oldest first
+};
+
+}  // namespace encore::net

@@ -1,0 +1,134 @@
+#include "proxy/net/listener.h"
+
+#include <event2/event.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "proxy/net/destruction.h"
+#include "proxy/net/socket_options.h"
+#include "proxy/net/syscalls.h"
+
+namespace encore::net {
+namespace {
+
+// How long a listener rests that got no connection for want of memory or descriptors.
+constexpr Nanoseconds kRest = std::chrono::milliseconds(100);
+
+// A descriptor held back, to be given up for one accept that can then be closed.
+Socket open_spare() { return Socket(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+
+// Errors of the one connection that was to be accepted: it is gone, others may wait behind it
+// (accept(2) lists what the network may pass up here).
+bool is_of_connection(int os_error) {
+  switch (os_error) {
+    case ECONNABORTED:
+    case EINTR:
+    case EPROTO:
+    case EPERM:
+    case ENOPROTOOPT:
+    case EOPNOTSUPP:
+    case ENETDOWN:
+    case ENETUNREACH:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ENONET:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Listener>> Listener::create(Loop& loop, const Options& options,
+                                                   OnAccept on_accept, OnOverload on_overload) {
+  auto socket = listen_on(options.address, options.backlog,
+                          options.reuse_port ? SharePort::kYes : SharePort::kNo);
+  if (!socket) return std::unexpected(socket.error());
+  return std::unique_ptr<Listener>(new Listener(loop, std::move(*socket), options.accepts_per_turn,
+                                                std::move(on_accept), std::move(on_overload)));
+}
+
+Result<void> Listener::check_unused(const Address& address) { return net::check_unused(address); }
+
+Listener::Listener(Loop& loop, Socket socket, int accepts_per_turn, OnAccept on_accept,
+                   OnOverload on_overload)
+    : socket_(std::move(socket)),
+      spare_(open_spare()),
+      address_(bound_address(socket_)),
+      accepts_per_turn_(accepts_per_turn),
+      on_accept_(std::move(on_accept)),
+      on_overload_(std::move(on_overload)),
+      retry_(loop, [this] { resume(); }) {
+  event_.assign(loop.base(), socket_.get(), EV_READ | EV_PERSIST, &Listener::on_event, this);
+  resume();
+}
+
+Listener::~Listener() {
+  stop();
+  DestructionWatch::tell(watched_);
+}
+
+void Listener::stop() {
+  pause();
+  socket_.reset();
+}
+
+void Listener::pause() {
+  retry_.cancel();
+  event_.remove();
+  paused_ = true;
+}
+
+void Listener::resume() {
+  if (!socket_ || !paused_) return;
+  retry_.cancel();
+  paused_ = !event_.add();
+}
+
+void Listener::on_event(int, short, void* context) {
+  static_cast<Listener*>(context)->accept_ready();
+}
+
+void Listener::accept_ready() {
+  const DestructionWatch watch(watched_);
+  int left = accepts_per_turn_;
+  while (left-- > 0 && accept_one()) {
+    if (watch.destroyed() || paused_) return;
+  }
+}
+
+// False where no other connection is to be had now. Where it is true the callback may have
+// destroyed the listener.
+bool Listener::accept_one() {
+  sockaddr_storage storage;
+  socklen_t size = sizeof storage;
+  auto* any = reinterpret_cast<sockaddr*>(&storage);
+  Socket accepted(syscalls.accept4(socket_.get(), any, &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (accepted) {
+    const auto peer = Address::from_sockaddr(any, size).value_or(Address());
+    on_accept_(std::move(accepted), peer.canonical());
+    return true;
+  }
+  const int os_error = errno;
+  if (is_of_connection(os_error)) return true;
+  if (os_error != EAGAIN) overloaded(os_error);
+  return false;
+}
+
+void Listener::overloaded(int os_error) {
+  if (spare_ && (os_error == EMFILE || os_error == ENFILE)) {
+    spare_.reset();
+    Socket refused(syscalls.accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    refused.reset();
+    spare_ = open_spare();
+  }
+  // Connections wait in the backlog meanwhile: asking again at once would only burn time.
+  pause();
+  retry_.start(kRest);
+  if (on_overload_) on_overload_(os_error);
+}
+
+}  // namespace encore::net

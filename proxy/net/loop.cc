@@ -1,0 +1,218 @@
+#include "proxy/net/loop.h"
+
+#include <event2/event.h>
+#include <event2/thread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+#include "base/check.h"
+#include "proxy/net/event.h"
+#include "proxy/net/linger.h"
+
+namespace encore::net {
+namespace {
+
+// TLS 1.2 and 1.3 carry at most this much in one record.
+constexpr std::size_t kRecordBytes = 16 * 1024;
+
+// What libevent has to say beside its errors ("nameserver has failed") shows in our own outcomes.
+void log_libevent(int severity, const char* message) {
+  if (severity >= EVENT_LOG_WARN) std::fprintf(stderr, "libevent: %s\n", message);
+}
+
+void prepare_process() {
+  // evdns's random numbers and the signals are shared by all loops, so libevent needs locks, even
+  // if no base does.
+  [[maybe_unused]] static const bool prepared = [] {
+    evthread_use_pthreads();
+    event_set_log_callback(&log_libevent);
+    std::signal(SIGPIPE, SIG_IGN);
+    return true;
+  }();
+}
+
+event_base* make_base() {
+  event_config* config = event_config_new();
+  if (config == nullptr) return nullptr;
+  // A base is confined to its thread; what crosses threads is the eventfd alone.
+  event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
+  event_base* base = event_base_new_with_config(config);
+  event_config_free(config);
+  return base;
+}
+
+void put_digits(char* at, int value, int digits) {
+  for (int i = digits - 1; i >= 0; --i, value /= 10) at[i] = static_cast<char>('0' + value % 10);
+}
+
+// "Sun, 06 Nov 1994 08:49:37 GMT" into 29 bytes.
+void format_http_date(std::int64_t second, char* out) {
+  const auto time = static_cast<std::time_t>(second);
+  std::tm parts{};
+  gmtime_r(&time, &parts);
+  std::memcpy(out, "Sun, 00 Jan 0000 00:00:00 GMT", 29);
+  std::memcpy(out, &"SunMonTueWedThuFriSat"[parts.tm_wday * 3], 3);
+  std::memcpy(out + 8, &"JanFebMarAprMayJunJulAugSepOctNovDec"[parts.tm_mon * 3], 3);
+  put_digits(out + 5, parts.tm_mday, 2);
+  put_digits(out + 12, parts.tm_year + 1900, 4);
+  put_digits(out + 17, parts.tm_hour, 2);
+  put_digits(out + 20, parts.tm_min, 2);
+  put_digits(out + 23, parts.tm_sec, 2);
+}
+
+}  // namespace
+
+Loop::Loop() : scratch_(kScratchBytes) { deferred_.previous = deferred_.next = &deferred_; }
+
+Result<std::unique_ptr<Loop>> Loop::create() {
+  prepare_process();
+  std::unique_ptr<Loop> loop(new Loop);
+  loop->base_ = make_base();
+  if (loop->base_ == nullptr) return fail(std::string("event loop: ") + std::strerror(errno));
+  loop->wake_descriptor_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (loop->wake_descriptor_ < 0) return fail(std::string("eventfd: ") + std::strerror(errno));
+  loop->wake_event_ = std::make_unique<Event>();
+  loop->wake_event_->assign(loop->base_, loop->wake_descriptor_, EV_READ | EV_PERSIST,
+                            &Loop::on_wake, loop.get());
+  if (!loop->wake_event_->add()) return fail(std::string("epoll: ") + std::strerror(errno));
+  loop->lingering_ = std::make_unique<Lingering>(*loop);
+  return loop;
+}
+
+Loop::~Loop() {
+  lingering_.reset();
+  wake_event_.reset();
+  functions_.clear();
+  mailbox_.clear();
+  if (base_ != nullptr) event_base_free(base_);
+  if (wake_descriptor_ >= 0) ::close(wake_descriptor_);
+}
+
+void Loop::run() {
+  do {
+    now_known_ = wall_now_known_ = false;
+    // One pass of libevent's loop is one turn: sleep, then the callbacks of all that is ready.
+    const int result = event_base_loop(base_, EVLOOP_ONCE | (has_deferred() ? EVLOOP_NONBLOCK : 0));
+    ENCORE_CHECK(result == 0, "the kernel waits for events");
+    run_deferred();
+  } while (!stopped_.load(std::memory_order_acquire));
+  stopped_.store(false, std::memory_order_relaxed);
+  now_known_ = wall_now_known_ = false;
+}
+
+void Loop::stop() {
+  stopped_.store(true, std::memory_order_release);
+  wake();
+}
+
+MonotonicTime Loop::now() {
+  if (!now_known_) {
+    now_ = monotonic_now();
+    now_known_ = true;
+  }
+  return now_;
+}
+
+WallTime Loop::wall_now() {
+  if (!wall_now_known_) {
+    wall_now_ = encore::wall_now();
+    wall_now_known_ = true;
+  }
+  return wall_now_;
+}
+
+std::string_view Loop::http_date() {
+  const auto second = std::chrono::floor<std::chrono::seconds>(wall_now().time_since_epoch());
+  if (second.count() != date_second_) {
+    date_second_ = second.count();
+    format_http_date(date_second_, date_);
+  }
+  return {date_, 29};
+}
+
+std::span<std::byte> Loop::record_scratch() {
+  if (record_scratch_.empty()) record_scratch_.resize(kRecordBytes);
+  return record_scratch_;
+}
+
+void Loop::post(Function function) {
+  bool first;
+  {
+    const MutexLock lock(mutex_);
+    first = mailbox_.empty();
+    mailbox_.push_back(std::move(function));
+  }
+  if (first) wake();
+}
+
+void Loop::wake() {
+  const std::uint64_t one = 1;
+  // It fails only where the counter is full, and then the loop is awake already.
+  [[maybe_unused]] const ssize_t written = ::write(wake_descriptor_, &one, sizeof one);
+}
+
+void Loop::on_wake(int descriptor, short, void* context) {
+  std::uint64_t count;
+  [[maybe_unused]] const ssize_t got = ::read(descriptor, &count, sizeof count);
+  static_cast<Loop*>(context)->run_mailbox();
+}
+
+void Loop::run_mailbox() {
+  {
+    const MutexLock lock(mutex_);
+    mail_running_.swap(mailbox_);
+  }
+  for (Function& function : mail_running_) {
+    function();
+    function = nullptr;  // what it holds goes now, not with the last of the batch
+  }
+  mail_running_.clear();
+}
+
+void Loop::defer(Function function) { functions_.push_back(std::move(function)); }
+
+void Loop::schedule(DeferredNode& node, void (*call)(DeferredNode& node)) {
+  if (node.run != nullptr) return;
+  node.run = call;
+  node.next = &deferred_;
+  node.previous = deferred_.previous;
+  deferred_.previous->next = &node;
+  deferred_.previous = &node;
+}
+
+void Loop::unschedule(DeferredNode& node) {
+  if (node.run == nullptr) return;
+  node.run = nullptr;
+  node.previous->next = node.next;
+  node.next->previous = node.previous;
+  node.previous = node.next = nullptr;
+}
+
+bool Loop::has_deferred() const { return deferred_.next != &deferred_ || !functions_.empty(); }
+
+void Loop::run_deferred() {
+  if (!has_deferred()) return;
+  // What is deferred from here on belongs to the next turn: it goes behind the mark.
+  DeferredNode mark;
+  schedule(mark, [](DeferredNode&) {});
+  while (deferred_.next != &mark) {
+    DeferredNode& node = *deferred_.next;
+    const auto call = node.run;
+    unschedule(node);
+    call(node);
+  }
+  unschedule(mark);
+  functions_running_.swap(functions_);
+  for (Function& function : functions_running_) {
+    function();
+    function = nullptr;
+  }
+  functions_running_.clear();
+}
+
+}  // namespace encore::net

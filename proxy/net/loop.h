@@ -1,0 +1,116 @@
+// Loop: one event loop, run by one thread (a worker). Everything that is bound to a loop is
+// confined to that thread, but for stop() and post(), which any thread may call.
+//
+// A turn of the loop: sleep until something is ready, run the callbacks of what is, run what was
+// deferred meanwhile. Time stands still within a turn.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/mutex.h"
+#include "base/time.h"
+
+struct event_base;
+
+namespace encore::net {
+
+class Event;
+class Lingering;
+
+// A place in the loop's list of what runs at the end of the turn. For net/ only: others use
+// Deferred. Linked once at most; who unlinks it before it dies is its owner.
+struct DeferredNode {
+  DeferredNode* previous = nullptr;
+  DeferredNode* next = nullptr;
+  // Null while it is not linked.
+  void (*run)(DeferredNode& node) = nullptr;
+};
+
+class Loop {
+ public:
+  using Function = std::move_only_function<void()>;
+
+  // What a read goes into where its handler offers nothing better. 64 KiB is what one read of a
+  // loopback or LAN connection rarely exceeds; a bigger one only costs cache.
+  static constexpr std::size_t kScratchBytes = 64 * 1024;
+
+  // Errors: no epoll or eventfd to be had. Ignores SIGPIPE for the whole process.
+  static Result<std::unique_ptr<Loop>> create();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+  // REQUIRES: not running; all that is bound to it (streams, timers, ...) is gone. What was posted
+  // and not yet run is destroyed unrun.
+  ~Loop();
+
+  // Runs until stop(). A stop() that came before makes it return after one turn that does not
+  // sleep. May be called again.
+  void run();
+  // Makes run() return after the current turn. Any thread.
+  void stop();
+
+  // The time of this turn: each clock is read at its first use in a turn. Loop's thread only.
+  MonotonicTime now();
+  WallTime wall_now();
+  // The wall clock as an HTTP date: "Sun, 06 Nov 1994 08:49:37 GMT" (RFC 9110 5.6.7), formatted
+  // once a second. Valid until the next call.
+  std::string_view http_date();
+
+  // Runs `function` on the loop's thread in a later turn, in the order of posting. Any thread; the
+  // loop is woken once for all that is posted before it gets there.
+  void post(Function function);
+  // Runs `function` at the end of this turn, before the loop sleeps. Loop's thread only. Use
+  // Deferred where the caller may be gone by then.
+  void defer(Function function);
+
+  // The worker's read buffer: overwritten by the next read of any stream of the loop.
+  std::span<std::byte> scratch() { return scratch_; }
+  // The worker's buffer for making up one TLS record. For net/ only.
+  std::span<std::byte> record_scratch();
+
+  // For net/ only. Scheduling a linked node changes nothing, neither does unlinking a free one.
+  void schedule(DeferredNode& node, void (*call)(DeferredNode& node));
+  void unschedule(DeferredNode& node);
+  event_base* base() { return base_; }
+  Lingering& lingering() { return *lingering_; }
+
+ private:
+  Loop();
+  static void on_wake(int descriptor, short what, void* context);
+  void wake();
+  void run_mailbox();
+  bool has_deferred() const;
+  void run_deferred();
+
+  event_base* base_ = nullptr;
+  int wake_descriptor_ = -1;
+  std::unique_ptr<Event> wake_event_;
+  std::unique_ptr<Lingering> lingering_;
+  std::atomic<bool> stopped_ = false;
+
+  bool now_known_ = false;
+  bool wall_now_known_ = false;
+  MonotonicTime now_{};
+  WallTime wall_now_{};
+  std::int64_t date_second_ = -1;
+  char date_[30] = {};
+
+  std::vector<Function> functions_;
+  std::vector<Function> functions_running_;
+  DeferredNode deferred_;  // the ring's head
+
+  std::vector<std::byte> scratch_;
+  std::vector<std::byte> record_scratch_;
+
+  Mutex mutex_;
+  std::vector<Function> mailbox_ ENCORE_GUARDED_BY(mutex_);
+  std::vector<Function> mail_running_;
+};
+
+}  // namespace encore::net

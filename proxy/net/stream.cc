@@ -1,0 +1,474 @@
+#include "proxy/net/stream.h"
+
+#include <event2/event.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "proxy/net/destruction.h"
+#include "proxy/net/linger.h"
+#include "proxy/net/socket_options.h"
+#include "proxy/net/syscalls.h"
+#include "proxy/net/tls_session.h"
+
+namespace encore::net {
+namespace {
+
+// Room for the next read behind kept bytes: what comes is the rest of a head, as a rule.
+constexpr std::size_t kKeptRoomBytes = 4096;
+// Records of one turn, so that one fast peer does not hold the loop: 8 x 16 KiB.
+constexpr int kRecordsPerTurn = 8;
+
+CloseReason reason_of(int os_error) {
+  switch (os_error) {
+    case ECONNRESET:
+    case EPIPE:
+      return CloseReason::kReset;
+    case ETIMEDOUT:
+      return CloseReason::kTimeout;
+    default:
+      return CloseReason::kError;
+  }
+}
+
+CloseReason reason_of(const TlsResult& result) {
+  switch (result.status) {
+    case TlsStatus::kSystem:
+      return reason_of(result.os_error);
+    case TlsStatus::kTruncated:
+      return CloseReason::kTlsTruncated;
+    default:
+      return CloseReason::kTlsError;
+  }
+}
+
+bool is_transient(int os_error) { return os_error == EAGAIN || os_error == EINTR; }
+
+std::size_t total_bytes(std::span<const iovec> parts) {
+  std::size_t total = 0;
+  for (const iovec& part : parts) total += part.iov_len;
+  return total;
+}
+
+}  // namespace
+
+std::string_view to_string(CloseReason reason) {
+  switch (reason) {
+    case CloseReason::kReset:
+      return "reset";
+    case CloseReason::kTimeout:
+      return "timeout";
+    case CloseReason::kError:
+      return "error";
+    case CloseReason::kTlsError:
+      return "tls-error";
+    case CloseReason::kTlsTruncated:
+      return "tls-truncated";
+  }
+  return "unknown";
+}
+
+// Bytes that the handler did not use, with room for those that follow.
+class Stream::Kept {
+ public:
+  std::span<const std::byte> bytes() const { return {room_.get() + begin_, end_ - begin_}; }
+  std::size_t size() const { return end_ - begin_; }
+
+  void append(std::span<const std::byte> bytes) {
+    reserve(bytes.size());
+    std::memcpy(room_.get() + end_, bytes.data(), bytes.size());
+    end_ += bytes.size();
+  }
+  void drop_front(std::size_t bytes) { begin_ += bytes; }
+
+  // Where the next read goes; `grow` then says how much came.
+  std::span<std::byte> tail() {
+    reserve(kKeptRoomBytes);
+    return {room_.get() + end_, capacity_ - end_};
+  }
+  void grow(std::size_t bytes) { end_ += bytes; }
+
+ private:
+  void reserve(std::size_t more) {
+    if (capacity_ - end_ >= more) return;
+    const std::size_t size = end_ - begin_;
+    const std::size_t capacity = std::max(kKeptRoomBytes, 2 * size) + more;
+    auto room = std::make_unique_for_overwrite<std::byte[]>(capacity);
+    if (size > 0) std::memcpy(room.get(), room_.get() + begin_, size);
+    room_ = std::move(room);
+    capacity_ = capacity;
+    begin_ = 0;
+    end_ = size;
+  }
+
+  std::unique_ptr<std::byte[]> room_;
+  std::size_t capacity_ = 0;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+};
+
+Stream::Stream(Loop& loop, Socket socket, const Address& peer, StreamHandler* handler)
+    : Stream(loop, std::move(socket), peer, handler, nullptr) {}
+
+Stream::Stream(Loop& loop, Socket socket, const Address& peer, StreamHandler* handler,
+               TlsSessionPointer tls)
+    : loop_(loop),
+      handler_(handler),
+      tls_(std::move(tls)),
+      last_activity_(loop.now()),
+      peer_(peer),
+      socket_(std::move(socket)),
+      ready_(tls_ == nullptr) {
+  ENCORE_CHECK(socket_, "a stream takes over an open socket");
+  if (tls_ != nullptr) {
+    ENCORE_CHECK(tls_->attach(socket_.get()), "there is memory for a TLS connection");
+  }
+  read_event_.assign(loop_.base(), socket_.get(), EV_READ | EV_PERSIST, &Stream::on_read_event,
+                     this);
+}
+
+Stream::~Stream() {
+  close();
+  DestructionWatch::tell(watched_);
+}
+
+// ---- calling the handler
+
+template <typename Call>
+bool Stream::call_handler(Call call) {
+  const DestructionWatch watch(watched_);
+  call();
+  return !watch.destroyed() && is_open();
+}
+
+bool Stream::deliver(std::span<const std::byte> bytes) {
+  std::size_t used = 0;
+  if (!call_handler([&] { used = handler_->on_data(*this, bytes); })) return false;
+  ENCORE_CHECK(used <= bytes.size(), "a handler uses no more bytes than it was given");
+  if (used < bytes.size()) {
+    kept_ = std::make_unique<Kept>();
+    kept_->append(bytes.subspan(used));
+  }
+  return true;
+}
+
+bool Stream::deliver_kept() {
+  // Held here during the call: the bytes stay valid if the handler closes the stream.
+  auto kept = std::move(kept_);
+  std::size_t used = 0;
+  if (!call_handler([&] { used = handler_->on_data(*this, kept->bytes()); })) return false;
+  ENCORE_CHECK(used <= kept->size(), "a handler uses no more bytes than it was given");
+  kept->drop_front(used);
+  if (kept->size() > 0) kept_ = std::move(kept);
+  return true;
+}
+
+bool Stream::end(CloseReason reason, int os_error) {
+  detach();
+  failed_ = true;
+  return call_handler([&] { handler_->on_error(*this, reason, os_error); });
+}
+
+bool Stream::end_of_bytes() {
+  eof_ = true;
+  update_read_event();
+  return call_handler([&] { handler_->on_eof(*this); });
+}
+
+// ---- reading
+
+bool Stream::wants_to_read() const {
+  return !paused_ && !eof_ && !failed_ && (kept_ == nullptr || kept_->size() < kept_bytes_max_);
+}
+
+void Stream::update_read_event() {
+  const bool wanted = wants_to_read();
+  if (wanted == read_armed_) return;
+  if (wanted) {
+    // epoll refuses only where memory is out; then the stream is silent and its owner's sweep
+    // ends it.
+    read_armed_ = read_event_.add();
+  } else {
+    read_event_.remove();
+    read_armed_ = false;
+  }
+}
+
+void Stream::pause_reading() {
+  if (!is_open()) return;
+  paused_ = true;
+  loop_.unschedule(*this);
+  update_read_event();
+}
+
+void Stream::resume_reading() {
+  ENCORE_CHECK(handler_ != nullptr, "a stream that reads has a handler");
+  if (!is_open() || failed_) return;
+  paused_ = false;
+  update_read_event();
+  if (kept_ != nullptr || watched_ != nullptr || tls_ != nullptr) {
+    loop_.schedule(*this, &Stream::on_resumed);
+  }
+}
+
+void Stream::on_resumed(DeferredNode& node) {
+  auto& stream = static_cast<Stream&>(node);
+  if (stream.kept_ != nullptr) {
+    if (!stream.deliver_kept() || stream.paused_) return;
+    stream.update_read_event();
+  }
+  // Bytes that OpenSSL has read already do not make the descriptor readable.
+  if (stream.tls_ != nullptr && (!stream.ready_ || stream.tls_->has_pending())) {
+    stream.read_ready();
+  }
+}
+
+void Stream::on_read_event(int, short, void* context) {
+  auto& stream = *static_cast<Stream*>(context);
+  if (stream.run == nullptr) return stream.read_ready();
+  // Kept bytes are due: they go before what the kernel has, and before an end. The loop tells
+  // again that the descriptor is readable.
+  stream.loop_.unschedule(stream);
+  on_resumed(stream);
+}
+
+void Stream::read_ready() {
+  if (!ready_ && !drive_handshake()) return;
+  if (tls_ == nullptr) {
+    if (wants_to_read() && read_once()) update_read_event();
+    return;
+  }
+  for (int record = 0; record < kRecordsPerTurn; ++record) {
+    if (!wants_to_read()) return update_read_event();
+    if (!read_once()) return;
+    if (!tls_->has_pending()) return update_read_event();
+  }
+  loop_.schedule(*this, &Stream::on_resumed);
+}
+
+// Reads once and tells the handler what came. False where the stream is closed or destroyed, or
+// nothing came.
+bool Stream::read_once() {
+  std::span<std::byte> target;
+  if (kept_ != nullptr) {
+    target = kept_->tail();
+  } else {
+    target = handler_->read_buffer(*this);
+    if (target.empty()) target = loop_.scratch();
+  }
+  std::size_t bytes = 0;
+  if (tls_ == nullptr) {
+    const ssize_t got = syscalls.read(socket_.get(), target.data(), target.size());
+    if (got < 0) {
+      const int os_error = errno;
+      return !is_transient(os_error) && end(reason_of(os_error), os_error);
+    }
+    if (got == 0) return end_of_bytes();
+    bytes = static_cast<std::size_t>(got);
+  } else {
+    const TlsResult got = tls_->read(target);
+    if (got.status == TlsStatus::kWantRead || got.status == TlsStatus::kWantWrite) return false;
+    if (got.status == TlsStatus::kEnd) return end_of_bytes();
+    if (got.status != TlsStatus::kOk) return end(reason_of(got), got.os_error);
+    bytes = got.bytes;
+  }
+  bytes_read_ += bytes;
+  last_activity_ = loop_.now();
+  if (kept_ == nullptr) return deliver(target.first(bytes));
+  kept_->grow(bytes);
+  return deliver_kept();
+}
+
+bool Stream::drive_handshake() {
+  const TlsResult result = tls_->handshake();
+  switch (result.status) {
+    case TlsStatus::kOk:
+      break;
+    case TlsStatus::kWantRead:
+      disarm_write_event();
+      return false;
+    case TlsStatus::kWantWrite:
+      arm_write_event();
+      return false;
+    default:
+      end(reason_of(result), result.os_error);
+      return false;
+  }
+  ready_ = true;
+  disarm_write_event();
+  last_activity_ = loop_.now();
+  return call_handler([&] { handler_->on_ready(*this); });
+}
+
+std::size_t Stream::kept_bytes() const { return kept_ == nullptr ? 0 : kept_->size(); }
+
+// ---- writing
+
+WriteResult Stream::write(std::string_view bytes) {
+  const iovec part{.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
+  return write(std::span(&part, 1));
+}
+
+WriteResult Stream::write(std::span<const iovec> parts) {
+  ENCORE_CHECK(is_open() && ready_, "a stream is written to while it is open and ready");
+  if (failed_ || write_failed_) return {.status = WriteStatus::kError};
+  const std::size_t asked = total_bytes(parts);
+  if (asked == 0) return {};
+  if (tls_ != nullptr) return write_tls(parts, asked);
+  ssize_t sent;
+  do {
+    sent = syscalls.writev(socket_.get(), parts.data(),
+                           static_cast<int>(std::min<std::size_t>(parts.size(), IOV_MAX)));
+  } while (sent < 0 && errno == EINTR);
+  if (sent < 0 && errno != EAGAIN) return write_failed(reason_of(errno), errno);
+  return taken(static_cast<std::size_t>(std::max<ssize_t>(sent, 0)), asked);
+}
+
+WriteResult Stream::write_tls(std::span<const iovec> parts, std::size_t asked) {
+  const TlsResult sent = tls_->write(parts, loop_.record_scratch());
+  if (sent.status != TlsStatus::kOk && sent.status != TlsStatus::kWantWrite) {
+    return write_failed(reason_of(sent), sent.os_error);
+  }
+  const WriteResult result = taken(sent.bytes, asked);
+  if (tls_->has_unsent()) arm_write_event();
+  return result;
+}
+
+WriteResult Stream::taken(std::size_t bytes, std::size_t asked) {
+  if (bytes > 0) {
+    bytes_written_ += bytes;
+    last_activity_ = loop_.now();
+  }
+  blocked_ = bytes < asked;
+  if (blocked_) {
+    arm_write_event();
+    return {.status = WriteStatus::kBlocked, .bytes = bytes};
+  }
+  disarm_write_event();
+  return {.status = WriteStatus::kAll, .bytes = bytes};
+}
+
+WriteResult Stream::write_failed(CloseReason reason, int os_error) {
+  detach();
+  failed_ = true;
+  write_failed_ = true;
+  return {.status = WriteStatus::kError, .reason = reason, .os_error = os_error};
+}
+
+bool Stream::read_rest() {
+  if (!is_open() || !write_failed_ || !failed_ || eof_ || tls_ != nullptr) return false;
+  failed_ = false;
+  update_read_event();
+  if (kept_ != nullptr && !paused_) loop_.schedule(*this, &Stream::on_resumed);
+  return true;
+}
+
+void Stream::arm_write_event() {
+  if (write_armed_) return;
+  if (write_event_ == nullptr) {
+    write_event_ = std::make_unique<Event>();
+    write_event_->assign(loop_.base(), socket_.get(), EV_WRITE | EV_PERSIST,
+                         &Stream::on_write_event, this);
+  }
+  write_armed_ = write_event_->add();
+}
+
+void Stream::disarm_write_event() {
+  if (!write_armed_) return;
+  write_event_->remove();
+  write_armed_ = false;
+}
+
+void Stream::on_write_event(int, short, void* context) {
+  static_cast<Stream*>(context)->write_ready();
+}
+
+void Stream::write_ready() {
+  if (!ready_) {
+    if (drive_handshake()) loop_.schedule(*this, &Stream::on_resumed);
+    return;
+  }
+  if (tls_ != nullptr) {
+    const TlsResult flushed = tls_->flush(loop_.record_scratch());
+    if (flushed.status == TlsStatus::kWantWrite) return;
+    if (flushed.status != TlsStatus::kOk) {
+      end(reason_of(flushed), flushed.os_error);
+      return;
+    }
+    if (shutdown_due_) finish_shutdown();
+  }
+  if (std::exchange(blocked_, false) && !call_handler([&] { handler_->on_writable(*this); })) {
+    return;
+  }
+  if (!blocked_ && (tls_ == nullptr || !tls_->has_unsent())) disarm_write_event();
+}
+
+// ---- closing
+
+void Stream::shutdown_write() {
+  if (!is_open() || failed_ || write_failed_) return;
+  if (tls_ != nullptr && tls_->has_unsent()) {
+    shutdown_due_ = true;
+    return;
+  }
+  finish_shutdown();
+}
+
+void Stream::finish_shutdown() {
+  shutdown_due_ = false;
+  if (tls_ != nullptr && ready_) tls_->shutdown();
+  ::shutdown(socket_.get(), SHUT_WR);
+}
+
+// Takes the stream out of the loop: no callback comes any more.
+void Stream::detach() {
+  loop_.unschedule(*this);
+  read_event_.remove();
+  read_armed_ = false;
+  write_event_.reset();
+  write_armed_ = false;
+  blocked_ = false;
+}
+
+void Stream::close_gracefully() {
+  if (!is_open()) return;
+  detach();
+  kept_.reset();
+  // With nothing more to come, or nothing that could be sent, there is nothing to wait for.
+  if (failed_ || write_failed_ || (eof_ && (tls_ == nullptr || !tls_->has_unsent())))
+    return close();
+  loop_.lingering().take(std::move(socket_), ready_ ? std::move(tls_) : TlsSessionPointer());
+}
+
+void Stream::abort() {
+  if (!is_open()) return;
+  const linger reset{.l_onoff = 1, .l_linger = 0};
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  ready_ = false;  // no close_notify: the peer must not take this for an end
+  close();
+}
+
+void Stream::close() {
+  if (!is_open()) return;
+  detach();
+  kept_.reset();
+  if (tls_ != nullptr && ready_ && !failed_ && !tls_->has_unsent()) tls_->shutdown();
+  socket_.reset();
+}
+
+// ---- what is known about it
+
+Address Stream::local() const { return bound_address(socket_).canonical(); }
+
+std::string Stream::tls_error() const { return tls_ == nullptr ? std::string() : tls_->error(); }
+
+bool Stream::is_tls_resumed() const { return tls_ != nullptr && tls_->is_resumed(); }
+
+void Stream::touch() { last_activity_ = loop_.now(); }
+
+}  // namespace encore::net

@@ -1,0 +1,209 @@
+// Stream: one TCP connection, plain or under TLS, of a client or to an origin. Bytes come as spans
+// through a StreamHandler and go by write(). Confined to its loop's thread.
+//
+// It costs about 300 bytes and a registration in the kernel while idle: no buffers, no timer. The
+// owner looks at last_activity() in a sweep of its own.
+//
+// Lifetime: the owner embeds it or holds it by unique_ptr, and may destroy it at any time, also
+// from inside a callback of its own handler; no callback comes after that. A handler must outlive
+// its stream or be replaced by set_handler. No function of Stream calls the handler before it
+// returns: callbacks come from the loop only.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/time.h"
+#include "proxy/net/address.h"
+#include "proxy/net/event.h"
+#include "proxy/net/loop.h"
+#include "proxy/net/socket.h"
+#include "proxy/net/tls.h"
+
+namespace encore::net {
+
+class Stream;
+
+// Why a stream cannot go on.
+enum class CloseReason : std::uint8_t {
+  kReset,         // the peer reset the connection (ECONNRESET, EPIPE)
+  kTimeout,       // the kernel gave up on an unanswered peer (ETIMEDOUT, keepalive)
+  kError,         // another error of the system; os_error says which
+  kTlsError,      // handshake or record refused; tls_error() says why
+  kTlsTruncated,  // under TLS: the peer ended the connection without saying so (no close_notify)
+};
+std::string_view to_string(CloseReason reason);
+
+// What a stream tells its owner.
+class StreamHandler {
+ public:
+  // Bytes came. Returns how many of them were used; the rest is kept by the stream and presented
+  // again, in front of what comes next, or when resume_reading() is called. `bytes` is valid
+  // until the call returns. A stream that keeps Stream::kKeptBytesMax (or what its handler has set)
+  // reads no more until kept bytes are used. What is returned does not count where the stream was
+  // closed or destroyed.
+  virtual std::size_t on_data(Stream& stream, std::span<const std::byte> bytes) = 0;
+  // After a write that took less than all: the socket takes more now.
+  virtual void on_writable(Stream& stream) = 0;
+  // The peer will send no more; writing may go on. Kept bytes, if any, stay kept.
+  virtual void on_eof(Stream& stream) = 0;
+  // The stream is dead; destroy it. Errors of write() are returned there and not told here too.
+  virtual void on_error(Stream& stream, CloseReason reason, int os_error) = 0;
+  // TLS only: the handshake is done, before any on_data. Writing may start.
+  virtual void on_ready(Stream&) {}
+  // Where the next read shall go; empty: into the loop's scratch. Asked right before a read while
+  // no bytes are kept; on_data follows with what came, a prefix of it. It must not close or destroy
+  // the stream.
+  virtual std::span<std::byte> read_buffer(Stream&) { return {}; }
+
+ protected:
+  ~StreamHandler() = default;
+};
+
+enum class WriteStatus : std::uint8_t {
+  kAll,      // everything was taken
+  kBlocked,  // a part (or nothing) was taken: bytes < asked; on_writable will be called
+  kError,    // the stream is dead; destroy it, or see read_rest()
+};
+struct WriteResult {
+  WriteStatus status = WriteStatus::kAll;
+  std::size_t bytes = 0;                     // taken, from the front
+  CloseReason reason = CloseReason::kError;  // with kError
+  int os_error = 0;                          // with kError; 0 where TLS failed
+};
+
+class Stream : private DeferredNode {
+ public:
+  // Kept bytes at which reading stops by itself until resume_reading().
+  static constexpr std::size_t kKeptBytesMax = 64 * 1024;
+
+  // Takes over a connected, non-blocking socket. `handler` may be null until set_handler; reading
+  // is paused until resume_reading(). `loop` is borrowed.
+  Stream(Loop& loop, Socket socket, const Address& peer, StreamHandler* handler);
+  // The same under TLS: the handshake starts when reading is resumed. See TlsContext::session.
+  Stream(Loop& loop, Socket socket, const Address& peer, StreamHandler* handler,
+         TlsSessionPointer tls);
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  // Closes at once. Bytes taken by write() are still sent by the kernel, unless the peer has sent
+  // some that were not read (then it is reset), or TLS holds a part of a record that the socket
+  // did not take: close_gracefully cares for both.
+  ~Stream();
+
+  void set_handler(StreamHandler* handler) { handler_ = handler; }
+
+  // Writes what the socket takes now: one writev (under TLS: records of at most 16 KiB, several
+  // parts in one record). Copies nothing that it does not take: the caller keeps the rest, offset
+  // by `bytes`, and goes on in on_writable. At most IOV_MAX parts are looked at. Empty input is
+  // kAll. REQUIRES: open, shutdown_write not called; under TLS, on_ready has come.
+  WriteResult write(std::span<const iovec> parts);
+  WriteResult write(std::string_view bytes);
+  // After write() returned kError: reading goes on as it was, for what the peer sent before it
+  // closed or reset the connection (an answer to a request that it did not want to read); on_eof or
+  // on_error follows, and the end is no proof that all has come. False where nothing can be read
+  // any more: under TLS, or at the end.
+  bool read_rest();
+
+  // Stops and starts reading. After resume_reading() kept bytes are presented first, from the
+  // loop, in this turn; also where reading was not paused. Paused streams do not see that the
+  // peer has gone. Both do nothing on a stream that is closed or dead. REQUIRES: a handler.
+  void pause_reading();
+  void resume_reading();
+  bool is_reading_paused() const { return paused_; }
+
+  // Sends the end of our bytes (under TLS close_notify first). Nothing on a closed stream.
+  void shutdown_write();
+  // Closes so that what was written arrives even if the peer is still sending: ends our side,
+  // reads and drops what comes, for at most a few seconds and a few hundred KiB, in the care of
+  // the loop. The stream is closed for its owner, who destroys it when he likes.
+  void close_gracefully();
+  // Closes with a reset, so that the peer sees a truncated message as an error.
+  void abort();
+  // Closes at once, as destruction does.
+  void close();
+  bool is_open() const { return static_cast<bool>(socket_); }
+  // Read to the end (on_eof was called or is due).
+  bool is_eof() const { return eof_; }
+
+  // Bytes kept because on_data did not use them; 0 while they are being presented.
+  std::size_t kept_bytes() const;
+  // Keeps up to `bytes` (and one read more) where kKeptBytesMax is less: for a handler that uses
+  // nothing of a longer head before its end.
+  void keep_at_least(std::size_t bytes) { kept_bytes_max_ = std::max(kKeptBytesMax, bytes); }
+
+  Loop& loop() const { return loop_; }
+  const Address& peer() const { return peer_; }
+  // Asks the kernel. 0.0.0.0:0 where the stream is closed.
+  Address local() const;
+  bool is_tls() const { return tls_ != nullptr; }
+  // Whether the handshake took up an earlier session.
+  bool is_tls_resumed() const;
+  // OpenSSL's or the verification's reason after kTlsError; empty without.
+  std::string tls_error() const;
+  std::uint64_t bytes_read() const { return bytes_read_; }
+  std::uint64_t bytes_written() const { return bytes_written_; }
+  // The turn of the last byte read or written, or of the creation.
+  MonotonicTime last_activity() const { return last_activity_; }
+  // A stream taken from a pool starts a new life.
+  void touch();
+
+ private:
+  class Kept;
+  static void on_read_event(int descriptor, short what, void* context);
+  static void on_write_event(int descriptor, short what, void* context);
+  static void on_resumed(DeferredNode& node);
+
+  // What calls the handler returns false where the stream is closed or destroyed afterwards.
+  template <typename Call>
+  bool call_handler(Call call);
+  bool drive_handshake();
+  void read_ready();
+  bool read_once();
+  bool deliver(std::span<const std::byte> bytes);
+  bool deliver_kept();
+  bool end(CloseReason reason, int os_error);
+  bool end_of_bytes();
+  void write_ready();
+  void finish_shutdown();
+
+  bool wants_to_read() const;
+  void update_read_event();
+  void arm_write_event();
+  void disarm_write_event();
+  void detach();
+  WriteResult taken(std::size_t bytes, std::size_t asked);
+  WriteResult write_failed(CloseReason reason, int os_error);
+  WriteResult write_tls(std::span<const iovec> parts, std::size_t asked);
+
+  Loop& loop_;
+  StreamHandler* handler_;
+  TlsSessionPointer tls_;
+  std::unique_ptr<Kept> kept_;          // none while idle
+  std::unique_ptr<Event> write_event_;  // made by the first short write
+  bool* watched_ = nullptr;             // set while a callback runs
+  std::size_t kept_bytes_max_ = kKeptBytesMax;
+  std::uint64_t bytes_read_ = 0;
+  std::uint64_t bytes_written_ = 0;
+  MonotonicTime last_activity_;
+  Address peer_;
+  Socket socket_;
+  bool paused_ = true;
+  bool eof_ = false;
+  bool ready_ = true;  // false until a TLS handshake is done
+  bool read_armed_ = false;
+  bool write_armed_ = false;
+  bool blocked_ = false;       // a write took less than all: on_writable is owed
+  bool failed_ = false;        // on_error was called, or write() returned kError
+  bool write_failed_ = false;  // write() returned kError
+  bool shutdown_due_ = false;  // once TLS has sent what it holds
+  Event read_event_;
+};
+
+}  // namespace encore::net

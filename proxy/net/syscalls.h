@@ -1,0 +1,25 @@
+// The system calls that move a connection's bytes, behind a table, so that a test can fail the
+// Nth of them. The program never changes the table; a test changes it while no loop runs.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+
+namespace encore::net {
+
+// Each has the contract of the call it is named after: -1 and errno on failure.
+struct Syscalls {
+  ssize_t (*read)(int descriptor, void* bytes, std::size_t size);
+  ssize_t (*writev)(int descriptor, const iovec* parts, int count);
+  int (*accept4)(int descriptor, sockaddr* peer, socklen_t* size, int flags);
+  int (*connect)(int descriptor, const sockaddr* address, socklen_t size);
+  int (*socket)(int family, int type, int protocol);
+};
+
+// What net/ calls through. Global: reads of it are not synchronised.
+extern Syscalls syscalls;
+
+}  // namespace encore::net

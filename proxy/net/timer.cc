@@ -1,0 +1,69 @@
+#include "proxy/net/timer.h"
+
+#include <event2/event.h>
+
+#include <utility>
+
+#include "proxy/net/destruction.h"
+
+namespace encore::net {
+namespace {
+
+// Calls the function of an object that the call may destroy: the function is held here meanwhile.
+void call_owned(Loop::Function& function, bool*& watched) {
+  const DestructionWatch watch(watched);
+  Loop::Function running = std::move(function);
+  running();
+  if (!watch.destroyed()) function = std::move(running);
+}
+
+}  // namespace
+
+Timer::Timer(Loop& loop, Loop::Function function) : loop_(loop), function_(std::move(function)) {}
+
+Timer::~Timer() { DestructionWatch::tell(watched_); }
+
+void Timer::start(Nanoseconds delay) {
+  periodic_ = false;
+  restart(delay, 0);
+}
+
+void Timer::start_periodic(Nanoseconds interval) {
+  periodic_ = true;
+  restart(interval, EV_PERSIST);
+}
+
+void Timer::restart(Nanoseconds delay, short what) {
+  event_.assign(loop_.base(), -1, what, &Timer::on_event, this);
+  running_ = event_.add(delay);
+}
+
+void Timer::cancel() {
+  event_.remove();
+  running_ = false;
+}
+
+void Timer::on_event(int, short, void* context) {
+  auto& timer = *static_cast<Timer*>(context);
+  if (!timer.periodic_) timer.running_ = false;
+  call_owned(timer.function_, timer.watched_);
+}
+
+Deferred::Deferred(Loop& loop, Loop::Function function)
+    : loop_(loop), function_(std::move(function)) {}
+
+Deferred::~Deferred() {
+  cancel();
+  DestructionWatch::tell(watched_);
+}
+
+void Deferred::schedule() { loop_.schedule(*this, &Deferred::on_run); }
+
+void Deferred::cancel() { loop_.unschedule(*this); }
+
+void Deferred::on_run(DeferredNode& node) {
+  auto& deferred = static_cast<Deferred&>(node);
+  call_owned(deferred.function_, deferred.watched_);
+}
+
+}  // namespace encore::net

@@ -1,0 +1,83 @@
+#include "proxy/net/tls_bio.h"
+
+#include <cerrno>
+
+#include "proxy/net/syscalls.h"
+
+namespace encore::net {
+namespace {
+
+// The BIO's data.
+struct State {
+  int descriptor;
+  bool ended;
+};
+
+State& state_of(BIO* bio) { return *static_cast<State*>(BIO_get_data(bio)); }
+
+bool is_transient(int os_error) { return os_error == EAGAIN || os_error == EINTR; }
+
+int read_bytes(BIO* bio, char* bytes, std::size_t size, std::size_t* got) {
+  BIO_clear_retry_flags(bio);
+  errno = 0;
+  const ssize_t result = syscalls.read(state_of(bio).descriptor, bytes, size);
+  if (result > 0) {
+    *got = static_cast<std::size_t>(result);
+    return 1;
+  }
+  if (result == 0) state_of(bio).ended = true;
+  if (result < 0 && is_transient(errno)) BIO_set_retry_read(bio);
+  return static_cast<int>(result);
+}
+
+int write_bytes(BIO* bio, const char* bytes, std::size_t size, std::size_t* put) {
+  BIO_clear_retry_flags(bio);
+  errno = 0;
+  const iovec part{.iov_base = const_cast<char*>(bytes), .iov_len = size};
+  const ssize_t result = syscalls.writev(state_of(bio).descriptor, &part, 1);
+  if (result > 0) {
+    *put = static_cast<std::size_t>(result);
+    return 1;
+  }
+  if (result < 0 && is_transient(errno)) BIO_set_retry_write(bio);
+  return static_cast<int>(result);
+}
+
+long control(BIO* bio, int command, long, void*) {
+  switch (command) {
+    case BIO_CTRL_FLUSH:
+      return 1;
+    case BIO_CTRL_EOF:
+      return state_of(bio).ended ? 1 : 0;
+    default:
+      return 0;
+  }
+}
+
+int destroy(BIO* bio) {
+  delete static_cast<State*>(BIO_get_data(bio));
+  return 1;
+}
+
+BIO_METHOD* make_method() {
+  BIO_METHOD* method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "encore");
+  if (method == nullptr) return nullptr;
+  BIO_meth_set_read_ex(method, &read_bytes);
+  BIO_meth_set_write_ex(method, &write_bytes);
+  BIO_meth_set_ctrl(method, &control);
+  BIO_meth_set_destroy(method, &destroy);
+  return method;
+}
+
+}  // namespace
+
+BIO* new_descriptor_bio(int descriptor) {
+  static BIO_METHOD* const method = make_method();
+  BIO* bio = method == nullptr ? nullptr : BIO_new(method);
+  if (bio == nullptr) return nullptr;
+  BIO_set_data(bio, new State{.descriptor = descriptor, .ended = false});
+  BIO_set_init(bio, 1);
+  return bio;
+}
+
+}  // namespace encore::net

@@ -1,0 +1,158 @@
+#include "proxy/net/tls_session.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "proxy/net/tls_bio.h"
+#include "proxy/net/tls_internal.h"
+
+namespace encore::net {
+namespace {
+
+constexpr std::size_t kRecordBytes = 16 * 1024;
+// Of one write(): a fast peer's socket takes for ever, and others wait.
+constexpr std::size_t kTurnBytes = 1024 * 1024;
+
+// Copies from the front of `parts` behind `skip` bytes until `into` is full.
+std::size_t gather(std::span<const iovec> parts, std::size_t skip, std::span<std::byte> into) {
+  std::size_t filled = 0;
+  for (const iovec& part : parts) {
+    if (skip >= part.iov_len) {
+      skip -= part.iov_len;
+      continue;
+    }
+    const std::size_t size = std::min(part.iov_len - skip, into.size() - filled);
+    std::memcpy(into.data() + filled, static_cast<const std::byte*>(part.iov_base) + skip, size);
+    filled += size;
+    skip = 0;
+    if (filled == into.size()) break;
+  }
+  return filled;
+}
+
+}  // namespace
+
+TlsSession::TlsSession(std::shared_ptr<TlsShared> shared, ssl_st* ssl, std::string session_key)
+    : shared_(std::move(shared)), ssl_(ssl), session_key_(std::move(session_key)) {
+  SSL_set_app_data(ssl_, this);
+}
+
+TlsSession::~TlsSession() { SSL_free(ssl_); }
+
+bool TlsSession::attach(int descriptor) {
+  BIO* bio = new_descriptor_bio(descriptor);
+  if (bio == nullptr) return false;
+  SSL_set_bio(ssl_, bio, bio);
+  return true;
+}
+
+TlsResult TlsSession::handshake() {
+  ERR_clear_error();
+  const int result = SSL_do_handshake(ssl_);
+  if (result == 1) return {};
+  const TlsResult failed = outcome(result);
+  if (failed.status == TlsStatus::kEnd) {
+    error_ = "the peer ended the connection during the handshake";
+    return {.status = TlsStatus::kFailed};
+  }
+  if (failed.status == TlsStatus::kTruncated) {
+    error_ = "the peer closed the connection during the handshake";
+    return {.status = TlsStatus::kFailed};
+  }
+  return failed;
+}
+
+TlsResult TlsSession::read(std::span<std::byte> into) {
+  ERR_clear_error();
+  std::size_t bytes = 0;
+  const int result = SSL_read_ex(ssl_, into.data(), into.size(), &bytes);
+  if (result == 1) return {.bytes = bytes};
+  return outcome(result);
+}
+
+bool TlsSession::has_pending() const { return SSL_has_pending(ssl_) == 1; }
+
+TlsResult TlsSession::write_record(const void* bytes, std::size_t size) {
+  ERR_clear_error();
+  std::size_t written = 0;
+  const int result = SSL_write_ex(ssl_, bytes, size, &written);
+  if (result == 1) return {.bytes = written};
+  TlsResult failed = outcome(result);
+  // With renegotiation off a write never waits for a read.
+  if (failed.status == TlsStatus::kWantRead) failed.status = TlsStatus::kFailed;
+  return failed;
+}
+
+TlsResult TlsSession::flush(std::span<std::byte> record) {
+  if (unsent_ == 0) return {};
+  // The record is encrypted and held by OpenSSL; the bytes given here are not looked at.
+  const TlsResult result = write_record(record.data(), unsent_);
+  if (result.status == TlsStatus::kOk) unsent_ = 0;
+  return {.status = result.status, .os_error = result.os_error};
+}
+
+TlsResult TlsSession::write(std::span<const iovec> parts, std::span<std::byte> record) {
+  TlsResult result = flush(record);
+  while (result.status == TlsStatus::kOk) {
+    if (result.bytes >= kTurnBytes) {
+      result.status = TlsStatus::kWantWrite;
+      break;
+    }
+    const std::size_t size =
+        gather(parts, result.bytes, record.first(std::min(record.size(), kRecordBytes)));
+    if (size == 0) break;
+    const TlsResult sent = write_record(record.data(), size);
+    result.status = sent.status;
+    result.os_error = sent.os_error;
+    if (sent.status == TlsStatus::kOk) {
+      result.bytes += sent.bytes;
+    } else if (sent.status == TlsStatus::kWantWrite) {
+      unsent_ = size;
+      result.bytes += size;
+    }
+  }
+  return result;
+}
+
+void TlsSession::shutdown() {
+  ERR_clear_error();
+  SSL_shutdown(ssl_);
+  ERR_clear_error();
+}
+
+bool TlsSession::is_resumed() const { return SSL_session_reused(ssl_) == 1; }
+
+TlsResult TlsSession::outcome(int result) {
+  const int os_error = errno;
+  switch (SSL_get_error(ssl_, result)) {
+    case SSL_ERROR_WANT_READ:
+      return {.status = TlsStatus::kWantRead};
+    case SSL_ERROR_WANT_WRITE:
+      return {.status = TlsStatus::kWantWrite};
+    case SSL_ERROR_ZERO_RETURN:
+      return {.status = TlsStatus::kEnd};
+    case SSL_ERROR_SYSCALL:
+      if (os_error == 0) return {.status = TlsStatus::kTruncated};
+      return {.status = TlsStatus::kSystem, .os_error = os_error};
+    default:
+      break;
+  }
+  const unsigned long code = ERR_peek_error();
+  if (ERR_GET_REASON(code) == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
+    ERR_clear_error();
+    return {.status = TlsStatus::kTruncated};
+  }
+  const long verified = SSL_get_verify_result(ssl_);
+  error_ = verified == X509_V_OK
+               ? openssl_error()
+               : std::string("certificate refused: ") + X509_verify_cert_error_string(verified);
+  ERR_clear_error();
+  return {.status = TlsStatus::kFailed};
+}
+
+}  // namespace encore::net
