@@ -1,0 +1,146 @@
+// Object: a committed stored response. Immutable, so that any number of threads may read it
+// without locks; it lives as long as somebody holds a reference (the kernel holds one an entry, as
+// an opaque Payload; readers hold ObjectRefs). One slot of the arena holds
+// [Object | meta | key text | head | small body]; a body that does not fit lies in a Body.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "proxy/store/body.h"
+
+namespace encore::store {
+
+class MemoryStore;
+
+// A reference to an object as the kernel keeps it.
+using Payload = std::uint64_t;
+
+// What an object is made of. Everything is copied; nothing is kept.
+struct ObjectParts {
+  std::string_view key;             // the kernel's key bytes: realm and target URI
+  std::span<const std::byte> meta;  // a trivially copyable record of the server, <= kMetaBytesMax
+  std::string_view head;            // response head, ready to be sent
+};
+
+inline constexpr std::size_t kMetaBytesMax = 256;
+
+class Object {
+ public:
+  Object(const Object&) = delete;
+  Object& operator=(const Object&) = delete;
+
+  std::string_view key() const { return {text(), key_size_}; }
+  // Aligned to 8 bytes.
+  std::span<const std::byte> meta() const {
+    return {reinterpret_cast<const std::byte*>(this + 1), meta_size_};
+  }
+  std::string_view head() const { return {text() + key_size_, head_size_}; }
+  // Length of the body, wherever it lies.
+  std::uint64_t body_size() const { return body_size_; }
+  // Whether the whole body is in inline_body(); head and inline body are adjacent in memory:
+  // head_and_body() is both.
+  bool is_inline() const { return body_ == nullptr; }
+  // The whole body where is_inline(), else empty. (With a disk tier: empty where it is on disk.)
+  std::string_view inline_body() const {
+    return {text() + key_size_ + head_size_, is_inline() ? body_size_ : 0};
+  }
+  std::string_view head_and_body() const {
+    return {text() + key_size_, head_size_ + (is_inline() ? body_size_ : 0)};
+  }
+  // The separate body; null where is_inline(). Complete, retained. Borrowed from the object.
+  Body* body() const { return body_; }
+  // Bytes of memory that it takes, slack included. A body shared by two objects (a freshened one
+  // and its successor) is counted in both.
+  std::uint64_t charge() const;
+
+ private:
+  friend class MemoryStore;
+  friend class ObjectRef;
+
+  // Copies the parts behind itself; the inline body is the caller's to copy. Leaves the count
+  // alone: a compaction may look at it before construction is done.
+  Object(MemoryStore& store, const ObjectParts& parts, std::uint64_t body_size, Body* body);
+  ~Object() = default;
+
+  // Makes it visible with this many references.
+  void publish(std::uint32_t references);
+  // Bytes of its slot that are in use.
+  std::size_t used_bytes() const;
+
+  void ref() const;
+  void unref() const;
+
+  char* text() { return reinterpret_cast<char*>(this + 1) + padded_meta(); }
+  const char* text() const { return const_cast<Object*>(this)->text(); }
+  std::size_t padded_meta() const { return (std::size_t{meta_size_} + 7) & ~std::size_t{7}; }
+
+  // References, accessed atomically only; 0 until published. The first word of the slot.
+  mutable std::uint32_t references_;
+  std::uint16_t meta_size_;
+  // Evicted while somebody still read it: its bytes are counted as pinned.
+  bool pinned_ = false;
+  std::uint32_t key_size_;
+  std::uint32_t head_size_;
+  std::uint64_t body_size_;
+  Body* body_;
+  MemoryStore* store_;
+};
+static_assert(sizeof(Object) == 40);
+
+// Holds one reference. Thread-compatible; different ObjectRefs to one object may be used by
+// different threads.
+class ObjectRef {
+ public:
+  ObjectRef() = default;
+  ObjectRef(const ObjectRef& other) : object_(other.object_) {
+    if (object_ != nullptr) object_->ref();
+  }
+  ObjectRef(ObjectRef&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  ObjectRef& operator=(ObjectRef other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~ObjectRef() {
+    if (object_ != nullptr) object_->unref();
+  }
+
+  // A further reference to what the kernel holds. REQUIRES: the kernel's reference cannot be
+  // dropped meanwhile: call it under the shard's lock (in Selector::matches).
+  static ObjectRef share(Payload payload) {
+    ObjectRef ref = adopt(payload);
+    ref.object_->ref();
+    return ref;
+  }
+  // Takes over the reference that `payload` stands for.
+  static ObjectRef adopt(Payload payload) {
+    ObjectRef ref;
+    ref.object_ = at(payload);
+    return ref;
+  }
+  // Gives the reference away, to the kernel's commit; it comes back by Store::release.
+  Payload detach() { return reinterpret_cast<Payload>(std::exchange(object_, nullptr)); }
+  // The same number without giving anything away: for comparisons. 0 where empty.
+  Payload payload() const { return reinterpret_cast<Payload>(object_); }
+
+  // Looks at a payload without a reference. REQUIRES: as share().
+  static const Object& peek(Payload payload) { return *at(payload); }
+
+  explicit operator bool() const { return object_ != nullptr; }
+  const Object& operator*() const { return *object_; }
+  const Object* operator->() const { return object_; }
+  const Object* get() const { return object_; }
+
+ private:
+  // The kernel knows objects by number only; each is the address that detach() gave away.
+  static const Object* at(Payload payload) {
+    return reinterpret_cast<const Object*>(payload);  // NOLINT(performance-no-int-to-ptr)
+  }
+
+  const Object* object_ = nullptr;
+};
+
+}  // namespace encore::store

@@ -1,0 +1,117 @@
+// PagePool: pages of 64 KiB of address space, handed out singly or in runs, with exact account of
+// how much of each is resident. Address space is plentiful and memory is not: of a page only the
+// 4-KiB pages up to its commitment are ever touched, and what is freed is given back to the system
+// (madvise) beyond a small reserve of idle pages. Thread-safe.
+//
+// Where nothing contiguous is left, a run comes out shorter than asked for.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/error.h"
+#include "base/mutex.h"
+#include "proxy/store/size_class.h"
+
+namespace encore::store {
+
+struct PagePoolOptions {
+  std::uint64_t limit_bytes = 0;     // most that is ever resident
+  std::uint64_t idle_bytes_max = 0;  // of free pages, kept resident for reuse
+  // Address space to reserve; less is taken where the system refuses. 0: eight times the limit,
+  // 16 GiB at least, so that runs are found however scattered the pages in use are.
+  std::uint64_t address_bytes = 0;
+};
+
+class PagePool {
+ public:
+  using PageIndex = std::uint32_t;
+  static constexpr PageIndex kNone = ~PageIndex{0};
+
+  // Errors: not even the limit can be reserved.
+  static Result<std::unique_ptr<PagePool>> create(const PagePoolOptions& options);
+  ~PagePool();
+  PagePool(const PagePool&) = delete;
+  PagePool& operator=(const PagePool&) = delete;
+
+  struct Run {
+    PageIndex first = kNone;
+    std::uint32_t pages = 0;  // 0: no address space is left
+  };
+  // At most `pages` adjacent pages (1 to 16), which belong to the caller, uncommitted: they may be
+  // resident to some part, left over from a former use.
+  Run allocate(std::uint32_t pages) ENCORE_EXCLUDES(mutex_);
+  void free(Run run) ENCORE_EXCLUDES(mutex_);
+
+  // Makes sure that the first `bytes` of the run may be touched. False at the limit; nothing is
+  // changed then. REQUIRES: the caller owns the run and no other thread commits or trims it.
+  bool commit(Run run, std::size_t bytes) ENCORE_EXCLUDES(mutex_);
+  // Gives back what lies behind the first `bytes`, rounded up to 4 KiB; the address space stays.
+  void trim(Run run, std::size_t bytes);
+
+  std::byte* data(PageIndex page) const { return base_ + std::size_t{page} * kPageBytes; }
+  PageIndex page_of(const void* address) const {
+    return static_cast<PageIndex>(
+        static_cast<std::size_t>(static_cast<const std::byte*>(address) - base_) / kPageBytes);
+  }
+  // Resident bytes of one page. REQUIRES: the caller owns it.
+  std::size_t resident_bytes(PageIndex page) const { return info_[page].resident * kOsPageBytes; }
+
+  std::uint64_t held_bytes() const { return held_.load(std::memory_order_relaxed); }
+  std::uint64_t idle_bytes() const ENCORE_EXCLUDES(mutex_);
+  std::uint64_t limit_bytes() const { return limit_.load(std::memory_order_relaxed); }
+  void set_limit(std::uint64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
+  // Number of pages of the address space.
+  std::size_t page_count() const { return page_count_; }
+
+ private:
+  struct PageInfo {
+    // Resident 4-KiB pages from its start. Of the owner; of the pool while free.
+    std::uint8_t resident;
+    // In the list of idle pages: free and resident to some part.
+    bool idle;
+    // Neighbours in that list.
+    PageIndex previous;
+    PageIndex next;
+  };
+  struct Extent {
+    std::uint16_t free;         // one bit a page
+    std::uint8_t longest_free;  // run of pages; also the bucket it stands in
+    std::uint32_t previous;
+    std::uint32_t next;
+  };
+
+  PagePool(std::byte* base, std::size_t address_bytes, PageInfo* info, Extent* extents,
+           const PagePoolOptions& options);
+
+  bool add_extent() ENCORE_REQUIRES(mutex_);
+  void take(PageIndex first, std::uint32_t pages) ENCORE_REQUIRES(mutex_);
+  void give(Run run) ENCORE_REQUIRES(mutex_);
+  void rank(std::uint32_t extent) ENCORE_REQUIRES(mutex_);
+  void link_idle(PageIndex page) ENCORE_REQUIRES(mutex_);
+  void unlink_idle(PageIndex page) ENCORE_REQUIRES(mutex_);
+  // Gives idle pages back to the system until at most `bytes` are kept.
+  void shed(std::uint64_t bytes) ENCORE_EXCLUDES(mutex_);
+  void discard(PageIndex page, std::size_t resident);
+
+  std::byte* const base_;
+  const std::size_t page_count_;
+  PageInfo* const info_;
+  Extent* const extents_;
+  const std::uint64_t idle_max_;
+  std::atomic<std::uint64_t> limit_;
+  std::atomic<std::uint64_t> held_{0};
+
+  mutable Mutex mutex_;
+  std::uint32_t extents_used_ ENCORE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t idle_ ENCORE_GUARDED_BY(mutex_) = 0;
+  PageIndex idle_newest_ ENCORE_GUARDED_BY(mutex_) = kNone;
+  PageIndex idle_oldest_ ENCORE_GUARDED_BY(mutex_) = kNone;
+  // Extents by their longest free run.
+  std::array<std::uint32_t, kExtentPages + 1> buckets_ ENCORE_GUARDED_BY(mutex_);
+};
+
+}  // namespace encore::store

@@ -1,0 +1,33 @@
+// Tells the address sanitizer which bytes of the arena are in use, so that a reader of a freed
+// slot is caught there. Nothing in other builds.
+#pragma once
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ENCORE_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ENCORE_ADDRESS_SANITIZER 1
+#endif
+#endif
+
+#if defined(ENCORE_ADDRESS_SANITIZER)
+#include <sanitizer/asan_interface.h>
+#endif
+
+#include <cstddef>
+
+namespace encore::store {
+
+inline void poison([[maybe_unused]] const void* address, [[maybe_unused]] std::size_t bytes) {
+#if defined(ENCORE_ADDRESS_SANITIZER)
+  __asan_poison_memory_region(address, bytes);
+#endif
+}
+
+inline void unpoison([[maybe_unused]] const void* address, [[maybe_unused]] std::size_t bytes) {
+#if defined(ENCORE_ADDRESS_SANITIZER)
+  __asan_unpoison_memory_region(address, bytes);
+#endif
+}
+
+}  // namespace encore::store

@@ -1,0 +1,36 @@
+// The slot sizes of the arena: a slab of 64 KiB holds n slots of 64 KiB / n. With n in 16 steps a
+// doubling below 4 KiB (all n from 16 to 32, every second to 64, ...) a slot is at most 1/16 larger
+// than what was asked for, 1/32 on average; above 4 KiB n itself is the step, and sizes that leave
+// whole untouched 4-KiB pages at a slab's end stand between. Pure functions, thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace encore::store {
+
+inline constexpr std::size_t kOsPageBytes = 4096;
+// What the arena hands out as a slab or as a piece of a body.
+inline constexpr std::size_t kPageBytes = 64 * 1024;
+// Address space is taken in extents of this many pages (1 MiB), which is also the longest run.
+inline constexpr std::uint32_t kExtentPages = 16;
+// The largest slot; what is larger is a run of pages.
+inline constexpr std::size_t kSlotBytesMax = 16 * 1024;
+inline constexpr std::size_t kSlotBytesMin = 128;
+// Slots are aligned to this.
+inline constexpr std::size_t kSlotAlignment = 16;
+inline constexpr std::size_t kSlotsPerPageMax = kPageBytes / kSlotBytesMin;
+
+struct SizeClass {
+  std::uint32_t slot_bytes;      // a multiple of kSlotAlignment
+  std::uint32_t slots_per_page;  // slot_bytes * slots_per_page <= kPageBytes
+};
+
+// Number of classes; class 0 has the smallest slots.
+std::size_t size_class_count();
+// REQUIRES: index < size_class_count().
+SizeClass size_class(std::size_t index);
+// The smallest class that holds `bytes`. REQUIRES: bytes <= kSlotBytesMax.
+std::size_t size_class_for(std::size_t bytes);
+
+}  // namespace encore::store

@@ -1,0 +1,153 @@
+// Store: moves the bytes of stored responses. The kernel (cache/) decides what is stored and what
+// is evicted, and holds for each entry one reference to an object as an opaque Payload; the store
+// decides nothing and only says what a thing costs. Memory today; a disk tier implements the same
+// interface, which is why a reader may answer "pending".
+//
+// The server takes the kernel's budget (Kernel::reserve) before bytes go in.
+//
+// Thread-safe, except that a Writer, a Reader and the writer's side of a Body belong to one worker
+// at a time. REQUIRES, for all functions: no lock of a kernel's shard is held (making room may
+// move objects, which takes those locks).
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "base/error.h"
+#include "proxy/store/body.h"
+#include "proxy/store/object.h"
+
+namespace encore::store {
+
+// Half-open; HTTP's closed ranges are turned into this at the border.
+struct ByteRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+// Told when a reader that answered kPending can go on. Called on any thread, with no locks held;
+// at most once for each kPending, and not after the reader is gone.
+class ReadWaker {
+ public:
+  virtual void on_readable() = 0;
+
+ protected:
+  ~ReadWaker() = default;
+};
+
+enum class ReadStatus : std::uint8_t {
+  kReady,    // there are bytes
+  kPending,  // none yet; the waker will be called
+  kEnd,      // the range was read to its end
+  kFailed,   // the bytes are lost (a disk's error): the message must be truncated visibly
+};
+
+// Reads a range of a stored body. Dropping it cancels what it waits for.
+class Reader {
+ public:
+  virtual ~Reader() = default;
+  struct Result {
+    ReadStatus status = ReadStatus::kEnd;
+    std::size_t parts = 0;  // with kReady: entries of `out` filled
+    std::size_t bytes = 0;
+  };
+  // What can be sent now, at most `bytes_max` bytes. Valid until advance() passes it or the reader
+  // dies.
+  virtual Result peek(std::span<iovec> out, std::size_t bytes_max) = 0;
+  // REQUIRES: bytes <= what peek() has shown.
+  virtual void advance(std::size_t bytes) = 0;
+};
+
+// An object under construction. Dropping it without commit aborts: nothing of it is ever served
+// as complete.
+class Writer {
+ public:
+  virtual ~Writer() = default;
+  // Where the bytes go; readers may join it by Body::open.
+  virtual const BodyRef& body() const = 0;
+  // Makes the object. The writer is spent, whatever the outcome; the body stays readable.
+  // REQUIRES: the body is complete and retains its bytes. Errors: no memory; a head that fits no
+  // slot.
+  virtual Result<ObjectRef> commit(const ObjectParts& parts) = 0;
+};
+
+struct ObjectSpec {
+  std::string_view key;
+  std::optional<std::uint64_t> length;  // of the body, where announced
+  BodyRef body;  // a transfer that is stored after all; else a new one is made
+};
+
+struct StoreStats {
+  std::uint64_t objects = 0;          // alive: in the kernel or pinned
+  std::uint64_t live_bytes = 0;       // slots and chunks in use: stored, pinned and in flight
+  std::uint64_t held_bytes = 0;       // taken from the system: live, holes and reserve
+  std::uint64_t limit_bytes = 0;      // held_bytes never exceeds it
+  std::uint64_t idle_bytes = 0;       // of held: free pages kept for reuse
+  std::uint64_t pinned_bytes = 0;     // charges of objects evicted while somebody reads them
+  std::uint64_t in_flight_bytes = 0;  // of bodies that belong to no object (yet)
+  std::uint64_t moved_objects = 0;    // by compaction, since the start
+  std::uint64_t failed_requests = 0;  // refused for want of memory, since the start
+};
+
+// Puts `to` in the place of `from` in the kernel, for the compaction of memory.
+class Relocator {
+ public:
+  // Under the shard's lock: if an entry of the key holds `from`, stores `to` there and returns
+  // true; the kernel's reference to `from` then belongs to the caller, and that of `to` to the
+  // kernel. Objects are immutable, so readers of `from` need not be asked. Called with no locks
+  // held; `key` is the object's key text.
+  virtual bool replace(std::string_view key, Payload from, Payload to) = 0;
+
+ protected:
+  ~Relocator() = default;
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  // A body for a transfer that is (so far) not to be stored. Errors: no memory.
+  virtual Result<BodyRef> make_body(const BodyOptions& options) = 0;
+  // Starts an object whose body comes piece by piece. Errors: no memory.
+  virtual Result<std::unique_ptr<Writer>> reserve(const ObjectSpec& spec) = 0;
+  // The fast path for a complete response that fits a slot (charge.h: is_inline); `body` may come
+  // in parts. Errors: too large for a slot; no memory.
+  virtual Result<ObjectRef> make_small(const ObjectParts& parts, std::span<const iovec> body) = 0;
+  // The same body under a new head and meta (RFC 9111 4.3.4). Errors: no memory.
+  virtual Result<ObjectRef> with_head(const ObjectRef& old, const ObjectParts& parts) = 0;
+  // Reads a part of the body. `waker` is borrowed until the reader is gone; it may be null for
+  // stores that never answer kPending (memory). REQUIRES: range within the body.
+  virtual Result<std::unique_ptr<Reader>> open(const ObjectRef& object, ByteRange range,
+                                               ReadWaker* waker) = 0;
+  // The kernel has dropped these entries. May move a bounded number of other objects to close the
+  // holes. REQUIRES: each stands for one reference.
+  virtual void release(std::span<const Payload> payloads) = 0;
+  virtual StoreStats stats() const = 0;
+  // Lets the store move objects. Without one it cannot, and holes between small objects stay until
+  // they are filled. Borrowed; set before the first request, null before the kernel goes away.
+  virtual void set_relocator(Relocator* relocator) = 0;
+  // A reload changed the memory. Takes effect for what comes; nothing is dropped here. Memory can
+  // grow to eight times what it was at the start (16 GiB at least): address space is reserved once.
+  virtual void set_limit(std::uint64_t limit_bytes) = 0;
+  // Bounded work for a maintenance tick: at most `moves_max` objects are moved. Returns how many.
+  virtual std::size_t maintain(std::size_t moves_max) = 0;
+};
+
+struct MemoryStoreOptions {
+  // Most that is ever taken from the system; the cache's memory times 1.05 and a reserve for
+  // transfers in flight.
+  std::uint64_t limit_bytes = 0;
+  // Free pages kept for reuse instead of being given back.
+  std::uint64_t idle_bytes_max = 4 * 1024 * 1024;
+};
+
+// Errors: address space cannot be reserved.
+Result<std::unique_ptr<Store>> make_memory_store(const MemoryStoreOptions& options);
+
+}  // namespace encore::store
