@@ -1,0 +1,209 @@
+// Fetch: one request to an origin and its response, from the connection to the last byte. It feeds
+// a Transfer and, where the response is admitted, the cache. It lives by itself: whoever asked may
+// be gone before it ends.
+//
+//   start -> acquire (pool | resolve, connect) -> send -> on_data -> head -> body -> end
+//
+// Confined to its worker.
+#pragma once
+
+#include <expected>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/time.h"
+#include "cache/types.h"
+#include "proxy/http/chunked.h"
+#include "proxy/http/freshness.h"
+#include "proxy/http/parser.h"
+#include "proxy/http/range.h"
+#include "proxy/net/connector.h"
+#include "proxy/net/resolver.h"
+#include "proxy/net/stream.h"
+#include "proxy/net/timer.h"
+#include "proxy/server/recycled.h"
+#include "proxy/server/request_context.h"
+#include "proxy/server/response.h"
+#include "proxy/server/transfer.h"
+#include "proxy/store/body.h"
+
+namespace encore::server {
+
+class Worker;
+
+// What is asked for, and for whom.
+struct FetchPlan {
+  bool whole = false;       // without the client's Range and conditions
+  bool in_table = false;    // others may join
+  bool background = false;  // nobody waits
+  bool any_resident = false;
+  bool has_upload = false;  // the first reader brings a body
+  store::ObjectRef stored;  // to be validated; empty: none
+  MonotonicTime stored_fresh_until{};
+};
+
+class Fetch final : public net::StreamHandler, public Recycled<Fetch> {
+ public:
+  // Makes it, gives it to the worker, and begins.
+  static void start(Worker& worker, std::shared_ptr<Transfer> transfer,
+                    std::shared_ptr<const RequestContext> request, FetchPlan plan);
+  ~Fetch();
+  Fetch(const Fetch&) = delete;
+  Fetch& operator=(const Fetch&) = delete;
+
+  // --- the request's body ---
+  // Whether upload() may be called now; else TransferReader::on_upload_ready() tells when.
+  bool accepts_upload() const;
+  // Sends content; `last` ends the body, with trailer lines if it is chunked.
+  // REQUIRES: accepts_upload().
+  void upload(std::string_view content, bool last, std::string_view trailers);
+
+  // --- from the transfer ---
+  void on_readers_changed() { readers_changed_.schedule(); }
+  void on_reader_advanced();
+
+  // --- from the worker ---
+  void check_timeouts(MonotonicTime now);
+  // Ends it at once; what was stored of it is dropped.
+  void abandon();
+  std::size_t position = 0;  // in the worker's list
+
+ private:
+  enum class State : std::uint8_t { kConnecting, kSending, kHead, kBody, kEnded };
+
+  Fetch(Worker& worker, std::shared_ptr<Transfer> transfer,
+        std::shared_ptr<const RequestContext> request, FetchPlan plan);
+
+  // StreamHandler
+  std::size_t on_data(net::Stream& stream, std::span<const std::byte> bytes) override;
+  void on_writable(net::Stream& stream) override;
+  void on_eof(net::Stream& stream) override;
+  void on_error(net::Stream& stream, net::CloseReason reason, int os_error) override;
+  std::span<std::byte> read_buffer(net::Stream& stream) override;
+
+  // Connection (fetch_connect.cc).
+  void acquire(bool fresh);
+  void choose_destination();
+  const std::string& pool_key() const {
+    return server_ != nullptr ? server_->pool_key : forward_pool_key_;
+  }
+  void resolve();
+  void on_resolved(std::expected<net::Resolved, net::ResolveFailure> result);
+  void connect(std::vector<net::Address> addresses);
+  void on_connected(std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result);
+  void warn(const std::string& why);
+  void use(std::unique_ptr<net::Stream> stream, bool reused);
+  void send_request();
+  bool flush_request();
+  bool retry();
+  void release_connection(bool reusable);
+
+  // Response head (fetch_head.cc).
+  std::size_t on_head(std::string_view bytes);
+  bool on_interim_head();
+  void on_final_head();
+  void on_not_modified();
+  store::ObjectRef freshen_stored();
+  void update_by_head();
+  void drop_outdated(const http::StoreDecision& decision);
+  void apply_defaults(http::StoredMeta& meta) const;
+  bool serve_stale_on_error();
+  void invalidate_others();
+  void decide_admission(SharedResponse& response, const http::StoreDecision& decision);
+  void count_unstored(SharedResponse& response, const http::StoreDecision& decision);
+  void publish_head(std::shared_ptr<SharedResponse> response);
+  void publish_now();
+  MonotonicTime keep_until(const http::StoredMeta& meta) const;
+  http::Exchange exchange_times() const;
+  http::StoredMeta stored_meta() const;
+
+  // Body and end (fetch_body.cc).
+  std::size_t on_body(std::string_view bytes);
+  bool append(std::string_view content);
+  void after_append();
+  bool begin_storing(std::uint64_t body_bytes);
+  bool reserve_up_to(std::uint64_t body_bytes);
+  void stop_storing();
+  void limit_retention();
+  void end_body(bool reusable);
+  void commit();
+  store::ObjectRef make_object(const ObjectMeta& meta, std::string_view head,
+                               const store::BodyRef& body);
+  void look_after_readers();
+
+  // Parts of a whole (fetch_partial.cc).
+  bool restart_as_asked();
+  bool may_store_part() const;
+  bool join_parts(ObjectMeta& meta, std::string& head, store::BodyRef& body);
+  store::BodyRef joined_body(const store::Object& old, const http::ByteRange& stored,
+                             const http::ByteRange& received);
+
+  // Ends.
+  void fail(int status, Outcome outcome, std::string_view detail);
+  void end();
+
+  Worker& worker_;
+  const std::shared_ptr<Transfer> transfer_;
+  const std::shared_ptr<const RequestContext> request_;
+  FetchPlan plan_;
+  State state_ = State::kConnecting;
+
+  // Connection.
+  const OriginServer* server_ = nullptr;  // reverse: of the request's runtime
+  std::string host_;
+  std::uint16_t port_ = 0;
+  const net::TlsContext* tls_ = nullptr;
+  std::string tls_name_;
+  std::string forward_pool_key_;
+  std::unique_ptr<net::Resolver::Query> query_;
+  std::unique_ptr<net::Connector> connector_;
+  std::unique_ptr<net::Stream> stream_;
+  bool reused_ = false;
+  bool got_bytes_ = false;
+  std::uint32_t retries_ = 0;
+  MonotonicTime since_{};  // when the present wait began
+
+  // Request.
+  std::string request_text_;
+  std::size_t request_sent_ = 0;
+  std::string upload_pending_;
+  std::size_t upload_sent_ = 0;
+  bool upload_started_ = false;
+  bool upload_done_ = true;
+  bool request_broken_ = false;  // the origin takes no more of it; it may have answered before
+  MonotonicTime request_time_{};
+  std::uint64_t purges_seen_ = 0;
+
+  // Response.
+  http::ParseProgress progress_;
+  http::ResponseHead& head_;     // the worker's; good during the read that completed it
+  std::string_view head_bytes_;  // during the read that completed the head
+  std::string raw_head_;         // of what may be stored
+  std::uint32_t interim_responses_ = 0;
+  http::ResponseDirectives directives_;
+  http::Framing framing_;
+  std::shared_ptr<SharedResponse> response_;
+  WallTime response_wall_{};
+  MonotonicTime response_time_{};
+  bool keep_alive_ = false;
+  bool surplus_ = false;    // more came with the head
+  std::uint64_t left_ = 0;  // of a body of known length
+  http::ChunkedDecoder decoder_;
+  store::BodyRef body_;
+  std::span<std::byte> direct_;  // where the next read goes, within body_
+  bool paused_ = false;
+  bool pending_publish_ = false;  // readers do not know of the head yet
+  bool joinable_after_head_ = false;
+  bool unread_ = false;  // nobody reads; it is finished for the store alone
+  bool retired_ = false;
+
+  // Store.
+  bool storable_ = false;  // it may be stored, and a late reader may ask for it
+  bool storing_ = false;
+  std::uint64_t reserved_bytes_ = 0;
+
+  net::Deferred readers_changed_;
+};
+
+}  // namespace encore::server

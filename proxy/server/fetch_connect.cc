@@ -1,0 +1,302 @@
+// The first half of a fetch: getting a connection and sending the request.
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "proxy/http/chunked.h"
+#include "proxy/http/conditional.h"
+#include "proxy/server/fetch.h"
+#include "proxy/server/worker.h"
+
+namespace encore::server {
+
+Fetch::Fetch(Worker& worker, std::shared_ptr<Transfer> transfer,
+             std::shared_ptr<const RequestContext> request, FetchPlan plan)
+    : worker_(worker),
+      transfer_(std::move(transfer)),
+      request_(std::move(request)),
+      plan_(std::move(plan)),
+      upload_done_(!plan_.has_upload),
+      head_(worker.response_head()),
+      readers_changed_(worker.loop(), [this] { look_after_readers(); }) {}
+
+Fetch::~Fetch() = default;
+
+void Fetch::start(Worker& worker, std::shared_ptr<Transfer> transfer,
+                  std::shared_ptr<const RequestContext> request, FetchPlan plan) {
+  std::unique_ptr<Fetch> fetch(
+      new Fetch(worker, std::move(transfer), std::move(request), std::move(plan)));
+  Fetch* raw = fetch.get();
+  worker.add_fetch(std::move(fetch));
+  raw->transfer_->set_fetch(raw);
+  raw->choose_destination();
+  // What cannot be sent twice goes on a connection that is not about to be closed by its origin: of
+  // a body, nothing is kept.
+  raw->acquire(raw->plan_.has_upload || !http::is_idempotent(raw->request_->head.method));
+}
+
+void Fetch::choose_destination() {
+  if (request_->route != nullptr) {
+    server_ = &request_->route->next_server();
+    host_ = server_->host;
+    port_ = server_->port;
+    tls_ = server_->tls;
+    tls_name_ = server_->tls_name;
+    return;
+  }
+  const http::Target& target = request_->target;
+  host_ = target.authority.host;
+  port_ = target.port();
+  std::ranges::transform(host_, host_.begin(), http::to_lower);
+  const bool tls = target.scheme == http::Scheme::kHttps;
+  if (tls) {
+    tls_ = request_->runtime->router.forward_tls();
+    tls_name_ = host_;
+  }
+  forward_pool_key_ =
+      (tls ? "forward+https://" : "forward+http://") + host_ + ":" + std::to_string(port_);
+}
+
+void Fetch::acquire(bool fresh) {
+  state_ = State::kConnecting;
+  since_ = worker_.loop().now();
+  if (!fresh) {
+    auto stream = worker_.pool().take(pool_key(), [this](const net::Address& address) {
+      return !request_->is_forward() ||
+             request_->runtime->destinations.check(request_->client, address) ==
+                 DestinationVerdict::kAllowed;
+    });
+    if (stream != nullptr) {
+      worker_.stats().origin_reuses.add();
+      use(std::move(stream), true);
+      return;
+    }
+  }
+  resolve();
+}
+
+void Fetch::resolve() {
+  query_ = worker_.resolver().resolve(
+      host_, port_, [this](std::expected<net::Resolved, net::ResolveFailure> result) {
+        on_resolved(std::move(result));
+      });
+}
+
+void Fetch::on_resolved(std::expected<net::Resolved, net::ResolveFailure> result) {
+  const auto query = std::move(query_);  // ends when this call does
+  if (!result) {
+    const bool timeout = result.error().outcome == net::ResolveOutcome::kTimeout;
+    warn("cannot resolve " + host_ + ": " + std::string(to_string(result.error().outcome)));
+    fail(timeout ? 504 : 502, timeout ? Outcome::kOriginTimeout : Outcome::kOriginUnreachable,
+         "dns-" + std::string(to_string(result.error().outcome)));
+    return;
+  }
+  std::vector<net::Address> addresses = std::move(result->addresses);
+  if (request_->is_forward()) {
+    // The addresses that are connected to are the ones that are checked here.
+    const auto verdict =
+        request_->runtime->destinations.restrict_to_allowed(request_->client, addresses);
+    if (verdict != DestinationVerdict::kAllowed) {
+      fail(403, Outcome::kDenied, to_string(verdict));
+      return;
+    }
+  }
+  connect(std::move(addresses));
+}
+
+void Fetch::connect(std::vector<net::Address> addresses) {
+  net::Connector::Options options;
+  options.addresses = std::move(addresses);
+  const Nanoseconds timeout = request_->runtime->config.timeouts.origin_connect;
+  options.timeout = timeout.count() == 0 ? Nanoseconds(std::chrono::hours(1)) : timeout;
+  options.tls = tls_;
+  options.tls_host = tls_name_;
+  connector_ = std::make_unique<net::Connector>(
+      worker_.loop(), std::move(options),
+      [this](std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result) {
+        on_connected(std::move(result));
+      });
+}
+
+void Fetch::on_connected(std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result) {
+  const auto connector = std::move(connector_);  // ends when this call does
+  if (!result) {
+    if (result.error().os_error == EMFILE && worker_.pool().size() != 0) {
+      worker_.pool().close_all();  // idle connections give way to one that is needed
+      resolve();
+      return;
+    }
+    const bool timeout = result.error().outcome == net::ConnectOutcome::kTimeout;
+    warn(result.error().message);
+    fail(timeout ? 504 : 502, timeout ? Outcome::kOriginTimeout : Outcome::kOriginUnreachable,
+         "connect-" + std::string(to_string(result.error().outcome)));
+    return;
+  }
+  worker_.stats().origin_connects.add();
+  worker_.stats().origin_connections.add();
+  use(std::move(*result), false);
+}
+
+// Of origins that a client chose nobody here is to be told.
+void Fetch::warn(const std::string& why) {
+  if (server_ == nullptr) return;
+  const std::string origin =
+      (server_->tls != nullptr ? "https://" : "http://") + host_ + ":" + std::to_string(port_);
+  worker_.origin_warnings().tell(origin, why, worker_.loop().now());
+}
+
+void Fetch::use(std::unique_ptr<net::Stream> stream, bool reused) {
+  stream_ = std::move(stream);
+  reused_ = reused;
+  got_bytes_ = false;
+  stream_->set_handler(this);
+  stream_->keep_at_least(request_->runtime->head_limits.head_bytes_max + 1);
+  if (stream_->is_reading_paused()) stream_->resume_reading();
+  send_request();
+}
+
+void Fetch::send_request() {
+  OriginRequestOptions options;
+  options.whole = plan_.whole;
+  options.drop_expect = !plan_.has_upload || request_->head.version == http::Version::kHttp10;
+  std::string validation;
+  if (plan_.stored) {
+    http::append_validation_fields(
+        http::stored_validators(meta_of(*plan_.stored).http, stored_head_of(*plan_.stored)),
+        validation);
+    options.validation_fields = validation;
+    if (!validation.empty()) worker_.stats().revalidations.add();
+  }
+  request_text_ = build_origin_request(*request_, server_, options);
+  request_sent_ = 0;
+  progress_ = {};
+  state_ = State::kSending;
+  request_time_ = worker_.loop().now();
+  purges_seen_ = worker_.shared().purges.load(std::memory_order_acquire);
+  since_ = request_time_;
+  worker_.stats().origin_requests.add();
+  (void)flush_request();
+}
+
+// Writes what is left of the request's head and body. False when the fetch has ended by it.
+bool Fetch::flush_request() {
+  std::array<iovec, 2> parts;
+  std::size_t count = 0;
+  const std::size_t head_left = request_text_.size() - request_sent_;
+  if (head_left != 0) parts[count++] = {request_text_.data() + request_sent_, head_left};
+  const std::size_t upload_left = upload_pending_.size() - upload_sent_;
+  if (upload_left != 0) parts[count++] = {upload_pending_.data() + upload_sent_, upload_left};
+  if (count == 0) return true;
+  const net::WriteResult result = stream_->write(std::span(parts.data(), count));
+  worker_.stats().bytes_to_origins.add(result.bytes);
+  const std::size_t from_head = std::min(result.bytes, head_left);
+  request_sent_ += from_head;
+  upload_sent_ += result.bytes - from_head;
+  if (result.status == net::WriteStatus::kError) {
+    if (retry()) return false;
+    // It may have answered before it closed, as with 413 to a body that it does not want.
+    if (stream_->read_rest()) {
+      request_broken_ = true;
+      since_ = worker_.loop().now();
+      return true;
+    }
+    fail(502, Outcome::kOriginAborted, "origin-closed");
+    return false;
+  }
+  if (result.status == net::WriteStatus::kBlocked) return true;
+  upload_pending_.clear();
+  upload_sent_ = 0;
+  if (state_ == State::kSending) {
+    state_ = State::kHead;
+    since_ = worker_.loop().now();
+  }
+  if (!upload_done_) transfer_->publish_upload_ready();
+  return true;
+}
+
+bool Fetch::accepts_upload() const {
+  return stream_ != nullptr && state_ != State::kConnecting && state_ != State::kEnded &&
+         !request_broken_ && request_sent_ == request_text_.size() && upload_pending_.empty();
+}
+
+void Fetch::upload(std::string_view content, bool last, std::string_view trailers) {
+  upload_started_ = true;
+  const bool chunked = request_->framing.kind == http::BodyKind::kChunked;
+  if (chunked && !content.empty()) {
+    std::array<char, http::kChunkHeadMax> size;
+    upload_pending_.append(size.data(), http::write_chunk_head(content.size(), size.data()));
+  }
+  upload_pending_ += content;
+  if (chunked && !content.empty()) upload_pending_ += http::kChunkEnd;
+  if (last) {
+    upload_done_ = true;
+    if (chunked) {
+      upload_pending_ += http::kLastChunk;
+      upload_pending_ += trailers;
+      upload_pending_ += http::kChunkEnd;
+    }
+  }
+  since_ = worker_.loop().now();
+  (void)flush_request();
+}
+
+void Fetch::on_writable(net::Stream&) {
+  if (state_ != State::kEnded) (void)flush_request();
+}
+
+// Sends the request again where that cannot do harm: on a kept-alive connection that its origin
+// closed before it answered anything (RFC 9112 9.3.1).
+bool Fetch::retry() {
+  const std::uint32_t limit = request_->runtime->config.upstream.retries;
+  if (!reused_ || got_bytes_ || upload_started_ || retries_ >= limit ||
+      !http::is_idempotent(request_->head.method)) {
+    return false;
+  }
+  ++retries_;
+  worker_.stats().origin_retries.add();
+  release_connection(false);
+  acquire(true);
+  return true;
+}
+
+void Fetch::release_connection(bool reusable) {
+  if (stream_ == nullptr) return;
+  std::unique_ptr<net::Stream> stream = std::move(stream_);
+  stream->set_handler(nullptr);
+  if (reusable && !worker_.is_draining()) {
+    worker_.pool().put(pool_key(), std::move(stream),
+                       request_->runtime->config.upstream.pool_per_server);
+    return;
+  }
+  worker_.stats().origin_connections.subtract();
+  stream->pause_reading();
+  stream->close();
+  // It may be what calls.
+  worker_.loop().defer([gone = std::move(stream)] {});
+}
+
+void Fetch::check_timeouts(MonotonicTime now) {
+  const config::Timeouts& timeouts = request_->runtime->config.timeouts;
+  const auto over = [&](Nanoseconds limit) { return limit.count() != 0 && now - since_ >= limit; };
+  switch (state_) {
+    case State::kConnecting:
+      // The connector has its own limit; this one is for the name.
+      if (query_ != nullptr && over(timeouts.dns))
+        fail(504, Outcome::kOriginTimeout, "dns-timeout");
+      return;
+    case State::kSending:
+    case State::kHead:
+      // While the client still sends its body, the wait is for the client.
+      if (!upload_done_ && upload_pending_.empty() && !request_broken_) return;
+      if (over(timeouts.origin_response)) fail(504, Outcome::kOriginTimeout, "response-timeout");
+      return;
+    case State::kBody:
+      if (!paused_ && over(timeouts.origin_idle))
+        fail(504, Outcome::kOriginTimeout, "idle-timeout");
+      return;
+    case State::kEnded:
+      return;
+  }
+}
+
+}  // namespace encore::server

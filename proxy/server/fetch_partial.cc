@@ -1,0 +1,135 @@
+// Parts of a whole: fetching them where the whole is too large, storing them, joining them.
+#include <algorithm>
+#include <array>
+
+#include "proxy/http/conditional.h"
+#include "proxy/http/stored_head.h"
+#include "proxy/server/fetch.h"
+#include "proxy/server/worker.h"
+
+namespace encore::server {
+namespace {
+
+bool append_range(store::Body& from, const http::ByteRange& range, store::Body& to) {
+  auto cursor = from.open(range.begin);
+  if (!cursor) return false;
+  std::uint64_t left = range.size();
+  std::array<iovec, 16> parts;
+  while (left != 0) {
+    const auto peeked = cursor->peek(parts, left);
+    if (peeked.bytes == 0) return false;
+    for (const iovec& part : std::span(parts.data(), peeked.parts)) {
+      const std::span bytes(static_cast<const std::byte*>(part.iov_base), part.iov_len);
+      if (to.append(bytes) != bytes.size()) return false;
+    }
+    cursor->advance(peeked.bytes);
+    left -= peeked.bytes;
+  }
+  return true;
+}
+
+bool append_range(const store::Object& from, const http::ByteRange& range, store::Body& to) {
+  if (range.begin >= range.end) return true;
+  if (!from.is_inline()) return append_range(*from.body(), range, to);
+  const std::string_view text = from.inline_body().substr(range.begin, range.size());
+  return to.append(std::as_bytes(std::span(text))) == text.size();
+}
+
+}  // namespace
+
+// The whole was asked for in place of a range, and is larger than may be fetched for one: the
+// client's own request goes instead. False where others wait for the whole.
+bool Fetch::restart_as_asked() {
+  if (!plan_.whole || plan_.stored || head_.status != 200 ||
+      http::range_value(request_->head).empty() || framing_.kind != http::BodyKind::kLength ||
+      framing_.length <= request_->runtime->config.cache.range_fetch_max_bytes) {
+    return false;
+  }
+  Inflight& inflight = worker_.shared().inflight;
+  inflight.remove(*transfer_);
+  if (transfer_->close_joining() != 0) return false;
+  // The next range of it goes as it is at once.
+  inflight.remember_uncacheable(
+      request_->hash, worker_.loop().now() + request_->runtime->config.cache.uncacheable_memory);
+  plan_.whole = false;
+  plan_.in_table = false;
+  release_connection(false);
+  acquire(true);
+  return true;
+}
+
+bool Fetch::may_store_part() const {
+  const auto content = http::partial_content(head_);
+  const std::string_view asked = http::range_value(request_->head);
+  return content && !asked.empty() && http::answers_range(*content, asked);
+}
+
+// Makes of the part that came, with the one that is stored where they fit, what is to be stored:
+// its head, and its body if that is another one. False: it is not to be stored.
+bool Fetch::join_parts(ObjectMeta& meta, std::string& head, store::BodyRef& body) {
+  http::ResponseHead received;
+  http::read_stored_head(head, received);
+  const auto content = http::partial_content(received);
+  if (!content) return false;
+  http::ByteRange range = *content->range;
+  const std::uint64_t length = *content->length;
+  const CacheView found =
+      worker_.lookup(request_->key, request_->hash, request_->head.fields, request_->vary());
+  if (found.object) {
+    const http::StoredMeta& old = meta_of(*found.object).http;
+    // A whole response that is fresh is worth more than a part.
+    if (!old.is(http::StoredMeta::kPartial)) {
+      if (worker_.loop().now() < found.fresh_until) return false;
+    } else {
+      http::ResponseHead old_head;
+      http::read_stored_head(stored_head_of(*found.object), old_head);
+      const auto stored = http::partial_content(old_head);
+      const auto validators = http::stored_validators(old, stored_head_of(*found.object));
+      if (stored && http::may_combine(*stored->range, validators, *stored->length, range,
+                                      http::stored_validators(meta.http, head), length)) {
+        body = joined_body(*found.object, *stored->range, range);
+        if (!body) return false;
+        range = {std::min(range.begin, stored->range->begin),
+                 std::max(range.end, stored->range->end)};
+      }
+    }
+  }
+  std::string joined;
+  if (range.size() == length) {
+    http::build_whole_head(received, length, joined);
+    meta.http.status = 200;
+    meta.http.flags &= static_cast<std::uint16_t>(~http::StoredMeta::kPartial);
+  } else {
+    http::build_partial_head(received, range, length, joined);
+  }
+  place_etag(joined, received.fields.value(http::FieldId::kEtag), meta.http);
+  head = std::move(joined);
+  meta.http.head_bytes = static_cast<std::uint32_t>(head.size());
+  return true;
+}
+
+// The bytes of both parts, the received ones where both have them. Empty where there is no room.
+store::BodyRef Fetch::joined_body(const store::Object& old, const http::ByteRange& stored,
+                                  const http::ByteRange& received) {
+  const std::uint64_t begin = std::min(stored.begin, received.begin);
+  const std::uint64_t size = std::max(stored.end, received.end) - begin;
+  if (!reserve_up_to(size)) return {};
+  auto made = worker_.shared().store->make_body({.length = size, .use = store::BodyUse::kStored});
+  if (!made) return {};
+  store::Body& body = **made;
+  const http::ByteRange before = {
+      0, received.begin > stored.begin ? received.begin - stored.begin : 0};
+  const http::ByteRange after = {received.end - std::min(received.end, stored.begin),
+                                 stored.end - stored.begin};
+  const bool copied = append_range(old, before, body) &&
+                      append_range(*body_, {0, received.size()}, body) &&
+                      append_range(old, {std::min(after.begin, after.end), after.end}, body);
+  if (!copied || body.size() != size) {
+    body.abort();
+    return {};
+  }
+  body.complete();
+  return std::move(*made);
+}
+
+}  // namespace encore::server

@@ -1,0 +1,83 @@
+#include "proxy/server/inflight.h"
+
+namespace encore::server {
+
+Inflight::Claim Inflight::join_one(Shard& home, const filter::Hash128& hash, std::string_view key,
+                                   TransferReader& reader) {
+  auto [first, last] = home.transfers.equal_range(hash);
+  for (; first != last; ++first) {
+    const std::shared_ptr<Transfer>& transfer = first->second;
+    if (transfer->key() != key) continue;
+    const JoinOutcome joined = transfer->join(reader);
+    if (joined != JoinOutcome::kNo) return {transfer, joined};
+  }
+  return {};
+}
+
+Inflight::Claim Inflight::join_or_enter(const filter::Hash128& hash, std::string_view key,
+                                        TransferReader& reader,
+                                        const std::shared_ptr<Transfer>& fresh) {
+  Shard& home = shard(hash);
+  const MutexLock lock(home.mutex);
+  if (Claim claim = join_one(home, hash, key, reader); claim.transfer != nullptr) return claim;
+  home.transfers.emplace(hash, fresh);
+  return {fresh, JoinOutcome::kNo};
+}
+
+Inflight::Claim Inflight::join(const filter::Hash128& hash, std::string_view key,
+                               TransferReader& reader) {
+  Shard& home = shard(hash);
+  const MutexLock lock(home.mutex);
+  return join_one(home, hash, key, reader);
+}
+
+bool Inflight::enter_if_absent(const std::shared_ptr<Transfer>& transfer) {
+  Shard& home = shard(transfer->hash());
+  const MutexLock lock(home.mutex);
+  if (home.transfers.contains(transfer->hash())) return false;
+  home.transfers.emplace(transfer->hash(), transfer);
+  return true;
+}
+
+void Inflight::remove(const Transfer& transfer) {
+  std::shared_ptr<Transfer> gone;  // its end, if this is it, comes after the lock
+  Shard& home = shard(transfer.hash());
+  const MutexLock lock(home.mutex);
+  auto [first, last] = home.transfers.equal_range(transfer.hash());
+  for (; first != last; ++first) {
+    if (first->second.get() != &transfer) continue;
+    gone = std::move(first->second);
+    home.transfers.erase(first);
+    return;
+  }
+}
+
+namespace {
+
+// Whole seconds, rounded up, so that a slot fits one word; wraps after 136 years of uptime.
+std::uint32_t seconds_of(MonotonicTime time) {
+  return static_cast<std::uint32_t>(
+      std::chrono::ceil<std::chrono::seconds>(time.time_since_epoch()).count());
+}
+
+}  // namespace
+
+void Inflight::remember_uncacheable(const filter::Hash128& hash, MonotonicTime until) {
+  uncacheable_[hash.lo % kUncacheableSlots].store((hash.hi >> 32U << 32U) | seconds_of(until),
+                                                  std::memory_order_relaxed);
+}
+
+void Inflight::forget_uncacheable(const filter::Hash128& hash) {
+  std::atomic<std::uint64_t>& slot = uncacheable_[hash.lo % kUncacheableSlots];
+  if (slot.load(std::memory_order_relaxed) >> 32U != hash.hi >> 32U) return;
+  slot.store(0, std::memory_order_relaxed);
+}
+
+bool Inflight::is_uncacheable(const filter::Hash128& hash, MonotonicTime now) const {
+  const std::uint64_t slot =
+      uncacheable_[hash.lo % kUncacheableSlots].load(std::memory_order_relaxed);
+  return slot != 0 && slot >> 32U == hash.hi >> 32U &&
+         seconds_of(now) < static_cast<std::uint32_t>(slot);
+}
+
+}  // namespace encore::server

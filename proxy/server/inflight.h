@@ -1,0 +1,74 @@
+// The transfers under way that others may join, by primary key, and the keys that lately turned
+// out to be uncacheable, so that requests for them are never made to wait for one another.
+// Thread-safe; sharded like the kernel, so that workers rarely meet.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/time.h"
+#include "filter/hash.h"
+#include "proxy/server/transfer.h"
+
+namespace encore::server {
+
+class Inflight {
+ public:
+  // Places for keys remembered as uncacheable: a key takes another's, which costs that one at worst
+  // a wait for an answer that is not shared.
+  static constexpr std::size_t kUncacheableSlots = 1U << 16U;
+
+  struct Claim {
+    std::shared_ptr<Transfer> transfer;     // the one to read, or the new one to fetch
+    JoinOutcome joined = JoinOutcome::kNo;  // else an existing one, the reader is registered
+  };
+
+  // Joins a transfer of the key, or enters `fresh` as the one that others may join.
+  Claim join_or_enter(const filter::Hash128& hash, std::string_view key, TransferReader& reader,
+                      const std::shared_ptr<Transfer>& fresh);
+  // Only joins; an empty claim where there is nothing to join.
+  Claim join(const filter::Hash128& hash, std::string_view key, TransferReader& reader);
+  // Enters a transfer unless the key has one; whether it did.
+  bool enter_if_absent(const std::shared_ptr<Transfer>& transfer);
+  // Takes the transfer out; it can no longer be found.
+  void remove(const Transfer& transfer);
+
+  void remember_uncacheable(const filter::Hash128& hash, MonotonicTime until);
+  void forget_uncacheable(const filter::Hash128& hash);
+  bool is_uncacheable(const filter::Hash128& hash, MonotonicTime now) const;
+
+ private:
+  static constexpr std::size_t kShards = 16;
+  struct HashOf {
+    std::size_t operator()(const filter::Hash128& hash) const {
+      return static_cast<std::size_t>(hash.lo);
+    }
+  };
+  struct Same {
+    bool operator()(const filter::Hash128& a, const filter::Hash128& b) const {
+      return a.lo == b.lo && a.hi == b.hi;
+    }
+  };
+  struct Shard {
+    mutable Mutex mutex;
+    std::unordered_multimap<filter::Hash128, std::shared_ptr<Transfer>, HashOf, Same> transfers
+        ENCORE_GUARDED_BY(mutex);
+  };
+  // Joins the first transfer of the key that lets it; an empty claim where none does.
+  static Claim join_one(Shard& home, const filter::Hash128& hash, std::string_view key,
+                        TransferReader& reader) ENCORE_REQUIRES(home.mutex);
+  Shard& shard(const filter::Hash128& hash) { return shards_[hash.hi % kShards]; }
+  const Shard& shard(const filter::Hash128& hash) const { return shards_[hash.hi % kShards]; }
+
+  std::array<Shard, kShards> shards_;
+  // The key's tag in the upper half, the second until which it holds in the lower; 0: none.
+  std::vector<std::atomic<std::uint64_t>> uncacheable_ =
+      std::vector<std::atomic<std::uint64_t>>(kUncacheableSlots);
+};
+
+}  // namespace encore::server

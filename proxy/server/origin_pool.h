@@ -1,0 +1,53 @@
+// Connections to origins that wait for their next request. One pool a worker, confined to it.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/time.h"
+#include "proxy/net/stream.h"
+#include "proxy/server/stats.h"
+
+namespace encore::server {
+
+class OriginPool {
+ public:
+  // `stats` is borrowed.
+  explicit OriginPool(WorkerStats& stats);
+  OriginPool(const OriginPool&) = delete;
+  OriginPool& operator=(const OriginPool&) = delete;
+  ~OriginPool();
+
+  // The most recently used idle connection for which `accept` answers true; null: none.
+  std::unique_ptr<net::Stream> take(std::string_view key,
+                                    const std::function<bool(const net::Address&)>& accept);
+  // Keeps a connection, idle and in step, for the next request; the oldest beyond `limit` of its
+  // key is closed. A connection that its origin ends is dropped at once.
+  void put(const std::string& key, std::unique_ptr<net::Stream> stream, std::size_t limit);
+  // Closes what has been idle since before `time`.
+  void close_idle_since(MonotonicTime time);
+  void close_all();
+  std::size_t size() const { return size_; }
+
+ private:
+  class Idle;
+  struct TransparentHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const {
+      return std::hash<std::string_view>{}(text);
+    }
+  };
+  using List = std::list<std::unique_ptr<Idle>>;  // most recent first
+  void drop(Idle& idle);
+
+  WorkerStats& stats_;
+  std::size_t size_ = 0;
+  std::unordered_map<std::string, List, TransparentHash, std::equal_to<>> lists_;
+};
+
+}  // namespace encore::server

@@ -1,0 +1,119 @@
+#include "proxy/server/response.h"
+
+#include <algorithm>
+
+#include "proxy/http/field_id.h"
+#include "proxy/http/hop_by_hop.h"
+#include "proxy/http/list.h"
+
+namespace encore::server {
+namespace {
+
+void append_field(std::string_view name, std::string_view value, std::string& out) {
+  out += name;
+  out += ": ";
+  out += value;
+  out += "\r\n";
+}
+
+}  // namespace
+
+void append_status_line(int status, std::string_view reason, std::string& out) {
+  out += "HTTP/1.1 ";
+  out += std::to_string(status);
+  out += ' ';
+  out += reason;
+  out += "\r\n";
+}
+
+void build_forward_head(const http::ResponseHead& response, std::optional<std::uint64_t> length,
+                        const http::HeadOptions& options, std::string_view http_date,
+                        std::string& out) {
+  out.clear();
+  out.reserve(response.head_size + 96);
+  append_status_line(response.status, response.reason, out);
+  const http::HopByHop hop_by_hop(response.fields);
+  for (const http::Field& field : response.fields) {
+    if (field.id == http::FieldId::kContentLength || hop_by_hop.drops(field) ||
+        http::is_stripped(field, options)) {
+      continue;
+    }
+    append_field(field.name, field.value, out);
+  }
+  if (length) append_field("Content-Length", std::to_string(*length), out);
+  // RFC 9110 6.6.1: a recipient with a clock supplies the Date that an origin left out.
+  if (!response.fields.has(http::FieldId::kDate)) append_field("Date", http_date, out);
+}
+
+void place_etag(std::string_view head, std::string_view etag, http::StoredMeta& meta) {
+  const std::size_t at = etag.empty() ? std::string_view::npos : head.find(etag);
+  if (at == std::string_view::npos || etag.size() > UINT16_MAX) return;
+  meta.etag_offset = static_cast<std::uint32_t>(at);
+  meta.etag_bytes = static_cast<std::uint16_t>(etag.size());
+}
+
+void place_content_type(std::string_view head, ObjectMeta& meta) {
+  meta.type_offset = 0;
+  meta.type_bytes = 0;
+  http::ResponseHead read;
+  http::read_stored_head(head, read);
+  const std::string_view type = read.fields.value(http::FieldId::kContentType);
+  if (type.empty()) return;
+  const auto at = static_cast<std::size_t>(type.data() - head.data());
+  if (at > UINT16_MAX || type.size() > UINT16_MAX) return;
+  meta.type_offset = static_cast<std::uint16_t>(at);
+  meta.type_bytes = static_cast<std::uint16_t>(type.size());
+}
+
+std::string tags_in(const http::Fields& fields, const std::vector<std::string>& names) {
+  std::string tags;
+  const auto add = [&tags](std::string_view tag) {
+    if (tag.empty()) return;
+    tags += tag;
+    tags += '\n';
+  };
+  for (const http::Field& field : fields) {
+    const bool listed = std::ranges::any_of(names, [&](const std::string& name) {
+      return http::equals_ignoring_case(field.name, name);
+    });
+    if (!listed) continue;
+    const std::string_view separators = field.id == http::FieldId::kCacheTag ? "," : " \t";
+    std::string_view rest = field.value;
+    while (!rest.empty()) {
+      const std::string_view tag = rest.substr(0, rest.find_first_of(separators));
+      rest.remove_prefix(std::min(tag.size() + 1, rest.size()));
+      add(http::trim_ows(tag));
+    }
+  }
+  return tags;
+}
+
+void copy_head_without(std::string_view head, http::FieldSet left_out, std::string& out) {
+  bool first = true;
+  while (!head.empty()) {
+    const std::size_t end = head.find("\r\n");
+    const std::string_view line = head.substr(0, end == std::string_view::npos ? end : end + 2);
+    head.remove_prefix(line.size());
+    if (!first) {
+      const http::FieldId id = http::classify_field(line.substr(0, line.find(':')));
+      if (id != http::FieldId::kOther && left_out.has(id)) continue;
+    }
+    first = false;
+    out += line;
+  }
+}
+
+bool forwardable_trailers(std::string_view raw, const http::Limits& limits, std::string& out) {
+  out.clear();
+  if (raw.empty()) return true;
+  http::Fields fields;
+  http::ParseError error;
+  if (!http::parse_fields(raw, limits, fields, error)) return false;
+  for (const http::Field& field : fields) {
+    if (!http::allowed_in_trailer(field)) continue;
+    append_field(field.name, field.value, out);
+  }
+  return true;
+}
+
+}  // namespace encore::server

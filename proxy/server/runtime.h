@@ -1,0 +1,54 @@
+// Runtime: all that follows from one configuration, immutable. A reload makes a new one and hands
+// it to the workers; a request keeps the one it began with. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "config/config.h"
+#include "proxy/http/parser.h"
+#include "proxy/http/reuse.h"
+#include "proxy/http/stored_head.h"
+#include "proxy/http/storing.h"
+#include "proxy/http/uri.h"
+#include "proxy/http/vary.h"
+#include "proxy/server/access_log.h"
+#include "proxy/server/destination.h"
+#include "proxy/server/router.h"
+
+namespace encore::server {
+
+struct Runtime {
+  // `own` are the bound listeners; see DestinationPolicy. Errors: certificates that cannot be
+  // loaded.
+  static Result<std::shared_ptr<const Runtime>> create(const config::Config& config,
+                                                       const std::vector<net::Address>& own,
+                                                       std::string_view instance);
+
+  config::Config config;
+  Router router;
+  DestinationPolicy destinations;
+  http::Limits head_limits;
+  http::KeyOptions forward_keys;
+  http::KeyOptions reverse_keys;
+  http::StoreOptions store_options;
+  http::ReuseOptions forward_reuse;  // a forward proxy always honours its clients' reloads
+  http::ReuseOptions reverse_reuse;
+  http::StaleOptions stale_options;
+  http::HeadOptions head_options;
+  http::VaryOptions forward_vary;
+  http::VaryOptions reverse_vary;
+  std::vector<std::string> reverse_targets;  // lower-case names of targeted fields
+  std::string pseudonym;                     // ours in Via
+  std::string via_field_11;                  // "Via: 1.1 name\r\n", for messages received as 1.1
+  std::string via_field_10;
+  std::uint64_t max_object_bytes = 0;
+  AccessFormat access_format = AccessFormat::kJson;
+
+ private:
+  Runtime(const config::Config& config, Router router, DestinationPolicy destinations);
+};
+
+}  // namespace encore::server

@@ -1,0 +1,392 @@
+#include "proxy/server/server.h"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <thread>
+
+#include "base/check.h"
+#include "config/derive.h"
+#include "config/dump.h"
+#include "config/network.h"
+#include "proxy/server/admin.h"
+#include "proxy/server/state.h"
+#include "proxy/server/store_link.h"
+
+namespace encore::server {
+namespace {
+
+// The store may hold this much more than the cache's memory: a twentieth for what its slabs do not
+// fill, and room for transfers in flight.
+std::uint64_t store_limit(std::uint64_t memory_bytes) {
+  return memory_bytes + memory_bytes / 20 + 256 * kMiB + memory_bytes / 4;
+}
+
+net::Address to_address(const std::string& text) {
+  const auto endpoint = config::parse_endpoint(text);
+  ENCORE_CHECK(endpoint.has_value(), "a loaded config has valid addresses");
+  const auto address = net::Address::parse_ip(endpoint->address, endpoint->port);
+  ENCORE_CHECK(address.has_value(), "a loaded config has numeric addresses");
+  return *address;
+}
+
+cache::EvictionPolicy eviction_of(config::Eviction eviction) {
+  switch (eviction) {
+    case config::Eviction::kSieve:
+      return cache::EvictionPolicy::kSieve;
+    case config::Eviction::kLru:
+      return cache::EvictionPolicy::kLru;
+    case config::Eviction::kFifo:
+      return cache::EvictionPolicy::kFifo;
+  }
+  return cache::EvictionPolicy::kSieve;
+}
+
+cache::AdmissionPolicy admission_of(config::Policy policy) {
+  switch (policy) {
+    case config::Policy::kSecondHit:
+      return cache::AdmissionPolicy::kSecondHit;
+    case config::Policy::kAlways:
+      return cache::AdmissionPolicy::kAlways;
+    case config::Policy::kNever:
+      return cache::AdmissionPolicy::kNever;
+    case config::Policy::kExactSecondHit:
+      return cache::AdmissionPolicy::kExactSecondHit;
+  }
+  return cache::AdmissionPolicy::kSecondHit;
+}
+
+spdlog::level::level_enum level_of(config::LogLevel level) {
+  switch (level) {
+    case config::LogLevel::kTrace:
+      return spdlog::level::trace;
+    case config::LogLevel::kDebug:
+      return spdlog::level::debug;
+    case config::LogLevel::kInfo:
+      return spdlog::level::info;
+    case config::LogLevel::kWarn:
+      return spdlog::level::warn;
+    case config::LogLevel::kError:
+      return spdlog::level::err;
+    case config::LogLevel::kOff:
+      return spdlog::level::off;
+  }
+  return spdlog::level::info;
+}
+
+}  // namespace
+
+Server::Server(const config::Config& config, LoadConfig load)
+    : config_(config), load_(std::move(load)), started_(monotonic_now()) {}
+
+Server::~Server() {
+  admin_.reset();
+  signals_.reset();
+  timer_.reset();
+  for (auto& worker : workers_) worker->end_all();
+  workers_.clear();
+  if (shared_.store != nullptr) shared_.store->set_relocator(nullptr);
+  shared_.kernel.reset();
+}
+
+Result<std::unique_ptr<Server>> Server::create(const config::Config& config, LoadConfig load) {
+  std::unique_ptr<Server> server(new Server(config, std::move(load)));
+  // Standard output may carry the access log.
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+      "", std::make_shared<spdlog::sinks::stderr_color_sink_mt>()));
+  spdlog::set_level(level_of(config.log.level));
+  auto loop = net::Loop::create();
+  if (!loop) return std::unexpected(loop.error());
+  server->loop_ = std::move(*loop);
+  const auto steps = {&Server::make_seeds, &Server::make_logs, &Server::make_cache,
+                      &Server::make_admin, &Server::make_workers};
+  for (const auto step : steps) {
+    if (auto done = (server.get()->*step)(); !done) return std::unexpected(done.error());
+  }
+  return server;
+}
+
+Result<void> Server::make_seeds() {
+  auto random = random_seed();
+  if (!random) return std::unexpected(random.error());
+  // Six hex digits: enough to tell the proxies of one chain apart.
+  instance_ = filter::to_hex(*random).substr(0, 6);
+  auto seed = random_seed();
+  if (!seed) return std::unexpected(seed.error());
+  shared_.identity_seed = *seed;
+  if (!config_.admission.seed.empty()) {
+    const auto configured = filter::parse_seed(config_.admission.seed);
+    ENCORE_CHECK(configured.has_value(), "a loaded config has a valid seed");
+    shared_.identity_seed = *configured;
+  }
+  if (!config_.state.directory.empty()) {
+    auto directory = StateDirectory::open(config_.state.directory);
+    if (!directory) return std::unexpected(directory.error());
+    auto kept = directory->load_seed();
+    if (config_.admission.seed.empty()) {
+      if (!kept) return std::unexpected(kept.error());
+      if (*kept) shared_.identity_seed = **kept;
+    }
+    // What is there already need not be written: the disk may be full.
+    const bool known = kept && *kept && **kept == shared_.identity_seed;
+    if (!known) {
+      if (auto saved = directory->save_seed(shared_.identity_seed); !saved) return saved;
+    }
+  }
+  filter_seed_ = shared_.identity_seed;
+  return {};
+}
+
+Result<void> Server::make_logs() {
+  if (!config_.log.access.empty()) {
+    auto log = LogWriter::open(config_.log.access);
+    if (!log) return std::unexpected(log.error());
+    shared_.access_log = std::move(*log);
+  }
+  if (!config_.log.decisions.empty()) {
+    ::unlink(config_.log.decisions.c_str());  // a journal has one head
+    auto log = LogWriter::open(config_.log.decisions);
+    if (!log) return std::unexpected(log.error());
+    journal_log_ = std::move(*log);
+  }
+  return {};
+}
+
+cache::AdmissionOptions Server::admission_options(const config::Config& config) const {
+  cache::AdmissionOptions options;
+  options.policy = admission_of(config.admission.policy);
+  const auto plan = config::derive_filter(config);
+  ENCORE_CHECK(plan.has_value(), "a loaded config has a filter that can be made");
+  options.filter = plan->shard;
+  options.filter.seed = filter_seed_;
+  if (!config.admission.seed.empty()) {
+    const auto configured = filter::parse_seed(config.admission.seed);
+    if (configured) options.filter.seed = *configured;
+  }
+  options.refresh = config.admission.refresh;
+  options.rotate_after = config.admission.rotate_after;
+  options.shadow_one_in = config.admission.shadow_sample;
+  return options;
+}
+
+Result<void> Server::make_cache() {
+  const std::uint64_t memory = config_.cache.memory_bytes;
+  auto store = store::make_memory_store({.limit_bytes = store_limit(memory)});
+  if (!store) return std::unexpected(store.error());
+  shared_.store = std::move(*store);
+  store_link_ = std::make_unique<StoreLink>(*shared_.store, shared_.identity_seed);
+  cache::KernelOptions options;
+  options.capacity_bytes = memory;
+  options.max_object_bytes = config::effective_max_object(config_.cache);
+  options.shards = config_.cache.shards;
+  options.variants_max = config_.cache.variants_max;
+  options.eviction = eviction_of(config_.cache.eviction);
+  options.admission = admission_options(config_);
+  options.identity_seed = shared_.identity_seed;
+  const MonotonicTime now = monotonic_now();
+  if (journal_log_ != nullptr) {
+    journal_ = std::make_unique<cache::JournalRecorder>(cache::journal_head(options, now));
+  }
+  auto kernel =
+      cache::Kernel::create(options, {.owner = store_link_.get(), .observer = journal_.get()}, now);
+  if (!kernel) return std::unexpected(kernel.error());
+  shared_.kernel = std::move(*kernel);
+  store_link_->connect(shared_.kernel.get());
+  shared_.store->set_relocator(store_link_.get());
+  load_state();
+  return {};
+}
+
+Result<void> Server::make_workers() {
+  const std::uint32_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const std::uint32_t count = config::effective_workers(config_.workers, cores);
+  auto first_runtime = Runtime::create(config_, {}, instance_);
+  if (!first_runtime) return std::unexpected(first_runtime.error());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    shared_.stats.push_back(std::make_unique<WorkerStats>());
+    auto worker = Worker::create(shared_, *shared_.stats.back(), *first_runtime);
+    if (!worker) return std::unexpected(worker.error());
+    workers_.push_back(std::move(*worker));
+  }
+  for (const config::Listen& listen : config_.listen) {
+    net::Address address = to_address(listen.address);
+    if (auto unused = net::Listener::check_unused(address); !unused) return unused;
+    for (auto& worker : workers_) {
+      auto bound = worker->listen(address, listen.mode);
+      if (!bound) return std::unexpected(bound.error());
+      address = *bound;  // port 0: all workers take the port that the first was given
+    }
+    listening_.push_back(address);
+    own_.push_back(address);
+  }
+  auto runtime = Runtime::create(config_, own_, instance_);
+  if (!runtime) return std::unexpected(runtime.error());
+  for (auto& worker : workers_) worker->set_runtime(*runtime);
+  limit_connections();
+  return {};
+}
+
+// Every client may need a descriptor for its connection and one for that to its origin. More
+// clients than that would leave none of them served.
+void Server::limit_connections() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  // The lowest free one tells how many are in use; some are left for the admin pages and files.
+  constexpr rlim_t kOthers = 8;
+  const int lowest_free = ::dup(STDERR_FILENO);
+  if (lowest_free < 0) return;
+  ::close(lowest_free);
+  const rlim_t used = static_cast<rlim_t>(lowest_free) + kOthers;
+  const rlim_t left = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+  shared_.connections_max = static_cast<std::uint32_t>(std::clamp<rlim_t>(left / 2, 1, UINT32_MAX));
+  if (shared_.connections_max >= config_.limits.connections) return;
+  spdlog::warn("{} file descriptors allow {} client connections, fewer than limits.connections {}",
+               limit.rlim_cur, shared_.connections_max, config_.limits.connections);
+}
+
+Result<void> Server::make_admin() {
+  if (config_.admin.address.empty()) return {};
+  net::AdminServer::Options options;
+  options.address = to_address(config_.admin.address);
+  auto admin = net::AdminServer::create(*loop_, options, [this](const net::AdminRequest& request) {
+    return answer_admin(*this, request);
+  });
+  if (!admin) return std::unexpected(admin.error());
+  admin_ = std::move(*admin);
+  own_.push_back(admin_->address());
+  return {};
+}
+
+void Server::run() {
+  signals_ = std::make_unique<net::Signals>(
+      *loop_, std::initializer_list<int>{SIGTERM, SIGINT, SIGHUP, SIGUSR1},
+      [this](int signal) { on_signal(signal); });
+  timer_ = std::make_unique<net::Timer>(*loop_, [this] { tick(); });
+  timer_->start_periodic(std::chrono::milliseconds(250));
+  saved_ = monotonic_now();
+  for (auto& worker : workers_) worker->start();
+  ready_ = true;
+  for (std::size_t i = 0; i < listening_.size(); ++i) {
+    spdlog::info("listening on {} ({})", listening_[i].to_string(),
+                 config_.listen[i].mode == config::Mode::kForward ? "forward" : "reverse");
+  }
+  if (admin_ != nullptr) spdlog::info("admin on {}", admin_->address().to_string());
+  spdlog::info("ready: {} workers, seed {}", workers_.size(),
+               filter::fingerprint(shared_.identity_seed));
+  loop_->run();
+  spdlog::info("draining");
+  for (auto& worker : workers_) worker->drain(config_.timeouts.drain);
+  for (auto& worker : workers_) worker->join();
+  save_state();
+  write_journal();
+  spdlog::info("ended");
+}
+
+void Server::on_signal(int signal) {
+  switch (signal) {
+    case SIGHUP:
+      reload();
+      return;
+    case SIGUSR1:
+      if (shared_.access_log != nullptr) shared_.access_log->reopen();
+      return;
+    default:
+      ready_ = false;
+      shared_.draining.store(true, std::memory_order_relaxed);
+      loop_->stop();
+  }
+}
+
+// All or nothing: whatever fails, the running configuration stays as it is.
+void Server::reload() {
+  auto wanted = load_();
+  if (!wanted) {
+    ++reload_failures_;
+    spdlog::error("reload refused, nothing has changed:\n{}", wanted.error().message);
+    return;
+  }
+  const std::vector<std::string> blockers = config::reload_blockers(config_, *wanted);
+  if (!blockers.empty()) {
+    ++reload_failures_;
+    std::string keys;
+    for (const std::string& key : blockers) keys += (keys.empty() ? "" : ", ") + key;
+    spdlog::error("reload refused, nothing has changed: a restart is needed for {}", keys);
+    return;
+  }
+  auto runtime = Runtime::create(*wanted, own_, instance_);
+  if (!runtime) {
+    ++reload_failures_;
+    spdlog::error("reload refused, nothing has changed: {}", runtime.error().message);
+    return;
+  }
+  cache::ReloadOptions options;
+  options.capacity_bytes = wanted->cache.memory_bytes;
+  options.max_object_bytes = config::effective_max_object(wanted->cache);
+  options.variants_max = wanted->cache.variants_max;
+  options.eviction = eviction_of(wanted->cache.eviction);
+  options.admission = admission_options(*wanted);
+  if (auto done = shared_.kernel->reconfigure(options, monotonic_now()); !done) {
+    ++reload_failures_;
+    spdlog::error("reload refused, nothing has changed: {}", done.error().message);
+    return;
+  }
+  config_ = *wanted;
+  spdlog::set_level(level_of(config_.log.level));
+  for (auto& worker : workers_) worker->set_runtime(*runtime);
+  ++reloads_;
+  spdlog::info("reloaded");
+}
+
+// Work that no request waits for, in small steps.
+void Server::tick() {
+  const MonotonicTime now = loop_->now();
+  (void)shared_.kernel->reclaim(64, now);
+  (void)shared_.store->maintain(256);
+  write_journal();
+  const Nanoseconds interval = config_.state.save_interval;
+  if (!config_.state.directory.empty() && interval.count() != 0 && now - saved_ >= interval) {
+    saved_ = now;
+    save_state();
+  }
+}
+
+void Server::write_journal() {
+  if (journal_ == nullptr) return;
+  std::string bytes = journal_->take();
+  if (bytes.empty()) return;
+  if (!journal_log_->hand_over(bytes)) spdlog::error("decision journal: records were dropped");
+}
+
+void Server::load_state() {
+  if (config_.state.directory.empty()) return;
+  auto directory = StateDirectory::open(config_.state.directory);
+  if (!directory) return;
+  auto bytes = directory->load_admission();
+  if (!bytes) {
+    spdlog::warn("{}; starting with nothing remembered", bytes.error().message);
+    return;
+  }
+  if (!*bytes) return;
+  if (auto done = shared_.kernel->restore_admission(**bytes, monotonic_now()); !done) {
+    spdlog::warn("{}: {}; starting with nothing remembered", directory->admission_path(),
+                 done.error().message);
+    return;
+  }
+  spdlog::info("restored {} bytes of admission state", (*bytes)->size());
+}
+
+void Server::save_state() {
+  if (config_.state.directory.empty()) return;
+  if (config_.admission.policy != config::Policy::kSecondHit) return;
+  auto directory = StateDirectory::open(config_.state.directory);
+  Result<void> done =
+      directory ? directory->save_admission(shared_.kernel->save_admission(monotonic_now()))
+                : Result<void>(std::unexpected(directory.error()));
+  if (!done) spdlog::error("state not saved: {}", done.error().message);
+}
+
+}  // namespace encore::server

@@ -1,0 +1,209 @@
+#include "proxy/server/transfer.h"
+
+#include <algorithm>
+
+#include "proxy/server/fetch.h"
+#include "proxy/server/worker.h"
+
+namespace encore::server {
+
+Transfer::Transfer(Worker& fetcher, filter::Hash128 hash, std::string key)
+    : fetcher_(fetcher), hash_(hash), key_(std::move(key)) {}
+
+Transfer::~Transfer() = default;
+
+void Transfer::add_first_reader(TransferReader& reader) {
+  const MutexLock lock(mutex_);
+  first_ = &reader;
+  reader.opened_ = false;
+  reader.position_.store(0);
+  readers_.push_back(&reader);
+}
+
+JoinOutcome Transfer::join(TransferReader& reader) {
+  const MutexLock lock(mutex_);
+  if (!joinable_) return JoinOutcome::kNo;
+  reader.opened_ = false;
+  reader.wake_pending_ = false;
+  reader.position_.store(0);
+  readers_.push_back(&reader);
+  if (phase() != TransferPhase::kWaiting) return JoinOutcome::kBehindHead;
+  joined_.fetch_add(1, std::memory_order_acq_rel);
+  return JoinOutcome::kBeforeHead;
+}
+
+void Transfer::mark_opened(TransferReader& reader) {
+  const MutexLock lock(mutex_);
+  reader.opened_ = true;
+}
+
+bool Transfer::all_opened() const {
+  const MutexLock lock(mutex_);
+  return std::ranges::all_of(readers_,
+                             [](const TransferReader* reader) { return reader->opened_; });
+}
+
+void Transfer::leave(TransferReader& reader) {
+  {
+    const MutexLock lock(mutex_);
+    std::erase(readers_, &reader);
+    if (first_ == &reader) first_ = nullptr;
+  }
+  tell_readers_changed();
+}
+
+void Transfer::tell_readers_changed() {
+  if (Worker::current() == &fetcher_) {
+    if (fetch_ != nullptr) fetch_->on_readers_changed();
+    return;
+  }
+  fetcher_.loop().post([self = shared_from_this()] {
+    if (self->fetch_ != nullptr) self->fetch_->on_readers_changed();
+  });
+}
+
+void Transfer::advance(TransferReader& reader, std::uint64_t position) {
+  reader.position_.store(position);
+  if (!origin_paused_.load()) return;
+  if (Worker::current() == &fetcher_) {
+    if (fetch_ != nullptr) fetch_->on_reader_advanced();
+    return;
+  }
+  fetcher_.loop().post([self = shared_from_this()] {
+    if (self->fetch_ != nullptr) self->fetch_->on_reader_advanced();
+  });
+}
+
+void Transfer::want_store() {
+  store_wanted_.store(true, std::memory_order_release);
+  tell_readers_changed();
+}
+
+std::uint32_t Transfer::close_joining() {
+  const MutexLock lock(mutex_);
+  joinable_ = false;
+  return joined_.load(std::memory_order_acquire);
+}
+
+void Transfer::publish_response(std::shared_ptr<const SharedResponse> response, store::BodyRef body,
+                                bool joinable) {
+  {
+    const MutexLock lock(mutex_);
+    response_ = std::move(response);
+    body_ = std::move(body);
+    joinable_ = joinable;
+    phase_.store(TransferPhase::kSharing, std::memory_order_release);
+  }
+  wake_readers();
+}
+
+void Transfer::publish_phase(TransferPhase phase) {
+  {
+    const MutexLock lock(mutex_);
+    joinable_ = false;
+    phase_.store(phase, std::memory_order_release);
+  }
+  wake_readers();
+}
+
+void Transfer::publish_validated(store::ObjectRef object, bool stale, int status) {
+  validated_ = std::move(object);
+  validated_stale_ = stale;
+  validation_status_ = status;
+  publish_phase(TransferPhase::kValidated);
+}
+
+Fetch* Transfer::fetch_here() const { return Worker::current() == &fetcher_ ? fetch_ : nullptr; }
+
+void Transfer::publish_failure(TransferFailure failure) {
+  failure_ = std::move(failure);
+  publish_phase(TransferPhase::kFailed);
+}
+
+// The one who asked is always on the fetching worker; null once it has left.
+TransferReader* Transfer::first_reader() const {
+  const MutexLock lock(mutex_);
+  return first_;
+}
+
+void Transfer::publish_interim(std::string_view head) {
+  if (TransferReader* first = first_reader()) first->on_interim(head);
+}
+
+void Transfer::publish_upload_ready() {
+  if (TransferReader* first = first_reader()) first->on_upload_ready();
+}
+
+void Transfer::stop_joining() {
+  const MutexLock lock(mutex_);
+  joinable_ = false;
+}
+
+bool Transfer::close_if_unread() {
+  const MutexLock lock(mutex_);
+  if (!readers_.empty()) return false;
+  joinable_ = false;
+  return true;
+}
+
+bool Transfer::has_readers() const {
+  const MutexLock lock(mutex_);
+  return !readers_.empty();
+}
+
+std::uint64_t Transfer::slowest_position(std::uint64_t written) const {
+  const MutexLock lock(mutex_);
+  std::uint64_t slowest = written;
+  for (const TransferReader* reader : readers_) {
+    slowest = std::min(slowest, reader->position_.load());
+  }
+  return slowest;
+}
+
+bool Transfer::is_registered(const TransferReader& reader) const {
+  return std::ranges::find(readers_, &reader) != readers_.end();
+}
+
+void Transfer::wake_readers() {
+  TransferReader* only = nullptr;
+  std::vector<TransferReader*> here;
+  {
+    const MutexLock lock(mutex_);
+    for (TransferReader* reader : readers_) {
+      if (&reader->worker_ == &fetcher_) {
+        if (only == nullptr) {
+          only = reader;
+        } else {
+          here.push_back(reader);
+        }
+        continue;
+      }
+      if (reader->wake_pending_) continue;
+      reader->wake_pending_ = true;
+      reader->worker_.loop().post([self = shared_from_this(), reader] {
+        {
+          const MutexLock inner(self->mutex_);
+          if (!self->is_registered(*reader)) return;
+          reader->wake_pending_ = false;
+        }
+        reader->on_transfer();
+      });
+    }
+  }
+  if (only == nullptr) return;
+  // A callback may end this transfer's last reference.
+  const std::shared_ptr<Transfer> keep = here.empty() ? nullptr : shared_from_this();
+  only->on_transfer();
+  for (TransferReader* reader : here) wake_reader_here(*reader);
+}
+
+// A reader called before may have removed this one.
+void Transfer::wake_reader_here(TransferReader& reader) {
+  {
+    const MutexLock lock(mutex_);
+    if (!is_registered(reader)) return;
+  }
+  reader.on_transfer();
+}
+
+}  // namespace encore::server

@@ -1,0 +1,179 @@
+// Transfer: a response on its way from an origin, shared by all who want it. One worker fetches
+// (Fetch), readers on any worker look on. The body lies in a store::Body, which one thread appends
+// to and any thread reads without a lock; this class adds the head, the state and the waking.
+//
+// A reader is woken once for all that happened since it last looked: readers of the fetching
+// worker by a direct call, others through their loop's mailbox.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "filter/hash.h"
+#include "proxy/server/outcome.h"
+#include "proxy/server/response.h"
+#include "proxy/store/body.h"
+
+namespace encore::server {
+
+class Fetch;
+class Transfer;
+class Worker;
+
+enum class TransferPhase : std::uint8_t {
+  kWaiting,    // no final response head yet
+  kSharing,    // the head is there; the body grows, or is complete or aborted (store::Body says)
+  kValidated,  // nothing to read here: validated() is to be served
+  kFailed,     // no response came; failure() says why
+};
+
+// Why no response came, and what to answer.
+struct TransferFailure {
+  int status = 502;
+  Outcome outcome = Outcome::kOriginUnreachable;
+  std::string detail;
+};
+
+// Who reads a transfer. Confined to its worker, which is where it is called.
+class TransferReader {
+ public:
+  virtual ~TransferReader() = default;
+  // Something has changed: the phase, or the body. May leave the transfer and be destroyed.
+  virtual void on_transfer() = 0;
+  // An interim response for the one who asked (status line and fields, with the empty line).
+  virtual void on_interim(std::string_view head) = 0;
+  // The fetch takes more of the request's body, for the one who asked.
+  virtual void on_upload_ready() {}
+
+ protected:
+  explicit TransferReader(Worker& worker) : worker_(worker) {}
+
+ private:
+  friend class Transfer;
+  Worker& worker_;
+  bool wake_pending_ = false;                // guarded by the transfer's mutex
+  bool opened_ = false;                      // likewise
+  std::atomic<std::uint64_t> position_ = 0;  // body bytes read, for back-pressure
+};
+
+// Whether a reader could join, and when.
+enum class JoinOutcome : std::uint8_t {
+  kNo,
+  kBeforeHead,  // counted for admission by the fetch
+  kBehindHead,  // the reader counts for itself
+};
+
+class Transfer : public std::enable_shared_from_this<Transfer> {
+ public:
+  // `fetcher` is the worker that fetches. `key` is empty for transfers that nobody can join.
+  Transfer(Worker& fetcher, filter::Hash128 hash, std::string key);
+  ~Transfer();
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
+
+  const std::string& key() const { return key_; }
+  const filter::Hash128& hash() const { return hash_; }
+  Worker& fetcher() const { return fetcher_; }
+
+  // Any thread. What is read after the phase was seen is what was there when it was set.
+  TransferPhase phase() const { return phase_.load(std::memory_order_acquire); }
+  // REQUIRES: phase kSharing.
+  const SharedResponse& response() const { return *response_; }
+  const std::shared_ptr<const SharedResponse>& response_pointer() const { return response_; }
+  const store::BodyRef& body() const { return body_; }
+  // REQUIRES: phase kFailed.
+  const TransferFailure& failure() const { return failure_; }
+  // REQUIRES: phase kValidated. The stored response to serve, and whether it is served stale,
+  // because the origin failed with this status (0: it gave none).
+  const store::ObjectRef& validated() const { return validated_; }
+  bool is_validated_stale() const { return validated_stale_; }
+  int validation_status() const { return validation_status_; }
+  // The fetch, for readers on its own worker; null once it has ended, and elsewhere.
+  Fetch* fetch_here() const;
+  // Whether more than the first reader joined before the head was known.
+  bool was_joined() const { return joined_.load(std::memory_order_acquire) != 0; }
+
+  // --- readers, on their own worker ---
+
+  // The one who starts the transfer.
+  void add_first_reader(TransferReader& reader);
+  // Joins a transfer if it may still be joined: before the head, or after it while the body is
+  // kept from byte 0. The caller then counts for admission: before the head the transfer is
+  // stored (if it may be); after it see want_store().
+  JoinOutcome join(TransferReader& reader);
+  // The reader has its place in the body (or needs none): what it has passed may be let go.
+  void mark_opened(TransferReader& reader);
+  // Leaves; the fetch may end if nobody else wants it. REQUIRES: added or joined before.
+  void leave(TransferReader& reader);
+  // Tells how far the reader is, so that a paused origin may go on.
+  void advance(TransferReader& reader, std::uint64_t position);
+  // After a join behind the head: the response has been admitted, store it.
+  void want_store();
+
+  // --- the fetch, on its worker ---
+
+  void set_fetch(Fetch* fetch) { fetch_ = fetch; }
+  // Number of requests that joined so far, to be counted for admission; further joins before the
+  // head is published are not possible after this call.
+  std::uint32_t close_joining();
+  void publish_response(std::shared_ptr<const SharedResponse> response, store::BodyRef body,
+                        bool joinable);
+  void publish_validated(store::ObjectRef object, bool stale, int status);
+  void publish_failure(TransferFailure failure);
+  void publish_interim(std::string_view head);
+  // More of the request's body can be taken.
+  void publish_upload_ready();
+  // The body grew or ended. Wakes readers.
+  void publish_body() { wake_readers(); }
+  // No reader may join any more.
+  void stop_joining();
+  // Whether somebody asked for it to be stored after the head.
+  bool is_store_wanted() const { return store_wanted_.load(std::memory_order_acquire); }
+  bool has_readers() const;
+  // Ends joining for good where nobody reads; false, and nothing done, where somebody does.
+  bool close_if_unread();
+  // Whether every reader has its place in the body.
+  bool all_opened() const;
+  // The least that any reader has read; `written` where there is none.
+  std::uint64_t slowest_position(std::uint64_t written) const;
+  // From set_origin_paused(true) on each advance() of a reader is told to the fetch. A look at
+  // slowest_position() afterwards misses none that came before.
+  void set_origin_paused(bool paused) { origin_paused_.store(paused); }
+
+ private:
+  void publish_phase(TransferPhase phase);
+  void wake_readers();
+  void wake_reader_here(TransferReader& reader);
+  void tell_readers_changed();
+  TransferReader* first_reader() const;
+  bool is_registered(const TransferReader& reader) const ENCORE_REQUIRES(mutex_);
+
+  Worker& fetcher_;
+  const filter::Hash128 hash_;
+  const std::string key_;
+  Fetch* fetch_ = nullptr;  // fetcher's thread only
+  std::atomic<TransferPhase> phase_ = TransferPhase::kWaiting;
+  std::shared_ptr<const SharedResponse> response_;  // set before kSharing is published
+  store::BodyRef body_;
+  TransferFailure failure_;
+  store::ObjectRef validated_;
+  bool validated_stale_ = false;
+  int validation_status_ = 0;
+  std::atomic<std::uint32_t> joined_ = 0;
+  std::atomic<bool> store_wanted_ = false;
+  // Together with each reader's position: one side writes its own and reads the other's, so both
+  // are sequentially consistent.
+  std::atomic<bool> origin_paused_ = false;
+
+  mutable Mutex mutex_;
+  bool joinable_ ENCORE_GUARDED_BY(mutex_) = true;
+  TransferReader* first_ ENCORE_GUARDED_BY(mutex_) = nullptr;
+  std::vector<TransferReader*> readers_ ENCORE_GUARDED_BY(mutex_);
+};
+
+}  // namespace encore::server

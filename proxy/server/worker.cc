@@ -1,0 +1,352 @@
+#include "proxy/server/worker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "config/network.h"
+#include "proxy/http/vary.h"
+#include "proxy/server/client_connection.h"
+#include "proxy/server/exchange.h"
+#include "proxy/server/fetch.h"
+#include "proxy/server/response.h"
+
+namespace encore::server {
+namespace {
+
+thread_local Worker* current_worker = nullptr;
+
+// Takes the variant whose primary key is the same to the byte (a hash may collide) and whose
+// selecting fields agree with the request's.
+class VariantSelector final : public cache::Selector {
+ public:
+  VariantSelector(std::string_view key, const http::Fields& fields, const http::VaryOptions& vary)
+      : key_(key), fields_(fields), vary_(vary) {}
+
+  bool matches(cache::Payload payload) override {
+    const store::Object& object = store::ObjectRef::peek(payload);
+    if (primary_key_of(object) != key_) return false;
+    const std::string_view names = names_of(object);
+    if (!names.empty()) {
+      http::write_variant_key(names, fields_, vary_, variant_key_);
+      if (variant_key_of(object) != variant_key_) return false;
+    }
+    found_ = store::ObjectRef::share(payload);
+    return true;
+  }
+  store::ObjectRef take() { return std::move(found_); }
+
+ private:
+  std::string_view key_;
+  const http::Fields& fields_;
+  const http::VaryOptions& vary_;
+  std::string variant_key_;
+  store::ObjectRef found_;
+};
+
+}  // namespace
+
+Worker* Worker::current() { return current_worker; }
+
+Worker::Worker(Shared& shared, WorkerStats& stats, std::shared_ptr<const Runtime> runtime)
+    : shared_(shared),
+      stats_(stats),
+      runtime_(std::move(runtime)),
+      pool_(stats),
+      access_log_(shared.access_log.get()) {
+  request_head_.fields.reserve(64);
+}
+
+Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stats,
+                                               std::shared_ptr<const Runtime> runtime) {
+  std::unique_ptr<Worker> worker(new Worker(shared, stats, std::move(runtime)));
+  auto loop = net::Loop::create();
+  if (!loop) return std::unexpected(loop.error());
+  worker->loop_ = std::move(*loop);
+  net::Resolver::Options names;
+  for (const std::string& text : worker->runtime_->config.upstream.nameservers) {
+    const auto server = config::parse_nameserver(text);
+    ENCORE_CHECK(server.has_value(), "a loaded config has valid name servers");
+    const auto address = net::Address::parse_ip(server->address, server->port);
+    ENCORE_CHECK(address.has_value(), "a name server has a numeric address");
+    names.nameservers.push_back(*address);
+  }
+  auto resolver = net::Resolver::create(*worker->loop_, names);
+  if (!resolver) return std::unexpected(resolver.error());
+  worker->resolver_ = std::move(*resolver);
+  Worker* raw = worker.get();
+  worker->tick_timer_ = std::make_unique<net::Timer>(*worker->loop_, [raw] { raw->tick(); });
+  worker->drop_retired_ =
+      std::make_unique<net::Deferred>(*worker->loop_, [raw] { raw->drop_retired(); });
+  return worker;
+}
+
+Worker::~Worker() { end_all(); }
+
+void Worker::end_all() {
+  join();
+  current_worker = this;
+  // With a reset: what was cut off must not look whole to a client that reads until the close.
+  while (connections_ != nullptr) connections_->close(ClientConnection::After::kAbort);
+  drop_retired();
+  while (!fetches_.empty()) fetches_.back()->abandon();
+  drop_retired();
+  pool_.close_all();
+  current_worker = nullptr;
+}
+
+Result<net::Address> Worker::listen(const net::Address& address, config::Mode mode) {
+  contexts_.push_back(std::make_unique<ListenerContext>(ListenerContext{mode}));
+  const ListenerContext& context = *contexts_.back();
+  auto listener = net::Listener::create(
+      *loop_, {.address = address},
+      [this, &context](net::Socket socket, const net::Address& peer) {
+        accept(std::move(socket), peer, context);
+      },
+      [this](int) { stats_.connections_refused.add(); });
+  if (!listener) return std::unexpected(listener.error());
+  listeners_.push_back(std::move(*listener));
+  return listeners_.back()->address();
+}
+
+void Worker::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void Worker::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Worker::run() {
+  current_worker = this;
+  tick_timer_->start_periodic(std::chrono::seconds(1));
+  loop_->run();
+  (void)access_log_.hand_over();
+  current_worker = nullptr;
+}
+
+// Whether one more connection of this client is within the limits; then it is counted.
+bool Worker::count_in(const net::Address& peer, bool& counted) {
+  const config::Limits& limits = runtime_->config.limits;
+  const std::uint32_t limit = std::min(limits.connections, shared_.connections_max);
+  if (shared_.connections.fetch_add(1, std::memory_order_relaxed) < limit) {
+    counted = limits.connections_per_client != 0;
+    if (!counted || shared_.clients.enter(peer, limits.connections_per_client)) return true;
+  }
+  shared_.connections.fetch_sub(1, std::memory_order_relaxed);
+  return false;
+}
+
+void Worker::accept(net::Socket socket, const net::Address& peer, const ListenerContext& context) {
+  bool counted = false;
+  if (!count_in(peer, counted)) {
+    stats_.connections_refused.add();
+    return;  // the socket closes
+  }
+  stats_.connections_accepted.add();
+  stats_.connections_open.add();
+  auto* connection = new ClientConnection(*this, context, std::move(socket), peer);
+  if (counted) connection->set_counted();
+  connection->next = connections_;
+  if (connections_ != nullptr) connections_->previous = connection;
+  connections_ = connection;
+  connection->resume();
+}
+
+void Worker::retire_connection(ClientConnection& connection) {
+  if (connection.previous != nullptr) {
+    connection.previous->next = connection.next;
+  } else {
+    connections_ = connection.next;
+  }
+  if (connection.next != nullptr) connection.next->previous = connection.previous;
+  connection.previous = connection.next = nullptr;
+  retired_connections_.push_back(&connection);
+  drop_retired_->schedule();
+}
+
+void Worker::retire_exchange(std::unique_ptr<Exchange> exchange) {
+  retired_exchanges_.push_back(std::move(exchange));
+  drop_retired_->schedule();
+}
+
+void Worker::add_fetch(std::unique_ptr<Fetch> fetch) {
+  stats_.transfers_open.add();
+  fetch->position = fetches_.size();
+  fetches_.push_back(std::move(fetch));
+}
+
+void Worker::retire_fetch(Fetch& fetch) {
+  const std::size_t position = fetch.position;
+  ENCORE_CHECK(position < fetches_.size() && fetches_[position].get() == &fetch,
+               "a fetch is retired once, by its worker");
+  retired_fetches_.push_back(std::move(fetches_[position]));
+  if (position + 1 != fetches_.size()) {
+    fetches_[position] = std::move(fetches_.back());
+    fetches_[position]->position = position;
+  }
+  fetches_.pop_back();
+  stats_.transfers_open.subtract();
+  drop_retired_->schedule();
+}
+
+void Worker::drop_retired() {
+  retired_exchanges_.clear();
+  while (!retired_connections_.empty() || !retired_fetches_.empty()) {
+    const auto connections = std::exchange(retired_connections_, {});
+    for (ClientConnection* connection : connections) {
+      if (connection->is_counted()) shared_.clients.leave(connection->stream().peer());
+      delete connection;
+      stats_.connections_open.subtract();
+      shared_.connections.fetch_sub(1, std::memory_order_relaxed);
+    }
+    retired_fetches_.clear();
+  }
+  if (draining_) end_if_drained();
+}
+
+void Worker::tick() {
+  const MonotonicTime now = loop_->now();
+  for (ClientConnection* connection = connections_; connection != nullptr;) {
+    ClientConnection* following = connection->next;  // the check may retire this one
+    connection->check_timeouts(now);
+    connection = following;
+  }
+  for (std::size_t i = fetches_.size(); i-- > 0;) {
+    if (i < fetches_.size()) fetches_[i]->check_timeouts(now);
+  }
+  const Nanoseconds pool_idle = runtime_->config.timeouts.pool_idle;
+  if (pool_idle.count() != 0) pool_.close_idle_since(now - pool_idle);
+  if (!access_log_.hand_over()) stats_.log_dropped.add();
+}
+
+void Worker::set_runtime(std::shared_ptr<const Runtime> runtime) {
+  if (!thread_.joinable()) {
+    runtime_ = std::move(runtime);
+    return;
+  }
+  loop_->post([this, next = std::move(runtime)]() mutable {
+    runtime_ = std::move(next);
+    // They were made, and their origins verified, under the settings of before.
+    pool_.close_all();
+  });
+}
+
+void Worker::drain(Nanoseconds limit) {
+  loop_->post([this, limit] { begin_drain(limit); });
+}
+
+void Worker::begin_drain(Nanoseconds limit) {
+  if (draining_) return;
+  draining_ = true;
+  for (auto& listener : listeners_) listener->stop();
+  pool_.close_all();
+  for (ClientConnection* connection = connections_; connection != nullptr;) {
+    ClientConnection* following = connection->next;
+    connection->drain();
+    connection = following;
+  }
+  drain_timer_ = std::make_unique<net::Timer>(*loop_, [this] { loop_->stop(); });
+  if (limit.count() != 0) drain_timer_->start(limit);
+  end_if_drained();
+}
+
+void Worker::end_if_drained() {
+  if (connections_ == nullptr && fetches_.empty()) loop_->stop();
+}
+
+CacheView Worker::lookup(std::string_view key, const filter::Hash128& hash,
+                         const http::Fields& fields, const http::VaryOptions& vary) {
+  VariantSelector selector(key, fields, vary);
+  const auto result = shared_.kernel->lookup(cache::Key{hash, key}, loop_->now(), selector);
+  return {selector.take(), result.any_resident, result.fresh_until};
+}
+
+void Worker::record(const RequestRecord& record, const http::RequestHead* head,
+                    const net::Address& client) {
+  stats_.requests[static_cast<std::size_t>(record.outcome)].add();
+  stats_.bytes_to_clients.add(record.sent_bytes);
+  stats_.body_bytes_all.add(record.body_bytes);
+  const OutcomeClass group = class_of(record.outcome);
+  if (group == OutcomeClass::kHit) stats_.body_bytes_hit.add(record.body_bytes);
+  const bool timed = group != OutcomeClass::kError;
+  if (!timed && !access_log_.enabled()) return;
+  const Nanoseconds duration = monotonic_now() - record.started;
+  if (timed) stats_.latency[static_cast<std::size_t>(group)].record(duration);
+  if (!access_log_.enabled()) return;
+  AccessRecord entry;
+  entry.received = loop_->wall_now() - (loop_->now() - record.started);
+  entry.duration = duration;
+  const std::string client_text = client.ip_string();
+  entry.client = client_text;
+  entry.status = record.status;
+  entry.sent_bytes = record.sent_bytes;
+  entry.body_bytes = record.body_bytes;
+  entry.outcome = record.outcome;
+  entry.origin = record.origin;
+  entry.content_type = record.content_type;
+  entry.version = "HTTP/1.1";
+  if (head != nullptr) {
+    entry.method = head->method_text;
+    entry.url = head->target;
+    if (head->version == http::Version::kHttp10) entry.version = "HTTP/1.0";
+    entry.referer = head->fields.value(http::FieldId::kReferer);
+    entry.user_agent = head->fields.value(http::FieldId::kUserAgent);
+    entry.host = head->fields.value(http::FieldId::kHost);
+  }
+  append_access_record(access_log_.text(), runtime_->access_format, entry);
+  if (!access_log_.finish_record()) stats_.log_dropped.add();
+}
+
+Worker::ViewFault Worker::make_view(const http::RequestHead& head, const ListenerContext& listener,
+                                    const net::Address& client, RequestView& view) {
+  view.head = &head;
+  view.framing = http::request_framing(head);
+  if (view.framing.kind == http::BodyKind::kError) {
+    return {view.framing.status, Outcome::kBadRequest, "framing"};
+  }
+  const auto resolved = http::resolve_target(head, http::Scheme::kHttp, view.target);
+  if (resolved != http::TargetStatus::kOk) {
+    return {400, Outcome::kBadRequest, http::to_string(resolved)};
+  }
+  const bool forward = listener.mode == config::Mode::kForward;
+  if (forward && !runtime_->destinations.is_client_allowed(client)) {
+    return {403, Outcome::kDenied, "client-not-allowed"};
+  }
+  if (head.method == http::Method::kConnect) {
+    if (!forward) return {405, Outcome::kDenied, "connect-on-reverse-listener"};
+    return {};
+  }
+  if (forward && view.target.form != http::TargetForm::kAbsolute) {
+    return {400, Outcome::kBadRequest, "forward-proxy-needs-absolute-form"};
+  }
+  if (view.target.form == http::TargetForm::kAsterisk) {
+    view.route = runtime_->router.match("", "/");
+    if (view.route == nullptr) return {404, Outcome::kNoRoute, "no-route"};
+    return {};
+  }
+  const std::size_t needed = kRealmBytes + http::key_bytes_max(view.target);
+  if (key_buffer_.size() < needed) key_buffer_.resize(needed * 2);
+  const http::KeyOptions& options = forward ? runtime_->forward_keys : runtime_->reverse_keys;
+  const std::size_t key_bytes =
+      http::write_key(view.target, options, std::span(key_buffer_).subspan(kRealmBytes));
+  view.key = std::string_view(key_buffer_.data(), kRealmBytes + key_bytes);
+  std::string_view realm = kForwardRealm;
+  if (!forward) {
+    // "http://host[:port]/path?query", normalised: the route is chosen by what is cached.
+    std::string_view rest = view.key.substr(kRealmBytes + to_string(view.target.scheme).size() + 3);
+    const std::size_t slash = std::min(rest.find('/'), rest.size());
+    std::string_view host = rest.substr(0, slash);
+    std::string_view path = rest.substr(slash);
+    path = path.substr(0, path.find('?'));
+    if (!host.starts_with('[')) host = host.substr(0, host.find(':'));
+    view.route = runtime_->router.match(host, path.empty() ? "/" : path);
+    if (view.route == nullptr) return {404, Outcome::kNoRoute, "no-route"};
+    realm = view.route->realm();
+  }
+  std::ranges::copy(realm, key_buffer_.begin());
+  view.hash = filter::hash_key(filter::HashFamily::kXxh3, shared_.identity_seed, view.key);
+  return {};
+}
+
+}  // namespace encore::server

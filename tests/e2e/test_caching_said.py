@@ -1,0 +1,259 @@
+"""What is said of it: Cache-Status (RFC 9211), and what configuration changes."""
+
+import unittest
+
+from caching import Table, cases, date, hit, miss, refused, valid
+from client import field, get
+from harness import Case, free_port
+from origin import Origin, fresh, response
+
+row = Table()
+FRESH = {"Cache_Control": "max-age=600"}
+
+row("RFC 9211 2.1", "a hit, with its ttl", miss(says=r"^encore; fwd=uri-miss; stored; ", **FRESH),
+    hit(says=r"^encore; hit; ttl=(600|599)$"))
+row("RFC 9211 2.2", "a miss for want of a variant",
+    miss(req={"Foo": "1"}, Vary="Foo", **FRESH),
+    miss(req={"Foo": "2"}, says="^encore; fwd=vary-miss; stored", Vary="Foo", **FRESH))
+row("RFC 9211 2.2", "a stale response that was validated",
+    miss(Cache_Control="max-age=0", ETag='"a"'), valid(says="fwd=stale; fwd-status=304"))
+row("RFC 9211 2.2", "a request that would not take what is stored",
+    miss(**FRESH), miss(req={"Cache-Control": "no-cache"}, upstream={"any": 1},
+                        says="fwd=request", **FRESH))
+row("RFC 9211 2.2", "a method that is not cached", miss(method="PUT", says="fwd=method"))
+row("RFC 9211 2.8", "why it was not stored", miss(Cache_Control="no-store", says="detail=no-store$"))
+row("RFC 9211 2", "on an answer of our own",
+    refused(504, req={"Cache-Control": "only-if-cached"}, says="^encore; fwd=.*only-if-cached"))
+row("RFC 9211 2", "on an origin that cannot be understood",
+    miss(raw=b"nonsense\r\n\r\n", want_status=502, sees=lambda body: True, says="^encore; fwd="))
+row("RFC 9211 3", "members of caches behind us stay, in front of ours",
+    miss(Cache_Status="behind; hit; ttl=9", says="^behind; hit; ttl=9, encore; fwd=", **FRESH),
+    hit(says="^behind; hit; ttl=9, encore; hit"))
+row("RFC 9110 7.6.3", "Via names us, behind the others",
+    miss(Via="1.0 behind", want={"Via": lambda text: text.startswith("1.0 behind, 1.1 encore")},
+         **FRESH),
+    hit(want={"Via": lambda text: text.startswith("1.0 behind, 1.1 encore")}))
+row("RFC 3986 6.2.2", "escapes, case of escapes and dot segments are no other key",
+    miss(url="/a/b", **FRESH), hit(url="/a/%62", prime=False),
+    hit(url="/x/../a/./b", prime=False))
+row("RFC 3986 6.2.2", "an escaped slash is another key", miss(url="/a/b", **FRESH),
+    miss(url="/a%2fb", **FRESH), hit(url="/a%2Fb", prime=False))
+row("RFC 9111 2", "the query is part of the key, as it is",
+    miss(url="/q?a=1&b=2", **FRESH), miss(url="/q?b=2&a=1", **FRESH), miss(url="/q?a=1", **FRESH),
+    miss(url="/q", **FRESH), miss(url="/q?", **FRESH), hit(url="/q?a=1&b=2", sees="body of step 1\n"))
+
+Rows = cases(row)
+
+
+class Configured(Case):
+    """Switches, each against its default, which the rows above show."""
+
+    def serve(self, routes, fields=(), mode="reverse", **cache):
+        origin = Origin(self, routes)
+        port = free_port()
+        encore = self.encore(listen=[{"address": f"127.0.0.1:{port}", "mode": mode}],
+                             origin=[{"servers": [origin.url("")]}],
+                             admission={"policy": "always"}, cache=cache)
+
+        def ask(path, fields=(), **options):
+            return get(encore.port, origin.url(path), fields=fields, **options)
+        return origin, ask
+
+    def test_set_cookie_is_not_stored(self):
+        origin, ask = self.serve({"/a": fresh(b"a", Set_Cookie="x")}, store_set_cookie=False)
+        ask("/a")
+        self.assertIn("detail=set-cookie", field(ask("/a"), "Cache-Status"))
+
+    def test_reloads_of_clients_are_ignored(self):
+        origin, ask = self.serve({"/a": fresh(b"a")}, ignore_client_reload=True)
+        ask("/a")
+        for name, value in (("Cache-Control", "no-cache"), ("Cache-Control", "max-age=0"),
+                            ("Pragma", "no-cache")):
+            self.assertIn("; hit", field(ask("/a", [(name, value)]), "Cache-Status"))
+
+    def test_a_forward_proxy_honours_reloads_all_the_same(self):
+        origin, ask = self.serve({"/a": fresh(b"a")}, mode="forward", ignore_client_reload=True)
+        ask("/a")
+        self.assertIn("fwd=request",
+                      field(ask("/a", [("Cache-Control", "no-cache")]), "Cache-Status"))
+
+    def test_the_key_is_shown(self):
+        origin, ask = self.serve({"/a": fresh(b"a")}, cache_status_key=True)
+        key = f'key="http://{origin.authority}/a"'
+        self.assertIn(key, field(ask("/a"), "Cache-Status"))
+        self.assertIn(key, field(ask("/a"), "Cache-Status"))
+
+    def test_query_parameters_are_sorted_and_dropped(self):
+        origin, ask = self.serve({"/a": fresh(b"a")}, query_sort=True, query_drop=["utm_*"])
+        ask("/a?a=1&b=2")
+        self.assertIn("; hit", field(ask("/a?b=2&utm_source=x&a=1"), "Cache-Status"))
+
+    def test_but_not_in_forward_mode(self):
+        origin, ask = self.serve({"/a": fresh(b"a")}, mode="forward", query_sort=True)
+        ask("/a?a=1&b=2")
+        self.assertNotIn("; hit", field(ask("/a?b=2&a=1"), "Cache-Status"))
+
+    def test_an_invalidation_finds_the_sorted_key(self):
+        origin, ask = self.serve({"/a": fresh(b"a")}, query_sort=True)
+        ask("/a?a=1&b=2")
+        ask("/a?b=2&a=1", method="DELETE")
+        self.assertNotIn("; hit", field(ask("/a?a=1&b=2"), "Cache-Status"))
+
+    def test_accept_encoding_as_it_is(self):
+        origin, ask = self.serve({"/a": fresh(b"a", Vary="Accept-Encoding")},
+                                 normalise_accept_encoding="off")
+        ask("/a", [("Accept-Encoding", "gzip, br")])
+        self.assertNotIn("; hit", field(ask("/a", [("Accept-Encoding", "gzip;q=0.9, br")]),
+                                        "Cache-Status"))
+
+    def test_stale_windows_for_responses_that_name_none(self):
+        states = iter([fresh(b"old", seconds=0, ETag='"a"')])
+
+        def page(exchange):
+            return next(states, response(b"broken", "503 Broken"))
+        origin, ask = self.serve({"/a": page}, stale_if_error="60s")
+        ask("/a")
+        answer = ask("/a")
+        self.assertEqual((200, b"old"), (answer.status, answer.body))
+
+    def test_stale_while_revalidate_for_responses_that_name_none(self):
+        origin, ask = self.serve({"/a": fresh(b"old", seconds=0, ETag='"a"')},
+                                 stale_while_revalidate="60s")
+        ask("/a")
+        self.assertIn("detail=stale", field(ask("/a"), "Cache-Status"))
+
+    def test_no_more_variants_than_allowed(self):
+        origin, ask = self.serve({"/a": fresh(b"a", Vary="Foo")}, variants_max=2)
+        for value in "123":
+            ask("/a", [("Foo", value)])
+        self.assertIn("; hit", field(ask("/a", [("Foo", "3")]), "Cache-Status"))
+        self.assertIn("; hit", field(ask("/a", [("Foo", "2")]), "Cache-Status"))
+        self.assertNotIn("; hit", field(ask("/a", [("Foo", "1")]), "Cache-Status"))
+
+    def test_other_targeted_fields(self):
+        origin, ask = self.serve({"/a": response(b"a", Our_Cache_Control="max-age=600",
+                                                 Cache_Control="no-store")},
+                                 targets=["Our-Cache-Control"])
+        ask("/a")
+        self.assertIn("; hit", field(ask("/a"), "Cache-Status"))
+
+    def test_a_range_of_what_is_too_large_to_fetch_whole_goes_as_it_is(self):
+        body = bytes(range(256)) * 1024
+
+        def page(exchange):
+            asked = dict(exchange.request.fields).get("range")
+            if not asked:
+                return fresh(body, ETag='"a"')
+            first, last = map(int, asked.removeprefix("bytes=").split("-"))
+            part = fresh(body[first:last + 1], ETag='"a"',
+                         Content_Range=f"bytes {first}-{last}/{len(body)}")
+            return part.replace(b"200 OK", b"206 Partial Content", 1)
+        origin, ask = self.serve({"/a": page}, range_fetch_max="64KiB")
+        for first, last, status in [(0, 99, "uri-miss"), (100, 199, "partial"), (50, 149, None)]:
+            answer = ask("/a", [("Range", f"bytes={first}-{last}")])
+            self.assertEqual((206, body[first:last + 1]), (answer.status, answer.body))
+            said = field(answer, "Cache-Status")
+            self.assertIn(f"fwd={status}" if status else "; hit", said)
+        asked = [dict(r.fields).get("range") for r in origin.requests]
+        self.assertEqual([None, "bytes=0-99", "bytes=100-199"], asked)
+
+
+class SecondHit(Case):
+    """What counts as a request, and what is asked of the origin before the answer is known."""
+
+    def setUp(self):
+        super().setUp()
+        self.encore_ = self.encore()
+
+    def ask(self, origin, path, fields=(), method="GET", body=b""):
+        answer = get(self.encore_.port, origin.url(path), fields=fields, method=method, body=body)
+        return field(answer, "Cache-Status")
+
+    def rows(self, first, routes, stored=True):
+        """After `first`, is the next plain GET the second request?"""
+        origin = Origin(self, {"/a": routes})
+        self.ask(origin, "/a", **first)
+        said = self.ask(origin, "/a")
+        self.assertIn("second-request" if stored else "first-request", said, first)
+        self.assertIn("; hit" if stored else "; stored", self.ask(origin, "/a"), first)
+
+    def test_get_counts(self):
+        self.rows({}, fresh(b"a"))
+
+    def test_a_range_counts(self):
+        part = fresh(b"a", Content_Range="bytes 0-0/9").replace(b"200 OK", b"206 Partial", 1)
+        self.rows({"fields": [("Range", "bytes=0-0")]}, lambda x: part if any(
+            n == "range" for n, _ in x.request.fields) else fresh(b"whole"))
+
+    def test_a_304_to_a_clients_own_condition_counts(self):
+        self.rows({"fields": [("If-None-Match", '"a"')]}, lambda x: (
+            b'HTTP/1.1 304 Not Modified\r\nETag: "a"\r\nCache-Control: max-age=600\r\n\r\n')
+            if any(n == "if-none-match" for n, _ in x.request.fields) else fresh(b"a", ETag='"a"'))
+
+    def test_head_counts(self):
+        self.rows({"method": "HEAD"}, fresh(b"a"))
+
+    def test_a_redirect_counts(self):
+        moved = fresh(b"").replace(b"200 OK", b"301 Moved\r\nLocation: /b", 1)
+        self.rows({}, moved)
+
+    def test_post_with_freshness_counts(self):
+        self.rows({"method": "POST", "body": b"x"},
+                  lambda x: fresh(b"a", Content_Location="/a"))
+
+    def test_what_may_not_be_stored_does_not_count(self):
+        answers = iter([response(b"mine", Cache_Control="no-store")])
+        self.rows({}, lambda x: next(answers, fresh(b"a")), stored=False)
+
+    def test_a_request_with_no_store_does_not_count(self):
+        self.rows({"fields": [("Cache-Control", "no-store")]}, fresh(b"a"), stored=False)
+
+    def test_the_first_range_goes_as_it_is_and_the_second_fetches_the_whole(self):
+        body = b"0123456789"
+
+        def page(exchange):
+            if any(name == "range" for name, _ in exchange.request.fields):
+                part = fresh(body[:2], Content_Range="bytes 0-1/10")
+                return part.replace(b"200 OK", b"206 Partial Content", 1)
+            return fresh(body)
+        origin = Origin(self, {"/a": page})
+        said = [self.ask(origin, "/a", [("Range", "bytes=0-1")]) for _ in range(3)]
+        self.assertIn("first-request", said[0])
+        self.assertIn("stored; detail=second-request", said[1])
+        self.assertIn("; hit", said[2])
+        self.assertEqual([True, False],
+                         [any(n == "range" for n, _ in r.fields) for r in origin.requests])
+
+    def test_a_further_variant_of_what_is_stored_is_not_asked_twice(self):
+        origin = Origin(self, {"/a": fresh(b"a", Vary="Foo")})
+        for _ in range(2):
+            self.ask(origin, "/a", [("Foo", "1")])
+        self.assertIn("; stored", self.ask(origin, "/a", [("Foo", "2")]))
+        self.assertIn("; hit", self.ask(origin, "/a", [("Foo", "2")]))
+
+    def test_our_own_validation_does_not_count(self):
+        answers = iter([fresh(b"a", seconds=0, ETag='"a"'), fresh(b"a", seconds=0, ETag='"a"')])
+
+        def page(exchange):
+            return next(answers, b'HTTP/1.1 304 Not Modified\r\nETag: "a"\r\n\r\n')
+        origin = Origin(self, {"/a": page})
+        for _ in range(4):
+            self.ask(origin, "/a")
+        requests = self.encore_.metrics()
+        admitted = [value for name, value in requests.items()
+                    if "first" in name and "request" in name and "outcome" in name]
+        self.assertEqual([1], [int(value) for value in admitted if value])
+
+    def test_uncacheable_answers_that_become_cacheable_are_admitted_in_their_turn(self):
+        answers = iter([response(b"no", Cache_Control="no-store")] * 3)
+        origin = Origin(self, {"/a": lambda x: next(answers, fresh(b"a"))})
+        said = [self.ask(origin, "/a") for _ in range(6)]
+        for text in said[:3]:
+            self.assertIn("detail=no-store", text)
+        self.assertIn("first-request", said[3])
+        self.assertIn("second-request", said[4])
+        self.assertIn("; hit", said[5])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,171 @@
+"""Who may share a transfer and what each reader of it gets."""
+
+import os
+import threading
+import time
+import unittest
+
+from client import Client, NoResponse, field, get
+from harness import Case, eventually
+from origin import Origin, fresh, response
+
+
+def in_threads(count, function):
+    results = [None] * count
+
+    def run(number):
+        try:
+            results[number] = function(number)
+        except (NoResponse, OSError) as error:
+            results[number] = error
+    threads = [threading.Thread(target=run, args=(n,)) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    return threads, results
+
+
+class Validation(Case):
+    def test_a_get_never_joins_the_validation_of_a_head(self):
+        go, asked = threading.Event(), threading.Event()
+
+        def page(exchange):
+            if exchange.request.method == "HEAD":
+                asked.set()
+                exchange.wait(go)
+                return fresh(b"second")
+            return fresh(b"first" if origin.count() < 3 else b"second", seconds=1)
+        origin = Origin(self, {"/page": page})
+        encore = self.encore(admission={"policy": "always"})
+        get(encore.port, origin.url("/page"))
+        eventually(lambda: "; hit" not in (field(get(encore.port, origin.url("/page"),
+                   fields=[("Cache-Control", "only-if-cached")]), "Cache-Status") or ""), "stale")
+        threads, heads = in_threads(1, lambda _: get(encore.port, origin.url("/page"),
+                                                     method="HEAD"))
+        self.assertTrue(asked.wait(60))
+        answer = get(encore.port, origin.url("/page"))
+        self.assertEqual(200, answer.status)
+        self.assertIn(answer.body, (b"first", b"second"))
+        go.set()
+        threads[0].join()
+        self.assertEqual(200, heads[0].status)
+
+
+class Ranges(Case):
+    def test_overlapping_ranges_of_a_body_that_still_comes_are_answered(self):
+        body = os.urandom(3_000_000)
+        go, started = threading.Event(), threading.Event()
+
+        def page(exchange):
+            answer = fresh(body)
+            exchange.send(answer[:200_000])
+            started.set()
+            exchange.wait(go)
+            exchange.send(answer[200_000:])
+        origin = Origin(self, {"/page": page})
+        # Too large to be stored: what all readers have passed is let go.
+        encore = self.encore(admission={"policy": "always"}, cache={"max_object": "1MiB"})
+        threads, results = in_threads(4, lambda n: get(
+            encore.port, origin.url("/page"),
+            fields=[("Range", "bytes=0-1999999,1000000-2499999")] if n else []))
+        self.assertTrue(started.wait(60))
+        eventually(lambda: encore.metrics()["encore_client_connections"] >= 4, "all are there")
+        go.set()
+        for thread in threads:
+            thread.join()
+        for answer in results:
+            self.assertIn(getattr(answer, "status", answer), (200, 206))
+            if answer.status == 200:
+                self.assertEqual(body, answer.body)
+            else:
+                self.assertIn(body[1000000:2500000], answer.body)
+        self.assertEqual(200, encore.admin("/healthz")[0])
+
+
+class Races(Case):
+    def test_who_joins_while_another_leaves_is_answered(self):
+        # Each URL is asked for, left at once, and asked for again while the leaving is looked at.
+        def page(exchange):
+            time.sleep(0.002)  # so that there is something to join
+            return fresh(b"here", seconds=0)
+        origin = Origin(self, default=page)
+        encore = self.encore(cache={"memory": "64MiB", "heuristic_fraction": 0.0})
+
+        def run(number):
+            for step in range(60):
+                url = origin.url(f"/{step % 7}")
+                if (number + step) % 2:
+                    client = Client(encore.port)
+                    client.request(url)
+                    client.reset()
+                    continue
+                answer = get(encore.port, url)
+                if answer.body != b"here":
+                    return answer
+            return "done"
+        threads, results = in_threads(8, run)
+        for thread in threads:
+            thread.join()
+        self.assertEqual(["done"] * 8, results)
+
+
+class Ends(Case):
+    def test_bytes_behind_a_response_without_body_end_its_connection(self):
+        poison = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"
+        origin = Origin(self, {
+            "/empty": b"HTTP/1.1 204 No Content\r\n\r\n" + poison,
+            "/zero": response(b"") + poison}, default=response(b"good"))
+        encore = self.encore(workers={"count": 1})
+        for path in ("/empty", "/zero"):
+            before = origin.connections
+            get(encore.port, origin.url(path))
+            self.assertEqual(b"good", get(encore.port, origin.url("/other")).body)
+            self.assertGreater(origin.connections, before + (path == "/empty"))
+
+    def test_a_background_validation_that_is_not_stored_is_not_read_to_its_end(self):
+        ended = threading.Event()
+
+        def page(exchange):
+            if origin.count() == 1:
+                return response(b"old", Cache_Control="max-age=0, stale-while-revalidate=600",
+                                ETag='"a"')
+            exchange.send(b"HTTP/1.1 200 OK\r\nCache-Control: no-store\r\n\r\n")
+            try:
+                while not exchange.origin.stopped:
+                    exchange.send(b"x" * 65536)
+            except Exception:
+                ended.set()
+                raise
+        origin = Origin(self, {"/page": page})
+        encore = self.encore(admission={"policy": "always"})
+        get(encore.port, origin.url("/page"))
+        self.assertEqual(b"old", get(encore.port, origin.url("/page")).body)
+        self.assertTrue(ended.wait(60), "the origin still sends")
+
+    def test_an_unfinished_body_is_no_whole_one_when_a_drain_reaches_its_limit(self):
+        go = threading.Event()
+
+        def page(exchange):
+            exchange.send(b"HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n\r\nbegin")
+            exchange.wait(go)
+        origin = Origin(self, {"/page": page})
+        self.addCleanup(go.set)
+        encore = self.encore(timeouts={"drain": "1s"}, workers={"count": 4})
+        clients = []
+        for _ in range(12):  # on several workers, all readers of one transfer
+            client = Client(encore.port)
+            self.addCleanup(client.close)
+            client.request(origin.url("/page"), version="HTTP/1.0")
+            clients.append(client)
+        for client in clients:
+            client.read_head()
+            self.assertEqual(b"begin", client.read_exactly(5))
+        encore.stop()
+        for client in clients:
+            with self.assertRaises(ConnectionError):
+                while client.sock.recv(65536):
+                    pass
+                self.fail("an orderly end: the body looks whole")
+
+
+if __name__ == "__main__":
+    unittest.main()

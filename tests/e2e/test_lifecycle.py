@@ -1,0 +1,241 @@
+"""Starting, draining, reloading, and what the command line promises."""
+
+import os
+import signal
+import subprocess
+import threading
+import tomllib
+import unittest
+
+from client import Client, field, get
+from harness import Case, clean_environment, eventually, free_port, listening
+from origin import Origin, fresh
+
+
+class Lifecycle(Case):
+    def halfway(self, body):
+        """A route that sends half of the body, and the event that lets it go on."""
+        go = threading.Event()
+
+        def route(exchange):
+            answer = fresh(body)
+            cut = len(answer) - len(body) // 2
+            exchange.send(answer[:cut])
+            exchange.wait(go)
+            exchange.send(answer[cut:])
+        return route, go
+
+    def begin(self, encore, origin, path):
+        client = Client(encore.port)
+        self.addCleanup(client.close)
+        client.request(origin.url(path))
+        client.read_head()
+        return client
+
+    def test_sigterm_finishes_what_is_under_way_and_takes_nothing_new(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            body = os.urandom(100_000)
+            route, go = self.halfway(body)
+            origin = Origin(self, {"/page": route})
+            encore = self.encore()
+            client = self.begin(encore, origin, "/page")
+            encore.signal(number)
+            eventually(lambda: not listening(encore.port), "the listener is closed")
+            self.assertIsNone(encore.process.poll())
+            go.set()
+            self.assertEqual(body, client.read_exactly(len(body)))
+            self.assertEqual(0, encore.wait_for_exit())
+
+    def test_a_drain_does_not_wait_for_idle_connections_nor_beyond_its_limit(self):
+        route, _ = self.halfway(b"x" * 1000)
+        origin = Origin(self, {"/page": route, "/quick": fresh(b"q")})
+        encore = self.encore(timeouts={"drain": "1s"})
+        with Client(encore.port) as idle:
+            idle.ask(origin.url("/quick"))
+            self.begin(encore, origin, "/page")
+            encore.signal(signal.SIGTERM)
+            self.assertEqual(0, encore.wait_for_exit())
+
+    def test_reload_keeps_connections_transfers_and_the_cache(self):
+        body = os.urandom(100_000)
+        route, go = self.halfway(body)
+        origin = Origin(self, {"/slow": route, "/page": fresh(b"page")})
+        encore = self.encore()
+        for _ in range(2):
+            get(encore.port, origin.url("/page"))
+        with Client(encore.port) as kept:
+            kept.ask(origin.url("/page"))
+            transfer = self.begin(encore, origin, "/slow")
+            encore.sections["forward"] = {"connect_ports": [origin.port]}
+            self.assertEqual(403, self.connect(encore, origin))
+            encore.write_config()
+            encore.signal(signal.SIGHUP)
+            eventually(lambda: self.connect(encore, origin) == 200, "the new config is in force")
+            self.assertIn("; hit", field(kept.ask(origin.url("/page")), "Cache-Status"))
+            go.set()
+            self.assertEqual(body, transfer.read_exactly(len(body)))
+        self.assertEqual(2, origin.count("/page"))
+
+    @staticmethod
+    def connect(encore, origin):
+        with Client(encore.port) as client:
+            client.send(f"CONNECT {origin.authority} HTTP/1.1\r\nHost: {origin.authority}\r\n\r\n")
+            return client.read_response("CONNECT").status
+
+    def test_a_bad_config_changes_nothing_and_is_named(self):
+        origin = Origin(self, {"/page": fresh(b"page")})
+        encore = self.encore()
+        for _ in range(2):
+            get(encore.port, origin.url("/page"))
+        good = encore.config_path.read_text()
+        encore.config_path.write_text(good.replace("[cache]", "[cache]\nmemry = \"1MiB\"")
+                                      + f"\n[forward]\nconnect_ports = [{origin.port}]\n")
+        encore.signal(signal.SIGHUP)
+        eventually(lambda: "memry" in encore.output(), "the error is reported")
+        self.assertIn(encore.config_path.name, encore.output())
+        self.assertEqual(403, self.connect(encore, origin))
+        self.assertIn("; hit", field(get(encore.port, origin.url("/page")), "Cache-Status"))
+        encore.config_path.write_text(good)
+        encore.signal(signal.SIGHUP)
+        self.assertIn("; hit", field(get(encore.port, origin.url("/page")), "Cache-Status"))
+
+    def test_a_reload_that_needs_a_restart_is_refused_whole_and_names_the_keys(self):
+        origin = Origin(self, {"/page": fresh(b"page")})
+        encore = self.encore()
+        encore.sections["forward"] = {"connect_ports": [origin.port]}
+        encore.sections["log"]["access"] = str(self.directory / "other.log")
+        encore.write_config()
+        encore.signal(signal.SIGHUP)
+        eventually(lambda: "restart is needed for log.access" in encore.output(), "it is named")
+        self.assertEqual(403, self.connect(encore, origin))
+        self.assertEqual(1, encore.stats()["reload_failures"])
+
+    def test_sigusr1_reopens_the_access_log(self):
+        origin = Origin(self, {"/page": fresh(b"page")})
+        encore = self.encore()
+        get(encore.port, origin.url("/page"))
+        encore.access_records(1)
+        rotated = encore.access_path.with_suffix(".1")
+        encore.access_path.rename(rotated)
+        encore.signal(signal.SIGUSR1)
+        eventually(encore.access_path.exists, "the log is opened anew")
+        get(encore.port, origin.url("/page"))
+        self.assertEqual(1, len(encore.access_records(1)))
+        self.assertEqual(1, len(rotated.read_text().splitlines()))
+
+    def test_the_filter_outlives_a_restart(self):
+        origin = Origin(self, default=fresh(b"page"))
+        state = self.directory / "state"
+        state.mkdir()
+        encore = self.encore(state={"directory": str(state)})
+        for number in range(50):
+            get(encore.port, origin.url(f"/{number}"))
+        encore.stop()
+        encore.start()
+        for number in range(50):
+            said = field(get(encore.port, origin.url(f"/{number}")), "Cache-Status")
+            self.assertIn("detail=second-request", said)
+        self.assertIn("first-request", field(get(encore.port, origin.url("/new")), "Cache-Status"))
+
+    def test_a_damaged_state_is_reported_and_not_trusted(self):
+        origin = Origin(self, default=fresh(b"page"))
+        state = self.directory / "state"
+        state.mkdir()
+        encore = self.encore(state={"directory": str(state)})
+        get(encore.port, origin.url("/a"))
+        encore.stop()
+        files = [f for f in state.rglob("*") if f.is_file() and f.stat().st_size > 1000]
+        self.assertTrue(files, "nothing was saved")
+        for file in files:
+            data = bytearray(file.read_bytes())
+            data[len(data) // 2] ^= 0xFF
+            file.write_bytes(data)
+        encore.start()
+        self.assertEqual(200, get(encore.port, origin.url("/a")).status)
+
+
+class CommandLine(Case):
+    def run_encore(self, *arguments):
+        return subprocess.run([os.environ["ENCORE"], *map(str, arguments)], timeout=60,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              env=clean_environment())
+
+    def config(self, text):
+        path = self.directory / "encore.toml"
+        path.write_text(text)
+        return path
+
+    def test_version_and_help(self):
+        ended = self.run_encore("--version")
+        self.assertEqual(0, ended.returncode)
+        self.assertRegex(ended.stdout, r"\d+\.\d+\.\d+")
+        self.assertEqual(0, self.run_encore("--help").returncode)
+
+    def test_check_config_prints_what_follows_for_the_filter(self):
+        ended = self.run_encore("--check-config", "--config",
+                                self.config("[admission]\ncapacity = 1000000\nfpr = 0.01\n"))
+        self.assertEqual(0, ended.returncode, ended.stderr)
+        for word in ("split", "1000000 insertions a generation", "fpr over a cycle", "remembered"):
+            self.assertIn(word, ended.stdout)
+
+    def test_a_bad_config_is_refused_with_file_line_column_key_and_suggestion(self):
+        path = self.config('[cache]\nmemory = "64MiB"\nmemmory = "1MiB"\nshards = "many"\n')
+        for arguments in (("--check-config", "--config", path), ("--config", path)):
+            ended = self.run_encore(*arguments)
+            self.assertEqual(2, ended.returncode)
+            self.assertRegex(ended.stderr, r"encore\.toml:3:\d+: .*memmory")
+            self.assertIn("memory", ended.stderr.replace("memmory", ""))
+            self.assertRegex(ended.stderr, r"encore\.toml:4:\d+: .*shards")
+
+    def test_wrong_use_exits_2(self):
+        self.assertEqual(2, self.run_encore("--no-such-option").returncode)
+        self.assertEqual(2, self.run_encore("--config", self.directory / "missing").returncode)
+        self.assertEqual(2, self.run_encore("--check-config", "--set", "cache.memory=x").returncode)
+
+    def test_set_overrides_the_file_and_a_dump_is_a_config(self):
+        path = self.config('[cache]\nmemory = "64MiB"\n')
+        ended = self.run_encore("--dump-config", "--config", path, "--set", "cache.memory=32MiB")
+        self.assertEqual(0, ended.returncode, ended.stderr)
+        dumped = tomllib.loads(ended.stdout)
+        self.assertEqual("32MiB", dumped["cache"]["memory"])
+        again = self.run_encore("--dump-config", "--config", self.config(ended.stdout))
+        self.assertEqual(dumped, tomllib.loads(again.stdout))
+
+    def test_an_address_in_use_exits_1(self):
+        origin = Origin(self)
+        ended = self.run_encore("--set", f"listen.0.address=127.0.0.1:{origin.port}",
+                                "--set", f"admin.address=127.0.0.1:{free_port()}")
+        self.assertEqual(1, ended.returncode)
+        self.assertIn(str(origin.port), ended.stderr + ended.stdout)
+
+    def test_a_second_encore_does_not_share_the_first_ones_port(self):
+        encore = self.encore()
+        ended = self.run_encore("--set", f"listen.0.address=127.0.0.1:{encore.port}",
+                                "--set", f"admin.address=127.0.0.1:{free_port()}")
+        self.assertEqual(1, ended.returncode)
+        self.assertIn(f"127.0.0.1:{encore.port}: Address already in use", ended.stderr)
+
+    def test_what_cannot_be_opened_exits_1_and_is_named(self):
+        for key, path in (("log.access", "missing/access.log"), ("log.decisions", "missing/d"),
+                          ("state.directory", "file/state"), ("upstream.tls_ca_file", "no.pem")):
+            (self.directory / "file").write_text("")
+            path = self.directory / path
+            ended = self.run_encore("--set", f"listen.0.address=127.0.0.1:{free_port()}",
+                                    "--set", f"admin.address=127.0.0.1:{free_port()}",
+                                    "--set", f"{key}={path}")
+            self.assertEqual(1, ended.returncode, key)
+            self.assertIn(str(path), ended.stderr)
+
+    def test_a_state_directory_keeps_the_mode_it_had(self):
+        shared, own = self.directory / "shared", self.directory / "own"
+        shared.mkdir()
+        shared.chmod(0o755)
+        for directory in (shared, own):
+            self.encore(state={"directory": str(directory)}).stop()
+        self.assertEqual(0o755, shared.stat().st_mode & 0o777)
+        self.assertEqual(0o700, own.stat().st_mode & 0o777)
+        self.assertEqual(0o600, (shared / "seed").stat().st_mode & 0o777)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,165 @@
+"""Purging through the admin listener: by URL, prefix and tag, hard and soft."""
+
+import http.client
+import json
+import threading
+import unittest
+
+from client import Client, field, get
+from harness import Case, eventually, free_port
+from origin import Origin, fresh
+
+
+class Purge(Case):
+    def start_all(self, routes, **cache):
+        self.origin = Origin(self, routes)
+        reverse = free_port()
+        self.proxy = self.encore(
+            listen=[{"address": f"127.0.0.1:{free_port()}", "mode": "forward"},
+                    {"address": f"127.0.0.1:{reverse}", "mode": "reverse"}],
+            origin=[{"servers": [self.origin.url("")]}], admission={"policy": "always"},
+            cache={"memory": "64MiB", **cache})
+        self.reverse_port = reverse
+
+    def get(self, path, **options):
+        return get(self.proxy.port, self.origin.url(path), **options)
+
+    def is_hit(self, path, **options):
+        return "encore; hit" in field(self.get(path, **options), "Cache-Status")
+
+    def purge(self, query="", body=b"", status=200, method="POST", **fields):
+        connection = http.client.HTTPConnection("127.0.0.1", self.proxy.admin_port, timeout=30)
+        connection.request(method, "/purge" + query, body=body, headers={
+            name.replace("_", "-"): value for name, value in fields.items()})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        self.assertEqual(status, answer.status, text)
+        return json.loads(text)["purged"] if status == 200 else text
+
+    def test_by_url_with_all_its_variants_and_no_other(self):
+        self.start_all({"/a": fresh(b"a", Vary="Foo"), "/ab": fresh(b"ab")})
+        for fields in ([("Foo", "1")], [("Foo", "2")]):
+            self.get("/a", fields=fields)
+        self.get("/ab")
+        self.assertEqual(2, self.purge("?url=" + self.origin.url("/%61").replace("%", "%25")))
+        self.assertFalse(self.is_hit("/a", fields=[("Foo", "1")]))
+        self.assertTrue(self.is_hit("/ab"))
+        self.assertEqual(0, self.purge("?url=" + self.origin.url("/none")))
+
+    def test_by_url_behind_a_reverse_listener(self):
+        self.start_all({"/a": fresh(b"a")})
+
+        def ask():
+            with Client(self.reverse_port) as client:
+                client.send("GET /a HTTP/1.1\r\nHost: site.example\r\n\r\n")
+                return field(client.read_response(), "Cache-Status")
+        ask()
+        self.assertIn("; hit", ask())
+        self.assertEqual(1, self.purge("?url=https://SITE.example/a"))
+        self.assertNotIn("; hit", ask())
+
+    def test_by_prefix(self):
+        self.start_all({f"/{name}": fresh(b"x") for name in ("img/1", "img/2", "image", "other")})
+        for name in ("img/1", "img/2", "image", "other"):
+            self.get("/" + name)
+        self.assertEqual(2, self.purge("?prefix=" + self.origin.url("/img/")))
+        self.assertFalse(self.is_hit("/img/1"))
+        self.assertTrue(self.is_hit("/image"))
+        self.assertEqual(3, self.purge("?prefix=" + self.origin.url("/im")) + 1)
+        self.assertTrue(self.is_hit("/other"))
+
+    def test_by_tag_of_either_field(self):
+        self.start_all({"/a": fresh(b"a", Surrogate_Key="one two"),
+                        "/b": fresh(b"b", Cache_Tag="two,three four"), "/c": fresh(b"c"),
+                        "/d": fresh(b"d", Surrogate_Key="twofold")})
+        for path in ("/a", "/b", "/c", "/d"):
+            self.get(path)
+        self.assertEqual(0, self.purge("?tag=tw"))
+        self.assertEqual(1, self.purge("?tag=three+four"))
+        self.assertFalse(self.is_hit("/b"))
+        self.assertEqual(2, self.purge(body=b'{"tag": ["two", "none"]}',
+                                       Content_Type="application/json"))
+        self.assertFalse(self.is_hit("/a"))
+        for path in ("/c", "/d"):
+            self.assertTrue(self.is_hit(path))
+
+    def test_tags_that_are_stripped_still_purge(self):
+        self.start_all({"/a": fresh(b"a", Surrogate_Key="one", Cache_Tag="x")}, strip_tags=True)
+        for _ in range(2):
+            answer = self.get("/a")
+            self.assertIsNone(field(answer, "Surrogate-Key"))
+            self.assertIsNone(field(answer, "Cache-Tag"))
+        self.assertEqual(1, self.purge(body=b"tag=one"))
+        self.assertFalse(self.is_hit("/a"))
+
+    def test_tags_survive_a_validation(self):
+        def page(exchange):
+            asked = dict(exchange.request.fields)
+            if "if-none-match" in asked:
+                return (b'HTTP/1.1 304 Not Modified\r\nETag: "a"\r\nCache-Control: max-age=600'
+                        b"\r\n\r\n")
+            return fresh(b"a", seconds=0, ETag='"a"', Surrogate_Key="one")
+        self.start_all({"/a": page})
+        self.get("/a")
+        self.get("/a")
+        self.assertTrue(self.is_hit("/a"))
+        self.assertEqual(1, self.purge("?tag=one"))
+        self.assertFalse(self.is_hit("/a"))
+
+    def test_soft_makes_stale_and_the_next_request_validates(self):
+        def page(exchange):
+            if any(name == "if-none-match" for name, _ in exchange.request.fields):
+                return (b'HTTP/1.1 304 Not Modified\r\nETag: "a"\r\nCache-Control: max-age=600'
+                        b"\r\n\r\n")
+            return fresh(b"a", ETag='"a"', Surrogate_Key="one")
+        self.start_all({"/a": page, "/b": fresh(b"b")})
+        for query in ("?url=" + self.origin.url("/a"), "?tag=one",
+                      "?prefix=" + self.origin.url("/a")):
+            self.get("/a")
+            self.assertTrue(self.is_hit("/a"))
+            self.assertEqual(1, self.purge(query + "&soft=true"))
+            answer = self.get("/a")
+            self.assertIn("fwd=stale", field(answer, "Cache-Status"))
+            self.assertEqual(b"a", answer.body)
+            self.assertIn("if-none-match", dict(self.origin.last("/a").fields))
+            self.assertTrue(self.is_hit("/a"))
+
+    def test_a_soft_purge_opens_the_window_for_stale_while_revalidate(self):
+        answer = fresh(b"a").replace(b"max-age=600", b"max-age=600, stale-while-revalidate=60")
+        self.start_all({"/a": answer})
+        self.get("/a")
+        self.purge("?soft=1&url=" + self.origin.url("/a"))
+        self.assertIn("detail=stale", field(self.get("/a"), "Cache-Status"))
+        eventually(lambda: self.origin.count("/a") == 2, "the refresh")
+
+    def test_what_is_under_way_during_a_purge_is_validated_before_it_is_used(self):
+        asked, go = threading.Event(), threading.Event()
+
+        def page(exchange):
+            asked.set()
+            exchange.wait(go)
+            return fresh(b"old")
+        self.start_all({"/a": page})
+        reader = threading.Thread(target=self.get, args=("/a",))
+        reader.start()
+        asked.wait(30)
+        self.purge("?url=" + self.origin.url("/a"))
+        go.set()
+        reader.join()
+        self.assertFalse(self.is_hit("/a"))
+
+    def test_what_is_refused(self):
+        self.start_all({})
+        self.assertIn("accepted", self.purge(status=400))
+        self.assertIn("unknown", self.purge("?what=1", status=400))
+        self.assertIn("no http", self.purge("?url=/a", status=400))
+        self.assertIn("soft", self.purge("?tag=a&soft=maybe", status=400))
+        self.assertIn("JSON", self.purge(body=b"{", status=400, Content_Type="application/json"))
+        self.purge("?tag=a", status=405, method="GET")
+        self.purge("?tag=a", status=403, Origin="http://elsewhere.example")
+        self.purge("?tag=a", status=403, Host="elsewhere.example")
+
+
+if __name__ == "__main__":
+    unittest.main()

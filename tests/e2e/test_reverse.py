@@ -1,0 +1,162 @@
+"""Reverse mode before a real nginx, which is stopped and started under way."""
+
+import threading
+import unittest
+
+from client import Client, field
+from harness import Case, CertificateAuthority, eventually, free_port
+from nginx import Nginx
+from origin import Origin, fresh, response
+
+
+def ask(port, path, host="site.example", fields=(), method="GET"):
+    with Client(port) as client:
+        lines = [f"{method} {path} HTTP/1.1", f"Host: {host}",
+                 *(f"{name}: {value}" for name, value in fields), "", ""]
+        client.send("\r\n".join(lines))
+        return client.read_response(method)
+
+
+class Reverse(Case):
+    def reverse(self, origins, **sections):
+        return self.encore(listen=[{"address": f"127.0.0.1:{free_port()}", "mode": "reverse"}],
+                           origin=origins, **sections)
+
+    def test_hits_outlive_a_stopped_nginx_and_misses_recover_with_it(self):
+        site = self.directory / "site"
+        site.mkdir()
+        for name in ("stored", "first", "second"):
+            (site / f"{name}.txt").write_text(name * 1000)
+        nginx = Nginx(self, site)
+        encore = self.reverse([{"servers": [nginx.url("")]}])
+        for _ in range(3):
+            answer = ask(encore.port, "/stored.txt")
+            self.assertEqual((200, b"stored" * 1000), (answer.status, answer.body))
+        self.assertIn("; hit", field(answer, "Cache-Status"))
+        nginx.stop()
+        self.assertEqual(b"stored" * 1000, ask(encore.port, "/stored.txt").body)
+        self.assertIn(ask(encore.port, "/first.txt").status, (502, 503, 504))
+        nginx.start()
+        for name in ("first", "second"):
+            for _ in range(3):
+                answer = ask(encore.port, f"/{name}.txt")
+                self.assertEqual((200, name.encode() * 1000), (answer.status, answer.body))
+        nginx.stop()
+        self.assertEqual(b"first" * 1000, ask(encore.port, "/first.txt").body)
+
+    def test_a_restart_between_two_requests_is_hidden_from_a_safe_request(self):
+        # The pooled connection is dead when the second request comes: it is sent on a new one.
+        site = self.directory / "site"
+        site.mkdir()
+        nginx = Nginx(self, site, extra="location / { add_header Cache-Control no-store; "
+                                        "return 200 alive; }")
+        encore = self.reverse([{"servers": [nginx.url("")]}])
+        for _ in range(5):
+            answer = ask(encore.port, "/alive")
+            self.assertEqual((200, b"alive"), (answer.status, answer.body))
+            nginx.stop()
+            nginx.start()
+
+    def test_load_goes_on_while_nginx_restarts(self):
+        site = self.directory / "site"
+        site.mkdir()
+        (site / "page.txt").write_text("p" * 10000)
+        nginx = Nginx(self, site)
+        encore = self.reverse([{"servers": [nginx.url("")]}])
+        for _ in range(2):
+            ask(encore.port, "/page.txt")
+        failures, stop = [], threading.Event()
+
+        def load():
+            with Client(encore.port) as client:
+                while not stop.is_set():
+                    client.send("GET /page.txt HTTP/1.1\r\nHost: site.example\r\n\r\n")
+                    answer = client.read_response()
+                    if (answer.status, len(answer.body)) != (200, 10000):
+                        failures.append(answer)
+        threads = [threading.Thread(target=load) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for _ in range(3):
+            nginx.stop()
+            nginx.start()
+        stop.set()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([], failures[:1])
+
+    def test_routes_go_by_host_and_longest_path(self):
+        def named(name):
+            return Origin(self, default=lambda x: response(f"{name} {x.request.target}"))
+        general, api, deep, other = (named(n) for n in ("general", "api", "deep", "other"))
+        encore = self.reverse([
+            {"host": "*", "path": "/", "servers": [general.url("")]},
+            {"host": "a.example", "path": "/", "servers": [other.url("")]},
+            {"host": "*", "path": "/api/", "servers": [api.url("")]},
+            {"host": "*", "path": "/api/deep/", "servers": [deep.url("")]},
+        ])
+        table = [("b.example", "/x", b"general /x"), ("b.example", "/api/x", b"api /api/x"),
+                 ("b.example", "/api/deep/x", b"deep /api/deep/x"),
+                 ("a.example", "/x", b"other /x"),
+                 ("A.Example", "/x", b"other /x"), ("b.example", "/apix", b"general /apix")]
+        for host, path, expected in table:
+            self.assertEqual(expected, ask(encore.port, path, host).body, (host, path))
+
+    def test_without_a_route_the_answer_says_so(self):
+        origin = Origin(self, default=response(b"x"))
+        encore = self.reverse([{"host": "a.example", "servers": [origin.url("")]}])
+        self.assertEqual(200, ask(encore.port, "/", "a.example").status)
+        self.assertIn(ask(encore.port, "/", "b.example").status, (404, 421))
+        self.assertEqual(1, origin.count())
+
+    def test_the_origin_learns_whom_it_answers(self):
+        origin = Origin(self, default=response(b"x", Cache_Control="no-store"))
+        encore = self.reverse([{"servers": [origin.url("")]}])
+        ask(encore.port, "/", fields=[("X-Forwarded-For", "192.0.2.1")])
+        got = dict(origin.last().fields)
+        self.assertEqual("site.example", got["host"])
+        self.assertEqual("192.0.2.1, 127.0.0.1", got["x-forwarded-for"])
+        self.assertEqual("http", got["x-forwarded-proto"])
+
+    def test_hosts_do_not_share_objects(self):
+        origin = Origin(self, default=lambda x: fresh(dict(x.request.fields)["host"].encode()))
+        encore = self.reverse([{"servers": [origin.url("")]}])
+        for _ in range(3):
+            for host in ("a.example", "b.example"):
+                self.assertEqual(host.encode(), ask(encore.port, "/same", host).body)
+
+    def test_a_tls_origin_is_verified(self):
+        authority = CertificateAuthority(self)
+        origin = Origin(self, default=fresh(b"over tls"),
+                        tls=authority.server_context("127.0.0.1"))
+        trusting = self.reverse([{"servers": [origin.url("")]}],
+                                upstream={"tls_ca_file": str(authority.certificate)})
+        for _ in range(3):
+            answer = ask(trusting.port, "/")
+            self.assertEqual((200, b"over tls"), (answer.status, answer.body))
+        distrusting = self.reverse([{"servers": [origin.url("")]}])
+        self.assertEqual(502, ask(distrusting.port, "/").status)
+        eventually(lambda: "certificate refused" in distrusting.output(), "why is said")
+
+    def test_a_certificate_that_is_refused_is_what_the_answer_says(self):
+        # Of localhost's two addresses the first answers with a certificate that nobody knows, the
+        # second not at all.
+        authority = CertificateAuthority(self)
+        origin = Origin(self, default=fresh(b"over tls"), tls=authority.server_context("localhost"))
+        encore = self.reverse([{"servers": [f"https://localhost:{origin.port}"]}])
+        answer = ask(encore.port, "/")
+        self.assertEqual(502, answer.status)
+        self.assertIn("detail=connect-tls", field(answer, "Cache-Status"))
+
+    def test_a_reverse_listener_is_no_forward_proxy(self):
+        origin = Origin(self, default=response(b"configured"))
+        other = Origin(self, default=response(b"elsewhere"))
+        encore = self.reverse([{"host": "a.example", "servers": [origin.url("")]}])
+        answer = ask(encore.port, other.url("/"), other.authority)
+        self.assertNotEqual(b"elsewhere", answer.body)
+        self.assertGreaterEqual(ask(encore.port, other.authority, method="CONNECT").status, 400)
+        self.assertEqual(0, other.connections)
+
+
+if __name__ == "__main__":
+    unittest.main()
