@@ -1,0 +1,435 @@
+// encore-sim blocks: the lecture's experiment.
+#include <algorithm>
+#include <ostream>
+
+#include "filter/theory.h"
+#include "sim/cli/blocks_compare.h"
+#include "sim/cli/commands.h"
+#include "sim/cli/lists.h"
+#include "sim/cli/parallel.h"
+#include "sim/replay/block_experiment.h"
+
+namespace encore::sim {
+namespace {
+
+struct Options {
+  BlockWorkload workload;
+  std::uint64_t block_size = 1024;
+  std::uint64_t one_off_percent = 75;
+  std::uint64_t seeds = 1;
+  std::uint64_t bits = 800000;
+  std::string hashes = "1..8";
+  std::string hash = "md5";
+  std::string rng = "moa";
+  std::string layout = "classic";
+  std::string filter = "single";
+  std::uint64_t capacity = 0;
+  bool no_refresh = false;
+  bool trace = false;
+  std::string compare;
+};
+
+// FPR columns of one count, measured beside theory.
+void append_fpr(Row& row, const FprCount& count, double theory) {
+  const filter::Interval interval = filter::wilson_interval({count.false_positives, count.tests});
+  row.insert(row.end(), {Field{"new_blocks", count.tests},
+                         {"false_positives", count.false_positives},
+                         {"fpr_measured", count.measured()},
+                         {"fpr_theory", theory},
+                         {"fpr_bits", count.by_bits()},
+                         {"interval_low", interval.low},
+                         {"interval_high", interval.high},
+                         {"z", count.z()}});
+}
+
+std::vector<Column> fpr_columns(Column first, Column second) {
+  return {std::move(first),
+          std::move(second),
+          {"new_blocks", "N", Style::kCount},
+          {"false_positives", "FP", Style::kCount},
+          {"fpr_measured", "measured", Style::kRate},
+          {"fpr_theory", "theory", Style::kRate},
+          {"fpr_bits", "by the bits", Style::kRate},
+          {"z", "z", Style::kReal}};
+}
+
+// Theory's two figures: the full filter, and what is seen while it fills. Of a pair: the worst
+// moment of a cycle, and the mean over the tests that were made.
+struct Theory {
+  double full;
+  double incremental;
+  double weighted;
+};
+Theory theory_for(const BlockResult& result, const BlockWorkload& workload, std::uint64_t seeds) {
+  const BlockFilter& filter = result.filter;
+  const filter::FilterShape shape{filter.layout, filter.bits, filter.hashes};
+  if (filter.pair()) {
+    const filter::Ring ring{.shape = shape,
+                            .capacity = static_cast<double>(filter.capacity),
+                            .counting = filter::Counting::kEffective};
+    return {filter::ring_cycle(ring).high, result.all.by_theory(), result.one_off.by_theory()};
+  }
+  const double keys = static_cast<double>(result.all.tests) / static_cast<double>(seeds);
+  const filter::BlockExperiment experiment{
+      .events = static_cast<double>(workload.events),
+      .reused_blocks = static_cast<double>(workload.reused_blocks),
+      .one_off_share = workload.one_off_percent / 100.0};
+  return {
+      filter::fpr(shape, keys), filter::fpr_incremental(shape, keys),
+      workload.one_off_percent == 0 ? 0.0 : filter::fpr_weighted_incremental(shape, experiment)};
+}
+
+Row main_row(const BlockResult& result, const Theory& theory) {
+  const FprCount& all = result.all;
+  const FprCount& one_off = result.one_off;
+  const filter::Interval interval = filter::wilson_interval({all.false_positives, all.tests});
+  Row row = {{"hashes", std::uint64_t{result.filter.hashes}},
+             {"new_blocks", all.tests},
+             {"false_positives", all.false_positives},
+             {"fpr_measured", all.measured()},
+             {"fpr_full", theory.full},
+             {"fpr_incremental", theory.incremental},
+             {"fpr_bits", all.by_bits()},
+             {"interval_low", interval.low},
+             {"interval_high", interval.high},
+             {"z", all.z()},
+             {"one_off_blocks", one_off.tests},
+             {"one_off_false_positives", one_off.false_positives},
+             {"fpr_one_off", one_off.measured()},
+             {"fpr_weighted", theory.weighted},
+             {"fpr_one_off_bits", one_off.by_bits()},
+             {"z_one_off", one_off.z()},
+             {"old_blocks", result.old_blocks},
+             {"old_blocks_called_new", result.called_new},
+             {"hash", to_string(result.filter.hash)},
+             {"layout", std::string(to_string(result.filter.layout))},
+             {"bits", result.filter.bits},
+             {"filter_bytes", result.filter_bytes}};
+  if (result.filter.pair()) {
+    row.insert(row.end(), {Field{"capacity", result.filter.capacity},
+                           {"insertions", result.insertions},
+                           {"rotations", result.rotations}});
+  }
+  return row;
+}
+
+Table main_table(const Options& options) {
+  const bool pair = options.filter == "pair";
+  Table table{.key = "rows", .title = "", .columns = {}, .rows = {}};
+  table.columns = {{"hashes", "k", Style::kCount},
+                   {"new_blocks", "N", Style::kCount},
+                   {"false_positives", "false positives", Style::kCount},
+                   {"fpr_measured", "measured", Style::kRate},
+                   {"fpr_full", pair ? "worst case" : "full", Style::kRate},
+                   {"fpr_incremental", pair ? "theory" : "incremental", Style::kRate},
+                   {"fpr_bits", "by the bits", Style::kRate},
+                   {"interval_low", "95 % from", Style::kRate},
+                   {"interval_high", "to", Style::kRate},
+                   {"z", "z", Style::kReal},
+                   {"one_off_blocks", "one-off", Style::kCount},
+                   {"one_off_false_positives", "FP", Style::kCount},
+                   {"fpr_one_off", "measured", Style::kRate},
+                   {"fpr_weighted", "weighted", Style::kRate},
+                   {"z_one_off", "z", Style::kReal}};
+  if (pair) {
+    table.columns.push_back({"capacity", "c", Style::kCount});
+    table.columns.push_back({"rotations", "rotations", Style::kCount});
+    table.columns.push_back({"old_blocks_called_new", "old called new", Style::kCount});
+  }
+  return table;
+}
+
+// The pair's further tables: by decile of the fill, by cycle, before and after the first rotation,
+// what was forgotten at which distance.
+void append_pair_tables(Report& report, const std::vector<BlockResult>& results) {
+  const Column k{"hashes", "k", Style::kCount};
+  Table deciles{"deciles",
+                "By decile of the current generation's fill, after the first rotation",
+                fpr_columns(k, {"decile", "decile", Style::kCount}),
+                {}};
+  Table phases{"phases",
+               "Before and after the first rotation",
+               fpr_columns(k, {"phase", "rotation", Style::kText}),
+               {}};
+  Table cycles{"cycles", "By cycle", fpr_columns(k, {"cycle", "cycle", Style::kCount}), {}};
+  Table forgotten{"forgotten",
+                  "Reused blocks that were forgotten, by distance in insertions",
+                  {k,
+                   {"distance_from", "from c *", Style::kReal},
+                   {"distance_to", "to c *", Style::kReal},
+                   {"asked", "asked", Style::kCount},
+                   {"forgotten", "forgotten", Style::kCount},
+                   {"share", "share", Style::kPercent},
+                   {"share_theory", "theory", Style::kPercent}},
+                  {}};
+  for (const BlockResult& result : results) {
+    const Field hashes{"hashes", std::uint64_t{result.filter.hashes}};
+    const auto add = [&](Table& table, Field place, const FprCount& count) {
+      if (count.tests != 0) {
+        append_fpr(table.rows.emplace_back(Row{hashes, std::move(place)}), count,
+                   count.by_theory());
+      }
+    };
+    for (std::size_t i = 0; i < result.deciles.size(); ++i) {
+      add(deciles, {"decile", std::uint64_t{i + 1}}, result.deciles[i]);
+    }
+    add(phases, {"phase", std::string("before")}, result.before_rotation);
+    add(phases, {"phase", std::string("after")}, result.after_rotation);
+    for (std::size_t i = 0; i < result.cycles.size(); ++i) {
+      add(cycles, {"cycle", std::uint64_t{i}}, result.cycles[i]);
+    }
+    const filter::Ring unit{.shape = {}, .capacity = 1};
+    for (std::size_t i = 0; i < kForgottenBins; ++i) {
+      const ForgottenBin& bin = result.forgotten[i];
+      if (bin.asked == 0) {
+        continue;
+      }
+      const double from = static_cast<double>(i) / kBinsACapacity;
+      const double to = from + 1.0 / kBinsACapacity;
+      const double theory =
+          (filter::forgotten_share(unit, from) + filter::forgotten_share(unit, to)) / 2;
+      forgotten.rows.push_back(
+          {hashes,
+           {"distance_from", from},
+           {"distance_to", i + 1 == kForgottenBins ? Value{} : Value{to}},
+           {"asked", bin.asked},
+           {"forgotten", bin.forgotten},
+           {"share", static_cast<double>(bin.forgotten) / static_cast<double>(bin.asked)},
+           {"share_theory", theory}});
+    }
+  }
+  report.tables.insert(report.tables.end(), {std::move(deciles), std::move(phases),
+                                             std::move(cycles), std::move(forgotten)});
+}
+
+// Measured points with their intervals on theory's curve, over the deciles of the fill.
+Chart fill_chart(const std::vector<BlockResult>& results) {
+  Chart chart{.title = "False positives while the filter fills",
+              .x_label = "fill, in tenths (single: of the run; pair: of the current generation)",
+              .y_label = "false-positive rate",
+              .series = {}};
+  for (const BlockResult& result : results) {
+    const std::string k = "k = " + std::to_string(result.filter.hashes);
+    Series theory{.name = k + ", theory", .points = {}};
+    Series measured{.name = k + ", measured", .line = false, .points = {}};
+    for (std::size_t i = 0; i < result.deciles.size(); ++i) {
+      const FprCount& count = result.deciles[i];
+      if (count.tests == 0) {
+        continue;
+      }
+      const filter::Interval interval =
+          filter::wilson_interval({count.false_positives, count.tests});
+      const double x = static_cast<double>(i) + 0.5;
+      theory.points.push_back({.x = x, .y = count.by_theory()});
+      measured.points.push_back(
+          {.x = x, .y = count.measured(), .low = interval.low, .high = interval.high});
+    }
+    chart.series.push_back(std::move(theory));
+    chart.series.push_back(std::move(measured));
+  }
+  return chart;
+}
+
+class BlocksCommand final : public Command {
+ public:
+  std::string name() const override { return "blocks"; }
+  std::string summary() const override {
+    return "The block experiment: a Bloom filter's false positives, measured beside theory";
+  }
+  std::string example() const override {
+    return "encore-sim blocks --filter pair --bits 400000 --capacity 40000 --hashes 7 --seeds 20";
+  }
+  void declare(Arguments& a) override {
+    Options& o = options_;
+    a.number("--seed", o.workload.seed, "seed of the workload");
+    a.number("--seeds", o.seeds, "so many seeds from --seed on, in parallel, their counts added");
+    a.number("--block-size", o.block_size, "bytes of a block");
+    a.number("--reused-blocks", o.workload.reused_blocks, "blocks that come again and again");
+    a.number("--one-off-percent", o.one_off_percent, "events whose block never comes again");
+    a.number("--events", o.workload.events, "requests for a block");
+    a.number("--bits", o.bits, "bits of the filter (of one generation)");
+    a.text("--hashes", o.hashes, "numbers of hashes: 7, 1..8 or 1,2,4");
+    a.text("--hash", o.hash,
+           "xxh3, murmur3, siphash, md5, sha1, sha512, or a bad one: cut32, prng, crc32, "
+           "trunc32, stride0");
+    a.text("--rng", o.rng, "random numbers of the workload: moa (Mother-of-All), xoshiro");
+    a.text("--layout", o.layout, "classic, partitioned, blocked, split");
+    a.text("--filter", o.filter, "single, or pair (rotating)");
+    a.number("--capacity", o.capacity, "pair: insertions a generation (0: where it is half full)");
+    a.flag("--no-refresh", o.no_refresh, "pair: do not re-insert what is found in the older one");
+    a.text("--compare", o.compare,
+           "structures (exact set, tables of short hashes, the filter) or hashes (good and bad "
+           "ones); with one k");
+    a.flag("--trace", o.trace, "print a line for each event (single, classic, one k)");
+  }
+
+  Result<Outcome> run(const Context& context) override {
+    const auto filters = make_filters(context);
+    if (!filters) {
+      return std::unexpected(filters.error());
+    }
+    if (options_.trace) {
+      return run_trace(*filters, context);
+    }
+    if (!options_.compare.empty()) {
+      return run_comparison(*filters, context);
+    }
+    if (options_.seeds == 0 || options_.seeds > 100000) {
+      return fail(std::to_string(options_.seeds) + " seeds, accepted: 1 to 100000");
+    }
+    auto results = run_seeds(*filters, context.monitor);
+    if (!results) {
+      return std::unexpected(results.error());
+    }
+    Outcome outcome{.report = start_report()};
+    outcome.report.tables.push_back(main_table(options_));
+    for (const BlockResult& result : *results) {
+      outcome.report.tables.front().rows.push_back(
+          main_row(result, theory_for(result, options_.workload, options_.seeds)));
+    }
+    outcome.report.charts.push_back(fill_chart(*results));
+    if (options_.filter == "pair") {
+      append_pair_tables(outcome.report, *results);
+    }
+    return outcome;
+  }
+
+ private:
+  Result<std::vector<BlockFilter>> make_filters(const Context& context) {
+    Options& o = options_;
+    const auto hash = parse_block_hash(o.hash);
+    const auto layout = filter::parse_layout(o.layout);
+    const auto generator = parse_generator(o.rng);
+    if (!hash || !layout || !generator) {
+      return std::unexpected(!hash ? hash.error() : !layout ? layout.error() : generator.error());
+    }
+    if (o.filter != "single" && o.filter != "pair") {
+      return fail("unknown filter \"" + o.filter + "\", accepted: single, pair");
+    }
+    o.workload.generator = *generator;
+    o.workload.block_bytes =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(o.block_size, UINT32_MAX));
+    o.workload.one_off_percent =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(o.one_off_percent, UINT32_MAX));
+    const bool split = *layout == filter::Layout::kSplit;
+    const auto counts =
+        parse_numbers(split && !context.arguments.given("--hashes") ? "8" : o.hashes);
+    if (!counts) {
+      return std::unexpected(counts.error());
+    }
+    std::vector<BlockFilter> filters;
+    for (const std::uint64_t count : *counts) {
+      const auto checked = filter::checked(
+          {.layout = *layout,
+           .hash = hash->family,
+           .bits = o.bits,
+           .hashes = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, UINT32_MAX)),
+           .capacity = 1,
+           .seed = {}});
+      if (!checked) {
+        return std::unexpected(checked.error());
+      }
+      BlockFilter filter{.layout = *layout,
+                         .hash = *hash,
+                         .bits = checked->bits,
+                         .hashes = checked->hashes,
+                         .refresh = !o.no_refresh};
+      if (o.filter == "pair") {
+        filter.capacity =
+            o.capacity != 0 ? o.capacity : filter::half_full_capacity(checked->shape());
+      }
+      filters.push_back(filter);
+    }
+    return filters;
+  }
+
+  Result<Outcome> run_trace(const std::vector<BlockFilter>& filters, const Context& context) {
+    if (filters.size() != 1) {
+      return fail("--trace with " + std::to_string(filters.size()) +
+                  " numbers of hashes, accepted: one, as in --hashes 3");
+    }
+    const auto print = [&](std::string_view line) {
+      if (!context.json_to_out) {
+        context.out << line << "\n";
+      }
+    };
+    const auto result = trace_blocks(options_.workload, filters.front(), print);
+    if (!result) {
+      return std::unexpected(result.error());
+    }
+    Outcome outcome{.report = start_report()};
+    outcome.report.tables.push_back({.key = "rows", .title = "", .columns = {}, .rows = {}});
+    outcome.report.tables.front().rows.push_back(
+        main_row(*result, theory_for(*result, options_.workload, 1)));
+    return outcome;
+  }
+
+  Result<Outcome> run_comparison(const std::vector<BlockFilter>& filters, const Context& context) {
+    const BlockFilter& filter = filters.back();
+    Outcome outcome{.report = start_report()};
+    outcome.report.parameters.push_back({"compare", options_.compare});
+    Result<void> done =
+        fail("unknown comparison \"" + options_.compare + "\", accepted: structures, hashes");
+    if (options_.compare == "structures") {
+      done = compare_structures(options_.workload, {filter.layout, filter.bits, filter.hashes},
+                                outcome.report);
+    } else if (options_.compare == "hashes") {
+      done = compare_hashes(
+          {.workload = options_.workload, .bits = filter.bits, .hashes = filter.hashes},
+          context.monitor, outcome.report);
+    }
+    if (!done) {
+      return std::unexpected(done.error());
+    }
+    return outcome;
+  }
+
+  Result<std::vector<BlockResult>> run_seeds(const std::vector<BlockFilter>& filters,
+                                             Monitor& monitor) const {
+    monitor.total = options_.seeds * options_.workload.events;
+    std::vector<Result<std::vector<BlockResult>>> runs(options_.seeds);
+    parallel_for(options_.seeds, [&](std::size_t i) {
+      BlockWorkload workload = options_.workload;
+      workload.seed += i;
+      runs[i] = run_blocks(workload, filters, &monitor);
+    });
+    Result<std::vector<BlockResult>> sum = std::move(runs.front());
+    for (std::size_t i = 1; i < runs.size() && sum; ++i) {
+      if (!runs[i]) {
+        return std::unexpected(runs[i].error());
+      }
+      for (std::size_t j = 0; j < sum->size(); ++j) {
+        (*sum)[j].add((*runs[i])[j]);
+      }
+    }
+    return sum;
+  }
+
+  Report start_report() const {
+    const Options& o = options_;
+    Report report;
+    report.seed = o.workload.seed;
+    report.parameters = {{"seeds", o.seeds},
+                         {"block_size", o.block_size},
+                         {"reused_blocks", o.workload.reused_blocks},
+                         {"one_off_percent", o.one_off_percent},
+                         {"events", o.workload.events},
+                         {"bits", o.bits},
+                         {"hashes", o.hashes},
+                         {"hash", o.hash},
+                         {"rng", o.rng},
+                         {"layout", o.layout},
+                         {"filter", o.filter},
+                         {"capacity", o.capacity},
+                         {"refresh", !o.no_refresh}};
+    return report;
+  }
+
+  Options options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_blocks_command() { return std::make_unique<BlocksCommand>(); }
+
+}  // namespace encore::sim

@@ -1,0 +1,26 @@
+// The comparisons of the blocks command: on one workload, ways to remember what was seen, and hash
+// functions good and bad.
+#pragma once
+
+#include "base/error.h"
+#include "filter/parameters.h"
+#include "sim/report/report.h"
+#include "sim/workload/block_events.h"
+#include "sim/workload/monitor.h"
+
+namespace encore::sim {
+
+// Exact set, tables of short hashes of 8 to 64 bits, the filter: memory, time, FPR. The times go
+// to the report's machine part. Errors: check(workload), impossible parameters.
+Result<void> compare_structures(const BlockWorkload& workload, const filter::FilterShape& shape,
+                                Report& report);
+
+struct HashComparison {
+  BlockWorkload workload;
+  std::uint64_t bits = 0;
+  std::uint32_t hashes = 0;
+};
+// All hash families and all bad hashes on a classic filter: by how much each misses theory.
+Result<void> compare_hashes(const HashComparison& comparison, Monitor& monitor, Report& report);
+
+}  // namespace encore::sim

@@ -1,0 +1,22 @@
+// The commands of encore-sim, one .cc each.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "sim/cli/command.h"
+
+namespace encore::sim {
+
+std::unique_ptr<Command> make_blocks_command();
+std::unique_ptr<Command> make_theory_fill_command();
+// size, capacity, table, pair, ring, layouts.
+std::vector<std::unique_ptr<Command>> make_theory_commands();
+// One for each pattern.
+std::vector<std::unique_ptr<Command>> make_generate_commands();
+std::unique_ptr<Command> make_stats_command();
+std::unique_ptr<Command> make_replay_command();
+std::unique_ptr<Command> make_tune_command();
+std::unique_ptr<Command> make_verify_command();
+
+}  // namespace encore::sim

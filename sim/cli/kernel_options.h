@@ -1,0 +1,61 @@
+// The options of every command that runs kernels: what of [admission] and [cache] can be given, and
+// how lists of them multiply.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "cache/options.h"
+#include "filter/theory.h"
+#include "sim/cli/command.h"
+
+namespace encore::sim {
+
+// "64MiB", "10%".
+struct CacheSize {
+  std::uint64_t bytes = 0;
+  double footprint_share = 0;  // not 0: so much of the footprint
+  std::string text;
+};
+Result<std::vector<CacheSize>> parse_cache_sizes(const std::string& text);
+
+struct PlannedKernel {
+  cache::KernelOptions options;
+  CacheSize size;
+  double fpr_goal = 0;  // 0: by bits
+};
+
+class KernelArguments {
+ public:
+  // `lists`: eviction, admission, fpr and capacity may be lists.
+  void declare(Arguments& arguments);
+  // Every combination, in the order of the lists. Errors: an unknown name, what the filter refuses.
+  Result<std::vector<PlannedKernel>> plan(const Arguments& arguments) const;
+  filter::Seed identity_seed() const { return {seed_, seed_}; }
+  std::uint64_t seed() const { return seed_; }
+  Row parameters() const;
+
+ private:
+  Result<cache::AdmissionOptions> admission(cache::AdmissionPolicy policy, std::uint64_t capacity,
+                                            double fpr) const;
+
+  std::string sizes_ = "10%";
+  std::string evictions_ = "sieve";
+  std::string admissions_ = "always,second-hit";
+  std::string capacities_ = "1000000";
+  std::string fprs_ = "0.01";
+  std::uint64_t bits_ = 0;
+  std::uint64_t hashes_ = 0;
+  std::string layout_ = "split";
+  std::string hash_ = "xxh3";
+  std::string rotate_after_ = "0s";
+  bool no_refresh_ = false;
+  std::uint64_t shards_ = 1;
+  std::uint64_t seed_ = 1;
+  std::uint64_t shadow_ = 1;
+  std::uint64_t overhead_ = 0;
+  std::string max_object_;
+};
+
+}  // namespace encore::sim

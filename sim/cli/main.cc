@@ -1,0 +1,21 @@
+#include <csignal>
+#include <iostream>
+
+#include "sim/cli/program.h"
+
+namespace {
+
+encore::sim::Monitor monitor;
+
+// The first interrupt asks the work to end with what it knows; the second one kills.
+void on_interrupt(int signal) {
+  monitor.stop = true;
+  std::signal(signal, SIG_DFL);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGINT, on_interrupt);
+  return encore::sim::run_program({argv + 1, argv + argc}, {std::cout, std::cerr}, monitor);
+}

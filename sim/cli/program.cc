@@ -1,0 +1,237 @@
+#include "sim/cli/program.h"
+
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <ostream>
+
+#include "base/time.h"
+#include "sim/cli/progress.h"
+
+namespace encore::sim {
+
+void Arguments::number(const std::string& name, std::uint64_t& value, const std::string& help) {
+  app_.add_option(name, value, help)->capture_default_str()->type_name("N");
+}
+void Arguments::real(const std::string& name, double& value, const std::string& help) {
+  app_.add_option(name, value, help)->capture_default_str()->type_name("X");
+}
+void Arguments::text(const std::string& name, std::string& value, const std::string& help) {
+  app_.add_option(name, value, help)->capture_default_str()->type_name("TEXT");
+}
+void Arguments::flag(const std::string& name, bool& value, const std::string& help) {
+  app_.add_flag(name, value, help);
+}
+void Arguments::optional_text(const std::string& name, std::string& value, const std::string& alone,
+                              const std::string& help) {
+  app_.add_flag(name + "{" + alone + "}", value, help);
+}
+void Arguments::files(const std::string& name, std::vector<std::string>& value,
+                      const std::string& help) {
+  app_.add_option(name, value, help)->required()->type_name("FILE");
+}
+void Arguments::file(const std::string& name, std::string& value, const std::string& help) {
+  app_.add_option(name, value, help)->required()->type_name("FILE");
+}
+bool Arguments::given(const std::string& name) const {
+  const CLI::Option* option = app_.get_option_no_throw(name);
+  return option != nullptr && option->count() != 0;
+}
+
+namespace {
+
+// What every command takes.
+struct CommonOptions {
+  std::string json;  // empty: a table; "-": standard output
+  bool no_timing = false;
+  std::string html;
+  std::string svg;
+  std::string png;
+};
+
+void declare_common(Arguments& arguments, CommonOptions& common) {
+  arguments.optional_text("--json", common.json, "-",
+                          "write the report as JSON, to standard output or --json=FILE");
+  arguments.flag("--no-timing", common.no_timing,
+                 "leave out time and memory: the same seed then gives the same bytes");
+  arguments.text("--html", common.html, "write a page with interactive plots");
+  arguments.text("--svg", common.svg, "draw the plots into an SVG file, by gnuplot");
+  arguments.text("--png", common.png, "draw the plots into a PNG file, by gnuplot");
+}
+
+void measure(Report& report, Nanoseconds spent) {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  report.machine.insert(
+      report.machine.begin(),
+      {Field{"seconds", std::chrono::duration<double>(spent).count()},
+       Field{"cpu_seconds", seconds(usage.ru_utime) + seconds(usage.ru_stime)},
+       Field{"memory_peak_bytes", static_cast<std::uint64_t>(usage.ru_maxrss) * 1024}});
+}
+
+Result<void> write_file(const std::string& path, const std::string& content) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << content;
+  file.flush();
+  if (!file) {
+    return fail("cannot write " + path);
+  }
+  return {};
+}
+
+Result<void> draw(const Report& report, std::string_view terminal, const std::string& path) {
+  if (report.charts.empty()) {
+    return fail("this report has no plots to draw into " + path);
+  }
+  std::FILE* gnuplot = popen("gnuplot >/dev/null 2>&1", "w");
+  if (gnuplot == nullptr) {
+    return fail("cannot start gnuplot");
+  }
+  const std::string script = to_gnuplot(report, terminal, path);
+  const bool written = std::fwrite(script.data(), 1, script.size(), gnuplot) == script.size();
+  if (pclose(gnuplot) != 0 || !written) {
+    return fail("gnuplot could not draw " + path + " (is it installed, is the place writable?)");
+  }
+  return {};
+}
+
+Result<void> write_plots(const Report& report, const CommonOptions& common) {
+  if (!common.html.empty()) {
+    const auto page = to_html(report, {.machine = !common.no_timing});
+    auto written = page ? write_file(common.html, *page) : std::unexpected(page.error());
+    if (!written) {
+      return written;
+    }
+  }
+  if (!common.svg.empty()) {
+    if (auto drawn = draw(report, "svg", common.svg); !drawn) {
+      return drawn;
+    }
+  }
+  return common.png.empty() ? Result<void>{} : draw(report, "pngcairo", common.png);
+}
+
+int write_report(const Outcome& outcome, const CommonOptions& common, const Streams& streams) {
+  const JsonOptions options{.machine = !common.no_timing};
+  if (auto written = write_plots(outcome.report, common); !written) {
+    streams.err << "encore-sim: " << written.error().message << "\n";
+    return 2;
+  }
+  if (common.json == "-") {
+    streams.out << to_json(outcome.report, options);
+  } else {
+    streams.out << to_text(outcome.report);
+    if (!common.json.empty()) {
+      if (auto written = write_file(common.json, to_json(outcome.report, options)); !written) {
+        streams.err << "encore-sim: " << written.error().message << "\n";
+        return 2;
+      }
+    }
+  }
+  streams.out.flush();
+  if (common.json.empty() && !common.no_timing) {
+    streams.err << machine_line(outcome.report) << "\n";
+  }
+  return outcome.verdict == Verdict::kGood ? 0 : 1;
+}
+
+int run_command(Command& command, const Arguments& arguments, const CommonOptions& common,
+                const Streams& streams, Monitor& monitor) {
+  const MonotonicTime started = monotonic_now();
+  Result<Outcome> outcome = [&] {
+    const ProgressBar bar(monitor, command.name());
+    return command.run({.monitor = monitor,
+                        .arguments = arguments,
+                        .out = streams.out,
+                        .json_to_out = common.json == "-"});
+  }();
+  if (!outcome) {
+    streams.err << "encore-sim " << command.name() << ": " << outcome.error().message << "\n";
+    return 2;
+  }
+  outcome->report.command = command.name();
+  measure(outcome->report, monotonic_now() - started);
+  if (monitor.stop) {
+    outcome->report.parameters.push_back({"interrupted", true});
+    outcome->report.notes.insert(outcome->report.notes.begin(),
+                                 "Interrupted: this is what was known by then.");
+    outcome->verdict = Verdict::kCheckFailed;
+  }
+  return write_report(*outcome, common, streams);
+}
+
+// A command with the pieces that must live as long as its App.
+struct Entry {
+  std::unique_ptr<Command> command;
+  CLI::App* app = nullptr;
+  std::unique_ptr<Arguments> arguments;
+  CommonOptions common;
+};
+
+// The App of "theory fill" hangs below that of "theory".
+CLI::App& app_for(CLI::App& root, const Command& command) {
+  const std::string name = command.name();
+  const std::size_t space = name.find(' ');
+  CLI::App* parent = &root;
+  if (space != std::string::npos) {
+    const std::string group = name.substr(0, space);
+    const auto found = root.get_subcommands(
+        [&](const CLI::App* candidate) { return candidate->get_name() == group; });
+    parent = found.empty() ? nullptr : found.front();
+    if (parent == nullptr) {
+      parent = root.add_subcommand(group, "see encore-sim " + group + " --help");
+      parent->require_subcommand(1);
+    }
+  }
+  CLI::App* app = parent->add_subcommand(name.substr(space + 1), command.summary());
+  app->footer("Example:\n  " + command.example());
+  return *app;
+}
+
+}  // namespace
+
+int run_program(std::vector<std::string> arguments, const Streams& streams, Monitor& monitor) {
+  CLI::App root("encore-sim: simulates the admission and caching of encore", "encore-sim");
+  root.require_subcommand(1);
+  root.set_version_flag("--version", "encore-sim " ENCORE_VERSION);
+  root.footer(
+      "Example:\n  encore-sim blocks --hashes 1..8\nexit codes: 0 fine, 1 a check failed, "
+      "2 wrong use or input");
+  std::vector<Entry> entries;
+  for (auto& command : all_commands()) {
+    Entry entry;
+    entry.app = &app_for(root, *command);
+    entry.arguments = std::make_unique<Arguments>(*entry.app);
+    entry.command = std::move(command);
+    entries.push_back(std::move(entry));
+  }
+  // Only now: the options keep references into the entries.
+  for (Entry& entry : entries) {
+    entry.command->declare(*entry.arguments);
+    declare_common(*entry.arguments, entry.common);
+  }
+  try {
+    std::ranges::reverse(arguments);
+    root.parse(std::move(arguments));
+  } catch (const CLI::Success& asked) {
+    root.exit(asked, streams.out, streams.err);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    streams.err << "encore-sim: " << error.what() << "\n";
+    return 2;
+  }
+  for (Entry& entry : entries) {
+    if (entry.app->parsed()) {
+      return run_command(*entry.command, *entry.arguments, entry.common, streams, monitor);
+    }
+  }
+  return 2;
+}
+
+}  // namespace encore::sim

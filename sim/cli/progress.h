@@ -1,0 +1,38 @@
+// ProgressBar: shows a Monitor on standard error while it lives, with the time that is left. It
+// shows nothing where standard error is no terminal, or for work that is done within a second.
+#pragma once
+
+#include <condition_variable>
+#include <string>
+#include <thread>
+
+#include "base/mutex.h"
+#include "sim/workload/monitor.h"
+
+namespace encore::sim {
+
+class ProgressBar {
+ public:
+  // `monitor` must outlive the bar.
+  ProgressBar(const Monitor& monitor, std::string title);
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+ private:
+  void show_until_done();
+
+  const Monitor& monitor_;
+  std::string title_;
+  Mutex mutex_;
+  std::condition_variable_any done_changed_;
+  bool done_ ENCORE_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+// "blocks  42 %  ETA 0:37", or the count alone where the total is not known. `seconds` is the time
+// spent so far.
+std::string progress_line(const std::string& title, std::uint64_t done, std::uint64_t total,
+                          double seconds);
+
+}  // namespace encore::sim

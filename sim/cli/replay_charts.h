@@ -1,0 +1,15 @@
+// The plots of a replay.
+#pragma once
+
+#include <vector>
+
+#include "sim/cli/simulation.h"
+#include "sim/report/report.h"
+
+namespace encore::sim {
+
+// Miss ratio by cache size, bytes written against hits; with intervals also hits and the filter's
+// fill over time. Charts without a point are left out.
+void append_replay_charts(std::vector<Chart>& charts, const std::vector<FinishedRun>& runs);
+
+}  // namespace encore::sim

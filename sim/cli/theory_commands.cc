@@ -1,0 +1,493 @@
+// encore-sim theory size, capacity, table, pair, ring, layouts: formulas as tables.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+
+#include "base/check.h"
+#include "filter/theory.h"
+#include "sim/cli/commands.h"
+#include "sim/cli/lists.h"
+
+namespace encore::sim {
+namespace {
+
+using filter::Layout;
+
+constexpr std::array kLayouts = {Layout::kClassic, Layout::kPartitioned, Layout::kBlocked,
+                                 Layout::kSplit};
+
+// "all" or one name.
+Result<std::vector<Layout>> parse_layouts(const std::string& text) {
+  if (text == "all") {
+    return std::vector<Layout>(kLayouts.begin(), kLayouts.end());
+  }
+  const auto layout = filter::parse_layout(text);
+  if (!layout) {
+    return fail(layout.error().message + ", all");
+  }
+  return std::vector<Layout>{*layout};
+}
+
+std::string name_of(Layout layout) { return std::string(to_string(layout)); }
+
+Result<void> check_fpr(double fpr) {
+  if (!(fpr > 0 && fpr < 1)) {
+    return fail("a false-positive rate of " + std::to_string(fpr) +
+                ", accepted: between 0 and 1, both excluded");
+  }
+  return {};
+}
+
+Result<void> check_shape(Layout layout, std::uint64_t bits, std::uint64_t hashes) {
+  const auto checked = filter::checked(
+      {.layout = layout,
+       .bits = bits,
+       .hashes = static_cast<std::uint32_t>(std::min<std::uint64_t>(hashes, UINT32_MAX)),
+       .capacity = 1,
+       .seed = {}});
+  return checked ? Result<void>{} : std::unexpected(checked.error());
+}
+
+Table rows_of(std::vector<Column> columns) {
+  return {.key = "rows", .title = "", .columns = std::move(columns), .rows = {}};
+}
+
+class SizeCommand final : public Command {
+ public:
+  std::string name() const override { return "theory size"; }
+  std::string summary() const override { return "Bits and hashes for so many keys at an FPR"; }
+  std::string example() const override {
+    return "encore-sim theory size --keys 1000000 --fpr 0.01";
+  }
+  void declare(Arguments& a) override {
+    a.number("--keys", keys_, "distinct keys inserted");
+    a.real("--fpr", fpr_, "false-positive rate when they are all in");
+    a.text("--layout", layout_, "classic, partitioned, blocked, split, all");
+  }
+  Result<Outcome> run(const Context&) override {
+    const auto layouts = parse_layouts(layout_);
+    if (!layouts) {
+      return std::unexpected(layouts.error());
+    }
+    if (auto fine = check_fpr(fpr_); !fine) {
+      return std::unexpected(fine.error());
+    }
+    if (keys_ == 0) {
+      return fail("0 keys, accepted: 1 or more");
+    }
+    Outcome outcome;
+    outcome.report.parameters = {{"keys", keys_}, {"fpr", fpr_}, {"layout", layout_}};
+    Table table = rows_of({{"layout", "layout"},
+                           {"bits", "bits", Style::kCount},
+                           {"bytes", "memory", Style::kBytes},
+                           {"bits_per_key", "bits a key", Style::kReal},
+                           {"hashes", "k", Style::kCount},
+                           {"hashes_ceiling", "ceil(m/n ln 2)", Style::kCount},
+                           {"fpr", "FPR", Style::kRate}});
+    const auto keys = static_cast<double>(keys_);
+    for (const Layout layout : *layouts) {
+      const filter::SizingGoal goal{keys, fpr_};
+      filter::Sizing sizing;
+      Value ceiling;
+      if (layout == Layout::kClassic) {
+        const filter::ClassicSizing classic = filter::size_classic(goal);
+        sizing = {classic.bits, classic.hashes,
+                  filter::fpr({layout, classic.bits, classic.hashes}, keys)};
+        ceiling = std::uint64_t{classic.hashes_ceiling};
+      } else {
+        sizing = filter::size_for(layout, goal);
+      }
+      table.rows.push_back({{"layout", name_of(layout)},
+                            {"bits", sizing.bits},
+                            {"bytes", (sizing.bits + 7) / 8},
+                            {"bits_per_key", static_cast<double>(sizing.bits) / keys},
+                            {"hashes", std::uint64_t{sizing.hashes}},
+                            {"hashes_ceiling", ceiling},
+                            {"fpr", sizing.fpr}});
+    }
+    outcome.report.tables.push_back(std::move(table));
+    return outcome;
+  }
+
+ private:
+  std::uint64_t keys_ = 1000000;
+  double fpr_ = 0.01;
+  std::string layout_ = "all";
+};
+
+class CapacityCommand final : public Command {
+ public:
+  std::string name() const override { return "theory capacity"; }
+  std::string summary() const override { return "The most keys that keep an FPR in so many bits"; }
+  std::string example() const override {
+    return "encore-sim theory capacity --bits 800000000 --fpr 0.01";
+  }
+  void declare(Arguments& a) override {
+    a.number("--bits", bits_, "bits of the filter");
+    a.real("--fpr", fpr_, "false-positive rate when it is full");
+    a.text("--layout", layout_, "classic, partitioned, blocked, split, all");
+  }
+  Result<Outcome> run(const Context&) override {
+    const auto layouts = parse_layouts(layout_);
+    if (!layouts) {
+      return std::unexpected(layouts.error());
+    }
+    if (auto fine = check_fpr(fpr_); !fine) {
+      return std::unexpected(fine.error());
+    }
+    Outcome outcome;
+    outcome.report.parameters = {{"bits", bits_}, {"fpr", fpr_}, {"layout", layout_}};
+    Table table = rows_of({{"layout", "layout"},
+                           {"hashes", "k", Style::kCount},
+                           {"capacity", "capacity", Style::kCount},
+                           {"capacity_closed_form", "m (ln 2)^2 / -ln p", Style::kCount},
+                           {"bits_per_key", "bits a key", Style::kReal},
+                           {"half_full_capacity", "half full at", Style::kCount}});
+    for (const Layout layout : *layouts) {
+      if (auto fine = check_shape(layout, bits_, filter::kSplitHashes); !fine) {
+        return std::unexpected(fine.error());
+      }
+      table.rows.push_back(best_row(layout));
+    }
+    outcome.report.tables.push_back(std::move(table));
+    return outcome;
+  }
+
+ private:
+  // The k that lets the most keys in.
+  Row best_row(Layout layout) const {
+    filter::FilterShape best{layout, bits_, filter::kSplitHashes};
+    double capacity = filter::capacity_for(best, fpr_);
+    for (std::uint32_t k = 1; layout != Layout::kSplit && k <= 32 && k <= bits_; ++k) {
+      const filter::FilterShape shape{layout, bits_, k};
+      const double keys = filter::capacity_for(shape, fpr_);
+      if (keys > capacity) {
+        capacity = keys;
+        best = shape;
+      }
+    }
+    const bool classic = layout == Layout::kClassic;
+    return {
+        {"layout", name_of(layout)},
+        {"hashes", std::uint64_t{best.hashes}},
+        {"capacity", static_cast<std::uint64_t>(capacity)},
+        {"capacity_closed_form", classic ? Value{filter::capacity_classic(bits_, fpr_)} : Value{}},
+        {"bits_per_key", static_cast<double>(bits_) / capacity},
+        {"half_full_capacity", filter::half_full_capacity(best)}};
+  }
+
+  std::uint64_t bits_ = 8000000;
+  double fpr_ = 0.01;
+  std::string layout_ = "all";
+};
+
+class TableCommand final : public Command {
+ public:
+  std::string name() const override { return "theory table"; }
+  std::string summary() const override { return "Reference tables: FPR by bits a key and hashes"; }
+  std::string example() const override {
+    return "encore-sim theory table --bits-per-key 5,10,20 --hashes 1..14";
+  }
+  void declare(Arguments& a) override {
+    a.text("--bits-per-key", bits_per_key_, "m/n: whole numbers");
+    a.text("--hashes", hashes_, "numbers of hashes");
+  }
+  Result<Outcome> run(const Context&) override {
+    const auto ratios = parse_numbers(bits_per_key_);
+    const auto hashes = parse_numbers(hashes_);
+    if (!ratios || !hashes) {
+      return std::unexpected(ratios ? hashes.error() : ratios.error());
+    }
+    Outcome outcome;
+    outcome.report.parameters = {{"bits_per_key", bits_per_key_}, {"hashes", hashes_}};
+    Table table = rows_of({{"bits_per_key", "bits a key", Style::kCount}});
+    for (const std::uint64_t k : *hashes) {
+      table.columns.push_back({"k" + std::to_string(k), "k=" + std::to_string(k), Style::kRate});
+    }
+    table.columns.push_back({"best_hashes", "best k", Style::kCount});
+    table.columns.push_back({"best_fpr", "FPR", Style::kRate});
+    for (const std::uint64_t ratio : *ratios) {
+      auto row = make_row(ratio, *hashes);
+      if (!row) {
+        return std::unexpected(row.error());
+      }
+      table.rows.push_back(std::move(*row));
+    }
+    outcome.report.tables.push_back(std::move(table));
+    outcome.report.tables.push_back(sizing_table());
+    return outcome;
+  }
+
+ private:
+  // Beyond a few thousand keys only the ratio counts.
+  static constexpr double kKeys = 1e6;
+
+  static Result<Row> make_row(std::uint64_t ratio, const std::vector<std::uint64_t>& hashes) {
+    if (ratio == 0 || ratio > 1000) {
+      return fail(std::to_string(ratio) + " bits a key, accepted: 1 to 1000");
+    }
+    const std::uint64_t bits = ratio * static_cast<std::uint64_t>(kKeys);
+    Row row = {{"bits_per_key", ratio}};
+    for (const std::uint64_t k : hashes) {
+      if (auto fine = check_shape(Layout::kClassic, bits, k); !fine) {
+        return std::unexpected(fine.error());
+      }
+      row.push_back({"k" + std::to_string(k),
+                     filter::fpr({Layout::kClassic, bits, static_cast<std::uint32_t>(k)}, kKeys)});
+    }
+    filter::FilterShape best{Layout::kClassic, bits, 1};
+    best.hashes = filter::best_hashes(best, kKeys);
+    row.push_back({"best_hashes", std::uint64_t{best.hashes}});
+    row.push_back({"best_fpr", filter::fpr(best, kKeys)});
+    return row;
+  }
+
+  static Table sizing_table() {
+    Table table{.key = "sizing",
+                .title = "Sizes for n keys at an FPR of p",
+                .columns = {{"keys", "n", Style::kCount},
+                            {"fpr", "p", Style::kReal},
+                            {"bits", "m", Style::kCount},
+                            {"hashes_ceiling", "ceil k", Style::kCount},
+                            {"hashes", "best k", Style::kCount}},
+                .rows = {}};
+    table.columns[1].style = Style::kRate;
+    constexpr std::array kGoals = {
+        filter::SizingGoal{1000, 0.1},    filter::SizingGoal{1000, 0.05},
+        filter::SizingGoal{1000, 0.01},   filter::SizingGoal{1000, 0.005},
+        filter::SizingGoal{1000, 0.001},  filter::SizingGoal{1000, 0.0005},
+        filter::SizingGoal{1000, 0.0001}, filter::SizingGoal{3000, 0.01},
+        filter::SizingGoal{18232, 0.001}, filter::SizingGoal{1e6, 0.01},
+        filter::SizingGoal{1e6, 0.001}};
+    for (const filter::SizingGoal& goal : kGoals) {
+      const filter::ClassicSizing sizing = filter::size_classic(goal);
+      table.rows.push_back({{"keys", goal.keys},
+                            {"fpr", goal.fpr},
+                            {"bits", sizing.bits},
+                            {"hashes_ceiling", std::uint64_t{sizing.hashes_ceiling}},
+                            {"hashes", std::uint64_t{sizing.hashes}}});
+    }
+    return table;
+  }
+
+  std::string bits_per_key_ = "2..20";
+  std::string hashes_ = "1..14";
+};
+
+class PairCommand final : public Command {
+ public:
+  std::string name() const override { return "theory pair"; }
+  std::string summary() const override {
+    return "FPR of a rotating pair, or a ring of more generations, over a cycle";
+  }
+  std::string example() const override {
+    return "encore-sim theory pair --bits 800000 --capacity 80000 --hashes 4,7,8";
+  }
+  void declare(Arguments& a) override {
+    a.number("--bits", bits_, "bits of one generation");
+    a.number("--capacity", capacity_, "insertions a generation (0: where it is half full)");
+    a.text("--hashes", hashes_, "numbers of hashes");
+    a.number("--generations", generations_, "2: the pair");
+    a.text("--layout", layout_, "classic, partitioned, blocked, split");
+  }
+  Result<Outcome> run(const Context& context) override {
+    const auto layout = filter::parse_layout(layout_);
+    if (!layout) {
+      return std::unexpected(layout.error());
+    }
+    const bool split = *layout == Layout::kSplit;
+    const auto hashes =
+        parse_numbers(split && !context.arguments.given("--hashes") ? "8" : hashes_);
+    if (!hashes) {
+      return std::unexpected(hashes.error());
+    }
+    if (generations_ < 2 || generations_ > 1000) {
+      return fail(std::to_string(generations_) + " generations, accepted: 2 to 1000");
+    }
+    Outcome outcome;
+    outcome.report.parameters = {{"bits", bits_},
+                                 {"capacity", capacity_},
+                                 {"hashes", hashes_},
+                                 {"generations", generations_},
+                                 {"layout", layout_}};
+    Table table = rows_of({{"hashes", "k", Style::kCount},
+                           {"capacity", "c", Style::kCount},
+                           {"fpr_low", "low", Style::kRate},
+                           {"fpr_mean", "mean", Style::kRate},
+                           {"fpr_high", "high", Style::kRate},
+                           {"fpr_low_effective", "low (effective)", Style::kRate},
+                           {"fpr_mean_effective", "mean", Style::kRate},
+                           {"fpr_high_effective", "high", Style::kRate},
+                           {"remembered_least", "remembered from", Style::kCount},
+                           {"remembered_most", "to", Style::kCount},
+                           {"bytes", "memory", Style::kBytes}});
+    for (const std::uint64_t k : *hashes) {
+      if (auto fine = check_shape(*layout, bits_, k); !fine) {
+        return std::unexpected(fine.error());
+      }
+      table.rows.push_back(make_row(*layout, static_cast<std::uint32_t>(k)));
+    }
+    outcome.report.tables.push_back(std::move(table));
+    return outcome;
+  }
+
+ private:
+  Row make_row(Layout layout, std::uint32_t k) const {
+    const filter::FilterShape shape{layout, bits_, k};
+    const std::uint64_t capacity = capacity_ != 0 ? capacity_ : filter::half_full_capacity(shape);
+    filter::Ring ring{.shape = shape,
+                      .capacity = static_cast<double>(capacity),
+                      .generations = static_cast<std::uint32_t>(generations_)};
+    const filter::CycleFpr plain = filter::ring_cycle(ring);
+    ring.counting = filter::Counting::kEffective;
+    const filter::CycleFpr effective = filter::ring_cycle(ring);
+    return {{"hashes", std::uint64_t{k}},
+            {"capacity", capacity},
+            {"fpr_low", plain.low},
+            {"fpr_mean", plain.mean},
+            {"fpr_high", plain.high},
+            {"fpr_low_effective", effective.low},
+            {"fpr_mean_effective", effective.mean},
+            {"fpr_high_effective", effective.high},
+            {"remembered_least", (generations_ - 1) * capacity},
+            {"remembered_most", generations_ * capacity},
+            {"bytes", generations_ * ((bits_ + 7) / 8)}};
+  }
+
+  std::uint64_t bits_ = 800000;
+  std::uint64_t capacity_ = 0;
+  std::string hashes_ = "4,7,8";
+  std::uint64_t generations_ = 2;
+  std::string layout_ = "classic";
+};
+
+class RingCommand final : public Command {
+ public:
+  std::string name() const override { return "theory ring"; }
+  std::string summary() const override {
+    return "Memory for a window that is surely remembered, by number of generations";
+  }
+  std::string example() const override {
+    return "encore-sim theory ring --window 1000000 --fpr 0.01 --generations 2..8";
+  }
+  void declare(Arguments& a) override {
+    a.number("--window", window_, "insertions for which every key is remembered");
+    a.real("--fpr", fpr_, "worst false-positive rate of a cycle, all generations together");
+    a.text("--generations", generations_, "numbers of generations");
+    a.text("--layout", layout_, "classic, partitioned, blocked, split");
+  }
+  Result<Outcome> run(const Context&) override {
+    const auto layout = filter::parse_layout(layout_);
+    const auto generations = parse_numbers(generations_);
+    if (!layout || !generations) {
+      return std::unexpected(layout ? generations.error() : layout.error());
+    }
+    if (auto fine = check_fpr(fpr_); !fine) {
+      return std::unexpected(fine.error());
+    }
+    Outcome outcome;
+    outcome.report.parameters = {
+        {"window", window_}, {"fpr", fpr_}, {"generations", generations_}, {"layout", layout_}};
+    Table table = rows_of({{"generations", "generations", Style::kCount},
+                           {"hashes", "k", Style::kCount},
+                           {"bits_per_key", "bits a key", Style::kReal},
+                           {"bytes", "memory", Style::kBytes},
+                           {"capacity", "insertions a generation", Style::kCount}});
+    for (const std::uint64_t g : *generations) {
+      if (g < 2 || g > 1000) {
+        return fail(std::to_string(g) + " generations, accepted: 2 to 1000");
+      }
+      const filter::WindowCost cost =
+          filter::window_cost(*layout, static_cast<std::uint32_t>(g), fpr_);
+      table.rows.push_back(
+          {{"generations", g},
+           {"hashes", std::uint64_t{cost.hashes}},
+           {"bits_per_key", cost.bits_per_key},
+           {"bytes", cost.bits_per_key * static_cast<double>(window_) / 8},
+           {"capacity", std::ceil(static_cast<double>(window_) / static_cast<double>(g - 1))}});
+    }
+    outcome.report.tables.push_back(std::move(table));
+    return outcome;
+  }
+
+ private:
+  std::uint64_t window_ = 1000000;
+  double fpr_ = 0.01;
+  std::string generations_ = "2..8";
+  std::string layout_ = "classic";
+};
+
+class LayoutsCommand final : public Command {
+ public:
+  std::string name() const override { return "theory layouts"; }
+  std::string summary() const override { return "What a layout costs: FPR at the same memory"; }
+  std::string example() const override {
+    return "encore-sim theory layouts --bits-per-key 10,16 --hashes 7,8,11";
+  }
+  void declare(Arguments& a) override {
+    a.text("--bits-per-key", bits_per_key_, "m/n: whole numbers");
+    a.text("--hashes", hashes_, "numbers of hashes");
+  }
+  Result<Outcome> run(const Context&) override {
+    const auto ratios = parse_numbers(bits_per_key_);
+    const auto hashes = parse_numbers(hashes_);
+    if (!ratios || !hashes) {
+      return std::unexpected(ratios ? hashes.error() : ratios.error());
+    }
+    Outcome outcome;
+    outcome.report.parameters = {{"bits_per_key", bits_per_key_}, {"hashes", hashes_}};
+    Table table = rows_of({{"bits_per_key", "bits a key", Style::kCount},
+                           {"hashes", "k", Style::kCount},
+                           {"classic", "classic", Style::kRate},
+                           {"partitioned", "partitioned", Style::kRate},
+                           {"blocked", "blocked", Style::kRate},
+                           {"split", "split 8x64", Style::kRate},
+                           {"split_32", "split 8x32", Style::kRate}});
+    for (const std::uint64_t ratio : *ratios) {
+      for (const std::uint64_t k : *hashes) {
+        if (ratio == 0 || ratio > 1000 || k == 0 || k > filter::kHashesMax) {
+          return fail(std::to_string(ratio) + " bits a key with " + std::to_string(k) +
+                      " hashes, accepted: 1 to 1000 bits, 1 to 64 hashes");
+        }
+        table.rows.push_back(make_row(ratio, static_cast<std::uint32_t>(k)));
+      }
+    }
+    outcome.report.tables.push_back(std::move(table));
+    return outcome;
+  }
+
+ private:
+  static Row make_row(std::uint64_t ratio, std::uint32_t k) {
+    constexpr double kKeys = 1e6;
+    const std::uint64_t bits = ratio * static_cast<std::uint64_t>(kKeys);
+    Row row = {{"bits_per_key", ratio}, {"hashes", std::uint64_t{k}}};
+    for (const Layout layout : {Layout::kClassic, Layout::kPartitioned, Layout::kBlocked}) {
+      row.push_back({name_of(layout), filter::fpr({layout, bits, k}, kKeys)});
+    }
+    const bool split = k == filter::kSplitHashes;
+    const auto real_bits = static_cast<double>(bits);
+    row.push_back({"split", split ? Value{filter::fpr_split(real_bits, kKeys, {8, 64})} : Value{}});
+    row.push_back(
+        {"split_32", split ? Value{filter::fpr_split(real_bits, kKeys, {8, 32})} : Value{}});
+    return row;
+  }
+
+  std::string bits_per_key_ = "8,10,12,16";
+  std::string hashes_ = "4,7,8,11";
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Command>> make_theory_commands() {
+  std::vector<std::unique_ptr<Command>> all;
+  all.push_back(std::make_unique<SizeCommand>());
+  all.push_back(std::make_unique<CapacityCommand>());
+  all.push_back(std::make_unique<TableCommand>());
+  all.push_back(std::make_unique<PairCommand>());
+  all.push_back(std::make_unique<RingCommand>());
+  all.push_back(std::make_unique<LayoutsCommand>());
+  return all;
+}
+
+}  // namespace encore::sim

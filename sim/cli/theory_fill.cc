@@ -1,0 +1,97 @@
+// encore-sim theory fill: what theory says of a filter that holds so many keys.
+#include <algorithm>
+
+#include "filter/theory.h"
+#include "sim/cli/commands.h"
+#include "sim/cli/lists.h"
+
+namespace encore::sim {
+namespace {
+
+class TheoryFillCommand final : public Command {
+ public:
+  std::string name() const override { return "theory fill"; }
+  std::string summary() const override {
+    return "False-positive rate of a filter that is full, and while it fills";
+  }
+  std::string example() const override {
+    return "encore-sim theory fill --keys 80000 --bits 800000 --hashes 1..9";
+  }
+  void declare(Arguments& a) override {
+    a.number("--keys", keys_, "distinct keys inserted");
+    a.number("--bits", bits_, "bits of the filter");
+    a.text("--hashes", hashes_, "numbers of hashes: 7, 1..8 or 1,2,4");
+    a.text("--layout", layout_, "classic, partitioned, blocked, split");
+  }
+
+  Result<Outcome> run(const Context& context) override {
+    const auto layout = filter::parse_layout(layout_);
+    if (!layout) {
+      return std::unexpected(layout.error());
+    }
+    const bool split = *layout == filter::Layout::kSplit;
+    const auto counts =
+        parse_numbers(split && !context.arguments.given("--hashes") ? "8" : hashes_);
+    if (!counts) {
+      return std::unexpected(counts.error());
+    }
+    if (keys_ == 0) {
+      return fail("0 keys, accepted: 1 or more");
+    }
+    Outcome outcome;
+    outcome.report.parameters = {
+        {"keys", keys_}, {"bits", bits_}, {"hashes", hashes_}, {"layout", layout_}};
+    Table table{.key = "rows",
+                .title = "",
+                .columns = {{"hashes", "k", Style::kCount},
+                            {"fpr_full", "full", Style::kRate},
+                            {"fpr_incremental", "incremental", Style::kRate},
+                            {"fpr_exact", "exact", Style::kRate}},
+                .rows = {}};
+    for (const std::uint64_t count : *counts) {
+      const auto checked = filter::checked(
+          {.layout = *layout,
+           .bits = bits_,
+           .hashes = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, UINT32_MAX)),
+           .capacity = 1,
+           .seed = {}});
+      if (!checked) {
+        return std::unexpected(checked.error());
+      }
+      const filter::FilterShape shape = checked->shape();
+      const auto exact =
+          *layout == filter::Layout::kClassic ? filter::fpr_exact(shape, keys_) : std::nullopt;
+      const auto keys = static_cast<double>(keys_);
+      table.rows.push_back({{"hashes", count},
+                            {"fpr_full", filter::fpr(shape, keys)},
+                            {"fpr_incremental", filter::fpr_incremental(shape, keys)},
+                            {"fpr_exact", exact ? Value{*exact} : Value{}}});
+    }
+    Chart chart{.title = "False-positive rate by number of hashes",
+                .x_label = "hashes",
+                .y_label = "false-positive rate",
+                .series = {{.name = "full", .points = {}}, {.name = "incremental", .points = {}}}};
+    for (const Row& row : table.rows) {
+      const auto k = static_cast<double>(std::get<std::uint64_t>(row[0].value));
+      chart.series[0].points.push_back({.x = k, .y = std::get<double>(row[1].value)});
+      chart.series[1].points.push_back({.x = k, .y = std::get<double>(row[2].value)});
+    }
+    outcome.report.charts.push_back(std::move(chart));
+    outcome.report.tables.push_back(std::move(table));
+    return outcome;
+  }
+
+ private:
+  std::uint64_t keys_ = 80000;
+  std::uint64_t bits_ = 800000;
+  std::string hashes_ = "1..8";
+  std::string layout_ = "classic";
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_theory_fill_command() {
+  return std::make_unique<TheoryFillCommand>();
+}
+
+}  // namespace encore::sim

@@ -1,0 +1,89 @@
+#include "sim/cli/trace_options.h"
+
+#include "base/units.h"
+#include "sim/cli/lists.h"
+
+namespace encore::sim {
+
+void TraceArguments::declare(Arguments& a) {
+  std::string formats = "auto";
+#define ENCORE_FORMAT_HELP(id, name, what) formats += std::string(", ") + (name);
+  ENCORE_TRACE_FORMATS(ENCORE_FORMAT_HELP)
+#undef ENCORE_FORMAT_HELP
+  a.files("TRACE", files_, "trace files, read one after the other; - is standard input");
+  a.text("--format", format_, formats + " (.gz, .xz and .zst are seen through)");
+  a.text("--columns", columns_,
+         "csv, tsv, json: role=NAME or role=NUMBER, with roles time, key, size, ttl, method, "
+         "status, count");
+  a.text("--methods", methods_, "which methods count, where the trace has them");
+  a.text("--statuses", statuses_, "which statuses count, where the trace has them");
+  a.flag("--all-lines", all_lines_, "count every method and status");
+  a.text("--default-size", default_size_, "size of an object where the trace has none");
+  a.real("--bad-max", bad_max_, "refuse a trace with a larger share of bad lines");
+}
+
+Result<TraceOptions> TraceArguments::options() const {
+  TraceOptions options;
+  const auto format = parse_trace_format(format_);
+  const auto methods = parse_words(methods_);
+  const auto statuses = parse_numbers(statuses_);
+  const auto size = parse_bytes(default_size_);
+  if (!format || !methods || !statuses) {
+    return std::unexpected(!format    ? format.error()
+                           : !methods ? methods.error()
+                                      : statuses.error());
+  }
+  if (!size) {
+    return fail("--default-size: " + size.error().message);
+  }
+  options.format = *format;
+  options.methods = *methods;
+  options.statuses.clear();
+  for (const std::uint64_t status : *statuses) {
+    options.statuses.push_back(static_cast<int>(std::min<std::uint64_t>(status, 999)));
+  }
+  if (!columns_.empty()) {
+    const auto pairs = parse_words(columns_);
+    if (!pairs) {
+      return std::unexpected(pairs.error());
+    }
+    for (const std::string& pair : *pairs) {
+      const std::size_t equals = pair.find('=');
+      if (equals == std::string::npos || equals == 0 || equals + 1 == pair.size()) {
+        return fail("--columns \"" + pair + "\", accepted: role=NAME or role=NUMBER");
+      }
+      options.columns[pair.substr(0, equals)] = pair.substr(equals + 1);
+    }
+  }
+  options.all_lines = all_lines_;
+  options.bad_share_max = bad_max_;
+  options.default_size_bytes = *size;
+  return options;
+}
+
+Row TraceArguments::parameters() const {
+  std::string names;
+  for (const std::string& file : files_) {
+    names += (names.empty() ? "" : ",") + file;
+  }
+  return {{"traces", names},     {"format", format_},     {"all_lines", all_lines_},
+          {"methods", methods_}, {"statuses", statuses_}, {"default_size", default_size_}};
+}
+
+std::vector<std::string> TraceArguments::notes(const TraceReader& reader,
+                                               const TraceOptions& options) {
+  const TraceCounts& counts = reader.counts();
+  std::vector<std::string> notes;
+  notes.push_back("Format " + std::string(to_string(reader.format())) + ": " +
+                  std::to_string(counts.lines) + " lines or records, " +
+                  std::to_string(counts.skipped) + " not counted by the rule, " +
+                  std::to_string(counts.bad) + " bad.");
+  notes.insert(notes.end(), counts.bad_shown.begin(), counts.bad_shown.end());
+  if (counts.without_size != 0) {
+    notes.push_back(std::to_string(counts.without_size) + " requests had no size and were given " +
+                    format_bytes(options.default_size_bytes) + ".");
+  }
+  return notes;
+}
+
+}  // namespace encore::sim

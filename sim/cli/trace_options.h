@@ -1,0 +1,34 @@
+// The options of every command that reads traces.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "sim/cli/command.h"
+#include "sim/trace/trace_reader.h"
+
+namespace encore::sim {
+
+class TraceArguments {
+ public:
+  // Declares the files and how they are read.
+  void declare(Arguments& arguments);
+  Result<TraceOptions> options() const;
+  const std::vector<std::string>& files() const { return files_; }
+  // For the report's parameters and notes.
+  Row parameters() const;
+  static std::vector<std::string> notes(const TraceReader& reader, const TraceOptions& options);
+
+ private:
+  std::vector<std::string> files_;
+  std::string format_ = "auto";
+  std::string columns_;
+  std::string methods_ = "GET";
+  std::string statuses_ = "200,206,304";
+  std::string default_size_ = "1KiB";
+  bool all_lines_ = false;
+  double bad_max_ = 0.01;
+};
+
+}  // namespace encore::sim

@@ -1,0 +1,109 @@
+// The block experiment (J. Plank, CS494): every event's block is looked up in a Bloom filter and
+// inserted; a block that was made in this event and tests positive is a false positive. Any number
+// of filters see one run of the workload: single filters or rotating pairs, of any layout and hash.
+// Deterministic; the functions are thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "filter/parameters.h"
+#include "sim/replay/block_hash.h"
+#include "sim/workload/block_events.h"
+#include "sim/workload/monitor.h"
+
+namespace encore::sim {
+
+// One filter under test. The seed of its hash follows from the workload's seed (the digests have
+// none).
+struct BlockFilter {
+  filter::Layout layout = filter::Layout::kClassic;
+  BlockHash hash = {};
+  std::uint64_t bits = 800000;
+  std::uint32_t hashes = 1;
+  std::uint64_t capacity = 0;  // 0: a single filter; else the insertions a generation of the pair
+  bool refresh = true;
+  bool pair() const { return capacity != 0; }
+};
+
+// Tests of blocks that were not in the filter, and what came of them. `expected` and `variance`
+// are the sums of p and p (1 - p) over the tests, p by the bits as they stood at each one, so
+// z() is standard normal for a filter that does what it should. `theory` sums p by the formula.
+struct FprCount {
+  std::uint64_t tests = 0;
+  std::uint64_t false_positives = 0;
+  double expected = 0;
+  double variance = 0;
+  double theory = 0;
+
+  double measured() const { return tests == 0 ? 0 : static_cast<double>(false_positives) / mean(); }
+  double by_bits() const { return tests == 0 ? 0 : expected / mean(); }
+  double by_theory() const { return tests == 0 ? 0 : theory / mean(); }
+  double z() const;
+  void add(const FprCount& other);
+
+ private:
+  double mean() const { return static_cast<double>(tests); }
+};
+
+// What a pair forgot: reused blocks that come again after a distance, in bins of a fifth of the
+// capacity; the last bin is all from 2.4 c on. The distance is counted in insertions into the
+// filter since the block was last seen to be in the current generation.
+struct ForgottenBin {
+  std::uint64_t asked = 0;
+  std::uint64_t forgotten = 0;
+};
+inline constexpr std::size_t kForgottenBins = 13;
+inline constexpr std::size_t kBinsACapacity = 5;
+
+struct BlockResult {
+  BlockFilter filter;
+  FprCount all;      // every new block
+  FprCount one_off;  // of these, the one-off blocks
+  FprCount before_rotation;
+  FprCount after_rotation;
+  // Pair: of the current generation's fill, after the first rotation. Single: of the events.
+  std::array<FprCount, 10> deciles{};
+  std::vector<FprCount> cycles;  // by number of rotations so far; a single filter has one
+  std::array<ForgottenBin, kForgottenBins> forgotten{};
+  std::uint64_t old_blocks = 0;  // reused blocks that came before
+  std::uint64_t called_new = 0;  // of these, called new. Of a single filter: must be 0
+  std::uint64_t insertions = 0;
+  std::uint64_t rotations = 0;
+  std::uint64_t filter_bytes = 0;
+  bool complete = true;  // false: the monitor stopped it
+
+  // Adds another seed's run of the same filter.
+  void add(const BlockResult& other);
+};
+
+// What one event did to the first filter, for a trace. `bit` reads the filter's bits (single
+// classic filters only; empty otherwise).
+struct BlockStep {
+  bool is_new = false;
+  bool found = false;
+  std::span<const std::uint64_t> indices;  // empty where the filter makes them itself
+  std::function<bool(std::uint64_t)> bit;
+};
+using BlockObserver = std::function<void(const BlockStep&)>;
+
+// Runs the workload once over all filters. Errors: check(workload), impossible filter parameters,
+// a bad hash with a layout other than classic, digests with more than 2^32 bits.
+Result<std::vector<BlockResult>> run_blocks(const BlockWorkload& workload,
+                                            std::span<const BlockFilter> filters,
+                                            Monitor* monitor = nullptr,
+                                            const BlockObserver& observer = {});
+
+// Hands the lines of the experiment's own trace to `line`, as published: for each event "NEW 9 0 e
+// ADDED 10000000 01000010", and the counts at the end. Bits are left out above 4096 of them.
+// Errors: as run_blocks(), and a filter that is no single classic one with indices of its own.
+Result<BlockResult> trace_blocks(const BlockWorkload& workload, const BlockFilter& filter,
+                                 const std::function<void(std::string_view)>& line);
+
+}  // namespace encore::sim

@@ -1,0 +1,157 @@
+#include "sim/replay/replay_run.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace encore::sim {
+namespace {
+
+// A filter with another hash family hashes the key's text: the identity hash stands for it.
+cache::Key key_of(const ReplayRequest& request) {
+  return {request.key,
+          std::string_view(reinterpret_cast<const char*>(&request.key), sizeof request.key)};
+}
+
+cache::Stored stored_as(const ReplayRequest& request, MonotonicTime now) {
+  cache::Stored stored;
+  // A hit's charge has 40 bits; nothing of a byte or less is free.
+  stored.charge_bytes = std::clamp<std::uint64_t>(request.size_bytes, 1, 1ULL << 39U);
+  if (request.ttl_seconds != kNoTtl) {
+    stored.fresh_until = now + std::chrono::seconds(request.ttl_seconds);
+  }
+  stored.hint = request.next;
+  return stored;
+}
+
+}  // namespace
+
+void link_next(std::vector<ReplayRequest>& requests, std::size_t objects) {
+  std::vector<std::uint64_t> next(objects, kNeverAgain);
+  for (std::size_t i = requests.size(); i != 0; --i) {
+    ReplayRequest& request = requests[i - 1];
+    request.next = next[request.object];
+    next[request.object] = i - 1;
+  }
+}
+
+ReplayCounts ReplayCounts::operator-(const ReplayCounts& other) const {
+  ReplayCounts d = *this;
+  d.requests -= other.requests;
+  d.hits -= other.hits;
+  d.validations -= other.validations;
+  d.bytes_requested -= other.bytes_requested;
+  d.bytes_hit -= other.bytes_hit;
+  d.bytes_from_origin -= other.bytes_from_origin;
+  d.objects_written -= other.objects_written;
+  d.bytes_written -= other.bytes_written;
+  d.bytes_rewritten -= other.bytes_rewritten;
+  d.not_stored_full -= other.not_stored_full;
+  return d;
+}
+
+Result<std::unique_ptr<ReplayRun>> ReplayRun::create(const ReplayOptions& options) {
+  auto run = std::unique_ptr<ReplayRun>(new ReplayRun(options));
+  run->options_.kernel.concurrent = false;
+  auto kernel = cache::Kernel::create(run->options_.kernel, {}, MonotonicTime{});
+  if (!kernel) {
+    return std::unexpected(kernel.error());
+  }
+  run->kernel_ = std::move(*kernel);
+  return run;
+}
+
+void ReplayRun::feed(std::span<const ReplayRequest> requests) {
+  constexpr std::size_t kAhead = 8;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (i + kAhead < requests.size()) {
+      kernel_->prefetch(key_of(requests[i + kAhead]));
+    }
+    one(requests[i]);
+  }
+}
+
+void ReplayRun::one(const ReplayRequest& request) {
+  // Logs are not always in order; the kernel's time is.
+  now_ = std::max(now_, MonotonicTime(Nanoseconds(request.time_ns)));
+  const cache::Key key = key_of(request);
+  const cache::LookupResult found = kernel_->lookup(key, now_, request.next);
+  const bool hit = found.state == cache::LookupState::kFresh;
+  const bool counts = seen_ >= options_.warmup_requests;
+  if (counts) {
+    count(request, hit);
+  }
+  if (found.state == cache::LookupState::kMiss) {
+    miss(request, key, now_);
+  } else if (!hit) {
+    counts_.validations += counts ? 1 : 0;
+    kernel_->freshen(key, stored_as(request, now_), now_);
+  }
+  ++seen_;
+  if (options_.interval_requests != 0 && seen_ % options_.interval_requests == 0) {
+    end_interval();
+  }
+}
+
+void ReplayRun::count(const ReplayRequest& request, bool hit) {
+  ++counts_.requests;
+  counts_.bytes_requested += request.size_bytes;
+  if (hit) {
+    ++counts_.hits;
+    counts_.bytes_hit += request.size_bytes;
+  }
+}
+
+void ReplayRun::miss(const ReplayRequest& request, const cache::Key& key, MonotonicTime now) {
+  const bool counts = seen_ >= options_.warmup_requests;
+  counts_.bytes_from_origin += counts ? request.size_bytes : 0;
+  const cache::Stored stored = stored_as(request, now);
+  const cache::AdmitReason reason =
+      kernel_->admit(key, {.variant = 0, .requests = 1, .size_bytes = stored.charge_bytes}, now);
+  if (!is_stored(reason)) {
+    return;
+  }
+  const std::uint64_t reserved = stored.charge_bytes + kernel_->charge_of_entry();
+  if (kernel_->reserve(key, reserved, now) != cache::ReserveOutcome::kReserved ||
+      kernel_->commit(key, stored, reserved, now) != cache::CommitOutcome::kStored) {
+    counts_.not_stored_full += counts ? 1 : 0;
+    return;
+  }
+  if (request.object >= stored_.size()) {
+    stored_.resize(std::max<std::size_t>(request.object + std::size_t{1}, stored_.size() * 2));
+  }
+  if (counts) {
+    ++counts_.objects_written;
+    counts_.bytes_written += stored.charge_bytes;
+    counts_.bytes_rewritten += stored_[request.object] ? stored.charge_bytes : 0;
+  }
+  stored_[request.object] = true;
+}
+
+void ReplayRun::end_interval() {
+  const cache::KernelStatistics kernel = kernel_->statistics();
+  const cache::AdmissionStatistics admission = kernel_->admission_statistics(64);
+  most_objects_ = std::max(most_objects_, kernel.objects);
+  intervals_.push_back(
+      {.from_request = seen_ - seen_ % options_.interval_requests -
+                       (seen_ % options_.interval_requests == 0 ? options_.interval_requests : 0),
+       .counts = counts_ - interval_start_,
+       .resident_objects = kernel.objects,
+       .used_bytes = kernel.used_bytes,
+       .filter_fill = admission.generations.empty() ? 0 : admission.generations.front().fill,
+       .fpr_theory = admission.fpr_theory,
+       .rotations = admission.rotations});
+  interval_start_ = counts_;
+}
+
+void ReplayRun::finish() {
+  if (options_.interval_requests != 0 && seen_ % options_.interval_requests != 0) {
+    end_interval();
+  }
+  most_objects_ = std::max(most_objects_, kernel_->statistics().objects);
+}
+
+bool ReplayRun::ever_stored(std::uint32_t object) const {
+  return object < stored_.size() && stored_[object];
+}
+
+}  // namespace encore::sim

@@ -1,0 +1,89 @@
+// ReplayRun: one cache of given size, eviction and admission, fed with the requests of a trace. It
+// asks the proxy's own kernel (cache::Kernel) for every decision; there is no policy in here.
+// Thread-compatible, deterministic.
+//
+// A request for a resident object that is fresh is a hit. One that is stale is validated: the
+// object is taken to be unchanged, becomes fresh again, and counts as a validation, not as a hit.
+// Else it is a miss: it is fetched, and stored if the admission policy says so. What an object
+// takes is the largest size seen of it so far.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "cache/kernel.h"
+#include "sim/replay/trace_object.h"
+
+namespace encore::sim {
+
+struct ReplayCounts {
+  std::uint64_t requests = 0;
+  std::uint64_t hits = 0;
+  std::uint64_t validations = 0;
+  std::uint64_t bytes_requested = 0;
+  std::uint64_t bytes_hit = 0;
+  std::uint64_t bytes_from_origin = 0;
+  std::uint64_t objects_written = 0;
+  std::uint64_t bytes_written = 0;    // to the store, the next line included
+  std::uint64_t bytes_rewritten = 0;  // of these, objects that were in the store before
+  std::uint64_t not_stored_full = 0;  // admitted, but larger than the cache takes
+  ReplayCounts operator-(const ReplayCounts& other) const;
+};
+
+struct ReplayInterval {
+  std::uint64_t from_request = 0;
+  ReplayCounts counts;
+  std::uint64_t resident_objects = 0;
+  std::uint64_t used_bytes = 0;
+  double filter_fill = 0;  // of the current generation
+  double fpr_theory = 0;
+  std::uint64_t rotations = 0;
+};
+
+struct ReplayOptions {
+  cache::KernelOptions kernel;          // concurrent = false, payloads are 0
+  std::uint64_t warmup_requests = 0;    // not counted
+  std::uint64_t interval_requests = 0;  // 0: no series
+};
+
+class ReplayRun {
+ public:
+  // Errors: the kernel's.
+  static Result<std::unique_ptr<ReplayRun>> create(const ReplayOptions& options);
+
+  // The next requests of the trace, in order.
+  void feed(std::span<const ReplayRequest> requests);
+  // Call after the last one: ends the last interval.
+  void finish();
+
+  const ReplayCounts& counts() const { return counts_; }
+  const std::vector<ReplayInterval>& intervals() const { return intervals_; }
+  cache::KernelStatistics kernel() const { return kernel_->statistics(); }
+  cache::AdmissionStatistics admission() const { return kernel_->admission_statistics(); }
+  const ReplayOptions& options() const { return options_; }
+  // Whether an object was ever stored.
+  bool ever_stored(std::uint32_t object) const;
+  std::uint64_t most_objects() const { return most_objects_; }
+
+ private:
+  explicit ReplayRun(const ReplayOptions& options) : options_(options) {}
+  void one(const ReplayRequest& request);
+  void miss(const ReplayRequest& request, const cache::Key& key, MonotonicTime now);
+  void count(const ReplayRequest& request, bool hit);
+  void end_interval();
+
+  ReplayOptions options_;
+  std::unique_ptr<cache::Kernel> kernel_;
+  ReplayCounts counts_;
+  std::uint64_t seen_ = 0;  // requests, warm-up included
+  MonotonicTime now_{};
+  std::vector<bool> stored_;  // by object
+  std::vector<ReplayInterval> intervals_;
+  ReplayCounts interval_start_;
+  std::uint64_t most_objects_ = 0;
+};
+
+}  // namespace encore::sim

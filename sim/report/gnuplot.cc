@@ -1,0 +1,55 @@
+#include <array>
+#include <cstdio>
+
+#include "sim/report/report.h"
+
+namespace encore::sim {
+namespace {
+
+// Between single quotes gnuplot knows one escape: a quote doubled.
+std::string quoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) {
+    out += c == '\'' ? "''" : std::string(1, c == '\n' ? ' ' : c);
+  }
+  return out + "'";
+}
+
+std::string numbers(const Point& point) {
+  std::array<char, 160> line{};
+  const bool interval = point.low < point.high;
+  std::snprintf(line.data(), line.size(), "%.10g %.10g %.10g %.10g\n", point.x, point.y,
+                interval ? point.low : point.y, interval ? point.high : point.y);
+  return line.data();
+}
+
+}  // namespace
+
+std::string to_gnuplot(const Report& report, std::string_view terminal, std::string_view path) {
+  const std::size_t count = report.charts.size();
+  std::string script = "set terminal " + std::string(terminal) + " size 900," +
+                       std::to_string(450 * count) + "\nset output " + quoted(path) +
+                       "\nset grid\nset key outside below\nset multiplot layout " +
+                       std::to_string(count) + ",1\n";
+  std::size_t block = 0;
+  for (const Chart& chart : report.charts) {
+    std::string plot;
+    for (const Series& series : chart.series) {
+      const std::string name = "$d" + std::to_string(block++);
+      script += name + " << EOD\n";
+      for (const Point& point : series.points) {
+        script += numbers(point);
+      }
+      script += "EOD\n";
+      plot += plot.empty() ? "plot " : ", ";
+      plot += name + (series.line ? " using 1:2 with lines lw 2" : " with yerrorbars pt 7 ps 0.6") +
+              " title " + quoted(series.name) + " noenhanced";
+    }
+    script += "set title " + quoted(chart.title) + " noenhanced\nset xlabel " +
+              quoted(chart.x_label) + "\nset ylabel " + quoted(chart.y_label) + "\n" +
+              (chart.log_x ? "set logscale x\n" : "unset logscale x\n") + plot + "\n";
+  }
+  return script + "unset multiplot\n";
+}
+
+}  // namespace encore::sim

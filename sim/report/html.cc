@@ -1,0 +1,129 @@
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sim/report/chart_js.h"
+#include "sim/report/report.h"
+
+namespace encore::sim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kHead = R"(<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>encore-sim</title>
+<style>
+body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#222}
+h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}
+pre{background:#f5f5f2;padding:1rem;overflow-x:auto;font-size:13px}
+.chart{height:24rem;margin:1rem 0 2rem}
+</style></head><body>
+)";
+
+// Draws the charts from the data above it; intervals are drawn by a small plugin of its own.
+constexpr std::string_view kScript = R"(
+const colours=['#3366aa','#cc5533','#338855','#885599','#aa8822','#22889a','#aa3366','#555555'];
+const intervals={id:'intervals',afterDatasetsDraw(chart){
+ const c=chart.ctx;
+ chart.data.datasets.forEach((set,i)=>{
+  if(!chart.isDatasetVisible(i))return;
+  c.strokeStyle=set.borderColor;c.lineWidth=1.5;
+  for(const p of set.data){
+   if(!(p.low<p.high))continue;
+   const x=chart.scales.x.getPixelForValue(p.x);
+   const a=chart.scales.y.getPixelForValue(p.low),b=chart.scales.y.getPixelForValue(p.high);
+   c.beginPath();c.moveTo(x,a);c.lineTo(x,b);
+   c.moveTo(x-4,a);c.lineTo(x+4,a);c.moveTo(x-4,b);c.lineTo(x+4,b);c.stroke();
+  }});}};
+for(const [i,chart] of charts.entries()){
+ new Chart(document.getElementById('chart'+i),{type:'scatter',plugins:[intervals],
+  data:{datasets:chart.series.map((s,j)=>({label:s.name,data:s.points,showLine:s.line,
+   pointRadius:s.line&&s.points.length>40?0:4,borderColor:colours[j%8],
+   backgroundColor:colours[j%8],borderWidth:2}))},
+  options:{animation:false,maintainAspectRatio:false,
+   plugins:{title:{display:true,text:chart.title}},
+   scales:{x:{type:chart.log_x?'logarithmic':'linear',title:{display:true,text:chart.x_label}},
+    y:{title:{display:true,text:chart.y_label}}}}});
+}
+document.body.dataset.drawn=charts.length;
+)";
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json charts_json(const std::vector<Chart>& charts) {
+  Json all = Json::array();
+  for (const Chart& chart : charts) {
+    Json series = Json::array();
+    for (const Series& one : chart.series) {
+      Json points = Json::array();
+      for (const Point& point : one.points) {
+        Json p = {{"x", number(point.x)}, {"y", number(point.y)}};
+        if (point.low < point.high) {
+          p["low"] = point.low;
+          p["high"] = point.high;
+        }
+        points.push_back(std::move(p));
+      }
+      series.push_back({{"name", one.name}, {"line", one.line}, {"points", std::move(points)}});
+    }
+    all.push_back({{"title", chart.title},
+                   {"x_label", chart.x_label},
+                   {"y_label", chart.y_label},
+                   {"log_x", chart.log_x},
+                   {"series", std::move(series)}});
+  }
+  return all;
+}
+
+// JSON inside a script element: "</" would end it.
+std::string for_script(const Json& json) {
+  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  for (std::size_t at = text.find("</"); at != std::string::npos; at = text.find("</", at + 3)) {
+    text.replace(at, 2, "<\\/");
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> to_html(const Report& report, const JsonOptions& options) {
+  if (chart_js().empty()) {
+    return fail("--html: this encore-sim was built without Chart.js (package libjs-chart.js)");
+  }
+  std::string page(kHead);
+  page += "<h1>encore-sim " + escaped(report.command) + "</h1>\n";
+  for (std::size_t i = 0; i < report.charts.size(); ++i) {
+    page += "<div class=\"chart\"><canvas id=\"chart" + std::to_string(i) + "\"></canvas></div>\n";
+  }
+  page += "<h2>Figures</h2>\n<pre>" + escaped(to_text(report)) + "</pre>\n";
+  page += "<h2>As data</h2>\n<pre>" + escaped(to_json(report, options)) + "</pre>\n";
+  page += "<script>\n";
+  page += chart_js();
+  page += "\n</script>\n<script>\nconst charts=" + for_script(charts_json(report.charts)) + ";";
+  page += kScript;
+  page += "</script>\n</body></html>\n";
+  return page;
+}
+
+}  // namespace encore::sim

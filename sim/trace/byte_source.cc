@@ -1,0 +1,116 @@
+#include "sim/trace/byte_source.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace encore::sim {
+namespace {
+
+class Descriptor final : public ByteSource {
+ public:
+  Descriptor(int fd, bool owned) : fd_(fd), owned_(owned) {}
+  ~Descriptor() override {
+    if (owned_) {
+      ::close(fd_);
+    }
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  Result<std::size_t> read(std::span<char> out) override {
+    while (true) {
+      const ssize_t count = ::read(fd_, out.data(), out.size());
+      if (count >= 0) {
+        return static_cast<std::size_t>(count);
+      }
+      if (errno != EINTR) {
+        return fail(std::string("reading failed: ") + std::strerror(errno));
+      }
+    }
+  }
+
+ private:
+  int fd_;
+  bool owned_;
+};
+
+// Gives back the bytes that were looked at, then the rest.
+class Prefixed final : public ByteSource {
+ public:
+  Prefixed(std::string prefix, std::unique_ptr<ByteSource> rest)
+      : prefix_(std::move(prefix)), rest_(std::move(rest)) {}
+  Result<std::size_t> read(std::span<char> out) override {
+    if (at_ == prefix_.size()) {
+      return rest_->read(out);
+    }
+    const std::size_t count = std::min(out.size(), prefix_.size() - at_);
+    std::memcpy(out.data(), prefix_.data() + at_, count);
+    at_ += count;
+    return count;
+  }
+
+ private:
+  std::string prefix_;
+  std::size_t at_ = 0;
+  std::unique_ptr<ByteSource> rest_;
+};
+
+Result<std::string> read_prefix(ByteSource& source, std::size_t size) {
+  std::string prefix(size, '\0');
+  std::size_t have = 0;
+  while (have < size) {
+    const auto count = source.read(std::span(prefix).subspan(have));
+    if (!count) {
+      return std::unexpected(count.error());
+    }
+    if (*count == 0) {
+      break;
+    }
+    have += *count;
+  }
+  prefix.resize(have);
+  return prefix;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ByteSource>> open_bytes(const std::string& path) {
+  const bool standard_input = path == "-";
+  const int fd = standard_input ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    return fail("cannot open " + path + ": " + std::strerror(errno));
+  }
+  std::unique_ptr<ByteSource> file = std::make_unique<Descriptor>(fd, !standard_input);
+  struct stat status{};
+  if (::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
+    return fail("cannot read " + path + ": it is a directory");
+  }
+  auto magic = read_prefix(*file, 6);
+  if (!magic) {
+    return fail("cannot read " + path + ": " + magic.error().message);
+  }
+  const std::string head = *magic;
+  std::unique_ptr<ByteSource> whole = std::make_unique<Prefixed>(*magic, std::move(file));
+  if (head.starts_with("\x1f\x8b")) {
+    return make_gzip_source(std::move(whole));
+  }
+  if (head == std::string_view("\xfd"
+                               "7zXZ\0",
+                               6)) {
+    return make_xz_source(std::move(whole));
+  }
+  if (head.starts_with("\x28\xb5\x2f\xfd")) {
+    return make_zstd_source(std::move(whole));
+  }
+  return whole;
+}
+
+}  // namespace encore::sim

@@ -1,0 +1,65 @@
+// LineParser: one text format; LineFields: what a line says. For the readers in this folder.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "base/error.h"
+#include "sim/trace/input.h"
+#include "sim/trace/trace_reader.h"
+
+namespace encore::sim {
+
+struct LineFields {
+  std::string_view key;
+  std::string_view method;  // empty: the format has none
+  int status = -1;          // -1: the format has none
+  std::int64_t time_ns = 0;
+  std::uint64_t size_bytes = 0;
+  bool has_size = false;
+  std::uint32_t ttl_seconds = kNoTtl;
+  std::uint64_t count = 1;  // requests that this line stands for
+};
+
+class LineParser {
+ public:
+  virtual ~LineParser() = default;
+  // Null, or what is wrong with the line. Views in `fields` may point into the line or into the
+  // parser, valid until the next call.
+  virtual const char* parse(std::string_view line, LineFields& fields) = 0;
+};
+
+// Errors of the csv parser: a column that the header does not have.
+std::unique_ptr<LineParser> make_squid_parser();
+std::unique_ptr<LineParser> make_combined_parser();
+std::unique_ptr<LineParser> make_lrb_parser();
+std::unique_ptr<LineParser> make_wikibench_parser();
+std::unique_ptr<LineParser> make_json_parser(const TraceOptions& options, bool caddy);
+// Looks at the first line, and takes it from the input if it is a header.
+Result<std::unique_ptr<LineParser>> make_separated_parser(Input& input, char separator,
+                                                          const TraceOptions& options);
+
+// --- pieces -------------------------------------------------------------------------------------
+
+// A whole number and nothing else.
+template <typename Number>
+bool read_number(std::string_view text, Number& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+// Seconds, with a fraction or without, to nanoseconds. What is above 10^11 is taken for
+// milliseconds, above 10^14 for microseconds, above 10^17 for nanoseconds.
+bool read_time(std::string_view text, std::int64_t& time_ns);
+// The text up to the next separator, which goes too.
+inline std::string_view take_field(std::string_view& rest, char separator) {
+  const std::size_t end = rest.find(separator);
+  const std::string_view field = rest.substr(0, end);
+  rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
+  return field;
+}
+// The same where several blanks are one separator.
+std::string_view take_word(std::string_view& rest);
+
+}  // namespace encore::sim

@@ -1,0 +1,149 @@
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "sim/trace/record_format.h"
+
+namespace encore::sim {
+namespace {
+
+// What a record is made of. A place of kNone: the format does not have it.
+struct RecordLayout {
+  static constexpr std::size_t kNone = SIZE_MAX;
+  std::size_t record = 0;
+  std::size_t id_at = 0;
+  std::size_t id_size = 8;
+  bool big_endian = false;
+  std::size_t size_at = kNone;
+  std::size_t size_size = 4;
+  std::size_t seconds_at = kNone;
+  std::size_t nanoseconds_at = kNone;
+  std::size_t ttl_at = kNone;
+};
+
+Result<RecordLayout> lcs_layout(std::uint64_t version) {
+  switch (version) {
+    case 1:
+      return RecordLayout{.record = 24, .id_at = 4, .size_at = 12, .seconds_at = 0};
+    case 2:
+      return RecordLayout{.record = 28, .id_at = 4, .size_at = 12, .seconds_at = 0};
+    case 3:
+      return RecordLayout{.record = 32, .id_at = 4, .size_at = 12, .size_size = 8, .seconds_at = 0};
+    default:
+      return fail("an lcs trace of version " + std::to_string(version) + ", accepted: 1 to 3");
+  }
+}
+
+Result<RecordLayout> read_head(Input& input, TraceFormat format) {
+  switch (format) {
+    case TraceFormat::kInt32:
+      return RecordLayout{.record = 4, .id_size = 4, .big_endian = true};
+    case TraceFormat::kInt64:
+      return RecordLayout{.record = 8, .big_endian = true};
+    case TraceFormat::kOracleGeneral:
+      return RecordLayout{.record = 24, .id_at = 4, .size_at = 12, .seconds_at = 0};
+    case TraceFormat::kLcs: {
+      const auto head = input.next_bytes(kLcsHeader);
+      if (!head || head->size() < kLcsHeader || load_little(*head, 0, 8) != kLcsMagic) {
+        return head ? fail("no lcs header") : std::unexpected(head.error());
+      }
+      return lcs_layout(load_little(*head, 8, 8));
+    }
+    default: {
+      const auto head = input.next_bytes(kEncoreMagic.size());
+      if (!head || *head != kEncoreMagic) {
+        return head ? fail("no header of encore-sim's format") : std::unexpected(head.error());
+      }
+      return RecordLayout{.record = kEncoreRecord,
+                          .size_at = 8,
+                          .size_size = 8,
+                          .nanoseconds_at = 16,
+                          .ttl_at = 24};
+    }
+  }
+}
+
+class RecordReader final : public TraceReader {
+ public:
+  RecordReader(Input input, TraceFormat format, const RecordLayout& layout,
+               const TraceOptions& options)
+      : input_(std::move(input)),
+        format_(format),
+        layout_(layout),
+        default_size_(options.default_size_bytes),
+        seed_(options.identity_seed) {}
+
+  Result<std::size_t> read(std::span<Request> out) override {
+    const std::size_t wanted =
+        std::min(out.size(), Input::kLineMax / layout_.record) * layout_.record;
+    const auto bytes = input_.next_bytes(wanted);
+    if (!bytes) {
+      return std::unexpected(bytes.error());
+    }
+    if (bytes->size() % layout_.record != 0) {
+      return fail("the trace is cut off within record " +
+                  std::to_string(counts_.lines + bytes->size() / layout_.record + 1));
+    }
+    const std::size_t count = bytes->size() / layout_.record;
+    for (std::size_t i = 0; i < count; ++i) {
+      out[i] = decode(bytes->substr(i * layout_.record, layout_.record));
+    }
+    counts_.lines += count;
+    counts_.counted += count;
+    return count;
+  }
+  const TraceCounts& counts() const override { return counts_; }
+  TraceFormat format() const override { return format_; }
+
+ private:
+  Request decode(std::string_view record) {
+    const std::uint64_t id = layout_.big_endian
+                                 ? load_big(record, layout_.id_at, layout_.id_size)
+                                 : load_little(record, layout_.id_at, layout_.id_size);
+    Request request{.key = hash_of_id(id, seed_), .size_bytes = default_size_};
+    if (layout_.size_at != RecordLayout::kNone) {
+      request.size_bytes = load_little(record, layout_.size_at, layout_.size_size);
+    } else {
+      ++counts_.without_size;
+    }
+    if (layout_.seconds_at != RecordLayout::kNone) {
+      request.time_ns =
+          static_cast<std::int64_t>(load_little(record, layout_.seconds_at, 4)) * 1'000'000'000;
+    }
+    if (layout_.nanoseconds_at != RecordLayout::kNone) {
+      request.time_ns = static_cast<std::int64_t>(load_little(record, layout_.nanoseconds_at, 8));
+    }
+    if (layout_.ttl_at != RecordLayout::kNone) {
+      request.ttl_seconds = static_cast<std::uint32_t>(load_little(record, layout_.ttl_at, 4));
+    }
+    return request;
+  }
+
+  Input input_;
+  TraceFormat format_;
+  RecordLayout layout_;
+  std::uint64_t default_size_;
+  filter::Seed seed_;
+  TraceCounts counts_;
+};
+
+}  // namespace
+
+filter::Hash128 hash_of_id(std::uint64_t id, const filter::Seed& seed) {
+  std::array<char, 8> bytes;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<char>(id >> (8 * i) & 0xffU);
+  }
+  return filter::identify(seed, {bytes.data(), bytes.size()}).hash;
+}
+
+Result<std::unique_ptr<TraceReader>> make_record_reader(Input input, TraceFormat format,
+                                                        const TraceOptions& options) {
+  const auto layout = read_head(input, format);
+  if (!layout) {
+    return std::unexpected(layout.error());
+  }
+  return std::make_unique<RecordReader>(std::move(input), format, *layout, options);
+}
+
+}  // namespace encore::sim

@@ -1,0 +1,250 @@
+// csv and tsv: columns by the names in a header line, by number, or by their count.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/trace/line_parser.h"
+
+namespace encore::sim {
+namespace {
+
+enum Role : std::uint8_t { kTime, kKey, kSize, kTtl, kMethod, kStatus, kCount, kRoles };
+constexpr std::array<std::string_view, kRoles> kRoleNames = {"time",   "key",    "size", "ttl",
+                                                             "method", "status", "count"};
+
+struct KnownName {
+  std::string_view name;
+  Role role;
+};
+// Header names that are understood without being told; an earlier one of a role wins. "op" is
+// CacheLib's, whose GET_LEASE is a GET.
+constexpr std::array kKnownNames = {
+    KnownName{"time", kTime},       KnownName{"timestamp", kTime},   KnownName{"ts", kTime},
+    KnownName{"clock_time", kTime}, KnownName{"op_time", kTime},     KnownName{"key", kKey},
+    KnownName{"url", kKey},         KnownName{"id", kKey},           KnownName{"obj_id", kKey},
+    KnownName{"object", kKey},      KnownName{"object_id", kKey},    KnownName{"block_id", kKey},
+    KnownName{"io_size", kSize},    KnownName{"bytes", kSize},       KnownName{"size", kSize},
+    KnownName{"obj_size", kSize},   KnownName{"object_size", kSize}, KnownName{"ttl", kTtl},
+    KnownName{"method", kMethod},   KnownName{"op", kMethod},        KnownName{"status", kStatus},
+    KnownName{"response", kStatus}, KnownName{"count", kCount},
+};
+
+constexpr int kNoColumn = -1;
+using Columns = std::array<int, kRoles>;
+
+class SeparatedParser final : public LineParser {
+ public:
+  SeparatedParser(char separator, const Columns& columns)
+      : separator_(separator), columns_(columns) {
+    last_ = *std::ranges::max_element(columns_);
+    places_.assign(static_cast<std::size_t>(last_) + 1, kRoles);
+    for (std::size_t role = 0; role < kRoles; ++role) {
+      if (columns_[role] != kNoColumn) {
+        places_[static_cast<std::size_t>(columns_[role])] = static_cast<Role>(role);
+      }
+    }
+  }
+
+  const char* parse(std::string_view line, LineFields& fields) override {
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      // Exhausted is no view at all, an empty last column is a view of nothing.
+      if (line.data() == nullptr && i != 0) {
+        return "too few columns";
+      }
+      const std::string_view text = take_column(line);
+      const char* wrong = places_[i] == kRoles ? nullptr : take(places_[i], text, fields);
+      if (wrong != nullptr) {
+        return wrong;
+      }
+    }
+    return fields.key.empty() ? "an empty key" : nullptr;
+  }
+
+ private:
+  // A column may be quoted; two quotes inside are one.
+  std::string_view take_column(std::string_view& rest) {
+    if (rest.empty() || rest.front() != '"') {
+      return take_field(rest, separator_);
+    }
+    unquoted_.clear();
+    std::size_t i = 1;
+    for (; i < rest.size(); ++i) {
+      if (rest[i] == '"') {
+        if (i + 1 >= rest.size() || rest[i + 1] != '"') {
+          break;
+        }
+        ++i;
+      }
+      unquoted_ += rest[i];
+    }
+    rest = i + 2 <= rest.size() ? rest.substr(i + 2) : std::string_view{};
+    // Only the key is read again after the line: it gets a place of its own.
+    return unquoted_;
+  }
+
+  const char* take(Role role, std::string_view text, LineFields& fields) {
+    switch (role) {
+      case kTime:
+        return read_time(text, fields.time_ns) ? nullptr : "no time in its column";
+      case kKey:
+        if (text.data() == unquoted_.data()) {
+          key_ = text;
+          text = key_;
+        }
+        fields.key = text;
+        return nullptr;
+      case kSize:
+        fields.has_size = !text.empty() && text != "-";
+        return !fields.has_size || read_number(text, fields.size_bytes)
+                   ? nullptr
+                   : "no number in the size's column";
+      case kTtl:
+        return text.empty() || text == "-" || read_number(text, fields.ttl_seconds)
+                   ? nullptr
+                   : "no number in the ttl's column";
+      case kMethod:
+        fields.method = text.starts_with("GET_") ? text.substr(0, 3) : text;
+        if (text.data() == unquoted_.data()) {
+          method_ = fields.method;
+          fields.method = method_;
+        }
+        return nullptr;
+      case kStatus:
+        return read_number(text, fields.status) ? nullptr : "no number in the status' column";
+      case kCount:
+        return read_number(text, fields.count) && fields.count <= kCountMax
+                   ? nullptr
+                   : "no number up to a million in the count's column";
+      case kRoles:
+        break;
+    }
+    return nullptr;
+  }
+
+  static constexpr std::uint64_t kCountMax = 1'000'000;
+  char separator_;
+  Columns columns_;
+  int last_ = 0;
+  std::vector<Role> places_;
+  std::string unquoted_;
+  std::string key_;
+  std::string method_;
+};
+
+std::vector<std::string> split(std::string_view line, char separator) {
+  std::vector<std::string> cells;
+  do {
+    cells.emplace_back(take_field(line, separator));
+    std::string& cell = cells.back();
+    std::erase(cell, '"');
+    std::ranges::transform(cell, cell.begin(), [](char c) {
+      return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    });
+  } while (!line.empty());
+  return cells;
+}
+
+bool looks_like_header(const std::vector<std::string>& cells) {
+  return std::ranges::none_of(cells,
+                              [](const std::string& cell) {
+                                double number = 0;
+                                return read_number(cell, number);
+                              }) &&
+         std::ranges::any_of(cells, [](const std::string& cell) {
+           return std::ranges::any_of(kKnownNames,
+                                      [&](const KnownName& known) { return known.name == cell; });
+         });
+}
+
+// Without header and without being told: key · key,size · time,key,size · time,key,size,ttl.
+Columns columns_by_count(std::size_t count) {
+  Columns columns;
+  columns.fill(kNoColumn);
+  columns[kKey] = count >= 3 ? 1 : 0;
+  columns[kTime] = count >= 3 ? 0 : kNoColumn;
+  columns[kSize] = count >= 3 ? 2 : (count == 2 ? 1 : kNoColumn);
+  columns[kTtl] = count >= 4 ? 3 : kNoColumn;
+  return columns;
+}
+
+Columns columns_by_header(const std::vector<std::string>& cells) {
+  Columns columns;
+  columns.fill(kNoColumn);
+  for (const KnownName& known : kKnownNames) {
+    const auto at = std::ranges::find(cells, known.name);
+    if (at != cells.end() && columns[known.role] == kNoColumn) {
+      columns[known.role] = static_cast<int>(at - cells.begin());
+    }
+  }
+  return columns;
+}
+
+Result<Columns> columns_by_options(const TraceOptions& options,
+                                   const std::vector<std::string>& cells, bool header) {
+  Columns columns;
+  columns.fill(kNoColumn);
+  for (const auto& [role_name, wanted] : options.columns) {
+    const auto role = std::ranges::find(kRoleNames, role_name);
+    if (role == kRoleNames.end()) {
+      return fail("unknown column role \"" + role_name +
+                  "\", accepted: time, key, size, ttl, method, status, count");
+    }
+    int number = kNoColumn;
+    std::string lower = wanted;
+    std::ranges::transform(lower, lower.begin(), [](char c) {
+      return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    });
+    const auto named = std::ranges::find(cells, lower);
+    if (!read_number(wanted, number) && header && named != cells.end()) {
+      number = static_cast<int>(named - cells.begin());
+    }
+    constexpr int kColumnsMax = 4096;
+    if (number < 0 || number > kColumnsMax) {
+      return fail("no column \"" + wanted + "\" for " + role_name + " in the trace's header");
+    }
+    columns[static_cast<std::size_t>(role - kRoleNames.begin())] = number;
+  }
+  return columns;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LineParser>> make_separated_parser(Input& input, char separator,
+                                                          const TraceOptions& options) {
+  const auto ahead = input.peek(64 * 1024);
+  if (!ahead) {
+    return std::unexpected(ahead.error());
+  }
+  std::string_view first = ahead->substr(0, ahead->find('\n'));
+  if (first.ends_with('\r')) {
+    first.remove_suffix(1);
+  }
+  const std::vector<std::string> cells = split(first, separator);
+  bool header = looks_like_header(cells);
+  Result<Columns> columns = header ? columns_by_header(cells) : columns_by_count(cells.size());
+  if (!options.columns.empty()) {
+    // A header of unknown names is one if a wanted column is named in it.
+    header = header || std::ranges::any_of(options.columns, [&](const auto& entry) {
+               return std::ranges::find(cells, entry.second) != cells.end() &&
+                      entry.second.find_first_not_of("0123456789") != std::string::npos;
+             });
+    columns = columns_by_options(options, cells, header);
+  }
+  if (!columns) {
+    return std::unexpected(columns.error());
+  }
+  if ((*columns)[kKey] == kNoColumn) {
+    return fail("no column for the key: name it with --columns key=NAME or key=NUMBER");
+  }
+  if (header) {
+    std::string_view line;
+    if (auto taken = input.next_line(line); !taken) {
+      return std::unexpected(taken.error());
+    }
+  }
+  return std::make_unique<SeparatedParser>(separator, *columns);
+}
+
+}  // namespace encore::sim

@@ -1,0 +1,91 @@
+// TraceReader: the requests of a trace file in any of the known formats, in file order. Confined to
+// one thread. Deterministic.
+//
+// Which lines count is a stated rule: where a format has a method, those whose method is listed;
+// where it has a status, those whose status is listed. Others are skipped and counted. A line that
+// cannot be read is bad: counted, the first ones kept to be shown, and above a share of them the
+// trace is refused.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "filter/hash.h"
+#include "sim/trace/request.h"
+
+namespace encore::sim {
+
+//  enumerator          name             what it is
+#define ENCORE_TRACE_FORMATS(X)                                                           \
+  X(kEncore, "encore", "encore-sim's own binary format, as generate writes it")           \
+  X(kJson, "json", "JSON lines: encore's access log, or --columns names the fields")      \
+  X(kCaddy, "caddy", "Caddy's JSON access log")                                           \
+  X(kSquid, "squid", "Squid's native access.log")                                         \
+  X(kCombined, "combined", "Apache, nginx and varnishncsa: common and combined")          \
+  X(kCsv, "csv", "commas, a header line, or --columns says which is which")               \
+  X(kTsv, "tsv", "the same with tabs")                                                    \
+  X(kLrb, "lrb", "lines of: time id size (webcachesim, LRB)")                             \
+  X(kWikibench, "wikibench", "lines of: counter time URL flag")                           \
+  X(kOracleGeneral, "oracle-general", "libCacheSim's oracleGeneral, records of 24 bytes") \
+  X(kLcs, "lcs", "libCacheSim's lcs, versions 1 to 3")                                    \
+  X(kInt32, "int32", "big-endian 32-bit numbers (cache2k)")                               \
+  X(kInt64, "int64", "big-endian 64-bit numbers (corda)")
+
+enum class TraceFormat : std::uint8_t {
+#define ENCORE_ENUMERATOR(id, name, what) id,
+  ENCORE_TRACE_FORMATS(ENCORE_ENUMERATOR)
+#undef ENCORE_ENUMERATOR
+      kAuto,  // by the first bytes
+};
+std::string_view to_string(TraceFormat format) noexcept;
+// "auto" or a name of the table. Errors: anything else; the message lists what is accepted.
+Result<TraceFormat> parse_trace_format(std::string_view name);
+
+struct TraceOptions {
+  TraceFormat format = TraceFormat::kAuto;
+  // csv, tsv: role -> column name or number from 0; json: role -> field, dots go deeper. Roles:
+  // time, key, size, ttl, method, status, count. Empty: by the usual names.
+  std::map<std::string, std::string> columns;
+  bool all_lines = false;  // count every method and status
+  std::vector<std::string> methods = {"GET"};
+  std::vector<int> statuses = {200, 206, 304};
+  double bad_share_max = 0.01;
+  std::uint64_t default_size_bytes = 1024;  // where the trace has none for a request
+  filter::Seed identity_seed;               // of Request::key
+};
+
+struct TraceCounts {
+  std::uint64_t lines = 0;    // or records
+  std::uint64_t counted = 0;  // requests that came out
+  std::uint64_t skipped = 0;  // by the rule
+  std::uint64_t bad = 0;
+  std::uint64_t without_size = 0;      // got the default
+  std::vector<std::string> bad_shown;  // the first few: "line 7: no number in the status: \"x\""
+};
+
+class TraceReader {
+ public:
+  virtual ~TraceReader() = default;
+  // The next requests, at least one unless it is the end (0). Errors: reading, decompression, too
+  // many bad lines, a record that is cut off.
+  virtual Result<std::size_t> read(std::span<Request> out) = 0;
+  virtual const TraceCounts& counts() const = 0;
+  virtual TraceFormat format() const = 0;
+};
+
+// Errors: it cannot be opened or decompressed, is empty, or its format cannot be told.
+Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path,
+                                                const TraceOptions& options);
+
+// The files one after the other, as one trace.
+Result<std::unique_ptr<TraceReader>> open_traces(const std::vector<std::string>& paths,
+                                                 const TraceOptions& options);
+
+}  // namespace encore::sim

@@ -1,0 +1,93 @@
+#include "sim/cli/lists.h"
+#include "sim/cli/progress.h"
+#include "tests/catch.h"
+#include "tests/sim/run.h"
+
+namespace encore::sim {
+
+TEST_CASE("The blocks command prints the lecture's rows", "[sim][cli]") {
+  const Ran ran = run("blocks --no-timing");
+  REQUIRE(ran.exit_code == 0);
+  CHECK(ran.out.find("\n1  79997             3735  0.046689  0.095159     0.048372") !=
+        std::string::npos);
+  CHECK(ran.out.find("\n4  79997              225  0.002813  0.011812     0.002695") !=
+        std::string::npos);
+  CHECK(ran.err.empty());
+}
+
+TEST_CASE("The fill table has the published columns", "[sim][cli]") {
+  const Ran ran = run("theory fill --keys 80000 --bits 800000 --hashes 1..9 --json --no-timing");
+  REQUIRE(ran.exit_code == 0);
+  for (const char* published :
+       {"\"fpr_full\": 0.0951", "\"fpr_full\": 0.0328", "\"fpr_full\": 0.0174",
+        "\"fpr_full\": 0.0118", "\"fpr_full\": 0.0094", "\"fpr_full\": 0.0084",
+        "\"fpr_full\": 0.0081", "\"fpr_incremental\": 0.0483", "\"fpr_incremental\": 0.0115",
+        "\"fpr_incremental\": 0.0047", "\"fpr_incremental\": 0.0026", "\"fpr_incremental\": 0.0018",
+        "\"fpr_incremental\": 0.0015", "\"fpr_incremental\": 0.0013"}) {
+    CHECK(ran.out.find(published) != std::string::npos);
+  }
+  CHECK(ran.out.find("machine") == std::string::npos);
+}
+
+TEST_CASE("The same seed gives the same bytes, however many threads ran", "[sim][cli]") {
+  const std::string line =
+      "blocks --seeds 5 --events 2000 --block-size 16 --hashes 3 --filter pair --capacity 100 "
+      "--json --no-timing";
+  const Ran first = run(line);
+  REQUIRE(first.exit_code == 0);
+  CHECK(first.out == run(line).out);
+  CHECK(first.out.find("\"deciles\"") != std::string::npos);
+}
+
+TEST_CASE("The comparisons show memory, and what a bad hash costs", "[sim][cli]") {
+  const Ran structures =
+      run("blocks --compare structures --hashes 7 --events 5000 --block-size 16 --no-timing");
+  CHECK(structures.exit_code == 0);
+  CHECK(structures.out.find("\n64-bit hashes ") != std::string::npos);
+  const Ran hashes =
+      run("blocks --compare hashes --hashes 7 --events 5000 --block-size 16 --no-timing");
+  CHECK(hashes.exit_code == 0);
+  CHECK(hashes.out.find("\nstride0 ") != std::string::npos);
+  CHECK(run("blocks --compare apples").exit_code == 2);
+}
+
+TEST_CASE("Wrong use ends with one line and exit 2", "[sim][cli]") {
+  for (const char* line :
+       {"", "nonsense", "blocks --hashes x", "blocks --hashes 0", "blocks --events 0",
+        "blocks --bits 0", "blocks --hash rot13", "blocks --layout round", "blocks --filter triple",
+        "blocks --rng dice", "blocks --trace", "blocks --seeds 0", "blocks --no-such-option",
+        "blocks --layout split --hashes 3", "blocks --layout blocked --hash crc32",
+        "theory fill --keys 0", "theory", "blocks --bits -1"}) {
+    INFO(line);
+    const Ran ran = run(line);
+    CHECK(ran.exit_code == 2);
+    CHECK(ran.out.empty());
+    CHECK(std::count(ran.err.begin(), ran.err.end(), '\n') == 1);
+  }
+}
+
+TEST_CASE("Help exists for every command, with an example", "[sim][cli]") {
+  for (const auto& command : all_commands()) {
+    const Ran ran = run(command->name() + " --help");
+    CHECK(ran.exit_code == 0);
+    CHECK(ran.out.find("Example:") != std::string::npos);
+    CHECK(ran.out.find("--json") != std::string::npos);
+    CHECK(command->example().starts_with("encore-sim " + command->name()));
+  }
+}
+
+TEST_CASE("Lists of numbers read as people write them", "[sim][cli]") {
+  CHECK(parse_numbers("7") == std::vector<std::uint64_t>{7});
+  CHECK(parse_numbers("1..3,8") == std::vector<std::uint64_t>{1, 2, 3, 8});
+  for (const char* bad : {"", ",", "1,", "3..1", "1..", "..2", "x", "1..99999", "-1"}) {
+    INFO(bad);
+    CHECK(!parse_numbers(bad));
+  }
+}
+
+TEST_CASE("A progress line shows the share and the time that is left", "[sim][cli]") {
+  CHECK(progress_line("replay", 25, 100, 10) == "replay  [#####               ]  25 %  ETA 0:30");
+  CHECK(progress_line("stats", 25, 0, 10) == "stats  25");
+}
+
+}  // namespace encore::sim

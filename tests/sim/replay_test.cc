@@ -1,0 +1,316 @@
+// The replay against naive models, and what it says of real traces.
+#include <algorithm>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <list>
+#include <set>
+#include <vector>
+
+#include "sim/replay/replay_run.h"
+#include "sim/workload/request_generator.h"
+#include "tests/catch.h"
+#include "tests/sim/run.h"
+
+namespace encore::sim {
+
+namespace {
+
+std::vector<ReplayRequest> zipf_requests(std::uint64_t count, std::uint64_t objects) {
+  auto generator =
+      make_generator({.requests = count, .objects = objects, .alpha = 0.8, .mixture = {}});
+  REQUIRE(generator);
+  ObjectTable table;
+  std::vector<ReplayRequest> requests;
+  GeneratedRequest made;
+  while ((*generator)->next(made)) {
+    const std::string key = std::to_string(made.id);
+    requests.push_back(table.number(
+        {.key = filter::identify({}, key).hash, .time_ns = made.time_ns, .size_bytes = 1}));
+  }
+  link_next(requests, table.objects());
+  return requests;
+}
+
+cache::KernelOptions kernel(std::uint64_t objects, cache::EvictionPolicy eviction,
+                            cache::AdmissionPolicy admission) {
+  cache::KernelOptions options;
+  options.capacity_bytes = objects;
+  options.max_object_share = 1;
+  options.shards = 1;
+  options.entry_overhead_bytes = 0;
+  options.eviction = eviction;
+  options.admission.policy = admission;
+  options.admission.filter.capacity = 1000;
+  options.admission.filter.bits = 1U << 20U;
+  options.admission.shadow_one_in = 1;
+  options.concurrent = false;
+  return options;
+}
+
+ReplayCounts replay(const std::vector<ReplayRequest>& requests,
+                    const cache::KernelOptions& options) {
+  auto run = ReplayRun::create({.kernel = options});
+  REQUIRE(run);
+  (*run)->feed(requests);
+  (*run)->finish();
+  return (*run)->counts();
+}
+
+// A cache as one would write it on a blackboard: newest first. `move_on_hit`: LRU, else FIFO.
+std::uint64_t naive_hits(const std::vector<ReplayRequest>& requests, std::size_t capacity,
+                         bool move_on_hit) {
+  std::list<std::uint32_t> order;
+  std::uint64_t hits = 0;
+  for (const ReplayRequest& request : requests) {
+    const auto at = std::find(order.begin(), order.end(), request.object);
+    if (at != order.end()) {
+      ++hits;
+      if (move_on_hit) {
+        order.splice(order.begin(), order, at);
+      }
+      continue;
+    }
+    if (order.size() == capacity) {
+      order.pop_back();
+    }
+    order.push_front(request.object);
+  }
+  return hits;
+}
+
+// Second-hit on two exact sets that rotate, with refresh, before a naive LRU.
+std::uint64_t naive_second_hit(const std::vector<ReplayRequest>& requests, std::size_t capacity,
+                               std::size_t generation) {
+  std::list<std::uint32_t> order;
+  std::set<std::uint32_t> current;
+  std::set<std::uint32_t> older;
+  std::uint64_t hits = 0;
+  for (const ReplayRequest& request : requests) {
+    const auto at = std::find(order.begin(), order.end(), request.object);
+    if (at != order.end()) {
+      ++hits;
+      order.splice(order.begin(), order, at);
+      continue;
+    }
+    const bool known = current.contains(request.object) || older.contains(request.object);
+    if (current.insert(request.object).second && current.size() == generation) {
+      older = std::move(current);
+      current.clear();
+    }
+    if (known) {
+      if (order.size() == capacity) {
+        order.pop_back();
+      }
+      order.push_front(request.object);
+    }
+  }
+  return hits;
+}
+
+struct Resident {
+  std::uint32_t object;
+  std::uint64_t rank;  // lowest goes first
+  std::uint64_t since;
+};
+
+// A cache that gives every resident a rank at each use, and evicts the lowest, the one that got it
+// first among equals. `rank` is told the request and the rank before (0: it is new).
+template <typename Rank>
+std::uint64_t naive_ranked(const std::vector<ReplayRequest>& requests, std::size_t capacity,
+                           Rank rank) {
+  std::vector<Resident> residents;
+  std::uint64_t hits = 0;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const auto at = std::ranges::find(residents, requests[i].object, &Resident::object);
+    if (at != residents.end()) {
+      ++hits;
+      at->rank = rank(requests[i], at->rank);
+      at->since = i;
+      continue;
+    }
+    if (residents.size() == capacity) {
+      residents.erase(std::ranges::min_element(residents, [](const auto& a, const auto& b) {
+        return a.rank != b.rank ? a.rank < b.rank : a.since < b.since;
+      }));
+    }
+    residents.push_back({requests[i].object, rank(requests[i], 0), i});
+  }
+  return hits;
+}
+
+// Two lists, newest first; the protected one holds four fifths.
+std::uint64_t naive_slru(const std::vector<ReplayRequest>& requests, std::size_t capacity) {
+  std::deque<std::uint32_t> probation;
+  std::deque<std::uint32_t> safe;
+  std::uint64_t hits = 0;
+  for (const ReplayRequest& request : requests) {
+    const auto in_safe = std::ranges::find(safe, request.object);
+    const auto on_probation = std::ranges::find(probation, request.object);
+    if (in_safe == safe.end() && on_probation == probation.end()) {
+      if (probation.size() + safe.size() == capacity) {
+        (probation.empty() ? safe : probation).pop_back();
+      }
+      probation.push_front(request.object);
+      continue;
+    }
+    ++hits;
+    if (in_safe != safe.end()) {
+      safe.erase(in_safe);
+    } else {
+      probation.erase(on_probation);
+    }
+    safe.push_front(request.object);
+    if (safe.size() * 5 > (safe.size() + probation.size()) * 4) {
+      probation.push_front(safe.back());
+      safe.pop_back();
+    }
+  }
+  return hits;
+}
+
+}  // namespace
+
+TEST_CASE("LFU, SLRU and Belady hit as naive models do", "[sim][replay]") {
+  const auto requests = zipf_requests(10000, 1000);
+  for (const std::size_t capacity : {1U, 10U, 100U}) {
+    const auto hits = [&](cache::EvictionPolicy policy) {
+      return replay(requests, kernel(capacity, policy, cache::AdmissionPolicy::kAlways)).hits;
+    };
+    CHECK(hits(cache::EvictionPolicy::kLfu) ==
+          naive_ranked(requests, capacity,
+                       [](const ReplayRequest&, std::uint64_t rank) { return rank + 1; }));
+    // Distances count down from the far end; what is never used again is all alike.
+    CHECK(hits(cache::EvictionPolicy::kBelady) ==
+          naive_ranked(requests, capacity, [](const ReplayRequest& request, std::uint64_t) {
+            return UINT64_MAX - request.next;
+          }));
+    CHECK(hits(cache::EvictionPolicy::kSlru) == naive_slru(requests, capacity));
+  }
+}
+
+TEST_CASE("No eviction policy beats Belady, and all keep the cache full", "[sim][replay]") {
+  const auto requests = zipf_requests(30000, 3000);
+  const auto best =
+      replay(requests, kernel(300, cache::EvictionPolicy::kBelady, cache::AdmissionPolicy::kAlways))
+          .hits;
+  const auto worst =
+      replay(requests, kernel(300, cache::EvictionPolicy::kFifo, cache::AdmissionPolicy::kAlways))
+          .hits;
+  for (std::size_t i = 0; i < cache::kEvictionPolicyCount; ++i) {
+    const auto policy = static_cast<cache::EvictionPolicy>(i);
+    INFO(to_string(policy));
+    auto run = ReplayRun::create({.kernel = kernel(300, policy, cache::AdmissionPolicy::kAlways)});
+    REQUIRE(run);
+    (*run)->feed(requests);
+    (*run)->finish();
+    CHECK((*run)->counts().hits <= best);
+    CHECK((*run)->counts().hits >= worst);
+    CHECK((*run)->kernel().objects == 300);
+    CHECK((*run)->counts().hits + (*run)->counts().objects_written == requests.size());
+  }
+}
+
+TEST_CASE("LRU and FIFO hit as a naive model does", "[sim][replay]") {
+  const auto requests = zipf_requests(20000, 2000);
+  for (const std::size_t capacity : {1U, 10U, 200U}) {
+    CHECK(replay(requests,
+                 kernel(capacity, cache::EvictionPolicy::kLru, cache::AdmissionPolicy::kAlways))
+              .hits == naive_hits(requests, capacity, true));
+    CHECK(replay(requests,
+                 kernel(capacity, cache::EvictionPolicy::kFifo, cache::AdmissionPolicy::kAlways))
+              .hits == naive_hits(requests, capacity, false));
+  }
+}
+
+TEST_CASE("Exact second-hit admission hits as a naive model does", "[sim][replay]") {
+  const auto requests = zipf_requests(20000, 2000);
+  const auto counts = replay(
+      requests, kernel(100, cache::EvictionPolicy::kLru, cache::AdmissionPolicy::kExactSecondHit));
+  CHECK(counts.hits == naive_second_hit(requests, 100, 1000));
+  // So large a filter makes no false positives here: the same decisions.
+  const auto filtered = replay(
+      requests, kernel(100, cache::EvictionPolicy::kLru, cache::AdmissionPolicy::kSecondHit));
+  CHECK(filtered.hits == counts.hits);
+  CHECK(filtered.bytes_written == counts.bytes_written);
+}
+
+TEST_CASE("Nothing is written under never, all misses under always", "[sim][replay]") {
+  const auto requests = zipf_requests(5000, 500);
+  const auto never =
+      replay(requests, kernel(50, cache::EvictionPolicy::kSieve, cache::AdmissionPolicy::kNever));
+  CHECK(never.hits == 0);
+  CHECK(never.objects_written == 0);
+  CHECK(never.bytes_from_origin == 5000);
+  const auto always =
+      replay(requests, kernel(50, cache::EvictionPolicy::kSieve, cache::AdmissionPolicy::kAlways));
+  CHECK(always.hits + always.objects_written == 5000);
+  CHECK(always.bytes_rewritten < always.bytes_written);
+}
+
+TEST_CASE("A TTL makes an object stale at its end, and validation makes it fresh again",
+          "[sim][replay]") {
+  const auto at = [](std::int64_t seconds) {
+    return ReplayRequest{.key = filter::identify({}, "a").hash,
+                         .time_ns = seconds * 1'000'000'000,
+                         .size_bytes = 10,
+                         .ttl_seconds = 60};
+  };
+  const auto counts =
+      replay({at(1), at(60), at(61), at(120), at(121)},
+             kernel(100, cache::EvictionPolicy::kLru, cache::AdmissionPolicy::kAlways));
+  CHECK(counts.hits == 2);         // 60 and 120
+  CHECK(counts.validations == 2);  // 61 and 121
+  CHECK(counts.bytes_from_origin == 10);
+}
+
+TEST_CASE("A warm-up is not counted, intervals add up to what is", "[sim][replay]") {
+  const auto requests = zipf_requests(10000, 1000);
+  auto run = ReplayRun::create(
+      {.kernel = kernel(100, cache::EvictionPolicy::kLru, cache::AdmissionPolicy::kAlways),
+       .warmup_requests = 2500,
+       .interval_requests = 3000});
+  REQUIRE(run);
+  (*run)->feed(requests);
+  (*run)->finish();
+  CHECK((*run)->counts().requests == 7500);
+  REQUIRE((*run)->intervals().size() == 4);
+  std::uint64_t hits = 0;
+  for (const ReplayInterval& interval : (*run)->intervals()) {
+    hits += interval.counts.hits;
+  }
+  CHECK(hits == (*run)->counts().hits);
+  CHECK((*run)->intervals()[3].from_request == 9000);
+}
+
+TEST_CASE("Streamed or held, on one thread or two, a replay says the same", "[sim][replay]") {
+  const std::string path = (std::filesystem::temp_directory_path() /
+                            ("encore_replay_" + std::to_string(::getpid()) + ".csv"))
+                               .string();
+  REQUIRE(run("generate akamai --requests 50000 --size lognormal:1000:1 -o " + path).exit_code ==
+          0);
+  const std::string line = "replay " + path +
+                           " --cache-size 1MiB,4MiB --eviction lru,sieve --capacity 5000 "
+                           "--interval 20000 --json --no-timing";
+  const Ran streamed = run(line);
+  CHECK(streamed.exit_code == 0);
+  CHECK(streamed.out == run(line + " --hold").out);
+  CHECK(streamed.out == run(line + " --threads 1").out);
+  const Ran percent = run("replay " + path + " --cache-size 10% --warmup 20% --json --no-timing");
+  CHECK(percent.exit_code == 0);
+  CHECK(percent.out.find("\"requests\": 40000,") != std::string::npos);
+  for (const char* bad : {"--cache-size 0", "--cache-size x", "--cache-size 0%", "--eviction best",
+                          "--admission some", "--fpr 2", "--shards 3", "--warmup 100%",
+                          "--layout split --hashes 3 --bits 1000", "--format none",
+                          "--format int64", "--columns key", "--rotate-after 5"}) {
+    INFO(bad);
+    const Ran refused = run("replay " + path + " " + bad);
+    CHECK(refused.exit_code == 2);
+    CHECK(refused.out.empty());
+    CHECK(std::count(refused.err.begin(), refused.err.end(), '\n') == 1);
+  }
+  CHECK(run("replay /nonexistent").exit_code == 2);
+  std::filesystem::remove(path);
+}
+
+}  // namespace encore::sim

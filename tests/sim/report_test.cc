@@ -1,0 +1,119 @@
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "sim/report/chart_js.h"
+#include "sim/report/report.h"
+#include "tests/catch.h"
+#include "tests/sim/run.h"
+
+namespace encore::sim {
+namespace {
+
+Report small_report() {
+  Report report;
+  report.command = "blocks";
+  report.seed = 7;
+  report.parameters = {{"bits", std::uint64_t{16}}, {"name", std::string("a<b</script>")}};
+  report.tables.push_back({.key = "rows",
+                           .title = "A table",
+                           .columns = {{"k", "k", Style::kCount}, {"p", "rate", Style::kRate}},
+                           .rows = {{{"k", std::uint64_t{1}}, {"p", 0.5}},
+                                    {{"k", std::uint64_t{10}}, {"p", Value{}}}}});
+  report.machine = {{"seconds", 1.5}};
+  report.charts.push_back(
+      {.title = "</script><b>",
+       .x_label = "x",
+       .y_label = "it's",
+       .series = {{.name = "s",
+                   .points = {{.x = 1, .y = 2, .low = 1, .high = 3},
+                              {.x = 2, .y = std::numeric_limits<double>::infinity()}}}}});
+  return report;
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+TEST_CASE("The JSON has the fixed keys, and no machine part when not wanted", "[sim][report]") {
+  const std::string json = to_json(small_report(), {.machine = true});
+  for (const char* key : {"\"command\": \"blocks\"", "\"version\"", "\"seed\": 7", "\"parameters\"",
+                          "\"rows\"", "\"machine\"", "\"p\": null"}) {
+    INFO(key);
+    CHECK(json.find(key) != std::string::npos);
+  }
+  CHECK(to_json(small_report(), {.machine = false}).find("machine") == std::string::npos);
+}
+
+TEST_CASE("The text has aligned columns, and - for what is not there", "[sim][report]") {
+  CHECK(to_text(small_report()) ==
+        "A table\n"
+        " k      rate\n"
+        " 1  0.500000\n"
+        "10         -\n"
+        "\n");
+}
+
+TEST_CASE("The page holds everything itself, and no text ends its script", "[sim][report]") {
+  if (chart_js().empty()) {
+    WARN("skipped: built without Chart.js");
+    CHECK(!to_html(small_report(), {}));
+    return;
+  }
+  const auto page = to_html(small_report(), {});
+  REQUIRE(page);
+  CHECK(page->find("src=") == std::string::npos);
+  CHECK(page->find("a&lt;b&lt;/script&gt;") != std::string::npos);
+  CHECK(page->find("<\\/script><b>") != std::string::npos);
+  std::size_t ends = 0;
+  for (std::size_t at = page->find("</script>"); at != std::string::npos;
+       at = page->find("</script>", at + 1)) {
+    ++ends;
+  }
+  CHECK(ends == 2);
+}
+
+TEST_CASE("A real browser draws the plots", "[sim][report]") {
+  if (chart_js().empty() || std::system("command -v chromium >/dev/null 2>&1") != 0) {
+    WARN("skipped: no chromium, or built without Chart.js");
+    return;
+  }
+  const auto directory =
+      std::filesystem::temp_directory_path() / ("encore_report_" + std::to_string(::getpid()));
+  std::filesystem::create_directory(directory);
+  const std::string page = (directory / "report.html").string();
+  REQUIRE(run("blocks --events 20000 --block-size 16 --hashes 2,4 --html " + page).exit_code == 0);
+  const std::string dom = (directory / "dom.html").string();
+  const std::string command =
+      "timeout 60 chromium --headless=new --no-sandbox --disable-gpu "
+      "--user-data-dir=" +
+      (directory / "profile").string() + " --dump-dom file://" + page + " >" + dom + " 2>/dev/null";
+  CHECK(std::system(command.c_str()) == 0);
+  // The script sets this when the last plot stands.
+  CHECK(read_file(dom).find("data-drawn=\"1\"") != std::string::npos);
+  std::filesystem::remove_all(directory);
+}
+
+TEST_CASE("gnuplot draws what it is given, and a place that cannot be written is said",
+          "[sim][report]") {
+  const std::string script = to_gnuplot(small_report(), "svg", "/tmp/it's");
+  CHECK(script.find("set output '/tmp/it''s'") != std::string::npos);
+  CHECK(run("theory fill --svg /nonexistent/x.svg").exit_code == 2);
+  CHECK(run("theory fill --html /nonexistent/x.html").exit_code == 2);
+  CHECK(run("theory size --svg /tmp/none.svg").exit_code == 2);
+  if (std::system("command -v gnuplot >/dev/null 2>&1") != 0) {
+    WARN("skipped: no gnuplot");
+    return;
+  }
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("encore_report_" + std::to_string(::getpid()) + ".svg");
+  CHECK(run("theory fill --svg " + path.string()).exit_code == 0);
+  CHECK(read_file(path.string()).find("</svg>") != std::string::npos);
+  std::filesystem::remove(path);
+}
+
+}  // namespace encore::sim

@@ -1,0 +1,416 @@
+// Every trace format by its own lines, compression, the rule which lines count, bad input; and the
+// figures of real traces, where they are at hand.
+#include <zlib.h>
+#include <zstd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "sim/replay/trace_statistics.h"
+#include "sim/trace/byte_source.h"
+#include "sim/trace/record_format.h"
+#include "sim/trace/trace_reader.h"
+#include "tests/catch.h"
+
+namespace encore::sim {
+
+namespace {
+
+// A file that is gone at the end of the test.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& content) {
+    static int number = 0;
+    path_ = std::filesystem::temp_directory_path() /
+            ("encore_trace_" + std::to_string(::getpid()) + "_" + std::to_string(number++));
+    std::ofstream(path_, std::ios::binary) << content;
+  }
+  ~TemporaryFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct Read {
+  std::vector<Request> requests;
+  TraceCounts counts;
+  TraceFormat format = TraceFormat::kAuto;
+};
+
+Result<Read> read_all(const std::string& path, const TraceOptions& options = {}) {
+  auto reader = open_trace(path, options);
+  if (!reader) {
+    return std::unexpected(reader.error());
+  }
+  Read result;
+  std::vector<Request> batch(7);
+  while (true) {
+    const auto count = (*reader)->read(batch);
+    if (!count) {
+      return std::unexpected(count.error());
+    }
+    if (*count == 0) {
+      break;
+    }
+    result.requests.insert(result.requests.end(), batch.begin(),
+                           batch.begin() + static_cast<std::ptrdiff_t>(*count));
+  }
+  result.counts = (*reader)->counts();
+  result.format = (*reader)->format();
+  return result;
+}
+
+Result<Read> read_text(const std::string& content, const TraceOptions& options = {}) {
+  const TemporaryFile file(content);
+  return read_all(file.path(), options);
+}
+
+void check_request(const Request& request, const std::string& key, std::uint64_t size,
+                   double seconds) {
+  CHECK(request.key == filter::identify({}, key).hash);
+  CHECK(request.size_bytes == size);
+  CHECK(static_cast<double>(request.time_ns) * 1e-9 == Approx(seconds));
+}
+
+std::string little(std::uint64_t value, int bytes) {
+  std::string out;
+  for (int i = 0; i < bytes; ++i) {
+    out += static_cast<char>(value >> (8 * i) & 0xffU);
+  }
+  return out;
+}
+std::string big(std::uint64_t value, int bytes) {
+  std::string out = little(value, bytes);
+  return {out.rbegin(), out.rend()};
+}
+
+std::string gzip(const std::string& text) {
+  z_stream stream{};
+  REQUIRE(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string out(text.size() + 1000, '\0');
+  std::string in = text;
+  stream.next_in = reinterpret_cast<Bytef*>(in.data());
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+std::string zstd(const std::string& text) {
+  std::string out(ZSTD_compressBound(text.size()), '\0');
+  out.resize(ZSTD_compress(out.data(), out.size(), text.data(), text.size(), 3));
+  return out;
+}
+
+// The directory of real traces, empty if it is not there.
+std::string real_traces() {
+  const char* given = std::getenv("ENCORE_TRACES");
+  const std::filesystem::path path =
+      given != nullptr ? std::filesystem::path(given)
+                       : std::filesystem::path(ENCORE_SOURCE_DIR) / "../shared/traces";
+  return std::filesystem::is_directory(path) ? path.string() : "";
+}
+
+}  // namespace
+
+TEST_CASE("Squid's native log is read", "[sim][trace]") {
+  const auto read = read_text(
+      "1157689312.049   5006 10.1.1.1 TCP_MISS/200 19763 CONNECT login.example:443 u DIRECT/1 -\n"
+      "1157689320.327   2864 10.1.1.1 TCP_MISS/200 10182 GET http://www.example/ - DIRECT/1 "
+      "text/html\n"
+      "1157689320.343   1357 10.1.1.1 TCP_REFRESH_HIT/304 214 GET http://www.example/a.css - "
+      "DIRECT/1 -\n"
+      "1157689321.315      1 10.1.1.1 TCP_HIT/404 1464 GET http://www.example/b.js - NONE/- -\n");
+  REQUIRE(read);
+  CHECK(read->format == TraceFormat::kSquid);
+  REQUIRE(read->requests.size() == 2);
+  check_request(read->requests[0], "http://www.example/", 10182, 1157689320.327);
+  check_request(read->requests[1], "http://www.example/a.css", 214, 1157689320.343);
+  CHECK(read->counts.skipped == 2);
+}
+
+TEST_CASE("Common and combined logs are read", "[sim][trace]") {
+  const auto read = read_text(
+      "127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] \"GET /apache_pb.gif HTTP/1.0\" 200 2326\n"
+      "127.0.0.1 - - [10/Oct/2000:13:55:37 -0700] \"GET /q?\\\"x HTTP/1.1\" 304 - \"-\" \"a b\"\n"
+      "127.0.0.1 - - [10/Oct/2000:13:55:38 -0700] \"POST /form HTTP/1.1\" 200 5 \"-\" \"a\"\n");
+  REQUIRE(read);
+  CHECK(read->format == TraceFormat::kCombined);
+  REQUIRE(read->requests.size() == 2);
+  check_request(read->requests[0], "/apache_pb.gif", 2326, 971211336);
+  check_request(read->requests[1], "/q?\\\"x", 1024, 971211337);
+  CHECK(read->counts.without_size == 1);
+}
+
+TEST_CASE("JSON lines are read by the usual names, by given names, and as Caddy writes them",
+          "[sim][trace]") {
+  const auto usual =
+      read_text(R"({"time":1.5,"method":"GET","url":"http://a/","status":200,"bytes":7,"ttl":60})"
+                "\n");
+  REQUIRE(usual);
+  REQUIRE(usual->requests.size() == 1);
+  check_request(usual->requests[0], "http://a/", 7, 1.5);
+  CHECK(usual->requests[0].ttl_seconds == 60);
+
+  TraceOptions named;
+  named.columns = {{"key", "req.path"}, {"time", "@t"}, {"size", "n"}};
+  const auto given = read_text(R"({"@t":"1970-01-01T00:01:00.250Z","req":{"path":"/x"},"n":"9"})"
+                               "\n",
+                               named);
+  REQUIRE(given);
+  REQUIRE(given->requests.size() == 1);
+  check_request(given->requests[0], "/x", 9, 60.25);
+
+  const auto caddy = read_text(
+      R"({"level":"info","ts":1646861401.5,"request":{"method":"GET","host":"h","uri":"/u"},)"
+      R"("status":200,"size":10900})"
+      "\n");
+  REQUIRE(caddy);
+  CHECK(caddy->format == TraceFormat::kCaddy);
+  REQUIRE(caddy->requests.size() == 1);
+  check_request(caddy->requests[0], "h/u", 10900, 1646861401.5);
+}
+
+TEST_CASE("csv and tsv find their columns by name, number or count", "[sim][trace]") {
+  const auto named = read_text("op_time,block_id,x,io_size\n5,abc,1,77\n6,\"d,\"\"e\",2,78\n");
+  REQUIRE(named);
+  REQUIRE(named->requests.size() == 2);
+  check_request(named->requests[0], "abc", 77, 5);
+  check_request(named->requests[1], "d,\"e", 78, 6);
+
+  TraceOptions numbered;
+  numbered.columns = {{"key", "0"}, {"size", "2"}};
+  const auto by_number = read_text("k1,x,10\nk2,x,20\n", numbered);
+  REQUIRE(by_number);
+  REQUIRE(by_number->requests.size() == 2);
+  check_request(by_number->requests[1], "k2", 20, 0);
+
+  const auto by_count = read_text("1\tkey\t3\n");
+  REQUIRE(by_count);
+  CHECK(by_count->format == TraceFormat::kTsv);
+  check_request(by_count->requests[0], "key", 3, 1);
+
+  const auto keys = read_text("a\nb\na\n");
+  REQUIRE(keys);
+  CHECK(keys->requests.size() == 3);
+  check_request(keys->requests[2], "a", 1024, 0);
+
+  TraceOptions missing;
+  missing.columns = {{"key", "nowhere"}};
+  CHECK(!read_text("time,key\n1,2\n", missing));
+}
+
+TEST_CASE("LRB and wikibench lines are read", "[sim][trace]") {
+  const auto lrb = read_text("1 100 12\n2 200 13\n");
+  REQUIRE(lrb);
+  CHECK(lrb->format == TraceFormat::kLrb);
+  check_request(lrb->requests[1], "200", 13, 2);
+  const auto wiki = read_text("929840853 1190146243.303 http://en.wikipedia.org/wiki/A -\n");
+  REQUIRE(wiki);
+  CHECK(wiki->format == TraceFormat::kWikibench);
+  check_request(wiki->requests[0], "http://en.wikipedia.org/wiki/A", 1024, 1190146243.303);
+}
+
+TEST_CASE("Binary formats are read and told apart", "[sim][trace]") {
+  const auto oracle =
+      read_text(little(10, 4) + little(0xabcdef0102030405U, 8) + little(500, 4) + little(2, 8) +
+                little(11, 4) + little(7, 8) + little(600, 4) + little(UINT64_MAX, 8));
+  REQUIRE(oracle);
+  CHECK(oracle->format == TraceFormat::kOracleGeneral);
+  REQUIRE(oracle->requests.size() == 2);
+  CHECK(oracle->requests[1].key == hash_of_id(7, {}));
+  CHECK(oracle->requests[1].size_bytes == 600);
+  CHECK(oracle->requests[1].time_ns == 11'000'000'000);
+
+  std::string lcs = little(kLcsMagic, 8) + little(3, 8);
+  lcs.resize(kLcsHeader);
+  lcs += little(10, 4) + little(5, 8) + little(1ULL << 33U, 8) + little(0, 4) + little(0, 8);
+  const auto third = read_text(lcs);
+  REQUIRE(third);
+  REQUIRE(third->requests.size() == 1);
+  CHECK(third->requests[0].size_bytes == 1ULL << 33U);
+
+  const auto small = read_text(big(1, 4) + big(0xb8000001U, 4) + big(1, 4));
+  REQUIRE(small);
+  CHECK(small->format == TraceFormat::kInt32);
+  CHECK(small->requests[2].key == hash_of_id(1, {}));
+  const auto large = read_text(big(1, 8) + big(2, 8));
+  REQUIRE(large);
+  CHECK(large->format == TraceFormat::kInt64);
+  CHECK(large->requests.size() == 2);
+
+  const auto own = read_text(std::string(kEncoreMagic) + little(9, 8) + little(100, 8) +
+                             little(5, 8) + little(60, 4) + little(0, 4));
+  REQUIRE(own);
+  REQUIRE(own->requests.size() == 1);
+  CHECK(own->requests[0].key == hash_of_id(9, {}));
+  CHECK(own->requests[0].ttl_seconds == 60);
+}
+
+TEST_CASE("Compressed traces are seen through, several members too", "[sim][trace]") {
+  std::string text;
+  for (int i = 0; i < 50000; ++i) {
+    text += std::to_string(i) + " " + std::to_string(i * 7919 % 1000) + " 5\n";
+  }
+  for (const std::string& packed :
+       {gzip(text), zstd(text), gzip(text.substr(0, 6)) + gzip(text.substr(6)),
+        zstd(text.substr(0, 6)) + zstd(text.substr(6))}) {
+    const auto read = read_text(packed);
+    REQUIRE(read);
+    CHECK(read->requests.size() == 50000);
+    CHECK(read->counts.bad == 0);
+  }
+}
+
+TEST_CASE("Traces that are cut off, damaged or missing are refused in one line", "[sim][trace]") {
+  std::string text;
+  for (int i = 0; i < 5000; ++i) {
+    text += std::to_string(i) + " " + std::to_string(i * 7919 % 1000) + " 5\n";
+  }
+  for (std::string packed : {gzip(text), zstd(text)}) {
+    CHECK(!read_text(packed.substr(0, packed.size() / 2)));
+    CHECK(!read_text(packed.substr(0, packed.size() - 1)));
+    packed[packed.size() / 2] = static_cast<char>(packed[packed.size() / 2] ^ 0x55);
+    packed[packed.size() / 2 + 1] = static_cast<char>(packed[packed.size() / 2 + 1] ^ 0x55);
+    CHECK(!read_text(packed));
+  }
+  CHECK(!read_text(""));
+  CHECK(!read_text("\x1f\x8b"));
+  CHECK(!read_all("/nonexistent/trace"));
+  CHECK(!read_all("/"));
+  CHECK(!read_text(std::string("\0\1\2", 3)));
+  CHECK(!read_text(std::string(kEncoreMagic) + "short"));
+  CHECK(!read_text("two words\nand more of them\n"));
+  TraceOptions lcs;
+  lcs.format = TraceFormat::kLcs;
+  CHECK(!read_text("no lcs", lcs));
+}
+
+TEST_CASE("Bad lines are counted and shown, and refused past a share", "[sim][trace]") {
+  std::string text;
+  for (int i = 0; i < 998; ++i) {
+    text += "1 key 5\n";
+  }
+  const auto fine = read_text(text + "bad\n1 key\n");
+  REQUIRE(fine);
+  CHECK(fine->counts.bad == 2);
+  REQUIRE(fine->counts.bad_shown.size() == 2);
+  CHECK(fine->counts.bad_shown[0].find("line 999") != std::string::npos);
+  std::string worse = text;
+  for (int i = 0; i < 20; ++i) {
+    worse += "bad\n";
+  }
+  const auto refused = read_text(worse);
+  REQUIRE(!refused);
+  CHECK(refused.error().message.find("no lrb") != std::string::npos);
+  TraceOptions tolerant;
+  tolerant.bad_share_max = 0.5;
+  CHECK(read_text(worse, tolerant));
+}
+
+TEST_CASE("Several traces are one after the other", "[sim][trace]") {
+  const TemporaryFile one("1 a 5\n2 b 5\n");
+  const TemporaryFile two("3 a 5\n");
+  auto reader = open_traces({one.path(), two.path()}, {});
+  REQUIRE(reader);
+  std::vector<Request> batch(10);
+  std::size_t count = 0;
+  while (true) {
+    const auto got = (*reader)->read(batch);
+    REQUIRE(got);
+    if (*got == 0) {
+      break;
+    }
+    count += *got;
+  }
+  CHECK(count == 3);
+  CHECK((*reader)->counts().lines == 3);
+  auto missing = open_traces({one.path(), "/nonexistent/trace"}, {});
+  REQUIRE(missing);
+  REQUIRE((*missing)->read(batch));
+  CHECK(!(*missing)->read(batch));
+}
+
+TEST_CASE("Statistics of a small trace are what one counts by hand", "[sim][trace]") {
+  TraceStatistics statistics;
+  for (const char key : std::string("abacadb")) {
+    statistics.add({.key = filter::identify({}, std::string_view(&key, 1)).hash, .size_bytes = 10});
+  }
+  const TraceSummary summary = statistics.summary();
+  CHECK(summary.requests == 7);
+  CHECK(summary.objects == 4);
+  CHECK(summary.bytes_requested == 70);
+  CHECK(summary.bytes_unique == 40);
+  CHECK(summary.one_hit_objects == 2);
+  CHECK(summary.infinite_hit_ratio() == Approx(3.0 / 7));
+  CHECK(summary.reuse_distances[1] == 2);  // a at distance 2
+  CHECK(summary.reuse_distances[3] == 1);  // b at distance 5
+}
+
+TEST_CASE("Real traces give their known figures", "[sim][trace][real]") {
+  const std::string directory = real_traces();
+  if (directory.empty()) {
+    SUCCEED("skipped: no real traces at hand (ENCORE_TRACES says where)");
+    return;
+  }
+  struct Known {
+    std::string file;
+    bool all_lines;
+    std::uint64_t requests;
+    std::uint64_t objects;
+    double one_hit_objects;
+    double one_hit_requests;
+    double infinite;
+    std::uint64_t bytes;
+    std::uint64_t bytes_unique;
+  };
+  for (const Known& known :
+       {Known{"nasa_19950801.tsv.zst", false, 30297, 1739, .380, .022, .943, 481973703, 109359310},
+        Known{"nasa_19950801.tsv.zst", true, 30969, 2088, .458, .031, .933, 482000467, 109383974},
+        Known{"web07.trace.xz", false, 76118, 20484, .540, .145, .731, 0, 0},
+        Known{"orm-night.trace.xz", false, 5000000, 86466, .135, .002, .983, 0, 0},
+        Known{"corda_vaultservice.trace.gz", false, 135702, 90468, .500, .333, .333, 0, 0},
+        Known{"cachelib_block_traces_1.csv.zst", false, 999, 625, .768, .480, .374, 3469145050,
+              2854440940}}) {
+    INFO(known.file);
+    TraceOptions options;
+    options.all_lines = known.all_lines;
+    auto reader = open_trace(directory + "/" + known.file, options);
+    REQUIRE(reader);
+    TraceStatistics statistics;
+    std::vector<Request> batch(4096);
+    while (true) {
+      const auto count = (*reader)->read(batch);
+      REQUIRE(count);
+      if (*count == 0) {
+        break;
+      }
+      for (std::size_t i = 0; i < *count; ++i) {
+        statistics.add(batch[i]);
+      }
+    }
+    const TraceSummary summary = statistics.summary();
+    CHECK(summary.requests == known.requests);
+    CHECK(summary.objects == known.objects);
+    CHECK(std::abs(summary.one_hit_objects_share() - known.one_hit_objects) < .0005001);
+    CHECK(std::abs(summary.one_hit_requests_share() - known.one_hit_requests) < .0005001);
+    CHECK(std::abs(summary.infinite_hit_ratio() - known.infinite) < .0005001);
+    if (known.bytes != 0) {
+      CHECK(summary.bytes_requested == known.bytes);
+      CHECK(summary.bytes_unique == known.bytes_unique);
+    }
+  }
+}
+
+}  // namespace encore::sim

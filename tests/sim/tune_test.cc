@@ -1,0 +1,70 @@
+#include <filesystem>
+#include <fstream>
+
+#include "config/load.h"
+#include "tests/catch.h"
+#include "tests/sim/run.h"
+
+namespace encore::sim {
+
+namespace {
+
+class Trace {
+ public:
+  explicit Trace(const std::string& pattern) {
+    path_ = (std::filesystem::temp_directory_path() /
+             ("encore_tune_" + std::to_string(::getpid()) + ".csv"))
+                .string();
+    REQUIRE(run("generate " + pattern + " -o " + path_).exit_code == 0);
+  }
+  ~Trace() { std::filesystem::remove(path_); }
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
+TEST_CASE("Tune recommends second-hit where most objects are asked for once", "[sim][tune]") {
+  const Trace trace("akamai --requests 100000 --size lognormal:16KiB:1");
+  const Ran ran = run("tune " + trace.path() + " --cache-size 5% --no-timing");
+  REQUIRE(ran.exit_code == 0);
+  const std::size_t section = ran.out.find("[admission]");
+  REQUIRE(section != std::string::npos);
+  const auto config = encore::config::parse_config(ran.out.substr(section), "tuned");
+  REQUIRE(config);
+  CHECK(config->admission.policy == encore::config::Policy::kSecondHit);
+  CHECK(ran.out == run("tune " + trace.path() + " --cache-size 5% --no-timing --threads 1").out);
+}
+
+TEST_CASE("Tune says so where second-hit does not pay", "[sim][tune]") {
+  // Every object comes twice, soon after: nothing to keep out, and half of the hits to lose.
+  const Trace trace("mixture --requests 60000 --objects 60000 --mix scan=1");
+  std::ofstream doubled(trace.path(), std::ios::trunc);
+  for (int i = 0; i < 30000; ++i) {
+    doubled << i << "," << i << ",100\n" << i << "," << i << ",100\n";
+  }
+  doubled.close();
+  const Ran ran = run("tune " + trace.path() + " --cache-size 10% --no-timing");
+  REQUIRE(ran.exit_code == 0);
+  CHECK(ran.out.find("does not pay") != std::string::npos);
+  const auto config =
+      encore::config::parse_config(ran.out.substr(ran.out.find("[admission]")), "tuned");
+  REQUIRE(config);
+  CHECK(config->admission.policy == encore::config::Policy::kAlways);
+}
+
+TEST_CASE("Tune refuses what it cannot study", "[sim][tune]") {
+  const Trace trace("zipf --requests 1000");
+  for (const char* bad : {"--cache-size 1MiB,2MiB", "--eviction belady", "--warmup 100%",
+                          "--warmup 5", "--layout round", "--cache-size 0"}) {
+    INFO(bad);
+    CHECK(run("tune " + trace.path() + " " + bad).exit_code == 2);
+  }
+  CHECK(run("tune /nonexistent").exit_code == 2);
+}
+
+}  // namespace encore::sim
