@@ -1,0 +1,207 @@
+"""One measurement each: CPU time a request under wrk, system calls a request, resident memory."""
+
+import collections
+import http.client
+import os
+import pathlib
+import re
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+from peers import LOAD_CPU, OPEN_FILES, pinned
+
+LUA = pathlib.Path(__file__).with_name("load.lua")
+
+Round = collections.namedtuple("Round", "cpu_us cpu_s_per_gb per_second p50_us origin_share error")
+# What to ask for: mode of load.lua, target (with {o} for http://origin in absolute form), keys.
+Load = collections.namedtuple("Load", "mode target keys connections forward",
+                              defaults=(0, 50, False))
+
+
+class Problem(Exception):
+    """A measurement that cannot be had here; the text goes into the table."""
+
+
+def origin_count(fleet):
+    """Requests that the origin has seen since this was last asked."""
+    connection = http.client.HTTPConnection("127.0.0.1", fleet.origin.port, timeout=10)
+    connection.request("GET", "/count")
+    count = int(connection.getresponse().read())
+    connection.close()
+    return count
+
+
+def wrk_command(fleet, server, load, seconds, tag):
+    host = f"127.0.0.1:{fleet.origin.port}"
+    target = (f"http://{host}" if load.forward else "") + load.target.format(tag=tag)
+    port = server.forward_port if load.forward else server.port
+    return ["wrk", "-t1", f"-c{load.connections}", f"-d{seconds}s", "--timeout", "10s", "-s", LUA,
+            f"http://127.0.0.1:{port}/", "--", load.mode, target, host, str(load.keys)]
+
+
+def run_wrk(fleet, server, load, seconds, tag):
+    """(requests, bytes, failures, p50 in us)"""
+    if not shutil.which("wrk"):
+        raise Problem("wrk is missing")
+    ended = subprocess.run(wrk_command(fleet, server, load, seconds, tag), text=True,
+                           timeout=seconds + 60, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                           preexec_fn=pinned(LOAD_CPU))
+    found = re.search(r"^RESULT (\d+) (\d+) (\d+) (\d+) (\d+)$", ended.stdout, re.M)
+    if not found:
+        raise Problem("wrk: " + ended.stdout.strip()[-100:])
+    requests, size, status, broken, p50 = map(int, found.groups())
+    if requests == 0:
+        raise Problem("no request was answered")
+    return requests, size, status + broken, p50
+
+
+def round_of(fleet, server, load, seconds, tag):
+    """One round under load. A round with errors says so."""
+    origin_count(fleet)
+    before = server.cpu_seconds()
+    requests, size, failures, p50 = run_wrk(fleet, server, load, seconds, tag)
+    used = server.cpu_seconds() - before
+    if not server.alive():
+        raise Problem("died under load")
+    return Round(cpu_us=used / requests * 1e6, cpu_s_per_gb=used / size * 1e9,
+                 per_second=requests / seconds, p50_us=p50,
+                 origin_share=origin_count(fleet) / requests,
+                 error=f"{failures} of {requests} failed" if failures else "")
+
+
+def system_calls(fleet, server, load, seconds=2):
+    """System calls a request, of the process that makes most of them, by strace."""
+    if not shutil.which("strace"):
+        raise Problem("strace is missing")
+    threads = [f"-p{server.process.pid}"]
+    for child in pathlib.Path(f"/proc/{server.process.pid}/task").glob("*/children"):
+        threads += [f"-p{pid}" for pid in child.read_text().split()]
+    tracer = subprocess.Popen(["strace", "-c", "-f", *threads], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True, preexec_fn=pinned(LOAD_CPU))
+    try:
+        time.sleep(0.5)
+        requests = run_wrk(fleet, server, load, seconds, "strace")[0]
+        tracer.send_signal(signal.SIGINT)
+        report = tracer.communicate(timeout=20)[1]
+    finally:
+        if tracer.poll() is None:
+            tracer.kill()
+            tracer.wait()
+    found = re.search(r"^\s*100\.00\s+\S+\s+(?:\d+\s+)(\d+)(?:\s+\d+)?\s+total$", report, re.M)
+    if not found:
+        raise Problem("strace: " + report.strip()[-80:])
+    return int(found.group(1)) / requests
+
+
+def raise_file_limit():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft == resource.RLIM_INFINITY or soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def read_response(sock):
+    """Reads one response with Content-Length; returns its status line."""
+    data = sock.recv(65536)
+    while b"\r\n\r\n" not in data:
+        more = sock.recv(65536)
+        if not more:
+            raise Problem("connection closed within a response head")
+        data += more
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
+    if not length:
+        raise Problem("a response without Content-Length: " + repr(head[:60]))
+    left = int(length.group(1)) - len(body)
+    while left > 0:
+        more = sock.recv(min(left, 1 << 20))
+        if not more:
+            raise Problem("connection closed within a response body")
+        left -= len(more)
+    return head.partition(b"\r\n")[0]
+
+
+def prime(fleet, server, load, times=None, connections=64):
+    """Asks for every key until it is stored: encore's are by the second request, and one more
+    shows that nothing depends on the exact number. Each connection has at most one request under
+    way."""
+    times = times or (3 if server.name.startswith("encore") else 1)
+    host = f"127.0.0.1:{fleet.origin.port}"
+    prefix = (f"http://{host}" if load.forward else "") + load.target.format(tag="")
+    names = [f"{prefix}{key}" for key in range(load.keys)] if load.mode == "keys" else [prefix]
+    port = server.forward_port if load.forward else server.port
+    count = min(connections, len(names))
+    sockets = [socket.create_connection(("127.0.0.1", port), timeout=30) for _ in range(count)]
+    try:
+        for sock in sockets:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for _ in range(times):
+            for start in range(0, len(names), count):
+                batch = names[start:start + count]
+                for sock, name in zip(sockets, batch):
+                    sock.sendall(f"GET {name} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+                for sock, name in zip(sockets, batch):
+                    status = read_response(sock)
+                    if b" 200 " not in status:
+                        raise Problem(f"priming {name}: {status.decode(errors='replace')}")
+    except OSError as error:
+        raise Problem(f"priming: {error}") from error
+    finally:
+        for sock in sockets:
+            sock.close()
+
+
+class IdleConnections:
+    """Connections that have made one request each and now wait."""
+
+    def __init__(self, fleet, server, load, count):
+        host = f"127.0.0.1:{fleet.origin.port}"
+        request = f"GET {load.target.format(tag='')} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+        self.sockets = []
+        try:
+            for _ in range(count):
+                sock = socket.create_connection(("127.0.0.1", server.port), timeout=30)
+                self.sockets.append(sock)
+                sock.sendall(request)
+                read_response(sock)
+        except OSError as error:
+            self.close()
+            raise Problem(f"idle connections: {error}") from error
+
+    def close(self):
+        for sock in self.sockets:
+            sock.close()
+
+
+def bytes_per_idle_connection(fleet, server, load, count):
+    warm = IdleConnections(fleet, server, load, 64)
+    before = server.resident_bytes()
+    idle = IdleConnections(fleet, server, load, count)
+    used = server.resident_bytes() - before
+    idle.close()
+    warm.close()
+    return used / count
+
+
+def bytes_per_object(fleet, server, load):
+    """Resident bytes that each of `load.keys` stored objects costs, all told, and the share of a
+    sample that is then answered without the origin."""
+    warm = Load("keys", "/s/1024/warm/", 64)
+    prime(fleet, server, warm)
+    before = server.resident_bytes()
+    prime(fleet, server, load)
+    used = server.resident_bytes() - before
+    origin_count(fleet)
+    sample = min(2000, load.keys)
+    prime(fleet, server, load._replace(keys=sample), times=1)
+    return used / load.keys, 1 - origin_count(fleet) / sample
+
+
+def machine():
+    model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
+    return (f"{model.group(1) if model else os.uname().machine}, {os.cpu_count()} CPUs, "
+            f"Linux {os.uname().release}, load {os.getloadavg()[0]:.1f}")
