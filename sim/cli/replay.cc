@@ -32,7 +32,7 @@ class ReplayCommand final : public Command {
     a.text("--warmup", warmup_, "requests that are not counted: a number, or 10% of them");
     a.number("--interval", interval_, "report the series, so many requests a point (0: none)");
     a.number("--threads", threads_, "runs at once (0: one a core)");
-    a.flag("--hold", hold_, "read the whole trace first (else only where it must be)");
+    a.flag("--hold", hold_, "spool the whole trace to disk first (else only where it must be)");
   }
 
   Result<Outcome> run(const Context& context) override {
@@ -139,8 +139,9 @@ class ReplayCommand final : public Command {
       const FinishedRun& finished = simulation.runs[i];
       rows.rows.push_back(make_row(simulation, finished, planned[i]));
       append_intervals(intervals, finished, planned[i], i);
-      const double rate =
-          finished.seconds > 0 ? static_cast<double>(simulation.requests) / finished.seconds : 0;
+      const double rate = finished.cpu_seconds > 0
+                              ? static_cast<double>(simulation.requests) / finished.cpu_seconds
+                              : 0;
       const cache::KernelStatistics kernel = finished.run->kernel();
       const double bytes = share(kernel.index_bytes, finished.run->most_objects());
       rate_min = i == 0 ? rate : std::min(rate_min, rate);

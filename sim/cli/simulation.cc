@@ -1,5 +1,7 @@
 #include "sim/cli/simulation.h"
 
+#include <ctime>
+
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -14,6 +16,13 @@ namespace {
 // Large enough that starting the threads does not count, small enough to stay cheap.
 constexpr std::size_t kChunk = 256 * 1024;
 constexpr std::size_t kRead = 4096;
+
+// Processor time of this thread: what else runs on the machine does not slow it.
+double thread_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
 
 double seconds_since(MonotonicTime start) {
   return std::chrono::duration<double>(monotonic_now() - start).count();
@@ -45,9 +54,9 @@ void feed_all(std::vector<FinishedRun>& runs, std::span<const ReplayRequest> req
   parallel_for(
       runs.size(),
       [&](std::size_t i) {
-        const MonotonicTime start = monotonic_now();
+        const double start = thread_seconds();
         runs[i].run->feed(requests);
-        runs[i].seconds += seconds_since(start);
+        runs[i].cpu_seconds += thread_seconds() - start;
       },
       threads);
 }
@@ -71,6 +80,23 @@ Result<std::vector<FinishedRun>> start(const std::vector<PlannedRun>& plan,
   return runs;
 }
 
+// The whole trace through one run, or what is read before an interrupt.
+Result<void> run_all(const HeldTrace& trace, FinishedRun& finished, Monitor& monitor) {
+  const double begin = thread_seconds();
+  SpoolReader reader(trace.requests, trace.objects);
+  bool go_on = true;
+  while (go_on) {
+    const auto part = reader.read();
+    if (!part) {
+      return std::unexpected(part.error());
+    }
+    finished.run->feed(*part);
+    go_on = monitor.advance(part->size()) && !part->empty();
+  }
+  finished.cpu_seconds = thread_seconds() - begin;
+  return {};
+}
+
 void finish(std::vector<FinishedRun>& runs, const ObjectTable& objects) {
   for (FinishedRun& finished : runs) {
     finished.run->finish();
@@ -86,7 +112,11 @@ void finish(std::vector<FinishedRun>& runs, const ObjectTable& objects) {
 
 Result<HeldTrace> hold_trace(TraceReader& reader, const HoldOptions& options, Monitor& monitor) {
   const MonotonicTime begin = monotonic_now();
-  HeldTrace trace;
+  auto spool = RequestSpool::create();
+  if (!spool) {
+    return std::unexpected(spool.error());
+  }
+  HeldTrace trace{.objects = {}, .requests = std::move(*spool)};
   std::vector<ReplayRequest> chunk;
   while (!monitor.stop) {
     if (auto read = read_chunk(reader, trace.objects, chunk); !read) {
@@ -95,11 +125,15 @@ Result<HeldTrace> hold_trace(TraceReader& reader, const HoldOptions& options, Mo
     if (chunk.empty()) {
       break;
     }
-    trace.requests.insert(trace.requests.end(), chunk.begin(), chunk.end());
+    if (auto written = trace.requests.append(chunk); !written) {
+      return std::unexpected(written.error());
+    }
     monitor.advance(chunk.size());
   }
   if (options.know_future) {
-    link_next(trace.requests, trace.objects.objects());
+    if (auto linked = trace.requests.link_next(trace.objects.objects()); !linked) {
+      return std::unexpected(linked.error());
+    }
   }
   trace.decode_seconds = seconds_since(begin);
   return trace;
@@ -107,11 +141,11 @@ Result<HeldTrace> hold_trace(TraceReader& reader, const HoldOptions& options, Mo
 
 Result<std::vector<FinishedRun>> run_held(const HeldTrace& trace, std::vector<PlannedRun> plan,
                                           const RunOptions& options, Monitor& monitor) {
-  const std::span<const ReplayRequest> requests(trace.requests);
+  const std::uint64_t requests = trace.requests.size();
   if (options.warmup_share > 0) {
     for (PlannedRun& planned : plan) {
       planned.options.warmup_requests =
-          static_cast<std::uint64_t>(options.warmup_share * static_cast<double>(requests.size()));
+          static_cast<std::uint64_t>(options.warmup_share * static_cast<double>(requests));
     }
   }
   auto runs = start(plan, trace.objects.footprint_bytes());
@@ -119,21 +153,16 @@ Result<std::vector<FinishedRun>> run_held(const HeldTrace& trace, std::vector<Pl
     return runs;
   }
   monitor.done = 0;
-  monitor.total = requests.size() * runs->size();
+  monitor.total = requests * runs->size();
+  std::vector<Result<void>> ended(runs->size());
   parallel_for(
-      runs->size(),
-      [&](std::size_t i) {
-        FinishedRun& finished = (*runs)[i];
-        const MonotonicTime begin = monotonic_now();
-        bool go_on = true;
-        for (std::size_t at = 0; at < requests.size() && go_on; at += kChunk) {
-          const auto part = requests.subspan(at, std::min(kChunk, requests.size() - at));
-          finished.run->feed(part);
-          go_on = monitor.advance(part.size());
-        }
-        finished.seconds = seconds_since(begin);
-      },
+      runs->size(), [&](std::size_t i) { ended[i] = run_all(trace, (*runs)[i], monitor); },
       options.threads);
+  for (const Result<void>& one : ended) {
+    if (!one) {
+      return std::unexpected(one.error());
+    }
+  }
   finish(*runs, trace.objects);
   return runs;
 }

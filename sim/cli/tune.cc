@@ -85,7 +85,7 @@ class TuneCommand final : public Command {
     if (!trace) {
       return std::unexpected(trace.error());
     }
-    if (trace->requests.empty()) {
+    if (trace->requests.size() == 0) {
       return fail("no request of the trace counts");
     }
     auto outcome = study(*trace, context.monitor);

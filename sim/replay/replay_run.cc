@@ -15,7 +15,8 @@ cache::Key key_of(const ReplayRequest& request) {
 cache::Stored stored_as(const ReplayRequest& request, MonotonicTime now) {
   cache::Stored stored;
   // A hit's charge has 40 bits; nothing of a byte or less is free.
-  stored.charge_bytes = std::clamp<std::uint64_t>(request.size_bytes, 1, 1ULL << 39U);
+  stored.charge_bytes =
+      std::clamp<std::uint64_t>(std::max(request.size_bytes, request.object_bytes), 1, 1ULL << 39U);
   if (request.ttl_seconds != kNoTtl) {
     stored.fresh_until = now + std::chrono::seconds(request.ttl_seconds);
   }
@@ -24,15 +25,6 @@ cache::Stored stored_as(const ReplayRequest& request, MonotonicTime now) {
 }
 
 }  // namespace
-
-void link_next(std::vector<ReplayRequest>& requests, std::size_t objects) {
-  std::vector<std::uint64_t> next(objects, kNeverAgain);
-  for (std::size_t i = requests.size(); i != 0; --i) {
-    ReplayRequest& request = requests[i - 1];
-    request.next = next[request.object];
-    next[request.object] = i - 1;
-  }
-}
 
 ReplayCounts ReplayCounts::operator-(const ReplayCounts& other) const {
   ReplayCounts d = *this;

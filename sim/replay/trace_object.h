@@ -4,17 +4,17 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/replay/flat_map.h"
 #include "sim/trace/request.h"
 
 namespace encore::sim {
 
-// A request as the simulations read it, 48 bytes.
+// A request as the simulations read it.
 struct ReplayRequest {
   filter::Hash128 key;
   std::int64_t time_ns = 0;
-  std::uint64_t size_bytes = 0;
-  // Which request asks for the same object next, counted from 0; kNever. Only where the whole
+  std::uint64_t size_bytes = 0;    // of this request's answer
+  std::uint64_t object_bytes = 0;  // the largest answer seen of the object, this one included
+  // Which request asks for the same object next, counted from 0; kNeverAgain. Only where the whole
   // trace was read before.
   std::uint64_t next = UINT64_MAX;
   std::uint32_t ttl_seconds = kNoTtl;
@@ -22,41 +22,66 @@ struct ReplayRequest {
 };
 inline constexpr std::uint64_t kNeverAgain = UINT64_MAX;
 
-// Numbers objects and counts their requests. Thread-compatible.
+// Numbers objects and counts their requests; some 40 bytes an object. Thread-compatible.
 class ObjectTable {
  public:
   ReplayRequest number(const Request& request) {
-    const auto [number, is_new] = numbers_.insert(request.key);
-    if (is_new) {
-      *number = static_cast<std::uint32_t>(counts_.size());
-      counts_.push_back(0);
-      sizes_.push_back(0);
-    }
-    counts_[*number] += counts_[*number] == UINT32_MAX ? 0U : 1U;
-    if (request.size_bytes > sizes_[*number]) {
-      footprint_bytes_ += request.size_bytes - sizes_[*number];
-      sizes_[*number] = request.size_bytes;
+    const std::uint32_t object = number_of(request.key);
+    Object& seen = objects_[object];
+    seen.requests += seen.requests == UINT32_MAX ? 0U : 1U;
+    if (request.size_bytes > seen.size_bytes) {
+      footprint_bytes_ += request.size_bytes - seen.size_bytes;
+      seen.size_bytes = request.size_bytes;
     }
     return {.key = request.key,
             .time_ns = request.time_ns,
             .size_bytes = request.size_bytes,
+            .object_bytes = seen.size_bytes,
             .ttl_seconds = request.ttl_seconds,
-            .object = *number};
+            .object = object};
   }
-  std::size_t objects() const { return counts_.size(); }
-  std::uint32_t requests_of(std::uint32_t object) const { return counts_[object]; }
-  std::uint64_t largest_size_of(std::uint32_t object) const { return sizes_[object]; }
+  std::size_t objects() const { return objects_.size(); }
+  const filter::Hash128& key_of(std::uint32_t object) const { return objects_[object].key; }
+  std::uint32_t requests_of(std::uint32_t object) const { return objects_[object].requests; }
   // The sum of all objects' largest sizes so far.
   std::uint64_t footprint_bytes() const { return footprint_bytes_; }
 
  private:
-  FlatMap<std::uint32_t> numbers_;
-  std::vector<std::uint32_t> counts_;
-  std::vector<std::uint64_t> sizes_;
+  struct Object {
+    filter::Hash128 key;
+    std::uint64_t size_bytes = 0;  // the largest so far
+    std::uint32_t requests = 0;
+  };
+  // The object's number; a new one for a new key.
+  std::uint32_t number_of(const filter::Hash128& key) {
+    if ((objects_.size() + 1) * 4 > slots_.size() * 3) {
+      grow();
+    }
+    std::uint32_t& slot = slots_[place(key)];
+    if (slot == 0) {
+      objects_.push_back({.key = key});
+      slot = static_cast<std::uint32_t>(objects_.size());
+    }
+    return slot - 1;
+  }
+  // Where the key's number is, or would be. The number of slots is a power of two.
+  std::size_t place(const filter::Hash128& key) const {
+    std::size_t at = filter::remix(key) & (slots_.size() - 1);
+    while (slots_[at] != 0 && objects_[slots_[at] - 1].key != key) {
+      at = (at + 1) & (slots_.size() - 1);
+    }
+    return at;
+  }
+  void grow() {
+    slots_.assign(slots_.size() * 2, 0);
+    for (std::size_t i = 0; i < objects_.size(); ++i) {
+      slots_[place(objects_[i].key)] = static_cast<std::uint32_t>(i + 1);
+    }
+  }
+
+  std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(1024);  // number + 1; 0: empty
+  std::vector<Object> objects_;
   std::uint64_t footprint_bytes_ = 0;
 };
-
-// Fills in `next` of a whole trace.
-void link_next(std::vector<ReplayRequest>& requests, std::size_t objects);
 
 }  // namespace encore::sim

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <list>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "sim/replay/replay_run.h"
@@ -15,6 +16,14 @@
 namespace encore::sim {
 
 namespace {
+
+void link_next(std::vector<ReplayRequest>& requests, std::size_t objects) {
+  std::vector<std::uint64_t> next(objects, kNeverAgain);
+  for (std::size_t i = requests.size(); i != 0; --i) {
+    ReplayRequest& request = requests[i - 1];
+    request.next = std::exchange(next[request.object], i - 1);
+  }
+}
 
 std::vector<ReplayRequest> zipf_requests(std::uint64_t count, std::uint64_t objects) {
   auto generator =
@@ -262,6 +271,20 @@ TEST_CASE("A TTL makes an object stale at its end, and validation makes it fresh
   CHECK(counts.hits == 2);         // 60 and 120
   CHECK(counts.validations == 2);  // 61 and 121
   CHECK(counts.bytes_from_origin == 10);
+}
+
+TEST_CASE("An object takes the largest size seen of it so far", "[sim][replay]") {
+  ObjectTable table;
+  const auto asked = [&](const char* key, std::uint64_t bytes) {
+    return table.number({.key = filter::identify({}, key).hash, .size_bytes = bytes});
+  };
+  // The 304 of "a" (no bytes) comes when "b" has driven it out: it is fetched whole again.
+  const auto counts =
+      replay({asked("a", 80), asked("b", 90), asked("a", 0)},
+             kernel(100, cache::EvictionPolicy::kLru, cache::AdmissionPolicy::kAlways));
+  CHECK(counts.bytes_written == 80 + 90 + 80);
+  CHECK(counts.bytes_rewritten == 80);
+  CHECK(counts.bytes_requested == 170);
 }
 
 TEST_CASE("A warm-up is not counted, intervals add up to what is", "[sim][replay]") {
