@@ -46,6 +46,32 @@ filter::FilterParameters from_goal(const Admission& admission, std::uint32_t sha
   return shard;
 }
 
+cache::EvictionPolicy eviction_of(Eviction eviction) {
+  switch (eviction) {
+    case Eviction::kSieve:
+      return cache::EvictionPolicy::kSieve;
+    case Eviction::kLru:
+      return cache::EvictionPolicy::kLru;
+    case Eviction::kFifo:
+      return cache::EvictionPolicy::kFifo;
+  }
+  return cache::EvictionPolicy::kSieve;
+}
+
+cache::AdmissionPolicy admission_of(Policy policy) {
+  switch (policy) {
+    case Policy::kSecondHit:
+      return cache::AdmissionPolicy::kSecondHit;
+    case Policy::kAlways:
+      return cache::AdmissionPolicy::kAlways;
+    case Policy::kNever:
+      return cache::AdmissionPolicy::kNever;
+    case Policy::kExactSecondHit:
+      return cache::AdmissionPolicy::kExactSecondHit;
+  }
+  return cache::AdmissionPolicy::kSecondHit;
+}
+
 }  // namespace
 
 Result<FilterPlan> derive_filter(const Config& config) {
@@ -79,6 +105,24 @@ Result<FilterPlan> derive_filter(const Config& config) {
 
 std::uint64_t effective_max_object(const Cache& cache) noexcept {
   return std::min(cache.max_object_bytes, cache.memory_bytes / kObjectShare);
+}
+
+Result<cache::KernelOptions> kernel_options(const Config& config) {
+  const auto plan = derive_filter(config);
+  if (!plan) return std::unexpected(plan.error());
+  cache::KernelOptions options;
+  options.capacity_bytes = config.cache.memory_bytes;
+  options.max_object_bytes = effective_max_object(config.cache);
+  options.shards = config.cache.shards;
+  options.variants_max = config.cache.variants_max;
+  options.eviction = eviction_of(config.cache.eviction);
+  options.admission = {.policy = admission_of(config.admission.policy),
+                       .filter = plan->shard,
+                       .refresh = config.admission.refresh,
+                       .rotate_after = config.admission.rotate_after,
+                       .shadow_one_in = config.admission.shadow_sample};
+  options.identity_seed = plan->shard.seed;
+  return options;
 }
 
 std::uint32_t effective_workers(const Workers& workers, std::uint32_t cores) noexcept {

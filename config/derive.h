@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "cache/options.h"
 #include "config/config.h"
 #include "filter/parameters.h"
 #include "filter/theory.h"
@@ -27,6 +28,10 @@ Result<FilterPlan> derive_filter(const Config& config);
 
 // cache.max_object, but never more than an eighth of the memory.
 std::uint64_t effective_max_object(const Cache& cache) noexcept;
+
+// The kernel that the config describes. Both seeds are the configured one, or zero where none is:
+// the server then sets its own. Errors: as derive_filter().
+Result<cache::KernelOptions> kernel_options(const Config& config);
 
 // workers.count, or `cores` where it is 0.
 std::uint32_t effective_workers(const Workers& workers, std::uint32_t cores) noexcept;

@@ -34,32 +34,6 @@ net::Address to_address(const std::string& text) {
   return *address;
 }
 
-cache::EvictionPolicy eviction_of(config::Eviction eviction) {
-  switch (eviction) {
-    case config::Eviction::kSieve:
-      return cache::EvictionPolicy::kSieve;
-    case config::Eviction::kLru:
-      return cache::EvictionPolicy::kLru;
-    case config::Eviction::kFifo:
-      return cache::EvictionPolicy::kFifo;
-  }
-  return cache::EvictionPolicy::kSieve;
-}
-
-cache::AdmissionPolicy admission_of(config::Policy policy) {
-  switch (policy) {
-    case config::Policy::kSecondHit:
-      return cache::AdmissionPolicy::kSecondHit;
-    case config::Policy::kAlways:
-      return cache::AdmissionPolicy::kAlways;
-    case config::Policy::kNever:
-      return cache::AdmissionPolicy::kNever;
-    case config::Policy::kExactSecondHit:
-      return cache::AdmissionPolicy::kExactSecondHit;
-  }
-  return cache::AdmissionPolicy::kSecondHit;
-}
-
 spdlog::level::level_enum level_of(config::LogLevel level) {
   switch (level) {
     case config::LogLevel::kTrace:
@@ -156,21 +130,12 @@ Result<void> Server::make_logs() {
   return {};
 }
 
-cache::AdmissionOptions Server::admission_options(const config::Config& config) const {
-  cache::AdmissionOptions options;
-  options.policy = admission_of(config.admission.policy);
-  const auto plan = config::derive_filter(config);
-  ENCORE_CHECK(plan.has_value(), "a loaded config has a filter that can be made");
-  options.filter = plan->shard;
-  options.filter.seed = filter_seed_;
-  if (!config.admission.seed.empty()) {
-    const auto configured = filter::parse_seed(config.admission.seed);
-    if (configured) options.filter.seed = *configured;
-  }
-  options.refresh = config.admission.refresh;
-  options.rotate_after = config.admission.rotate_after;
-  options.shadow_one_in = config.admission.shadow_sample;
-  return options;
+cache::KernelOptions Server::kernel_options(const config::Config& config) const {
+  auto options = config::kernel_options(config);
+  ENCORE_CHECK(options.has_value(), "a loaded config has a filter that can be made");
+  options->identity_seed = shared_.identity_seed;
+  if (config.admission.seed.empty()) options->admission.filter.seed = filter_seed_;
+  return *options;
 }
 
 Result<void> Server::make_cache() {
@@ -179,14 +144,7 @@ Result<void> Server::make_cache() {
   if (!store) return std::unexpected(store.error());
   shared_.store = std::move(*store);
   store_link_ = std::make_unique<StoreLink>(*shared_.store, shared_.identity_seed);
-  cache::KernelOptions options;
-  options.capacity_bytes = memory;
-  options.max_object_bytes = config::effective_max_object(config_.cache);
-  options.shards = config_.cache.shards;
-  options.variants_max = config_.cache.variants_max;
-  options.eviction = eviction_of(config_.cache.eviction);
-  options.admission = admission_options(config_);
-  options.identity_seed = shared_.identity_seed;
+  const cache::KernelOptions options = kernel_options(config_);
   const MonotonicTime now = monotonic_now();
   if (journal_log_ != nullptr) {
     journal_ = std::make_unique<cache::JournalRecorder>(cache::journal_head(options, now));
@@ -323,12 +281,7 @@ void Server::reload() {
     spdlog::error("reload refused, nothing has changed: {}", runtime.error().message);
     return;
   }
-  cache::ReloadOptions options;
-  options.capacity_bytes = wanted->cache.memory_bytes;
-  options.max_object_bytes = config::effective_max_object(wanted->cache);
-  options.variants_max = wanted->cache.variants_max;
-  options.eviction = eviction_of(wanted->cache.eviction);
-  options.admission = admission_options(*wanted);
+  const cache::ReloadOptions options = cache::reload_options(kernel_options(*wanted));
   if (auto done = shared_.kernel->reconfigure(options, monotonic_now()); !done) {
     ++reload_failures_;
     spdlog::error("reload refused, nothing has changed: {}", done.error().message);

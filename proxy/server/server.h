@@ -54,7 +54,7 @@ class Server {
   Result<void> make_workers();
   void limit_connections();
   Result<void> make_admin();
-  cache::AdmissionOptions admission_options(const config::Config& config) const;
+  cache::KernelOptions kernel_options(const config::Config& config) const;
   void on_signal(int signal);
   void reload();
   void tick();

@@ -172,3 +172,23 @@ TEST_CASE("Without a filter the report shows none", "[config][report]") {
   CHECK_THAT(report, Contains("admission             " + policy + "\n"));
   CHECK_THAT(report, !Contains("layout"));
 }
+
+TEST_CASE("The kernel is made as the config says", "[config][admission]") {
+  const auto options = kernel_options(
+      with({"cache.memory=8MiB", "cache.shards=4", "cache.eviction=lru", "cache.variants_max=7",
+            "admission.policy=exact-second-hit", "admission.seed=0123", "admission.refresh=false",
+            "admission.rotate_after=5s", "admission.shadow_sample=16"}));
+  REQUIRE(options.has_value());
+  CHECK(options->capacity_bytes == 8 * kMiB);
+  CHECK(options->max_object_bytes == kMiB);  // an eighth, less than the 32 MiB of the default
+  CHECK(options->shards == 4);
+  CHECK(options->variants_max == 7);
+  CHECK(options->eviction == cache::EvictionPolicy::kLru);
+  CHECK(options->admission.policy == cache::AdmissionPolicy::kExactSecondHit);
+  CHECK(options->admission.filter.capacity == 250'000);
+  CHECK_FALSE(options->admission.refresh);
+  CHECK(options->admission.rotate_after == std::chrono::seconds(5));
+  CHECK(options->admission.shadow_one_in == 16);
+  CHECK(filter::to_hex(options->identity_seed).ends_with("0123"));
+  CHECK(options->admission.filter.seed == options->identity_seed);
+}
