@@ -1,22 +1,19 @@
-#include "proxy/store/charge.h"
+#include "cache/charge.h"
 
 #include <algorithm>
 
-#include "proxy/store/arena.h"
-#include "proxy/store/body.h"
-#include "proxy/store/object.h"
-#include "proxy/store/size_class.h"
+#include "cache/size_class.h"
 
-namespace encore::store {
+namespace encore::cache {
 
 namespace {
 
 std::uint64_t slot_size(std::uint64_t bytes) {
-  return bytes <= kSlotBytesMax ? SlabArena::slot_bytes(static_cast<std::size_t>(bytes)) : bytes;
+  return bytes <= kSlotBytesMax ? slot_bytes(static_cast<std::size_t>(bytes)) : bytes;
 }
 
 std::uint64_t fixed_bytes(const ObjectSizes& sizes) {
-  return sizeof(Object) + (sizes.meta + 7) / 8 * 8 + sizes.key + sizes.head;
+  return kObjectBytes + (sizes.meta + 7) / 8 * 8 + sizes.key + sizes.head;
 }
 
 }  // namespace
@@ -31,9 +28,9 @@ std::uint64_t charge_for(const ObjectSizes& sizes) {
 }
 
 std::uint64_t body_charge(std::uint64_t length) {
-  const std::uint64_t runs = (length + kChunkBytesMax - 1) / kChunkBytesMax;
+  const std::uint64_t runs = (length + kRunBytesMax - 1) / kRunBytesMax;
   const std::uint64_t memory = (length + kOsPageBytes - 1) / kOsPageBytes * kOsPageBytes;
-  return slot_size(sizeof(Body)) + memory + (runs > 1 ? (runs - 1) * slot_size(sizeof(Chunk)) : 0);
+  return slot_size(kBodyBytes) + memory + (runs > 1 ? (runs - 1) * slot_size(kChunkBytes) : 0);
 }
 
-}  // namespace encore::store
+}  // namespace encore::cache

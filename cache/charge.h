@@ -1,11 +1,22 @@
-// What a stored response costs in memory, slack of the allocator included. Pure functions,
-// thread-safe; the kernel adds its own cost of an entry (cache::Kernel::charge_of_entry).
+// What a stored response costs in the proxy's memory, slack of the allocator included: the proxy
+// charges by it, and a simulation that is to decide as the proxy does. Pure functions, thread-safe;
+// the kernel adds its own cost of an entry (Kernel::charge_of_entry).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-namespace encore::store {
+namespace encore::cache {
+
+// The store's bookkeeping; the store asserts that it is of these sizes.
+inline constexpr std::size_t kObjectBytes = 40;  // of each object
+inline constexpr std::size_t kBodyBytes = 160;   // of each body that does not lie in the object
+inline constexpr std::size_t kChunkBytes = 56;   // of each run of it after the first
+inline constexpr std::size_t kRunBytesMax = 1024 * 1024;
+// The server's record beside each head.
+inline constexpr std::size_t kRecordBytes = 96;
+// What is reserved for a head before it is made: so much more than was received.
+inline constexpr std::size_t kHeadGrowthBytes = 64;
 
 // The sizes that decide a charge, all in bytes.
 struct ObjectSizes {
@@ -15,17 +26,17 @@ struct ObjectSizes {
   std::uint64_t body = 0;  // body as stored
 };
 
-// Whether the body lies in the object's own slot (Object::inline_body) and not in a Body.
+// Whether the body lies in the object's own slot and not in memory of its own.
 bool is_inline(const ObjectSizes& sizes);
 
-// Charge of an object of these sizes. Exact for objects made by MemoryStore::make_small and for
-// bodies whose length was known; where it was not, the object's own charge() may be up to 512
-// bytes more (more and smaller pieces). Errors: none; a head that fits no slot (above ~15 KiB with
-// key and meta) still gets a figure, but the store refuses it.
+// Charge of an object of these sizes. Exact where the body's length was known beforehand; where it
+// was not, the object's own may be up to 512 bytes more (more and smaller pieces). Errors: none; a
+// head that fits no slot (above ~15 KiB with key and meta) still gets a figure, but the store
+// refuses it.
 std::uint64_t charge_for(const ObjectSizes& sizes);
 
 // Charge of a separate body of this length with the plan of pieces used for known lengths:
 // runs of at most 1 MiB, the last rounded up to 4 KiB, plus bookkeeping.
 std::uint64_t body_charge(std::uint64_t length);
 
-}  // namespace encore::store
+}  // namespace encore::cache

@@ -1,11 +1,11 @@
-#include "proxy/store/size_class.h"
+#include "cache/size_class.h"
 
 #include <algorithm>
 #include <array>
 
 #include "base/check.h"
 
-namespace encore::store {
+namespace encore::cache {
 
 namespace {
 
@@ -71,4 +71,4 @@ std::size_t size_class_for(std::size_t bytes) {
   return kTable.by_size[(bytes + kSlotAlignment - 1) / kSlotAlignment];
 }
 
-}  // namespace encore::store
+}  // namespace encore::cache

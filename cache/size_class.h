@@ -1,19 +1,18 @@
-// The slot sizes of the arena: a slab of 64 KiB holds n slots of 64 KiB / n. With n in 16 steps a
-// doubling below 4 KiB (all n from 16 to 32, every second to 64, ...) a slot is at most 1/16 larger
-// than what was asked for, 1/32 on average; above 4 KiB n itself is the step, and sizes that leave
-// whole untouched 4-KiB pages at a slab's end stand between. Pure functions, thread-safe.
+// The slot sizes of the proxy's store, which decide what an object is charged: a slab of 64 KiB
+// holds n slots of 64 KiB / n. With n in 16 steps a doubling below 4 KiB (all n from 16 to 32,
+// every second to 64, ...) a slot is at most 1/16 larger than what was asked for, 1/32 on average;
+// above 4 KiB n itself is the step, and sizes that leave whole untouched 4-KiB pages at a slab's
+// end stand between. Pure functions, thread-safe.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-namespace encore::store {
+namespace encore::cache {
 
 inline constexpr std::size_t kOsPageBytes = 4096;
 // What the arena hands out as a slab or as a piece of a body.
 inline constexpr std::size_t kPageBytes = 64 * 1024;
-// Address space is taken in extents of this many pages (1 MiB), which is also the longest run.
-inline constexpr std::uint32_t kExtentPages = 16;
 // The largest slot; what is larger is a run of pages.
 inline constexpr std::size_t kSlotBytesMax = 16 * 1024;
 inline constexpr std::size_t kSlotBytesMin = 128;
@@ -32,5 +31,9 @@ std::size_t size_class_count();
 SizeClass size_class(std::size_t index);
 // The smallest class that holds `bytes`. REQUIRES: bytes <= kSlotBytesMax.
 std::size_t size_class_for(std::size_t bytes);
+// What a slot for so many bytes takes. REQUIRES: as size_class_for().
+inline std::size_t slot_bytes(std::size_t bytes) {
+  return size_class(size_class_for(bytes)).slot_bytes;
+}
 
-}  // namespace encore::store
+}  // namespace encore::cache

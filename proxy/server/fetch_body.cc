@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <array>
 
+#include "cache/charge.h"
 #include "proxy/http/reuse.h"
 #include "proxy/server/fetch.h"
 #include "proxy/server/worker.h"
-#include "proxy/store/charge.h"
 
 namespace encore::server {
 namespace {
@@ -171,12 +171,12 @@ bool Fetch::begin_storing(std::uint64_t body_bytes) {
 bool Fetch::reserve_up_to(std::uint64_t body_bytes) {
   if (body_bytes > request_->runtime->max_object_bytes) return false;
   cache::Kernel& kernel = *worker_.shared().kernel;
-  const store::ObjectSizes sizes = {
+  const cache::ObjectSizes sizes = {
       .key = request_->key.size() + response_->names.size() + response_->variant_key.size(),
       .meta = sizeof(ObjectMeta),
-      .head = raw_head_.size() + 64,
+      .head = raw_head_.size() + cache::kHeadGrowthBytes,
       .body = body_bytes};
-  const std::uint64_t needed = store::charge_for(sizes) + kernel.charge_of_entry();
+  const std::uint64_t needed = cache::charge_for(sizes) + kernel.charge_of_entry();
   if (needed <= reserved_bytes_) return true;
   std::uint64_t more = needed - reserved_bytes_;
   if (framing_.kind != http::BodyKind::kLength && body_bytes > kReserveStepBytes) {
@@ -294,9 +294,9 @@ store::ObjectRef Fetch::make_object(const ObjectMeta& meta, std::string_view hea
   const store::ObjectParts parts = {
       .key = key, .meta = std::as_bytes(std::span(&meta, 1)), .head = head};
   store::Store& store = *worker_.shared().store;
-  const store::ObjectSizes sizes = {
+  const cache::ObjectSizes sizes = {
       .key = key.size(), .meta = sizeof(ObjectMeta), .head = head.size(), .body = body->size()};
-  if (store::is_inline(sizes)) {
+  if (cache::is_inline(sizes)) {
     std::array<iovec, 16> content;
     auto cursor = body->open(0);
     if (!cursor) return {};

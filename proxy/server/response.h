@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cache/charge.h"
 #include "proxy/http/message.h"
 #include "proxy/http/parser.h"
 #include "proxy/http/stored_head.h"
@@ -34,7 +35,7 @@ struct ObjectMeta {
   // Of the object's head bytes, at their end: the tags it can be purged by, each with a line feed.
   std::uint32_t tag_bytes = 0;
 };
-static_assert(sizeof(ObjectMeta) <= 128);
+static_assert(sizeof(ObjectMeta) == cache::kRecordBytes);
 
 inline const ObjectMeta& meta_of(const store::Object& object) {
   return *reinterpret_cast<const ObjectMeta*>(object.meta().data());

@@ -16,8 +16,8 @@
 
 #include "base/error.h"
 #include "base/mutex.h"
+#include "cache/size_class.h"
 #include "proxy/store/page_pool.h"
-#include "proxy/store/size_class.h"
 
 namespace encore::store {
 
@@ -62,9 +62,7 @@ class SlabArena {
   // The same, but never from a new slab: for SlotMover::move.
   void* allocate_elsewhere(std::size_t bytes);
   void free(void* slot);
-  static std::size_t slot_bytes(std::size_t bytes) {
-    return size_class(size_class_for(bytes)).slot_bytes;
-  }
+  static std::size_t slot_bytes(std::size_t bytes) { return cache::slot_bytes(bytes); }
 
   // Runs of pages: see PagePool, whose account of live bytes stands here.
   Run allocate_run(std::uint32_t pages) { return pool_->allocate(pages); }

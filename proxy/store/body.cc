@@ -11,6 +11,8 @@ namespace encore::store {
 
 namespace {
 
+static_assert(sizeof(Body) == cache::kBodyBytes && sizeof(Chunk) == cache::kChunkBytes);
+
 constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }

@@ -28,7 +28,7 @@ class Body;
 class SlabArena;
 
 // The longest chunk, and that of a transfer.
-inline constexpr std::size_t kChunkBytesMax = 1024 * 1024;
+inline constexpr std::size_t kChunkBytesMax = cache::kRunBytesMax;
 inline constexpr std::size_t kTransferChunkBytes = 64 * 1024;
 
 enum class BodyState : std::uint8_t {

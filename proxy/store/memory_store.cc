@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "proxy/store/charge.h"
+#include "cache/charge.h"
 
 namespace encore::store {
 
@@ -21,7 +21,7 @@ constexpr std::uint64_t kHolesConstant = kMiB;
 constexpr std::uint32_t kReleasesPerBatch = 32;
 constexpr std::size_t kMovesPerBatch = 2 * kReleasesPerBatch;
 
-ObjectSizes sizes_of(const ObjectParts& parts, std::uint64_t body) {
+cache::ObjectSizes sizes_of(const ObjectParts& parts, std::uint64_t body) {
   return {parts.key.size(), parts.meta.size(), parts.head.size(), body};
 }
 
@@ -128,14 +128,14 @@ Result<std::unique_ptr<Writer>> MemoryStore::reserve(const ObjectSpec& spec) {
 Result<Object*> MemoryStore::construct(const ObjectParts& parts, std::uint64_t body_size,
                                        Body* body) {
   ENCORE_CHECK(parts.meta.size() <= kMetaBytesMax, "the meta of an object is too large");
-  ObjectSizes sizes = sizes_of(parts, body == nullptr ? body_size : 0);
-  if (!is_inline(sizes)) {
+  cache::ObjectSizes sizes = sizes_of(parts, body == nullptr ? body_size : 0);
+  if (!cache::is_inline(sizes)) {
     failed_.fetch_add(1, std::memory_order_relaxed);
     return fail("a response with key, head and inline body of " +
                 format_bytes(parts.key.size() + parts.head.size() + sizes.body) +
                 " fits no slot of " + format_bytes(kSlotBytesMax));
   }
-  const std::uint64_t bytes = charge_for(sizes);
+  const std::uint64_t bytes = cache::charge_for(sizes);
   void* slot = arena_->allocate(static_cast<std::size_t>(bytes), SlotKind::kMovable);
   if (slot == nullptr) return out_of_memory(bytes);
   return new (slot) Object(*this, parts, body_size, body);
@@ -163,7 +163,7 @@ Result<ObjectRef> MemoryStore::make_small(const ObjectParts& parts, std::span<co
 
 Result<ObjectRef> MemoryStore::make_object(const ObjectParts& parts, Body& body) {
   const std::uint64_t size = body.size();
-  if (!is_inline(sizes_of(parts, size))) {
+  if (!cache::is_inline(sizes_of(parts, size))) {
     auto object = construct(parts, size, &body);
     if (!object) return std::unexpected(object.error());
     body.keep_for_object();
@@ -194,7 +194,7 @@ Result<ObjectRef> MemoryStore::with_head(const ObjectRef& old, const ObjectParts
   }
   const std::string_view body = old->inline_body();
   const iovec part{const_cast<char*>(body.data()), body.size()};
-  if (is_inline(sizes_of(parts, body.size()))) return make_small(parts, {&part, 1});
+  if (cache::is_inline(sizes_of(parts, body.size()))) return make_small(parts, {&part, 1});
 
   // The new head is so much longer that the body has to move out.
   auto moved_out = make_body({body.size(), BodyUse::kStored});

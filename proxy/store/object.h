@@ -89,7 +89,7 @@ class Object {
   Body* body_;
   MemoryStore* store_;
 };
-static_assert(sizeof(Object) == 40);
+static_assert(sizeof(Object) == cache::kObjectBytes);
 
 // Holds one reference. Thread-compatible; different ObjectRefs to one object may be used by
 // different threads.

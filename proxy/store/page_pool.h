@@ -14,9 +14,25 @@
 
 #include "base/error.h"
 #include "base/mutex.h"
-#include "proxy/store/size_class.h"
+#include "cache/charge.h"
+#include "cache/size_class.h"
 
 namespace encore::store {
+
+// The sizes stand where charges are made of them.
+using cache::kOsPageBytes;
+using cache::kPageBytes;
+using cache::kSlotAlignment;
+using cache::kSlotBytesMax;
+using cache::kSlotBytesMin;
+using cache::kSlotsPerPageMax;
+using cache::size_class;
+using cache::size_class_count;
+using cache::size_class_for;
+using cache::SizeClass;
+// Address space is taken in extents of this many pages (1 MiB), which is also the longest run.
+inline constexpr std::uint32_t kExtentPages = 16;
+static_assert(kExtentPages * kPageBytes == cache::kRunBytesMax);
 
 struct PagePoolOptions {
   std::uint64_t limit_bytes = 0;     // most that is ever resident

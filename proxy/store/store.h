@@ -116,7 +116,7 @@ class Store {
   virtual Result<BodyRef> make_body(const BodyOptions& options) = 0;
   // Starts an object whose body comes piece by piece. Errors: no memory.
   virtual Result<std::unique_ptr<Writer>> reserve(const ObjectSpec& spec) = 0;
-  // The fast path for a complete response that fits a slot (charge.h: is_inline); `body` may come
+  // The fast path for a complete response that fits a slot (cache::is_inline); `body` may come
   // in parts. Errors: too large for a slot; no memory.
   virtual Result<ObjectRef> make_small(const ObjectParts& parts, std::span<const iovec> body) = 0;
   // The same body under a new head and meta (RFC 9111 4.3.4). Errors: no memory.

@@ -2,10 +2,14 @@
 #include <array>
 #include <functional>
 
-#include "proxy/store/charge.h"
+#include "cache/charge.h"
 #include "tests/store/store_fixture.h"
 
 namespace encore::store {
+
+using cache::charge_for;
+using cache::is_inline;
+using cache::ObjectSizes;
 
 namespace {
 
