@@ -180,6 +180,12 @@ char* put(char* out, std::string_view text) noexcept {
   return out + text.size();
 }
 
+// The path in its normal form (RFC 3986 6.2.2), which is never longer; "/" for an empty one.
+char* put_path(char* out, std::string_view path) noexcept {
+  if (path.empty()) return put(out, "/");
+  return is_plain_path(path) ? put(out, path) : write_path_slowly(path, out);
+}
+
 char* put_lower(char* out, std::string_view text) noexcept {
   return std::ranges::transform(text, out, to_lower).out;
 }
@@ -331,13 +337,7 @@ std::size_t write_key(const Target& target, const KeyOptions& options, std::span
   ENCORE_CHECK(out.size() >= key_bytes_max(target), "room for the key");
   char* p = put(put(out.data(), to_string(target.scheme)), "://");
   p = put_authority(p, target);
-  if (target.path.empty()) {
-    *p++ = '/';
-  } else if (is_plain_path(target.path)) {
-    p = put(p, target.path);
-  } else {
-    p = write_path_slowly(target.path, p);
-  }
+  p = put_path(p, target.path);
   if (!target.has_query) return static_cast<std::size_t>(p - out.data());
   if (options.sort_query || !options.drop_query.empty()) {
     p = put_changed_query(p, target.query, options);
@@ -355,7 +355,7 @@ std::size_t write_origin_form(const Target& target, Method method, std::span<cha
     *p++ = '*';
     return 1;
   }
-  p = target.path.empty() ? put(p, "/") : put(p, target.path);
+  p = put_path(p, target.path);
   if (target.has_query) p = put(put(p, "?"), target.query);
   return static_cast<std::size_t>(p - out.data());
 }

@@ -93,9 +93,10 @@ std::size_t key_bytes_max(const Target& target) noexcept;
 // kAbsolute.
 std::size_t write_key(const Target& target, const KeyOptions& options, std::span<char> out);
 
-// Writes what the request line to an origin server names: path and query as they were sent, "/"
-// for an empty path, "*" for OPTIONS without path and query (RFC 9112 3.2.4). The bytes needed are
-// path and query's plus 2. Returns the length.
+// Writes what the request line to an origin server names: the path as write_key() has it, so that
+// the origin answers for what the key names, the query as it was sent; "/" for an empty path, "*"
+// for OPTIONS without path and query (RFC 9112 3.2.4). The bytes needed are path and query's plus
+// 2. Returns the length.
 std::size_t write_origin_form(const Target& target, Method method, std::span<char> out) noexcept;
 
 // Writes "host[:port]" for a Host field, the port only where it is not the scheme's default.

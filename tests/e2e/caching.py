@@ -214,7 +214,8 @@ class Run:
         for name, value in step.upstream.items():
             if name == "any":
                 continue
-            got = request.method if name == "method" else fields.get(name.lower().replace("_", "-"))
+            of_line = {"method": request.method, "target": request.target.removeprefix(self.path)}
+            got = of_line.get(name, fields.get(name.lower().replace("_", "-")))
             if got != (value() if callable(value) else value):
                 raise Failed(f"the origin saw {name}: {got!r}, expected {value!r}")
 

@@ -36,6 +36,9 @@ row("RFC 9110 7.6.3", "Via names us, behind the others",
 row("RFC 3986 6.2.2", "escapes, case of escapes and dot segments are no other key",
     miss(url="/a/b", **FRESH), hit(url="/a/%62", prime=False),
     hit(url="/x/../a/./b", prime=False))
+row("RFC 9110 4.2.3", "the origin is asked for the path that the key names",
+    miss(url="/x/../a/./%62%c3%a9?%7e", prime=False, upstream={"target": "/a/b%C3%A9?%7e"}, **FRESH),
+    hit(url="/a/b%C3%A9?%7e"))
 row("RFC 3986 6.2.2", "an escaped slash is another key", miss(url="/a/b", **FRESH),
     miss(url="/a%2fb", **FRESH), hit(url="/a%2Fb", prime=False))
 row("RFC 9111 2", "the query is part of the key, as it is",

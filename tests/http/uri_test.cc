@@ -136,9 +136,13 @@ TEST_CASE("a query is sorted and thinned out where that is asked for", "[http]")
   CHECK(key_of("http://h/?sid=9", dropping) == "http://h/");
 }
 
-TEST_CASE("what is forwarded keeps path and query as they were sent", "[http][rfc9110][7.7]") {
+TEST_CASE("what is forwarded has the key's path, and the query as it was sent",
+          "[http][rfc9110][4.2.3]") {
   const std::pair<std::string, std::string> table[] = {
-      {"GET http://h/a/../%7e?x HTTP/1.0", "/a/../%7e?x"},
+      {"GET http://h/a/../%7e?x HTTP/1.0", "/~?x"},
+      {"GET http://h/a/%2e%2E/b%2f%c3?%7e/../ HTTP/1.0", "/b%2F%C3?%7e/../"},
+      {"GET http://h/.. HTTP/1.0", "/"},
+      {"GET http://h/%%37 HTTP/1.0", "/%%37"},
       {"GET http://h HTTP/1.0", "/"},
       {"GET http://h?x HTTP/1.0", "/?x"},
       {"OPTIONS http://h HTTP/1.0", "*"},
