@@ -132,11 +132,13 @@ void append_validation_fields(const Validators& stored, std::string& out) {
 }
 
 bool not_modified_matches(const Validators& stored, const Validators& received) noexcept {
-  if (!received.etag.empty() && !stored.etag.empty()) return weak_match(received.etag, stored.etag);
-  if (received.last_modified != kNoDate && stored.last_modified != kNoDate) {
-    return received.last_modified == stored.last_modified;
+  const bool dates = received.last_modified != kNoDate && stored.last_modified != kNoDate;
+  const bool same_date = dates && received.last_modified == stored.last_modified;
+  if (!received.etag.empty() && !stored.etag.empty()) {
+    return weak_match(received.etag, stored.etag) ||
+           (same_date && is_strong_date(received.last_modified, received.date));
   }
-  return stored.any();
+  return dates ? same_date : stored.any();
 }
 
 bool head_shows_change(const Validators& stored, const ResponseHead& response,

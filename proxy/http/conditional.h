@@ -54,7 +54,7 @@ bool if_range_holds(const RequestHead& request, const Validators& stored, UnixSe
 void append_validation_fields(const Validators& stored, std::string& out);
 
 // Whether a 304 confirms this stored response (RFC 9111 4.3.4): its validators, where it has any,
-// agree with the stored ones.
+// agree with the stored ones. Of two strong ones it is enough that one does.
 bool not_modified_matches(const Validators& stored, const Validators& received) noexcept;
 
 // Whether the response to a HEAD shows that the stored response is outdated (RFC 9111 4.3.5).

@@ -112,6 +112,9 @@ row("RFC 9111 4.3.4", "a 304 without matching validator does not confirm",
                         b"HTTP/1.1 200 OK\r\nETag: \"b\"\r\nCache-Control: max-age=600\r\n"
                         b"Content-Length: 3\r\n\r\nnew"), sees="new", upstream={"any": 1}),
     hit(sees="new"))
+row("RFC 9111 4.3.4", "a 304 with another tag and the same strong date confirms, and updates the tag",
+    miss(ETag='"a"', Last_Modified=OLD, Cache_Control="max-age=0"),
+    valid(ETag='"b"', Last_Modified=OLD, want={"ETag": '"b"'}, **FRESH), hit(want={"ETag": '"b"'}))
 UPDATED = {"Test": "2", "Cache_Control": "max-age=600", "Expires": date(600), "X-New": "3",
            "Content-Foo": "4", "Set_Cookie": "b=2", "Content_Type": "text/y",
            "Content-MD5": "x", "Content_Location": "/y", "X-Frame-Options": "deny",
