@@ -108,6 +108,8 @@ class Fetch final : public net::StreamHandler, public Recycled<Fetch> {
   void update_by_head();
   void drop_outdated(const http::StoreDecision& decision);
   void apply_defaults(http::StoredMeta& meta) const;
+  bool is_overtaken() const;
+  void drop_if_overtaken(const ObjectMeta& meta);
   bool serve_stale_on_error();
   void invalidate_others();
   void decide_admission(SharedResponse& response, const http::StoreDecision& decision);
@@ -173,7 +175,7 @@ class Fetch final : public net::StreamHandler, public Recycled<Fetch> {
   bool upload_done_ = true;
   bool request_broken_ = false;  // the origin takes no more of it; it may have answered before
   MonotonicTime request_time_{};
-  std::uint64_t purges_seen_ = 0;
+  std::uint64_t invalidations_seen_ = 0;  // of the key, as the request was sent
 
   // Response.
   http::ParseProgress progress_;

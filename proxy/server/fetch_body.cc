@@ -283,6 +283,7 @@ void Fetch::commit() {
     worker_.stats().stored.add();
     worker_.stats().stored_bytes.add(entry.charge_bytes);
     (void)object.detach();
+    drop_if_overtaken(meta);
   } else {
     worker_.stats().store_aborts.add();
   }

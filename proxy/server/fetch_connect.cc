@@ -172,7 +172,7 @@ void Fetch::send_request() {
   progress_ = {};
   state_ = State::kSending;
   request_time_ = worker_.loop().now();
-  purges_seen_ = worker_.shared().purges.load(std::memory_order_acquire);
+  invalidations_seen_ = worker_.shared().inflight.invalidations(request_->hash);
   since_ = request_time_;
   worker_.stats().origin_requests.add();
   (void)flush_request();

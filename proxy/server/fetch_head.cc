@@ -296,7 +296,10 @@ store::ObjectRef Fetch::freshen_stored() {
   store::ObjectRef renewed = *made;
   const auto outcome = worker_.shared().kernel->freshen(cache::Key{request_->hash, request_->key},
                                                         entry, worker_.loop().now());
-  if (outcome == cache::FreshenOutcome::kFreshened) (void)made->detach();
+  if (outcome == cache::FreshenOutcome::kFreshened) {
+    (void)made->detach();
+    drop_if_overtaken(meta);
+  }
   return renewed;
 }
 
@@ -329,13 +332,24 @@ void Fetch::drop_outdated(const http::StoreDecision& decision) {
 }
 
 void Fetch::apply_defaults(http::StoredMeta& meta) const {
-  if (worker_.shared().purges.load(std::memory_order_acquire) != purges_seen_) {
-    meta.flags |= http::StoredMeta::kInvalidated;
-  }
+  if (is_overtaken()) meta.flags |= http::StoredMeta::kInvalidated;
   const auto window = std::chrono::duration_cast<std::chrono::seconds>(
       request_->runtime->config.cache.stale_while_revalidate);
   if (directives_.stale_while_revalidate || window.count() == 0) return;
   meta.swr_seconds = static_cast<std::uint32_t>(window.count());
+}
+
+// Whether the key was invalidated or purged since the request was sent: what comes may be from
+// before that, and is validated before its first use.
+bool Fetch::is_overtaken() const {
+  return worker_.shared().inflight.invalidations(request_->hash) != invalidations_seen_;
+}
+
+// After it was stored: what was invalidated between the look before and the storing goes again.
+void Fetch::drop_if_overtaken(const ObjectMeta& meta) {
+  if (meta.http.is(http::StoredMeta::kInvalidated) || !is_overtaken()) return;
+  worker_.shared().kernel->remove(cache::Key{request_->hash, request_->key}, meta.variant,
+                                  worker_.loop().now());
 }
 
 http::StoredMeta Fetch::stored_meta() const {
@@ -362,8 +376,11 @@ void Fetch::invalidate_others() {
     const std::string key = std::string(realm) + uri;
     const auto hash =
         filter::hash_key(filter::HashFamily::kXxh3, worker_.shared().identity_seed, key);
+    worker_.shared().inflight.invalidate(hash, key);
     worker_.shared().kernel->invalidate(cache::Key{hash, key}, worker_.loop().now());
   }
+  // Its own response is newer than that.
+  invalidations_seen_ = worker_.shared().inflight.invalidations(request_->hash);
 }
 
 }  // namespace encore::server

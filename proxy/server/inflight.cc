@@ -52,6 +52,39 @@ void Inflight::remove(const Transfer& transfer) {
   }
 }
 
+// What is counted comes before the table's lock, and the caller removes what is stored after it: a
+// transfer either is seen to be overtaken when it has stored its response, or has stored it before
+// the removal.
+void Inflight::invalidate(const filter::Hash128& hash, std::string_view key) {
+  invalidations_[hash.lo % kInvalidationSlots].fetch_add(1, std::memory_order_acq_rel);
+  std::vector<std::shared_ptr<Transfer>> gone;  // their ends come after the lock
+  Shard& home = shard(hash);
+  const MutexLock lock(home.mutex);
+  auto [first, last] = home.transfers.equal_range(hash);
+  while (first != last) {
+    if (first->second->key() != key) {
+      ++first;
+      continue;
+    }
+    gone.push_back(std::move(first->second));
+    first = home.transfers.erase(first);
+  }
+}
+
+void Inflight::invalidate_all() {
+  invalidations_of_all_.fetch_add(1, std::memory_order_acq_rel);
+  for (Shard& home : shards_) {
+    decltype(home.transfers) gone;
+    const MutexLock lock(home.mutex);
+    gone.swap(home.transfers);
+  }
+}
+
+std::uint64_t Inflight::invalidations(const filter::Hash128& hash) const {
+  return invalidations_[hash.lo % kInvalidationSlots].load(std::memory_order_acquire) +
+         invalidations_of_all_.load(std::memory_order_acquire);
+}
+
 namespace {
 
 // Whole seconds, rounded up, so that a slot fits one word; wraps after 136 years of uptime.

@@ -1,5 +1,6 @@
-// The transfers under way that others may join, by primary key, and the keys that lately turned
-// out to be uncacheable, so that requests for them are never made to wait for one another.
+// The transfers under way that others may join, by primary key; the keys that lately turned out to
+// be uncacheable, so that requests for them are never made to wait for one another; and how often
+// keys were invalidated, so that a transfer can tell whether it was overtaken.
 // Thread-safe; sharded like the kernel, so that workers rarely meet.
 #pragma once
 
@@ -22,6 +23,8 @@ class Inflight {
   // Places for keys remembered as uncacheable: a key takes another's, which costs that one at worst
   // a wait for an answer that is not shared.
   static constexpr std::size_t kUncacheableSlots = 1U << 16U;
+  // Places that count invalidations: keys that share one cost each other at worst a validation.
+  static constexpr std::size_t kInvalidationSlots = 1U << 12U;
 
   struct Claim {
     std::shared_ptr<Transfer> transfer;     // the one to read, or the new one to fetch
@@ -37,6 +40,14 @@ class Inflight {
   bool enter_if_absent(const std::shared_ptr<Transfer>& transfer);
   // Takes the transfer out; it can no longer be found.
   void remove(const Transfer& transfer);
+
+  // The key was invalidated: whoever comes from now on does not join what was asked for before, and
+  // invalidations() of it has changed. To be called before what is stored of it is removed.
+  void invalidate(const filter::Hash128& hash, std::string_view key);
+  // The same for every key.
+  void invalidate_all();
+  // Another number than before: the key, or with little luck another one, was invalidated since.
+  std::uint64_t invalidations(const filter::Hash128& hash) const;
 
   void remember_uncacheable(const filter::Hash128& hash, MonotonicTime until);
   void forget_uncacheable(const filter::Hash128& hash);
@@ -69,6 +80,9 @@ class Inflight {
   // The key's tag in the upper half, the second until which it holds in the lower; 0: none.
   std::vector<std::atomic<std::uint64_t>> uncacheable_ =
       std::vector<std::atomic<std::uint64_t>>(kUncacheableSlots);
+  std::vector<std::atomic<std::uint64_t>> invalidations_ =
+      std::vector<std::atomic<std::uint64_t>>(kInvalidationSlots);
+  std::atomic<std::uint64_t> invalidations_of_all_ = 0;
 };
 
 }  // namespace encore::server

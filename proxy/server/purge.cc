@@ -178,14 +178,14 @@ Result<PurgeOrder> read_purge_order(const net::AdminRequest& request) {
 std::uint64_t purge(Server& server, const PurgeOrder& order) {
   Shared& shared = server.shared();
   cache::Kernel& kernel = *shared.kernel;
-  // First, so that a fetch either sees it or has stored what is found below.
-  shared.purges.fetch_add(1, std::memory_order_acq_rel);
+  if (!order.prefixes.empty() || !order.tags.empty()) shared.inflight.invalidate_all();
   std::uint64_t count = 0;
   for (const std::string& url : order.urls) {
     for (const std::string& key : keys_of(server, url)) {
       const auto hash = filter::hash_key(filter::HashFamily::kXxh3, shared.identity_seed, key);
       const cache::Key entry{hash, key};
       const MonotonicTime now = monotonic_now();
+      shared.inflight.invalidate(hash, key);
       count += order.soft ? kernel.mark_stale(entry, now) : kernel.invalidate(entry, now);
     }
   }

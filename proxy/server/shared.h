@@ -31,8 +31,6 @@ struct Shared {
   std::uint32_t connections_max = UINT32_MAX;
   ClientCounter clients;
   std::atomic<bool> draining = false;
-  // Purges so far: what was asked for before one is not used without validation after it.
-  std::atomic<std::uint64_t> purges = 0;
 };
 
 }  // namespace encore::server
