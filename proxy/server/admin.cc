@@ -64,7 +64,7 @@ net::AdminResponse answer_purge(Server& server, const net::AdminRequest& request
   }
   const auto order = read_purge_order(request);
   if (!order) return reply(400, fmt::format("400 Bad Request\n{}\n", order.error().message));
-  const std::uint64_t count = purge(server, *order);
+  const std::uint64_t count = purge(server.shared(), server.config(), *order);
   auto done = reply(200, fmt::format("{{\"purged\": {}, \"soft\": {}}}\n", count, order->soft));
   done.content_type = "application/json";
   return done;

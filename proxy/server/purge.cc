@@ -9,13 +9,11 @@
 #include "proxy/http/uri.h"
 #include "proxy/net/admin_server.h"
 #include "proxy/server/response.h"
-#include "proxy/server/server.h"
+#include "proxy/server/router.h"
+#include "proxy/server/shared.h"
 
 namespace encore::server {
 namespace {
-
-// Places looked at under one lock: some tens of microseconds.
-constexpr std::uint32_t kSliceSlots = 64;
 
 Result<void> take(PurgeOrder& order, std::string_view name, std::string value) {
   if (name == "soft") {
@@ -100,8 +98,7 @@ std::string key_text(std::string_view url, const http::KeyOptions& options, bool
 }
 
 // A URL's key in every realm.
-std::vector<std::string> keys_of(const Server& server, std::string_view url) {
-  const config::Config& config = server.config();
+std::vector<std::string> keys_of(const config::Config& config, std::string_view url) {
   std::vector<std::string> keys = {std::string(kForwardRealm) + key_text(url, {}, false)};
   const http::KeyOptions options = {.sort_query = config.cache.query_sort,
                                     .drop_query = config.cache.query_drop};
@@ -156,6 +153,25 @@ class Matcher final : public cache::Visitor {
   std::uint64_t count_ = 0;
 };
 
+constexpr std::size_t kShardsInTurn = 4;
+
+// One slice of a shard after the other's: a lock is not fair, and whoever waits for one has it by
+// the time at which its turn comes again. Where few are left that is soon, and others are let go
+// first.
+void visit_all(cache::Kernel& kernel, cache::Visitor& visitor) {
+  std::vector<cache::Kernel::Cursor> cursors;
+  for (std::uint32_t shard = 0; shard < kernel.shards(); ++shard) cursors.push_back({shard, 0});
+  while (!cursors.empty()) {
+    const MonotonicTime now = monotonic_now();
+    std::erase_if(cursors, [&](cache::Kernel::Cursor& cursor) {
+      const std::uint32_t shard = cursor.shard;
+      (void)kernel.for_each(cursor, kPurgeSliceSlots, visitor, now);
+      return cursor.shard != shard;
+    });
+    if (cursors.size() < kShardsInTurn) std::this_thread::yield();
+  }
+}
+
 }  // namespace
 
 Result<PurgeOrder> read_purge_order(const net::AdminRequest& request) {
@@ -175,13 +191,12 @@ Result<PurgeOrder> read_purge_order(const net::AdminRequest& request) {
   return order;
 }
 
-std::uint64_t purge(Server& server, const PurgeOrder& order) {
-  Shared& shared = server.shared();
+std::uint64_t purge(Shared& shared, const config::Config& config, const PurgeOrder& order) {
   cache::Kernel& kernel = *shared.kernel;
   if (!order.prefixes.empty() || !order.tags.empty()) shared.inflight.invalidate_all();
   std::uint64_t count = 0;
   for (const std::string& url : order.urls) {
-    for (const std::string& key : keys_of(server, url)) {
+    for (const std::string& key : keys_of(config, url)) {
       const auto hash = filter::hash_key(filter::HashFamily::kXxh3, shared.identity_seed, key);
       const cache::Key entry{hash, key};
       const MonotonicTime now = monotonic_now();
@@ -191,9 +206,7 @@ std::uint64_t purge(Server& server, const PurgeOrder& order) {
   }
   if (order.prefixes.empty() && order.tags.empty()) return count;
   Matcher matcher(order);
-  cache::Kernel::Cursor cursor;
-  // A lock is not fair: whoever waits for it gets it when we let others run.
-  while (kernel.for_each(cursor, kSliceSlots, matcher, monotonic_now())) std::this_thread::yield();
+  visit_all(kernel, matcher);
   return count + matcher.count();
 }
 

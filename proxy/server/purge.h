@@ -13,14 +13,21 @@ namespace encore::net {
 struct AdminRequest;
 }
 
+namespace encore::config {
+struct Config;
+}
+
 namespace encore::server {
 
-class Server;
+struct Shared;
+
+// Places looked at under one lock: some tens of microseconds.
+inline constexpr std::uint32_t kPurgeSliceSlots = 64;
 
 struct PurgeOrder {
-  std::vector<std::string> urls;      // absolute
-  std::vector<std::string> prefixes;  // likewise
-  std::vector<std::string> tags;
+  std::vector<std::string> urls = {};      // absolute
+  std::vector<std::string> prefixes = {};  // likewise
+  std::vector<std::string> tags = {};
   bool soft = false;
 };
 
@@ -33,6 +40,6 @@ Result<PurgeOrder> read_purge_order(const net::AdminRequest& request);
 // forward mode and on every origin's routes; http and https are one there. Takes one pass in
 // slices over the cache for all prefixes and tags together, so that no request waits longer than
 // for one slice. What is being fetched meanwhile is not used without validation.
-std::uint64_t purge(Server& server, const PurgeOrder& order);
+std::uint64_t purge(Shared& shared, const config::Config& config, const PurgeOrder& order);
 
 }  // namespace encore::server
