@@ -2,7 +2,8 @@
 // each field classified once. A head object is owned by the caller and reused: parsing into it
 // again allocates nothing once its field list has grown to the traffic. Thread-compatible.
 //
-// Views live as long as the bytes that were parsed; whoever moves those bytes parses again.
+// Views live as long as the bytes that were parsed; whoever copies those bytes to keep them takes
+// the views along with rebase().
 #pragma once
 
 #include <cstddef>
@@ -44,6 +45,18 @@ constexpr bool is_idempotent(Method method) noexcept {
 
 // The minor version of HTTP/1; a higher one than 1 is read as 1 (RFC 9110 2.5).
 enum class Version : std::uint8_t { kHttp10, kHttp11 };
+
+// Turns views of one piece of memory into views of another that holds the same bytes.
+struct Rebase {
+  std::string_view from;
+  std::string_view to;
+  // Views of other memory, such as literals, stay.
+  void operator()(std::string_view& view) const noexcept {
+    const auto offset = reinterpret_cast<std::uintptr_t>(view.data()) -
+                        reinterpret_cast<std::uintptr_t>(from.data());
+    if (offset <= from.size()) view = {to.data() + offset, view.size()};
+  }
+};
 
 struct Field {
   std::string_view name;   // as received
@@ -109,6 +122,13 @@ class Fields {
   // Whether the comma list of the id has the token, in any case. REQUIRES: token in lower case.
   bool list_has(FieldId id, std::string_view lower_token) const noexcept;
 
+  void rebase(const Rebase& rebase) noexcept {
+    for (Field& field : lines_) {
+      rebase(field.name);
+      rebase(field.value);
+    }
+  }
+
  private:
   std::vector<Field> lines_;
   FieldSet present_;
@@ -121,6 +141,12 @@ struct RequestHead {
   std::size_t head_size = 0;  // bytes from the start of the input to the body
   Method method = Method::kOther;
   Version version = Version::kHttp11;
+
+  void rebase(const Rebase& rebase) noexcept {
+    rebase(method_text);
+    rebase(target);
+    fields.rebase(rebase);
+  }
 };
 
 struct ResponseHead {

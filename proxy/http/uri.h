@@ -50,6 +50,11 @@ struct Target {
   std::uint16_t port() const noexcept {
     return authority.port != 0 ? authority.port : default_port(scheme);
   }
+  void rebase(const Rebase& rebase) noexcept {
+    rebase(authority.host);
+    rebase(path);
+    rebase(query);
+  }
 };
 
 enum class TargetStatus : std::uint8_t {

@@ -148,7 +148,7 @@ void Exchange::validate(bool in_background) {
     return;
   }
   // One at a time: whoever finds a validation under way leaves it to that.
-  auto transfer = std::make_shared<Transfer>(worker(), request_->hash, request_->key);
+  auto transfer = make_recycled<Transfer>(worker(), request_->hash, shared_key());
   if (!is_get()) transfer->stop_joining();  // a response to HEAD has nothing for others
   if (!worker().shared().inflight.enter_if_absent(transfer)) return;
   worker().stats().background_fetches.add();
@@ -190,8 +190,7 @@ void Exchange::fetch() {
 
 // `joinable`: an existing transfer may be joined, and this one by others if it is whole.
 void Exchange::start_fetch(bool whole, bool validate, bool joinable) {
-  auto fresh = std::make_shared<Transfer>(worker(), request_->hash,
-                                          joinable ? request_->key : std::string());
+  auto fresh = make_recycled<Transfer>(worker(), request_->hash, joinable ? shared_key() : nullptr);
   if (joinable) {
     Inflight& inflight = worker().shared().inflight;
     auto claim = whole ? inflight.join_or_enter(request_->hash, request_->key, *this, fresh)

@@ -100,6 +100,7 @@ class Exchange final : public TransferReader, public Recycled<Exchange> {
   void pump();
   void finish(ClientConnection::After after);
   ClientConnection::After after_response() const;
+  std::shared_ptr<const std::string> shared_key() const { return {request_, &request_->key}; }
   bool is_get() const { return request_->head.method == http::Method::kGet; }
   bool is_head() const { return request_->head.method == http::Method::kHead; }
   Worker& worker() const { return connection_.worker(); }

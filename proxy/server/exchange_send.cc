@@ -8,6 +8,7 @@
 #include "proxy/http/range.h"
 #include "proxy/server/exchange.h"
 #include "proxy/server/fetch.h"
+#include "proxy/server/recycled.h"
 #include "proxy/server/reply_text.h"
 #include "proxy/server/response.h"
 
@@ -209,7 +210,7 @@ void Exchange::send_whole(const Source& source) {
     send_with_trailers(source);
     return;
   }
-  std::string head;
+  std::string head = take_text();
   head.reserve(source.head.size() + 512);
   head += source.head;
   const unsigned status = source.meta->status;

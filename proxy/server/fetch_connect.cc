@@ -16,11 +16,12 @@ Fetch::Fetch(Worker& worker, std::shared_ptr<Transfer> transfer,
       transfer_(std::move(transfer)),
       request_(std::move(request)),
       plan_(std::move(plan)),
+      request_text_(take_text()),
       upload_done_(!plan_.has_upload),
       head_(worker.response_head()),
       readers_changed_(worker.loop(), [this] { look_after_readers(); }) {}
 
-Fetch::~Fetch() = default;
+Fetch::~Fetch() { give_text(std::move(request_text_)); }
 
 void Fetch::start(Worker& worker, std::shared_ptr<Transfer> transfer,
                   std::shared_ptr<const RequestContext> request, FetchPlan plan) {
@@ -167,7 +168,7 @@ void Fetch::send_request() {
     options.validation_fields = validation;
     if (!validation.empty()) worker_.stats().revalidations.add();
   }
-  request_text_ = build_origin_request(*request_, server_, options);
+  build_origin_request(*request_, server_, options, request_text_);
   request_sent_ = 0;
   progress_ = {};
   state_ = State::kSending;

@@ -120,7 +120,7 @@ void Fetch::on_final_head() {
   if (restart_as_asked()) return;
   if (http::invalidates(request_->head.method, head_.status)) invalidate_others();
 
-  auto response = std::make_shared<SharedResponse>();
+  auto response = make_reused<SharedResponse>();
   const http::UnixSeconds arrival = http::to_unix(response_wall_);
   const http::StoreDecision decision =
       http::may_store(request_->head, request_->target, request_->directives, head_, directives_,

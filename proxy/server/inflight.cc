@@ -1,5 +1,7 @@
 #include "proxy/server/inflight.h"
 
+#include <utility>
+
 namespace encore::server {
 
 Inflight::Claim Inflight::join_one(Shard& home, const filter::Hash128& hash, std::string_view key,
@@ -7,7 +9,7 @@ Inflight::Claim Inflight::join_one(Shard& home, const filter::Hash128& hash, std
   auto [first, last] = home.transfers.equal_range(hash);
   for (; first != last; ++first) {
     const std::shared_ptr<Transfer>& transfer = first->second;
-    if (transfer->key() != key) continue;
+    if (!transfer->has_key(key)) continue;
     const JoinOutcome joined = transfer->join(reader);
     if (joined != JoinOutcome::kNo) return {transfer, joined};
   }
@@ -20,7 +22,7 @@ Inflight::Claim Inflight::join_or_enter(const filter::Hash128& hash, std::string
   Shard& home = shard(hash);
   const MutexLock lock(home.mutex);
   if (Claim claim = join_one(home, hash, key, reader); claim.transfer != nullptr) return claim;
-  home.transfers.emplace(hash, fresh);
+  enter(home, fresh);
   return {fresh, JoinOutcome::kNo};
 }
 
@@ -35,19 +37,31 @@ bool Inflight::enter_if_absent(const std::shared_ptr<Transfer>& transfer) {
   Shard& home = shard(transfer->hash());
   const MutexLock lock(home.mutex);
   if (home.transfers.contains(transfer->hash())) return false;
-  home.transfers.emplace(transfer->hash(), transfer);
+  enter(home, transfer);
   return true;
 }
 
-void Inflight::remove(const Transfer& transfer) {
+void Inflight::enter(Shard& home, const std::shared_ptr<Transfer>& transfer) {
+  transfer->is_listed = true;
+  if (home.spare.empty()) {
+    home.transfers.emplace(transfer->hash(), transfer);
+    return;
+  }
+  home.spare.key() = transfer->hash();
+  home.spare.mapped() = transfer;
+  home.transfers.insert(std::move(home.spare));
+}
+
+void Inflight::remove(Transfer& transfer) {
+  if (!std::exchange(transfer.is_listed, false)) return;
   std::shared_ptr<Transfer> gone;  // its end, if this is it, comes after the lock
   Shard& home = shard(transfer.hash());
   const MutexLock lock(home.mutex);
   auto [first, last] = home.transfers.equal_range(transfer.hash());
   for (; first != last; ++first) {
     if (first->second.get() != &transfer) continue;
-    gone = std::move(first->second);
-    home.transfers.erase(first);
+    home.spare = home.transfers.extract(first);
+    gone = std::move(home.spare.mapped());
     return;
   }
 }

@@ -38,8 +38,8 @@ class Inflight {
   Claim join(const filter::Hash128& hash, std::string_view key, TransferReader& reader);
   // Enters a transfer unless the key has one; whether it did.
   bool enter_if_absent(const std::shared_ptr<Transfer>& transfer);
-  // Takes the transfer out; it can no longer be found.
-  void remove(const Transfer& transfer);
+  // Takes the transfer out; it can no longer be found. REQUIRES: the calling thread entered it.
+  void remove(Transfer& transfer);
 
   // The key was invalidated: whoever comes from now on does not join what was asked for before, and
   // invalidations() of it has changed. To be called before what is stored of it is removed.
@@ -65,11 +65,14 @@ class Inflight {
       return a.lo == b.lo && a.hi == b.hi;
     }
   };
+  using Table = std::unordered_multimap<filter::Hash128, std::shared_ptr<Transfer>, HashOf, Same>;
   struct Shard {
     mutable Mutex mutex;
-    std::unordered_multimap<filter::Hash128, std::shared_ptr<Transfer>, HashOf, Same> transfers
-        ENCORE_GUARDED_BY(mutex);
+    Table transfers ENCORE_GUARDED_BY(mutex);
+    Table::node_type spare ENCORE_GUARDED_BY(mutex);  // of the last that was taken out
   };
+  static void enter(Shard& home, const std::shared_ptr<Transfer>& transfer)
+      ENCORE_REQUIRES(home.mutex);
   // Joins the first transfer of the key that lets it; an empty claim where none does.
   static Claim join_one(Shard& home, const filter::Hash128& hash, std::string_view key,
                         TransferReader& reader) ENCORE_REQUIRES(home.mutex);

@@ -3,12 +3,18 @@
 #include <utility>
 
 namespace encore::server {
+namespace {
+
+constexpr std::size_t kSpareMax = 64;
+
+}  // namespace
 
 // Watches one idle connection: whatever comes on it ends it.
 class OriginPool::Idle final : public net::StreamHandler {
  public:
-  Idle(OriginPool& pool, std::unique_ptr<net::Stream> stream)
-      : pool_(pool), stream_(std::move(stream)) {
+  explicit Idle(OriginPool& pool) : pool_(pool) {}
+  void watch(std::unique_ptr<net::Stream> stream) {
+    stream_ = std::move(stream);
     stream_->set_handler(this);
     if (stream_->is_reading_paused()) stream_->resume_reading();
   }
@@ -36,15 +42,28 @@ OriginPool::OriginPool(WorkerStats& stats) : stats_(stats) {}
 
 OriginPool::~OriginPool() { close_all(); }
 
-std::unique_ptr<net::Stream> OriginPool::take(
-    std::string_view key, const std::function<bool(const net::Address&)>& accept) {
+OriginPool::List* OriginPool::find(std::string_view key) {
+  if (last_key_ != nullptr && *last_key_ == key) return last_list_;
   const auto found = lists_.find(key);
   if (found == lists_.end()) return nullptr;
-  List& list = found->second;
+  last_key_ = &found->first;
+  last_list_ = &found->second;
+  return last_list_;
+}
+
+std::unique_ptr<net::Stream> OriginPool::take(
+    std::string_view key, const std::function<bool(const net::Address&)>& accept) {
+  List* found = find(key);
+  if (found == nullptr) return nullptr;
+  List& list = *found;
   for (auto it = list.begin(); it != list.end(); ++it) {
     if (!accept((*it)->stream().peer())) continue;
     std::unique_ptr<net::Stream> stream = (*it)->release();
-    list.erase(it);
+    if (spare_.size() < kSpareMax) {
+      spare_.splice(spare_.begin(), list, it);
+    } else {
+      list.erase(it);
+    }
     --size_;
     stream->touch();
     return stream;
@@ -58,10 +77,13 @@ void OriginPool::put(const std::string& key, std::unique_ptr<net::Stream> stream
     stats_.origin_connections.subtract();
     return;
   }
-  List& list = lists_[key];
-  list.push_front(std::make_unique<Idle>(*this, std::move(stream)));
+  List* found = find(key);
+  List& list = found != nullptr ? *found : lists_[key];
+  if (spare_.empty()) spare_.push_front(std::make_unique<Idle>(*this));
+  list.splice(list.begin(), spare_, spare_.begin());
   list.front()->list = &list;
   list.front()->position = list.begin();
+  list.front()->watch(std::move(stream));
   ++size_;
   if (list.size() > limit) drop(*list.back());
 }
@@ -73,6 +95,7 @@ void OriginPool::drop(Idle& idle) {
 }
 
 void OriginPool::close_idle_since(MonotonicTime time) {
+  last_key_ = nullptr;
   for (auto it = lists_.begin(); it != lists_.end();) {
     List& list = it->second;
     while (!list.empty() && list.back()->stream().last_activity() < time) drop(*list.back());
@@ -81,6 +104,7 @@ void OriginPool::close_idle_since(MonotonicTime time) {
 }
 
 void OriginPool::close_all() {
+  last_key_ = nullptr;
   for (auto& [key, list] : lists_) {
     while (!list.empty()) drop(*list.back());
   }

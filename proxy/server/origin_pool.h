@@ -43,11 +43,16 @@ class OriginPool {
     }
   };
   using List = std::list<std::unique_ptr<Idle>>;  // most recent first
+  List* find(std::string_view key);
   void drop(Idle& idle);
 
   WorkerStats& stats_;
   std::size_t size_ = 0;
   std::unordered_map<std::string, List, TransparentHash, std::equal_to<>> lists_;
+  // The list that was used last: most workers have one origin that matters.
+  const std::string* last_key_ = nullptr;
+  List* last_list_ = nullptr;
+  List spare_;  // watchers without a connection, for the next ones
 };
 
 }  // namespace encore::server

@@ -40,6 +40,18 @@ std::size_t write_hit_tail(std::uint32_t age_seconds, std::int64_t ttl_seconds,
   return static_cast<std::size_t>(end - out);
 }
 
+void append_field(std::string_view name, std::string_view value, std::string& out) {
+  const std::size_t begin = out.size();
+  out.resize_and_overwrite(begin + name.size() + value.size() + 4,
+                           [&](char* text, std::size_t size) {
+                             char* end = put(text + begin, name);
+                             end = put(end, ": ");
+                             end = put(end, value);
+                             put(end, "\r\n");
+                             return size;
+                           });
+}
+
 void append_tail(const TailOptions& options, std::string& out) {
   if (options.age_seconds) {
     out += "Age: ";

@@ -13,6 +13,9 @@
 
 namespace encore::server {
 
+// Appends one field line.
+void append_field(std::string_view name, std::string_view value, std::string& out);
+
 // What a hit adds to its stored head; written without allocation. Returns the length, at most
 // kHitTailBytesMax + the Via line's.
 inline constexpr std::size_t kHitTailBytesMax = 192;

@@ -1,10 +1,8 @@
 #include "proxy/server/request_context.h"
 
-#include <array>
-#include <vector>
-
-#include "base/check.h"
 #include "proxy/http/hop_by_hop.h"
+#include "proxy/server/recycled.h"
+#include "proxy/server/reply_text.h"
 
 namespace encore::server {
 namespace {
@@ -15,12 +13,8 @@ constexpr http::FieldSet kConditionalFields = {FieldId::kRange,       FieldId::k
                                                FieldId::kIfNoneMatch, FieldId::kIfModifiedSince,
                                                FieldId::kIfMatch,     FieldId::kIfUnmodifiedSince};
 
-void append_field(std::string_view name, std::string_view value, std::string& out) {
-  out += name;
-  out += ": ";
-  out += value;
-  out += "\r\n";
-}
+// More is not kept for the next request.
+constexpr std::size_t kKeptFieldsMax = 64;
 
 // RFC 9110 7.6.2: OPTIONS and TRACE count down.
 std::string decremented(std::string_view value) {
@@ -62,23 +56,38 @@ void append_via(const RequestContext& request, std::string& out) {
 
 }  // namespace
 
-RequestContext::RequestContext(std::shared_ptr<const Runtime> settings, std::string_view head_bytes,
-                               const Route* origin_route, const net::Address& peer)
-    : runtime(std::move(settings)), bytes(head_bytes), route(origin_route), client(peer) {
-  head.fields.reserve(16);
-  http::ParseError error;
-  const auto parsed = http::parse_request(bytes, runtime->head_limits, head, error);
-  ENCORE_CHECK(parsed == http::ParseStatus::kComplete, "the head was parsed before");
-  const auto resolved = http::resolve_target(head, http::Scheme::kHttp, target);
-  ENCORE_CHECK(resolved == http::TargetStatus::kOk, "the target was resolved before");
-  directives = http::parse_request_directives(head.fields);
-  framing = http::request_framing(head);
+std::shared_ptr<const RequestContext> RequestContext::make(std::shared_ptr<const Runtime> runtime,
+                                                           const RequestView& view,
+                                                           std::string_view head_bytes,
+                                                           const net::Address& client) {
+  auto request = make_reused<RequestContext>();
+  request->runtime = std::move(runtime);
+  request->bytes = head_bytes;
+  request->head = *view.head;
+  request->target = view.target;
+  const http::Rebase rebase{head_bytes, request->bytes};
+  request->head.rebase(rebase);
+  request->target.rebase(rebase);
+  request->directives = http::parse_request_directives(request->head.fields);
+  request->framing = view.framing;
+  request->route = view.route;
+  request->client = client;
+  request->key = view.key;
+  request->hash = view.hash;
+  return request;
 }
 
-std::string build_origin_request(const RequestContext& request, const OriginServer* server,
-                                 const OriginRequestOptions& options) {
+void RequestContext::clear() {
+  runtime.reset();
+  if (bytes.capacity() > kReusedTextMax) bytes = std::string();
+  if (key.capacity() > kReusedTextMax) key = std::string();
+  if (head.fields.size() > kKeptFieldsMax) head = {};
+}
+
+void build_origin_request(const RequestContext& request, const OriginServer* server,
+                          const OriginRequestOptions& options, std::string& out) {
   const http::RequestHead& head = request.head;
-  std::string out;
+  out.clear();
   out.reserve(request.bytes.size() + 256);
   out += head.method_text;
   out += ' ';
@@ -122,7 +131,6 @@ std::string build_origin_request(const RequestContext& request, const OriginServ
   if (!request.is_forward()) append_forwarded(request, out);
   append_via(request, out);
   out += "\r\n";
-  return out;
 }
 
 }  // namespace encore::server

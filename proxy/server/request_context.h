@@ -1,6 +1,7 @@
 // RequestContext: a request as the server works on it once it takes longer than one read. It owns
 // the head's bytes, so that it outlives the client's buffer, and often the client. Immutable once
-// made, shared by the client's exchange and the fetch; thread-safe.
+// made, shared by the client's exchange and the fetch; thread-safe. Its memory is used again for
+// the next request of the thread.
 #pragma once
 
 #include <memory>
@@ -14,16 +15,22 @@
 #include "proxy/http/message.h"
 #include "proxy/http/uri.h"
 #include "proxy/net/address.h"
+#include "proxy/server/request_view.h"
 #include "proxy/server/runtime.h"
 
 namespace encore::server {
 
 struct RequestContext {
-  // `head_bytes` is a head that parse_request accepted and resolve_target resolved.
-  RequestContext(std::shared_ptr<const Runtime> runtime, std::string_view head_bytes,
-                 const Route* route, const net::Address& client);
+  // `view` is of `head_bytes`, which are copied.
+  static std::shared_ptr<const RequestContext> make(std::shared_ptr<const Runtime> runtime,
+                                                    const RequestView& view,
+                                                    std::string_view head_bytes,
+                                                    const net::Address& client);
+  RequestContext() = default;
   RequestContext(const RequestContext&) = delete;
   RequestContext& operator=(const RequestContext&) = delete;
+  // For make_reused().
+  void clear();
 
   bool is_forward() const { return route == nullptr; }
   const http::VaryOptions& vary() const {
@@ -43,12 +50,12 @@ struct RequestContext {
   }
 
   std::shared_ptr<const Runtime> runtime;
-  const std::string bytes;
+  std::string bytes;
   http::RequestHead head;  // views into bytes
   http::Target target;
   http::RequestDirectives directives;
   http::Framing framing;
-  const Route* route;  // null: forward
+  const Route* route = nullptr;  // null: forward
   net::Address client;
   std::string key;  // realm and normalised URI; empty for what is never cached
   filter::Hash128 hash{};
@@ -62,7 +69,8 @@ struct OriginRequestOptions {
 };
 
 // The head to send: origin-form, Host, end-to-end fields, Via, and (reverse) X-Forwarded-*.
-std::string build_origin_request(const RequestContext& request, const OriginServer* server,
-                                 const OriginRequestOptions& options);
+// `out` is cleared first.
+void build_origin_request(const RequestContext& request, const OriginServer* server,
+                          const OriginRequestOptions& options, std::string& out);
 
 }  // namespace encore::server

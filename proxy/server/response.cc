@@ -5,18 +5,17 @@
 #include "proxy/http/field_id.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/list.h"
+#include "proxy/server/recycled.h"
+#include "proxy/server/reply_text.h"
 
 namespace encore::server {
-namespace {
-
-void append_field(std::string_view name, std::string_view value, std::string& out) {
-  out += name;
-  out += ": ";
-  out += value;
-  out += "\r\n";
+void SharedResponse::clear() {
+  std::string text = std::move(head);
+  *this = {};
+  if (text.capacity() > kReusedTextMax) return;
+  text.clear();
+  head = std::move(text);
 }
-
-}  // namespace
 
 void append_status_line(int status, std::string_view reason, std::string& out) {
   out += "HTTP/1.1 ";

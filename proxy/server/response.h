@@ -91,6 +91,9 @@ struct SharedResponse {
   std::string origin;      // the address that answered
   std::string content_type;
   std::string trailers;
+
+  // For make_reused(): the text's room is kept.
+  void clear();
 };
 
 // Builds the head that is forwarded: all end-to-end fields as they came, but those that end here,

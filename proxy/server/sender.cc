@@ -4,6 +4,7 @@
 #include <array>
 
 #include "proxy/http/chunked.h"
+#include "proxy/server/recycled.h"
 
 namespace encore::server {
 namespace {
@@ -136,6 +137,7 @@ Sender::Status Sender::pump_segment(net::Stream& stream, std::size_t budget) {
   segment.begin += written;
   if (status == Status::kBlocked || status == Status::kError) return status;
   if (segment.text.empty() && segment.begin >= segment.end) {
+    give_text(std::move(segment.text));
     ++segment_;
     return Status::kDone;
   }

@@ -1,32 +1,45 @@
 #include "proxy/server/transfer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "proxy/server/fetch.h"
 #include "proxy/server/worker.h"
 
 namespace encore::server {
 
-Transfer::Transfer(Worker& fetcher, filter::Hash128 hash, std::string key)
+Transfer::Transfer(Worker& fetcher, filter::Hash128 hash, std::shared_ptr<const std::string> key)
     : fetcher_(fetcher), hash_(hash), key_(std::move(key)) {}
 
 Transfer::~Transfer() = default;
 
+void Transfer::add_reader(TransferReader& reader) {
+  reader.registered_ = true;
+  reader.opened_ = false;
+  reader.wake_pending_ = false;
+  reader.position_.store(0);
+  reader.previous_ = last_;
+  reader.next_ = nullptr;
+  (last_ != nullptr ? last_->next_ : readers_) = &reader;
+  last_ = &reader;
+}
+
+void Transfer::remove_reader(TransferReader& reader) {
+  if (!std::exchange(reader.registered_, false)) return;
+  (reader.previous_ != nullptr ? reader.previous_->next_ : readers_) = reader.next_;
+  (reader.next_ != nullptr ? reader.next_->previous_ : last_) = reader.previous_;
+}
+
 void Transfer::add_first_reader(TransferReader& reader) {
   const MutexLock lock(mutex_);
   first_ = &reader;
-  reader.opened_ = false;
-  reader.position_.store(0);
-  readers_.push_back(&reader);
+  add_reader(reader);
 }
 
 JoinOutcome Transfer::join(TransferReader& reader) {
   const MutexLock lock(mutex_);
   if (!joinable_) return JoinOutcome::kNo;
-  reader.opened_ = false;
-  reader.wake_pending_ = false;
-  reader.position_.store(0);
-  readers_.push_back(&reader);
+  add_reader(reader);
   if (phase() != TransferPhase::kWaiting) return JoinOutcome::kBehindHead;
   joined_.fetch_add(1, std::memory_order_acq_rel);
   return JoinOutcome::kBeforeHead;
@@ -39,14 +52,16 @@ void Transfer::mark_opened(TransferReader& reader) {
 
 bool Transfer::all_opened() const {
   const MutexLock lock(mutex_);
-  return std::ranges::all_of(readers_,
-                             [](const TransferReader* reader) { return reader->opened_; });
+  for (const TransferReader* reader = readers_; reader != nullptr; reader = reader->next_) {
+    if (!reader->opened_) return false;
+  }
+  return true;
 }
 
 void Transfer::leave(TransferReader& reader) {
   {
     const MutexLock lock(mutex_);
-    std::erase(readers_, &reader);
+    remove_reader(reader);
     if (first_ == &reader) first_ = nullptr;
   }
   tell_readers_changed();
@@ -87,14 +102,16 @@ std::uint32_t Transfer::close_joining() {
 
 void Transfer::publish_response(std::shared_ptr<const SharedResponse> response, store::BodyRef body,
                                 bool joinable) {
+  Woken woken;
   {
     const MutexLock lock(mutex_);
     response_ = std::move(response);
     body_ = std::move(body);
     joinable_ = joinable;
     phase_.store(TransferPhase::kSharing, std::memory_order_release);
+    woken = wake_elsewhere();
   }
-  wake_readers();
+  wake_here(woken);
 }
 
 void Transfer::publish_phase(TransferPhase phase) {
@@ -141,69 +158,78 @@ void Transfer::stop_joining() {
 
 bool Transfer::close_if_unread() {
   const MutexLock lock(mutex_);
-  if (!readers_.empty()) return false;
+  if (readers_ != nullptr) return false;
   joinable_ = false;
   return true;
 }
 
 bool Transfer::has_readers() const {
   const MutexLock lock(mutex_);
-  return !readers_.empty();
+  return readers_ != nullptr;
 }
 
 std::uint64_t Transfer::slowest_position(std::uint64_t written) const {
   const MutexLock lock(mutex_);
   std::uint64_t slowest = written;
-  for (const TransferReader* reader : readers_) {
+  for (const TransferReader* reader = readers_; reader != nullptr; reader = reader->next_) {
     slowest = std::min(slowest, reader->position_.load());
   }
   return slowest;
 }
 
 bool Transfer::is_registered(const TransferReader& reader) const {
-  return std::ranges::find(readers_, &reader) != readers_.end();
+  const TransferReader* at = readers_;
+  while (at != nullptr && at != &reader) at = at->next_;
+  return at != nullptr;
+}
+
+Transfer::Woken Transfer::wake_elsewhere() {
+  Woken woken;
+  for (TransferReader* reader = readers_; reader != nullptr; reader = reader->next_) {
+    if (&reader->worker_ == &fetcher_) {
+      if (woken.first == nullptr) {
+        woken.first = reader;
+      } else {
+        woken.others.push_back(reader);
+      }
+      continue;
+    }
+    if (reader->wake_pending_) continue;
+    reader->wake_pending_ = true;
+    reader->worker_.loop().post([self = shared_from_this(), reader] {
+      {
+        const MutexLock inner(self->mutex_);
+        if (!self->is_registered(*reader)) return;
+        reader->wake_pending_ = false;
+      }
+      reader->on_transfer();
+    });
+  }
+  return woken;
+}
+
+void Transfer::wake_here(const Woken& woken) {
+  if (woken.first == nullptr) return;
+  // A callback may end this transfer's last reference.
+  const std::shared_ptr<Transfer> keep = woken.others.empty() ? nullptr : shared_from_this();
+  woken.first->on_transfer();
+  for (TransferReader* reader : woken.others) {
+    {
+      // One called before may have removed this one.
+      const MutexLock lock(mutex_);
+      if (!is_registered(*reader)) continue;
+    }
+    reader->on_transfer();
+  }
 }
 
 void Transfer::wake_readers() {
-  TransferReader* only = nullptr;
-  std::vector<TransferReader*> here;
+  Woken woken;
   {
     const MutexLock lock(mutex_);
-    for (TransferReader* reader : readers_) {
-      if (&reader->worker_ == &fetcher_) {
-        if (only == nullptr) {
-          only = reader;
-        } else {
-          here.push_back(reader);
-        }
-        continue;
-      }
-      if (reader->wake_pending_) continue;
-      reader->wake_pending_ = true;
-      reader->worker_.loop().post([self = shared_from_this(), reader] {
-        {
-          const MutexLock inner(self->mutex_);
-          if (!self->is_registered(*reader)) return;
-          reader->wake_pending_ = false;
-        }
-        reader->on_transfer();
-      });
-    }
+    woken = wake_elsewhere();
   }
-  if (only == nullptr) return;
-  // A callback may end this transfer's last reference.
-  const std::shared_ptr<Transfer> keep = here.empty() ? nullptr : shared_from_this();
-  only->on_transfer();
-  for (TransferReader* reader : here) wake_reader_here(*reader);
-}
-
-// A reader called before may have removed this one.
-void Transfer::wake_reader_here(TransferReader& reader) {
-  {
-    const MutexLock lock(mutex_);
-    if (!is_registered(reader)) return;
-  }
-  reader.on_transfer();
+  wake_here(woken);
 }
 
 }  // namespace encore::server

@@ -56,8 +56,12 @@ class TransferReader {
  private:
   friend class Transfer;
   Worker& worker_;
-  bool wake_pending_ = false;                // guarded by the transfer's mutex
-  bool opened_ = false;                      // likewise
+  // Guarded by the transfer's mutex.
+  TransferReader* previous_ = nullptr;
+  TransferReader* next_ = nullptr;
+  bool registered_ = false;
+  bool wake_pending_ = false;
+  bool opened_ = false;
   std::atomic<std::uint64_t> position_ = 0;  // body bytes read, for back-pressure
 };
 
@@ -70,13 +74,13 @@ enum class JoinOutcome : std::uint8_t {
 
 class Transfer : public std::enable_shared_from_this<Transfer> {
  public:
-  // `fetcher` is the worker that fetches. `key` is empty for transfers that nobody can join.
-  Transfer(Worker& fetcher, filter::Hash128 hash, std::string key);
+  // `fetcher` is the worker that fetches. `key` is null for transfers that nobody can join.
+  Transfer(Worker& fetcher, filter::Hash128 hash, std::shared_ptr<const std::string> key);
   ~Transfer();
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
-  const std::string& key() const { return key_; }
+  bool has_key(std::string_view key) const { return key_ != nullptr && *key_ == key; }
   const filter::Hash128& hash() const { return hash_; }
   Worker& fetcher() const { return fetcher_; }
 
@@ -108,7 +112,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   JoinOutcome join(TransferReader& reader);
   // The reader has its place in the body (or needs none): what it has passed may be let go.
   void mark_opened(TransferReader& reader);
-  // Leaves; the fetch may end if nobody else wants it. REQUIRES: added or joined before.
+  // Leaves, where it has joined; the fetch may end if nobody else wants it.
   void leave(TransferReader& reader);
   // Tells how far the reader is, so that a paused origin may go on.
   void advance(TransferReader& reader, std::uint64_t position);
@@ -147,15 +151,24 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
 
  private:
   void publish_phase(TransferPhase phase);
+  // Readers of the fetching worker, to be called once the lock is gone.
+  struct Woken {
+    TransferReader* first = nullptr;
+    std::vector<TransferReader*> others;
+  };
+  // Wakes the readers of other workers.
+  Woken wake_elsewhere() ENCORE_REQUIRES(mutex_);
+  void wake_here(const Woken& woken);
   void wake_readers();
-  void wake_reader_here(TransferReader& reader);
   void tell_readers_changed();
   TransferReader* first_reader() const;
   bool is_registered(const TransferReader& reader) const ENCORE_REQUIRES(mutex_);
+  void add_reader(TransferReader& reader) ENCORE_REQUIRES(mutex_);
+  void remove_reader(TransferReader& reader) ENCORE_REQUIRES(mutex_);
 
   Worker& fetcher_;
   const filter::Hash128 hash_;
-  const std::string key_;
+  const std::shared_ptr<const std::string> key_;
   Fetch* fetch_ = nullptr;  // fetcher's thread only
   std::atomic<TransferPhase> phase_ = TransferPhase::kWaiting;
   std::shared_ptr<const SharedResponse> response_;  // set before kSharing is published
@@ -172,8 +185,13 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
 
   mutable Mutex mutex_;
   bool joinable_ ENCORE_GUARDED_BY(mutex_) = true;
-  TransferReader* first_ ENCORE_GUARDED_BY(mutex_) = nullptr;
-  std::vector<TransferReader*> readers_ ENCORE_GUARDED_BY(mutex_);
+  TransferReader* first_ ENCORE_GUARDED_BY(mutex_) = nullptr;    // the one who asked
+  TransferReader* readers_ ENCORE_GUARDED_BY(mutex_) = nullptr;  // in the order of joining
+  TransferReader* last_ ENCORE_GUARDED_BY(mutex_) = nullptr;
+
+ public:
+  // Whether it stands in the table of those under way; the fetching worker's alone.
+  bool is_listed = false;
 };
 
 }  // namespace encore::server

@@ -19,6 +19,10 @@
 namespace encore::server {
 namespace {
 
+std::shared_ptr<const std::string> key_of(std::string text) {
+  return std::make_shared<const std::string>(std::move(text));
+}
+
 char byte_at(std::uint64_t offset) { return static_cast<char>('a' + offset * 7 % 26); }
 
 // Workers without listeners, and a store for the bodies.
@@ -146,7 +150,7 @@ TEST_CASE("readers on two loops see every byte once and the end", "[server][tran
   constexpr std::uint64_t kBytes = 3'000'000;
   Fixture f(2);
   Worker& fetcher = *f.workers[0];
-  const auto transfer = std::make_shared<Transfer>(fetcher, filter::Hash128{}, "key");
+  const auto transfer = std::make_shared<Transfer>(fetcher, filter::Hash128{}, key_of("key"));
   std::latch ended(kReaders);
   std::vector<std::unique_ptr<Reader>> readers;
   for (std::size_t i = 0; i < kReaders; ++i) {
@@ -194,7 +198,7 @@ TEST_CASE("readers on two loops see every byte once and the end", "[server][tran
 
 TEST_CASE("a failure reaches the readers of all loops with its reason", "[server][transfer]") {
   Fixture f(2);
-  const auto transfer = std::make_shared<Transfer>(*f.workers[0], filter::Hash128{}, "key");
+  const auto transfer = std::make_shared<Transfer>(*f.workers[0], filter::Hash128{}, key_of("key"));
   std::latch ended(2);
   Reader here(*f.workers[0], transfer, ended);
   Reader there(*f.workers[1], transfer, ended);
@@ -210,7 +214,7 @@ TEST_CASE("a failure reaches the readers of all loops with its reason", "[server
 TEST_CASE("a join says whether the fetch counts it", "[server][transfer]") {
   Fixture f(1);
   Worker& worker = *f.workers[0];
-  const auto transfer = std::make_shared<Transfer>(worker, filter::Hash128{}, "key");
+  const auto transfer = std::make_shared<Transfer>(worker, filter::Hash128{}, key_of("key"));
   std::latch ended(4);
   std::array<std::unique_ptr<Reader>, 4> readers;
   for (auto& reader : readers) reader = std::make_unique<Reader>(worker, transfer, ended);
@@ -233,7 +237,7 @@ TEST_CASE("nobody joins what is given up because nobody reads it", "[server][tra
   Worker& fetcher = *f.workers[0];
   Worker& other = *f.workers[1];
   for (int round = 0; round < 300; ++round) {
-    const auto transfer = std::make_shared<Transfer>(fetcher, filter::Hash128{}, "key");
+    const auto transfer = std::make_shared<Transfer>(fetcher, filter::Hash128{}, key_of("key"));
     std::latch ended(1);
     Reader reader(other, transfer, ended);
     std::latch both(2);
@@ -258,7 +262,7 @@ TEST_CASE("readers that leave while they are woken are not called after", "[serv
   Fixture f(2);
   Worker& fetcher = *f.workers[0];
   Worker& other = *f.workers[1];
-  const auto transfer = std::make_shared<Transfer>(fetcher, filter::Hash128{}, "key");
+  const auto transfer = std::make_shared<Transfer>(fetcher, filter::Hash128{}, key_of("key"));
   const store::BodyRef body = f.make_body();
   f.on(fetcher, [&] { transfer->publish_response(some_response("head"), body, true); });
   constexpr int kRounds = 200;
@@ -286,9 +290,9 @@ TEST_CASE("a key's transfer is found until it is removed", "[server][transfer]")
   Worker& worker = *f.workers[0];
   Inflight inflight;
   const filter::Hash128 hash{1, 2};
-  const auto first = std::make_shared<Transfer>(worker, hash, "key");
-  const auto second = std::make_shared<Transfer>(worker, hash, "key");
-  const auto collides = std::make_shared<Transfer>(worker, hash, "other key");
+  const auto first = std::make_shared<Transfer>(worker, hash, key_of("key"));
+  const auto second = std::make_shared<Transfer>(worker, hash, key_of("key"));
+  const auto collides = std::make_shared<Transfer>(worker, hash, key_of("other key"));
   std::latch ended(2);
   Reader a(worker, first, ended);
   Reader b(worker, collides, ended);
