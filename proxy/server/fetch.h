@@ -137,7 +137,7 @@ class Fetch final : public net::StreamHandler, public Recycled<Fetch> {
   // Parts of a whole (fetch_partial.cc).
   bool restart_as_asked();
   bool may_store_part() const;
-  bool join_parts(ObjectMeta& meta, std::string& head, store::BodyRef& body);
+  bool join_parts(ObjectMeta& meta, std::string& head, std::string& tags, store::BodyRef& body);
   store::BodyRef joined_body(const store::Object& old, const http::ByteRange& stored,
                              const http::ByteRange& received);
 

@@ -252,13 +252,13 @@ void Fetch::commit() {
   http::build_stored_head(head, directives_, body_->size(), http::to_unix(response_wall_),
                           request_->runtime->head_options, text, meta.http);
   store::BodyRef body = body_;
-  if (head.status == 206 && !join_parts(meta, text, body)) {
+  std::string tags = tags_in(head.fields, request_->runtime->config.cache.tag_fields);
+  if (head.status == 206 && !join_parts(meta, text, tags, body)) {
     stop_storing();
     return;
   }
   place_content_type(text, meta);
   text += response_->trailers;
-  const std::string tags = tags_in(head.fields, request_->runtime->config.cache.tag_fields);
   meta.tag_bytes = static_cast<std::uint32_t>(tags.size());
   text += tags;
   meta.variant = response_->variant;

@@ -65,12 +65,14 @@ bool Fetch::may_store_part() const {
 }
 
 // Makes of the part that came, with the one that is stored where they fit, what is to be stored:
-// its head, and its body if that is another one. False: it is not to be stored.
-bool Fetch::join_parts(ObjectMeta& meta, std::string& head, store::BodyRef& body) {
+// its head, its tags, and its body if that is another one. False: it is not to be stored.
+bool Fetch::join_parts(ObjectMeta& meta, std::string& head, std::string& tags,
+                       store::BodyRef& body) {
   http::ResponseHead received;
   http::read_stored_head(head, received);
   const auto content = http::partial_content(received);
   if (!content) return false;
+  std::string merged;
   http::ByteRange range = *content->range;
   const std::uint64_t length = *content->length;
   const CacheView found =
@@ -89,6 +91,13 @@ bool Fetch::join_parts(ObjectMeta& meta, std::string& head, store::BodyRef& body
                                       http::stored_validators(meta.http, head), length)) {
         body = joined_body(*found.object, *stored->range, range);
         if (!body) return false;
+        // RFC 9111 3.4: fields that the new part does not have stay.
+        http::StoredMeta unused;
+        http::build_freshened_head(stored_head_of(*found.object), received, directives_,
+                                   http::to_unix(response_wall_), request_->runtime->head_options,
+                                   merged, unused);
+        http::read_stored_head(merged, received);
+        if (tags.empty()) tags = tags_of(*found.object);
         range = {std::min(range.begin, stored->range->begin),
                  std::max(range.end, stored->range->end)};
       }

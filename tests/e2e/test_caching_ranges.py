@@ -103,6 +103,40 @@ row("RFC 9111 3.4", "two parts with the same strong tag become the whole",
     miss(req={"Range": "bytes=0-4"}, **part(0, 4)),
     miss(req={"Range": "bytes=5-9"}, upstream={"any": 1}, **part(5, 9)),
     hit(sees="0123456789", want={"Content-Range": None, "Content-Length": "10"}))
+row("RFC 9111 3.4", "joined parts have the fields of both, the new ones first",
+    miss(req={"Range": "bytes=0-4"}, **part(0, 4, A="1", B="1")),
+    miss(req={"Range": "bytes=5-9"}, upstream={"any": 1}, **part(5, 9, B="2", C="2")),
+    hit(sees="0123456789", want={"A": "1", "B": "2", "C": "2", "ETag": '"a"',
+                                 "Content-Range": None}))
+STALE = {"Cache_Control": "max-age=0"}
+row("RFC 9111 3.4", "a stale part is asked for again",
+    miss(req={"Range": "bytes=0-4"}, **part(0, 4, **STALE)),
+    miss(req={"Range": "bytes=0-4"}, upstream={"any": 1}, says="fwd=stale",
+         **part(0, 4, tag='"b"', A="2")),
+    hit(req={"Range": "bytes=0-4"}, want_status=206, sees="01234",
+        want={"ETag": '"b"', "A": "2"}))
+row("RFC 9111 3.4", "a stale part asked for again brings the whole",
+    miss(req={"Range": "bytes=0-4"}, **part(0, 4, **STALE)),
+    miss(req={"Range": "bytes=1-2"}, upstream={"any": 1, "Range": None}, want_status=206,
+         sees="12", **TEN),
+    hit(sees="0123456789"))
+row("RFC 9111 3.4", "a stale part is joined with a new one of the same strong tag",
+    miss(req={"Range": "bytes=0-4"}, **part(0, 4, **STALE)),
+    miss(req={"Range": "bytes=5-9"}, upstream={"any": 1}, **part(5, 9)),
+    hit(sees="0123456789", want={"Content-Range": None}))
+row("RFC 9111 3.4", "a stale part is dropped for a new one of another tag",
+    miss(req={"Range": "bytes=0-4"}, **part(0, 4, **STALE)),
+    miss(req={"Range": "bytes=5-9"}, upstream={"any": 1}, **part(5, 9, tag='"b"')),
+    hit(req={"Range": "bytes=5-9"}, want_status=206, sees="56789", want={"ETag": '"b"'}),
+    miss(req={"Range": "bytes=0-4"}, upstream={"any": 1}, **part(0, 4, tag='"b"')),
+    hit(sees="0123456789"))
+row("RFC 9111 3.4", "a part of another length is not joined",
+    miss(req={"Range": "bytes=0-4"}, **part(0, 4)),
+    miss(req={"Range": "bytes=5-9"}, upstream={"any": 1}, **part(5, 9, length=11)),
+    miss(sees="0123456789", upstream={"any": 1}, **TEN))
+row("RFC 9111 4.3.1", "the whole is asked for where a stale part is stored",
+    miss(req={"Range": "bytes=0-4"}, **part(0, 4, **STALE)),
+    miss(upstream={"If-None-Match": None}, **TEN), hit(sees="0123456789"))
 row("RFC 9111 3.4", "two parts that overlap are one",
     miss(req={"Range": "bytes=0-4"}, **part(0, 4)),
     miss(req={"Range": "bytes=3-7"}, upstream={"any": 1}, **part(3, 7)),
