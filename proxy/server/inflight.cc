@@ -76,7 +76,7 @@ void Inflight::invalidate(const filter::Hash128& hash, std::string_view key) {
   const MutexLock lock(home.mutex);
   auto [first, last] = home.transfers.equal_range(hash);
   while (first != last) {
-    if (first->second->key() != key) {
+    if (!first->second->has_key(key)) {
       ++first;
       continue;
     }
