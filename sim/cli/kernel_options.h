@@ -30,6 +30,8 @@ class KernelArguments {
  public:
   // `lists`: eviction, admission, fpr and capacity may be lists.
   void declare(Arguments& arguments);
+  // Instead of --cache-size.
+  void set_cache_sizes(std::string sizes) { sizes_ = std::move(sizes); }
   // Every combination, in the order of the lists. Errors: an unknown name, what the filter refuses.
   Result<std::vector<PlannedKernel>> plan(const Arguments& arguments) const;
   filter::Seed identity_seed() const { return {seed_, seed_}; }

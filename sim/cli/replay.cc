@@ -1,19 +1,35 @@
 // encore-sim replay: a trace through caches of several sizes and policies.
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
 
-#include "base/units.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/kernel_options.h"
 #include "sim/cli/replay_charts.h"
+#include "sim/cli/replay_rows.h"
 #include "sim/cli/simulation.h"
 #include "sim/cli/trace_options.h"
 
 namespace encore::sim {
 namespace {
 
-double share(std::uint64_t part, std::uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+// A curve goes from this share of the footprint to the whole of it.
+constexpr double kCurveFrom = 0.001;
+constexpr std::uint64_t kCurvePointsMax = 1000;
+
+// Cache sizes that are equally far apart on a logarithmic scale.
+std::string curve_sizes(std::uint64_t points) {
+  std::string sizes;
+  for (std::uint64_t i = 1; i <= points; ++i) {
+    const double at =
+        points == 1 ? 1 : static_cast<double>(i - 1) / static_cast<double>(points - 1);
+    std::array<char, 32> text{};
+    const auto [end, error] =
+        std::to_chars(text.data(), text.data() + text.size(), 100 * std::pow(kCurveFrom, 1 - at));
+    sizes += (sizes.empty() ? "" : ",") + std::string(text.data(), end) + "%";
+  }
+  return sizes;
 }
 
 class ReplayCommand final : public Command {
@@ -31,90 +47,86 @@ class ReplayCommand final : public Command {
     kernel_.declare(a);
     a.text("--warmup", warmup_, "requests that are not counted: a number, or 10% of them");
     a.number("--interval", interval_, "report the series, so many requests a point (0: none)");
+    a.real("--sample", sample_.rate, "simulate a sample of so many of the objects (1: all)");
+    a.number("--sample-objects", sample_.objects_max,
+             "simulate a sample of at most so many objects (0: all)");
+    a.number("--sample-seed", sample_.seed, "another seed, another sample");
+    a.number(
+        "--mrc", curve_points_,
+        "miss-ratio curves of so many points, from 0.1% of the footprint to all of it, instead "
+        "of --cache-size (0: none)");
     a.number("--threads", threads_, "runs at once (0: one a core)");
     a.flag("--hold", hold_, "spool the whole trace to disk first (else only where it must be)");
   }
 
   Result<Outcome> run(const Context& context) override {
     auto trace_options = trace_.options();
-    auto planned = kernel_.plan(context.arguments);
-    if (!trace_options || !planned) {
-      return std::unexpected(trace_options ? planned.error() : trace_options.error());
+    if (!trace_options) {
+      return std::unexpected(trace_options.error());
     }
-    trace_options->identity_seed = kernel_.identity_seed();
-    RunOptions options{.threads = static_cast<unsigned>(std::min<std::uint64_t>(threads_, 1024))};
-    std::uint64_t warmup = 0;
-    if (auto read = read_warmup(options, warmup); !read) {
+    if (auto read = read_options(context.arguments); !read) {
       return std::unexpected(read.error());
     }
-    std::vector<PlannedRun> plan;
-    bool know_future = false;
-    bool hold = hold_ || options.warmup_share > 0;
-    for (const PlannedKernel& kernel : *planned) {
-      know_future = know_future || kernel.options.eviction == cache::EvictionPolicy::kBelady;
-      hold = hold || know_future || kernel.size.footprint_share > 0;
-      plan.push_back({.options = {.kernel = kernel.options,
-                                  .warmup_requests = warmup,
-                                  .interval_requests = interval_},
-                      .footprint_share = kernel.size.footprint_share});
+    const auto planned = kernel_.plan(context.arguments);
+    if (!planned) {
+      return std::unexpected(planned.error());
     }
+    trace_options->identity_seed = kernel_.identity_seed();
     auto reader = open_traces(trace_.files(), *trace_options);
     if (!reader) {
       return std::unexpected(reader.error());
     }
-    const auto simulation = hold
-                                ? replay_held(**reader, plan, options, know_future, context.monitor)
-                                : replay_streamed(**reader, plan, options, context.monitor);
-    if (!simulation) {
-      return std::unexpected(simulation.error());
-    }
     Outcome outcome;
     Report& report = outcome.report;
     report.seed = kernel_.seed();
-    report.parameters = trace_.parameters();
-    for (Field& field : kernel_.parameters()) {
-      report.parameters.push_back(std::move(field));
+    report.parameters = parameters();
+    auto replayed = must_hold(*planned)
+                        ? replay_held(**reader, *planned, context.monitor, report)
+                        : replay_streamed(**reader, *planned, context.monitor, report);
+    if (!replayed) {
+      return std::unexpected(replayed.error());
     }
-    report.parameters.push_back({"warmup", warmup_});
-    fill(report, *simulation, *planned);
-    report.notes = TraceArguments::notes(**reader, *trace_options);
+    for (std::string& note : TraceArguments::notes(**reader, *trace_options)) {
+      report.notes.push_back(std::move(note));
+    }
     return outcome;
   }
 
  private:
-  struct Simulation {
-    ObjectTable objects;
-    std::uint64_t requests = 0;
-    std::vector<FinishedRun> runs;
-    double decode_seconds = 0;
-  };
-
-  static Result<Simulation> replay_held(TraceReader& reader, const std::vector<PlannedRun>& plan,
-                                        const RunOptions& options, bool know_future,
-                                        Monitor& monitor) {
-    auto trace = hold_trace(reader, {.know_future = know_future}, monitor);
-    if (!trace) {
-      return std::unexpected(trace.error());
-    }
-    auto runs = run_held(*trace, plan, options, monitor);
-    if (!runs) {
-      return std::unexpected(runs.error());
-    }
-    return Simulation{std::move(trace->objects), trace->requests.size(), std::move(*runs),
-                      trace->decode_seconds};
-  }
-  static Result<Simulation> replay_streamed(TraceReader& reader,
-                                            const std::vector<PlannedRun>& plan,
-                                            const RunOptions& options, Monitor& monitor) {
-    auto streamed = run_streamed(reader, plan, options, monitor);
-    if (!streamed) {
-      return std::unexpected(streamed.error());
-    }
-    return Simulation{std::move(streamed->objects), streamed->requests, std::move(streamed->runs),
-                      0};
+  bool is_sampled() const { return sample_.rate < 1 || sample_.objects_max != 0; }
+  bool must_hold(const std::vector<PlannedKernel>& planned) const {
+    return hold_ || warmup_share_ > 0 || is_sampled() || curve_points_ != 0 ||
+           std::ranges::any_of(planned, [](const PlannedKernel& kernel) {
+             return kernel.options.eviction == cache::EvictionPolicy::kBelady ||
+                    kernel.size.footprint_share > 0;
+           });
   }
 
-  Result<void> read_warmup(RunOptions& options, std::uint64_t& warmup) const {
+  Result<void> read_options(const Arguments& arguments) {
+    if (!(sample_.rate > 0 && sample_.rate <= 1)) {
+      return fail("--sample " + std::to_string(sample_.rate) + ", accepted: above 0 and up to 1");
+    }
+    constexpr std::uint64_t kSampleObjectsMin = 64;
+    if (sample_.objects_max != 0 && sample_.objects_max < kSampleObjectsMin) {
+      return fail("--sample-objects " + std::to_string(sample_.objects_max) +
+                  ", accepted: 64 or more, or 0 for all");
+    }
+    if (interval_ != 0 && (is_sampled() || curve_points_ != 0)) {
+      return fail("--interval goes neither with a sample nor with --mrc");
+    }
+    if (curve_points_ > kCurvePointsMax) {
+      return fail("--mrc " + std::to_string(curve_points_) + ", accepted: up to 1000 points");
+    }
+    if (curve_points_ != 0) {
+      if (arguments.given("--cache-size")) {
+        return fail("--mrc chooses the cache sizes itself: leave out --cache-size");
+      }
+      kernel_.set_cache_sizes(curve_sizes(curve_points_));
+    }
+    return read_warmup();
+  }
+
+  Result<void> read_warmup() {
     const bool percent = warmup_.ends_with('%');
     const char* last = warmup_.data() + warmup_.size() - (percent ? 1 : 0);
     double number = 0;
@@ -123,154 +135,114 @@ class ReplayCommand final : public Command {
         number > 1e18) {
       return fail("--warmup \"" + warmup_ + "\", accepted: a number, or below 100%");
     }
-    options.warmup_share = percent ? number / 100 : 0;
-    warmup = percent ? 0 : static_cast<std::uint64_t>(number);
+    warmup_share_ = percent ? number / 100 : 0;
+    warmup_requests_ = percent ? 0 : static_cast<std::uint64_t>(number);
     return {};
   }
 
-  void fill(Report& report, const Simulation& simulation,
+  std::vector<PlannedRun> plan_of(const std::vector<PlannedKernel>& planned) const {
+    std::vector<PlannedRun> plan;
+    for (const PlannedKernel& kernel : planned) {
+      plan.push_back({.options = {.kernel = kernel.options, .interval_requests = interval_},
+                      .footprint_share = kernel.size.footprint_share});
+    }
+    return plan;
+  }
+  RunOptions run_options() const {
+    return {.warmup_requests = warmup_requests_,
+            .threads = static_cast<unsigned>(std::min<std::uint64_t>(threads_, 1024))};
+  }
+
+  Result<void> replay_held(TraceReader& reader, const std::vector<PlannedKernel>& planned,
+                           Monitor& monitor, Report& report) const {
+    const bool know_future = std::ranges::any_of(planned, [](const PlannedKernel& kernel) {
+      return kernel.options.eviction == cache::EvictionPolicy::kBelady;
+    });
+    auto trace = hold_trace(reader, {.know_future = know_future, .sample = sample_}, monitor);
+    if (!trace) {
+      return std::unexpected(trace.error());
+    }
+    RunOptions options = run_options();
+    if (warmup_share_ > 0) {
+      options.warmup_requests =
+          static_cast<std::uint64_t>(warmup_share_ * static_cast<double>(trace->requests_total));
+    }
+    const double rate = trace->sample.rate();
+    const ReplayedTrace replayed{
+        .names = trace_.names(),
+        .requests = trace->requests_total,
+        .footprint_bytes = trace->footprint_bytes(),
+        .footprint_objects = estimated_count(trace->objects.objects(), rate),
+        .rate = rate,
+        .sample_requests = trace->requests.size(),
+        .sample_objects = trace->objects.objects()};
+    if (rate < 1) {
+      report.notes.push_back(sample_note(replayed));
+    }
+    if (curve_points_ != 0) {
+      const auto points = run_curves(*trace, plan_of(planned), options, monitor);
+      if (!points) {
+        return std::unexpected(points.error());
+      }
+      report.tables.push_back(curve_table(replayed, *points, planned));
+      append_curve_charts(report.charts, *points);
+    } else {
+      const auto runs = run_held(*trace, plan_of(planned), options, monitor);
+      if (!runs) {
+        return std::unexpected(runs.error());
+      }
+      fill(report, replayed, *runs, planned);
+    }
+    report.machine.push_back({"decode_seconds", trace->decode_seconds});
+    return {};
+  }
+
+  Result<void> replay_streamed(TraceReader& reader, const std::vector<PlannedKernel>& planned,
+                               Monitor& monitor, Report& report) const {
+    auto streamed = run_streamed(reader, plan_of(planned), run_options(), monitor);
+    if (!streamed) {
+      return std::unexpected(streamed.error());
+    }
+    const ReplayedTrace replayed{.names = trace_.names(),
+                                 .requests = streamed->requests,
+                                 .footprint_bytes = streamed->objects.footprint_bytes(),
+                                 .footprint_objects = streamed->objects.objects(),
+                                 .sample_requests = streamed->requests,
+                                 .sample_objects = streamed->objects.objects()};
+    fill(report, replayed, streamed->runs, planned);
+    return {};
+  }
+
+  void fill(Report& report, const ReplayedTrace& replayed, const std::vector<FinishedRun>& runs,
             const std::vector<PlannedKernel>& planned) const {
-    Table rows{.key = "rows", .title = "", .columns = columns(), .rows = {}};
-    Table intervals{.key = "intervals", .title = "", .columns = {}, .rows = {}};
-    std::vector<Row> machine;
-    double rate_min = 0;
-    double bytes_per_object = 0;
-    for (std::size_t i = 0; i < planned.size(); ++i) {
-      const FinishedRun& finished = simulation.runs[i];
-      rows.rows.push_back(make_row(simulation, finished, planned[i]));
-      append_intervals(intervals, finished, planned[i], i);
-      const double rate = finished.cpu_seconds > 0
-                              ? static_cast<double>(simulation.requests) / finished.cpu_seconds
-                              : 0;
-      const cache::KernelStatistics kernel = finished.run->kernel();
-      const double bytes = share(kernel.index_bytes, finished.run->most_objects());
-      rate_min = i == 0 ? rate : std::min(rate_min, rate);
-      bytes_per_object = std::max(bytes_per_object, bytes);
-      machine.push_back({{"run", std::uint64_t{i}},
-                         {"eviction", std::string(to_string(planned[i].options.eviction))},
-                         {"requests_per_second", rate},
-                         {"bytes_per_object", bytes}});
-    }
-    append_replay_charts(report.charts, simulation.runs);
-    report.tables.push_back(std::move(rows));
+    report.tables.push_back(replay_table(replayed, runs, planned));
     if (interval_ != 0) {
-      report.tables.push_back(std::move(intervals));
+      report.tables.push_back(interval_table(runs, planned));
     }
-    report.machine = {{"requests_per_second", rate_min},
-                      {"bytes_per_object", bytes_per_object},
-                      {"decode_seconds", simulation.decode_seconds},
-                      {"runs", std::move(machine)}};
+    append_replay_charts(report.charts, runs);
+    report.machine = replay_machine(replayed, runs);
   }
 
-  static std::vector<Column> columns() {
-    return {{"cache_bytes", "cache", Style::kBytes},
-            {"eviction", "eviction"},
-            {"admission", "admission"},
-            {"capacity", "window c", Style::kCount},
-            {"object_hit_ratio", "hits", Style::kPercent},
-            {"byte_hit_ratio", "of bytes", Style::kPercent},
-            {"bytes_written", "written", Style::kBytes},
-            {"objects_written", "objects", Style::kCount},
-            {"bytes_from_origin", "from origin", Style::kBytes},
-            {"one_hit_kept_out", "one-hit out", Style::kCount},
-            {"one_hit_let_in", "in", Style::kCount},
-            {"evictions", "evictions", Style::kCount},
-            {"false_admissions", "false adm.", Style::kCount},
-            {"fpr_measured", "FPR", Style::kRate},
-            {"fpr_theory", "theory", Style::kRate}};
-  }
-
-  Row make_row(const Simulation& simulation, const FinishedRun& finished,
-               const PlannedKernel& planned) const {
-    const ReplayCounts& c = finished.run->counts();
-    const cache::KernelStatistics kernel = finished.run->kernel();
-    const cache::AdmissionStatistics admission = finished.run->admission();
-    const cache::KernelOptions& options = finished.run->options().kernel;
-    std::string names;
-    for (const std::string& file : trace_.files()) {
-      names += (names.empty() ? "" : ",") + file;
+  Row parameters() const {
+    Row all = trace_.parameters();
+    for (Field& field : kernel_.parameters()) {
+      all.push_back(std::move(field));
     }
-    Row row = {{"trace", names},
-               {"eviction", std::string(to_string(options.eviction))},
-               {"admission", std::string(to_string(options.admission.policy))},
-               {"cache_bytes", options.capacity_bytes},
-               {"requests", c.requests},
-               {"hits", c.hits},
-               {"object_hit_ratio", share(c.hits, c.requests)},
-               {"byte_hit_ratio", share(c.bytes_hit, c.bytes_requested)},
-               {"validations", c.validations},
-               {"bytes_requested", c.bytes_requested},
-               {"bytes_from_origin", c.bytes_from_origin},
-               {"bytes_written", c.bytes_written},
-               {"bytes_rewritten", c.bytes_rewritten},
-               {"objects_written", c.objects_written},
-               {"too_large_or_full", c.not_stored_full},
-               {"one_hit_kept_out", finished.one_hit_kept_out},
-               {"one_hit_let_in", finished.one_hit_let_in},
-               {"evictions", kernel.counters.evictions},
-               {"expirations", kernel.counters.expirations},
-               {"resident_objects", kernel.objects},
-               {"used_bytes", kernel.used_bytes},
-               {"footprint_bytes", simulation.objects.footprint_bytes()},
-               {"footprint_objects", std::uint64_t{simulation.objects.objects()}}};
-    append_filter(row, admission, options, planned);
-    return row;
-  }
-
-  static void append_filter(Row& row, const cache::AdmissionStatistics& admission,
-                            const cache::KernelOptions& options, const PlannedKernel& planned) {
-    const filter::MeasuredFpr& measured = admission.measured;
-    const bool filtered = admission.has_filter;
-    const bool has_shadow = filtered && options.admission.shadow_one_in != 0;
-    const filter::Interval interval = measured.interval();
-    const auto when = [](bool there, auto value) { return there ? Value{value} : Value{}; };
-    const double asked = static_cast<double>(measured.asked);
-    const bool windowed =
-        filtered || options.admission.policy == cache::AdmissionPolicy::kExactSecondHit;
-    row.insert(
-        row.end(),
-        {Field{"capacity",
-               when(windowed, options.admission.filter.capacity * std::uint64_t{options.shards})},
-         {"fpr_goal", when(filtered && planned.fpr_goal > 0, planned.fpr_goal)},
-         {"bits", when(filtered, options.admission.filter.bits * std::uint64_t{options.shards})},
-         {"hashes", when(filtered, std::uint64_t{options.admission.filter.hashes})},
-         {"filter_bytes", when(windowed, admission.memory_bytes)},
-         {"rotations", when(windowed, admission.rotations)},
-         {"refreshes", when(windowed, admission.refreshes)},
-         {"false_admissions",
-          when(has_shadow, measured.false_positives * options.admission.shadow_one_in)},
-         {"false_negatives", when(has_shadow, measured.false_negatives)},
-         {"fpr_measured", when(has_shadow && measured.asked != 0, measured.rate())},
-         {"fpr_theory", when(has_shadow && measured.asked != 0, measured.expected / asked)},
-         {"interval_low", when(has_shadow, interval.low)},
-         {"interval_high", when(has_shadow, interval.high)}});
-  }
-
-  static void append_intervals(Table& table, const FinishedRun& finished,
-                               const PlannedKernel& planned, std::size_t number) {
-    for (const ReplayInterval& interval : finished.run->intervals()) {
-      const ReplayCounts& c = interval.counts;
-      table.rows.push_back({{"run", std::uint64_t{number}},
-                            {"eviction", std::string(to_string(planned.options.eviction))},
-                            {"admission", std::string(to_string(planned.options.admission.policy))},
-                            {"cache_bytes", finished.run->options().kernel.capacity_bytes},
-                            {"from_request", interval.from_request},
-                            {"requests", c.requests},
-                            {"hits", c.hits},
-                            {"object_hit_ratio", share(c.hits, c.requests)},
-                            {"byte_hit_ratio", share(c.bytes_hit, c.bytes_requested)},
-                            {"bytes_written", c.bytes_written},
-                            {"resident_objects", interval.resident_objects},
-                            {"used_bytes", interval.used_bytes},
-                            {"filter_fill", interval.filter_fill},
-                            {"fpr_theory", interval.fpr_theory},
-                            {"rotations", interval.rotations}});
-    }
+    all.insert(all.end(), {Field{"warmup", warmup_},
+                           {"sample", sample_.rate},
+                           {"sample_objects", sample_.objects_max},
+                           {"sample_seed", sample_.seed},
+                           {"mrc", curve_points_}});
+    return all;
   }
 
   TraceArguments trace_;
   KernelArguments kernel_;
+  SampleOptions sample_;
+  std::uint64_t curve_points_ = 0;
   std::string warmup_ = "0";
+  double warmup_share_ = 0;
+  std::uint64_t warmup_requests_ = 0;
   std::uint64_t interval_ = 0;
   std::uint64_t threads_ = 0;
   bool hold_ = false;

@@ -4,13 +4,10 @@
 #include <string>
 
 #include "base/units.h"
+#include "sim/replay/ratio.h"
 
 namespace encore::sim {
 namespace {
-
-double share(std::uint64_t part, std::uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
 
 void add(Chart& chart, const std::string& name, bool line, const Point& point) {
   auto at = std::ranges::find(chart.series, name, &Series::name);
@@ -31,6 +28,13 @@ std::string name_of(const cache::KernelOptions& options) {
   return name;
 }
 
+Point miss_point(std::uint64_t cache_bytes, const BoundedShare& hits) {
+  return {.x = static_cast<double>(cache_bytes),
+          .y = 1 - hits.value,
+          .low = 1 - hits.high,
+          .high = 1 - hits.low};
+}
+
 }  // namespace
 
 void append_replay_charts(std::vector<Chart>& charts, const std::vector<FinishedRun>& runs) {
@@ -49,16 +53,17 @@ void append_replay_charts(std::vector<Chart>& charts, const std::vector<Finished
              .y_label = "fill of the current generation",
              .series = {}};
   for (const FinishedRun& finished : runs) {
-    const ReplayCounts& c = finished.run->counts();
-    const cache::KernelOptions& options = finished.run->options().kernel;
+    const cache::KernelOptions& options = finished.kernel;
     const std::string name = name_of(options);
-    const double ratio = share(c.hits, c.requests);
-    add(misses, name, true, {.x = static_cast<double>(options.capacity_bytes), .y = 1 - ratio});
-    add(writes, name, false, {.x = ratio, .y = static_cast<double>(c.bytes_written)});
+    const BoundedShare& ratio = finished.ratios.objects;
+    add(misses, name, true, miss_point(options.capacity_bytes, ratio));
+    add(writes, name, false,
+        {.x = ratio.value, .y = static_cast<double>(finished.counts.bytes_written)});
     const std::string sized = name + ", " + format_bytes(options.capacity_bytes);
     for (const ReplayInterval& interval : finished.run->intervals()) {
       const auto at = static_cast<double>(interval.from_request + interval.counts.requests);
-      add(hits, sized, true, {.x = at, .y = share(interval.counts.hits, interval.counts.requests)});
+      add(hits, sized, true,
+          {.x = at, .y = ratio_of(interval.counts.hits, interval.counts.requests)});
       if (options.admission.policy == cache::AdmissionPolicy::kSecondHit) {
         add(fill, sized, true, {.x = at, .y = interval.filter_fill});
       }
@@ -69,6 +74,26 @@ void append_replay_charts(std::vector<Chart>& charts, const std::vector<Finished
       charts.push_back(std::move(*chart));
     }
   }
+}
+
+void append_curve_charts(std::vector<Chart>& charts, const std::vector<CurvePoint>& points) {
+  Chart objects{.title = "Miss ratio by cache size",
+                .x_label = "cache, bytes",
+                .y_label = "miss ratio",
+                .log_x = true,
+                .series = {}};
+  Chart bytes{.title = "Byte miss ratio by cache size",
+              .x_label = "cache, bytes",
+              .y_label = "byte miss ratio",
+              .log_x = true,
+              .series = {}};
+  for (const CurvePoint& point : points) {
+    const std::string name = name_of(point.kernel);
+    add(objects, name, true, miss_point(point.kernel.capacity_bytes, point.ratios.objects));
+    add(bytes, name, true, miss_point(point.kernel.capacity_bytes, point.ratios.bytes));
+  }
+  charts.push_back(std::move(objects));
+  charts.push_back(std::move(bytes));
 }
 
 }  // namespace encore::sim

@@ -109,7 +109,8 @@ Result<std::span<const ReplayRequest>> SpoolReader::read() {
                     .object_bytes = record.object_bytes,
                     .next = spool_.next_ ? next_[i] : kNeverAgain,
                     .ttl_seconds = record.ttl_seconds,
-                    .object = record.object};
+                    .object = record.object,
+                    .heaviest = objects_.heaviest_of(record.object)};
   }
   at_ += count;
   return requests_;

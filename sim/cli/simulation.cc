@@ -1,14 +1,13 @@
 #include "sim/cli/simulation.h"
 
-#include <ctime>
-
 #include <algorithm>
-#include <chrono>
+#include <ctime>
+#include <optional>
 #include <thread>
 #include <utility>
 
-#include "base/time.h"
 #include "sim/cli/parallel.h"
+#include "sim/cli/sample_runs.h"
 
 namespace encore::sim {
 namespace {
@@ -22,10 +21,6 @@ double thread_seconds() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-double seconds_since(MonotonicTime start) {
-  return std::chrono::duration<double>(monotonic_now() - start).count();
 }
 
 // Reads the next requests into `chunk`, which is filled but for the last time and empty at the end.
@@ -61,109 +56,85 @@ void feed_all(std::vector<FinishedRun>& runs, std::span<const ReplayRequest> req
       threads);
 }
 
-Result<std::vector<FinishedRun>> start(const std::vector<PlannedRun>& plan,
-                                       std::uint64_t footprint_bytes) {
-  std::vector<FinishedRun> runs;
-  for (const PlannedRun& planned : plan) {
-    ReplayOptions options = planned.options;
-    if (planned.footprint_share > 0) {
-      options.kernel.capacity_bytes = std::max<std::uint64_t>(
-          1, static_cast<std::uint64_t>(planned.footprint_share *
-                                        static_cast<double>(footprint_bytes)));
+void count_one_hits(FinishedRun& finished, const ObjectTable& objects, double rate) {
+  std::uint64_t let_in = 0;
+  std::uint64_t kept_out = 0;
+  for (std::uint32_t object = 0; object < objects.objects(); ++object) {
+    if (objects.requests_of(object) == 1) {
+      ++(finished.run->ever_stored(object) ? let_in : kept_out);
     }
-    auto run = ReplayRun::create(options);
-    if (!run) {
-      return std::unexpected(run.error());
-    }
-    runs.push_back({.run = std::move(*run)});
   }
-  return runs;
+  finished.one_hit_let_in = estimated_count(let_in, rate);
+  finished.one_hit_kept_out = estimated_count(kept_out, rate);
 }
 
-// The whole trace through one run, or what is read before an interrupt.
-Result<void> run_all(const HeldTrace& trace, FinishedRun& finished, Monitor& monitor) {
+Result<std::unique_ptr<ReplayRun>> create_run(const PlannedRun& planned,
+                                              const cache::KernelOptions& kernel,
+                                              std::uint64_t warmup_requests) {
+  ReplayOptions options = planned.options;
+  options.kernel = kernel;
+  options.warmup_requests = warmup_requests;
+  return ReplayRun::create(options);
+}
+
+// One planned run over the whole trace, or over what is read before an interrupt.
+Result<FinishedRun> run_one(const HeldTrace& trace, const PlannedRun& planned,
+                            const RunOptions& options, Monitor& monitor) {
+  const double rate = trace.sample.rate();
+  FinishedRun finished{
+      .run = nullptr, .kernel = planned.options.kernel, .counts = {}, .ratios = {}};
+  finished.kernel.capacity_bytes = capacity_of(planned, trace.footprint_bytes());
+  auto runs = make_sample_runs<ReplayRun>(rate, [&](double part) {
+    // The warm-up's end is told.
+    return create_run(planned, scaled_kernel(finished.kernel, part), UINT64_MAX);
+  });
+  if (!runs) {
+    return std::unexpected(runs.error());
+  }
+  const HeldTrace::WarmedUp warmed_up = trace.after(options.warmup_requests);
   const double begin = thread_seconds();
-  SpoolReader reader(trace.requests, trace.objects);
-  bool go_on = true;
-  while (go_on) {
-    const auto part = reader.read();
-    if (!part) {
-      return std::unexpected(part.error());
-    }
-    finished.run->feed(*part);
-    go_on = monitor.advance(part->size()) && !part->empty();
+  if (auto fed = feed_trace(trace, warmed_up.sample_requests, *runs, monitor); !fed) {
+    return std::unexpected(fed.error());
   }
   finished.cpu_seconds = thread_seconds() - begin;
-  return {};
-}
-
-void finish(std::vector<FinishedRun>& runs, const ObjectTable& objects) {
-  for (FinishedRun& finished : runs) {
-    finished.run->finish();
-    for (std::uint32_t object = 0; object < objects.objects(); ++object) {
-      if (objects.requests_of(object) == 1) {
-        ++(finished.run->ever_stored(object) ? finished.one_hit_let_in : finished.one_hit_kept_out);
-      }
-    }
+  runs->whole->finish();
+  std::vector<ReplayCounts> parts;
+  for (const auto& part : runs->parts) {
+    parts.push_back(part->counts());
   }
+  const ReplayCounts& counts = runs->whole->counts();
+  const SampledFrom from = monitor.stop ? seen_by(counts, rate) : warmed_up.from;
+  finished.counts = estimated_counts(counts, from);
+  finished.ratios = estimated_hit_ratios(counts, parts, from);
+  finished.run = std::move(runs->whole);
+  count_one_hits(finished, trace.objects, rate);
+  return finished;
 }
 
 }  // namespace
 
-Result<HeldTrace> hold_trace(TraceReader& reader, const HoldOptions& options, Monitor& monitor) {
-  const MonotonicTime begin = monotonic_now();
-  auto spool = RequestSpool::create();
-  if (!spool) {
-    return std::unexpected(spool.error());
-  }
-  HeldTrace trace{.objects = {}, .requests = std::move(*spool)};
-  std::vector<ReplayRequest> chunk;
-  while (!monitor.stop) {
-    if (auto read = read_chunk(reader, trace.objects, chunk); !read) {
-      return std::unexpected(read.error());
-    }
-    if (chunk.empty()) {
-      break;
-    }
-    if (auto written = trace.requests.append(chunk); !written) {
-      return std::unexpected(written.error());
-    }
-    monitor.advance(chunk.size());
-  }
-  if (options.know_future) {
-    if (auto linked = trace.requests.link_next(trace.objects.objects()); !linked) {
-      return std::unexpected(linked.error());
-    }
-  }
-  trace.decode_seconds = seconds_since(begin);
-  return trace;
+std::uint64_t capacity_of(const PlannedRun& planned, std::uint64_t footprint_bytes) {
+  const double share = planned.footprint_share * static_cast<double>(footprint_bytes);
+  return planned.footprint_share > 0 ? std::max<std::uint64_t>(1, static_cast<std::uint64_t>(share))
+                                     : planned.options.kernel.capacity_bytes;
 }
 
-Result<std::vector<FinishedRun>> run_held(const HeldTrace& trace, std::vector<PlannedRun> plan,
+Result<std::vector<FinishedRun>> run_held(const HeldTrace& trace,
+                                          const std::vector<PlannedRun>& plan,
                                           const RunOptions& options, Monitor& monitor) {
-  const std::uint64_t requests = trace.requests.size();
-  if (options.warmup_share > 0) {
-    for (PlannedRun& planned : plan) {
-      planned.options.warmup_requests =
-          static_cast<std::uint64_t>(options.warmup_share * static_cast<double>(requests));
-    }
-  }
-  auto runs = start(plan, trace.objects.footprint_bytes());
-  if (!runs) {
-    return runs;
-  }
   monitor.done = 0;
-  monitor.total = requests * runs->size();
-  std::vector<Result<void>> ended(runs->size());
+  monitor.total = trace.requests.size() * plan.size();
+  std::vector<std::optional<Result<FinishedRun>>> ended(plan.size());
   parallel_for(
-      runs->size(), [&](std::size_t i) { ended[i] = run_all(trace, (*runs)[i], monitor); },
+      plan.size(), [&](std::size_t i) { ended[i] = run_one(trace, plan[i], options, monitor); },
       options.threads);
-  for (const Result<void>& one : ended) {
-    if (!one) {
-      return std::unexpected(one.error());
+  std::vector<FinishedRun> runs;
+  for (std::optional<Result<FinishedRun>>& one : ended) {
+    if (!*one) {
+      return std::unexpected(one->error());
     }
+    runs.push_back(std::move(**one));
   }
-  finish(*runs, trace.objects);
   return runs;
 }
 
@@ -171,11 +142,14 @@ Result<std::vector<FinishedRun>> run_held(const HeldTrace& trace, std::vector<Pl
 Result<Streamed> run_streamed(TraceReader& reader, const std::vector<PlannedRun>& plan,
                               const RunOptions& options, Monitor& monitor) {
   Streamed streamed;
-  auto runs = start(plan, 0);
-  if (!runs) {
-    return std::unexpected(runs.error());
+  for (const PlannedRun& planned : plan) {
+    auto run = create_run(planned, planned.options.kernel, options.warmup_requests);
+    if (!run) {
+      return std::unexpected(run.error());
+    }
+    streamed.runs.push_back(
+        {.run = std::move(*run), .kernel = planned.options.kernel, .counts = {}, .ratios = {}});
   }
-  streamed.runs = std::move(*runs);
   std::vector<ReplayRequest> chunk;
   std::vector<ReplayRequest> next;
   Result<void> read = read_chunk(reader, streamed.objects, chunk);
@@ -192,7 +166,12 @@ Result<Streamed> run_streamed(TraceReader& reader, const std::vector<PlannedRun>
   if (!read) {
     return std::unexpected(read.error());
   }
-  finish(streamed.runs, streamed.objects);
+  for (FinishedRun& finished : streamed.runs) {
+    finished.run->finish();
+    finished.counts = finished.run->counts();
+    finished.ratios = estimated_hit_ratios(finished.counts, {}, {});
+    count_one_hits(finished, streamed.objects, 1);
+  }
   return streamed;
 }
 

@@ -9,45 +9,38 @@
 #include <vector>
 
 #include "base/error.h"
-#include "sim/cli/request_spool.h"
+#include "sim/cli/held_trace.h"
 #include "sim/replay/replay_run.h"
-#include "sim/replay/trace_object.h"
+#include "sim/replay/sample_estimate.h"
 #include "sim/trace/trace_reader.h"
 #include "sim/workload/monitor.h"
 
 namespace encore::sim {
 
 struct PlannedRun {
-  ReplayOptions options;
+  ReplayOptions options;       // but for the warm-up, which is RunOptions'
   double footprint_share = 0;  // not 0: the capacity is this share of the footprint
 };
 
 struct FinishedRun {
-  std::unique_ptr<ReplayRun> run;
-  double cpu_seconds = 0;  // of its thread, spent in this run
+  std::unique_ptr<ReplayRun> run;  // of a sample: in a cache that is as much smaller
+  cache::KernelOptions kernel;     // as planned, the capacity in bytes
+  // Of the whole trace, estimated where the run was of a sample.
+  ReplayCounts counts;
+  HitRatios ratios;
   std::uint64_t one_hit_kept_out = 0;
   std::uint64_t one_hit_let_in = 0;
+  double cpu_seconds = 0;  // of its thread, spent in the run alone
 };
-
-// A trace on disk, its objects in memory.
-struct HeldTrace {
-  ObjectTable objects;
-  RequestSpool requests;
-  double decode_seconds = 0;
-};
-struct HoldOptions {
-  bool know_future = false;  // link each request to the next one for its object
-};
-// Errors: the trace's, the spool's. An interrupt ends the reading.
-Result<HeldTrace> hold_trace(TraceReader& reader, const HoldOptions& options, Monitor& monitor);
 
 struct RunOptions {
-  double warmup_share = 0;  // this share of the requests is not counted
-  unsigned threads = 0;     // 0: one a core
+  std::uint64_t warmup_requests = 0;  // not counted; of the whole trace
+  unsigned threads = 0;               // 0: one a core
 };
 // The runs go on in parallel, each one's result is the same whatever the number of threads, in the
 // order of the plan. Errors: the kernels', the spool's. An interrupt ends the runs early.
-Result<std::vector<FinishedRun>> run_held(const HeldTrace& trace, std::vector<PlannedRun> plan,
+Result<std::vector<FinishedRun>> run_held(const HeldTrace& trace,
+                                          const std::vector<PlannedRun>& plan,
                                           const RunOptions& options, Monitor& monitor);
 
 // The same without holding the trace: no run may need to know all of it.
@@ -58,5 +51,8 @@ struct Streamed {
 };
 Result<Streamed> run_streamed(TraceReader& reader, const std::vector<PlannedRun>& plan,
                               const RunOptions& options, Monitor& monitor);
+
+// A planned run's capacity in bytes.
+std::uint64_t capacity_of(const PlannedRun& planned, std::uint64_t footprint_bytes);
 
 }  // namespace encore::sim

@@ -61,12 +61,16 @@ Result<TraceOptions> TraceArguments::options() const {
   return options;
 }
 
-Row TraceArguments::parameters() const {
+std::string TraceArguments::names() const {
   std::string names;
   for (const std::string& file : files_) {
     names += (names.empty() ? "" : ",") + file;
   }
-  return {{"traces", names},     {"format", format_},     {"all_lines", all_lines_},
+  return names;
+}
+
+Row TraceArguments::parameters() const {
+  return {{"traces", names()},   {"format", format_},     {"all_lines", all_lines_},
           {"methods", methods_}, {"statuses", statuses_}, {"default_size", default_size_}};
 }
 

@@ -16,6 +16,7 @@ class TraceArguments {
   void declare(Arguments& arguments);
   Result<TraceOptions> options() const;
   const std::vector<std::string>& files() const { return files_; }
+  std::string names() const;  // of the files, with commas
   // For the report's parameters and notes.
   Row parameters() const;
   static std::vector<std::string> notes(const TraceReader& reader, const TraceOptions& options);

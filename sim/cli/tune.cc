@@ -10,6 +10,7 @@
 #include "sim/cli/kernel_options.h"
 #include "sim/cli/simulation.h"
 #include "sim/cli/trace_options.h"
+#include "sim/replay/ratio.h"
 
 namespace encore::sim {
 namespace {
@@ -130,21 +131,19 @@ class TuneCommand final : public Command {
       }
       plan.push_back(*planned);
     }
-    const auto runs =
-        run_held(trace, plan,
-                 {.warmup_share = warmup_share_,
-                  .threads = static_cast<unsigned>(std::min<std::uint64_t>(threads_, 1024))},
-                 monitor);
+    const auto runs = run_held(
+        trace, plan,
+        {.warmup_requests =
+             static_cast<std::uint64_t>(warmup_share_ * static_cast<double>(trace.requests.size())),
+         .threads = static_cast<unsigned>(std::min<std::uint64_t>(threads_, 1024))},
+        monitor);
     if (!runs) {
       return std::unexpected(runs.error());
     }
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-      const ReplayCounts& c = (*runs)[i].run->counts();
-      const auto ratio = [](std::uint64_t part, std::uint64_t whole) {
-        return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-      };
-      wanted[i].hits = ratio(c.hits, c.requests);
-      wanted[i].byte_hits = ratio(c.bytes_hit, c.bytes_requested);
+      const ReplayCounts& c = (*runs)[i].counts;
+      wanted[i].hits = ratio_of(c.hits, c.requests);
+      wanted[i].byte_hits = ratio_of(c.bytes_hit, c.bytes_requested);
       wanted[i].bytes_written = c.bytes_written;
       wanted[i].filter_bytes = (*runs)[i].run->admission().memory_bytes;
       wanted[i].one_hit_let_in = (*runs)[i].one_hit_let_in;

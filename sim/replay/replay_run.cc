@@ -14,9 +14,7 @@ cache::Key key_of(const ReplayRequest& request) {
 
 cache::Stored stored_as(const ReplayRequest& request, MonotonicTime now) {
   cache::Stored stored;
-  // A hit's charge has 40 bits; nothing of a byte or less is free.
-  stored.charge_bytes =
-      std::clamp<std::uint64_t>(std::max(request.size_bytes, request.object_bytes), 1, 1ULL << 39U);
+  stored.charge_bytes = charge_of(request);
   if (request.ttl_seconds != kNoTtl) {
     stored.fresh_until = now + std::chrono::seconds(request.ttl_seconds);
   }
@@ -25,6 +23,20 @@ cache::Stored stored_as(const ReplayRequest& request, MonotonicTime now) {
 }
 
 }  // namespace
+
+void ReplayCounts::add_request(const ReplayRequest& request) {
+  ++requests;
+  bytes_requested += request.size_bytes;
+  heaviest_requests += request.heaviest.by_requests ? 1 : 0;
+  heaviest_bytes += request.heaviest.by_bytes ? request.size_bytes : 0;
+}
+
+void ReplayCounts::add_hit(const ReplayRequest& request) {
+  ++hits;
+  bytes_hit += request.size_bytes;
+  heaviest_hits += request.heaviest.by_requests ? 1 : 0;
+  heaviest_bytes_hit += request.heaviest.by_bytes ? request.size_bytes : 0;
+}
 
 ReplayCounts ReplayCounts::operator-(const ReplayCounts& other) const {
   ReplayCounts d = *this;
@@ -38,6 +50,10 @@ ReplayCounts ReplayCounts::operator-(const ReplayCounts& other) const {
   d.bytes_written -= other.bytes_written;
   d.bytes_rewritten -= other.bytes_rewritten;
   d.not_stored_full -= other.not_stored_full;
+  d.heaviest_requests -= other.heaviest_requests;
+  d.heaviest_hits -= other.heaviest_hits;
+  d.heaviest_bytes -= other.heaviest_bytes;
+  d.heaviest_bytes_hit -= other.heaviest_bytes_hit;
   return d;
 }
 
@@ -70,7 +86,10 @@ void ReplayRun::one(const ReplayRequest& request) {
   const bool hit = found.state == cache::LookupState::kFresh;
   const bool counts = seen_ >= options_.warmup_requests;
   if (counts) {
-    count(request, hit);
+    counts_.add_request(request);
+    if (hit) {
+      counts_.add_hit(request);
+    }
   }
   if (found.state == cache::LookupState::kMiss) {
     miss(request, key, now_);
@@ -81,15 +100,6 @@ void ReplayRun::one(const ReplayRequest& request) {
   ++seen_;
   if (options_.interval_requests != 0 && seen_ % options_.interval_requests == 0) {
     end_interval();
-  }
-}
-
-void ReplayRun::count(const ReplayRequest& request, bool hit) {
-  ++counts_.requests;
-  counts_.bytes_requested += request.size_bytes;
-  if (hit) {
-    ++counts_.hits;
-    counts_.bytes_hit += request.size_bytes;
   }
 }
 

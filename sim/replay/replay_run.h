@@ -8,6 +8,7 @@
 // takes is the largest size seen of it so far.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -30,6 +31,15 @@ struct ReplayCounts {
   std::uint64_t bytes_written = 0;    // to the store, the next line included
   std::uint64_t bytes_rewritten = 0;  // of these, objects that were in the store before
   std::uint64_t not_stored_full = 0;  // admitted, but larger than the cache takes
+  // Of requests and hits, those for the heaviest objects by requests; of bytes, by bytes.
+  std::uint64_t heaviest_requests = 0;
+  std::uint64_t heaviest_hits = 0;
+  std::uint64_t heaviest_bytes = 0;
+  std::uint64_t heaviest_bytes_hit = 0;
+
+  // Counts a request that is not a hit, or says that one is after all.
+  void add_request(const ReplayRequest& request);
+  void add_hit(const ReplayRequest& request);
   ReplayCounts operator-(const ReplayCounts& other) const;
 };
 
@@ -45,9 +55,16 @@ struct ReplayInterval {
 
 struct ReplayOptions {
   cache::KernelOptions kernel;          // concurrent = false, payloads are 0
-  std::uint64_t warmup_requests = 0;    // not counted
+  std::uint64_t warmup_requests = 0;    // not counted; see end_warmup()
   std::uint64_t interval_requests = 0;  // 0: no series
 };
+
+// What an object takes in the cache, the entry not included: its largest size so far. A hit's
+// charge has 40 bits; nothing of a byte or less is free.
+inline std::uint64_t charge_of(const ReplayRequest& request) {
+  return std::clamp<std::uint64_t>(std::max(request.size_bytes, request.object_bytes), 1,
+                                   1ULL << 39U);
+}
 
 class ReplayRun {
  public:
@@ -56,6 +73,8 @@ class ReplayRun {
 
   // The next requests of the trace, in order.
   void feed(std::span<const ReplayRequest> requests);
+  // What comes from here on counts, whatever the warm-up was meant to be.
+  void end_warmup() { options_.warmup_requests = seen_; }
   // Call after the last one: ends the last interval.
   void finish();
 
@@ -72,7 +91,6 @@ class ReplayRun {
   explicit ReplayRun(const ReplayOptions& options) : options_(options) {}
   void one(const ReplayRequest& request);
   void miss(const ReplayRequest& request, const cache::Key& key, MonotonicTime now);
-  void count(const ReplayRequest& request, bool hit);
   void end_interval();
 
   ReplayOptions options_;

@@ -1,12 +1,19 @@
 // The numbering of a trace's objects, and requests that carry it. Values.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "sim/trace/request.h"
 
 namespace encore::sim {
+
+// Whether an object is among the heaviest of its trace: by requests, by their bytes.
+struct Heaviest {
+  bool by_requests = false;
+  bool by_bytes = false;
+};
 
 // A request as the simulations read it.
 struct ReplayRequest {
@@ -19,6 +26,7 @@ struct ReplayRequest {
   std::uint64_t next = UINT64_MAX;
   std::uint32_t ttl_seconds = kNoTtl;
   std::uint32_t object = 0;  // from 0 in order of appearance
+  Heaviest heaviest{};       // of the object, where the whole trace was read before
 };
 inline constexpr std::uint64_t kNeverAgain = UINT64_MAX;
 
@@ -30,6 +38,8 @@ class ObjectTable {
     Object& seen = objects_[object];
     seen.requests += seen.requests == UINT32_MAX ? 0U : 1U;
     if (request.size_bytes > seen.size_bytes) {
+      growths_ += seen.requests > 1 ? 1U : 0U;
+      largest_bytes_ = std::max(largest_bytes_, request.size_bytes);
       footprint_bytes_ += request.size_bytes - seen.size_bytes;
       seen.size_bytes = request.size_bytes;
     }
@@ -43,14 +53,21 @@ class ObjectTable {
   std::size_t objects() const { return objects_.size(); }
   const filter::Hash128& key_of(std::uint32_t object) const { return objects_[object].key; }
   std::uint32_t requests_of(std::uint32_t object) const { return objects_[object].requests; }
+  Heaviest heaviest_of(std::uint32_t object) const { return objects_[object].heaviest; }
+  // Marks so many objects (and those that weigh the same as the last of them).
+  void mark_heaviest(std::size_t count);
   // The sum of all objects' largest sizes so far.
   std::uint64_t footprint_bytes() const { return footprint_bytes_; }
+  std::uint64_t largest_bytes() const { return largest_bytes_; }
+  // How often an object turned out to be larger than it was before.
+  std::uint64_t growths() const { return growths_; }
 
  private:
   struct Object {
     filter::Hash128 key;
     std::uint64_t size_bytes = 0;  // the largest so far
     std::uint32_t requests = 0;
+    Heaviest heaviest{};
   };
   // The object's number; a new one for a new key.
   std::uint32_t number_of(const filter::Hash128& key) {
@@ -82,6 +99,8 @@ class ObjectTable {
   std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(1024);  // number + 1; 0: empty
   std::vector<Object> objects_;
   std::uint64_t footprint_bytes_ = 0;
+  std::uint64_t largest_bytes_ = 0;
+  std::uint64_t growths_ = 0;
 };
 
 }  // namespace encore::sim

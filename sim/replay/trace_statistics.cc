@@ -5,12 +5,10 @@
 #include <cmath>
 #include <functional>
 
+#include "sim/replay/ratio.h"
+
 namespace encore::sim {
 namespace {
-
-double share(std::uint64_t part, std::uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
 
 // Least squares through log(count) over log(rank): the slope is -alpha. The head is left out, for
 // it seldom follows the law, and the tail of small counts is all steps.
@@ -43,11 +41,11 @@ double fit_zipf(std::vector<std::uint32_t>& counts) {
 
 }  // namespace
 
-double TraceSummary::one_hit_objects_share() const { return share(one_hit_objects, objects); }
-double TraceSummary::one_hit_requests_share() const { return share(one_hit_objects, requests); }
-double TraceSummary::infinite_hit_ratio() const { return share(requests - objects, requests); }
+double TraceSummary::one_hit_objects_share() const { return ratio_of(one_hit_objects, objects); }
+double TraceSummary::one_hit_requests_share() const { return ratio_of(one_hit_objects, requests); }
+double TraceSummary::infinite_hit_ratio() const { return ratio_of(requests - objects, requests); }
 double TraceSummary::infinite_byte_hit_ratio() const {
-  return share(repeat_bytes, bytes_requested);
+  return ratio_of(repeat_bytes, bytes_requested);
 }
 
 void TraceStatistics::add(const Request& request) {

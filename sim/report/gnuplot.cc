@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -15,9 +16,11 @@ std::string quoted(std::string_view text) {
   return out + "'";
 }
 
+bool has_interval(const Point& point) { return point.low < point.high; }
+
 std::string numbers(const Point& point) {
   std::array<char, 160> line{};
-  const bool interval = point.low < point.high;
+  const bool interval = has_interval(point);
   std::snprintf(line.data(), line.size(), "%.10g %.10g %.10g %.10g\n", point.x, point.y,
                 interval ? point.low : point.y, interval ? point.high : point.y);
   return line.data();
@@ -34,6 +37,7 @@ std::string to_gnuplot(const Report& report, std::string_view terminal, std::str
   std::size_t block = 0;
   for (const Chart& chart : report.charts) {
     std::string plot;
+    int line = 1;
     for (const Series& series : chart.series) {
       const std::string name = "$d" + std::to_string(block++);
       script += name + " << EOD\n";
@@ -42,8 +46,12 @@ std::string to_gnuplot(const Report& report, std::string_view terminal, std::str
       }
       script += "EOD\n";
       plot += plot.empty() ? "plot " : ", ";
+      if (series.line && std::ranges::any_of(series.points, has_interval)) {
+        plot += name + " using 1:3:4 with filledcurves fs transparent solid 0.2 noborder lt " +
+                std::to_string(line) + " notitle, ";
+      }
       plot += name + (series.line ? " using 1:2 with lines lw 2" : " with yerrorbars pt 7 ps 0.6") +
-              " title " + quoted(series.name) + " noenhanced";
+              " lt " + std::to_string(line++) + " title " + quoted(series.name) + " noenhanced";
     }
     script += "set title " + quoted(chart.title) + " noenhanced\nset xlabel " +
               quoted(chart.x_label) + "\nset ylabel " + quoted(chart.y_label) + "\n" +

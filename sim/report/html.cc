@@ -21,22 +21,32 @@ pre{background:#f5f5f2;padding:1rem;overflow-x:auto;font-size:13px}
 </style></head><body>
 )";
 
-// Draws the charts from the data above it; intervals are drawn by a small plugin of its own.
+// Draws the charts from the data above it; intervals are drawn by a small plugin of its own: a band
+// along a line, bars at marks.
 constexpr std::string_view kScript = R"(
 const colours=['#3366aa','#cc5533','#338855','#885599','#aa8822','#22889a','#aa3366','#555555'];
 const intervals={id:'intervals',afterDatasetsDraw(chart){
  const c=chart.ctx;
  chart.data.datasets.forEach((set,i)=>{
   if(!chart.isDatasetVisible(i))return;
+  const at=chart.scales,known=set.data.filter(p=>p.low<p.high);
+  if(set.showLine&&known.length){
+   c.save();c.globalAlpha=0.2;c.fillStyle=set.borderColor;c.beginPath();
+   for(const p of known)c.lineTo(at.x.getPixelForValue(p.x),at.y.getPixelForValue(p.low));
+   for(const p of known.reverse())c.lineTo(at.x.getPixelForValue(p.x),at.y.getPixelForValue(p.high));
+   c.closePath();c.fill();c.restore();return;
+  }
   c.strokeStyle=set.borderColor;c.lineWidth=1.5;
-  for(const p of set.data){
-   if(!(p.low<p.high))continue;
-   const x=chart.scales.x.getPixelForValue(p.x);
-   const a=chart.scales.y.getPixelForValue(p.low),b=chart.scales.y.getPixelForValue(p.high);
+  for(const p of known){
+   const x=at.x.getPixelForValue(p.x);
+   const a=at.y.getPixelForValue(p.low),b=at.y.getPixelForValue(p.high);
    c.beginPath();c.moveTo(x,a);c.lineTo(x,b);
    c.moveTo(x-4,a);c.lineTo(x+4,a);c.moveTo(x-4,b);c.lineTo(x+4,b);c.stroke();
   }});}};
 for(const [i,chart] of charts.entries()){
+ const known=chart.series.flatMap(s=>s.points).filter(p=>p.low<p.high);
+ const room=known.length?{suggestedMin:Math.min(...known.map(p=>p.low)),
+  suggestedMax:Math.max(...known.map(p=>p.high))}:{};
  new Chart(document.getElementById('chart'+i),{type:'scatter',plugins:[intervals],
   data:{datasets:chart.series.map((s,j)=>({label:s.name,data:s.points,showLine:s.line,
    pointRadius:s.line&&s.points.length>40?0:4,borderColor:colours[j%8],
@@ -44,7 +54,7 @@ for(const [i,chart] of charts.entries()){
   options:{animation:false,maintainAspectRatio:false,
    plugins:{title:{display:true,text:chart.title}},
    scales:{x:{type:chart.log_x?'logarithmic':'linear',title:{display:true,text:chart.x_label}},
-    y:{title:{display:true,text:chart.y_label}}}}});
+    y:{...room,title:{display:true,text:chart.y_label}}}}});
 }
 document.body.dataset.drawn=charts.length;
 )";

@@ -46,7 +46,8 @@ struct Table {
   std::vector<Row> rows;
 };
 
-// A plot: series of points, as a line or as marks, with intervals where low < high.
+// A plot: series of points, as a line or as marks, with intervals where low < high: a band along a
+// line, bars at marks.
 struct Point {
   double x = 0;
   double y = 0;

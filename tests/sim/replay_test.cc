@@ -11,6 +11,7 @@
 #include "sim/replay/replay_run.h"
 #include "sim/workload/request_generator.h"
 #include "tests/catch.h"
+#include "tests/sim/kernel.h"
 #include "tests/sim/run.h"
 
 namespace encore::sim {
@@ -39,31 +40,6 @@ std::vector<ReplayRequest> zipf_requests(std::uint64_t count, std::uint64_t obje
   }
   link_next(requests, table.objects());
   return requests;
-}
-
-cache::KernelOptions kernel(std::uint64_t objects, cache::EvictionPolicy eviction,
-                            cache::AdmissionPolicy admission) {
-  cache::KernelOptions options;
-  options.capacity_bytes = objects;
-  options.max_object_share = 1;
-  options.shards = 1;
-  options.entry_overhead_bytes = 0;
-  options.eviction = eviction;
-  options.admission.policy = admission;
-  options.admission.filter.capacity = 1000;
-  options.admission.filter.bits = 1U << 20U;
-  options.admission.shadow_one_in = 1;
-  options.concurrent = false;
-  return options;
-}
-
-ReplayCounts replay(const std::vector<ReplayRequest>& requests,
-                    const cache::KernelOptions& options) {
-  auto run = ReplayRun::create({.kernel = options});
-  REQUIRE(run);
-  (*run)->feed(requests);
-  (*run)->finish();
-  return (*run)->counts();
 }
 
 // A cache as one would write it on a blackboard: newest first. `move_on_hit`: LRU, else FIFO.

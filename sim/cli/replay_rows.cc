@@ -1,0 +1,238 @@
+#include "sim/cli/replay_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "sim/replay/ratio.h"
+
+namespace encore::sim {
+namespace {
+
+std::vector<Column> replay_columns(bool sampled) {
+  std::vector<Column> columns = {{"cache_bytes", "cache", Style::kBytes},
+                                 {"eviction", "eviction"},
+                                 {"admission", "admission"},
+                                 {"capacity", "window c", Style::kCount},
+                                 {"object_hit_ratio", "hits", Style::kPercent},
+                                 {"byte_hit_ratio", "of bytes", Style::kPercent},
+                                 {"bytes_written", "written", Style::kBytes},
+                                 {"bytes_rewritten", "again", Style::kBytes},
+                                 {"objects_written", "objects", Style::kCount},
+                                 {"bytes_from_origin", "from origin", Style::kBytes},
+                                 {"one_hit_kept_out", "one-hit out", Style::kCount},
+                                 {"one_hit_let_in", "in", Style::kCount},
+                                 {"evictions", "evictions", Style::kCount},
+                                 {"false_admissions", "false adm.", Style::kCount},
+                                 {"fpr_measured", "FPR", Style::kRate},
+                                 {"fpr_theory", "theory", Style::kRate}};
+  if (sampled) {
+    columns.insert(columns.begin() + 5, {{"object_hit_ratio_low", "from", Style::kPercent},
+                                         {"object_hit_ratio_high", "to", Style::kPercent}});
+  }
+  return columns;
+}
+
+Value when(bool there, Value value) { return there ? std::move(value) : Value{}; }
+
+void append_filter(Row& row, const FinishedRun& finished, const PlannedKernel& planned,
+                   double rate) {
+  const cache::AdmissionStatistics admission = finished.run->admission();
+  const cache::AdmissionOptions& options = finished.kernel.admission;
+  const std::uint64_t shards = finished.kernel.shards;
+  const filter::MeasuredFpr& measured = admission.measured;
+  const bool filtered = admission.has_filter;
+  const bool has_shadow = filtered && options.shadow_one_in != 0;
+  const bool asked = has_shadow && measured.asked != 0;
+  const filter::Interval interval = measured.interval();
+  const auto whole = [&](std::uint64_t count) { return estimated_count(count, rate); };
+  const bool windowed = filtered || options.policy == cache::AdmissionPolicy::kExactSecondHit;
+  row.insert(row.end(),
+             {Field{"capacity", when(windowed, options.filter.capacity * shards)},
+              {"fpr_goal", when(filtered && planned.fpr_goal > 0, planned.fpr_goal)},
+              {"bits", when(filtered, options.filter.bits * shards)},
+              {"hashes", when(filtered, std::uint64_t{options.filter.hashes})},
+              {"filter_bytes", when(windowed, whole(admission.memory_bytes))},
+              {"rotations", when(windowed, admission.rotations)},
+              {"refreshes", when(windowed, whole(admission.refreshes))},
+              {"false_admissions",
+               when(has_shadow, whole(measured.false_positives * options.shadow_one_in))},
+              {"false_negatives", when(has_shadow, measured.false_negatives)},
+              {"fpr_measured", when(asked, asked ? measured.rate() : 0)},
+              {"fpr_theory",
+               when(asked, asked ? measured.expected / static_cast<double>(measured.asked) : 0)},
+              {"interval_low", when(has_shadow, interval.low)},
+              {"interval_high", when(has_shadow, interval.high)}});
+}
+
+// The bounds of a share, null where it is exact.
+void append_bounds(Row& row, const std::string& key, double low, double high, bool sampled) {
+  row.push_back({key + "_low", when(sampled, low)});
+  row.push_back({key + "_high", when(sampled, high)});
+}
+
+Row replay_row(const ReplayedTrace& trace, const FinishedRun& finished,
+               const PlannedKernel& planned) {
+  const ReplayCounts& c = finished.counts;
+  const cache::KernelStatistics kernel = finished.run->kernel();
+  const HitRatios& ratios = finished.ratios;
+  const bool sampled = trace.rate < 1;
+  const auto whole = [&](std::uint64_t count) { return estimated_count(count, trace.rate); };
+  Row row = {{"trace", trace.names},
+             {"eviction", std::string(to_string(finished.kernel.eviction))},
+             {"admission", std::string(to_string(finished.kernel.admission.policy))},
+             {"cache_bytes", finished.kernel.capacity_bytes},
+             {"requests", c.requests},
+             {"hits", c.hits},
+             {"object_hit_ratio", ratios.objects.value},
+             {"byte_hit_ratio", ratios.bytes.value}};
+  append_bounds(row, "object_hit_ratio", ratios.objects.low, ratios.objects.high, sampled);
+  append_bounds(row, "byte_hit_ratio", ratios.bytes.low, ratios.bytes.high, sampled);
+  row.insert(row.end(), {Field{"validations", c.validations},
+                         {"bytes_requested", c.bytes_requested},
+                         {"bytes_from_origin", c.bytes_from_origin},
+                         {"bytes_written", c.bytes_written},
+                         {"bytes_rewritten", c.bytes_rewritten},
+                         {"objects_written", c.objects_written},
+                         {"too_large_or_full", c.not_stored_full},
+                         {"one_hit_kept_out", finished.one_hit_kept_out},
+                         {"one_hit_let_in", finished.one_hit_let_in},
+                         {"evictions", whole(kernel.counters.evictions)},
+                         {"expirations", whole(kernel.counters.expirations)},
+                         {"resident_objects", whole(kernel.objects)},
+                         {"used_bytes", whole(kernel.used_bytes)},
+                         {"footprint_bytes", trace.footprint_bytes},
+                         {"footprint_objects", trace.footprint_objects}});
+  append_filter(row, finished, planned, trace.rate);
+  row.push_back({"sample_rate", when(sampled, trace.rate)});
+  row.push_back({"sample_requests", when(sampled, trace.sample_requests)});
+  return row;
+}
+
+Row curve_row(const ReplayedTrace& trace, const CurvePoint& point, const PlannedKernel& planned) {
+  const bool sampled = trace.rate < 1;
+  const BoundedShare& objects = point.ratios.objects;
+  const BoundedShare& bytes = point.ratios.bytes;
+  const cache::KernelOptions& kernel = point.kernel;
+  const bool filtered = kernel.admission.policy == cache::AdmissionPolicy::kSecondHit;
+  const bool windowed =
+      filtered || kernel.admission.policy == cache::AdmissionPolicy::kExactSecondHit;
+  Row row = {{"trace", trace.names},
+             {"eviction", std::string(to_string(kernel.eviction))},
+             {"admission", std::string(to_string(kernel.admission.policy))},
+             {"capacity", when(windowed, kernel.admission.filter.capacity * kernel.shards)},
+             {"fpr_goal", when(filtered && planned.fpr_goal > 0, planned.fpr_goal)},
+             {"cache_bytes", kernel.capacity_bytes},
+             {"footprint_share", ratio_of(kernel.capacity_bytes, trace.footprint_bytes)},
+             {"object_miss_ratio", 1 - objects.value}};
+  append_bounds(row, "object_miss_ratio", 1 - objects.high, 1 - objects.low, sampled);
+  row.push_back({"byte_miss_ratio", 1 - bytes.value});
+  append_bounds(row, "byte_miss_ratio", 1 - bytes.high, 1 - bytes.low, sampled);
+  row.push_back(
+      {"method", std::string(point.by_stack_distances ? "stack distances" : "simulation")});
+  row.push_back({"sample_rate", when(sampled, trace.rate)});
+  return row;
+}
+
+}  // namespace
+
+Table replay_table(const ReplayedTrace& trace, const std::vector<FinishedRun>& runs,
+                   const std::vector<PlannedKernel>& planned) {
+  Table table{.key = "rows", .title = "", .columns = replay_columns(trace.rate < 1), .rows = {}};
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    table.rows.push_back(replay_row(trace, runs[i], planned[i]));
+  }
+  return table;
+}
+
+Table interval_table(const std::vector<FinishedRun>& runs,
+                     const std::vector<PlannedKernel>& planned) {
+  Table table{.key = "intervals", .title = "", .columns = {}, .rows = {}};
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    for (const ReplayInterval& interval : runs[i].run->intervals()) {
+      const ReplayCounts& c = interval.counts;
+      table.rows.push_back(
+          {{"run", std::uint64_t{i}},
+           {"eviction", std::string(to_string(planned[i].options.eviction))},
+           {"admission", std::string(to_string(planned[i].options.admission.policy))},
+           {"cache_bytes", runs[i].kernel.capacity_bytes},
+           {"from_request", interval.from_request},
+           {"requests", c.requests},
+           {"hits", c.hits},
+           {"object_hit_ratio", ratio_of(c.hits, c.requests)},
+           {"byte_hit_ratio", ratio_of(c.bytes_hit, c.bytes_requested)},
+           {"bytes_written", c.bytes_written},
+           {"bytes_rewritten", c.bytes_rewritten},
+           {"resident_objects", interval.resident_objects},
+           {"used_bytes", interval.used_bytes},
+           {"filter_fill", interval.filter_fill},
+           {"fpr_theory", interval.fpr_theory},
+           {"rotations", interval.rotations}});
+    }
+  }
+  return table;
+}
+
+Row replay_machine(const ReplayedTrace& trace, const std::vector<FinishedRun>& runs) {
+  std::vector<Row> each;
+  double rate_min = 0;
+  double bytes_max = 0;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const double seconds = runs[i].cpu_seconds;
+    const double rate = seconds > 0 ? static_cast<double>(trace.sample_requests) / seconds : 0;
+    const double bytes = ratio_of(runs[i].run->kernel().index_bytes, runs[i].run->most_objects());
+    rate_min = i == 0 ? rate : std::min(rate_min, rate);
+    bytes_max = std::max(bytes_max, bytes);
+    each.push_back({{"run", std::uint64_t{i}},
+                    {"eviction", std::string(to_string(runs[i].kernel.eviction))},
+                    {"requests_per_second", rate},
+                    {"bytes_per_object", bytes}});
+  }
+  return {{"requests_per_second", rate_min},
+          {"bytes_per_object", bytes_max},
+          {"runs", std::move(each)}};
+}
+
+Table curve_table(const ReplayedTrace& trace, const std::vector<CurvePoint>& points,
+                  const std::vector<PlannedKernel>& planned) {
+  Table table{.key = "rows",
+              .title = "",
+              .columns = {{"eviction", "eviction"},
+                          {"admission", "admission"},
+                          {"capacity", "window c", Style::kCount},
+                          {"cache_bytes", "cache", Style::kBytes},
+                          {"footprint_share", "of footprint", Style::kPercent},
+                          {"object_miss_ratio", "misses", Style::kPercent}},
+              .rows = {}};
+  const bool sampled = trace.rate < 1;
+  if (sampled) {
+    table.columns.push_back({"object_miss_ratio_low", "from", Style::kPercent});
+    table.columns.push_back({"object_miss_ratio_high", "to", Style::kPercent});
+  }
+  table.columns.push_back({"byte_miss_ratio", "of bytes", Style::kPercent});
+  if (sampled) {
+    table.columns.push_back({"byte_miss_ratio_low", "from", Style::kPercent});
+    table.columns.push_back({"byte_miss_ratio_high", "to", Style::kPercent});
+  }
+  table.columns.push_back({"method", "by"});
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    table.rows.push_back(curve_row(trace, points[i], planned[i]));
+  }
+  return table;
+}
+
+std::string sample_note(const ReplayedTrace& trace) {
+  std::array<char, 400> text{};
+  std::snprintf(
+      text.data(), text.size(),
+      "A sample of %.3g %% of the objects by the hash of their keys: %llu objects with "
+      "%llu of %llu requests, in caches and filters as much smaller; the figures are "
+      "those of the whole. From and to: 95 %%, from the spread of eight disjoint parts of "
+      "the sample.",
+      100 * trace.rate, static_cast<unsigned long long>(trace.sample_objects),
+      static_cast<unsigned long long>(trace.sample_requests),
+      static_cast<unsigned long long>(trace.requests));
+  return text.data();
+}
+
+}  // namespace encore::sim

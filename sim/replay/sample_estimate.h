@@ -1,0 +1,59 @@
+// What a sample says of the whole trace (SHARDS), and how far it may be off. Pure functions.
+//
+// The caches of a sample of rate R are R times as large, and so are their filters and the windows
+// of these. Counts are divided by R; requests and their bytes are known exactly, so that what the
+// sample has too many or too few of them counts as hits (SHARDS-adj): the miss ratio is the
+// sample's misses over R times all requests.
+//
+// The bounds add up three things. The spread: 95 % of Student's t with 7 degrees of freedom over
+// the sample's eight disjoint parts, each simulated in a cache an eighth as large, with the
+// correction for a sample without replacement, sqrt(1 - R). The size: caches of few objects are
+// biased, those of the parts eight times as much, so a seventh of what the parts' mean is off. And
+// what SHARDS-adj takes for granted: the requests that the sample has too few or too many are
+// those of the most popular objects, which need not hit in a small cache; the sample's own
+// heaviest objects show how often they miss. That one goes in one direction.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cache/options.h"
+#include "sim/replay/replay_run.h"
+
+namespace encore::sim {
+
+// What a sample was drawn from, warm-up left out.
+struct SampledFrom {
+  double rate = 1;  // 1: it is the whole
+  std::uint64_t requests = 0;
+  std::uint64_t bytes_requested = 0;
+};
+
+struct BoundedShare {
+  double value = 0;
+  double low = 0;
+  double high = 0;
+};
+struct HitRatios {
+  BoundedShare objects;
+  BoundedShare bytes;
+};
+
+// Where an interrupt cut a run off: what it had of the trace by then, as the sample itself has it.
+SampledFrom seen_by(const ReplayCounts& sample, double rate);
+
+// The kernel for a sample of that rate. REQUIRES: 0 < rate <= 1.
+cache::KernelOptions scaled_kernel(const cache::KernelOptions& whole, double rate);
+
+// Of the counts of a sample's run, those of the whole trace.
+ReplayCounts estimated_counts(const ReplayCounts& sample, const SampledFrom& from);
+
+// `sample` has the heaviest objects' counts. `parts`: the counts of the parts' runs; empty: no
+// bounds (low and high are the value).
+HitRatios estimated_hit_ratios(const ReplayCounts& sample, const std::vector<ReplayCounts>& parts,
+                               const SampledFrom& from);
+
+// A count of the sample as one of the whole.
+std::uint64_t estimated_count(std::uint64_t sample, double rate);
+
+}  // namespace encore::sim

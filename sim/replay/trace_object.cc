@@ -1,0 +1,39 @@
+#include "sim/replay/trace_object.h"
+
+#include <functional>
+
+namespace encore::sim {
+namespace {
+
+// The count-th largest of the weights, or the smallest.
+double threshold_of(std::vector<double>& weights, std::size_t count) {
+  const std::size_t at = std::min(count, weights.size()) - 1;
+  const auto nth = weights.begin() + static_cast<std::ptrdiff_t>(at);
+  std::ranges::nth_element(weights, nth, std::greater<>());
+  return *nth;
+}
+
+}  // namespace
+
+void ObjectTable::mark_heaviest(std::size_t count) {
+  if (objects_.empty() || count == 0) {
+    return;
+  }
+  const auto bytes_of = [](const Object& object) {
+    return static_cast<double>(object.requests) * static_cast<double>(object.size_bytes);
+  };
+  std::vector<double> requests;
+  std::vector<double> bytes;
+  for (const Object& object : objects_) {
+    requests.push_back(object.requests);
+    bytes.push_back(bytes_of(object));
+  }
+  const double requests_from = threshold_of(requests, count);
+  const double bytes_from = threshold_of(bytes, count);
+  for (Object& object : objects_) {
+    object.heaviest = {.by_requests = object.requests >= requests_from,
+                       .by_bytes = bytes_of(object) >= bytes_from};
+  }
+}
+
+}  // namespace encore::sim
