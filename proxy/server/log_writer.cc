@@ -111,7 +111,7 @@ void LogWriter::run() ENCORE_NO_THREAD_SAFETY_ANALYSIS {
 void LogWriter::write_all(const std::string& bytes) {
   std::size_t done = 0;
   // What was begun before the disk was full ends here: the next record has a line of its own.
-  if (broken_line_ && ::write(descriptor_, "\n", 1) == 1) broken_line_ = false;
+  if (broken_line_ && wait_for_room() && ::write(descriptor_, "\n", 1) == 1) broken_line_ = false;
   while (done < bytes.size()) {
     if (!wait_for_room()) {
       broken_line_ = broken_line_ || done != 0;

@@ -56,6 +56,24 @@ class Lifecycle(Case):
             encore.signal(signal.SIGTERM)
             self.assertEqual(0, encore.wait_for_exit())
 
+    def test_a_full_pipe_that_nobody_reads_does_not_hold_back_requests_nor_the_end(self):
+        origin = Origin(self, {"/page": fresh(b"page")})
+        encore = self.encore(start=False, log={"access": "-"})
+        encore.write_config()
+        with open(encore.output_path, "ab") as errors, subprocess.Popen(
+                [encore.program, "--config", encore.config_path], stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=errors, env=clean_environment()) as process:
+            encore.process = process
+            self.addCleanup(encore.stop)
+            eventually(encore.ready, "encore is ready")
+            # A pipe holds 64 KiB; each record is a few hundred bytes.
+            url = origin.url("/page?" + "x" * 4000)
+            with Client(encore.port) as client:
+                for _ in range(100):
+                    self.assertEqual(b"page", client.ask(url).body)
+            encore.signal(signal.SIGTERM)
+            self.assertEqual(0, encore.wait_for_exit())
+
     def test_reload_keeps_connections_transfers_and_the_cache(self):
         body = os.urandom(100_000)
         route, go = self.halfway(body)

@@ -1,5 +1,8 @@
 #include "proxy/server/log_writer.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <sstream>
 #include <string>
@@ -66,6 +69,29 @@ TEST_CASE("a buffer beyond the backlog is dropped whole and said to be", "[serve
   CHECK((*writer)->hand_over(buffer));
   (*writer)->flush();
   CHECK(read_text(place / "log") == "next\n");
+}
+
+TEST_CASE("a pipe that nobody reads does not keep the writer from its end", "[server][log]") {
+  const TemporaryDirectory place;
+  REQUIRE(::mkfifo((place / "log").c_str(), 0600) == 0);
+  const int reader = ::open((place / "log").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  REQUIRE(reader >= 0);
+  {
+    auto writer = LogWriter::open(place / "log");
+    REQUIRE(writer.has_value());
+    // More than a pipe holds, so that the first stays a part and others wait behind it.
+    for (int i = 0; i < 3; ++i) {
+      std::string buffer;
+      while (buffer.size() < 100'000) buffer += "a record of some length\n";
+      CHECK((*writer)->hand_over(buffer));
+    }
+  }
+  std::string kept(200'000, '\0');
+  const ssize_t got = ::read(reader, kept.data(), kept.size());
+  CHECK(got >= 4096);
+  CHECK(got < 100'000);
+  CHECK(kept.starts_with("a record of some length\n"));
+  ::close(reader);
 }
 
 TEST_CASE("records of many threads are neither lost nor torn", "[server][log]") {
