@@ -28,6 +28,10 @@ std::string name_of(const cache::KernelOptions& options) {
   return name;
 }
 
+double end_of(const ReplayInterval& interval) {
+  return static_cast<double>(interval.from_request + interval.counts.requests);
+}
+
 Point miss_point(std::uint64_t cache_bytes, const BoundedShare& hits) {
   return {.x = static_cast<double>(cache_bytes),
           .y = 1 - hits.value,
@@ -52,6 +56,16 @@ void append_replay_charts(std::vector<Chart>& charts, const std::vector<Finished
              .x_label = "request",
              .y_label = "fill of the current generation",
              .series = {}};
+  Chart working_set{.title = "Working set over time",
+                    .x_label = "request",
+                    .y_label = "different objects in the interval",
+                    .series = {}};
+  if (!runs.empty()) {
+    for (const ReplayInterval& interval : runs.front().run->intervals()) {
+      add(working_set, "objects", true,
+          {.x = end_of(interval), .y = static_cast<double>(interval.objects_requested)});
+    }
+  }
   for (const FinishedRun& finished : runs) {
     const cache::KernelOptions& options = finished.kernel;
     const std::string name = name_of(options);
@@ -61,7 +75,7 @@ void append_replay_charts(std::vector<Chart>& charts, const std::vector<Finished
         {.x = ratio.value, .y = static_cast<double>(finished.counts.bytes_written)});
     const std::string sized = name + ", " + format_bytes(options.capacity_bytes);
     for (const ReplayInterval& interval : finished.run->intervals()) {
-      const auto at = static_cast<double>(interval.from_request + interval.counts.requests);
+      const double at = end_of(interval);
       add(hits, sized, true,
           {.x = at, .y = ratio_of(interval.counts.hits, interval.counts.requests)});
       if (options.admission.policy == cache::AdmissionPolicy::kSecondHit) {
@@ -69,7 +83,7 @@ void append_replay_charts(std::vector<Chart>& charts, const std::vector<Finished
       }
     }
   }
-  for (Chart* chart : {&misses, &writes, &hits, &fill}) {
+  for (Chart* chart : {&misses, &writes, &hits, &fill, &working_set}) {
     if (!chart->series.empty()) {
       charts.push_back(std::move(*chart));
     }

@@ -9,8 +9,8 @@
 
 namespace encore::sim {
 
-// Miss ratio by cache size, bytes written against hits; with intervals also hits and the filter's
-// fill over time. Charts without a point are left out.
+// Miss ratio by cache size, bytes written against hits; with intervals also hits, the filter's
+// fill and the working set over time. Charts without a point are left out.
 void append_replay_charts(std::vector<Chart>& charts, const std::vector<FinishedRun>& runs);
 
 // Miss ratio and byte miss ratio by cache size, with bounds where there are some.

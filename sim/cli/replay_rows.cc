@@ -167,7 +167,9 @@ Table interval_table(const std::vector<FinishedRun>& runs,
            {"used_bytes", interval.used_bytes},
            {"filter_fill", interval.filter_fill},
            {"fpr_theory", interval.fpr_theory},
-           {"rotations", interval.rotations}});
+           {"rotations", interval.rotations},
+           {"working_set_objects", interval.objects_requested},
+           {"working_set_bytes", interval.object_bytes}});
     }
   }
   return table;

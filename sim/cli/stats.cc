@@ -73,7 +73,9 @@ class StatsCommand final : public Command {
     Report& report = outcome.report;
     report.parameters = trace_.parameters();
     const TraceSummary summary = statistics.summary();
-    report.tables = {main_table(summary, **reader, has_sizes), reuse_table(summary)};
+    report.tables = {main_table(summary, **reader, has_sizes), reuse_table(summary),
+                     working_set_table(summary, has_sizes)};
+    report.charts.push_back(working_set_chart(summary));
     report.notes = TraceArguments::notes(**reader, *options);
     for (std::string& note : advice(summary, has_sizes)) {
       report.notes.push_back(std::move(note));
@@ -136,6 +138,43 @@ class StatsCommand final : public Command {
       }
     }
     return table;
+  }
+
+  // Windows of 1, 2, 4 ... requests, up to the first one that holds the whole trace.
+  template <typename Visit>
+  static void for_each_window(const TraceSummary& summary, Visit visit) {
+    for (unsigned i = 0; summary.requests != 0; ++i) {
+      const std::uint64_t window = std::uint64_t{1} << i;
+      visit(window, summary.working_set.mean(i, summary.requests));
+      if (window >= summary.requests) {
+        break;
+      }
+    }
+  }
+  static Table working_set_table(const TraceSummary& summary, bool has_sizes) {
+    Table table{.key = "working_set",
+                .title = "The working set: what so many requests ask for, on average",
+                .columns = {{"window", "requests", Style::kCount},
+                            {"objects", "objects", Style::kReal},
+                            {"bytes", "bytes", Style::kBytes}},
+                .rows = {}};
+    for_each_window(summary, [&](std::uint64_t window, const WorkingSet::Mean& mean) {
+      table.rows.push_back({{"window", window},
+                            {"objects", mean.objects},
+                            {"bytes", has_sizes ? Value{mean.bytes} : Value{}}});
+    });
+    return table;
+  }
+  static Chart working_set_chart(const TraceSummary& summary) {
+    Series objects{.name = "objects", .points = {}};
+    for_each_window(summary, [&](std::uint64_t window, const WorkingSet::Mean& mean) {
+      objects.points.push_back({.x = static_cast<double>(window), .y = mean.objects});
+    });
+    return {.title = "Working set by window",
+            .x_label = "requests",
+            .y_label = "different objects, on average",
+            .log_x = true,
+            .series = {std::move(objects)}};
   }
 
   TraceArguments trace_;

@@ -98,8 +98,11 @@ void ReplayRun::one(const ReplayRequest& request) {
     kernel_->freshen(key, stored_as(request, now_), now_);
   }
   ++seen_;
-  if (options_.interval_requests != 0 && seen_ % options_.interval_requests == 0) {
-    end_interval();
+  if (options_.interval_requests != 0) {
+    working_set_.add(request.object, charge_of(request));
+    if (seen_ % options_.interval_requests == 0) {
+      end_interval();
+    }
   }
 }
 
@@ -141,7 +144,10 @@ void ReplayRun::end_interval() {
        .used_bytes = kernel.used_bytes,
        .filter_fill = admission.generations.empty() ? 0 : admission.generations.front().fill,
        .fpr_theory = admission.fpr_theory,
-       .rotations = admission.rotations});
+       .rotations = admission.rotations,
+       .objects_requested = working_set_.objects(),
+       .object_bytes = working_set_.bytes()});
+  working_set_.next_interval();
   interval_start_ = counts_;
 }
 

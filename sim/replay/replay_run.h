@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "cache/kernel.h"
 #include "sim/replay/trace_object.h"
+#include "sim/replay/working_set.h"
 
 namespace encore::sim {
 
@@ -51,6 +52,8 @@ struct ReplayInterval {
   double filter_fill = 0;  // of the current generation
   double fpr_theory = 0;
   std::uint64_t rotations = 0;
+  std::uint64_t objects_requested = 0;  // different ones, warm-up included: the working set
+  std::uint64_t object_bytes = 0;       // of these, their largest sizes so far
 };
 
 struct ReplayOptions {
@@ -101,6 +104,7 @@ class ReplayRun {
   std::vector<bool> stored_;  // by object
   std::vector<ReplayInterval> intervals_;
   ReplayCounts interval_start_;
+  IntervalWorkingSet working_set_;  // where there are intervals
   std::uint64_t most_objects_ = 0;
 };
 

@@ -64,6 +64,7 @@ void TraceStatistics::add(const Request& request) {
   if (!is_new) {
     running_.repeat_bytes += request.size_bytes;
     running_.size_changes += object->size_last != size ? 1 : 0;
+    running_.working_set.add(at - object->last_at, object->size_max);
     ++running_.reuse_distances[static_cast<std::size_t>(std::bit_width(at - object->last_at - 1))];
   }
   object->size_last = size;
@@ -79,6 +80,7 @@ TraceSummary TraceStatistics::summary() const {
   counts.reserve(objects_.size());
   objects_.for_each([&](const filter::Hash128&, const Object& object) {
     summary.bytes_unique += object.size_max;
+    summary.working_set.add(summary.requests + 1 - object.last_at, object.size_max);
     if (object.count == 1) {
       ++summary.one_hit_objects;
       summary.one_hit_bytes += object.size_max;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/replay/flat_map.h"
+#include "sim/replay/working_set.h"
 #include "sim/trace/request.h"
 
 namespace encore::sim {
@@ -28,6 +29,7 @@ struct TraceSummary {
   double zipf_alpha = 0;  // fitted to the counts of the ranks 10 to 1000; 0: too few objects
   // Of all requests, those for an object last asked for within 2^i requests (but not 2^(i-1)).
   std::array<std::uint64_t, 64> reuse_distances{};
+  WorkingSet working_set;
 
   double one_hit_objects_share() const;
   double one_hit_requests_share() const;
