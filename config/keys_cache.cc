@@ -18,9 +18,10 @@ constexpr std::array kCacheKeys = {
     bound<&Cache::memory_bytes>({.name = "memory",
                                  .kind = Kind::kBytes,
                                  .doc = "Memory for stored objects, all told: keys, heads, bodies, "
-                                        "index. The filter and connections come on top.",
-                                 .range = {.min = 64.0 * kKiB, .max = 64.0 * kTiB},
-                                 .apply = Apply::kRestart}),
+                                        "index. The filter and connections come on top. A reload "
+                                        "to less evicts in steps; one to more than about eight "
+                                        "times the memory at the start is refused.",
+                                 .range = {.min = 64.0 * kKiB, .max = 64.0 * kTiB}}),
     bound<&Cache::shards>({.name = "shards",
                            .kind = Kind::kInteger,
                            .doc = "Parts of the cache, each under its own lock with its own pair "

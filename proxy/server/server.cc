@@ -275,6 +275,13 @@ void Server::reload() {
     spdlog::error("reload refused, nothing has changed: a restart is needed for {}", keys);
     return;
   }
+  const std::uint64_t limit = store_limit(wanted->cache.memory_bytes);
+  if (limit > shared_.store->limit_bytes_max()) {
+    ++reload_failures_;
+    spdlog::error(
+        "reload refused, nothing has changed: a restart is needed for so much cache.memory");
+    return;
+  }
   auto runtime = Runtime::create(*wanted, own_, instance_);
   if (!runtime) {
     ++reload_failures_;
@@ -287,6 +294,8 @@ void Server::reload() {
     spdlog::error("reload refused, nothing has changed: {}", done.error().message);
     return;
   }
+  // A lower limit follows when the kernel has evicted down to it.
+  if (limit > shared_.store->stats().limit_bytes) shared_.store->set_limit(limit);
   config_ = *wanted;
   spdlog::set_level(level_of(config_.log.level));
   for (auto& worker : workers_) worker->set_runtime(*runtime);
@@ -297,7 +306,7 @@ void Server::reload() {
 // Work that no request waits for, in small steps.
 void Server::tick() {
   const MonotonicTime now = loop_->now();
-  (void)shared_.kernel->reclaim(64, now);
+  reclaim(now);
   (void)shared_.store->maintain(256);
   write_journal();
   const Nanoseconds interval = config_.state.save_interval;
@@ -305,6 +314,16 @@ void Server::tick() {
     saved_ = now;
     save_state();
   }
+}
+
+// After a reload to less memory: evicts for a share of the tick's time, a few under each lock.
+void Server::reclaim(MonotonicTime now) {
+  constexpr std::uint32_t kVictims = 64;
+  constexpr std::chrono::milliseconds kShare(25);
+  bool more = shared_.kernel->reclaim(kVictims, now);
+  while (more && monotonic_now() - now < kShare) more = shared_.kernel->reclaim(kVictims, now);
+  const std::uint64_t limit = store_limit(config_.cache.memory_bytes);
+  if (!more && limit < shared_.store->stats().limit_bytes) shared_.store->set_limit(limit);
 }
 
 void Server::write_journal() {

@@ -60,6 +60,7 @@ class Server {
   void tick();
   void load_state();
   void save_state();
+  void reclaim(MonotonicTime now);
   void write_journal();
 
   config::Config config_;

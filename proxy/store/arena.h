@@ -82,6 +82,7 @@ class SlabArena {
   std::uint64_t idle_bytes() const { return pool_->idle_bytes(); }
   std::uint64_t limit_bytes() const { return pool_->limit_bytes(); }
   void set_limit(std::uint64_t bytes) { pool_->set_limit(bytes); }
+  std::uint64_t limit_bytes_max() const { return pool_->page_count() * kPageBytes; }
 
   struct Compaction {
     std::size_t moved = 0;

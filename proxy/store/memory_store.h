@@ -28,6 +28,7 @@ class MemoryStore final : public Store, private SlotMover {
     arena_->set_mover(relocator == nullptr ? nullptr : this);
   }
   void set_limit(std::uint64_t limit_bytes) override { arena_->set_limit(limit_bytes); }
+  std::uint64_t limit_bytes_max() const override { return arena_->limit_bytes_max(); }
   std::size_t maintain(std::size_t moves_max) override;
   // Closes holes whether they are worth it or not; see SlabArena::compact.
   std::size_t compact(std::size_t moves_max) { return arena_->compact(moves_max, *this).moved; }

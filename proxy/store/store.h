@@ -132,9 +132,12 @@ class Store {
   // Lets the store move objects. Without one it cannot, and holes between small objects stay until
   // they are filled. Borrowed; set before the first request, null before the kernel goes away.
   virtual void set_relocator(Relocator* relocator) = 0;
-  // A reload changed the memory. Takes effect for what comes; nothing is dropped here. Memory can
-  // grow to eight times what it was at the start (16 GiB at least): address space is reserved once.
+  // A reload changed the memory. Takes effect for what comes; nothing is dropped here, so a lower
+  // one is set when the kernel has evicted down to it. REQUIRES: at most limit_bytes_max().
   virtual void set_limit(std::uint64_t limit_bytes) = 0;
+  // In memory eight times what it was at the start (16 GiB at least): address space is reserved
+  // once.
+  virtual std::uint64_t limit_bytes_max() const = 0;
   // Bounded work for a maintenance tick: at most `moves_max` objects are moved. Returns how many.
   virtual std::size_t maintain(std::size_t moves_max) = 0;
 };

@@ -94,6 +94,38 @@ class Lifecycle(Case):
             self.assertEqual(body, transfer.read_exactly(len(body)))
         self.assertEqual(2, origin.count("/page"))
 
+    def reload_memory(self, encore, size):
+        encore.sections["cache"]["memory"] = size
+        encore.write_config()
+        encore.signal(signal.SIGHUP)
+
+    def test_a_reload_to_less_memory_evicts_and_one_to_more_makes_room(self):
+        bodies = {f"/{n}": bytes([65 + n % 26]) * 20_000 for n in range(300)}
+        origin = Origin(self, {path: fresh(body) for path, body in bodies.items()})
+        encore = self.encore(admission={"policy": "always"}, cache={"memory": "4MiB"})
+
+        def fill():
+            with Client(encore.port) as client:
+                for path, body in bodies.items():
+                    self.assertEqual(body, client.ask(origin.url(path)).body)
+            return encore.metrics()["encore_cache_used_bytes"]
+        self.assertGreater(fill(), 3 << 20)
+        self.reload_memory(encore, "1MiB")
+        eventually(lambda: encore.metrics()["encore_cache_used_bytes"] <= 1 << 20, "it shrinks")
+        self.assertLessEqual(fill(), 1 << 20)
+        self.reload_memory(encore, "16MiB")
+        eventually(lambda: encore.metrics()["encore_cache_capacity_bytes"] == 16 << 20, "it grows")
+        self.assertGreater(fill(), 300 * 20_000)
+        asked = origin.count()
+        fill()
+        self.assertEqual(asked, origin.count())
+
+    def test_a_reload_to_more_memory_than_can_be_addressed_is_refused(self):
+        encore = self.encore()
+        self.reload_memory(encore, "1TiB")
+        eventually(lambda: "for so much cache.memory" in encore.output(), "the refusal is told")
+        self.assertEqual(64 << 20, encore.metrics()["encore_cache_capacity_bytes"])
+
     @staticmethod
     def connect(encore, origin):
         with Client(encore.port) as client:
