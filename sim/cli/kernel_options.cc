@@ -137,6 +137,9 @@ Result<std::vector<PlannedKernel>> KernelArguments::plan(const Arguments& argume
       return std::unexpected(*error);
     }
   }
+  if (bits_ == 0 && std::ranges::find(*capacities, 0U) != capacities->end()) {
+    return fail("--capacity 0, accepted: 1 or more insertions, or 0 with --bits (half full)");
+  }
   if (shards_ == 0 || shards_ > cache::kShardsMax) {
     return fail(std::to_string(shards_) + " shards, accepted: a power of two, 1 to 256");
   }

@@ -136,7 +136,7 @@ int write_report(const Outcome& outcome, const CommonOptions& common, const Stre
   }
   streams.out.flush();
   if (common.json.empty() && !common.no_timing) {
-    streams.err << machine_line(outcome.report) << "\n";
+    streams.err << machine_text(outcome.report) << "\n";
   }
   return outcome.verdict == Verdict::kGood ? 0 : 1;
 }

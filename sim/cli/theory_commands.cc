@@ -395,6 +395,9 @@ class RingCommand final : public Command {
                            {"bytes", "memory", Style::kBytes},
                            {"capacity", "insertions a generation", Style::kCount}});
     for (const std::uint64_t g : *generations) {
+      if (window_ == 0) {
+        return fail("a window of 0 insertions, accepted: 1 or more");
+      }
       if (g < 2 || g > 1000) {
         return fail(std::to_string(g) + " generations, accepted: 2 to 1000");
       }

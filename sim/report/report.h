@@ -92,7 +92,7 @@ Result<std::string> to_html(const Report& report, const JsonOptions& options);
 // A script for gnuplot that draws all charts into one file. `terminal` is svg or pngcairo.
 // REQUIRES: the report has charts.
 std::string to_gnuplot(const Report& report, std::string_view terminal, std::string_view path);
-// Time and memory in one line, for standard error.
-std::string machine_line(const Report& report);
+// Time and memory for standard error: a line, and tables of what there is of several parts.
+std::string machine_text(const Report& report);
 
 }  // namespace encore::sim

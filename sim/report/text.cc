@@ -108,7 +108,7 @@ std::string to_text(const Report& report) {
   return out;
 }
 
-std::string machine_line(const Report& report) {
+std::string machine_text(const Report& report) {
   std::string line;
   for (const Field& field : report.machine) {
     if (std::holds_alternative<std::vector<Row>>(field.value)) {
@@ -117,6 +117,26 @@ std::string machine_line(const Report& report) {
     const bool bytes = field.key.ends_with("_bytes");
     line += line.empty() ? "" : ", ";
     line += field.key + " " + std::visit(Shown{bytes ? Style::kBytes : Style::kReal}, field.value);
+  }
+  // Lists of several rows as tables: their first row's keys are the headings.
+  for (const Field& field : report.machine) {
+    const auto* rows = std::get_if<std::vector<Row>>(&field.value);
+    if (rows == nullptr || rows->size() < 2) {
+      continue;
+    }
+    Table table{.key = field.key, .title = "", .columns = {}, .rows = *rows};
+    for (const Field& first : rows->front()) {
+      const bool text = std::holds_alternative<std::string>(first.value);
+      const bool bytes = first.key.ends_with("_bytes");
+      table.columns.push_back({first.key, first.key,
+                               text    ? Style::kText
+                               : bytes ? Style::kBytes
+                                       : Style::kReal});
+    }
+    line += "\n";
+    append_table(line, table);
+    line.pop_back();
+    line.pop_back();
   }
   return line;
 }

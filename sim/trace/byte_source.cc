@@ -80,6 +80,11 @@ Result<std::string> read_prefix(ByteSource& source, std::size_t size) {
   return prefix;
 }
 
+// Whether the head begins with the magic number, or is a part of it that no text begins with.
+bool begins_as(std::string_view head, std::string_view magic) {
+  return head.starts_with(magic) || (head.size() >= 2 && magic.starts_with(head));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ByteSource>> open_bytes(const std::string& path) {
@@ -102,12 +107,13 @@ Result<std::unique_ptr<ByteSource>> open_bytes(const std::string& path) {
   if (head.starts_with("\x1f\x8b")) {
     return make_gzip_source(std::move(whole));
   }
-  if (head == std::string_view("\xfd"
-                               "7zXZ\0",
-                               6)) {
+  // A file that ends within the magic number is handed over too: it is cut off.
+  if (begins_as(head, {"\xfd"
+                       "7zXZ\0",
+                       6})) {
     return make_xz_source(std::move(whole));
   }
-  if (head.starts_with("\x28\xb5\x2f\xfd")) {
+  if (begins_as(head, "\x28\xb5\x2f\xfd")) {
     return make_zstd_source(std::move(whole));
   }
   return whole;

@@ -53,6 +53,16 @@ bool looks_int64(std::string_view head) {
   return records != 0 && (small == records || (records >= kEnough && upper.size() > records));
 }
 
+// Ids: their upper bytes hardly vary. Of noise they do.
+bool looks_int32(std::string_view head) {
+  const std::size_t records = std::min(head.size() / 4, kRecordsLooked);
+  std::set<char> upper;
+  for (std::size_t i = 0; i < records; ++i) {
+    upper.insert(head[4 * i]);
+  }
+  return records != 0 && upper.size() <= (records + 1) / 2;
+}
+
 bool parses(LineParser& parser, std::string_view line) {
   LineFields fields;
   return parser.parse(line, fields) == nullptr;
@@ -116,7 +126,7 @@ Result<TraceFormat> detect_format(std::string_view head) {
     format = TraceFormat::kOracleGeneral;
   } else if (looks_int64(head)) {
     format = TraceFormat::kInt64;
-  } else if (head.size() % 4 == 0 || head.size() >= 4096) {
+  } else if (looks_int32(head) && (head.size() % 4 == 0 || head.size() >= 4096)) {
     format = TraceFormat::kInt32;
   }
   if (format == TraceFormat::kAuto) {

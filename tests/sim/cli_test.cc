@@ -57,7 +57,7 @@ TEST_CASE("Wrong use ends with one line and exit 2", "[sim][cli]") {
         "blocks --bits 0", "blocks --hash rot13", "blocks --layout round", "blocks --filter triple",
         "blocks --rng dice", "blocks --trace", "blocks --seeds 0", "blocks --no-such-option",
         "blocks --layout split --hashes 3", "blocks --layout blocked --hash crc32",
-        "theory fill --keys 0", "theory", "blocks --bits -1"}) {
+        "theory fill --keys 0", "theory ring --window 0", "theory", "blocks --bits -1"}) {
     INFO(line);
     const Ran ran = run(line);
     CHECK(ran.exit_code == 2);

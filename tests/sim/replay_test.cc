@@ -298,10 +298,11 @@ TEST_CASE("Streamed or held, on one thread or two, a replay says the same", "[si
   const Ran percent = run("replay " + path + " --cache-size 10% --warmup 20% --json --no-timing");
   CHECK(percent.exit_code == 0);
   CHECK(percent.out.find("\"requests\": 40000,") != std::string::npos);
-  for (const char* bad : {"--cache-size 0", "--cache-size x", "--cache-size 0%", "--eviction best",
-                          "--admission some", "--fpr 2", "--shards 3", "--warmup 100%",
-                          "--layout split --hashes 3 --bits 1000", "--format none",
-                          "--format int64", "--columns key", "--rotate-after 5"}) {
+  for (const char* bad :
+       {"--cache-size 0", "--cache-size x", "--cache-size 0%", "--eviction best",
+        "--admission some", "--fpr 2", "--shards 3", "--warmup 100%",
+        "--layout split --hashes 3 --bits 1000", "--format none", "--format int64", "--columns key",
+        "--rotate-after 5", "--capacity 0", "--bits 4398046511105"}) {
     INFO(bad);
     const Ran refused = run("replay " + path + " " + bad);
     CHECK(refused.exit_code == 2);

@@ -258,6 +258,28 @@ TEST_CASE("Binary formats are read and told apart", "[sim][trace]") {
   CHECK(own->requests[0].ttl_seconds == 60);
 }
 
+TEST_CASE("Noise is no trace, and an archive that ends in its first bytes is cut off",
+          "[sim][trace]") {
+  std::string noise;
+  for (std::uint64_t i = 1; i <= 28; ++i) {
+    noise += big(i * 0x9e3779b97f4a7c15U >> 32U, 4);
+  }
+  for (const std::string& none :
+       {noise, noise.substr(0, 8), std::string("garb\x01ge\xff\n\n\n\n")}) {
+    const auto read = read_text(none);
+    REQUIRE(!read);
+    CHECK(read.error().message.find("--format") != std::string::npos);
+  }
+  for (const std::string_view start : {"\x1f\x8b",
+                                       "\xfd"
+                                       "7zXZ",
+                                       "\x28\xb5", "\x28\xb5\x2f"}) {
+    const auto read = read_text(std::string(start));
+    REQUIRE(!read);
+    CHECK(read.error().message.find("cut off") != std::string::npos);
+  }
+}
+
 TEST_CASE("Compressed traces are seen through, several members too", "[sim][trace]") {
   std::string text;
   for (int i = 0; i < 50000; ++i) {
