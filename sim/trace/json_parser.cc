@@ -53,8 +53,9 @@ class JsonParser final : public LineParser {
   JsonParser(const TraceOptions& options, bool caddy)
       : time_(paths(options, "time", {"time", "ts", "timestamp", "@timestamp"})),
         key_(paths(options, "key", {"key", "url", "uri", "target", "request.uri"})),
-        host_(options.columns.contains("key") ? Paths{} : Paths{"request.host"}),
-        size_(paths(options, "size", {"bytes", "size", "body_bytes", "bytes_sent"})),
+        host_(options.columns.contains("key") ? Paths{} : Paths{"host", "request.host"}),
+        // The body alone first: what is before it varies with the request.
+        size_(paths(options, "size", {"body_bytes", "bytes", "size", "bytes_sent"})),
         ttl_(paths(options, "ttl", {"ttl"})),
         method_(paths(options, "method", {"method", "request.method"})),
         status_(paths(options, "status", {"status", "response.status"})) {
@@ -75,14 +76,19 @@ class JsonParser final : public LineParser {
     if (key == nullptr || !(key->is_string() || key->is_number())) {
       return "no field for the key";
     }
-    key_text_.clear();
-    if (const Json* host = find(document, host_); host != nullptr && host->is_string()) {
-      key_text_ = host->get_ref<const std::string&>();
+    key_text_ = key->is_string() ? key->get_ref<const std::string&>() : key->dump();
+    // A path is one only on its host; a forward proxy's target has it already.
+    const Json* host = key_text_.starts_with('/') ? find(document, host_) : nullptr;
+    if (host != nullptr && host->is_string()) {
+      key_text_.insert(0, host->get_ref<const std::string&>());
     }
-    key_text_ += key->is_string() ? key->get_ref<const std::string&>() : key->dump();
     fields.key = key_text_;
     if (const Json* method = find(document, method_); method != nullptr && method->is_string()) {
+      // Without one the request could not be parsed: it is none of those that count.
       method_text_ = method->get_ref<const std::string&>();
+      if (method_text_.empty()) {
+        method_text_ = "-";
+      }
       fields.method = method_text_;
     }
     return parse_numbers(document, fields);

@@ -89,6 +89,10 @@ class CombinedParser final : public LineParser {
     line.remove_prefix(end + 1);
     fields.method = take_word(request);
     fields.key = take_word(request);
+    // "-" is a request that the server could not parse: none of those that count.
+    if (fields.key.empty() && fields.method == "-") {
+      fields.key = fields.method;
+    }
     if (fields.key.empty()) {
       return "no method and URL in the request line";
     }

@@ -182,6 +182,39 @@ TEST_CASE("JSON lines are read by the usual names, by given names, and as Caddy 
   check_request(caddy->requests[0], "h/u", 10900, 1646861401.5);
 }
 
+TEST_CASE("Logs of encore name objects by host and path, and skip what could not be parsed",
+          "[sim][trace]") {
+  const auto json = read_text(
+      R"({"time":"1994-11-06T08:49:37.250001Z","client":"127.0.0.1","method":"GET",)"
+      R"("url":"http://a/b","host":"a","version":"HTTP/1.1","status":200,"bytes":300,)"
+      R"("body_bytes":200,"duration_us":12000,"outcome":"hit","origin":"127.0.0.1:80",)"
+      R"("content_type":"text/html","referer":"http://a/","user_agent":"x"})"
+      "\n"
+      R"({"time":"1994-11-06T08:49:38.000000Z","client":"127.0.0.1","method":"GET","url":"/b",)"
+      R"("host":"c","version":"HTTP/1.1","status":200,"bytes":310,"body_bytes":210,)"
+      R"("duration_us":12000,"outcome":"hit"})"
+      "\n"
+      R"({"time":"1994-11-06T08:49:39.000000Z","client":"127.0.0.1","method":"","url":"",)"
+      R"("version":"","status":400,"bytes":300,"body_bytes":50,"duration_us":1,)"
+      R"("outcome":"bad-request"})"
+      "\n");
+  REQUIRE(json);
+  CHECK(json->format == TraceFormat::kJson);
+  REQUIRE(json->requests.size() == 2);
+  check_request(json->requests[0], "http://a/b", 200, 784111777.250001);
+  check_request(json->requests[1], "c/b", 210, 784111778);
+  CHECK(json->counts.skipped == 1);
+  CHECK(json->counts.bad == 0);
+
+  const auto combined = read_text(
+      "::1 - - [06/Nov/1994:08:49:37 +0000] \"GET http://a/b HTTP/1.1\" 200 200 \"-\" \"-\"\n"
+      "::1 - - [01/Jan/1970:00:00:00 +0000] \"-\" 400 0 \"-\" \"-\"\n");
+  REQUIRE(combined);
+  CHECK(combined->requests.size() == 1);
+  CHECK(combined->counts.skipped == 1);
+  CHECK(combined->counts.bad == 0);
+}
+
 TEST_CASE("csv and tsv find their columns by name, number or count", "[sim][trace]") {
   const auto named = read_text("op_time,block_id,x,io_size\n5,abc,1,77\n6,\"d,\"\"e\",2,78\n");
   REQUIRE(named);
