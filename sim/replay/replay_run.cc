@@ -1,7 +1,10 @@
 #include "sim/replay/replay_run.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
+
+#include "cache/charge.h"
 
 namespace encore::sim {
 namespace {
@@ -12,17 +15,34 @@ cache::Key key_of(const ReplayRequest& request) {
           std::string_view(reinterpret_cast<const char*>(&request.key), sizeof request.key)};
 }
 
-cache::Stored stored_as(const ReplayRequest& request, MonotonicTime now) {
-  cache::Stored stored;
-  stored.charge_bytes = charge_of(request);
-  if (request.ttl_seconds != kNoTtl) {
-    stored.fresh_until = now + std::chrono::seconds(request.ttl_seconds);
+constexpr std::array kOutcomeNames = {
+#define ENCORE_NAME(id, name) std::string_view(name),
+    ENCORE_REPLAY_OUTCOMES(ENCORE_NAME)
+#undef ENCORE_NAME
+};
+
+ReplayOutcome outcome_of(cache::AdmitReason reason) {
+  switch (reason) {
+    case cache::AdmitReason::kFirstRequest:
+      return ReplayOutcome::kFirstRequest;
+    case cache::AdmitReason::kSecondRequest:
+      return ReplayOutcome::kSecondRequest;
+    case cache::AdmitReason::kResident:
+    case cache::AdmitReason::kPolicyAlways:
+      return ReplayOutcome::kAdmitted;
+    case cache::AdmitReason::kPolicyNever:
+      return ReplayOutcome::kNotAdmitted;
+    case cache::AdmitReason::kTooLarge:
+      return ReplayOutcome::kTooLarge;
   }
-  stored.hint = request.next;
-  return stored;
+  return ReplayOutcome::kNotAdmitted;
 }
 
 }  // namespace
+
+std::string_view to_string(ReplayOutcome outcome) noexcept {
+  return kOutcomeNames[static_cast<std::size_t>(outcome)];
+}
 
 void ReplayCounts::add_request(const ReplayRequest& request) {
   ++requests;
@@ -91,11 +111,16 @@ void ReplayRun::one(const ReplayRequest& request) {
       counts_.add_hit(request);
     }
   }
+  ReplayOutcome outcome = ReplayOutcome::kHit;
   if (found.state == cache::LookupState::kMiss) {
-    miss(request, key, now_);
+    outcome = miss(request, key);
   } else if (!hit) {
     counts_.validations += counts ? 1 : 0;
-    kernel_->freshen(key, stored_as(request, now_), now_);
+    kernel_->freshen(key, stored_as(request), now_);
+    outcome = ReplayOutcome::kRevalidated;
+  }
+  if (options_.outcomes != nullptr) {
+    options_.outcomes->push_back(outcome);
   }
   ++seen_;
   if (options_.interval_requests != 0) {
@@ -106,20 +131,44 @@ void ReplayRun::one(const ReplayRequest& request) {
   }
 }
 
-void ReplayRun::miss(const ReplayRequest& request, const cache::Key& key, MonotonicTime now) {
+std::uint64_t ReplayRun::charge_with(std::uint64_t head_bytes, const ReplayRequest& request) const {
+  return options_.charge
+             ? cache::charge_for(
+                   {.head = head_bytes, .body = std::max(request.size_bytes, request.object_bytes)})
+             : charge_of(request);
+}
+
+cache::Stored ReplayRun::stored_as(const ReplayRequest& request) const {
+  cache::Stored stored;
+  stored.charge_bytes = charge_with(options_.charge ? options_.charge->head_bytes : 0, request);
+  if (request.ttl_seconds != kNoTtl) {
+    stored.fresh_until = now_ + std::chrono::seconds(request.ttl_seconds);
+  }
+  stored.hint = request.next;
+  return stored;
+}
+
+ReplayOutcome ReplayRun::miss(const ReplayRequest& request, const cache::Key& key) {
   const bool counts = seen_ >= options_.warmup_requests;
   counts_.bytes_from_origin += counts ? request.size_bytes : 0;
-  const cache::Stored stored = stored_as(request, now);
-  const cache::AdmitReason reason =
-      kernel_->admit(key, {.variant = 0, .requests = 1, .size_bytes = stored.charge_bytes}, now);
-  if (!is_stored(reason)) {
-    return;
-  }
-  const std::uint64_t reserved = stored.charge_bytes + kernel_->charge_of_entry();
-  if (kernel_->reserve(key, reserved, now) != cache::ReserveOutcome::kReserved ||
-      kernel_->commit(key, stored, reserved, now) != cache::CommitOutcome::kStored) {
+  // The proxy does not ask where the length that is announced is above its limit.
+  if (options_.charge && request.size_bytes > options_.kernel.max_object_bytes) {
     counts_.not_stored_full += counts ? 1 : 0;
-    return;
+    return ReplayOutcome::kTooLarge;
+  }
+  const cache::Stored stored = stored_as(request);
+  const cache::AdmitReason reason =
+      kernel_->admit(key, {.variant = 0, .requests = 1, .size_bytes = stored.charge_bytes}, now_);
+  if (!is_stored(reason)) {
+    return outcome_of(reason);
+  }
+  const std::uint64_t reserved =
+      kernel_->charge_of_entry() +
+      charge_with(options_.charge ? options_.charge->reserved_bytes : 0, request);
+  if (kernel_->reserve(key, reserved, now_) != cache::ReserveOutcome::kReserved ||
+      kernel_->commit(key, stored, reserved, now_) != cache::CommitOutcome::kStored) {
+    counts_.not_stored_full += counts ? 1 : 0;
+    return ReplayOutcome::kTooLarge;
   }
   if (request.object >= stored_.size()) {
     stored_.resize(std::max<std::size_t>(request.object + std::size_t{1}, stored_.size() * 2));
@@ -130,6 +179,7 @@ void ReplayRun::miss(const ReplayRequest& request, const cache::Key& key, Monoto
     counts_.bytes_rewritten += stored_[request.object] ? stored.charge_bytes : 0;
   }
   stored_[request.object] = true;
+  return outcome_of(reason);
 }
 
 void ReplayRun::end_interval() {

@@ -11,7 +11,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -56,10 +58,39 @@ struct ReplayInterval {
   std::uint64_t object_bytes = 0;       // of these, their largest sizes so far
 };
 
+// What became of a request, in the words of the proxy's Cache-Status.
+//  enumerator       name
+#define ENCORE_REPLAY_OUTCOMES(X)     \
+  X(kHit, "hit")                      \
+  X(kRevalidated, "revalidated")      \
+  X(kFirstRequest, "first-request")   \
+  X(kSecondRequest, "second-request") \
+  X(kAdmitted, "admitted")            \
+  X(kNotAdmitted, "not-admitted")     \
+  X(kTooLarge, "too-large")
+
+enum class ReplayOutcome : std::uint8_t {
+#define ENCORE_ENUMERATOR(id, name) id,
+  ENCORE_REPLAY_OUTCOMES(ENCORE_ENUMERATOR)
+#undef ENCORE_ENUMERATOR
+};
+std::string_view to_string(ReplayOutcome outcome) noexcept;
+
+// Charges as the proxy's memory store makes them (cache/charge.h), for objects whose keys, records
+// and heads together have the same length.
+struct StoreCharge {
+  std::uint64_t head_bytes = 0;      // stored before the body: key, record and head
+  std::uint64_t reserved_bytes = 0;  // reserved for that before it is made
+};
+
 struct ReplayOptions {
   cache::KernelOptions kernel;          // concurrent = false, payloads are 0
   std::uint64_t warmup_requests = 0;    // not counted; see end_warmup()
   std::uint64_t interval_requests = 0;  // 0: no series
+  // Nothing: what an object is charged is its size.
+  std::optional<StoreCharge> charge = {};
+  // Gets the outcome of each request, warm-up included; borrowed, null: nobody.
+  std::vector<ReplayOutcome>* outcomes = nullptr;
 };
 
 // What an object takes in the cache, the entry not included: its largest size so far. A hit's
@@ -93,7 +124,10 @@ class ReplayRun {
  private:
   explicit ReplayRun(const ReplayOptions& options) : options_(options) {}
   void one(const ReplayRequest& request);
-  void miss(const ReplayRequest& request, const cache::Key& key, MonotonicTime now);
+  // What the request's object takes with so many bytes before its body, where those are charged.
+  std::uint64_t charge_with(std::uint64_t head_bytes, const ReplayRequest& request) const;
+  cache::Stored stored_as(const ReplayRequest& request) const;
+  ReplayOutcome miss(const ReplayRequest& request, const cache::Key& key);
   void end_interval();
 
   ReplayOptions options_;
