@@ -20,6 +20,7 @@ std::vector<std::unique_ptr<Command>> all_commands() {
   all.push_back(make_replay_command());
   all.push_back(make_tune_command());
   all.push_back(make_verify_command());
+  all.push_back(make_drive_command());
   return all;
 }
 

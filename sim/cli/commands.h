@@ -18,5 +18,6 @@ std::unique_ptr<Command> make_stats_command();
 std::unique_ptr<Command> make_replay_command();
 std::unique_ptr<Command> make_tune_command();
 std::unique_ptr<Command> make_verify_command();
+std::unique_ptr<Command> make_drive_command();
 
 }  // namespace encore::sim
