@@ -217,6 +217,10 @@ void Exchange::start_fetch(bool whole, bool validate, bool joinable) {
     plan.stored_fresh_until = found_.fresh_until;
   }
   plan.has_upload = !body_done_;
+  if (whole && !validate && found_.object && http::range_value(request_->head).empty() &&
+      may_complete(*found_.object, request_->runtime->config.cache.range_fetch_max_bytes)) {
+    plan.completes = found_.object;
+  }
   Fetch::start(worker(), std::move(fresh), request_, std::move(plan));
 }
 

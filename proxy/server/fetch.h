@@ -41,7 +41,13 @@ struct FetchPlan {
   bool has_upload = false;  // the first reader brings a body
   store::ObjectRef stored;  // to be validated; empty: none
   MonotonicTime stored_fresh_until{};
+  store::ObjectRef completes;  // a stored part: the rest of it is asked for; empty: none
 };
+
+// Whether a response to a plain GET can be made of this stored part and what the origin sends
+// behind it: its beginning, with a strong entity tag, and no larger than `bytes_max`, for it is
+// copied at once.
+bool may_complete(const store::Object& part, std::uint64_t bytes_max);
 
 class Fetch final : public net::StreamHandler, public Recycled<Fetch> {
  public:
@@ -137,6 +143,9 @@ class Fetch final : public net::StreamHandler, public Recycled<Fetch> {
   // Parts of a whole (fetch_partial.cc).
   bool restart_as_asked();
   bool may_store_part() const;
+  std::string completion_fields() const;
+  bool complete_part();
+  bool append_stored_part();
   bool join_parts(ObjectMeta& meta, std::string& head, std::string& tags, store::BodyRef& body);
   store::BodyRef joined_body(const store::Object& old, const http::ByteRange& stored,
                              const http::ByteRange& received);
@@ -182,6 +191,7 @@ class Fetch final : public net::StreamHandler, public Recycled<Fetch> {
   http::ResponseHead& head_;     // the worker's; good during the read that completed it
   std::string_view head_bytes_;  // during the read that completed the head
   std::string raw_head_;         // of what may be stored
+  std::string whole_head_;       // of a part that was completed
   std::uint32_t interim_responses_ = 0;
   http::ResponseDirectives directives_;
   http::Framing framing_;

@@ -253,6 +253,7 @@ void Fetch::commit() {
                           request_->runtime->head_options, text, meta.http);
   store::BodyRef body = body_;
   std::string tags = tags_in(head.fields, request_->runtime->config.cache.tag_fields);
+  if (!whole_head_.empty() && tags.empty()) tags = tags_of(*plan_.completes);
   if (head.status == 206 && !join_parts(meta, text, tags, body)) {
     stop_storing();
     return;

@@ -167,6 +167,9 @@ void Fetch::send_request() {
         validation);
     options.validation_fields = validation;
     if (!validation.empty()) worker_.stats().revalidations.add();
+  } else if (plan_.completes) {
+    validation = completion_fields();
+    options.validation_fields = validation;
   }
   build_origin_request(*request_, server_, options, request_text_);
   request_sent_ = 0;

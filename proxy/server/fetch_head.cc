@@ -117,6 +117,13 @@ void Fetch::on_final_head() {
     if (http::is_error_status(head_.status) && serve_stale_on_error()) return;
     if (request_->head.method == http::Method::kHead) update_by_head();
   }
+  if (plan_.completes && (head_.status == 206 || head_.status == 416) && !complete_part()) {
+    // What is stored is no part of what is there now: all of that is asked for.
+    plan_.completes = {};
+    release_connection(false);
+    acquire(true);
+    return;
+  }
   if (restart_as_asked()) return;
   if (http::invalidates(request_->head.method, head_.status)) invalidate_others();
 
@@ -238,6 +245,10 @@ void Fetch::publish_head(std::shared_ptr<SharedResponse> response) {
   const bool joinable = plan_.in_table && response_->shareable && storable_;
   pending_publish_ = true;
   joinable_after_head_ = joinable;
+  if (!whole_head_.empty() && !append_stored_part()) {
+    fail(503, Outcome::kInternal, "out-of-memory");
+    return;
+  }
   if (!has_body || (framing_.kind == http::BodyKind::kLength && framing_.length == 0)) {
     end_body(keep_alive_);
   }

@@ -58,6 +58,73 @@ bool Fetch::restart_as_asked() {
   return true;
 }
 
+bool may_complete(const store::Object& part, std::uint64_t bytes_max) {
+  const http::StoredMeta& meta = meta_of(part).http;
+  if (!meta.is(http::StoredMeta::kPartial) || part.body_size() > bytes_max) return false;
+  http::ResponseHead stored;
+  http::read_stored_head(stored_head_of(part), stored);
+  const auto content = http::partial_content(stored);
+  return content && content->range->begin == 0 &&
+         http::is_strong_etag(http::stored_validators(meta, stored_head_of(part)).etag);
+}
+
+// RFC 9111 3.3: the rest, or, where it is another representation by now, all of it.
+std::string Fetch::completion_fields() const {
+  const store::Object& part = *plan_.completes;
+  std::string lines = "Range: bytes=" + std::to_string(part.body_size()) + "-\r\nIf-Range: ";
+  lines += http::stored_validators(meta_of(part).http, stored_head_of(part)).etag;
+  return lines += "\r\n";
+}
+
+// The rest of a stored part has come: from here on it is the whole, whose first bytes are here
+// already. False where it is not that rest.
+bool Fetch::complete_part() {
+  const store::Object& part = *plan_.completes;
+  const std::string_view stored_head = stored_head_of(part);
+  const http::UnixSeconds arrival = http::to_unix(response_wall_);
+  const auto content = http::partial_content(head_);
+  // partial_content() has seen to it that it is a 206.
+  if (!content || framing_.kind != http::BodyKind::kLength ||
+      content->range->size() != framing_.length || content->range->end != *content->length) {
+    return false;
+  }
+  http::ResponseHead stored;
+  http::read_stored_head(stored_head, stored);
+  const auto before = http::partial_content(stored);
+  const auto validators = http::stored_validators(meta_of(part).http, stored_head);
+  if (!before || content->range->begin != before->range->end ||
+      !http::may_combine(*before->range, validators, *before->length, *content->range,
+                         http::received_validators(head_, arrival), *content->length)) {
+    return false;
+  }
+  std::string merged;
+  http::StoredMeta unused;
+  const std::string age(head_.fields.value(http::FieldId::kAge));
+  http::build_freshened_head(stored_head, head_, directives_, arrival,
+                             request_->runtime->head_options, merged, unused);
+  http::read_stored_head(merged, stored);
+  http::build_whole_head(stored, *content->length, whole_head_);
+  if (!age.empty()) whole_head_ += "Age: " + age + "\r\n";
+  whole_head_ += "\r\n";
+  http::ParseError error;
+  http::ParseProgress progress;
+  if (http::parse_response(whole_head_, request_->runtime->head_limits, progress, head_, error) !=
+      http::ParseStatus::kComplete) {
+    whole_head_.clear();
+    return false;
+  }
+  head_bytes_ = whole_head_;
+  framing_.length = *content->length;
+  return true;
+}
+
+// The bytes of the stored part, in front of those that come. False where there is no memory.
+bool Fetch::append_stored_part() {
+  const store::Object& part = *plan_.completes;
+  left_ -= part.body_size();
+  return append_range(part, {0, part.body_size()}, *body_);
+}
+
 bool Fetch::may_store_part() const {
   const auto content = http::partial_content(head_);
   const std::string_view asked = http::range_value(request_->head);

@@ -64,7 +64,7 @@ struct RequestContext {
 // What is asked of the origin, in difference to what the client asked.
 struct OriginRequestOptions {
   bool whole = false;                  // without the client's Range and conditions
-  std::string_view validation_fields;  // lines with CRLF, for our own validation
+  std::string_view validation_fields;  // lines with CRLF, for our own validation or range
   bool drop_expect = false;
 };
 

@@ -137,6 +137,55 @@ row("RFC 9111 3.4", "a part of another length is not joined",
 row("RFC 9111 4.3.1", "the whole is asked for where a stale part is stored",
     miss(req={"Range": "bytes=0-4"}, **part(0, 4, **STALE)),
     miss(upstream={"If-None-Match": None}, **TEN), hit(sees="0123456789"))
+row("RFC 9111 3.3", "the rest of a stored part is asked for, and the whole answered and stored",
+    miss(req={"Range": "bytes=0-4"}, **part(0, 4, A="1", B="1")),
+    miss(upstream={"any": 1, "Range": "bytes=5-", "If-Range": '"a"'}, want_status=200,
+         sees="0123456789", says="fwd=partial", **part(5, 9, B="2"),
+         want={"Content-Range": None, "Content-Length": "10", "A": "1", "B": "2"}),
+    hit(sees="0123456789", want={"Content-Range": None, "A": "1", "B": "2"}))
+LONG = bytes(range(256)) * 2400
+row("RFC 9111 3.3", "the rest of a part of many pages",
+    miss(req={"Range": "bytes=0-399999"}, status=206, body=LONG[:400000], ETag='"a"',
+         Content_Range=f"bytes 0-399999/{len(LONG)}", Cache_Control="max-age=600"),
+    miss(upstream={"any": 1, "Range": "bytes=400000-"}, status=206, body=LONG[400000:],
+         ETag='"a"', Content_Range=f"bytes 400000-{len(LONG) - 1}/{len(LONG)}", want_status=200,
+         sees=LONG, Cache_Control="max-age=600"),
+    hit(sees=LONG), hit(req={"Range": "bytes=399999-400000"}, want_status=206,
+                        sees=LONG[399999:400001]))
+row("RFC 9111 3.3", "the rest of a stale part makes it whole and fresh",
+    miss(req={"Range": "bytes=0-4"}, **part(0, 4, **STALE)),
+    miss(upstream={"any": 1, "Range": "bytes=5-"}, want_status=200, sees="0123456789",
+         **part(5, 9)),
+    hit(sees="0123456789"))
+row("RFC 9111 3.3", "the rest of a part that has become something else",
+    miss(req={"Range": "bytes=0-4"}, **part(0, 4)),
+    miss(upstream={"any": 1}, sees="0123456789", **{**TEN, "ETag": '"b"'}),
+    hit(sees="0123456789", want={"ETag": '"b"'}))
+row("RFC 9111 3.3", "the rest of a part without a strong tag is not asked for",
+    miss(req={"Range": "bytes=0-4"}, **part(0, 4, tag='W/"a"')),
+    miss(upstream={"Range": None}, sees="0123456789", **TEN))
+
+
+def other_rest(exchange):
+    """A 206 of another representation to our range, the whole without it."""
+    if any(name == "range" for name, _ in exchange.request.fields):
+        return (b'HTTP/1.1 206 Partial\r\nETag: "b"\r\nContent-Range: bytes 5-9/10\r\n'
+                b"Content-Length: 5\r\nCache-Control: max-age=600\r\n\r\nfghij")
+    return (b'HTTP/1.1 200 OK\r\nETag: "b"\r\nContent-Length: 10\r\n'
+            b"Cache-Control: max-age=600\r\n\r\nabcdefghij")
+
+
+row("RFC 9111 3.4", "a rest with another tag is not joined: the whole is asked for",
+    miss(req={"Range": "bytes=0-4"}, **part(0, 4)),
+    miss(upstream={"any": 1}, raw=other_rest, sees="abcdefghij", want={"ETag": '"b"'}),
+    hit(sees="abcdefghij"))
+row("RFC 9111 3.4", "a 416 to the rest: the whole is asked for",
+    miss(req={"Range": "bytes=0-4"}, **part(0, 4)),
+    miss(upstream={"any": 1}, sees="abc", raw=lambda x: (
+        b"HTTP/1.1 416 No\r\nContent-Range: bytes */3\r\nContent-Length: 0\r\n\r\n"
+        if any(n == "range" for n, _ in x.request.fields) else
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nCache-Control: max-age=600\r\n\r\nabc")),
+    hit(sees="abc"))
 row("RFC 9111 3.4", "two parts that overlap are one",
     miss(req={"Range": "bytes=0-4"}, **part(0, 4)),
     miss(req={"Range": "bytes=3-7"}, upstream={"any": 1}, **part(3, 7)),
