@@ -56,6 +56,14 @@ function(encore_library name)
   endif()
 endfunction()
 
+# encore_glue(TARGET): what only reads options and prints, through libraries whose templates take
+# longest to optimise where they are instrumented. Under sanitizers it is left as it is written.
+function(encore_glue target)
+  if(ENCORE_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
+endfunction()
+
 # Builds what runs under the thread sanitizer: the tests labelled concurrent.
 add_custom_target(concurrent)
 
