@@ -10,8 +10,10 @@ namespace encore::sim {
 
 std::unique_ptr<Command> make_blocks_command();
 std::unique_ptr<Command> make_theory_fill_command();
-// size, capacity, table, pair, ring, layouts.
+// size, capacity, pair, ring.
 std::vector<std::unique_ptr<Command>> make_theory_commands();
+// table, layouts.
+std::vector<std::unique_ptr<Command>> make_theory_grid_commands();
 // One for each pattern.
 std::vector<std::unique_ptr<Command>> make_generate_commands();
 std::unique_ptr<Command> make_stats_command();

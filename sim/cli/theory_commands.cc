@@ -1,10 +1,8 @@
-// encore-sim theory size, capacity, table, pair, ring, layouts: formulas as tables.
+// encore-sim theory size, capacity, pair, ring: formulas as tables.
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 
-#include "base/check.h"
 #include "filter/theory.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/lists.h"
@@ -182,99 +180,6 @@ class CapacityCommand final : public Command {
   std::string layout_ = "all";
 };
 
-class TableCommand final : public Command {
- public:
-  std::string name() const override { return "theory table"; }
-  std::string summary() const override { return "Reference tables: FPR by bits a key and hashes"; }
-  std::string example() const override {
-    return "encore-sim theory table --bits-per-key 5,10,20 --hashes 1..14";
-  }
-  void declare(Arguments& a) override {
-    a.text("--bits-per-key", bits_per_key_, "m/n: whole numbers");
-    a.text("--hashes", hashes_, "numbers of hashes");
-  }
-  Result<Outcome> run(const Context&) override {
-    const auto ratios = parse_numbers(bits_per_key_);
-    const auto hashes = parse_numbers(hashes_);
-    if (!ratios || !hashes) {
-      return std::unexpected(ratios ? hashes.error() : ratios.error());
-    }
-    Outcome outcome;
-    outcome.report.parameters = {{"bits_per_key", bits_per_key_}, {"hashes", hashes_}};
-    Table table = rows_of({{"bits_per_key", "bits a key", Style::kCount}});
-    for (const std::uint64_t k : *hashes) {
-      table.columns.push_back({"k" + std::to_string(k), "k=" + std::to_string(k), Style::kRate});
-    }
-    table.columns.push_back({"best_hashes", "best k", Style::kCount});
-    table.columns.push_back({"best_fpr", "FPR", Style::kRate});
-    for (const std::uint64_t ratio : *ratios) {
-      auto row = make_row(ratio, *hashes);
-      if (!row) {
-        return std::unexpected(row.error());
-      }
-      table.rows.push_back(std::move(*row));
-    }
-    outcome.report.tables.push_back(std::move(table));
-    outcome.report.tables.push_back(sizing_table());
-    return outcome;
-  }
-
- private:
-  // Beyond a few thousand keys only the ratio counts.
-  static constexpr double kKeys = 1e6;
-
-  static Result<Row> make_row(std::uint64_t ratio, const std::vector<std::uint64_t>& hashes) {
-    if (ratio == 0 || ratio > 1000) {
-      return fail(std::to_string(ratio) + " bits a key, accepted: 1 to 1000");
-    }
-    const std::uint64_t bits = ratio * static_cast<std::uint64_t>(kKeys);
-    Row row = {{"bits_per_key", ratio}};
-    for (const std::uint64_t k : hashes) {
-      if (auto fine = check_shape(Layout::kClassic, bits, k); !fine) {
-        return std::unexpected(fine.error());
-      }
-      row.push_back({"k" + std::to_string(k),
-                     filter::fpr({Layout::kClassic, bits, static_cast<std::uint32_t>(k)}, kKeys)});
-    }
-    filter::FilterShape best{Layout::kClassic, bits, 1};
-    best.hashes = filter::best_hashes(best, kKeys);
-    row.push_back({"best_hashes", std::uint64_t{best.hashes}});
-    row.push_back({"best_fpr", filter::fpr(best, kKeys)});
-    return row;
-  }
-
-  static Table sizing_table() {
-    Table table{.key = "sizing",
-                .title = "Sizes for n keys at an FPR of p",
-                .columns = {{"keys", "n", Style::kCount},
-                            {"fpr", "p", Style::kReal},
-                            {"bits", "m", Style::kCount},
-                            {"hashes_ceiling", "ceil k", Style::kCount},
-                            {"hashes", "best k", Style::kCount}},
-                .rows = {}};
-    table.columns[1].style = Style::kRate;
-    constexpr std::array kGoals = {
-        filter::SizingGoal{1000, 0.1},    filter::SizingGoal{1000, 0.05},
-        filter::SizingGoal{1000, 0.01},   filter::SizingGoal{1000, 0.005},
-        filter::SizingGoal{1000, 0.001},  filter::SizingGoal{1000, 0.0005},
-        filter::SizingGoal{1000, 0.0001}, filter::SizingGoal{3000, 0.01},
-        filter::SizingGoal{18232, 0.001}, filter::SizingGoal{1e6, 0.01},
-        filter::SizingGoal{1e6, 0.001}};
-    for (const filter::SizingGoal& goal : kGoals) {
-      const filter::ClassicSizing sizing = filter::size_classic(goal);
-      table.rows.push_back({{"keys", goal.keys},
-                            {"fpr", goal.fpr},
-                            {"bits", sizing.bits},
-                            {"hashes_ceiling", std::uint64_t{sizing.hashes_ceiling}},
-                            {"hashes", std::uint64_t{sizing.hashes}}});
-    }
-    return table;
-  }
-
-  std::string bits_per_key_ = "2..20";
-  std::string hashes_ = "1..14";
-};
-
 class PairCommand final : public Command {
  public:
   std::string name() const override { return "theory pair"; }
@@ -421,75 +326,14 @@ class RingCommand final : public Command {
   std::string layout_ = "classic";
 };
 
-class LayoutsCommand final : public Command {
- public:
-  std::string name() const override { return "theory layouts"; }
-  std::string summary() const override { return "What a layout costs: FPR at the same memory"; }
-  std::string example() const override {
-    return "encore-sim theory layouts --bits-per-key 10,16 --hashes 7,8,11";
-  }
-  void declare(Arguments& a) override {
-    a.text("--bits-per-key", bits_per_key_, "m/n: whole numbers");
-    a.text("--hashes", hashes_, "numbers of hashes");
-  }
-  Result<Outcome> run(const Context&) override {
-    const auto ratios = parse_numbers(bits_per_key_);
-    const auto hashes = parse_numbers(hashes_);
-    if (!ratios || !hashes) {
-      return std::unexpected(ratios ? hashes.error() : ratios.error());
-    }
-    Outcome outcome;
-    outcome.report.parameters = {{"bits_per_key", bits_per_key_}, {"hashes", hashes_}};
-    Table table = rows_of({{"bits_per_key", "bits a key", Style::kCount},
-                           {"hashes", "k", Style::kCount},
-                           {"classic", "classic", Style::kRate},
-                           {"partitioned", "partitioned", Style::kRate},
-                           {"blocked", "blocked", Style::kRate},
-                           {"split", "split 8x64", Style::kRate},
-                           {"split_32", "split 8x32", Style::kRate}});
-    for (const std::uint64_t ratio : *ratios) {
-      for (const std::uint64_t k : *hashes) {
-        if (ratio == 0 || ratio > 1000 || k == 0 || k > filter::kHashesMax) {
-          return fail(std::to_string(ratio) + " bits a key with " + std::to_string(k) +
-                      " hashes, accepted: 1 to 1000 bits, 1 to 64 hashes");
-        }
-        table.rows.push_back(make_row(ratio, static_cast<std::uint32_t>(k)));
-      }
-    }
-    outcome.report.tables.push_back(std::move(table));
-    return outcome;
-  }
-
- private:
-  static Row make_row(std::uint64_t ratio, std::uint32_t k) {
-    constexpr double kKeys = 1e6;
-    const std::uint64_t bits = ratio * static_cast<std::uint64_t>(kKeys);
-    Row row = {{"bits_per_key", ratio}, {"hashes", std::uint64_t{k}}};
-    for (const Layout layout : {Layout::kClassic, Layout::kPartitioned, Layout::kBlocked}) {
-      row.push_back({name_of(layout), filter::fpr({layout, bits, k}, kKeys)});
-    }
-    const bool split = k == filter::kSplitHashes;
-    const auto real_bits = static_cast<double>(bits);
-    row.push_back({"split", split ? Value{filter::fpr_split(real_bits, kKeys, {8, 64})} : Value{}});
-    row.push_back(
-        {"split_32", split ? Value{filter::fpr_split(real_bits, kKeys, {8, 32})} : Value{}});
-    return row;
-  }
-
-  std::string bits_per_key_ = "8,10,12,16";
-  std::string hashes_ = "4,7,8,11";
-};
-
 }  // namespace
 
 std::vector<std::unique_ptr<Command>> make_theory_commands() {
   std::vector<std::unique_ptr<Command>> all;
   all.push_back(std::make_unique<SizeCommand>());
   all.push_back(std::make_unique<CapacityCommand>());
-  all.push_back(std::make_unique<TableCommand>());
   all.push_back(std::make_unique<PairCommand>());
   all.push_back(std::make_unique<RingCommand>());
-  all.push_back(std::make_unique<LayoutsCommand>());
   return all;
 }
 
