@@ -1,31 +1,53 @@
 #include "proxy/server/access_log.h"
 
-#include <fmt/format.h>
-
+#include <array>
+#include <charconv>
+#include <cstring>
 #include <ctime>
-#include <iterator>
 
 namespace encore::server {
 namespace {
 
 constexpr char kHex[] = "0123456789abcdef";
 
+// Which bytes may stand in a text as they are, by format.
+using Safe = std::array<bool, 256>;
+constexpr Safe safe_without(std::string_view unsafe) {
+  Safe safe{};
+  for (std::size_t byte = 0x20; byte < 0x7f; ++byte) safe[byte] = true;
+  for (const char c : unsafe) safe[static_cast<unsigned char>(c)] = false;
+  return safe;
+}
+constexpr Safe kSafeInQuotes = safe_without("\"\\");
+constexpr Safe kSafeWord = safe_without("\"\\ ");
+
+// Appends the text run by run; escape(out, byte) writes what may not stand as it is.
+template <typename Escape>
+void append_escaped(std::string& out, std::string_view text, const Safe& safe, Escape escape) {
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (safe[byte]) continue;
+    out.append(text, begin, i - begin);
+    escape(out, byte);
+    begin = i + 1;
+  }
+  out.append(text, begin);
+}
+
 void append_json_string(std::string& out, std::string_view text) {
   out += '"';
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20 || byte >= 0x7f) {
-      // Field values are octets; each one above ASCII is shown as the code point of its value.
-      out += "\\u00";
-      out += kHex[byte >> 4U];
-      out += kHex[byte & 15U];
-    } else {
-      out += c;
+  append_escaped(out, text, kSafeInQuotes, [](std::string& to, unsigned char byte) {
+    if (byte == '"' || byte == '\\') {
+      to += '\\';
+      to += static_cast<char>(byte);
+      return;
     }
-  }
+    // Field values are octets; each one above ASCII is shown as the code point of its value.
+    to += "\\u00";
+    to += kHex[byte >> 4U];
+    to += kHex[byte & 15U];
+  });
   out += '"';
 }
 
@@ -35,54 +57,86 @@ void append_plain(std::string& out, std::string_view text, bool quoted) {
     out += '-';
     return;
   }
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool unsafe =
-        byte < 0x20 || byte >= 0x7f || c == '"' || c == '\\' || (!quoted && c == ' ');
-    if (unsafe) {
-      out += '%';
-      out += kHex[byte >> 4U];
-      out += kHex[byte & 15U];
-    } else {
-      out += c;
-    }
-  }
+  append_escaped(out, text, quoted ? kSafeInQuotes : kSafeWord,
+                 [](std::string& to, unsigned char byte) {
+                   to += '%';
+                   to += kHex[byte >> 4U];
+                   to += kHex[byte & 15U];
+                 });
 }
 
-std::tm utc(WallTime time) {
-  const std::time_t seconds =
-      std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+void append_number(std::string& out, std::int64_t value) {
+  std::array<char, 24> text;
+  const char* end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  out.append(text.data(), static_cast<std::size_t>(end - text.data()));
+}
+void append_number(std::string& out, std::uint64_t value) {
+  append_number(out, static_cast<std::int64_t>(value));
+}
+
+// At least so many digits, filled up with `fill`.
+void append_padded(std::string& out, std::int64_t value, std::size_t digits, char fill = '0') {
+  const std::size_t begin = out.size();
+  append_number(out, value);
+  const std::size_t written = out.size() - begin;
+  if (written < digits) out.insert(begin, digits - written, fill);
+}
+
+std::int64_t seconds_of(WallTime time) {
+  return std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count();
+}
+
+// The second as texts; most records are of the same as the one before.
+struct Second {
+  std::int64_t value = -1;
+  std::string iso;       // 2026-11-21T12:57:36
+  std::string combined;  // 21/Nov/2026:12:57:36 +0000
+};
+
+const Second& second_of(WallTime time) {
+  thread_local Second second;
+  const std::time_t value = seconds_of(time);
+  if (second.value == value) return second;
   std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  return parts;
+  ::gmtime_r(&value, &parts);
+  const auto format = [&parts](const char* pattern) {
+    std::array<char, 64> text;
+    return std::string(text.data(), std::strftime(text.data(), text.size(), pattern, &parts));
+  };
+  // The process has the locale "C": the names of months are English.
+  second = {value, format("%Y-%m-%dT%H:%M:%S"), format("%d/%b/%Y:%H:%M:%S +0000")};
+  return second;
 }
 
 void append_json(std::string& out, const AccessRecord& record) {
-  const std::tm parts = utc(record.received);
   const auto micros = record.received.time_since_epoch().count() / 1000 % 1'000'000;
-  fmt::format_to(std::back_inserter(out),
-                 R"({{"time":"{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z","client":)",
-                 parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min,
-                 parts.tm_sec, micros);
+  out += R"({"time":")";
+  out += second_of(record.received).iso;
+  out += '.';
+  append_padded(out, micros, 6);
+  out += R"(Z","client":)";
   append_json_string(out, record.client);
   const auto field = [&](std::string_view name, std::string_view value) {
-    out += ",\"";
     out += name;
-    out += "\":";
     append_json_string(out, value);
   };
-  field("method", record.method);
-  field("url", record.url);
-  if (!record.host.empty()) field("host", record.host);
-  field("version", record.version);
-  fmt::format_to(std::back_inserter(out),
-                 R"(,"status":{},"bytes":{},"body_bytes":{},"duration_us":{},"outcome":"{}")",
-                 record.status, record.sent_bytes, record.body_bytes,
-                 record.duration.count() / 1000, to_string(record.outcome));
-  if (!record.origin.empty()) field("origin", record.origin);
-  if (!record.content_type.empty()) field("content_type", record.content_type);
-  if (!record.referer.empty()) field("referer", record.referer);
-  if (!record.user_agent.empty()) field("user_agent", record.user_agent);
+  field(R"(,"method":)", record.method);
+  field(R"(,"url":)", record.url);
+  if (!record.host.empty()) field(R"(,"host":)", record.host);
+  field(R"(,"version":)", record.version);
+  out += R"(,"status":)";
+  append_number(out, std::int64_t{record.status});
+  out += R"(,"bytes":)";
+  append_number(out, record.sent_bytes);
+  out += R"(,"body_bytes":)";
+  append_number(out, record.body_bytes);
+  out += R"(,"duration_us":)";
+  append_number(out, std::int64_t{record.duration.count() / 1000});
+  field(R"(,"outcome":)", to_string(record.outcome));
+  if (!record.origin.empty()) field(R"(,"origin":)", record.origin);
+  if (!record.content_type.empty()) field(R"(,"content_type":)", record.content_type);
+  if (!record.referer.empty()) field(R"(,"referer":)", record.referer);
+  if (!record.user_agent.empty()) field(R"(,"user_agent":)", record.user_agent);
   out += '}';
 }
 
@@ -112,12 +166,20 @@ std::string_view squid_code(Outcome outcome) {
 
 // time elapsed client code/status bytes method URL user hierarchy/peer type
 void append_squid(std::string& out, const AccessRecord& record) {
-  const auto millis = record.received.time_since_epoch().count() / 1'000'000;
-  fmt::format_to(std::back_inserter(out), "{}.{:03} {:6} ", millis / 1000, millis % 1000,
-                 record.duration.count() / 1'000'000);
+  append_number(out, seconds_of(record.received));
+  out += '.';
+  append_padded(out, record.received.time_since_epoch().count() / 1'000'000 % 1000, 3);
+  out += ' ';
+  append_padded(out, record.duration.count() / 1'000'000, 6, ' ');
+  out += ' ';
   append_plain(out, record.client, false);
-  fmt::format_to(std::back_inserter(out), " {}/{:03} {} ", squid_code(record.outcome),
-                 record.status, record.sent_bytes);
+  out += ' ';
+  out += squid_code(record.outcome);
+  out += '/';
+  append_padded(out, record.status, 3);
+  out += ' ';
+  append_number(out, record.sent_bytes);
+  out += ' ';
   append_plain(out, record.method, false);
   out += ' ';
   append_plain(out, record.url, false);
@@ -129,13 +191,10 @@ void append_squid(std::string& out, const AccessRecord& record) {
 
 // client - - [time] "request" status bytes "referer" "user agent"
 void append_combined(std::string& out, const AccessRecord& record) {
-  static constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                            "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  const std::tm parts = utc(record.received);
   append_plain(out, record.client, false);
-  fmt::format_to(std::back_inserter(out), " - - [{:02}/{}/{:04}:{:02}:{:02}:{:02} +0000] \"",
-                 parts.tm_mday, kMonths[parts.tm_mon], parts.tm_year + 1900, parts.tm_hour,
-                 parts.tm_min, parts.tm_sec);
+  out += " - - [";
+  out += second_of(record.received).combined;
+  out += "] \"";
   if (!record.method.empty()) {
     append_plain(out, record.method, true);
     out += ' ';
@@ -145,7 +204,11 @@ void append_combined(std::string& out, const AccessRecord& record) {
   } else {
     out += '-';
   }
-  fmt::format_to(std::back_inserter(out), "\" {} {} \"", record.status, record.body_bytes);
+  out += "\" ";
+  append_number(out, std::int64_t{record.status});
+  out += ' ';
+  append_number(out, record.body_bytes);
+  out += " \"";
   append_plain(out, record.referer, true);
   out += "\" \"";
   append_plain(out, record.user_agent, true);
