@@ -380,11 +380,17 @@ bool Fetch::serve_stale_on_error() {
 }
 
 void Fetch::invalidate_others() {
-  const std::string_view realm = std::string_view(request_->key).substr(0, kRealmBytes);
-  if (realm.empty()) return;
+  if (request_->key.empty()) return;
   for (const std::string& uri :
        http::invalidated_keys(request_->target, head_, request_->key_options())) {
-    const std::string key = std::string(realm) + uri;
+    std::string key(kForwardRealm);
+    if (!request_->is_forward()) {
+      // Location may lead to what another route of the same site answers.
+      const Route* route = request_->runtime->router.match_uri(uri);
+      if (route == nullptr) continue;
+      key = route->realm();
+    }
+    key += uri;
     const auto hash =
         filter::hash_key(filter::HashFamily::kXxh3, worker_.shared().identity_seed, key);
     worker_.shared().inflight.invalidate(hash, key);

@@ -99,4 +99,14 @@ const Route* Router::match(std::string_view host, std::string_view path) const {
   return nullptr;
 }
 
+const Route* Router::match_uri(std::string_view uri) const {
+  std::string_view rest = uri.substr(uri.find("://") + 3);
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  std::string_view host = rest.substr(0, slash);
+  std::string_view path = rest.substr(slash);
+  path = path.substr(0, path.find('?'));
+  if (!host.starts_with('[')) host = host.substr(0, host.find(':'));
+  return match(host, path.empty() ? "/" : path);
+}
+
 }  // namespace encore::server

@@ -64,6 +64,8 @@ class Router {
   // The route for a host (lower case, without port) and a normalised path; null: none. A path
   // matches what begins with it.
   const Route* match(std::string_view host, std::string_view path) const;
+  // The same for a normalised URI, "http://host[:port]/path?query", as cache keys have it.
+  const Route* match_uri(std::string_view uri) const;
   // TLS to servers that a forward client names.
   const net::TlsContext* forward_tls() const { return forward_tls_.get(); }
 

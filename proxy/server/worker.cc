@@ -333,14 +333,8 @@ Worker::ViewFault Worker::make_view(const http::RequestHead& head, const Listene
   view.key = std::string_view(key_buffer_.data(), kRealmBytes + key_bytes);
   std::string_view realm = kForwardRealm;
   if (!forward) {
-    // "http://host[:port]/path?query", normalised: the route is chosen by what is cached.
-    std::string_view rest = view.key.substr(kRealmBytes + to_string(view.target.scheme).size() + 3);
-    const std::size_t slash = std::min(rest.find('/'), rest.size());
-    std::string_view host = rest.substr(0, slash);
-    std::string_view path = rest.substr(slash);
-    path = path.substr(0, path.find('?'));
-    if (!host.starts_with('[')) host = host.substr(0, host.find(':'));
-    view.route = runtime_->router.match(host, path.empty() ? "/" : path);
+    // The route is chosen by what is cached.
+    view.route = runtime_->router.match_uri(view.key.substr(kRealmBytes));
     if (view.route == nullptr) return {404, Outcome::kNoRoute, "no-route"};
     realm = view.route->realm();
   }

@@ -57,6 +57,18 @@ class Reverse(Case):
             nginx.stop()
             nginx.start()
 
+    def test_a_write_invalidates_what_another_route_of_the_site_answers(self):
+        pages = Origin(self, default=fresh(b"page"))
+        writes = Origin(self, default=response(b"", Location="/page?of=x", Content_Location="/api/x"))
+        encore = self.reverse([{"servers": [pages.url("")]},
+                               {"path": "/api", "servers": [writes.url("")]}],
+                              admission={"policy": "always"})
+        for path in ("/page?of=x", "/page?of=y"):
+            ask(encore.port, path)
+        ask(encore.port, "/api/x", method="POST")
+        self.assertNotIn("; hit", field(ask(encore.port, "/page?of=x"), "Cache-Status"))
+        self.assertIn("; hit", field(ask(encore.port, "/page?of=y"), "Cache-Status"))
+
     def test_load_goes_on_while_nginx_restarts(self):
         site = self.directory / "site"
         site.mkdir()
