@@ -287,7 +287,7 @@ class DriveCommand final : public Command {
     return {{"run", "run"},
             {"requests", "requests", Style::kCount},
             {"hits", "hits", Style::kCount},
-            {"object_hit_ratio", "hits", Style::kPercent},
+            {"object_hit_ratio", "hit ratio", Style::kPercent},
             {"byte_hit_ratio", "of bytes", Style::kPercent},
             {"bytes", "bytes", Style::kBytes},
             {"origin_requests", "at the origin", Style::kCount},

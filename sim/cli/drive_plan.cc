@@ -30,6 +30,11 @@ Result<void> check(const DrivePlan& plan, const config::Config& config) {
     return fail("the config's admission.hash is " + std::string(to_string(config.admission.hash)) +
                 ", accepted: xxh3");
   }
+  if (config.admission.rotate_after != Nanoseconds(0)) {
+    return fail(
+        "the config's admission.rotate_after lets the clock decide what is forgotten, accepted: "
+        "0s");
+  }
   for (const DrivenObject& object : plan.objects) {
     if (object.ttl_seconds != 0 && object.ttl_seconds < kSureTtlSeconds) {
       return fail("a TTL of " + std::to_string(object.ttl_seconds) +

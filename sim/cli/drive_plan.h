@@ -33,9 +33,9 @@ struct DriveSimulation {
 };
 // The plan through the kernel that the config describes, one request after the other, with the
 // forward proxy's keys for the origin at `authority` and its charges. No time passes: a TTL of 0
-// is over at once, any other one never. Errors: no seed in the config, or keys that the filter
-// would hash anew: the proxy's decisions could not be known; a TTL of less than kSureTtlSeconds,
-// which might be over before the proxy is asked again.
+// is over at once, any other one never. Errors: what makes the proxy's decisions unknowable: no
+// seed in the config, keys that the filter would hash anew, rotation by time, a TTL of less than
+// kSureTtlSeconds, which might be over before the proxy is asked again.
 Result<DriveSimulation> simulate_drive(const DrivePlan& plan, const config::Config& config,
                                        std::string_view authority, Monitor& monitor);
 inline constexpr std::uint32_t kSureTtlSeconds = 3600;

@@ -54,14 +54,14 @@ std::string cache_outcome(std::string_view field) {
       detail = parameter.substr(7);
     }
   }
-  if (collapsed) {
-    return "collapsed";
-  }
   if (forwarded == "bypass" || forwarded == "method") {
     return std::string(forwarded);
   }
   if (!detail.empty()) {
     return std::string(detail);
+  }
+  if (collapsed) {
+    return "collapsed";
   }
   return hit ? "hit" : forwarded.empty() ? "none" : std::string(forwarded);
 }

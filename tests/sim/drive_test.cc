@@ -68,6 +68,7 @@ TEST_CASE("A Cache-Status field is read as one word", "[sim][drive]") {
   CHECK(cache_outcome("encore; fwd=uri-miss; collapsed") == "collapsed");
   CHECK(cache_outcome("encore; hit; ttl=-3; detail=stale") == "stale");
   CHECK(cache_outcome("encore; fwd=stale; fwd-status=304; detail=revalidated") == "revalidated");
+  CHECK(cache_outcome("encore; fwd=stale; collapsed; detail=revalidated") == "revalidated");
   CHECK(cache_outcome("encore; fwd=bypass; detail=destination") == "bypass");
   CHECK(cache_outcome("encore; fwd=uri-miss") == "uri-miss");
   // The cache nearest to the client is the last member; quoted separators separate nothing.
@@ -204,6 +205,9 @@ TEST_CASE("Bad input of drive ends with one line and exit 2", "[sim][drive]") {
   const std::string other =
       directory.write("other.toml", "[admission]\nseed = \"01\"\nhash = \"siphash\"\n");
   check_refused(run("drive " + trace + " --config " + other), "accepted: xxh3");
+  const std::string by_time =
+      directory.write("by_time.toml", "[admission]\nseed = \"01\"\nrotate_after = \"1h\"\n");
+  check_refused(run("drive " + trace + " --config " + by_time), "rotate_after");
   const std::string brief = directory.write("brief.csv", "time,key,size,ttl\n1,a,10,59\n");
   check_refused(run("drive " + brief + " --config " + seeded), "a TTL of 59 s");
   check_refused(run("drive " + trace + " --config " + seeded + " --outcomes /nonexistent/outcomes"),
