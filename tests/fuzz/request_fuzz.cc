@@ -10,7 +10,6 @@
 //   - Beast does not skip an empty line before the request
 //   - Beast refuses a Connection that is no list of tokens, which only drops no field here
 //   - Beast takes equal Content-Lengths and "gzip, chunked": here the framing decides, not the head
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -27,17 +26,13 @@
 #include "proxy/http/vary.h"
 #include "proxy/http/via.h"
 #include "tests/fuzz/beast_oracle.h"
+#include "tests/fuzz/head_fuzz.h"
 
 using namespace encore;
 using namespace encore::http;
+using namespace encore::fuzz;
 
 namespace {
-
-constexpr Limits kLimits{.head_bytes_max = 2048, .target_bytes_max = 512, .fields_max = 32};
-
-// Fields whose values Beast's parser reads.
-constexpr FieldSet kReadByBeast = {FieldId::kConnection, FieldId::kProxyConnection,
-                                   FieldId::kUpgrade};
 
 bool is_known_difference(ParseReason reason) {
   switch (reason) {
@@ -53,46 +48,16 @@ bool is_known_difference(ParseReason reason) {
   }
 }
 
-bool inside(std::string_view part, std::string_view whole) {
-  return part.empty() ||
-         (part.data() >= whole.data() && part.data() + part.size() <= whole.data() + whole.size());
-}
-
-ParseStatus parse_cut(std::string_view bytes, std::size_t step) {
-  ParseProgress progress;
-  RequestHead head;
-  ParseError error;
-  ParseStatus status = ParseStatus::kIncomplete;
-  for (std::size_t size = 0; status == ParseStatus::kIncomplete && size < bytes.size();) {
-    size = std::min(size + step, bytes.size());
-    status = parse_request(bytes.substr(0, size), kLimits, progress, head, error);
-  }
-  if (status == ParseStatus::kBad) ENCORE_CHECK(error.status >= 400, "a status to answer");
-  return status;
-}
-
-void check_cut(std::string_view bytes, std::size_t step, ParseStatus status) {
-  ParseStatus cut = parse_cut(bytes, step);
-  // A fault that is no control character may be found only with the end of the head.
-  if (cut == ParseStatus::kIncomplete && status == ParseStatus::kBad) {
-    cut = parse_cut(std::string(bytes) + "\r\n\r\n", step);
-  }
-  ENCORE_CHECK(cut == status, "cuts do not change the outcome");
-}
+constexpr auto kParse = [](std::string_view bytes, const Limits& limits, ParseProgress& progress,
+                           RequestHead& head, ParseError& error) {
+  return parse_request(bytes, limits, progress, head, error);
+};
 
 void compare(std::string_view bytes, ParseStatus status, const RequestHead& head,
              const ParseError& error) {
   const std::string_view offered = bytes.starts_with("\r\n") ? bytes.substr(2) : bytes;
   const oracle::Head other = oracle::parse_request(offered);
-  if (status == ParseStatus::kBad) {
-    ENCORE_CHECK(other.status != oracle::Status::kComplete || is_known_difference(error.reason),
-                 to_string(error.reason));
-    return;
-  }
-  if (status == ParseStatus::kIncomplete) {
-    ENCORE_CHECK(other.status != oracle::Status::kComplete, "both wait for more");
-    return;
-  }
+  if (is_settled(status, error, other, is_known_difference(error.reason))) return;
   const Framing framing = request_framing(head);
   if (other.status == oracle::Status::kBad) {
     const bool newer = other.error == "bad version" && head.version == Version::kHttp11;
@@ -105,13 +70,7 @@ void compare(std::string_view bytes, ParseStatus status, const RequestHead& head
   ENCORE_CHECK(other.target == head.target, "one target");
   ENCORE_CHECK((other.version == 10) == (head.version == Version::kHttp10), "one version");
   ENCORE_CHECK(other.head_size + (bytes.size() - offered.size()) == head.head_size, "one length");
-  ENCORE_CHECK(other.fields.size() == head.fields.size(), "as many fields");
-  std::size_t i = 0;
-  for (const Field& field : head.fields) {
-    ENCORE_CHECK(other.fields[i].first == field.name, "one name");
-    ENCORE_CHECK(other.fields[i].second == field.value, "one value");
-    ++i;
-  }
+  compare_fields(other, head.fields);
   if (framing.kind == BodyKind::kError) return;
   ENCORE_CHECK(other.chunked == (framing.kind == BodyKind::kChunked), "one framing");
   ENCORE_CHECK(other.content_length.has_value() == (framing.kind == BodyKind::kLength),
@@ -184,7 +143,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   RequestHead head;
   ParseError error;
   const ParseStatus status = parse_request(bytes, kLimits, head, error);
-  check_cut(bytes, step, status);
+  check_cut<RequestHead>(bytes, step, status, kParse);
   compare(bytes, status, head, error);
   if (status != ParseStatus::kComplete) return 0;
   ENCORE_CHECK(head.head_size <= bytes.size() && inside(head.target, bytes), "views point inside");
