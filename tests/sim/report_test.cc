@@ -1,7 +1,11 @@
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "sim/report/chart_js.h"
 #include "sim/report/report.h"
@@ -47,6 +51,58 @@ TEST_CASE("The JSON has the fixed keys, and no machine part when not wanted", "[
     CHECK(json.find(key) != std::string::npos);
   }
   CHECK(to_json(small_report(), {.machine = false}).find("machine") == std::string::npos);
+}
+
+TEST_CASE("Every key of the JSON stands in the documentation", "[sim][report]") {
+  std::string text = read_file(std::string(ENCORE_SOURCE_DIR) + "/docs/SIMULATION.md");
+  text.erase(0, text.find("## The JSON"));
+  REQUIRE(!text.empty());
+  std::set<std::string> documented;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::find_if(text.begin() + static_cast<std::ptrdiff_t>(at), text.end(),
+                                  [](char c) { return c != '_' && std::isalnum(c) == 0; });
+    const auto size = static_cast<std::size_t>(end - text.begin()) - at;
+    documented.insert(text.substr(at, size));
+    at += size + 1;
+  }
+  const std::string trace = (std::filesystem::temp_directory_path() /
+                             ("encore_keys_" + std::to_string(::getpid()) + ".csv"))
+                                .string();
+  const std::string blocks = "blocks --events 2000 --block-size 16 --hashes 2";
+  for (const std::string& line :
+       {"generate zipf --requests 2000 -o " + trace, blocks,
+        blocks + " --filter pair --capacity 200", blocks + " --compare structures",
+        blocks + " --compare hashes", std::string("theory fill"), std::string("theory size"),
+        std::string("theory capacity"), std::string("theory table --hashes 1,2"),
+        std::string("theory pair"), std::string("theory ring"), std::string("theory layouts"),
+        "stats " + trace, "replay --interval 1000 " + trace, "replay --mrc 2 " + trace,
+        "tune " + trace}) {
+    INFO(line);
+    const Ran ran = run(line + " --json");
+    REQUIRE(ran.exit_code == 0);
+    const auto report = nlohmann::json::parse(ran.out);
+    std::set<std::string> keys;
+    const auto collect = [&](const nlohmann::json& rows) {
+      for (const auto& row : rows) {
+        for (const auto& field : row.items()) {
+          keys.insert(field.key());
+        }
+      }
+    };
+    for (const auto& part : report.items()) {
+      if (part.key() == "machine") {
+        collect(nlohmann::json::array({part.value()}));
+      } else if (part.value().is_array() && part.value().front().is_object()) {
+        keys.insert(part.key());
+        collect(part.value());
+      }
+    }
+    for (const std::string& key : keys) {
+      INFO(key);
+      CHECK(documented.contains(key));
+    }
+  }
+  std::filesystem::remove(trace);
 }
 
 TEST_CASE("The text has aligned columns, and - for what is not there", "[sim][report]") {
@@ -102,6 +158,7 @@ TEST_CASE("gnuplot draws what it is given, and a place that cannot be written is
           "[sim][report]") {
   const std::string script = to_gnuplot(small_report(), "svg", "/tmp/it's");
   CHECK(script.find("set output '/tmp/it''s'") != std::string::npos);
+  CHECK(script.find("$d0 using 1:3:4 with filledcurves") != std::string::npos);
   CHECK(run("theory fill --svg /nonexistent/x.svg").exit_code == 2);
   CHECK(run("theory fill --html /nonexistent/x.html").exit_code == 2);
   CHECK(run("theory size --svg /tmp/none.svg").exit_code == 2);
