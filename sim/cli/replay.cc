@@ -17,6 +17,8 @@ namespace {
 // A curve goes from this share of the footprint to the whole of it.
 constexpr double kCurveFrom = 0.001;
 constexpr std::uint64_t kCurvePointsMax = 1000;
+// A sample of fewer objects, eight to a part, says nothing.
+constexpr std::uint64_t kSampleObjectsMin = 64;
 
 // Cache sizes that are equally far apart on a logarithmic scale.
 std::string curve_sizes(std::uint64_t points) {
@@ -106,7 +108,6 @@ class ReplayCommand final : public Command {
     if (!(sample_.rate > 0 && sample_.rate <= 1)) {
       return fail("--sample " + std::to_string(sample_.rate) + ", accepted: above 0 and up to 1");
     }
-    constexpr std::uint64_t kSampleObjectsMin = 64;
     if (sample_.objects_max != 0 && sample_.objects_max < kSampleObjectsMin) {
       return fail("--sample-objects " + std::to_string(sample_.objects_max) +
                   ", accepted: 64 or more, or 0 for all");
@@ -168,6 +169,11 @@ class ReplayCommand final : public Command {
           static_cast<std::uint64_t>(warmup_share_ * static_cast<double>(trace->requests_total));
     }
     const double rate = trace->sample.rate();
+    if (rate < 1 && trace->objects.objects() < kSampleObjectsMin && !monitor.stop) {
+      return fail("a sample of " + std::to_string(trace->objects.objects()) + " objects of " +
+                  std::to_string(trace->requests_total) +
+                  " requests, accepted: 64 or more; raise --sample");
+    }
     const ReplayedTrace replayed{
         .names = trace_.names(),
         .requests = trace->requests_total,

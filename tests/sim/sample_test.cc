@@ -297,8 +297,9 @@ TEST_CASE("A sampled replay speaks of the whole trace", "[sim][sample]") {
   }
   const Ran once = run(line + " --sample-objects 3000 --json --no-timing");
   CHECK(once.out == run(line + " --sample-objects 3000 --json --no-timing --threads 1").out);
-  for (const char* bad : {"--sample 0", "--sample 1.5", "--sample x", "--sample-objects 5",
-                          "--mrc 5 --cache-size 1%", "--mrc 1001", "--interval 100 --sample 0.1"}) {
+  for (const char* bad :
+       {"--sample 0", "--sample 1.5", "--sample 0.0001", "--sample x", "--sample-objects 5",
+        "--mrc 5 --cache-size 1%", "--mrc 1001", "--interval 100 --sample 0.1"}) {
     INFO(bad);
     const Ran refused = run("replay " + trace + " " + bad);
     CHECK(refused.exit_code == 2);
