@@ -5,16 +5,33 @@
 namespace encore::cache {
 namespace {
 
-// Calls the policy once for each request until one is admitted. Two are enough for a rule that
-// admits the second.
-template <typename Policy>
-AdmitReason ask(Policy& policy, const Key& key, const AdmitRequest& request, MonotonicTime now) {
-  for (std::uint32_t i = 0; i < std::min(request.requests, 2U); ++i) {
-    if (policy.admit(key, now)) {
-      return AdmitReason::kSecondRequest;
-    }
+// What a policy's answers are called, and how many of the requests that are answered together it
+// is asked for: as many as its rule can tell apart.
+struct Answers {
+  AdmitReason no;
+  AdmitReason yes;
+  std::uint32_t requests_max;
+};
+
+Answers answers_of(const AdmissionOptions& options) {
+  constexpr std::uint32_t kDrawsMax = 64;
+  switch (options.policy) {
+    case AdmissionPolicy::kSecondHit:
+    case AdmissionPolicy::kExactSecondHit:
+      return {AdmitReason::kFirstRequest, AdmitReason::kSecondRequest, 2};
+    case AdmissionPolicy::kNthHit:
+      return {AdmitReason::kFewRequests, AdmitReason::kEnoughRequests, options.min_requests};
+    case AdmissionPolicy::kAlways:
+    case AdmissionPolicy::kNever:
+      return {AdmitReason::kPolicyNever, AdmitReason::kPolicyAlways, 1};
+    case AdmissionPolicy::kSizeThreshold:
+      return {AdmitReason::kPolicyRefuses, AdmitReason::kPolicyAdmits, 1};
+    case AdmissionPolicy::kProbability:
+    case AdmissionPolicy::kTinyLfu:
+    case AdmissionPolicy::kAdaptSize:
+      break;
   }
-  return AdmitReason::kFirstRequest;
+  return {AdmitReason::kPolicyRefuses, AdmitReason::kPolicyAdmits, kDrawsMax};
 }
 
 filter::RotatingOptions rotating_options(const Admission::Settings& settings) {
@@ -25,6 +42,10 @@ filter::RotatingOptions rotating_options(const Admission::Settings& settings) {
           .rotate_after = options.rotate_after,
           .identity_seed = settings.identity_seed,
           .shadow_one_in = options.shadow_one_in};
+}
+
+AdaptSize::Settings adapt_settings(const Admission::Settings& settings) {
+  return {.cache_bytes = settings.cache_bytes, .interval = settings.options.filter.capacity};
 }
 
 void add(const filter::GenerationStatistics& from, filter::GenerationStatistics& to) {
@@ -44,12 +65,28 @@ Result<Admission::Policy> Admission::make(const Settings& settings, MonotonicTim
       return Policy(Always{});
     case AdmissionPolicy::kNever:
       return Policy(Never{});
-    case AdmissionPolicy::kSecondHit: {
+    case AdmissionPolicy::kSecondHit:
+    case AdmissionPolicy::kNthHit: {
       auto filter = filter::RotatingBloomFilter::create(rotating_options(settings), now);
       if (!filter) {
         return std::unexpected(filter.error());
       }
-      return Policy(SecondHit(std::move(*filter)));
+      return settings.options.policy == AdmissionPolicy::kSecondHit
+                 ? Policy(SecondHit(std::move(*filter)))
+                 : Policy(NthHit(std::move(*filter), settings.options.min_requests));
+    }
+    case AdmissionPolicy::kProbability:
+      return Policy(Probability(settings.options.probability));
+    case AdmissionPolicy::kSizeThreshold:
+      return Policy(SizeThreshold(settings.options.size_threshold_bytes));
+    case AdmissionPolicy::kAdaptSize:
+      return Policy(AdaptSize(adapt_settings(settings)));
+    case AdmissionPolicy::kTinyLfu: {
+      auto tiny = TinyLfu::create(settings.options.filter);
+      if (!tiny) {
+        return std::unexpected(tiny.error());
+      }
+      return Policy(std::move(*tiny));
     }
     case AdmissionPolicy::kExactSecondHit: {
       auto exact = ExactSecondHit::create(settings.options, now);
@@ -70,64 +107,111 @@ Result<Admission> Admission::create(const Settings& settings, MonotonicTime now)
   return Admission(settings, std::move(*policy));
 }
 
-bool Admission::would_admit(const Key& key, MonotonicTime now) const {
-  if (const auto* second_hit = std::get_if<SecondHit>(&policy_)) {
-    return second_hit->would_admit(key, now);
-  }
-  if (const auto* exact = std::get_if<ExactSecondHit>(&policy_)) {
-    return exact->would_admit(key, now);
-  }
-  return std::holds_alternative<Always>(policy_);
+bool Admission::would_admit(const Candidate& candidate) const {
+  return std::visit([&](const auto& policy) { return policy.would_admit(candidate); }, policy_);
 }
 
-AdmitReason Admission::admit(const Key& key, const AdmitRequest& request, MonotonicTime now) {
+AdmitReason Admission::admit(const Candidate& candidate, std::uint32_t requests) {
+  const Answers answers = answers_of(settings_.options);
+  return std::visit(
+      [&](auto& policy) {
+        for (std::uint32_t i = 0; i < std::min(requests, answers.requests_max); ++i) {
+          if (policy.admit(candidate)) {
+            return answers.yes;
+          }
+        }
+        return answers.no;
+      },
+      policy_);
+}
+
+void Admission::learn_hit(const Key& key) {
+  if (auto* tiny = std::get_if<TinyLfu>(&policy_)) {
+    tiny->used(key);
+  } else if (auto* adapt = std::get_if<AdaptSize>(&policy_)) {
+    adapt->used(key);
+  }
+}
+
+filter::RotatingBloomFilter* Admission::filter() {
   if (auto* second_hit = std::get_if<SecondHit>(&policy_)) {
-    return ask(*second_hit, key, request, now);
+    return &second_hit->filter();
   }
-  if (auto* exact = std::get_if<ExactSecondHit>(&policy_)) {
-    return ask(*exact, key, request, now);
-  }
-  return std::holds_alternative<Always>(policy_) ? AdmitReason::kPolicyAlways
-                                                 : AdmitReason::kPolicyNever;
+  auto* const nth_hit = std::get_if<NthHit>(&policy_);
+  return nth_hit == nullptr ? nullptr : &nth_hit->filter();
 }
 
-Result<void> Admission::reconfigure(const AdmissionOptions& options, MonotonicTime now) {
+const filter::RotatingBloomFilter* Admission::filter() const {
+  if (const auto* second_hit = std::get_if<SecondHit>(&policy_)) {
+    return &second_hit->filter();
+  }
+  const auto* const nth_hit = std::get_if<NthHit>(&policy_);
+  return nth_hit == nullptr ? nullptr : &nth_hit->filter();
+}
+
+Result<bool> Admission::take(const Settings& settings, MonotonicTime now) {
+  const AdmissionOptions& options = settings.options;
   const AdmissionOptions& before = settings_.options;
-  auto* const second_hit = std::get_if<SecondHit>(&policy_);
-  auto* const exact = std::get_if<ExactSecondHit>(&policy_);
-  // A ring of another length, or another sample, is another filter; all else it can change itself.
-  const bool same_filter =
-      options.generations == before.generations && options.shadow_one_in == before.shadow_one_in;
-  if (options.policy == AdmissionPolicy::kSecondHit && second_hit != nullptr && same_filter) {
-    if (auto changed = second_hit->filter().reconfigure(options.filter, now); !changed) {
-      return changed;
+  if (options.policy != before.policy) {
+    return false;
+  }
+  if (auto* const own = filter()) {
+    // A ring of another length, or another sample, is another filter; all else it can change
+    // itself.
+    if (options.generations != before.generations ||
+        options.shadow_one_in != before.shadow_one_in) {
+      return false;
     }
-    second_hit->filter().set_refresh(options.refresh);
-    second_hit->filter().set_rotate_after(options.rotate_after);
-  } else if (options.policy == AdmissionPolicy::kExactSecondHit && exact != nullptr) {
+    if (auto changed = own->reconfigure(options.filter, now); !changed) {
+      return std::unexpected(changed.error());
+    }
+    own->set_refresh(options.refresh);
+    own->set_rotate_after(options.rotate_after);
+    if (auto* nth_hit = std::get_if<NthHit>(&policy_)) {
+      nth_hit->set_min_requests(options.min_requests);
+    }
+  } else if (auto* exact = std::get_if<ExactSecondHit>(&policy_)) {
     if (auto changed = exact->reconfigure(options, now); !changed) {
-      return changed;
+      return std::unexpected(changed.error());
     }
-  } else if (options.policy == AdmissionPolicy::kSecondHit || options.policy != before.policy) {
-    auto policy = make({options, settings_.identity_seed}, now);
+  } else if (auto* probability = std::get_if<Probability>(&policy_)) {
+    probability->reconfigure(options.probability);
+  } else if (auto* threshold = std::get_if<SizeThreshold>(&policy_)) {
+    threshold->reconfigure(options.size_threshold_bytes);
+  } else if (auto* adapt = std::get_if<AdaptSize>(&policy_)) {
+    adapt->reconfigure(adapt_settings(settings));
+  } else if (std::holds_alternative<TinyLfu>(policy_)) {
+    return options.filter == before.filter;
+  }
+  return true;
+}
+
+Result<void> Admission::reconfigure(const Settings& settings, MonotonicTime now) {
+  const auto taken = take(settings, now);
+  if (!taken) {
+    return std::unexpected(taken.error());
+  }
+  if (!*taken) {
+    auto policy = make(settings, now);
     if (!policy) {
       return std::unexpected(policy.error());
     }
     policy_ = std::move(*policy);
+    note_policy();
   }
-  settings_.options = options;
+  settings_ = settings;
   return {};
 }
 
 std::string Admission::save(MonotonicTime now) const {
-  const auto* second_hit = std::get_if<SecondHit>(&policy_);
-  return second_hit == nullptr ? std::string() : second_hit->filter().save(now);
+  const filter::RotatingBloomFilter* own = filter();
+  return own == nullptr ? std::string() : own->save(now);
 }
 
 Result<void> Admission::restore(std::string_view bytes, MonotonicTime now) {
-  auto* const second_hit = std::get_if<SecondHit>(&policy_);
-  if (second_hit == nullptr) {
-    return fail("only the memory of second-hit can be restored, the policy is " +
+  filter::RotatingBloomFilter* const own = filter();
+  if (own == nullptr) {
+    return fail("only the memory of second-hit and nth-hit can be restored, the policy is " +
                 std::string(to_string(settings_.options.policy)));
   }
   const AdmissionOptions& options = settings_.options;
@@ -151,7 +235,7 @@ Result<void> Admission::restore(std::string_view bytes, MonotonicTime now) {
   if (auto changed = loaded->reconfigure(options.filter, now); !changed) {
     return changed;
   }
-  second_hit->filter() = std::move(*loaded);
+  *own = std::move(*loaded);
   return {};
 }
 
@@ -165,11 +249,23 @@ void Admission::add_to(AdmissionStatistics& statistics, std::uint64_t lines_max)
     statistics.memory_bytes += from.memory_bytes;
     return;
   }
-  const auto* second_hit = std::get_if<SecondHit>(&policy_);
-  if (second_hit == nullptr) {
+  if (const auto* tiny = std::get_if<TinyLfu>(&policy_)) {
+    statistics.rotations += tiny->resets();
+    statistics.capacity += settings_.options.filter.capacity;
+    statistics.memory_bytes += tiny->memory_bytes();
     return;
   }
-  const filter::RotatingStatistics from = second_hit->filter().statistics(lines_max);
+  if (const auto* adapt = std::get_if<AdaptSize>(&policy_)) {
+    statistics.capacity += settings_.options.filter.capacity;
+    statistics.memory_bytes += adapt->memory_bytes();
+    statistics.size_parameter += adapt->c();
+    return;
+  }
+  const filter::RotatingBloomFilter* const own = filter();
+  if (own == nullptr) {
+    return;
+  }
+  const filter::RotatingStatistics from = own->statistics(lines_max);
   statistics.has_filter = true;
   statistics.generations.resize(std::max(statistics.generations.size(), from.generations.size()));
   for (std::size_t i = 0; i < from.generations.size(); ++i) {

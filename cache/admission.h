@@ -1,6 +1,6 @@
 // Admission: one of the admission policies, chosen at run time, with its memory. The set is closed.
-// A new policy: its class with would_admit() and admit(), an enumerator of AdmissionPolicy, a case
-// here; policies that look at sizes or counts find them in AdmitRequest. Thread-compatible.
+// A new policy: its class (see cache/candidate.h), an enumerator of AdmissionPolicy with its name,
+// a case in make(), and what it needs in check_options() and the journal. Thread-compatible.
 #pragma once
 
 #include <string>
@@ -8,10 +8,14 @@
 #include <variant>
 
 #include "base/error.h"
+#include "cache/adapt_size.h"
 #include "cache/exact_second_hit.h"
+#include "cache/nth_hit.h"
 #include "cache/options.h"
 #include "cache/second_hit.h"
+#include "cache/simple_admission.h"
 #include "cache/statistics.h"
+#include "cache/tiny_lfu.h"
 #include "cache/types.h"
 
 namespace encore::cache {
@@ -21,36 +25,65 @@ class Admission {
   struct Settings {
     AdmissionOptions options;
     filter::Seed identity_seed;
+    std::uint64_t cache_bytes = 0;  // this shard's share
   };
+  // `kernel` as created, `options` as they are now.
+  static Settings settings_of(const KernelOptions& kernel, const ReloadOptions& options) {
+    return {.options = options.admission,
+            .identity_seed = kernel.identity_seed,
+            .cache_bytes = options.capacity_bytes / kernel.shards};
+  }
   // Errors: what the filter refuses, memory that cannot be had.
   static Result<Admission> create(const Settings& settings, MonotonicTime now);
 
   // Pure.
-  bool would_admit(const Key& key, MonotonicTime now) const;
-  AdmitReason admit(const Key& key, const AdmitRequest& request, MonotonicTime now);
+  bool would_admit(const Candidate& candidate) const;
+  // `requests`: see AdmitRequest.
+  AdmitReason admit(const Candidate& candidate, std::uint32_t requests);
 
-  // Errors: as create(); nothing has changed then.
-  Result<void> reconfigure(const AdmissionOptions& options, MonotonicTime now);
+  // Whether admit() wants to know what would be evicted.
+  bool compares() const { return std::holds_alternative<TinyLfu>(policy_); }
+  // A resident entry of the key was used.
+  void used(const Key& key) {
+    if (learns_from_hits_) [[unlikely]] {
+      learn_hit(key);
+    }
+  }
+
+  // The identity seed stays. Errors: as create(); nothing has changed then.
+  Result<void> reconfigure(const Settings& settings, MonotonicTime now);
 
   // Empty for policies that have nothing to save.
   std::string save(MonotonicTime now) const;
-  // Errors: not second-hit, or damaged, or of another seed.
+  // Errors: a policy without a filter, or damaged, or of another seed.
   Result<void> restore(std::string_view bytes, MonotonicTime now);
 
   // Adds this shard's figures. `lines_max`: see RotatingBloomFilter::statistics.
   void add_to(AdmissionStatistics& statistics, std::uint64_t lines_max) const;
 
  private:
-  struct Always {};
-  struct Never {};
-  using Policy = std::variant<Always, Never, SecondHit, ExactSecondHit>;
+  using Policy = std::variant<Always, Never, SecondHit, ExactSecondHit, NthHit, Probability,
+                              SizeThreshold, TinyLfu, AdaptSize>;
 
   Admission(const Settings& settings, Policy policy)
-      : settings_(settings), policy_(std::move(policy)) {}
+      : settings_(settings), policy_(std::move(policy)) {
+    note_policy();
+  }
   static Result<Policy> make(const Settings& settings, MonotonicTime now);
+  void note_policy() {
+    learns_from_hits_ =
+        std::holds_alternative<TinyLfu>(policy_) || std::holds_alternative<AdaptSize>(policy_);
+  }
+  void learn_hit(const Key& key);
+  // Null for policies without one.
+  filter::RotatingBloomFilter* filter();
+  const filter::RotatingBloomFilter* filter() const;
+  // True: the policy has taken the new options itself; false: it must be made anew.
+  Result<bool> take(const Settings& settings, MonotonicTime now);
 
   Settings settings_;
   Policy policy_;
+  bool learns_from_hits_ = false;
 };
 
 }  // namespace encore::cache

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 #include <utility>
-#include <vector>
 
+#include "cache/chunked_vector.h"
 #include "cache/entry_slab.h"
 
 namespace encore::cache {
@@ -79,7 +79,7 @@ class EntryHeap {
     }
   }
 
-  std::vector<Node> nodes_;
+  ChunkedVector<Node> nodes_;
   std::uint64_t next_ = 0;
 };
 

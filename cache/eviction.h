@@ -11,6 +11,7 @@
 #include "cache/eviction_order.h"
 #include "cache/fifo.h"
 #include "cache/frequency_orders.h"
+#include "cache/lhd.h"
 #include "cache/lru.h"
 #include "cache/options.h"
 #include "cache/s3_fifo.h"
@@ -43,7 +44,7 @@ class Eviction {
 
  private:
   using Order =
-      std::variant<Sieve, Lru, Fifo, S3Fifo, Slru, TwoQ, Arc, Lfu, Gdsf, WTinyLfu, Belady>;
+      std::variant<Sieve, Lru, Fifo, S3Fifo, Slru, TwoQ, Arc, Lfu, Gdsf, WTinyLfu, Lhd, Belady>;
   static Order make_order(EvictionPolicy policy, EntrySlab& slab) {
     switch (policy) {
       case EvictionPolicy::kSieve:
@@ -66,6 +67,8 @@ class Eviction {
         return Order(std::in_place_type<Gdsf>, slab);
       case EvictionPolicy::kWTinyLfu:
         return Order(std::in_place_type<WTinyLfu>, slab);
+      case EvictionPolicy::kLhd:
+        return Order(std::in_place_type<Lhd>, slab);
       case EvictionPolicy::kBelady:
         return Order(std::in_place_type<Belady>, slab);
     }

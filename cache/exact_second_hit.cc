@@ -33,18 +33,21 @@ Result<ExactSecondHit> ExactSecondHit::create(const AdmissionOptions& options, M
   return made;
 }
 
-bool ExactSecondHit::would_admit(const Key& key, MonotonicTime /*now*/) const {
-  return std::ranges::any_of(generations_, [&](const auto& set) { return set.contains(key.hash); });
+bool ExactSecondHit::would_admit(const Candidate& candidate) const {
+  return std::ranges::any_of(generations_,
+                             [&](const auto& set) { return set.contains(candidate.key.hash); });
 }
 
-bool ExactSecondHit::admit(const Key& key, MonotonicTime now) {
+bool ExactSecondHit::admit(const Candidate& candidate) {
+  const Key& key = candidate.key;
+  const MonotonicTime now = candidate.now;
   if (options_.rotate_after.count() != 0 && now - started_ >= options_.rotate_after) {
     ENCORE_CHECK(rotate(now), "memory for a generation of exact-second-hit");
   }
   if (generations_.front().contains(key.hash)) {
     return true;
   }
-  const bool older = would_admit(key, now);
+  const bool older = would_admit(candidate);
   if (older && !options_.refresh) {
     return true;
   }

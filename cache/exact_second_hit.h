@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/time.h"
+#include "cache/candidate.h"
 #include "cache/options.h"
-#include "cache/types.h"
 #include "filter/shadow.h"
 
 namespace encore::cache {
@@ -18,8 +18,8 @@ class ExactSecondHit {
   // Errors: capacity 0, generations below 2, memory that cannot be had.
   static Result<ExactSecondHit> create(const AdmissionOptions& options, MonotonicTime now);
 
-  bool would_admit(const Key& key, MonotonicTime now) const;
-  bool admit(const Key& key, MonotonicTime now);
+  bool would_admit(const Candidate& candidate) const;
+  bool admit(const Candidate& candidate);
 
   // From now on; the generations keep what they have.
   Result<void> reconfigure(const AdmissionOptions& options, MonotonicTime now);

@@ -33,11 +33,15 @@ class FrequencySketch {
       }
     }
     if (added && ++additions_ >= kAdditionsAKey * words_.size()) {
-      for (std::uint64_t& word : words_) {
-        word = word >> 1U & 0x7777777777777777U;
-      }
-      additions_ /= 2;
+      halve();
     }
+  }
+  // Of itself after ten increments a word; the owner may at moments of its own before that.
+  void halve() {
+    for (std::uint64_t& word : words_) {
+      word = word >> 1U & 0x7777777777777777U;
+    }
+    additions_ /= 2;
   }
   std::uint32_t frequency(const filter::Hash128& key) const {
     std::uint64_t least = kCounterMax;
@@ -47,6 +51,7 @@ class FrequencySketch {
     }
     return static_cast<std::uint32_t>(least);
   }
+  std::uint64_t memory_bytes() const { return words_.size() * sizeof(std::uint64_t); }
 
  private:
   static constexpr std::uint32_t kRows = 4;

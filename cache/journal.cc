@@ -1,6 +1,7 @@
 #include "cache/journal.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "cache/byte_format.h"
@@ -8,7 +9,7 @@
 namespace encore::cache {
 namespace {
 
-constexpr std::string_view kMagic = "ENCJRNL1";
+constexpr std::string_view kMagic = "ENCJRNL2";
 constexpr std::uint64_t kHeadMax = 4096;
 // A key's text is at most some ten KiB.
 constexpr std::uint64_t kTextMax = 1U << 20U;
@@ -21,7 +22,7 @@ MonotonicTime time_of(std::uint64_t ticks) {
 }
 
 bool takes_identity(const AdmissionOptions& admission, const filter::Seed& identity) {
-  return admission.policy != AdmissionPolicy::kSecondHit ||
+  return !has_filter(admission.policy) ||
          (admission.filter.hash == filter::HashFamily::kXxh3 && admission.filter.seed == identity);
 }
 
@@ -36,7 +37,9 @@ void write_reload(ByteWriter& writer, const ReloadOptions& options, const filter
         std::uint64_t{admission.filter.hashes}, admission.filter.capacity,
         std::uint64_t{admission.generations}, std::uint64_t{admission.refresh},
         static_cast<std::uint64_t>(admission.rotate_after.count()),
-        std::uint64_t{admission.shadow_one_in}, std::uint64_t{admission.filter.seed == identity}}) {
+        std::uint64_t{admission.shadow_one_in}, std::uint64_t{admission.min_requests},
+        std::bit_cast<std::uint64_t>(admission.probability), admission.size_threshold_bytes,
+        std::uint64_t{admission.filter.seed == identity}}) {
     writer.number(value);
   }
 }
@@ -74,6 +77,9 @@ ReloadOptions read_reload(ByteReader<Source>& reader, const filter::Seed& identi
   admission.refresh = below<bool>(reader, 2);
   admission.rotate_after = Nanoseconds(static_cast<std::int64_t>(reader.number()));
   admission.shadow_one_in = below<std::uint32_t>(reader, kTwoTo32);
+  admission.min_requests = below<std::uint32_t>(reader, kTwoTo32);
+  admission.probability = std::bit_cast<double>(reader.number());
+  admission.size_threshold_bytes = reader.number();
   admission.filter.seed = identity;
   if (reader.number() != 1) {
     reader.fail();

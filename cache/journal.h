@@ -1,6 +1,6 @@
 // The decision journal: events as bytes.
 //
-//   "ENCJRNL1"  length of head  head  { record }
+//   "ENCJRNL2"  length of head  head  { record }
 //
 // The head holds the options of the kernel, the moment it was made, and the fingerprint of its
 // seed (never the seed). A record is its kind, a map of the fields that are not zero, and these as

@@ -1,9 +1,11 @@
 #include "cache/kernel.h"
 
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
 #include "cache/budget.h"
+#include "cache/candidate.h"
 #include "cache/shard.h"
 
 namespace encore::cache {
@@ -51,7 +53,8 @@ Result<std::unique_ptr<Kernel>> Kernel::create(const KernelOptions& options, Hoo
   }
   std::unique_ptr<Kernel> kernel(new Kernel(options, hooks));
   for (std::uint32_t number = 0; number < options.shards; ++number) {
-    auto admission = Admission::create({options.admission, options.identity_seed}, now);
+    auto admission =
+        Admission::create(Admission::settings_of(options, reload_options(options)), now);
     if (!admission) {
       return std::unexpected(admission.error());
     }
@@ -103,6 +106,9 @@ LookupResult Kernel::lookup_with(const Key& key, const LookupArguments& argument
   const LookupResult result =
       shard.table.lookup(key.hash, {.now = arguments.now, .hint = arguments.hint}, matches, gone);
   count_lookup(shard.counters, result);
+  if (result.state != LookupState::kMiss) {
+    shard.admission.used(key);
+  }
   if (gone.count() == 0 && hooks_.observer == nullptr) [[likely]] {
     return result;
   }
@@ -135,20 +141,42 @@ LookupResult Kernel::lookup(const Key& key, MonotonicTime now, std::uint64_t hin
   return lookup_with(key, {now, hint}, TakeFirst{});
 }
 
-bool Kernel::would_admit(const Key& key, MonotonicTime now) const {
+bool Kernel::would_admit(const Key& key, MonotonicTime now, std::uint64_t size_bytes) const {
   const Shard& shard = shard_for(key.hash);
   OptionalLock lock(shard.mutex);
-  return shard.table.find(key.hash) != kNoEntry || shard.admission.would_admit(key, now);
+  return size_bytes <= shard.max_object_bytes &&
+         (shard.table.find(key.hash) != kNoEntry ||
+          shard.admission.would_admit({.key = key, .now = now, .size_bytes = size_bytes}));
+}
+
+AdmitReason Kernel::decide(Shard& shard, const Key& key, const AdmitRequest& request,
+                           MonotonicTime now) const {
+  if (request.size_bytes > shard.max_object_bytes) {
+    return AdmitReason::kTooLarge;
+  }
+  if (shard.table.find(key.hash) != kNoEntry) {
+    return AdmitReason::kResident;
+  }
+  Candidate candidate{
+      .key = key,
+      .now = now,
+      .size_bytes = request.size_bytes == 0 ? shard.max_object_bytes : request.size_bytes};
+  if (shard.admission.compares() &&
+      budget_->missing(request.size_bytes + options_.entry_overhead_bytes) != 0) {
+    candidate.has_victim = shard.table.next_victim(candidate.victim);
+  }
+  return shard.admission.admit(candidate, request.requests);
 }
 
 AdmitReason Kernel::admit(const Key& key, const AdmitRequest& request, MonotonicTime now) {
   Shard& shard = shard_for(key.hash);
   OptionalLock lock(shard.mutex);
-  AdmitReason reason = AdmitReason::kTooLarge;
-  if (request.size_bytes <= shard.max_object_bytes) {
-    reason = shard.table.find(key.hash) != kNoEntry ? AdmitReason::kResident
-                                                    : shard.admission.admit(key, request, now);
+  // Whoever reads the budget is numbered under its lock.
+  std::optional<OptionalLock> budget_lock;
+  if (shard.admission.compares()) {
+    budget_lock.emplace(budget_->mutex);
   }
+  const AdmitReason reason = decide(shard, key, request, now);
   shard.counters.admissions[static_cast<std::size_t>(reason)].add();
   if (hooks_.observer != nullptr) [[unlikely]] {
     Event event{.kind = EventKind::kAdmit,

@@ -58,8 +58,10 @@ class Kernel {
   // Takes the first one, whichever it is. `hint` is the eviction policy's, where it wants one.
   LookupResult lookup(const Key& key, MonotonicTime now, std::uint64_t hint = 0);
 
-  // Whether admit() would say yes to one request now. Pure: nothing is learnt.
-  bool would_admit(const Key& key, MonotonicTime now) const;
+  // Whether admit() would say yes to one request now, as far as can be told: where the size is not
+  // known (0) policies that weigh sizes answer for the smallest, and tinylfu compares with the
+  // victim of its last decision. Pure: nothing is learnt.
+  bool would_admit(const Key& key, MonotonicTime now, std::uint64_t size_bytes = 0) const;
   // A storable response has come: test-and-set. See AdmitRequest for joined requests.
   AdmitReason admit(const Key& key, const AdmitRequest& request, MonotonicTime now);
 
@@ -115,8 +117,8 @@ class Kernel {
   // Locks one shard after the other for as long as it takes to copy its filter.
   std::string save_admission(MonotonicTime now) const;
   // Errors: damaged, another number of shards or seed, a policy that is not saved (only second-hit
-  // is). Shards restored before an error stay restored. Parameters that differ from the options'
-  // begin a new generation, as with reconfigure().
+  // and nth-hit are). Shards restored before an error stay restored. Parameters that differ from
+  // the options' begin a new generation, as with reconfigure().
   Result<void> restore_admission(std::string_view bytes, MonotonicTime now);
 
   KernelStatistics statistics() const;
@@ -144,6 +146,10 @@ class Kernel {
   };
   template <typename Matches>
   LookupResult lookup_with(const Key& key, const LookupArguments& arguments, Matches&& matches);
+
+  // REQUIRES the shard's lock, and the budget's for a policy that compares with a victim.
+  AdmitReason decide(Shard& shard, const Key& key, const AdmitRequest& request,
+                     MonotonicTime now) const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
 
   // One critical section each, one event each: what Replay repeats.
   struct ReserveStep {

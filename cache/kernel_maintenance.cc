@@ -125,7 +125,7 @@ Result<void> Kernel::reconfigure(const ReloadOptions& options, MonotonicTime now
     return accepted;
   }
   // What a shard could refuse beyond that is tried on a filter of its own first.
-  if (auto tried = Admission::create({options.admission, options_.identity_seed}, now); !tried) {
+  if (auto tried = Admission::create(Admission::settings_of(options_, options), now); !tried) {
     return std::unexpected(tried.error());
   }
   reload_step(options, now);
@@ -156,7 +156,7 @@ Result<void> Kernel::reload_shard_step(std::uint32_t number, MonotonicTime now) 
   shard.variants_max = options.variants_max;
   shard.max_object_bytes = effective_max_object(options);
   shard.table.change_policy(options.eviction, {.now = now});
-  auto done = shard.admission.reconfigure(options.admission, now);
+  auto done = shard.admission.reconfigure(Admission::settings_of(options_, options), now);
   Event event{.kind = EventKind::kReloadShard,
               .outcome = done ? std::uint8_t{0} : std::uint8_t{1},
               .shard = number,
@@ -247,6 +247,7 @@ AdmissionStatistics Kernel::admission_statistics(std::uint64_t lines_max) const 
   }
   statistics.fpr_theory /= shards;
   statistics.fpr_bits /= shards;
+  statistics.size_parameter /= shards;
   return statistics;
 }
 

@@ -8,11 +8,6 @@
 namespace encore::cache {
 namespace {
 
-constexpr std::array<std::string_view, kEvictionPolicyCount> kEvictionNames = {
-    "sieve", "lru", "fifo", "s3-fifo", "slru", "2q", "arc", "lfu", "gdsf", "w-tinylfu", "belady"};
-constexpr std::array<std::string_view, kAdmissionPolicyCount> kAdmissionNames = {
-    "second-hit", "always", "never", "exact-second-hit"};
-
 template <typename Enum, std::size_t kCount>
 Result<Enum> parse(const std::array<std::string_view, kCount>& names, std::string_view what,
                    std::string_view name) {
@@ -27,6 +22,32 @@ Result<Enum> parse(const std::array<std::string_view, kCount>& names, std::strin
     message += accepted;
   }
   return fail(std::move(message));
+}
+
+Result<void> check_admission(const AdmissionOptions& options) {
+  const AdmissionPolicy policy = options.policy;
+  if (has_filter(policy) || policy == AdmissionPolicy::kTinyLfu) {
+    if (auto filter = filter::checked(options.filter); !filter) {
+      return std::unexpected(filter.error());
+    }
+  }
+  if (has_window(policy) && options.filter.capacity == 0) {
+    return fail(std::string(to_string(policy)) + " with capacity 0, accepted: at least 1");
+  }
+  if (policy == AdmissionPolicy::kNthHit &&
+      (options.min_requests < 2 || options.min_requests > kMinRequestsMax)) {
+    return fail("nth-hit with " + std::to_string(options.min_requests) +
+                " requests, accepted: 2 to " + std::to_string(kMinRequestsMax));
+  }
+  if (policy == AdmissionPolicy::kProbability &&
+      !(options.probability > 0 && options.probability <= 1)) {
+    return fail("a probability of " + std::to_string(options.probability) +
+                ", accepted: above 0, up to 1");
+  }
+  if (policy == AdmissionPolicy::kSizeThreshold && options.size_threshold_bytes == 0) {
+    return fail("a size threshold of 0 bytes, accepted: at least 1");
+  }
+  return {};
 }
 
 constexpr std::uint64_t kCapacityMax = std::uint64_t{1} << 62;
@@ -46,6 +67,14 @@ Result<EvictionPolicy> parse_eviction(std::string_view name) {
 }
 Result<AdmissionPolicy> parse_admission(std::string_view name) {
   return parse<AdmissionPolicy>(kAdmissionNames, "admission policy", name);
+}
+
+bool has_filter(AdmissionPolicy policy) noexcept {
+  return policy == AdmissionPolicy::kSecondHit || policy == AdmissionPolicy::kNthHit;
+}
+bool has_window(AdmissionPolicy policy) noexcept {
+  return has_filter(policy) || policy == AdmissionPolicy::kExactSecondHit ||
+         policy == AdmissionPolicy::kTinyLfu || policy == AdmissionPolicy::kAdaptSize;
 }
 
 ReloadOptions reload_options(const KernelOptions& options) {
@@ -69,16 +98,7 @@ Result<void> check_options(const ReloadOptions& options) {
     return fail("at most " + std::to_string(options.variants_max) +
                 " variants of a key, accepted: 1 to " + std::to_string(kVariantsMax));
   }
-  if (options.admission.policy == AdmissionPolicy::kSecondHit) {
-    if (auto filter = filter::checked(options.admission.filter); !filter) {
-      return std::unexpected(filter.error());
-    }
-  }
-  if (options.admission.policy == AdmissionPolicy::kExactSecondHit &&
-      options.admission.filter.capacity == 0) {
-    return fail("exact-second-hit with capacity 0, accepted: at least 1");
-  }
-  return {};
+  return check_admission(options.admission);
 }
 
 Result<void> check_options(const KernelOptions& options) {

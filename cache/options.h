@@ -1,8 +1,10 @@
 // What a kernel is made of. Values.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "base/error.h"
@@ -12,8 +14,8 @@
 
 namespace encore::cache {
 
-// sieve: Zhang et al. 2024. lru, fifo: as ever. The others are the simulator's so far, see their
-// headers; belady knows the future by the hints it is given.
+// The papers are named at the head of each policy. belady knows the future by the hints it is
+// given, so only a simulation can run it; it is the last one.
 enum class EvictionPolicy : std::uint8_t {
   kSieve,
   kLru,
@@ -25,13 +27,40 @@ enum class EvictionPolicy : std::uint8_t {
   kLfu,
   kGdsf,
   kWTinyLfu,
+  kLhd,
   kBelady,
 };
-inline constexpr std::size_t kEvictionPolicyCount = 11;
+inline constexpr std::size_t kEvictionPolicyCount = 12;
 
-// second-hit: a rotating Bloom filter. exact-second-hit: the same rule on exact sets.
-enum class AdmissionPolicy : std::uint8_t { kSecondHit, kAlways, kNever, kExactSecondHit };
-inline constexpr std::size_t kAdmissionPolicyCount = 4;
+// second-hit: a rotating Bloom filter. exact-second-hit: the same rule on exact sets. nth-hit: the
+// rule of second-hit for any number of requests. The others: see their headers.
+enum class AdmissionPolicy : std::uint8_t {
+  kSecondHit,
+  kAlways,
+  kNever,
+  kExactSecondHit,
+  kNthHit,
+  kProbability,
+  kSizeThreshold,
+  kTinyLfu,
+  kAdaptSize,
+};
+inline constexpr std::size_t kAdmissionPolicyCount = 9;
+
+// In the order of the enumerators.
+inline constexpr std::array<std::string_view, kEvictionPolicyCount> kEvictionNames = {
+    "sieve", "lru", "fifo", "s3-fifo",   "slru", "2q",
+    "arc",   "lfu", "gdsf", "w-tinylfu", "lhd",  "belady"};
+inline constexpr std::array<std::string_view, kAdmissionPolicyCount> kAdmissionNames = {
+    "second-hit",  "always",         "never",   "exact-second-hit", "nth-hit",
+    "probability", "size-threshold", "tinylfu", "adaptsize"};
+// Those that need no future: all but belady.
+inline constexpr std::span<const std::string_view> kOnlineEvictionNames =
+    std::span(kEvictionNames).first<static_cast<std::size_t>(EvictionPolicy::kBelady)>();
+// Whether the policy's memory is a rotating Bloom filter, which can be saved.
+bool has_filter(AdmissionPolicy policy) noexcept;
+// Whether AdmissionOptions::filter.capacity means something to it.
+bool has_window(AdmissionPolicy policy) noexcept;
 
 std::string_view to_string(EvictionPolicy policy) noexcept;
 std::string_view to_string(AdmissionPolicy policy) noexcept;
@@ -41,14 +70,20 @@ Result<AdmissionPolicy> parse_admission(std::string_view name);
 
 struct AdmissionOptions {
   AdmissionPolicy policy = AdmissionPolicy::kSecondHit;
-  // Of one generation of ONE SHARD. exact-second-hit takes the capacity of it; always and never
-  // take nothing.
+  // Of one generation of ONE SHARD: second-hit, nth-hit. exact-second-hit takes the capacity of it.
+  // tinylfu: its capacity is the number of requests after which frequencies are halved, its size
+  // that of the doorkeeper. adaptsize: its capacity is the number of requests between two tunings.
   filter::FilterParameters filter{};
   std::uint32_t generations = 2;
   bool refresh = true;
   Nanoseconds rotate_after{0};
-  std::uint32_t shadow_one_in = 256;  // 0: no shadow, 1: every key
+  std::uint32_t shadow_one_in = 256;                  // 0: no shadow, 1: every key
+  std::uint32_t min_requests = 3;                     // nth-hit: 2 to kMinRequestsMax
+  double probability = 0.5;                           // probability: above 0, up to 1
+  std::uint64_t size_threshold_bytes = 64ULL * 1024;  // size-threshold: stored up to it; at least 1
+  friend bool operator==(const AdmissionOptions&, const AdmissionOptions&) = default;
 };
+inline constexpr std::uint32_t kMinRequestsMax = 16;
 
 // Bytes of an entry with its share of the index, charged for each entry: 32 hot, 32 cold, 5 of an
 // index slot at a mean fill of 0.6, and room for the directory.

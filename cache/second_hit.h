@@ -2,7 +2,7 @@
 // in content delivery", 2015): an object is stored when it is asked for a second time.
 #pragma once
 
-#include "cache/types.h"
+#include "cache/candidate.h"
 #include "filter/rotating_bloom_filter.h"
 
 namespace encore::cache {
@@ -11,10 +11,10 @@ class SecondHit {
  public:
   explicit SecondHit(filter::RotatingBloomFilter filter) : filter_(std::move(filter)) {}
 
-  bool would_admit(const Key& key, MonotonicTime /*now*/) const { return filter_.test(key); }
+  bool would_admit(const Candidate& candidate) const { return filter_.test(candidate.key); }
   // True if it was asked for before. It is remembered now.
-  bool admit(const Key& key, MonotonicTime now) {
-    return filter_.test_and_set(key, now) != filter::Seen::kNew;
+  bool admit(const Candidate& candidate) {
+    return filter_.test_and_set(candidate.key, candidate.now) != filter::Seen::kNew;
   }
 
   filter::RotatingBloomFilter& filter() { return filter_; }

@@ -46,8 +46,9 @@ struct KernelStatistics {
   std::uint64_t index_bytes = 0;       // held for entries and index, the filter not included
 };
 
-// The memory of second-hit admission over all shards, generation by generation (current first):
+// The memory of the admission policy over all shards, generation by generation (current first):
 // parameters are those of one shard's, insertions, bits and capacity are sums, rates are means.
+// Without a filter there are no generations; rotations are then the resets of tinylfu.
 struct AdmissionStatistics {
   bool has_filter = false;
   std::vector<filter::GenerationStatistics> generations;
@@ -57,6 +58,7 @@ struct AdmissionStatistics {
   std::uint64_t rotations = 0;
   double fpr_theory = 0;
   double fpr_bits = 0;
+  double size_parameter = 0;  // adaptsize: c in bytes
   filter::MeasuredFpr measured;
   std::uint64_t memory_bytes = 0;
   std::uint64_t shadow_bytes = 0;

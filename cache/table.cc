@@ -205,6 +205,18 @@ Table::Evicted Table::evict_one(Removals& gone) {
   return Evicted::kOne;
 }
 
+bool Table::next_victim(filter::Hash128& key) {
+  EntryRef ref = old_order_ == nullptr ? kNoEntry : old_order_->victim();
+  if (ref == kNoEntry) {
+    ref = order_->victim();
+  }
+  if (ref == kNoEntry || ref == kSearching) {
+    return false;
+  }
+  key = slab_.hot(ref).key;
+  return true;
+}
+
 void Table::change_policy(EvictionPolicy policy, const Access& access) {
   if (order_->policy() == policy) {
     return;

@@ -49,6 +49,9 @@ class Table {
   // kMore: none yet, ask again.
   enum class Evicted : std::uint8_t { kOne, kMore, kNothingLeft };
   Evicted evict_one(Removals& gone);
+  // The key that evict_one() would remove now; false where there is none, or it would take long to
+  // find. Moves the eviction order on as evict_one() would.
+  bool next_victim(filter::Hash128& key);
 
   // Entries move to the new order when they are used; until then the old one gives the victims. A
   // second change before the first is worked off empties the old order at once.

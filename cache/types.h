@@ -21,16 +21,22 @@ using Payload = std::uint64_t;
 enum class LookupState : std::uint8_t { kMiss, kFresh, kStale };
 
 //  enumerator       name               stored
-#define ENCORE_ADMIT_REASONS(X)             \
-  X(kFirstRequest, "first-request", false)  \
-  X(kSecondRequest, "second-request", true) \
-  X(kResident, "resident", true)            \
-  X(kPolicyAlways, "always", true)          \
-  X(kPolicyNever, "never", false)           \
-  X(kTooLarge, "too-large", false)
+#define ENCORE_ADMIT_REASONS(X)               \
+  X(kFirstRequest, "first-request", false)    \
+  X(kSecondRequest, "second-request", true)   \
+  X(kResident, "resident", true)              \
+  X(kPolicyAlways, "always", true)            \
+  X(kPolicyNever, "never", false)             \
+  X(kTooLarge, "too-large", false)            \
+  X(kFewRequests, "few-requests", false)      \
+  X(kEnoughRequests, "enough-requests", true) \
+  X(kPolicyRefuses, "not-admitted", false)    \
+  X(kPolicyAdmits, "admitted", true)
 
 // Why a response is stored or not. kFirstRequest: remembered, not stored. kResident: a further
-// variant of a resident key, or its replacement; the policy was not asked.
+// variant of a resident key, or its replacement; the policy was not asked. kFewRequests and
+// kEnoughRequests are those of nth-hit, kPolicyRefuses and kPolicyAdmits of all policies that
+// weigh something else than the number of requests.
 enum class AdmitReason : std::uint8_t {
 #define ENCORE_ENUMERATOR(id, name, stored) id,
   ENCORE_ADMIT_REASONS(ENCORE_ENUMERATOR)
@@ -38,7 +44,7 @@ enum class AdmitReason : std::uint8_t {
 };
 
 inline constexpr std::size_t kAdmitReasonCount =
-    static_cast<std::size_t>(AdmitReason::kTooLarge) + 1;  // the last one
+    static_cast<std::size_t>(AdmitReason::kPolicyAdmits) + 1;  // the last one
 
 // kTooLarge: more than max_object_bytes. kFull: nothing is left to evict, reservations hold it all.
 enum class ReserveOutcome : std::uint8_t { kReserved, kTooLarge, kFull };
@@ -75,7 +81,8 @@ struct LookupResult {
 struct AdmitRequest {
   std::uint64_t variant = 0;
   std::uint32_t requests = 1;
-  // Of the whole object, 0 where it is not known yet.
+  // Of the whole object, 0 where it is not known yet: policies that weigh sizes then take the
+  // largest that may be stored.
   std::uint64_t size_bytes = 0;
 };
 

@@ -44,6 +44,10 @@ class WTinyLfu {
 
   void remove(EntryRef ref, Removal why) {
     filled_ = filled_ || why == Removal::kEvicted;
+    // The candidate has won: it takes the place of the victim of the main part.
+    if (why == Removal::kEvicted && slab_.hot(ref).policy_bits != kWindow && window_is_large()) {
+      move(window_.oldest(), kProbation);
+    }
     list_of(slab_.hot(ref)).unlink(slab_, ref);
   }
 
@@ -54,9 +58,6 @@ class WTinyLfu {
     if (main == kNoEntry ||
         (candidate != kNoEntry && window_is_large() && loses(candidate, main))) {
       return candidate;
-    }
-    if (window_is_large()) {
-      move(candidate, kProbation);
     }
     return main;
   }

@@ -10,6 +10,7 @@
 
 #include "base/time.h"
 #include "base/units.h"
+#include "cache/options.h"
 #include "filter/hash.h"
 #include "filter/parameters.h"
 
@@ -18,8 +19,8 @@ namespace encore::config {
 enum class Mode : std::uint8_t { kForward, kReverse };
 enum class HostHeader : std::uint8_t { kPreserve, kOrigin };
 enum class PrivateDestinations : std::uint8_t { kNever, kLoopbackClients, kAlways };
-enum class Eviction : std::uint8_t { kSieve, kLru, kFifo };
-enum class Policy : std::uint8_t { kSecondHit, kAlways, kNever, kExactSecondHit };
+using Eviction = cache::EvictionPolicy;  // all but kBelady
+using Policy = cache::AdmissionPolicy;
 // auto: on for what a reverse listener serves, off for a forward one.
 enum class Switch : std::uint8_t { kAuto, kOn, kOff };
 enum class LogFormat : std::uint8_t { kJson, kSquid, kCombined };
@@ -89,6 +90,9 @@ struct Cache {
 // of it. `seed` is secret: never log it, see filter::fingerprint().
 struct Admission {
   Policy policy = Policy::kSecondHit;
+  std::uint32_t min_requests = 3;                  // nth-hit
+  double probability = 0.5;                        // probability
+  std::uint64_t size_threshold_bytes = 64 * kKiB;  // size-threshold
   std::uint64_t capacity = 1'000'000;
   double fpr = 0.01;
   std::uint64_t bits = 0;

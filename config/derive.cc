@@ -46,32 +46,6 @@ filter::FilterParameters from_goal(const Admission& admission, std::uint32_t sha
   return shard;
 }
 
-cache::EvictionPolicy eviction_of(Eviction eviction) {
-  switch (eviction) {
-    case Eviction::kSieve:
-      return cache::EvictionPolicy::kSieve;
-    case Eviction::kLru:
-      return cache::EvictionPolicy::kLru;
-    case Eviction::kFifo:
-      return cache::EvictionPolicy::kFifo;
-  }
-  return cache::EvictionPolicy::kSieve;
-}
-
-cache::AdmissionPolicy admission_of(Policy policy) {
-  switch (policy) {
-    case Policy::kSecondHit:
-      return cache::AdmissionPolicy::kSecondHit;
-    case Policy::kAlways:
-      return cache::AdmissionPolicy::kAlways;
-    case Policy::kNever:
-      return cache::AdmissionPolicy::kNever;
-    case Policy::kExactSecondHit:
-      return cache::AdmissionPolicy::kExactSecondHit;
-  }
-  return cache::AdmissionPolicy::kSecondHit;
-}
-
 }  // namespace
 
 Result<FilterPlan> derive_filter(const Config& config) {
@@ -115,12 +89,15 @@ Result<cache::KernelOptions> kernel_options(const Config& config) {
   options.max_object_bytes = effective_max_object(config.cache);
   options.shards = config.cache.shards;
   options.variants_max = config.cache.variants_max;
-  options.eviction = eviction_of(config.cache.eviction);
-  options.admission = {.policy = admission_of(config.admission.policy),
+  options.eviction = config.cache.eviction;
+  options.admission = {.policy = config.admission.policy,
                        .filter = plan->shard,
                        .refresh = config.admission.refresh,
                        .rotate_after = config.admission.rotate_after,
-                       .shadow_one_in = config.admission.shadow_sample};
+                       .shadow_one_in = config.admission.shadow_sample,
+                       .min_requests = config.admission.min_requests,
+                       .probability = config.admission.probability,
+                       .size_threshold_bytes = config.admission.size_threshold_bytes};
   options.identity_seed = plan->shard.seed;
   return options;
 }

@@ -6,9 +6,6 @@
 namespace encore::config {
 namespace {
 
-constexpr std::array<std::string_view, 3> kEvictions = {"sieve", "lru", "fifo"};
-constexpr std::array<std::string_view, 4> kPolicies = {"second-hit", "always", "never",
-                                                       "exact-second-hit"};
 constexpr std::array<std::string_view, 4> kLayouts = {"classic", "partitioned", "blocked", "split"};
 constexpr std::array<std::string_view, 6> kHashes = {"xxh3", "murmur3", "siphash",
                                                      "md5",  "sha1",    "sha512"};
@@ -31,9 +28,13 @@ constexpr std::array kCacheKeys = {
                            .apply = Apply::kRestart}),
     bound<&Cache::eviction>({.name = "eviction",
                              .kind = Kind::kChoice,
-                             .doc = "What leaves a full cache.",
+                             .doc = "What leaves a full cache. `sieve`, `lru` and `fifo` keep "
+                                    "nothing beside an entry; `lfu`, `gdsf` and `lhd` keep 24 "
+                                    "bytes for each, `w-tinylfu` 8 to 16; `s3-fifo`, `2q` and "
+                                    "`arc` remember up to as many keys that have left, at some 80 "
+                                    "bytes each. None of this counts against `cache.memory`.",
                              .apply = Apply::kRestart,
-                             .choices = kEvictions}),
+                             .choices = cache::kOnlineEvictionNames}),
     bound<&Cache::max_object_bytes>({.name = "max_object",
                                      .kind = Kind::kBytes,
                                      .doc = "Larger objects are not stored. Never more than an "
@@ -156,14 +157,37 @@ constexpr std::array kAdmissionKeys = {
          .kind = Kind::kChoice,
          .doc = "What enters the cache. `second-hit`: an object asked for a second time, as a "
                 "rotating pair of Bloom filters remembers. `exact-second-hit`: the same by exact "
-                "sets, which cost more memory. `always`, `never`.",
-         .choices = kPolicies}),
+                "sets, which cost more memory. `nth-hit`: asked for `min_requests` times, by the "
+                "same filters. `probability`: every request with `probability`. "
+                "`size-threshold`: objects up to `size_threshold`. `tinylfu`: while the cache is "
+                "full, what was asked for more often lately than the object that it would push "
+                "out. `adaptsize`: with a probability of exp(-size/c), where c is tuned to the "
+                "traffic. `always`, `never`. A response that does not say its size counts as the "
+                "largest that may be stored.",
+         .choices = cache::kAdmissionNames}),
+    bound<&Admission::min_requests>(
+        {.name = "min_requests",
+         .kind = Kind::kInteger,
+         .doc = "`nth-hit`: the request that gets an object stored. Each one before it is an "
+                "insertion that counts against `capacity`; 2 is `second-hit`.",
+         .range = {.min = 2, .max = cache::kMinRequestsMax}}),
+    bound<&Admission::probability>(
+        {.name = "probability",
+         .kind = Kind::kReal,
+         .doc = "`probability`: that of each request to get its object stored.",
+         .range = {.min = 1e-9, .max = 1}}),
+    bound<&Admission::size_threshold_bytes>(
+        {.name = "size_threshold",
+         .kind = Kind::kBytes,
+         .doc = "`size-threshold`: larger objects are not stored.",
+         .range = {.min = 1, .max = 64.0 * kTiB}}),
     bound<&Admission::capacity>(
         {.name = "capacity",
          .kind = Kind::kInteger,
          .doc = "Insertions after which the pair rotates, over all shards: a key is remembered for "
                 "at least so many, and for at most twice as many, later ones. With `bits`, 0 means "
-                "the point at which a filter is half full.",
+                "the point at which a filter is half full. `tinylfu`: requests after which all "
+                "counts are halved. `adaptsize`: requests between two tunings.",
          .range = {.min = 1, .max = 1e12},
          .zero_is_off = true}),
     bound<&Admission::fpr>(

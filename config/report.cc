@@ -115,20 +115,62 @@ void report_filter(const Config& config, const FilterPlan& plan, Report& report)
   }
 }
 
+void report_threshold(const Config& config, Report& report) {
+  const std::uint64_t threshold = config.admission.size_threshold_bytes;
+  report.line("admitted",
+              "up to " + format_bytes(threshold) + " (" + std::to_string(threshold) + " bytes)");
+  if (threshold > effective_max_object(config.cache)) {
+    report.note("admission.size_threshold keeps nothing out that max_object lets in.");
+  }
+}
+
+void report_admission(const Config& config, Report& report) {
+  const Admission& admission = config.admission;
+  report.line("admission", choice_text("admission", "policy", &admission));
+  const auto plan = derive_filter(config);
+  const std::uint64_t capacity = plan ? plan->capacity : admission.capacity;
+  if (admission.policy == Policy::kNthHit) {
+    report.line("admitted", "at request " + std::to_string(admission.min_requests) +
+                                ", each before it is an insertion");
+  }
+  if (cache::has_filter(admission.policy) && plan) {
+    report_filter(config, *plan, report);
+  }
+  switch (admission.policy) {
+    case Policy::kExactSecondHit:
+      report.line("capacity",
+                  std::to_string(capacity) + " keys a generation, kept exactly; no filter");
+      break;
+    case Policy::kProbability:
+      report.line("admitted", "each request with probability " +
+                                  number(admission.probability, "%.6g") + ", after " +
+                                  number(1 / admission.probability, "%.4g") + " on average");
+      break;
+    case Policy::kSizeThreshold:
+      report_threshold(config, report);
+      break;
+    case Policy::kTinyLfu:
+      report.line("window",
+                  std::to_string(capacity) +
+                      " requests, then all counts are halved and the doorkeeper is empty");
+      report.line("doorkeeper", std::to_string(plan ? plan->bits : 0) + " bits");
+      break;
+    case Policy::kAdaptSize:
+      report.line("tuning",
+                  "every " + std::to_string(capacity) + " requests, from c = 32KiB at first");
+      break;
+    default:
+      break;
+  }
+}
+
 }  // namespace
 
 std::string check_report(const Config& config, std::uint32_t cores) {
   Report report;
   report_listeners(config, report);
   report_cache(config, cores, report);
-  report.line("admission", choice_text("admission", "policy", &config.admission));
-  const auto plan = derive_filter(config);
-  if (config.admission.policy == Policy::kSecondHit && plan) {
-    report_filter(config, *plan, report);
-  } else if (config.admission.policy == Policy::kExactSecondHit) {
-    report.line("capacity", std::to_string(config.admission.capacity) +
-                                " keys a generation, kept exactly; no filter");
-  }
+  report_admission(config, report);
   return std::move(report).text();
 }
 

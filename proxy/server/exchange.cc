@@ -292,7 +292,7 @@ void Exchange::count_late_join() {
       worker().shared().kernel->admit(key,
                                       {.variant = transfer_->response().variant,
                                        .requests = 1,
-                                       .size_bytes = transfer_->response().length.value_or(0)},
+                                       .size_bytes = transfer_->response().size_for_admission()},
                                       now());
   if (cache::is_stored(reason)) transfer_->want_store();
 }

@@ -22,8 +22,12 @@ Outcome outcome_of(cache::AdmitReason reason) {
       return Outcome::kSecondRequest;
     case cache::AdmitReason::kResident:
     case cache::AdmitReason::kPolicyAlways:
+    case cache::AdmitReason::kPolicyAdmits:
+    case cache::AdmitReason::kEnoughRequests:
       return Outcome::kAdmitted;
     case cache::AdmitReason::kPolicyNever:
+    case cache::AdmitReason::kPolicyRefuses:
+    case cache::AdmitReason::kFewRequests:
       return Outcome::kNotAdmitted;
     case cache::AdmitReason::kTooLarge:
       return Outcome::kTooLarge;
@@ -191,7 +195,7 @@ void Fetch::decide_admission(SharedResponse& response, const http::StoreDecision
   const bool can_store =
       part ? may_store_part()
            : (method == http::Method::kGet && plan_.whole) || method == http::Method::kPost;
-  const std::uint64_t length = can_store ? response.length.value_or(0) : 0;
+  const std::uint64_t length = can_store ? response.size_for_admission() : 0;
   if (length > request_->runtime->max_object_bytes) {
     response.outcome = Outcome::kTooLarge;
     return;

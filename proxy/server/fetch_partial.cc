@@ -37,12 +37,20 @@ bool append_range(const store::Object& from, const http::ByteRange& range, store
 
 }  // namespace
 
-// The whole was asked for in place of a range, and is larger than may be fetched for one: the
-// client's own request goes instead. False where others wait for the whole.
+// The whole was asked for in place of a range, and is larger than may be fetched for one, or than
+// the cache lets in: the client's own request goes instead. False where others wait for the whole.
 bool Fetch::restart_as_asked() {
   if (!plan_.whole || plan_.stored || head_.status != 200 ||
-      http::range_value(request_->head).empty() || framing_.kind != http::BodyKind::kLength ||
-      framing_.length <= request_->runtime->config.cache.range_fetch_max_bytes) {
+      http::range_value(request_->head).empty() || framing_.kind != http::BodyKind::kLength) {
+    return false;
+  }
+  const cache::Kernel& kernel = *worker_.shared().kernel;
+  const cache::Key key{request_->hash, request_->key};
+  const MonotonicTime now = worker_.loop().now();
+  const bool refused_for_size =
+      kernel.would_admit(key, now) && !kernel.would_admit(key, now, framing_.length);
+  if (framing_.length <= request_->runtime->config.cache.range_fetch_max_bytes &&
+      !refused_for_size) {
     return false;
   }
   Inflight& inflight = worker_.shared().inflight;

@@ -2,6 +2,7 @@
 // of a transfer share. Values, thread-compatible.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -94,6 +95,11 @@ struct SharedResponse {
 
   // For make_reused(): the text's room is kept.
   void clear();
+
+  // As AdmitRequest wants it, where 0 says that the size is not known: an empty body is one byte.
+  std::uint64_t size_for_admission() const {
+    return length ? std::max<std::uint64_t>(*length, 1) : 0;
+  }
 };
 
 // Builds the head that is forwarded: all end-to-end fields as they came, but those that end here,

@@ -353,7 +353,7 @@ void Server::load_state() {
 
 void Server::save_state() {
   if (config_.state.directory.empty()) return;
-  if (config_.admission.policy != config::Policy::kSecondHit) return;
+  if (!cache::has_filter(config_.admission.policy)) return;
   auto directory = StateDirectory::open(config_.state.directory);
   Result<void> done =
       directory ? directory->save_admission(shared_.kernel->save_admission(monotonic_now()))

@@ -1,7 +1,9 @@
 #include "sim/cli/kernel_options.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <span>
 #include <utility>
 
 #include "base/units.h"
@@ -11,7 +13,15 @@
 namespace encore::sim {
 namespace {
 
-Result<std::vector<double>> parse_reals(const std::string& text) {
+// Numbers above 0 that the range takes.
+struct RealRange {
+  double max = 1;
+  bool with_max = false;
+  std::string_view accepted = "numbers between 0 and 1";
+};
+
+Result<std::vector<double>> parse_reals(const std::string& option, const std::string& text,
+                                        const RealRange& range) {
   const auto words = parse_words(text);
   if (!words) {
     return std::unexpected(words.error());
@@ -20,12 +30,38 @@ Result<std::vector<double>> parse_reals(const std::string& text) {
   for (const std::string& word : *words) {
     double real = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), real);
-    if (error != std::errc{} || end != word.data() + word.size() || !(real > 0 && real < 1)) {
-      return fail("--fpr \"" + word + "\", accepted: numbers between 0 and 1");
+    if (error != std::errc{} || end != word.data() + word.size() || !(real > 0) ||
+        !(real < range.max || (range.with_max && real == range.max))) {
+      return fail(option + " \"" + word + "\", accepted: " + std::string(range.accepted));
     }
     reals.push_back(real);
   }
   return reals;
+}
+
+Result<std::vector<std::uint64_t>> parse_thresholds(const std::string& text) {
+  const auto words = parse_words(text);
+  if (!words) {
+    return std::unexpected(words.error());
+  }
+  std::vector<std::uint64_t> thresholds;
+  for (const std::string& word : *words) {
+    const auto bytes = parse_bytes(word);
+    if (!bytes || *bytes == 0) {
+      return fail("--size-threshold \"" + word +
+                  "\": " + (bytes ? "it is zero" : bytes.error().message));
+    }
+    thresholds.push_back(*bytes);
+  }
+  return thresholds;
+}
+
+std::string listed(std::span<const std::string_view> names) {
+  std::string text = "a list of: ";
+  for (const std::string_view name : names) {
+    text += (name == names.front() ? "" : ", ") + std::string(name);
+  }
+  return text;
 }
 
 }  // namespace
@@ -59,24 +95,36 @@ Result<std::vector<CacheSize>> parse_cache_sizes(const std::string& text) {
   return sizes;
 }
 
+std::string admission_parameter(const cache::AdmissionOptions& options) {
+  switch (options.policy) {
+    case cache::AdmissionPolicy::kNthHit:
+      return std::to_string(options.min_requests) + " requests";
+    case cache::AdmissionPolicy::kProbability: {
+      std::array<char, 32> text{};
+      const auto [end, error] =
+          std::to_chars(text.data(), text.data() + text.size(), options.probability);
+      return "p = " + std::string(text.data(), end);
+    }
+    case cache::AdmissionPolicy::kSizeThreshold:
+      return format_bytes(options.size_threshold_bytes);
+    default:
+      return {};
+  }
+}
+
 void KernelArguments::declare(Arguments& a) {
   a.text("--cache-size", sizes_, "sizes: 64MiB, or 10% of the trace's footprint; a list");
-  std::string evictions;
-  for (std::size_t i = 0; i < cache::kEvictionPolicyCount; ++i) {
-    evictions +=
-        (i == 0 ? "" : ", ") + std::string(to_string(static_cast<cache::EvictionPolicy>(i)));
-  }
-  std::string admissions;
-  for (std::size_t i = 0; i < cache::kAdmissionPolicyCount; ++i) {
-    admissions +=
-        (i == 0 ? "" : ", ") + std::string(to_string(static_cast<cache::AdmissionPolicy>(i)));
-  }
-  a.text("--eviction", evictions_, "a list of: " + evictions);
-  a.text("--admission", admissions_, "a list of: " + admissions);
-  a.text("--capacity", capacities_, "filter: insertions a generation, over all shards; a list");
+  a.text("--eviction", evictions_, listed(cache::kEvictionNames));
+  a.text("--admission", admissions_, listed(cache::kAdmissionNames));
+  a.text(
+      "--capacity", capacities_,
+      "filter: insertions a generation, over all shards; tinylfu, adaptsize: their window; a list");
   a.text("--fpr", fprs_, "filter: worst false-positive rate of a cycle; a list");
   a.number("--bits", bits_, "filter: bits of a generation over all shards, instead of --fpr");
   a.number("--hashes", hashes_, "filter: hashes (0: the best)");
+  a.text("--min-requests", min_requests_, "nth-hit: the request that stores, 2 to 16; a list");
+  a.text("--probability", probabilities_, "probability: that of each request; a list");
+  a.text("--size-threshold", size_thresholds_, "size-threshold: the largest stored; a list");
   a.text("--layout", layout_, "filter: classic, partitioned, blocked, split");
   a.text("--hash", hash_, "filter: xxh3, murmur3, siphash, md5, sha1, sha512");
   a.text("--rotate-after", rotate_after_, "filter: rotate after this time too (0s: never)");
@@ -88,9 +136,7 @@ void KernelArguments::declare(Arguments& a) {
   a.text("--max-object", max_object_, "no larger object is stored (else: none above the cache)");
 }
 
-Result<cache::AdmissionOptions> KernelArguments::admission(cache::AdmissionPolicy policy,
-                                                           std::uint64_t capacity,
-                                                           double fpr) const {
+Result<cache::AdmissionOptions> KernelArguments::options_of(const Admission& admission) const {
   const auto layout = filter::parse_layout(layout_);
   const auto hash = filter::parse_hash_family(hash_);
   const auto rotate_after = parse_duration(rotate_after_);
@@ -99,8 +145,9 @@ Result<cache::AdmissionOptions> KernelArguments::admission(cache::AdmissionPolic
   }
   config::Config config;
   config.cache.shards = static_cast<std::uint32_t>(shards_);
-  config.admission.capacity = capacity;
-  config.admission.fpr = fpr;
+  config.admission = admission.parameters;
+  config.admission.capacity = admission.capacity;
+  config.admission.fpr = admission.fpr;
   config.admission.bits = bits_;
   config.admission.hashes = static_cast<std::uint32_t>(std::min<std::uint64_t>(hashes_, 1000));
   config.admission.layout = *layout;
@@ -110,35 +157,92 @@ Result<cache::AdmissionOptions> KernelArguments::admission(cache::AdmissionPolic
     return std::unexpected(plan.error());
   }
   cache::AdmissionOptions options{
-      .policy = policy,
+      .policy = admission.policy,
       .filter = plan->shard,
       .refresh = !no_refresh_,
       .rotate_after = *rotate_after,
-      .shadow_one_in = static_cast<std::uint32_t>(std::min<std::uint64_t>(shadow_, UINT32_MAX))};
+      .shadow_one_in = static_cast<std::uint32_t>(std::min<std::uint64_t>(shadow_, UINT32_MAX)),
+      .min_requests = admission.parameters.min_requests,
+      .probability = admission.parameters.probability,
+      .size_threshold_bytes = admission.parameters.size_threshold_bytes};
   options.filter.seed = identity_seed();
   return options;
 }
 
-Result<std::vector<PlannedKernel>> KernelArguments::plan(const Arguments& arguments) const {
-  const auto sizes = parse_cache_sizes(sizes_);
-  const auto evictions = parse_words(evictions_);
-  const auto admissions = parse_words(admissions_);
+Result<std::vector<KernelArguments::Admission>> KernelArguments::admissions(
+    const Arguments& arguments) const {
+  const auto names = parse_words(admissions_);
   // With bits and no capacity given, the filter's half-full point is the capacity.
   const bool by_bits = bits_ != 0 && !arguments.given("--capacity");
   const auto capacities = by_bits ? Result<std::vector<std::uint64_t>>(std::in_place, 1, 0)
                                   : parse_numbers(capacities_);
-  const auto fprs = parse_reals(bits_ != 0 ? "0.01" : fprs_);
-  const auto max_object = max_object_.empty() ? Result<std::uint64_t>(0) : parse_bytes(max_object_);
+  const auto fprs = parse_reals("--fpr", bits_ != 0 ? "0.01" : fprs_, {});
+  const auto counts = parse_numbers(min_requests_);
+  const auto probabilities =
+      parse_reals("--probability", probabilities_,
+                  {.max = 1, .with_max = true, .accepted = "numbers above 0 and up to 1"});
+  const auto thresholds = parse_thresholds(size_thresholds_);
   for (const Error* error :
-       {sizes ? nullptr : &sizes.error(), evictions ? nullptr : &evictions.error(),
-        admissions ? nullptr : &admissions.error(), capacities ? nullptr : &capacities.error(),
-        fprs ? nullptr : &fprs.error(), max_object ? nullptr : &max_object.error()}) {
+       {names ? nullptr : &names.error(), capacities ? nullptr : &capacities.error(),
+        fprs ? nullptr : &fprs.error(), counts ? nullptr : &counts.error(),
+        probabilities ? nullptr : &probabilities.error(),
+        thresholds ? nullptr : &thresholds.error()}) {
     if (error != nullptr) {
       return std::unexpected(*error);
     }
   }
   if (bits_ == 0 && std::ranges::find(*capacities, 0U) != capacities->end()) {
     return fail("--capacity 0, accepted: 1 or more insertions, or 0 with --bits (half full)");
+  }
+  std::vector<Admission> all;
+  for (const std::string& name : *names) {
+    const auto policy = cache::parse_admission(name);
+    if (!policy) {
+      return std::unexpected(policy.error());
+    }
+    std::vector<config::Admission> parameters(1);
+    if (*policy == cache::AdmissionPolicy::kNthHit) {
+      parameters.clear();
+      for (const std::uint64_t count : *counts) {
+        parameters.emplace_back().min_requests =
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(count, UINT32_MAX));
+      }
+    } else if (*policy == cache::AdmissionPolicy::kProbability) {
+      parameters.clear();
+      for (const double probability : *probabilities) {
+        parameters.emplace_back().probability = probability;
+      }
+    } else if (*policy == cache::AdmissionPolicy::kSizeThreshold) {
+      parameters.clear();
+      for (const std::uint64_t threshold : *thresholds) {
+        parameters.emplace_back().size_threshold_bytes = threshold;
+      }
+    }
+    for (const config::Admission& parameter : parameters) {
+      for (std::size_t c = 0; c < (has_window(*policy) ? capacities->size() : 1); ++c) {
+        for (std::size_t f = 0; f < (has_filter(*policy) ? fprs->size() : 1); ++f) {
+          all.push_back({.policy = *policy,
+                         .capacity = (*capacities)[c],
+                         .fpr = (*fprs)[f],
+                         .parameters = parameter});
+        }
+      }
+    }
+  }
+  return all;
+}
+
+Result<std::vector<PlannedKernel>> KernelArguments::plan(const Arguments& arguments) const {
+  const auto sizes = parse_cache_sizes(sizes_);
+  const auto evictions = parse_words(evictions_);
+  const auto wanted = admissions(arguments);
+  const auto max_object = max_object_.empty() ? Result<std::uint64_t>(0) : parse_bytes(max_object_);
+  for (const Error* error :
+       {sizes ? nullptr : &sizes.error(), evictions ? nullptr : &evictions.error(),
+        wanted ? nullptr : &wanted.error(), max_object ? nullptr : &max_object.error()}) {
+    if (error != nullptr) {
+      return std::unexpected(*error);
+    }
   }
   if (shards_ == 0 || shards_ > cache::kShardsMax) {
     return fail(std::to_string(shards_) + " shards, accepted: a power of two, 1 to 256");
@@ -150,37 +254,29 @@ Result<std::vector<PlannedKernel>> KernelArguments::plan(const Arguments& argume
       if (!eviction) {
         return std::unexpected(eviction.error());
       }
-      for (const std::string& admission_name : *admissions) {
-        const auto policy = cache::parse_admission(admission_name);
-        if (!policy) {
-          return std::unexpected(policy.error());
+      for (const Admission& admission : *wanted) {
+        const auto options = options_of(admission);
+        if (!options) {
+          return std::unexpected(options.error());
         }
-        const bool filtered = *policy == cache::AdmissionPolicy::kSecondHit;
-        const bool windowed = filtered || *policy == cache::AdmissionPolicy::kExactSecondHit;
-        for (std::size_t c = 0; c < (windowed ? capacities->size() : 1); ++c) {
-          for (std::size_t f = 0; f < (filtered ? fprs->size() : 1); ++f) {
-            const auto options = admission(*policy, (*capacities)[c], (*fprs)[f]);
-            if (!options) {
-              return std::unexpected(options.error());
-            }
-            PlannedKernel planned{
-                .options = {}, .size = size, .fpr_goal = filtered && bits_ == 0 ? (*fprs)[f] : 0};
-            planned.options.capacity_bytes = std::max<std::uint64_t>(size.bytes, 1);
-            planned.options.max_object_bytes = *max_object;
-            planned.options.max_object_share = 1;
-            planned.options.shards = static_cast<std::uint32_t>(shards_);
-            planned.options.entry_overhead_bytes =
-                static_cast<std::uint32_t>(std::min<std::uint64_t>(overhead_, 1U << 30U));
-            planned.options.eviction = *eviction;
-            planned.options.admission = *options;
-            planned.options.identity_seed = identity_seed();
-            planned.options.concurrent = false;
-            if (auto fine = check_options(planned.options); !fine) {
-              return std::unexpected(fine.error());
-            }
-            all.push_back(std::move(planned));
-          }
+        PlannedKernel planned{
+            .options = {},
+            .size = size,
+            .fpr_goal = has_filter(admission.policy) && bits_ == 0 ? admission.fpr : 0};
+        planned.options.capacity_bytes = std::max<std::uint64_t>(size.bytes, 1);
+        planned.options.max_object_bytes = *max_object;
+        planned.options.max_object_share = 1;
+        planned.options.shards = static_cast<std::uint32_t>(shards_);
+        planned.options.entry_overhead_bytes =
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(overhead_, 1U << 30U));
+        planned.options.eviction = *eviction;
+        planned.options.admission = *options;
+        planned.options.identity_seed = identity_seed();
+        planned.options.concurrent = false;
+        if (auto fine = check_options(planned.options); !fine) {
+          return std::unexpected(fine.error());
         }
+        all.push_back(std::move(planned));
       }
     }
   }
@@ -193,6 +289,9 @@ Row KernelArguments::parameters() const {
           {"admission", admissions_},
           {"capacity", capacities_},
           {"fpr", fprs_},
+          {"min_requests", min_requests_},
+          {"probability", probabilities_},
+          {"size_threshold", size_thresholds_},
           {"bits", bits_},
           {"hashes", hashes_},
           {"layout", layout_},

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cache/options.h"
+#include "config/config.h"
 #include "filter/theory.h"
 #include "sim/cli/command.h"
 
@@ -26,9 +27,11 @@ struct PlannedKernel {
   double fpr_goal = 0;  // 0: by bits
 };
 
+// What an admission policy has beside a filter: "3 requests", "p = 0.5", "64KiB"; empty: nothing.
+std::string admission_parameter(const cache::AdmissionOptions& options);
+
 class KernelArguments {
  public:
-  // `lists`: eviction, admission, fpr and capacity may be lists.
   void declare(Arguments& arguments);
   // Instead of --cache-size.
   void set_cache_sizes(std::string sizes) { sizes_ = std::move(sizes); }
@@ -39,14 +42,24 @@ class KernelArguments {
   Row parameters() const;
 
  private:
-  Result<cache::AdmissionOptions> admission(cache::AdmissionPolicy policy, std::uint64_t capacity,
-                                            double fpr) const;
+  // One element of each list that an admission policy knows.
+  struct Admission {
+    cache::AdmissionPolicy policy = cache::AdmissionPolicy::kSecondHit;
+    std::uint64_t capacity = 0;
+    double fpr = 0;
+    config::Admission parameters{};  // its min_requests, probability, size_threshold
+  };
+  Result<std::vector<Admission>> admissions(const Arguments& arguments) const;
+  Result<cache::AdmissionOptions> options_of(const Admission& admission) const;
 
   std::string sizes_ = "10%";
   std::string evictions_ = "sieve";
   std::string admissions_ = "always,second-hit";
   std::string capacities_ = "1000000";
   std::string fprs_ = "0.01";
+  std::string min_requests_ = "3";
+  std::string probabilities_ = "0.5";
+  std::string size_thresholds_ = "64KiB";
   std::uint64_t bits_ = 0;
   std::uint64_t hashes_ = 0;
   std::string layout_ = "split";

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/units.h"
+#include "sim/cli/kernel_options.h"
 #include "sim/replay/ratio.h"
 
 namespace encore::sim {
@@ -21,7 +22,10 @@ void add(Chart& chart, const std::string& name, bool line, const Point& point) {
 std::string name_of(const cache::KernelOptions& options) {
   std::string name = std::string(to_string(options.eviction)) + ", " +
                      std::string(to_string(options.admission.policy));
-  if (options.admission.policy == cache::AdmissionPolicy::kSecondHit) {
+  if (const std::string parameter = admission_parameter(options.admission); !parameter.empty()) {
+    name += " " + parameter;
+  }
+  if (has_filter(options.admission.policy)) {
     name += " c=" + std::to_string(options.admission.filter.capacity * options.shards) +
             " m=" + std::to_string(options.admission.filter.bits * options.shards);
   }
@@ -78,7 +82,7 @@ void append_replay_charts(std::vector<Chart>& charts, const std::vector<Finished
       const double at = end_of(interval);
       add(hits, sized, true,
           {.x = at, .y = ratio_of(interval.counts.hits, interval.counts.requests)});
-      if (options.admission.policy == cache::AdmissionPolicy::kSecondHit) {
+      if (has_filter(options.admission.policy)) {
         add(fill, sized, true, {.x = at, .y = interval.filter_fill});
       }
     }

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdio>
 
+#include "base/units.h"
+#include "sim/cli/kernel_options.h"
 #include "sim/replay/ratio.h"
 
 namespace encore::sim {
@@ -13,6 +15,7 @@ std::vector<Column> replay_columns(bool sampled) {
   std::vector<Column> columns = {{"cache_bytes", "cache", Style::kBytes},
                                  {"eviction", "eviction"},
                                  {"admission", "admission"},
+                                 {"admission_parameter", "with"},
                                  {"capacity", "window c", Style::kCount},
                                  {"object_hit_ratio", "hits", Style::kPercent},
                                  {"byte_hit_ratio", "of bytes", Style::kPercent},
@@ -27,10 +30,22 @@ std::vector<Column> replay_columns(bool sampled) {
                                  {"fpr_measured", "FPR", Style::kRate},
                                  {"fpr_theory", "theory", Style::kRate}};
   if (sampled) {
-    columns.insert(columns.begin() + 5, {{"object_hit_ratio_low", "from", Style::kPercent},
+    columns.insert(columns.begin() + 6, {{"object_hit_ratio_low", "from", Style::kPercent},
                                          {"object_hit_ratio_high", "to", Style::kPercent}});
   }
   return columns;
+}
+
+// The column of parameters is for policies that have one.
+void drop_unused_parameter(Table& table) {
+  constexpr std::string_view kParameter = "admission_parameter";
+  const bool used = std::ranges::any_of(table.rows, [&](const Row& row) {
+    const Value* value = find(row, kParameter);
+    return value != nullptr && !std::holds_alternative<std::monostate>(*value);
+  });
+  if (!used) {
+    std::erase_if(table.columns, [&](const Column& column) { return column.key == kParameter; });
+  }
 }
 
 Value when(bool there, Value value) { return there ? std::move(value) : Value{}; }
@@ -46,23 +61,37 @@ void append_filter(Row& row, const FinishedRun& finished, const PlannedKernel& p
   const bool asked = has_shadow && measured.asked != 0;
   const filter::Interval interval = measured.interval();
   const auto whole = [&](std::uint64_t count) { return estimated_count(count, rate); };
-  const bool windowed = filtered || options.policy == cache::AdmissionPolicy::kExactSecondHit;
-  row.insert(row.end(),
-             {Field{"capacity", when(windowed, options.filter.capacity * shards)},
-              {"fpr_goal", when(filtered && planned.fpr_goal > 0, planned.fpr_goal)},
-              {"bits", when(filtered, options.filter.bits * shards)},
-              {"hashes", when(filtered, std::uint64_t{options.filter.hashes})},
-              {"filter_bytes", when(windowed, whole(admission.memory_bytes))},
-              {"rotations", when(windowed, admission.rotations)},
-              {"refreshes", when(windowed, whole(admission.refreshes))},
-              {"false_admissions",
-               when(has_shadow, whole(measured.false_positives * options.shadow_one_in))},
-              {"false_negatives", when(has_shadow, measured.false_negatives)},
-              {"fpr_measured", when(asked, asked ? measured.rate() : 0)},
-              {"fpr_theory",
-               when(asked, asked ? measured.expected / static_cast<double>(measured.asked) : 0)},
-              {"interval_low", when(has_shadow, interval.low)},
-              {"interval_high", when(has_shadow, interval.high)}});
+  const bool windowed = has_window(options.policy);
+  const auto with = [&](cache::AdmissionPolicy policy, const Value& value) {
+    return when(options.policy == policy, value);
+  };
+  const bool adapts = options.policy == cache::AdmissionPolicy::kAdaptSize;
+  const std::string parameter =
+      adapts ? "c = " + format_bytes(static_cast<std::uint64_t>(admission.size_parameter))
+             : admission_parameter(options);
+  row.insert(
+      row.end(),
+      {Field{"admission_parameter", when(!parameter.empty(), parameter)},
+       {"min_requests", with(cache::AdmissionPolicy::kNthHit, std::uint64_t{options.min_requests})},
+       {"probability", with(cache::AdmissionPolicy::kProbability, options.probability)},
+       {"size_threshold",
+        with(cache::AdmissionPolicy::kSizeThreshold, options.size_threshold_bytes)},
+       {"size_parameter", when(adapts, admission.size_parameter)},
+       {"capacity", when(windowed, options.filter.capacity * shards)},
+       {"fpr_goal", when(filtered && planned.fpr_goal > 0, planned.fpr_goal)},
+       {"bits", when(filtered, options.filter.bits * shards)},
+       {"hashes", when(filtered, std::uint64_t{options.filter.hashes})},
+       {"filter_bytes", when(windowed, whole(admission.memory_bytes))},
+       {"rotations", when(windowed, admission.rotations)},
+       {"refreshes", when(windowed, whole(admission.refreshes))},
+       {"false_admissions",
+        when(has_shadow, whole(measured.false_positives * options.shadow_one_in))},
+       {"false_negatives", when(has_shadow, measured.false_negatives)},
+       {"fpr_measured", when(asked, asked ? measured.rate() : 0)},
+       {"fpr_theory",
+        when(asked, asked ? measured.expected / static_cast<double>(measured.asked) : 0)},
+       {"interval_low", when(has_shadow, interval.low)},
+       {"interval_high", when(has_shadow, interval.high)}});
 }
 
 // The bounds of a share, null where it is exact.
@@ -114,12 +143,13 @@ Row curve_row(const ReplayedTrace& trace, const CurvePoint& point, const Planned
   const BoundedShare& objects = point.ratios.objects;
   const BoundedShare& bytes = point.ratios.bytes;
   const cache::KernelOptions& kernel = point.kernel;
-  const bool filtered = kernel.admission.policy == cache::AdmissionPolicy::kSecondHit;
-  const bool windowed =
-      filtered || kernel.admission.policy == cache::AdmissionPolicy::kExactSecondHit;
+  const bool filtered = has_filter(kernel.admission.policy);
+  const bool windowed = has_window(kernel.admission.policy);
+  const std::string parameter = admission_parameter(kernel.admission);
   Row row = {{"trace", trace.names},
              {"eviction", std::string(to_string(kernel.eviction))},
              {"admission", std::string(to_string(kernel.admission.policy))},
+             {"admission_parameter", when(!parameter.empty(), parameter)},
              {"capacity", when(windowed, kernel.admission.filter.capacity * kernel.shards)},
              {"fpr_goal", when(filtered && planned.fpr_goal > 0, planned.fpr_goal)},
              {"cache_bytes", kernel.capacity_bytes},
@@ -142,6 +172,7 @@ Table replay_table(const ReplayedTrace& trace, const std::vector<FinishedRun>& r
   for (std::size_t i = 0; i < runs.size(); ++i) {
     table.rows.push_back(replay_row(trace, runs[i], planned[i]));
   }
+  drop_unused_parameter(table);
   return table;
 }
 
@@ -201,6 +232,7 @@ Table curve_table(const ReplayedTrace& trace, const std::vector<CurvePoint>& poi
               .title = "",
               .columns = {{"eviction", "eviction"},
                           {"admission", "admission"},
+                          {"admission_parameter", "with"},
                           {"capacity", "window c", Style::kCount},
                           {"cache_bytes", "cache", Style::kBytes},
                           {"footprint_share", "of footprint", Style::kPercent},
@@ -220,6 +252,7 @@ Table curve_table(const ReplayedTrace& trace, const std::vector<CurvePoint>& poi
   for (std::size_t i = 0; i < points.size(); ++i) {
     table.rows.push_back(curve_row(trace, points[i], planned[i]));
   }
+  drop_unused_parameter(table);
   return table;
 }
 

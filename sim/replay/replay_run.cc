@@ -29,8 +29,12 @@ ReplayOutcome outcome_of(cache::AdmitReason reason) {
       return ReplayOutcome::kSecondRequest;
     case cache::AdmitReason::kResident:
     case cache::AdmitReason::kPolicyAlways:
+    case cache::AdmitReason::kPolicyAdmits:
+    case cache::AdmitReason::kEnoughRequests:
       return ReplayOutcome::kAdmitted;
     case cache::AdmitReason::kPolicyNever:
+    case cache::AdmitReason::kPolicyRefuses:
+    case cache::AdmitReason::kFewRequests:
       return ReplayOutcome::kNotAdmitted;
     case cache::AdmitReason::kTooLarge:
       return ReplayOutcome::kTooLarge;
@@ -158,7 +162,7 @@ ReplayOutcome ReplayRun::miss(const ReplayRequest& request, const cache::Key& ke
   }
   const cache::Stored stored = stored_as(request);
   const cache::AdmitReason reason =
-      kernel_->admit(key, {.variant = 0, .requests = 1, .size_bytes = stored.charge_bytes}, now_);
+      kernel_->admit(key, {.variant = 0, .requests = 1, .size_bytes = charge_of(request)}, now_);
   if (!is_stored(reason)) {
     return outcome_of(reason);
   }

@@ -307,7 +307,7 @@ TEST_CASE("Impossible options are refused with a reason", "[cache]") {
   CHECK(parse_admission("exact-second-hit").value() == AdmissionPolicy::kExactSecondHit);
   CHECK(parse_eviction("clock").error().message ==
         "unknown eviction policy \"clock\", accepted: sieve lru fifo s3-fifo slru 2q arc lfu "
-        "gdsf w-tinylfu belady");
+        "gdsf w-tinylfu lhd belady");
 }
 
 }  // namespace encore::cache::test

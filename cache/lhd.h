@@ -1,0 +1,177 @@
+// LHD: Beckmann, Chen, Cidon: "LHD: improving cache hit rate by maximizing hit density" (NSDI
+// 2018). The entry goes first that is expected to give the fewest hits for the space and the time
+// it will take: hit density = P(it is hit) / (expected time until it is hit or evicted * size).
+// Both are learnt, for each age (accesses since the last use) and class (how far apart the last
+// uses lay), from what became of the entries before. The victim is the lowest of a sample of
+// entries.
+//
+// Unlike the paper's, ages lie in buckets that widen with the age instead of being rescaled, and a
+// prior stands for what was not seen yet: that an entry lives on for as long as it has lived. 24
+// bytes an entry.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#include "cache/chunked_vector.h"
+#include "cache/eviction_order.h"
+
+namespace encore::cache {
+
+// What LHD learns: hits and evictions by class and age, and the hit density that follows.
+// Thread-compatible.
+class HitDensity {
+ public:
+  static constexpr std::uint32_t kClasses = 26;
+  static constexpr std::uint32_t kAges = 128;
+
+  HitDensity() { update(); }
+
+  // Class of an entry whose last two uses lay so far apart in all; 0 is for what was never hit.
+  static std::uint32_t class_of(std::uint64_t apart) {
+    return std::min(static_cast<std::uint32_t>(std::bit_width(apart)), kClasses - 1);
+  }
+  // Four buckets an octave.
+  static std::uint32_t bucket_of(std::uint64_t age) {
+    if (age < 4) {
+      return static_cast<std::uint32_t>(age);
+    }
+    const auto octave = static_cast<std::uint32_t>(std::bit_width(age)) - 1;
+    return std::min((octave - 1) * 4 + static_cast<std::uint32_t>(age >> (octave - 2) & 3U),
+                    kAges - 1);
+  }
+  // The first age of a bucket.
+  static std::uint64_t age_of(std::uint32_t bucket) {
+    return bucket < 4 ? bucket : std::uint64_t{4 + bucket % 4} << (bucket / 4 - 1);
+  }
+
+  void add_hit(std::uint32_t of_class, std::uint64_t age) {
+    ++hits_[of_class][bucket_of(age)];
+    ++ends_[of_class][bucket_of(age)];
+  }
+  void add_eviction(std::uint32_t of_class, std::uint64_t age) {
+    ++ends_[of_class][bucket_of(age)];
+  }
+  // Before division by the size.
+  double density(std::uint32_t of_class, std::uint64_t age) const {
+    return densities_[of_class][bucket_of(age)];
+  }
+
+  // Densities anew from what was added, which fades by an eighth. Some 3000 steps.
+  void update() {
+    for (std::uint32_t c = 0; c < kClasses; ++c) {
+      double hits = 0;
+      double ends = 0;
+      double lived = 0;  // from the bucket's first age on, over all that end there or later
+      for (std::uint32_t b = kAges; b-- != 0;) {
+        const auto width = static_cast<double>(age_of(b + 1) - age_of(b));
+        hits += hits_[c][b];
+        lived += (ends + ends_[c][b] / 2) * width;
+        ends += ends_[c][b];
+        densities_[c][b] = (hits + kPrior) / (lived + kPrior * static_cast<double>(age_of(b) + 1));
+        hits_[c][b] *= kFade;
+        ends_[c][b] *= kFade;
+      }
+    }
+  }
+
+ private:
+  static constexpr double kPrior = 0.125;
+  static constexpr double kFade = 0.875;
+  using Table = std::array<std::array<double, kAges>, kClasses>;
+  Table hits_{};
+  Table ends_{};
+  Table densities_{};
+};
+
+class Lhd {
+ public:
+  // Caches of so many entries are looked at as a whole.
+  static constexpr std::uint32_t kSample = 64;
+
+  explicit Lhd(EntrySlab& slab) : slab_(slab) {}
+
+  void insert(EntryRef ref, const Access& /*access*/) {
+    slab_.hot(ref).newer = static_cast<EntryRef>(nodes_.size());
+    nodes_.push_back({.used = tick(), .last_age = 0, .of_class = 0, .ref = ref});
+  }
+
+  void hit(EntryRef ref, const Access& /*access*/) {
+    forget_victim(ref);
+    const std::uint64_t now = tick();
+    Node& node = nodes_[slab_.hot(ref).newer];
+    const std::uint64_t age = now - node.used;
+    learnt_.add_hit(node.of_class, age);
+    node.of_class = static_cast<std::uint8_t>(HitDensity::class_of(age + node.last_age));
+    node.last_age = static_cast<std::uint32_t>(std::min<std::uint64_t>(age, UINT32_MAX));
+    node.used = now;
+  }
+
+  void remove(EntryRef ref, Removal why) {
+    forget_victim(ref);
+    const std::uint32_t place = slab_.hot(ref).newer;
+    if (why == Removal::kEvicted) {
+      learnt_.add_eviction(nodes_[place].of_class, clock_ - nodes_[place].used);
+    }
+    nodes_[place] = nodes_[nodes_.size() - 1];
+    slab_.hot(nodes_[place].ref).newer = place;
+    nodes_.pop_back();
+  }
+
+  EntryRef victim() {
+    if (victim_ == kNoEntry) {
+      const std::size_t all = nodes_.size();
+      double least = 0;
+      for (std::size_t i = 0; i < std::min<std::size_t>(all, kSample); ++i) {
+        random_ = random_ * 6364136223846793005U + 1442695040888963407U;
+        const Node& node = nodes_[all <= kSample ? i : (random_ >> 33U) % all];
+        const double rank = density(node);
+        if (victim_ == kNoEntry || rank < least) {
+          victim_ = node.ref;
+          least = rank;
+        }
+      }
+    }
+    return victim_;
+  }
+
+ private:
+  static constexpr std::uint64_t kUpdateMin = 512;
+  struct Node {
+    std::uint64_t used;
+    std::uint32_t last_age;  // at the hit before the last use
+    std::uint8_t of_class;
+    EntryRef ref;
+  };
+
+  // Time is the number of accesses.
+  std::uint64_t tick() {
+    if (++since_update_ >= std::max<std::uint64_t>(nodes_.size(), kUpdateMin)) {
+      learnt_.update();
+      since_update_ = 0;
+    }
+    return ++clock_;
+  }
+  double density(const Node& node) const {
+    const auto size = static_cast<double>(std::max<std::uint64_t>(slab_.hot(node.ref).charge, 1));
+    return learnt_.density(node.of_class, clock_ - node.used) / size;
+  }
+  void forget_victim(EntryRef ref) {
+    if (victim_ == ref) {
+      victim_ = kNoEntry;
+    }
+  }
+
+  EntrySlab& slab_;
+  ChunkedVector<Node> nodes_;
+  HitDensity learnt_;
+  std::uint64_t clock_ = 0;
+  std::uint64_t since_update_ = 0;
+  std::uint64_t random_ = 1;
+  EntryRef victim_ = kNoEntry;  // chosen, until it is used or goes
+};
+static_assert(EvictionOrder<Lhd>);
+
+}  // namespace encore::cache

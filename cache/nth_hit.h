@@ -1,0 +1,86 @@
+// Nth-hit admission: an object is stored when it is asked for the N-th time, the rule of nginx's
+// proxy_cache_min_uses on the rotating pair of second-hit (Maggs, Sitaraman 2015). A key has N - 1
+// aliases; each request inserts the first one that is not yet in the filter, and where all are
+// there it is the N-th. The first alias is the key itself, so N = 2 is second-hit.
+//
+// Each request before the N-th is one insertion, against which the filter's capacity counts. An
+// object that is asked for once slips in only if all N - 1 aliases are false positives.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cache/candidate.h"
+#include "filter/rotating_bloom_filter.h"
+
+namespace encore::cache {
+
+class NthHit {
+ public:
+  NthHit(filter::RotatingBloomFilter filter, std::uint32_t min_requests)
+      : filter_(std::move(filter)), min_requests_(min_requests) {}
+
+  bool would_admit(const Candidate& candidate) const {
+    for (std::uint32_t i = 1; i < min_requests_; ++i) {
+      const Alias alias(candidate.key, i);
+      if (!filter_.test(alias.key())) {
+        return false;
+      }
+    }
+    return true;
+  }
+  bool admit(const Candidate& candidate) {
+    for (std::uint32_t i = 1; i < min_requests_; ++i) {
+      const Alias alias(candidate.key, i);
+      if (filter_.test_and_set(alias.key(), candidate.now) == filter::Seen::kNew) {
+        return false;
+      }
+    }
+    return true;
+  }
+  void set_min_requests(std::uint32_t min_requests) { min_requests_ = min_requests; }
+
+  filter::RotatingBloomFilter& filter() { return filter_; }
+  const filter::RotatingBloomFilter& filter() const { return filter_; }
+
+ private:
+  // The key under another name. Its text is there only where the key's is: the filters that hash
+  // it need it.
+  class Alias {
+   public:
+    Alias(const Key& key, std::uint32_t number) : hash_(key.hash) {
+      if (number == 1) {
+        bytes_ = key.bytes;
+        return;
+      }
+      const std::uint64_t step = number * 0x9e3779b97f4a7c15U;
+      hash_ = {mix(key.hash.lo ^ step), mix(key.hash.hi + step)};
+      if (!key.bytes.empty()) {
+        text_.reserve(key.bytes.size() + 2);
+        text_ = key.bytes;
+        text_ += '\n';  // in no URI
+        text_ += static_cast<char>(number);
+        bytes_ = text_;
+      }
+    }
+    Alias(const Alias&) = delete;
+    Alias& operator=(const Alias&) = delete;
+    Key key() const { return {hash_, bytes_}; }
+
+   private:
+    // The finaliser of MurmurHash3.
+    static std::uint64_t mix(std::uint64_t x) {
+      x = (x ^ (x >> 33U)) * 0xff51afd7ed558ccdU;
+      x = (x ^ (x >> 33U)) * 0xc4ceb9fe1a85ec53U;
+      return x ^ (x >> 33U);
+    }
+    filter::Hash128 hash_;
+    std::string text_;
+    std::string_view bytes_;
+  };
+
+  filter::RotatingBloomFilter filter_;
+  std::uint32_t min_requests_;
+};
+
+}  // namespace encore::cache
