@@ -71,7 +71,81 @@ double measured(EvictionPolicy policy, const std::vector<double>& popularity) {
   return static_cast<double>(misses) / static_cast<double>(kRequests - kWarmUp);
 }
 
+// Hit ratio of an endless loop over so many objects.
+double loop_hits(EvictionPolicy policy, std::uint64_t objects) {
+  KernelOptions options = plain_options(1000);
+  options.eviction = policy;
+  options.concurrent = false;
+  const auto kernel = make_kernel(options);
+  std::uint64_t hits = 0;
+  constexpr std::uint64_t kLoops = 60;
+  for (std::uint64_t i = 0; i < kLoops * objects; ++i) {
+    const Key one = key(i % objects);
+    if (kernel->lookup(one, at(0)).state != LookupState::kMiss) {
+      ++hits;
+    } else {
+      kernel->commit(one, {.charge_bytes = 1}, 0, at(0));
+    }
+  }
+  return static_cast<double>(hits) / static_cast<double>(kLoops * objects);
+}
+
+struct Mixed {
+  double always = 0;
+  double with_policy = 0;
+};
+
+// Object hit ratios where half of the requests are for small objects that are asked for often,
+// half for large ones that hardly ever come again.
+Mixed mixed_hits(const KernelOptions& base) {
+  Mixed mixed;
+  for (const bool always : {true, false}) {
+    KernelOptions options = base;
+    options.admission.policy = always ? AdmissionPolicy::kAlways : base.admission.policy;
+    const auto kernel = make_kernel(options);
+    std::mt19937_64 random(17);
+    int hits = 0;
+    constexpr int kAsked = 60'000;
+    for (int i = 0; i < kAsked; ++i) {
+      const bool small = random() % 2 == 0;
+      const Key one = key(small ? random() % 500 : 500 + random() % 20'000);
+      const std::uint64_t size = small ? 100 : 5000;
+      if (kernel->lookup(one, at(0)).state != LookupState::kMiss) {
+        ++hits;
+      } else if (is_stored(kernel->admit(one, {.size_bytes = size}, at(0)))) {
+        kernel->commit(one, {.charge_bytes = size}, 0, at(0));
+      }
+    }
+    (always ? mixed.always : mixed.with_policy) = static_cast<double>(hits) / kAsked;
+  }
+  return mixed;
+}
+
 }  // namespace
+
+// LHD's paper (figure 1 and its text): LRU has no hit on a loop that is larger than the cache;
+// who learns the ages of hits keeps a part of it. No more than the cache's share can be had.
+TEST_CASE("LHD keeps a part of a loop that LRU loses", "[cache]") {
+  CHECK(loop_hits(EvictionPolicy::kLru, 1250) == 0);
+  const double lhd = loop_hits(EvictionPolicy::kLhd, 1250);
+  CHECK(lhd > 0.4);
+  CHECK(lhd <= 0.8);
+}
+
+// TinyLFU's and AdaptSize's papers: before an LRU cache, what is asked for seldom, or is large,
+// no longer pushes out the rest.
+TEST_CASE("TinyLFU and AdaptSize before LRU keep what is asked for often", "[cache]") {
+  KernelOptions options = plain_options(100'000);
+  options.eviction = EvictionPolicy::kLru;
+  options.concurrent = false;
+  options.admission.filter.capacity = 5000;
+  options.admission.policy = GENERATE(AdmissionPolicy::kTinyLfu, AdmissionPolicy::kAdaptSize);
+  const Mixed mixed = mixed_hits(options);
+  INFO(to_string(options.admission.policy));
+  // Half of the requests are for small objects, which all have room.
+  CHECK(mixed.always < 0.15);
+  CHECK(mixed.with_policy > 0.3);
+}
 
 TEST_CASE("The policies reach the miss ratios that are known for a Zipf trace", "[cache]") {
   const std::vector<double> popularity = zipf();
