@@ -398,4 +398,15 @@ TEST_CASE("The sample of adaptsize is bounded, and its c that of all objects",
   CHECK(std::exp(-100'000 / sampled.best()) < 0.05);
 }
 
+TEST_CASE("The model of adaptsize takes nothing to stay longer than was watched",
+          "[cache][admission]") {
+  SizeModel model(1'000'000);  // room for all, so only the time that was watched bounds the hits
+  for (int i = 0; i < 3; ++i) {
+    model.add(key(1).hash, 1000);
+  }
+  model.begin();
+  const double grown = std::exp(-1000 / 500.0) * (std::exp(3.0) - 1);
+  CHECK(std::abs(model.hits(500) - 3 * grown / (1 + grown)) < 1e-9);
+}
+
 }  // namespace encore::cache::test
