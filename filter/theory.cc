@@ -8,13 +8,15 @@ namespace {
 
 double real(std::uint64_t value) { return static_cast<double>(value); }
 
-// E[f(j)] for j Poisson with the given mean. f is called for consecutive j from a first one on;
-// what is left out at both ends has less than 1e-14 of the weight.
+// E[f(j)] for j Poisson with the given mean, of an f that never decreases; what is left out at both
+// ends has less than 1e-14 of the weight.
 template <typename F>
 double poisson_mean(double mean, F f) {
   const double reach = 8 * std::sqrt(mean) + 20;
   const double first = std::max(0.0, std::floor(mean - reach));
   const double last = std::ceil(mean + reach);
+  // A hopelessly overfull line: the same for every count that there may be.
+  if (const double least = f(first); least == f(last)) return least;
   double weight =
       mean == 0 ? 1.0 : std::exp(first * std::log(mean) - mean - std::lgamma(first + 1));
   double sum = 0;

@@ -196,6 +196,14 @@ TEST_CASE("the layouts at 10 and 16 bits a key", "[filter][theory]") {
   }
 }
 
+TEST_CASE("a hopelessly overfull filter answers yes, and theory says so at once",
+          "[filter][theory]") {
+  for (const Layout layout : {Layout::kBlocked, Layout::kSplit}) {
+    CHECK(fpr({layout, 512, 8}, 1e12) == 1);
+    CHECK(fpr({layout, 1024, 8}, 1e15) == 1);
+  }
+}
+
 TEST_CASE("split with words of 64 and 32 bits, and blocked with its best k", "[filter][theory]") {
   struct Row {
     double bits_per_key;
