@@ -1,6 +1,7 @@
 // Keys of [cache] and [admission].
 #include <array>
 
+#include "cache/options.h"
 #include "config/keys.h"
 
 namespace encore::config {
@@ -73,7 +74,7 @@ constexpr std::array kCacheKeys = {
                                  .kind = Kind::kInteger,
                                  .doc = "Stored responses of one URI that differ by `Vary`; the "
                                         "oldest goes.",
-                                 .range = {.min = 1, .max = 1024}}),
+                                 .range = {.min = 1, .max = cache::kVariantsMax}}),
     bound<&Cache::query_sort>({.name = "query_sort",
                                .kind = Kind::kBool,
                                .doc = "The order of query parameters does not make another object "

@@ -163,7 +163,7 @@ TEST_CASE("Bad values are refused", "[config]") {
       Row{"[cache]\nheuristic_fraction = nan",
           "2:22: cache.heuristic_fraction: nan is not a number; accepted: 0 .. 1.0"},
       Row{"[cache]\nvariants_max = 1.5",
-          "2:16: cache.variants_max: 1.5 is not a whole number; accepted: 1 .. 1024"},
+          "2:16: cache.variants_max: 1.5 is not a whole number; accepted: 1 .. 256"},
       Row{"[cache]\neviction = \"belady\"",
           "2:12: cache.eviction: \"belady\" is unknown; accepted: sieve, lru, fifo, s3-fifo, slru, "
           "2q, arc, lfu, gdsf, w-tinylfu or lhd"},
