@@ -184,7 +184,7 @@ class Fetch final : public net::StreamHandler, public Recycled<Fetch> {
   bool upload_done_ = true;
   bool request_broken_ = false;  // the origin takes no more of it; it may have answered before
   MonotonicTime request_time_{};
-  std::uint64_t invalidations_seen_ = 0;  // of the key, as the request was sent
+  std::uint64_t invalidations_seen_ = 0;  // as the request was sent
 
   // Response.
   http::ParseProgress progress_;

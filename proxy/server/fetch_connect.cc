@@ -176,7 +176,7 @@ void Fetch::send_request() {
   progress_ = {};
   state_ = State::kSending;
   request_time_ = worker_.loop().now();
-  invalidations_seen_ = worker_.shared().inflight.invalidations(request_->hash);
+  invalidations_seen_ = worker_.shared().inflight.invalidations().count();
   since_ = request_time_;
   worker_.stats().origin_requests.add();
   (void)flush_request();

@@ -357,7 +357,7 @@ void Fetch::apply_defaults(http::StoredMeta& meta) const {
 // Whether the key was invalidated or purged since the request was sent: what comes may be from
 // before that, and is validated before its first use.
 bool Fetch::is_overtaken() const {
-  return worker_.shared().inflight.invalidations(request_->hash) != invalidations_seen_;
+  return worker_.shared().inflight.invalidations().has_since(request_->hash, invalidations_seen_);
 }
 
 // After it was stored: what was invalidated between the look before and the storing goes again.
@@ -401,7 +401,7 @@ void Fetch::invalidate_others() {
     worker_.shared().kernel->invalidate(cache::Key{hash, key}, worker_.loop().now());
   }
   // Its own response is newer than that.
-  invalidations_seen_ = worker_.shared().inflight.invalidations(request_->hash);
+  invalidations_seen_ = worker_.shared().inflight.invalidations().count();
 }
 
 }  // namespace encore::server

@@ -70,7 +70,7 @@ void Inflight::remove(Transfer& transfer) {
 // transfer either is seen to be overtaken when it has stored its response, or has stored it before
 // the removal.
 void Inflight::invalidate(const filter::Hash128& hash, std::string_view key) {
-  invalidations_[hash.lo % kInvalidationSlots].fetch_add(1, std::memory_order_acq_rel);
+  invalidations_.add(hash);
   std::vector<std::shared_ptr<Transfer>> gone;  // their ends come after the lock
   Shard& home = shard(hash);
   const MutexLock lock(home.mutex);
@@ -86,17 +86,12 @@ void Inflight::invalidate(const filter::Hash128& hash, std::string_view key) {
 }
 
 void Inflight::invalidate_all() {
-  invalidations_of_all_.fetch_add(1, std::memory_order_acq_rel);
+  invalidations_.add_all();
   for (Shard& home : shards_) {
     decltype(home.transfers) gone;
     const MutexLock lock(home.mutex);
     gone.swap(home.transfers);
   }
-}
-
-std::uint64_t Inflight::invalidations(const filter::Hash128& hash) const {
-  return invalidations_[hash.lo % kInvalidationSlots].load(std::memory_order_acquire) +
-         invalidations_of_all_.load(std::memory_order_acquire);
 }
 
 namespace {

@@ -14,6 +14,7 @@
 #include "base/mutex.h"
 #include "base/time.h"
 #include "filter/hash.h"
+#include "proxy/server/invalidations.h"
 #include "proxy/server/transfer.h"
 
 namespace encore::server {
@@ -23,8 +24,6 @@ class Inflight {
   // Places for keys remembered as uncacheable: a key takes another's, which costs that one at worst
   // a wait for an answer that is not shared.
   static constexpr std::size_t kUncacheableSlots = 1U << 16U;
-  // Places that count invalidations: keys that share one cost each other at worst a validation.
-  static constexpr std::size_t kInvalidationSlots = 1U << 12U;
 
   struct Claim {
     std::shared_ptr<Transfer> transfer;     // the one to read, or the new one to fetch
@@ -42,12 +41,11 @@ class Inflight {
   void remove(Transfer& transfer);
 
   // The key was invalidated: whoever comes from now on does not join what was asked for before, and
-  // invalidations() of it has changed. To be called before what is stored of it is removed.
+  // invalidations() knows of it. To be called before what is stored of it is removed.
   void invalidate(const filter::Hash128& hash, std::string_view key);
   // The same for every key.
   void invalidate_all();
-  // Another number than before: the key, or with little luck another one, was invalidated since.
-  std::uint64_t invalidations(const filter::Hash128& hash) const;
+  const Invalidations& invalidations() const { return invalidations_; }
 
   void remember_uncacheable(const filter::Hash128& hash, MonotonicTime until);
   void forget_uncacheable(const filter::Hash128& hash);
@@ -83,9 +81,7 @@ class Inflight {
   // The key's tag in the upper half, the second until which it holds in the lower; 0: none.
   std::vector<std::atomic<std::uint64_t>> uncacheable_ =
       std::vector<std::atomic<std::uint64_t>>(kUncacheableSlots);
-  std::vector<std::atomic<std::uint64_t>> invalidations_ =
-      std::vector<std::atomic<std::uint64_t>>(kInvalidationSlots);
-  std::atomic<std::uint64_t> invalidations_of_all_ = 0;
+  Invalidations invalidations_;
 };
 
 }  // namespace encore::server
