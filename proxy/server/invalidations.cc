@@ -12,7 +12,6 @@ void Invalidations::add(const filter::Hash128& hash) {
 void Invalidations::add_all() {
   const MutexLock lock(mutex_);
   last_of_all_ = count_.load(std::memory_order_relaxed) + 1;
-  last_[last_of_all_ % kKept] = {};
   count_.store(last_of_all_, std::memory_order_release);
 }
 

@@ -9,7 +9,6 @@ namespace encore::server {
 namespace {
 
 TEST_CASE("a response that is used again holds nothing of the one before", "[server][recycled]") {
-  const auto guard = std::make_shared<int>(0);
   for (int round = 0; round < 3; ++round) {
     const auto response = make_reused<SharedResponse>();
     CHECK(response->head.empty());
