@@ -77,7 +77,7 @@ void Lingering::handle(Entry& entry) {
     return;
   }
   const auto scratch = loop_.scratch();
-  const ssize_t got = syscalls.read(entry.socket.get(), scratch.data(), scratch.size());
+  const ssize_t got = syscalls.recv(entry.socket.get(), scratch.data(), scratch.size(), 0);
   if (got < 0 && is_transient(errno)) return;
   const auto dropped = static_cast<std::size_t>(got > 0 ? got : 0);
   if (got <= 0 || dropped >= entry.drop_bytes_left) return remove(entry);

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstring>
@@ -23,6 +24,8 @@ namespace {
 constexpr std::size_t kKeptRoomBytes = 4096;
 // Records of one turn, so that one fast peer does not hold the loop: 8 x 16 KiB.
 constexpr int kRecordsPerTurn = 8;
+// What several parts may have together to be sent in one piece.
+constexpr std::size_t kGatheredBytesMax = 4096;
 
 CloseReason reason_of(int os_error) {
   switch (os_error) {
@@ -53,6 +56,37 @@ std::size_t total_bytes(std::span<const iovec> parts) {
   std::size_t total = 0;
   for (const iovec& part : parts) total += part.iov_len;
   return total;
+}
+
+ssize_t send_bytes(int descriptor, const void* bytes, std::size_t size) {
+  ssize_t sent;
+  do {
+    sent = syscalls.send(descriptor, bytes, size, MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  return sent;
+}
+
+// What is small goes in one piece: a copy costs less than the kernel's handling of parts.
+ssize_t send_parts(int descriptor, std::span<const iovec> parts, std::size_t total) {
+  if (parts.size() == 1) return send_bytes(descriptor, parts[0].iov_base, total);
+  if (total <= kGatheredBytesMax) {
+    std::array<std::byte, kGatheredBytesMax> room;
+    std::size_t used = 0;
+    for (const iovec& part : parts) {
+      if (part.iov_len == 0) continue;
+      std::memcpy(room.data() + used, part.iov_base, part.iov_len);
+      used += part.iov_len;
+    }
+    return send_bytes(descriptor, room.data(), total);
+  }
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(parts.data());
+  message.msg_iovlen = std::min<std::size_t>(parts.size(), IOV_MAX);
+  ssize_t sent;
+  do {
+    sent = syscalls.sendmsg(descriptor, &message, MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  return sent;
 }
 
 }  // namespace
@@ -263,7 +297,7 @@ bool Stream::read_once() {
   }
   std::size_t bytes = 0;
   if (tls_ == nullptr) {
-    const ssize_t got = syscalls.read(socket_.get(), target.data(), target.size());
+    const ssize_t got = syscalls.recv(socket_.get(), target.data(), target.size(), 0);
     if (got < 0) {
       const int os_error = errno;
       return !is_transient(os_error) && end(reason_of(os_error), os_error);
@@ -320,11 +354,7 @@ WriteResult Stream::write(std::span<const iovec> parts) {
   const std::size_t asked = total_bytes(parts);
   if (asked == 0) return {};
   if (tls_ != nullptr) return write_tls(parts, asked);
-  ssize_t sent;
-  do {
-    sent = syscalls.writev(socket_.get(), parts.data(),
-                           static_cast<int>(std::min<std::size_t>(parts.size(), IOV_MAX)));
-  } while (sent < 0 && errno == EINTR);
+  const ssize_t sent = send_parts(socket_.get(), parts, asked);
   if (sent < 0 && errno != EAGAIN) return write_failed(reason_of(errno), errno);
   return taken(static_cast<std::size_t>(std::max<ssize_t>(sent, 0)), asked);
 }

@@ -1,12 +1,11 @@
 #include "proxy/net/syscalls.h"
 
-#include <unistd.h>
-
 namespace encore::net {
 
 Syscalls syscalls = {
-    .read = ::read,
-    .writev = ::writev,
+    .recv = ::recv,
+    .send = ::send,
+    .sendmsg = ::sendmsg,
     .accept4 = ::accept4,
     .connect = ::connect,
     .socket = ::socket,

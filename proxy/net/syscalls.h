@@ -4,7 +4,6 @@
 
 #include <sys/socket.h>
 #include <sys/types.h>
-#include <sys/uio.h>
 
 #include <cstddef>
 
@@ -12,8 +11,9 @@ namespace encore::net {
 
 // Each has the contract of the call it is named after: -1 and errno on failure.
 struct Syscalls {
-  ssize_t (*read)(int descriptor, void* bytes, std::size_t size);
-  ssize_t (*writev)(int descriptor, const iovec* parts, int count);
+  ssize_t (*recv)(int descriptor, void* bytes, std::size_t size, int flags);
+  ssize_t (*send)(int descriptor, const void* bytes, std::size_t size, int flags);
+  ssize_t (*sendmsg)(int descriptor, const msghdr* message, int flags);
   int (*accept4)(int descriptor, sockaddr* peer, socklen_t* size, int flags);
   int (*connect)(int descriptor, const sockaddr* address, socklen_t size);
   int (*socket)(int family, int type, int protocol);

@@ -20,7 +20,7 @@ bool is_transient(int os_error) { return os_error == EAGAIN || os_error == EINTR
 int read_bytes(BIO* bio, char* bytes, std::size_t size, std::size_t* got) {
   BIO_clear_retry_flags(bio);
   errno = 0;
-  const ssize_t result = syscalls.read(state_of(bio).descriptor, bytes, size);
+  const ssize_t result = syscalls.recv(state_of(bio).descriptor, bytes, size, 0);
   if (result > 0) {
     *got = static_cast<std::size_t>(result);
     return 1;
@@ -33,8 +33,7 @@ int read_bytes(BIO* bio, char* bytes, std::size_t size, std::size_t* got) {
 int write_bytes(BIO* bio, const char* bytes, std::size_t size, std::size_t* put) {
   BIO_clear_retry_flags(bio);
   errno = 0;
-  const iovec part{.iov_base = const_cast<char*>(bytes), .iov_len = size};
-  const ssize_t result = syscalls.writev(state_of(bio).descriptor, &part, 1);
+  const ssize_t result = syscalls.send(state_of(bio).descriptor, bytes, size, MSG_NOSIGNAL);
   if (result > 0) {
     *put = static_cast<std::size_t>(result);
     return 1;

@@ -1,4 +1,4 @@
-// ReplyBatch: the replies to one read's worth of (pipelined) requests, gathered for one writev.
+// ReplyBatch: the replies to one read's worth of (pipelined) requests, gathered for one write.
 // It points into stored objects and holds them until they are written. One a worker, reused:
 // nothing is allocated once it has grown. Confined to its worker.
 #pragma once

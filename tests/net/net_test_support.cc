@@ -17,7 +17,7 @@ namespace {
 constexpr Nanoseconds kHangs = std::chrono::seconds(60);
 
 struct Plan {
-  FailCalls::Call call = FailCalls::Call::kRead;
+  FailCalls::Call call = FailCalls::Call::kReceive;
   int skip = 0;
   int os_error = 0;
   int times = 0;
@@ -126,11 +126,14 @@ std::span<std::byte> Recorder::read_buffer(Stream& stream) {
 FailCalls::FailCalls(Call call, int nth, int os_error, int times) : saved_(syscalls) {
   plan = {.call = call, .skip = nth, .os_error = os_error, .times = times};
   real = saved_;
-  syscalls.read = [](int fd, void* bytes, std::size_t size) -> ssize_t {
-    return fails(Call::kRead) ? -1 : real.read(fd, bytes, size);
+  syscalls.recv = [](int fd, void* bytes, std::size_t size, int flags) -> ssize_t {
+    return fails(Call::kReceive) ? -1 : real.recv(fd, bytes, size, flags);
   };
-  syscalls.writev = [](int fd, const iovec* parts, int count) -> ssize_t {
-    return fails(Call::kWritev) ? -1 : real.writev(fd, parts, count);
+  syscalls.send = [](int fd, const void* bytes, std::size_t size, int flags) -> ssize_t {
+    return fails(Call::kSend) ? -1 : real.send(fd, bytes, size, flags);
+  };
+  syscalls.sendmsg = [](int fd, const msghdr* message, int flags) -> ssize_t {
+    return fails(Call::kSend) ? -1 : real.sendmsg(fd, message, flags);
   };
   syscalls.accept4 = [](int fd, sockaddr* peer, socklen_t* size, int flags) {
     return fails(Call::kAccept4) ? -1 : real.accept4(fd, peer, size, flags);

@@ -77,7 +77,7 @@ struct Recorder final : StreamHandler {
 // Puts the table back when it goes. One at a time.
 class FailCalls {
  public:
-  enum class Call { kRead, kWritev, kAccept4, kConnect, kSocket };
+  enum class Call { kReceive, kSend, kAccept4, kConnect, kSocket };
   FailCalls(Call call, int nth, int os_error, int times = 1);
   FailCalls(const FailCalls&) = delete;
   FailCalls& operator=(const FailCalls&) = delete;
