@@ -164,7 +164,7 @@ struct Limits {
 };
 
 struct Upstream {
-  std::uint32_t pool_per_server = 64;
+  std::uint32_t pool_per_server = 256;
   std::uint32_t retries = 1;
   bool tls_verify = true;
   std::string tls_ca_file;               // empty: the system's
