@@ -268,6 +268,7 @@ void ClientConnection::start_exchange(const RequestView& view, std::string_view 
                                       CacheView found) {
   // Replies keep the order of requests: what was gathered goes first.
   if (!worker_.batch().empty() && !flush_batch()) return;
+  worker_.shared().inflight.prefetch_uncacheable(view.hash);
   auto context = RequestContext::make(worker_.runtime_pointer(), view, head_bytes, stream_.peer());
   if (view.head->method == http::Method::kConnect) {
     tunnel_ = std::make_unique<TunnelExchange>(*this, std::move(context));

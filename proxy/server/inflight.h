@@ -50,6 +50,10 @@ class Inflight {
   void remember_uncacheable(const filter::Hash128& hash, MonotonicTime until);
   void forget_uncacheable(const filter::Hash128& hash);
   bool is_uncacheable(const filter::Hash128& hash, MonotonicTime now) const;
+  // Tells the CPU that the key's place among the uncacheable ones will be asked for soon.
+  [[gnu::always_inline]] void prefetch_uncacheable(const filter::Hash128& hash) const {
+    __builtin_prefetch(&uncacheable_[hash.lo % kUncacheableSlots]);
+  }
 
  private:
   static constexpr std::size_t kShards = 16;

@@ -15,7 +15,7 @@ Transfer::~Transfer() = default;
 
 void Transfer::add_reader(TransferReader& reader) {
   reader.registered_ = true;
-  reader.opened_ = false;
+  reader.opened_.store(false, std::memory_order_relaxed);
   reader.wake_pending_ = false;
   reader.position_.store(0);
   reader.previous_ = last_;
@@ -46,14 +46,13 @@ JoinOutcome Transfer::join(TransferReader& reader) {
 }
 
 void Transfer::mark_opened(TransferReader& reader) {
-  const MutexLock lock(mutex_);
-  reader.opened_ = true;
+  reader.opened_.store(true, std::memory_order_release);
 }
 
 bool Transfer::all_opened() const {
   const MutexLock lock(mutex_);
   for (const TransferReader* reader = readers_; reader != nullptr; reader = reader->next_) {
-    if (!reader->opened_) return false;
+    if (!reader->opened_.load(std::memory_order_acquire)) return false;
   }
   return true;
 }

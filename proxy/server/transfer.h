@@ -61,7 +61,7 @@ class TransferReader {
   TransferReader* next_ = nullptr;
   bool registered_ = false;
   bool wake_pending_ = false;
-  bool opened_ = false;
+  std::atomic<bool> opened_ = false;         // has its place in the body
   std::atomic<std::uint64_t> position_ = 0;  // body bytes read, for back-pressure
 };
 

@@ -118,7 +118,9 @@ void SlabArena::free(void* slot) {
   --list.used;
   live_.fetch_sub(bytes, std::memory_order_relaxed);
   poison(slot, bytes);
-  if (slab.used_count == 0) {
+  // The bodies of transfers come and go: the last slab of what is fixed is kept for the next.
+  const bool kept = slab.list >= size_class_count() && list.slabs == 1;
+  if (slab.used_count == 0 && !kept) {
     release_slab(list, page);
   } else {
     rank(list, page);

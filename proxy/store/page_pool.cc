@@ -263,7 +263,7 @@ void PagePool::discard(PageIndex page, std::size_t resident) {
   held_.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
-bool PagePool::commit(Run run, std::size_t bytes) {
+bool PagePool::commit_more(Run run, std::size_t bytes) {
   const std::size_t wanted = os_pages(bytes);
   constexpr std::size_t kPerPage = kPageBytes / kOsPageBytes;
   ENCORE_CHECK(wanted <= run.pages * kPerPage, "more is committed than a run has");
