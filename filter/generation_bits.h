@@ -20,12 +20,6 @@
 
 namespace encore::filter {
 
-// 64 random bits -> [0, range) without a division.
-__extension__ using Wide = unsigned __int128;
-constexpr std::uint64_t scaled(std::uint64_t bits, std::uint64_t range) {
-  return static_cast<std::uint64_t>((static_cast<Wide>(bits) * range) >> 64U);
-}
-
 class GenerationBits {
  public:
   GenerationBits() = default;

@@ -57,6 +57,12 @@ inline HashedKey identify(const Seed& seed, std::string_view bytes) noexcept {
   return {hash_key(HashFamily::kXxh3, seed, bytes), bytes};
 }
 
+// 64 random bits -> [0, range) without a division.
+__extension__ using Wide = unsigned __int128;
+constexpr std::uint64_t scaled(std::uint64_t bits, std::uint64_t range) noexcept {
+  return static_cast<std::uint64_t>((static_cast<Wide>(bits) * range) >> 64U);
+}
+
 // 64 bits that are independent of the filter's indices, see above.
 constexpr std::uint64_t remix(const Hash128& hash) noexcept {
   return (hash.lo ^ std::rotl(hash.hi, 32)) * 0x9fb21c651e98df25U;
@@ -67,6 +73,7 @@ constexpr std::uint32_t shard_of(const Hash128& hash, std::uint32_t shards) noex
   return static_cast<std::uint32_t>(((remix(hash) >> 56U) * shards) >> 8U);
 }
 // Sixteen bits for sampling: a sample of one in 2^s are the keys with sample_of() < 2^(16-s).
+inline constexpr std::uint32_t kEverySample = 0x10000U;
 constexpr std::uint32_t sample_of(const Hash128& hash) noexcept {
   return static_cast<std::uint32_t>(remix(hash) >> 40U) & 0xffffU;
 }

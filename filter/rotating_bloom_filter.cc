@@ -9,8 +9,8 @@
 namespace encore::filter {
 namespace {
 
-// Enough lines in flight to hide memory, few enough for a core's buffers.
-constexpr std::size_t kBatch = 32;
+// Keys that are decided in one call of the inner loop, at most.
+constexpr std::size_t kRun = 256;
 // Stale lines zeroed a decision: at 10 bits a key a generation is clean after half a percent of
 // its cycle, and a decision pays for a few adjacent lines at most.
 constexpr std::uint64_t kSweepLines = 4;
@@ -122,12 +122,15 @@ void RotatingBloomFilter::refresh_fast_path() {
     return;
   }
   fast_ = {.pair = current.bits.split().pair,
-           .current = current.bits.words(),
-           .older = older.bits.words() - current.bits.words(),
-           .lines = current.bits.lines(),
-           .set_bits = &current.bits.set_bits_counter(),
-           .sample_below = shadow_ ? shadow_->sample_below() : 0,
-           .refresh = options_.refresh};
+           .pairs = current.bits.split().pairs,
+           .lines = {.current = current.bits.words(),
+                     .older = older.bits.words() - current.bits.words(),
+                     .lines = current.bits.lines(),
+                     .set_bits = &current.bits.set_bits_counter(),
+                     .refresh = options_.refresh},
+           .insertions = &current.insertions,
+           .capacity = current.parameters.capacity,
+           .sample_below = shadow_ ? shadow_->sample_below() : 0};
 }
 
 void RotatingBloomFilter::set_refresh(bool refresh) {
@@ -237,15 +240,47 @@ Seen RotatingBloomFilter::test_and_set_indices(std::span<const std::uint64_t> in
 void RotatingBloomFilter::test_and_set(std::span<const HashedKey> keys, MonotonicTime now,
                                        std::span<Seen> out) {
   ENCORE_CHECK(keys.size() == out.size(), "an answer for each key");
-  for (std::size_t start = 0; start < keys.size(); start += kBatch) {
-    const std::size_t end = std::min(keys.size(), start + kBatch);
-    for (std::size_t i = start; i < end; ++i) {
-      prefetch(keys[i].hash);
-    }
-    for (std::size_t i = start; i < end; ++i) {
-      out[i] = test_and_set(keys[i], now);
+  for (const HashedKey& key : keys.first(std::min(kAheadMax, keys.size()))) {
+    prefetch(key.hash);
+  }
+  while (!keys.empty()) {
+    const std::size_t done = decide_run(keys, now, out);
+    keys = keys.subspan(done);
+    out = out.subspan(done);
+  }
+}
+
+// Decides the first of the keys, or as many of them as need no look at anything between one and the
+// next: none that the shadow wants to be told of, and no rotation before the last of them.
+// Answers how many. REQUIRES: keys is not empty.
+std::size_t RotatingBloomFilter::decide_run(std::span<const HashedKey> keys, MonotonicTime now,
+                                            std::span<Seen> out) {
+  std::size_t count = 0;
+  if (fast_.pairs != nullptr) {
+    const Generation& current = generations_.front();
+    const std::uint64_t capacity = current.parameters.capacity;
+    const std::uint64_t room = capacity - std::min(capacity, current.insertions);
+    const std::size_t most = std::min({kRun, keys.size(), static_cast<std::size_t>(room)});
+    while (count < most && sample_of(keys[count].hash) >= fast_.sample_below) {
+      ++count;
     }
   }
+  if (count == 0) {
+    if (keys.size() > kAheadMax) {
+      prefetch(keys[kAheadMax].hash);
+    }
+    out[0] = test_and_set(keys[0], now);
+    return 1;
+  }
+  const PairCounts counts = fast_.pairs(fast_.lines, keys, count, out.data());
+  const std::size_t refreshed = fast_.lines.refresh ? counts.older : 0;
+  Generation& current = generations_.front();
+  current.insertions += counts.fresh + refreshed;
+  refreshes_ += refreshed;
+  if (current.insertions >= current.parameters.capacity) {
+    rotate(now);
+  }
+  return count;
 }
 
 Seen RotatingBloomFilter::find(const HashedKey& key) const {
@@ -258,18 +293,18 @@ Seen RotatingBloomFilter::find(const HashedKey& key) const {
 
 void RotatingBloomFilter::test(std::span<const HashedKey> keys, std::span<bool> out) const {
   ENCORE_CHECK(keys.size() == out.size(), "an answer for each key");
-  for (std::size_t start = 0; start < keys.size(); start += kBatch) {
-    const std::size_t end = std::min(keys.size(), start + kBatch);
-    for (std::size_t i = start; i < end; ++i) {
-      prefetch(keys[i].hash);
+  for (std::size_t i = 0; i < std::min(kAheadMax, keys.size()); ++i) {
+    prefetch(keys[i].hash);
+  }
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (i + kAheadMax < keys.size()) {
+      prefetch(keys[i + kAheadMax].hash);
     }
-    for (std::size_t i = start; i < end; ++i) {
-      out[i] = test(keys[i]);
-    }
+    out[i] = test(keys[i]);
   }
 }
 
-void RotatingBloomFilter::prefetch(const Hash128& hash) const {
+void RotatingBloomFilter::prefetch_each(const Hash128& hash) const {
   for (const Generation& generation : generations_) {
     if (generation.identity) {
       generation.bits.prefetch(hash);

@@ -32,8 +32,6 @@ namespace encore::filter {
 
 struct SavedGeneration;
 
-// Where a key was found: nowhere, in the current generation, in an older one.
-enum class Seen : std::uint8_t { kNew, kCurrent, kOlder };
 std::string_view to_string(Seen seen) noexcept;
 
 inline constexpr std::uint32_t kGenerationsMax = 16;
@@ -80,7 +78,7 @@ class RotatingBloomFilter {
 
   // Was it there? It is now (kOlder without refresh: it stays where it is).
   Seen test_and_set(const HashedKey& key, MonotonicTime now);
-  // Batched: the lines of up to 32 keys are on their way before the first is looked at. The same
+  // Batched: the lines of the keys that follow are on their way while one is looked at. The same
   // answers as one by one. REQUIRES: out is as long as keys.
   void test_and_set(std::span<const HashedKey> keys, MonotonicTime now, std::span<Seen> out);
   // With indices of the caller's own, the same in every generation. REQUIRES: classic layout, no
@@ -159,12 +157,11 @@ class RotatingBloomFilter {
   // where it is not. Few instructions a decision are what lets many overlap.
   struct FastPath {
     decltype(SplitKernel::pair) pair = nullptr;
-    std::uint64_t* current = nullptr;
-    std::ptrdiff_t older = 0;  // words from a line of the current generation to the older one's
-    std::uint64_t lines = 0;
-    std::uint64_t* set_bits = nullptr;  // the current generation's count
-    std::uint32_t sample_below = 0;
-    bool refresh = true;
+    decltype(SplitKernel::pairs) pairs = nullptr;
+    PairLines lines;
+    std::uint64_t* insertions = nullptr;  // the current generation's
+    std::uint64_t capacity = 0;
+    std::uint32_t sample_below = kEverySample;  // keys with sample_of() below go the slow way
   };
   struct Decision {
     Seen seen = Seen::kNew;
@@ -181,10 +178,12 @@ class RotatingBloomFilter {
   Result<void> restore_generation(const SavedGeneration& saved, std::size_t i);
   static const Hash128& hash_for(const Generation& generation, const HashedKey& key, Hash128& own);
   Decision decide(const HashedKey& key);
+  void prefetch_each(const Hash128& hash) const;
   // A decision that the shadow is told of.
   Seen decide_watched(const HashedKey& key, MonotonicTime now);
   Seen decide_slowly(const HashedKey& key, MonotonicTime now);
   void count_insertion(Seen seen, MonotonicTime now);
+  std::size_t decide_run(std::span<const HashedKey> keys, MonotonicTime now, std::span<Seen> out);
   // The newest generation that has the key; the number of generations if none has.
   std::uint32_t locate(const HashedKey& key) const;
   void sweep();
@@ -211,25 +210,28 @@ inline void RotatingBloomFilter::count_insertion(Seen seen, MonotonicTime now) {
   }
 }
 
+[[gnu::always_inline]] inline void RotatingBloomFilter::prefetch(const Hash128& hash) const {
+  if (fast_.pair == nullptr) {
+    prefetch_each(hash);
+    return;
+  }
+  fast_.lines.prefetch(hash);
+}
+
 // Inline, for the same reason as FastPath: every instruction saved lets more decisions overlap.
 inline Seen RotatingBloomFilter::test_and_set(const HashedKey& key, MonotonicTime now) {
-  if (fast_.pair == nullptr || sample_of(key.hash) < fast_.sample_below) [[unlikely]] {
+  if (sample_of(key.hash) < fast_.sample_below) [[unlikely]] {
     return decide_slowly(key, now);
   }
-  std::uint64_t* current = fast_.current + scaled(key.hash.lo, fast_.lines) * (2 * kLineWords);
-  switch (fast_.pair(current, current + fast_.older, key.hash.hi, fast_.refresh, *fast_.set_bits)) {
-    case PairAnswer::kCurrent:
-      return Seen::kCurrent;
-    case PairAnswer::kOlder:
-      if (fast_.refresh) {
-        count_insertion(Seen::kOlder, now);
-      }
-      return Seen::kOlder;
-    case PairAnswer::kNone:
-      break;
+  const Seen seen = fast_.pair(fast_.lines, key.hash);
+  if (seen == Seen::kNew) [[likely]] {
+    if (++*fast_.insertions >= fast_.capacity) [[unlikely]] {
+      rotate(now);
+    }
+  } else if (seen == Seen::kOlder && fast_.lines.refresh) {
+    count_insertion(seen, now);
   }
-  count_insertion(Seen::kNew, now);
-  return Seen::kNew;
+  return seen;
 }
 
 }  // namespace encore::filter

@@ -1,5 +1,6 @@
 #include "filter/split_line.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -35,19 +36,46 @@ std::uint32_t insert_portable(std::uint64_t* line, std::uint64_t bits) {
   return newly_set;
 }
 
-PairAnswer pair_portable(std::uint64_t* current, const std::uint64_t* older, std::uint64_t bits,
-                         bool refresh, std::uint64_t& set_bits) {
+inline Seen decide_portable(std::uint64_t* current, const std::uint64_t* older, std::uint64_t bits,
+                            bool refresh, std::uint64_t& set_bits) {
   if (test_portable(current, bits)) {
-    return PairAnswer::kCurrent;
+    return Seen::kCurrent;
   }
   const bool in_older = test_portable(older, bits);
   if (!in_older || refresh) {
     set_bits += insert_portable(current, bits);
   }
-  return in_older ? PairAnswer::kOlder : PairAnswer::kNone;
+  return in_older ? Seen::kOlder : Seen::kNew;
 }
 
-constexpr SplitKernel kPortable{test_portable, insert_portable, pair_portable};
+// pair() and pairs() for one instruction set, `target` its attribute: the loop has to be compiled
+// for it as well, for the decision to be inlined. decide_NAME(line of the current generation, line
+// of the older one, bits, refresh, set_bits)
+#define ENCORE_PAIR_FUNCTIONS(name, target)                                                        \
+  target Seen pair_##name(const PairLines& lines, const Hash128& hash) {                           \
+    std::uint64_t* current = lines.line_of(hash);                                                  \
+    return decide_##name(current, current + lines.older, hash.hi, lines.refresh, *lines.set_bits); \
+  }                                                                                                \
+  target PairCounts pairs_##name(const PairLines& lines, std::span<const HashedKey> keys,          \
+                                 std::size_t count, Seen* out) {                                   \
+    const PairLines local = lines;                                                                 \
+    std::uint64_t set_bits = 0;                                                                    \
+    PairCounts counts;                                                                             \
+    for (std::size_t i = 0; i < count; ++i) {                                                      \
+      if (i + kAheadMax < keys.size()) local.prefetch(keys[i + kAheadMax].hash);                   \
+      std::uint64_t* current = local.line_of(keys[i].hash);                                        \
+      out[i] =                                                                                     \
+          decide_##name(current, current + local.older, keys[i].hash.hi, local.refresh, set_bits); \
+      counts.fresh += out[i] == Seen::kNew ? 1U : 0U;                                              \
+      counts.older += out[i] == Seen::kOlder ? 1U : 0U;                                            \
+    }                                                                                              \
+    *lines.set_bits += set_bits;                                                                   \
+    return counts;                                                                                 \
+  }
+
+ENCORE_PAIR_FUNCTIONS(portable, )
+
+constexpr SplitKernel kPortable{test_portable, insert_portable, pair_portable, pairs_portable};
 
 #if defined(__x86_64__)
 
@@ -72,48 +100,71 @@ ENCORE_AVX2 inline __m256i load_avx2(const std::uint64_t* words) {
   return _mm256_load_si256(reinterpret_cast<const __m256i*>(words));
 }
 
-ENCORE_AVX2 inline bool test_masks(const std::uint64_t* line, const Masks& masks) {
-  // testc: every bit of the mask is in the line.
-  return (_mm256_testc_si256(load_avx2(line), masks.low) &
-          _mm256_testc_si256(load_avx2(line + 4), masks.high)) != 0;
+struct Line {
+  __m256i low;
+  __m256i high;
+};
+
+ENCORE_AVX2 inline Line line_avx2(const std::uint64_t* words) {
+  return {load_avx2(words), load_avx2(words + 4)};
 }
 
-ENCORE_AVX2 inline std::uint32_t insert_masks(std::uint64_t* line, const Masks& masks) {
-  const __m256i zero = _mm256_setzero_si256();
-  const __m256i low = load_avx2(line);
-  const __m256i high = load_avx2(line + 4);
-  const __m256i low_free = _mm256_cmpeq_epi64(_mm256_and_si256(low, masks.low), zero);
-  const __m256i high_free = _mm256_cmpeq_epi64(_mm256_and_si256(high, masks.high), zero);
-  _mm256_store_si256(reinterpret_cast<__m256i*>(line), _mm256_or_si256(low, masks.low));
-  _mm256_store_si256(reinterpret_cast<__m256i*>(line + 4), _mm256_or_si256(high, masks.high));
-  const int free = _mm256_movemask_pd(_mm256_castsi256_pd(low_free)) << 4 |
-                   _mm256_movemask_pd(_mm256_castsi256_pd(high_free));
-  return static_cast<std::uint32_t>(std::popcount(static_cast<unsigned>(free)));
+// The bits of the masks that the line lacks.
+ENCORE_AVX2 inline Masks missing_avx2(const Line& line, const Masks& masks) {
+  return {_mm256_andnot_si256(line.low, masks.low), _mm256_andnot_si256(line.high, masks.high)};
+}
+
+ENCORE_AVX2 inline bool none_avx2(const Masks& missing) {
+  const __m256i any = _mm256_or_si256(missing.low, missing.high);
+  return _mm256_testz_si256(any, any) != 0;
+}
+
+// Sets the masks in the line at `words`; how many of them were `missing`.
+ENCORE_AVX2 inline std::uint32_t set_avx2(std::uint64_t* words, const Line& line,
+                                          const Masks& masks, const Masks& missing) {
+  _mm256_store_si256(reinterpret_cast<__m256i*>(words), _mm256_or_si256(line.low, masks.low));
+  _mm256_store_si256(reinterpret_cast<__m256i*>(words + 4), _mm256_or_si256(line.high, masks.high));
+  // All ones for a word whose mask is missing; packed, a word is half as wide.
+  const __m256i newly = _mm256_packs_epi32(_mm256_cmpeq_epi64(missing.low, masks.low),
+                                           _mm256_cmpeq_epi64(missing.high, masks.high));
+  const int words_set = _mm256_movemask_ps(_mm256_castsi256_ps(newly));
+  return static_cast<std::uint32_t>(std::popcount(static_cast<unsigned>(words_set)));
 }
 
 ENCORE_AVX2 bool test_avx2(const std::uint64_t* line, std::uint64_t bits) {
-  return test_masks(line, masks_avx2(bits));
+  return none_avx2(missing_avx2(line_avx2(line), masks_avx2(bits)));
 }
 
-ENCORE_AVX2 std::uint32_t insert_avx2(std::uint64_t* line, std::uint64_t bits) {
-  return insert_masks(line, masks_avx2(bits));
-}
-
-ENCORE_AVX2 PairAnswer pair_avx2(std::uint64_t* current, const std::uint64_t* older,
-                                 std::uint64_t bits, bool refresh, std::uint64_t& set_bits) {
+ENCORE_AVX2 std::uint32_t insert_avx2(std::uint64_t* words, std::uint64_t bits) {
   const Masks masks = masks_avx2(bits);
-  if (test_masks(current, masks)) {
-    return PairAnswer::kCurrent;
-  }
-  if (test_masks(older, masks)) [[unlikely]] {
-    set_bits += refresh ? insert_masks(current, masks) : 0;
-    return PairAnswer::kOlder;
-  }
-  set_bits += insert_masks(current, masks);
-  return PairAnswer::kNone;
+  const Line line = line_avx2(words);
+  return set_avx2(words, line, masks, missing_avx2(line, masks));
 }
 
-constexpr SplitKernel kAvx2{test_avx2, insert_avx2, pair_avx2};
+[[gnu::always_inline]] ENCORE_AVX2 inline Seen decide_avx2(std::uint64_t* current,
+                                                           const std::uint64_t* older,
+                                                           std::uint64_t bits, bool refresh,
+                                                           std::uint64_t& set_bits) {
+  const Masks masks = masks_avx2(bits);
+  const Line line = line_avx2(current);
+  const Masks missing = missing_avx2(line, masks);
+  if (none_avx2(missing)) {
+    return Seen::kCurrent;
+  }
+  Seen answer = Seen::kNew;
+  if (none_avx2(missing_avx2(line_avx2(older), masks))) [[unlikely]] {
+    answer = Seen::kOlder;
+    if (!refresh) {
+      return answer;
+    }
+  }
+  set_bits += set_avx2(current, line, masks, missing);
+  return answer;
+}
+
+ENCORE_PAIR_FUNCTIONS(avx2, ENCORE_AVX2)
+
+constexpr SplitKernel kAvx2{test_avx2, insert_avx2, pair_avx2, pairs_avx2};
 
 // The whole line in one register. What counts is less the number of instructions than how few of
 // them wait for memory: those fill the scheduler and so bound how many decisions overlap.
@@ -144,27 +195,31 @@ ENCORE_AVX512 std::uint32_t insert_avx512(std::uint64_t* line, std::uint64_t bit
   return static_cast<std::uint32_t>(std::popcount(missing_avx512(words, masks)));
 }
 
-ENCORE_AVX512 PairAnswer pair_avx512(std::uint64_t* current, const std::uint64_t* older,
-                                     std::uint64_t bits, bool refresh, std::uint64_t& set_bits) {
+[[gnu::always_inline]] ENCORE_AVX512 inline Seen decide_avx512(std::uint64_t* current,
+                                                               const std::uint64_t* older,
+                                                               std::uint64_t bits, bool refresh,
+                                                               std::uint64_t& set_bits) {
   const __m512i masks = masks_avx512(bits);
   const __m512i words = _mm512_load_si512(current);
   const unsigned missing = missing_avx512(words, masks);
   if (missing == 0) {
-    return PairAnswer::kCurrent;
+    return Seen::kCurrent;
   }
   const unsigned missing_in_older = missing_avx512(_mm512_load_si512(older), masks);
   if (missing_in_older == 0 && !refresh) [[unlikely]] {
-    return PairAnswer::kOlder;
+    return Seen::kOlder;
   }
   _mm512_store_si512(current, _mm512_or_si512(words, masks));
   set_bits += static_cast<std::uint32_t>(std::popcount(missing));
   if (missing_in_older == 0) [[unlikely]] {
-    return PairAnswer::kOlder;
+    return Seen::kOlder;
   }
-  return PairAnswer::kNone;
+  return Seen::kNew;
 }
 
-constexpr SplitKernel kAvx512{test_avx512, insert_avx512, pair_avx512};
+ENCORE_PAIR_FUNCTIONS(avx512, ENCORE_AVX512)
+
+constexpr SplitKernel kAvx512{test_avx512, insert_avx512, pair_avx512, pairs_avx512};
 
 #endif
 

@@ -3,25 +3,62 @@
 // functions on lines of eight words, aligned to 64 bytes; thread-compatible.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "filter/hash.h"
+
 namespace encore::filter {
 
-// Which of a pair's two lines has all bits of a key.
-enum class PairAnswer : std::uint8_t { kNone, kCurrent, kOlder };
+// Where a key was found: nowhere, in the current generation, in an older one.
+enum class Seen : std::uint8_t { kNew, kCurrent, kOlder };
+
+// Two generations whose lines lie side by side: line i of the current one is at
+// current + 16 i, that of the older one `older` words on.
+struct PairLines {
+  std::uint64_t* current = nullptr;
+  std::ptrdiff_t older = 0;
+  std::uint64_t lines = 0;            // of each
+  std::uint64_t* set_bits = nullptr;  // the current generation's count, kept up
+  bool refresh = true;                // what is in the older one only is set in the current too
+
+  std::uint64_t* line_of(const Hash128& hash) const {
+    return current + scaled(hash.lo, lines) * 16;
+  }
+  // (Inline by order: GCC takes a function that only prefetches for one without effect, and drops
+  // the call.)
+  [[gnu::always_inline]] void prefetch(const Hash128& hash) const {
+    const std::uint64_t* line = line_of(hash);
+    __builtin_prefetch(line);
+    __builtin_prefetch(line + older);
+  }
+};
+
+// Keys whose lines are on their way while one is looked at: enough to hide memory, few enough for a
+// core's buffers.
+inline constexpr std::size_t kAheadMax = 12;
+
+// How many of a run's answers were kNew and kOlder.
+struct PairCounts {
+  std::size_t fresh = 0;
+  std::size_t older = 0;
+};
 
 struct SplitKernel {
   // True if all eight bits are set.
   bool (*test)(const std::uint64_t* line, std::uint64_t bits);
   // Sets them; how many were not set before.
   std::uint32_t (*insert)(std::uint64_t* line, std::uint64_t bits);
-  // Test-and-set on a rotating pair in one pass: sets the bits in `current` unless they are there,
-  // or are all in `older` and `refresh` is false. Adds the number of newly set bits to `set_bits`.
+  // Test-and-set on a rotating pair in one pass: sets the bits in the current generation unless
+  // they are there, or are all in the older one and `refresh` is false.
   // (An answer in branches, not in computed values: decisions overlap only as far as what waits
   // for their lines fits the processor's scheduler.)
-  PairAnswer (*pair)(std::uint64_t* current, const std::uint64_t* older, std::uint64_t bits,
-                     bool refresh, std::uint64_t& set_bits);
+  Seen (*pair)(const PairLines& lines, const Hash128& hash);
+  // The same for the first `count` keys, one after the other; asks for the lines of the keys that
+  // follow, also behind those. REQUIRES: the first kAheadMax keys, or all, were asked for.
+  PairCounts (*pairs)(const PairLines& lines, std::span<const HashedKey> keys, std::size_t count,
+                      Seen* out);
 };
 
 // All that this machine can run, the plain one first, the best one last.

@@ -1,5 +1,7 @@
 #include "filter/bloom_filter.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -235,32 +237,84 @@ TEST_CASE("a batch gives the answers that single calls give", "[filter]") {
 
 TEST_CASE("every kernel of the split layout that this machine runs agrees with the plain one",
           "[filter]") {
-  alignas(64) std::array<std::uint64_t, 8> plain_line{};
-  alignas(64) std::array<std::uint64_t, 8> line{};
-  alignas(64) std::array<std::uint64_t, 8> older{};
+  // A line of the current generation and one of the older.
+  struct Pair {
+    alignas(64) std::array<std::uint64_t, 16> words{};
+    std::uint64_t set_bits = 0;
+    PairLines lines{.current = words.data(), .older = 8, .lines = 1, .set_bits = &set_bits};
+  };
   const SplitKernel& plain = *split_kernels().front();
   for (const SplitKernel* kernel : split_kernels()) {
-    plain_line = {};
-    line = {};
-    older = {};
-    std::uint64_t set = 0;
-    std::uint64_t plain_set = 0;
+    Pair expected;
+    Pair pair;
     for (std::uint32_t i = 0; i < 400; ++i) {
-      const std::uint64_t bits = identify(kSeed, Key(0, i % 300).bytes()).hash.hi;
-      REQUIRE(kernel->test(line.data(), bits) == plain.test(plain_line.data(), bits));
+      const Hash128 hash = identify(kSeed, Key(0, i % 300).bytes()).hash;
+      REQUIRE(kernel->test(pair.words.data(), hash.hi) ==
+              plain.test(expected.words.data(), hash.hi));
       if (i % 5 == 0) {
-        REQUIRE(kernel->insert(line.data(), bits) == plain.insert(plain_line.data(), bits));
+        REQUIRE(kernel->insert(pair.words.data(), hash.hi) ==
+                plain.insert(expected.words.data(), hash.hi));
       } else {
-        const bool refresh = i % 2 == 0;
-        REQUIRE(kernel->pair(line.data(), older.data(), bits, refresh, set) ==
-                plain.pair(plain_line.data(), older.data(), bits, refresh, plain_set));
+        pair.lines.refresh = expected.lines.refresh = i % 2 == 0;
+        REQUIRE(kernel->pair(pair.lines, hash) == plain.pair(expected.lines, hash));
       }
-      REQUIRE(line == plain_line);
-      REQUIRE(set == plain_set);
+      REQUIRE(pair.words == expected.words);
+      REQUIRE(pair.set_bits == expected.set_bits);
       if (i % 40 == 0) {
-        older = line;
-        line = {};
-        plain_line = {};
+        for (Pair* each : {&pair, &expected}) {
+          std::ranges::copy_n(each->words.begin(), 8, each->words.begin() + 8);
+          std::ranges::fill_n(each->words.begin(), 8, 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a run of decisions is what the same decisions are one by one", "[filter]") {
+  constexpr std::size_t kLines = 7;
+  struct Pair {
+    std::vector<std::uint64_t> room = std::vector<std::uint64_t>(kLines * 16 + 8);
+    std::uint64_t set_bits = 0;
+    PairLines lines;
+    Pair() {
+      void* start = room.data();
+      std::size_t bytes = room.size() * sizeof(std::uint64_t);
+      lines = {.current = static_cast<std::uint64_t*>(std::align(64, kLines * 128, start, bytes)),
+               .older = 8,
+               .lines = kLines,
+               .set_bits = &set_bits};
+    }
+  };
+  for (const SplitKernel* kernel : split_kernels()) {
+    for (const std::size_t count : {1U, 11U, 12U, 13U, 200U}) {
+      Pair one;
+      Pair run;
+      std::vector<HashedKey> keys(200);
+      for (std::uint32_t round = 0; round < 3; ++round) {
+        one.lines.refresh = run.lines.refresh = round != 1;
+        for (std::uint32_t i = 0; i < keys.size(); ++i) {
+          keys[i].hash = identify(kSeed, Key(0, (i * i + round * 90) % 150).bytes()).hash;
+        }
+        std::vector<Seen> seen(keys.size());
+        const PairCounts counts = kernel->pairs(run.lines, keys, count, seen.data());
+        PairCounts expected;
+        for (std::size_t i = 0; i < count; ++i) {
+          const Seen answer = kernel->pair(one.lines, keys[i].hash);
+          REQUIRE(seen[i] == answer);
+          expected.fresh += answer == Seen::kNew ? 1 : 0;
+          expected.older += answer == Seen::kOlder ? 1 : 0;
+        }
+        CHECK(counts.fresh == expected.fresh);
+        CHECK(counts.older == expected.older);
+        CHECK(run.set_bits == one.set_bits);
+        // The next round's older generation.
+        for (Pair* each : {&one, &run}) {
+          for (std::size_t i = 0; i < kLines; ++i) {
+            std::uint64_t* line = each->lines.current + 16 * i;
+            std::copy_n(line, 8, line + 8);
+            std::fill_n(line, 8, 0);
+          }
+        }
       }
     }
   }

@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "tests/catch.h"
@@ -269,11 +270,17 @@ TEST_CASE("a ring rotates without a pause: an emptied generation is zeroed in st
   }
 }
 
-TEST_CASE("a batch decides as single calls do, rotations within it included", "[filter]") {
+TEST_CASE("a batch decides as single calls do, rotations and the shadow's sample included",
+          "[filter]") {
   for (const Layout layout : kLayouts) {
-    for (const std::uint32_t generations : {2U, 4U}) {
+    for (const auto& [generations, shadow_one_in, refresh] :
+         {std::tuple(2U, 1U, true), std::tuple(2U, 0U, true), std::tuple(2U, 16U, true),
+          std::tuple(2U, 16U, false), std::tuple(4U, 16U, true)}) {
+      CAPTURE(to_string(layout), generations, shadow_one_in, refresh);
       RotatingOptions options = options_of(parameters_of(layout, 300));
       options.generations = generations;
+      options.shadow_one_in = shadow_one_in;
+      options.refresh = refresh;
       RotatingBloomFilter one = make(options);
       RotatingBloomFilter batched = make(options);
       std::deque<Key> names;
@@ -292,7 +299,13 @@ TEST_CASE("a batch decides as single calls do, rotations within it included", "[
       for (std::size_t i = 0; i < keys.size(); ++i) {
         REQUIRE(there[i] == one.test(keys[i]));
       }
-      CHECK(one.statistics().insertions == batched.statistics().insertions);
+      const RotatingStatistics expected = one.statistics();
+      const RotatingStatistics statistics = batched.statistics();
+      CHECK(statistics.rotations == expected.rotations);
+      CHECK(statistics.insertions == expected.insertions);
+      CHECK(statistics.refreshes == expected.refreshes);
+      CHECK(statistics.measured.asked == expected.measured.asked);
+      CHECK(statistics.generations[0].set_bits == expected.generations[0].set_bits);
     }
   }
 }
