@@ -194,6 +194,20 @@ CLI::App& app_for(CLI::App& root, const Command& command) {
   return *app;
 }
 
+// What helps behind an error: the commands to choose from, or where the options are explained.
+std::string advice(const CLI::App& root) {
+  const CLI::App* app = &root;
+  std::string above;
+  while (!app->get_subcommands().empty()) {
+    above += above.empty() ? app->get_name() : " " + app->get_name();
+    app = app->get_subcommands().front();
+  }
+  if (app->get_require_subcommand_min() != 0) {
+    return "\n\n" + app->help(above);
+  }
+  return " (see " + above + " " + app->get_name() + " --help)";
+}
+
 }  // namespace
 
 int run_program(std::vector<std::string> arguments, const Streams& streams, Monitor& monitor) {
@@ -223,7 +237,7 @@ int run_program(std::vector<std::string> arguments, const Streams& streams, Moni
     root.exit(asked, streams.out, streams.err);
     return 0;
   } catch (const CLI::ParseError& error) {
-    streams.err << "encore-sim: " << error.what() << "\n";
+    streams.err << "encore-sim: " << error.what() << advice(root) << "\n";
     return 2;
   }
   for (Entry& entry : entries) {

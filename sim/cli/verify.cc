@@ -154,7 +154,13 @@ class VerifyCommand final : public Command {
     }
     report.tables.push_back(std::move(table));
     const cache::KernelStatistics kernel = replay.kernel().statistics();
-    Table summary{.key = "kernel", .title = "", .columns = {}, .rows = {}};
+    Table summary{.key = "kernel",
+                  .title = "",
+                  .columns = {{"evictions", "evictions", Style::kCount},
+                              {"expirations", "expirations", Style::kCount},
+                              {"rotations", "rotations", Style::kCount},
+                              {"objects", "objects at the end", Style::kCount}},
+                  .rows = {}};
     summary.rows.push_back({{"evictions", kernel.counters.evictions},
                             {"expirations", kernel.counters.expirations},
                             {"rotations", replay.kernel().admission_statistics().rotations},

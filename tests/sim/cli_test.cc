@@ -53,17 +53,34 @@ TEST_CASE("The comparisons show memory, and what a bad hash costs", "[sim][cli]"
 
 TEST_CASE("Wrong use ends with one line and exit 2", "[sim][cli]") {
   for (const char* line :
-       {"", "nonsense", "blocks --hashes x", "blocks --hashes 0", "blocks --events 0",
-        "blocks --bits 0", "blocks --hash rot13", "blocks --layout round", "blocks --filter triple",
+       {"blocks --hashes x", "blocks --hashes 0", "blocks --events 0", "blocks --bits 0",
+        "blocks --hash rot13", "blocks --layout round", "blocks --filter triple",
         "blocks --rng dice", "blocks --trace", "blocks --seeds 0", "blocks --no-such-option",
         "blocks --layout split --hashes 3", "blocks --layout blocked --hash crc32",
-        "theory fill --keys 0", "theory ring --window 0", "theory", "blocks --bits -1"}) {
+        "theory fill --keys 0", "theory ring --window 0", "blocks --bits -1"}) {
     INFO(line);
     const Ran ran = run(line);
     CHECK(ran.exit_code == 2);
     CHECK(ran.out.empty());
     CHECK(std::count(ran.err.begin(), ran.err.end(), '\n') == 1);
   }
+}
+
+TEST_CASE("Without a command the commands are listed, and a wrong option says where help is",
+          "[sim][cli]") {
+  for (const auto& [line, listed] :
+       {std::pair("", "\n  blocks "), std::pair("nonsense", "\n  blocks "),
+        std::pair("theory", "\n  fill "), std::pair("theory x", "\n  fill ")}) {
+    INFO(line);
+    const Ran ran = run(line);
+    CHECK(ran.exit_code == 2);
+    CHECK(ran.out.empty());
+    CHECK(ran.err.starts_with("encore-sim: "));
+    CHECK(ran.err.find("Usage: encore-sim ") != std::string::npos);
+    CHECK(ran.err.find(listed) != std::string::npos);
+  }
+  CHECK(run("theory fill --no-such").err.find("(see encore-sim theory fill --help)") !=
+        std::string::npos);
 }
 
 TEST_CASE("Help exists for every command, with an example", "[sim][cli]") {

@@ -52,6 +52,7 @@ TEST_CASE("A journal is verified, and one changed decision is found", "[sim][ver
   const Ran good = run("verify " + path + " --no-timing");
   CHECK(good.exit_code == 0);
   CHECK(good.out.find(" 0 differences.") != std::string::npos);
+  CHECK(good.out.find("rotations") != std::string::npos);
 
   // Somewhere in the second half a byte is another: the journal is refused or a decision differs.
   std::size_t found = 0;
