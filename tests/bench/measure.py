@@ -98,10 +98,19 @@ def system_calls(fleet, server, load, seconds=2):
 
 
 def raise_file_limit():
+    """Returns how many files may be open from now on."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
-    if soft == resource.RLIM_INFINITY or soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    unlimited = resource.RLIM_INFINITY
+    if soft == unlimited or soft >= OPEN_FILES:
+        return OPEN_FILES
+    try:
+        # Only root may raise the hard limit.
+        higher = hard if hard == unlimited else max(hard, OPEN_FILES)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, higher))
+        return OPEN_FILES
+    except (ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        return hard
 
 
 def read_response(sock):
