@@ -269,7 +269,8 @@ void Fetch::release_connection(bool reusable) {
   stream->set_handler(nullptr);
   if (reusable && !worker_.is_draining()) {
     worker_.pool().put(pool_key(), std::move(stream),
-                       request_->runtime->config.upstream.pool_per_server);
+                       {.per_server = request_->runtime->config.upstream.pool_per_server,
+                        .in_all = worker_.shared().idle_connections_max()});
     return;
   }
   worker_.stats().origin_connections.subtract();

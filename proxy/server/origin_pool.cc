@@ -72,8 +72,9 @@ std::unique_ptr<net::Stream> OriginPool::take(
 }
 
 void OriginPool::put(const std::string& key, std::unique_ptr<net::Stream> stream,
-                     std::size_t limit) {
-  if (limit == 0 || !stream->is_open() || stream->is_eof() || stream->kept_bytes() != 0) {
+                     const Limits& limits) {
+  if (limits.per_server == 0 || !stream->is_open() || stream->is_eof() ||
+      stream->kept_bytes() != 0) {
     stats_.origin_connections.subtract();
     return;
   }
@@ -85,7 +86,7 @@ void OriginPool::put(const std::string& key, std::unique_ptr<net::Stream> stream
   list.front()->position = list.begin();
   list.front()->watch(std::move(stream));
   ++size_;
-  if (list.size() > limit) drop(*list.back());
+  if (list.size() > limits.per_server || size_ > limits.in_all) drop(*list.back());
 }
 
 void OriginPool::drop(Idle& idle) {
@@ -100,6 +101,13 @@ void OriginPool::close_idle_since(MonotonicTime time) {
     List& list = it->second;
     while (!list.empty() && list.back()->stream().last_activity() < time) drop(*list.back());
     it = list.empty() ? lists_.erase(it) : std::next(it);
+  }
+}
+
+void OriginPool::close_beyond(std::size_t count) {
+  for (auto& [key, list] : lists_) {
+    while (!list.empty() && size_ > count) drop(*list.back());
+    if (size_ <= count) return;
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
@@ -26,11 +27,17 @@ class OriginPool {
   // The most recently used idle connection for which `accept` answers true; null: none.
   std::unique_ptr<net::Stream> take(std::string_view key,
                                     const std::function<bool(const net::Address&)>& accept);
-  // Keeps a connection, idle and in step, for the next request; the oldest beyond `limit` of its
+  struct Limits {
+    std::size_t per_server = 0;
+    std::size_t in_all = SIZE_MAX;
+  };
+  // Keeps a connection, idle and in step, for the next request; beyond a limit the oldest of its
   // key is closed. A connection that its origin ends is dropped at once.
-  void put(const std::string& key, std::unique_ptr<net::Stream> stream, std::size_t limit);
+  void put(const std::string& key, std::unique_ptr<net::Stream> stream, const Limits& limits);
   // Closes what has been idle since before `time`.
   void close_idle_since(MonotonicTime time);
+  // Closes connections of any key until at most `count` are left.
+  void close_beyond(std::size_t count);
   void close_all();
   std::size_t size() const { return size_; }
 

@@ -2,7 +2,9 @@
 // after they have ended. Its parts are thread-safe each for itself.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -29,8 +31,17 @@ struct Shared {
   // As many connections of clients as the process has descriptors for, with one to an origin for
   // each. Set before the workers start.
   std::uint32_t connections_max = UINT32_MAX;
+  // Descriptors for clients and origins. Set before the workers start.
+  std::uint64_t descriptors = UINT64_MAX;
   ClientCounter clients;
   std::atomic<bool> draining = false;
+
+  // How many idle connections a worker may keep now: those that the clients who are here leave
+  // free, with one to an origin for each.
+  std::size_t idle_connections_max() const {
+    const std::uint64_t busy = 2 * std::uint64_t{connections.load(std::memory_order_relaxed)};
+    return busy >= descriptors ? 0 : (descriptors - busy) / std::max<std::size_t>(stats.size(), 1);
+  }
 };
 
 }  // namespace encore::server

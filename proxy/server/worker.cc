@@ -1,6 +1,7 @@
 #include "proxy/server/worker.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "base/check.h"
@@ -103,7 +104,11 @@ Result<net::Address> Worker::listen(const net::Address& address, config::Mode mo
       [this, &context](net::Socket socket, const net::Address& peer) {
         accept(std::move(socket), peer, context);
       },
-      [this](int) { stats_.connections_refused.add(); });
+      [this](int os_error) {
+        stats_.connections_refused.add();
+        // Idle connections give way to clients.
+        if (os_error == EMFILE || os_error == ENFILE) pool_.close_all();
+      });
   if (!listener) return std::unexpected(listener.error());
   listeners_.push_back(std::move(*listener));
   return listeners_.back()->address();
@@ -217,6 +222,7 @@ void Worker::tick() {
   }
   const Nanoseconds pool_idle = runtime_->config.timeouts.pool_idle;
   if (pool_idle.count() != 0) pool_.close_idle_since(now - pool_idle);
+  pool_.close_beyond(shared_.idle_connections_max());
   if (!access_log_.hand_over()) stats_.log_dropped.add();
 }
 

@@ -79,6 +79,31 @@ class Connections(Case):
                 answer = client.ask(origin.url("/"))
                 self.assertEqual(b"one of many", answer.body)
 
+    def test_idle_connections_leave_descriptors_for_all_clients_at_once(self):
+        count = 40
+        go = threading.Event()
+
+        def held(exchange):
+            exchange.wait(go)
+            return response(b"held", Cache_Control="no-store")
+
+        origins = [Origin(self, default=held) for _ in range(3)]
+        encore = limited(self.encore(start=False, workers={"count": 2}), 150)
+        clients = []
+        for _ in range(count):
+            client = Client(encore.port)
+            self.addCleanup(client.close)
+            clients.append(client)
+        for origin in origins:
+            go.clear()
+            for number, client in enumerate(clients):
+                client.request(origin.url(f"/{number}"))
+            eventually(lambda origin=origin: origin.count() == count,
+                       "all requests are under way at once")
+            go.set()
+            for client in clients:
+                self.assertEqual(b"held", client.read_response().body)
+
     def test_thousands_of_idle_connections_cost_little_and_are_let_go(self):
         count = min(5000, resource.getrlimit(resource.RLIMIT_NOFILE)[1] // 2 - 200)
         resource.setrlimit(resource.RLIMIT_NOFILE,

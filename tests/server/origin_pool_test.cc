@@ -48,9 +48,9 @@ struct Fixture {
 
 TEST_CASE("the connection put last is taken first, and only under its key", "[server][pool]") {
   Fixture f;
-  f.pool.put("a", f.connect(1), 8);
-  f.pool.put("a", f.connect(2), 8);
-  f.pool.put("b", f.connect(3), 8);
+  f.pool.put("a", f.connect(1), {.per_server = 8});
+  f.pool.put("a", f.connect(2), {.per_server = 8});
+  f.pool.put("b", f.connect(3), {.per_server = 8});
   CHECK(f.pool.size() == 3);
   CHECK(f.take("c") == nullptr);
   CHECK(f.take("a")->peer().port() == 2);
@@ -61,8 +61,8 @@ TEST_CASE("the connection put last is taken first, and only under its key", "[se
 
 TEST_CASE("a connection to an address that is not accepted stays for others", "[server][pool]") {
   Fixture f;
-  f.pool.put("a", f.connect(1), 8);
-  f.pool.put("a", f.connect(2), 8);
+  f.pool.put("a", f.connect(1), {.per_server = 8});
+  f.pool.put("a", f.connect(2), {.per_server = 8});
   const auto taken =
       f.pool.take("a", [](const net::Address& address) { return address.port() == 1; });
   REQUIRE(taken != nullptr);
@@ -73,21 +73,41 @@ TEST_CASE("a connection to an address that is not accepted stays for others", "[
 
 TEST_CASE("beyond the limit the oldest is closed, and counted as closed", "[server][pool]") {
   Fixture f;
-  for (std::uint16_t port = 1; port <= 4; ++port) f.pool.put("a", f.connect(port), 3);
+  for (std::uint16_t port = 1; port <= 4; ++port)
+    f.pool.put("a", f.connect(port), {.per_server = 3});
   CHECK(f.pool.size() == 3);
   CHECK(f.stats.origin_connections.get() == 3);
-  f.pool.put("a", f.connect(5), 0);
+  f.pool.put("a", f.connect(5), {.per_server = 0});
   CHECK(f.stats.origin_connections.get() == 3);
   f.pool.close_all();
   CHECK(f.pool.size() == 0);
   CHECK(f.stats.origin_connections.get() == 0);
 }
 
+TEST_CASE("a limit for all keys together closes the oldest of the key, or does not keep it",
+          "[server][pool]") {
+  Fixture f;
+  for (std::uint16_t port = 1; port <= 3; ++port) {
+    f.pool.put("a", f.connect(port), {.per_server = 8, .in_all = 2});
+  }
+  CHECK(f.pool.size() == 2);
+  f.pool.put("b", f.connect(4), {.per_server = 8, .in_all = 2});
+  CHECK(f.take("b") == nullptr);
+  f.pool.put("b", f.connect(5), {.per_server = 8});
+  f.pool.close_beyond(1);
+  CHECK(f.pool.size() == 1);
+  f.pool.close_beyond(1);
+  CHECK(f.pool.size() == 1);
+  f.pool.close_beyond(0);
+  CHECK(f.pool.size() == 0);
+  CHECK(f.stats.origin_connections.get() == 0);
+}
+
 TEST_CASE("a connection that its origin closes or writes to is dropped", "[server][pool]") {
   Fixture f;
-  f.pool.put("a", f.connect(1), 8);
-  f.pool.put("a", f.connect(2), 8);
-  f.pool.put("a", f.connect(3), 8);
+  f.pool.put("a", f.connect(1), {.per_server = 8});
+  f.pool.put("a", f.connect(2), {.per_server = 8});
+  f.pool.put("a", f.connect(3), {.per_server = 8});
   f.far[0].reset();
   REQUIRE(::send(f.far[1].get(), "HTTP/1.1 200 OK\r\n", 17, 0) == 17);
   f.turn();
@@ -98,12 +118,12 @@ TEST_CASE("a connection that its origin closes or writes to is dropped", "[serve
 
 TEST_CASE("what has been idle for too long is closed, the rest is kept", "[server][pool]") {
   Fixture f;
-  f.pool.put("a", f.connect(1), 8);
+  f.pool.put("a", f.connect(1), {.per_server = 8});
   f.turn();
   const MonotonicTime between = monotonic_now();
   f.turn();
-  f.pool.put("a", f.connect(2), 8);
-  f.pool.put("b", f.connect(3), 8);
+  f.pool.put("a", f.connect(2), {.per_server = 8});
+  f.pool.put("b", f.connect(3), {.per_server = 8});
   f.pool.close_idle_since(between);
   CHECK(f.pool.size() == 2);
   CHECK(f.stats.origin_connections.get() == 2);
@@ -116,7 +136,7 @@ TEST_CASE("a connection that has ended or said more than asked is not kept", "[s
   Fixture f;
   auto closed = f.connect(1);
   closed->close();
-  f.pool.put("a", std::move(closed), 8);
+  f.pool.put("a", std::move(closed), {.per_server = 8});
   CHECK(f.pool.size() == 0);
   CHECK(f.stats.origin_connections.get() == 0);
 }
