@@ -128,6 +128,7 @@ class SlabArena {
   void rank(SlabList& list, PageIndex page) ENCORE_REQUIRES(list.mutex);
   void unlink(SlabList& list, PageIndex page) ENCORE_REQUIRES(list.mutex);
   bool make_room() ENCORE_EXCLUDES(compacting_);
+  bool release_kept_slabs();
   Compaction compact_locked(std::size_t moves_max, SlotMover& mover) ENCORE_REQUIRES(compacting_);
   SlabList* most_to_gain();
   PageIndex begin_drain(SlabList& list, std::size_t slots_max, SlotMover& mover,

@@ -24,11 +24,25 @@ SlabArena::Compaction SlabArena::compact(std::size_t moves_max, SlotMover& mover
 
 // At the limit holes are worth any work. Waits for another compaction, whose gain counts as well.
 bool SlabArena::make_room() {
+  if (release_kept_slabs()) return true;
   SlotMover* mover = mover_.load(std::memory_order_acquire);
   if (mover == nullptr) return false;
   const std::uint64_t held_before = held_bytes();
   MutexLock lock(compacting_);
   return compact_locked(kMovesAtLimit, *mover).moved != 0 || held_bytes() < held_before;
+}
+
+// Of fixed slots, the empty slab that each class keeps. Whether there was one.
+bool SlabArena::release_kept_slabs() {
+  bool released = false;
+  for (std::size_t i = size_class_count(); i < lists_.size(); ++i) {
+    SlabList& list = lists_[i];
+    MutexLock lock(list.mutex);
+    if (list.slabs != 1 || list.used != 0) continue;
+    release_slab(list, list.first.front());
+    released = true;
+  }
+  return released;
 }
 
 SlabArena::Compaction SlabArena::compact_locked(std::size_t moves_max, SlotMover& mover) {
