@@ -101,8 +101,8 @@ class Stream : private DeferredNode {
 
   // Writes what the socket takes now: one system call (under TLS: records of at most 16 KiB,
   // several parts in one record). Copies nothing that it does not take: the caller keeps the rest,
-  // offset by `bytes`, and goes on in on_writable. At most IOV_MAX parts are looked at. Empty input
-  // is kAll. REQUIRES: open, shutdown_write not called; under TLS, on_ready has come.
+  // offset by `bytes`, and goes on in on_writable. At most IOV_MAX parts are sent at once. Empty
+  // input is kAll. REQUIRES: open, shutdown_write not called; under TLS, on_ready has come.
   WriteResult write(std::span<const iovec> parts);
   WriteResult write(std::string_view bytes);
   // After write() returned kError: reading goes on as it was, for what the peer sent before it
