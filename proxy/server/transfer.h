@@ -56,7 +56,7 @@ class TransferReader {
  private:
   friend class Transfer;
   Worker& worker_;
-  // Guarded by the transfer's mutex.
+  // Guarded by the transfer's mutex; what is atomic is written by the reader without it.
   TransferReader* previous_ = nullptr;
   TransferReader* next_ = nullptr;
   bool registered_ = false;

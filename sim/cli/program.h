@@ -19,8 +19,8 @@ struct Streams {
 };
 
 // Runs one command line (without the program's name). Answers the exit code: 0 fine, 1 a check
-// failed or the run was interrupted, 2 wrong use or input (one line on `err` says what).
-// `monitor` is where an interrupt sets `stop`.
+// failed or the run was interrupted, 2 wrong use or input (one line on `err` says what; behind it,
+// the commands if none was given). `monitor` is where an interrupt sets `stop`.
 int run_program(std::vector<std::string> arguments, const Streams& streams, Monitor& monitor);
 
 }  // namespace encore::sim
