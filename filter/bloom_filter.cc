@@ -9,21 +9,10 @@
 namespace encore::filter {
 namespace {
 
-// Enough lines in flight to hide memory, few enough for a core's buffers.
-constexpr std::size_t kBatch = 32;
-
-// Calls each(i) for every key, a batch after its lines were asked for.
+// Calls each(i) for every key, the lines of those that follow on their way.
 template <typename Each>
 void in_batches(const GenerationBits& bits, std::span<const Hash128> hashes, Each each) {
-  for (std::size_t start = 0; start < hashes.size(); start += kBatch) {
-    const std::size_t end = std::min(hashes.size(), start + kBatch);
-    for (std::size_t i = start; i < end; ++i) {
-      bits.prefetch(hashes[i]);
-    }
-    for (std::size_t i = start; i < end; ++i) {
-      each(i);
-    }
-  }
+  look_ahead(hashes.size(), [&](std::size_t i) { bits.prefetch(hashes[i]); }, each);
 }
 
 }  // namespace

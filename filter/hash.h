@@ -73,10 +73,11 @@ constexpr std::uint32_t shard_of(const Hash128& hash, std::uint32_t shards) noex
   return static_cast<std::uint32_t>(((remix(hash) >> 56U) * shards) >> 8U);
 }
 // Sixteen bits for sampling: a sample of one in 2^s are the keys with sample_of() < 2^(16-s).
-inline constexpr std::uint32_t kEverySample = 0x10000U;
 constexpr std::uint32_t sample_of(const Hash128& hash) noexcept {
   return static_cast<std::uint32_t>(remix(hash) >> 40U) & 0xffffU;
 }
+// Above all of them.
+inline constexpr std::uint32_t kEverySample = 0x10000U;
 
 // Seed <-> 32 hex digits (fewer are read as leading zeros). Errors of the reader: not hex, empty or
 // too long; the message shows the length only, for a seed is a secret.

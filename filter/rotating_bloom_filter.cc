@@ -257,9 +257,7 @@ std::size_t RotatingBloomFilter::decide_run(std::span<const HashedKey> keys, Mon
                                             std::span<Seen> out) {
   std::size_t count = 0;
   if (fast_.pairs != nullptr) {
-    const Generation& current = generations_.front();
-    const std::uint64_t capacity = current.parameters.capacity;
-    const std::uint64_t room = capacity - std::min(capacity, current.insertions);
+    const std::uint64_t room = fast_.capacity - std::min(fast_.capacity, *fast_.insertions);
     const std::size_t most = std::min({kRun, keys.size(), static_cast<std::size_t>(room)});
     while (count < most && sample_of(keys[count].hash) >= fast_.sample_below) {
       ++count;
@@ -274,10 +272,9 @@ std::size_t RotatingBloomFilter::decide_run(std::span<const HashedKey> keys, Mon
   }
   const PairCounts counts = fast_.pairs(fast_.lines, keys, count, out.data());
   const std::size_t refreshed = fast_.lines.refresh ? counts.older : 0;
-  Generation& current = generations_.front();
-  current.insertions += counts.fresh + refreshed;
+  *fast_.insertions += counts.fresh + refreshed;
   refreshes_ += refreshed;
-  if (current.insertions >= current.parameters.capacity) {
+  if (*fast_.insertions >= fast_.capacity) {
     rotate(now);
   }
   return count;
@@ -293,15 +290,9 @@ Seen RotatingBloomFilter::find(const HashedKey& key) const {
 
 void RotatingBloomFilter::test(std::span<const HashedKey> keys, std::span<bool> out) const {
   ENCORE_CHECK(keys.size() == out.size(), "an answer for each key");
-  for (std::size_t i = 0; i < std::min(kAheadMax, keys.size()); ++i) {
-    prefetch(keys[i].hash);
-  }
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (i + kAheadMax < keys.size()) {
-      prefetch(keys[i + kAheadMax].hash);
-    }
-    out[i] = test(keys[i]);
-  }
+  look_ahead(
+      keys.size(), [&](std::size_t i) { prefetch(keys[i].hash); },
+      [&](std::size_t i) { out[i] = test(keys[i]); });
 }
 
 void RotatingBloomFilter::prefetch_each(const Hash128& hash) const {

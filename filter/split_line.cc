@@ -1,6 +1,5 @@
 #include "filter/split_line.h"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>

@@ -39,6 +39,20 @@ struct PairLines {
 // core's buffers.
 inline constexpr std::size_t kAheadMax = 12;
 
+// Calls visit(i) for 0 .. count - 1, and prefetch(i) for those that follow.
+template <typename Prefetch, typename Visit>
+void look_ahead(std::size_t count, Prefetch prefetch, Visit visit) {
+  for (std::size_t i = 0; i < kAheadMax && i < count; ++i) {
+    prefetch(i);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i + kAheadMax < count) {
+      prefetch(i + kAheadMax);
+    }
+    visit(i);
+  }
+}
+
 // How many of a run's answers were kNew and kOlder.
 struct PairCounts {
   std::size_t fresh = 0;

@@ -58,12 +58,17 @@ std::size_t total_bytes(std::span<const iovec> parts) {
   return total;
 }
 
-ssize_t send_bytes(int descriptor, const void* bytes, std::size_t size) {
+template <typename Call>
+ssize_t uninterrupted(Call call) {
   ssize_t sent;
   do {
-    sent = syscalls.send(descriptor, bytes, size, MSG_NOSIGNAL);
+    sent = call();
   } while (sent < 0 && errno == EINTR);
   return sent;
+}
+
+ssize_t send_bytes(int descriptor, const void* bytes, std::size_t size) {
+  return uninterrupted([&] { return syscalls.send(descriptor, bytes, size, MSG_NOSIGNAL); });
 }
 
 // What is small goes in one piece: a copy costs less than the kernel's handling of parts.
@@ -82,11 +87,7 @@ ssize_t send_parts(int descriptor, std::span<const iovec> parts, std::size_t tot
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(parts.data());
   message.msg_iovlen = std::min<std::size_t>(parts.size(), IOV_MAX);
-  ssize_t sent;
-  do {
-    sent = syscalls.sendmsg(descriptor, &message, MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
-  return sent;
+  return uninterrupted([&] { return syscalls.sendmsg(descriptor, &message, MSG_NOSIGNAL); });
 }
 
 }  // namespace

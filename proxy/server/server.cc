@@ -199,12 +199,10 @@ void Server::limit_connections() {
   if (lowest_free < 0) return;
   ::close(lowest_free);
   const rlim_t used = static_cast<rlim_t>(lowest_free) + kOthers;
-  const rlim_t left = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
-  shared_.descriptors = left;
-  shared_.connections_max = static_cast<std::uint32_t>(std::clamp<rlim_t>(left / 2, 1, UINT32_MAX));
-  if (shared_.connections_max >= config_.limits.connections) return;
+  shared_.descriptors = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+  if (shared_.connections_max() >= config_.limits.connections) return;
   spdlog::warn("{} file descriptors allow {} client connections, fewer than limits.connections {}",
-               limit.rlim_cur, shared_.connections_max, config_.limits.connections);
+               limit.rlim_cur, shared_.connections_max(), config_.limits.connections);
 }
 
 Result<void> Server::make_admin() {

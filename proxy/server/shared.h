@@ -28,14 +28,15 @@ struct Shared {
   std::unique_ptr<LogWriter> access_log;  // null: none
   std::vector<std::unique_ptr<WorkerStats>> stats;
   std::atomic<std::uint32_t> connections = 0;  // of clients, over all workers
-  // As many connections of clients as the process has descriptors for, with one to an origin for
-  // each. Set before the workers start.
-  std::uint32_t connections_max = UINT32_MAX;
   // Descriptors for clients and origins. Set before the workers start.
   std::uint64_t descriptors = UINT64_MAX;
   ClientCounter clients;
   std::atomic<bool> draining = false;
 
+  // As many connections of clients as there are descriptors for, with one to an origin for each.
+  std::uint32_t connections_max() const {
+    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(descriptors / 2, 1, UINT32_MAX));
+  }
   // How many idle connections a worker may keep now: those that the clients who are here leave
   // free, with one to an origin for each.
   std::size_t idle_connections_max() const {

@@ -133,7 +133,7 @@ void Worker::run() {
 // Whether one more connection of this client is within the limits; then it is counted.
 bool Worker::count_in(const net::Address& peer, bool& counted) {
   const config::Limits& limits = runtime_->config.limits;
-  const std::uint32_t limit = std::min(limits.connections, shared_.connections_max);
+  const std::uint32_t limit = std::min(limits.connections, shared_.connections_max());
   if (shared_.connections.fetch_add(1, std::memory_order_relaxed) < limit) {
     counted = limits.connections_per_client != 0;
     if (!counted || shared_.clients.enter(peer, limits.connections_per_client)) return true;
