@@ -2,7 +2,7 @@
 
 build_packages=(
   g++ cmake ninja-build pkg-config
-  libevent-dev libssl-dev libspdlog-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
+  libevent-dev libc-ares-dev libssl-dev libspdlog-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
   libxxhash-dev libboost1.81-dev libcurl4-openssl-dev zlib1g-dev libzstd-dev liblzma-dev
   libjs-chart.js
 )
@@ -11,12 +11,37 @@ test_packages=(
 )
 # Node comes from other places too; Debian's npm is taken only where there is none.
 command -v npm >/dev/null || test_packages+=(npm)
+memcheck_packages=(valgrind)
 clang_packages=(clang-19 libclang-rt-19-dev)
 lint_packages=(clang-tidy-19 clang-format-19 git python3)
 bench_packages=(libbenchmark-dev wrk haproxy nginx-light python3 strace)
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# An installation of another, beside which ours has to wait: the largest takes some minutes.
+apt_lock_seconds=1200
+
+# apt_get ARGUMENTS: as root, and after whoever is at it. apt waits for dpkg's locks where it is
+# told to, but for those of its lists and archives it never does.
+apt_get() {
+  local said status end=$((SECONDS + apt_lock_seconds))
+  said=$(mktemp)
+  while true; do
+    status=0
+    as_root env LC_ALL=C DEBIAN_FRONTEND=noninteractive \
+      apt-get -o DPkg::Lock::Timeout="$apt_lock_seconds" "$@" 2>&1 | tee "$said" >&2 ||
+      status=${PIPESTATUS[0]}
+    if [ "$status" = 0 ] || [ "$SECONDS" -ge "$end" ] ||
+      ! grep -qE 'E: (Could not get lock|Unable to (lock|acquire))' "$said"; then
+      break
+    fi
+    echo "./dev: waiting for another installation to end" >&2
+    sleep 1
+  done
+  rm -f "$said"
+  return "$status"
 }
 
 # A package may start its service when it is installed (nginx and haproxy do). Debian's way to say
@@ -30,8 +55,7 @@ install_without_services() {
     printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
     as_root chmod 755 "$policy"
   fi
-  as_root env DEBIAN_FRONTEND=noninteractive \
-    apt-get install --yes --no-install-recommends -o Dpkg::Use-Pty=0 "$@" >&2 || status=$?
+  apt_get install --yes --no-install-recommends -o Dpkg::Use-Pty=0 "$@" || status=$?
   if [ -n "$ours" ]; then
     as_root rm -f "$policy"
     trap - EXIT
@@ -65,6 +89,6 @@ need_packages() {
   echo "./dev: installing ${missing[*]}" >&2
   # Package lists are fetched only where they do not know a package, or know one that has gone.
   if all_known "${missing[@]}" && install_without_services "${missing[@]}"; then return 0; fi
-  as_root apt-get update >&2
+  apt_get update
   install_without_services "${missing[@]}"
 }
