@@ -31,7 +31,8 @@ namespace encore::cache {
   X(kReclaim, "reclaim")          \
   X(kReload, "reload")            \
   X(kReloadShard, "reload-shard") \
-  X(kRestore, "restore")
+  X(kRestore, "restore")          \
+  X(kMakeRoom, "make-room")
 
 enum class EventKind : std::uint8_t {
 #define ENCORE_ENUMERATOR(id, name) id,
@@ -39,7 +40,7 @@ enum class EventKind : std::uint8_t {
 #undef ENCORE_ENUMERATOR
 };
 inline constexpr std::size_t kEventKindCount =
-    static_cast<std::size_t>(EventKind::kRestore) + 1;  // the last one
+    static_cast<std::size_t>(EventKind::kMakeRoom) + 1;  // the last one
 
 std::string_view to_string(EventKind kind) noexcept;
 
@@ -62,9 +63,10 @@ struct Event {
   filter::Hash128 key{};
   // lookup: the selected one; admit, commit, freshen, remove, purge, mark-stale: the one meant.
   std::uint64_t variant = 0;
-  std::uint64_t charge_bytes = 0;    // reserve, abort: the bytes asked for; admit: size_bytes
+  // reserve, abort, make-room: the bytes asked for; admit: size_bytes
+  std::uint64_t charge_bytes = 0;
   std::uint64_t reserved_bytes = 0;  // commit, freshen: what the reservation holds
-  std::uint32_t requests = 0;        // admit; reclaim: victims at most
+  std::uint32_t requests = 0;        // admit; reclaim, make-room: victims at most
   MonotonicTime fresh_until{};       // lookup: of the selected one; commit, freshen: as given
   MonotonicTime keep_until{};
   // What left the cache: expired, evicted, replaced, removed.

@@ -1,5 +1,6 @@
 #include "cache/kernel.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -17,7 +18,7 @@ constexpr std::uint32_t kReserveVictims = 32;
 constexpr int kFreshenAttempts = 4;
 
 struct TakeFirst {
-  bool operator()(Payload /*payload*/) const { return true; }
+  Match operator()(Payload /*payload*/) const { return Match::kYes; }
 };
 
 void count_lookup(ShardCounters& counters, const LookupResult& result) {
@@ -69,19 +70,29 @@ Result<std::unique_ptr<Kernel>> Kernel::create(const KernelOptions& options, Hoo
   return kernel;
 }
 
+// The owner is called without a lock here as well: nobody else is left to take one, but what it
+// does may.
 Kernel::~Kernel() {
   if (hooks_.owner == nullptr) {
     return;
   }
   for (const auto& shard : shards_) {
-    OptionalLock lock(shard->mutex);
-    for (EntryRef ref = 0; ref < shard->table.slots(); ++ref) {
-      if (shard->table.holds(ref)) {
-        const Payload payload = shard->table.payload(ref);
-        hooks_.owner->release(std::span(&payload, 1));
-      }
+    EntryRef next = 0;
+    while (release_slice(*shard, next)) {
     }
   }
+}
+
+bool Kernel::release_slice(Shard& shard, std::uint32_t& next) {
+  Removals gone(hooks_.owner);
+  OptionalLock lock(shard.mutex);
+  const std::uint32_t end = std::min(shard.table.slots(), next + Removals::kVictimsMax);
+  for (; next < end; ++next) {
+    if (shard.table.holds(next)) {
+      gone.add_payload(shard.table.payload(next));
+    }
+  }
+  return next < shard.table.slots();
 }
 
 Shard& Kernel::shard_for(const filter::Hash128& key) const {
@@ -105,6 +116,9 @@ LookupResult Kernel::lookup_with(const Key& key, const LookupArguments& argument
   OptionalLock lock(shard.mutex);
   const LookupResult result =
       shard.table.lookup(key.hash, {.now = arguments.now, .hint = arguments.hint}, matches, gone);
+  if (result.is_undecided) [[unlikely]] {
+    return result;
+  }
   count_lookup(shard.counters, result);
   if (result.state != LookupState::kMiss) {
     shard.admission.used(key);
@@ -134,7 +148,12 @@ LookupResult Kernel::lookup_with(const Key& key, const LookupArguments& argument
 }
 
 LookupResult Kernel::lookup(const Key& key, MonotonicTime now, Selector& selector) {
-  return lookup_with(key, {now, 0}, [&](Payload payload) { return selector.matches(payload); });
+  return lookup_with(key, {now, 0}, [&](Payload payload) {
+    if (selector.matches(payload)) {
+      return Match::kYes;
+    }
+    return selector.is_undecided() ? Match::kUndecided : Match::kNo;
+  });
 }
 
 LookupResult Kernel::lookup(const Key& key, MonotonicTime now, std::uint64_t hint) {

@@ -54,6 +54,7 @@ class Kernel {
 
   // The variants of the key, latest stored first, until the selector takes one. Entries past their
   // keep_until are removed on the way. The selected one counts as used for the eviction policy.
+  // Where the selector is undecided nothing has happened, and nothing is recorded.
   LookupResult lookup(const Key& key, MonotonicTime now, Selector& selector);
   // Takes the first one, whichever it is. `hint` is the eviction policy's, where it wants one.
   LookupResult lookup(const Key& key, MonotonicTime now, std::uint64_t hint = 0);
@@ -104,6 +105,20 @@ class Kernel {
   // `victims_max` entries; false when there is nothing left to do.
   bool reclaim(std::uint32_t victims_max, MonotonicTime now);
 
+  // What the memory of entries is wanted for that is no entry: bytes of their charge, and how many
+  // may go for it at most.
+  struct Room {
+    std::uint64_t bytes = 0;
+    std::uint32_t victims_max = 0;
+  };
+  // Evicts until so much was freed, one shard after the other; each call goes on with the next
+  // one. Nothing is freed where nothing is left to evict.
+  struct Freed {
+    std::uint64_t bytes = 0;
+    std::uint32_t victims = 0;
+  };
+  Freed make_room(const Room& wanted, MonotonicTime now);
+
   // --- operation --------------------------------------------------------------------------------
 
   // New options for the running cache; no entry is lost by it. A smaller capacity takes effect
@@ -138,6 +153,8 @@ class Kernel {
   Kernel(const KernelOptions& options, Hooks hooks);
 
   Shard& shard_for(const filter::Hash128& key) const;
+  // Gives back the payloads of some places from `next` on; false at the end.
+  bool release_slice(Shard& shard, std::uint32_t& next);
   // Numbers the event and gives it to the observer, if there is one.
   void publish(Event& event) const;
   struct LookupArguments {
@@ -171,6 +188,7 @@ class Kernel {
     bool finished = false;
   };
   ReclaimStep reclaim_step(std::uint32_t shard, std::uint32_t victims_max, MonotonicTime now);
+  Freed make_room_step(std::uint32_t shard, const Room& wanted, MonotonicTime now);
   void reload_step(const ReloadOptions& options, MonotonicTime now);
   Result<void> reload_shard_step(std::uint32_t shard, MonotonicTime now);
   Result<void> restore_step(std::uint32_t shard, std::string_view bytes, MonotonicTime now);

@@ -117,6 +117,51 @@ Kernel::ReclaimStep Kernel::reclaim_step(std::uint32_t number, std::uint32_t vic
   return {gone.count(), !budget_->is_shrinking()};
 }
 
+Kernel::Freed Kernel::make_room(const Room& wanted, MonotonicTime now) {
+  Freed freed;
+  for (std::uint32_t tried = 0; tried < options_.shards; ++tried) {
+    if (freed.bytes >= wanted.bytes || freed.victims >= wanted.victims_max) {
+      break;
+    }
+    std::uint32_t number = 0;
+    {
+      OptionalLock budget_lock(budget_->mutex);
+      number = budget_->reclaim_shard();
+      budget_->reclaim_shard() = (number + 1) & (options_.shards - 1);
+    }
+    const Freed step = make_room_step(
+        number,
+        {.bytes = wanted.bytes - freed.bytes,
+         .victims_max = std::min(wanted.victims_max - freed.victims, Removals::kVictimsMax)},
+        now);
+    freed.bytes += step.bytes;
+    freed.victims += step.victims;
+  }
+  return freed;
+}
+
+Kernel::Freed Kernel::make_room_step(std::uint32_t number, const Room& wanted, MonotonicTime now) {
+  Shard& shard = *shards_[number];
+  Removals gone(hooks_.owner);
+  OptionalLock lock(shard.mutex);
+  OptionalLock budget_lock(budget_->mutex);
+  shard.evict(wanted.bytes, wanted.victims_max, gone);
+  budget_->free(gone.bytes());
+  // An empty shard, asked again and again while memory is short, is no event.
+  if (gone.count() != 0 && hooks_.observer != nullptr) [[unlikely]] {
+    Event event{.kind = EventKind::kMakeRoom,
+                .shard = number,
+                .now = now,
+                .charge_bytes = wanted.bytes,
+                .requests = wanted.victims_max};
+    event.removed = gone.count();
+    event.freed_bytes = gone.bytes();
+    event.removed_digest = gone.digest();
+    publish(event);
+  }
+  return {gone.bytes(), gone.count()};
+}
+
 // --- reload
 // ---------------------------------------------------------------------------------------
 

@@ -175,6 +175,10 @@ Result<void> Replay::dispatch_rare(const Event& event) {
     case EventKind::kReclaim:
       kernel_->reclaim_step(event.shard, event.requests, event.now);
       return {};
+    case EventKind::kMakeRoom:
+      kernel_->make_room_step(
+          event.shard, {.bytes = event.charge_bytes, .victims_max = event.requests}, event.now);
+      return {};
     case EventKind::kReload: {
       auto options = decode_reload(event.text, identity_);
       if (!options) {

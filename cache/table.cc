@@ -185,6 +185,17 @@ void Table::erase(EntryRef ref, Removal why, Removals& gone) {
   slab_.release(ref);
 }
 
+void Table::erase_expired(EntryRef ref, EntryRef end, MonotonicTime now, Removals& gone) {
+  while (ref != end) {
+    const ColdEntry& cold = slab_.cold(ref);
+    const EntryRef next = cold.next_variant;
+    if (now >= cold.fresh_until && now >= keep_until(cold)) {
+      erase(ref, Removal::kRemoved, gone);
+    }
+    ref = next;
+  }
+}
+
 Table::Evicted Table::evict_one(Removals& gone) {
   if (old_order_ != nullptr) {
     const EntryRef ref = old_order_->victim();

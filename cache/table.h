@@ -26,7 +26,7 @@ class Table {
   }
 
   // Walks the key's variants from the latest: removes what is past its time, until `matches`
-  // (payload -> bool) takes one, which then counts as used.
+  // (payload -> Match) takes one, which then counts as used. Undecided, it leaves all as it was.
   template <typename Matches>
   LookupResult lookup(const filter::Hash128& key, const Access& access, Matches&& matches,
                       Removals& gone);
@@ -76,6 +76,8 @@ class Table {
   bool in_old_order(EntryRef ref) const { return (slab_.hot(ref).epoch != 0) != epoch_; }
   void hit(EntryRef ref, const Access& access);
   void unlink_variant(EntryRef ref);
+  // What is past its time from `ref` on, up to `end`.
+  void erase_expired(EntryRef ref, EntryRef end, MonotonicTime now, Removals& gone);
   void drop_beyond(const filter::Hash128& key, const Limits& limits, Removals& gone);
 
   EntrySlab slab_;
@@ -96,30 +98,44 @@ LookupResult Table::lookup(const filter::Hash128& key, const Access& access, Mat
   }
   if (!slab_.has_cold()) {  // one variant, for ever, without a payload
     result.any_resident = true;
-    if (matches(Payload{0})) {
+    const Match match = matches(Payload{0});
+    if (match == Match::kUndecided) {
+      return {.is_undecided = true};
+    }
+    if (match == Match::kYes) {
       hit(ref, access);
       result.state = LookupState::kFresh;
       result.fresh_until = MonotonicTime::max();
     }
     return result;
   }
-  while (ref != kNoEntry) {
+  const EntryRef first = ref;
+  bool expired = false;
+  for (; ref != kNoEntry; ref = slab_.cold(ref).next_variant) {
     const ColdEntry& cold = slab_.cold(ref);
-    const EntryRef next = cold.next_variant;
     if (access.now >= cold.fresh_until && access.now >= keep_until(cold)) [[unlikely]] {
-      erase(ref, Removal::kRemoved, gone);
-    } else {
-      result.any_resident = true;
-      if (matches(cold.payload)) {
-        result.state = access.now < cold.fresh_until ? LookupState::kFresh : LookupState::kStale;
-        result.payload = cold.payload;
-        result.variant = cold.variant;
-        result.fresh_until = cold.fresh_until;
-        hit(ref, access);
-        return result;
-      }
+      expired = true;
+      continue;
     }
-    ref = next;
+    result.any_resident = true;
+    const Match match = matches(cold.payload);
+    if (match == Match::kUndecided) [[unlikely]] {
+      return {.is_undecided = true};
+    }
+    if (match == Match::kYes) {
+      result.state = access.now < cold.fresh_until ? LookupState::kFresh : LookupState::kStale;
+      result.payload = cold.payload;
+      result.variant = cold.variant;
+      result.fresh_until = cold.fresh_until;
+      break;
+    }
+  }
+  // Not before it is certain that this lookup counts.
+  if (expired) [[unlikely]] {
+    erase_expired(first, ref, access.now, gone);
+  }
+  if (ref != kNoEntry) {
+    hit(ref, access);
   }
   return result;
 }

@@ -70,6 +70,8 @@ struct LookupResult {
   LookupState state = LookupState::kMiss;
   // Some variant of the key is resident, selected or not.
   bool any_resident = false;
+  // Nothing was looked up: Selector::is_undecided().
+  bool is_undecided = false;
   Payload payload = 0;
   std::uint64_t variant = 0;
   MonotonicTime fresh_until{};
@@ -116,7 +118,13 @@ class Selector {
   virtual ~Selector() = default;
   // True selects the entry. May take a reference to what the payload stands for.
   virtual bool matches(Payload payload) = 0;
+  // Whether the last matches() said false for want of something that is not made under a lock: the
+  // lookup ends, as if it had not been, to be repeated.
+  virtual bool is_undecided() const { return false; }
 };
+
+// What a selector says of an entry.
+enum class Match : std::uint8_t { kNo, kYes, kUndecided };
 
 // Whether the object behind a payload may move now. Called under the shard's lock.
 class RelocationGuard {

@@ -1,6 +1,8 @@
 // Many threads on one kernel: the budget holds at every moment, and no payload is lost or given
 // back twice.
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <thread>
 #include <vector>
 
@@ -75,7 +77,46 @@ class Worker {
   AgreeToMove move_;
 };
 
+// Sees from another thread whether the locks are free while it is called.
+class LockSeer final : public PayloadOwner {
+ public:
+  void release(std::span<const Payload> payloads) override {
+    released += payloads.size();
+    const Key looked_for = key(1);
+    looks_.push_back(std::async(std::launch::async, [this, looked_for] {
+      kernel->prefetch(looked_for);
+      (void)kernel->statistics();
+    }));
+    // Far more than two locks take, on a busy machine too.
+    free = free && looks_.back().wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+  }
+
+  Kernel* kernel = nullptr;
+  std::size_t released = 0;
+  bool free = true;
+
+ private:
+  std::vector<std::future<void>> looks_;
+};
+
 }  // namespace
+
+TEST_CASE("Payloads are given back without a lock, at the end of the kernel too", "[cache]") {
+  LockSeer owner;
+  {
+    const auto kernel = make_kernel(plain_options(30), {.owner = &owner});
+    owner.kernel = kernel.get();
+    for (std::uint64_t id = 1; id <= 4; ++id) {
+      store(*kernel, key(id), {.charge_bytes = 10, .payload = id}, at(0));
+    }
+    CHECK(owner.released == 1);
+    kernel->invalidate(key(4), at(0));
+    CHECK(owner.released == 2);
+    CHECK(owner.free);
+  }
+  CHECK(owner.released == 4);
+  CHECK(owner.free);
+}
 
 TEST_CASE("Under many threads the budget holds and every payload comes back once", "[cache]") {
   CountingOwner owner;

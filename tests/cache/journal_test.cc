@@ -121,6 +121,9 @@ class Worker {
       case 2:
         kernel_.mark_stale(key, now_);
         break;
+      case 3:
+        kernel_.make_room({.bytes = 1 + random_() % 3000, .victims_max = 5}, now_);
+        break;
       default:
         break;
     }

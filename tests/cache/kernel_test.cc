@@ -98,6 +98,52 @@ TEST_CASE("The variants of a key are offered latest first, and the oldest goes b
   }
 }
 
+class CountingObserver final : public Observer {
+ public:
+  void record(const Event& /*event*/) override { ++count; }
+  std::uint64_t count = 0;
+};
+
+// Selects one payload, but does not know what to say of it at first.
+class Undecided final : public Selector {
+ public:
+  bool matches(Payload payload) override {
+    undecided_ = !prepared;
+    return prepared && payload == 101;
+  }
+  bool is_undecided() const override { return undecided_; }
+  bool prepared = false;
+
+ private:
+  bool undecided_ = false;
+};
+
+TEST_CASE("A lookup whose selector is undecided is as if it had not been", "[cache]") {
+  CountingOwner owner;
+  CountingObserver observer;
+  const auto kernel = make_kernel(plain_options(1000), {.owner = &owner, .observer = &observer});
+  store(*kernel, key(1), {.variant = 1, .charge_bytes = 10, .payload = 101}, at(0));
+  store(
+      *kernel, key(1),
+      {.variant = 2, .charge_bytes = 10, .fresh_until = at(5), .keep_until = at(5), .payload = 102},
+      at(0));
+  const std::uint64_t events = observer.count;
+  Undecided selector;
+  const LookupResult first = kernel->lookup(key(1), at(6), selector);
+  CHECK(first.is_undecided);
+  CHECK(first.state == LookupState::kMiss);
+  CHECK(owner.total() == 0);
+  CHECK(observer.count == events);
+  CHECK(kernel->statistics().used_bytes == 20);
+  selector.prepared = true;
+  const LookupResult second = kernel->lookup(key(1), at(6), selector);
+  CHECK_FALSE(second.is_undecided);
+  CHECK(second.variant == 1);
+  CHECK(owner.released(102) == 1);
+  CHECK(observer.count == events + 1);
+  CHECK(kernel->statistics().used_bytes == 10);
+}
+
 TEST_CASE("The overhead of an entry is charged with it", "[cache]") {
   KernelOptions options = plain_options(1000);
   options.entry_overhead_bytes = kEntryOverheadBytes;
@@ -277,6 +323,32 @@ TEST_CASE("A smaller capacity takes effect in bounded steps and wipes nothing el
     store(*kernel, key(id), {.charge_bytes = 10}, at(2));
   }
   CHECK(kernel->statistics().used_bytes == 8000);
+}
+
+TEST_CASE("Room for other uses is made from all shards, in bounded steps, until nothing is left",
+          "[cache]") {
+  KernelOptions options = plain_options(10'000);
+  options.shards = 4;
+  CountingOwner owner;
+  const auto kernel = make_kernel(options, {.owner = &owner});
+  for (std::uint64_t id = 0; id < 400; ++id) {
+    store(*kernel, key(id), {.charge_bytes = 10, .payload = id + 1}, at(0));
+  }
+  const Kernel::Freed some = kernel->make_room({.bytes = 95, .victims_max = 50}, at(1));
+  CHECK(some.bytes == 100);
+  CHECK(some.victims == 10);
+  CHECK(owner.total() == 10);
+  CHECK(kernel->make_room({.bytes = 4000, .victims_max = 7}, at(1)).victims == 7);
+  CHECK(kernel->statistics().used_bytes == 4000 - 170);
+  CHECK(kernel->statistics().counters.evictions == 17);
+  // What is reserved is nobody's to evict.
+  REQUIRE(kernel->reserve(key(1000), 500, at(1)) == ReserveOutcome::kReserved);
+  CHECK(kernel->make_room({.bytes = 10'000, .victims_max = 1000}, at(2)).bytes == 4000 - 170);
+  CHECK(kernel->make_room({.bytes = 10'000, .victims_max = 1000}, at(2)).bytes == 0);
+  CHECK(kernel->statistics().used_bytes == 500);
+  CHECK(kernel->statistics().objects == 0);
+  kernel->abort(key(1000), 500, at(2));
+  CHECK(kernel->statistics().used_bytes == 0);
 }
 
 TEST_CASE("The kernel gives back every payload in the end", "[cache]") {
