@@ -44,6 +44,8 @@ class SlotMover {
 class SlabArena {
  public:
   using Run = PagePool::Run;
+  // Of 300 MiB that is room for the bookkeeping of 20,000 bodies, with heads.
+  static constexpr std::uint64_t kSlotShare = 64;
 
   // Errors: address space cannot be reserved.
   static Result<std::unique_ptr<SlabArena>> create(const PagePoolOptions& options);
@@ -66,7 +68,8 @@ class SlabArena {
 
   // Runs of pages: see PagePool, whose account of live bytes stands here.
   Run allocate_run(std::uint32_t pages) { return pool_->allocate(pages); }
-  // False at the memory limit. REQUIRES: as allocate().
+  // False at the memory limit, of which a part in kSlotShare is kept for slots. REQUIRES: as
+  // allocate().
   bool commit(Run run, std::size_t bytes_before, std::size_t bytes);
   // Gives back what lies behind `bytes`; pages without a byte in use leave the run.
   Run trim(Run run, std::size_t bytes_before, std::size_t bytes);
@@ -83,6 +86,10 @@ class SlabArena {
   std::uint64_t limit_bytes() const { return pool_->limit_bytes(); }
   void set_limit(std::uint64_t bytes) { pool_->set_limit(bytes); }
   std::uint64_t limit_bytes_max() const { return pool_->page_count() * kPageBytes; }
+
+  // Requests of the store's users that found no memory; who refuses them says so.
+  void count_refusal() { refusals_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t refusals() const { return refusals_.load(std::memory_order_relaxed); }
 
   struct Compaction {
     std::size_t moved = 0;
@@ -144,6 +151,7 @@ class SlabArena {
   std::unique_ptr<Slab, Unmap> slabs_;  // one a page of the address space, touched where used
   std::vector<SlabList> lists_;         // movable classes, then fixed ones
   std::atomic<std::uint64_t> live_{0};
+  std::atomic<std::uint64_t> refusals_{0};
   std::atomic<SlotMover*> mover_{nullptr};
   Mutex compacting_;
 };

@@ -53,6 +53,13 @@ std::uint64_t Body::charge() const {
          held_bytes();
 }
 
+std::uint64_t Body::held_for(std::uint64_t position) const {
+  if (residents_.load(std::memory_order_relaxed) != 0) return 0;
+  if (is_retaining()) return held_bytes();
+  const std::uint64_t written = size();
+  return written > position ? written - position : 0;
+}
+
 // Drops one reference; a chunk that nobody holds gives its memory back and drops its successor.
 void Body::unref_chunk(Chunk* chunk) {
   while (chunk != nullptr && chunk->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
@@ -121,8 +128,12 @@ std::span<std::byte> Body::writable(std::size_t want) {
   ENCORE_CHECK(state_.load(std::memory_order_relaxed) == BodyState::kGrowing,
                "a body that was ended is written");
   const std::uint64_t size = size_.load(std::memory_order_relaxed);
-  if (last_->run.pages == 0 && !fill_run(*last_)) return {};
-  if (size - last_->begin == last_->run.pages * kPageBytes && !add_chunk()) return {};
+  const bool fits = (last_->run.pages != 0 || fill_run(*last_)) &&
+                    (size - last_->begin != last_->run.pages * kPageBytes || add_chunk());
+  if (!fits) {
+    arena_.count_refusal();
+    return {};
+  }
   const auto used = static_cast<std::size_t>(size - last_->begin);
   const std::size_t capacity = last_->run.pages * kPageBytes;
   const std::size_t wanted = std::min(used + std::max<std::size_t>(want, 1), capacity);
@@ -133,6 +144,7 @@ std::span<std::byte> Body::writable(std::size_t want) {
       last_->committed = bytes;
     }
   }
+  if (last_->committed == used) arena_.count_refusal();
   return {last_->data + used, last_->committed - used};
 }
 

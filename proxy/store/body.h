@@ -147,6 +147,9 @@ class Body {
   BodyState state() const { return state_.load(std::memory_order_acquire); }
   // Memory held now by its chunks, in bytes: what back-pressure looks at.
   std::uint64_t held_bytes() const { return held_bytes_.load(std::memory_order_relaxed); }
+  // What a reader keeps in memory who has read up to `position`: nothing of a body that the cache
+  // has anyway, the whole of one that is kept for readers alone, else what was written since.
+  std::uint64_t held_for(std::uint64_t position) const;
   // held_bytes() and the bookkeeping: what the kernel is charged for it.
   std::uint64_t charge() const;
 
@@ -175,6 +178,7 @@ class Body {
   std::atomic<bool> retaining_{true};
   BodyUse use_;
   std::atomic<std::uint32_t> further_chunks_{0};  // alive beyond the first
+  std::atomic<std::uint32_t> residents_{0};       // objects of it that the kernel has not dropped
   std::atomic<std::uint64_t> size_{0};
   std::atomic<std::uint64_t> held_bytes_{0};
   std::uint64_t length_announced_;  // 0: unknown

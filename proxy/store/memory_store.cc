@@ -99,8 +99,7 @@ Result<std::unique_ptr<Store>> make_memory_store(const MemoryStoreOptions& optio
   return std::make_unique<MemoryStore>(std::move(*arena));
 }
 
-std::unexpected<Error> MemoryStore::out_of_memory(std::uint64_t bytes) {
-  failed_.fetch_add(1, std::memory_order_relaxed);
+std::unexpected<Error> MemoryStore::out_of_memory(std::uint64_t bytes) const {
   return fail("no memory for " + format_bytes(bytes) + ": the store holds " +
               format_bytes(arena_->held_bytes()) + " of " + format_bytes(arena_->limit_bytes()));
 }
@@ -109,7 +108,10 @@ std::unexpected<Error> MemoryStore::out_of_memory(std::uint64_t bytes) {
 
 Result<BodyRef> MemoryStore::make_body(const BodyOptions& options) {
   Body* body = Body::make(*arena_, options);
-  if (body == nullptr) return out_of_memory(sizeof(Body));
+  if (body == nullptr) {
+    arena_->count_refusal();
+    return out_of_memory(sizeof(Body));
+  }
   return BodyRef::adopt(body);
 }
 
@@ -130,18 +132,22 @@ Result<Object*> MemoryStore::construct(const ObjectParts& parts, std::uint64_t b
   ENCORE_CHECK(parts.meta.size() <= kMetaBytesMax, "the meta of an object is too large");
   cache::ObjectSizes sizes = sizes_of(parts, body == nullptr ? body_size : 0);
   if (!cache::is_inline(sizes)) {
-    failed_.fetch_add(1, std::memory_order_relaxed);
+    arena_->count_refusal();
     return fail("a response with key, head and inline body of " +
                 format_bytes(parts.key.size() + parts.head.size() + sizes.body) +
                 " fits no slot of " + format_bytes(kSlotBytesMax));
   }
   const std::uint64_t bytes = cache::charge_for(sizes);
   void* slot = arena_->allocate(static_cast<std::size_t>(bytes), SlotKind::kMovable);
-  if (slot == nullptr) return out_of_memory(bytes);
+  if (slot == nullptr) {
+    arena_->count_refusal();
+    return out_of_memory(bytes);
+  }
   return new (slot) Object(*this, parts, body_size, body);
 }
 
 ObjectRef MemoryStore::publish(Object* object) {
+  if (object->body_ != nullptr) object->body_->residents_.fetch_add(1, std::memory_order_relaxed);
   objects_.fetch_add(1, std::memory_order_relaxed);
   object_bytes_.fetch_add(object->charge(), std::memory_order_relaxed);
   object->publish(1);
@@ -233,10 +239,18 @@ void MemoryStore::drop(Payload payload) {
     object->pinned_ = true;
     pinned_bytes_.fetch_add(object->charge(), std::memory_order_relaxed);
   }
+  give_up(object);
   object->unref();
 }
 
+// From here on its body, if it has one, is kept for readers alone.
+void MemoryStore::give_up(Object* object) {
+  if (std::exchange(object->dropped_, true) || object->body_ == nullptr) return;
+  object->body_->residents_.fetch_sub(1, std::memory_order_relaxed);
+}
+
 void MemoryStore::destroy(Object* object) {
+  give_up(object);
   const std::uint64_t charge = object->charge();
   if (object->pinned_) pinned_bytes_.fetch_sub(charge, std::memory_order_relaxed);
   object_bytes_.fetch_sub(charge, std::memory_order_relaxed);
@@ -259,7 +273,7 @@ StoreStats MemoryStore::stats() const {
   // A body shared by a freshened object and its successor is counted twice in `stored`.
   stats.in_flight_bytes = stats.live_bytes > stored ? stats.live_bytes - stored : 0;
   stats.moved_objects = moved_.load(std::memory_order_relaxed);
-  stats.failed_requests = failed_.load(std::memory_order_relaxed);
+  stats.failed_requests = arena_->refusals();
   return stats;
 }
 

@@ -46,8 +46,9 @@ class MemoryStore final : public Store, private SlotMover {
   Result<Object*> construct(const ObjectParts& parts, std::uint64_t body_size, Body* body);
   ObjectRef publish(Object* object);
   void drop(Payload payload);
+  static void give_up(Object* object);
   void destroy(Object* object);
-  std::unexpected<Error> out_of_memory(std::uint64_t bytes);
+  std::unexpected<Error> out_of_memory(std::uint64_t bytes) const;
 
   std::unique_ptr<SlabArena> arena_;
   std::atomic<Relocator*> relocator_{nullptr};
@@ -56,7 +57,6 @@ class MemoryStore final : public Store, private SlotMover {
   std::atomic<std::uint64_t> pinned_bytes_{0};
   std::atomic<std::uint32_t> released_{0};
   std::atomic<std::uint64_t> moved_{0};
-  std::atomic<std::uint64_t> failed_{0};
 };
 
 }  // namespace encore::store

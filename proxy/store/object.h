@@ -83,6 +83,8 @@ class Object {
   std::uint16_t meta_size_;
   // Evicted while somebody still read it: its bytes are counted as pinned.
   bool pinned_ = false;
+  // The kernel has given it up.
+  bool dropped_ = false;
   std::uint32_t key_size_;
   std::uint32_t head_size_;
   std::uint64_t body_size_;

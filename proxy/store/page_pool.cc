@@ -263,7 +263,7 @@ void PagePool::discard(PageIndex page, std::size_t resident) {
   held_.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
-bool PagePool::commit_more(Run run, std::size_t bytes) {
+bool PagePool::commit_more(Run run, std::size_t bytes, std::uint64_t spared) {
   const std::size_t wanted = os_pages(bytes);
   constexpr std::size_t kPerPage = kPageBytes / kOsPageBytes;
   ENCORE_CHECK(wanted <= run.pages * kPerPage, "more is committed than a run has");
@@ -277,9 +277,10 @@ bool PagePool::commit_more(Run run, std::size_t bytes) {
     if (resident < target(i)) more += (target(i) - resident) * kOsPageBytes;
   }
   if (more == 0) return true;
-  if (held_.fetch_add(more, std::memory_order_relaxed) + more > limit_bytes()) {
+  const std::uint64_t allowed = limit_bytes() - std::min(spared, limit_bytes());
+  if (held_.fetch_add(more, std::memory_order_relaxed) + more > allowed) {
     shed(0);
-    if (held_bytes() > limit_bytes()) {
+    if (held_bytes() > allowed) {
       held_.fetch_sub(more, std::memory_order_relaxed);
       return false;
     }

@@ -62,11 +62,12 @@ class PagePool {
   Run allocate(std::uint32_t pages) ENCORE_EXCLUDES(mutex_);
   void free(Run run) ENCORE_EXCLUDES(mutex_);
 
-  // Makes sure that the first `bytes` of the run may be touched. False at the limit; nothing is
-  // changed then. REQUIRES: the caller owns the run and no other thread commits or trims it.
-  bool commit(Run run, std::size_t bytes) ENCORE_EXCLUDES(mutex_) {
+  // Makes sure that the first `bytes` of the run may be touched. False where less than `spared`
+  // bytes would be left below the limit; nothing is changed then. REQUIRES: the caller owns the run
+  // and no other thread commits or trims it.
+  bool commit(Run run, std::size_t bytes, std::uint64_t spared = 0) ENCORE_EXCLUDES(mutex_) {
     if (run.pages == 1 && bytes <= resident_bytes(run.first)) return true;
-    return commit_more(run, bytes);
+    return commit_more(run, bytes, spared);
   }
   // Gives back what lies behind the first `bytes`, rounded up to 4 KiB; the address space stays.
   void trim(Run run, std::size_t bytes);
@@ -106,7 +107,7 @@ class PagePool {
   PagePool(std::byte* base, std::size_t address_bytes, PageInfo* info, Extent* extents,
            const PagePoolOptions& options);
 
-  bool commit_more(Run run, std::size_t bytes) ENCORE_EXCLUDES(mutex_);
+  bool commit_more(Run run, std::size_t bytes, std::uint64_t spared) ENCORE_EXCLUDES(mutex_);
   bool add_extent() ENCORE_REQUIRES(mutex_);
   void take(PageIndex first, std::uint32_t pages) ENCORE_REQUIRES(mutex_);
   void give(Run run) ENCORE_REQUIRES(mutex_);

@@ -92,7 +92,8 @@ struct StoreStats {
   std::uint64_t pinned_bytes = 0;     // charges of objects evicted while somebody reads them
   std::uint64_t in_flight_bytes = 0;  // of bodies that belong to no object (yet)
   std::uint64_t moved_objects = 0;    // by compaction, since the start
-  std::uint64_t failed_requests = 0;  // refused for want of memory, since the start
+  std::uint64_t failed_requests = 0;  // objects, bodies and appends to one that found no room,
+                                      // since the start
 };
 
 // Puts `to` in the place of `from` in the kernel, for the compaction of memory.

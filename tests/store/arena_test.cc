@@ -122,11 +122,23 @@ TEST_CASE("an empty slab that is kept gives way at the limit", "[store]") {
   memory->free(memory->allocate(200, SlotKind::kFixed));
   const auto run = memory->allocate_run(16);
   REQUIRE(run.pages == 16);
-  CHECK(memory->commit(run, 0, kMiB));
-  CHECK(memory->held_bytes() == kMiB);
-  CHECK(memory->allocate(200, SlotKind::kFixed) == nullptr);
-  memory->free_run(run, kMiB);
+  constexpr std::size_t kForBodies = kMiB - kMiB / SlabArena::kSlotShare;
+  CHECK(memory->commit(run, 0, kForBodies));
+  CHECK(memory->held_bytes() == kForBodies);
+  memory->free_run(run, kForBodies);
   CHECK(memory->allocate(200, SlotKind::kFixed) != nullptr);
+}
+
+TEST_CASE("bodies leave the last of the memory to slots, and slots take all of it", "[store]") {
+  const auto memory = arena(kMiB);
+  const auto run = memory->allocate_run(16);
+  constexpr std::size_t kForBodies = kMiB - kMiB / SlabArena::kSlotShare;
+  REQUIRE(memory->commit(run, 0, kForBodies));
+  CHECK_FALSE(memory->commit(run, kForBodies, kForBodies + 1));
+  std::size_t slots = 0;
+  while (memory->allocate(1000, SlotKind::kFixed) != nullptr) ++slots;
+  CHECK(slots >= kMiB / SlabArena::kSlotShare / 1024);
+  CHECK(memory->held_bytes() == kMiB);
 }
 
 TEST_CASE("the last empty slab of what is fixed is used again, and full ones go", "[store]") {

@@ -68,6 +68,19 @@ TEST_CASE("a transfer that does not retain passes in bounded memory", "[store]")
   CHECK(body->held_bytes() <= kPageBytes);
 }
 
+TEST_CASE("a reader of a transfer holds what it has not read, or all that is kept", "[store]") {
+  const auto store = memory_store(16 * kMiB);
+  const BodyRef body = transfer(*store);
+  append_pattern(*body, 100'000, 20'000);
+  CHECK(body->held_for(30'000) == body->held_bytes());
+  const auto cursor = body->open(0);
+  body->stop_retaining();
+  CHECK(body->held_for(30'000) == 70'000);
+  CHECK(body->held_for(200'000) == 0);
+  body->complete();
+  CHECK(body->held_for(30'000) == 70'000);
+}
+
 TEST_CASE("a chunk goes when it was read to its last byte", "[store]") {
   const auto store = memory_store(16 * kMiB);
   const BodyRef body = transfer(*store);

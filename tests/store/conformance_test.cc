@@ -190,6 +190,31 @@ TEST_CASE("what is evicted under a reader is read to the end and counted as pinn
   });
 }
 
+TEST_CASE("a reader holds what only readers keep: nothing that the cache has", "[store]") {
+  for_each_store(16 * kMiB, [](Store& store) {
+    ToyKernel kernel(store);
+    auto object = store_streamed(store, 5, 300'000, true, 65'536);
+    REQUIRE(object);
+    kernel.put(kKey, std::move(*object));
+    ObjectRef held = kernel.get(kKey);
+    const BodyRef body = BodyRef::share(held->body());
+    CHECK(body->held_for(0) == 0);
+    // A freshened one has the body on; the old one goes.
+    auto renewed = store.with_head(held, {kKey, {}, kHead});
+    REQUIRE(renewed);
+    kernel.drop(kKey);
+    kernel.put(kKey, std::move(*renewed));
+    CHECK(body->held_for(100'000) == 0);
+    // An object that never comes into the cache has no part in it.
+    {
+      auto unused = store.with_head(held, {kKey, {}, kHead});
+    }
+    CHECK(body->held_for(0) == 0);
+    kernel.drop(kKey);
+    CHECK(body->held_for(100'000) == body->held_bytes());
+  });
+}
+
 TEST_CASE("what does not fit is refused with an error that says so", "[store]") {
   for_each_store(4 * kMiB, [](Store& store) {
     const std::string head(20'000, 'h');
@@ -220,9 +245,26 @@ TEST_CASE("at the memory limit a request fails and leaves what is stored alone",
     CHECK(store.stats().held_bytes <= 4 * kMiB);
     CHECK(store.stats().failed_requests == 1);
     CHECK_FALSE(store_streamed(store, 2, 100'000, true, 100'000));
+    // An append counts as well, where it begins a chunk and where it goes on in one.
+    CHECK(store.stats().failed_requests > 1);
     for (const auto& object : objects) CHECK(whole_body(store, object) == body);
     objects.clear();
     CHECK(store_streamed(store, 2, 3 * kMiB, true, 100'000));
+  });
+}
+
+TEST_CASE("an append that finds no memory is counted", "[store]") {
+  for_each_store(1 * kMiB, [](Store& store) {
+    for (const BodyUse use : {BodyUse::kTransfer, BodyUse::kStored}) {
+      const auto body = store.make_body({.length = 8 * kMiB, .use = use});
+      REQUIRE(body);
+      const std::uint64_t before = store.stats().failed_requests;
+      const std::string bytes = pattern(1, 8 * kMiB);
+      CHECK((*body)->append(std::as_bytes(std::span(bytes))) < bytes.size());
+      CHECK(store.stats().failed_requests == before + 1);
+      CHECK((*body)->append(std::as_bytes(std::span(bytes))) == 0);
+      CHECK(store.stats().failed_requests == before + 2);
+    }
   });
 }
 
