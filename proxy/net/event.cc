@@ -12,7 +12,6 @@ namespace {
 
 timeval to_timeval(Nanoseconds delay) {
   if (delay < Nanoseconds::zero()) delay = Nanoseconds::zero();
-  // Rounded up: a timer never fires early.
   const auto microseconds = std::chrono::ceil<std::chrono::microseconds>(delay).count();
   return {.tv_sec = microseconds / 1'000'000,
           .tv_usec = static_cast<suseconds_t>(microseconds % 1'000'000)};

@@ -26,7 +26,8 @@ class Event {
   void assign(event_base* base, int descriptor, short what, Callback callback, void* context);
   // Waits for what was assigned. False with errno where the kernel refuses (out of memory).
   bool add();
-  // Fires after `delay` (and each `delay` again with EV_PERSIST).
+  // Fires after `delay` (and each `delay` again with EV_PERSIST), as libevent counts: from the
+  // beginning of the turn, by a coarse clock. Timer is exact.
   bool add(Nanoseconds delay);
   void remove();
   bool is_assigned() const { return assigned_; }

@@ -20,14 +20,13 @@ namespace {
 // TLS 1.2 and 1.3 carry at most this much in one record.
 constexpr std::size_t kRecordBytes = 16 * 1024;
 
-// What libevent has to say beside its errors ("nameserver has failed") shows in our own outcomes.
+// What libevent has to say beside its errors shows in our own outcomes.
 void log_libevent(int severity, const char* message) {
   if (severity >= EVENT_LOG_WARN) std::fprintf(stderr, "libevent: %s\n", message);
 }
 
 void prepare_process() {
-  // evdns's random numbers and the signals are shared by all loops, so libevent needs locks, even
-  // if no base does.
+  // Signals are shared by all loops, so libevent needs locks, even if no base does.
   [[maybe_unused]] static const bool prepared = [] {
     evthread_use_pthreads();
     event_set_log_callback(&log_libevent);

@@ -5,6 +5,21 @@
 #include "proxy/net/loop.h"
 
 namespace encore::net {
+namespace {
+
+sigset_t set_of(std::initializer_list<int> signals) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : signals) sigaddset(&set, signal);
+  return set;
+}
+
+}  // namespace
+
+void hold_signals(std::initializer_list<int> signals) {
+  const sigset_t set = set_of(signals);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
 
 Signals::Signals(Loop& loop, std::initializer_list<int> signals, OnSignal on_signal)
     : on_signal_(std::move(on_signal)) {
@@ -13,9 +28,14 @@ Signals::Signals(Loop& loop, std::initializer_list<int> signals, OnSignal on_sig
     event->assign(loop.base(), signal, EV_SIGNAL | EV_PERSIST, &Signals::on_event, this);
     event->add();
   }
+  const sigset_t set = set_of(signals);
+  ::pthread_sigmask(SIG_UNBLOCK, &set, &mask_before_);
 }
 
-Signals::~Signals() = default;
+Signals::~Signals() {
+  ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+  events_.clear();
+}
 
 void Signals::on_event(int signal, short, void* context) {
   static_cast<Signals*>(context)->on_signal_(signal);

@@ -1,6 +1,8 @@
 #include "proxy/net/stream.h"
 
 #include <event2/event.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -495,6 +497,24 @@ void Stream::close() {
 // ---- what is known about it
 
 Address Stream::local() const { return bound_address(socket_).canonical(); }
+
+bool Stream::has_unread() const {
+  int bytes = 0;
+  return is_open() && ::ioctl(socket_.get(), FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
+bool Stream::was_reset() const {
+  int os_error = 0;
+  socklen_t size = sizeof os_error;
+  return is_open() && ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &os_error, &size) == 0 &&
+         os_error != 0;
+}
+
+std::uint64_t Stream::bytes_in_kernel() const {
+  int bytes = 0;
+  if (!is_open() || ::ioctl(socket_.get(), SIOCOUTQ, &bytes) != 0 || bytes < 0) return 0;
+  return static_cast<std::uint64_t>(bytes);
+}
 
 std::string Stream::tls_error() const { return tls_ == nullptr ? std::string() : tls_->error(); }
 

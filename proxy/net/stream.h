@@ -131,6 +131,11 @@ class Stream : private DeferredNode {
   bool is_open() const { return static_cast<bool>(socket_); }
   // Read to the end (on_eof was called or is due).
   bool is_eof() const { return eof_; }
+  // Whether bytes of the peer wait to be read. Asks the kernel.
+  bool has_unread() const;
+  // Whether the connection has been reset meanwhile: behind the end of what it sent nothing is read
+  // from a peer, so that nothing else tells. Asks the kernel; the answer comes true once.
+  bool was_reset() const;
 
   // Bytes kept because on_data did not use them; 0 while they are being presented.
   std::size_t kept_bytes() const;
@@ -149,6 +154,10 @@ class Stream : private DeferredNode {
   std::string tls_error() const;
   std::uint64_t bytes_read() const { return bytes_read_; }
   std::uint64_t bytes_written() const { return bytes_written_; }
+  // Of these, those that have not arrived at the peer (SIOCOUTQ). Asks the kernel, which takes far
+  // more than it sends and takes more only when a good part has gone: bytes_written() alone does
+  // not tell a slow peer from one that takes nothing. 0 on a closed stream.
+  std::uint64_t bytes_in_kernel() const;
   // The turn of the last byte read or written, or of the creation.
   MonotonicTime last_activity() const { return last_activity_; }
   // A stream taken from a pool starts a new life.

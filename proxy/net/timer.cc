@@ -2,6 +2,7 @@
 
 #include <event2/event.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "proxy/net/destruction.h"
@@ -24,17 +25,18 @@ Timer::Timer(Loop& loop, Loop::Function function) : loop_(loop), function_(std::
 Timer::~Timer() { DestructionWatch::tell(watched_); }
 
 void Timer::start(Nanoseconds delay) {
-  periodic_ = false;
-  restart(delay, 0);
+  interval_ = Nanoseconds::zero();
+  restart(delay);
 }
 
 void Timer::start_periodic(Nanoseconds interval) {
-  periodic_ = true;
-  restart(interval, EV_PERSIST);
+  interval_ = std::max(interval, Nanoseconds(1));
+  restart(interval_);
 }
 
-void Timer::restart(Nanoseconds delay, short what) {
-  event_.assign(loop_.base(), -1, what, &Timer::on_event, this);
+void Timer::restart(Nanoseconds delay) {
+  due_ = monotonic_now() + std::max(delay, Nanoseconds::zero());
+  event_.assign(loop_.base(), -1, 0, &Timer::on_event, this);
   running_ = event_.add(delay);
 }
 
@@ -45,7 +47,18 @@ void Timer::cancel() {
 
 void Timer::on_event(int, short, void* context) {
   auto& timer = *static_cast<Timer*>(context);
-  if (!timer.periodic_) timer.running_ = false;
+  // libevent counts from the beginning of the turn, by a clock that moves once in a tick of the
+  // kernel: up to some milliseconds may be missing yet.
+  const MonotonicTime now = monotonic_now();
+  if (now < timer.due_) {
+    timer.running_ = timer.event_.add(timer.due_ - now);
+    return;
+  }
+  timer.running_ = false;
+  if (timer.interval_ != Nanoseconds::zero()) {
+    timer.due_ = std::max(timer.due_, now - timer.interval_) + timer.interval_;
+    timer.running_ = timer.event_.add(timer.due_ - now);
+  }
   call_owned(timer.function_, timer.watched_);
 }
 

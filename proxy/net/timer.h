@@ -19,21 +19,24 @@ class Timer {
   // Cancels. The function may destroy its own timer.
   ~Timer();
 
-  // Calls once after `delay`, counted from now; replaces what was started before.
+  // Calls once, never before `delay` has passed since this very moment, however late in the loop's
+  // turn it is; replaces what was started before.
   void start(Nanoseconds delay);
-  // Calls each `interval`.
+  // Calls each `interval`, from one to the next as exactly. What fell out because the loop was busy
+  // is not caught up on.
   void start_periodic(Nanoseconds interval);
   void cancel();
   bool is_running() const { return running_; }
 
  private:
   static void on_event(int descriptor, short what, void* context);
-  void restart(Nanoseconds delay, short what);
+  void restart(Nanoseconds delay);
 
   Loop& loop_;
   Loop::Function function_;
   bool running_ = false;
-  bool periodic_ = false;
+  Nanoseconds interval_{};  // zero: it calls once
+  MonotonicTime due_{};
   bool* watched_ = nullptr;
   Event event_;
 };

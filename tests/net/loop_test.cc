@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <ctime>
 #include <thread>
@@ -173,16 +174,42 @@ TEST_CASE("a timer fires once, a periodic one again, a cancelled one never", "[n
   loop.run_until([&] { return once == 2; });
 }
 
-TEST_CASE("a timer does not fire early", "[net][loop]") {
+TEST_CASE("a timer does not fire early, neither once nor again and again", "[net][loop]") {
   using namespace std::chrono_literals;
   TestLoop loop;
+  for (int round = 0; round < 30; ++round) {
+    bool fired = false;
+    const MonotonicTime start = monotonic_now();
+    Timer timer(*loop, [&] {
+      CHECK(monotonic_now() - start >= 5ms);
+      fired = true;
+    });
+    timer.start(5ms);
+    loop.run_until([&] { return fired; });
+  }
+  int fired = 0;
   const MonotonicTime start = monotonic_now();
+  Timer periodic(*loop, [&] { CHECK(monotonic_now() - start >= ++fired * 3ms); });
+  periodic.start_periodic(3ms);
+  loop.run_until([&] { return fired >= 30; });
+}
+
+TEST_CASE("a timer that is started late in a turn counts from there", "[net][loop]") {
+  using namespace std::chrono_literals;
+  TestLoop loop;
   bool fired = false;
+  MonotonicTime start{};
   Timer timer(*loop, [&] {
-    CHECK(monotonic_now() - start >= 5ms);
+    CHECK(monotonic_now() - start >= 20ms);
     fired = true;
   });
-  timer.start(5ms);
+  loop->post([&] {
+    const MonotonicTime turn = monotonic_now();
+    while (monotonic_now() - turn < 15ms) {
+    }
+    start = monotonic_now();
+    timer.start(20ms);
+  });
   loop.run_until([&] { return fired; });
 }
 
@@ -254,6 +281,31 @@ TEST_CASE("signals come on the loop and go back to what they did", "[net][loop]"
   CHECK(before.sa_handler == after.sa_handler);
   ::sigaction(SIGPIPE, nullptr, &after);
   CHECK(after.sa_handler == SIG_IGN);
+}
+
+TEST_CASE("signals that are held back wait for who takes them, and are held back after him",
+          "[net][loop]") {
+  TestLoop loop;
+  sigset_t before;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  hold_signals({SIGUSR1, SIGHUP});
+  // Were they not held back, these would end the program.
+  ::raise(SIGUSR1);
+  ::raise(SIGHUP);
+  std::vector<int> got;
+  {
+    Signals signals(*loop, {SIGUSR1, SIGHUP}, [&](int signal) { got.push_back(signal); });
+    loop.run_until([&] { return got.size() == 2; });
+    std::ranges::sort(got);
+    CHECK(got == std::vector<int>{SIGHUP, SIGUSR1});
+  }
+  ::raise(SIGUSR1);
+  {
+    Signals signals(*loop, {SIGUSR1}, [&](int signal) { got.push_back(signal); });
+    loop.run_until([&] { return got.size() == 3; });
+    CHECK(got.back() == SIGUSR1);
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 }  // namespace encore::net
