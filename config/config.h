@@ -18,6 +18,7 @@ namespace encore::config {
 
 enum class Mode : std::uint8_t { kForward, kReverse };
 enum class HostHeader : std::uint8_t { kPreserve, kOrigin };
+enum class SetCookie : std::uint8_t { kStrip, kRefuse, kStore };
 enum class PrivateDestinations : std::uint8_t { kNever, kLoopbackClients, kAlways };
 using Eviction = cache::EvictionPolicy;  // all but kBelady
 using Policy = cache::AdmissionPolicy;
@@ -77,7 +78,7 @@ struct Cache {
   Nanoseconds stale_if_error = Nanoseconds(0);
   std::vector<std::string> targets = {"CDN-Cache-Control"};
   bool ignore_client_reload = false;
-  bool store_set_cookie = true;
+  SetCookie set_cookie = SetCookie::kStrip;
   // What is said.
   bool cache_status_key = false;
   std::vector<std::string> tag_fields = {"Surrogate-Key", "Cache-Tag"};
@@ -138,6 +139,7 @@ struct Timeouts {
   Nanoseconds client_idle = std::chrono::seconds(75);
   Nanoseconds client_body = std::chrono::seconds(60);
   Nanoseconds client_write = std::chrono::seconds(60);
+  Nanoseconds collapse = std::chrono::seconds(5);
   Nanoseconds origin_connect = std::chrono::seconds(10);
   Nanoseconds origin_response = std::chrono::seconds(60);
   Nanoseconds origin_idle = std::chrono::seconds(60);
@@ -155,20 +157,36 @@ struct Limits {
   std::uint64_t trailers_bytes = 16 * kKiB;
   std::uint64_t chunk_extension_bytes = 4 * kKiB;
   std::uint64_t request_body_bytes = 0;      // 0: none
+  std::uint64_t client_body_rate_min = 512;  // bytes a second; 0: none
   std::uint32_t connections = 65536;         // clients, over all workers
   std::uint32_t connections_per_client = 0;  // 0: none
+  std::uint32_t unfinished_heads = 4096;     // over all workers
+  std::uint64_t unfinished_head_bytes = 64 * kMiB;
   std::uint32_t pipeline = 64;
   std::uint32_t interim_responses = 32;
   std::uint64_t transfer_buffer_bytes = 256 * kKiB;
+  std::uint64_t transfer_memory_bytes = 256 * kMiB;            // beside a quarter of cache.memory
+  std::uint64_t transfer_memory_per_client_bytes = 64 * kMiB;  // 0: none
+  std::uint64_t client_write_rate_min = 1 * kKiB;              // bytes a second; 0: none
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 
 struct Upstream {
   std::uint32_t pool_per_server = 256;
+  std::uint32_t connections_per_server = 8192;  // over all workers; 0: none
+  std::uint32_t waiting_per_server = 1024;      // over all workers
   std::uint32_t retries = 1;
+  Nanoseconds set_aside = std::chrono::seconds(10);
   bool tls_verify = true;
   std::string tls_ca_file;               // empty: the system's
   std::vector<std::string> nameservers;  // parse_nameserver(); empty: the system's
+  Nanoseconds dns_ttl_min = Nanoseconds(0);
+  Nanoseconds dns_ttl_max = std::chrono::hours(1);  // not below dns_ttl_min
+  Nanoseconds dns_negative_ttl = std::chrono::seconds(5);
+  // Of a worker.
+  std::uint32_t dns_cache_entries = 16384;  // 0: no cache
+  std::uint32_t dns_lookups = 4096;
+  std::uint32_t dns_lookups_per_client = 1024;
   friend bool operator==(const Upstream&, const Upstream&) = default;
 };
 

@@ -32,12 +32,16 @@ std::string element(std::string_view section, std::size_t index, std::string_vie
 
 }  // namespace
 
-void Draft::fault(std::string_view where, std::string_view path, std::string_view what) {
+std::string fault_line(std::string_view where, std::string_view path, std::string_view what) {
   std::string line(where);
   // "--set cache.memory" names the key already.
   const bool named = path.empty() || line.ends_with(" " + std::string(path));
   if (!named) line += (line.empty() ? "" : ": ") + std::string(path);
-  faults_.push_back(line + ": " + std::string(what));
+  return line + ": " + std::string(what);
+}
+
+void Draft::fault(std::string_view where, std::string_view path, std::string_view what) {
+  faults_.push_back(fault_line(where, path, what));
 }
 
 void Draft::fault_at(std::string_view path, std::string_view what) {
@@ -171,6 +175,14 @@ void Draft::check_limits() {
              "limits.uri is " + format_bytes(config.limits.uri_bytes) + ", limits.head " +
                  format_bytes(config.limits.head_bytes) +
                  "; accepted: a URI no longer than the head it stands in");
+  }
+  const Upstream& upstream = config.upstream;
+  if (upstream.dns_ttl_min > upstream.dns_ttl_max) {
+    fault_at(
+        where("upstream.dns_ttl_min").empty() ? "upstream.dns_ttl_max" : "upstream.dns_ttl_min",
+        "upstream.dns_ttl_min is " + format_duration(upstream.dns_ttl_min) +
+            ", upstream.dns_ttl_max " + format_duration(upstream.dns_ttl_max) +
+            "; accepted: a lower bound no higher than the upper one");
   }
   const Log& log = config.log;
   if (!log.decisions.empty() && (log.decisions == log.access || log.decisions == "-")) {

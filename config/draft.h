@@ -3,16 +3,19 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "config/config.h"
+#include "config/load.h"
 #include "config/schema.h"
 
 namespace encore::config {
+
+// `where` is "file:line:column", "--set section.key=value" or empty.
+std::string fault_line(std::string_view where, std::string_view path, std::string_view what);
 
 class Draft {
  public:
@@ -33,6 +36,7 @@ class Draft {
 
   // Where "cache.memory" was set; empty: it was not.
   std::string_view where(std::string_view path) const;
+  const Places& places() const { return where_; }
   // Like fault(), at the place where the key was set.
   void fault_at(std::string_view path, std::string_view what);
 
@@ -51,7 +55,7 @@ class Draft {
   void check_limits();
 
   std::vector<std::string> faults_;
-  std::map<std::string, std::string, std::less<>> where_;
+  Places where_;
 };
 
 }  // namespace encore::config

@@ -11,6 +11,7 @@ constexpr std::array<std::string_view, 4> kLayouts = {"classic", "partitioned", 
 constexpr std::array<std::string_view, 6> kHashes = {"xxh3", "murmur3", "siphash",
                                                      "md5",  "sha1",    "sha512"};
 constexpr std::array<std::string_view, 3> kSwitches = {"auto", "on", "off"};
+constexpr std::array<std::string_view, 3> kSetCookie = {"strip", "refuse", "store"};
 
 constexpr std::array kCacheKeys = {
     bound<&Cache::memory_bytes>({.name = "memory",
@@ -78,20 +79,21 @@ constexpr std::array kCacheKeys = {
     bound<&Cache::query_sort>({.name = "query_sort",
                                .kind = Kind::kBool,
                                .doc = "The order of query parameters does not make another object "
-                                      "(reverse listeners)."}),
+                                      "(reverse listeners); origins get them sorted."}),
     bound<&Cache::query_drop>({.name = "query_drop",
                                .kind = Kind::kTextList,
-                               .doc = "Query parameters that do not make another object (reverse "
-                                      "listeners): `\"utm_source\"`, or `\"utm_*\"` for all that "
-                                      "begin so.",
+                               .doc =
+                                   "Query parameters that do not make another object (reverse "
+                                   "listeners), and that origins do not get: `\"utm_source\"`, or "
+                                   "`\"utm_*\"` for all that begin so.",
                                .range = {.min = 0, .max = 256},
                                .accepted = "names of parameters, with a * at the end or not",
                                .item_check = check_query_name}),
     bound<&Cache::normalise_accept_encoding>(
         {.name = "normalise_accept_encoding",
          .kind = Kind::kChoice,
-         .doc = "`Accept-Encoding` is reduced to what matters before it chooses a variant. `auto`: "
-                "on in reverse mode, off in forward mode.",
+         .doc = "`Accept-Encoding` is reduced to what matters (br, gzip, zstd) before it chooses a "
+                "variant and is sent. `auto`: on in reverse mode, off in forward mode.",
          .choices = kSwitches}),
     bound<&Cache::heuristic_fraction>(
         {.name = "heuristic_fraction",
@@ -134,10 +136,18 @@ constexpr std::array kCacheKeys = {
          .kind = Kind::kBool,
          .doc = "`Cache-Control: no-cache` and the like in requests to reverse listeners have no "
                 "effect: clients cannot make the origin work."}),
-    bound<&Cache::store_set_cookie>(
-        {.name = "store_set_cookie",
-         .kind = Kind::kBool,
-         .doc = "Whether a response with `Set-Cookie` that is otherwise cacheable is stored."}),
+    bound<&Cache::set_cookie>(
+        {.name = "set_cookie",
+         .kind = Kind::kChoice,
+         .doc =
+             "What becomes of a response with `Set-Cookie` that may be stored otherwise. "
+             "`strip`: it is stored without its cookies; with them only where the origin marks "
+             "it for shared caches (`public`, `s-maxage`, a targeted field). Not stored is the "
+             "answer to a request with `Cookie`, and what has heuristic freshness alone. "
+             "`refuse`: it is not stored. `store`: it is stored as it came, cookies and all, as "
+             "RFC 9111 7.3 lets a cache do. Whatever is chosen, a cookie never goes to a request "
+             "that merely waited for another's response, and none of a validation is stored.",
+         .choices = kSetCookie}),
     bound<&Cache::cache_status_key>({.name = "cache_status_key",
                                      .kind = Kind::kBool,
                                      .doc = "`Cache-Status` shows the cache key."}),

@@ -89,12 +89,36 @@ constexpr std::array kUpstreamKeys = {
                                        .doc = "Idle connections that a worker keeps to one server. "
                                               "0: none, every request connects.",
                                        .range = {.min = 0, .max = 65536}}),
+    bound<&Upstream::connections_per_server>(
+        {.name = "connections_per_server",
+         .kind = Kind::kInteger,
+         .doc = "Connections to one server, or to one destination of forward listeners, idle ones "
+                "included and `CONNECT` left out; each worker has its share, rounded up. Requests "
+                "beyond it wait in line for the next that is free. 0: no limit.",
+         .range = {.min = 0, .max = 1 << 24}}),
+    bound<&Upstream::waiting_per_server>(
+        {.name = "waiting_per_server",
+         .kind = Kind::kInteger,
+         .doc = "Requests that wait for a connection to one server, shared likewise. Those beyond "
+                "it, or that have waited for `timeouts.origin_connect`, go to another server of "
+                "the origin, or get 503. 0: none waits.",
+         .range = {.min = 0, .max = 1 << 24}}),
     bound<&Upstream::retries>({.name = "retries",
                                .kind = Kind::kInteger,
                                .doc = "How often a request is sent again, on another connection or "
                                       "server, when it failed before an answer began and may "
-                                      "safely be repeated (RFC 9110 9.2.2).",
+                                      "safely be repeated (RFC 9110 9.2.2). A server that does not "
+                                      "answer in time is not asked again; one that refuses the "
+                                      "connection costs none of these: nothing was sent.",
                                .range = {.min = 0, .max = 16}}),
+    bound<&Upstream::set_aside>(
+        {.name = "set_aside",
+         .kind = Kind::kDuration,
+         .doc = "How long a server that failed (no connection, a reset or an end before an answer, "
+                "no answer in time) is not asked while another of its origin is left; then one "
+                "request tries it. 0: it keeps its turn.",
+         .range = {.min = 1e6, .max = kDay},
+         .zero_is_off = true}),
     bound<&Upstream::tls_verify>({.name = "tls_verify",
                                   .kind = Kind::kBool,
                                   .doc = "Whether certificates of https servers must be valid. Off "
@@ -104,15 +128,48 @@ constexpr std::array kUpstreamKeys = {
                                           "servers. Empty: the system's.",
                                    .accepted = "a file name or \"\"",
                                    .item_check = check_file_name}),
-    bound<&Upstream::nameservers>({.name = "nameservers",
-                                   .kind = Kind::kTextList,
-                                   .doc = "Name servers that are asked for the addresses of "
-                                          "origins. Empty: those of `/etc/resolv.conf`.",
-                                   .range = {.min = 0, .max = 16},
-                                   .apply = Apply::kRestart,
-                                   .accepted = "addresses, as \"192.0.2.53\", "
-                                               "\"127.0.0.1:5353\" or \"[2001:db8::1]:53\"",
-                                   .item_check = check_nameserver}),
+    bound<&Upstream::nameservers>(
+        {.name = "nameservers",
+         .kind = Kind::kTextList,
+         .doc = "Name servers that are asked for the addresses of origins, in this order. Empty: "
+                "those of `/etc/resolv.conf`, with its search list. A reload reads that file and "
+                "`/etc/hosts` again and forgets what was asked before.",
+         .range = {.min = 0, .max = 16},
+         .accepted = "addresses, as \"192.0.2.53\", \"127.0.0.1:5353\" or \"[2001:db8::1]:53\"",
+         .item_check = check_nameserver}),
+    bound<&Upstream::dns_ttl_min>({.name = "dns_ttl_min",
+                                   .kind = Kind::kDuration,
+                                   .doc = "The addresses of a name are remembered for as long as "
+                                          "the name server says, but not for less than this.",
+                                   .range = {.min = 0, .max = 7 * kDay}}),
+    bound<&Upstream::dns_ttl_max>({.name = "dns_ttl_max",
+                                   .kind = Kind::kDuration,
+                                   .doc = "Nor for more than this. 0: they are not remembered.",
+                                   .range = {.min = 0, .max = 7 * kDay}}),
+    bound<&Upstream::dns_negative_ttl>(
+        {.name = "dns_negative_ttl",
+         .kind = Kind::kDuration,
+         .doc = "How long it is remembered that there is no such name, or that no name server "
+                "gives an answer. 0: it is asked for each time.",
+         .range = {.min = 0, .max = kDay}}),
+    bound<&Upstream::dns_cache_entries>(
+        {.name = "dns_cache_entries",
+         .kind = Kind::kInteger,
+         .doc = "Names that a worker remembers, at some 400 bytes each (2.5 KiB at most); those "
+                "used longest ago leave first. 0: none.",
+         .range = {.min = 0, .max = 1 << 24}}),
+    bound<&Upstream::dns_lookups>(
+        {.name = "dns_lookups",
+         .kind = Kind::kInteger,
+         .doc = "Names that a worker asks for at a time, each once whoever waits for it; requests "
+                "for more get 503. Takes about 5 KiB each, and a descriptor for 16.",
+         .range = {.min = 1, .max = 65536}}),
+    bound<&Upstream::dns_lookups_per_client>(
+        {.name = "dns_lookups_per_client",
+         .kind = Kind::kInteger,
+         .doc = "Of these, what one client address, or IPv6 network of 64 bits, may have begun "
+                "through forward listeners.",
+         .range = {.min = 1, .max = 65536}}),
 };
 
 constexpr std::array kHttpKeys = {

@@ -91,7 +91,13 @@ constexpr std::array kTimeoutsKeys = {
     timeout<&Timeouts::client_body>("client_body", "Between two reads of a request's body."),
     timeout<&Timeouts::client_write>("client_write",
                                      "A client that takes nothing of its response."),
-    timeout<&Timeouts::origin_connect>("origin_connect", "Connecting to a server, TLS included."),
+    timeout<&Timeouts::collapse>("collapse",
+                                 "A request that waits for what another one was asked for, and no "
+                                 "answer comes: then it asks too (`cache.collapse`)."),
+    timeout<&Timeouts::origin_connect>(
+        "origin_connect",
+        "Connecting to a server, TLS included; also how long a request waits in line for a "
+        "connection (`upstream.connections_per_server`)."),
     timeout<&Timeouts::origin_response>("origin_response",
                                         "From the sent request to the head of the response."),
     timeout<&Timeouts::origin_idle>("origin_idle", "Between two reads of a response's body."),
@@ -128,14 +134,35 @@ constexpr std::array kLimitsKeys = {
                                         .kind = Kind::kBytes,
                                         .doc = "The body of a request; else 413. 0: no limit.",
                                         .range = {.min = 0, .max = 64.0 * kTiB}}),
+    bound<&Limits::client_body_rate_min>(
+        {.name = "client_body_rate_min",
+         .kind = Kind::kBytes,
+         .doc = "Bytes a second that a request's body comes with at least, over "
+                "`timeouts.client_body` (a minute where that is 0), while the origin takes them "
+                "and has not answered yet; else 408. 0: no limit.",
+         .range = {.min = 0, .max = 1.0 * kGiB}}),
     bound<&Limits::connections>({.name = "connections",
                                  .kind = Kind::kInteger,
-                                 .doc = "Client connections over all workers.",
+                                 .doc = "Client connections over all workers. Beyond it the "
+                                        "one that has been idle for longest gives way to a new "
+                                        "one; where none is idle the new one is closed.",
                                  .range = {.min = 1, .max = 16777216}}),
     bound<&Limits::connections_per_client>({.name = "connections_per_client",
                                             .kind = Kind::kInteger,
                                             .doc = "Of one client address. 0: no limit.",
                                             .range = {.min = 0, .max = 16777216}}),
+    bound<&Limits::unfinished_heads>(
+        {.name = "unfinished_heads",
+         .kind = Kind::kInteger,
+         .doc = "Client connections on which a request's head has begun and not ended, never more "
+                "than half of `connections`. Each worker has its share; beyond it the oldest gets "
+                "408.",
+         .range = {.min = 1, .max = 16777216}}),
+    bound<&Limits::unfinished_head_bytes>(
+        {.name = "unfinished_head_bytes",
+         .kind = Kind::kBytes,
+         .doc = "Memory for such heads. Each worker has its share; beyond it the oldest gets 408.",
+         .range = {.min = 1.0 * kMiB, .max = 1.0 * kTiB}}),
     bound<&Limits::pipeline>({.name = "pipeline",
                               .kind = Kind::kInteger,
                               .doc = "Requests of one connection that are answered in one turn of "
@@ -152,6 +179,28 @@ constexpr std::array kLimitsKeys = {
          .doc = "Of a body that is passed through and not stored, so much is held in memory when "
                 "its reader is slower than its writer.",
          .range = {.min = 16.0 * kKiB, .max = 1.0 * kGiB}}),
+    bound<&Limits::transfer_memory_bytes>(
+        {.name = "transfer_memory",
+         .kind = Kind::kBytes,
+         .doc = "For bodies on their way, beside `cache.memory` and a quarter of it. Where it is "
+                "used up, slow readers of clients beyond `transfer_memory_per_client` are cut, "
+                "then stored responses evicted, then the slowest of all readers cut; transfers "
+                "wait meanwhile.",
+         .range = {.min = 1.0 * kMiB, .max = 64.0 * kTiB}}),
+    bound<&Limits::transfer_memory_per_client_bytes>(
+        {.name = "transfer_memory_per_client",
+         .kind = Kind::kBytes,
+         .doc = "What one client address (of IPv6 a network of 64 bits) may have held in memory "
+                "by not taking its responses. Beyond it, what it has not taken of a response is "
+                "not read ahead any more, and its slowest readers are cut first where memory is "
+                "short. Set it higher where many clients come from one address. 0: no limit.",
+         .range = {.min = 0, .max = 64.0 * kTiB}}),
+    bound<&Limits::client_write_rate_min>(
+        {.name = "client_write_rate_min",
+         .kind = Kind::kBytes,
+         .doc = "Bytes a second that a client takes at least of a response that is there, over "
+                "`timeouts.client_write`; else it is cut. 0: no limit.",
+         .range = {.min = 0, .max = 1.0 * kGiB}}),
 };
 
 }  // namespace

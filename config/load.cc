@@ -105,28 +105,38 @@ Result<std::string> read_file(const std::string& path) {
 }
 
 Result<Config> load(const std::string* toml, std::string_view name,
-                    std::span<const std::string> sets) {
+                    std::span<const std::string> sets, Places* places) {
   Draft draft;
   // After a syntax error nothing is known of the rest.
   if (toml != nullptr && !read_toml(*toml, name, draft)) return std::move(draft).finish();
   for (const auto& set : sets) apply_set(set, draft);
   draft.cross_check();
+  if (places != nullptr) *places = draft.places();
   return std::move(draft).finish();
 }
 
 }  // namespace
 
-Result<Config> load_config(const Sources& sources) {
-  if (sources.path.empty()) return load(nullptr, {}, sources.sets);
+Result<Config> load_config(const Sources& sources, Places* places) {
+  if (sources.path.empty()) return load(nullptr, {}, sources.sets, places);
   const auto text = read_file(sources.path);
   if (!text) return std::unexpected(text.error());
-  return load(&*text, sources.path, sources.sets);
+  return load(&*text, sources.path, sources.sets, places);
 }
 
 Result<Config> parse_config(std::string_view toml, std::string_view name,
                             std::span<const std::string> sets) {
   const std::string text(toml);
-  return load(&text, name, sets);
+  return load(&text, name, sets, nullptr);
+}
+
+std::string fault_text(const Places& places, std::string_view key, std::string_view what) {
+  if (key.empty()) return std::string(what);
+  auto place = places.find(key);
+  // What a table of a list does not say stands nowhere; the list does.
+  if (place == places.end()) place = places.find(key.substr(0, key.find('.')));
+  if (place == places.end() || place->second.empty()) return fault_line({}, key, what);
+  return fault_line(place->second, key, what);
 }
 
 }  // namespace encore::config

@@ -2,6 +2,7 @@
 // changes anywhere when a config is bad. Thread-safe.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,12 +22,22 @@ struct Sources {
   std::vector<std::string> sets;
 };
 
+// Where keys were set: "cache.memory" to "file:line:column" or "--set cache.memory". A key that is
+// not in it has its default. A list of tables is in it as such ("listen") beside its elements'
+// keys.
+using Places = std::map<std::string, std::string, std::less<>>;
+
 // Every fault is reported, a line each: `file:line:column: key: what is wrong, what is accepted`,
 // or `--set section.key=value: what is wrong, what is accepted`.
-Result<Config> load_config(const Sources& sources);
+// Fills in `places` where it is asked for and the config is good.
+Result<Config> load_config(const Sources& sources, Places* places = nullptr);
 
 // The same from text; `name` stands for the file in messages.
 Result<Config> parse_config(std::string_view toml, std::string_view name,
                             std::span<const std::string> sets = {});
+
+// A fault that was found later, outside of the config, as those above are written:
+// "file:line:column: key: what is wrong".
+std::string fault_text(const Places& places, std::string_view key, std::string_view what);
 
 }  // namespace encore::config

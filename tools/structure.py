@@ -30,6 +30,7 @@ MAY_INCLUDE = {
 THIRD_PARTY = [
     (r"event2/", ["proxy/net", "sim/drive", "tests"]),
     (r"event\.h|evhttp\.h", []),
+    (r"ares.*\.h", ["proxy/net"]),
     (r"openssl/(ssl|tls1|dtls1|x509_vfy|x509v3)\.h", ["proxy/net", "tests"]),
     (r"openssl/", ["filter", "proxy/net", "tests"]),
     (r"xxhash\.h", ["filter", "cache", "tests/filter", "tests/bench"]),

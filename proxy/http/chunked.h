@@ -42,6 +42,12 @@ class ChunkedDecoder {
 
   // Takes the next step. After kDone or kBad every call returns the same status.
   Step next(std::string_view input);
+  // The last `bytes` of the content that the last step gave found no place: they come again.
+  // REQUIRES: the last step was kData, of so many bytes at least.
+  void give_back(std::size_t bytes) noexcept {
+    chunk_left_ += bytes;
+    state_ = State::kData;
+  }
 
   bool done() const noexcept { return state_ == State::kDone; }
   // Content bytes left in the current chunk.

@@ -141,17 +141,27 @@ bool not_modified_matches(const Validators& stored, const Validators& received) 
   return dates ? same_date : stored.any();
 }
 
-bool head_shows_change(const Validators& stored, const ResponseHead& response,
-                       std::uint64_t stored_length, UnixSeconds now) noexcept {
+HeadShows head_shows(const Validators& stored, const ResponseHead& response,
+                     std::uint64_t stored_length, UnixSeconds now) noexcept {
   const Validators received = received_validators(response, now);
-  if (!received.etag.empty() && received.etag != stored.etag) return true;
-  if (received.last_modified != kNoDate && received.last_modified != stored.last_modified) {
-    return true;
+  HeadShows shown = HeadShows::kNothing;
+  if (!received.etag.empty()) {
+    if (received.etag != stored.etag) return HeadShows::kChange;
+    shown = HeadShows::kSame;
   }
-  if (!response.fields.has(FieldId::kContentLength)) return false;
-  std::uint64_t length = 0;
-  return !parse_decimal(response.fields.value(FieldId::kContentLength), length) ||
-         length != stored_length;
+  if (received.last_modified != kNoDate) {
+    if (received.last_modified != stored.last_modified) return HeadShows::kChange;
+    shown = HeadShows::kSame;
+  }
+  if (response.fields.has(FieldId::kContentLength)) {
+    std::uint64_t length = 0;
+    if (!parse_decimal(response.fields.value(FieldId::kContentLength), length) ||
+        length != stored_length) {
+      return HeadShows::kChange;
+    }
+    shown = HeadShows::kSame;
+  }
+  return shown;
 }
 
 }  // namespace encore::http

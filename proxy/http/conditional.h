@@ -57,8 +57,10 @@ void append_validation_fields(const Validators& stored, std::string& out);
 // agree with the stored ones. Of two strong ones it is enough that one does.
 bool not_modified_matches(const Validators& stored, const Validators& received) noexcept;
 
-// Whether the response to a HEAD shows that the stored response is outdated (RFC 9111 4.3.5).
-bool head_shows_change(const Validators& stored, const ResponseHead& response,
-                       std::uint64_t stored_length, UnixSeconds now) noexcept;
+// What the response to a HEAD tells about the stored response (RFC 9111 4.3.5): one of its
+// validators, or at least its length, must say that it is the same, and none that it is not.
+enum class HeadShows : std::uint8_t { kNothing, kSame, kChange };
+HeadShows head_shows(const Validators& stored, const ResponseHead& response,
+                     std::uint64_t stored_length, UnixSeconds now) noexcept;
 
 }  // namespace encore::http

@@ -119,13 +119,16 @@ Framing response_framing(Method method, const ResponseHead& head) noexcept {
     return {.reusable = !odd};
   }
   if (!has_coding) return framing;
-  const Codings codings = transfer_codings(fields);
-  if (codings == Codings::kChunked) return {.kind = BodyKind::kChunked};
-  if (codings == Codings::kMalformed) return refused(502, FramingReason::kBadTransferEncoding);
-  return {.kind = BodyKind::kUntilClose,
-          .reason = FramingReason::kUnknownCoding,
-          .reusable = false,
-          .decoded = false};
+  switch (transfer_codings(fields)) {
+    case Codings::kChunked:
+      return {.kind = BodyKind::kChunked};
+    case Codings::kUnknown:
+    case Codings::kNotLast:
+      return refused(502, FramingReason::kUnknownCoding);
+    case Codings::kMalformed:
+      break;
+  }
+  return refused(502, FramingReason::kBadTransferEncoding);
 }
 
 }  // namespace encore::http

@@ -24,7 +24,7 @@ enum class FramingReason : std::uint8_t {
   kLengthTooLarge,             // above 2^63 - 1: 400 / 502
   kTransferEncodingIn10,       // Transfer-Encoding in HTTP/1.0: 400 / 502
   kBadTransferEncoding,        // empty, not tokens, chunked twice or not last: 400 / 502
-  kUnknownCoding,              // request: 501. Response: not an error, see below
+  kUnknownCoding,              // another than chunked: 501 / 502
 };
 
 struct Framing {
@@ -35,9 +35,6 @@ struct Framing {
   // Responses: the connection can carry another message after this one as far as framing tells.
   // False for kUntilClose and wherever the framing contradicts the status (a 204 with a body).
   bool reusable = true;
-  // Responses: the body that arrives is the content. False for an unknown transfer coding, whose
-  // body runs to the close undecoded and must not be stored (RFC 9112 6.3).
-  bool decoded = true;
 };
 
 // A request's body. Transfer-Encoding is accepted only as exactly one "chunked" (any case) in
@@ -45,7 +42,8 @@ struct Framing {
 Framing request_framing(const RequestHead& head) noexcept;
 
 // A response's body, given the method of its request. HEAD, 1xx, 204, 304 and a 2xx to CONNECT
-// have none.
+// have none. A transfer coding but chunked is refused, with chunked behind it too: none was asked
+// for (TE), and what we cannot undo must not pass for content (RFC 9112 6.1 and 7.4).
 Framing response_framing(Method method, const ResponseHead& head) noexcept;
 
 // Reads 1*DIGIT without sign or white space. False if malformed or above 2^63 - 1.

@@ -1,5 +1,7 @@
 #include "proxy/http/hop_by_hop.h"
 
+#include <algorithm>
+
 namespace encore::http {
 namespace {
 
@@ -70,6 +72,7 @@ constexpr FieldSet kNotInTrailer = {
     FieldId::kDate,
     FieldId::kExpect,
     FieldId::kExpires,
+    FieldId::kForwarded,
     FieldId::kHost,
     FieldId::kIfMatch,
     FieldId::kIfModifiedSince,
@@ -86,6 +89,9 @@ constexpr FieldSet kNotInTrailer = {
     FieldId::kVary,
     FieldId::kWwwAuthenticate,
     FieldId::kCdnCacheControl,
+    FieldId::kXForwardedFor,
+    FieldId::kXForwardedHost,
+    FieldId::kXForwardedProto,
 };
 
 bool persists(const Fields& fields, FieldId connection, Version version) noexcept {
@@ -127,13 +133,23 @@ bool keep_alive(const ResponseHead& head) noexcept {
   return persists(head.fields, FieldId::kConnection, head.version);
 }
 
-bool wants_upgrade(const Fields& fields) noexcept {
-  return !fields.value(FieldId::kUpgrade).empty() &&
-         fields.list_has(FieldId::kConnection, "upgrade");
+Upgrade asked_upgrade(const RequestHead& head) noexcept {
+  if (!head.fields.has(FieldId::kUpgrade) || head.version == Version::kHttp10 ||
+      !head.fields.list_has(FieldId::kConnection, "upgrade")) {
+    return Upgrade::kNone;
+  }
+  Upgrade asked = Upgrade::kNone;
+  head.fields.for_each_member(FieldId::kUpgrade, [&asked](std::string_view protocol) {
+    const std::string_view name = protocol.substr(0, protocol.find('/'));
+    const bool http = equals_lower(name, "h2c") || equals_lower(name, "h2") ||
+                      equals_lower(name, "http") || equals_lower(name, "tls");
+    asked = std::max(asked, http ? Upgrade::kHttp : Upgrade::kOther);
+  });
+  return asked;
 }
 
 bool accepts_trailers(const RequestHead& head) noexcept {
-  return head.fields.list_has(FieldId::kTe, "trailers");
+  return head.version == Version::kHttp11 && head.fields.list_has(FieldId::kTe, "trailers");
 }
 
 bool allowed_in_trailer(const Field& field) noexcept {

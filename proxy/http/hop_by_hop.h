@@ -36,10 +36,16 @@ class HopByHop {
 bool keep_alive(const RequestHead& head) noexcept;
 bool keep_alive(const ResponseHead& head) noexcept;
 
-// Whether Connection lists "upgrade" and Upgrade names a protocol.
-bool wants_upgrade(const Fields& fields) noexcept;
+// What a request asks to go over to (RFC 9110 7.8). Nothing without "upgrade" in Connection, and in
+// HTTP/1.0.
+enum class Upgrade : std::uint8_t {
+  kNone,
+  kHttp,   // other versions of HTTP (h2c), or TLS: without them the request means the same
+  kOther,  // websocket and all others: without it the request means nothing
+};
+Upgrade asked_upgrade(const RequestHead& head) noexcept;
 
-// Whether TE lists "trailers" (RFC 9110 10.1.4).
+// Whether TE lists "trailers" (RFC 9110 10.1.4). Not in HTTP/1.0, which has no chunks for them.
 bool accepts_trailers(const RequestHead& head) noexcept;
 
 // Whether a field may stand in a trailer section and be merged or forwarded from there (RFC 9110

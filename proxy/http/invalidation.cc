@@ -21,6 +21,7 @@ std::vector<std::string> invalidated_keys(const Target& target, const ResponseHe
       std::string storage;
       Target other;
       if (!resolve_reference(field.value, target, storage, other)) return;
+      if (options.scheme) set_scheme(other, *options.scheme);
       // Nobody may invalidate what another origin answers for (RFC 9111 4.4).
       if (!same_origin(target, other)) return;
       std::string key = key_of(other, options);

@@ -36,7 +36,8 @@ bool accepts_while_revalidating(const StoredMeta& meta, const RequestDirectives&
 
 ReuseDecision decide(const StoredMeta& meta, const RequestDirectives& request,
                      MonotonicTime now) noexcept {
-  const bool stale = now >= meta.fresh_until;
+  const bool stale = is_stale(meta, now);
+  if (stale) now = std::max(now, meta.fresh_until);
   if (meta.is(StoredMeta::kNoCache) || meta.is(StoredMeta::kInvalidated)) {
     return {Reuse::kMustValidate, ForwardCause::kStale};
   }
@@ -67,19 +68,27 @@ ReuseDecision decide_reuse(const StoredMeta& meta, const RequestDirectives& requ
   return decision;
 }
 
+bool may_share(const StoredMeta& meta, const RequestDirectives& request, MonotonicTime now,
+               const ReuseOptions& options) noexcept {
+  return !is_stale(meta, now) && decide_reuse(meta, request, now, options).action == Reuse::kFresh;
+}
+
 bool may_serve_stale(const StoredMeta& meta, const RequestDirectives& request, MonotonicTime now,
                      OriginFailure failure, const StaleOptions& options) noexcept {
   if (meta.is(StoredMeta::kNoCache) || meta.is(StoredMeta::kInvalidated) || request.no_cache) {
     return false;
   }
-  if (now < meta.fresh_until) return true;
+  if (!is_stale(meta, now)) return true;
+  now = std::max(now, meta.fresh_until);
   if (meta.is(StoredMeta::kNeverStale)) return false;
+  const bool once_fresh = !meta.is(StoredMeta::kNeverFresh);
   std::uint32_t window = 0;
-  if (meta.is(StoredMeta::kHasSie) || request.stale_if_error) {
+  if (meta.is(StoredMeta::kHasSie) || (request.stale_if_error && once_fresh)) {
     window = std::max(meta.sie_seconds, request.stale_if_error.value_or(0));
   } else {
-    window = failure == OriginFailure::kUnreachable ? options.unreachable_seconds_max
-                                                    : options.error_status_seconds_max;
+    window = failure == OriginFailure::kUnreachable && once_fresh
+                 ? options.unreachable_seconds_max
+                 : options.error_status_seconds_max;
   }
   return now < meta.fresh_until + seconds(window);
 }

@@ -33,6 +33,12 @@ struct ReuseOptions {
 ReuseDecision decide_reuse(const StoredMeta& meta, const RequestDirectives& request,
                            MonotonicTime now, const ReuseOptions& options) noexcept;
 
+// Whether what another request brought (a response on its way, or a stored one that was just
+// validated) answers this one too: only where the store alone would answer it now. Then it is
+// fresh, and neither the response nor this request demands that the origin be asked.
+bool may_share(const StoredMeta& meta, const RequestDirectives& request, MonotonicTime now,
+               const ReuseOptions& options) noexcept;
+
 enum class OriginFailure : std::uint8_t {
   kErrorStatus,  // 500, 502, 503, 504
   kUnreachable,  // refused, closed, timed out, not resolved
@@ -52,7 +58,9 @@ struct StaleOptions {
 };
 
 // After validation failed: may the stored response be served stale? Not where the response
-// forbids it, nor to a request that demanded validation.
+// forbids it, nor to a request that demanded validation. One that never was fresh was never meant
+// to be used without its origin, unless it says so itself (stale-if-error) or the operator does
+// (error_status_seconds_max).
 bool may_serve_stale(const StoredMeta& meta, const RequestDirectives& request, MonotonicTime now,
                      OriginFailure failure, const StaleOptions& options) noexcept;
 

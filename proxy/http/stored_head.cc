@@ -9,7 +9,9 @@
 #include "proxy/http/framing.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/parser.h"
+#include "proxy/http/structured.h"
 #include "proxy/http/targeted.h"
+#include "proxy/http/vary.h"
 
 namespace encore::http {
 namespace {
@@ -92,7 +94,7 @@ std::vector<const Field*> replacing_lines(const ResponseHead& update, const Keep
                                           std::string_view stored_etag) {
   std::vector<const Field*> lines;
   for (const Field& field : update.fields) {
-    if (!keep(field) || describes_body(field)) continue;
+    if (!keep(field) || describes_body(field) || field.id == FieldId::kSetCookie) continue;
     // The same entity tag in a weaker form would spoil a strong one that is stored.
     if (field.id == FieldId::kEtag && weak_match(field.value, stored_etag)) continue;
     lines.push_back(&field);
@@ -116,6 +118,7 @@ constexpr FieldSet kOfTheRange = {FieldId::kContentLength, FieldId::kContentRang
 }  // namespace
 
 bool is_stripped(const Field& field, const HeadOptions& options) noexcept {
+  if (field.id == FieldId::kCacheStatus && !is_structured_list(field.value)) return true;
   return (options.strip_tags && kTags.has(field.id)) || is_listed(options.strip_fields, field.name);
 }
 
@@ -155,26 +158,58 @@ void build_freshened_head(std::string_view stored_head, const ResponseHead& upda
   builder.finish();
 }
 
-StoredMeta freshen(std::string_view stored_head, const ResponseHead& update,
-                   std::span<const std::string> targets, const Exchange& exchange,
-                   const FreshnessOptions& freshness, const HeadOptions& options,
-                   std::string& out) {
+bool drop_stripped(const ResponseHead& stored, const ResponseDirectives& directives,
+                   std::string& out, StoredMeta& meta) {
+  const auto is_dropped = [&](const Field& field) {
+    return is_listed(directives.stripped_fields, field.name);
+  };
+  if (std::ranges::none_of(stored.fields, is_dropped)) return false;
+  Builder builder(out, meta);
+  builder.status_line(stored.status, stored.reason);
+  for (const Field& field : stored.fields) {
+    if (!is_dropped(field)) builder.line(field);
+  }
+  builder.finish();
+  return true;
+}
+
+Freshened freshen(std::string_view stored_head, const ResponseHead& update,
+                  const Validation& validation, const StoreOptions& store,
+                  const HeadOptions& options, std::string& out) {
+  const Exchange& exchange = validation.exchange;
   const UnixSeconds arrival = to_unix(exchange.response_wall);
   StoredMeta built;
-  build_freshened_head(stored_head, update, effective_directives(update.fields, targets), arrival,
-                       options, out, built);
+  build_freshened_head(stored_head, update, effective_directives(update.fields, validation.targets),
+                       arrival, options, out, built);
   ResponseHead head;
   read_stored_head(out, head);
-  const ResponseDirectives directives = effective_directives(head.fields, targets);
-  const Lifetime lifetime = freshness_lifetime(head, directives, arrival, freshness);
-  StoredMeta meta = make_stored_meta(head, directives, lifetime, exchange);
+  ResponseDirectives directives = effective_directives(head.fields, validation.targets);
+  // A cookie that is stored was judged when it came; what this update sets is judged below.
+  StoreOptions merged = store;
+  merged.set_cookie = SetCookiePolicy::kStore;
+  Freshened result;
+  result.decision = may_store(validation.request, validation.target, validation.directives, head,
+                              directives, arrival, merged);
+  result.names = selecting_names(head.fields);
+  const Lifetime lifetime = freshness_lifetime(head, directives, arrival, store.freshness);
+  if (result.decision.ok() && update.fields.has(FieldId::kSetCookie) &&
+      set_cookie_bars(validation.request, lifetime, store.set_cookie)) {
+    result.decision.reason = StoreReason::kSetCookie;
+  }
+  result.meta = make_stored_meta(head, directives, lifetime, exchange);
   // Age is not kept in a stored head: the update's counts.
-  meta.age_zero = exchange.response_time - corrected_initial_age(update.fields, exchange);
-  meta.fresh_until = meta.age_zero + std::chrono::seconds(lifetime.seconds);
-  meta.head_bytes = built.head_bytes;
-  meta.etag_offset = built.etag_offset;
-  meta.etag_bytes = built.etag_bytes;
-  return meta;
+  result.meta.age_zero = exchange.response_time - corrected_initial_age(update.fields, exchange);
+  result.meta.fresh_until = result.meta.age_zero + std::chrono::seconds(lifetime.seconds);
+  // What the merged head keeps for the one who asked goes, though it was stored before.
+  if (store.set_cookie != SetCookiePolicy::kStore && !is_marked_shared(directives)) {
+    directives.stripped_fields.emplace_back("set-cookie");
+  }
+  std::string kept;
+  if (drop_stripped(head, directives, kept, built)) out = std::move(kept);
+  result.meta.head_bytes = built.head_bytes;
+  result.meta.etag_offset = built.etag_offset;
+  result.meta.etag_bytes = built.etag_bytes;
+  return result;
 }
 
 void read_stored_head(std::string_view stored_head, ResponseHead& head) {

@@ -15,6 +15,7 @@
 #include "proxy/http/message.h"
 #include "proxy/http/range.h"
 #include "proxy/http/stored_meta.h"
+#include "proxy/http/storing.h"
 
 namespace encore::http {
 
@@ -23,7 +24,8 @@ struct HeadOptions {
   std::vector<std::string> strip_fields = {};  // these too; lower case
 };
 
-// Whether a field is ours alone to read.
+// Whether a field of a response ends here: those that are ours alone to read, and a Cache-Status
+// that cannot be read, for the member that we add would be lost with it (RFC 9211 2).
 bool is_stripped(const Field& field, const HeadOptions& options) noexcept;
 
 // Builds the stored head into `out` (cleared first): status line and field lines each with CRLF,
@@ -37,17 +39,41 @@ void build_stored_head(const ResponseHead& response, const ResponseDirectives& d
 
 // Builds the head that results when `update` (a 304, or a HEAD's response) freshens a stored one
 // (RFC 9111 3.2): its fields replace those of the same name, but not what belongs to the body as
-// stored: Content-Length, Content-Encoding, Content-Range, and the framing.
-// REQUIRES: stored_head was built by build_stored_head. `out` must not be its bytes.
+// stored: Content-Length, Content-Encoding, Content-Range, and the framing; nor Set-Cookie, which
+// is for the one who asked. REQUIRES: stored_head was built by build_stored_head. `out` must not be
+// its bytes.
 void build_freshened_head(std::string_view stored_head, const ResponseHead& update,
                           const ResponseDirectives& update_directives, UnixSeconds arrival,
                           const HeadOptions& options, std::string& out, StoredMeta& meta);
 
-// The whole of freshening: builds the new head into `out` and computes its meta anew, with the age
+// Writes a stored head anew without the fields that its directives keep from others. False, and
+// nothing done, where it has none of them.
+bool drop_stripped(const ResponseHead& stored, const ResponseDirectives& directives,
+                   std::string& out, StoredMeta& meta);
+
+// The request whose response freshens what is stored.
+struct Validation {
+  const RequestHead& request;
+  const Target& target;
+  const RequestDirectives& directives;
+  std::span<const std::string> targets;  // targeted fields that govern us
+  Exchange exchange;
+};
+
+// What a stored response is after it was freshened.
+struct Freshened {
+  StoredMeta meta;
+  // Whether it may still be stored: the rules of storing, over the merged head. If not, it answers
+  // the request that validated it, and nobody else.
+  StoreDecision decision;
+  std::string names;  // selecting names of the merged head (vary.h)
+};
+
+// The whole of freshening: builds the new head into `out` and computes all else anew, with the age
 // and the dates of the `update`. REQUIRES as build_freshened_head.
-StoredMeta freshen(std::string_view stored_head, const ResponseHead& update,
-                   std::span<const std::string> targets, const Exchange& exchange,
-                   const FreshnessOptions& freshness, const HeadOptions& options, std::string& out);
+Freshened freshen(std::string_view stored_head, const ResponseHead& update,
+                  const Validation& validation, const StoreOptions& store,
+                  const HeadOptions& options, std::string& out);
 
 // Heads of answers made from a stored response, in the form of a stored head, Content-Length
 // included. All of them replace `out`.

@@ -44,6 +44,7 @@ StoredMeta make_stored_meta(const ResponseHead& response, const ResponseDirectiv
   meta.status = response.status;
   meta.flags = flags_of(response, directives, validators);
   if (lifetime.source == LifetimeSource::kHeuristic) meta.flags |= StoredMeta::kHeuristic;
+  if (lifetime.seconds == 0) meta.flags |= StoredMeta::kNeverFresh;
   return meta;
 }
 

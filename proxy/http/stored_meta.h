@@ -26,7 +26,11 @@ struct StoredMeta {
     kInvalidated = 128,  // by an unsafe method: never used without validation (4.4)
     kPartial = 256,      // a 206
     kHasVary = 512,
-    kHeuristic = 1024,  // the lifetime is a guess
+    kHeuristic = 1024,   // the lifetime is a guess
+    kNeverFresh = 2048,  // the lifetime is none
+    // From a loopback or private address that a client chose: not for every client. The server's to
+    // set.
+    kPrivateOrigin = 4096,
   };
 
   MonotonicTime age_zero;     // when the response's age was 0
@@ -46,11 +50,18 @@ struct StoredMeta {
 };
 static_assert(sizeof(StoredMeta) <= 64);
 
+// Whether the response's own time has come. One that never was fresh is stale whatever the clock
+// says: another worker's turn may have begun before the response came.
+inline bool is_stale(const StoredMeta& meta, MonotonicTime now) noexcept {
+  return now >= meta.fresh_until || meta.is(StoredMeta::kNeverFresh);
+}
+
 // What a hit asks first. True: serve it, if the request has none of Cache-Control, Pragma,
 // conditionals and Range (kRequestExtras).
 inline bool is_fresh(const StoredMeta& meta, MonotonicTime now) noexcept {
-  return now < meta.fresh_until &&
-         (meta.flags & (StoredMeta::kNoCache | StoredMeta::kInvalidated)) == 0;
+  constexpr unsigned kBarred =
+      StoredMeta::kNoCache | StoredMeta::kInvalidated | StoredMeta::kNeverFresh;
+  return now < meta.fresh_until && (meta.flags & kBarred) == 0;
 }
 
 // Request fields whose absence makes is_fresh() the whole decision.

@@ -6,6 +6,7 @@
 
 #include "proxy/http/conditional.h"
 #include "proxy/http/range.h"
+#include "proxy/http/vary.h"
 
 namespace encore::http {
 namespace {
@@ -26,7 +27,10 @@ bool is_understood(unsigned status) noexcept {
   return std::ranges::find(kKnown, status) != kKnown.end();
 }
 
-bool has_vary_star(const Fields& fields) noexcept { return fields.list_has(FieldId::kVary, "*"); }
+// Also where the names cannot be read, or are too many to be compared by.
+bool varies_by_all(const Fields& fields) {
+  return fields.has(FieldId::kVary) && selecting_names(fields) == "*";
+}
 
 // Content-Location names the target itself (RFC 9110 9.3.3).
 bool describes_target(const Target& target, const ResponseHead& response) {
@@ -60,13 +64,11 @@ bool is_storable_status(const RequestHead& request, const ResponseHead& response
 
 // Those clauses that forbid, in the order in which they are told.
 StoreReason forbidden(const RequestHead& request, const RequestDirectives& request_directives,
-                      const ResponseHead& response, const ResponseDirectives& directives,
-                      const Framing& framing, const StoreOptions& options) noexcept {
+                      const ResponseHead& response, const ResponseDirectives& directives) {
   const bool get = request.method == Method::kGet || request.method == Method::kHead;
   if (!get && request.method != Method::kPost) return StoreReason::kMethod;
   if (request_directives.no_store) return StoreReason::kRequestNoStore;
   if (!is_storable_status(request, response)) return StoreReason::kStatus;
-  if (!framing.decoded) return StoreReason::kUndecoded;
   if (directives.must_understand && !is_understood(response.status)) {
     return StoreReason::kNotUnderstood;
   }
@@ -77,10 +79,7 @@ StoreReason forbidden(const RequestHead& request, const RequestDirectives& reque
       !directives.must_revalidate && !directives.s_maxage) {
     return StoreReason::kAuthorization;
   }
-  if (has_vary_star(response.fields)) return StoreReason::kVaryStar;
-  if (!options.store_set_cookie && response.fields.has(FieldId::kSetCookie)) {
-    return StoreReason::kSetCookie;
-  }
+  if (varies_by_all(response.fields)) return StoreReason::kVaryStar;
   return StoreReason::kOk;
 }
 
@@ -90,24 +89,43 @@ std::string_view to_string(StoreReason reason) noexcept {
   return kReasonNames[static_cast<std::size_t>(reason)];
 }
 
+bool set_cookie_bars(const RequestHead& request, const Lifetime& lifetime,
+                     SetCookiePolicy policy) noexcept {
+  switch (policy) {
+    case SetCookiePolicy::kStrip:
+      return request.fields.has(FieldId::kCookie) || lifetime.source == LifetimeSource::kHeuristic;
+    case SetCookiePolicy::kRefuse:
+      return true;
+    case SetCookiePolicy::kStore:
+      return false;
+  }
+  return true;
+}
+
 StoreDecision may_store(const RequestHead& request, const Target& target,
                         const RequestDirectives& request_directives, const ResponseHead& response,
-                        const ResponseDirectives& directives, const Framing& framing,
-                        UnixSeconds arrival, const StoreOptions& options) {
+                        const ResponseDirectives& directives, UnixSeconds arrival,
+                        const StoreOptions& options) {
   StoreDecision decision;
-  decision.reason = forbidden(request, request_directives, response, directives, framing, options);
+  decision.reason = forbidden(request, request_directives, response, directives);
   if (!decision.ok()) return decision;
   decision.lifetime = freshness_lifetime(response, directives, arrival, options.freshness);
   const bool is_explicit = decision.lifetime.is_explicit();
   if (request.method == Method::kPost) {
     const bool good = response.status == 200 && is_explicit && describes_target(target, response);
     if (!good) decision.reason = StoreReason::kPost;
-    return decision;
+  } else {
+    const bool allowed =
+        is_explicit || directives.is_public || is_heuristically_cacheable(response.status);
+    if (!allowed || !is_reusable(response, directives, decision.lifetime, arrival)) {
+      decision.reason = StoreReason::kNoFreshness;
+    }
   }
-  const bool allowed =
-      is_explicit || directives.is_public || is_heuristically_cacheable(response.status);
-  if (!allowed || !is_reusable(response, directives, decision.lifetime, arrival)) {
-    decision.reason = StoreReason::kNoFreshness;
+  if (decision.ok() && response.fields.has(FieldId::kSetCookie)) {
+    const bool barred = set_cookie_bars(request, decision.lifetime, options.set_cookie);
+    if (barred) decision.reason = StoreReason::kSetCookie;
+    decision.strips_set_cookie =
+        !barred && options.set_cookie == SetCookiePolicy::kStrip && !is_marked_shared(directives);
   }
   return decision;
 }

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "proxy/http/cache_control.h"
-#include "proxy/http/framing.h"
 #include "proxy/http/freshness.h"
 #include "proxy/http/message.h"
 #include "proxy/http/uri.h"
@@ -23,9 +22,9 @@ namespace encore::http {
   X(kNotUnderstood, "not-understood") /* must-understand */                     \
   X(kNoFreshness, "no-freshness")     /* nothing allows to store or reuse it */ \
   X(kVaryStar, "vary-star")                                                     \
-  X(kSetCookie, "set-cookie") /* by configuration */                            \
-  X(kPost, "post")            /* without freshness, Content-Location */         \
-  X(kUndecoded, "undecoded")  /* unknown transfer coding */
+  X(kVaryTooLarge, "vary-too-large") /* what the request says to select it */   \
+  X(kSetCookie, "set-cookie")        /* SetCookiePolicy */                      \
+  X(kPost, "post")                   /* without freshness, Content-Location */
 
 enum class StoreReason : std::uint8_t {
 #define ENCORE_HTTP_REASON(id, name) id,
@@ -34,24 +33,46 @@ enum class StoreReason : std::uint8_t {
 };
 std::string_view to_string(StoreReason reason) noexcept;
 
+// What becomes of a response with Set-Cookie that may be stored otherwise. A cookie is made for the
+// one who asked; RFC 9111 7.3 leaves it to the origin to forbid storing it, and most forget.
+enum class SetCookiePolicy : std::uint8_t {
+  // Stored without its Set-Cookie; with it only where the origin marks the response for shared
+  // caches (public, s-maxage, a targeted field). Not stored where the request carried a Cookie, for
+  // the page may be its owner's, nor where its freshness is a guess of ours.
+  kStrip,
+  kRefuse,  // not stored
+  kStore,   // stored as it came: the letter of RFC 9111 7.3
+};
+
 struct StoreOptions {
-  bool store_set_cookie = true;  // false: a response with Set-Cookie is not stored
+  SetCookiePolicy set_cookie = SetCookiePolicy::kStrip;
   FreshnessOptions freshness = {};
 };
 
 struct StoreDecision {
   StoreReason reason = StoreReason::kOk;
   Lifetime lifetime;
+  // What is stored of it leaves its Set-Cookie lines out.
+  bool strips_set_cookie = false;
   bool ok() const noexcept { return reason == StoreReason::kOk; }
 };
 
+// Whether the origin says that a response is for shared caches.
+inline bool is_marked_shared(const ResponseDirectives& directives) noexcept {
+  return directives.is_public || directives.s_maxage.has_value() || directives.targeted;
+}
+
+// Whether a Set-Cookie in a response to this request bars storing it, under a policy.
+bool set_cookie_bars(const RequestHead& request, const Lifetime& lifetime,
+                     SetCookiePolicy policy) noexcept;
+
 // Decides on the head alone; that the body arrived whole is the caller's to see. `directives` are
-// the response's effective ones (targeted.h), `framing` its framing, `arrival` the wall clock's
-// second. HEAD is judged as its GET would be. A 206 is allowed where its one part and place are
-// known (range.h).
+// the response's effective ones (targeted.h), `arrival` the wall clock's second. HEAD is judged as
+// its GET would be. A 206 is allowed where its one part and place are known (range.h). For what is
+// stored already and was freshened see freshen() in stored_head.h.
 StoreDecision may_store(const RequestHead& request, const Target& target,
                         const RequestDirectives& request_directives, const ResponseHead& response,
-                        const ResponseDirectives& directives, const Framing& framing,
-                        UnixSeconds arrival, const StoreOptions& options);
+                        const ResponseDirectives& directives, UnixSeconds arrival,
+                        const StoreOptions& options);
 
 }  // namespace encore::http

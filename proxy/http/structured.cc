@@ -38,6 +38,20 @@ class Reader {
     return members;
   }
 
+  bool list() {
+    skip(" ");
+    while (text_.find_last_not_of(' ') != std::string_view::npos) {
+      StructuredMember member;
+      if (!read_value(member)) return false;
+      skip(" \t");
+      if (text_.empty()) return true;
+      if (!accept(',')) return false;
+      skip(" \t");
+      if (text_.empty()) return false;  // a comma with nothing behind it
+    }
+    return true;
+  }
+
  private:
   char peek() const noexcept { return text_.empty() ? '\0' : text_.front(); }
   bool accept(char c) noexcept {
@@ -69,6 +83,10 @@ class Reader {
       member.boolean = true;
       return read_parameters();
     }
+    return read_value(member);
+  }
+
+  bool read_value(StructuredMember& member) {
     return (peek() == '(' ? read_inner_list(member) : read_bare_item(member)) && read_parameters();
   }
 
@@ -171,5 +189,7 @@ class Reader {
 std::optional<std::vector<StructuredMember>> parse_dictionary(std::string_view value) {
   return Reader(value).dictionary();
 }
+
+bool is_structured_list(std::string_view value) { return Reader(value).list(); }
 
 }  // namespace encore::http

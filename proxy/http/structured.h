@@ -1,4 +1,4 @@
-// Dictionaries of structured fields (RFC 8941), read strictly. Pure, thread-compatible.
+// Dictionaries and lists of structured fields (RFC 8941), read strictly. Pure, thread-compatible.
 #pragma once
 
 #include <cstddef>
@@ -23,5 +23,9 @@ struct StructuredMember {
 // kMembersMax (RFC 8941 3.2 asks for 1024).
 inline constexpr std::size_t kMembersMax = 1024;
 std::optional<std::vector<StructuredMember>> parse_dictionary(std::string_view value);
+
+// Whether the value is a list (RFC 8941 3.1) of items or inner lists with parameters; an empty one
+// is. What is not makes the lines that come after it unreadable as well (4.2).
+bool is_structured_list(std::string_view value);
 
 }  // namespace encore::http

@@ -229,6 +229,14 @@ char* put_changed_query(char* out, std::string_view query, const KeyOptions& opt
   return out;
 }
 
+char* put_query(char* out, const Target& target, const KeyOptions& options) {
+  if (!target.has_query) return out;
+  if (options.sort_query || !options.drop_query.empty()) {
+    return put_changed_query(out, target.query, options);
+  }
+  return put(put(out, "?"), target.query);
+}
+
 }  // namespace
 
 std::string_view to_string(TargetStatus status) noexcept {
@@ -327,6 +335,12 @@ bool same_origin(const Target& a, const Target& b) noexcept {
          equals_ignoring_case(a.authority.host, b.authority.host);
 }
 
+void set_scheme(Target& target, Scheme scheme) noexcept {
+  if (target.scheme == scheme) return;
+  if (target.authority.port == default_port(target.scheme)) target.authority.port = 0;
+  target.scheme = scheme;
+}
+
 std::size_t key_bytes_max(const Target& target) noexcept {
   // "https://", brackets, ":65535", "/", "?"
   return 8 + 2 + 6 + 1 + 1 + target.authority.host.size() + target.path.size() +
@@ -338,17 +352,12 @@ std::size_t write_key(const Target& target, const KeyOptions& options, std::span
   char* p = put(put(out.data(), to_string(target.scheme)), "://");
   p = put_authority(p, target);
   p = put_path(p, target.path);
-  if (!target.has_query) return static_cast<std::size_t>(p - out.data());
-  if (options.sort_query || !options.drop_query.empty()) {
-    p = put_changed_query(p, target.query, options);
-  } else {
-    *p++ = '?';
-    p = put(p, target.query);
-  }
+  p = put_query(p, target, options);
   return static_cast<std::size_t>(p - out.data());
 }
 
-std::size_t write_origin_form(const Target& target, Method method, std::span<char> out) noexcept {
+std::size_t write_origin_form(const Target& target, Method method, const KeyOptions& options,
+                              std::span<char> out) {
   char* p = out.data();
   const bool nothing = target.path.empty() && !target.has_query;
   if (target.form == TargetForm::kAsterisk || (nothing && method == Method::kOptions)) {
@@ -356,7 +365,7 @@ std::size_t write_origin_form(const Target& target, Method method, std::span<cha
     return 1;
   }
   p = put_path(p, target.path);
-  if (target.has_query) p = put(put(p, "?"), target.query);
+  p = put_query(p, target, options);
   return static_cast<std::size_t>(p - out.data());
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -82,10 +83,16 @@ bool resolve_reference(std::string_view reference, const Target& base, std::stri
 // Whether two URIs share scheme, host (in any case) and port (RFC 9110 4.3.1).
 bool same_origin(const Target& a, const Target& b) noexcept;
 
+// Makes it a URI of `scheme`: a port that was its own scheme's default stays the default. For
+// those who answer for http and https as one, whatever stands in front of them.
+void set_scheme(Target& target, Scheme scheme) noexcept;
+
 struct KeyOptions {
   bool sort_query = false;  // parameters in byte order, stable
   std::vector<std::string> drop_query =
       {};  // parameters to leave out: a name, or a prefix with '*'
+  // The scheme of all URIs, whatever they say; nothing: the one that they say.
+  std::optional<Scheme> scheme = {};
 };
 
 // The bytes that write_key may need for this target.
@@ -99,10 +106,11 @@ std::size_t key_bytes_max(const Target& target) noexcept;
 std::size_t write_key(const Target& target, const KeyOptions& options, std::span<char> out);
 
 // Writes what the request line to an origin server names: the path as write_key() has it, so that
-// the origin answers for what the key names, the query as it was sent; "/" for an empty path, "*"
-// for OPTIONS without path and query (RFC 9112 3.2.4). The bytes needed are path and query's plus
-// 2. Returns the length.
-std::size_t write_origin_form(const Target& target, Method method, std::span<char> out) noexcept;
+// the origin answers for what the key names, the query too; "/" for an empty path, "*" for OPTIONS
+// without path and query (RFC 9112 3.2.4). The bytes needed are path and query's plus 2. Returns
+// the length.
+std::size_t write_origin_form(const Target& target, Method method, const KeyOptions& options,
+                              std::span<char> out);
 
 // Writes "host[:port]" for a Host field, the port only where it is not the scheme's default.
 // REQUIRES: out.size() >= host size + 8.

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
 #include <vector>
 
 namespace encore::http {
@@ -12,8 +15,9 @@ constexpr char kPresent = '\x02';
 
 // How the values of a field may be rewritten without a change of meaning (RFC 9111 4.1).
 enum class Grammar : std::uint8_t {
-  kOpaque,    // not a list: lines are joined, nothing else
-  kList,      // a comma list, or unknown and written like one: white space around members
+  kUnknown,   // not known to be a list: lines are combined (RFC 9110 5.3), nothing else
+  kSingle,    // known to be none: lines are not even combined
+  kList,      // a comma list: white space around members and empty members mean nothing
   kWeighted,  // members with q: case, order and the form of the weight mean nothing either
 };
 
@@ -22,97 +26,175 @@ Grammar grammar_of(FieldId id, std::string_view lower_name) noexcept {
     case FieldId::kCookie:
     case FieldId::kUserAgent:
     case FieldId::kAuthorization:
-    case FieldId::kProxyAuthorization:
     case FieldId::kReferer:
-    case FieldId::kHost:
-      return Grammar::kOpaque;
+      return Grammar::kSingle;
     case FieldId::kAccept:
     case FieldId::kAcceptEncoding:
     case FieldId::kAcceptLanguage:
       return Grammar::kWeighted;
+    case FieldId::kCacheControl:
+    case FieldId::kCdnLoop:
+    case FieldId::kIfMatch:
+    case FieldId::kIfNoneMatch:
+    case FieldId::kPragma:
+    case FieldId::kTrailer:
+    case FieldId::kVia:
+      return Grammar::kList;
     default:
-      return lower_name == "accept-charset" ? Grammar::kWeighted : Grammar::kList;
+      break;
   }
+  if (lower_name == "accept-charset") return Grammar::kWeighted;
+  if (lower_name == "prefer") return Grammar::kList;
+  return lower_name == "origin" ? Grammar::kSingle : Grammar::kUnknown;
 }
 
-// Calls f for every line of the field.
-template <typename F>
-void for_each_line(const Fields& fields, FieldId id, std::string_view lower_name, F&& f) {
-  if (id != FieldId::kOther) return fields.for_each(id, f);
-  for (const Field& field : fields) {
-    if (field.id == FieldId::kOther && equals_lower(field.name, lower_name)) f(field);
+// "q=0.50" as "q=0.5", "q=1.0" as nothing; other parameters stay as they are.
+void append_parameter(std::string_view parameter, std::string& key) {
+  const bool weight = parameter.size() > 2 && to_lower(parameter[0]) == 'q' &&
+                      parameter[1] == '=' &&
+                      parameter.find_first_not_of("0123456789.", 2) == std::string_view::npos;
+  if (!weight) {
+    key += ';';
+    key += parameter;
+    return;
   }
+  std::string_view value = parameter.substr(2);
+  if (value.find('.') != std::string_view::npos) {
+    while (value.ends_with('0')) value.remove_suffix(1);
+    if (value.ends_with('.')) value.remove_suffix(1);
+  }
+  if (value == "1") return;
+  key += ";q=";
+  key += value;
 }
 
-// Lower case and without white space, but not within quotes.
-std::string squeezed(std::string_view member) {
-  std::string out;
+// The end of what is in front of the next ';' outside of quotes.
+std::size_t parameter_end(std::string_view text) noexcept {
   bool quoted = false;
-  for (std::size_t i = 0; i < member.size(); ++i) {
-    const char c = member[i];
-    if (quoted && c == '\\' && i + 1 < member.size()) {
-      out += c;
-      out += member[++i];
-      continue;
+  std::size_t i = 0;
+  for (; i < text.size(); ++i) {
+    if (quoted && text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '"') {
+      quoted = !quoted;
+    } else if (text[i] == ';' && !quoted) {
+      break;
     }
-    if (c == '"') quoted = !quoted;
-    if (quoted || !is_ows(c)) out += quoted ? c : to_lower(c);
   }
-  return out;
+  return std::min(i, text.size());
 }
 
-// "en;q=0.50" as "en;q=0.5", "en;q=1.0" as "en".
-void normalise_weight(std::string& member) {
-  const std::size_t at = member.rfind(";q=");
-  if (at == std::string::npos) return;
-  if (member.find('.', at) != std::string::npos) {
-    while (member.back() == '0') member.pop_back();
-    if (member.back() == '.') member.pop_back();
-  }
-  if (member.substr(at) == ";q=1") member.resize(at);
-}
-
-void append_joined(const std::vector<std::string>& members, std::string& key) {
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    if (i > 0) key += ',';
-    key += members[i];
+// The name of what is accepted in lower case, white space around ';' left out.
+void append_weighted(std::string_view member, std::string& key) {
+  std::size_t end = parameter_end(member);
+  for (const char c : trim_ows(member.substr(0, end))) key += to_lower(c);
+  while (end < member.size()) {
+    member.remove_prefix(end + 1);
+    end = parameter_end(member);
+    append_parameter(trim_ows(member.substr(0, end)), key);
   }
 }
 
-void append_value(std::string_view lower_name, const Fields& request, std::string& key) {
-  const FieldId id = classify_field(lower_name);
-  const Grammar grammar = grammar_of(id, lower_name);
-  std::vector<std::string> members;
-  bool present = false;
-  for_each_line(request, id, lower_name, [&](const Field& field) {
-    present = true;
-    if (grammar == Grammar::kOpaque) {
-      members.emplace_back(field.value);
-      return;
+// A value within the limits: its lines by the grammar of the field.
+class ValueWriter {
+ public:
+  ValueWriter(Grammar grammar, std::string& key) noexcept : grammar_(grammar), key_(key) {
+    key_ += kPresent;
+    begin_ = key_.size();
+  }
+
+  // False: beyond the limits.
+  bool add_line(std::string_view value) {
+    bytes_ += value.size();
+    if (bytes_ > kSelectingBytesMax) return false;
+    if (grammar_ == Grammar::kUnknown || grammar_ == Grammar::kSingle) {
+      if (++members_ > kSelectingMembersMax) return false;
+      if (members_ > 1) key_ += grammar_ == Grammar::kSingle ? "\n" : ", ";
+      key_ += value;
+      return true;
     }
-    ListReader reader(field.value);
+    ListReader reader(value);
     std::string_view member;
     while (reader.next(member)) {
-      if (grammar == Grammar::kList) {
-        members.emplace_back(member);
-        continue;
+      if (members_ == kSelectingMembersMax) return false;
+      if (members_ > 0) key_ += ',';
+      const std::size_t at = key_.size();
+      if (grammar_ == Grammar::kList) {
+        key_ += member;
+      } else {
+        append_weighted(member, key_);
       }
-      members.push_back(squeezed(member));
-      normalise_weight(members.back());
+      places_[members_++] = {static_cast<std::uint32_t>(at),
+                             static_cast<std::uint32_t>(key_.size() - at)};
     }
-  });
-  key += present ? kPresent : kAbsent;
-  if (grammar == Grammar::kWeighted) {
-    std::ranges::sort(members);
-    const auto repeated = std::ranges::unique(members);
-    members.erase(repeated.begin(), repeated.end());
+    return true;
   }
-  append_joined(members, key);
-}
 
-// A weight of nothing but zeros: "not acceptable" (RFC 9110 12.4.2).
-bool is_zero_weight(std::string_view weight) noexcept {
-  return !weight.empty() && weight.find_first_not_of("0.") == std::string_view::npos;
+  // Members in any order become a sorted set.
+  void finish() {
+    if (grammar_ != Grammar::kWeighted) return;
+    std::array<std::string_view, kSelectingMembersMax> members;
+    const auto read = [&](std::string_view text) {
+      for (std::size_t i = 0; i < members_; ++i) {
+        members[i] = text.substr(places_[i].at, places_[i].size);
+      }
+    };
+    const std::span set(members.data(), members_);
+    read(key_);
+    if (std::ranges::adjacent_find(set, std::ranges::greater_equal{}) == set.end()) return;
+    const std::string text = key_;
+    read(text);
+    std::ranges::sort(set);
+    key_.resize(begin_);
+    for (std::size_t i = 0; i < set.size(); ++i) {
+      if (i > 0 && set[i] == set[i - 1]) continue;
+      if (i > 0) key_ += ',';
+      key_ += set[i];
+    }
+  }
+
+ private:
+  struct Place {
+    std::uint32_t at = 0;
+    std::uint32_t size = 0;
+  };
+
+  Grammar grammar_;
+  std::string& key_;
+  std::size_t begin_ = 0;
+  std::size_t bytes_ = 0;
+  std::size_t members_ = 0;
+  std::array<Place, kSelectingMembersMax> places_;  // of the members in the key
+};
+
+bool append_name(std::string_view lower_name, const SentFields& sent, const VaryOptions& options,
+                 std::string& key) {
+  const FieldId id = classify_field(lower_name);
+  // With these an origin is told who asks: its answer is for nobody else.
+  if (options.reverse && (id == FieldId::kXForwardedFor || id == FieldId::kForwarded)) return false;
+  if (id == FieldId::kAcceptEncoding && options.normalise_accept_encoding) {
+    std::string encodings;
+    if (normalise_accept_encoding(sent, encodings)) {
+      key += kPresent;
+      key += encodings;
+      return true;
+    }
+  }
+  if (id == FieldId::kTe) {  // of one hop: what we ask for in its place
+    key += sent.all().list_has(FieldId::kTe, "trailers") ? kPresent : kAbsent;
+    return true;
+  }
+  const std::size_t begin = key.size();
+  bool present = false;
+  bool within = true;
+  ValueWriter writer(grammar_of(id, lower_name), key);
+  sent.for_each(id, lower_name, [&](const Field& field) {
+    present = true;
+    within = within && writer.add_line(field.value);
+  });
+  if (!present) key[begin] = kAbsent;
+  if (within) writer.finish();
+  return within;
 }
 
 }  // namespace
@@ -130,58 +212,32 @@ std::string selecting_names(const Fields& response) {
   names.erase(repeated.begin(), repeated.end());
   if (star || names.size() > kSelectingNamesMax) return "*";
   std::string joined;
-  append_joined(names, joined);
+  for (const std::string& name : names) {
+    if (!joined.empty()) joined += ',';
+    joined += name;
+  }
   return joined;
 }
 
-void write_variant_key(std::string_view names, const Fields& request, const VaryOptions& options,
+bool write_variant_key(std::string_view names, const Fields& request, const VaryOptions& options,
                        std::string& key) {
   key.clear();
+  if (names.empty()) return true;
+  if (names == "*") {
+    key = '*';
+    return false;
+  }
   key += names;
-  std::string encodings;
+  const SentFields sent(request, options);
   while (!names.empty()) {
     const std::size_t size = std::min(names.find(','), names.size());
-    const std::string_view name = names.substr(0, size);
-    if (options.normalise_accept_encoding && name == "accept-encoding" &&
-        normalise_accept_encoding(request, encodings)) {
-      // Where no coding is accepted it is the same whether the field says so or is missing.
-      key += kPresent;
-      key += encodings;
-    } else {
-      append_value(name, request, key);
+    if (!append_name(names.substr(0, size), sent, options, key)) {
+      key.assign(1, '*');  // GCC 12 misreads an assigned literal as an overlapping copy
+      return false;
     }
     names.remove_prefix(std::min(size + 1, names.size()));
   }
-}
-
-bool normalise_accept_encoding(const Fields& request, std::string& out) {
-  struct Coding {
-    std::string_view name;
-    std::string_view alias;
-    bool accepted = false;
-  };
-  std::array<Coding, 3> codings = {Coding{"br", "br"}, Coding{"gzip", "x-gzip"},
-                                   Coding{"zstd", "zstd"}};
-  bool plain = true;
-  request.for_each_member(FieldId::kAcceptEncoding, [&](std::string_view member) {
-    const std::string text = squeezed(member);
-    const std::string_view name = std::string_view(text).substr(0, text.find(';'));
-    const std::size_t at = text.find(";q=");
-    const bool refused =
-        at != std::string::npos && is_zero_weight(std::string_view(text).substr(at + 3));
-    plain = plain && is_token(trim_ows(member.substr(0, member.find(';')))) && name != "*" &&
-            !(name == "identity" && refused);
-    for (Coding& coding : codings) {
-      if (name == coding.name || name == coding.alias) coding.accepted = !refused;
-    }
-  });
-  out.clear();
-  for (const Coding& coding : codings) {
-    if (!coding.accepted) continue;
-    if (!out.empty()) out += ", ";
-    out += coding.name;
-  }
-  return plain;
+  return true;
 }
 
 }  // namespace encore::http

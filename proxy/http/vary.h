@@ -3,36 +3,35 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "proxy/http/message.h"
+#include "proxy/http/sent_fields.h"
 
 namespace encore::http {
-
-struct VaryOptions {
-  // Reduce Accept-Encoding to the set of codings that matter, so that browsers share variants.
-  bool normalise_accept_encoding = false;
-};
 
 // More selecting names than this are no request's to search for.
 inline constexpr std::size_t kSelectingNamesMax = 32;
 
 // The selecting field names of a response in canonical form: lower case, sorted, without
-// duplicates, separated by commas; empty if there is no Vary. "*" where nothing can match: a
+// duplicates, separated by commas; empty if there is no Vary. "*" where nothing can match, so that
+// it is stored for nobody (storing.h): a
 // member is "*" or no token, or there are more than kSelectingNamesMax.
 std::string selecting_names(const Fields& response);
 
-// Writes the variant key of a request to `key` (cleared first): for every name its joined and
-// normalised value, or a mark for its absence. Two requests select the same variant exactly if
-// their keys are equal. Empty if `names` is empty. REQUIRES: `names` of selecting_names(), not "*".
-void write_variant_key(std::string_view names, const Fields& request, const VaryOptions& options,
-                       std::string& key);
+// A selecting field that says more than this in a request selects nothing: what would be compared,
+// kept and searched for is the client's to make large. Long cookies are what comes near.
+inline constexpr std::size_t kSelectingBytesMax = 1024;
+inline constexpr std::size_t kSelectingMembersMax = 64;
 
-// Accept-Encoding as the set of {br, gzip, zstd} that it accepts, in that order: "br, gzip"; empty
-// for none of them. False, and `out` unspecified, where the value says more than that ("*",
-// identity refused, malformed): then it stays as it is.
-bool normalise_accept_encoding(const Fields& request, std::string& out);
+// Writes the variant key of a request to `key` (cleared first): for every name its joined and
+// normalised value as the origin is told it (sent_fields.h), or a mark for its absence. Two
+// requests select the same variant exactly if their keys are equal. Empty if `names` is empty.
+// False, and a key that no response has, where the request selects nothing: a field is beyond the
+// limits, or one of those in which an origin is told the client's address. REQUIRES: `names` of
+// selecting_names(), not "*".
+bool write_variant_key(std::string_view names, const Fields& request, const VaryOptions& options,
+                       std::string& key);
 
 }  // namespace encore::http

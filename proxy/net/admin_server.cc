@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "proxy/net/loop.h"
 #include "proxy/net/socket_options.h"
@@ -76,6 +77,28 @@ void send_response(evhttp_request* to, const AdminResponse& response) {
   if (body != nullptr) evbuffer_free(body);
 }
 
+}  // namespace
+
+// What evhttp waits for. Null once it was answered, or evhttp is gone.
+struct AdminReply::Pending {
+  evhttp_request* request = nullptr;
+};
+
+AdminReply::~AdminReply() {
+  if (pending_ == nullptr || pending_->request == nullptr) return;
+  AdminResponse response;
+  response.status = 500;
+  response.body = "500 Internal Server Error\n";
+  send(response);
+}
+
+void AdminReply::send(const AdminResponse& response) {
+  // evhttp keeps the request of a client who has gone until it is answered.
+  if (auto* request = std::exchange(pending_->request, nullptr)) send_response(request, response);
+}
+
+namespace {
+
 class EvhttpServer final : public AdminServer {
  public:
   EvhttpServer(Loop& loop, const Options& options, Handler handler)
@@ -92,6 +115,7 @@ class EvhttpServer final : public AdminServer {
   EvhttpServer(const EvhttpServer&) = delete;
   EvhttpServer& operator=(const EvhttpServer&) = delete;
   ~EvhttpServer() override {
+    for (const auto& pending : pending_) pending->request = nullptr;
     if (http_ != nullptr) evhttp_free(http_);
   }
 
@@ -110,10 +134,15 @@ class EvhttpServer final : public AdminServer {
 
  private:
   static void on_request(evhttp_request* request, void* context) {
-    send_response(request, static_cast<EvhttpServer*>(context)->handler_(read_request(request)));
+    auto& server = *static_cast<EvhttpServer*>(context);
+    std::erase_if(server.pending_, [](const auto& pending) { return pending->request == nullptr; });
+    auto pending = std::make_shared<AdminReply::Pending>(request);
+    server.pending_.push_back(pending);
+    server.handler_(read_request(request), AdminReply(std::move(pending)));
   }
 
   Handler handler_;
+  std::vector<std::shared_ptr<AdminReply::Pending>> pending_;
   evhttp* http_;
   Address address_;
 };

@@ -1,5 +1,6 @@
 // AdminServer: a small HTTP server (libevent's evhttp) for the admin listener: whole requests in,
-// whole responses out, nothing streamed. Not for the hot path. Confined to its loop's thread.
+// whole responses out, nothing streamed; a response may come later than its request. Not for the
+// hot path. Confined to its loop's thread.
 //
 // It checks sizes only. Who may ask (Host, Origin, peer) is the handler's to decide.
 #pragma once
@@ -39,9 +40,26 @@ struct AdminResponse {
   std::string body;  // left out of the answer to HEAD, counted in its Content-Length
 };
 
+// Owes one request its response. It may be kept until the response is known, and outlive the client
+// and the server: then the response goes nowhere. Dropped without one, it says 500. Move-only, to
+// be called and dropped on the loop's thread.
+class AdminReply {
+ public:
+  struct Pending;
+  explicit AdminReply(std::shared_ptr<Pending> pending) : pending_(std::move(pending)) {}
+  AdminReply(AdminReply&&) = default;
+  AdminReply& operator=(AdminReply&&) = delete;
+  ~AdminReply();
+  // REQUIRES: called once.
+  void send(const AdminResponse& response);
+
+ private:
+  std::shared_ptr<Pending> pending_;
+};
+
 class AdminServer {
  public:
-  using Handler = std::function<AdminResponse(const AdminRequest&)>;
+  using Handler = std::function<void(const AdminRequest&, AdminReply)>;
 
   struct Options {
     Address address = {};  // port 0: the kernel chooses

@@ -1,14 +1,18 @@
 #include "proxy/net/resolver.h"
 
-#include <event2/dns.h>
-
 #include <algorithm>
-#include <cstring>
+#include <array>
 #include <list>
-#include <optional>
+#include <map>
+#include <unordered_map>
+#include <utility>
 
+#include "base/check.h"
+#include "proxy/net/address_order.h"
+#include "proxy/net/dns_client.h"
 #include "proxy/net/host_names.h"
 #include "proxy/net/loop.h"
+#include "proxy/net/name_cache.h"
 #include "proxy/net/timer.h"
 
 namespace encore::net {
@@ -17,80 +21,45 @@ namespace {
 constexpr Nanoseconds kKnownTimeToLive = std::chrono::hours(24);
 // How long one family's addresses wait for the other's (RFC 8305 3).
 constexpr Nanoseconds kOtherFamily = std::chrono::milliseconds(50);
+constexpr std::size_t kFamilies = 2;  // A and AAAA
 
-Address make_address(const in_addr& ip, std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr = ip;
-  return Address(address);
-}
-
-Address make_address(const in6_addr& ip, std::uint16_t port) {
-  sockaddr_in6 address{};
-  address.sin6_family = AF_INET6;
-  address.sin6_port = htons(port);
-  address.sin6_addr = ip;
-  return Address(address);
-}
-
-template <typename Ip>
-std::vector<Address> make_addresses(const void* ips, int count, std::uint16_t port) {
-  std::vector<Address> all;
-  for (int i = 0; i < count; ++i) {
-    Ip ip;
-    std::memcpy(&ip, static_cast<const std::byte*>(ips) + static_cast<std::size_t>(i) * sizeof ip,
-                sizeof ip);
-    all.push_back(make_address(ip, port));
-  }
-  return all;
-}
-
-std::optional<ResolveOutcome> outcome_of(int result) {
-  switch (result) {
-    case DNS_ERR_NONE:
-      return std::nullopt;
-    case DNS_ERR_NOTEXIST:
-    case DNS_ERR_NODATA:
-      return ResolveOutcome::kNotFound;
-    case DNS_ERR_TIMEOUT:
-      return ResolveOutcome::kTimeout;
-    default:
-      return ResolveOutcome::kRefused;
-  }
-}
+using Answer = std::expected<Resolved, ResolveFailure>;
 
 ResolveFailure failure_of(ResolveOutcome outcome, std::string_view host) {
-  constexpr std::string_view kWhy[] = {"no such name", "the name server does not answer",
-                                       "the name server refused", "not a host name"};
+  constexpr std::string_view kWhy[] = {
+      "no such name",    "the name server does not answer", "the name server failed or refused",
+      "not a host name", "too many lookups are under way",  "no descriptors left"};
   return {outcome, std::string(host) + ": " + std::string(kWhy[static_cast<std::size_t>(outcome)])};
 }
 
-// Interleaves, the first family first.
-std::vector<Address> in_turns(const std::vector<Address>& first,
-                              const std::vector<Address>& second) {
-  std::vector<Address> all;
-  for (std::size_t i = 0; i < std::max(first.size(), second.size()); ++i) {
-    if (i < first.size()) all.push_back(first[i]);
-    if (i < second.size()) all.push_back(second[i]);
+ResolveOutcome outcome_of(DnsStatus status) {
+  switch (status) {
+    case DnsStatus::kFound:
+    case DnsStatus::kNotFound:
+      return ResolveOutcome::kNotFound;
+    case DnsStatus::kTimeout:
+      return ResolveOutcome::kTimeout;
+    case DnsStatus::kFailed:
+      return ResolveOutcome::kRefused;
+    case DnsStatus::kNoDescriptors:
+      return ResolveOutcome::kNoDescriptors;
   }
-  return all;
+  return ResolveOutcome::kRefused;
 }
 
-class DnsQuery;
-
-// One question to DNS. It outlives the query that is destroyed before the answer: evdns holds it.
-struct Leg {
-  DnsQuery* query = nullptr;
-  std::list<Leg>* legs = nullptr;
-  std::list<Leg>::iterator self;
-  std::uint16_t port = 0;
-};
+// Whose limit a lookup counts against.
+using ClientKey = std::array<std::uint8_t, 16>;
+ClientKey key_of(const Address& client) {
+  ClientKey key = client.mapped_bytes();
+  // The lower half of an IPv6 address is its owner's to choose.
+  if (client.canonical().is_v6()) std::fill(key.begin() + 8, key.end(), std::uint8_t{0});
+  return key;
+}
 
 // Answers what is known already.
 class KnownQuery final : public Resolver::Query {
  public:
-  KnownQuery(Loop& loop, std::expected<Resolved, ResolveFailure> answer, Resolver::OnDone on_done)
+  KnownQuery(Loop& loop, Answer answer, Resolver::OnDone on_done)
       : answer_(std::move(answer)), on_done_(std::move(on_done)), step_(loop, [this] {
           Resolver::OnDone done = std::move(on_done_);
           done(std::move(answer_));
@@ -99,154 +68,309 @@ class KnownQuery final : public Resolver::Query {
   }
 
  private:
-  std::expected<Resolved, ResolveFailure> answer_;
+  Answer answer_;
   Resolver::OnDone on_done_;
   Deferred step_;
 };
 
-class DnsQuery final : public Resolver::Query {
+class Lookup;
+
+// Waits for a lookup, maybe with others.
+class WaitingQuery final : public Resolver::Query {
  public:
-  DnsQuery(Loop& loop, std::string host, Resolver::OnDone on_done)
-      : host_(std::move(host)),
-        on_done_(std::move(on_done)),
-        wait_(loop, [this] { finish(); }),
-        step_(loop, [this] { finish(); }) {}
-  ~DnsQuery() override {
-    for (Leg* leg : legs_) {
-      if (leg != nullptr) leg->query = nullptr;
-    }
+  WaitingQuery(std::uint16_t port, Resolver::OnDone on_done)
+      : port_(port), on_done_(std::move(on_done)) {}
+  ~WaitingQuery() override {
+    if (place_ != nullptr) *place_ = nullptr;
   }
 
-  void ask(evdns_base* dns, std::list<Leg>& legs, std::uint16_t port, int flags) {
-    for (std::size_t i = 0; i < 2; ++i) {
-      Leg& leg = legs.emplace_back();
-      leg = {.query = this, .legs = &legs, .self = std::prev(legs.end()), .port = port};
-      legs_[i] = &leg;
-      const bool v4 = i == 0;
-      const auto* asked = v4 ? evdns_base_resolve_ipv4(dns, host_.c_str(), flags, &on_answer, &leg)
-                             : evdns_base_resolve_ipv6(dns, host_.c_str(), flags, &on_answer, &leg);
-      if (asked != nullptr) continue;
-      legs_[i] = nullptr;
-      legs.erase(leg.self);
-      worst_ = ResolveOutcome::kRefused;
+  // It is told through `place`, which it clears when it goes.
+  void wait_at(WaitingQuery*& place) {
+    place_ = &place;
+    place = this;
+  }
+  // May destroy it.
+  void tell(const Answer& answer) {
+    place_ = nullptr;
+    Answer own = answer;
+    if (own) {
+      for (Address& address : own->addresses) address.set_port(port_);
     }
-    if (legs_[0] == nullptr && legs_[1] == nullptr) step_.schedule();
+    Resolver::OnDone done = std::move(on_done_);
+    done(std::move(own));
   }
 
  private:
-  static void on_answer(int result, char type, int count, int ttl, void* addresses, void* context) {
-    auto& leg = *static_cast<Leg*>(context);
-    DnsQuery* query = leg.query;
-    std::vector<Address> found;
-    if (result == DNS_ERR_NONE && type == DNS_IPv4_A) {
-      found = make_addresses<in_addr>(addresses, count, leg.port);
-    } else if (result == DNS_ERR_NONE && type == DNS_IPv6_AAAA) {
-      found = make_addresses<in6_addr>(addresses, count, leg.port);
-    }
-    if (query != nullptr) query->answered(&leg, result, std::move(found), ttl);
-    leg.legs->erase(leg.self);
-  }
-
-  void answered(Leg* leg, int result, std::vector<Address> found, int ttl) {
-    const std::size_t family = leg == legs_[0] ? 0 : 1;
-    legs_[family] = nullptr;
-    if (found.empty()) {
-      const auto outcome = outcome_of(result).value_or(ResolveOutcome::kNotFound);
-      if (worst_ == ResolveOutcome::kNotFound) worst_ = outcome;
-    } else {
-      found_[family] = std::move(found);
-      time_to_live_ = std::min<Nanoseconds>(time_to_live_, std::chrono::seconds(std::max(ttl, 0)));
-    }
-    // At the end of the turn, so that evdns is not in the middle of things.
-    if (legs_[0] == nullptr && legs_[1] == nullptr) {
-      wait_.cancel();
-      step_.schedule();
-    } else if (!found_[family].empty()) {
-      wait_.start(kOtherFamily);
-    }
-  }
-
-  void finish() {
-    Resolver::OnDone done = std::move(on_done_);
-    auto addresses = in_turns(found_[0], found_[1]);
-    if (addresses.empty()) {
-      done(std::unexpected(failure_of(worst_, host_)));
-    } else {
-      done(Resolved{.addresses = std::move(addresses), .time_to_live = time_to_live_});
-    }
-  }
-
-  std::string host_;
+  std::uint16_t port_;
   Resolver::OnDone on_done_;
-  Leg* legs_[2] = {};  // A, AAAA; null once answered
-  std::vector<Address> found_[2];
-  ResolveOutcome worst_ = ResolveOutcome::kNotFound;
-  Nanoseconds time_to_live_ = kKnownTimeToLive;
-  Timer wait_;
-  Deferred step_;
+  WaitingQuery** place_ = nullptr;
 };
 
-class EvdnsResolver final : public Resolver {
+// A name that is being asked for, until both families are answered.
+class Lookup {
  public:
-  EvdnsResolver(Loop& loop, const Options& options)
-      : loop_(loop), hosts_(options.hosts_file), dns_(evdns_base_new(loop.base(), 0)) {}
-  EvdnsResolver(const EvdnsResolver&) = delete;
-  EvdnsResolver& operator=(const EvdnsResolver&) = delete;
-  ~EvdnsResolver() override {
-    if (dns_ != nullptr) evdns_base_free(dns_, 0);
+  using OnChange = std::function<void(Lookup&)>;
+
+  // `on_change` comes from the loop when there is something to be told: an answer, the end, or
+  // both. It may destroy the lookup. Both functions are borrowed.
+  Lookup(Loop& loop, std::string name, std::optional<ClientKey> client, const OnChange& on_change,
+         const Resolver::OnEvent& on_event)
+      : name_(std::move(name)),
+        client_(client),
+        loop_(loop),
+        on_change_(on_change),
+        on_event_(on_event),
+        wait_(loop, [this] { on_change_(*this); }) {}
+
+  // Asks, from the first candidate on. What was asked before is no longer listened to:
+  // REQUIRES that its client is gone.
+  void ask(DnsClient& dns) {
+    dns_ = &dns;
+    candidates_ = dns.candidates(name_);
+    candidate_ = 0;
+    ask_candidate();
   }
 
-  Result<void> configure(const Options& options) {
-    if (dns_ == nullptr) return fail("resolver: out of memory");
-    if (options.nameservers.empty()) {
-      // Whatever is wrong with the file, evdns then has its default, a server on this machine.
-      evdns_base_resolv_conf_parse(
-          dns_, DNS_OPTION_NAMESERVERS | DNS_OPTION_SEARCH | DNS_OPTION_MISC, "/etc/resolv.conf");
+  void add(WaitingQuery& query) { query.wait_at(waiting_.emplace_back(nullptr)); }
+  // Their places stay where they are while they are told.
+  std::list<WaitingQuery*> take_waiting() { return std::exchange(waiting_, {}); }
+
+  const std::string& name() const { return name_; }
+  const std::optional<ClientKey>& client() const { return client_; }
+  bool has_ended() const { return open_ == 0; }
+  bool has_addresses() const { return !found_[0].empty() || !found_[1].empty(); }
+  bool told = false;
+
+  // What is known by now. REQUIRES: it has addresses, or has ended.
+  Answer answer() const {
+    Resolved resolved;
+    resolved.time_to_live = time_to_live_;
+    for (const auto& found : found_) {
+      resolved.addresses.insert(resolved.addresses.end(), found.begin(), found.end());
     }
-    for (const Address& server : options.nameservers) {
-      if (evdns_base_nameserver_sockaddr_add(dns_, server.data(), server.size(), 0) != 0) {
-        return fail("name server " + server.to_string() + " cannot be used");
+    if (resolved.addresses.empty()) return std::unexpected(failure_of(worst_, name_));
+    order_addresses(resolved.addresses, &source_of);
+    return resolved;
+  }
+  // When the first of its addresses came.
+  MonotonicTime answered_at() const { return answered_at_; }
+
+ private:
+  void ask_candidate() {
+    for (auto& found : found_) found.clear();
+    worst_ = ResolveOutcome::kNotFound;
+    time_to_live_ = kKnownTimeToLive;
+    wait_.cancel();
+    open_ = kFamilies;
+    for (std::size_t family = 0; family < kFamilies; ++family) {
+      if (on_event_) on_event_(ResolveEvent::kQuestion);
+      dns_->ask(candidates_.at(candidate_),
+                family == 0 ? DnsClient::Family::kV4 : DnsClient::Family::kV6,
+                [this, family](DnsAnswer answer) { on_answer(family, std::move(answer)); });
+    }
+  }
+
+  void on_answer(std::size_t family, DnsAnswer answer) {
+    --open_;
+    if (answer.status == DnsStatus::kFound) {
+      if (!has_addresses()) answered_at_ = loop_.now();
+      found_[family] = std::move(answer.addresses);
+      time_to_live_ = std::min(time_to_live_, answer.time_to_live);
+    } else if (worst_ == ResolveOutcome::kNotFound) {
+      worst_ = outcome_of(answer.status);
+    }
+    if (open_ != 0) {
+      if (has_addresses()) wait_.start(kOtherFamily);
+      return;
+    }
+    wait_.cancel();
+    if (!has_addresses() && worst_ == ResolveOutcome::kNotFound &&
+        candidate_ + 1 < candidates_.size()) {
+      ++candidate_;
+      ask_candidate();
+      return;
+    }
+    on_change_(*this);
+  }
+
+  const std::string name_;
+  const std::optional<ClientKey> client_;
+  Loop& loop_;
+  const OnChange& on_change_;
+  const Resolver::OnEvent& on_event_;
+  DnsClient* dns_ = nullptr;
+  std::vector<std::string> candidates_;
+  std::size_t candidate_ = 0;
+  std::size_t open_ = 0;  // families that are not answered yet
+  std::array<std::vector<Address>, kFamilies> found_;
+  ResolveOutcome worst_ = ResolveOutcome::kNotFound;
+  Nanoseconds time_to_live_{};
+  MonotonicTime answered_at_{};
+  std::list<WaitingQuery*> waiting_;  // null: has gone
+  Timer wait_;
+};
+
+class DnsResolver final : public Resolver {
+ public:
+  DnsResolver(Loop& loop, OnEvent on_event)
+      : loop_(loop),
+        on_event_(std::move(on_event)),
+        on_change_([this](Lookup& lookup) { on_change(lookup); }),
+        hosts_({}),
+        cache_(0) {}
+
+  Result<void> set_options(const Options& options) override {
+    auto dns = DnsClient::create(loop_, {.nameservers = options.nameservers,
+                                         .resolv_conf = options.resolv_conf,
+                                         .timeout = options.timeout,
+                                         .attempts = options.attempts});
+    if (!dns) return std::unexpected(dns.error());
+    options_ = options;
+    hosts_ = HostsFile(options.hosts_file);
+    cache_ = NameCache(options.cache_entries);
+    dns_ = std::move(*dns);
+    for (auto lookup = lookups_.begin(); lookup != lookups_.end();) {
+      Lookup& each = *lookup++->second;
+      if (each.told) {
+        end(each);
+      } else {
+        each.ask(*dns_);
       }
     }
-    const double seconds = std::chrono::duration<double>(options.timeout).count();
-    evdns_base_set_option(dns_, "timeout:", std::to_string(seconds).c_str());
-    evdns_base_set_option(dns_, "attempts:", std::to_string(options.attempts).c_str());
-    evdns_base_set_option(dns_, "max-inflight:", "1024");
     return {};
   }
 
-  std::unique_ptr<Query> resolve(std::string_view host, std::uint16_t port,
-                                 OnDone on_done) override {
-    if (auto answer = known(host, port)) {
+  std::unique_ptr<Query> resolve(const Name& name, OnDone on_done) override {
+    if (auto answer = known(name)) {
       return std::make_unique<KnownQuery>(loop_, std::move(*answer), std::move(on_done));
     }
-    auto query = std::make_unique<DnsQuery>(loop_, normal_host_name(host), std::move(on_done));
-    query->ask(dns_, legs_, port, host.ends_with('.') ? DNS_QUERY_NO_SEARCH : 0);
+    Lookup* lookup = nullptr;
+    const std::string key = key_of(name.host);
+    if (const auto found = joinable_.find(key); found != joinable_.end()) {
+      lookup = found->second;
+      tell(ResolveEvent::kJoined);
+    } else {
+      lookup = begin(key, name.client);
+      if (lookup == nullptr) {
+        tell(ResolveEvent::kLimited);
+        return std::make_unique<KnownQuery>(
+            loop_, std::unexpected(failure_of(ResolveOutcome::kLimit, name.host)),
+            std::move(on_done));
+      }
+    }
+    auto query = std::make_unique<WaitingQuery>(name.port, std::move(on_done));
+    lookup->add(*query);
     return query;
   }
 
  private:
-  std::optional<std::expected<Resolved, ResolveFailure>> known(std::string_view host,
-                                                               std::uint16_t port) const {
+  // In lower case; a final dot matters where there is a search list.
+  static std::string key_of(std::string_view host) {
+    return normal_host_name(host) + (host.ends_with('.') ? "." : "");
+  }
+
+  std::optional<Answer> known(const Name& name) {
+    const std::string_view host = name.host;
     std::vector<Address> addresses;
-    if (const auto numeric = Address::parse_ip(host, port)) {
+    Nanoseconds time_to_live = kKnownTimeToLive;
+    if (const auto numeric = Address::parse_ip(host, name.port)) {
       addresses = {*numeric};
     } else if (!is_host_name(host)) {
       return std::unexpected(failure_of(ResolveOutcome::kBadName, host));
     } else if (is_localhost(host)) {
-      addresses = {Address::loopback_v4(port), Address::loopback_v6(port)};
+      addresses = {Address::loopback_v4(name.port), Address::loopback_v6(name.port)};
     } else {
       addresses = hosts_.find(normal_host_name(host));
-      if (addresses.empty()) return std::nullopt;
-      for (Address& address : addresses) address.set_port(port);
+      if (addresses.empty()) {
+        const auto* entry = cache_.find(key_of(host), loop_.now());
+        if (entry == nullptr) return std::nullopt;
+        tell(ResolveEvent::kCacheHit);
+        if (!entry->answer) return std::unexpected(entry->answer.error());
+        addresses = *entry->answer;
+        time_to_live = entry->expires - loop_.now();
+      }
+      for (Address& address : addresses) address.set_port(name.port);
     }
-    return Resolved{.addresses = std::move(addresses), .time_to_live = kKnownTimeToLive};
+    return Resolved{.addresses = std::move(addresses), .time_to_live = time_to_live};
+  }
+
+  // Null where a limit is reached.
+  Lookup* begin(const std::string& name, const std::optional<Address>& client_address) {
+    if (lookups_.size() >= options_.lookups_max) return nullptr;
+    std::optional<ClientKey> client;
+    if (client_address) {
+      client = net::key_of(*client_address);
+      auto& count = clients_[*client];
+      if (count >= options_.lookups_per_client_max) return nullptr;
+      ++count;
+    }
+    auto made = std::make_unique<Lookup>(loop_, name, client, on_change_, on_event_);
+    Lookup* lookup = made.get();
+    lookups_.emplace(lookup, std::move(made));
+    joinable_.emplace(name, lookup);
+    tell(ResolveEvent::kBegun);
+    lookup->ask(*dns_);
+    return lookup;
+  }
+
+  void on_change(Lookup& lookup) {
+    const Answer answer = lookup.answer();
+    remember(lookup, answer);
+    if (!std::exchange(lookup.told, true)) {
+      joinable_.erase(lookup.name());
+      if (!answer && answer.error().outcome != ResolveOutcome::kNotFound) {
+        tell(ResolveEvent::kFailure);
+      }
+    }
+    auto waiting = lookup.take_waiting();
+    if (lookup.has_ended()) end(lookup);
+    // Each may take others with it, or ask anew.
+    for (WaitingQuery*& query : waiting) {
+      if (query != nullptr) query->tell(answer);
+    }
+  }
+
+  void remember(const Lookup& lookup, const Answer& answer) {
+    NameCache::Entry entry{.name = lookup.name(), .answer = {}, .expires = {}};
+    if (answer) {
+      // Addresses of the other family that came late do not prolong the first ones' life.
+      const Nanoseconds ttl_max = std::max(options_.ttl_min, options_.ttl_max);
+      entry.answer = answer->addresses;
+      entry.expires =
+          lookup.answered_at() + std::clamp(answer->time_to_live, options_.ttl_min, ttl_max);
+    } else {
+      // What is missing here says nothing of the name.
+      if (answer.error().outcome == ResolveOutcome::kNoDescriptors) return;
+      entry.answer = std::unexpected(answer.error());
+      entry.expires = loop_.now() + options_.negative_ttl;
+    }
+    if (entry.expires > loop_.now()) cache_.put(std::move(entry));
+  }
+
+  void end(Lookup& lookup) {
+    if (lookup.client()) {
+      const auto count = clients_.find(*lookup.client());
+      ENCORE_CHECK(count != clients_.end(), "a lookup that ends has been counted");
+      if (--count->second == 0) clients_.erase(count);
+    }
+    lookups_.erase(&lookup);
+    tell(ResolveEvent::kEnded);
+  }
+
+  void tell(ResolveEvent event) const {
+    if (on_event_) on_event_(event);
   }
 
   Loop& loop_;
+  const OnEvent on_event_;
+  const Lookup::OnChange on_change_;
+  Options options_;
   HostsFile hosts_;
-  evdns_base* dns_;
-  std::list<Leg> legs_;
+  NameCache cache_;
+  std::map<ClientKey, std::size_t> clients_;  // lookups under way for each
+  std::unordered_map<const Lookup*, std::unique_ptr<Lookup>> lookups_;
+  std::unordered_map<std::string, Lookup*> joinable_;  // those that nobody was told of yet
+  std::unique_ptr<DnsClient> dns_;                     // gone first: it calls the lookups
 };
 
 }  // namespace
@@ -261,15 +385,18 @@ std::string_view to_string(ResolveOutcome outcome) {
       return "refused";
     case ResolveOutcome::kBadName:
       return "bad-name";
+    case ResolveOutcome::kLimit:
+      return "limit";
+    case ResolveOutcome::kNoDescriptors:
+      return "no-descriptors";
   }
   return "unknown";
 }
 
-Result<std::unique_ptr<Resolver>> Resolver::create(Loop& loop, const Options& options) {
-  auto resolver = std::make_unique<EvdnsResolver>(loop, options);
-  if (auto configured = resolver->configure(options); !configured) {
-    return std::unexpected(configured.error());
-  }
+Result<std::unique_ptr<Resolver>> Resolver::create(Loop& loop, const Options& options,
+                                                   OnEvent on_event) {
+  auto resolver = std::make_unique<DnsResolver>(loop, std::move(on_event));
+  if (auto set = resolver->set_options(options); !set) return std::unexpected(set.error());
   return resolver;
 }
 

@@ -1,16 +1,17 @@
-// Resolver: host names to addresses, through the loop (libevent's evdns). Confined to its loop's
-// thread.
+// Resolver: host names to addresses, through the loop. Confined to its loop's thread.
 //
 // Numeric hosts are answered without DNS; "localhost" and names below it are loopback whatever DNS
-// says (RFC 6761 6.3); then the hosts file; then A and AAAA of the configured servers.
-// It keeps no cache: the answer carries its time to live. Answers that need
-// more than one UDP packet are refused.
+// says (RFC 6761 6.3); then the hosts file; then the cache; then A and AAAA of the name servers
+// (DnsClient). Who asks for a name that is being asked for waits for that one answer. Who leaves
+// takes no answer from others, and what was asked is remembered all the same.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,10 +25,12 @@ namespace encore::net {
 class Loop;
 
 enum class ResolveOutcome : std::uint8_t {
-  kNotFound,  // no such name, or a name without addresses
-  kTimeout,   // no answer, or SERVFAIL, from any server
-  kRefused,   // REFUSED, or an answer that makes no sense
-  kBadName,   // not a host name: empty, too long, bad characters
+  kNotFound,       // no such name, or a name without addresses
+  kTimeout,        // no answer from any server
+  kRefused,        // SERVFAIL, REFUSED, nobody listens, or an answer that makes no sense
+  kBadName,        // not a host name: empty, too long, bad characters
+  kLimit,          // too many lookups are under way: in all, or for this client
+  kNoDescriptors,  // this process has no descriptor left to ask with
 };
 std::string_view to_string(ResolveOutcome outcome);
 
@@ -37,8 +40,20 @@ struct ResolveFailure {
 };
 
 struct Resolved {
-  std::vector<Address> addresses;  // at least one; IPv4 and IPv6 in turns, IPv4 first
-  Nanoseconds time_to_live{};      // the smallest of the records; a day for numeric and hosts file
+  // At least one, in the order in which they are to be tried (RFC 6724 6, the families in turns).
+  std::vector<Address> addresses;
+  Nanoseconds time_to_live{};  // of what is left of it; a day for numeric and hosts file
+};
+
+// What is told to who counts.
+enum class ResolveEvent : std::uint8_t {
+  kQuestion,  // a question to the name servers, however often it had to be repeated
+  kCacheHit,  // answered from the cache, also with a failure
+  kJoined,    // waits for an answer that somebody else has asked for
+  kLimited,   // kLimit
+  kFailure,   // a lookup ended with kTimeout, kRefused or kNoDescriptors
+  kBegun,     // a lookup is under way ...
+  kEnded,     // ... no longer
 };
 
 class Resolver {
@@ -46,10 +61,29 @@ class Resolver {
   using OnDone = std::move_only_function<void(std::expected<Resolved, ResolveFailure>)>;
 
   struct Options {
-    std::vector<Address> nameservers;               // empty: /etc/resolv.conf
-    std::string hosts_file = "/etc/hosts";          // empty: none
-    Nanoseconds timeout = std::chrono::seconds(3);  // one attempt
-    int attempts = 2;
+    std::vector<Address> nameservers;  // empty: those of resolv_conf, with its search list
+    std::string resolv_conf = "/etc/resolv.conf";
+    std::string hosts_file = "/etc/hosts";  // empty: none
+    // Of the first attempt; each doubles it: a name that nobody answers for takes 7 s.
+    Nanoseconds timeout = std::chrono::seconds(1);
+    int attempts = 3;
+    // Bounds of what the records say, and how long a failure is remembered (RFC 2308, RFC 9520).
+    Nanoseconds ttl_min{};
+    Nanoseconds ttl_max = std::chrono::hours(1);
+    Nanoseconds negative_ttl = std::chrono::seconds(5);
+    std::size_t cache_entries = 16384;
+    // Lookups under way, of up to two questions each: in all, and begun for one client address (an
+    // IPv6 network of 64 bits counts as one).
+    std::size_t lookups_max = 4096;
+    std::size_t lookups_per_client_max = 1024;
+  };
+  using OnEvent = std::function<void(ResolveEvent)>;
+
+  struct Name {
+    std::string_view host;
+    std::uint16_t port = 0;
+    // Whose limit it counts against. Empty: nobody's, for names that the operator has chosen.
+    std::optional<Address> client = {};
   };
 
   // A question that is being asked. Destroying it cancels: the callback no longer comes.
@@ -58,15 +92,19 @@ class Resolver {
     virtual ~Query() = default;
   };
 
-  // Errors: memory, or a name server's address that is not usable.
-  static Result<std::unique_ptr<Resolver>> create(Loop& loop, const Options& options);
-  // REQUIRES: no query is left; not from within a callback of the loop other than a deferred one.
+  // `on_event` must not call back. Errors: memory.
+  static Result<std::unique_ptr<Resolver>> create(Loop& loop, const Options& options,
+                                                  OnEvent on_event = {});
+  // REQUIRES: no query is left; not from within an OnDone.
   virtual ~Resolver() = default;
 
   // Asks. The callback comes once, from the loop, never from within this call, and may destroy the
   // query. REQUIRES: the resolver outlives the query.
-  [[nodiscard]] virtual std::unique_ptr<Query> resolve(std::string_view host, std::uint16_t port,
-                                                       OnDone on_done) = 0;
+  [[nodiscard]] virtual std::unique_ptr<Query> resolve(const Name& name, OnDone on_done) = 0;
+
+  // Other options from now on: files are read again, the cache is forgotten, and what is being
+  // asked is asked anew. After an error all is as before. REQUIRES: not from within an OnDone.
+  virtual Result<void> set_options(const Options& options) = 0;
 };
 
 }  // namespace encore::net

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 
 #include "base/check.h"
 #include "config/network.h"
@@ -56,56 +58,76 @@ net::AdminResponse reply(int status, std::string body) {
   return response;
 }
 
-net::AdminResponse answer_purge(Server& server, const net::AdminRequest& request) {
-  if (request.method != "POST") {
-    auto refused = reply(405, "405 Method Not Allowed\n");
-    refused.fields.emplace_back("Allow", "POST");
-    return refused;
-  }
-  const auto order = read_purge_order(request);
-  if (!order) return reply(400, fmt::format("400 Bad Request\n{}\n", order.error().message));
-  const std::uint64_t count = purge(server.shared(), server.config(), *order);
-  auto done = reply(200, fmt::format("{{\"purged\": {}, \"soft\": {}}}\n", count, order->soft));
-  done.content_type = "application/json";
-  return done;
+net::AdminResponse method_not_allowed(const char* allowed) {
+  auto refused = reply(405, "405 Method Not Allowed\n");
+  refused.fields.emplace_back("Allow", allowed);
+  return refused;
 }
 
-}  // namespace
+net::AdminResponse unavailable() {
+  auto refused = reply(503, "503 Service Unavailable\nToo many purges wait, or this is the end.\n");
+  refused.fields.emplace_back("Retry-After", "1");
+  return refused;
+}
 
-net::AdminResponse answer_admin(Server& server, const net::AdminRequest& request) {
-  if (!is_host_accepted(server, request)) {
-    return reply(403, fmt::format("403 Forbidden\nHost \"{}\" is not one of this listener's names; "
-                                  "accepted: localhost, its addresses, admin.allow_hosts.\n",
-                                  request.field("Host")));
-  }
-  const bool reads = request.method == "GET" || request.method == "HEAD";
-  if (!reads && !is_same_origin(request)) {
-    return reply(403, "403 Forbidden\nThe request comes from a page of another origin.\n");
-  }
-  if (request.path == "/purge") return answer_purge(server, request);
-  const bool known = request.path == "/healthz" || request.path == "/readyz" ||
-                     request.path == "/metrics" || request.path == "/api/stats" ||
-                     request.path == "/";
-  if (!known)
-    return reply(404, "404 Not Found\nPages: /healthz /readyz /metrics /api/stats; POST /purge\n");
-  if (!reads) {
-    auto refused = reply(405, "405 Method Not Allowed\n");
-    refused.fields.emplace_back("Allow", "GET, HEAD");
-    return refused;
-  }
-  if (request.path == "/") return reply(200, "encore\n/healthz\n/readyz\n/metrics\n/api/stats\n");
-  if (request.path == "/healthz") return reply(200, "ok\n");
-  if (request.path == "/readyz") {
+void answer_purge(Server& server, const net::AdminRequest& request, net::AdminReply to) {
+  if (request.method != "POST") return to.send(method_not_allowed("POST"));
+  auto order = read_purge_order(request);
+  if (!order)
+    return to.send(reply(400, fmt::format("400 Bad Request\n{}\n", order.error().message)));
+  const bool soft = order->soft;
+  // Where it is refused nobody calls, and the answer is still ours to give.
+  auto owed = std::make_shared<net::AdminReply>(std::move(to));
+  const bool taken = server.purge(std::move(*order), [owed, soft](std::uint64_t count) {
+    auto done = reply(200, fmt::format("{{\"purged\": {}, \"soft\": {}}}\n", count, soft));
+    done.content_type = "application/json";
+    owed->send(done);
+  });
+  if (!taken) owed->send(unavailable());
+}
+
+// What a page says to a GET; nothing where there is no such page.
+std::optional<net::AdminResponse> read_page(Server& server, std::string_view path) {
+  if (path == "/") return reply(200, "encore\n/healthz\n/readyz\n/metrics\n/api/stats\n");
+  if (path == "/healthz") return reply(200, "ok\n");
+  if (path == "/readyz") {
     return server.is_ready() ? reply(200, "ready\n") : reply(503, "draining\n");
   }
-  if (request.path == "/metrics") {
+  if (path == "/metrics") {
     auto response = reply(200, metrics_text(server));
     response.content_type = "text/plain; version=0.0.4; charset=utf-8";
     return response;
   }
-  auto response = reply(200, stats_json(server));
-  response.content_type = "application/json";
-  return response;
+  if (path == "/api/stats") {
+    auto response = reply(200, stats_json(server));
+    response.content_type = "application/json";
+    return response;
+  }
+  return std::nullopt;
+}
+
+bool is_probe(std::string_view path) { return path == "/healthz" || path == "/readyz"; }
+
+}  // namespace
+
+void answer_admin(Server& server, const net::AdminRequest& request, net::AdminReply to) {
+  if (!is_probe(request.path) && !is_host_accepted(server, request)) {
+    return to.send(
+        reply(403, fmt::format("403 Forbidden\nHost \"{}\" is not one of this listener's names; "
+                               "accepted: localhost, its addresses, admin.allow_hosts.\n",
+                               request.field("Host"))));
+  }
+  const bool reads = request.method == "GET" || request.method == "HEAD";
+  if (!reads && !is_same_origin(request)) {
+    return to.send(reply(403, "403 Forbidden\nThe request comes from a page of another origin.\n"));
+  }
+  if (request.path == "/purge") return answer_purge(server, request, std::move(to));
+  const auto page = read_page(server, request.path);
+  if (!page) {
+    return to.send(
+        reply(404, "404 Not Found\nPages: /healthz /readyz /metrics /api/stats; POST /purge\n"));
+  }
+  to.send(reads ? *page : method_not_allowed("GET, HEAD"));
 }
 
 }  // namespace encore::server

@@ -14,11 +14,23 @@
 namespace encore::server {
 namespace {
 
+// What a client will have taken in so many seconds comes free by itself.
+constexpr std::uint64_t kSlowSeconds = 2;
+// Over which the least pace is measured where a client may take nothing for any time.
+constexpr Nanoseconds kPaceWindow = std::chrono::seconds(60);
+
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 }  // namespace
+
+// The large hit that is pending, for its record.
+struct PendingHit {
+  std::shared_ptr<const RequestContext> request;
+  RequestRecord record;
+  store::ObjectRef object;  // whose content type the record names
+};
 
 ClientConnection::ClientConnection(Worker& worker, const ListenerContext& listener,
                                    net::Socket socket, const net::Address& peer)
@@ -79,11 +91,12 @@ std::size_t ClientConnection::handle_input(std::string_view input) {
         http::parse_request(rest, worker_.runtime().head_limits, progress_, head, error);
     if (status == http::ParseStatus::kIncomplete) {
       if (head_since_ == MonotonicTime{}) head_since_ = worker_.loop().now();
+      worker_.note_unfinished_head(*this, rest.size());
       if (peer_ended_) close(After::kClose);  // its rest will not come
       break;
     }
     progress_ = {};
-    head_since_ = {};
+    if (head_since_ != MonotonicTime{}) end_unfinished_head();
     if (status == http::ParseStatus::kBad) {
       refuse(error.status, Outcome::kBadRequest, http::to_string(error.reason),
              "The request is malformed.");
@@ -96,6 +109,16 @@ std::size_t ClientConnection::handle_input(std::string_view input) {
   }
   if (!worker_.batch().empty()) (void)flush_batch();
   return used;
+}
+
+void ClientConnection::end_unfinished_head() {
+  worker_.drop_unfinished_head(*this);
+  head_since_ = {};
+}
+
+void ClientConnection::refuse_unfinished_head() {
+  end_unfinished_head();
+  refuse(408, Outcome::kBadRequest, "unfinished-heads", "Too many requests do not end.");
 }
 
 void ClientConnection::handle_request(std::string_view head_bytes) {
@@ -119,7 +142,7 @@ void ClientConnection::try_hit(const RequestView& view, std::string_view head_by
   const http::RequestHead& head = *view.head;
   const Runtime& runtime = worker_.runtime();
   const auto& vary = view.route == nullptr ? runtime.forward_vary : runtime.reverse_vary;
-  CacheView found = worker_.lookup(view.key, view.hash, head.fields, vary);
+  CacheView found = worker_.lookup(view.key, view.hash, head.fields, vary, stream_.peer());
   const bool plain =
       found.object && meta_of(*found.object).plain != 0 &&
       !head.fields.has_any(http::kRequestExtras) && !head.fields.has(http::FieldId::kExpect) &&
@@ -132,10 +155,11 @@ void ClientConnection::try_hit(const RequestView& view, std::string_view head_by
     start_exchange(view, head_bytes, std::move(found));
     return;
   }
-  reply_hit(view, found);
+  reply_hit(view, head_bytes, found);
 }
 
-void ClientConnection::reply_hit(const RequestView& view, CacheView& found) {
+void ClientConnection::reply_hit(const RequestView& view, std::string_view head_bytes,
+                                 CacheView& found) {
   const http::RequestHead& head = *view.head;
   const store::Object& object = *found.object;
   const MonotonicTime now = worker_.loop().now();
@@ -158,6 +182,13 @@ void ClientConnection::reply_hit(const RequestView& view, CacheView& found) {
   record.sent_bytes = meta.head_bytes + tail + object.body_size();
   if (object.body() != nullptr) {
     send_large(found, std::string_view(batch.text_room(), tail));
+    if (pending_ != nullptr && !closing_) {
+      // What becomes of it is known when the client has taken it, or has not.
+      pending_hit_ = std::make_unique<PendingHit>(
+          RequestContext::make(worker_.runtime_pointer(), view, head_bytes, stream_.peer()), record,
+          logged);
+      return;
+    }
   } else {
     batch.add_stored(stored_head_of(object));
     batch.commit_text(tail);
@@ -198,6 +229,8 @@ bool ClientConnection::flush_batch() {
       rest.append(static_cast<const char*>(part.iov_base) + from, part.iov_len - from);
     }
     pending_->add_text(rest);
+    pending_->set_blocked();
+    account(*pending_);
   }
   batch.clear();
   if (result.status == net::WriteStatus::kError) {
@@ -208,9 +241,11 @@ bool ClientConnection::flush_batch() {
 }
 
 void ClientConnection::pump_pending() {
-  switch (pending_->pump(stream_)) {
+  const Sender::Status status = pending_->pump(stream_);
+  account(*pending_);
+  switch (status) {
     case Sender::Status::kDone:
-      pending_.reset();
+      end_pending(Outcome::kHit);
       if (close_after_ && exchange_ == nullptr && !closing_) close(After::kClose);
       return;
     case Sender::Status::kBlocked:
@@ -220,10 +255,25 @@ void ClientConnection::pump_pending() {
       continue_later();
       return;
     case Sender::Status::kAborted:
+      close(After::kClose);  // its length shows that it is not whole
+      return;
     case Sender::Status::kError:
       close(After::kAbort);
       return;
   }
+}
+
+// The large hit among what was pending, if there was one, came to this.
+void ClientConnection::end_pending(Outcome outcome) {
+  const auto sender = std::move(pending_);
+  const auto hit = std::move(pending_hit_);
+  if (hit == nullptr) return;
+  if (outcome != Outcome::kHit) {
+    hit->record.outcome = outcome;
+    hit->record.body_bytes = sender->body_bytes();
+    hit->record.sent_bytes = std::min(hit->record.sent_bytes, sender->sent_bytes());
+  }
+  worker_.record(hit->record, &hit->request->head, stream_.peer());
 }
 
 // Takes up, in a later turn of the loop, what this one leaves.
@@ -268,7 +318,7 @@ void ClientConnection::start_exchange(const RequestView& view, std::string_view 
                                       CacheView found) {
   // Replies keep the order of requests: what was gathered goes first.
   if (!worker_.batch().empty() && !flush_batch()) return;
-  worker_.shared().inflight.prefetch_uncacheable(view.hash);
+  worker_.shared().inflight.prefetch_unshared(view.hash);
   auto context = RequestContext::make(worker_.runtime_pointer(), view, head_bytes, stream_.peer());
   if (view.head->method == http::Method::kConnect) {
     tunnel_ = std::make_unique<TunnelExchange>(*this, std::move(context));
@@ -287,7 +337,6 @@ void ClientConnection::refuse(int status, Outcome outcome, std::string_view deta
       outcome == Outcome::kBadRequest ? nullptr : &worker_.request_head();
   const bool with_body = head == nullptr || head->method != http::Method::kHead;
   http::CacheStatus cache_status;
-  cache_status.forwarded = http::Forwarded::kBypass;
   cache_status.detail = detail;
   const std::string explained = std::string(text) + " Reason: " + std::string(detail) + ".";
   const std::string reply = make_error_reply(status, explained, worker_.loop().http_date(), false,
@@ -322,15 +371,25 @@ void ClientConnection::become_tunnel(std::unique_ptr<TunnelExchange> tunnel) {
 void ClientConnection::close(After how) {
   if (closing_) return;
   closing_ = true;
+  if (pending_ != nullptr) end_pending(Outcome::kClientAborted);
+  worker_.drop_unfinished_head(*this);
   if (exchange_ != nullptr) exchange_->on_connection_closing();
   if (stream_.is_open()) {
     if (how == After::kAbort) {
       stream_.abort();
+    } else if (how == After::kDrop) {
+      stream_.close();
     } else {
       stream_.close_gracefully();
     }
   }
   worker_.retire_connection(*this);
+}
+
+void ClientConnection::cut() {
+  After how = tunnel_ != nullptr ? After::kAbort : After::kClose;
+  if (exchange_ != nullptr) how = exchange_->after_cut();
+  close(how);
 }
 
 void ClientConnection::on_writable(net::Stream&) {
@@ -354,6 +413,56 @@ void ClientConnection::on_eof(net::Stream&) {
 }
 
 void ClientConnection::on_error(net::Stream&, net::CloseReason, int) { close(After::kAbort); }
+
+Sender* ClientConnection::sender() const {
+  if (pending_ != nullptr) return pending_.get();
+  return exchange_ != nullptr ? &exchange_->sender() : nullptr;
+}
+
+void ClientConnection::count_held(const Sender& sender) {
+  holding_.set(worker_.shared().transfer_memory, stream_.peer(),
+               sender.is_blocked() ? sender.held_bytes() : 0);
+}
+
+bool ClientConnection::is_over_share() const {
+  return holding_.is_over(worker_.runtime().config.limits.transfer_memory_per_client_bytes);
+}
+
+void ClientConnection::look_at_reader(MonotonicTime now) {
+  Sender* sender = this->sender();
+  if (closing_ || sender == nullptr) return;
+  if (!sender->is_blocked()) {
+    sender->pace().look_at_unblocked();
+    return;
+  }
+  const std::uint64_t written = stream_.bytes_written();
+  const std::uint64_t taken = written - std::min(written, stream_.bytes_in_kernel());
+  if (sender->pace().look_at_blocked(now, taken)) sender->note_taking(now);
+  account(*sender);  // what the cache had a moment ago may be kept for this client alone now
+  const config::Config& config = worker_.runtime().config;
+  Nanoseconds window = config.timeouts.client_write;
+  if (window.count() == 0) window = kPaceWindow;
+  if (sender->pace().is_below({config.limits.client_write_rate_min, window})) cut_reader();
+}
+
+std::optional<SlowReader> ClientConnection::slow_reader() const {
+  const Sender* sender = this->sender();
+  if (closing_ || sender == nullptr || !sender->pace().is_known()) return std::nullopt;
+  const std::uint64_t rate = sender->pace().bytes_per_second();
+  if (holding_.bytes() / kSlowSeconds <= rate) return std::nullopt;
+  return SlowReader{rate, holding_.bytes(), is_over_share()};
+}
+
+void ClientConnection::cut_reader() {
+  if (closing_) return;
+  if (pending_ == nullptr && exchange_ != nullptr) {
+    exchange_->cut();
+    return;
+  }
+  worker_.stats().slow_readers_cut.add();
+  if (pending_ != nullptr) end_pending(Outcome::kSlowReader);
+  close(After::kAbort);
+}
 
 void ClientConnection::drain() {
   if (is_idle() && stream_.kept_bytes() == 0) close(After::kClose);

@@ -77,10 +77,13 @@ DestinationVerdict DestinationPolicy::check(const net::Address& client,
     case net::Scope::kReserved:
       break;
   }
-  const bool may = private_destinations_ == config::PrivateDestinations::kAlways ||
-                   (private_destinations_ == config::PrivateDestinations::kLoopbackClients &&
-                    client.is_loopback());
-  return may ? DestinationVerdict::kAllowed : DestinationVerdict::kPrivate;
+  return may_reach_private(client) ? DestinationVerdict::kAllowed : DestinationVerdict::kPrivate;
+}
+
+bool DestinationPolicy::may_reach_private(const net::Address& client) const {
+  return private_destinations_ == config::PrivateDestinations::kAlways ||
+         (private_destinations_ == config::PrivateDestinations::kLoopbackClients &&
+          client.is_loopback());
 }
 
 DestinationVerdict DestinationPolicy::restrict_to_allowed(

@@ -33,6 +33,9 @@ class DestinationPolicy {
   bool is_connect_port(std::uint16_t port) const;
   // Whether `client` may be connected to `target`.
   DestinationVerdict check(const net::Address& client, const net::Address& target) const;
+  // Whether `client` may be connected to loopback and private addresses, and so be given what is
+  // stored from there.
+  bool may_reach_private(const net::Address& client) const;
   // Leaves of what a name resolved to the addresses that `client` may be connected to. Not kAllowed
   // where none is left; kOwnListener where any is ours, for the name then means us.
   DestinationVerdict restrict_to_allowed(const net::Address& client,

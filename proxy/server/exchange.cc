@@ -15,13 +15,27 @@ namespace encore::server {
 
 using After = ClientConnection::After;
 
+namespace {
+
+// Transfers of others that a request waits for one after the other, where each turns out to bring
+// another variant: the first may have been begun when nothing was known of how they differ, the
+// others by whoever learnt it from the one before.
+constexpr std::uint32_t kJoinsMax = 3;
+
+ExpectedVariant variant_of(const store::Object& object) {
+  return {.names = std::string(names_of(object)), .key = std::string(variant_key_of(object))};
+}
+
+}  // namespace
+
 Exchange::Exchange(ClientConnection& connection, std::shared_ptr<const RequestContext> request,
                    CacheView found)
     : TransferReader(connection.worker()),
       connection_(connection),
       request_(std::move(request)),
       found_(std::move(found)),
-      more_(connection.worker().loop(), [this] { pump(); }) {
+      next_turn_(connection.worker().loop(), [this] { on_transfer(); }),
+      variants_(request_->head.fields, request_->vary()) {
   record_.started = now();
   keep_alive_ = http::keep_alive(request_->head);
   const http::Framing& framing = request_->framing;
@@ -58,12 +72,11 @@ void Exchange::start() {
     if (readable) {
       cache_status_.forwarded = precondition ? http::Forwarded::kRequest : http::Forwarded::kBypass;
     }
-    start_fetch(false, false, false);
+    start_fetch({});
     return;
   }
   if (is_head() && !found_.object) {
-    found_ =
-        worker().lookup(request_->key, request_->hash, request_->head.fields, request_->vary());
+    found_ = worker().lookup(*request_);
   }
   if (found_.object) {
     decide_stored();
@@ -92,6 +105,11 @@ bool Exchange::answer_locally() {
   // RFC 9110 9.3.8: TRACE would show what proxies in front of us added; we do not forward it.
   if (head.method == http::Method::kTrace) {
     respond_failure(405, Outcome::kMethod, "trace");
+    return true;
+  }
+  // Without the other protocol it would be another request (RFC 9110 7.8).
+  if (http::asked_upgrade(head) == http::Upgrade::kOther) {
+    respond_failure(501, Outcome::kMethod, "upgrade");
     return true;
   }
   std::uint64_t hops = 1;
@@ -144,11 +162,12 @@ void Exchange::decide_stored() {
 
 void Exchange::validate(bool in_background) {
   if (!in_background) {
-    start_fetch(true, true, is_get());
+    start_fetch({.whole = true, .validate = true, .share = true});
     return;
   }
   // One at a time: whoever finds a validation under way leaves it to that.
   auto transfer = make_recycled<Transfer>(worker(), request_->hash, shared_key());
+  transfer->expect(variant_of(*found_.object));
   if (!is_get()) transfer->stop_joining();  // a response to HEAD has nothing for others
   if (!worker().shared().inflight.enter_if_absent(transfer)) return;
   worker().stats().background_fetches.add();
@@ -163,6 +182,7 @@ void Exchange::validate(bool in_background) {
 
 void Exchange::fetch() {
   if (request_->directives.only_if_cached) {
+    cache_status_.forwarded = http::Forwarded::kNo;
     respond_failure(504, Outcome::kOnlyIfCached, "only-if-cached");
     return;
   }
@@ -177,60 +197,86 @@ void Exchange::fetch() {
                       http::FieldId::kIfUnmodifiedSince});
   const cache::Key key{request_->hash, request_->key};
   // The whole object is asked for where it will be stored; otherwise the request goes as it is.
-  const bool uncacheable = worker().shared().inflight.is_uncacheable(request_->hash, now());
+  const bool uncacheable = worker().shared().inflight.unshared(request_->hash, now()) ==
+                           Inflight::Unshared::kUncacheable;
   const bool shaped = is_get() && conditional && !request_->directives.no_store &&
                       !(uncacheable && fields.has(http::FieldId::kRange)) &&
                       worker().shared().kernel->would_admit(key, now());
-  const bool whole = is_get() && (!conditional || shaped);
-  const bool joinable = is_get() && !alone_ && request_->runtime->config.cache.collapse &&
-                        !request_->directives.no_store &&
-                        !fields.has(http::FieldId::kAuthorization) && !uncacheable;
-  start_fetch(whole, false, joinable);
+  start_fetch({.whole = is_get() && (!conditional || shaped), .share = true});
 }
 
-// `joinable`: an existing transfer may be joined, and this one by others if it is whole.
-void Exchange::start_fetch(bool whole, bool validate, bool joinable) {
-  auto fresh = make_recycled<Transfer>(worker(), request_->hash, joinable ? shared_key() : nullptr);
-  if (joinable) {
-    Inflight& inflight = worker().shared().inflight;
-    auto claim = whole ? inflight.join_or_enter(request_->hash, request_->key, *this, fresh)
-                       : inflight.join(request_->hash, request_->key, *this);
-    if (claim.joined != JoinOutcome::kNo) {
-      transfer_ = std::move(claim.transfer);
-      first_reader_ = false;
-      collapsed_ = true;
-      joined_late_ = claim.joined == JoinOutcome::kBehindHead;
-      on_transfer();
-      return;
+// Whether others may wait for what this request brings.
+bool Exchange::may_lead() const {
+  return is_get() && !alone_ && request_->runtime->config.cache.collapse &&
+         !request_->directives.no_store &&
+         !request_->head.fields.has(http::FieldId::kAuthorization) &&
+         worker().shared().inflight.unshared(request_->hash, now()) == Inflight::Unshared::kNo;
+}
+
+// Whether this request may wait for what another one brings: not where that, as fresh as it can be,
+// would be no answer to it. REQUIRES: may_lead().
+bool Exchange::may_join() const {
+  const http::RequestDirectives& directives = request_->directives;
+  if (joins_ == kJoinsMax) return false;
+  if (request_->reuse().ignore_client_reload) return true;
+  return !directives.no_cache && directives.max_age.value_or(1) != 0;
+}
+
+// Joins a transfer, or enters `fresh` as one that others may join.
+bool Exchange::join(const std::shared_ptr<Transfer>& fresh, bool enter) {
+  auto claim = worker().shared().inflight.join_or_enter(
+      {.hash = request_->hash, .key = request_->key, .variants = variants_, .reader = *this},
+      enter ? fresh : nullptr);
+  if (claim.joined == JoinOutcome::kNo) return false;
+  transfer_ = std::move(claim.transfer);
+  first_reader_ = false;
+  collapsed_ = true;
+  joined_late_ = claim.joined == JoinOutcome::kBehindHead;
+  ++joins_;
+  joined_at_ = now();
+  // What it has already is looked at from the loop, not from within what asked for it.
+  if (transfer_->phase() != TransferPhase::kWaiting) next_turn_.schedule();
+  return true;
+}
+
+void Exchange::start_fetch(const Ask& ask) {
+  const bool leads = ask.share && may_lead();
+  auto fresh = make_recycled<Transfer>(worker(), request_->hash, leads ? shared_key() : nullptr);
+  if (ask.validate) fresh->expect(variant_of(*found_.object));
+  if (leads) {
+    if (may_join()) {
+      if (join(fresh, ask.whole)) return;
+    } else if (ask.whole) {
+      worker().shared().inflight.enter(fresh);
     }
-    joinable = whole;
   }
   transfer_ = fresh;
   first_reader_ = true;
   transfer_->add_first_reader(*this);
   FetchPlan plan;
-  plan.whole = whole;
-  plan.in_table = joinable;
+  plan.whole = ask.whole;
+  plan.in_table = leads && ask.whole;
   plan.any_resident = found_.any_resident;
-  if (validate) {
+  if (ask.validate) {
     plan.stored = found_.object;
     plan.stored_fresh_until = found_.fresh_until;
   }
   plan.has_upload = !body_done_;
-  if (whole && !validate && found_.object && http::range_value(request_->head).empty() &&
+  if (ask.whole && !ask.validate && found_.object && http::range_value(request_->head).empty() &&
       may_complete(*found_.object, request_->runtime->config.cache.range_fetch_max_bytes)) {
     plan.completes = found_.object;
   }
   Fetch::start(worker(), std::move(fresh), request_, std::move(plan));
 }
 
-// The transfer was no use to us: ask for ourselves, without waiting for anybody again.
-void Exchange::go_alone() {
+// The transfer of another was no use to us: what is stored is looked at again, and the origin
+// asked.
+void Exchange::ask_again() {
   leave_transfer();
+  response_.reset();
   collapsed_ = false;
   joined_late_ = false;
-  alone_ = true;
-  found_ = worker().lookup(request_->key, request_->hash, request_->head.fields, request_->vary());
+  found_ = worker().lookup(*request_);
   if (found_.object) {
     decide_stored();
   } else {
@@ -240,10 +286,15 @@ void Exchange::go_alone() {
 
 void Exchange::on_transfer() {
   if (finished_) return;
+  if (is_cut()) {
+    cut();
+    return;
+  }
   if (responding_) {
     pump();
     return;
   }
+  if (transfer_ == nullptr) return;
   switch (transfer_->phase()) {
     case TransferPhase::kWaiting:
       return;
@@ -255,6 +306,11 @@ void Exchange::on_transfer() {
       return;
     case TransferPhase::kFailed: {
       const TransferFailure failure = transfer_->failure();
+      if (!first_reader_ && failure.of_the_client) {
+        alone_ = true;
+        ask_again();
+        return;
+      }
       leave_transfer();
       respond_failure(failure.status, failure.outcome, failure.detail);
       return;
@@ -262,24 +318,46 @@ void Exchange::on_transfer() {
   }
 }
 
+// Whether it comes from where this client may not go.
+bool Exchange::is_barred(const http::StoredMeta& meta) const {
+  return meta.is(http::StoredMeta::kPrivateOrigin) &&
+         !request_->runtime->destinations.may_reach_private(request_->client);
+}
+
+// Whether what another request's validation came to answers this one.
+bool Exchange::may_take(const Validated& validated) {
+  const store::Object& object = *validated.object;
+  if (variants_.make(names_of(object)) != variant_key_of(object)) return false;
+  const bool looked_up = &object == found_.object.get();
+  const http::StoredMeta meta =
+      looked_up ? meta_until(object, found_.fresh_until) : meta_of(object).http;
+  // It would ask the same origin, and hear the same.
+  if (validated.stale && !is_barred(meta)) {
+    const auto failure = validated.status == 0 ? http::OriginFailure::kUnreachable
+                                               : http::OriginFailure::kErrorStatus;
+    return http::may_serve_stale(meta, request_->directives, now(), failure,
+                                 request_->runtime->stale_options);
+  }
+  alone_ = !validated.shareable || is_barred(meta) ||
+           !http::may_share(meta, request_->directives, now(), request_->reuse());
+  return !alone_;
+}
+
 // The stored response was confirmed, or may be served although it could not be.
 void Exchange::respond_validated() {
-  const store::ObjectRef object = transfer_->validated();
-  const bool stale = transfer_->is_validated_stale();
-  if (!first_reader_) {
-    const std::string_view names = names_of(*object);
-    std::string own;
-    http::write_variant_key(names, request_->head.fields, request_->vary(), own);
-    if (own != variant_key_of(*object)) {
-      go_alone();
-      return;
-    }
+  const Validated& validated = transfer_->validated();
+  if (!first_reader_ && !may_take(validated)) {
+    ask_again();
+    return;
   }
+  const bool stale = validated.stale;
   cache_status_.forward_status = stale ? 0 : 304;
-  if (stale && transfer_->validation_status() != 0) {
-    cache_status_.forward_status = static_cast<unsigned>(transfer_->validation_status());
+  if (stale && validated.status != 0) {
+    cache_status_.forward_status = static_cast<unsigned>(validated.status);
   }
   cache_status_.collapsed = collapsed_;
+  if (first_reader_) private_lines_ = validated.private_lines;
+  const store::ObjectRef object = validated.object;
   leave_transfer();
   respond_stored(object, stale ? Outcome::kStale : Outcome::kRevalidated);
 }
@@ -297,16 +375,20 @@ void Exchange::count_late_join() {
   if (cache::is_stored(reason)) transfer_->want_store();
 }
 
+// Whether another request's response answers this one: as the store would give it, now and without
+// asking. Where it would not, waiting for a further one makes no sense either; where it is merely
+// another variant, it does.
+bool Exchange::may_take(const SharedResponse& response) {
+  alone_ = !response.shareable || is_barred(response.meta) ||
+           !http::may_share(response.meta, request_->directives, now(), request_->reuse());
+  return !alone_ && variants_.make(response.names) == response.variant_key;
+}
+
 void Exchange::respond_shared() {
   response_ = transfer_->response_pointer();
   if (!first_reader_) {
-    std::string own;
-    if (response_->shareable) {
-      http::write_variant_key(response_->names, request_->head.fields, request_->vary(), own);
-    }
-    if (!response_->shareable || own != response_->variant_key) {
-      response_.reset();
-      go_alone();
+    if (!may_take(*response_)) {
+      ask_again();
       return;
     }
     if (joined_late_) count_late_join();
@@ -325,7 +407,12 @@ void Exchange::respond_shared() {
     if (response_->outcome == Outcome::kMethod) cache_status_.detail = {};
   }
   Source source;
-  source.head = response_->head;
+  source.head = std::string_view(response_->head).substr(0, response_->common_bytes);
+  if (first_reader_) {
+    source.more_fields = std::string_view(response_->head).substr(response_->common_bytes);
+  } else {
+    source.has_age = true;
+  }
   source.meta = &response_->meta;
   source.length = response_->length;
   source.body = transfer_->body();
@@ -340,6 +427,8 @@ Exchange::Source Exchange::source_of(const store::ObjectRef& object, Outcome out
   if (outcome == Outcome::kHit ||
       (outcome == Outcome::kStale && cache_status_.forwarded == http::Forwarded::kNo)) {
     cache_status_.hit = true;
+    // Who waited for a transfer and is answered from the store was not forwarded (RFC 9211 2.2).
+    cache_status_.forwarded = http::Forwarded::kNo;
   }
   const bool looked_up = object.get() == found_.object.get();
   cache_status_.ttl =
@@ -350,6 +439,7 @@ Exchange::Source Exchange::source_of(const store::ObjectRef& object, Outcome out
   record_.content_type = content_type_of(*object);
   Source source;
   source.head = stored_head_of(*object);
+  source.more_fields = private_lines_;
   source.meta = &meta.http;
   source.length = object->body_size();
   if (!object->is_inline()) source.body = store::BodyRef::share(object->body());
@@ -372,9 +462,6 @@ void Exchange::respond_failure(int status, Outcome outcome, std::string_view det
   if (!body_done_ || request_->head.version == http::Version::kHttp10) keep_alive_ = false;
   const std::string kept(detail);
   cache_status_.detail = http::is_token(kept) ? std::string_view(kept) : std::string_view();
-  if (cache_status_.forwarded == http::Forwarded::kNo) {
-    cache_status_.forwarded = http::Forwarded::kBypass;
-  }
   const bool keep = after_response() == After::kNext;
   sender_.add_text(make_error_reply(status, "encore: " + kept, worker().loop().http_date(), keep,
                                     !is_head(), cache_status_));

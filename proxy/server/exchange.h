@@ -2,9 +2,11 @@
 // Its steps are its functions, in this order:
 //
 //   start -> decide_stored -> respond_stored | validate | fetch
-//         -> fetch -> (join a transfer | start a Fetch) -> on_transfer
-//   on_transfer -> respond_shared | respond_validated | go_alone | respond_failure
+//         -> fetch -> (join a transfer | start a Fetch), then, from the loop, on_transfer
+//   on_transfer -> respond_shared | respond_validated | ask_again | respond_failure
 //   respond_* -> pump -> finish
+//
+// Nothing that it starts answers within the call that starts it.
 //
 // Confined to its connection's worker.
 #pragma once
@@ -19,6 +21,7 @@
 #include "proxy/http/chunked.h"
 #include "proxy/http/conditional.h"
 #include "proxy/http/range.h"
+#include "proxy/http/variant_keys.h"
 #include "proxy/server/client_connection.h"
 #include "proxy/server/recycled.h"
 #include "proxy/server/request_context.h"
@@ -48,6 +51,16 @@ class Exchange final : public TransferReader, public Recycled<Exchange> {
   // The connection ends before the response did.
   void on_connection_closing();
   void check_timeouts(MonotonicTime now);
+  // How to end the connection before the response has ended. A length or the chunks show a client
+  // that some is missing; only where the end of the connection is the end of the body must that be
+  // a reset, which also takes what the client has not read yet of responses before (RFC 9112 9.6).
+  ClientConnection::After after_cut() const {
+    return ends_with_connection_ ? ClientConnection::After::kAbort
+                                 : ClientConnection::After::kClose;
+  }
+  // The client takes its response too slowly: it ends here.
+  void cut();
+  Sender& sender() { return sender_; }
 
  private:
   // TransferReader
@@ -60,11 +73,23 @@ class Exchange final : public TransferReader, public Recycled<Exchange> {
   void decide_stored();
   void decide_part();
   void fetch();
-  void start_fetch(bool whole, bool validate, bool joinable);
+  // What the origin is to be asked.
+  struct Ask {
+    bool whole = false;     // without the client's Range and conditions
+    bool validate = false;  // whether what was found is still good
+    bool share = false;     // with others, where may_lead() and may_join() say so
+  };
+  void start_fetch(const Ask& ask);
+  bool join(const std::shared_ptr<Transfer>& fresh, bool enter);
+  bool may_lead() const;
+  bool may_join() const;
   void validate(bool in_background);
-  void go_alone();
+  void ask_again();
   void leave_transfer();
   void respond_stored(const store::ObjectRef& object, Outcome outcome);
+  bool is_barred(const http::StoredMeta& meta) const;
+  bool may_take(const Validated& validated);
+  bool may_take(const SharedResponse& response);
   void respond_validated();
   void respond_shared();
   void respond_failure(int status, Outcome outcome, std::string_view detail);
@@ -73,7 +98,8 @@ class Exchange final : public TransferReader, public Recycled<Exchange> {
 
   // What a response is made from.
   struct Source {
-    std::string_view head;  // status line and fields, without the empty line
+    std::string_view head;              // status line and fields, without the empty line
+    std::string_view more_fields = {};  // lines that are not in it
     const http::StoredMeta* meta = nullptr;
     std::optional<std::uint64_t> length;
     store::BodyRef body;  // or
@@ -100,6 +126,9 @@ class Exchange final : public TransferReader, public Recycled<Exchange> {
   void pump();
   void finish(ClientConnection::After after);
   ClientConnection::After after_response() const;
+  bool has_client_gone();
+  bool has_waited_long_enough(MonotonicTime now) const;
+  bool is_body_too_slow(MonotonicTime now);
   std::shared_ptr<const std::string> shared_key() const { return {request_, &request_->key}; }
   bool is_get() const { return request_->head.method == http::Method::kGet; }
   bool is_head() const { return request_->head.method == http::Method::kHead; }
@@ -113,11 +142,15 @@ class Exchange final : public TransferReader, public Recycled<Exchange> {
   bool first_reader_ = false;
   bool joined_late_ = false;
   bool collapsed_ = false;
-  bool alone_ = false;       // asked for itself after a transfer that could not be shared
+  bool alone_ = false;       // waits for nobody else any more
+  std::uint32_t joins_ = 0;  // transfers of others that it waited for
+  MonotonicTime joined_at_{};
   bool responding_ = false;  // the final head is on its way
   bool finished_ = false;
   bool interim_ = false;  // an interim response is on its way
+  bool knocked_ = false;  // the response's first bytes went ahead of it
   bool keep_alive_ = true;
+  bool ends_with_connection_ = false;  // the body under way has no other end
 
   // The request's body.
   bool body_done_ = true;
@@ -125,10 +158,15 @@ class Exchange final : public TransferReader, public Recycled<Exchange> {
   std::uint64_t body_bytes_ = 0;
   http::ChunkedDecoder decoder_;
   MonotonicTime body_activity_{};
+  // Since when, and from which byte, its pace is measured; zero: not at present.
+  MonotonicTime pace_since_{};
+  std::uint64_t pace_from_ = 0;
 
   Sender sender_;
-  net::Deferred more_;                              // the next turn of a long body
+  net::Deferred next_turn_;  // of a long body; or a transfer was joined that has something already
   std::shared_ptr<const SharedResponse> response_;  // what is being sent, if from a transfer
+  std::string private_lines_;                       // of a validation's answer to this request
+  http::VariantKeys variants_;
   http::CacheStatus cache_status_;
   std::string key_text_;
   RequestRecord record_;

@@ -1,4 +1,7 @@
 // The second half of an exchange: putting its response together and on the wire.
+#include <fmt/format.h>
+#include <sys/random.h>
+
 #include <algorithm>
 #include <array>
 
@@ -19,34 +22,16 @@ using After = ClientConnection::After;
 namespace {
 
 constexpr http::RangeLimits kRangeLimits;
+// Over which the pace of a request's body is measured where a pause in it may take any time.
+constexpr Nanoseconds kPaceStretch = std::chrono::minutes(1);
 
-std::string_view without_status_line(std::string_view head) {
-  const std::size_t end = head.find("\r\n");
-  return end == std::string_view::npos ? std::string_view() : head.substr(end + 2);
-}
-
-// The head of a 206 or 416 made from that of a 200.
-std::string partial_head(std::string_view head, int status, std::uint64_t length,
-                         std::string_view content_range, std::string_view content_type) {
-  std::string lines;
-  http::FieldSet left_out = {http::FieldId::kContentLength, http::FieldId::kContentRange};
-  if (!content_type.empty()) left_out.insert(http::FieldId::kContentType);
-  copy_head_without(head, left_out, lines);
-  std::string out;
-  append_status_line(status, http::reason_phrase(static_cast<unsigned>(status)), out);
-  out += without_status_line(lines);
-  if (!content_range.empty()) {
-    out += "Content-Range: ";
-    out += content_range;
-    out += "\r\n";
-  }
-  if (!content_type.empty()) {
-    out += "Content-Type: ";
-    out += content_type;
-    out += "\r\n";
-  }
-  out += "Content-Length: " + std::to_string(length) + "\r\n";
-  return out;
+// 128 random bits: nobody can put it into a body beforehand, and it tells nothing of ours.
+std::string make_boundary() {
+  std::array<std::uint64_t, 2> bits{};
+  const ssize_t got = ::getrandom(bits.data(), sizeof(bits), 0);
+  // Of up to 256 bytes it is never interrupted.
+  ENCORE_CHECK(got == static_cast<ssize_t>(sizeof(bits)), "the system has random bytes");
+  return fmt::format("encore-{:016x}{:016x}", bits[0], bits[1]);
 }
 
 }  // namespace
@@ -60,6 +45,7 @@ void Exchange::add_tail(const Source& source, bool chunked, std::string& head) {
     key_text_ = request_->key.substr(kRealmBytes);
     cache_status_.key = key_text_;
   }
+  head += source.more_fields;
   TailOptions options;
   if (source.has_age) options.age_seconds = http::current_age(*source.meta, now());
   options.status = cache_status_;
@@ -116,11 +102,15 @@ bool Exchange::send_ranges(const Source& source) {
   std::vector<http::ByteRange> ranges;
   const auto outcome = http::resolve_range(value, length, kRangeLimits, ranges);
   if (outcome == http::RangeOutcome::kWhole) return false;
+  http::ResponseHead stored;
+  http::read_stored_head(source.head, stored);
+  std::string head;
   if (outcome == http::RangeOutcome::kUnsatisfiable) {
     record_.status = 416;
-    std::string head =
-        partial_head(source.head, 416, 0, http::unsatisfied_content_range(length), {});
-    add_tail(source, false, head);
+    http::build_unsatisfiable_head(stored, length, head);
+    Source told = source;
+    told.more_fields = {};  // it says nothing of the representation but its length
+    add_tail(told, false, head);
     sender_.add_text(head);
     if (transfer_ != nullptr) leave_transfer();
     pump();
@@ -128,8 +118,7 @@ bool Exchange::send_ranges(const Source& source) {
   }
   record_.status = 206;
   if (ranges.size() == 1) {
-    std::string head = partial_head(source.head, 206, ranges[0].size(),
-                                    http::content_range(ranges[0], length), {});
+    http::build_partial_head(stored, ranges[0], length, head);
     add_tail(source, false, head);
     sender_.add_text(head);
     add_content(source, ranges[0].begin, ranges[0].end);
@@ -143,13 +132,10 @@ bool Exchange::send_ranges(const Source& source) {
   if (!ascending && source.body && source.body->state() == store::BodyState::kGrowing) {
     return false;  // parts that go back need the whole body first: send all of it
   }
-  http::ResponseHead stored;
-  http::read_stored_head(source.head, stored);
-  const std::string type(stored.fields.value(http::FieldId::kContentType));
-  const std::string boundary = "encore-" + std::to_string(request_->hash.hi);
-  std::string head =
-      partial_head(source.head, 206, http::multipart_bytes(boundary, type, ranges, length), {},
-                   "multipart/byteranges; boundary=" + boundary);
+  const std::string_view type = stored.fields.value(http::FieldId::kContentType);
+  const std::string boundary = make_boundary();
+  http::build_multipart_head(stored, boundary,
+                             http::multipart_bytes(boundary, type, ranges, length), head);
   add_tail(source, false, head);
   sender_.add_text(head);
   for (const http::ByteRange& range : ranges) {
@@ -221,13 +207,15 @@ void Exchange::send_whole(const Source& source) {
   if (has_content && !source.length && source.body) {
     open = true;
     chunked = http11;
-    if (!chunked) keep_alive_ = false;  // the end of the connection ends the body
+    ends_with_connection_ = !chunked;
+    if (ends_with_connection_) keep_alive_ = false;
   }
   add_tail(source, chunked, head);
   sender_.add_text(std::move(head));
   if (open) {
     open_body(source, 0);
-    sender_.add_open_body(chunked, source.trailers);
+    sender_.add_open_body(chunked,
+                          http::accepts_trailers(request_->head) ? source.trailers : nullptr);
   } else if (has_content && source.length && *source.length != 0) {
     add_content(source, 0, *source.length);
   } else if (transfer_ != nullptr && is_head()) {
@@ -239,7 +227,11 @@ void Exchange::send_whole(const Source& source) {
 void Exchange::pump() {
   if (finished_) return;
   const Sender::Status status = sender_.pump(connection_.stream());
-  if (transfer_ != nullptr && responding_) transfer_->advance(*this, sender_.position());
+  connection_.account(sender_);
+  if (transfer_ != nullptr && responding_) {
+    set_over_share(connection_.is_over_share());
+    transfer_->advance(*this, sender_.position());
+  }
   switch (status) {
     case Sender::Status::kDone:
       interim_ = false;
@@ -249,11 +241,13 @@ void Exchange::pump() {
     case Sender::Status::kWaiting:
       return;
     case Sender::Status::kMore:
-      more_.schedule();
+      next_turn_.schedule();
       return;
     case Sender::Status::kAborted:
-      record_.outcome = Outcome::kOriginAborted;
-      finish(After::kAbort);
+      record_.outcome = transfer_ != nullptr && transfer_->is_out_of_memory()
+                            ? Outcome::kNoMemory
+                            : Outcome::kOriginAborted;
+      finish(after_cut());
       return;
     case Sender::Status::kError:
       record_.outcome = Outcome::kClientAborted;
@@ -279,6 +273,13 @@ void Exchange::finish(After after) {
 
 void Exchange::on_writable() { pump(); }
 
+void Exchange::cut() {
+  if (finished_) return;
+  worker().stats().slow_readers_cut.add();
+  record_.outcome = Outcome::kSlowReader;
+  finish(After::kAbort);
+}
+
 void Exchange::on_client_eof() {
   // What was sent before the end comes first: the rest of the body, further requests.
   if (connection_.stream().kept_bytes() != 0) return;
@@ -286,7 +287,7 @@ void Exchange::on_client_eof() {
   keep_alive_ = false;
   if (!body_done_) {
     record_.outcome = Outcome::kClientAborted;
-    finish(After::kAbort);
+    finish(after_cut());
   }
 }
 
@@ -334,7 +335,10 @@ std::size_t Exchange::on_body(std::string_view bytes) {
     if (step.status == http::ChunkedDecoder::Status::kNeedMore) return used;
     if (step.status == http::ChunkedDecoder::Status::kDone) {
       std::string trailers;
-      if (!forwardable_trailers(decoder_.trailers(), request_->runtime->head_limits, trailers)) {
+      const http::SentFields sent(request_->head.fields, request_->vary());
+      if (!forwardable_trailers(
+              decoder_.trailers(), request_->runtime->head_limits,
+              [&sent](const http::Field& field) { return sent.drops(field); }, trailers)) {
         refuse_body(400, "bad-trailer");
         return bytes.size();
       }
@@ -354,7 +358,7 @@ void Exchange::refuse_body(int status, std::string_view detail) {
   leave_transfer();
   if (responding_) {
     record_.outcome = Outcome::kBadRequest;
-    finish(After::kAbort);
+    finish(after_cut());
     return;
   }
   respond_failure(status, Outcome::kBadRequest, detail);
@@ -367,6 +371,53 @@ void Exchange::on_interim(std::string_view head) {
   sender_.add_text(std::string(head));
   interim_ = true;
   pump();
+}
+
+// A client that has closed its connection and one that has only ended its side of it look alike
+// until something is sent: the first answers with a reset. Every response, interim ones too, begins
+// with its version, so that goes ahead; the next look sees what came of it.
+bool Exchange::has_client_gone() {
+  if (connection_.stream().was_reset()) return true;
+  if (knocked_) return false;
+  const Sender::Status status = sender_.send_ahead(connection_.stream(), "HTTP/1.1 ");
+  knocked_ = status == Sender::Status::kDone;
+  return status == Sender::Status::kError;
+}
+
+// Whether the one that was to bring the answer for this request, too, says nothing for too long.
+bool Exchange::has_waited_long_enough(MonotonicTime time) const {
+  const Nanoseconds limit = request_->runtime->config.timeouts.collapse;
+  return collapsed_ && !responding_ && limit.count() != 0 && time - joined_at_ >= limit &&
+         transfer_ != nullptr && transfer_->phase() == TransferPhase::kWaiting;
+}
+
+// Looked at over one stretch of time after the other, each without a look that found the origin,
+// not the client, to be waited for.
+bool Exchange::is_body_too_slow(MonotonicTime time) {
+  const config::Config& config = request_->runtime->config;
+  Fetch* fetch = transfer_ != nullptr ? transfer_->fetch_here() : nullptr;
+  if (body_done_ || responding_ || fetch == nullptr || !fetch->accepts_upload()) {
+    pace_since_ = {};
+    return false;
+  }
+  const std::uint64_t come = request_->framing.kind == http::BodyKind::kLength
+                                 ? request_->framing.length - body_left_
+                                 : body_bytes_;
+  if (pace_since_ == MonotonicTime{}) {
+    pace_since_ = time;
+    pace_from_ = come;
+    return false;
+  }
+  const Nanoseconds stretch =
+      config.timeouts.client_body.count() != 0 ? config.timeouts.client_body : kPaceStretch;
+  const Nanoseconds elapsed = time - pace_since_;
+  if (elapsed < stretch) return false;
+  const double least = static_cast<double>(config.limits.client_body_rate_min) *
+                       std::chrono::duration<double>(elapsed).count();
+  const bool slow = static_cast<double>(come - pace_from_) < least;
+  pace_since_ = time;
+  pace_from_ = come;
+  return slow;
 }
 
 void Exchange::check_timeouts(MonotonicTime time) {
@@ -382,6 +433,24 @@ void Exchange::check_timeouts(MonotonicTime time) {
       respond_failure(408, Outcome::kBadRequest, "request-timeout");
       return;
     }
+  }
+  if (is_body_too_slow(time)) {
+    leave_transfer();
+    respond_failure(408, Outcome::kBadRequest, "request-too-slow");
+    return;
+  }
+  if (has_waited_long_enough(time)) {
+    // Nobody else waits for it from now on. The first to leave asks for all others that do, so
+    // that the origin is not asked by all at once; who waited in vain again asks for itself alone.
+    transfer_->stop_joining();
+    alone_ = joins_ > 1;
+    ask_again();
+    return;
+  }
+  if (connection_.has_peer_ended() && !responding_ && has_client_gone()) {
+    record_.outcome = Outcome::kClientAborted;
+    finish(After::kAbort);
+    return;
   }
   // Only where it is the client that is waited for. What it sends meanwhile does not count.
   if (over(sender_.stalled_for(time), timeouts.client_write)) {

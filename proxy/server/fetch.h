@@ -9,8 +9,10 @@
 
 #include <expected>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/time.h"
 #include "cache/types.h"
@@ -22,6 +24,8 @@
 #include "proxy/net/resolver.h"
 #include "proxy/net/stream.h"
 #include "proxy/net/timer.h"
+#include "proxy/server/inflight.h"
+#include "proxy/server/origin_line.h"
 #include "proxy/server/recycled.h"
 #include "proxy/server/request_context.h"
 #include "proxy/server/response.h"
@@ -71,6 +75,9 @@ class Fetch final : public net::StreamHandler, public Recycled<Fetch> {
 
   // --- from the worker ---
   void check_timeouts(MonotonicTime now);
+  bool waits_for_memory() const { return waits_for_memory_; }
+  // Goes on where there is memory now; whether there was. REQUIRES: waits_for_memory().
+  bool retry_memory();
   // Ends it at once; what was stored of it is dropped.
   void abandon();
   std::size_t position = 0;  // in the worker's list
@@ -90,7 +97,11 @@ class Fetch final : public net::StreamHandler, public Recycled<Fetch> {
 
   // Connection (fetch_connect.cc).
   void acquire(bool fresh);
+  bool take_connection();
+  void reconnect();
+  void end_wait();
   void choose_destination();
+  void choose_server(const OriginServer& server);
   const std::string& pool_key() const {
     return server_ != nullptr ? server_->pool_key : forward_pool_key_;
   }
@@ -102,15 +113,36 @@ class Fetch final : public net::StreamHandler, public Recycled<Fetch> {
   void use(std::unique_ptr<net::Stream> stream, bool reused);
   void send_request();
   bool flush_request();
-  bool retry();
+  bool is_of_present_settings() const;
+  bool is_wholly_sent() const;
   void release_connection(bool reusable);
+
+  // After an attempt that failed (fetch_retry.cc).
+  enum class AttemptFailure : std::uint8_t {
+    kNotConnected,    // no such name, refused, unreachable, TLS
+    kConnectTimeout,  // no connection, or no address, in time
+    kClosed,          // the connection ended before an answer began
+    kSilent,          // no answer in time
+    kBusy,            // as many connections as there may be: nothing was tried
+  };
+  bool may_repeat() const;
+  bool try_again(AttemptFailure failure, const std::string& why);
+  void note_failure(bool connected, const std::string& why);
+  bool choose_other_server(AttemptFailure failure, bool stale);
+  void prefer_untried(std::vector<net::Address>& addresses);
 
   // Response head (fetch_head.cc).
   std::size_t on_head(std::string_view bytes);
   bool on_interim_head();
   void on_final_head();
   void on_not_modified();
-  store::ObjectRef freshen_stored();
+  // The stored response as a validation left it.
+  struct Confirmed {
+    store::ObjectRef object;
+    bool stays = false;  // stored, so that it may answer others
+  };
+  Confirmed freshen_stored();
+  bool store_freshened(const ObjectMeta& meta, store::ObjectRef& made);
   void update_by_head();
   void drop_outdated(const http::StoreDecision& decision);
   void apply_defaults(http::StoredMeta& meta) const;
@@ -119,6 +151,7 @@ class Fetch final : public net::StreamHandler, public Recycled<Fetch> {
   bool serve_stale_on_error();
   void invalidate_others();
   void decide_admission(SharedResponse& response, const http::StoreDecision& decision);
+  void remember_sharing(bool shareable, Inflight::Unshared why);
   void count_unstored(SharedResponse& response, const http::StoreDecision& decision);
   void publish_head(std::shared_ptr<SharedResponse> response);
   void publish_now();
@@ -128,8 +161,17 @@ class Fetch final : public net::StreamHandler, public Recycled<Fetch> {
 
   // Body and end (fetch_body.cc).
   std::size_t on_body(std::string_view bytes);
-  bool append(std::string_view content);
+  bool keeps_from_others(const http::Field& field) const;
+  std::size_t append(std::string_view content);
+  bool find_memory();
+  void wait_for_memory();
   void after_append();
+  std::uint64_t lag_max() const;
+  void pause(MonotonicTime now);
+  void end_pause(MonotonicTime now);
+  void blame_slowest(MonotonicTime now);
+  void check_body(MonotonicTime now);
+  void read_on();
   bool begin_storing(std::uint64_t body_bytes);
   bool reserve_up_to(std::uint64_t body_bytes);
   void stop_storing();
@@ -152,6 +194,7 @@ class Fetch final : public net::StreamHandler, public Recycled<Fetch> {
 
   // Ends.
   void fail(int status, Outcome outcome, std::string_view detail);
+  void fail_later(int status, Outcome outcome, std::string_view detail);
   void end();
 
   Worker& worker_;
@@ -170,10 +213,16 @@ class Fetch final : public net::StreamHandler, public Recycled<Fetch> {
   std::unique_ptr<net::Resolver::Query> query_;
   std::unique_ptr<net::Connector> connector_;
   std::unique_ptr<net::Stream> stream_;
+  bool fresh_ = false;          // no idle connection will do
+  OriginLines::Slot slot_;      // of the connection, from before it is made
+  OriginLines::Waiter waiter_;  // for a connection
   bool reused_ = false;
   bool got_bytes_ = false;
   std::uint32_t retries_ = 0;
-  MonotonicTime since_{};  // when the present wait began
+  std::vector<const OriginServer*> tried_;     // those that failed
+  std::vector<net::Address> tried_addresses_;  // of the present server
+  bool other_address_ = false;                 // it has one that was not tried
+  MonotonicTime since_{};                      // when the present wait began
 
   // Request.
   std::string request_text_;
@@ -182,7 +231,8 @@ class Fetch final : public net::StreamHandler, public Recycled<Fetch> {
   std::size_t upload_sent_ = 0;
   bool upload_started_ = false;
   bool upload_done_ = true;
-  bool request_broken_ = false;  // the origin takes no more of it; it may have answered before
+  bool request_broken_ = false;   // the origin takes no more of it; it may have answered before
+  bool asked_condition_ = false;  // a 304 is an answer to it
   MonotonicTime request_time_{};
   std::uint64_t invalidations_seen_ = 0;  // as the request was sent
 
@@ -204,7 +254,11 @@ class Fetch final : public net::StreamHandler, public Recycled<Fetch> {
   http::ChunkedDecoder decoder_;
   store::BodyRef body_;
   std::span<std::byte> direct_;  // where the next read goes, within body_
-  bool paused_ = false;
+  bool paused_ = false;          // the readers are behind
+  MonotonicTime paused_since_{};
+  bool cut_due_ = false;  // a reader was cut and is to be told
+  bool waits_for_memory_ = false;
+  MonotonicTime memory_since_{};
   bool pending_publish_ = false;  // readers do not know of the head yet
   bool joinable_after_head_ = false;
   bool unread_ = false;  // nobody reads; it is finished for the store alone
@@ -215,6 +269,7 @@ class Fetch final : public net::StreamHandler, public Recycled<Fetch> {
   bool storing_ = false;
   std::uint64_t reserved_bytes_ = 0;
 
+  std::optional<TransferFailure> failure_;  // it will end with this, later in this turn
   net::Deferred readers_changed_;
 };
 

@@ -5,6 +5,7 @@
 #include "cache/charge.h"
 #include "proxy/http/reuse.h"
 #include "proxy/server/fetch.h"
+#include "proxy/server/relief.h"
 #include "proxy/server/worker.h"
 
 namespace encore::server {
@@ -49,37 +50,40 @@ std::span<std::byte> Fetch::read_buffer(net::Stream&) {
   return direct_;
 }
 
-// Answers how many bytes were used; all, unless the body ended before.
+// Answers how many bytes were used; all, unless the body ended before, or there is no memory for
+// the rest: then it comes again.
 std::size_t Fetch::on_body(std::string_view bytes) {
   since_ = worker_.loop().now();
   if (framing_.kind == http::BodyKind::kLength) {
     const auto taken = static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), left_));
-    if (!append(bytes.substr(0, taken))) return bytes.size();
-    left_ -= taken;
+    const std::size_t placed = append(bytes.substr(0, taken));
+    left_ -= placed;
     if (left_ == 0) {
       // More than was announced is no response to anything: the connection is not used again.
       end_body(keep_alive_ && taken == bytes.size());
       return bytes.size();
     }
-    return taken;
+    return placed;
   }
-  if (framing_.kind == http::BodyKind::kUntilClose) {
-    (void)append(bytes);
-    return bytes.size();
-  }
+  if (framing_.kind == http::BodyKind::kUntilClose) return append(bytes);
   std::size_t used = 0;
   while (true) {
     const auto step = decoder_.next(bytes.substr(used));
     used += step.consumed;
     switch (step.status) {
       case http::ChunkedDecoder::Status::kData:
-        if (!append(step.data)) return bytes.size();
+        if (const std::size_t left = step.data.size() - append(step.data); left != 0) {
+          decoder_.give_back(left);
+          return used - left;
+        }
         break;
       case http::ChunkedDecoder::Status::kNeedMore:
         return used;
       case http::ChunkedDecoder::Status::kDone:
-        if (!forwardable_trailers(decoder_.trailers(), request_->runtime->head_limits,
-                                  response_->trailers)) {
+        if (!forwardable_trailers(
+                decoder_.trailers(), request_->runtime->head_limits,
+                [this](const http::Field& field) { return keeps_from_others(field); },
+                response_->trailers)) {
           fail(502, Outcome::kOriginInvalid, "bad-trailer");
           return bytes.size();
         }
@@ -92,22 +96,59 @@ std::size_t Fetch::on_body(std::string_view bytes) {
   }
 }
 
-// False when the fetch has ended by it.
-bool Fetch::append(std::string_view content) {
-  if (content.empty()) return true;
-  const auto* data = reinterpret_cast<const std::byte*>(content.data());
+// Trailers are for all who read: what is for the one who asked alone is for nobody there.
+bool Fetch::keeps_from_others(const http::Field& field) const {
+  return http::is_stripped(field, request_->runtime->head_options) ||
+         std::ranges::any_of(directives_.stripped_fields, [&](const std::string& name) {
+           return http::equals_lower(field.name, name);
+         });
+}
+
+// Answers how many bytes found a place. Where some did not, the fetch waits for memory.
+std::size_t Fetch::append(std::string_view content) {
   if (storing_ && !reserve_up_to(body_->size() + content.size())) stop_storing();
-  std::size_t done = 0;
-  if (!direct_.empty() && data == direct_.data()) {
+  if (!direct_.empty() && content.data() == reinterpret_cast<const char*>(direct_.data())) {
+    direct_ = {};
     body_->append(content.size());
-    done = content.size();
-  } else {
-    done = body_->append({data, content.size()});
+    return content.size();
   }
   direct_ = {};
-  if (done == content.size()) return true;
-  fail(503, Outcome::kInternal, "out-of-memory");
-  return false;
+  const auto bytes = std::as_bytes(std::span(content));
+  std::size_t done = body_->append(bytes);
+  while (done != bytes.size() && find_memory()) done += body_->append(bytes.subspan(done));
+  if (done != bytes.size()) wait_for_memory();
+  return done;
+}
+
+// Whether it is worth trying again at once.
+bool Fetch::find_memory() {
+  if (worker_.relief().make_room()) return true;
+  if (!storing_) return false;
+  // What the readers have passed need not be kept then.
+  stop_storing();
+  limit_retention();
+  return true;
+}
+
+// What was read already is kept by the stream.
+void Fetch::wait_for_memory() {
+  stream_->pause_reading();
+  worker_.relief().wait();
+  if (std::exchange(waits_for_memory_, true)) return;
+  memory_since_ = worker_.loop().now();
+  worker_.stats().memory_waits.add();
+}
+
+bool Fetch::retry_memory() {
+  if (body_->writable(1).empty()) return false;
+  waits_for_memory_ = false;
+  since_ = worker_.loop().now();
+  read_on();
+  return true;
+}
+
+void Fetch::read_on() {
+  if (!paused_ && !waits_for_memory_) stream_->resume_reading();
 }
 
 // Wakes readers, forgets what nobody can ask for any more, and holds the origin back where the
@@ -120,30 +161,70 @@ void Fetch::after_append() {
     if (state_ != State::kBody) return;
   }
   limit_retention();
-  if (storing_) return;
+  if (storing_ || paused_) return;
   const std::uint64_t written = body_->size();
-  const std::uint64_t limit = body_->is_retaining()
-                                  ? request_->runtime->config.cache.collapse_buffer_bytes
-                                  : request_->runtime->config.limits.transfer_buffer_bytes;
-  if (!paused_ && written - transfer_->slowest_position(written) > limit) {
-    paused_ = true;
-    transfer_->set_origin_paused(true);
-    stream_->pause_reading();
-    // A reader may have advanced between the look and the mark.
-    on_reader_advanced();
-  }
+  const std::uint64_t lag = written - transfer_->slowest_position(written);
+  if (lag != 0 && lag > lag_max()) pause(worker_.loop().now());
+}
+
+// How far behind the slowest reader may be.
+std::uint64_t Fetch::lag_max() const {
+  if (transfer_->is_over_share()) return 0;
+  return body_->is_retaining() ? request_->runtime->config.cache.collapse_buffer_bytes
+                               : request_->runtime->config.limits.transfer_buffer_bytes;
+}
+
+void Fetch::pause(MonotonicTime now) {
+  if (transfer_->is_over_share()) worker_.stats().share_waits.add();
+  paused_ = true;
+  paused_since_ = now;
+  transfer_->set_origin_paused(true);
+  stream_->pause_reading();
+  // A reader may have advanced between the look and the mark.
+  on_reader_advanced();
 }
 
 void Fetch::on_reader_advanced() {
   if (!paused_ || state_ != State::kBody) return;
   const std::uint64_t written = body_->size();
   const std::uint64_t limit = request_->runtime->config.limits.transfer_buffer_bytes;
-  if (!storing_ && written - transfer_->slowest_position(written) > limit / 2) return;
+  const std::uint64_t lag = written - transfer_->slowest_position(written);
+  if (!storing_ && lag != 0 && (lag > limit / 2 || transfer_->is_over_share())) return;
+  end_pause(worker_.loop().now());
+}
+
+void Fetch::end_pause(MonotonicTime now) {
+  blame_slowest(now);
   limit_retention();
   paused_ = false;
   transfer_->set_origin_paused(false);
-  since_ = worker_.loop().now();
-  stream_->resume_reading();
+  since_ = now;
+  read_on();
+}
+
+// Whoever holds back the others is cut in the end; it is told with the next wake-up.
+void Fetch::blame_slowest(MonotonicTime now) {
+  const Nanoseconds elapsed = now - paused_since_;
+  paused_since_ = now;
+  if (transfer_->blame_slowest({body_->size(), elapsed, now})) cut_due_ = true;
+}
+
+void Fetch::check_body(MonotonicTime now) {
+  const config::Timeouts& timeouts = request_->runtime->config.timeouts;
+  const auto over = [&](MonotonicTime since) {
+    return timeouts.origin_idle.count() != 0 && now - since >= timeouts.origin_idle;
+  };
+  if (paused_) blame_slowest(now);
+  if (std::exchange(cut_due_, false)) {
+    transfer_->publish_body();
+    on_reader_advanced();
+    return;
+  }
+  if (waits_for_memory_) {
+    if (over(memory_since_)) fail(503, Outcome::kNoMemory, "out-of-memory");
+  } else if (!paused_ && over(since_)) {
+    fail(504, Outcome::kOriginTimeout, "idle-timeout");
+  }
 }
 
 // What is not stored is kept from byte 0 only as long as somebody may join.
@@ -193,6 +274,7 @@ void Fetch::stop_storing() {
   if (!storing_) return;
   storing_ = false;
   storable_ = false;
+  if (pending_publish_) response_->stored = false;
   worker_.stats().store_aborts.add();
   readers_changed_.schedule();  // where nobody reads either, it has no purpose any more
   if (reserved_bytes_ != 0) {
@@ -207,8 +289,7 @@ void Fetch::end_body(bool reusable) {
   if (transfer_->is_store_wanted() && storable_ && !storing_ && body_->is_retaining()) {
     (void)begin_storing(body_->size());
   }
-  const bool upload_complete = upload_done_ && upload_pending_.empty() && !request_broken_;
-  release_connection(reusable && upload_complete);
+  release_connection(reusable);
   body_->complete();
   if (storing_) commit();
   // Stored before it can no longer be joined: whoever comes next finds one or the other.
@@ -280,7 +361,10 @@ void Fetch::commit() {
   const auto outcome = kernel.commit(cache::Key{request_->hash, request_->key}, entry,
                                      std::exchange(reserved_bytes_, 0), worker_.loop().now());
   storing_ = false;
-  if (outcome == cache::CommitOutcome::kStored || outcome == cache::CommitOutcome::kReplaced) {
+  const bool stored =
+      outcome == cache::CommitOutcome::kStored || outcome == cache::CommitOutcome::kReplaced;
+  if (pending_publish_) response_->stored = stored;
+  if (stored) {
     worker_.stats().stored.add();
     worker_.stats().stored_bytes.add(entry.charge_bytes);
     (void)object.detach();
@@ -320,18 +404,30 @@ void Fetch::on_eof(net::Stream&) {
     end_body(false);
     return;
   }
-  if (state_ != State::kBody && retry()) return;
+  if (state_ != State::kBody && try_again(AttemptFailure::kClosed, "closes the connection")) return;
   fail(502, Outcome::kOriginAborted, "origin-closed");
 }
 
 void Fetch::on_error(net::Stream&, net::CloseReason reason, int) {
-  if (state_ != State::kBody && retry()) return;
+  if (state_ != State::kBody && try_again(AttemptFailure::kClosed, "resets the connection")) return;
   fail(502, Outcome::kOriginAborted, "origin-" + std::string(to_string(reason)));
 }
 
-// Readers came or went, or one that came late wants it stored.
+// Ends it from the loop, not from within the call that found out: who made that call is no place to
+// hear the answer.
+void Fetch::fail_later(int status, Outcome outcome, std::string_view detail) {
+  request_broken_ = true;
+  failure_ = TransferFailure{status, outcome, std::string(detail)};
+  readers_changed_.schedule();
+}
+
+// Readers came or went, or one that came late wants it stored; or it has failed.
 void Fetch::look_after_readers() {
   if (state_ == State::kEnded) return;
+  if (failure_) {
+    fail(failure_->status, failure_->outcome, failure_->detail);
+    return;
+  }
   if (state_ == State::kBody && transfer_->is_store_wanted() && storable_ && !storing_ &&
       body_->is_retaining()) {
     (void)begin_storing(framing_.kind == http::BodyKind::kLength ? framing_.length : body_->size());
@@ -372,7 +468,9 @@ void Fetch::fail(int status, Outcome outcome, std::string_view detail) {
   stop_storing();
   worker_.shared().inflight.remove(*transfer_);
   const auto transfer = transfer_;
+  if (outcome == Outcome::kNoMemory) worker_.stats().memory_failures.add();
   if (state_ == State::kBody) {
+    if (outcome == Outcome::kNoMemory) transfer->set_out_of_memory();
     body_->abort();
     end();
     if (pending_publish_) {
@@ -390,9 +488,11 @@ void Fetch::fail(int status, Outcome outcome, std::string_view detail) {
                             http::OriginFailure::kUnreachable, request_->runtime->stale_options);
   end();
   if (stale) {
-    transfer->publish_validated(plan_.stored, true, 0);
+    transfer->publish_validated({.object = plan_.stored, .stale = true});
   } else {
-    transfer->publish_failure({status, outcome, reason});
+    // A limit of the client's own, or where it may not go.
+    const bool of_the_client = outcome == Outcome::kDenied || reason == "dns-limit";
+    transfer->publish_failure({status, outcome, reason, of_the_client});
   }
 }
 
@@ -401,6 +501,7 @@ void Fetch::end() {
   transfer_->set_fetch(nullptr);
   query_.reset();
   connector_.reset();
+  waiter_.leave();
   release_connection(false);
   if (std::exchange(retired_, true)) return;
   worker_.retire_fetch(*this);

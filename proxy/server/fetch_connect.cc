@@ -1,4 +1,5 @@
-// The first half of a fetch: getting a connection and sending the request.
+// The first half of a fetch: getting a connection and sending the request. What is done where that
+// fails is in fetch_retry.cc.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -6,9 +7,19 @@
 #include "proxy/http/chunked.h"
 #include "proxy/http/conditional.h"
 #include "proxy/server/fetch.h"
+#include "proxy/server/names.h"
 #include "proxy/server/worker.h"
 
 namespace encore::server {
+namespace {
+
+// Errors that say nothing of the server: it is this process that can open no connection.
+bool is_own_want(int os_error) {
+  return os_error == EMFILE || os_error == ENFILE || os_error == ENOBUFS || os_error == ENOMEM ||
+         os_error == EADDRNOTAVAIL;
+}
+
+}  // namespace
 
 Fetch::Fetch(Worker& worker, std::shared_ptr<Transfer> transfer,
              std::shared_ptr<const RequestContext> request, FetchPlan plan)
@@ -16,6 +27,7 @@ Fetch::Fetch(Worker& worker, std::shared_ptr<Transfer> transfer,
       transfer_(std::move(transfer)),
       request_(std::move(request)),
       plan_(std::move(plan)),
+      waiter_([this] { return take_connection(); }),
       request_text_(take_text()),
       upload_done_(!plan_.has_upload),
       head_(worker.response_head()),
@@ -38,11 +50,8 @@ void Fetch::start(Worker& worker, std::shared_ptr<Transfer> transfer,
 
 void Fetch::choose_destination() {
   if (request_->route != nullptr) {
-    server_ = &request_->route->next_server();
-    host_ = server_->host;
-    port_ = server_->port;
-    tls_ = server_->tls;
-    tls_name_ = server_->tls_name;
+    const Nanoseconds rest = request_->runtime->config.upstream.set_aside;
+    choose_server(*request_->route->group().next(worker_.loop().now(), {.rest = rest}));
     return;
   }
   const http::Target& target = request_->target;
@@ -58,27 +67,80 @@ void Fetch::choose_destination() {
       (tls ? "forward+https://" : "forward+http://") + host_ + ":" + std::to_string(port_);
 }
 
+void Fetch::choose_server(const OriginServer& server) {
+  server_ = &server;
+  host_ = server.host;
+  port_ = server.port;
+  tls_ = server.tls;
+  tls_name_ = server.tls_name;
+}
+
 void Fetch::acquire(bool fresh) {
   state_ = State::kConnecting;
   since_ = worker_.loop().now();
-  if (!fresh) {
-    auto stream = worker_.pool().take(pool_key(), [this](const net::Address& address) {
+  fresh_ = fresh;
+  // Who comes later does not go first.
+  if (slot_ || !worker_.origin_lines().is_awaited(pool_key())) {
+    if (take_connection()) return;
+  }
+  if (worker_.origin_lines().wait(pool_key(), waiter_, worker_.origin_limits().waiting)) {
+    worker_.stats().origin_waits.add();
+  } else {
+    end_wait();
+  }
+}
+
+// One that is idle, or a new one where there may be one more; false: neither.
+bool Fetch::take_connection() {
+  if (!fresh_ && is_of_present_settings()) {
+    auto [stream, slot] = worker_.pool().take(pool_key(), [this](const net::Address& address) {
       return !request_->is_forward() ||
              request_->runtime->destinations.check(request_->client, address) ==
                  DestinationVerdict::kAllowed;
     });
     if (stream != nullptr) {
       worker_.stats().origin_reuses.add();
+      slot_ = std::move(slot);
       use(std::move(stream), true);
-      return;
+      return true;
     }
   }
+  const std::size_t limit = worker_.origin_limits().connections;
+  if (!slot_) slot_ = worker_.origin_lines().claim(pool_key(), limit);
+  // Idle ones that will not do give way.
+  while (!slot_ && worker_.pool().give_up(pool_key())) {
+    slot_ = worker_.origin_lines().claim(pool_key(), limit);
+  }
+  if (!slot_) return false;
+  since_ = worker_.loop().now();
   resolve();
+  return true;
+}
+
+// The same server is asked once more, on a new connection: it comes in place of the present one.
+void Fetch::reconnect() {
+  OriginLines::Slot slot = std::move(slot_);
+  release_connection(false);
+  slot_ = std::move(slot);
+  acquire(true);
+}
+
+// No connection was to be had, which is no failure of the server: another may have one.
+void Fetch::end_wait() {
+  waiter_.leave();
+  if (choose_other_server(AttemptFailure::kBusy, false)) {
+    acquire(fresh_);
+    return;
+  }
+  worker_.stats().origin_busy.add();
+  fail_later(503, Outcome::kOriginUnreachable, "origin-busy");
 }
 
 void Fetch::resolve() {
+  net::Resolver::Name name{.host = host_, .port = port_};
+  if (request_->is_forward()) name.client = request_->client;
   query_ = worker_.resolver().resolve(
-      host_, port_, [this](std::expected<net::Resolved, net::ResolveFailure> result) {
+      name, [this](std::expected<net::Resolved, net::ResolveFailure> result) {
         on_resolved(std::move(result));
       });
 }
@@ -86,10 +148,22 @@ void Fetch::resolve() {
 void Fetch::on_resolved(std::expected<net::Resolved, net::ResolveFailure> result) {
   const auto query = std::move(query_);  // ends when this call does
   if (!result) {
-    const bool timeout = result.error().outcome == net::ResolveOutcome::kTimeout;
-    warn("cannot resolve " + host_ + ": " + std::string(to_string(result.error().outcome)));
-    fail(timeout ? 504 : 502, timeout ? Outcome::kOriginTimeout : Outcome::kOriginUnreachable,
-         "dns-" + std::string(to_string(result.error().outcome)));
+    const net::ResolveOutcome outcome = result.error().outcome;
+    if (outcome == net::ResolveOutcome::kNoDescriptors && worker_.pool().size() != 0) {
+      worker_.pool().close_all();  // idle connections give way to a question that is needed
+      resolve();
+      return;
+    }
+    const NameFault fault = name_fault(outcome);
+    const std::string why = "cannot resolve " + host_ + ": " + std::string(to_string(outcome));
+    if (fault.is_own_want) {
+      warn(why);
+    } else if (try_again(outcome == net::ResolveOutcome::kTimeout ? AttemptFailure::kConnectTimeout
+                                                                  : AttemptFailure::kNotConnected,
+                         why)) {
+      return;
+    }
+    fail(fault.status, fault.outcome, fault.detail);
     return;
   }
   std::vector<net::Address> addresses = std::move(result->addresses);
@@ -102,6 +176,7 @@ void Fetch::on_resolved(std::expected<net::Resolved, net::ResolveFailure> result
       return;
     }
   }
+  prefer_untried(addresses);
   connect(std::move(addresses));
 }
 
@@ -122,13 +197,19 @@ void Fetch::connect(std::vector<net::Address> addresses) {
 void Fetch::on_connected(std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result) {
   const auto connector = std::move(connector_);  // ends when this call does
   if (!result) {
-    if (result.error().os_error == EMFILE && worker_.pool().size() != 0) {
+    if (result.error().os_error == EMFILE &&
+        (worker_.pool().size() != 0 || worker_.give_up_idle())) {
       worker_.pool().close_all();  // idle connections give way to one that is needed
       resolve();
       return;
     }
     const bool timeout = result.error().outcome == net::ConnectOutcome::kTimeout;
-    warn(result.error().message);
+    if (is_own_want(result.error().os_error)) {
+      warn(result.error().message);
+    } else if (try_again(timeout ? AttemptFailure::kConnectTimeout : AttemptFailure::kNotConnected,
+                         result.error().message)) {
+      return;
+    }
     fail(timeout ? 504 : 502, timeout ? Outcome::kOriginTimeout : Outcome::kOriginUnreachable,
          "connect-" + std::string(to_string(result.error().outcome)));
     return;
@@ -150,6 +231,7 @@ void Fetch::use(std::unique_ptr<net::Stream> stream, bool reused) {
   stream_ = std::move(stream);
   reused_ = reused;
   got_bytes_ = false;
+  request_broken_ = false;
   stream_->set_handler(this);
   stream_->keep_at_least(request_->runtime->head_limits.head_bytes_max + 1);
   if (stream_->is_reading_paused()) stream_->resume_reading();
@@ -171,6 +253,11 @@ void Fetch::send_request() {
     validation = completion_fields();
     options.validation_fields = validation;
   }
+  asked_condition_ =
+      plan_.stored
+          ? !validation.empty()
+          : !plan_.whole && request_->head.fields.has_any(
+                                {http::FieldId::kIfNoneMatch, http::FieldId::kIfModifiedSince});
   build_origin_request(*request_, server_, options, request_text_);
   request_sent_ = 0;
   progress_ = {};
@@ -197,14 +284,14 @@ bool Fetch::flush_request() {
   request_sent_ += from_head;
   upload_sent_ += result.bytes - from_head;
   if (result.status == net::WriteStatus::kError) {
-    if (retry()) return false;
+    if (try_again(AttemptFailure::kClosed, "resets the connection")) return false;
     // It may have answered before it closed, as with 413 to a body that it does not want.
     if (stream_->read_rest()) {
       request_broken_ = true;
       since_ = worker_.loop().now();
       return true;
     }
-    fail(502, Outcome::kOriginAborted, "origin-closed");
+    fail_later(502, Outcome::kOriginAborted, "origin-closed");
     return false;
   }
   if (result.status == net::WriteStatus::kBlocked) return true;
@@ -248,27 +335,27 @@ void Fetch::on_writable(net::Stream&) {
   if (state_ != State::kEnded) (void)flush_request();
 }
 
-// Sends the request again where that cannot do harm: on a kept-alive connection that its origin
-// closed before it answered anything (RFC 9112 9.3.1).
-bool Fetch::retry() {
-  const std::uint32_t limit = request_->runtime->config.upstream.retries;
-  if (!reused_ || got_bytes_ || upload_started_ || retries_ >= limit ||
-      !http::is_idempotent(request_->head.method)) {
-    return false;
-  }
-  ++retries_;
-  worker_.stats().origin_retries.add();
-  release_connection(false);
-  acquire(true);
-  return true;
+// What was connected, and verified, under other settings than those of the requests to come is
+// nothing for them.
+bool Fetch::is_of_present_settings() const {
+  return request_->runtime == worker_.runtime_pointer();
 }
 
+// An origin may answer before it has read the request. What it has not got of it would come in
+// front of the next one.
+bool Fetch::is_wholly_sent() const {
+  return request_sent_ == request_text_.size() && upload_done_ && upload_pending_.empty() &&
+         !request_broken_;
+}
+
+// The pool gets it where it is in step (`reusable`: the response has ended as it should).
 void Fetch::release_connection(bool reusable) {
+  OriginLines::Slot slot = std::move(slot_);
   if (stream_ == nullptr) return;
   std::unique_ptr<net::Stream> stream = std::move(stream_);
   stream->set_handler(nullptr);
-  if (reusable && !worker_.is_draining()) {
-    worker_.pool().put(pool_key(), std::move(stream),
+  if (reusable && is_wholly_sent() && is_of_present_settings() && !worker_.is_draining()) {
+    worker_.pool().put(pool_key(), {std::move(stream), std::move(slot)},
                        {.per_server = request_->runtime->config.upstream.pool_per_server,
                         .in_all = worker_.shared().idle_connections_max()});
     return;
@@ -285,19 +372,27 @@ void Fetch::check_timeouts(MonotonicTime now) {
   const auto over = [&](Nanoseconds limit) { return limit.count() != 0 && now - since_ >= limit; };
   switch (state_) {
     case State::kConnecting:
+      if (waiter_.is_waiting()) {
+        if (over(timeouts.origin_connect)) end_wait();
+        return;
+      }
       // The connector has its own limit; this one is for the name.
-      if (query_ != nullptr && over(timeouts.dns))
+      if (query_ != nullptr && over(timeouts.dns) &&
+          !try_again(AttemptFailure::kConnectTimeout, "cannot resolve " + host_ + ": timeout")) {
         fail(504, Outcome::kOriginTimeout, "dns-timeout");
+      }
       return;
     case State::kSending:
     case State::kHead:
       // While the client still sends its body, the wait is for the client.
       if (!upload_done_ && upload_pending_.empty() && !request_broken_) return;
-      if (over(timeouts.origin_response)) fail(504, Outcome::kOriginTimeout, "response-timeout");
+      if (over(timeouts.origin_response) &&
+          !try_again(AttemptFailure::kSilent, "does not answer")) {
+        fail(504, Outcome::kOriginTimeout, "response-timeout");
+      }
       return;
     case State::kBody:
-      if (!paused_ && over(timeouts.origin_idle))
-        fail(504, Outcome::kOriginTimeout, "idle-timeout");
+      check_body(now);
       return;
     case State::kEnded:
       return;

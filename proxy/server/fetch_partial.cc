@@ -4,7 +4,9 @@
 
 #include "proxy/http/conditional.h"
 #include "proxy/http/stored_head.h"
+#include "proxy/http/targeted.h"
 #include "proxy/server/fetch.h"
+#include "proxy/server/relief.h"
 #include "proxy/server/worker.h"
 
 namespace encore::server {
@@ -38,31 +40,34 @@ bool append_range(const store::Object& from, const http::ByteRange& range, store
 }  // namespace
 
 // The whole was asked for in place of a range, and is larger than may be fetched for one, or than
-// the cache lets in: the client's own request goes instead. False where others wait for the whole.
+// the cache lets in, or does not say how large it is, so that nothing can be cut from it before its
+// end: the client's own request goes instead. False where others wait for the whole.
 bool Fetch::restart_as_asked() {
   if (!plan_.whole || plan_.stored || head_.status != 200 ||
-      http::range_value(request_->head).empty() || framing_.kind != http::BodyKind::kLength) {
+      http::range_value(request_->head).empty()) {
     return false;
   }
   const cache::Kernel& kernel = *worker_.shared().kernel;
   const cache::Key key{request_->hash, request_->key};
   const MonotonicTime now = worker_.loop().now();
-  const bool refused_for_size =
-      kernel.would_admit(key, now) && !kernel.would_admit(key, now, framing_.length);
-  if (framing_.length <= request_->runtime->config.cache.range_fetch_max_bytes &&
-      !refused_for_size) {
-    return false;
+  if (framing_.kind == http::BodyKind::kLength) {
+    const bool refused_for_size =
+        kernel.would_admit(key, now) && !kernel.would_admit(key, now, framing_.length);
+    if (framing_.length <= request_->runtime->config.cache.range_fetch_max_bytes &&
+        !refused_for_size) {
+      return false;
+    }
   }
   Inflight& inflight = worker_.shared().inflight;
   inflight.remove(*transfer_);
   if (transfer_->close_joining() != 0) return false;
   // The next range of it goes as it is at once.
-  inflight.remember_uncacheable(
-      request_->hash, worker_.loop().now() + request_->runtime->config.cache.uncacheable_memory);
+  inflight.remember_unshared(
+      request_->hash, Inflight::Unshared::kUncacheable,
+      worker_.loop().now() + request_->runtime->config.cache.uncacheable_memory);
   plan_.whole = false;
   plan_.in_table = false;
-  release_connection(false);
-  acquire(true);
+  reconnect();
   return true;
 }
 
@@ -113,6 +118,7 @@ bool Fetch::complete_part() {
   http::read_stored_head(merged, stored);
   http::build_whole_head(stored, *content->length, whole_head_);
   if (!age.empty()) whole_head_ += "Age: " + age + "\r\n";
+  whole_head_ += private_lines(head_, directives_.stripped_fields, request_->runtime->head_options);
   whole_head_ += "\r\n";
   http::ParseError error;
   http::ParseProgress progress;
@@ -121,6 +127,7 @@ bool Fetch::complete_part() {
     whole_head_.clear();
     return false;
   }
+  directives_ = http::effective_directives(head_.fields, request_->targets());
   head_bytes_ = whole_head_;
   framing_.length = *content->length;
   return true;
@@ -130,7 +137,12 @@ bool Fetch::complete_part() {
 bool Fetch::append_stored_part() {
   const store::Object& part = *plan_.completes;
   left_ -= part.body_size();
-  return append_range(part, {0, part.body_size()}, *body_);
+  const std::uint64_t size = part.body_size();
+  // All of it at once: what is evicted for it may take some steps.
+  while (!append_range(part, {body_->size(), size}, *body_)) {
+    if (!worker_.relief().make_room()) return false;
+  }
+  return true;
 }
 
 bool Fetch::may_store_part() const {
@@ -150,8 +162,7 @@ bool Fetch::join_parts(ObjectMeta& meta, std::string& head, std::string& tags,
   std::string merged;
   http::ByteRange range = *content->range;
   const std::uint64_t length = *content->length;
-  const CacheView found =
-      worker_.lookup(request_->key, request_->hash, request_->head.fields, request_->vary());
+  const CacheView found = worker_.lookup(*request_);
   if (found.object) {
     const http::StoredMeta& old = meta_of(*found.object).http;
     // A whole response that is fresh is worth more than a part.
@@ -172,6 +183,15 @@ bool Fetch::join_parts(ObjectMeta& meta, std::string& head, std::string& tags,
                                    http::to_unix(response_wall_), request_->runtime->head_options,
                                    merged, unused);
         http::read_stored_head(merged, received);
+        // What the new part keeps for the one who asked goes of the old one, too.
+        std::string kept;
+        if (http::drop_stripped(received, directives_, kept, unused)) {
+          merged = std::move(kept);
+          http::read_stored_head(merged, received);
+        }
+        if (old.is(http::StoredMeta::kPrivateOrigin)) {
+          meta.http.flags |= http::StoredMeta::kPrivateOrigin;
+        }
         if (tags.empty()) tags = tags_of(*found.object);
         range = {std::min(range.begin, stored->range->begin),
                  std::max(range.end, stored->range->end)};

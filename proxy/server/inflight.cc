@@ -4,44 +4,59 @@
 
 namespace encore::server {
 
-Inflight::Claim Inflight::join_one(Shard& home, const filter::Hash128& hash, std::string_view key,
-                                   TransferReader& reader) {
-  auto [first, last] = home.transfers.equal_range(hash);
+Inflight::Claim Inflight::join_one(Shard& home, const Wanted& wanted, std::string& names) {
+  auto [first, last] = home.transfers.equal_range(wanted.hash);
   for (; first != last; ++first) {
     const std::shared_ptr<Transfer>& transfer = first->second;
-    if (!transfer->has_key(key)) continue;
-    const JoinOutcome joined = transfer->join(reader);
+    if (!transfer->has_key(wanted.key)) continue;
+    const JoinOutcome joined = transfer->join(wanted.reader, wanted.variants, names);
+    if (joined == JoinOutcome::kUnknownKey) return {.transfer = nullptr, .joined = joined};
     if (joined != JoinOutcome::kNo) return {transfer, joined};
   }
   return {};
 }
 
-Inflight::Claim Inflight::join_or_enter(const filter::Hash128& hash, std::string_view key,
-                                        TransferReader& reader,
+Inflight::Claim Inflight::join_or_enter(const Wanted& wanted,
                                         const std::shared_ptr<Transfer>& fresh) {
-  Shard& home = shard(hash);
-  const MutexLock lock(home.mutex);
-  if (Claim claim = join_one(home, hash, key, reader); claim.transfer != nullptr) return claim;
-  enter(home, fresh);
-  return {fresh, JoinOutcome::kNo};
+  Shard& home = shard(wanted.hash);
+  std::string names;  // by which the transfers of the key differ
+  while (true) {
+    {
+      const MutexLock lock(home.mutex);
+      Claim claim = join_one(home, wanted, names);
+      if (claim.transfer != nullptr) return claim;
+      if (claim.joined == JoinOutcome::kNo) {
+        if (fresh == nullptr) return {};
+        if (!names.empty() && !fresh->is_expected()) {
+          fresh->expect({.names = names, .key = *wanted.variants.find(names)});
+        }
+        enter_locked(home, fresh);
+        return {fresh, JoinOutcome::kNo};
+      }
+    }
+    // Outside the lock. Each turn makes a key that was missing, for names that a transfer has: it
+    // ends.
+    wanted.variants.make(names);
+  }
 }
 
-Inflight::Claim Inflight::join(const filter::Hash128& hash, std::string_view key,
-                               TransferReader& reader) {
-  Shard& home = shard(hash);
+Inflight::Claim Inflight::join(const Wanted& wanted) { return join_or_enter(wanted, nullptr); }
+
+void Inflight::enter(const std::shared_ptr<Transfer>& transfer) {
+  Shard& home = shard(transfer->hash());
   const MutexLock lock(home.mutex);
-  return join_one(home, hash, key, reader);
+  enter_locked(home, transfer);
 }
 
 bool Inflight::enter_if_absent(const std::shared_ptr<Transfer>& transfer) {
   Shard& home = shard(transfer->hash());
   const MutexLock lock(home.mutex);
   if (home.transfers.contains(transfer->hash())) return false;
-  enter(home, transfer);
+  enter_locked(home, transfer);
   return true;
 }
 
-void Inflight::enter(Shard& home, const std::shared_ptr<Transfer>& transfer) {
+void Inflight::enter_locked(Shard& home, const std::shared_ptr<Transfer>& transfer) {
   transfer->is_listed = true;
   if (home.spare.empty()) {
     home.transfers.emplace(transfer->hash(), transfer);
@@ -96,30 +111,35 @@ void Inflight::invalidate_all() {
 
 namespace {
 
-// Whole seconds, rounded up, so that a slot fits one word; wraps after 136 years of uptime.
+// Whole seconds, rounded up, in 31 bits, so that a slot fits one word; wraps after 68 years of
+// uptime.
 std::uint32_t seconds_of(MonotonicTime time) {
   return static_cast<std::uint32_t>(
-      std::chrono::ceil<std::chrono::seconds>(time.time_since_epoch()).count());
+             std::chrono::ceil<std::chrono::seconds>(time.time_since_epoch()).count()) &
+         0x7fffffffU;
 }
 
 }  // namespace
 
-void Inflight::remember_uncacheable(const filter::Hash128& hash, MonotonicTime until) {
-  uncacheable_[hash.lo % kUncacheableSlots].store((hash.hi >> 32U << 32U) | seconds_of(until),
-                                                  std::memory_order_relaxed);
+void Inflight::remember_unshared(const filter::Hash128& hash, Unshared why, MonotonicTime until) {
+  const std::uint64_t lower =
+      std::uint64_t{seconds_of(until)} << 1U | (why == Unshared::kUncacheable ? 1U : 0U);
+  unshared_[hash.lo % kUnsharedSlots].store((hash.hi >> 32U << 32U) | lower,
+                                            std::memory_order_relaxed);
 }
 
-void Inflight::forget_uncacheable(const filter::Hash128& hash) {
-  std::atomic<std::uint64_t>& slot = uncacheable_[hash.lo % kUncacheableSlots];
+void Inflight::forget_unshared(const filter::Hash128& hash) {
+  std::atomic<std::uint64_t>& slot = unshared_[hash.lo % kUnsharedSlots];
   if (slot.load(std::memory_order_relaxed) >> 32U != hash.hi >> 32U) return;
   slot.store(0, std::memory_order_relaxed);
 }
 
-bool Inflight::is_uncacheable(const filter::Hash128& hash, MonotonicTime now) const {
-  const std::uint64_t slot =
-      uncacheable_[hash.lo % kUncacheableSlots].load(std::memory_order_relaxed);
-  return slot != 0 && slot >> 32U == hash.hi >> 32U &&
-         seconds_of(now) < static_cast<std::uint32_t>(slot);
+Inflight::Unshared Inflight::unshared(const filter::Hash128& hash, MonotonicTime now) const {
+  const std::uint64_t slot = unshared_[hash.lo % kUnsharedSlots].load(std::memory_order_relaxed);
+  if (slot == 0 || slot >> 32U != hash.hi >> 32U) return Unshared::kNo;
+  const auto lower = static_cast<std::uint32_t>(slot);
+  if (seconds_of(now) >= lower >> 1U) return Unshared::kNo;
+  return (lower & 1U) != 0 ? Unshared::kUncacheable : Unshared::kAnswer;
 }
 
 }  // namespace encore::server

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 namespace encore::server {
@@ -19,6 +20,24 @@ Result<std::unique_ptr<LogWriter>> LogWriter::open(const std::string& path) {
   if (auto opened = writer->open_file(); !opened) return std::unexpected(opened.error());
   writer->thread_ = std::thread([raw = writer.get()] { raw->run(); });
   return writer;
+}
+
+Result<void> LogWriter::check(const std::string& path) {
+  if (path == "-") return {};
+  const auto refused = [&] {
+    return fail("cannot open log " + path + ": " + std::strerror(errno));
+  };
+  struct stat status{};
+  const bool there = ::stat(path.c_str(), &status) == 0;
+  if (!there && errno != ENOENT) return refused();
+  if ((there && S_ISDIR(status.st_mode)) || path.ends_with('/')) {
+    errno = EISDIR;
+    return refused();
+  }
+  const auto directory = std::filesystem::absolute(path).parent_path();
+  const int allowed = there ? ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS)
+                            : ::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS);
+  return allowed == 0 ? Result<void>() : refused();
 }
 
 LogWriter::~LogWriter() {

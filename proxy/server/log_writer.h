@@ -23,6 +23,8 @@ class LogWriter {
 
   // Opens `path` for appending; "-" is standard output. Errors: the file cannot be opened.
   static Result<std::unique_ptr<LogWriter>> open(const std::string& path);
+  // Whether open() would succeed. Makes nothing, and does not wait for a pipe's reader.
+  static Result<void> check(const std::string& path);
   // Writes what waits, then closes. What a full pipe does not take within a second is lost.
   ~LogWriter();
   LogWriter(const LogWriter&) = delete;

@@ -13,13 +13,14 @@ constexpr std::size_t kSpareMax = 64;
 class OriginPool::Idle final : public net::StreamHandler {
  public:
   explicit Idle(OriginPool& pool) : pool_(pool) {}
-  void watch(std::unique_ptr<net::Stream> stream) {
-    stream_ = std::move(stream);
-    stream_->set_handler(this);
-    if (stream_->is_reading_paused()) stream_->resume_reading();
+  void watch(PooledConnection connection) {
+    connection_ = std::move(connection);
+    stream().set_handler(this);
+    if (stream().is_reading_paused()) stream().resume_reading();
+    connection_.slot.note_idle();
   }
-  net::Stream& stream() { return *stream_; }
-  std::unique_ptr<net::Stream> release() { return std::move(stream_); }
+  net::Stream& stream() { return *connection_.stream; }
+  PooledConnection release() { return std::move(connection_); }
 
   List* list = nullptr;
   List::iterator position;
@@ -35,7 +36,7 @@ class OriginPool::Idle final : public net::StreamHandler {
   void on_error(net::Stream&, net::CloseReason, int) override { pool_.drop(*this); }
 
   OriginPool& pool_;
-  std::unique_ptr<net::Stream> stream_;
+  PooledConnection connection_;
 };
 
 OriginPool::OriginPool(WorkerStats& stats) : stats_(stats) {}
@@ -51,30 +52,29 @@ OriginPool::List* OriginPool::find(std::string_view key) {
   return last_list_;
 }
 
-std::unique_ptr<net::Stream> OriginPool::take(
-    std::string_view key, const std::function<bool(const net::Address&)>& accept) {
+PooledConnection OriginPool::take(std::string_view key,
+                                  const std::function<bool(const net::Address&)>& accept) {
   List* found = find(key);
-  if (found == nullptr) return nullptr;
+  if (found == nullptr) return {};
   List& list = *found;
   for (auto it = list.begin(); it != list.end(); ++it) {
     if (!accept((*it)->stream().peer())) continue;
-    std::unique_ptr<net::Stream> stream = (*it)->release();
+    PooledConnection connection = (*it)->release();
     if (spare_.size() < kSpareMax) {
       spare_.splice(spare_.begin(), list, it);
     } else {
       list.erase(it);
     }
     --size_;
-    stream->touch();
-    return stream;
+    connection.stream->touch();
+    return connection;
   }
-  return nullptr;
+  return {};
 }
 
-void OriginPool::put(const std::string& key, std::unique_ptr<net::Stream> stream,
-                     const Limits& limits) {
-  if (limits.per_server == 0 || !stream->is_open() || stream->is_eof() ||
-      stream->kept_bytes() != 0) {
+void OriginPool::put(const std::string& key, PooledConnection connection, const Limits& limits) {
+  const net::Stream& stream = *connection.stream;
+  if (limits.per_server == 0 || !stream.is_open() || stream.is_eof() || stream.kept_bytes() != 0) {
     stats_.origin_connections.subtract();
     return;
   }
@@ -84,9 +84,16 @@ void OriginPool::put(const std::string& key, std::unique_ptr<net::Stream> stream
   list.splice(list.begin(), spare_, spare_.begin());
   list.front()->list = &list;
   list.front()->position = list.begin();
-  list.front()->watch(std::move(stream));
+  list.front()->watch(std::move(connection));
   ++size_;
   if (list.size() > limits.per_server || size_ > limits.in_all) drop(*list.back());
+}
+
+bool OriginPool::give_up(std::string_view key) {
+  List* found = find(key);
+  if (found == nullptr || found->empty()) return false;
+  drop(*found->back());
+  return true;
 }
 
 void OriginPool::drop(Idle& idle) {

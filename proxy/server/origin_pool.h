@@ -12,9 +12,16 @@
 
 #include "base/time.h"
 #include "proxy/net/stream.h"
+#include "proxy/server/origin_line.h"
 #include "proxy/server/stats.h"
 
 namespace encore::server {
+
+// A connection to an origin, with what it takes of its server's number.
+struct PooledConnection {
+  std::unique_ptr<net::Stream> stream;
+  OriginLines::Slot slot;
+};
 
 class OriginPool {
  public:
@@ -24,16 +31,18 @@ class OriginPool {
   OriginPool& operator=(const OriginPool&) = delete;
   ~OriginPool();
 
-  // The most recently used idle connection for which `accept` answers true; null: none.
-  std::unique_ptr<net::Stream> take(std::string_view key,
-                                    const std::function<bool(const net::Address&)>& accept);
+  // The most recently used idle connection for which `accept` answers true; no stream: none.
+  PooledConnection take(std::string_view key,
+                        const std::function<bool(const net::Address&)>& accept);
   struct Limits {
     std::size_t per_server = 0;
     std::size_t in_all = SIZE_MAX;
   };
   // Keeps a connection, idle and in step, for the next request; beyond a limit the oldest of its
   // key is closed. A connection that its origin ends is dropped at once.
-  void put(const std::string& key, std::unique_ptr<net::Stream> stream, const Limits& limits);
+  void put(const std::string& key, PooledConnection connection, const Limits& limits);
+  // Closes the oldest of a key, to make room for one that is needed; false: there is none.
+  bool give_up(std::string_view key);
   // Closes what has been idle since before `time`.
   void close_idle_since(MonotonicTime time);
   // Closes connections of any key until at most `count` are left.

@@ -37,6 +37,8 @@ enum class OutcomeClass : std::uint8_t { kHit, kMiss, kPass, kError };
   X(kOriginInvalid, "origin-invalid", kError)         \
   X(kOriginAborted, "origin-aborted", kError)         \
   X(kClientAborted, "client-aborted", kError)         \
+  X(kSlowReader, "slow-reader", kError)               \
+  X(kNoMemory, "no-memory", kError)                   \
   X(kInternal, "internal", kError)
 
 enum class Outcome : std::uint8_t {

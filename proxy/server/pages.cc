@@ -77,6 +77,15 @@ void write_cache(MetricsWriter& out, const Snapshot& snapshot) {
   out.one("store_held_bytes", "gauge", "Memory the store has taken from the system.",
           snapshot.store.held_bytes);
   out.one("store_live_bytes", "gauge", "Of these, in use.", snapshot.store.live_bytes);
+  out.one("store_in_flight_bytes", "gauge", "Of these, for bodies on their way.",
+          snapshot.store.in_flight_bytes);
+  out.one("store_pinned_bytes", "gauge", "Of these, for evicted responses that are being read.",
+          snapshot.store.pinned_bytes);
+  out.one("store_limit_bytes", "gauge", "The most that the store takes.",
+          snapshot.store.limit_bytes);
+  out.one("transfer_memory_bytes", "gauge",
+          "Memory held for clients because they do not take their responses.",
+          snapshot.transfer_memory_bytes);
 #define ENCORE_KERNEL_SAMPLE(member, help) \
   out.one("cache_" #member "_total", "counter", help, kernel.counters.member);
   ENCORE_KERNEL_COUNTERS(ENCORE_KERNEL_SAMPLE)
@@ -257,6 +266,7 @@ std::string stats_json(Server& server) {
                     {"counters", counters},
                     {"cache", cache},
                     {"admission", admission_json(snapshot)},
+                    {"transfer_memory_bytes", snapshot.transfer_memory_bytes},
                     {"store",
                      {{"objects", store.objects},
                       {"live_bytes", store.live_bytes},

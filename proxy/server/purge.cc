@@ -66,32 +66,57 @@ Result<void> read_form(std::string_view form, PurgeOrder& order) {
   return {};
 }
 
-Result<void> read_json(std::string_view text, PurgeOrder& order) {
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+// An object of texts and lists of texts: what lies deeper is not even taken into memory, and
+// nothing here calls itself for it.
+constexpr int kJsonDepth = 2;
+
+Result<nlohmann::json> parse_flat(std::string_view text) {
+  using Json = nlohmann::json;
+  bool too_deep = false;
+  const auto keep = [&too_deep](int depth, Json::parse_event_t event, const Json& /*value*/) {
+    const bool opens =
+        event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+    too_deep = too_deep || (opens && depth >= kJsonDepth);
+    return !too_deep;
+  };
+  Json json = Json::parse(text, keep, false);
+  if (too_deep) return fail("the body is nested; accepted: names with a text or a list of texts");
   if (!json.is_object()) return fail("the body is no JSON object");
-  for (const auto& [name, value] : json.items()) {
+  return json;
+}
+
+Result<void> take_text(PurgeOrder& order, const std::string& name, const nlohmann::json& value) {
+  if (!value.is_string()) return fail("\"" + name + "\" is not text");
+  return take(order, name, value.get<std::string>());
+}
+
+Result<void> read_json(std::string_view text, PurgeOrder& order) {
+  const auto json = parse_flat(text);
+  if (!json) return std::unexpected(json.error());
+  for (const auto& [name, value] : json->items()) {
     if (value.is_boolean() && name == "soft") {
       order.soft = value.get<bool>();
       continue;
     }
-    const auto values = value.is_array() ? value : nlohmann::json::array({value});
-    for (const auto& item : values) {
-      if (!item.is_string()) return fail("\"" + name + "\" is not text");
-      if (auto done = take(order, name, item.get<std::string>()); !done) return done;
+    if (!value.is_array()) {
+      if (auto done = take_text(order, name, value); !done) return done;
+      continue;
+    }
+    for (const auto& item : value) {
+      if (auto done = take_text(order, name, item); !done) return done;
     }
   }
   return {};
 }
 
 // The cache key of a URL behind its realm; empty where it is none.
-std::string key_text(std::string_view url, const http::KeyOptions& options, bool as_http) {
+std::string key_text(std::string_view url, const http::KeyOptions& options) {
   std::string storage;
   http::Target target;
   if (!http::resolve_reference(url, {}, storage, target) || target.authority.host.empty()) {
     return {};
   }
-  // Reverse listeners speak http, whatever stands before them.
-  if (as_http) target.scheme = http::Scheme::kHttp;
+  if (options.scheme) http::set_scheme(target, *options.scheme);
   std::string key(http::key_bytes_max(target), '\0');
   key.resize(http::write_key(target, options, key));
   return key;
@@ -99,11 +124,12 @@ std::string key_text(std::string_view url, const http::KeyOptions& options, bool
 
 // A URL's key in every realm.
 std::vector<std::string> keys_of(const config::Config& config, std::string_view url) {
-  std::vector<std::string> keys = {std::string(kForwardRealm) + key_text(url, {}, false)};
+  std::vector<std::string> keys = {std::string(kForwardRealm) + key_text(url, {})};
   const http::KeyOptions options = {.sort_query = config.cache.query_sort,
-                                    .drop_query = config.cache.query_drop};
+                                    .drop_query = config.cache.query_drop,
+                                    .scheme = kReverseScheme};
   for (const config::Origin& origin : config.origin) {
-    keys.push_back(Route(origin).realm() + key_text(url, options, true));
+    keys.push_back(Route(origin).realm() + key_text(url, options));
   }
   return keys;
 }
@@ -114,8 +140,8 @@ class Matcher final : public cache::Visitor {
       : verdict_(order.soft ? cache::Verdict::kMarkStale : cache::Verdict::kRemove),
         tags_(order.tags.begin(), order.tags.end()) {
     for (const std::string& prefix : order.prefixes) {
-      forward_.push_back(key_text(prefix, {}, false));
-      reverse_.push_back(key_text(prefix, {}, true));
+      forward_.push_back(key_text(prefix, {}));
+      reverse_.push_back(key_text(prefix, {.scheme = kReverseScheme}));
     }
   }
 
@@ -185,7 +211,7 @@ Result<PurgeOrder> read_purge_order(const net::AdminRequest& request) {
   }
   for (const auto* urls : {&order.urls, &order.prefixes}) {
     for (const std::string& url : *urls) {
-      if (key_text(url, {}, false).empty()) return fail("\"" + url + "\" is no http(s) URL");
+      if (key_text(url, {}).empty()) return fail("\"" + url + "\" is no http(s) URL");
     }
   }
   return order;

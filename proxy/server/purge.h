@@ -1,5 +1,5 @@
 // Purging by the operator: by URL, by prefix, by tag; hard (gone) or soft (stale, to be validated
-// or served while it is). Confined to the main thread.
+// or served while it is). Any thread.
 #pragma once
 
 #include <cstdint>

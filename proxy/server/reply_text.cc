@@ -40,16 +40,17 @@ std::size_t write_hit_tail(std::uint32_t age_seconds, std::int64_t ttl_seconds,
   return static_cast<std::size_t>(end - out);
 }
 
+// The callback is given the room that there is, which may be more than was asked for: what was
+// written decides the size.
 void append_field(std::string_view name, std::string_view value, std::string& out) {
   const std::size_t begin = out.size();
-  out.resize_and_overwrite(begin + name.size() + value.size() + 4,
-                           [&](char* text, std::size_t size) {
-                             char* end = put(text + begin, name);
-                             end = put(end, ": ");
-                             end = put(end, value);
-                             put(end, "\r\n");
-                             return size;
-                           });
+  out.resize_and_overwrite(begin + name.size() + value.size() + 4, [&](char* text, std::size_t) {
+    char* end = put(text + begin, name);
+    end = put(end, ": ");
+    end = put(end, value);
+    end = put(end, "\r\n");
+    return static_cast<std::size_t>(end - text);
+  });
 }
 
 void append_tail(const TailOptions& options, std::string& out) {

@@ -1,6 +1,7 @@
 #include "proxy/server/request_context.h"
 
 #include "proxy/http/hop_by_hop.h"
+#include "proxy/http/sent_fields.h"
 #include "proxy/server/recycled.h"
 #include "proxy/server/reply_text.h"
 
@@ -23,20 +24,34 @@ std::string decremented(std::string_view value) {
   return std::to_string(hops - 1);
 }
 
+// Appends "host[:port]" of the target as its key has it; nothing where there is none.
+void append_host(const http::Target& target, std::string& out) {
+  if (target.authority.host.empty()) return;
+  const std::size_t begin = out.size();
+  out.resize(begin + target.authority.host.size() + 8);
+  out.resize(begin + http::write_host(target, std::span(out).subspan(begin)));
+}
+
+// Whom the origin answers, by what we know ourselves: the connection, and the target that the key
+// names. RFC 7239, and the names that were in use before it.
 void append_forwarded(const RequestContext& request, std::string& out) {
-  const http::Fields& fields = request.head.fields;
-  std::string chain;
-  fields.for_each(FieldId::kXForwardedFor, [&](const http::Field& field) {
-    chain += field.value;
-    chain += ", ";
-  });
-  append_field("X-Forwarded-For", chain + request.client.ip_string(), out);
-  if (!fields.has(FieldId::kXForwardedProto)) {
-    append_field("X-Forwarded-Proto", to_string(request.target.scheme), out);
+  const std::string client = request.client.ip_string();
+  const std::string_view scheme = to_string(request.target.scheme);
+  std::string host;
+  append_host(request.target, host);
+  append_field("X-Forwarded-For", client, out);
+  append_field("X-Forwarded-Proto", scheme, out);
+  if (!host.empty()) append_field("X-Forwarded-Host", host, out);
+  out += "Forwarded: for=";
+  out += request.client.is_v6() ? "\"[" + client + "]\"" : client;
+  if (!host.empty()) {
+    out += ";host=\"";
+    out += host;
+    out += '"';
   }
-  if (!fields.has(FieldId::kXForwardedHost) && fields.has(FieldId::kHost)) {
-    append_field("X-Forwarded-Host", fields.value(FieldId::kHost), out);
-  }
+  out += ";proto=";
+  out += scheme;
+  out += "\r\n";
 }
 
 // One field, hop after hop (RFC 9110 7.6.3).
@@ -93,34 +108,33 @@ void build_origin_request(const RequestContext& request, const OriginServer* ser
   out += ' ';
   const std::size_t line = out.size();
   out.resize(line + request.target.path.size() + request.target.query.size() + 2);
-  out.resize(line +
-             http::write_origin_form(request.target, head.method, std::span(out).subspan(line)));
+  out.resize(line + http::write_origin_form(request.target, head.method, request.key_options(),
+                                            std::span(out).subspan(line)));
   out += " HTTP/1.1\r\nHost: ";
   if (server != nullptr &&
       (!request.route->preserves_host() || request.target.authority.host.empty())) {
     out += server->authority;
   } else {
-    const std::size_t host = out.size();
-    out.resize(host + request.target.authority.host.size() + 8);
-    out.resize(host + http::write_host(request.target, std::span(out).subspan(host)));
+    append_host(request.target, out);
   }
   out += "\r\n";
-  const http::HopByHop hop_by_hop(head.fields);
+  const http::SentFields sent(head.fields, request.vary());
+  std::string encodings;
+  const bool normalised =
+      request.vary().normalise_accept_encoding && http::normalise_accept_encoding(sent, encodings);
   for (const http::Field& field : head.fields) {
-    if (field.id == FieldId::kHost || field.id == FieldId::kContentLength ||
-        field.id == FieldId::kVia) {
-      continue;
-    }
-    if (hop_by_hop.drops(field)) continue;
+    if (field.id == FieldId::kContentLength || field.id == FieldId::kVia) continue;
+    if (sent.drops(field)) continue;
+    if (normalised && field.id == FieldId::kAcceptEncoding) continue;
     if (options.whole && kConditionalFields.has(field.id)) continue;
     if (options.drop_expect && field.id == FieldId::kExpect) continue;
-    if (!request.is_forward() && field.id == FieldId::kXForwardedFor) continue;
     if (field.id == FieldId::kMaxForwards && http::is_idempotent(head.method)) {
       append_field(field.name, decremented(field.value), out);
     } else {
       append_field(field.name, field.value, out);
     }
   }
+  if (normalised) append_field("Accept-Encoding", encodings, out);
   if (http::accepts_trailers(head)) out += "TE: trailers\r\nConnection: TE\r\n";
   if (request.framing.kind == http::BodyKind::kLength) {
     append_field("Content-Length", std::to_string(request.framing.length), out);

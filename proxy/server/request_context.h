@@ -68,7 +68,8 @@ struct OriginRequestOptions {
   bool drop_expect = false;
 };
 
-// The head to send: origin-form, Host, end-to-end fields, Via, and (reverse) X-Forwarded-*.
+// The head to send: origin-form, Host, what http::SentFields lets through, Via, and (reverse)
+// X-Forwarded-* and Forwarded, by what is known here.
 // `out` is cleared first.
 void build_origin_request(const RequestContext& request, const OriginServer* server,
                           const OriginRequestOptions& options, std::string& out);

@@ -25,23 +25,55 @@ void append_status_line(int status, std::string_view reason, std::string& out) {
   out += "\r\n";
 }
 
-void build_forward_head(const http::ResponseHead& response, std::optional<std::uint64_t> length,
-                        const http::HeadOptions& options, std::string_view http_date,
-                        std::string& out) {
+namespace {
+
+bool is_withheld(const http::Field& field, std::span<const std::string> withheld) {
+  if (field.id == http::FieldId::kSetCookie) return true;
+  return std::ranges::any_of(
+      withheld, [&](const std::string& name) { return http::equals_lower(field.name, name); });
+}
+
+}  // namespace
+
+std::string private_lines(const http::ResponseHead& response, std::span<const std::string> withheld,
+                          const http::HeadOptions& options) {
+  std::string lines;
+  if (withheld.empty() && !response.fields.has(http::FieldId::kSetCookie)) return lines;
+  const http::HopByHop hop_by_hop(response.fields);
+  for (const http::Field& field : response.fields) {
+    if (!is_withheld(field, withheld) || field.id == http::FieldId::kContentLength ||
+        hop_by_hop.drops(field) || http::is_stripped(field, options)) {
+      continue;
+    }
+    append_field(field.name, field.value, lines);
+  }
+  return lines;
+}
+
+std::size_t build_forward_head(const http::ResponseHead& response, const ForwardHead& more,
+                               const http::HeadOptions& options, std::string& out) {
   out.clear();
   out.reserve(response.head_size + 96);
   append_status_line(response.status, response.reason, out);
   const http::HopByHop hop_by_hop(response.fields);
   for (const http::Field& field : response.fields) {
-    if (field.id == http::FieldId::kContentLength || hop_by_hop.drops(field) ||
+    if (field.id == http::FieldId::kContentLength || field.id == http::FieldId::kAge ||
+        is_withheld(field, more.withheld) || hop_by_hop.drops(field) ||
         http::is_stripped(field, options)) {
       continue;
     }
     append_field(field.name, field.value, out);
   }
-  if (length) append_field("Content-Length", std::to_string(*length), out);
+  if (more.length) append_field("Content-Length", std::to_string(*more.length), out);
   // RFC 9110 6.6.1: a recipient with a clock supplies the Date that an origin left out.
-  if (!response.fields.has(http::FieldId::kDate)) append_field("Date", http_date, out);
+  if (!response.fields.has(http::FieldId::kDate)) append_field("Date", more.http_date, out);
+  const std::size_t common_bytes = out.size();
+  // To those who waited it is as old as it is when they get it.
+  response.fields.for_each(http::FieldId::kAge, [&out](const http::Field& field) {
+    append_field(field.name, field.value, out);
+  });
+  out += private_lines(response, more.withheld, options);
+  return common_bytes;
 }
 
 void place_etag(std::string_view head, std::string_view etag, http::StoredMeta& meta) {
@@ -102,14 +134,15 @@ void copy_head_without(std::string_view head, http::FieldSet left_out, std::stri
   }
 }
 
-bool forwardable_trailers(std::string_view raw, const http::Limits& limits, std::string& out) {
+bool forwardable_trailers(std::string_view raw, const http::Limits& limits,
+                          const std::function<bool(const http::Field&)>& drops, std::string& out) {
   out.clear();
   if (raw.empty()) return true;
   http::Fields fields;
   http::ParseError error;
   if (!http::parse_fields(raw, limits, fields, error)) return false;
   for (const http::Field& field : fields) {
-    if (!http::allowed_in_trailer(field)) continue;
+    if (!http::allowed_in_trailer(field) || drops(field)) continue;
     append_field(field.name, field.value, out);
   }
   return true;

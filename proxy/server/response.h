@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -78,7 +80,11 @@ inline http::StoredMeta meta_until(const store::Object& object, MonotonicTime fr
 // What the readers of a transfer share about its response. Immutable once published, but for the
 // trailers, which are written before the body is completed and read after.
 struct SharedResponse {
-  std::string head;  // status line and end-to-end fields, each with CRLF, without the empty line
+  // Status line and end-to-end fields, each with CRLF, without the empty line. Those that are for
+  // the one who asked alone (Age as it came, Set-Cookie, and what private="..." and
+  // no-cache="..." name) stand last.
+  std::string head;
+  std::size_t common_bytes = 0;  // of the head: what others may see
   std::optional<std::uint64_t> length;
   http::StoredMeta meta;
   std::string names;                        // selecting names (http/vary.h); "*": may not be shared
@@ -86,10 +92,11 @@ struct SharedResponse {
   std::uint64_t variant = 0;                // what the kernel knows it by
   Outcome outcome = Outcome::kUncacheable;  // for the one who asked
   http::StoreReason reason = http::StoreReason::kOk;
-  bool shareable = false;  // with those who joined; else they ask for themselves
-  bool stored = false;     // going into the cache as it was published
-  bool whole = true;       // a full representation, that ranges may be cut from
-  std::string origin;      // the address that answered
+  bool shareable = false;  // with those for whom it is fresh; else they ask for themselves
+  // Going into the cache as it was published; nothing: that shows at its end.
+  std::optional<bool> stored = false;
+  bool whole = true;   // a full representation, that ranges may be cut from
+  std::string origin;  // the address that answered
   std::string content_type;
   std::string trailers;
 
@@ -102,11 +109,21 @@ struct SharedResponse {
   }
 };
 
-// Builds the head that is forwarded: all end-to-end fields as they came, but those that end here,
-// Content-Length (or none) from `length`, a missing Date supplied. `out` is cleared first.
-void build_forward_head(const http::ResponseHead& response, std::optional<std::uint64_t> length,
-                        const http::HeadOptions& options, std::string_view http_date,
-                        std::string& out);
+// What a forwarded head is made with, beside the response.
+struct ForwardHead {
+  std::optional<std::uint64_t> length = {};    // Content-Length; nothing: none
+  std::string_view http_date;                  // supplied where the origin left it out
+  std::span<const std::string> withheld = {};  // lower-case names of fields that others never see
+};
+// Builds the head that is forwarded: all end-to-end fields as they came, but those that end here.
+// Age, Set-Cookie and what is withheld from others come last: answers how many bytes stand before
+// them. `out` is cleared first.
+std::size_t build_forward_head(const http::ResponseHead& response, const ForwardHead& more,
+                               const http::HeadOptions& options, std::string& out);
+
+// The lines of a response that are for the one who asked alone, as above.
+std::string private_lines(const http::ResponseHead& response, std::span<const std::string> withheld,
+                          const http::HeadOptions& options);
 
 // Lets `meta` know where the entity tag stands in `head`, if there is one.
 void place_etag(std::string_view head, std::string_view etag, http::StoredMeta& meta);
@@ -125,7 +142,9 @@ void append_status_line(int status, std::string_view reason, std::string& out);
 void copy_head_without(std::string_view head, http::FieldSet left_out, std::string& out);
 
 // The lines of a trailer section that may be forwarded (RFC 9110 6.5.1): none that frame, route or
-// are of one hop. False where they are malformed: nothing of the message is to be trusted then.
-bool forwardable_trailers(std::string_view raw, const http::Limits& limits, std::string& out);
+// are of one hop, and none that `drops` answers true for. False where they are malformed: nothing
+// of the message is to be trusted then.
+bool forwardable_trailers(std::string_view raw, const http::Limits& limits,
+                          const std::function<bool(const http::Field&)>& drops, std::string& out);
 
 }  // namespace encore::server

@@ -54,7 +54,7 @@ Route::Route(const config::Origin& origin)
       server.pool_key +=
           fmt::format("|{}|{}|{}", origin.tls_verify, origin.tls_ca_file, server.tls_name);
     }
-    servers_.push_back(std::move(server));
+    group_.add(std::move(server));
   }
 }
 
@@ -71,7 +71,7 @@ Result<Router> Router::create(const config::Config& config) {
     const bool verify = origin.tls_verify && config.upstream.tls_verify;
     const std::string& ca_file =
         origin.tls_ca_file.empty() ? config.upstream.tls_ca_file : origin.tls_ca_file;
-    for (std::size_t i = 0; i < route->servers_.size(); ++i) {
+    for (std::size_t i = 0; i < route->group_.servers().size(); ++i) {
       if (!origin.servers[i].starts_with("https")) continue;
       const net::TlsContext*& context = known[{verify, ca_file}];
       if (context == nullptr) {
@@ -80,7 +80,7 @@ Result<Router> Router::create(const config::Config& config) {
         router.contexts_.push_back(std::make_unique<net::TlsContext>(std::move(*made)));
         context = router.contexts_.back().get();
       }
-      route->servers_[i].tls = context;
+      route->group_.servers()[i].tls = context;
     }
     router.routes_.push_back(std::move(route));
   }

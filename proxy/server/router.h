@@ -1,8 +1,8 @@
 // Which [[origin]] answers a request of a reverse listener: the most specific host, then the
-// longest path. Immutable after construction but for the turn of servers; thread-safe.
+// longest path. Immutable after construction but for what its groups know of their servers;
+// thread-safe.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,24 +11,20 @@
 
 #include "base/error.h"
 #include "config/config.h"
+#include "proxy/http/uri.h"
 #include "proxy/net/tls.h"
+#include "proxy/server/server_group.h"
 
 namespace encore::server {
-
-// One server of an origin, as connections to it are made and pooled.
-struct OriginServer {
-  std::string host;  // name or address, without brackets
-  std::uint16_t port = 80;
-  std::string authority;                 // "host[:port]" as a Host field has it
-  std::string pool_key;                  // unique for host, port, TLS and its settings
-  const net::TlsContext* tls = nullptr;  // borrowed of the router; null: plain
-  std::string tls_name;                  // what the certificate must be for
-};
 
 // Length of the text in front of a cache key that keeps what one listener stored from another's.
 inline constexpr std::size_t kRealmBytes = 8;
 inline constexpr std::string_view kForwardRealm = "forward:";
 static_assert(kForwardRealm.size() == kRealmBytes);
+
+// Reverse listeners speak http, whatever stands in front of them: for what they answer, http and
+// https are one.
+inline constexpr http::Scheme kReverseScheme = http::Scheme::kHttp;
 
 class Route {
  public:
@@ -39,12 +35,7 @@ class Route {
   // kRealmBytes, the same for the same host and path in every run.
   const std::string& realm() const { return realm_; }
   bool preserves_host() const { return preserves_host_; }
-  const std::vector<OriginServer>& servers() const { return servers_; }
-  // The server whose turn it is.
-  const OriginServer& next_server() const {
-    const std::size_t turn = turn_.fetch_add(1, std::memory_order_relaxed);
-    return servers_[turn % servers_.size()];
-  }
+  const ServerGroup& group() const { return group_; }
 
  private:
   friend class Router;
@@ -52,8 +43,7 @@ class Route {
   std::string path_;
   std::string realm_;
   bool preserves_host_;
-  std::vector<OriginServer> servers_;
-  mutable std::atomic<std::size_t> turn_ = 0;
+  ServerGroup group_;
 };
 
 class Router {

@@ -19,6 +19,18 @@ std::vector<std::string> lower_case(std::vector<std::string> names) {
   return names;
 }
 
+http::SetCookiePolicy policy_of(config::SetCookie choice) {
+  switch (choice) {
+    case config::SetCookie::kStrip:
+      return http::SetCookiePolicy::kStrip;
+    case config::SetCookie::kRefuse:
+      return http::SetCookiePolicy::kRefuse;
+    case config::SetCookie::kStore:
+      return http::SetCookiePolicy::kStore;
+  }
+  return http::SetCookiePolicy::kStrip;
+}
+
 AccessFormat format_of(config::LogFormat format) {
   switch (format) {
     case config::LogFormat::kJson:
@@ -31,7 +43,27 @@ AccessFormat format_of(config::LogFormat format) {
   return AccessFormat::kJson;
 }
 
+// A look costs some nanoseconds a connection: ten in a second are not felt, and leave half of the
+// 250 ms to a busy loop.
+constexpr Nanoseconds kShortestSweep = std::chrono::milliseconds(100);
+// What is written once a second, the access log, waits no longer than that.
+constexpr Nanoseconds kLongestSweep = std::chrono::seconds(1);
+// A twelfth late at most, and the rest of the tenth for a busy loop.
+constexpr int kSweepsPerTimeout = 12;
+
 }  // namespace
+
+Nanoseconds sweep_interval(const config::Timeouts& timeouts) {
+  Nanoseconds shortest = kSweepsPerTimeout * kLongestSweep;
+  // drain has a timer of its own, and origin_connect, but for those who wait for a connection.
+  for (const Nanoseconds limit :
+       {timeouts.client_header, timeouts.client_idle, timeouts.client_body, timeouts.client_write,
+        timeouts.collapse, timeouts.origin_connect, timeouts.origin_response, timeouts.origin_idle,
+        timeouts.tunnel_idle, timeouts.pool_idle, timeouts.dns}) {
+    if (limit.count() != 0) shortest = std::min(shortest, limit);
+  }
+  return std::clamp(shortest / kSweepsPerTimeout, kShortestSweep, kLongestSweep);
+}
 
 Runtime::Runtime(const config::Config& settings, Router routes, DestinationPolicy policy)
     : config(settings), router(std::move(routes)), destinations(std::move(policy)) {}
@@ -47,8 +79,9 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   runtime->head_limits = {.head_bytes_max = config.limits.head_bytes,
                           .target_bytes_max = config.limits.uri_bytes,
                           .fields_max = config.limits.fields};
-  runtime->reverse_keys = {.sort_query = cache.query_sort, .drop_query = cache.query_drop};
-  runtime->store_options.store_set_cookie = cache.store_set_cookie;
+  runtime->reverse_keys = {
+      .sort_query = cache.query_sort, .drop_query = cache.query_drop, .scheme = kReverseScheme};
+  runtime->store_options.set_cookie = policy_of(cache.set_cookie);
   runtime->store_options.freshness = {.heuristic_fraction = cache.heuristic_fraction,
                                       .heuristic_seconds_max = whole_seconds(cache.heuristic_max)};
   runtime->reverse_reuse.ignore_client_reload = cache.ignore_client_reload;
@@ -60,6 +93,7 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   using config::Switch;
   runtime->forward_vary.normalise_accept_encoding = cache.normalise_accept_encoding == Switch::kOn;
   runtime->reverse_vary.normalise_accept_encoding = cache.normalise_accept_encoding != Switch::kOff;
+  runtime->reverse_vary.reverse = true;
   runtime->reverse_targets = lower_case(cache.targets);
   // Two proxies with the same configured name in a row are no loop: the instance tells them apart.
   runtime->pseudonym = config.http.via + "-" + std::string(instance);
@@ -70,6 +104,7 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   runtime->via_field_10 = via(http::Version::kHttp10);
   runtime->max_object_bytes = config::effective_max_object(cache);
   runtime->access_format = format_of(config.log.format);
+  runtime->sweep_interval = server::sweep_interval(config.timeouts);
   return runtime;
 }
 

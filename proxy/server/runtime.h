@@ -20,6 +20,10 @@
 
 namespace encore::server {
 
+// How often a worker looks at all that waits, so that each limit on waiting takes effect at most a
+// tenth of it, or 250 ms, late: no timer a request is needed for that.
+Nanoseconds sweep_interval(const config::Timeouts& timeouts);
+
 struct Runtime {
   // `own` are the bound listeners; see DestinationPolicy. Errors: certificates that cannot be
   // loaded.
@@ -46,6 +50,7 @@ struct Runtime {
   std::string via_field_10;
   std::uint64_t max_object_bytes = 0;
   AccessFormat access_format = AccessFormat::kJson;
+  Nanoseconds sweep_interval{};
 
  private:
   Runtime(const config::Config& config, Router router, DestinationPolicy destinations);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/check.h"
 #include "proxy/http/chunked.h"
 #include "proxy/server/recycled.h"
 
@@ -21,6 +22,8 @@ bool Sender::set_body(store::BodyRef body, std::uint64_t start) {
 
 void Sender::add_text(std::string text) {
   if (segment_ == segments_.size() || segments_.back().end != segments_.back().begin) {
+    ENCORE_CHECK(segment_ != segments_.size() || text.size() >= text_offset_,
+                 "what was sent ahead of a text is its beginning");
     segments_.emplace_back();
   }
   std::string& last = segments_.back().text;
@@ -45,18 +48,37 @@ void Sender::add_open_body(bool chunked, const std::string* trailers) {
   trailers_ = trailers;
 }
 
+Sender::Status Sender::send_ahead(net::Stream& stream, std::string_view bytes) {
+  if (segment_ != segments_.size() || open_ || text_offset_ != 0) return Status::kWaiting;
+  const net::WriteResult result = stream.write(bytes);
+  if (result.status == net::WriteStatus::kError) return Status::kError;
+  text_offset_ = result.bytes;
+  sent_bytes_ += result.bytes;
+  return text_offset_ != 0 ? Status::kDone : Status::kBlocked;
+}
+
 Sender::Status Sender::pump(net::Stream& stream) {
+  const std::uint64_t sent_before = sent_bytes_;
   last_ = pump_turn(stream);
+  if (!is_blocked()) {
+    stall_since_ = {};
+  } else if (sent_bytes_ != sent_before || stall_since_ == MonotonicTime{}) {
+    stall_since_ = stream.loop().now();
+  }
   return last_;
 }
 
 Nanoseconds Sender::stalled_for(MonotonicTime now) {
-  if (!is_blocked() || stall_since_ == MonotonicTime{} || stall_bytes_ != sent_bytes_) {
-    stall_since_ = is_blocked() ? now : MonotonicTime{};
-    stall_bytes_ = sent_bytes_;
-    return Nanoseconds(0);
-  }
+  if (!is_blocked()) return Nanoseconds(0);
+  if (stall_since_ == MonotonicTime{}) stall_since_ = now;
   return now - stall_since_;
+}
+
+std::uint64_t Sender::held_bytes() const {
+  std::uint64_t bytes = open_text_.size();
+  for (std::size_t i = segment_; i < segments_.size(); ++i) bytes += segments_[i].text.size();
+  if (cursor_) bytes += cursor_->body().held_for(cursor_->position());
+  return bytes;
 }
 
 Sender::Status Sender::pump_turn(net::Stream& stream) {

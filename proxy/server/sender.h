@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "proxy/net/stream.h"
+#include "proxy/server/pace.h"
 #include "proxy/store/body.h"
 #include "proxy/store/object.h"
 
@@ -40,16 +42,32 @@ class Sender {
   // `trailers` is read when the body is complete; null: none are sent.
   void add_open_body(bool chunked, const std::string* trailers);
 
+  // Sends the first bytes of the text that will be added next, which is still to be added whole.
+  // kDone: they, or some of them, are written; kBlocked: none are; kWaiting: there is something
+  // else to be sent before. REQUIRES: the next text begins with them.
+  Status send_ahead(net::Stream& stream, std::string_view bytes);
+
   Status pump(net::Stream& stream);
+
+  // What it begins with was refused by the client's connection before: on_writable will come.
+  void set_blocked() { last_ = Status::kBlocked; }
 
   bool has_body() const { return cursor_.has_value(); }
   // Whether the last pump ended because the client takes no more.
   bool is_blocked() const { return last_ == Status::kBlocked; }
-  // How long the client has taken nothing, as seen by the calls: ask once in a sweep.
+  // How long the client has taken nothing although there was something for it.
   Nanoseconds stalled_for(MonotonicTime now);
   std::uint64_t sent_bytes() const { return sent_bytes_; }
   // Content sent, without heads and chunk framing.
   std::uint64_t body_bytes() const { return body_bytes_; }
+  // What is kept in memory for what the client has not taken: text, and of the body what nobody
+  // else keeps.
+  std::uint64_t held_bytes() const;
+  // The client takes what it is sent, although its connection takes no more for it yet.
+  void note_taking(MonotonicTime now) { stall_since_ = now; }
+  // How fast the client takes it. Looked at by whoever sweeps.
+  Pace& pace() { return pace_; }
+  const Pace& pace() const { return pace_; }
   // How far into the body this sender is.
   std::uint64_t position() const { return cursor_ ? cursor_->position() : 0; }
 
@@ -82,8 +100,8 @@ class Sender {
   std::uint64_t sent_bytes_ = 0;
   std::uint64_t body_bytes_ = 0;
   std::size_t turn_bytes_ = 0;
-  std::uint64_t stall_bytes_ = 0;  // sent when the present stall was first seen
-  MonotonicTime stall_since_{};
+  MonotonicTime stall_since_{};  // of the present stall
+  Pace pace_;
   Status last_ = Status::kDone;
 };
 

@@ -20,12 +20,6 @@
 namespace encore::server {
 namespace {
 
-// The store may hold this much more than the cache's memory: a twentieth for what its slabs do not
-// fill, and room for transfers in flight.
-std::uint64_t store_limit(std::uint64_t memory_bytes) {
-  return memory_bytes + memory_bytes / 20 + 256 * kMiB + memory_bytes / 4;
-}
-
 net::Address to_address(const std::string& text) {
   const auto endpoint = config::parse_endpoint(text);
   ENCORE_CHECK(endpoint.has_value(), "a loaded config has valid addresses");
@@ -54,6 +48,13 @@ spdlog::level::level_enum level_of(config::LogLevel level) {
 
 }  // namespace
 
+// The store may hold this much more than the cache's memory: a twentieth for what its slabs do not
+// fill, and room for transfers in flight.
+std::uint64_t store_limit(const config::Config& config) {
+  const std::uint64_t memory = config.cache.memory_bytes;
+  return memory + memory / 20 + memory / 4 + config.limits.transfer_memory_bytes;
+}
+
 Server::Server(const config::Config& config, LoadConfig load)
     : config_(config), load_(std::move(load)), started_(monotonic_now()) {}
 
@@ -61,6 +62,7 @@ Server::~Server() {
   admin_.reset();
   signals_.reset();
   timer_.reset();
+  jobs_.reset();
   for (auto& worker : workers_) worker->end_all();
   workers_.clear();
   if (shared_.store != nullptr) shared_.store->set_relocator(nullptr);
@@ -100,7 +102,8 @@ Result<void> Server::make_seeds() {
   if (!config_.state.directory.empty()) {
     auto directory = StateDirectory::open(config_.state.directory);
     if (!directory) return std::unexpected(directory.error());
-    auto kept = directory->load_seed();
+    state_ = std::move(*directory);
+    auto kept = state_->load_seed();
     if (config_.admission.seed.empty()) {
       if (!kept) return std::unexpected(kept.error());
       if (*kept) shared_.identity_seed = **kept;
@@ -108,7 +111,7 @@ Result<void> Server::make_seeds() {
     // What is there already need not be written: the disk may be full.
     const bool known = kept && *kept && **kept == shared_.identity_seed;
     if (!known) {
-      if (auto saved = directory->save_seed(shared_.identity_seed); !saved) return saved;
+      if (auto saved = state_->save_seed(shared_.identity_seed); !saved) return saved;
     }
   }
   filter_seed_ = shared_.identity_seed;
@@ -139,8 +142,7 @@ cache::KernelOptions Server::kernel_options(const config::Config& config) const 
 }
 
 Result<void> Server::make_cache() {
-  const std::uint64_t memory = config_.cache.memory_bytes;
-  auto store = store::make_memory_store({.limit_bytes = store_limit(memory)});
+  auto store = store::make_memory_store({.limit_bytes = store_limit(config_)});
   if (!store) return std::unexpected(store.error());
   shared_.store = std::move(*store);
   store_link_ = std::make_unique<StoreLink>(*shared_.store, shared_.identity_seed);
@@ -168,6 +170,7 @@ Result<void> Server::make_workers() {
     shared_.stats.push_back(std::make_unique<WorkerStats>());
     auto worker = Worker::create(shared_, *shared_.stats.back(), *first_runtime);
     if (!worker) return std::unexpected(worker.error());
+    shared_.workers.push_back(worker->get());
     workers_.push_back(std::move(*worker));
   }
   for (const config::Listen& listen : config_.listen) {
@@ -209,9 +212,10 @@ Result<void> Server::make_admin() {
   if (config_.admin.address.empty()) return {};
   net::AdminServer::Options options;
   options.address = to_address(config_.admin.address);
-  auto admin = net::AdminServer::create(*loop_, options, [this](const net::AdminRequest& request) {
-    return answer_admin(*this, request);
-  });
+  auto admin = net::AdminServer::create(
+      *loop_, options, [this](const net::AdminRequest& request, net::AdminReply to) {
+        answer_admin(*this, request, std::move(to));
+      });
   if (!admin) return std::unexpected(admin.error());
   admin_ = std::move(*admin);
   own_.push_back(admin_->address());
@@ -219,13 +223,20 @@ Result<void> Server::make_admin() {
 }
 
 void Server::run() {
-  signals_ = std::make_unique<net::Signals>(
-      *loop_, std::initializer_list<int>{SIGTERM, SIGINT, SIGHUP, SIGUSR1},
-      [this](int signal) { on_signal(signal); });
   timer_ = std::make_unique<net::Timer>(*loop_, [this] { tick(); });
   timer_->start_periodic(std::chrono::milliseconds(250));
   saved_ = monotonic_now();
-  for (auto& worker : workers_) worker->start();
+  jobs_ = std::make_unique<Jobs>(*loop_, [this] {
+    // In the next turn: in this one a page may still be on its way out.
+    if (workers_ended_ == workers_.size()) loop_->post([this] { loop_->stop(); });
+  });
+  for (auto& worker : workers_) {
+    worker->start([this] { loop_->post([this] { worker_ended(); }); });
+  }
+  // All threads are started: the signals stay with this one.
+  signals_ = std::make_unique<net::Signals>(
+      *loop_, std::initializer_list<int>{SIGTERM, SIGINT, SIGHUP, SIGUSR1},
+      [this](int signal) { on_signal(signal); });
   ready_ = true;
   for (std::size_t i = 0; i < listening_.size(); ++i) {
     spdlog::info("listening on {} ({})", listening_[i].to_string(),
@@ -235,10 +246,6 @@ void Server::run() {
   spdlog::info("ready: {} workers, seed {}", workers_.size(),
                filter::fingerprint(shared_.identity_seed));
   loop_->run();
-  spdlog::info("draining");
-  for (auto& worker : workers_) worker->drain(config_.timeouts.drain);
-  for (auto& worker : workers_) worker->join();
-  save_state();
   write_journal();
   spdlog::info("ended");
 }
@@ -246,16 +253,35 @@ void Server::run() {
 void Server::on_signal(int signal) {
   switch (signal) {
     case SIGHUP:
-      reload();
+      if (ready_) {
+        reload();
+      } else {
+        spdlog::warn("reload refused: this process is ending");
+      }
       return;
     case SIGUSR1:
       if (shared_.access_log != nullptr) shared_.access_log->reopen();
       return;
     default:
-      ready_ = false;
-      shared_.draining.store(true, std::memory_order_relaxed);
-      loop_->stop();
+      begin_drain();
   }
+}
+
+// The loop goes on: whoever watches learns that this is a drain, not a crash.
+void Server::begin_drain() {
+  if (!ready_) return;
+  ready_ = false;
+  shared_.draining.store(true, std::memory_order_relaxed);
+  spdlog::info("draining");
+  for (auto& worker : workers_) worker->drain(config_.timeouts.drain);
+}
+
+// With the last of them nothing is learnt any more: what is saved now is all. The loop ends when
+// the jobs have.
+void Server::worker_ended() {
+  if (++workers_ended_ < workers_.size()) return;
+  for (auto& worker : workers_) worker->join();
+  save_state([] {});
 }
 
 // All or nothing: whatever fails, the running configuration stays as it is.
@@ -274,7 +300,7 @@ void Server::reload() {
     spdlog::error("reload refused, nothing has changed: a restart is needed for {}", keys);
     return;
   }
-  const std::uint64_t limit = store_limit(wanted->cache.memory_bytes);
+  const std::uint64_t limit = store_limit(*wanted);
   if (limit > shared_.store->limit_bytes_max()) {
     ++reload_failures_;
     spdlog::error(
@@ -309,9 +335,10 @@ void Server::tick() {
   (void)shared_.store->maintain(256);
   write_journal();
   const Nanoseconds interval = config_.state.save_interval;
-  if (!config_.state.directory.empty() && interval.count() != 0 && now - saved_ >= interval) {
+  if (ready_ && !saving_ && interval.count() != 0 && now - saved_ >= interval) {
     saved_ = now;
-    save_state();
+    saving_ = true;
+    save_state([this] { saving_ = false; });
   }
 }
 
@@ -321,7 +348,7 @@ void Server::reclaim(MonotonicTime now) {
   constexpr std::chrono::milliseconds kShare(25);
   bool more = shared_.kernel->reclaim(kVictims, now);
   while (more && monotonic_now() - now < kShare) more = shared_.kernel->reclaim(kVictims, now);
-  const std::uint64_t limit = store_limit(config_.cache.memory_bytes);
+  const std::uint64_t limit = store_limit(config_);
   if (!more && limit < shared_.store->stats().limit_bytes) shared_.store->set_limit(limit);
 }
 
@@ -333,31 +360,44 @@ void Server::write_journal() {
 }
 
 void Server::load_state() {
-  if (config_.state.directory.empty()) return;
-  auto directory = StateDirectory::open(config_.state.directory);
-  if (!directory) return;
-  auto bytes = directory->load_admission();
+  if (!state_) return;
+  auto bytes = state_->load_admission();
   if (!bytes) {
     spdlog::warn("{}; starting with nothing remembered", bytes.error().message);
     return;
   }
   if (!*bytes) return;
   if (auto done = shared_.kernel->restore_admission(**bytes, monotonic_now()); !done) {
-    spdlog::warn("{}: {}; starting with nothing remembered", directory->admission_path(),
+    spdlog::warn("{}: {}; starting with nothing remembered", state_->admission_path(),
                  done.error().message);
     return;
   }
   spdlog::info("restored {} bytes of admission state", (*bytes)->size());
 }
 
-void Server::save_state() {
-  if (config_.state.directory.empty()) return;
-  if (!cache::has_filter(config_.admission.policy)) return;
-  auto directory = StateDirectory::open(config_.state.directory);
-  Result<void> done =
-      directory ? directory->save_admission(shared_.kernel->save_admission(monotonic_now()))
-                : Result<void>(std::unexpected(directory.error()));
-  if (!done) spdlog::error("state not saved: {}", done.error().message);
+// Writing and syncing takes what the disk takes. A reload may change the config meanwhile.
+void Server::save_state(net::Loop::Function done) {
+  const bool wanted = state_ && cache::has_filter(config_.admission.policy);
+  const auto save = [this, wanted] {
+    if (!wanted) return;
+    const auto saved = state_->save_admission(shared_.kernel->save_admission(monotonic_now()));
+    if (!saved) spdlog::error("state not saved: {}", saved.error().message);
+  };
+  jobs_->submit(save, std::move(done));
+}
+
+bool Server::purge(PurgeOrder order, std::move_only_function<void(std::uint64_t)> done) {
+  // Each may be a mebibyte, as the admin listener takes it, and take seconds.
+  constexpr std::size_t kJobsMax = 32;
+  if (jobs_ == nullptr || jobs_->count() >= kJobsMax || workers_ended_ == workers_.size()) {
+    return false;
+  }
+  auto count = std::make_shared<std::uint64_t>(0);
+  auto work = [this, count, order = std::move(order), config = config_] {
+    *count = server::purge(shared_, config, order);
+  };
+  jobs_->submit(std::move(work), [count, done = std::move(done)]() mutable { done(*count); });
+  return true;
 }
 
 }  // namespace encore::server

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,13 +15,19 @@
 #include "proxy/net/loop.h"
 #include "proxy/net/signals.h"
 #include "proxy/net/timer.h"
+#include "proxy/server/jobs.h"
+#include "proxy/server/purge.h"
 #include "proxy/server/runtime.h"
 #include "proxy/server/shared.h"
+#include "proxy/server/state.h"
 #include "proxy/server/worker.h"
 
 namespace encore::server {
 
 class StoreLink;
+
+// What the store of a cache of so much memory may take from the system, transfers included.
+std::uint64_t store_limit(const config::Config& config);
 
 class Server {
  public:
@@ -34,8 +41,12 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Serves until SIGTERM or SIGINT, then drains.
+  // Serves until SIGTERM or SIGINT, then drains. The admin listener answers until the end of it.
   void run();
+
+  // Purges on the jobs' thread and calls `done` with how many there were. False where too many
+  // orders wait, or the end is near.
+  bool purge(PurgeOrder order, std::move_only_function<void(std::uint64_t)> done);
 
   Shared& shared() { return shared_; }
   const config::Config& config() const { return config_; }
@@ -59,7 +70,9 @@ class Server {
   void reload();
   void tick();
   void load_state();
-  void save_state();
+  void save_state(net::Loop::Function done);
+  void begin_drain();
+  void worker_ended();
   void reclaim(MonotonicTime now);
   void write_journal();
 
@@ -69,16 +82,20 @@ class Server {
   std::unique_ptr<StoreLink> store_link_;
   std::unique_ptr<cache::JournalRecorder> journal_;
   std::unique_ptr<LogWriter> journal_log_;
+  std::optional<StateDirectory> state_;  // where one is configured
   std::unique_ptr<net::Loop> loop_;
   std::unique_ptr<net::Signals> signals_;
   std::unique_ptr<net::Timer> timer_;
   std::unique_ptr<net::AdminServer> admin_;
+  std::unique_ptr<Jobs> jobs_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<net::Address> listening_;
   std::vector<net::Address> own_;
   std::string instance_;
   filter::Seed filter_seed_{};
   bool ready_ = false;
+  std::size_t workers_ended_ = 0;
+  bool saving_ = false;
   MonotonicTime started_{};
   MonotonicTime saved_{};
   std::uint64_t reloads_ = 0;

@@ -15,10 +15,14 @@
 #include "proxy/server/client_counter.h"
 #include "proxy/server/inflight.h"
 #include "proxy/server/log_writer.h"
+#include "proxy/server/slow_readers.h"
 #include "proxy/server/stats.h"
+#include "proxy/server/transfer_memory.h"
 #include "proxy/store/store.h"
 
 namespace encore::server {
+
+class Worker;
 
 struct Shared {
   std::unique_ptr<store::Store> store;
@@ -31,7 +35,11 @@ struct Shared {
   // Descriptors for clients and origins. Set before the workers start.
   std::uint64_t descriptors = UINT64_MAX;
   ClientCounter clients;
+  TransferMemory transfer_memory;
+  SlowReaders slow_readers;
   std::atomic<bool> draining = false;
+  // All of them, borrowed. Set before they start.
+  std::vector<Worker*> workers;
 
   // As many connections of clients as there are descriptors for, with one to an origin for each.
   std::uint32_t connections_max() const {

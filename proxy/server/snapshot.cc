@@ -43,6 +43,7 @@ Snapshot take_snapshot(const Shared& shared) {
   sum.kernel = shared.kernel->statistics();
   sum.admission = shared.kernel->admission_statistics();
   sum.store = shared.store->stats();
+  sum.transfer_memory_bytes = shared.transfer_memory.bytes();
   return sum;
 }
 

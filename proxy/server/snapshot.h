@@ -31,6 +31,7 @@ struct Snapshot {
   cache::KernelStatistics kernel;
   cache::AdmissionStatistics admission;
   store::StoreStats store;
+  std::uint64_t transfer_memory_bytes = 0;
 
   std::uint64_t requests_of(OutcomeClass group) const;
 };

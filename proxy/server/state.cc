@@ -1,6 +1,7 @@
 #include "proxy/server/state.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,8 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-
-#include "proxy/net/socket.h"
+#include <fstream>
 
 namespace encore::server {
 namespace {
@@ -24,7 +24,10 @@ std::unexpected<Error> system_error(const std::string& what, const std::string& 
 
 Result<void> write_file(const std::string& path, std::string_view bytes) {
   const std::string beside = path + ".new";
-  net::Socket file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  // One that a crash has left, or that somebody else has laid there, is never written into.
+  if (::unlink(beside.c_str()) != 0 && errno != ENOENT) return system_error("cannot write", beside);
+  net::Socket file(
+      ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) return system_error("cannot write", beside);
   while (!bytes.empty()) {
     const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
@@ -42,14 +45,31 @@ Result<void> write_file(const std::string& path, std::string_view bytes) {
   return error;
 }
 
+// What another user has laid there is not ours to believe; what others could read is closed to
+// them (a copy may have got another mode).
+Result<void> claim(const net::Socket& file, const std::string& path, struct stat& status) {
+  if (::fstat(file.get(), &status) != 0) return system_error("cannot read", path);
+  if (!S_ISREG(status.st_mode)) return fail("cannot read " + path + ": not a regular file");
+  if (status.st_uid != ::geteuid()) {
+    return fail("cannot trust " + path + ": it belongs to user " + std::to_string(status.st_uid) +
+                ", this process to " + std::to_string(::geteuid()));
+  }
+  constexpr mode_t kOthers = 077;
+  if ((status.st_mode & kOthers) != 0 && ::fchmod(file.get(), 0600) != 0) {
+    return system_error("cannot keep others from reading", path);
+  }
+  return {};
+}
+
 Result<std::optional<std::string>> read_file(const std::string& path) {
-  net::Socket file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Without waiting, for it may be a pipe that somebody has laid there.
+  net::Socket file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!file) {
     if (errno == ENOENT) return std::nullopt;
     return system_error("cannot read", path);
   }
   struct stat status{};
-  if (::fstat(file.get(), &status) != 0) return system_error("cannot read", path);
+  if (auto ours = claim(file, path, status); !ours) return std::unexpected(ours.error());
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (size > kFileBytesMax) return fail("cannot read " + path + ": larger than any saved state");
   std::string bytes(size, '\0');
@@ -65,6 +85,35 @@ Result<std::optional<std::string>> read_file(const std::string& path) {
   return bytes;
 }
 
+net::Socket open_directory(const std::string& path) {
+  return net::Socket(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+// False where another process has it. A file system that knows no locks lets all have it.
+bool lock(const net::Socket& directory) {
+  return ::flock(directory.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+// " (process 123)", as /proc/locks tells: "1: FLOCK  ADVISORY  WRITE 123 08:01:77 0 EOF". Empty
+// where it does not.
+std::string holder_of(const net::Socket& directory) {
+  struct stat status{};
+  if (::fstat(directory.get(), &status) != 0) return {};
+  std::ifstream locks("/proc/locks");
+  const std::string inode = ":" + std::to_string(status.st_ino);
+  std::string number, kind, advisory, access, process, file, rest;
+  while (locks >> number >> kind >> advisory >> access >> process >> file &&
+         std::getline(locks, rest)) {
+    if (kind == "FLOCK" && file.ends_with(inode)) return " (process " + process + ")";
+  }
+  return {};
+}
+
+Result<void> check_writable(const std::string& path) {
+  if (::faccessat(AT_FDCWD, path.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return {};
+  return system_error("cannot write to state directory", path);
+}
+
 }  // namespace
 
 Result<StateDirectory> StateDirectory::open(const std::string& path) {
@@ -73,10 +122,38 @@ Result<StateDirectory> StateDirectory::open(const std::string& path) {
   if (error) return fail("cannot make state directory " + path + ": " + error.message());
   // What was there before keeps the mode that its owner gave it: it may be shared, as /tmp is.
   if (made) ::chmod(path.c_str(), 0700);
-  if (::access(path.c_str(), W_OK | X_OK) != 0) {
-    return system_error("cannot write to state directory", path);
+  if (auto writable = check_writable(path); !writable) return std::unexpected(writable.error());
+  StateDirectory directory(path);
+  directory.lock_ = open_directory(path);
+  if (!directory.lock_) return system_error("cannot open state directory", path);
+  if (!lock(directory.lock_)) {
+    return fail("state directory " + path + " is in use by another encore" +
+                holder_of(directory.lock_) + "; each needs one of its own");
   }
-  return StateDirectory(path);
+  return directory;
+}
+
+Result<void> StateDirectory::check(const std::string& path) {
+  std::error_code error;
+  std::filesystem::path place = std::filesystem::absolute(path, error);
+  const bool there = std::filesystem::is_directory(place, error);
+  // What is not there is made in what is.
+  while (!there && !std::filesystem::exists(std::filesystem::symlink_status(place, error)) &&
+         place.has_relative_path()) {
+    place = place.parent_path();
+  }
+  if (!std::filesystem::is_directory(place, error)) {
+    return fail("cannot make state directory " + path + ": " + place.string() +
+                " is not a directory");
+  }
+  if (auto writable = check_writable(place.string()); !writable || !there) return writable;
+  const auto seed = StateDirectory(path).load_seed();
+  return seed ? Result<void>() : std::unexpected(seed.error());
+}
+
+bool StateDirectory::is_taken(const std::string& path) {
+  const net::Socket directory = open_directory(path);
+  return directory && !lock(directory);
 }
 
 Result<std::optional<filter::Seed>> StateDirectory::load_seed() const {

@@ -1,6 +1,8 @@
 // What survives a restart under state.directory: the secret seed and what second-hit admission
 // remembers. Files are written beside their place, synced and renamed, so that a crash leaves the
-// old or the new one, never a part. Thread-compatible.
+// old or the new one, never a part. They are for their owner alone, in a directory that others may
+// write to as well: nothing there is followed, written into or believed that another user made.
+// Thread-compatible; the saving functions may be called from any one thread.
 #pragma once
 
 #include <optional>
@@ -8,15 +10,24 @@
 
 #include "base/error.h"
 #include "filter/hash.h"
+#include "proxy/net/socket.h"
 
 namespace encore::server {
 
 class StateDirectory {
  public:
-  // Makes the directory if need be (mode 0700). Errors show the path.
+  // Makes the directory if need be (mode 0700) and takes it for this process, as long as the object
+  // lives. Errors show the path: not to be written to; taken by another process, which is named
+  // where the system tells.
   static Result<StateDirectory> open(const std::string& path);
+  // Whether open() and load_seed() would succeed, but for a directory that another has taken.
+  // Makes and takes nothing.
+  static Result<void> check(const std::string& path);
+  // Whether another process has it.
+  static bool is_taken(const std::string& path);
 
-  // The seed kept here; nothing where there is none yet. Errors: unreadable or damaged.
+  // The seed kept here; nothing where there is none yet. Errors: unreadable, damaged, another
+  // user's.
   Result<std::optional<filter::Seed>> load_seed() const;
   Result<void> save_seed(const filter::Seed& seed) const;
   // The saved admission memory (cache::Kernel::save_admission); nothing where there is none.
@@ -27,6 +38,7 @@ class StateDirectory {
  private:
   explicit StateDirectory(std::string path) : path_(std::move(path)) {}
   std::string path_;
+  net::Socket lock_;  // the directory itself, locked
 };
 
 // 128 bits from the system's random source. Errors: none to be had.

@@ -55,6 +55,10 @@ class LatencyHistogram {
   X(connections_accepted, "client_connections_total", "Client connections accepted.")         \
   X(connections_refused, "client_connections_refused_total",                                  \
     "Client connections closed at once because a limit was reached.")                         \
+  X(connections_given_up, "client_connections_given_up_total",                                \
+    "Idle client connections closed to make room for new ones.")                              \
+  X(heads_given_up, "client_heads_given_up_total",                                            \
+    "Requests refused because too many heads did not end.")                                   \
   X(bytes_from_clients, "client_received_bytes_total", "Bytes received from clients.")        \
   X(bytes_to_clients, "client_sent_bytes_total", "Bytes sent to clients.")                    \
   X(bytes_from_origins, "origin_received_bytes_total", "Bytes received from origins.")        \
@@ -65,12 +69,34 @@ class LatencyHistogram {
   X(origin_connects, "origin_connects_total", "Connections opened to origins.")               \
   X(origin_reuses, "origin_reuses_total", "Requests sent on a kept-alive origin connection.") \
   X(origin_retries, "origin_retries_total", "Requests sent again on a fresh connection.")     \
+  X(origin_failovers, "origin_failovers_total",                                               \
+    "Requests that went on to another server because one failed.")                            \
+  X(origin_waits, "origin_waits_total",                                                       \
+    "Times a request waited because its server had as many connections as it may.")           \
+  X(origin_busy, "origin_busy_total",                                                         \
+    "Requests that failed because their server had as many connections as it may.")           \
+  X(origins_set_aside, "origins_set_aside_total", "Servers set aside because they failed.")   \
   X(revalidations, "revalidations_total", "Conditional requests sent for a stored response.") \
   X(background_fetches, "background_fetches_total", "Fetches that no client waited for.")     \
   X(stored, "stored_total", "Responses committed to the cache.")                              \
   X(stored_bytes, "stored_bytes_total", "Charge of the responses committed to the cache.")    \
   X(store_aborts, "store_aborts_total", "Transfers that were to be stored and ended early.")  \
+  X(memory_waits, "memory_waits_total", "Transfers that had to wait for memory.")             \
+  X(memory_failures, "memory_failures_total",                                                 \
+    "Transfers that failed because no memory could be had.")                                  \
+  X(memory_evictions, "memory_evictions_total",                                               \
+    "Stored responses evicted to make room for transfers.")                                   \
+  X(share_waits, "share_waits_total",                                                         \
+    "Times an origin was held back because its client held more than its share of memory.")   \
+  X(slow_readers_cut, "slow_readers_cut_total",                                               \
+    "Responses cut because their client took them too slowly.")                               \
   X(tunnels, "tunnels_total", "CONNECT tunnels opened.")                                      \
+  X(dns_questions, "dns_questions_total", "Questions to name servers, repetitions left out.") \
+  X(dns_cache_hits, "dns_cache_hits_total", "Names answered from what was asked before.")     \
+  X(dns_joined, "dns_joined_total", "Names that were being asked for already.")               \
+  X(dns_limited, "dns_limited_total",                                                         \
+    "Names not asked for because too many lookups were under way.")                           \
+  X(dns_failures, "dns_failures_total", "Lookups that no name server gave an answer to.")     \
   X(log_dropped, "log_dropped_total", "Log records dropped because the writer fell behind.")
 
 //  member              name in /metrics (after encore_)   help
@@ -78,7 +104,8 @@ class LatencyHistogram {
   X(connections_open, "client_connections", "Client connections open.")   \
   X(origin_connections, "origin_connections", "Origin connections open.") \
   X(transfers_open, "transfers", "Transfers from origins under way.")     \
-  X(tunnels_open, "tunnels", "CONNECT tunnels open.")
+  X(tunnels_open, "tunnels", "CONNECT tunnels open.")                     \
+  X(dns_lookups, "dns_lookups", "Names being looked up.")
 
 // What one worker counts. Confined to its worker for writing.
 struct alignas(64) WorkerStats {

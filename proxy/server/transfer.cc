@@ -14,10 +14,14 @@ Transfer::Transfer(Worker& fetcher, filter::Hash128 hash, std::shared_ptr<const 
 Transfer::~Transfer() = default;
 
 void Transfer::add_reader(TransferReader& reader) {
-  reader.registered_ = true;
+  reader.registration_ = ++registrations_;
   reader.opened_.store(false, std::memory_order_relaxed);
   reader.wake_pending_ = false;
   reader.position_.store(0);
+  reader.blame_ = {};
+  reader.blamed_at_ = {};
+  reader.over_share_.store(false, std::memory_order_relaxed);
+  reader.cut_.store(false, std::memory_order_relaxed);
   reader.previous_ = last_;
   reader.next_ = nullptr;
   (last_ != nullptr ? last_->next_ : readers_) = &reader;
@@ -25,7 +29,7 @@ void Transfer::add_reader(TransferReader& reader) {
 }
 
 void Transfer::remove_reader(TransferReader& reader) {
-  if (!std::exchange(reader.registered_, false)) return;
+  if (std::exchange(reader.registration_, 0) == 0) return;
   (reader.previous_ != nullptr ? reader.previous_->next_ : readers_) = reader.next_;
   (reader.next_ != nullptr ? reader.next_->previous_ : last_) = reader.previous_;
 }
@@ -36,11 +40,22 @@ void Transfer::add_first_reader(TransferReader& reader) {
   add_reader(reader);
 }
 
-JoinOutcome Transfer::join(TransferReader& reader) {
+JoinOutcome Transfer::join(TransferReader& reader, const http::VariantKeys& own,
+                           std::string& names) {
   const MutexLock lock(mutex_);
   if (!joinable_) return JoinOutcome::kNo;
+  const bool has_head = phase() != TransferPhase::kWaiting;
+  if (has_head || expected_) {
+    const std::string& of = has_head ? response_->names : expected_->names;
+    if (!of.empty()) {
+      names = of;
+      const std::string* key = own.find(of);
+      if (key == nullptr) return JoinOutcome::kUnknownKey;
+      if (*key != (has_head ? response_->variant_key : expected_->key)) return JoinOutcome::kNo;
+    }
+  }
   add_reader(reader);
-  if (phase() != TransferPhase::kWaiting) return JoinOutcome::kBehindHead;
+  if (has_head) return JoinOutcome::kBehindHead;
   joined_.fetch_add(1, std::memory_order_acq_rel);
   return JoinOutcome::kBeforeHead;
 }
@@ -122,10 +137,8 @@ void Transfer::publish_phase(TransferPhase phase) {
   wake_readers();
 }
 
-void Transfer::publish_validated(store::ObjectRef object, bool stale, int status) {
-  validated_ = std::move(object);
-  validated_stale_ = stale;
-  validation_status_ = status;
+void Transfer::publish_validated(Validated validated) {
+  validated_ = std::move(validated);
   publish_phase(TransferPhase::kValidated);
 }
 
@@ -171,15 +184,45 @@ std::uint64_t Transfer::slowest_position(std::uint64_t written) const {
   const MutexLock lock(mutex_);
   std::uint64_t slowest = written;
   for (const TransferReader* reader = readers_; reader != nullptr; reader = reader->next_) {
-    slowest = std::min(slowest, reader->position_.load());
+    if (!reader->is_cut()) slowest = std::min(slowest, reader->position_.load());
   }
   return slowest;
 }
 
-bool Transfer::is_registered(const TransferReader& reader) const {
+bool Transfer::is_over_share() const {
+  const MutexLock lock(mutex_);
+  return readers_ != nullptr && readers_ == last_ &&
+         readers_->over_share_.load(std::memory_order_relaxed);
+}
+
+bool Transfer::blame_slowest(const HoldBack& hold_back) {
+  // A client that rests for a moment is no slow one.
+  constexpr Nanoseconds kBlameMax = std::chrono::seconds(2);
+  const MutexLock lock(mutex_);
+  TransferReader* slowest = nullptr;
+  std::uint64_t slowest_position = hold_back.written;
+  bool others_wait = false;
+  for (TransferReader* reader = readers_; reader != nullptr; reader = reader->next_) {
+    if (reader->is_cut() || !reader->opened_.load(std::memory_order_acquire)) continue;
+    const std::uint64_t position = reader->position_.load();
+    others_wait = others_wait || position >= hold_back.written;
+    if (position >= slowest_position) continue;
+    slowest = reader;
+    slowest_position = position;
+  }
+  if (slowest == nullptr || !others_wait) return false;
+  const Nanoseconds running = hold_back.now - slowest->blamed_at_ - hold_back.elapsed;
+  slowest->blamed_at_ = hold_back.now;
+  slowest->blame_ = std::max(slowest->blame_ - running, Nanoseconds::zero()) + hold_back.elapsed;
+  if (slowest->blame_ < kBlameMax) return false;
+  slowest->cut_.store(true, std::memory_order_release);
+  return true;
+}
+
+bool Transfer::is_registered(const Registration& registration) const {
   const TransferReader* at = readers_;
-  while (at != nullptr && at != &reader) at = at->next_;
-  return at != nullptr;
+  while (at != nullptr && at != registration.reader) at = at->next_;
+  return at != nullptr && at->registration_ == registration.number;
 }
 
 Transfer::Woken Transfer::wake_elsewhere() {
@@ -189,19 +232,20 @@ Transfer::Woken Transfer::wake_elsewhere() {
       if (woken.first == nullptr) {
         woken.first = reader;
       } else {
-        woken.others.push_back(reader);
+        woken.others.push_back({reader, reader->registration_});
       }
       continue;
     }
     if (reader->wake_pending_) continue;
     reader->wake_pending_ = true;
-    reader->worker_.loop().post([self = shared_from_this(), reader] {
+    const Registration registration{reader, reader->registration_};
+    reader->worker_.loop().post([self = shared_from_this(), registration] {
       {
         const MutexLock inner(self->mutex_);
-        if (!self->is_registered(*reader)) return;
-        reader->wake_pending_ = false;
+        if (!self->is_registered(registration)) return;
+        registration.reader->wake_pending_ = false;
       }
-      reader->on_transfer();
+      registration.reader->on_transfer();
     });
   }
   return woken;
@@ -212,13 +256,13 @@ void Transfer::wake_here(const Woken& woken) {
   // A callback may end this transfer's last reference.
   const std::shared_ptr<Transfer> keep = woken.others.empty() ? nullptr : shared_from_this();
   woken.first->on_transfer();
-  for (TransferReader* reader : woken.others) {
+  for (const Registration& registration : woken.others) {
     {
       // One called before may have removed this one.
       const MutexLock lock(mutex_);
-      if (!is_registered(*reader)) continue;
+      if (!is_registered(registration)) continue;
     }
-    reader->on_transfer();
+    registration.reader->on_transfer();
   }
 }
 

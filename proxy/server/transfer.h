@@ -3,7 +3,8 @@
 // to and any thread reads without a lock; this class adds the head, the state and the waking.
 //
 // A reader is woken once for all that happened since it last looked: readers of the fetching
-// worker by a direct call, others through their loop's mailbox.
+// worker by a direct call, others through their loop's mailbox. A wake-up is for one registration
+// of a reader: the memory of one that has gone may be another's by the time it arrives.
 #pragma once
 
 #include <atomic>
@@ -15,6 +16,7 @@
 
 #include "base/mutex.h"
 #include "filter/hash.h"
+#include "proxy/http/variant_keys.h"
 #include "proxy/server/outcome.h"
 #include "proxy/server/response.h"
 #include "proxy/store/body.h"
@@ -36,7 +38,23 @@ enum class TransferPhase : std::uint8_t {
 struct TransferFailure {
   int status = 502;
   Outcome outcome = Outcome::kOriginUnreachable;
-  std::string detail;
+  std::string detail = {};
+  bool of_the_client = false;  // who asked is why: others may fare better
+};
+
+// The result of a validation: a stored response to serve.
+struct Validated {
+  store::ObjectRef object = {};
+  bool stale = false;  // served stale, because the origin failed with this status (0: it gave none)
+  int status = 0;
+  bool shareable = false;          // may answer others for whom it is fresh
+  std::string private_lines = {};  // fields of the validation's answer for the one who asked
+};
+
+// Which variant a transfer is expected to bring, as far as that is known before its head.
+struct ExpectedVariant {
+  std::string names;  // selecting names, not "*"
+  std::string key;
 };
 
 // Who reads a transfer. Confined to its worker, which is where it is called.
@@ -50,6 +68,11 @@ class TransferReader {
   // The fetch takes more of the request's body, for the one who asked.
   virtual void on_upload_ready() {}
 
+  // Its client holds more than its share of memory: nothing is read ahead for it.
+  void set_over_share(bool over) { over_share_.store(over, std::memory_order_relaxed); }
+  // It has held back the others for too long: it is to leave.
+  bool is_cut() const { return cut_.load(std::memory_order_acquire); }
+
  protected:
   explicit TransferReader(Worker& worker) : worker_(worker) {}
 
@@ -59,15 +82,21 @@ class TransferReader {
   // Guarded by the transfer's mutex; what is atomic is written by the reader without it.
   TransferReader* previous_ = nullptr;
   TransferReader* next_ = nullptr;
-  bool registered_ = false;
+  std::uint64_t registration_ = 0;  // of the transfer that it reads; 0: none
   bool wake_pending_ = false;
+  // How long it was lately what the others waited for.
+  Nanoseconds blame_{};
+  MonotonicTime blamed_at_{};
+  std::atomic<bool> over_share_ = false;
+  std::atomic<bool> cut_ = false;
   std::atomic<bool> opened_ = false;         // has its place in the body
   std::atomic<std::uint64_t> position_ = 0;  // body bytes read, for back-pressure
 };
 
 // Whether a reader could join, and when.
 enum class JoinOutcome : std::uint8_t {
-  kNo,
+  kNo,          // it may not be joined, or brings another variant
+  kUnknownKey,  // the reader's variant key for expected_names() must be made first
   kBeforeHead,  // counted for admission by the fetch
   kBehindHead,  // the reader counts for itself
 };
@@ -92,11 +121,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   const store::BodyRef& body() const { return body_; }
   // REQUIRES: phase kFailed.
   const TransferFailure& failure() const { return failure_; }
-  // REQUIRES: phase kValidated. The stored response to serve, and whether it is served stale,
-  // because the origin failed with this status (0: it gave none).
-  const store::ObjectRef& validated() const { return validated_; }
-  bool is_validated_stale() const { return validated_stale_; }
-  int validation_status() const { return validation_status_; }
+  // REQUIRES: phase kValidated.
+  const Validated& validated() const { return validated_; }
   // The fetch, for readers on its own worker; null once it has ended, and elsewhere.
   Fetch* fetch_here() const;
   // Whether more than the first reader joined before the head was known.
@@ -107,9 +133,10 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // The one who starts the transfer.
   void add_first_reader(TransferReader& reader);
   // Joins a transfer if it may still be joined: before the head, or after it while the body is
-  // kept from byte 0. The caller then counts for admission: before the head the transfer is
-  // stored (if it may be); after it see want_store().
-  JoinOutcome join(TransferReader& reader);
+  // kept from byte 0; and brings, as far as is known, the variant that the reader's request
+  // selects. The caller then counts for admission: before the head the transfer is stored (if it
+  // may be); after it see want_store(). With kUnknownKey `names` says which key is missing.
+  JoinOutcome join(TransferReader& reader, const http::VariantKeys& own, std::string& names);
   // The reader has its place in the body (or needs none): what it has passed may be let go.
   void mark_opened(TransferReader& reader);
   // Leaves, where it has joined; the fetch may end if nobody else wants it.
@@ -122,12 +149,15 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // --- the fetch, on its worker ---
 
   void set_fetch(Fetch* fetch) { fetch_ = fetch; }
+  // Before others can see it: who wants another variant is not to wait for this one.
+  void expect(ExpectedVariant variant) { expected_ = std::move(variant); }
+  bool is_expected() const { return expected_.has_value(); }
   // Number of requests that joined so far, to be counted for admission; further joins before the
   // head is published are not possible after this call.
   std::uint32_t close_joining();
   void publish_response(std::shared_ptr<const SharedResponse> response, store::BodyRef body,
                         bool joinable);
-  void publish_validated(store::ObjectRef object, bool stale, int status);
+  void publish_validated(Validated validated);
   void publish_failure(TransferFailure failure);
   void publish_interim(std::string_view head);
   // More of the request's body can be taken.
@@ -145,16 +175,37 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   bool all_opened() const;
   // The least that any reader has read; `written` where there is none.
   std::uint64_t slowest_position(std::uint64_t written) const;
+  // Whether the only reader is one of a client beyond its share of memory.
+  bool is_over_share() const;
+  // Until `now` the origin was paused for `elapsed`, with so much written. Where some readers have
+  // read it all, the slowest one is to blame. Blame grows with the time of such pauses and fades
+  // with that between them, so that who is less than half as fast as the others comes to be cut,
+  // one that takes nothing after two seconds; readers of like speed take turns, and none is.
+  // Answers whether one was cut; the next wake-up tells it.
+  struct HoldBack {
+    std::uint64_t written = 0;
+    Nanoseconds elapsed{};
+    MonotonicTime now{};
+  };
+  bool blame_slowest(const HoldBack& hold_back);
+  // Mid-body: it ends for want of memory, which is no fault of the origin.
+  void set_out_of_memory() { out_of_memory_.store(true, std::memory_order_release); }
+  bool is_out_of_memory() const { return out_of_memory_.load(std::memory_order_acquire); }
   // From set_origin_paused(true) on each advance() of a reader is told to the fetch. A look at
   // slowest_position() afterwards misses none that came before.
   void set_origin_paused(bool paused) { origin_paused_.store(paused); }
 
  private:
   void publish_phase(TransferPhase phase);
+  // One life of a reader in this transfer.
+  struct Registration {
+    TransferReader* reader = nullptr;
+    std::uint64_t number = 0;
+  };
   // Readers of the fetching worker, to be called once the lock is gone.
   struct Woken {
     TransferReader* first = nullptr;
-    std::vector<TransferReader*> others;
+    std::vector<Registration> others;
   };
   // Wakes the readers of other workers.
   Woken wake_elsewhere() ENCORE_REQUIRES(mutex_);
@@ -162,7 +213,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   void wake_readers();
   void tell_readers_changed();
   TransferReader* first_reader() const;
-  bool is_registered(const TransferReader& reader) const ENCORE_REQUIRES(mutex_);
+  bool is_registered(const Registration& registration) const ENCORE_REQUIRES(mutex_);
   void add_reader(TransferReader& reader) ENCORE_REQUIRES(mutex_);
   void remove_reader(TransferReader& reader) ENCORE_REQUIRES(mutex_);
 
@@ -174,11 +225,11 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   std::shared_ptr<const SharedResponse> response_;  // set before kSharing is published
   store::BodyRef body_;
   TransferFailure failure_;
-  store::ObjectRef validated_;
-  bool validated_stale_ = false;
-  int validation_status_ = 0;
+  Validated validated_;
+  std::optional<ExpectedVariant> expected_;  // set before others see the transfer
   std::atomic<std::uint32_t> joined_ = 0;
   std::atomic<bool> store_wanted_ = false;
+  std::atomic<bool> out_of_memory_ = false;
   // Together with each reader's position: one side writes its own and reads the other's, so both
   // are sequentially consistent.
   std::atomic<bool> origin_paused_ = false;
@@ -188,6 +239,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   TransferReader* first_ ENCORE_GUARDED_BY(mutex_) = nullptr;    // the one who asked
   TransferReader* readers_ ENCORE_GUARDED_BY(mutex_) = nullptr;  // in the order of joining
   TransferReader* last_ ENCORE_GUARDED_BY(mutex_) = nullptr;
+  std::uint64_t registrations_ ENCORE_GUARDED_BY(mutex_) = 0;  // so far
 
  public:
   // Whether it stands in the table of those under way; the fetching worker's alone.

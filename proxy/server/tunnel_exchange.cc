@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "proxy/server/client_connection.h"
+#include "proxy/server/names.h"
 #include "proxy/server/reply_text.h"
 
 namespace encore::server {
@@ -29,7 +30,7 @@ void TunnelExchange::start() {
     return;
   }
   query_ = connection_.worker().resolver().resolve(
-      target.authority.host, target.authority.port,
+      {.host = target.authority.host, .port = target.authority.port, .client = request_->client},
       [this](std::expected<net::Resolved, net::ResolveFailure> result) {
         on_resolved(std::move(result));
       });
@@ -38,9 +39,8 @@ void TunnelExchange::start() {
 void TunnelExchange::on_resolved(std::expected<net::Resolved, net::ResolveFailure> result) {
   const auto query = std::move(query_);
   if (!result) {
-    const bool timeout = result.error().outcome == net::ResolveOutcome::kTimeout;
-    refuse(timeout ? 504 : 502, timeout ? Outcome::kOriginTimeout : Outcome::kOriginUnreachable,
-           "dns-" + std::string(to_string(result.error().outcome)));
+    const NameFault fault = name_fault(result.error().outcome);
+    refuse(fault.status, fault.outcome, fault.detail);
     return;
   }
   net::Connector::Options options;

@@ -1,15 +1,18 @@
 #include "proxy/server/worker.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "base/check.h"
-#include "config/network.h"
-#include "proxy/http/vary.h"
+#include "proxy/http/variant_keys.h"
 #include "proxy/server/client_connection.h"
 #include "proxy/server/exchange.h"
 #include "proxy/server/fetch.h"
+#include "proxy/server/names.h"
+#include "proxy/server/relief.h"
 #include "proxy/server/response.h"
 
 namespace encore::server {
@@ -21,27 +24,38 @@ thread_local Worker* current_worker = nullptr;
 // selecting fields agree with the request's.
 class VariantSelector final : public cache::Selector {
  public:
-  VariantSelector(std::string_view key, const http::Fields& fields, const http::VaryOptions& vary)
-      : key_(key), fields_(fields), vary_(vary) {}
+  VariantSelector(std::string_view key, http::VariantKeys& own) : key_(key), own_(own) {}
 
   bool matches(cache::Payload payload) override {
     const store::Object& object = store::ObjectRef::peek(payload);
     if (primary_key_of(object) != key_) return false;
     const std::string_view names = names_of(object);
     if (!names.empty()) {
-      http::write_variant_key(names, fields_, vary_, variant_key_);
-      if (variant_key_of(object) != variant_key_) return false;
+      const std::string* own = own_.find(names);
+      if (own == nullptr) {
+        missing_ = names;
+        return false;
+      }
+      if (variant_key_of(object) != *own) return false;
     }
     found_ = store::ObjectRef::share(payload);
     return true;
+  }
+  bool is_undecided() const override { return !missing_.empty(); }
+
+  // The selecting names for which it is undecided.
+  std::string_view missing() const { return missing_; }
+  // Outside the shard's lock: what the client sent may take long to read.
+  void prepare() {
+    (void)own_.make(missing_);
+    missing_.clear();
   }
   store::ObjectRef take() { return std::move(found_); }
 
  private:
   std::string_view key_;
-  const http::Fields& fields_;
-  const http::VaryOptions& vary_;
-  std::string variant_key_;
+  http::VariantKeys& own_;
+  std::string missing_;
   store::ObjectRef found_;
 };
 
@@ -53,6 +67,7 @@ Worker::Worker(Shared& shared, WorkerStats& stats, std::shared_ptr<const Runtime
     : shared_(shared),
       stats_(stats),
       runtime_(std::move(runtime)),
+      origin_lines_([this] { wake_origin_lines_->schedule(); }),
       pool_(stats),
       access_log_(shared.access_log.get()) {
   request_head_.fields.reserve(64);
@@ -64,19 +79,18 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
   auto loop = net::Loop::create();
   if (!loop) return std::unexpected(loop.error());
   worker->loop_ = std::move(*loop);
-  net::Resolver::Options names;
-  for (const std::string& text : worker->runtime_->config.upstream.nameservers) {
-    const auto server = config::parse_nameserver(text);
-    ENCORE_CHECK(server.has_value(), "a loaded config has valid name servers");
-    const auto address = net::Address::parse_ip(server->address, server->port);
-    ENCORE_CHECK(address.has_value(), "a name server has a numeric address");
-    names.nameservers.push_back(*address);
-  }
-  auto resolver = net::Resolver::create(*worker->loop_, names);
+  auto resolver =
+      net::Resolver::create(*worker->loop_, resolver_options(worker->runtime_->config.upstream),
+                            [&stats](net::ResolveEvent event) { count(event, stats); });
   if (!resolver) return std::unexpected(resolver.error());
   worker->resolver_ = std::move(*resolver);
   Worker* raw = worker.get();
   worker->tick_timer_ = std::make_unique<net::Timer>(*worker->loop_, [raw] { raw->tick(); });
+  worker->wake_origin_lines_ =
+      std::make_unique<net::Deferred>(*worker->loop_, [raw] { raw->origin_lines_.wake(); });
+  worker->relief_ = std::make_unique<Relief>(*worker);
+  worker->trim_heads_ =
+      std::make_unique<net::Deferred>(*worker->loop_, [raw] { raw->trim_heads(); });
   worker->drop_retired_ =
       std::make_unique<net::Deferred>(*worker->loop_, [raw] { raw->drop_retired(); });
   return worker;
@@ -87,8 +101,7 @@ Worker::~Worker() { end_all(); }
 void Worker::end_all() {
   join();
   current_worker = this;
-  // With a reset: what was cut off must not look whole to a client that reads until the close.
-  while (connections_ != nullptr) connections_->close(ClientConnection::After::kAbort);
+  while (connections_ != nullptr) connections_->cut();
   drop_retired();
   while (!fetches_.empty()) fetches_.back()->abandon();
   drop_retired();
@@ -106,56 +119,31 @@ Result<net::Address> Worker::listen(const net::Address& address, config::Mode mo
       },
       [this](int os_error) {
         stats_.connections_refused.add();
-        // Idle connections give way to clients.
-        if (os_error == EMFILE || os_error == ENFILE) pool_.close_all();
+        if (os_error != EMFILE && os_error != ENFILE) return;
+        // Idle connections give way to clients: to origins first, then those of others.
+        pool_.close_all();
+        (void)give_up_idle();
       });
   if (!listener) return std::unexpected(listener.error());
   listeners_.push_back(std::move(*listener));
   return listeners_.back()->address();
 }
 
-void Worker::start() {
-  thread_ = std::thread([this] { run(); });
+void Worker::start(net::Loop::Function on_end) {
+  thread_ = std::thread([this, on_end = std::move(on_end)]() mutable { run(std::move(on_end)); });
 }
 
 void Worker::join() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Worker::run() {
+void Worker::run(net::Loop::Function on_end) {
   current_worker = this;
-  tick_timer_->start_periodic(std::chrono::seconds(1));
+  tick_timer_->start_periodic(runtime_->sweep_interval);
   loop_->run();
   (void)access_log_.hand_over();
   current_worker = nullptr;
-}
-
-// Whether one more connection of this client is within the limits; then it is counted.
-bool Worker::count_in(const net::Address& peer, bool& counted) {
-  const config::Limits& limits = runtime_->config.limits;
-  const std::uint32_t limit = std::min(limits.connections, shared_.connections_max());
-  if (shared_.connections.fetch_add(1, std::memory_order_relaxed) < limit) {
-    counted = limits.connections_per_client != 0;
-    if (!counted || shared_.clients.enter(peer, limits.connections_per_client)) return true;
-  }
-  shared_.connections.fetch_sub(1, std::memory_order_relaxed);
-  return false;
-}
-
-void Worker::accept(net::Socket socket, const net::Address& peer, const ListenerContext& context) {
-  bool counted = false;
-  if (!count_in(peer, counted)) {
-    stats_.connections_refused.add();
-    return;  // the socket closes
-  }
-  stats_.connections_accepted.add();
-  stats_.connections_open.add();
-  auto* connection = new ClientConnection(*this, context, std::move(socket), peer);
-  if (counted) connection->set_counted();
-  connection->next = connections_;
-  if (connections_ != nullptr) connections_->previous = connection;
-  connections_ = connection;
-  connection->resume();
+  on_end();
 }
 
 void Worker::retire_connection(ClientConnection& connection) {
@@ -220,6 +208,7 @@ void Worker::tick() {
   for (std::size_t i = fetches_.size(); i-- > 0;) {
     if (i < fetches_.size()) fetches_[i]->check_timeouts(now);
   }
+  relief_->look(now);
   const Nanoseconds pool_idle = runtime_->config.timeouts.pool_idle;
   if (pool_idle.count() != 0) pool_.close_idle_since(now - pool_idle);
   pool_.close_beyond(shared_.idle_connections_max());
@@ -233,9 +222,24 @@ void Worker::set_runtime(std::shared_ptr<const Runtime> runtime) {
   }
   loop_->post([this, next = std::move(runtime)]() mutable {
     runtime_ = std::move(next);
+    tick_timer_->start_periodic(runtime_->sweep_interval);
     // They were made, and their origins verified, under the settings of before.
     pool_.close_all();
+    origin_lines_.look_again();
+    if (const auto set = resolver_->set_options(resolver_options(runtime_->config.upstream));
+        !set) {
+      spdlog::error("names are asked for as before: {}", set.error().message);
+    }
   });
+}
+
+OriginLines::Limits Worker::origin_limits() const {
+  const config::Upstream& upstream = runtime_->config.upstream;
+  const std::size_t workers = std::max<std::size_t>(shared_.stats.size(), 1);
+  const auto share = [&](std::size_t all) { return (all + workers - 1) / workers; };
+  const std::size_t connections = upstream.connections_per_server;
+  return {.connections = connections == 0 ? SIZE_MAX : share(connections),
+          .waiting = share(upstream.waiting_per_server)};
 }
 
 void Worker::drain(Nanoseconds limit) {
@@ -262,10 +266,30 @@ void Worker::end_if_drained() {
 }
 
 CacheView Worker::lookup(std::string_view key, const filter::Hash128& hash,
-                         const http::Fields& fields, const http::VaryOptions& vary) {
-  VariantSelector selector(key, fields, vary);
-  const auto result = shared_.kernel->lookup(cache::Key{hash, key}, loop_->now(), selector);
-  return {selector.take(), result.any_resident, result.fresh_until};
+                         const http::Fields& fields, const http::VaryOptions& vary,
+                         const net::Address& client) {
+  http::VariantKeys own(fields, vary);
+  const std::string_view expected = variant_hints_.find(hash);
+  if (!expected.empty()) (void)own.make(expected);
+  VariantSelector selector(key, own);
+  auto result = shared_.kernel->lookup(cache::Key{hash, key}, loop_->now(), selector);
+  // Each turn knows one more of the sets of names that the key's variants have; there are more of
+  // them than variants only while others come and go.
+  for (std::uint32_t turn = 0; result.is_undecided && turn < cache::kVariantsMax; ++turn) {
+    variant_hints_.remember(hash, selector.missing());
+    selector.prepare();
+    result = shared_.kernel->lookup(cache::Key{hash, key}, loop_->now(), selector);
+  }
+  CacheView view{selector.take(), result.any_resident, result.fresh_until};
+  if (view.object && meta_of(*view.object).http.is(http::StoredMeta::kPrivateOrigin) &&
+      !runtime_->destinations.may_reach_private(client)) {
+    return {};
+  }
+  return view;
+}
+
+CacheView Worker::lookup(const RequestContext& request) {
+  return lookup(request.key, request.hash, request.head.fields, request.vary(), request.client);
 }
 
 void Worker::record(const RequestRecord& record, const http::RequestHead* head,
@@ -331,6 +355,8 @@ Worker::ViewFault Worker::make_view(const http::RequestHead& head, const Listene
     if (view.route == nullptr) return {404, Outcome::kNoRoute, "no-route"};
     return {};
   }
+  // What is asked for is what the listener answers for, so that a purge and a write find it.
+  if (!forward) http::set_scheme(view.target, kReverseScheme);
   const std::size_t needed = kRealmBytes + http::key_bytes_max(view.target);
   if (key_buffer_.size() < needed) key_buffer_.resize(needed * 2);
   const http::KeyOptions& options = forward ? runtime_->forward_keys : runtime_->reverse_keys;

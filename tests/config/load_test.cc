@@ -114,7 +114,7 @@ TEST_CASE("Every fault is reported with its place, what is wrong and what is acc
         "background_finish, range_fetch_max, variants_max, query_sort, query_drop, "
         "normalise_accept_encoding, heuristic_fraction, heuristic_max, keep_stale, "
         "serve_stale_on_error, stale_while_revalidate, stale_if_error, targets, "
-        "ignore_client_reload, store_set_cookie, cache_status_key, tag_fields, strip_tags\n"
+        "ignore_client_reload, set_cookie, cache_status_key, tag_fields, strip_tags\n"
         "encore.toml:3:10: cache.shards: 3 is not a power of two; accepted: a power of two, 1 .. "
         "256");
 }
@@ -311,6 +311,9 @@ TEST_CASE("Keys that contradict each other are refused", "[config]") {
   CHECK(faults("[limits]\nuri = \"128KiB\"\n") ==
         "encore.toml:2:7: limits.uri: limits.uri is 128KiB, limits.head 64KiB; accepted: a URI no "
         "longer than the head it stands in");
+  CHECK(faults("[upstream]\ndns_ttl_min = \"2h\"\n") ==
+        "encore.toml:2:15: upstream.dns_ttl_min: upstream.dns_ttl_min is 2h, upstream.dns_ttl_max "
+        "1h; accepted: a lower bound no higher than the upper one");
   CHECK(faults("[log]\naccess = \"a\"\ndecisions = \"a\"\n") ==
         "encore.toml:3:13: log.decisions: \"a\"; accepted: a file of its own");
 }

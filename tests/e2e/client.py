@@ -4,6 +4,8 @@ import collections
 import socket
 import struct
 
+from harness import SLOWDOWN
+
 Response = collections.namedtuple("Response", "status reason fields body interim trailers version")
 
 
@@ -24,7 +26,7 @@ def field(answer, name):
 class Client:
     """One connection. Use as a context manager."""
 
-    def __init__(self, port, host="127.0.0.1", timeout=30, source=None, receive_buffer=None):
+    def __init__(self, port, host="127.0.0.1", timeout=30 * SLOWDOWN, source=None, receive_buffer=None):
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.sock = socket.socket(family)
         if receive_buffer:

@@ -21,11 +21,20 @@ import tempfile
 import time
 import unittest
 
+# Whether encore runs under memcheck (./dev test --memcheck): ENCORE then names the script that
+# starts it so.
+MEMCHECK = bool(os.environ.get("ENCORE_MEMCHECK"))
+if MEMCHECK and "ENCORE_BARE" not in os.environ:
+    os.environ["ENCORE_BARE"] = os.environ["ENCORE"]
+    os.environ["ENCORE"] = str(pathlib.Path(__file__).with_name("memcheck"))
+# What a time limit of a test is to be multiplied with.
+SLOWDOWN = 4 if MEMCHECK else 1
 # Seconds until what must come counts as never; generous, for sanitizers are slow.
-DEADLINE = float(os.environ.get("ENCORE_E2E_DEADLINE", "60"))
+DEADLINE = float(os.environ.get("ENCORE_E2E_DEADLINE", 60 * SLOWDOWN))
 PR_SET_PDEATHSIG = 1
 SANITIZER_REPORT = re.compile(
-    r"ERROR: \w*Sanitizer|WARNING: ThreadSanitizer|runtime error:|ENCORE_CHECK|^panic", re.M)
+    r"ERROR: \w*Sanitizer|WARNING: ThreadSanitizer|runtime error:|ENCORE_CHECK|^panic|^==\d+== ",
+    re.M)
 
 
 def free_port(host="127.0.0.1"):
@@ -186,17 +195,37 @@ class Encore:
     def write_config(self):
         self.config_path.write_text(toml(self.sections))
 
-    def start(self):
-        self.write_config()
+    def start(self, before_ready=None):
+        """Starts it and waits until it is ready; `before_ready` runs in between, with a config
+        that the caller has written."""
+        if before_ready is None:
+            self.write_config()
         with open(self.output_path, "ab") as output:
             self.process = subprocess.Popen(
                 [self.program, "--config", self.config_path, *self.arguments],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                 env=clean_environment(), preexec_fn=die_with_parent)
         self.case.addCleanup(self.stop)
+        if before_ready is not None:
+            before_ready()
         eventually(lambda: self.process.poll() is not None or self.ready(), "encore is ready")
         if self.process.poll() is not None:
             self.case.fail(f"encore gave {self.process.returncode} at start:\n{self.output()}")
+
+    def slow_down(self, call, seconds, when="1+"):
+        """To be called before start(): system calls of that name take so long; `when` says which
+        of a thread's, as strace has it."""
+        strace = need_program("strace")
+        if MEMCHECK or carries("__tsan_init"):
+            raise unittest.SkipTest("strace and memcheck or the thread sanitizer: one at a time")
+        script = self.case.directory / "slow"
+        script.write_text(
+            "#!/bin/sh\n"
+            "export ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0\n"  # it is a debugger itself
+            f"exec {strace} -D -f -o /dev/null -e trace={call} "
+            f"-e inject={call}:delay_enter={seconds}000000:when={when} '{self.program}' \"$@\"\n")
+        script.chmod(0o755)
+        self.program = script
 
     def ready(self):
         try:
@@ -206,7 +235,8 @@ class Encore:
 
     def admin(self, path, method="GET", headers=None):
         """(status, text) of a page of the admin listener."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.admin_port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.admin_port,
+                                                timeout=30 * SLOWDOWN)
         try:
             connection.request(method, path, headers=headers or {})
             response = connection.getresponse()
@@ -283,11 +313,15 @@ class Encore:
         return self.process.returncode
 
 
+def carries(name):
+    """Whether the program under test has this symbol's name in it."""
+    return name.encode() in pathlib.Path(os.environ["ENCORE"]).read_bytes()
+
+
 def sanitized():
-    """Whether the program under test carries a sanitizer (it needs far more memory then)."""
-    with open(os.environ["ENCORE"], "rb") as program:
-        data = program.read()
-    return b"__asan_init" in data or b"__tsan_init" in data
+    """Whether the program under test carries a sanitizer, or runs under memcheck (it needs far more
+    memory then)."""
+    return MEMCHECK or carries("__asan_init") or carries("__tsan_init")
 
 
 class CertificateAuthority:

@@ -6,7 +6,7 @@ import socket
 import struct
 import threading
 
-Request = collections.namedtuple("Request", "method target version fields body head")
+Request = collections.namedtuple("Request", "method target version fields body head trailers")
 
 
 class Closed(Exception):
@@ -193,6 +193,7 @@ class Origin:
             name, _, value = line.decode("latin-1").partition(":")
             fields.append((name.lower(), value.strip()))
         named = dict(fields)
+        trailers = b""
         if named.get("expect", "").lower() == "100-continue":
             sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
         if "chunked" in named.get("transfer-encoding", ""):
@@ -203,9 +204,10 @@ class Origin:
             while (line := reader.readline()) not in (b"\r\n", b"\n"):
                 if not line:
                     return None
+                trailers += line
         else:
             length = int(named.get("content-length", 0))
             body = reader.read(length)
             if len(body) < length:
                 return None
-        return Request(method, target, version, fields, body, b"".join(lines))
+        return Request(method, target, version, fields, body, b"".join(lines), trailers)

@@ -38,6 +38,8 @@ class Admin(Case):
         encore = self.encore()
         for page in ("/healthz", "/readyz"):
             self.assertEqual(200, encore.admin(page)[0])
+            self.assertEqual(200, encore.admin(page, headers={"Host": "node7.example"})[0])
+            self.assertEqual(405, encore.admin(page, "POST")[0])
         self.assertEqual(404, encore.admin("/no-such-page")[0])
 
     def test_outcomes_add_up_to_the_requests(self):

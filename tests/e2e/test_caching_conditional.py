@@ -116,7 +116,7 @@ row("RFC 9111 4.3.4", "a 304 with another tag and the same strong date confirms,
     miss(ETag='"a"', Last_Modified=OLD, Cache_Control="max-age=0"),
     valid(ETag='"b"', Last_Modified=OLD, want={"ETag": '"b"'}, **FRESH), hit(want={"ETag": '"b"'}))
 UPDATED = {"Test": "2", "Cache_Control": "max-age=600", "Expires": date(600), "X-New": "3",
-           "Content-Foo": "4", "Set_Cookie": "b=2", "Content_Type": "text/y",
+           "Content-Foo": "4", "Content_Type": "text/y",
            "Content-MD5": "x", "Content_Location": "/y", "X-Frame-Options": "deny",
            "Clear-Site-Data": "cookies", "Content-Security-Policy": "default-src 'none'"}
 for name, new in UPDATED.items():
@@ -136,6 +136,53 @@ row("RFC 9111 3.2", "a 304 does not update Content-Length",
 row("RFC 9111 3.2", "fields that a 304 does not name stay",
     miss(ETag='"a"', Cache_Control="max-age=0", Test="1"), valid(ETag='"a"', **FRESH),
     hit(want={"Test": "1"}))
+row("RFC 9111 3.2", "Set-Cookie of a 304 goes to the one who asked, and is not stored",
+    miss(ETag='"a"', Cache_Control="max-age=0"),
+    valid(ETag='"a"', Set_Cookie="b=2", want={"Set-Cookie": "b=2"}, **FRESH),
+    hit(lacks=["Set-Cookie"]))
+row("RFC 9111 3.2", "Set-Cookie of a 304 does not replace what is stored",
+    miss(ETag='"a"', Cache_Control="max-age=0, public", Set_Cookie="a=1"),
+    valid(ETag='"a"', Set_Cookie="b=2", Cache_Control="max-age=600, public"),
+    hit(want={"Set-Cookie": "a=1"}))
+row("RFC 9111 4.3.4", "a 304 that says private ends the reuse",
+    miss(ETag='"a"', Cache_Control="max-age=0"),
+    valid(ETag='"a"', Cache_Control="private, max-age=600"), miss(upstream={"any": 1}))
+row("RFC 9111 4.3.4", "a 304 that varies by everything ends the reuse",
+    miss(ETag='"a"', Cache_Control="max-age=0"), valid(ETag='"a"', Vary="*", **FRESH),
+    miss(upstream={"any": 1}))
+row("RFC 9111 4.3.4", "a 304 that varies by what cannot be read ends the reuse",
+    miss(ETag='"a"', Cache_Control="max-age=0"),
+    valid(ETag='"a"', Vary="Cookie, Accept Encoding", **FRESH), miss(upstream={"any": 1}))
+row("RFC 9111 4.3.4", "a 304 that varies by more makes it that request's variant",
+    miss(ETag='"a"', Cache_Control="max-age=0", req={"X-Lang": "de"}),
+    valid(ETag='"a"', Vary="X-Lang", req={"X-Lang": "de"}, **FRESH),
+    hit(sees="body of step 1\n", req={"X-Lang": "de"}),
+    miss(Vary="X-Lang", req={"X-Lang": "en"}, **FRESH),
+    hit(sees="body of step 1\n", req={"X-Lang": "de"}))
+row("RFC 9111 3.5", "a 304 to a request with Authorization freshens nothing for others",
+    miss(ETag='"a"', Cache_Control="max-age=0"),
+    valid(ETag='"a"', X_User="ann", req={"Authorization": "Basic x"}, want={"X-User": "ann"},
+          **FRESH),
+    valid(ETag='"a"', lacks=["X-User"], **FRESH), hit(lacks=["X-User"]))
+row("RFC 9111 3.5", "a 304 to a request with Authorization freshens where it says public",
+    miss(ETag='"a"', Cache_Control="max-age=0"),
+    valid(ETag='"a"', req={"Authorization": "Basic x"}, Cache_Control="public, max-age=600"), hit())
+row("RFC 9111 4.3.5", "a HEAD that tells nothing of the content freshens nothing",
+    miss(Cache_Control="max-age=1", ETag='"a"'),
+    miss(method="HEAD", wait=2, upstream={"any": 1}, Content_Length=None, X_New="1", **FRESH),
+    valid(ETag='"a"', lacks=["X-New"], **FRESH))
+row("RFC 9111 4.3.5", "a HEAD's 200 of the same length freshens",
+    miss(Cache_Control="max-age=1", Last_Modified=OLD),
+    miss(method="HEAD", wait=2, upstream={"any": 1}, body="15 bytes long.\n", **FRESH),
+    hit(sees="body of step 1\n"))
+row("RFC 9111 4.3.5", "a HEAD that says private ends the reuse",
+    miss(Cache_Control="max-age=1", ETag='"a"'),
+    miss(method="HEAD", wait=2, upstream={"any": 1}, ETag='"a"', Cache_Control="private"),
+    miss(upstream={"any": 1}, **FRESH))
+row("RFC 9111 4.3.5", "Set-Cookie of a HEAD is not stored",
+    miss(Cache_Control="max-age=1", ETag='"a"'),
+    miss(method="HEAD", wait=2, upstream={"any": 1}, ETag='"a"', Set_Cookie="a=1", **FRESH),
+    hit(sees="body of step 1\n", lacks=["Set-Cookie"]))
 row("RFC 9111 4.3.4", "a 304 that says no-store ends the reuse",
     miss(ETag='"a"', Cache_Control="max-age=0"), valid(ETag='"a"', Cache_Control="no-store"),
     miss(upstream={"any": 1}))

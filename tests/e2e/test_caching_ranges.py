@@ -17,6 +17,15 @@ def is_multipart(*parts):
     return check
 
 
+BOUNDARIES = set()
+
+
+def is_new_boundary(content_type):
+    known = content_type in BOUNDARIES
+    BOUNDARIES.add(content_type)
+    return content_type.startswith("multipart/byteranges; boundary=encore-") and not known
+
+
 def part(first, last, length=10, tag='"a"', **more):
     """What an origin answers to a range of the ten bytes."""
     fields = {"Cache_Control": "max-age=600", "ETag": tag, **more}
@@ -51,10 +60,23 @@ row("RFC 9110 13.1.5", "If-Range with another date",
     miss(Last_Modified=OLD, **TEN),
     hit(req={"Range": "bytes=0-1", "If-Range": "Tue, 02 Jan 2024 00:00:00 GMT"},
         sees="0123456789"))
+row("RFC 9110 15.5.17", "a 416 from the cache has nothing that describes the content, and no cookie",
+    miss(A="1", Content_Type="text/x", Set_Cookie="c=1", Content_Encoding="x", **TEN),
+    hit(req={"Range": "bytes=10-"}, want_status=416, sees="",
+        want={"Content-Range": "bytes */10", "ETag": '"a"', "Content-Length": "0"},
+        lacks=["A", "Content-Type", "Set-Cookie", "Content-Encoding", "Cache-Control"]))
+row("Encore", "a 416 made of a response on its way has no cookie either",
+    miss(req={"Range": "bytes=10-"}, want_status=416, sees="", upstream={"any": 1, "range": None},
+         want={"Content-Range": "bytes */10"}, Set_Cookie="c=1", A="1", lacks=["Set-Cookie", "A"],
+         **TEN))
 row("RFC 9110 14.6", "several ranges are sent as multipart",
     miss(Content_Type="text/x", **TEN),
     hit(req={"Range": "bytes=0-1,8-9"}, want_status=206, sees=is_multipart(
         ("bytes 0-1/10", "01"), ("bytes 8-9/10", "89"))))
+row("RFC 9110 14.6", "the boundary of multipart is another each time",
+    miss(Content_Type="text/x", **TEN),
+    *(hit(req={"Range": "bytes=0-1,8-9"}, want_status=206, sees=lambda body: True,
+          want={"Content-Type": is_new_boundary}) for _ in range(3)))
 row("RFC 9110 15.3.7", "a 206 from the cache has the stored fields",
     miss(A="1", Content_Type="text/x", Set_Cookie="c=1", **TEN),
     hit(req={"Range": "bytes=0-1"}, want_status=206, sees="01",

@@ -28,7 +28,29 @@ two("two Vary lines that match", ["Foo", "Bar"], {"Foo": "1", "Bar": "2"},
 two("other fields do not matter", "Foo", {"Foo": "1", "Other": "1"}, {"Foo": "1", "Other": "2"}, hit)
 two("empty members in Vary", ", Foo,,", {"Foo": "1"}, {"Foo": "1"}, hit)
 two("lines that together say the same", "Foo", {"Foo": "1, 2"}, {"Foo": ["1", "2"]}, hit)
-two("white space around commas", "Foo", {"Foo": "1,2"}, {"Foo": "1 ,  2"}, hit)
+two("white space around commas of a list", "Prefer", {"Prefer": "a,b"}, {"Prefer": "a ,  b"}, hit)
+two("white space around commas of what is not known to be a list", "Foo", {"Foo": "1,2"},
+    {"Foo": "1 ,  2"}, miss)
+two("an empty member of what is no list", "Origin", {"Origin": ",https://good.example"},
+    {"Origin": "https://good.example"}, miss)
+two("white space within a member", "Accept-Language", {"Accept-Language": "d e"},
+    {"Accept-Language": "de"}, miss)
+two("a selecting field that Connection removes selects nothing", "Accept-Language",
+    {"Accept-Language": "de", "Connection": "Accept-Language"}, {"Accept-Language": "de"}, miss,
+    "RFC 9110 7.6.1")
+two("a selecting field that Connection removes is as if absent", "Accept-Language",
+    {"Accept-Language": "de", "Connection": "close, Accept-Language"}, {}, hit, "RFC 9110 7.6.1")
+two("X-Forwarded-Host of a client chooses nothing", "X-Forwarded-Host",
+    {"X-Forwarded-Host": "evil.example"}, {}, hit, "Encore")
+two("a response that depends on the client's address is for nobody else", "X-Forwarded-For",
+    {}, {}, miss, "Encore", modes=("reverse",))
+two("a selecting value of more than 1 KiB", "Cookie", {"Cookie": "a=" + "x" * 1023},
+    {"Cookie": "a=" + "x" * 1023}, miss, "Encore")
+two("a selecting value of 1 KiB", "Cookie", {"Cookie": "a=" + "x" * 1022},
+    {"Cookie": "a=" + "x" * 1022}, hit, "Encore")
+two("a selecting list of more than 64 members", "Accept-Language",
+    {"Accept-Language": ",".join("de" for _ in range(65))},
+    {"Accept-Language": ",".join("de" for _ in range(65))}, miss, "Encore")
 two("another order is another value", "Foo", {"Foo": "1, 2"}, {"Foo": "2, 1"}, miss)
 two("case of the value", "Foo", {"Foo": "a"}, {"Foo": "A"}, miss)
 for star in ("*", "* ", "Foo, *", "*, Foo", ["Foo", "*"], ", *", "*,"):

@@ -58,6 +58,13 @@ class Curl(Case):
         self.assertEqual(hashlib.sha256(BODY * 10).digest(),
                          hashlib.sha256(target.read_bytes()).digest())
 
+    def test_an_offer_of_http2_is_passed_over(self):
+        origin = Origin(self, {"/file": fresh(BODY)})
+        encore = self.encore()
+        for _ in range(3):
+            self.assertTrue(self.curl(encore, "--http2", origin.url("/file")) == BODY)
+        self.assertEqual(2, origin.count())
+
     def test_a_range_is_answered_in_part_whether_stored_or_not(self):
         origin = Origin(self, {"/file": self.part_of_file})
         encore = self.encore()

@@ -4,11 +4,12 @@ A refused destination gets 403, for GET and for CONNECT, and nothing is connecte
 """
 
 import socket
+import threading
 import unittest
 
 from client import Client, get
-from harness import Case, free_port
-from origin import Origin, response
+from harness import Case, eventually, free_port
+from origin import Origin, fresh, response
 
 # Addresses that are not of the public internet, in the spellings of a URL's host.
 PRIVATE = [
@@ -99,6 +100,41 @@ class Destinations(Case):
                              forward={**allow, "private_destinations": "always"})
         with Client(port, address) as client:
             self.assertEqual(b"reached", client.ask(self.origin.url("/")).body)
+
+    def test_what_a_loopback_client_got_from_there_is_given_to_no_other(self):
+        address = own_address()
+        if not address:
+            self.skipTest("this machine has no address but loopback")
+        ports = [free_port(address), free_port()]
+        go, asked = threading.Event(), threading.Event()
+
+        def slow(exchange):
+            asked.set()
+            exchange.wait(go)
+            return fresh(b"secret")
+        origin = Origin(self, {"/stored": fresh(b"secret"), "/slow": slow})
+        encore = self.encore(
+            listen=[{"address": f"{address}:{ports[0]}", "mode": "forward"},
+                    {"address": f"127.0.0.1:{ports[1]}", "mode": "forward"}],
+            forward={"allow_clients": [address, "127.0.0.0/8"]}, admission={"policy": "always"},
+            workers={"count": 1})
+        for status in (200, 200):
+            self.assertEqual(status, get(ports[1], origin.url("/stored")).status)
+        self.assertEqual(1, origin.count("/stored"))
+        with Client(ports[0], address) as other:
+            self.assertEqual(403, other.ask(origin.url("/stored")).status)
+            self.assertEqual(403, other.ask(origin.url("/stored"), "HEAD").status)
+        # Nor while it is on its way, and the refusal is that client's alone.
+        with Client(ports[1]) as first, Client(ports[0], address) as other, Client(ports[1]) as third:
+            first.request(origin.url("/slow"))
+            self.assertTrue(asked.wait(60))
+            other.request(origin.url("/slow"))
+            third.request(origin.url("/slow"))
+            eventually(lambda: encore.metrics()["encore_client_connections"] >= 3, "all are there")
+            go.set()
+            self.assertEqual([b"secret", 403, b"secret"],
+                             [first.read_response().body, other.read_response().status,
+                              third.read_response().body])
 
     def test_own_listeners_and_the_admin_address_are_refused_under_every_name(self):
         for policy in ("always", "loopback-clients"):

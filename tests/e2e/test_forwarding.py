@@ -30,6 +30,13 @@ class Fields(Case):
             self.assertNotIn(name, got)
         self.assertEqual(("kept", "de"), (got["x-other"], got["accept-language"]))
 
+    def test_what_a_client_says_in_the_place_of_a_proxy_ends_here(self):
+        got = self.received([(name, "evil") for name in (
+            "X-Forwarded-For", "X-Forwarded-Host", "X_Forwarded_Host", "X-Forwarded-Port",
+            "Forwarded", "X-Real-IP", "X-Original-URL")] + [("Other_Field", "kept")])
+        self.assertEqual([("other_field", "kept")],
+                         [pair for pair in got.items() if pair[1] in ("evil", "kept")])
+
     def test_connection_cannot_remove_what_messages_depend_on(self):
         got = self.received([("Connection", "Host, Authorization"),
                              ("Authorization", "Basic eA==")])
@@ -52,6 +59,44 @@ class Fields(Case):
             self.assertIsNone(field(answer, "X-Listed"))
             self.assertIsNone(field(answer, "Keep-Alive"))
             self.assertEqual("kept", field(answer, "X-Other"))
+
+
+WEBSOCKET = [("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13"),
+             ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")]
+H2C = [("Connection", "Upgrade, HTTP2-Settings"), ("Upgrade", "h2c"),
+       ("HTTP2-Settings", "AAMAAABkAAQCAAAAAAIAAAAA")]
+
+
+class Upgrades(Case):
+    def test_a_request_for_another_protocol_is_refused_and_is_no_request_for_the_page(self):
+        origin = Origin(self, {"/page": fresh(b"page")})
+        encore = self.encore()
+        with Client(encore.port) as client:
+            for _ in range(3):
+                answer = client.ask(origin.url("/page"), fields=WEBSOCKET)
+                self.assertEqual(501, answer.status)
+                self.assertIn("detail=upgrade", field(answer, "Cache-Status"))
+        self.assertEqual(0, origin.count())
+        for expected in ("first-request", "second-request"):
+            answer = get(encore.port, origin.url("/page"))
+            self.assertIn(f"detail={expected}", field(answer, "Cache-Status"))
+        answer = get(encore.port, origin.url("/page"), fields=WEBSOCKET)
+        self.assertEqual((501, 2), (answer.status, origin.count()))
+
+    def test_an_offer_of_http2_is_passed_over(self):
+        origin = Origin(self, {"/page": fresh(b"page")})
+        encore = self.encore()
+        for expected in ("first-request", "second-request", None):
+            answer = get(encore.port, origin.url("/page"),
+                         fields=[*H2C, ("Upgrade-Insecure-Requests", "1")])
+            self.assertEqual((200, b"page"), (answer.status, answer.body))
+            if expected:
+                self.assertIn(f"detail={expected}", field(answer, "Cache-Status"))
+        self.assertIn("; hit", field(answer, "Cache-Status"))
+        got = dict(origin.last().fields)
+        for name in ("upgrade", "http2-settings", "connection"):
+            self.assertNotIn(name, got)
+        self.assertEqual("1", got["upgrade-insecure-requests"])
 
 
 class Loops(Case):
@@ -116,6 +161,40 @@ class Messages(Case):
         answer = get(encore.port, origin.url("/page"), fields=[("TE", "trailers"),
                                                                ("Connection", "TE")])
         self.assertEqual((b"ab", [("x-sum", "2")]), (answer.body, answer.trailers))
+
+    def test_trailers_reach_nobody_who_did_not_ask_for_them(self):
+        origin = Origin(self, {"/page": chunked(b"a", b"b", trailers="X-Sum: 2\r\n")})
+        encore = self.encore()
+        for _ in range(3):
+            for fields in ([], [("TE", "deflate")]):
+                answer = get(encore.port, origin.url("/page"), fields=fields)
+                self.assertEqual((b"ab", []), (answer.body, answer.trailers))
+
+    def test_trailers_of_any_length_pass_to_the_byte_both_ways(self):
+        sections = ["".join(f"X-T{n}: {'v' * (n % width)}\r\n" for n in range(lines))
+                    for lines, width in ((1, 2), (1, 40), (2, 9), (40, 3), (60, 30))]
+        origin = Origin(self, {f"/{n}": lambda x, s=s: chunked(
+            b"a", trailers=s) for n, s in enumerate(sections)})
+        encore = self.encore(workers={"count": 1})
+        with Client(encore.port) as client:
+            for number, section in enumerate(sections):
+                url = origin.url(f"/{number}")
+                client.send(f"POST {url} HTTP/1.1\r\nHost: {origin.authority}\r\n"
+                            "TE: trailers\r\nConnection: TE\r\nTransfer-Encoding: chunked\r\n\r\n"
+                            f"4\r\nbody\r\n0\r\n{section}\r\n")
+                answer = client.read_response()
+                self.assertEqual(section, origin.last(f"/{number}").trailers.decode())
+                self.assertEqual(section, "".join(
+                    f"{name.upper()}: {value}\r\n" for name, value in answer.trailers))
+
+    def test_a_head_of_many_short_fields_passes_whole(self):
+        # Shorter as they come than as they are written, so that the room for the head must grow.
+        origin = Origin(self, default=b"HTTP/1.1 200 OK\r\nContent-Length:2\r\n" + b"a:\r\n" * 200
+                        + b"\r\nok")
+        encore = self.encore(workers={"count": 1})
+        answer = get(encore.port, origin.url("/"))
+        self.assertEqual([""] * 200, [value for name, value in answer.fields if name == "a"])
+        self.assertEqual(b"ok", answer.body)
 
     def test_chunks_pass_as_they_come(self):
         go = threading.Event()

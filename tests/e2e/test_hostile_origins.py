@@ -164,7 +164,7 @@ class Bodies(Case):
         if not lines:
             return None
         method, target, version = lines[0].decode().split()
-        return Request(method, target, version, [], b"", b"".join(lines))
+        return Request(method, target, version, [], b"", b"".join(lines), b"")
 
 
 if __name__ == "__main__":

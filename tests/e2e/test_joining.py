@@ -50,6 +50,47 @@ class Validation(Case):
         self.assertEqual(200, heads[0].status)
 
 
+class Silence(Case):
+    def test_who_waits_for_a_silent_leader_asks_once_for_all_who_do(self):
+        go = threading.Event()
+
+        def page(exchange):
+            if origin.count() == 1:
+                exchange.wait(go)
+            return fresh(b"page")
+        origin = Origin(self, {"/page": page})
+        encore = self.encore(timeouts={"collapse": "300ms"})
+        leader = Client(encore.port)
+        self.addCleanup(leader.close)
+        leader.request(origin.url("/page"))
+        eventually(lambda: origin.count() == 1, "the leader asks")
+        threads, results = in_threads(8, lambda _: get(encore.port, origin.url("/page")))
+        for thread in threads:
+            thread.join()
+        self.assertEqual([b"page"] * 8, [answer.body for answer in results])
+        # Both workers may look at the same time.
+        self.assertLessEqual(origin.count(), 3)
+        go.set()
+        self.assertEqual(b"page", leader.read_response().body)
+
+    def test_who_waited_in_vain_again_asks_for_itself(self):
+        go = threading.Event()
+
+        def page(exchange):
+            if origin.count() <= 2:
+                exchange.wait(go)
+            return fresh(b"page")
+        origin = Origin(self, {"/page": page})
+        encore = self.encore(timeouts={"collapse": "300ms"}, workers={"count": 1})
+        threads, results = in_threads(6, lambda _: get(encore.port, origin.url("/page")))
+        eventually(lambda: sum(answer is not None for answer in results) >= 4,
+                   "all but the two that were asked first are answered")
+        go.set()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([b"page"] * 6, [answer.body for answer in results])
+
+
 class Ranges(Case):
     def test_overlapping_ranges_of_a_body_that_still_comes_are_answered(self):
         body = os.urandom(3_000_000)

@@ -1,6 +1,7 @@
 """Starting, draining, reloading, and what the command line promises."""
 
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -45,6 +46,49 @@ class Lifecycle(Case):
             go.set()
             self.assertEqual(body, client.read_exactly(len(body)))
             self.assertEqual(0, encore.wait_for_exit())
+
+    def test_whoever_watches_learns_that_it_drains(self):
+        body = os.urandom(100_000)
+        route, go = self.halfway(body)
+        origin = Origin(self, {"/page": route})
+        encore = self.encore()
+        client = self.begin(encore, origin, "/page")
+        encore.signal(signal.SIGTERM)
+        eventually(lambda: not listening(encore.port), "the listener is closed")
+        self.assertEqual((200, "ok\n"), encore.admin("/healthz"))
+        self.assertEqual((503, "draining\n"), encore.admin("/readyz"))
+        self.assertEqual(200, encore.admin("/metrics")[0])
+        encore.signal(signal.SIGHUP)
+        eventually(lambda: "reload refused" in encore.output(), "the reload is refused")
+        encore.signal(signal.SIGTERM)
+        go.set()
+        self.assertEqual(body, client.read_exactly(len(body)))
+        self.assertEqual(0, encore.wait_for_exit())
+
+    def test_pages_and_signals_do_not_wait_for_a_slow_disk(self):
+        origin = Origin(self, default=fresh(b"page"))
+        state = self.directory / "state"
+        encore = self.encore(start=False, state={"directory": str(state), "save_interval": "1s"})
+        encore.slow_down("fsync", 4)
+        encore.start()
+        unsynced = state / "admission.new"
+        for _ in range(2):
+            eventually(unsynced.exists, "a save has begun")
+            reloads = encore.stats()["reloads"]
+            encore.signal(signal.SIGHUP)
+            eventually(lambda: encore.stats()["reloads"] > reloads, "the reload is done")
+            get(encore.port, origin.url("/page"))
+            self.assertEqual(200, encore.admin("/readyz")[0])
+            self.assertTrue(unsynced.exists())
+            eventually(lambda: not unsynced.exists(), "the save is done")
+        # One that is under way when the end comes is finished, and the last one follows it.
+        eventually(unsynced.exists, "a save has begun")
+        get(encore.port, origin.url("/last"))
+        encore.stop()
+        self.assertFalse(unsynced.exists())
+        encore.start()
+        said = field(get(encore.port, origin.url("/last")), "Cache-Status")
+        self.assertIn("second-request", said)
 
     def test_a_drain_does_not_wait_for_idle_connections_nor_beyond_its_limit(self):
         route, _ = self.halfway(b"x" * 1000)
@@ -160,6 +204,30 @@ class Lifecycle(Case):
         self.assertEqual(403, self.connect(encore, origin))
         self.assertEqual(1, encore.stats()["reload_failures"])
 
+    def test_signals_during_the_start_wait_until_they_can_be_obeyed(self):
+        encore = self.encore(start=False)
+        encore.write_config()
+        text = encore.config_path.read_text()
+        encore.config_path.unlink()
+        os.mkfifo(encore.config_path)
+
+        def being_read():
+            try:  # there is a reader: it has begun
+                return os.open(encore.config_path, os.O_WRONLY | os.O_NONBLOCK)
+            except OSError:
+                return None
+
+        def go_on():
+            pipe = eventually(being_read, "the config is read")
+            encore.config_path.unlink()
+            encore.config_path.write_text(text)  # for the reload
+            encore.signal(signal.SIGHUP)
+            encore.signal(signal.SIGUSR1)
+            os.write(pipe, text.encode())
+            os.close(pipe)
+        encore.start(before_ready=go_on)
+        eventually(lambda: encore.stats()["reloads"] == 1, "the reload is not forgotten")
+
     def test_sigusr1_reopens_the_access_log(self):
         origin = Origin(self, {"/page": fresh(b"page")})
         encore = self.encore()
@@ -186,6 +254,31 @@ class Lifecycle(Case):
             said = field(get(encore.port, origin.url(f"/{number}")), "Cache-Status")
             self.assertIn("detail=second-request", said)
         self.assertIn("first-request", field(get(encore.port, origin.url("/new")), "Cache-Status"))
+
+    def test_state_of_others_is_not_used_and_ours_is_for_us_alone(self):
+        origin = Origin(self, default=fresh(b"page"))
+        state = self.directory / "shared"
+        state.mkdir()
+        state.chmod(0o1777)
+        encore = self.encore(state={"directory": str(state)})
+        get(encore.port, origin.url("/a"))
+        (state / "admission.new").symlink_to(self.directory / "elsewhere")
+        encore.stop()
+        self.assertFalse((self.directory / "elsewhere").exists())
+        for file in ("seed", "admission"):
+            self.assertEqual(0o600, (state / file).stat().st_mode & 0o777)
+            (state / file).chmod(0o644)
+        encore.start()
+        self.assertIn("second-request", field(get(encore.port, origin.url("/a")), "Cache-Status"))
+        encore.stop()
+        for file in ("seed", "admission"):
+            self.assertEqual(0o600, (state / file).stat().st_mode & 0o777)
+        (state / "seed").unlink()
+        (state / "seed").symlink_to(self.directory / "elsewhere")
+        encore.write_config()
+        ended = self.run_client([encore.program, "--config", encore.config_path], check=False)
+        self.assertEqual(1, ended.returncode)
+        self.assertIn(str(state / "seed"), ended.stdout.decode())
 
     def test_a_damaged_state_is_reported_and_not_trusted(self):
         origin = Origin(self, default=fresh(b"page"))
@@ -227,6 +320,78 @@ class CommandLine(Case):
         self.assertEqual(0, ended.returncode, ended.stderr)
         for word in ("split", "1000000 insertions a generation", "fpr over a cycle", "remembered"):
             self.assertIn(word, ended.stdout)
+
+    def test_check_config_fails_where_a_start_would_with_key_and_line(self):
+        (self.directory / "file").write_text("")
+        (self.directory / "seeded").mkdir()
+        (self.directory / "seeded/seed").write_text("damaged")
+        taken = Origin(self)
+        good = {"listen": {"address": f'"127.0.0.1:{free_port()}"'},
+                "admin": {"address": f'"127.0.0.1:{free_port()}"'}}
+        missing = f'"{self.directory}/missing/x"'
+        for section, key, value in (
+                ("listen", "address", f'"127.0.0.1:{taken.port}"'),
+                ("listen", "address", '"192.0.2.1:3128"'),  # RFC 5737: nobody's
+                ("admin", "address", f'"127.0.0.1:{taken.port}"'),
+                ("log", "access", missing), ("log", "access", f'"{self.directory}"'),
+                ("log", "decisions", missing),
+                ("state", "directory", f'"{self.directory}/file/state"'),
+                ("state", "directory", f'"{self.directory}/seeded"'),
+                ("upstream", "tls_ca_file", missing), ("upstream", "tls_ca_file", '"/dev/null"'),
+                ("origin", "tls_ca_file", missing)):
+            with self.subTest(f"{section}.{key} = {value}"):
+                sections = {**good, section: {**good.get(section, {}), key: value}}
+                if section == "origin":
+                    sections["origin"]["servers"] = '["https://a.example"]'
+                lines = []
+                for name, keys in sections.items():
+                    lines.append(f"[[{name}]]" if name in ("listen", "origin") else f"[{name}]")
+                    lines += [f"{k} = {v}" for k, v in keys.items()]
+                line = lines.index(f"{key} = {value}") + 1
+                path = self.config("\n".join(lines) + "\n")
+                path_of_key = f"{section}.0.{key}" if section in ("listen", "origin") else \
+                    f"{section}.{key}"
+                checked = self.run_encore("--check-config", "--config", path)
+                self.assertEqual(1, checked.returncode, checked.stderr)
+                self.assertRegex(checked.stderr,
+                                 rf"^{re.escape(str(path))}:{line}:\d+: {path_of_key}: .")
+                self.assertEqual(1, len(checked.stderr.splitlines()), checked.stderr)
+                self.assertEqual(1, self.run_encore("--config", path).returncode)
+        self.assertFalse((self.directory / "missing").exists())
+
+    def test_check_config_makes_nothing_and_names_all_faults_at_once(self):
+        places = {"log.access": "a.log", "log.decisions": "d.log", "state.directory": "deep/state"}
+        sets = [f"--set={key}={self.directory / name}" for key, name in places.items()]
+        sets += [f"--set=listen.0.address=127.0.0.1:{free_port()}",
+                 f"--set=admin.address=127.0.0.1:{free_port()}"]
+        self.assertEqual(0, self.run_encore("--check-config", *sets).returncode)
+        self.assertEqual([], list(self.directory.iterdir()))
+        ended = self.run_encore("--check-config", *sets, "--set=log.access=/dev/null/x",
+                                "--set=upstream.tls_ca_file=/dev/null")
+        self.assertEqual(1, ended.returncode)
+        for key in ("log.access", "upstream.tls_ca_file"):
+            self.assertIn(f"--set {key}: ", ended.stderr)
+
+    def test_check_config_beside_the_encore_that_runs_with_it_says_so_and_is_content(self):
+        encore = self.encore(state={"directory": str(self.directory / "state")})
+        ended = self.run_encore("--check-config", "--config", encore.config_path)
+        self.assertEqual(0, ended.returncode, ended.stderr)
+        for what in (encore.port, encore.admin_port, "state directory"):
+            self.assertRegex(ended.stdout, rf"note: .*{what}.* in use by a running encore")
+
+    def test_a_second_encore_does_not_share_the_first_ones_state(self):
+        encore = self.encore(state={"directory": str(self.directory / "state")})
+        ended = self.run_encore("--set", f"listen.0.address=127.0.0.1:{free_port()}",
+                                "--set", f"admin.address=127.0.0.1:{free_port()}",
+                                "--set", f"state.directory={self.directory}/state")
+        self.assertEqual(1, ended.returncode)
+        self.assertIn(f"{self.directory}/state is in use by another encore (process "
+                      f"{encore.process.pid})", ended.stderr)
+        encore.stop()
+        encore.start()
+
+    def test_the_help_names_the_log_that_sigusr1_opens_again(self):
+        self.assertIn("SIGUSR1 opens log.access again", self.run_encore("--help").stdout)
 
     def test_a_bad_config_is_refused_with_file_line_column_key_and_suggestion(self):
         path = self.config('[cache]\nmemory = "64MiB"\nmemmory = "1MiB"\nshards = "many"\n')

@@ -3,13 +3,14 @@
 import os
 import random
 import resource
+import signal
 import socket
 import subprocess
 import threading
 import unittest
 
 from client import Client, NoResponse, field, get
-from harness import Case, die_with_parent, eventually, sanitized
+from harness import Case, die_with_parent, eventually, free_port, sanitized
 from origin import Origin, fresh, response
 
 MIB = 1 << 20
@@ -54,8 +55,8 @@ class Connections(Case):
             client = Client(encore.port)
             self.addCleanup(client.close)
             clients.append(client)
-        eventually(lambda: encore.metrics()["encore_client_connections_refused_total"] > 0,
-                   "some are refused")
+        eventually(lambda: encore.metrics()["encore_client_connections_given_up_total"] > 0,
+                   "some are given up")
         self.assertIn("file descriptors allow", encore.output())
         served = 0
         for number, client in enumerate(clients):
@@ -70,6 +71,92 @@ class Connections(Case):
             client.close()
         eventually(lambda: encore.metrics()["encore_client_connections"] == 0, "all are closed")
         self.assertEqual(b"miss", get(encore.port, origin.url("/after")).body)
+
+    def test_at_the_limit_the_longest_idle_gives_way(self):
+        origin = Origin(self, default=fresh(b"page"))
+        encore = self.encore(limits={"connections": 4}, workers={"count": 1})
+        clients = []
+        for n in range(4):
+            clients.append(Client(encore.port))
+            self.addCleanup(clients[-1].close)
+            self.assertEqual(b"page", clients[-1].ask(origin.url("/")).body)
+        clients[0].ask(origin.url("/"))  # now the second has been idle for longest
+        self.assertEqual(b"page", get(encore.port, origin.url("/")).body)
+        self.assertTrue(clients[1].at_end())
+        for n in (0, 2, 3):
+            self.assertEqual(b"page", clients[n].ask(origin.url("/")).body)
+        metrics = encore.metrics()
+        self.assertEqual(1, metrics["encore_client_connections_given_up_total"])
+        self.assertEqual(0, metrics["encore_client_connections_refused_total"])
+
+    def test_idle_connections_of_another_worker_give_way_too(self):
+        origin = Origin(self, default=fresh(b"page"))
+        encore = self.encore(limits={"connections": 3}, workers={"count": 4})
+        for _ in range(60):
+            client = Client(encore.port)
+            self.addCleanup(client.close)
+            self.assertEqual(b"page", client.ask(origin.url("/")).body)
+        metrics = encore.metrics()
+        self.assertEqual(0, metrics["encore_client_connections_refused_total"])
+        self.assertLessEqual(metrics["encore_client_connections"], 4)
+
+    def test_at_the_limit_with_nothing_idle_new_ones_are_refused(self):
+        go = threading.Event()
+
+        def held(exchange):
+            exchange.wait(go)
+            return response(b"held", Cache_Control="no-store")
+        origin = Origin(self, default=held)
+        encore = self.encore(limits={"connections": 3})
+        clients = [Client(encore.port) for _ in range(3)]
+        for n, client in enumerate(clients):
+            client.request(origin.url(f"/{n}"))
+        eventually(lambda: origin.count() == 3, "all are under way")
+        with Client(encore.port) as refused:
+            self.assertTrue(refused.at_end())
+        go.set()
+        for client in clients:
+            self.assertEqual(b"held", client.read_response().body)
+            client.close()
+        self.assertEqual(1, encore.metrics()["encore_client_connections_refused_total"])
+
+    def test_heads_that_do_not_end_count_against_a_limit_and_the_oldest_is_refused(self):
+        origin = Origin(self, default=fresh(b"page"))
+        encore = self.encore(limits={"unfinished_heads": 8, "connections": 100},
+                             workers={"count": 1})
+        slow = []
+        for n in range(20):
+            slow.append(Client(encore.port))
+            self.addCleanup(slow[-1].close)
+            slow[-1].send(f"GET {origin.url('/')} HTTP/1.1\r\n")
+            if n >= 8:
+                self.assertEqual(408, slow[n - 8].read_response().status)
+        for client in slow[-8:]:  # the rest may still come
+            client.send(f"Host: {origin.authority}\r\n\r\n")
+            self.assertEqual(b"page", client.read_response().body)
+            client.send(f"GET {origin.url('/')} HTTP/1.1\r\n")
+        self.assertEqual(12, encore.metrics()["encore_client_heads_given_up_total"])
+
+    def test_heads_that_do_not_end_leave_half_of_the_connections_to_others(self):
+        origin = Origin(self, default=fresh(b"page"))
+        encore = self.encore(limits={"connections": 10})
+        for _ in range(30):
+            client = Client(encore.port)
+            self.addCleanup(client.close)
+            client.send("GET http://")
+            eventually(lambda: encore.metrics()["encore_client_connections"] <= 6, "five are left")
+        self.assertEqual(b"page", get(encore.port, origin.url("/")).body)
+
+    def test_heads_that_do_not_end_count_against_a_limit_of_memory(self):
+        encore = self.encore(limits={"unfinished_head_bytes": "1MiB"})
+        clients = []
+        for _ in range(40):
+            clients.append(Client(encore.port))
+            self.addCleanup(clients[-1].close)
+            clients[-1].send("GET http://site.example/ HTTP/1.1\r\nX: " + "x" * 60_000)
+        eventually(lambda: encore.metrics()["encore_client_heads_given_up_total"] >= 22,
+                   "some are given up")
+        self.assertEqual(408, clients[0].read_response().status)
 
     def test_idle_connections_to_many_origins_give_way_to_new_ones(self):
         origins = [Origin(self, default=response(b"one of many")) for _ in range(80)]
@@ -130,6 +217,172 @@ class Connections(Case):
         if not sanitized():
             self.assertLess(each, 2048)
         eventually(lambda: encore.metrics()["encore_client_connections"] == 0, "all are closed")
+
+
+class SlowOrigin(Origin):
+    """Answers nothing before `go` is set; counts how many requests it has at a time."""
+
+    def __init__(self, case, close=False):
+        self.go, self.busy, self.busiest = threading.Event(), 0, 0
+        self._counting = threading.Lock()
+        self._close = close
+        super().__init__(case, default=self._hold)
+
+    def _hold(self, exchange):
+        with self._counting:
+            self.busy += 1
+            self.busiest = max(self.busiest, self.busy)
+        exchange.wait(self.go)
+        with self._counting:
+            self.busy -= 1
+        if self._close:
+            exchange.close()
+        return response(b"slow", Cache_Control="no-store")
+
+
+class OriginConnections(Case):
+    """One worker, so that it has the whole of what a process may have."""
+
+    def proxies(self, origins=None, timeouts=None, **upstream):
+        """A forward and a reverse proxy, each with origins of its own."""
+        for mode in ("forward", "reverse"):
+            servers = origins() if origins else [SlowOrigin(self)]
+            sections = {"workers": {"count": 1}, "upstream": upstream, "timeouts": timeouts or {}}
+            if mode == "reverse":
+                sections["listen"] = [{"address": f"127.0.0.1:{free_port()}", "mode": mode}]
+                sections["origin"] = [{"servers": [s.url("") for s in servers]}]
+            yield self.encore(**sections), servers[0]
+
+    def request(self, encore, origin, path):
+        client = Client(encore.port)
+        self.addCleanup(client.close)
+        client.request(origin.url(path))
+        return client
+
+    def waits(self, encore, count):
+        eventually(lambda: encore.metrics()["encore_origin_waits_total"] == count,
+                   f"{count} wait in line")
+
+    def refused(self, answer):
+        self.assertEqual(503, answer.status)
+        self.assertIn("detail=origin-busy", field(answer, "Cache-Status"))
+
+    def test_a_server_has_no_more_connections_than_its_limit_and_all_are_answered(self):
+        for close in (False, True):
+            for encore, origin in self.proxies(lambda close=close: [SlowOrigin(self, close)],
+                                               connections_per_server=3):
+                clients = [self.request(encore, origin, f"/{n}") for n in range(30)]
+                self.waits(encore, 27)
+                eventually(lambda: origin.count() == 3, "three have come")
+                self.assertEqual(3, origin.connections)
+                origin.go.set()
+                for client in clients:
+                    self.assertEqual(b"slow", client.read_response().body)
+                self.assertEqual(3, origin.busiest)
+                self.assertEqual(30 if close else 3, origin.connections)
+                self.assertEqual(0, encore.metrics()["encore_origin_busy_total"])
+
+    def test_whom_the_line_has_no_place_for_is_refused_at_once(self):
+        for encore, origin in self.proxies(connections_per_server=3, waiting_per_server=5):
+            served = [self.request(encore, origin, f"/{n}") for n in range(3)]
+            eventually(lambda: origin.count() == 3, "three have come")
+            served += [self.request(encore, origin, f"/line{n}") for n in range(5)]
+            self.waits(encore, 5)
+            for n in range(22):
+                self.refused(get(encore.port, origin.url(f"/beyond{n}")))
+            origin.go.set()
+            for client in served:
+                self.assertEqual(b"slow", client.read_response().body)
+            metrics = encore.metrics()
+            self.assertEqual(22, metrics["encore_origin_busy_total"])
+            self.assertEqual(0, metrics["encore_origins_set_aside_total"])
+            self.assertEqual(3, origin.connections)
+            # First come, first served, and whoever comes now is served, too.
+            self.assertEqual(b"slow", get(encore.port, origin.url("/after")).body)
+
+    def test_a_client_that_leaves_frees_its_place(self):
+        for encore, origin in self.proxies(connections_per_server=1, waiting_per_server=1):
+            first = self.request(encore, origin, "/first")
+            eventually(lambda: origin.count() == 1, "the first has come")
+            gone = self.request(encore, origin, "/gone")
+            self.waits(encore, 1)
+            self.refused(get(encore.port, origin.url("/beyond")))
+            gone.close()
+            eventually(lambda: encore.metrics()["encore_transfers"] == 1, "it has left")
+            waiting = self.request(encore, origin, "/waiting")
+            self.waits(encore, 2)
+            # So does one whose request is under way, and its connection.
+            first.close()
+            eventually(lambda: origin.count("/waiting") == 1, "its turn has come")
+            origin.go.set()
+            self.assertEqual(b"slow", waiting.read_response().body)
+            self.assertEqual(0, origin.count("/gone"))
+
+    def test_who_has_waited_for_as_long_as_a_connection_may_take_is_refused(self):
+        for encore, origin in self.proxies(timeouts={"origin_connect": "300ms"},
+                                           connections_per_server=1):
+            first = self.request(encore, origin, "/first")
+            eventually(lambda: origin.count() == 1, "the first has come")
+            self.refused(get(encore.port, origin.url("/second")))
+            origin.go.set()
+            self.assertEqual(b"slow", first.read_response().body)
+            self.assertEqual(0, encore.metrics()["encore_origins_set_aside_total"])
+
+    def test_an_idle_connection_that_will_not_do_gives_way(self):
+        for encore, origin in self.proxies(connections_per_server=1):
+            origin.go.set()
+            for method in ("GET", "POST", "GET", "POST"):
+                with Client(encore.port) as client:
+                    answer = client.ask(origin.url("/page"), method)
+                self.assertEqual(b"slow", answer.body)
+            self.assertEqual(3, origin.connections)
+
+    def test_another_server_of_the_origin_takes_what_one_has_no_connection_for(self):
+        busy = SlowOrigin(self)
+        free = Origin(self, default=response(b"free", Cache_Control="no-store"))
+        encore = self.encore(listen=[{"address": f"127.0.0.1:{free_port()}", "mode": "reverse"}],
+                             origin=[{"servers": [busy.url(""), free.url("")]}],
+                             workers={"count": 1},
+                             upstream={"connections_per_server": 1, "waiting_per_server": 0})
+        clients = [self.request(encore, busy, "/0")]
+        eventually(lambda: busy.count() + free.count() == 1, "the first has come")
+        clients.append(self.request(encore, busy, "/1"))
+        eventually(lambda: busy.count() == 1 and free.count() == 1 and
+                   encore.metrics()["encore_transfers"] == 1, "one is held, the other answered")
+        for n in range(6):
+            with Client(encore.port) as client:
+                self.assertEqual(b"free", client.ask(busy.url(f"/then{n}")).body)
+        busy.go.set()
+        bodies = sorted(client.read_response().body for client in clients)
+        self.assertEqual([b"free", b"slow"], bodies)
+        self.assertEqual(1, busy.connections)
+        self.assertEqual(0, encore.metrics()["encore_origins_set_aside_total"])
+
+    def test_a_reload_to_a_higher_limit_lets_those_in_who_wait(self):
+        for encore, origin in self.proxies(connections_per_server=1):
+            clients = [self.request(encore, origin, "/first")]
+            eventually(lambda: origin.count() == 1, "the first has come")
+            clients += [self.request(encore, origin, f"/{n}") for n in range(2)]
+            self.waits(encore, 2)
+            encore.sections["upstream"]["connections_per_server"] = 2
+            encore.write_config()
+            encore.signal(signal.SIGHUP)
+            eventually(lambda: origin.count() == 2, "one more has come")
+            # Whoever waits is served before the end.
+            encore.signal(signal.SIGTERM)
+            origin.go.set()
+            for client in clients:
+                self.assertEqual(b"slow", client.read_response().body)
+            self.assertEqual(0, encore.wait_for_exit())
+            self.assertEqual(2, origin.busiest)
+
+    def test_an_end_that_is_forced_ends_those_who_wait(self):
+        for encore, origin in self.proxies(timeouts={"drain": "1s"}, connections_per_server=1):
+            for n in range(4):
+                self.request(encore, origin, f"/{n}")
+            self.waits(encore, 3)
+            encore.signal(signal.SIGTERM)
+            self.assertEqual(0, encore.wait_for_exit())
 
 
 class Memory(Case):

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import signal
 import threading
 import unittest
 
@@ -58,6 +59,37 @@ class Purge(Case):
         self.assertIn("; hit", ask())
         self.assertEqual(1, self.purge("?url=https://SITE.example/a"))
         self.assertNotIn("; hit", ask())
+
+    def ask_reverse(self, target, method="GET"):
+        with Client(self.reverse_port) as client:
+            client.send(f"{method} {target} HTTP/1.1\r\nHost: site.example\r\n\r\n")
+            return field(client.read_response(method), "Cache-Status")
+
+    def test_http_and_https_are_one_behind_a_plain_reverse_listener(self):
+        self.start_all({"/a": fresh(b"a")})
+        for asked in ("https://site.example/a", "HTTPS://site.example:443/a",
+                      "http://site.example/a", "http://site.example:80/a", "/a"):
+            for order in ("url=http://site.example/a", "url=https://site.example/a",
+                          "url=https://site.example:443/a", "prefix=http://site.example/",
+                          "prefix=https://site.example/", "prefix=https://site.example:443/a"):
+                with self.subTest(asked=asked, order=order):
+                    self.ask_reverse(asked)
+                    self.assertIn("; hit", self.ask_reverse(asked))
+                    self.assertEqual(1, self.purge("?" + order))
+                    self.assertNotIn("; hit", self.ask_reverse("/a"))
+                    self.assertIn("; hit", self.ask_reverse(asked))
+                    self.purge("?" + order)
+
+    def test_a_write_invalidates_whatever_scheme_a_reverse_client_names(self):
+        self.start_all({"/a": fresh(b"a"),
+                        "/b": fresh(b"b", Location="https://site.example/a")})
+        for asked, written in (("https://site.example/a", "/a"), ("/a", "https://site.example/a"),
+                               ("/a", "/b")):
+            with self.subTest(asked=asked, written=written):
+                self.ask_reverse(asked)
+                self.assertIn("; hit", self.ask_reverse(asked))
+                self.ask_reverse(written, "POST")
+                self.assertNotIn("; hit", self.ask_reverse(asked))
 
     def test_by_prefix(self):
         self.start_all({f"/{name}": fresh(b"x") for name in ("img/1", "img/2", "image", "other")})
@@ -149,6 +181,31 @@ class Purge(Case):
         reader.join()
         self.assertFalse(self.is_hit("/a"))
 
+    def test_pages_do_not_wait_for_a_long_purge_nor_does_it_wait_for_the_next(self):
+        self.origin = Origin(self, {"/a": fresh(b"a"), "/b": fresh(b"b")})
+        self.proxy = self.encore(start=False, admission={"policy": "always"})
+        self.proxy.slow_down("sched_yield", 4, when="1")  # as a large cache would
+        self.proxy.start()
+        for path in ("/a", "/b"):
+            self.get(path)
+        purged = {}
+
+        def purge(path):
+            purged[path] = self.purge("?prefix=" + self.origin.url(path))
+        threads = [threading.Thread(target=purge, args=(path,)) for path in ("/a", "/b")]
+        for thread in threads:
+            thread.start()
+        stored = [("Cache-Control", "only-if-cached")]
+        eventually(lambda: 504 in {self.get(path, fields=stored).status for path in ("/a", "/b")},
+                   "the first is under way")
+        self.assertEqual(200, self.proxy.admin("/api/stats")[0])
+        self.assertEqual({}, purged)
+        self.proxy.signal(signal.SIGTERM)
+        for thread in threads:
+            thread.join()
+        self.assertEqual({"/a": 1, "/b": 1}, purged)
+        self.assertEqual(0, self.proxy.wait_for_exit())
+
     def test_what_is_refused(self):
         self.start_all({})
         self.assertIn("accepted", self.purge(status=400))
@@ -156,6 +213,11 @@ class Purge(Case):
         self.assertIn("no http", self.purge("?url=/a", status=400))
         self.assertIn("soft", self.purge("?tag=a&soft=maybe", status=400))
         self.assertIn("JSON", self.purge(body=b"{", status=400, Content_Type="application/json"))
+        for nested in (b'{"tag": ' + b"[" * 200_000 + b"]" * 200_000 + b"}",
+                       b'{"tag": ' + b"[" * 200_000, b"[" * 200_000 + b"]" * 200_000,
+                       b'{"tag": [' + b'{"a": ' * 100_000 + b"1" + b"}" * 100_000 + b"]}"):
+            self.assertIn("nested", self.purge(body=nested, status=400,
+                                               Content_Type="application/json"))
         self.purge("?tag=a", status=405, method="GET")
         self.purge("?tag=a", status=403, Origin="http://elsewhere.example")
         self.purge("?tag=a", status=403, Host="elsewhere.example")

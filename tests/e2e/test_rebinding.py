@@ -1,53 +1,11 @@
 """Names whose addresses change between check and use, answered by a name server of the test."""
 
-import socket
-import struct
-import threading
 import unittest
 
 from client import Client, get
 from harness import Case
-from origin import Origin, fresh, response
-
-
-class NameServer:
-    """Answers A questions over UDP; each name has a list of answers, the last one stays."""
-
-    def __init__(self, case):
-        self.answers = {}  # name -> list of lists of IPv4 addresses
-        self.asked = []
-        self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.sock.bind(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self.sock.getsockname()[1]
-        case.addCleanup(self.sock.close)
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def _run(self):
-        while True:
-            try:
-                question, peer = self.sock.recvfrom(4096)
-                self.sock.sendto(self._answer(question), peer)
-            except OSError:
-                return
-
-    def _answer(self, message):
-        labels, at = [], 12
-        while message[at]:
-            labels.append(message[at + 1:at + 1 + message[at]].decode("latin-1"))
-            at += 1 + message[at]
-        name, kind = ".".join(labels).lower(), struct.unpack("!H", message[at + 1:at + 3])[0]
-        question = message[12:at + 5]
-        addresses, code = [], 3
-        if name in self.answers:
-            code = 0
-            if kind == 1:
-                self.asked.append(name)
-                turns = self.answers[name]
-                addresses = turns.pop(0) if len(turns) > 1 else turns[0]
-        records = b"".join(struct.pack("!HHHIH", 0xC00C, 1, 1, 0, 4) + socket.inet_aton(address)
-                           for address in addresses)
-        return (message[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, len(addresses), 0, 0)
-                + question + records)
+from name_server import NameServer
+from origin import Origin, fresh
 
 
 class Rebinding(Case):

@@ -124,11 +124,47 @@ class Reverse(Case):
     def test_the_origin_learns_whom_it_answers(self):
         origin = Origin(self, default=response(b"x", Cache_Control="no-store"))
         encore = self.reverse([{"servers": [origin.url("")]}])
-        ask(encore.port, "/", fields=[("X-Forwarded-For", "192.0.2.1")])
+        ask(encore.port, "/", "Site.Example:80")
         got = dict(origin.last().fields)
         self.assertEqual("site.example", got["host"])
-        self.assertEqual("192.0.2.1, 127.0.0.1", got["x-forwarded-for"])
+        self.assertEqual("127.0.0.1", got["x-forwarded-for"])
         self.assertEqual("http", got["x-forwarded-proto"])
+        self.assertEqual("site.example", got["x-forwarded-host"])
+        self.assertEqual('for=127.0.0.1;host="site.example";proto=http', got["forwarded"])
+
+    def test_what_a_client_says_in_the_place_of_a_proxy_never_reaches_the_origin(self):
+        origin = Origin(self, default=response(b"x", Cache_Control="no-store"))
+        encore = self.reverse([{"servers": [origin.url("")]}])
+        ask(encore.port, "/", fields=[
+            (name, "evil") for name in
+            ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port",
+             "x-forwarded-scheme", "Forwarded", "X-Real-IP", "X-Original-URL", "X-Rewrite-URL",
+             "X_Forwarded_Host", "Other_Field", "Proxy")]
+            + [("X-Other", "kept"), ("Proxy-Agent", "kept")])
+        got = origin.last().fields
+        self.assertEqual([], [pair for pair in got if pair[1] == "evil"])
+        self.assertEqual(2, sum(value == "kept" for _, value in got))
+        for name in ("x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "forwarded"):
+            self.assertEqual(1, sum(key == name for key, _ in got), name)
+
+    def test_the_origin_gets_the_codings_that_choose_the_variant(self):
+        origin = Origin(self, default=response(b"x", Cache_Control="no-store"))
+        encore = self.reverse([{"servers": [origin.url("")]}])
+        for sent, seen in (("gzip, deflate;q=0.5, br", "br, gzip"), ("deflate", "identity"),
+                           ("*;q=0.5, gzip", "*;q=0.5, gzip"), (None, "identity")):
+            ask(encore.port, "/", fields=[("Accept-Encoding", sent)] if sent else [])
+            self.assertEqual(seen, dict(origin.last().fields)["accept-encoding"])
+
+    def test_parameters_that_are_in_no_key_are_not_sent(self):
+        origin = Origin(self, default=lambda x: fresh(x.request.target))
+        encore = self.reverse([{"servers": [origin.url("")]}], admission={"policy": "always"},
+                              cache={"query_drop": ["utm_*"], "query_sort": True})
+        answer = ask(encore.port, "/a?q=2&utm_source=%3Cscript%3E&p=1")
+        self.assertEqual(b"/a?p=1&q=2", answer.body)
+        answer = ask(encore.port, "/a?p=1&q=2")
+        self.assertEqual(b"/a?p=1&q=2", answer.body)
+        self.assertIn("; hit", field(answer, "Cache-Status"))
+        self.assertEqual(b"/b", ask(encore.port, "/b?utm_source=x").body)
 
     def test_hosts_do_not_share_objects(self):
         origin = Origin(self, default=lambda x: fresh(dict(x.request.fields)["host"].encode()))
@@ -168,6 +204,20 @@ class Reverse(Case):
         self.assertNotEqual(b"elsewhere", answer.body)
         self.assertGreaterEqual(ask(encore.port, other.authority, method="CONNECT").status, 400)
         self.assertEqual(0, other.connections)
+
+
+class Trailers(Case):
+    def test_no_trailer_says_what_only_a_proxy_may_say(self):
+        origin = Origin(self, default=response(b"ok"))
+        port = free_port()
+        self.encore(listen=[{"address": f"127.0.0.1:{port}", "mode": "reverse"}],
+                    origin=[{"servers": [origin.url("")]}])
+        with Client(port) as client:
+            client.send("POST /form HTTP/1.1\r\nHost: site.example\r\n"
+                        "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Sum: 1\r\n"
+                        "X_Forwarded_For: 9.9.9.9\r\nX-Real-IP: 9.9.9.9\r\nProxy: evil\r\n\r\n")
+            self.assertEqual(200, client.read_response().status)
+        self.assertEqual(b"X-Sum: 1\r\n", origin.last("/form").trailers)
 
 
 if __name__ == "__main__":

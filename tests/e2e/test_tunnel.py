@@ -144,15 +144,15 @@ class Timeouts(Case):
         with Client(encore.port) as client:
             self.assertTrue(client.at_end())
 
-    def test_connections_beyond_the_limit_are_refused_and_others_live_on(self):
+    def test_idle_connections_beyond_the_limit_give_way_and_others_live_on(self):
         encore = self.encore(limits={"connections": 20})
         clients = []
         for _ in range(30):
             client = Client(encore.port)
             self.addCleanup(client.close)
             clients.append(client)
-        eventually(lambda: encore.metrics()["encore_client_connections_refused_total"] >= 10,
-                   "ten are refused")
+        eventually(lambda: encore.metrics()["encore_client_connections_given_up_total"] >= 10,
+                   "ten are given up")
         self.assertEqual(20, encore.metrics()["encore_client_connections"])
         for client in clients:
             client.close()

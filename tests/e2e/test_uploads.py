@@ -236,6 +236,66 @@ class HalfClosed(Case):
         self.assertTrue(client.at_end())
 
 
+class Pace(Case):
+    def drip(self, client, head, piece):
+        """Sends a piece each tenth of a second until there is an answer, which it reads."""
+        client.send(head)
+        client.sock.settimeout(0.1)
+        while True:
+            try:
+                client.buffer += client.sock.recv(4096)
+                break
+            except TimeoutError:
+                client.send(piece)
+        client.sock.settimeout(30)
+        return client.read_response()
+
+    def test_a_body_that_drips_is_refused_however_steadily(self):
+        origin = Origin(self, default=response(b"taken"))
+        encore = self.encore(timeouts={"client_body": "500ms"},
+                             limits={"client_body_rate_min": "500B"})
+        for head, piece in ((post_head(origin.url(), 1000), b"x"),
+                            (f"POST {origin.url()} HTTP/1.1\r\nHost: {origin.authority}\r\n"
+                             "Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n")):
+            with Client(encore.port) as client:
+                self.assertEqual(408, self.drip(client, head, piece).status)
+        with Client(encore.port) as client:
+            self.assertEqual(b"taken", self.drip(client, post_head(origin.url(), 2000),
+                                                 bytes(100)).body)
+
+    def test_an_origin_that_takes_a_body_slowly_is_not_held_against_its_client(self):
+        size = 16 * MIB
+        go = threading.Event()
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+
+        def serve():
+            sock, _ = listener.accept()
+            with sock:
+                go.wait(60)
+                while size > 0 and sock.recv(MIB, socket.MSG_PEEK):
+                    taken = 0
+                    while taken < size:
+                        taken += len(sock.recv(MIB))
+                    sock.sendall(response(b"taken"))
+                    sock.recv(1)
+                    return
+        threading.Thread(target=serve, daemon=True).start()
+        encore = self.encore(timeouts={"client_body": "1s"},
+                             limits={"client_body_rate_min": "1KiB"})
+        url = "http://127.0.0.1:%d/" % listener.getsockname()[1]
+        with Client(encore.port) as client:
+            def send():
+                client.send(post_head(url, size))
+                client.send(bytes(size))
+            sender = threading.Thread(target=send)
+            sender.start()
+            threading.Event().wait(3)  # three times what a client may pause
+            go.set()
+            self.assertEqual(b"taken", client.read_response().body)
+            sender.join()
+
+
 class OwnReplies(Case):
     def test_a_client_of_1_0_is_told_that_an_error_ends_its_connection(self):
         encore = self.encore()

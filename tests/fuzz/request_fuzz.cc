@@ -87,7 +87,7 @@ void check_target(const RequestHead& head) {
   Target target;
   if (resolve_target(head, Scheme::kHttp, target) != TargetStatus::kOk) return;
   std::vector<char> form(target.path.size() + target.query.size() + 2);
-  ENCORE_CHECK(write_origin_form(target, head.method, form) > 0, "something to ask for");
+  ENCORE_CHECK(write_origin_form(target, head.method, {}, form) > 0, "something to ask for");
   std::vector<char> host(target.authority.host.size() + 8);
   static_cast<void>(write_host(target, host));
   if (target.form == TargetForm::kAuthority || target.form == TargetForm::kAsterisk) return;
@@ -106,7 +106,7 @@ void apply_rules(const RequestHead& head) {
   check_target(head);
   static_cast<void>(parse_request_directives(fields));
   static_cast<void>(keep_alive(head));
-  static_cast<void>(wants_upgrade(fields));
+  static_cast<void>(asked_upgrade(head));
   static_cast<void>(accepts_trailers(head));
   static_cast<void>(expectation(head));
   static_cast<void>(via_has(fields, "encore"));
@@ -116,9 +116,13 @@ void apply_rules(const RequestHead& head) {
     static_cast<void>(hops.drops(field));
   }
   std::string key;
-  write_variant_key("accept,accept-encoding,cookie,foo", fields,
-                    {.normalise_accept_encoding = true}, key);
-  write_variant_key("accept,accept-encoding,cookie,foo", fields, {}, key);
+  constexpr std::string_view kNames = "accept,accept-encoding,cache-control,cookie,foo,te";
+  for (const bool on : {true, false}) {
+    if (write_variant_key(kNames, fields, {.normalise_accept_encoding = on, .reverse = on}, key)) {
+      ENCORE_CHECK(key.size() <= kNames.size() + 6 * (kSelectingBytesMax + 2 + 2 * 64),
+                   "a variant key is bounded");
+    }
+  }
   const Validators stored{.etag = "\"a\"", .last_modified = 784111777, .date = 784111800};
   static_cast<void>(evaluate_conditions(head, stored, 200, 1'790'000'000));
   static_cast<void>(if_range_holds(head, stored, 1'790'000'000));

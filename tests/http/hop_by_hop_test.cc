@@ -47,9 +47,25 @@ TEST_CASE("a connection persists as version and Connection say", "[http][rfc9112
 }
 
 TEST_CASE("an upgrade is asked for in two fields", "[http][rfc9110][7.8]") {
-  CHECK(wants_upgrade(FieldText("Connection: upgrade\nUpgrade: websocket").fields()));
-  CHECK_FALSE(wants_upgrade(FieldText("Upgrade: websocket").fields()));
-  CHECK_FALSE(wants_upgrade(FieldText("Connection: upgrade").fields()));
+  const auto asked = [](const std::string& fields, Version version = Version::kHttp11) {
+    const FieldText text(fields);
+    RequestHead head;
+    head.version = version;
+    head.fields = text.fields();
+    return asked_upgrade(head);
+  };
+  CHECK(asked("Connection: upgrade\nUpgrade: websocket") == Upgrade::kOther);
+  CHECK(asked("Connection: close, Upgrade\nUpgrade: WebSocket") == Upgrade::kOther);
+  CHECK(asked("Connection: upgrade\nUpgrade: h2c, foo/1") == Upgrade::kOther);
+  CHECK(asked("Connection: upgrade\nUpgrade: h2c\nUpgrade: websocket") == Upgrade::kOther);
+  CHECK(asked("Connection: upgrade\nUpgrade: websocket", Version::kHttp10) == Upgrade::kNone);
+  CHECK(asked("Upgrade: websocket") == Upgrade::kNone);
+  CHECK(asked("Connection: upgrade") == Upgrade::kNone);
+  CHECK(asked("Connection: upgrade\nUpgrade:") == Upgrade::kNone);
+  CHECK(asked("Connection: Upgrade, HTTP2-Settings\nUpgrade: h2c\nHTTP2-Settings: AAMAAABkAAQ") ==
+        Upgrade::kHttp);
+  CHECK(asked("Connection: upgrade\nUpgrade: TLS/1.2, HTTP/2.0") == Upgrade::kHttp);
+  CHECK(asked("Upgrade-Insecure-Requests: 1\nConnection: keep-alive") == Upgrade::kNone);
 }
 
 TEST_CASE("framing, routing and control fields may not come as trailers",

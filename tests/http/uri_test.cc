@@ -155,7 +155,26 @@ TEST_CASE("what is forwarded has the key's path, and the query as it was sent",
     Target target;
     REQUIRE(resolve_target(head, Scheme::kHttp, target) == TargetStatus::kOk);
     std::string out(text.size() + 2, '\0');
-    out.resize(write_origin_form(target, head.method, out));
+    out.resize(write_origin_form(target, head.method, {}, out));
+    CHECK(out == form);
+  }
+}
+
+TEST_CASE("the origin is asked for the query that the key has", "[http]") {
+  const KeyOptions options = {.sort_query = true, .drop_query = {"utm_*", "x"}};
+  const std::pair<std::string, std::string> table[] = {
+      {"GET /a?b=2&utm_a=1&a=1&x=3 HTTP/1.0", "/a?a=1&b=2"},
+      {"GET /a?utm_a=1 HTTP/1.0", "/a"},
+      {"GET /a? HTTP/1.0", "/a?"},
+      {"OPTIONS http://h?x=1 HTTP/1.0", "/"},
+  };
+  for (const auto& [line, form] : table) {
+    const std::string text = line + "\r\n\r\n";
+    const RequestHead head = request_head(text);
+    Target target;
+    REQUIRE(resolve_target(head, Scheme::kHttp, target) == TargetStatus::kOk);
+    std::string out(text.size() + 2, '\0');
+    out.resize(write_origin_form(target, head.method, options, out));
     CHECK(out == form);
   }
 }

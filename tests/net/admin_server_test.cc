@@ -13,21 +13,33 @@ namespace {
 
 struct Serving {
   explicit Serving(AdminServer::Options options = {.address = Address::loopback_v4(0)}) {
-    auto created = AdminServer::create(*loop, options, [this](const AdminRequest& request) {
-      seen.push_back(request);
-      return response;
-    });
+    auto created =
+        AdminServer::create(*loop, options, [this](const AdminRequest& request, AdminReply reply) {
+          seen.push_back(request);
+          if (request.path == "/later") {
+            owed.push_back(std::move(reply));
+          } else {
+            reply.send(response);
+          }
+        });
     REQUIRE(created.has_value());
     server = std::move(*created);
   }
   // Sends `request` on a new connection and returns what came until the server closed or
   // `enough` was seen.
   std::string exchange(const std::string& request, const std::string& enough) {
-    const Socket client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const Socket client = begin(request);
+    return finish(client, enough);
+  }
+  Socket begin(const std::string& request) {
+    Socket client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const Address address = server->address();
     REQUIRE(::connect(client.get(), address.data(), address.size()) == 0);
     ::fcntl(client.get(), F_SETFL, O_NONBLOCK);
     send_all(client, request);
+    return client;
+  }
+  std::string finish(const Socket& client, const std::string& enough) {
     std::string got;
     loop.run_until([&] {
       char buffer[4096];
@@ -40,6 +52,7 @@ struct Serving {
   }
   TestLoop loop;
   std::vector<AdminRequest> seen;
+  std::vector<AdminReply> owed;  // to the requests for /later
   AdminResponse response;
   std::unique_ptr<AdminServer> server;
 };
@@ -102,9 +115,46 @@ TEST_CASE("what is too large or malformed never reaches the handler", "[net][adm
 TEST_CASE("an admin address in use is refused by name", "[net][admin]") {
   Serving s;
   const auto second = AdminServer::create(*s.loop, {.address = s.server->address()},
-                                          [](const AdminRequest&) { return AdminResponse(); });
+                                          [](const AdminRequest&, AdminReply) {});
   REQUIRE_FALSE(second.has_value());
   CHECK(second.error().message.find(s.server->address().to_string()) != std::string::npos);
+}
+
+TEST_CASE("a response may come later, and others before it", "[net][admin]") {
+  Serving s;
+  const std::string later = "GET /later HTTP/1.1\r\nHost: x\r\n\r\n";
+  const Socket waiting = s.begin(later);
+  s.loop.run_until([&] { return s.owed.size() == 1; });
+  s.response.body = "now";
+  CHECK(s.exchange("GET / HTTP/1.1\r\nHost: x\r\n\r\n", "now").ends_with("now"));
+  CHECK(receive_now(waiting).empty());
+  s.response.body = "then";
+  s.owed[0].send(s.response);
+  CHECK(s.finish(waiting, "then").ends_with("then"));
+
+  // One that nobody has an answer for.
+  const Socket unanswered = s.begin(later);
+  s.loop.run_until([&] { return s.owed.size() == 2; });
+  s.owed.clear();
+  CHECK(s.finish(unanswered, "Error\n").starts_with("HTTP/1.1 500 "));
+}
+
+TEST_CASE("a response to a client or from a server that is gone goes nowhere", "[net][admin]") {
+  Serving s;
+  const std::string later = "GET /later HTTP/1.1\r\nHost: x\r\n\r\n";
+  {
+    const Socket gone = s.begin(later);
+    s.loop.run_until([&] { return s.owed.size() == 1; });
+  }
+  s.loop.run_turns(3);
+  s.owed[0].send(s.response);
+  const Socket waiting = s.begin(later);
+  s.loop.run_until([&] { return s.owed.size() == 2; });
+  s.server.reset();
+  s.owed[1].send(s.response);
+  s.owed.clear();
+  s.loop.run_turns(3);
+  CHECK(s.seen.size() == 2);
 }
 
 }  // namespace encore::net

@@ -160,16 +160,21 @@ TEST_CASE("a 304 confirms the response whose validators it names", "[rfc9111][4.
   CHECK_FALSE(not_modified_matches(kNothing, received("", kNoDate)));
 }
 
-TEST_CASE("a HEAD shows that the stored response is outdated", "[rfc9111][4.3.5]") {
-  const auto changed = [](const std::string& fields) {
+TEST_CASE("a HEAD shows whether the stored response is outdated, or nothing", "[rfc9111][4.3.5]") {
+  using enum HeadShows;
+  const auto shown = [](const std::string& fields) {
     const std::string text = crlf("HTTP/1.1 200 OK\n" + fields);
-    return head_shows_change(kBoth, response_head(text), 10, kNow);
+    return head_shows(kBoth, response_head(text), 10, kNow);
   };
-  CHECK_FALSE(changed("A: b"));
-  CHECK_FALSE(changed("ETag: \"v1\"\nContent-Length: 10\nLast-Modified: " + date_text(kModified)));
-  CHECK(changed("ETag: \"v2\""));
-  CHECK(changed("Content-Length: 11"));
-  CHECK(changed("Last-Modified: " + date_text(kModified + 1)));
+  CHECK(shown("A: b") == kNothing);
+  CHECK(shown("ETag: \"v1\"") == kSame);
+  CHECK(shown("Content-Length: 10") == kSame);
+  CHECK(shown("Last-Modified: " + date_text(kModified)) == kSame);
+  CHECK(shown("ETag: \"v1\"\nContent-Length: 10\nLast-Modified: " + date_text(kModified)) == kSame);
+  CHECK(shown("ETag: \"v2\"") == kChange);
+  CHECK(shown("ETag: \"v1\"\nContent-Length: 11") == kChange);
+  CHECK(shown("Content-Length: 11") == kChange);
+  CHECK(shown("Last-Modified: " + date_text(kModified + 1)) == kChange);
 }
 
 TEST_CASE("a 304 from the cache has the fields that a client's cache needs", "[rfc9110][15.4.5]") {
@@ -187,6 +192,27 @@ TEST_CASE("a 304 from the cache has the fields that a client's cache needs", "[r
   CHECK(out == "HTTP/1.1 304 Not Modified\r\nLast-Modified: m\r\n");
 }
 
+namespace {
+
+// What is stored after the answer to a validation by this request.
+Freshened freshened(const std::string& stored, const std::string& update, std::string& out,
+                    const std::string& request_fields = "", const StoreOptions& store = {}) {
+  const std::string request_text = crlf("GET http://h/a HTTP/1.1\nHost: h" + request_fields);
+  const RequestHead request = request_head(request_text);
+  const RequestDirectives directives = parse_request_directives(request.fields);
+  Target target;
+  REQUIRE(resolve_target(request, Scheme::kHttp, target) == TargetStatus::kOk);
+  return freshen(stored, response_head(update),
+                 {.request = request,
+                  .target = target,
+                  .directives = directives,
+                  .targets = {},
+                  .exchange = exchange()},
+                 store, HeadOptions{}, out);
+}
+
+}  // namespace
+
 TEST_CASE("a 304 updates what is stored, but not what belongs to the body",
           "[rfc9111][3.2][4.3.4]") {
   const std::string stored =
@@ -201,13 +227,11 @@ TEST_CASE("a 304 updates what is stored, but not what belongs to the body",
       "Transfer-Encoding: x\nDate: " +
       date_text(kNow));
   std::string out;
-  const StoredMeta meta =
-      freshen(stored, response_head(text), {}, exchange(), {}, HeadOptions{}, out);
+  const StoredMeta meta = freshened(stored, text, out).meta;
   CHECK(out ==
         "HTTP/1.1 200 Fine\r\nServer: o\r\nETag: \"v1\"\r\nX-B: old\r\nContent-Encoding: gzip\r\n"
         "Content-Length: 17\r\nx-a: 3\r\nX-New: n\r\nContent-MD5: x\r\nContent-Digest: x\r\n"
-        "Cache-Control: max-age=60\r\n"
-        "Set-Cookie: b\r\nDate: " +
+        "Cache-Control: max-age=60\r\nDate: " +
             date_text(kNow) + "\r\n");
   CHECK(out.substr(meta.etag_offset, meta.etag_bytes) == "\"v1\"");
   CHECK(meta.head_bytes == out.size());
@@ -225,11 +249,71 @@ TEST_CASE("a 304 without a date gives the time of its arrival",
       "\r\nETag: \"v1\"\r\n";
   std::string out;
   const std::string text = crlf("HTTP/1.1 304 x\nETag: \"v2\"");
-  const StoredMeta meta =
-      freshen(stored, response_head(text), {}, exchange(), {}, HeadOptions{}, out);
+  const StoredMeta meta = freshened(stored, text, out).meta;
   CHECK(out == "HTTP/1.1 200 OK\r\nCache-Control: max-age=10\r\nETag: \"v2\"\r\nDate: " +
                    date_text(kNow) + "\r\n");
   CHECK(is_fresh(meta, kArrived));
+}
+
+TEST_CASE("what a validation says is judged as what was stored with it", "[rfc9111][3][4.3.4]") {
+  using R = StoreReason;
+  const std::string stored =
+      "HTTP/1.1 200 OK\r\nCache-Control: max-age=10\r\nVary: b, a\r\nETag: \"v1\"\r\nDate: " +
+      date_text(kNow - 100) + "\r\nContent-Length: 3\r\n";
+  struct Row {
+    std::string request;
+    std::string update;
+    R reason;
+    std::string names;
+  };
+  const std::vector<Row> rows = {
+      {"", "ETag: \"v1\"", R::kOk, "a,b"},
+      {"", "Set-Cookie: s=2", R::kOk, "a,b"},
+      {"\nCookie: s=1", "ETag: \"v1\"", R::kOk, "a,b"},
+      {"\nCookie: s=1", "Set-Cookie: s=2", R::kSetCookie, "a,b"},
+      {"", "Cache-Control: private, max-age=60", R::kPrivate, "a,b"},
+      {"", "Cache-Control: no-store", R::kNoStore, "a,b"},
+      {"", "Cache-Control: no-cache", R::kOk, "a,b"},
+      {"", "Vary: a, b", R::kOk, "a,b"},
+      {"", "Vary: Cookie", R::kOk, "cookie"},
+      {"", "Vary: *", R::kVaryStar, "*"},
+      {"", "Vary: Cookie, Accept Encoding", R::kVaryStar, "*"},
+      {"\nCache-Control: no-store", "X: y", R::kRequestNoStore, "a,b"},
+      {"\nAuthorization: x", "X: y", R::kAuthorization, "a,b"},
+      {"\nAuthorization: x", "Cache-Control: public, max-age=9", R::kOk, "a,b"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.request, row.update);
+    std::string out;
+    const Freshened result =
+        freshened(stored, crlf("HTTP/1.1 304 x\n" + row.update), out, row.request);
+    CHECK(to_string(result.decision.reason) == to_string(row.reason));
+    CHECK(result.names == row.names);
+    CHECK(out.find("Set-Cookie") == std::string::npos);
+    CHECK(result.meta.head_bytes == out.size());
+    CHECK(out.substr(result.meta.etag_offset, result.meta.etag_bytes) == "\"v1\"");
+  }
+}
+
+TEST_CASE("what a validation keeps from others leaves what is stored", "[rfc9111][5.2.2.7]") {
+  const std::string stored =
+      "HTTP/1.1 200 OK\r\nSet-Cookie: old=1\r\nX-User: ann\r\nCache-Control: public\r\n"
+      "ETag: \"v1\"\r\nDate: " +
+      date_text(kNow - 100) + "\r\n";
+  std::string out;
+  Freshened result =
+      freshened(stored, crlf("HTTP/1.1 304 x\nCache-Control: public, max-age=9"), out);
+  CHECK(out.find("Set-Cookie: old=1\r\n") != std::string::npos);
+  result = freshened(stored, crlf("HTTP/1.1 304 x\nCache-Control: max-age=9"), out);
+  CHECK(out.find("Set-Cookie") == std::string::npos);
+  CHECK(out.find("X-User: ann\r\n") != std::string::npos);
+  CHECK(out.substr(result.meta.etag_offset, result.meta.etag_bytes) == "\"v1\"");
+  CHECK(result.meta.head_bytes == out.size());
+  result = freshened(
+      stored, crlf("HTTP/1.1 304 x\nX-User: bob\nCache-Control: max-age=9, private=\"x-user\""),
+      out, "", {.set_cookie = SetCookiePolicy::kStore});
+  CHECK(out.find("Set-Cookie: old=1\r\n") != std::string::npos);
+  CHECK(out.find("X-User") == std::string::npos);
 }
 
 }  // namespace encore::http

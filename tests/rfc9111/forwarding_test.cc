@@ -2,6 +2,7 @@
 #include "proxy/http/cache_status.h"
 #include "proxy/http/interim.h"
 #include "proxy/http/invalidation.h"
+#include "proxy/http/structured.h"
 #include "proxy/http/tags.h"
 #include "proxy/http/via.h"
 #include "tests/catch.h"
@@ -39,12 +40,13 @@ TEST_CASE("unsafe and unknown methods invalidate unless they failed", "[rfc9111]
 
 TEST_CASE("what Location and Content-Location name is invalidated within the origin",
           "[rfc9111][4.4]") {
-  const auto keys = [](const std::string& fields) {
+  KeyOptions options;
+  const auto keys = [&options](const std::string& fields) {
     const std::string request = crlf("POST http://h/a/b?q HTTP/1.0");
     const std::string response = crlf("HTTP/1.1 201 x\n" + fields);
     Target target;
     REQUIRE(resolve_target(request_head(request), Scheme::kHttp, target) == TargetStatus::kOk);
-    return invalidated_keys(target, response_head(response), {});
+    return invalidated_keys(target, response_head(response), options);
   };
   using V = std::vector<std::string>;
   CHECK(keys("A: b") == V{"http://h/a/b?q"});
@@ -55,6 +57,26 @@ TEST_CASE("what Location and Content-Location name is invalidated within the ori
   CHECK(keys("Location: http://other/c\nContent-Location: https://h/c") == V{"http://h/a/b?q"});
   CHECK(keys("Location: http://h:81/c\nContent-Location: //h:81/c") == V{"http://h/a/b?q"});
   CHECK(keys("Location: mailto:a@b") == V{"http://h/a/b?q"});
+  // Where http and https are one.
+  options.scheme = Scheme::kHttp;
+  CHECK(keys("Location: http://other/c\nContent-Location: https://h/c") ==
+        V{"http://h/a/b?q", "http://h/c"});
+  CHECK(keys("Location: https://h:443/c\nContent-Location: https://h:80/d") ==
+        V{"http://h/a/b?q", "http://h/c", "http://h/d"});
+  CHECK(keys("Location: https://h:81/c") == V{"http://h/a/b?q"});
+}
+
+TEST_CASE("a Cache-Status that is no list is told from one that is", "[rfc9211][2]") {
+  for (const char* good : {"", " ", "a", "a; hit", "\"a b\"; hit; ttl=-3, b;fwd=miss", "a,\tb",
+                           "a;key=\"x, \\\"y\"", "(a b);c, d", "a;x=?0;y=1.5;z=:AA==:"}) {
+    CAPTURE(good);
+    CHECK(is_structured_list(good));
+  }
+  for (const char* bad : {"a,", ",a", "a hit", "a; Hit", "a; hit, \"b", "a;x=", "a;x=\"\\z\"", "=",
+                          "?2", "a;", "(a", "a\x7f"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(is_structured_list(bad));
+  }
 }
 
 TEST_CASE("Cache-Status is written as RFC 9211 has it", "[rfc9211][2]") {

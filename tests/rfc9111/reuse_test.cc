@@ -123,6 +123,40 @@ TEST_CASE("an immutable response is not validated on a reload while it is fresh"
   CHECK(decide(immutable, "Cache-Control: no-cache", 5s).action == Reuse::kMustValidate);
 }
 
+TEST_CASE("what never was fresh is stale, also for a clock that is behind", "[rfc9111][4.2]") {
+  // Each worker reads the clock once a turn, so that one may look at what another stored meanwhile.
+  for (const char* never : {"ETag: \"v\"", "Cache-Control: max-age=0"}) {
+    const StoredMeta meta = stored(never);
+    for (const Nanoseconds behind : {Nanoseconds(0), Nanoseconds(1), Nanoseconds(5ms)}) {
+      const MonotonicTime now = kArrived - behind;
+      CHECK_FALSE(is_fresh(meta, now));
+      CHECK(decide_reuse(meta, {}, now, {}).action == Reuse::kMustValidate);
+      CHECK_FALSE(may_share(meta, {}, now, {}));
+      CHECK_FALSE(may_serve_stale(meta, {}, now, OriginFailure::kUnreachable, {}));
+    }
+  }
+}
+
+TEST_CASE("who waited for another's response gets what the store alone would give him",
+          "[rfc9111][4]") {
+  const auto shares = [](const std::string& response, const std::string& request,
+                         Nanoseconds later) {
+    return may_share(stored(response), parse_request_directives(FieldText(request).fields()),
+                     kArrived + later, {});
+  };
+  CHECK(shares(kMinute, "A: b", 0s));
+  CHECK(shares(kMinute, "A: b", 59s));
+  CHECK_FALSE(shares(kMinute, "A: b", 60s));
+  CHECK_FALSE(shares(kMinute, "Cache-Control: max-stale", 61s));
+  CHECK_FALSE(shares(kMinute, "Cache-Control: no-cache", 0s));
+  CHECK_FALSE(shares(kMinute, "Cache-Control: max-age=1", 2s));
+  CHECK_FALSE(shares(kMinute + ", stale-while-revalidate=90", "A: b", 61s));
+  CHECK_FALSE(shares(kMinute + ", no-cache", "A: b", 0s));
+  CHECK_FALSE(shares("ETag: \"v\"", "A: b", 0s));
+  CHECK_FALSE(shares("Cache-Control: max-age=0", "A: b", 0s));
+  CHECK(shares(kMinute + ", no-cache=\"set-cookie\"", "A: b", 0s));
+}
+
 TEST_CASE("stale-while-revalidate lasts exactly as long as it says", "[rfc5861][3]") {
   const std::string swr = "Cache-Control: max-age=60, stale-while-revalidate=10";
   CHECK(decide(swr, "A: b", 60s - 1ns).action == Reuse::kFresh);
@@ -166,6 +200,13 @@ TEST_CASE("a stale response stands in for a failed origin where nothing forbids 
     CHECK_FALSE(serves(sie + more, "A: b", 61s, kErrorStatus));
     CHECK_FALSE(serves(sie + more, "A: b", 61s, kUnreachable));
   }
+  // What never was fresh is not used without its origin, unless it says so.
+  for (const char* never : {"ETag: \"v\"", "Cache-Control: max-age=0", "Expires: 0"}) {
+    CAPTURE(never);
+    CHECK_FALSE(serves(never, "A: b", 1s, kUnreachable));
+    CHECK_FALSE(serves(never, "Cache-Control: stale-if-error=9", 1s, kUnreachable));
+  }
+  CHECK(serves("Cache-Control: max-age=0, stale-if-error=9", "A: b", 1s, kErrorStatus));
   for (unsigned status = 100; status < 600; ++status) {
     CHECK(is_error_status(status) == (status == 500 || (status >= 502 && status <= 504)));
   }

@@ -29,8 +29,7 @@ StoreDecision decide(const std::string& request_lines, const std::string& respon
   Target target;
   REQUIRE(resolve_target(request, Scheme::kHttp, target) == TargetStatus::kOk);
   return may_store(request, target, parse_request_directives(request.fields), response,
-                   parse_response_directives(response.fields),
-                   response_framing(request.method, response), kNow, options);
+                   parse_response_directives(response.fields), kNow, options);
 }
 
 const std::string kGet = "GET http://h/a HTTP/1.1\nHost: h";
@@ -86,7 +85,8 @@ TEST_CASE("directives and circumstances that forbid storing", "[rfc9111][3][5.2]
       {kGet, "200 x\nExpires: 0", R::kNoFreshness},
       {kGet, "200 x\nVary: a, *" + kFresh, R::kVaryStar},
       {kGet, "200 x\nVary: a" + kFresh, R::kOk},
-      {kGet, "200 x\nTransfer-Encoding: gzip" + kFresh, R::kUndecoded},
+      {kGet, "200 x\nVary: a b" + kFresh, R::kVaryStar},
+      {kGet, "200 x\nVary: Cookie;" + kFresh, R::kVaryStar},
       {kGet, "200 x\nSet-Cookie: a=b" + kFresh, R::kOk},
       {kGet, "206 x\nContent-Range: bytes 0-4/9\nContent-Length: 5" + kFresh, R::kOk},
       {kGet, "206 x\nContent-Range: bytes 0-4/9\nContent-Length: 6" + kFresh, R::kStatus},
@@ -95,7 +95,44 @@ TEST_CASE("directives and circumstances that forbid storing", "[rfc9111][3][5.2]
       {kGet, "206 x\nContent-Type: multipart/byteranges; boundary=x" + kFresh, R::kStatus},
       {kGet, "206 x" + kFresh, R::kStatus},
   });
-  check({{kGet, "200 x\nSet-Cookie: a=b" + kFresh, R::kSetCookie}}, {.store_set_cookie = false});
+}
+
+TEST_CASE("a cookie that was set is for the one who asked", "[rfc9111][7.3]") {
+  using R = StoreReason;
+  struct Row {
+    std::string request;
+    std::string response;
+    R reason;
+    bool strips = false;
+  };
+  const std::string set = "200 x\nSet-Cookie: a=b";
+  const std::string with_cookie = kGet + "\nCookie: s=1";
+  const std::vector<Row> rows = {
+      {kGet, set + kFresh, R::kOk, true},
+      {kGet, set + "\nExpires: " + date_text(kNow + 60), R::kOk, true},
+      {kGet, set + "\nETag: \"v\"", R::kOk, true},
+      {kGet, set + "\nCache-Control: max-age=60, public", R::kOk, false},
+      {kGet, set + "\nCache-Control: s-maxage=60", R::kOk, false},
+      {kGet, set + kModified, R::kSetCookie},
+      {kGet, set + kModified + "\nCache-Control: public", R::kSetCookie},
+      {with_cookie, set + kFresh, R::kSetCookie},
+      {with_cookie, set + "\nCache-Control: s-maxage=60, public", R::kSetCookie},
+      {with_cookie, "200 x" + kFresh, R::kOk, false},
+      {kPost, set + kFresh + "\nContent-Location: /a", R::kOk, true},
+      {kPost + "\nCookie: s=1", set + kFresh + "\nContent-Location: /a", R::kSetCookie},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.request, row.response);
+    const StoreDecision decision = decide(row.request, row.response);
+    CHECK(to_string(decision.reason) == to_string(row.reason));
+    CHECK(decision.strips_set_cookie == row.strips);
+    const bool sets = row.response.find("Set-Cookie") != std::string::npos;
+    CHECK(decide(row.request, row.response, {.set_cookie = SetCookiePolicy::kRefuse}).ok() != sets);
+    const StoreDecision stored =
+        decide(row.request, row.response, {.set_cookie = SetCookiePolicy::kStore});
+    CHECK(stored.ok());
+    CHECK_FALSE(stored.strips_set_cookie);
+  }
 }
 
 TEST_CASE("must-understand lifts no-store where the status is understood", "[rfc9111][5.2.2.3]") {

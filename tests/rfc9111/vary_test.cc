@@ -48,7 +48,13 @@ TEST_CASE("requests select one variant exactly if their fields agree in meaning"
       {"bar,foo", "Foo: 1\nBar: 2", "Bar: 2\nFoo: 1", true},
       {"bar,foo", "Foo: 1", "Bar: 1", false},
       {"foo", "Foo: 1, 2", "Foo: 1\nFoo: 2", true},
-      {"foo", "Foo: 1, 2", "Foo:  1 ,2 ", true},
+      {"foo", "Foo: 1, 2", "Foo:  1 ,2 ", false},
+      {"foo", "Foo: 1, 2", "Foo: 1,, 2", false},
+      {"origin", "Origin: https://good", "Origin: ,https://good", false},
+      {"origin", "Origin: https://a, https://b", "Origin: https://a\nOrigin: https://b", false},
+      {"cookie", "Cookie: a, b", "Cookie: a\nCookie: b", false},
+      {"cache-control", "Cache-Control: a, b", "Cache-Control: a\nCache-Control:  ,b,", true},
+      {"prefer", "Prefer: a, b", "Prefer: a ,b", true},
       {"foo", "Foo: 1, 2", "Foo: 2, 1", false},
       {"foo", "Foo: A", "Foo: a", false},
       {"foo", "Foo: \"1, 2\"", "Foo: \"1,2\"", false},
@@ -61,6 +67,15 @@ TEST_CASE("requests select one variant exactly if their fields agree in meaning"
       {"accept-language", "Accept-Language: en;q=0.5", "Accept-Language: en;q=0.05", false},
       {"accept-encoding", "Accept-Encoding: gzip, br", "Accept-Encoding: br\nAccept-Encoding: gzip",
        true},
+      {"accept-language", "Accept-Language: d e", "Accept-Language: de", false},
+      {"accept-language", "Accept-Language: de; q=0.5", "Accept-Language: de;q = 0.5", false},
+      {"accept-language", "Accept-Language: de;x=1.0", "Accept-Language: de;x=1", false},
+      {"accept", "Accept: a;q=0.5;x=10", "Accept: a;q=0.5;x=1", false},
+      {"accept", "Accept: Text/html ; level=1", "Accept: text/HTML;level=1", true},
+      {"accept", "Accept: text/html;level=A", "Accept: text/html;level=a", false},
+      {"accept", "Accept: a;x=\";q=1\"", "Accept: a;x=\"\"", false},
+      {"te", "TE: trailers", "TE: trailers, deflate", true},
+      {"te", "TE: trailers", "TE: deflate", false},
       {"accept", "Accept: text/html;level=\"A, B\"", "Accept: text/html;level=\"a, b\"", false},
       {"user-agent", "User-Agent: a (b,c)", "User-Agent: a (b, c)", false},
       {"cookie", "Cookie: a=b,c", "Cookie: a=b, c", false},
@@ -87,20 +102,24 @@ TEST_CASE("Accept-Encoding is reduced to the codings that matter",
       {"Accept-Encoding: GZIP;q=0.5", true, "gzip"},
       {"Accept-Encoding: x-gzip", true, "gzip"},
       {"Accept-Encoding: gzip;q=0, br", true, "br"},
-      {"Accept-Encoding: gzip ; q=0.000", true, ""},
-      {"Accept-Encoding: deflate", true, ""},
-      {"Accept-Encoding: identity", true, ""},
-      {"Accept-Encoding:", true, ""},
-      {"A: b", true, ""},
+      {"Accept-Encoding: gzip ; q=0.000", true, "identity"},
+      {"Accept-Encoding: deflate", true, "identity"},
+      {"Accept-Encoding: identity", true, "identity"},
+      {"Accept-Encoding:", true, "identity"},
+      {"A: b", true, "identity"},
       {"Accept-Encoding: identity;q=0, gzip", false, ""},
       {"Accept-Encoding: *", false, ""},
       {"Accept-Encoding: gz ip", false, ""},
       {"Accept-Encoding: \"gzip\"", false, ""},
+      {"Accept-Encoding: gzip;level=9", false, ""},
+      {"Accept-Encoding: gzip;q=x", false, ""},
+      {"Accept-Encoding: gzip, br\nConnection: accept-encoding", true, "identity"},
   };
   for (const Row& row : table) {
     CAPTURE(row.request);
     std::string out;
-    const bool plain = normalise_accept_encoding(FieldText(row.request).fields(), out);
+    const FieldText text(row.request);
+    const bool plain = normalise_accept_encoding(SentFields(text.fields(), {}), out);
     CHECK(plain == row.plain);
     if (plain) CHECK(out == row.value);
   }
@@ -112,6 +131,65 @@ TEST_CASE("Accept-Encoding is reduced to the codings that matter",
   CHECK(of("gzip") != of("br"));
   CHECK(of("deflate") == key("accept-encoding", "A: b", normalising));
   CHECK(of("*") != of("gzip"));
+}
+
+TEST_CASE("what the origin is not told selects nothing", "[rfc9111][4.1][rfc9110][7.6.1]") {
+  const VaryOptions reverse{.reverse = true};
+  struct Row {
+    std::string_view name;
+    std::string request;
+    bool dropped_in_reverse;
+    bool dropped_in_forward;
+  };
+  const Row table[] = {
+      {"accept-language", "Connection: Accept-Language\nAccept-Language: de", true, true},
+      {"foo", "Connection: close, foo\nFoo: 1", true, true},
+      {"foo", "Connection: close\nFoo: 1", false, false},
+      {"authorization", "Connection: authorization\nAuthorization: x", false, false},
+      {"upgrade", "Upgrade: x", true, true},
+      {"host", "Host: x", true, true},
+      {"x-forwarded-proto", "X-Forwarded-Proto: https", true, true},
+      {"x-forwarded-host", "X-Forwarded-Host: evil", true, true},
+      {"x-forwarded-port", "X-Forwarded-Port: 1", true, true},
+      {"x_forwarded_host", "X_Forwarded_Host: evil", true, true},
+      {"x-original-url", "X-Original-URL: /admin", true, true},
+      {"x-forwarding", "X-Forwarding: 1", false, false},
+      {"foo_bar", "Foo_Bar: 1", true, false},
+      {"proxy", "Proxy: evil", true, false},
+  };
+  for (const Row& row : table) {
+    CAPTURE(row.name, row.request);
+    CHECK((key(row.name, row.request, reverse) == key(row.name, "", reverse)) ==
+          row.dropped_in_reverse);
+    CHECK((key(row.name, row.request) == key(row.name, "")) == row.dropped_in_forward);
+  }
+}
+
+TEST_CASE("a request that says too much, or whom it is from, selects nothing",
+          "[rfc9111][4.1][limits]") {
+  const auto selects = [](std::string_view names, const std::string& request,
+                          const VaryOptions& options = {}) {
+    std::string out;
+    const FieldText text(request);
+    const bool good = write_variant_key(names, text.fields(), options, out);
+    CHECK(good == (out != "*"));
+    return good;
+  };
+  CHECK(selects("foo", "Foo: " + std::string(kSelectingBytesMax, 'x')));
+  CHECK_FALSE(selects("foo", "Foo: " + std::string(kSelectingBytesMax + 1, 'x')));
+  CHECK_FALSE(selects("foo", "Foo: " + std::string(kSelectingBytesMax, 'x') + "\nFoo: y"));
+  CHECK(selects("bar,foo", "Bar: " + std::string(kSelectingBytesMax, 'x') +
+                               "\nFoo: " + std::string(kSelectingBytesMax, 'x')));
+  for (const std::string name : {"accept", "cache-control"}) {
+    std::string value = "a";
+    for (std::size_t i = 1; i < kSelectingMembersMax; ++i) value += ",a";
+    CHECK(selects(name, name + ": " + value));
+    CHECK_FALSE(selects(name, name + ": " + value + ",a"));
+    CHECK_FALSE(selects(name, name + ": " + value + "\n" + name + ": a"));
+  }
+  CHECK_FALSE(selects("x-forwarded-for", "A: b", {.reverse = true}));
+  CHECK_FALSE(selects("forwarded", "A: b", {.reverse = true}));
+  CHECK(selects("x-forwarded-for", "A: b"));
 }
 
 TEST_CASE("more selecting names than the limit match nothing", "[rfc9111][4.1][limits]") {

@@ -24,20 +24,21 @@ struct Fixture {
   Fixture& operator=(const Fixture&) = delete;
 
   // What each connection in the pool or outside of it counts.
-  std::unique_ptr<net::Stream> connect(std::uint16_t port) {
+  PooledConnection connect(std::uint16_t port) {
     int ends[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
     far.emplace_back(ends[1]);
     stats.origin_connections.add();
-    return std::make_unique<net::Stream>(*loop, net::Socket(ends[0]),
-                                         *net::Address::parse_ip("127.0.0.1", port), nullptr);
+    return {std::make_unique<net::Stream>(*loop, net::Socket(ends[0]),
+                                          *net::Address::parse_ip("127.0.0.1", port), nullptr),
+            {}};
   }
   void turn() {
     loop->stop();
     loop->run();
   }
   std::unique_ptr<net::Stream> take(std::string_view key) {
-    return pool.take(key, [](const net::Address&) { return true; });
+    return pool.take(key, [](const net::Address&) { return true; }).stream;
   }
 
   std::unique_ptr<net::Loop> loop;
@@ -64,10 +65,10 @@ TEST_CASE("a connection to an address that is not accepted stays for others", "[
   f.pool.put("a", f.connect(1), {.per_server = 8});
   f.pool.put("a", f.connect(2), {.per_server = 8});
   const auto taken =
-      f.pool.take("a", [](const net::Address& address) { return address.port() == 1; });
+      f.pool.take("a", [](const net::Address& address) { return address.port() == 1; }).stream;
   REQUIRE(taken != nullptr);
   CHECK(taken->peer().port() == 1);
-  CHECK(f.pool.take("a", [](const net::Address&) { return false; }) == nullptr);
+  CHECK(f.pool.take("a", [](const net::Address&) { return false; }).stream == nullptr);
   CHECK(f.pool.size() == 1);
 }
 
@@ -135,7 +136,7 @@ TEST_CASE("what has been idle for too long is closed, the rest is kept", "[serve
 TEST_CASE("a connection that has ended or said more than asked is not kept", "[server][pool]") {
   Fixture f;
   auto closed = f.connect(1);
-  closed->close();
+  closed.stream->close();
   f.pool.put("a", std::move(closed), {.per_server = 8});
   CHECK(f.pool.size() == 0);
   CHECK(f.stats.origin_connections.get() == 0);

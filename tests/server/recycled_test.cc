@@ -16,7 +16,7 @@ TEST_CASE("a response that is used again holds nothing of the one before", "[ser
     CHECK(response->names.empty());
     CHECK(response->trailers.empty());
     CHECK(response->whole);
-    CHECK_FALSE(response->stored);
+    CHECK(response->stored == false);
     CHECK_FALSE(response->shareable);
     response->head = std::string(round == 1 ? 2 * kReusedTextMax : 100, 'h');
     response->length = 7;

@@ -35,6 +35,21 @@ TEST_CASE("the longest tail of a hit fits its room", "[server][reply]") {
   CHECK(longest.size() <= kHitTailBytesMax + kVia.size());
 }
 
+TEST_CASE("field lines follow one another, and nothing stands between or behind them",
+          "[server][reply]") {
+  // Of many lengths, so that the text's room grows by more than a line at some of them.
+  std::string out;
+  std::string expected;
+  for (std::size_t i = 0; i < 400; ++i) {
+    const std::string name(1 + i % 3, 'n');
+    const std::string value(i * 7 % 41, 'v');
+    append_field(name, value, out);
+    expected.append(name).append(": ").append(value).append("\r\n");
+    REQUIRE(out == expected);
+  }
+  CHECK(out.capacity() < 4 * expected.size());
+}
+
 TEST_CASE("the tail of other responses carries what was said about them", "[server][reply]") {
   http::CacheStatus status;
   status.forwarded = http::Forwarded::kUriMiss;

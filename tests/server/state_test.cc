@@ -1,6 +1,7 @@
 #include "proxy/server/state.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -59,6 +60,91 @@ TEST_CASE("files of the state are for their owner alone", "[server][state]") {
   struct stat status{};
   REQUIRE(::stat((place / "seed").c_str(), &status) == 0);
   CHECK((status.st_mode & 077U) == 0);
+}
+
+TEST_CASE("a file of another user is not believed, whatever is in it", "[server][state]") {
+  const TemporaryDirectory place;
+  const auto state = StateDirectory::open(place.path());
+  REQUIRE(state->save_seed({1, 2}).has_value());
+  REQUIRE(state->save_admission("bytes").has_value());
+  if (::chown((place / "seed").c_str(), 12345, 12345) != 0) {
+    WARN("only root can make a file another's");
+    return;
+  }
+  REQUIRE(::chown((place / "admission").c_str(), 12345, 12345) == 0);
+  for (const std::string& message :
+       {state->load_seed().error().message, state->load_admission().error().message}) {
+    CHECK(message.find("belongs to user 12345") != std::string::npos);
+  }
+  CHECK_FALSE(StateDirectory::check(place.path()).has_value());
+}
+
+TEST_CASE("a file that others could read is closed to them", "[server][state]") {
+  const TemporaryDirectory place;
+  const auto state = StateDirectory::open(place.path());
+  REQUIRE(state->save_seed({1, 2}).has_value());
+  REQUIRE(::chmod((place / "seed").c_str(), 0644) == 0);
+  const auto seed = state->load_seed();
+  REQUIRE(seed.has_value());
+  CHECK(seed->has_value());
+  struct stat status{};
+  REQUIRE(::stat((place / "seed").c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777U) == 0600);
+}
+
+TEST_CASE("what lies in the place of a file is neither followed nor written into nor waited for",
+          "[server][state]") {
+  const TemporaryDirectory place;
+  const auto state = StateDirectory::open(place.path());
+  write_text(place / "elsewhere", "0123456789abcdef0123456789abcdef");
+  for (const char* name : {"seed", "seed.new", "admission.new"}) {
+    std::filesystem::create_symlink(place / "elsewhere", place / name);
+  }
+  CHECK_FALSE(state->load_seed().has_value());
+  REQUIRE(state->save_seed({1, 2}).has_value());
+  REQUIRE(state->save_admission("bytes").has_value());
+  CHECK(std::filesystem::file_size(place / "elsewhere") == 32);
+  CHECK(filter::to_hex(**state->load_seed()) == filter::to_hex({1, 2}));
+
+  // Somebody who waits with an open file for a secret to be written into it gets none.
+  write_text(place / "admission.new", "");
+  std::filesystem::create_hard_link(place / "admission.new", place / "kept");
+  REQUIRE(state->save_admission("secret").has_value());
+  CHECK(std::filesystem::file_size(place / "kept") == 0);
+
+  std::filesystem::remove(place / "seed");
+  REQUIRE(::mkfifo((place / "seed").c_str(), 0600) == 0);
+  const auto pipe = state->load_seed();
+  REQUIRE_FALSE(pipe.has_value());
+  CHECK(pipe.error().message.find("not a regular file") != std::string::npos);
+}
+
+TEST_CASE("a directory has one user at a time", "[server][state]") {
+  const TemporaryDirectory place;
+  {
+    const auto first = StateDirectory::open(place.path());
+    REQUIRE(first.has_value());
+    const auto second = StateDirectory::open(place.path());
+    REQUIRE_FALSE(second.has_value());
+    CHECK(second.error().message.find(place.path()) != std::string::npos);
+    CHECK(second.error().message.find("in use by another") != std::string::npos);
+    CHECK(second.error().message.find(std::to_string(::getpid())) != std::string::npos);
+    CHECK(StateDirectory::is_taken(place.path()));
+  }
+  CHECK_FALSE(StateDirectory::is_taken(place.path()));
+  CHECK(StateDirectory::open(place.path()).has_value());
+}
+
+TEST_CASE("what is checked is what opening would find, and nothing is made", "[server][state]") {
+  const TemporaryDirectory place;
+  CHECK(StateDirectory::check(place.path()).has_value());
+  CHECK(StateDirectory::check(place / "a/b/c").has_value());
+  CHECK_FALSE(std::filesystem::exists(place / "a"));
+  write_text(place / "file", "");
+  CHECK_FALSE(StateDirectory::check(place / "file").has_value());
+  CHECK_FALSE(StateDirectory::check(place / "file/state").has_value());
+  write_text(place / "seed", "damaged");
+  CHECK_FALSE(StateDirectory::check(place.path()).has_value());
 }
 
 TEST_CASE("a damaged seed is an error that names the file", "[server][state]") {

@@ -67,6 +67,16 @@ struct Fixture {
   std::vector<std::unique_ptr<Worker>> workers;
 };
 
+const http::Fields kNoFields;
+const http::VaryOptions kVary;
+
+// Joins for a request without fields.
+JoinOutcome join(Transfer& transfer, TransferReader& reader) {
+  const http::VariantKeys own(kNoFields, kVary);
+  std::string names;
+  return transfer.join(reader, own, names);
+}
+
 std::shared_ptr<const SharedResponse> some_response(std::string text) {
   auto response = std::make_shared<SharedResponse>();
   response->head = std::move(text);
@@ -161,7 +171,7 @@ TEST_CASE("readers on two loops see every byte once and the end", "[server][tran
       if (i == 0) {
         transfer->add_first_reader(reader);
       } else {
-        CHECK(transfer->join(reader) == JoinOutcome::kBeforeHead);
+        CHECK(join(*transfer, reader) == JoinOutcome::kBeforeHead);
       }
     });
   }
@@ -203,7 +213,7 @@ TEST_CASE("a failure reaches the readers of all loops with its reason", "[server
   Reader here(*f.workers[0], transfer, ended);
   Reader there(*f.workers[1], transfer, ended);
   f.on(*f.workers[0], [&] { transfer->add_first_reader(here); });
-  f.on(*f.workers[1], [&] { CHECK(transfer->join(there) == JoinOutcome::kBeforeHead); });
+  f.on(*f.workers[1], [&] { CHECK(join(*transfer, there) == JoinOutcome::kBeforeHead); });
   f.on(*f.workers[0],
        [&] { transfer->publish_failure({502, Outcome::kOriginAborted, "origin-closed"}); });
   ended.wait();
@@ -221,13 +231,13 @@ TEST_CASE("a join says whether the fetch counts it", "[server][transfer]") {
   const store::BodyRef body = f.make_body();
   f.on(worker, [&] {
     transfer->add_first_reader(*readers[0]);
-    CHECK(transfer->join(*readers[1]) == JoinOutcome::kBeforeHead);
+    CHECK(join(*transfer, *readers[1]) == JoinOutcome::kBeforeHead);
     CHECK(transfer->close_joining() == 1);
-    CHECK(transfer->join(*readers[2]) == JoinOutcome::kNo);
+    CHECK(join(*transfer, *readers[2]) == JoinOutcome::kNo);
     transfer->publish_response(some_response(""), body, true);
-    CHECK(transfer->join(*readers[2]) == JoinOutcome::kBehindHead);
+    CHECK(join(*transfer, *readers[2]) == JoinOutcome::kBehindHead);
     transfer->stop_joining();
-    CHECK(transfer->join(*readers[3]) == JoinOutcome::kNo);
+    CHECK(join(*transfer, *readers[3]) == JoinOutcome::kNo);
     for (auto& reader : readers) reader.reset();
   });
 }
@@ -244,7 +254,7 @@ TEST_CASE("nobody joins what is given up because nobody reads it", "[server][tra
     JoinOutcome joined = JoinOutcome::kNo;
     bool given_up = false;
     other.post([&] {
-      joined = transfer->join(reader);
+      joined = join(*transfer, reader);
       both.count_down();
     });
     fetcher.post([&] {
@@ -274,7 +284,7 @@ TEST_CASE("readers that leave while they are woken are not called after", "[serv
     });
     other.post([&] {
       auto reader = std::make_unique<Reader>(other, transfer, ended);
-      (void)transfer->join(*reader);
+      (void)join(*transfer, *reader);
       reader->on_transfer();
       // Gone with wake-ups for it under way; the next one may get its memory.
       if (reader->wrong) FAIL_CHECK("wrong bytes");
@@ -283,6 +293,80 @@ TEST_CASE("readers that leave while they are woken are not called after", "[serv
   ended.wait();
   f.on(fetcher, [&] { body->complete(); });
   CHECK_FALSE(transfer->has_readers());
+}
+
+// Two readers in place, and how long the origin was paused for the slowest of them.
+struct TwoReaders {
+  explicit TwoReaders(Worker& worker)
+      : transfer(std::make_shared<Transfer>(worker, filter::Hash128{}, key_of("key"))),
+        ended(2),
+        a(worker, transfer, ended),
+        b(worker, transfer, ended) {
+    transfer->add_first_reader(a);
+    (void)join(*transfer, b);
+    transfer->mark_opened(a);
+    transfer->mark_opened(b);
+  }
+  bool paused(std::chrono::milliseconds elapsed) {
+    now += elapsed;
+    return transfer->blame_slowest({.written = 1000, .elapsed = elapsed, .now = now});
+  }
+
+  std::shared_ptr<Transfer> transfer;
+  std::latch ended;
+  Reader a;
+  Reader b;
+  MonotonicTime now{std::chrono::seconds(100)};
+};
+
+TEST_CASE("a reader for which the others always wait is cut after two seconds",
+          "[server][transfer]") {
+  Fixture f(1);
+  f.on(*f.workers[0], [&] {
+    TwoReaders two(*f.workers[0]);
+    two.transfer->advance(two.a, 400);
+    two.transfer->advance(two.b, 1000);
+    CHECK_FALSE(two.paused(std::chrono::milliseconds(900)));
+    CHECK_FALSE(two.paused(std::chrono::milliseconds(1000)));
+    CHECK(two.paused(std::chrono::milliseconds(100)));
+    CHECK(two.a.is_cut());
+    CHECK_FALSE(two.b.is_cut());
+    // It does not count any more.
+    CHECK(two.transfer->slowest_position(2000) == 1000);
+    CHECK_FALSE(two.paused(std::chrono::milliseconds(10'000)));
+  });
+}
+
+TEST_CASE("nobody is to blame where nobody waits, or where all do in turn", "[server][transfer]") {
+  Fixture f(1);
+  f.on(*f.workers[0], [&] {
+    TwoReaders two(*f.workers[0]);
+    two.transfer->advance(two.a, 400);
+    two.transfer->advance(two.b, 500);
+    CHECK_FALSE(two.paused(std::chrono::milliseconds(60'000)));
+    for (int turn = 0; turn < 1000; ++turn) {
+      two.transfer->advance(two.a, turn % 2 == 0 ? 400 : 1000);
+      two.transfer->advance(two.b, turn % 2 == 0 ? 1000 : 400);
+      REQUIRE_FALSE(two.paused(std::chrono::milliseconds(100)));
+    }
+  });
+}
+
+TEST_CASE("a reader is cut that is less than half as fast as the others, and no other",
+          "[server][transfer]") {
+  Fixture f(1);
+  const int share = GENERATE(40, 60);  // per cent of the time that the others wait for it
+  f.on(*f.workers[0], [&] {
+    TwoReaders two(*f.workers[0]);
+    two.transfer->advance(two.a, 400);
+    two.transfer->advance(two.b, 1000);
+    bool cut = false;
+    for (int turn = 0; turn < 200 && !cut; ++turn) {
+      two.now += std::chrono::milliseconds(100 - share);
+      cut = two.paused(std::chrono::milliseconds(share));
+    }
+    CHECK(cut == (share == 60));
+  });
 }
 
 TEST_CASE("a key's transfer is found until it is removed", "[server][transfer]") {
@@ -297,10 +381,15 @@ TEST_CASE("a key's transfer is found until it is removed", "[server][transfer]")
   Reader a(worker, first, ended);
   Reader b(worker, collides, ended);
   f.on(worker, [&] {
-    CHECK(inflight.join(hash, "key", a).transfer == nullptr);
-    CHECK(inflight.join_or_enter(hash, "key", a, first).joined == JoinOutcome::kNo);
-    CHECK(inflight.join_or_enter(hash, "other key", b, collides).transfer == collides);
-    const auto claim = inflight.join_or_enter(hash, "key", a, second);
+    http::VariantKeys own(kNoFields, kVary);
+    const Inflight::Wanted wanted{.hash = hash, .key = "key", .variants = own, .reader = a};
+    CHECK(inflight.join(wanted).transfer == nullptr);
+    CHECK(inflight.join_or_enter(wanted, first).joined == JoinOutcome::kNo);
+    CHECK(inflight
+              .join_or_enter({.hash = hash, .key = "other key", .variants = own, .reader = b},
+                             collides)
+              .transfer == collides);
+    const auto claim = inflight.join_or_enter(wanted, second);
     CHECK(claim.transfer == first);
     CHECK(claim.joined == JoinOutcome::kBeforeHead);
     CHECK_FALSE(inflight.enter_if_absent(second));
@@ -314,17 +403,108 @@ TEST_CASE("a key's transfer is found until it is removed", "[server][transfer]")
   });
 }
 
-TEST_CASE("what is uncacheable is remembered for its time", "[server][transfer]") {
+// A request's fields that select a variant.
+struct Selecting {
+  explicit Selecting(const std::string& language)
+      : text("GET / HTTP/1.1\r\nHost: h\r\nX-Lang: " + language + "\r\n\r\n") {
+    http::ParseError error;
+    const auto status = http::parse_request(text, {}, head, error);
+    REQUIRE(status == http::ParseStatus::kComplete);
+  }
+  std::string text;
+  http::RequestHead head;
+  http::VariantKeys keys{head.fields, kVary};
+};
+
+TEST_CASE("nobody waits for another variant than the one he wants", "[server][transfer]") {
+  Fixture f(1);
+  Worker& worker = *f.workers[0];
+  Inflight inflight;
+  const filter::Hash128 hash{1, 2};
+  std::array<std::shared_ptr<Transfer>, 4> transfers;
+  for (auto& transfer : transfers) {
+    transfer = std::make_shared<Transfer>(worker, hash, key_of("key"));
+  }
+  std::latch ended(8);
+  std::array<std::unique_ptr<Reader>, 8> readers;
+  for (auto& reader : readers) reader = std::make_unique<Reader>(worker, transfers[0], ended);
+  f.on(worker, [&] {
+    Selecting english("en");
+    Selecting german("de");
+    Selecting french("fr");
+    const auto claim = [&](Selecting& by, std::size_t reader, std::size_t transfer) {
+      return inflight.join_or_enter(
+          {.hash = hash, .key = "key", .variants = by.keys, .reader = *readers[reader]},
+          transfers[transfer]);
+    };
+    // The first is expected to bring the English one, as one that validates it is.
+    transfers[0]->expect({.names = "x-lang", .key = english.keys.make("x-lang")});
+    CHECK(claim(english, 0, 0).joined == JoinOutcome::kNo);
+    CHECK(claim(german, 1, 1).transfer == transfers[1]);
+    // It was told by which fields the other differs, so that it is joined by its own alone.
+    CHECK(transfers[1]->is_expected());
+    CHECK(claim(english, 2, 2).transfer == transfers[0]);
+    CHECK(claim(german, 3, 2).transfer == transfers[1]);
+    CHECK(claim(french, 4, 2).transfer == transfers[2]);
+    // With its head there what is known of it counts.
+    auto response = std::make_shared<SharedResponse>();
+    response->names = "x-lang";
+    response->variant_key = german.keys.make("x-lang");
+    const store::BodyRef body = f.make_body();
+    transfers[2]->publish_response(response, body, true);
+    CHECK(claim(french, 5, 3).transfer == transfers[3]);
+    CHECK(claim(german, 6, 3).transfer != transfers[3]);
+    for (auto& transfer : transfers) inflight.remove(*transfer);
+    for (const std::size_t joined : {2U, 3U, 6U}) readers[joined]->leave();
+    for (auto& reader : readers) reader.reset();
+  });
+}
+
+TEST_CASE("a wake-up is for one life of a reader", "[server][transfer]") {
+  Fixture f(2);
+  Worker& fetcher = *f.workers[0];
+  Worker& other = *f.workers[1];
+  const auto transfer = std::make_shared<Transfer>(fetcher, filter::Hash128{}, key_of("key"));
+  // Counts what it is called for.
+  struct Counting final : public TransferReader {
+    explicit Counting(Worker& worker) : TransferReader(worker) {}
+    void on_transfer() override { ++calls; }
+    void on_interim(std::string_view) override {}
+    int calls = 0;
+  } reader(other);
+  f.on(other, [&] {
+    CHECK(join(*transfer, reader) == JoinOutcome::kBeforeHead);
+    // Published meanwhile; by the time that the wake-up arrives the reader has left, and what joins
+    // next lies at the same address.
+    std::latch published(1);
+    fetcher.post([&] {
+      transfer->publish_body();
+      published.count_down();
+    });
+    published.wait();
+    transfer->leave(reader);
+    CHECK(join(*transfer, reader) == JoinOutcome::kBeforeHead);
+  });
+  f.on(other, [&] {
+    CHECK(reader.calls == 0);
+    transfer->leave(reader);
+  });
+}
+
+TEST_CASE("what is not shared is remembered for its time, and why", "[server][transfer]") {
+  using enum Inflight::Unshared;
   Inflight inflight;
   const filter::Hash128 hash{1, 2};
   const MonotonicTime now{std::chrono::seconds(100)};
-  CHECK_FALSE(inflight.is_uncacheable(hash, now));
-  inflight.remember_uncacheable(hash, now + std::chrono::seconds(5));
-  CHECK(inflight.is_uncacheable(hash, now));
-  CHECK_FALSE(inflight.is_uncacheable(filter::Hash128{2, 1}, now));
-  CHECK_FALSE(inflight.is_uncacheable(hash, now + std::chrono::seconds(5)));
-  inflight.forget_uncacheable(hash);
-  CHECK_FALSE(inflight.is_uncacheable(hash, now));
+  CHECK(inflight.unshared(hash, now) == kNo);
+  for (const auto why : {kAnswer, kUncacheable}) {
+    inflight.remember_unshared(hash, why, now + std::chrono::seconds(5));
+    CHECK(inflight.unshared(hash, now) == why);
+    CHECK(inflight.unshared(filter::Hash128{2, 1}, now) == kNo);
+    CHECK(inflight.unshared(hash, now + std::chrono::seconds(5)) == kNo);
+  }
+  inflight.forget_unshared(hash);
+  CHECK(inflight.unshared(hash, now) == kNo);
 }
 
 }  // namespace

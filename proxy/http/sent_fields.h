@@ -1,0 +1,58 @@
+// What an origin gets to see of a client's fields: the one rule for what is sent and for what
+// selects a variant (vary.h), so that the key never says what the origin was not told. Pure,
+// thread-compatible.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "proxy/http/hop_by_hop.h"
+#include "proxy/http/message.h"
+
+namespace encore::http {
+
+struct VaryOptions {
+  // Reduce Accept-Encoding to the set of codings that matter, so that browsers share variants.
+  bool normalise_accept_encoding = false;
+  // Before the operator's own origins, to which we say whom they answer (X-Forwarded-*, Forwarded).
+  bool reverse = false;
+};
+
+// The lines of a request that go to the origin as they came. Borrows the fields.
+class SentFields {
+ public:
+  SentFields(const Fields& fields, const VaryOptions& options) noexcept
+      : fields_(fields), hop_by_hop_(fields), reverse_(options.reverse) {}
+
+  // Whether the line ends here: fields of one hop and what Connection lists; Host, which is written
+  // anew; what a client says of itself and of the target in the place of a proxy (X-Forwarded-*,
+  // Forwarded, X-Real-IP, X-Original-URL, ...), which is in no key and which origins believe. In
+  // reverse mode, where programs get fields as variables of the environment, also names with '_',
+  // which are taken for those with '-', and Proxy (httpoxy).
+  bool drops(const Field& field) const noexcept;
+
+  // Calls f(const Field&) for every line of that name that is sent. REQUIRES: `id` is that of
+  // `lower_name`.
+  template <typename F>
+  void for_each(FieldId id, std::string_view lower_name, F&& f) const {
+    if (!fields_.has(id)) return;
+    for (const Field& field : fields_) {
+      const bool named =
+          field.id == id && (id != FieldId::kOther || equals_lower(field.name, lower_name));
+      if (named && !drops(field)) f(field);
+    }
+  }
+  const Fields& all() const noexcept { return fields_; }
+
+ private:
+  const Fields& fields_;
+  HopByHop hop_by_hop_;
+  bool reverse_;
+};
+
+// Accept-Encoding as the set of {br, gzip, zstd} that it accepts, in that order: "br, gzip";
+// "identity" for none of them, said or not. False, and `out` unspecified, where the value says more
+// than that ("*", identity refused, malformed): then it stays as it is.
+bool normalise_accept_encoding(const SentFields& request, std::string& out);
+
+}  // namespace encore::http

@@ -1,0 +1,27 @@
+// What would keep a start with this config from succeeding, found without starting: addresses,
+// logs, state, certificates, memory. For --check-config. Any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+
+namespace encore::server {
+
+struct StartCheck {
+  struct Fault {
+    std::string
+        key;  // as in "log.access", "listen.0.address"; empty where no single one is at fault
+    std::string what;
+  };
+  std::vector<Fault> faults;
+  // What an encore that runs already has: a start beside it would fail, one after it would not.
+  std::vector<std::string> notes;
+};
+
+// Makes, changes and keeps nothing; addresses are bound for a moment, without listening. What it
+// finds holds for the user that it runs as, and now.
+StartCheck check_start(const config::Config& config);
+
+}  // namespace encore::server
