@@ -1,0 +1,336 @@
+// What the origin answers.
+#include <algorithm>
+#include <array>
+#include <ctime>
+
+#include "tests/fuzz/proxy/origin.h"
+
+namespace encore::proxyfuzz {
+namespace {
+
+constexpr std::uint32_t kErrorBytesMax = 100;
+
+std::string personal(int user) { return user < 0 ? "nobody" : "u" + std::to_string(user); }
+
+std::string head_of(int status, const Fields& fields) {
+  std::string out = "HTTP/1.1 " + std::to_string(status) + " Said\r\n";
+  for (const Field& field : fields) out += field.name + ": " + field.value + "\r\n";
+  return out + "\r\n";
+}
+
+std::string random_text(Random& random, std::size_t most) {
+  std::string out;
+  for (std::size_t left = random.below(most + 1); left > 0; --left) {
+    out += static_cast<char>('a' + random.below(26));
+  }
+  return out;
+}
+
+// "bytes=a-b", "bytes=a-", "bytes=-n"; nothing else is understood.
+bool read_range(std::string_view text, std::uint32_t size, std::uint32_t& begin,
+                std::uint32_t& end) {
+  if (!text.starts_with("bytes=") || text.find(',') != std::string_view::npos) return false;
+  text.remove_prefix(6);
+  const std::size_t dash = text.find('-');
+  if (dash == std::string_view::npos) return false;
+  const auto first = number(text.substr(0, dash));
+  const auto last = number(text.substr(dash + 1));
+  if (!first && !last) return false;
+  if (!first) {
+    begin = size - std::min(static_cast<std::uint32_t>(*last), size);
+    end = size;
+  } else {
+    begin = static_cast<std::uint32_t>(*first);
+    end = last ? std::min(static_cast<std::uint32_t>(*last) + 1, size) : size;
+  }
+  return true;
+}
+
+std::string opaque(std::string_view etag) {
+  return std::string(etag.starts_with("W/") ? etag.substr(2) : etag);
+}
+
+}  // namespace
+
+int user_of(const Fields& request) {
+  if (const Field* field = find(request, "Authorization")) {
+    return static_cast<int>(number(field->value.substr(field->value.rfind('-') + 1)).value_or(-1));
+  }
+  const Field* cookie = find(request, "Cookie");
+  if (cookie == nullptr) return -1;
+  return static_cast<int>(number(cookie->value.substr(cookie->value.rfind('=') + 1)).value_or(-1));
+}
+
+Selecting selecting_of(const Fields& request) {
+  Selecting out;
+  if (const Field* field = find(request, "Cookie")) out.cookie = field->value;
+  if (const Field* field = find(request, "X-Lang")) out.lang = field->value;
+  for (const std::string_view coding : {"br", "gzip", "zstd"}) {
+    for (const std::string& member : members(request, "Accept-Encoding")) {
+      if (member == coding) out.encodings += std::string(coding) + " ";
+    }
+  }
+  return out;
+}
+
+void Author::change(Url& url) {
+  Character& character = url.character;
+  if (url.random.percent(character.change_of_mind)) {
+    character.cache_control = random_cache_control(url.random);
+    if (url.random.percent(50)) character.vary = random_character(url.random).vary;
+    ++url.version;
+    url.current.clear();
+  } else if (url.random.percent(character.change)) {
+    ++url.version;
+    url.current.clear();
+  }
+}
+
+// The representation that these fields select, of this version.
+Content& Author::choose(Url& url, const Fields& request, int status, bool unsafe) {
+  const Character& character = url.character;
+  const Selecting selecting = selecting_of(request);
+  const int user = character.personal ? user_of(request) : -1;
+  if (status != 200 || unsafe) {
+    Content& content = world_.make_content(
+        url, selecting, user, static_cast<std::uint32_t>(url.random.below(kErrorBytesMax)));
+    content.etag.clear();
+    content.last_modified = 0;
+    return content;
+  }
+  std::string variant = std::to_string(user);
+  bool unique = false;
+  for (const std::string& name : character.vary) {
+    variant += "|";
+    if (name == "*") unique = true;
+    if (name == "Cookie") variant += selecting.cookie.value_or("-");
+    if (name == "X-Lang") variant += selecting.lang.value_or("-");
+    if (name == "Accept-Encoding") variant += selecting.encodings;
+  }
+  Content*& current = url.current[variant];
+  if (current == nullptr || unique) {
+    const auto bytes = static_cast<std::uint32_t>(url.random.below(character.size_max + 1));
+    current = &world_.make_content(url, selecting, user, bytes);
+  }
+  return *current;
+}
+
+bool Author::is_not_modified(const Url& url, const Content& content, const Fields& request) const {
+  if (!url.character.not_modified) return false;
+  if (find(request, "If-None-Match") != nullptr) {
+    for (const std::string& member : members(request, "If-None-Match")) {
+      if (member == "*") return true;
+      if (!content.etag.empty() && opaque(member) == opaque(content.etag)) return true;
+    }
+    return false;
+  }
+  const Field* since = find(request, "If-Modified-Since");
+  return since != nullptr && content.last_modified != 0 &&
+         since->value == http_date(content.last_modified);
+}
+
+int Author::choose_range(const Url& url, const Content& content, const Fields& request,
+                         std::uint32_t& begin, std::uint32_t& end) const {
+  begin = 0;
+  end = content.bytes;
+  const Field* range = find(request, "Range");
+  if (range == nullptr || !url.character.ranges) return 200;
+  if (const Field* condition = find(request, "If-Range")) {
+    // Strong comparison (RFC 9110 13.1.5); a date never counts as strong here.
+    if (condition->value != content.etag || content.etag.starts_with("W/")) return 200;
+  }
+  if (!read_range(range->value, content.bytes, begin, end)) return 200;
+  if (begin < end) return 206;
+  begin = end = 0;
+  return 416;
+}
+
+void Author::add_caching_fields(Url& url, Event& event) {
+  const Character& character = url.character;
+  const bool thin = event.status == 304 && character.thin_304;
+  Fields& fields = event.fields;
+  const auto wall = static_cast<std::int64_t>(std::time(nullptr));
+  if (event.content != nullptr && !event.content->etag.empty()) {
+    fields.push_back({"ETag", event.content->etag});
+  }
+  if (thin) return;
+  if (!character.cache_control.empty()) {
+    fields.push_back({"Cache-Control", character.cache_control});
+  }
+  if (event.content != nullptr && event.content->last_modified != 0) {
+    fields.push_back({"Last-Modified", http_date(event.content->last_modified)});
+  }
+  if (character.with_expires) fields.push_back({"Expires", http_date(wall + 2)});
+  if (url.random.percent(30)) {
+    for (const std::string& name : character.vary) fields.push_back({"Vary", name});
+  } else if (!character.vary.empty()) {
+    std::string all;
+    for (const std::string& name : character.vary) all += (all.empty() ? "" : ", ") + name;
+    fields.push_back({"Vary", all});
+  }
+}
+
+// What must not come into other hands; each value names its response and the user who caused it.
+void Author::add_personal_fields(Url& url, Event& event, int user) {
+  const Character& character = url.character;
+  const std::string whose = std::to_string(event.serial) + "." + personal(user);
+  if (character.personal) event.fields.push_back({"X-Made-For", whose});
+  if (url.random.percent(character.set_cookie)) {
+    event.fields.push_back({"Set-Cookie", "sid=" + whose + "; Path=/"});
+    if (url.random.percent(20)) event.fields.push_back({"Set-Cookie", "b=" + whose});
+  }
+  if (url.random.percent(character.secret_field)) event.fields.push_back({"X-Foo", whose});
+}
+
+void Author::frame(Url& url, Reply& reply, std::string_view content) {
+  Fields& fields = reply.event->fields;
+  int framing = url.character.framing;
+  if (framing == 3) framing = static_cast<int>(url.random.below(3));
+  if (reply.event->status == 304 || reply.event->status == 204) return;
+  if (framing == 0) {
+    fields.push_back({"Content-Length", std::to_string(content.size())});
+    reply.body = content;
+    return;
+  }
+  if (framing == 2) {
+    fields.push_back({"Connection", "close"});
+    reply.body = content;
+    reply.end = Reply::End::kClose;
+    return;
+  }
+  fields.push_back({"Transfer-Encoding", "chunked"});
+  while (!content.empty()) {
+    const std::size_t size =
+        std::min<std::size_t>(content.size(), url.random.pick<std::size_t>({1, 100, 9999, 999999}));
+    std::array<char, 24> line;
+    const int length = std::snprintf(line.data(), line.size(), "%zx\r\n", size);
+    reply.body.append(line.data(), static_cast<std::size_t>(length));
+    reply.body += content.substr(0, size);
+    reply.body += "\r\n";
+    content.remove_prefix(size);
+  }
+  reply.body += "0\r\n";
+  if (url.random.percent(url.character.trailers)) {
+    for (std::uint64_t left = url.random.pick<std::uint64_t>({1, 1, 2, 5, 40}); left > 0; --left) {
+      Fields& trailers = reply.event->trailers;
+      trailers.push_back({"X-T" + std::to_string(left),
+                          url.random.percent(30)
+                              ? ""
+                              : std::to_string(reply.event->serial) + random_text(url.random, 30)});
+      reply.body += trailers.back().name + ": " + trailers.back().value + "\r\n";
+    }
+  }
+  reply.body += "\r\n";
+}
+
+// How it goes wrong, and how slowly.
+void Author::spoil(Url& url, Reply& reply) {
+  const Character& character = url.character;
+  if (reply.end == Reply::End::kKeep && url.random.percent(5)) {
+    reply.event->fields.push_back({"Connection", "close"});
+    reply.end = Reply::End::kClose;
+  }
+  if (url.random.percent(character.slow_body)) {
+    reply.pieces = url.random.between(2, 6);
+    reply.pause = 0.001 * static_cast<double>(url.random.between(1, 60));
+  }
+  if (!url.random.percent(character.cut) || reply.body.empty()) return;
+  const bool until_close = find(reply.event->fields, "Content-Length") == nullptr &&
+                           find(reply.event->fields, "Transfer-Encoding") == nullptr;
+  reply.body.resize(url.random.below(reply.body.size()));
+  reply.end = until_close || url.random.percent(50) ? Reply::End::kReset : Reply::End::kClose;
+  reply.event->cut = true;
+  reply.pieces = std::max<std::size_t>(reply.pieces, 2);
+  reply.pause = std::max(reply.pause, 0.001);
+}
+
+Reply Author::write(Url& url, const std::string& method, const Fields& request,
+                    const std::shared_ptr<Request>& cause, double received) {
+  Reply reply;
+  Event& event = world_.make_event(url);
+  reply.event = &event;
+  event.request = cause;
+  event.method = method;
+  event.received = received;
+  event.decided = now();
+  const bool unsafe = method != "GET" && method != "HEAD";
+  event.status = 200;
+  if (unsafe) {
+    event.status = url.random.pick({200, 200, 204, 303, 404, 500});
+    if (event.status < 400) {
+      ++url.version;
+      url.current.clear();
+    }
+  } else {
+    change(url);
+    if (url.random.percent(url.character.missing)) event.status = 404;
+    if (url.random.percent(url.character.error)) event.status = url.random.pick({500, 503, 504});
+  }
+  Content& content = choose(url, request, event.status, unsafe);
+  event.content = &content;
+  std::uint32_t begin = 0;
+  std::uint32_t end = content.bytes;
+  if (event.status == 200 && !unsafe) {
+    if (is_not_modified(url, content, request)) {
+      event.status = 304;
+    } else if (method == "GET") {
+      event.status = choose_range(url, content, request, begin, end);
+    }
+  }
+  if (event.status == 204) begin = end;
+  event.is_update = event.status == 304 || method == "HEAD";
+  const std::string serial = std::to_string(event.serial);
+  Fields& fields = event.fields;
+  if (!url.random.percent(10)) fields.push_back({"Date", http_date(std::time(nullptr))});
+  fields.push_back({"X-Head", serial});
+  fields.push_back({"Content-Location", "/r/" + serial});
+  if (event.status != 304) {
+    // A HEAD without validators tells nothing of whose body it speaks.
+    if (method != "HEAD" || content.has_validator()) {
+      fields.push_back({"X-Body", std::to_string(content.name.number)});
+    }
+    fields.push_back({"Content-Type", "text/plain"});
+    fields.push_back({"X-Rand", serial + random_text(url.random, 200)});
+  }
+  if (event.status == 206 || event.status == 416) {
+    fields.push_back({"Content-Range", event.status == 416
+                                           ? "bytes */" + std::to_string(content.bytes)
+                                           : "bytes " + std::to_string(begin) + "-" +
+                                                 std::to_string(end - 1) + "/" +
+                                                 std::to_string(content.bytes)});
+  }
+  add_caching_fields(url, event);
+  add_personal_fields(url, event, user_of(request));
+  if (url.random.percent(url.character.age)) {
+    event.age = static_cast<std::int64_t>(url.random.below(3));
+    fields.push_back({"Age", std::to_string(event.age)});
+  }
+  if (url.random.percent(3)) {
+    for (std::uint64_t left = url.random.between(1, 100); left > 0; --left)
+      fields.push_back({"X-E", ""});
+  }
+  if (url.random.percent(5)) {
+    fields.push_back({"Connection", "X-Hop"});
+    fields.push_back({"X-Hop", serial});
+  }
+  std::string bytes;
+  append_content(content.name, begin, end, bytes);
+  frame(url, reply, bytes);
+  if (method == "HEAD") {
+    reply.body.clear();
+    event.trailers.clear();
+  }
+  spoil(url, reply);
+  reply.head = head_of(event.status, fields);
+  if (url.random.percent(url.character.interim)) {
+    reply.interim = "HTTP/1.1 103 Early Hints\r\nX-Interim: " + serial + "\r\n\r\n";
+  }
+  event.directives = directives_of(fields);
+  for (const Fields* list : {&fields, &event.trailers}) {
+    for (const Field& field : *list) content.lines.insert(lower(field.name) + ": " + field.value);
+  }
+  if (event.status >= 500) url.last_error = now();
+  return reply;
+}
+
+}  // namespace encore::proxyfuzz

@@ -1,0 +1,356 @@
+#include "tests/fuzz/proxy/client.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+
+namespace encore::proxyfuzz {
+namespace {
+
+std::string describe(const Request& request) {
+  std::array<char, 160> text;
+  const int size =
+      std::snprintf(text.data(), text.size(), "%.3f client u%d: tag %llu %s ended %.3f",
+                    request.started, request.user, static_cast<unsigned long long>(request.tag),
+                    request.method.c_str(), request.ended);
+  std::string out(text.data(), static_cast<std::size_t>(size));
+  for (const Field& field : request.fields) {
+    if (field.name != "X-Request-Tag" && field.name != "TE" && field.name != "Connection") {
+      out += "; " + field.name + ": " + field.value;
+    }
+  }
+  return out + " -> " + (request.answer.empty() ? "(no answer yet)" : request.answer);
+}
+
+std::string summary(const Answer& answer, Ending ending) {
+  std::string out = std::to_string(answer.status);
+  if (const Field* head = find(answer.head.fields, "X-Head")) out += " #" + head->value;
+  for (const Field& field : answer.head.fields) {
+    if (same_name(field.name, "Cache-Status")) out += " (" + field.value + ")";
+  }
+  out += " " + std::to_string(answer.content_bytes) + " bytes";
+  if (ending == Ending::kClosed) out += ", closed";
+  if (ending == Ending::kReset) out += ", reset";
+  if (ending == Ending::kLeft) out += ", left";
+  return out;
+}
+
+}  // namespace
+
+Client::Client(Ring& ring, std::size_t number)
+    : ring_(ring),
+      world_(ring.world),
+      random_(ring.world.seed(), 'c', number),
+      user_(static_cast<int>(number % kUsers)) {
+  schedule(0.001 * static_cast<double>(number));
+}
+
+Client::~Client() {
+  ring_.loop.cancel(timer_);
+  disconnect(false);
+}
+
+void Client::schedule(double seconds) {
+  ring_.loop.cancel(timer_);
+  timer_ = ring_.loop.after(seconds, [this] {
+    timer_ = {};
+    begin();
+  });
+}
+
+void Client::disconnect(bool reset) {
+  if (descriptor_ < 0) return;
+  ring_.loop.remove(descriptor_);
+  if (reset) {
+    close_with_reset(descriptor_);
+  } else {
+    ::close(descriptor_);
+  }
+  descriptor_ = -1;
+}
+
+// How this batch is treated beside being sent and read.
+void Client::plan_misbehaviour() {
+  leave_at_ = 0;
+  half_close_ = false;
+  slow_ = false;
+  const std::uint64_t kind = random_.below(100);
+  if (kind < 4) {
+    leave_at_ = random_.pick<std::uint64_t>({1, 1, 300, 1000, 5000, 50000});
+    leave_with_reset_ = random_.percent(50);
+  } else if (kind < 6) {
+    half_close_ = true;
+  } else if (kind < 10) {
+    slow_ = true;
+  }
+}
+
+void Client::begin() {
+  if (!waiting_.empty()) {  // a slow reader's pause has ended
+    read();
+    return;
+  }
+  if (ring_.requests_left == 0) return;
+  if (descriptor_ >= 0 && (said_close_ || shut_down_ || random_.percent(3))) disconnect(false);
+  plan_misbehaviour();
+  if (descriptor_ < 0) {
+    descriptor_ = connect_to_loopback(ring_.proxy_port, slow_ ? 4096 : 0);
+    ring_.loop.add(descriptor_, *this, EPOLLIN | EPOLLOUT);
+    in_.clear();
+    said_close_ = false;
+    shut_down_ = false;
+  }
+  std::size_t batch = random_.percent(10) ? random_.between(2, 5) : 1;
+  bytes_here_ = 0;
+  progress_ = now();
+  ++ring_.active;
+  std::string together;
+  for (; batch > 0 && ring_.requests_left > 0; --batch) {
+    auto request = compose(ring_, random_, user_);
+    // Pipelining is HTTP/1.1's. Of a body without a length that was cut, HTTP/1.0 can be told by a
+    // reset alone, which may cost it what came before.
+    if (!waiting_.empty()) request->http10 = false;
+    --ring_.requests_left;
+    ++request->url->clients;
+    request->started = progress_;
+    request->not_before = request->url->not_before;
+    request->stale_before = request->url->stale_before;
+    out_ += text_of(ring_, *request);
+    world_.remember(*request->url, [request] { return describe(*request); });
+    world_.count("request: " + request->method);
+    together += " " + request->method + " " + request->url->path;
+    waiting_.push_back(std::move(request));
+    // What follows an HTTP/1.0 request may go unanswered.
+    if (waiting_.back()->http10) break;
+  }
+  if (half_close_) together += ", half-closed";
+  if (slow_) together += ", slow";
+  for (const auto& request : waiting_) request->batch = together;
+  flush();
+  if (descriptor_ >= 0 && leave_at_ == 1 && random_.percent(50)) {
+    world_.count("request: left before an answer");
+    finish_front(Ending::kLeft);
+  }
+}
+
+void Client::flush() {
+  while (!out_.empty()) {
+    const ssize_t size = ::send(descriptor_, out_.data(), out_.size(), MSG_NOSIGNAL);
+    if (size < 0 && (errno == EAGAIN || errno == ENOTCONN)) {
+      ring_.loop.modify(descriptor_, EPOLLIN | EPOLLOUT);
+      return;
+    }
+    if (size < 0) {
+      out_.clear();  // what was answered before the end is still to be read
+      break;
+    }
+    out_.erase(0, static_cast<std::size_t>(size));
+  }
+  ring_.loop.modify(descriptor_, EPOLLIN);
+  if (half_close_ && !waiting_.empty()) {
+    world_.count("request: half-closed");
+    ::shutdown(descriptor_, SHUT_WR);
+    half_close_ = false;
+    shut_down_ = true;
+  }
+}
+
+void Client::on_ready(std::uint32_t events) {
+  if (descriptor_ >= 0 && (events & EPOLLOUT) != 0) flush();
+  if (descriptor_ < 0 || (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
+  if (slow_ && !waiting_.empty() && random_.percent(50)) {
+    // Takes nothing for a while.
+    world_.count("request: slow reading");
+    ring_.loop.modify(descriptor_, 0);
+    ring_.loop.cancel(timer_);
+    timer_ = ring_.loop.after(0.001 * static_cast<double>(random_.between(1, 80)), [this] {
+      timer_ = {};
+      if (descriptor_ < 0) return;
+      ring_.loop.modify(descriptor_, EPOLLIN);
+      read();
+    });
+    return;
+  }
+  read();
+}
+
+void Client::read() {
+  if (descriptor_ < 0) return;
+  std::array<char, 65536> bytes;
+  const std::size_t most = slow_ ? 3000 : bytes.size();
+  const ssize_t size = ::recv(descriptor_, bytes.data(), most, 0);
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (size <= 0) {
+    const Ending ending = size == 0 ? Ending::kClosed : Ending::kReset;
+    if (waiting_.empty()) {
+      disconnect(false);
+    } else {
+      finish_front(ending);
+    }
+    return;
+  }
+  if (waiting_.empty()) {
+    world_.report("framing", "bytes that nobody asked for", nullptr,
+                  std::string(bytes.data(), static_cast<std::size_t>(size)));
+    disconnect(true);
+    return;
+  }
+  progress_ = now();
+  in_.append(bytes.data(), static_cast<std::size_t>(size));
+  bytes_here_ += static_cast<std::uint64_t>(size);
+  take();
+  if (descriptor_ >= 0 && leave_at_ != 0 && bytes_here_ >= leave_at_ && !waiting_.empty()) {
+    world_.count("request: left during an answer");
+    finish_front(Ending::kLeft);
+  }
+}
+
+void Client::take() {
+  while (!waiting_.empty() && descriptor_ >= 0) {
+    if (!have_head_ && !take_head()) return;
+    if (have_head_ && !take_body()) return;
+  }
+  if (waiting_.empty() && !in_.empty()) {
+    world_.report("framing", "bytes behind the last answer", nullptr, in_);
+    in_.clear();
+    disconnect(true);
+  }
+}
+
+// False: no more can be done now.
+bool Client::take_head() {
+  const Request& request = *waiting_.front();
+  answer_ = Answer();
+  std::string error;
+  const std::size_t size = read_head(in_, answer_.head, error);
+  if (size == 0) return false;
+  answer_.raw = in_.substr(0, size);
+  answer_.head_at = now();
+  const std::string& start = answer_.head.start;
+  const bool good = start.size() >= 13 && start.starts_with("HTTP/1.1 ") && start[12] == ' ';
+  answer_.status = good ? static_cast<int>(number(start.substr(9, 3)).value_or(0)) : 0;
+  if (!error.empty() || answer_.status < 100) {
+    world_.report("framing", "a malformed head: " + error, &request, in_.substr(0, 4000));
+    finish_front(Ending::kLeft);
+    return false;
+  }
+  in_.erase(0, size);
+  if (answer_.status < 200) {
+    ring_.oracle.judge_interim(request, answer_.head);
+    return true;
+  }
+  // RFC 9112 6.3.
+  const Fields& fields = answer_.head.fields;
+  const Field* length = find(fields, "Content-Length");
+  if (request.method == "HEAD" || answer_.status == 204 || answer_.status == 304) {
+    answer_.body = BodyReader();
+  } else if (find(fields, "Transfer-Encoding") != nullptr) {
+    answer_.body = BodyReader(BodyReader::Kind::kChunked);
+    if (length != nullptr) {
+      world_.report("framing", "Content-Length beside Transfer-Encoding", &request, answer_.raw);
+    }
+    if (request.http10) {
+      world_.report("framing", "chunked for HTTP/1.0", &request, answer_.raw);
+    }
+  } else if (length != nullptr) {
+    answer_.body = BodyReader(BodyReader::Kind::kLength,
+                              static_cast<std::uint64_t>(number(length->value).value_or(0)));
+  } else {
+    answer_.body = BodyReader(BodyReader::Kind::kClose);
+  }
+  bool keeps = !request.http10;
+  for (const std::string& member : members(fields, "Connection")) {
+    if (same_name(member, "close")) keeps = false;
+    if (same_name(member, "keep-alive")) keeps = true;
+  }
+  if (!keeps || answer_.body.kind() == BodyReader::Kind::kClose) said_close_ = true;
+  have_head_ = true;
+  if (!ring_.oracle.judge_head(request, answer_)) {
+    finish_front(Ending::kLeft);
+    return false;
+  }
+  return true;
+}
+
+bool Client::take_body() {
+  std::string_view rest = in_;
+  std::string error;
+  while (true) {
+    std::string_view content;
+    if (!answer_.body.next(rest, content, error)) {
+      world_.report("framing", error, waiting_.front().get(), answer_.raw);
+      finish_front(Ending::kLeft);
+      return false;
+    }
+    if (!content.empty() && !ring_.oracle.judge_content(*waiting_.front(), answer_, content)) {
+      finish_front(Ending::kLeft);
+      return false;
+    }
+    if (answer_.body.is_done() || rest.empty()) break;
+  }
+  in_.erase(0, in_.size() - rest.size());
+  if (!answer_.body.is_done()) return false;
+  const std::shared_ptr<Request> request = waiting_.front();
+  waiting_.pop_front();
+  request->ended = now();
+  request->answer = summary(answer_, Ending::kComplete);
+  have_head_ = false;
+  ring_.oracle.judge_end(*request, answer_, Ending::kComplete);
+  --request->url->clients;
+  if (answer_.event != nullptr && request->method != "GET" && request->method != "HEAD" &&
+      answer_.status < 400) {
+    request->url->not_before = std::max(request->url->not_before, answer_.event->received);
+  }
+  if (waiting_.empty()) {
+    on_end();
+  } else if (said_close_) {
+    // The rest goes unanswered, which the client was told.
+    for (const auto& other : waiting_) --other->url->clients;
+    waiting_.clear();
+    disconnect(false);
+    on_end();
+  }
+  return true;
+}
+
+// The connection is of no more use; the answer at the front has ended as it is.
+void Client::finish_front(Ending ending) {
+  const std::shared_ptr<Request> request = waiting_.front();
+  const bool ours = ending == Ending::kLeft;
+  request->ended = now();
+  if (have_head_) {
+    request->answer = summary(answer_, ending);
+    if (!ours) ring_.oracle.judge_end(*request, answer_, ending);
+  } else if (ours) {
+    request->answer = "(left)";
+  } else {
+    request->answer = "(closed without an answer)";
+    world_.report("lost", "the connection ended without an answer", request.get(), in_);
+  }
+  for (const auto& other : waiting_) --other->url->clients;
+  waiting_.clear();
+  have_head_ = false;
+  in_.clear();
+  disconnect(ours && leave_with_reset_);
+  on_end();
+}
+
+void Client::on_end() {
+  out_.clear();
+  --ring_.active;
+  schedule(random_.percent(75) ? 0 : 0.0001 * static_cast<double>(random_.below(60)));
+}
+
+void Client::check_progress(bool origin_is_busy, double bound) {
+  if (waiting_.empty() || origin_is_busy || now() - progress_ < bound) return;
+  world_.report("hang", "no progress for " + std::to_string(bound) + " s", waiting_.front().get(),
+                have_head_ ? answer_.raw : in_);
+  progress_ = now();
+}
+
+}  // namespace encore::proxyfuzz

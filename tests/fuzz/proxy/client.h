@@ -1,0 +1,73 @@
+// One connection's worth of a client: composes requests from its stream of random numbers, sends
+// them, reads the answers (or leaves in the middle, or takes its time) and has each judged.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "tests/fuzz/proxy/loop.h"
+#include "tests/fuzz/proxy/oracle.h"
+#include "tests/fuzz/proxy/world.h"
+
+namespace encore::proxyfuzz {
+
+// What all clients share.
+struct Ring {
+  Loop& loop;
+  World& world;
+  Oracle& oracle;
+  std::uint16_t proxy_port = 0;
+  std::string prefix;  // of request targets: "http://127.0.0.1:port", or nothing in reverse mode
+  std::string host;
+  std::uint64_t requests_left = 0;
+  std::size_t active = 0;  // clients with requests under way
+};
+
+std::shared_ptr<Request> compose(Ring& ring, Random& random, int user);
+std::string text_of(const Ring& ring, const Request& request);
+
+class Client final : public Handler {
+ public:
+  Client(Ring& ring, std::size_t number);
+  ~Client() override;
+  void on_ready(std::uint32_t events) override;
+  // Tells of a request that has waited too long. Call now and then.
+  void check_progress(bool origin_is_busy, double bound);
+
+ private:
+  void schedule(double seconds);
+  void begin();
+  void plan_misbehaviour();
+  void flush();
+  void read();
+  void take();
+  bool take_head();
+  bool take_body();
+  void on_end();
+  void finish_front(Ending ending);
+  void disconnect(bool reset);
+
+  Ring& ring_;
+  World& world_;
+  Random random_;
+  int user_;
+  int descriptor_ = -1;
+  bool said_close_ = false;  // an answer is the connection's last
+  bool shut_down_ = false;   // we send no more
+  std::string out_;
+  std::string in_;
+  std::deque<std::shared_ptr<Request>> waiting_;
+  Answer answer_;
+  bool have_head_ = false;
+  std::uint64_t bytes_here_ = 0;  // of this batch
+  std::uint64_t leave_at_ = 0;    // goes after so many bytes; 0: stays
+  bool leave_with_reset_ = false;
+  bool half_close_ = false;
+  bool slow_ = false;
+  double progress_ = 0;
+  Loop::Timer timer_{};
+};
+
+}  // namespace encore::proxyfuzz

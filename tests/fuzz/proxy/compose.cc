@@ -1,0 +1,169 @@
+// What clients ask for.
+#include <string>
+
+#include "tests/fuzz/proxy/client.h"
+#include "tests/fuzz/proxy/origin.h"
+
+namespace encore::proxyfuzz {
+namespace {
+
+void add_selecting(Random& random, int user, Request& request) {
+  Fields& fields = request.fields;
+  if (random.percent(60)) fields.push_back({"Cookie", "uid=" + std::to_string(user)});
+  if (random.percent(8)) {
+    fields.push_back({"Authorization", "Bearer secret-" + std::to_string(user)});
+    request.authorized = true;
+  }
+  if (random.percent(40)) {
+    fields.push_back({"X-Lang", std::string(random.pick<std::string_view>({"en", "de"}))});
+  }
+  if (random.percent(50)) {
+    fields.push_back(
+        {"Accept-Encoding", std::string(random.pick<std::string_view>(
+                                {"gzip", "gzip", "br", "gzip, br", "br,gzip", "identity"}))});
+  }
+}
+
+void add_directives(Random& random, Request& request) {
+  const auto add = [&](const char* value) { request.fields.push_back({"Cache-Control", value}); };
+  switch (random.below(100)) {
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+      add("no-cache");
+      break;
+    case 4:
+    case 5:
+      add("max-age=0");
+      break;
+    case 6:
+      add("max-age=1");
+      break;
+    case 7:
+    case 8:
+      add("only-if-cached");
+      break;
+    case 9:
+    case 10:
+      add("no-store");
+      break;
+    case 11:
+      add("max-stale=1");
+      break;
+    case 12:
+      add("max-stale");
+      break;
+    case 13:
+      add("min-fresh=1");
+      break;
+    case 14:
+      request.fields.push_back({"Pragma", "no-cache"});
+      request.no_cache = true;
+      break;
+    default:
+      break;
+  }
+}
+
+std::string random_etag(Random& random, const Url& url) {
+  if (!url.contents_made.empty() && random.percent(85)) {
+    const std::size_t back = random.below(std::min<std::size_t>(url.contents_made.size(), 3));
+    const std::uint64_t of = url.contents_made[url.contents_made.size() - 1 - back];
+    return (url.character.etag == 2 ? "W/\"c" : "\"c") + std::to_string(of) + "\"";
+  }
+  return random.percent(50) ? "*" : "\"other\"";
+}
+
+std::string random_range(Random& random) {
+  const auto at = [&random] {
+    return std::to_string(random.pick<std::uint64_t>({0, 0, 1, 63, 500, 4000, 70000}));
+  };
+  switch (random.below(8)) {
+    case 0:
+    case 1:
+      return "bytes=" + at() + "-";
+    case 2:
+      return "bytes=-" + std::to_string(random.below(3000));
+    case 3:
+      return "bytes=9999999-";
+    case 4:
+      return "bytes=0-9,20-29";
+    case 5:
+      return "bytes=0-0,-1";
+    default: {
+      const std::uint64_t first = random.below(2000);
+      return "bytes=" + std::to_string(first) + "-" + std::to_string(first + random.below(3000));
+    }
+  }
+}
+
+void add_conditions(Random& random, Request& request) {
+  const Url& url = *request.url;
+  Fields& fields = request.fields;
+  if (random.percent(12)) {
+    const std::string etag = random_etag(random, url);
+    fields.push_back(
+        {"If-None-Match", etag == "*" ? etag : etag + (random.percent(20) ? ", \"b\"" : "")});
+    request.conditional = true;
+  } else if (random.percent(3)) {
+    fields.push_back(
+        {"If-Modified-Since", http_date(url.birth + static_cast<std::int64_t>(random.below(20)))});
+    request.conditional = true;
+  }
+  if (request.method != "GET" || !random.percent(12)) return;
+  request.range = random_range(random);
+  fields.push_back({"Range", request.range});
+  if (!random.percent(25)) return;
+  const std::string etag = random_etag(random, url);
+  if (etag == "*" || etag.starts_with("W/")) return;
+  request.if_range = etag;
+  fields.push_back({"If-Range", etag});
+}
+
+}  // namespace
+
+std::shared_ptr<Request> compose(Ring& ring, Random& random, int user) {
+  Url& url = ring.world.pick_url(random);
+  auto request = ring.world.make_request(url);
+  request->user = user;
+  request->method = "GET";
+  const std::uint64_t kind = random.below(100);
+  if (kind < 8) request->method = "HEAD";
+  if (kind >= 8 && kind < 11) request->method = "POST";
+  if (kind == 11) request->method = random.pick<std::string_view>({"PUT", "DELETE"});
+  const bool unsafe = request->method != "GET" && request->method != "HEAD";
+  Fields& fields = request->fields;
+  fields.push_back({"X-Request-Tag", std::to_string(request->tag)});
+  add_selecting(random, user, *request);
+  if (unsafe) {
+    request->body_bytes = random.pick<std::size_t>({0, 10, 3000});
+    fields.push_back({"Content-Length", std::to_string(request->body_bytes)});
+  } else {
+    add_directives(random, *request);
+    add_conditions(random, *request);
+    if (random.percent(50)) {
+      fields.push_back({"TE", "trailers"});
+      fields.push_back({"Connection", "TE"});
+      request->takes_trailers = true;
+    }
+  }
+  request->http10 = random.percent(3);
+  if (request->http10 && random.percent(50)) fields.push_back({"Connection", "keep-alive"});
+  request->directives = directives_of(fields);
+  request->no_cache = request->no_cache || request->directives.no_cache;
+  request->selecting = selecting_of(fields);
+  return request;
+}
+
+std::string text_of(const Ring& ring, const Request& request) {
+  std::string out = request.method + " " + ring.prefix + request.url->path;
+  out += request.http10 ? " HTTP/1.0\r\n" : " HTTP/1.1\r\n";
+  out += "Host: " + ring.host + "\r\n";
+  for (const Field& field : request.fields) out += field.name + ": " + field.value + "\r\n";
+  out += "\r\n";
+  out.append(request.body_bytes, 'x');
+  return out;
+}
+
+}  // namespace encore::proxyfuzz

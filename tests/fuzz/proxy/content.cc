@@ -1,0 +1,79 @@
+#include "tests/fuzz/proxy/content.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "tests/fuzz/proxy/random.h"
+
+namespace encore::proxyfuzz {
+namespace {
+
+constexpr std::size_t kBlock = 64;
+constexpr std::size_t kLettersAt = 22;
+
+using Block = std::array<char, kBlock>;
+
+void write_hex(std::uint64_t value, std::size_t digits, char* out) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  for (std::size_t i = digits; i-- > 0; value >>= 4) out[i] = kDigits[value & 15];
+}
+
+Block make_block(const ContentName& name, std::uint64_t index) {
+  Block block;
+  block[0] = 'C';
+  write_hex(name.number, 10, &block[1]);
+  block[11] = '@';
+  write_hex(index, 6, &block[12]);
+  block[18] = 'u';
+  block[19] = name.user < 0 ? '-' : static_cast<char>('0' + name.user / 10);
+  block[20] = name.user < 0 ? '-' : static_cast<char>('0' + name.user % 10);
+  block[21] = '|';
+  std::uint64_t random = 0;
+  for (std::size_t i = kLettersAt; i < kBlock - 1; ++i) {
+    if ((i - kLettersAt) % 12 == 0) random = mix(name.number * 0x10001 + index * 64 + i);
+    block[i] = static_cast<char>('@' + (random & 31));
+    random >>= 5;
+  }
+  block[kBlock - 1] = '\n';
+  return block;
+}
+
+// Calls f(bytes of the content) for each piece of [begin, end) until it answers false.
+template <typename F>
+void for_each_piece(const ContentName& name, std::uint64_t begin, std::uint64_t end, F&& f) {
+  while (begin < end) {
+    const Block block = make_block(name, begin / kBlock);
+    const auto at = static_cast<std::size_t>(begin % kBlock);
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(kBlock - at, end - begin));
+    if (!f(std::string_view(block.data() + at, size))) return;
+    begin += size;
+  }
+}
+
+}  // namespace
+
+void append_content(const ContentName& name, std::uint64_t begin, std::uint64_t end,
+                    std::string& out) {
+  for_each_piece(name, begin, end, [&](std::string_view piece) {
+    out += piece;
+    return true;
+  });
+}
+
+std::size_t find_difference(const ContentName& name, std::uint64_t offset, std::string_view bytes) {
+  std::size_t seen = 0;
+  std::size_t found = std::string_view::npos;
+  for_each_piece(name, offset, offset + bytes.size(), [&](std::string_view piece) {
+    const std::string_view got = bytes.substr(seen, piece.size());
+    if (got == piece) {
+      seen += piece.size();
+      return true;
+    }
+    found = seen + static_cast<std::size_t>(std::ranges::mismatch(got, piece).in1 - got.begin());
+    return false;
+  });
+  return found;
+}
+
+}  // namespace encore::proxyfuzz

@@ -1,0 +1,66 @@
+// Judges what a client got against what is true. Each rule stands beside the clause that it comes
+// from. Where timing leaves a doubt the rule is on the proxy's side: a request's start is taken
+// before its first byte was written, a response's time before its first byte was sent, and what
+// lies within kSlack of a bound is let pass.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "tests/fuzz/proxy/message.h"
+#include "tests/fuzz/proxy/world.h"
+
+namespace encore::proxyfuzz {
+
+// What a client has of an answer so far.
+struct Answer {
+  int status = 0;
+  Head head;
+  std::string raw;  // the head's bytes, for reports
+  BodyReader body;
+  double head_at = 0;
+  std::uint64_t content_bytes = 0;
+  // Where the content starts within its representation; set by judge_head.
+  const Content* content = nullptr;
+  const Event* event = nullptr;
+  std::uint64_t offset = 0;
+  std::uint64_t expected = 0;  // of content bytes, where content is known
+  bool multipart = false;
+  bool own = false;  // made by the proxy
+  std::string kept;  // a multipart's body, or the beginning of one of the proxy's own
+};
+
+enum class Ending : std::uint8_t { kComplete, kClosed, kReset, kLeft };  // kLeft: by the client
+
+class Oracle {
+ public:
+  explicit Oracle(World& world) : world_(world) {}
+
+  void judge_interim(const Request& request, const Head& head);
+  // Sets what the body must be. False where the answer makes no sense, so that it ends here.
+  bool judge_head(const Request& request, Answer& answer);
+  bool judge_content(const Request& request, Answer& answer, std::string_view bytes);
+  void judge_end(const Request& request, Answer& answer, Ending ending);
+
+ private:
+  struct Case;  // one answer under judgement
+  void judge_own(const Case& at);
+  void judge_status(const Case& at);
+  void judge_fields(const Case& at);
+  void judge_cookies(const Case& at);
+  void judge_reuse(const Case& at);
+  void judge_storing(const Case& at, const Directives& merged);
+  void judge_selection(const Case& at);
+  void judge_freshness(const Case& at, const Directives& merged);
+  void judge_age(const Case& at);
+  void set_bounds(const Case& at);
+  void judge_parts(const Case& at);
+  void count_outcome(const Case& at);
+  void fault(const Case& at, std::string_view kind, const std::string& what);
+
+  World& world_;
+};
+
+}  // namespace encore::proxyfuzz

@@ -1,0 +1,327 @@
+#include "tests/fuzz/proxy/origin.h"
+
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+
+namespace encore::proxyfuzz {
+namespace {
+
+constexpr std::size_t kReadBytes = 65536;
+
+std::string describe(const Event& event, std::string_view end) {
+  std::array<char, 400> text;
+  const int size = std::snprintf(
+      text.data(), text.size(),
+      "%.3f origin: asked at %.3f by tag %llu (%s): #%llu %d content %llu%s", event.decided,
+      event.received, static_cast<unsigned long long>(event.request ? event.request->tag : 0),
+      event.method.c_str(), static_cast<unsigned long long>(event.serial), event.status,
+      static_cast<unsigned long long>(event.content ? event.content->name.number : 0),
+      std::string(end).c_str());
+  std::string out(text.data(), static_cast<std::size_t>(size));
+  for (const std::string_view name :
+       {"Cache-Control", "Expires", "Vary", "ETag", "Last-Modified", "Set-Cookie", "Age"}) {
+    for (const Field& field : event.fields) {
+      if (same_name(field.name, name)) out += "; " + field.name + ": " + field.value;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+class OriginConnection final : public Handler {
+ public:
+  OriginConnection(Origin& origin, int descriptor)
+      : origin_(origin), world_(origin.world_), descriptor_(descriptor) {
+    origin_.loop_.add(descriptor_, *this, EPOLLIN);
+  }
+  ~OriginConnection() override {
+    origin_.loop_.cancel(timer_);
+    set_busy(false);
+    if (descriptor_ < 0) return;
+    origin_.loop_.remove(descriptor_);
+    ::close(descriptor_);
+  }
+
+  void on_ready(std::uint32_t events) override {
+    if (descriptor_ >= 0 && (events & EPOLLOUT) != 0) flush();
+    if (descriptor_ >= 0 && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) read();
+  }
+
+ private:
+  void set_busy(bool busy) {
+    if (busy == busy_) return;
+    busy_ = busy;
+    if (busy) {
+      ++origin_.busy_;
+    } else {
+      --origin_.busy_;
+    }
+  }
+
+  void end(bool reset) {
+    if (descriptor_ < 0) return;
+    origin_.loop_.cancel(timer_);
+    origin_.loop_.remove(descriptor_);
+    if (reset) {
+      close_with_reset(descriptor_);
+    } else {
+      ::close(descriptor_);
+    }
+    descriptor_ = -1;
+    set_busy(false);
+    const auto found = origin_.connections_.find(this);
+    origin_.loop_.dispose(std::move(found->second));
+    origin_.connections_.erase(found);
+  }
+
+  void read() {
+    std::array<char, kReadBytes> bytes;
+    while (true) {
+      const ssize_t size = ::recv(descriptor_, bytes.data(), bytes.size(), 0);
+      if (size < 0 && (errno == EAGAIN || errno == EINTR)) break;
+      if (size <= 0) {
+        if (busy_) world_.count("origin: the proxy left during an answer");
+        end(false);
+        return;
+      }
+      in_.append(bytes.data(), static_cast<std::size_t>(size));
+      if (static_cast<std::size_t>(size) < bytes.size()) break;
+    }
+    take();
+  }
+
+  void take() {
+    if (!have_head_) {
+      std::string error;
+      head_ = {};
+      const std::size_t size = read_head(in_, head_, error);
+      if (!error.empty()) {
+        world_.report("origin-request", "a malformed request: " + error, nullptr, in_);
+        end(true);
+        return;
+      }
+      if (size == 0) return;
+      if (busy_) {
+        world_.report("origin-request", "a request before the last one was answered", nullptr, in_);
+      }
+      in_.erase(0, size);
+      have_head_ = true;
+      body_.clear();
+      received_ = now();
+      if (find(head_.fields, "Transfer-Encoding") != nullptr) {
+        reader_ = BodyReader(BodyReader::Kind::kChunked);
+      } else if (const Field* length = find(head_.fields, "Content-Length")) {
+        reader_ = BodyReader(BodyReader::Kind::kLength,
+                             static_cast<std::uint64_t>(number(length->value).value_or(0)));
+      } else {
+        reader_ = BodyReader();
+      }
+    }
+    std::string_view rest = in_;
+    std::string_view content;
+    std::string error;
+    while (!reader_.is_done() && !rest.empty()) {
+      if (!reader_.next(rest, content, error)) {
+        world_.report("origin-request", "a malformed request body: " + error, nullptr, in_);
+        end(true);
+        return;
+      }
+      body_ += content;
+    }
+    in_.erase(0, in_.size() - rest.size());
+    if (!reader_.is_done()) return;
+    have_head_ = false;
+    on_request();
+  }
+
+  std::string raw_head() const {
+    std::string out = head_.start + "\n";
+    for (const Field& field : head_.fields) out += field.name + ": " + field.value + "\n";
+    return out;
+  }
+
+  // What arrives must be what its client sent, but for what a proxy adds.
+  void check_request(const Request& cause, const std::string& method) {
+    const auto wrong = [&](const std::string& what) {
+      world_.report("origin-request", what, &cause, raw_head());
+    };
+    if (cause.method != method) wrong("the origin got another method");
+    const bool unsafe = method != "GET" && method != "HEAD";
+    // RFC 9110 9.2.2: a proxy must not repeat what is not idempotent.
+    if (method == "POST" && cause.asked_origin != 0) wrong("a POST arrived twice");
+    if (unsafe && body_ != std::string(cause.body_bytes, 'x')) {
+      wrong("the origin got another request body, of " + std::to_string(body_.size()) + " bytes");
+    }
+    for (const std::string_view name : {"Cookie", "Authorization", "X-Lang"}) {
+      for (const Field& field : cause.fields) {
+        if (same_name(field.name, name) &&
+            std::ranges::find(head_.fields, field) == head_.fields.end()) {
+          wrong("the origin did not get " + field.name + ": " + field.value);
+        }
+      }
+    }
+    static constexpr std::array<std::string_view, 15> kOfProxies = {"Via",
+                                                                    "Host",
+                                                                    "Forwarded",
+                                                                    "X-Forwarded-For",
+                                                                    "X-Forwarded-Host",
+                                                                    "X-Forwarded-Proto",
+                                                                    "If-None-Match",
+                                                                    "If-Modified-Since",
+                                                                    "If-Range",
+                                                                    "Range",
+                                                                    "Connection",
+                                                                    "Accept-Encoding",
+                                                                    "TE",
+                                                                    "Content-Length",
+                                                                    "Transfer-Encoding"};
+    for (const Field& field : head_.fields) {
+      const bool own = std::ranges::any_of(
+          kOfProxies, [&](std::string_view name) { return same_name(field.name, name); });
+      const bool sent = std::ranges::find(cause.fields, field) != cause.fields.end();
+      if (!own && !sent) wrong("the origin got a field that its client never sent: " + field.name);
+    }
+  }
+
+  void on_request() {
+    const std::size_t space = head_.start.find(' ');
+    const std::string method = head_.start.substr(0, space);
+    const std::string path = head_.start.substr(space + 1, head_.start.rfind(' ') - space - 1);
+    Url* url = world_.find_url(path);
+    const Field* tag = find(head_.fields, "X-Request-Tag");
+    const auto cause =
+        tag == nullptr ? nullptr
+                       : world_.request(static_cast<std::uint64_t>(number(tag->value).value_or(0)));
+    if (url == nullptr || cause == nullptr || cause->url != url) {
+      // A URL that is long gone may still be fetched in the background.
+      if (tag == nullptr) world_.report("origin-request", "no such request", nullptr, raw_head());
+      end(true);
+      return;
+    }
+    check_request(*cause, method);
+    ++cause->asked_origin;
+    world_.count("origin: " + method);
+    set_busy(true);
+    Random& random = url->random;
+    if (random.percent(url->character.drop)) {
+      drop(*url, random.percent(50));
+      return;
+    }
+    double delay = 0;
+    if (random.percent(url->character.slow_head)) {
+      delay = 0.001 * static_cast<double>(random.pick<std::uint64_t>({1, 3, 10, 30, 150}));
+    }
+    timer_ = origin_.loop_.after(delay, [this, url, method, cause] {
+      timer_ = {};
+      answer(*url, method, cause);
+    });
+  }
+
+  void drop(Url& url, bool reset) {
+    world_.count("origin: dropped without an answer");
+    url.last_drop = now();
+    world_.remember(url, [time = now()] {
+      return std::to_string(time) + " origin: ended the connection without an answer";
+    });
+    end(reset);
+  }
+
+  void answer(Url& url, const std::string& method, const std::shared_ptr<Request>& cause) {
+    reply_ = origin_.author_.write(url, method, head_.fields, cause, received_);
+    url_ = &url;
+    const Event& event = *reply_.event;
+    world_.count("origin: status " + std::to_string(event.status));
+    if (event.cut) world_.count("origin: cut");
+    world_.remember(url, [&event] { return describe(event, event.cut ? ", cut" : ""); });
+    out_ += reply_.interim + reply_.head;
+    sent_ = 0;
+    pieces_left_ = reply_.body.empty() ? 1 : reply_.pieces;
+    next_piece();
+  }
+
+  void next_piece() {
+    const std::size_t left = reply_.body.size() - sent_;
+    const std::size_t size = pieces_left_ <= 1 ? left : left / pieces_left_;
+    out_.append(reply_.body, sent_, size);
+    sent_ += size;
+    --pieces_left_;
+    flush();
+  }
+
+  void flush() {
+    while (!out_.empty()) {
+      const ssize_t size = ::send(descriptor_, out_.data(), out_.size(), MSG_NOSIGNAL);
+      if (size < 0 && errno == EAGAIN) {
+        origin_.loop_.modify(descriptor_, EPOLLIN | EPOLLOUT);
+        return;
+      }
+      if (size <= 0) {
+        if (url_ != nullptr) url_->last_cut = now();
+        end(false);
+        return;
+      }
+      out_.erase(0, static_cast<std::size_t>(size));
+    }
+    origin_.loop_.modify(descriptor_, EPOLLIN);
+    if (!busy_ || timer_.second != 0 || reply_.event == nullptr) return;
+    if (pieces_left_ > 0) {
+      timer_ = origin_.loop_.after(reply_.pause, [this] {
+        timer_ = {};
+        next_piece();
+      });
+      return;
+    }
+    if (reply_.event->cut) url_->last_cut = now();
+    reply_.event = nullptr;
+    set_busy(false);
+    if (reply_.end != Reply::End::kKeep) end(reply_.end == Reply::End::kReset);
+  }
+
+  Origin& origin_;
+  World& world_;
+  int descriptor_;
+  bool busy_ = false;
+  std::string in_;
+  Head head_;
+  bool have_head_ = false;
+  BodyReader reader_;
+  std::string body_;
+  double received_ = 0;
+  Reply reply_;
+  Url* url_ = nullptr;
+  std::string out_;
+  std::size_t sent_ = 0;
+  std::size_t pieces_left_ = 0;
+  Loop::Timer timer_{};
+};
+
+Origin::Origin(Loop& loop, World& world)
+    : loop_(loop), world_(world), author_(world), listener_(listen_on_loopback(port_)) {
+  loop_.add(listener_, *this, EPOLLIN);
+}
+
+Origin::~Origin() {
+  connections_.clear();
+  loop_.remove(listener_);
+  ::close(listener_);
+}
+
+void Origin::on_ready(std::uint32_t) {
+  while (true) {
+    const int descriptor = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (descriptor < 0) return;
+    auto connection = std::make_unique<OriginConnection>(*this, descriptor);
+    Handler* key = connection.get();
+    connections_[key] = std::move(connection);
+  }
+}
+
+}  // namespace encore::proxyfuzz

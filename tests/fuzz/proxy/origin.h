@@ -1,0 +1,73 @@
+// The random origin: a server whose every response follows from the URL's character and stream of
+// random numbers. It honours what an origin must honour (RFC 9110), so that whatever is wrong
+// behind the proxy is the proxy's doing, and writes down what it made.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "tests/fuzz/proxy/loop.h"
+#include "tests/fuzz/proxy/world.h"
+
+namespace encore::proxyfuzz {
+
+// What the origin sends for one request, made all at once when its head is due.
+struct Reply {
+  Event* event = nullptr;
+  std::string interim;
+  std::string head;
+  std::string body;  // as framed, with the trailers
+  enum class End : std::uint8_t { kKeep, kClose, kReset } end = End::kKeep;
+  std::size_t pieces = 1;  // in how many the body is sent
+  double pause = 0;        // seconds between them
+};
+
+// Decides what to answer, by `url.random` alone.
+class Author {
+ public:
+  explicit Author(World& world) : world_(world) {}
+  Reply write(Url& url, const std::string& method, const Fields& request,
+              const std::shared_ptr<Request>& cause, double received);
+
+ private:
+  void change(Url& url);
+  Content& choose(Url& url, const Fields& request, int status, bool unsafe);
+  bool is_not_modified(const Url& url, const Content& content, const Fields& request) const;
+  // 200, 206 or 416, and which bytes.
+  int choose_range(const Url& url, const Content& content, const Fields& request,
+                   std::uint32_t& begin, std::uint32_t& end) const;
+  void add_caching_fields(Url& url, Event& event);
+  void add_personal_fields(Url& url, Event& event, int user);
+  void frame(Url& url, Reply& reply, std::string_view content);
+  void spoil(Url& url, Reply& reply);
+
+  World& world_;
+};
+
+// The user of a request by its own Cookie or Authorization; -1 without.
+int user_of(const Fields& request);
+Selecting selecting_of(const Fields& request);
+
+class Origin final : public Handler {
+ public:
+  Origin(Loop& loop, World& world);
+  ~Origin() override;
+  std::uint16_t port() const noexcept { return port_; }
+  // Whether it holds a request back just now, or is at an answer.
+  std::size_t busy() const noexcept { return busy_; }
+  void on_ready(std::uint32_t events) override;
+
+ private:
+  friend class OriginConnection;
+  Loop& loop_;
+  World& world_;
+  Author author_;
+  std::uint16_t port_ = 0;
+  int listener_;
+  std::size_t busy_ = 0;
+  std::unordered_map<Handler*, std::unique_ptr<Handler>> connections_;
+};
+
+}  // namespace encore::proxyfuzz

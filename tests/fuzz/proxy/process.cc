@@ -1,0 +1,164 @@
+#include "tests/fuzz/proxy/process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/fuzz/proxy/loop.h"
+
+namespace encore::proxyfuzz {
+namespace {
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Whether /readyz answers 200.
+bool is_ready(std::uint16_t port) {
+  const int descriptor = connect_to_loopback(port, 0);
+  pollfd wait{.fd = descriptor, .events = POLLOUT, .revents = 0};
+  std::array<char, 64> answer{};
+  ssize_t size = -1;
+  if (poll(&wait, 1, 1000) == 1 && (wait.revents & POLLERR) == 0) {
+    constexpr std::string_view kRequest = "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    (void)!::send(descriptor, kRequest.data(), kRequest.size(), MSG_NOSIGNAL);
+    wait.events = POLLIN;
+    if (poll(&wait, 1, 1000) == 1) size = ::recv(descriptor, answer.data(), answer.size(), 0);
+  }
+  ::close(descriptor);
+  return size > 12 && std::string_view(answer.data(), 12).ends_with("200");
+}
+
+}  // namespace
+
+// Small limits, so that what happens at them happens often.
+std::string Process::make_config(const Options& options, Random& random) const {
+  const auto text = [&random](std::initializer_list<const char*> of) {
+    return "\"" + std::string(random.pick(of)) + "\"\n";
+  };
+  std::string out = "[[listen]]\naddress = \"127.0.0.1:" + std::to_string(port_) + "\"\n";
+  out += options.reverse ? "mode = \"reverse\"\n" : "mode = \"forward\"\n";
+  if (options.reverse) {
+    out += "[[origin]]\nservers = [\"http://127.0.0.1:" + std::to_string(options.origin_port) +
+           "\"]\n";
+  }
+  out += "[admin]\naddress = \"127.0.0.1:" + std::to_string(admin_port_) + "\"\n";
+  out += "[workers]\ncount = " + std::to_string(random.pick({1, 2, 2, 3})) + "\n";
+  out += "[cache]\nmemory = " + text({"2MiB", "8MiB", "64MiB"});
+  out += "shards = " + std::to_string(random.pick({1, 4, 16})) + "\n";
+  out += std::string("collapse = ") + (random.percent(80) ? "true\n" : "false\n");
+  out += "collapse_buffer = " + text({"1KiB", "16KiB", "1MiB"});
+  out += "uncacheable_memory = " + text({"0s", "1s", "2m"});
+  out += "range_fetch_max = " + text({"1KiB", "32MiB"});
+  out += "background_finish = " + text({"0B", "32MiB"});
+  out += "variants_max = " + std::to_string(random.pick({2, 32})) + "\n";
+  out += "eviction = " + text({"sieve", "sieve", "lru", "s3-fifo", "w-tinylfu"});
+  out += "[admission]\npolicy = " + text({"second-hit", "second-hit", "always", "probability"});
+  out += "[limits]\ntransfer_buffer = " + text({"16KiB", "256KiB"});
+  out += "[timeouts]\npool_idle = \"2s\"\n";
+  out +=
+      "[log]\nlevel = \"warn\"\naccess = " +
+      (random.percent(50) ? std::string("\"\"\n") : "\"" + options.directory + "/access.log\"\n");
+  return out;
+}
+
+Process::Process(const Options& options, Random& random)
+    : port_(free_port()), admin_port_(free_port()), output_path_(options.directory + "/output") {
+  config_ = make_config(options, random);
+  const std::string path = options.directory + "/encore.toml";
+  std::ofstream(path) << config_;
+  pid_ = fork();
+  if (pid_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const int output = ::open(output_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    dup2(output, 1);
+    dup2(output, 2);
+    const int input = ::open("/dev/null", O_RDONLY);
+    dup2(input, 0);
+    execl(options.program.c_str(), options.program.c_str(), "--config", path.c_str(), nullptr);
+    _exit(127);
+  }
+  const double give_up = now() + 60;
+  while (!is_ready(admin_port_)) {
+    if (!is_running() || now() > give_up) {
+      std::fprintf(stderr, "the proxy does not start:\n%s%s\n", said().c_str(), config_.c_str());
+      std::exit(2);
+    }
+    usleep(10000);
+  }
+}
+
+Process::~Process() {
+  if (ended_) return;
+  kill(pid_, SIGKILL);
+  waitpid(pid_, &status_, 0);
+}
+
+bool Process::is_running() {
+  if (!ended_ && waitpid(pid_, &status_, WNOHANG) == pid_) ended_ = true;
+  return !ended_;
+}
+
+std::string Process::said() const {
+  const std::string all = read_file(output_path_);
+  constexpr std::size_t kMost = 12000;
+  return all.size() <= kMost ? all : all.substr(0, kMost) + "...\n";
+}
+
+std::string Process::stop(double seconds) {
+  if (is_running()) kill(pid_, SIGTERM);
+  const double give_up = now() + seconds;
+  while (is_running()) {
+    if (now() > give_up) {
+      kill(pid_, SIGKILL);
+      waitpid(pid_, &status_, 0);
+      ended_ = true;
+      return "it did not end on SIGTERM\n" + said();
+    }
+    usleep(5000);
+  }
+  if (WIFSIGNALED(status_)) {
+    return "it ended by signal " + std::to_string(WTERMSIG(status_)) + "\n" + said();
+  }
+  const std::string all = said();
+  const bool reported =
+      all.find("Sanitizer") != std::string::npos || all.find("runtime error:") != std::string::npos;
+  if (WEXITSTATUS(status_) != 0 || reported) {
+    return "it ended with status " + std::to_string(WEXITSTATUS(status_)) + "\n" + all;
+  }
+  return {};
+}
+
+std::size_t Process::descriptors() const {
+  std::size_t count = 0;
+  std::error_code error;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(pid_) + "/fd", error)) {
+    if (!entry.path().empty()) ++count;
+  }
+  return count;
+}
+
+std::size_t Process::resident_bytes() const {
+  std::istringstream text(read_file("/proc/" + std::to_string(pid_) + "/statm"));
+  std::size_t all = 0;
+  std::size_t resident = 0;
+  text >> all >> resident;
+  return resident * 4096;
+}
+
+}  // namespace encore::proxyfuzz

@@ -1,0 +1,52 @@
+// The proxy as a process: its configuration out of the seed, its start, what it says of itself, its
+// end.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "tests/fuzz/proxy/random.h"
+
+namespace encore::proxyfuzz {
+
+class Process {
+ public:
+  struct Options {
+    std::string program;
+    std::string directory;  // for the configuration and what it says
+    bool reverse = false;
+    std::uint16_t origin_port = 0;
+    std::string keep;  // of the configuration, as lines: overrides nothing, only shown
+  };
+
+  // Starts it and waits until it is ready; the program ends where that fails.
+  Process(const Options& options, Random& random);
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  std::uint16_t port() const noexcept { return port_; }
+  std::uint16_t admin_port() const noexcept { return admin_port_; }
+  const std::string& config() const noexcept { return config_; }
+  bool is_running();
+  // Asks it to end, or waits for that; what is wrong with how it ended, if anything.
+  std::string stop(double seconds);
+  std::size_t descriptors() const;
+  std::size_t resident_bytes() const;
+
+ private:
+  std::string make_config(const Options& options, Random& random) const;
+  std::string said() const;
+
+  std::uint16_t port_;
+  std::uint16_t admin_port_;
+  std::string config_;
+  std::string output_path_;
+  pid_t pid_ = -1;
+  int status_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace encore::proxyfuzz

@@ -1,0 +1,163 @@
+#include "tests/fuzz/proxy/world.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <ctime>
+
+#include "tests/fuzz/proxy/loop.h"
+
+namespace encore::proxyfuzz {
+namespace {
+
+// Old enough that no answer can come from a URL that has been let go: no request asks for it, and
+// those under way have ended long ago.
+constexpr double kRetiredSeconds = 60;
+constexpr std::size_t kHistory = 60;
+
+}  // namespace
+
+bool same_selecting(const Selecting& a, const Selecting& b, std::string_view name) {
+  if (same_name(name, "Cookie")) return a.cookie == b.cookie;
+  if (same_name(name, "X-Lang")) return a.lang == b.lang;
+  if (same_name(name, "Accept-Encoding")) return a.encodings == b.encodings;
+  return false;  // "*", and names that the origin never says
+}
+
+World::World(std::uint64_t seed, bool reverse, std::size_t urls)
+    : seed_(seed), reverse_(reverse), random_(seed, 'w', 0), active_(urls) {
+  for (std::size_t slot = 0; slot < urls; ++slot) make_url(slot);
+}
+
+void World::make_url(std::size_t slot) {
+  auto url = std::make_unique<Url>();
+  url->number = urls_made_++;
+  url->path = "/u" + std::to_string(url->number);
+  url->random = Random(seed_, 'u', url->number);
+  url->character = random_character(url->random);
+  url->birth = static_cast<std::int64_t>(std::time(nullptr)) -
+               url->random.pick<std::int64_t>({20, 60, 1000, 100000});
+  // Many first times, and some that live long enough to become stale often.
+  url->requests_left = static_cast<int>(url->random.pick<std::uint64_t>({6, 20, 60, 400, 2000}));
+  by_path_[url->path] = url.get();
+  if (active_[slot]) retired_.emplace_back(now(), std::move(active_[slot]));
+  active_[slot] = std::move(url);
+}
+
+Url& World::pick_url(Random& random) {
+  if (--focus_left_ < 0) {
+    focus_ = random_.below(active_.size());
+    focus_left_ = static_cast<int>(random_.between(5, 120));
+  }
+  std::size_t slot = focus_;
+  if (!random.percent(45)) {
+    // Squared: the lower numbers more often.
+    const double unit = static_cast<double>(random.below(1 << 20)) / (1 << 20);
+    slot = static_cast<std::size_t>(unit * unit * static_cast<double>(active_.size()));
+  }
+  if (--active_[slot]->requests_left < 0) {
+    make_url(slot);
+    retire();
+  }
+  return *active_[slot];
+}
+
+// Lets go what no answer can speak of any more.
+void World::retire() {
+  while (!retired_.empty() && retired_.front().first + kRetiredSeconds < now() &&
+         retired_.front().second->clients == 0) {
+    const Url* gone = retired_.front().second.get();
+    by_path_.erase(gone->path);
+    for (const std::uint64_t serial : gone->serials) events_.erase(serial);
+    for (const std::uint64_t number : gone->contents_made) contents_.erase(number);
+    for (const std::uint64_t tag : gone->tags) requests_.erase(tag);
+    retired_.pop_front();
+  }
+}
+
+Url* World::find_url(std::string_view path) {
+  const auto found = by_path_.find(std::string(path));
+  return found == by_path_.end() ? nullptr : found->second;
+}
+
+Content& World::make_content(Url& url, const Selecting& selecting, int user, std::uint32_t bytes) {
+  auto content = std::make_unique<Content>();
+  content->name = {.number = ++contents_made_, .user = user};
+  content->url = &url;
+  content->bytes = bytes;
+  content->selecting = selecting;
+  const std::string tag = "\"c" + std::to_string(content->name.number) + "\"";
+  if (url.character.etag != 0) content->etag = (url.character.etag == 2 ? "W/" : "") + tag;
+  const std::int64_t modified = url.birth + url.contents++;
+  if (url.character.last_modified && modified + 2 < std::time(nullptr)) {
+    content->last_modified = modified;
+  }
+  Content& made = *content;
+  contents_[made.name.number] = std::move(content);
+  url.contents_made.push_back(made.name.number);
+  return made;
+}
+
+Event& World::make_event(Url& url) {
+  auto event = std::make_unique<Event>();
+  event->serial = ++serials_;
+  event->url = &url;
+  Event& made = *event;
+  events_[made.serial] = std::move(event);
+  url.serials.push_back(made.serial);
+  return made;
+}
+
+const Event* World::event(std::uint64_t serial) const {
+  const auto found = events_.find(serial);
+  return found == events_.end() ? nullptr : found->second.get();
+}
+
+const Content* World::content(std::uint64_t number) const {
+  const auto found = contents_.find(number);
+  return found == contents_.end() ? nullptr : found->second.get();
+}
+
+std::shared_ptr<Request> World::make_request(Url& url) {
+  auto request = std::make_shared<Request>();
+  request->tag = ++tags_;
+  request->url = &url;
+  url.tags.push_back(request->tag);
+  requests_[request->tag] = request;
+  return request;
+}
+
+std::shared_ptr<Request> World::request(std::uint64_t tag) const {
+  const auto found = requests_.find(tag);
+  return found == requests_.end() ? nullptr : found->second;
+}
+
+void World::remember(Url& url, std::function<std::string()> happening) {
+  url.history.push_back(std::move(happening));
+  if (url.history.size() > kHistory) url.history.pop_front();
+}
+
+void World::report(std::string_view kind, std::string_view what, const Request* request,
+                   std::string_view answer) {
+  Finding finding{.kind = std::string(kind), .text = std::string(what) + "\n"};
+  if (request != nullptr) {
+    finding.text += "--- the request, of user " + std::to_string(request->user) + ", tag " +
+                    std::to_string(request->tag) + "\n" + request->method + " " +
+                    request->url->path + (request->http10 ? " HTTP/1.0\n" : " HTTP/1.1\n");
+    for (const Field& field : request->fields) {
+      finding.text += field.name + ": " + field.value + "\n";
+    }
+    char times[96];
+    std::snprintf(times, sizeof times, "started %.3f, told %.3f\n", request->started, now());
+    finding.text += times;
+  }
+  finding.text += "--- the answer\n";
+  finding.text += answer;
+  if (request != nullptr) {
+    finding.text += "--- what happened to " + request->url->path + "\n";
+    for (const auto& happening : request->url->history) finding.text += happening() + "\n";
+  }
+  if (on_finding) on_finding(finding);
+}
+
+}  // namespace encore::proxyfuzz

@@ -1,0 +1,198 @@
+// What is true: the URLs with their characters, each content and each response that the origin
+// made, each request that a client sent, and what happened to a URL lately. The origin writes it,
+// the clients write and read it, and the oracle judges answers by it. All in one thread and on one
+// clock, so that "before" means before.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "tests/fuzz/proxy/content.h"
+#include "tests/fuzz/proxy/message.h"
+#include "tests/fuzz/proxy/random.h"
+
+namespace encore::proxyfuzz {
+
+constexpr int kUsers = 12;
+
+// The fields of a request by which the origin's variants are chosen. `encodings` is what of br,
+// gzip and zstd is accepted: other spellings of the same set mean the same (RFC 9111 4.1).
+struct Selecting {
+  std::optional<std::string> cookie;
+  std::optional<std::string> lang;
+  std::string encodings;
+};
+
+// Whether a and b agree in the field `name` of a Vary.
+bool same_selecting(const Selecting& a, const Selecting& b, std::string_view name);
+
+struct Url;
+
+struct Request {
+  std::uint64_t tag = 0;
+  int user = -1;  // who asks
+  std::string method;
+  Url* url = nullptr;
+  bool http10 = false;
+  Fields fields;
+  Selecting selecting;
+  Directives directives;
+  bool authorized = false;
+  bool no_cache = false;  // with Pragma's
+  std::string range;
+  std::string if_range;
+  bool conditional = false;
+  bool takes_trailers = false;
+  std::size_t body_bytes = 0;
+  double started = 0;     // just before its first byte was written
+  double not_before = 0;  // what the origin was asked for earlier was invalidated before `started`
+  double stale_before = 0;  // and made stale by a soft purge
+  double ended = 0;
+  int asked_origin = 0;  // how often the origin saw it
+  std::string answer;    // for the history
+  std::string batch;     // and what was sent together with it
+};
+
+// One representation (RFC 9110 3.2) of a URL.
+struct Content {
+  ContentName name;
+  const Url* url = nullptr;
+  std::uint32_t bytes = 0;
+  std::string etag;                       // empty: none
+  std::int64_t last_modified = 0;         // 0: none. No two contents of a URL have the same.
+  Selecting selecting;                    // of the request that it was made for
+  std::unordered_set<std::string> lines;  // every field and trailer line ever sent with it
+  bool has_validator() const noexcept { return !etag.empty() || last_modified != 0; }
+};
+
+// One response of the origin.
+struct Event {
+  std::uint64_t serial = 0;
+  Url* url = nullptr;
+  std::shared_ptr<Request> request;  // the one whose tag it carried
+  std::string method;
+  double received = 0;  // the request had arrived
+  double decided = 0;   // the head was about to be sent, with the state of that moment
+  int status = 0;
+  Content* content = nullptr;  // also what a 304 confirms, or a HEAD speaks of
+  Fields fields;               // as sent
+  Fields trailers;
+  Directives directives;
+  std::int64_t age = 0;    // the Age it carried
+  bool is_update = false;  // 304, or the response to a HEAD: it changes heads, not bodies
+  bool cut = false;        // its end never came
+};
+
+// How the origin treats one URL: drawn from the seed when the URL is made.
+struct Character {
+  std::string cache_control;
+  bool with_expires = false;
+  int etag = 0;  // 0 none, 1 strong, 2 weak
+  bool last_modified = false;
+  std::vector<std::string> vary;
+  bool personal = false;
+  double set_cookie = 0;  // percent, as all below
+  double age = 0;
+  double secret_field = 0;  // X-Foo, which private="x-foo" and no-cache="x-foo" name
+  int framing = 0;          // 0 length, 1 chunked, 2 until the close, 3 mixed
+  std::uint32_t size_max = 0;
+  double trailers = 0;
+  double slow_head = 0;
+  double slow_body = 0;
+  double drop = 0;   // the connection ends before an answer
+  double cut = 0;    // and in the middle of one
+  double error = 0;  // 500, 503
+  double missing = 0;
+  double interim = 0;
+  double change = 0;          // another version
+  double change_of_mind = 0;  // another Cache-Control or Vary
+  bool not_modified = true;   // conditions are honoured
+  bool thin_304 = false;      // a 304 with nothing but what must be there
+  bool ranges = true;
+};
+
+struct Url {
+  std::string path;
+  std::uint64_t number = 0;
+  Character character;
+  Random random{0};
+  std::uint32_t version = 0;
+  std::int64_t birth = 0;  // Last-Modified counts from here
+  std::int64_t contents = 0;
+  std::map<std::string, Content*> current;  // variant -> content of this version
+  double last_error = -1e9;                 // the origin answered 5xx last
+  double last_drop = -1e9;                  // or not at all
+  double last_cut = -1e9;                   // or not to the end
+  double not_before = 0;
+  double stale_before = 0;
+  int clients = 0;  // requests under way
+  int requests_left = 0;
+  // What goes when the URL goes.
+  std::vector<std::uint64_t> serials, contents_made, tags;
+  std::deque<std::function<std::string()>> history;
+};
+
+struct Finding {
+  std::string kind;
+  std::string text;
+};
+
+class World {
+ public:
+  World(std::uint64_t seed, bool reverse, std::size_t urls);
+
+  Random& random() noexcept { return random_; }
+  std::uint64_t seed() const noexcept { return seed_; }
+  bool is_reverse() const noexcept { return reverse_; }
+  // The one that everybody wants just now, or another.
+  Url& pick_url(Random& random);
+  Url* find_url(std::string_view path);
+  Content& make_content(Url& url, const Selecting& selecting, int user, std::uint32_t bytes);
+  Event& make_event(Url& url);
+  const Event* event(std::uint64_t serial) const;
+  const Content* content(std::uint64_t number) const;
+  std::shared_ptr<Request> make_request(Url& url);
+  std::shared_ptr<Request> request(std::uint64_t tag) const;
+  void remember(Url& url, std::function<std::string()> happening);
+
+  void count(std::string_view what, std::uint64_t by = 1) { counters_[std::string(what)] += by; }
+  const std::map<std::string, std::uint64_t>& counters() const noexcept { return counters_; }
+
+  // Tells a finding; the first one ends the run.
+  void report(std::string_view kind, std::string_view what, const Request* request,
+              std::string_view answer);
+  std::function<void(const Finding&)> on_finding;
+
+ private:
+  void make_url(std::size_t slot);
+  void retire();
+
+  std::uint64_t seed_;
+  bool reverse_;
+  Random random_;
+  std::vector<std::unique_ptr<Url>> active_;
+  std::deque<std::pair<double, std::unique_ptr<Url>>> retired_;
+  std::unordered_map<std::string, Url*> by_path_;
+  std::size_t focus_ = 0;
+  int focus_left_ = 0;
+  std::uint64_t urls_made_ = 0, serials_ = 0, contents_made_ = 0, tags_ = 0;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Event>> events_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Content>> contents_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<Request>> requests_;
+  std::map<std::string, std::uint64_t> counters_;
+};
+
+Character random_character(Random& random);
+// Another Cache-Control for a URL that changes its mind.
+std::string random_cache_control(Random& random);
+
+}  // namespace encore::proxyfuzz
