@@ -1,0 +1,162 @@
+"""The examples of the documents, and those of every --help, print what they are said to print.
+
+Of each ```console block of docs/SIMULATION.md and README.md the lines after "$ " are run, in their
+order and in one directory, and what follows them must be what is on standard output, to the byte
+but for blank lines at the end. A line "..." stands for any lines. A command must exit with 0 unless "$ echo $?" says otherwise.
+What varies:
+
+- 127.0.0.1:3128, the proxy's address, is replaced by one with a free port.
+- `drive` and `verify`: their figures depend on the port of the origin, which is part of the keys, and
+  on which request comes first. There every number but 0 stands for any number but 0, a path for any
+  path, blanks for any blanks, and the outcome "collapsed" may be missing.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import unittest
+
+from harness import DEADLINE, Case, clean_environment, eventually, free_port, listening, stop_process
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DATA = pathlib.Path(__file__).parent / "data"
+PROXY = "127.0.0.1:3128"
+VARIES = re.compile(r"encore-sim (drive|verify)\b")
+
+
+class Example:
+    """A command of a document, what is printed behind it, and its exit status."""
+
+    def __init__(self, command, place):
+        self.command, self.place, self.printed, self.status = command, place, "", 0
+
+
+def blocks_of(document, language):
+    """(number of its first line, text) of each block of code."""
+    text = document.read_text()
+    for match in re.finditer(rf"^```{language}\n(.*?)^```$", text, re.M | re.S):
+        yield text.count("\n", 0, match.start(1)) + 1, match.group(1)
+
+
+def examples_of(document):
+    examples = []
+    for first, block in blocks_of(document, "console"):
+        asked = None  # the example whose status is being shown
+        for number, line in enumerate(block.splitlines(), first):
+            if line == "$ echo $?":
+                asked = examples[-1]
+            elif asked:
+                asked.status, asked = int(line), None
+            elif line.startswith("$ "):
+                examples.append(Example(line[2:], f"{document.name}:{number}"))
+            else:
+                examples[-1].printed += line + "\n"
+    return examples
+
+
+def files_of(document):
+    """{name: text} of the blocks that begin with "# NAME.toml"."""
+    named = re.compile(r"# (\S+\.toml)\n")
+    return {named.match(text).group(1): text for _, text in blocks_of(document, "toml")
+            if named.match(text)}
+
+
+def without_what_varies(text):
+    """The text of drive and verify, where a number that is not 0 is N and a path is P."""
+    lines = []
+    for line in text.splitlines():
+        line = re.sub(r"/o/[0-9a-f/]+", "P", line)
+        line = re.sub(r"\b(?=[0-9.]*[1-9])[0-9]+(\.[0-9]+)?([KMG]iB)?\b", "N", line)
+        if not line.startswith("collapsed "):
+            lines.append(" ".join(line.split()))
+    return "\n".join(lines) + "\n"
+
+
+def pattern_of(printed):
+    """A pattern for the text, in which a line "..." stands for any lines."""
+    return re.compile("".join(r"(?:.*\n)*?" if line == "..." else re.escape(line) + r"\n"
+                              for line in printed.splitlines()))
+
+
+class Examples(Case):
+    def setUp(self):
+        super().setUp()
+        for variable in ("ENCORE", "ENCORE_SIM"):
+            if not os.environ.get(variable):
+                self.skipTest(f"{variable} does not name the program")
+        programs = self.directory / "programs"
+        programs.mkdir()
+        for name, variable in (("encore", "ENCORE"), ("encore-sim", "ENCORE_SIM")):
+            (programs / name).symlink_to(os.environ[variable])
+        self.work = self.directory / "work"
+        self.work.mkdir()
+        for trace in DATA.glob("*.xz"):
+            (self.work / trace.name).symlink_to(trace)
+        self.environment = clean_environment(
+            PATH=f"{programs}:{os.environ['PATH']}", TMPDIR=self.directory)
+        self.port, self.proxy = free_port(), None
+
+    def start_proxy(self, command):
+        self.stop_proxy()
+        admin = free_port()
+        self.proxy = self.start(
+            [*command.rstrip(" &").split(), "--set", "listen.0.mode=forward",
+             "--set", f"listen.0.address=127.0.0.1:{self.port}",
+             "--set", f"admin.address=127.0.0.1:{admin}"],
+            port=self.port, cwd=self.work, env=self.environment)
+        eventually(lambda: listening(admin), "the proxy is ready")
+
+    def stop_proxy(self):
+        if self.proxy:
+            stop_process(self.proxy)
+            self.assertEqual(0, self.proxy.returncode)
+
+    def shell(self, command):
+        return subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=self.work,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              env=self.environment, timeout=10 * DEADLINE)
+
+    def run_example(self, example):
+        if example.command.endswith("&"):
+            self.start_proxy(example.command)
+            return
+        if example.command == "kill %1":
+            self.stop_proxy()
+            return
+        ended = self.shell(example.command.replace(PROXY, f"127.0.0.1:{self.port}"))
+        self.assertEqual(example.status, ended.returncode, ended.stdout + ended.stderr)
+        documented, printed = (text.rstrip("\n") + "\n" for text in (example.printed, ended.stdout))
+        if VARIES.match(example.command):
+            documented, printed = map(without_what_varies, (documented, printed))
+        if not pattern_of(documented).fullmatch(printed):
+            self.assertEqual(documented, printed)
+
+    def run_document(self, document):
+        for name, text in files_of(document).items():
+            (self.work / name).write_text(text)
+        examples = examples_of(document)
+        for example in examples:
+            with self.subTest(example.command, place=example.place):
+                self.run_example(example)
+        return len(examples)
+
+    def test_those_of_the_simulation(self):
+        self.assertGreater(self.run_document(ROOT / "docs" / "SIMULATION.md"), 20)
+
+    def test_those_of_the_readme(self):
+        examples = examples_of(ROOT / "README.md")
+        self.assertEqual([e.command for e in examples],
+                         [e.command for e in examples if e.command.startswith("encore-sim ")])
+        self.run_document(ROOT / "README.md")
+
+    def test_no_other_block_of_the_documents_has_a_command_of_encore_sim(self):
+        """What is run must be in a ```console block."""
+        for document in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+            shown = sum(text.count("$ encore-sim") for _, text in blocks_of(document, "console"))
+            self.assertEqual(shown, document.read_text().count("$ encore-sim"), document)
+
+
+if __name__ == "__main__":
+    unittest.main()
