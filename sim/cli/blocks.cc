@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <ostream>
 
+#include "base/units.h"
 #include "filter/theory.h"
 #include "sim/cli/blocks_compare.h"
 #include "sim/cli/commands.h"
-#include "sim/cli/lists.h"
 #include "sim/cli/parallel.h"
 #include "sim/replay/block_experiment.h"
 
@@ -242,12 +242,16 @@ class BlocksCommand final : public Command {
   void declare(Arguments& a) override {
     Options& o = options_;
     a.number("--seed", o.workload.seed, "seed of the workload");
-    a.number("--seeds", o.seeds, "so many seeds from --seed on, in parallel, their counts added");
-    a.number("--block-size", o.block_size, "bytes of a block");
-    a.number("--reused-blocks", o.workload.reused_blocks, "blocks that come again and again");
-    a.number("--one-off-percent", o.one_off_percent, "events whose block never comes again");
-    a.number("--events", o.workload.events, "requests for a block");
-    a.number("--bits", o.bits, "bits of the filter (of one generation)");
+    a.number("--seeds", o.seeds, "so many seeds from --seed on, in parallel, their counts added",
+             {.min = 1, .max = 100000});
+    a.number("--block-size", o.block_size, "bytes of a block", {.min = 1, .max = kMiB});
+    a.number("--reused-blocks", o.workload.reused_blocks, "blocks that come again and again",
+             {.min = 1, .max = INT32_MAX});
+    a.number("--one-off-percent", o.one_off_percent, "events whose block never comes again",
+             {.max = 100});
+    a.number("--events", o.workload.events, "requests for a block", {.min = 1});
+    a.number("--bits", o.bits, "bits of the filter (of one generation)",
+             {.min = 1, .max = filter::kBitsMax});
     a.text("--hashes", o.hashes, "numbers of hashes: 7, 1..8 or 1,2,4");
     a.text("--hash", o.hash,
            "xxh3, murmur3, siphash, md5, sha1, sha512, or a bad one: cut32, prng, crc32, "
@@ -273,9 +277,6 @@ class BlocksCommand final : public Command {
     }
     if (!options_.compare.empty()) {
       return run_comparison(*filters, context);
-    }
-    if (options_.seeds == 0 || options_.seeds > 100000) {
-      return fail(std::to_string(options_.seeds) + " seeds, accepted: 1 to 100000");
     }
     auto results = run_seeds(*filters, context.monitor);
     if (!results) {
@@ -307,25 +308,23 @@ class BlocksCommand final : public Command {
       return fail("unknown filter \"" + o.filter + "\", accepted: single, pair");
     }
     o.workload.generator = *generator;
-    o.workload.block_bytes =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(o.block_size, UINT32_MAX));
-    o.workload.one_off_percent =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(o.one_off_percent, UINT32_MAX));
+    o.workload.block_bytes = static_cast<std::uint32_t>(o.block_size);
+    o.workload.one_off_percent = static_cast<std::uint32_t>(o.one_off_percent);
     const bool split = *layout == filter::Layout::kSplit;
     const auto counts =
-        parse_numbers(split && !context.arguments.given("--hashes") ? "8" : o.hashes);
+        parse_numbers("--hashes", split && !context.arguments.given("--hashes") ? "8" : o.hashes,
+                      {.min = 1, .max = filter::kHashesMax});
     if (!counts) {
       return std::unexpected(counts.error());
     }
     std::vector<BlockFilter> filters;
     for (const std::uint64_t count : *counts) {
-      const auto checked = filter::checked(
-          {.layout = *layout,
-           .hash = hash->family,
-           .bits = o.bits,
-           .hashes = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, UINT32_MAX)),
-           .capacity = 1,
-           .seed = {}});
+      const auto checked = filter::checked({.layout = *layout,
+                                            .hash = hash->family,
+                                            .bits = o.bits,
+                                            .hashes = static_cast<std::uint32_t>(count),
+                                            .capacity = 1,
+                                            .seed = {}});
       if (!checked) {
         return std::unexpected(checked.error());
       }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "sim/cli/numbers.h"
 #include "sim/report/report.h"
 #include "sim/workload/monitor.h"
 
@@ -20,12 +21,15 @@ class App;
 namespace encore::sim {
 
 // Declares options into variables that must live until the command has run. Every declaration's
-// help text ends in the default where there is one.
+// help text ends in the default where there is one. A number outside its range, or that is none,
+// ends the program before the command runs.
 class Arguments {
  public:
   explicit Arguments(CLI::App& app) : app_(app) {}
-  void number(const std::string& name, std::uint64_t& value, const std::string& help);
-  void real(const std::string& name, double& value, const std::string& help);
+  void number(const std::string& name, std::uint64_t& value, const std::string& help,
+              const NumberRange& range = {});
+  void real(const std::string& name, double& value, const std::string& help,
+            const RealRange& range = {});
   void text(const std::string& name, std::string& value, const std::string& help);
   void flag(const std::string& name, bool& value, const std::string& help);
   // --name alone, or --name=VALUE: `alone` is the value then.

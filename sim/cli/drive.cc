@@ -47,11 +47,14 @@ class DriveCommand final : public Command {
            "connection, every outcome must be the same");
     a.flag("--reverse", reverse_, "the proxy is a reverse proxy whose [[origin]] is ours");
     a.text("--origin-address", origin_address_, "where our origin listens; port 0: a free one");
-    a.number("--connections", connections_, "connections to the proxy");
-    a.real("--rate", rate_, "requests that become due in a second (0: each follows an answer)");
-    a.number("--limit", limit_, "drive the first so many requests of the trace");
+    a.number("--connections", connections_, "connections to the proxy",
+             {.min = 1, .max = kConnectionsMax});
+    a.real("--rate", rate_, "requests that become due in a second (0: each follows an answer)",
+           {.max = kRateMax});
+    a.number("--limit", limit_, "drive the first so many requests of the trace",
+             {.min = 1, .max = kRequestsMax});
     a.text("--ttl", ttl_, "max-age of objects that have no TTL in the trace");
-    a.real("--size-scale", size_scale_, "every size of the trace times this");
+    a.real("--size-scale", size_scale_, "every size of the trace times this", {.max = 1e9});
     a.text("--max-size", max_size_, "no object is larger than this");
     a.text("--outcomes", outcomes_, "write what became of each request, a line each");
   }
@@ -145,18 +148,10 @@ class DriveCommand final : public Command {
     if (auto fine = check_client(arguments); !fine) {
       return std::unexpected(fine.error());
     }
-    if (!(size_scale_ >= 0) || !std::isfinite(size_scale_)) {
-      return fail("--size-scale, accepted: 0 and more");
-    }
-    const auto ttl = parse_duration(ttl_);
-    const auto max_size = parse_bytes(max_size_);
+    const auto ttl = parse_time_span("--ttl", ttl_);
+    const auto max_size = parse_size("--max-size", max_size_, {.max = kDrivenSizeMax});
     if (!ttl || !max_size) {
-      return fail(!ttl ? "--ttl: " + ttl.error().message
-                       : "--max-size: " + max_size.error().message);
-    }
-    if (*max_size > kDrivenSizeMax) {
-      return fail("--max-size " + max_size_ + ", accepted: up to " +
-                  std::to_string(kDrivenSizeMax) + " bytes");
+      return std::unexpected(!ttl ? ttl.error() : max_size.error());
     }
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*ttl).count();
     Options options;
@@ -178,18 +173,6 @@ class DriveCommand final : public Command {
   }
 
   Result<void> check_client(const Arguments& arguments) const {
-    if (limit_ == 0 || limit_ > kRequestsMax) {
-      return fail("--limit " + std::to_string(limit_) + ", accepted: 1 to " +
-                  std::to_string(kRequestsMax));
-    }
-    if (connections_ == 0 || connections_ > kConnectionsMax) {
-      return fail("--connections " + std::to_string(connections_) + ", accepted: 1 to " +
-                  std::to_string(kConnectionsMax));
-    }
-    if (!(rate_ >= 0 && rate_ <= kRateMax)) {
-      return fail("--rate, accepted: 0 to " + std::to_string(static_cast<std::uint64_t>(kRateMax)) +
-                  " requests a second");
-    }
     if (proxy_.empty()) {
       return {};
     }

@@ -28,7 +28,7 @@ Result<Distribution> read_empirical(const std::string& path) {
 
 Result<std::vector<MixturePart>> parse_mixture(const std::string& text) {
   std::vector<MixturePart> parts;
-  const auto words = parse_words(text);
+  const auto words = parse_words("--mix", text);
   if (!words) {
     return std::unexpected(words.error());
   }
@@ -42,13 +42,16 @@ Result<std::vector<MixturePart>> parse_mixture(const std::string& text) {
     const std::string share = equals == std::string::npos ? "" : word.substr(equals + 1);
     const auto [end, error] =
         std::from_chars(share.data(), share.data() + share.size(), part.share);
-    if (error != std::errc{} || end != share.data() + share.size()) {
-      return fail("cannot read \"" + word + "\" of --mix, accepted: zipf=0.7,scan=0.3");
+    if (error != std::errc{} || end != share.data() + share.size() || !(part.share > 0) ||
+        !(part.share <= 1e6)) {
+      return fail("--mix \"" + word + "\", accepted: parts such as zipf=0.7,scan=0.3");
     }
     parts.push_back(part);
   }
   return parts;
 }
+
+constexpr RealRange kShares{.min = 0, .max = 1};
 
 class GenerateCommand final : public Command {
  public:
@@ -67,17 +70,19 @@ class GenerateCommand final : public Command {
     GeneratorOptions& o = options_;
     a.text("-o,--output", output_, "file to write; .csv or binary, .zst compresses; - is stdout");
     a.flag("--csv", csv_, "write csv whatever the file is called");
-    a.number("--requests", o.requests, "how many");
+    a.number("--requests", o.requests, "how many", {.min = 1});
     a.number("--objects", o.objects,
-             "different objects (0: a tenth of the requests; akamai: four tenths)");
+             "different objects (0: a tenth of the requests; akamai: four tenths)",
+             {.max = (std::uint64_t{1} << 56U) - 1});
     a.number("--seed", o.seed, "the same seed gives the same trace");
-    a.real("--alpha", o.alpha, "Zipf's exponent");
+    a.real("--alpha", o.alpha, "Zipf's exponent", {.min = 0, .max = 100, .without_max = true});
     if (o.pattern == Pattern::kAkamai) {
-      a.real("--one-hit-share", o.one_hit_share, "share of objects that are asked for once, exact");
+      a.real("--one-hit-share", o.one_hit_share, "share of objects that are asked for once, exact",
+             kShares);
     }
     if (o.pattern == Pattern::kShift || o.pattern == Pattern::kMixture) {
-      a.number("--shift-every", o.shift_every, "requests between two shifts");
-      a.real("--shift-share", o.shift_share, "share of the ranks that a shift moves by");
+      a.number("--shift-every", o.shift_every, "requests between two shifts", {.min = 1});
+      a.real("--shift-share", o.shift_share, "share of the ranks that a shift moves by", kShares);
     }
     if (o.pattern == Pattern::kMixture) {
       a.text("--mix", mix_, "parts with their shares: zipf=0.7,scan=0.2,loop=0.1");
@@ -85,7 +90,8 @@ class GenerateCommand final : public Command {
     a.text("--size", size_,
            "16KiB, lognormal:MEDIAN:SIGMA[:MAX], pareto:MIN:ALPHA[:MAX], or @FILE of sizes");
     a.text("--ttl", ttl_, "seconds, as --size; 0: none");
-    a.real("--rate", o.requests_per_second, "requests a second, for their times");
+    a.real("--rate", o.requests_per_second, "requests a second, for their times",
+           {.min = 0, .max = 1e9, .without_min = true});
     a.flag("--even", even_, "all times between requests the same (else exponential)");
   }
 
@@ -97,8 +103,8 @@ class GenerateCommand final : public Command {
     if (output_ == "-" && context.json_to_out) {
       return fail("trace and report both to standard output: give --json=FILE");
     }
-    const auto size = read_distribution(size_);
-    const auto ttl = read_distribution(ttl_);
+    const auto size = read_distribution("--size", size_);
+    const auto ttl = read_distribution("--ttl", ttl_);
     if (!size || !ttl) {
       return std::unexpected(size ? ttl.error() : size.error());
     }
@@ -120,8 +126,9 @@ class GenerateCommand final : public Command {
   }
 
  private:
-  static Result<Distribution> read_distribution(const std::string& text) {
-    return text.starts_with('@') ? read_empirical(text.substr(1)) : parse_distribution(text);
+  static Result<Distribution> read_distribution(const char* option, const std::string& text) {
+    auto read = text.starts_with('@') ? read_empirical(text.substr(1)) : parse_distribution(text);
+    return read ? read : fail(std::string(option) + ": " + read.error().message);
   }
 
   Result<Outcome> write(RequestGenerator& generator, Monitor& monitor) {

@@ -13,43 +13,16 @@
 namespace encore::sim {
 namespace {
 
-// Numbers above 0 that the range takes.
-struct RealRange {
-  double max = 1;
-  bool with_max = false;
-  std::string_view accepted = "numbers between 0 and 1";
-};
-
-Result<std::vector<double>> parse_reals(const std::string& option, const std::string& text,
-                                        const RealRange& range) {
-  const auto words = parse_words(text);
-  if (!words) {
-    return std::unexpected(words.error());
-  }
-  std::vector<double> reals;
-  for (const std::string& word : *words) {
-    double real = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), real);
-    if (error != std::errc{} || end != word.data() + word.size() || !(real > 0) ||
-        !(real < range.max || (range.with_max && real == range.max))) {
-      return fail(option + " \"" + word + "\", accepted: " + std::string(range.accepted));
-    }
-    reals.push_back(real);
-  }
-  return reals;
-}
-
 Result<std::vector<std::uint64_t>> parse_thresholds(const std::string& text) {
-  const auto words = parse_words(text);
+  const auto words = parse_words("--size-threshold", text);
   if (!words) {
     return std::unexpected(words.error());
   }
   std::vector<std::uint64_t> thresholds;
   for (const std::string& word : *words) {
-    const auto bytes = parse_bytes(word);
-    if (!bytes || *bytes == 0) {
-      return fail("--size-threshold \"" + word +
-                  "\": " + (bytes ? "it is zero" : bytes.error().message));
+    const auto bytes = parse_size("--size-threshold", word, {.min = 1});
+    if (!bytes) {
+      return std::unexpected(bytes.error());
     }
     thresholds.push_back(*bytes);
   }
@@ -67,7 +40,7 @@ std::string listed(std::span<const std::string_view> names) {
 }  // namespace
 
 Result<std::vector<CacheSize>> parse_cache_sizes(const std::string& text) {
-  const auto words = parse_words(text);
+  const auto words = parse_words("--cache-size", text);
   if (!words) {
     return std::unexpected(words.error());
   }
@@ -75,18 +48,17 @@ Result<std::vector<CacheSize>> parse_cache_sizes(const std::string& text) {
   for (const std::string& word : *words) {
     CacheSize size{.text = word};
     if (word.ends_with('%')) {
-      double percent = 0;
-      const char* last = word.data() + word.size() - 1;
-      const auto [end, error] = std::from_chars(word.data(), last, percent);
-      if (error != std::errc{} || end != last || !(percent > 0 && percent <= 1000)) {
+      const auto percent =
+          parse_real("--cache-size", std::string_view(word).substr(0, word.size() - 1),
+                     {.min = 0, .max = 1000, .without_min = true});
+      if (!percent) {
         return fail("--cache-size \"" + word + "\", accepted: above 0 % and up to 1000 %");
       }
-      size.footprint_share = percent / 100;
+      size.footprint_share = *percent / 100;
     } else {
-      const auto bytes = parse_bytes(word);
-      if (!bytes || *bytes == 0) {
-        return fail("--cache-size \"" + word +
-                    "\": " + (bytes ? "it is zero" : bytes.error().message));
+      const auto bytes = parse_size("--cache-size", word, {.min = 1});
+      if (!bytes) {
+        return std::unexpected(bytes.error());
       }
       size.bytes = *bytes;
     }
@@ -120,8 +92,9 @@ void KernelArguments::declare(Arguments& a) {
       "--capacity", capacities_,
       "filter: insertions a generation, over all shards; tinylfu, adaptsize: their window; a list");
   a.text("--fpr", fprs_, "filter: worst false-positive rate of a cycle; a list");
-  a.number("--bits", bits_, "filter: bits of a generation over all shards, instead of --fpr");
-  a.number("--hashes", hashes_, "filter: hashes (0: the best)");
+  a.number("--bits", bits_, "filter: bits of a generation over all shards, instead of --fpr",
+           {.max = filter::kBitsMax});
+  a.number("--hashes", hashes_, "filter: hashes (0: the best)", {.max = filter::kHashesMax});
   a.text("--min-requests", min_requests_, "nth-hit: the request that stores, 2 to 16; a list");
   a.text("--probability", probabilities_, "probability: that of each request; a list");
   a.text("--size-threshold", size_thresholds_, "size-threshold: the largest stored; a list");
@@ -129,17 +102,19 @@ void KernelArguments::declare(Arguments& a) {
   a.text("--hash", hash_, "filter: xxh3, murmur3, siphash, md5, sha1, sha512");
   a.text("--rotate-after", rotate_after_, "filter: rotate after this time too (0s: never)");
   a.flag("--no-refresh", no_refresh_, "filter: do not re-insert what the older one has");
-  a.number("--shards", shards_, "shards of the cache");
+  a.number("--shards", shards_, "shards of the cache, a power of two",
+           {.min = 1, .max = cache::kShardsMax});
   a.number("--seed", seed_, "seed of the keys' hashes");
-  a.number("--shadow", shadow_, "filter: measure false positives on one key in so many, 0: none");
-  a.number("--overhead", overhead_, "bytes charged for an entry beside its size");
+  a.number("--shadow", shadow_, "filter: measure false positives on one key in so many, 0: none",
+           {.max = 65536});
+  a.number("--overhead", overhead_, "bytes charged for an entry beside its size", {.max = kGiB});
   a.text("--max-object", max_object_, "no larger object is stored (else: none above the cache)");
 }
 
 Result<cache::AdmissionOptions> KernelArguments::options_of(const Admission& admission) const {
   const auto layout = filter::parse_layout(layout_);
   const auto hash = filter::parse_hash_family(hash_);
-  const auto rotate_after = parse_duration(rotate_after_);
+  const auto rotate_after = parse_time_span("--rotate-after", rotate_after_);
   if (!layout || !hash || !rotate_after) {
     return std::unexpected(!layout ? layout.error() : !hash ? hash.error() : rotate_after.error());
   }
@@ -149,7 +124,7 @@ Result<cache::AdmissionOptions> KernelArguments::options_of(const Admission& adm
   config.admission.capacity = admission.capacity;
   config.admission.fpr = admission.fpr;
   config.admission.bits = bits_;
-  config.admission.hashes = static_cast<std::uint32_t>(std::min<std::uint64_t>(hashes_, 1000));
+  config.admission.hashes = static_cast<std::uint32_t>(hashes_);
   config.admission.layout = *layout;
   config.admission.hash = *hash;
   const auto plan = config::derive_filter(config);
@@ -161,7 +136,7 @@ Result<cache::AdmissionOptions> KernelArguments::options_of(const Admission& adm
       .filter = plan->shard,
       .refresh = !no_refresh_,
       .rotate_after = *rotate_after,
-      .shadow_one_in = static_cast<std::uint32_t>(std::min<std::uint64_t>(shadow_, UINT32_MAX)),
+      .shadow_one_in = static_cast<std::uint32_t>(shadow_),
       .min_requests = admission.parameters.min_requests,
       .probability = admission.parameters.probability,
       .size_threshold_bytes = admission.parameters.size_threshold_bytes};
@@ -171,16 +146,16 @@ Result<cache::AdmissionOptions> KernelArguments::options_of(const Admission& adm
 
 Result<std::vector<KernelArguments::Admission>> KernelArguments::admissions(
     const Arguments& arguments) const {
-  const auto names = parse_words(admissions_);
+  const auto names = parse_words("--admission", admissions_);
   // With bits and no capacity given, the filter's half-full point is the capacity.
   const bool by_bits = bits_ != 0 && !arguments.given("--capacity");
   const auto capacities = by_bits ? Result<std::vector<std::uint64_t>>(std::in_place, 1, 0)
-                                  : parse_numbers(capacities_);
-  const auto fprs = parse_reals("--fpr", bits_ != 0 ? "0.01" : fprs_, {});
-  const auto counts = parse_numbers(min_requests_);
+                                  : parse_numbers("--capacity", capacities_);
+  const auto fprs = parse_reals("--fpr", bits_ != 0 ? "0.01" : fprs_,
+                                {.min = 0, .max = 1, .without_min = true, .without_max = true});
+  const auto counts = parse_numbers("--min-requests", min_requests_, {.min = 2, .max = 16});
   const auto probabilities =
-      parse_reals("--probability", probabilities_,
-                  {.max = 1, .with_max = true, .accepted = "numbers above 0 and up to 1"});
+      parse_reals("--probability", probabilities_, {.min = 0, .max = 1, .without_min = true});
   const auto thresholds = parse_thresholds(size_thresholds_);
   for (const Error* error :
        {names ? nullptr : &names.error(), capacities ? nullptr : &capacities.error(),
@@ -204,8 +179,7 @@ Result<std::vector<KernelArguments::Admission>> KernelArguments::admissions(
     if (*policy == cache::AdmissionPolicy::kNthHit) {
       parameters.clear();
       for (const std::uint64_t count : *counts) {
-        parameters.emplace_back().min_requests =
-            static_cast<std::uint32_t>(std::min<std::uint64_t>(count, UINT32_MAX));
+        parameters.emplace_back().min_requests = static_cast<std::uint32_t>(count);
       }
     } else if (*policy == cache::AdmissionPolicy::kProbability) {
       parameters.clear();
@@ -234,18 +208,16 @@ Result<std::vector<KernelArguments::Admission>> KernelArguments::admissions(
 
 Result<std::vector<PlannedKernel>> KernelArguments::plan(const Arguments& arguments) const {
   const auto sizes = parse_cache_sizes(sizes_);
-  const auto evictions = parse_words(evictions_);
+  const auto evictions = parse_words("--eviction", evictions_);
   const auto wanted = admissions(arguments);
-  const auto max_object = max_object_.empty() ? Result<std::uint64_t>(0) : parse_bytes(max_object_);
+  const auto max_object = arguments.given("--max-object") ? parse_size("--max-object", max_object_)
+                                                          : Result<std::uint64_t>(0);
   for (const Error* error :
        {sizes ? nullptr : &sizes.error(), evictions ? nullptr : &evictions.error(),
         wanted ? nullptr : &wanted.error(), max_object ? nullptr : &max_object.error()}) {
     if (error != nullptr) {
       return std::unexpected(*error);
     }
-  }
-  if (shards_ == 0 || shards_ > cache::kShardsMax) {
-    return fail(std::to_string(shards_) + " shards, accepted: a power of two, 1 to 256");
   }
   std::vector<PlannedKernel> all;
   for (const CacheSize& size : *sizes) {
@@ -267,8 +239,7 @@ Result<std::vector<PlannedKernel>> KernelArguments::plan(const Arguments& argume
         planned.options.max_object_bytes = *max_object;
         planned.options.max_object_share = 1;
         planned.options.shards = static_cast<std::uint32_t>(shards_);
-        planned.options.entry_overhead_bytes =
-            static_cast<std::uint32_t>(std::min<std::uint64_t>(overhead_, 1U << 30U));
+        planned.options.entry_overhead_bytes = static_cast<std::uint32_t>(overhead_);
         planned.options.eviction = *eviction;
         planned.options.admission = *options;
         planned.options.identity_seed = identity_seed();

@@ -1,7 +1,6 @@
 // Lists as people write them on a command line. Pure functions.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,11 +9,7 @@
 
 namespace encore::sim {
 
-// "7", "1..8", "1,2,4", "1..3,8": whole numbers, at most 4096 of them, in the given order.
-// Errors: anything else; the message shows it.
-Result<std::vector<std::uint64_t>> parse_numbers(std::string_view text);
-
-// "a,b,c": no part may be empty.
-Result<std::vector<std::string>> parse_words(std::string_view text);
+// "a,b,c", given by the option. Errors: an empty part; the message shows text and option.
+Result<std::vector<std::string>> parse_words(std::string_view option, std::string_view text);
 
 }  // namespace encore::sim

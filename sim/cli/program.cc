@@ -7,17 +7,44 @@
 #include <cstdio>
 #include <fstream>
 #include <ostream>
+#include <sstream>
 
 #include "base/time.h"
 #include "sim/cli/progress.h"
 
 namespace encore::sim {
 
-void Arguments::number(const std::string& name, std::uint64_t& value, const std::string& help) {
-  app_.add_option(name, value, help)->capture_default_str()->type_name("N");
+namespace {
+
+// CLI11 would wrap negative numbers, and read 010 as eight.
+template <typename Number, typename Range, typename Parse>
+CLI::Option* add_number(CLI::App& app, const std::string& name, Number& value,
+                        const std::string& help, const Range& range, Parse parse) {
+  std::ostringstream shown;
+  shown << value;
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&value, name, range, parse](const std::string& text) {
+            const auto number = parse(name, text, range);
+            if (!number) {
+              throw CLI::ValidationError(number.error().message);
+            }
+            value = *number;
+          },
+          help)
+      ->default_str(shown.str());
 }
-void Arguments::real(const std::string& name, double& value, const std::string& help) {
-  app_.add_option(name, value, help)->capture_default_str()->type_name("X");
+
+}  // namespace
+
+void Arguments::number(const std::string& name, std::uint64_t& value, const std::string& help,
+                       const NumberRange& range) {
+  add_number(app_, name, value, help, range, parse_number)->type_name("N");
+}
+void Arguments::real(const std::string& name, double& value, const std::string& help,
+                     const RealRange& range) {
+  add_number(app_, name, value, help, range, parse_real)->type_name("X");
 }
 void Arguments::text(const std::string& name, std::string& value, const std::string& help) {
   app_.add_option(name, value, help)->capture_default_str()->type_name("TEXT");
@@ -194,6 +221,24 @@ CLI::App& app_for(CLI::App& root, const Command& command) {
   return *app;
 }
 
+// "--bits=" gives an empty value, which CLI11 would take for none at all.
+void split_empty_values(const std::vector<Entry>& entries, std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].starts_with("--") || !arguments[i].ends_with('=')) {
+      continue;
+    }
+    const std::string name = arguments[i].substr(0, arguments[i].size() - 1);
+    const bool takes_value = std::ranges::any_of(entries, [&](const Entry& entry) {
+      const CLI::Option* option = entry.app->get_option_no_throw(name);
+      return option != nullptr && option->get_items_expected_max() > 0;
+    });
+    if (takes_value) {
+      arguments[i] = name;
+      arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(++i), "");
+    }
+  }
+}
+
 // What helps behind an error: the commands to choose from, or where the options are explained.
 std::string advice(const CLI::App& root) {
   const CLI::App* app = &root;
@@ -230,6 +275,7 @@ int run_program(std::vector<std::string> arguments, const Streams& streams, Moni
     entry.command->declare(*entry.arguments);
     declare_common(*entry.arguments, entry.common);
   }
+  split_empty_values(entries, arguments);
   try {
     std::ranges::reverse(arguments);
     root.parse(std::move(arguments));

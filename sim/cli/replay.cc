@@ -10,6 +10,7 @@
 #include "sim/cli/replay_rows.h"
 #include "sim/cli/simulation.h"
 #include "sim/cli/trace_options.h"
+#include "sim/cli/warmup.h"
 
 namespace encore::sim {
 namespace {
@@ -47,17 +48,19 @@ class ReplayCommand final : public Command {
   void declare(Arguments& a) override {
     trace_.declare(a);
     kernel_.declare(a);
-    a.text("--warmup", warmup_, "requests that are not counted: a number, or 10% of them");
+    a.text("--warmup", warmup_text_, "requests that are not counted: a number, or 10% of them");
     a.number("--interval", interval_, "report the series, so many requests a point (0: none)");
-    a.real("--sample", sample_.rate, "simulate a sample of so many of the objects (1: all)");
+    a.real("--sample", sample_.rate, "simulate a sample of so many of the objects (1: all)",
+           {.min = 0, .max = 1, .without_min = true});
     a.number("--sample-objects", sample_.objects_max,
              "simulate a sample of at most so many objects (0: all)");
     a.number("--sample-seed", sample_.seed, "another seed, another sample");
     a.number(
         "--mrc", curve_points_,
         "miss-ratio curves of so many points, from 0.1% of the footprint to all of it, instead "
-        "of --cache-size (0: none)");
-    a.number("--threads", threads_, "runs at once (0: one a core)");
+        "of --cache-size (0: none)",
+        {.max = kCurvePointsMax});
+    a.number("--threads", threads_, "runs at once (0: one a core)", {.max = kThreadsMax});
     a.flag("--hold", hold_, "spool the whole trace to disk first (else only where it must be)");
   }
 
@@ -97,7 +100,7 @@ class ReplayCommand final : public Command {
  private:
   bool is_sampled() const { return sample_.rate < 1 || sample_.objects_max != 0; }
   bool must_hold(const std::vector<PlannedKernel>& planned) const {
-    return hold_ || warmup_share_ > 0 || is_sampled() || curve_points_ != 0 ||
+    return hold_ || warmup_.share > 0 || is_sampled() || curve_points_ != 0 ||
            std::ranges::any_of(planned, [](const PlannedKernel& kernel) {
              return kernel.options.eviction == cache::EvictionPolicy::kBelady ||
                     kernel.size.footprint_share > 0;
@@ -105,9 +108,6 @@ class ReplayCommand final : public Command {
   }
 
   Result<void> read_options(const Arguments& arguments) {
-    if (!(sample_.rate > 0 && sample_.rate <= 1)) {
-      return fail("--sample " + std::to_string(sample_.rate) + ", accepted: above 0 and up to 1");
-    }
     if (sample_.objects_max != 0 && sample_.objects_max < kSampleObjectsMin) {
       return fail("--sample-objects " + std::to_string(sample_.objects_max) +
                   ", accepted: 64 or more, or 0 for all");
@@ -115,29 +115,17 @@ class ReplayCommand final : public Command {
     if (interval_ != 0 && (is_sampled() || curve_points_ != 0)) {
       return fail("--interval goes neither with a sample nor with --mrc");
     }
-    if (curve_points_ > kCurvePointsMax) {
-      return fail("--mrc " + std::to_string(curve_points_) + ", accepted: up to 1000 points");
-    }
     if (curve_points_ != 0) {
       if (arguments.given("--cache-size")) {
         return fail("--mrc chooses the cache sizes itself: leave out --cache-size");
       }
       kernel_.set_cache_sizes(curve_sizes(curve_points_));
     }
-    return read_warmup();
-  }
-
-  Result<void> read_warmup() {
-    const bool percent = warmup_.ends_with('%');
-    const char* last = warmup_.data() + warmup_.size() - (percent ? 1 : 0);
-    double number = 0;
-    const auto [end, error] = std::from_chars(warmup_.data(), last, number);
-    if (error != std::errc{} || end != last || !(number >= 0) || (percent && number >= 100) ||
-        number > 1e18) {
-      return fail("--warmup \"" + warmup_ + "\", accepted: a number, or below 100%");
+    const auto warmup = parse_warmup(warmup_text_);
+    if (!warmup) {
+      return std::unexpected(warmup.error());
     }
-    warmup_share_ = percent ? number / 100 : 0;
-    warmup_requests_ = percent ? 0 : static_cast<std::uint64_t>(number);
+    warmup_ = *warmup;
     return {};
   }
 
@@ -150,8 +138,15 @@ class ReplayCommand final : public Command {
     return plan;
   }
   RunOptions run_options() const {
-    return {.warmup_requests = warmup_requests_,
-            .threads = static_cast<unsigned>(std::min<std::uint64_t>(threads_, 1024))};
+    return {.warmup_requests = warmup_.requests, .threads = static_cast<unsigned>(threads_)};
+  }
+
+  // Requests that do not count, of all that there are.
+  Result<std::uint64_t> warmed_up(const TraceReader& reader, std::uint64_t requests) const {
+    if (auto fine = TraceArguments::check_counted(reader); !fine) {
+      return std::unexpected(fine.error());
+    }
+    return warmup_requests(warmup_, requests);
   }
 
   Result<void> replay_held(TraceReader& reader, const std::vector<PlannedKernel>& planned,
@@ -164,9 +159,12 @@ class ReplayCommand final : public Command {
       return std::unexpected(trace.error());
     }
     RunOptions options = run_options();
-    if (warmup_share_ > 0) {
-      options.warmup_requests =
-          static_cast<std::uint64_t>(warmup_share_ * static_cast<double>(trace->requests_total));
+    if (!monitor.stop) {
+      const auto warmup = warmed_up(reader, trace->requests_total);
+      if (!warmup) {
+        return std::unexpected(warmup.error());
+      }
+      options.warmup_requests = *warmup;
     }
     const double rate = trace->sample.rate();
     if (rate < 1 && trace->objects.objects() < kSampleObjectsMin && !monitor.stop) {
@@ -209,6 +207,11 @@ class ReplayCommand final : public Command {
     if (!streamed) {
       return std::unexpected(streamed.error());
     }
+    if (!monitor.stop) {
+      if (auto counted = warmed_up(reader, streamed->requests); !counted) {
+        return std::unexpected(counted.error());
+      }
+    }
     const ReplayedTrace replayed{.names = trace_.names(),
                                  .requests = streamed->requests,
                                  .footprint_bytes = streamed->objects.footprint_bytes(),
@@ -234,7 +237,7 @@ class ReplayCommand final : public Command {
     for (Field& field : kernel_.parameters()) {
       all.push_back(std::move(field));
     }
-    all.insert(all.end(), {Field{"warmup", warmup_},
+    all.insert(all.end(), {Field{"warmup", warmup_text_},
                            {"sample", sample_.rate},
                            {"sample_objects", sample_.objects_max},
                            {"sample_seed", sample_.seed},
@@ -246,9 +249,8 @@ class ReplayCommand final : public Command {
   KernelArguments kernel_;
   SampleOptions sample_;
   std::uint64_t curve_points_ = 0;
-  std::string warmup_ = "0";
-  double warmup_share_ = 0;
-  std::uint64_t warmup_requests_ = 0;
+  std::string warmup_text_ = "0";
+  Warmup warmup_;
   std::uint64_t interval_ = 0;
   std::uint64_t threads_ = 0;
   bool hold_ = false;

@@ -33,6 +33,8 @@ struct FinishedRun {
   double cpu_seconds = 0;  // of its thread, spent in the run alone
 };
 
+inline constexpr std::uint64_t kThreadsMax = 1024;
+
 struct RunOptions {
   std::uint64_t warmup_requests = 0;  // not counted; of the whole trace
   unsigned threads = 0;               // 0: one a core

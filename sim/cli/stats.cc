@@ -68,6 +68,11 @@ class StatsCommand final : public Command {
         break;
       }
     }
+    if (!context.monitor.stop) {
+      if (auto fine = TraceArguments::check_counted(**reader); !fine) {
+        return std::unexpected(fine.error());
+      }
+    }
     const bool has_sizes = (*reader)->counts().without_size < (*reader)->counts().counted;
     Outcome outcome;
     Report& report = outcome.report;

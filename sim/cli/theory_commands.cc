@@ -5,7 +5,6 @@
 
 #include "filter/theory.h"
 #include "sim/cli/commands.h"
-#include "sim/cli/lists.h"
 
 namespace encore::sim {
 namespace {
@@ -29,21 +28,17 @@ Result<std::vector<Layout>> parse_layouts(const std::string& text) {
 
 std::string name_of(Layout layout) { return std::string(to_string(layout)); }
 
-Result<void> check_fpr(double fpr) {
-  if (!(fpr > 0 && fpr < 1)) {
-    return fail("a false-positive rate of " + std::to_string(fpr) +
-                ", accepted: between 0 and 1, both excluded");
-  }
-  return {};
-}
+constexpr RealRange kFprs{.min = 0, .max = 1, .without_min = true, .without_max = true};
+// So many that a thousand generations of them can be counted.
+constexpr NumberRange kCapacities{.min = 0, .max = std::uint64_t{1} << 52U};
+constexpr NumberRange kBits{.min = 1, .max = filter::kBitsMax};
 
 Result<void> check_shape(Layout layout, std::uint64_t bits, std::uint64_t hashes) {
-  const auto checked = filter::checked(
-      {.layout = layout,
-       .bits = bits,
-       .hashes = static_cast<std::uint32_t>(std::min<std::uint64_t>(hashes, UINT32_MAX)),
-       .capacity = 1,
-       .seed = {}});
+  const auto checked = filter::checked({.layout = layout,
+                                        .bits = bits,
+                                        .hashes = static_cast<std::uint32_t>(hashes),
+                                        .capacity = 1,
+                                        .seed = {}});
   return checked ? Result<void>{} : std::unexpected(checked.error());
 }
 
@@ -59,20 +54,14 @@ class SizeCommand final : public Command {
     return "encore-sim theory size --keys 1000000 --fpr 0.01";
   }
   void declare(Arguments& a) override {
-    a.number("--keys", keys_, "distinct keys inserted");
-    a.real("--fpr", fpr_, "false-positive rate when they are all in");
+    a.number("--keys", keys_, "distinct keys inserted", {.min = 1});
+    a.real("--fpr", fpr_, "false-positive rate when they are all in", kFprs);
     a.text("--layout", layout_, "classic, partitioned, blocked, split, all");
   }
   Result<Outcome> run(const Context&) override {
     const auto layouts = parse_layouts(layout_);
     if (!layouts) {
       return std::unexpected(layouts.error());
-    }
-    if (auto fine = check_fpr(fpr_); !fine) {
-      return std::unexpected(fine.error());
-    }
-    if (keys_ == 0) {
-      return fail("0 keys, accepted: 1 or more");
     }
     Outcome outcome;
     outcome.report.parameters = {{"keys", keys_}, {"fpr", fpr_}, {"layout", layout_}};
@@ -122,17 +111,14 @@ class CapacityCommand final : public Command {
     return "encore-sim theory capacity --bits 800000000 --fpr 0.01";
   }
   void declare(Arguments& a) override {
-    a.number("--bits", bits_, "bits of the filter");
-    a.real("--fpr", fpr_, "false-positive rate when it is full");
+    a.number("--bits", bits_, "bits of the filter", kBits);
+    a.real("--fpr", fpr_, "false-positive rate when it is full", kFprs);
     a.text("--layout", layout_, "classic, partitioned, blocked, split, all");
   }
   Result<Outcome> run(const Context&) override {
     const auto layouts = parse_layouts(layout_);
     if (!layouts) {
       return std::unexpected(layouts.error());
-    }
-    if (auto fine = check_fpr(fpr_); !fine) {
-      return std::unexpected(fine.error());
     }
     Outcome outcome;
     outcome.report.parameters = {{"bits", bits_}, {"fpr", fpr_}, {"layout", layout_}};
@@ -190,10 +176,11 @@ class PairCommand final : public Command {
     return "encore-sim theory pair --bits 800000 --capacity 80000 --hashes 4,7,8";
   }
   void declare(Arguments& a) override {
-    a.number("--bits", bits_, "bits of one generation");
-    a.number("--capacity", capacity_, "insertions a generation (0: where it is half full)");
+    a.number("--bits", bits_, "bits of one generation", kBits);
+    a.number("--capacity", capacity_, "insertions a generation (0: where it is half full)",
+             kCapacities);
     a.text("--hashes", hashes_, "numbers of hashes");
-    a.number("--generations", generations_, "2: the pair");
+    a.number("--generations", generations_, "2: the pair", {.min = 2, .max = 1000});
     a.text("--layout", layout_, "classic, partitioned, blocked, split");
   }
   Result<Outcome> run(const Context& context) override {
@@ -203,12 +190,10 @@ class PairCommand final : public Command {
     }
     const bool split = *layout == Layout::kSplit;
     const auto hashes =
-        parse_numbers(split && !context.arguments.given("--hashes") ? "8" : hashes_);
+        parse_numbers("--hashes", split && !context.arguments.given("--hashes") ? "8" : hashes_,
+                      {.min = 1, .max = filter::kHashesMax});
     if (!hashes) {
       return std::unexpected(hashes.error());
-    }
-    if (generations_ < 2 || generations_ > 1000) {
-      return fail(std::to_string(generations_) + " generations, accepted: 2 to 1000");
     }
     Outcome outcome;
     outcome.report.parameters = {{"bits", bits_},
@@ -277,19 +262,16 @@ class RingCommand final : public Command {
     return "encore-sim theory ring --window 1000000 --fpr 0.01 --generations 2..8";
   }
   void declare(Arguments& a) override {
-    a.number("--window", window_, "insertions for which every key is remembered");
-    a.real("--fpr", fpr_, "worst false-positive rate of a cycle, all generations together");
+    a.number("--window", window_, "insertions for which every key is remembered", {.min = 1});
+    a.real("--fpr", fpr_, "worst false-positive rate of a cycle, all generations together", kFprs);
     a.text("--generations", generations_, "numbers of generations");
     a.text("--layout", layout_, "classic, partitioned, blocked, split");
   }
   Result<Outcome> run(const Context&) override {
     const auto layout = filter::parse_layout(layout_);
-    const auto generations = parse_numbers(generations_);
+    const auto generations = parse_numbers("--generations", generations_, {.min = 2, .max = 1000});
     if (!layout || !generations) {
       return std::unexpected(layout ? generations.error() : layout.error());
-    }
-    if (auto fine = check_fpr(fpr_); !fine) {
-      return std::unexpected(fine.error());
     }
     Outcome outcome;
     outcome.report.parameters = {
@@ -300,12 +282,6 @@ class RingCommand final : public Command {
                            {"bytes", "memory", Style::kBytes},
                            {"capacity", "insertions a generation", Style::kCount}});
     for (const std::uint64_t g : *generations) {
-      if (window_ == 0) {
-        return fail("a window of 0 insertions, accepted: 1 or more");
-      }
-      if (g < 2 || g > 1000) {
-        return fail(std::to_string(g) + " generations, accepted: 2 to 1000");
-      }
       const filter::WindowCost cost =
           filter::window_cost(*layout, static_cast<std::uint32_t>(g), fpr_);
       table.rows.push_back(

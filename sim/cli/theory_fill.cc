@@ -3,7 +3,6 @@
 
 #include "filter/theory.h"
 #include "sim/cli/commands.h"
-#include "sim/cli/lists.h"
 
 namespace encore::sim {
 namespace {
@@ -18,8 +17,8 @@ class TheoryFillCommand final : public Command {
     return "encore-sim theory fill --keys 80000 --bits 800000 --hashes 1..9";
   }
   void declare(Arguments& a) override {
-    a.number("--keys", keys_, "distinct keys inserted");
-    a.number("--bits", bits_, "bits of the filter");
+    a.number("--keys", keys_, "distinct keys inserted", {.min = 1});
+    a.number("--bits", bits_, "bits of the filter", {.min = 1, .max = filter::kBitsMax});
     a.text("--hashes", hashes_, "numbers of hashes: 7, 1..8 or 1,2,4");
     a.text("--layout", layout_, "classic, partitioned, blocked, split");
   }
@@ -31,12 +30,10 @@ class TheoryFillCommand final : public Command {
     }
     const bool split = *layout == filter::Layout::kSplit;
     const auto counts =
-        parse_numbers(split && !context.arguments.given("--hashes") ? "8" : hashes_);
+        parse_numbers("--hashes", split && !context.arguments.given("--hashes") ? "8" : hashes_,
+                      {.min = 1, .max = filter::kHashesMax});
     if (!counts) {
       return std::unexpected(counts.error());
-    }
-    if (keys_ == 0) {
-      return fail("0 keys, accepted: 1 or more");
     }
     Outcome outcome;
     outcome.report.parameters = {
@@ -49,12 +46,11 @@ class TheoryFillCommand final : public Command {
                             {"fpr_exact", "exact", Style::kRate}},
                 .rows = {}};
     for (const std::uint64_t count : *counts) {
-      const auto checked = filter::checked(
-          {.layout = *layout,
-           .bits = bits_,
-           .hashes = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, UINT32_MAX)),
-           .capacity = 1,
-           .seed = {}});
+      const auto checked = filter::checked({.layout = *layout,
+                                            .bits = bits_,
+                                            .hashes = static_cast<std::uint32_t>(count),
+                                            .capacity = 1,
+                                            .seed = {}});
       if (!checked) {
         return std::unexpected(checked.error());
       }

@@ -4,7 +4,6 @@
 
 #include "filter/theory.h"
 #include "sim/cli/commands.h"
-#include "sim/cli/lists.h"
 
 namespace encore::sim {
 namespace {
@@ -52,21 +51,10 @@ class GridCommand : public Command {
   virtual std::vector<Table> tables(const Grid& grid) const = 0;
 
   Result<Grid> read_grid() const {
-    auto ratios = parse_numbers(lists_.bits_per_key);
-    auto hashes = parse_numbers(lists_.hashes);
+    auto ratios = parse_numbers("--bits-per-key", lists_.bits_per_key, {.min = 1, .max = 1000});
+    auto hashes = parse_numbers("--hashes", lists_.hashes, {.min = 1, .max = filter::kHashesMax});
     if (!ratios || !hashes) {
       return std::unexpected(ratios ? hashes.error() : ratios.error());
-    }
-    for (const std::uint64_t ratio : *ratios) {
-      if (ratio == 0 || ratio > 1000) {
-        return fail(std::to_string(ratio) + " bits a key, accepted: 1 to 1000");
-      }
-    }
-    for (const std::uint64_t k : *hashes) {
-      if (k == 0 || k > filter::kHashesMax) {
-        return fail(std::to_string(k) + " hashes, accepted: 1 to " +
-                    std::to_string(filter::kHashesMax));
-      }
     }
     return Grid{std::move(*ratios), std::move(*hashes)};
   }

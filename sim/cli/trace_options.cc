@@ -19,31 +19,32 @@ void TraceArguments::declare(Arguments& a) {
   a.text("--statuses", statuses_, "which statuses count, where the trace has them");
   a.flag("--all-lines", all_lines_, "count every method and status");
   a.text("--default-size", default_size_, "size of an object where the trace has none");
-  a.real("--bad-max", bad_max_, "refuse a trace with a larger share of bad lines");
+  a.real("--bad-max", bad_max_, "refuse a trace with a larger share of bad lines",
+         {.min = 0, .max = 1});
 }
 
 Result<TraceOptions> TraceArguments::options() const {
   TraceOptions options;
   const auto format = parse_trace_format(format_);
-  const auto methods = parse_words(methods_);
-  const auto statuses = parse_numbers(statuses_);
-  const auto size = parse_bytes(default_size_);
+  const auto methods = parse_words("--methods", methods_);
+  const auto statuses = parse_numbers("--statuses", statuses_, {.min = 100, .max = 999});
+  const auto size = parse_size("--default-size", default_size_);
   if (!format || !methods || !statuses) {
     return std::unexpected(!format    ? format.error()
                            : !methods ? methods.error()
                                       : statuses.error());
   }
   if (!size) {
-    return fail("--default-size: " + size.error().message);
+    return std::unexpected(size.error());
   }
   options.format = *format;
   options.methods = *methods;
   options.statuses.clear();
   for (const std::uint64_t status : *statuses) {
-    options.statuses.push_back(static_cast<int>(std::min<std::uint64_t>(status, 999)));
+    options.statuses.push_back(static_cast<int>(status));
   }
   if (!columns_.empty()) {
-    const auto pairs = parse_words(columns_);
+    const auto pairs = parse_words("--columns", columns_);
     if (!pairs) {
       return std::unexpected(pairs.error());
     }
@@ -72,6 +73,17 @@ std::string TraceArguments::names() const {
 Row TraceArguments::parameters() const {
   return {{"traces", names()},   {"format", format_},     {"all_lines", all_lines_},
           {"methods", methods_}, {"statuses", statuses_}, {"default_size", default_size_}};
+}
+
+Result<void> TraceArguments::check_counted(const TraceReader& reader) {
+  const TraceCounts& counts = reader.counts();
+  if (counts.counted != 0) {
+    return {};
+  }
+  return fail("the trace has no request that counts: of " + std::to_string(counts.lines) +
+              " lines or records, " + std::to_string(counts.skipped) +
+              " are not counted by the rule (--methods, --statuses, --all-lines), " +
+              std::to_string(counts.bad) + " are bad");
 }
 
 std::vector<std::string> TraceArguments::notes(const TraceReader& reader,

@@ -19,6 +19,8 @@ class TraceArguments {
   std::string names() const;  // of the files, with commas
   // For the report's parameters and notes.
   Row parameters() const;
+  // Errors: the trace, read to its end, had no request that counts.
+  static Result<void> check_counted(const TraceReader& reader);
   static std::vector<std::string> notes(const TraceReader& reader, const TraceOptions& options);
 
  private:

@@ -10,6 +10,7 @@
 #include "sim/cli/kernel_options.h"
 #include "sim/cli/simulation.h"
 #include "sim/cli/trace_options.h"
+#include "sim/cli/warmup.h"
 #include "sim/replay/ratio.h"
 
 namespace encore::sim {
@@ -64,9 +65,9 @@ class TuneCommand final : public Command {
     a.text("--cache-size", size_, "64MiB, or 10% of the trace's footprint");
     a.text("--eviction", eviction_, "the cache's eviction policy");
     a.text("--layout", layout_, "classic, partitioned, blocked, split");
-    a.text("--warmup", warmup_, "share of the requests that is not counted, as 20%");
+    a.text("--warmup", warmup_text_, "share of the requests that is not counted, as 20%");
     a.number("--seed", seed_, "seed of the keys' hashes");
-    a.number("--threads", threads_, "runs at once (0: one a core)");
+    a.number("--threads", threads_, "runs at once (0: one a core)", {.max = kThreadsMax});
   }
 
   Result<Outcome> run(const Context& context) override {
@@ -86,8 +87,15 @@ class TuneCommand final : public Command {
     if (!trace) {
       return std::unexpected(trace.error());
     }
-    if (trace->requests.size() == 0) {
-      return fail("no request of the trace counts");
+    if (!context.monitor.stop) {
+      if (auto fine = TraceArguments::check_counted(**reader); !fine) {
+        return std::unexpected(fine.error());
+      }
+      const auto warmup = warmup_requests(warmup_, trace->requests.size());
+      if (!warmup) {
+        return std::unexpected(warmup.error());
+      }
+      warmup_ = {.requests = *warmup};
     }
     auto outcome = study(*trace, context.monitor);
     if (outcome) {
@@ -108,16 +116,24 @@ class TuneCommand final : public Command {
                              : !eviction ? eviction.error()
                                          : layout.error());
     }
-    const auto warmup = parse_cache_sizes(warmup_.empty() ? "1%" : warmup_);
-    if (sizes->size() != 1 || !warmup || warmup->size() != 1 ||
-        (!warmup_.empty() && !(warmup->front().footprint_share > 0)) ||
-        warmup->front().footprint_share >= 1 || *eviction == cache::EvictionPolicy::kBelady) {
-      return fail("tune takes one --cache-size, a --warmup below 100%, and no belady");
+    const auto warmup = parse_warmup(warmup_text_);
+    if (!warmup) {
+      return std::unexpected(warmup.error());
+    }
+    if (warmup->requests != 0) {
+      return fail("--warmup \"" + warmup_text_ + "\", accepted: a share of the requests, as 20%");
+    }
+    if (sizes->size() != 1) {
+      return fail("--cache-size \"" + size_ + "\", accepted: one size");
+    }
+    if (*eviction == cache::EvictionPolicy::kBelady) {
+      return fail(
+          "--eviction belady knows the future, accepted: what a cache can be configured with");
     }
     cache_size_ = sizes->front();
     policy_ = *eviction;
     filter_layout_ = *layout;
-    warmup_share_ = warmup_.empty() ? 0 : warmup->front().footprint_share;
+    warmup_ = *warmup;
     return {};
   }
 
@@ -133,10 +149,7 @@ class TuneCommand final : public Command {
     }
     const auto runs = run_held(
         trace, plan,
-        {.warmup_requests =
-             static_cast<std::uint64_t>(warmup_share_ * static_cast<double>(trace.requests.size())),
-         .threads = static_cast<unsigned>(std::min<std::uint64_t>(threads_, 1024))},
-        monitor);
+        {.warmup_requests = warmup_.requests, .threads = static_cast<unsigned>(threads_)}, monitor);
     if (!runs) {
       return std::unexpected(runs.error());
     }
@@ -239,7 +252,7 @@ class TuneCommand final : public Command {
     report.parameters.insert(report.parameters.end(), {Field{"cache_size", size_},
                                                        {"eviction", eviction_},
                                                        {"layout", layout_},
-                                                       {"warmup", warmup_}});
+                                                       {"warmup", warmup_text_}});
     Table recommended{.key = "rows", .title = "Recommended", .columns = columns(), .rows = {}};
     recommended.rows.push_back(make_row(always));
     recommended.rows.push_back(make_row(chosen));
@@ -359,13 +372,13 @@ class TuneCommand final : public Command {
   std::string size_ = "10%";
   std::string eviction_ = "sieve";
   std::string layout_ = "split";
-  std::string warmup_;
+  std::string warmup_text_ = "0";
+  Warmup warmup_;
   std::uint64_t seed_ = 1;
   std::uint64_t threads_ = 0;
   CacheSize cache_size_;
   cache::EvictionPolicy policy_ = cache::EvictionPolicy::kSieve;
   filter::Layout filter_layout_ = filter::Layout::kSplit;
-  double warmup_share_ = 0;
 };
 
 }  // namespace

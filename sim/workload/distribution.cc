@@ -20,15 +20,18 @@ constexpr std::array kPatterns = {
 #undef ENCORE_NAMED
 };
 
+// A petabyte, or 30 million years: beyond it nothing is a size or a TTL.
+constexpr double kValueMax = 1e15;
+
 // A number or a size with its unit.
 bool read_value(std::string_view text, double& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc{} && end == text.data() + text.size()) {
-    return std::isfinite(value) && value >= 0;
+    return value >= 0 && value <= kValueMax;
   }
   const auto bytes = parse_bytes(text);
   value = bytes ? static_cast<double>(*bytes) : 0;
-  return bytes.has_value();
+  return bytes.has_value() && value <= kValueMax;
 }
 
 }  // namespace

@@ -238,6 +238,13 @@ Result<void> check(const GeneratorOptions& o) {
   if (o.shift_every == 0 || !(o.requests_per_second > 0)) {
     return fail("a shift every 0 requests, or a rate that is not above 0");
   }
+  // Of the 292 years that times in nanoseconds have, some are left for chance.
+  constexpr double kSecondsMax = 8e9;
+  if (static_cast<double>(o.requests) / o.requests_per_second > kSecondsMax) {
+    return fail(std::to_string(o.requests) + " requests at a rate of " +
+                std::to_string(o.requests_per_second) +
+                " a second take longer than 250 years: raise --rate");
+  }
   return {};
 }
 

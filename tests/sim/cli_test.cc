@@ -1,4 +1,4 @@
-#include "sim/cli/lists.h"
+#include "sim/cli/numbers.h"
 #include "sim/cli/progress.h"
 #include "tests/catch.h"
 #include "tests/sim/run.h"
@@ -94,11 +94,11 @@ TEST_CASE("Help exists for every command, with an example", "[sim][cli]") {
 }
 
 TEST_CASE("Lists of numbers read as people write them", "[sim][cli]") {
-  CHECK(parse_numbers("7") == std::vector<std::uint64_t>{7});
-  CHECK(parse_numbers("1..3,8") == std::vector<std::uint64_t>{1, 2, 3, 8});
-  for (const char* bad : {"", ",", "1,", "3..1", "1..", "..2", "x", "1..99999", "-1"}) {
+  CHECK(parse_numbers("--hashes", "7") == std::vector<std::uint64_t>{7});
+  CHECK(parse_numbers("--hashes", "1..3,8") == std::vector<std::uint64_t>{1, 2, 3, 8});
+  for (const char* bad : {"", ",", "1,", "3..1", "1..", "..2", "x", "1..99999", "-1", "1..-1"}) {
     INFO(bad);
-    CHECK(!parse_numbers(bad));
+    CHECK(!parse_numbers("--hashes", bad));
   }
 }
 

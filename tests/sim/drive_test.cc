@@ -12,47 +12,17 @@
 #include "sim/drive/driven_object.h"
 #include "sim/drive/synthetic_origin.h"
 #include "tests/catch.h"
+#include "tests/sim/directory.h"
 #include "tests/sim/run.h"
 
 namespace encore::sim {
 namespace {
-
-class Directory {
- public:
-  Directory()
-      : path_(std::filesystem::temp_directory_path() /
-              ("encore_drive_" + std::to_string(::getpid()))) {
-    std::filesystem::create_directory(path_);
-  }
-  ~Directory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Directory(const Directory&) = delete;
-  Directory& operator=(const Directory&) = delete;
-  std::string write(const std::string& name, const std::string& content) const {
-    std::ofstream(path_ / name, std::ios::binary) << content;
-    return at(name);
-  }
-  std::string at(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 std::string content_of(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
-}
-
-// One line on standard error, and exit 2.
-void check_refused(const Ran& ran, const std::string& because) {
-  CAPTURE(ran.err);
-  CHECK(ran.exit_code == 2);
-  CHECK(ran.err.find(because) != std::string::npos);
-  CHECK(std::ranges::count(ran.err, '\n') == 1);
 }
 
 const std::string kTrace =
@@ -183,12 +153,16 @@ TEST_CASE("Bad input of drive ends with one line and exit 2", "[sim][drive]") {
   check_refused(run("drive " + trace + " --proxy ftp://a"), "accepted: http://HOST:PORT");
   check_refused(run("drive " + trace + " --proxy https://127.0.0.1:1"), "http://HOST:PORT");
   check_refused(run("drive " + trace + " --proxy http://192.0.2.1:1"), "--limit");
-  check_refused(run("drive " + trace + proxy + " --rate -1"), "--rate, accepted: 0 to 1000000");
+  check_refused(run("drive " + trace + proxy + " --rate -1"),
+                "--rate \"-1\", accepted: a number from 0 to 1000000");
   check_refused(run("drive " + trace + proxy + " --rate nan"), "--rate");
   check_refused(run("drive " + trace + proxy + " --rate 1000001"), "--rate");
-  check_refused(run("drive " + trace + proxy + " --connections 0"), "accepted: 1 to 1024");
-  check_refused(run("drive " + trace + proxy + " --connections 1025"), "accepted: 1 to 1024");
-  check_refused(run("drive " + trace + proxy + " --limit 0"), "--limit 0, accepted: 1 to");
+  check_refused(run("drive " + trace + proxy + " --connections 0"),
+                "--connections \"0\", accepted: a whole number from 1 to 1024");
+  check_refused(run("drive " + trace + proxy + " --connections 1025"),
+                "--connections \"1025\", accepted: a whole number from 1 to 1024");
+  check_refused(run("drive " + trace + proxy + " --limit 0"),
+                "--limit \"0\", accepted: a whole number from 1 to");
   check_refused(run("drive " + trace + proxy + " --ttl soon"), "--ttl");
   check_refused(run("drive " + trace + proxy + " --max-size 10GiB"), "--max-size");
   check_refused(run("drive " + trace + proxy + " --size-scale -1"), "--size-scale");

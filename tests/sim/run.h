@@ -1,11 +1,13 @@
 // Runs a command line of encore-sim inside the test, and looks into its report.
 #pragma once
 
+#include <algorithm>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "sim/cli/program.h"
+#include "tests/catch.h"
 
 namespace encore::sim {
 
@@ -15,12 +17,7 @@ struct Ran {
   std::string err;
 };
 
-inline Ran run(const std::string& command_line) {
-  std::istringstream words(command_line);
-  std::vector<std::string> arguments;
-  for (std::string word; words >> word;) {
-    arguments.push_back(word);
-  }
+inline Ran run(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   std::ostringstream err;
   Monitor monitor;
@@ -29,6 +26,23 @@ inline Ran run(const std::string& command_line) {
   ran.out = out.str();
   ran.err = err.str();
   return ran;
+}
+
+inline Ran run(const std::string& command_line) {
+  std::istringstream words(command_line);
+  std::vector<std::string> arguments;
+  for (std::string word; words >> word;) {
+    arguments.push_back(word);
+  }
+  return run(arguments);
+}
+
+// Checks that it ended with exit 2 and one line on standard error, which says this.
+inline void check_refused(const Ran& ran, const std::string& because) {
+  CAPTURE(ran.err);
+  CHECK(ran.exit_code == 2);
+  CHECK(ran.err.find(because) != std::string::npos);
+  CHECK(std::ranges::count(ran.err, '\n') == 1);
 }
 
 }  // namespace encore::sim

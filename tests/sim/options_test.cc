@@ -1,0 +1,155 @@
+// What the command line takes: numbers within their ranges, and messages that say which option,
+// which value and what is accepted.
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+#include "sim/cli/numbers.h"
+#include "sim/cli/warmup.h"
+#include "tests/catch.h"
+#include "tests/sim/directory.h"
+#include "tests/sim/run.h"
+
+namespace encore::sim {
+
+namespace {
+
+// The options of a command that take a number, by its help.
+std::vector<std::string> number_options(const std::string& command) {
+  std::vector<std::string> options;
+  std::istringstream help(run(command + " --help").out);
+  for (std::string line; std::getline(help, line);) {
+    std::istringstream words(line);
+    std::string name;
+    std::string type;
+    if (words >> name >> type && name.starts_with("--") &&
+        (type.starts_with("N=") || type.starts_with("X="))) {
+      options.push_back(name);
+    }
+  }
+  return options;
+}
+
+// Those that take a list, a share or a size, and check it themselves.
+const std::vector<std::pair<std::string, std::vector<std::string>>> kListOptions = {
+    {"blocks", {"--hashes"}},
+    {"theory fill", {"--hashes"}},
+    {"theory pair", {"--hashes"}},
+    {"theory ring", {"--generations"}},
+    {"theory table", {"--bits-per-key", "--hashes"}},
+    {"theory layouts", {"--bits-per-key", "--hashes"}},
+    {"generate zipf -o /dev/null", {"--size", "--ttl"}},
+    {"stats trace", {"--default-size", "--statuses"}},
+    {"replay trace",
+     {"--cache-size", "--capacity", "--fpr", "--min-requests", "--probability", "--size-threshold",
+      "--rotate-after", "--max-object", "--warmup"}},
+    {"tune trace", {"--cache-size", "--warmup"}},
+    {"drive trace --config x", {"--ttl", "--max-size"}},
+};
+
+void check_value_refused(const std::string& command, const std::string& option,
+                         const std::string& value) {
+  for (const bool joined : {false, true}) {
+    std::istringstream words(command);
+    std::vector<std::string> arguments;
+    for (std::string word; words >> word;) {
+      arguments.push_back(word);
+    }
+    if (joined) {
+      arguments.push_back(option + "=" + value);
+    } else {
+      arguments.insert(arguments.end(), {option, value});
+    }
+    const Ran ran = run(arguments);
+    INFO(command << " " << option << " \"" << value << "\"\n" << ran.err);
+    CHECK(ran.out.empty());
+    check_refused(ran, option);
+    CHECK(ran.err.find("\"" + value + "\"") != std::string::npos);
+    CHECK(ran.err.find("accepted") != std::string::npos);
+  }
+}
+
+constexpr std::array kNoNumbers = {
+    "-1", "-5", "1e30", "nan", "inf", "", "10x", "0x10", "99999999999999999999999"};
+
+}  // namespace
+
+TEST_CASE(
+    "What is no number is refused by every option that takes one, by name, with what it takes",
+    "[sim][cli]") {
+  std::size_t options = 0;
+  for (const auto& command : all_commands()) {
+    for (const std::string& option : number_options(command->name())) {
+      for (const char* value : kNoNumbers) {
+        check_value_refused(command->name(), option, value);
+      }
+      ++options;
+    }
+  }
+  CHECK(options > 60);  // the help was understood
+}
+
+TEST_CASE("Lists, shares and sizes of the command line name the option too", "[sim][cli]") {
+  for (const auto& [command, options] : kListOptions) {
+    for (const std::string& option : options) {
+      for (const char* value : kNoNumbers) {
+        check_value_refused(command, option, value);
+      }
+    }
+  }
+}
+
+TEST_CASE("Numbers are decimal, and at their limits accepted", "[sim][cli]") {
+  CHECK(parse_number("--bits", "010") == 10U);
+  CHECK(parse_number("--bits", "18446744073709551615") == UINT64_MAX);
+  CHECK(!parse_number("--bits", "18446744073709551616"));
+  CHECK(parse_number("--bits", "8", {.min = 8, .max = 8}) == 8U);
+  CHECK(parse_number("--bits", "9", {.min = 1, .max = 8}).error().message ==
+        "--bits \"9\", accepted: a whole number from 1 to 8");
+  CHECK(parse_real("--fpr", "1e-2") == 0.01);
+  CHECK(parse_real("--fpr", "1", {.max = 1}) == 1.0);
+  CHECK(parse_real("--fpr", "1", {.max = 1, .without_min = true, .without_max = true})
+            .error()
+            .message == "--fpr \"1\", accepted: a number above 0 and below 1");
+}
+
+TEST_CASE("A list of numbers keeps to its range", "[sim][cli]") {
+  CHECK(!parse_numbers("--hashes", "1..9", {.min = 1, .max = 8}));
+  CHECK(!parse_numbers("--hashes", "0..8", {.min = 1, .max = 8}));
+}
+
+TEST_CASE("A warm-up must leave something to count", "[sim][cli]") {
+  CHECK(warmup_requests(*parse_warmup("9"), 10) == 9U);
+  CHECK(warmup_requests(*parse_warmup("99%"), 10) == 9U);
+  CHECK(!warmup_requests(*parse_warmup("10"), 10));
+  CHECK(!warmup_requests({}, 0));
+  const Directory directory;
+  const std::string trace = directory.write("t.csv", "time,key,size\n1,a,10\n2,a,10\n3,b,10\n");
+  // Streamed, and held.
+  for (const std::string size : {"1KiB", "50%"}) {
+    const std::string replay = "replay " + trace + " --cache-size " + size + " --warmup ";
+    CHECK(run(replay + "2").exit_code == 0);
+    check_refused(run(replay + "3"),
+                  "--warmup 3 leaves nothing to count: the trace has 3 requests");
+    check_refused(run(replay + "18446744073709551615"), "the trace has 3 requests");
+  }
+}
+
+TEST_CASE("A trace without a request is an error of every command that reads one", "[sim][cli]") {
+  const Directory directory;
+  const std::string post =
+      directory.write("post.csv", "time,key,size,method\n1,a,10,POST\n2,b,10,POST\n");
+  const std::string header = directory.write("header.csv", "time,key,size\n");
+  const std::string config = directory.write("c.toml", "[admission]\nseed = \"01\"\n");
+  for (const std::string& trace : {post, header}) {
+    check_refused(run("stats " + trace), "no request that counts");
+    check_refused(run("replay " + trace + " --cache-size 1KiB"), "no request that counts");
+    check_refused(run("replay " + trace + " --cache-size 50%"), "no request that counts");
+    check_refused(run("replay " + trace + " --mrc 3 --eviction lru"), "no request that counts");
+    check_refused(run("tune " + trace), "no request that counts");
+    check_refused(run("drive " + trace + " --config " + config), "no request that counts");
+  }
+  check_refused(run("stats " + post), "of 2 lines or records, 2 are not counted by the rule");
+}
+
+}  // namespace encore::sim
