@@ -37,7 +37,7 @@ class DriveCommand final : public Command {
   }
   std::string example() const override {
     return "encore-sim drive trace.csv.zst --proxy http://127.0.0.1:3128 --connections 64 "
-           "--limit 100000";
+           "--limit 10000";
   }
   void declare(Arguments& a) override {
     trace_.declare(a);

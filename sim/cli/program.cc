@@ -11,6 +11,7 @@
 
 #include "base/time.h"
 #include "sim/cli/progress.h"
+#include "sim/cli/usage_error.h"
 
 namespace encore::sim {
 
@@ -201,6 +202,12 @@ struct Entry {
   CommonOptions common;
 };
 
+std::string summary_of_group(std::string_view group) {
+  return group == "theory"     ? "The formulas of Bloom filters and rotating pairs, as tables"
+         : group == "generate" ? "Synthetic traces"
+                               : "";
+}
+
 // The App of "theory fill" hangs below that of "theory".
 CLI::App& app_for(CLI::App& root, const Command& command) {
   const std::string name = command.name();
@@ -212,8 +219,9 @@ CLI::App& app_for(CLI::App& root, const Command& command) {
         [&](const CLI::App* candidate) { return candidate->get_name() == group; });
     parent = found.empty() ? nullptr : found.front();
     if (parent == nullptr) {
-      parent = root.add_subcommand(group, "see encore-sim " + group + " --help");
+      parent = root.add_subcommand(group, summary_of_group(group));
       parent->require_subcommand(1);
+      parent->footer("Example:\n  " + command.example());
     }
   }
   CLI::App* app = parent->add_subcommand(name.substr(space + 1), command.summary());
@@ -237,20 +245,6 @@ void split_empty_values(const std::vector<Entry>& entries, std::vector<std::stri
       arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(++i), "");
     }
   }
-}
-
-// What helps behind an error: the commands to choose from, or where the options are explained.
-std::string advice(const CLI::App& root) {
-  const CLI::App* app = &root;
-  std::string above;
-  while (!app->get_subcommands().empty()) {
-    above += above.empty() ? app->get_name() : " " + app->get_name();
-    app = app->get_subcommands().front();
-  }
-  if (app->get_require_subcommand_min() != 0) {
-    return "\n\n" + app->help(above);
-  }
-  return " (see " + above + " " + app->get_name() + " --help)";
 }
 
 }  // namespace
@@ -283,7 +277,7 @@ int run_program(std::vector<std::string> arguments, const Streams& streams, Moni
     root.exit(asked, streams.out, streams.err);
     return 0;
   } catch (const CLI::ParseError& error) {
-    streams.err << "encore-sim: " << error.what() << advice(root) << "\n";
+    streams.err << "encore-sim: " << usage_error(root, error) << "\n";
     return 2;
   }
   for (Entry& entry : entries) {

@@ -11,6 +11,7 @@ What varies:
   path, blanks for any blanks, and the outcome "collapsed" may be missing.
 """
 
+import gzip
 import os
 import pathlib
 import re
@@ -24,6 +25,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = pathlib.Path(__file__).parent / "data"
 PROXY = "127.0.0.1:3128"
 VARIES = re.compile(r"encore-sim (drive|verify)\b")
+
+
+# The order in which the examples of --help are run: what one needs, another has made.
+HELP_ORDER = ("generate", "blocks", "theory", "stats", "replay", "tune", "drive", "verify")
 
 
 class Example:
@@ -127,6 +132,8 @@ class Examples(Case):
             return
         ended = self.shell(example.command.replace(PROXY, f"127.0.0.1:{self.port}"))
         self.assertEqual(example.status, ended.returncode, ended.stdout + ended.stderr)
+        if example.place == "--help":
+            return
         documented, printed = (text.rstrip("\n") + "\n" for text in (example.printed, ended.stdout))
         if VARIES.match(example.command):
             documented, printed = map(without_what_varies, (documented, printed))
@@ -141,6 +148,34 @@ class Examples(Case):
             with self.subTest(example.command, place=example.place):
                 self.run_example(example)
         return len(examples)
+
+    def helps(self, *command):
+        """(command, example) of each --help, from this command downwards."""
+        text = self.shell(" ".join(["encore-sim", *command, "--help"])).stdout
+        behind = re.search(r"^Example:\n((?:  .*\n)+)", text, re.M)
+        self.assertIsNotNone(behind, f"{command} has no example")
+        found = [(command, line.strip()) for line in behind.group(1).splitlines()]
+        below = re.search(r"^Subcommands:\n((?:  .*\n)+)", text, re.M)
+        for name in re.findall(r"^  (\S+)", below.group(1), re.M) if below else []:
+            found += self.helps(*command, name)
+        return found
+
+    def test_those_of_every_help(self):
+        found = self.helps()
+        self.assertEqual({*HELP_ORDER}, {command[0] for command, _ in found if command})
+        (self.work / "encore.toml").write_text(
+            files_of(ROOT / "docs" / "SIMULATION.md")["encore.toml"])
+        with gzip.open(self.work / "access.log.gz", "wt") as log:
+            log.writelines(f'127.0.0.1 - - [01/Aug/1995:00:00:{n:02} -0400] "GET /{n % 7} HTTP/1.0" '
+                           f'200 {n}\n' for n in range(60))
+        self.start_proxy("encore --config encore.toml")
+        for command, line in sorted(
+                found, key=lambda entry: (HELP_ORDER.index(entry[0][0]) if entry[0] else -1)):
+            with self.subTest(line):
+                self.assertTrue(line.startswith(" ".join(["encore-sim", *command])), command)
+                if command == ("verify",):
+                    self.stop_proxy()
+                self.run_example(Example(line, "--help"))
 
     def test_those_of_the_simulation(self):
         self.assertGreater(self.run_document(ROOT / "docs" / "SIMULATION.md"), 20)

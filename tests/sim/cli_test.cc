@@ -83,6 +83,28 @@ TEST_CASE("Without a command the commands are listed, and a wrong option says wh
         std::string::npos);
 }
 
+TEST_CASE("A mistyped command or option is told what was probably meant", "[sim][cli]") {
+  for (const auto& [line, said] :
+       {std::pair("blcks", "unknown command \"blcks\", did you mean \"blocks\"?\n"),
+        std::pair("theory fil", "unknown command \"fil\", did you mean \"fill\"?\n"),
+        std::pair("layuots", "unknown command \"layuots\", did you mean \"theory layouts\"?\n"),
+        std::pair("apples", "unknown command \"apples\"\n"),
+        std::pair("--versoin", "unknown option \"--versoin\", did you mean \"--version\"?\n"),
+        std::pair("replay --cach-size=1MiB x",
+                  "unknown option \"--cach-size\", did you mean \"--cache-size\"? (see encore-sim "
+                  "replay --help)\n"),
+        // What is missing behind it is not what is wrong.
+        std::pair("tune --evicton=lru",
+                  "unknown option \"--evicton\", did you mean \"--eviction\"? (see"),
+        std::pair("theory pair --fpr 0.1",
+                  "unknown option \"--fpr\" (see encore-sim theory pair --help)\n"),
+        std::pair("blocks apples", "unexpected argument \"apples\" (see encore-sim blocks")}) {
+    const Ran ran = run(line);
+    CHECK(ran.exit_code == 2);
+    CHECK_THAT(ran.err, Catch::Matchers::StartsWith(std::string("encore-sim: ") + said));
+  }
+}
+
 TEST_CASE("Help exists for every command, with an example", "[sim][cli]") {
   for (const auto& command : all_commands()) {
     const Ran ran = run(command->name() + " --help");
@@ -90,6 +112,15 @@ TEST_CASE("Help exists for every command, with an example", "[sim][cli]") {
     CHECK(ran.out.find("Example:") != std::string::npos);
     CHECK(ran.out.find("--json") != std::string::npos);
     CHECK(command->example().starts_with("encore-sim " + command->name()));
+  }
+}
+
+TEST_CASE("The help of a group of commands has an example of its own", "[sim][cli]") {
+  for (const std::string group : {"theory", "generate"}) {
+    const Ran ran = run(group + " --help");
+    CHECK(ran.exit_code == 0);
+    CHECK_THAT(ran.out, Catch::Matchers::Contains("Example:\n  encore-sim " + group + " "));
+    CHECK_THAT(run("--help").out, !Catch::Matchers::Contains("see encore-sim " + group));
   }
 }
 
