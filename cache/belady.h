@@ -28,6 +28,7 @@ class Belady {
     now_ = was < kNever && was > now_ ? was : now_;
     heap_.change(slab_, ref, priority(access));
   }
+  void resized(EntryRef /*ref*/) { sizes_differ_ = true; }
   void remove(EntryRef ref, Removal /*why*/) { heap_.remove(slab_, ref); }
 
   EntryRef victim() {

@@ -38,6 +38,17 @@ class Eviction {
   void remove(EntryRef ref, Removal why) {
     std::visit([&](auto& order) { order.remove(ref, why); }, order_);
   }
+  // The entry's charge has become another one. Most orders do not look at it, or not before they
+  // search for a victim.
+  void resized(EntryRef ref) {
+    std::visit(
+        [&](auto& order) {
+          if constexpr (requires { order.resized(ref); }) {
+            order.resized(ref);
+          }
+        },
+        order_);
+  }
   EntryRef victim() {
     return std::visit([](auto& order) { return order.victim(); }, order_);
   }

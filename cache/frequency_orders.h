@@ -42,8 +42,9 @@ class Gdsf {
     if (entry.policy_bits != kFrequencyMax) {
       ++entry.policy_bits;
     }
-    heap_.change(slab_, ref, priority(ref));
+    resized(ref);
   }
+  void resized(EntryRef ref) { heap_.change(slab_, ref, priority(ref)); }
   void remove(EntryRef ref, Removal why) {
     if (why == Removal::kEvicted) {
       inflation_ = std::max(inflation_, heap_.priority(slab_, ref));

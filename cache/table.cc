@@ -128,7 +128,11 @@ void Table::drop_beyond(const filter::Hash128& key, const Limits& limits, Remova
 }
 
 void Table::update(EntryRef ref, const Stored& stored, Removals& gone) {
-  slab_.hot(ref).charge = stored.charge_bytes & ((std::uint64_t{1} << 40U) - 1);
+  HotEntry& hot = slab_.hot(ref);
+  if (hot.charge != stored.charge_bytes) {
+    hot.charge = stored.charge_bytes & ((std::uint64_t{1} << 40U) - 1);
+    (in_old_order(ref) ? *old_order_ : *order_).resized(ref);
+  }
   if (!slab_.has_cold()) {
     if (!needs_cold(stored)) {
       return;

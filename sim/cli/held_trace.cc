@@ -54,12 +54,12 @@ Result<void> read_all(TraceReader& reader, HeldTrace& trace, Monitor& monitor) {
 }
 
 // A sample of limited size has requests from when its rate was higher: leaves them out.
-Result<void> thin_out(HeldTrace& trace) {
+Result<void> thin_out(HeldTrace& trace, ObjectSize rule) {
   auto spool = RequestSpool::create();
   if (!spool) {
     return std::unexpected(spool.error());
   }
-  ObjectTable objects;
+  ObjectTable objects(rule);
   std::uint64_t at = 0;
   auto mark = trace.marks.begin();
   std::vector<ReplayRequest> kept;
@@ -124,7 +124,7 @@ Result<HeldTrace> hold_trace(TraceReader& reader, const HoldOptions& options, Mo
   if (!spool) {
     return std::unexpected(spool.error());
   }
-  HeldTrace trace{.objects = {},
+  HeldTrace trace{.objects = ObjectTable(options.object_size),
                   .requests = std::move(*spool),
                   .sample = SpatialSample(options.sample),
                   .marks = {}};
@@ -132,7 +132,7 @@ Result<HeldTrace> hold_trace(TraceReader& reader, const HoldOptions& options, Mo
     return std::unexpected(read.error());
   }
   if (options.sample.objects_max != 0) {
-    if (auto thinned = thin_out(trace); !thinned) {
+    if (auto thinned = thin_out(trace, options.object_size); !thinned) {
       return std::unexpected(thinned.error());
     }
   }

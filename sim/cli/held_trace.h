@@ -18,6 +18,7 @@ namespace encore::sim {
 struct HoldOptions {
   bool know_future = false;  // link each request to the next one for its object
   SampleOptions sample;
+  ObjectSize object_size = ObjectSize::kLargest;
 };
 
 struct HeldTrace {

@@ -19,7 +19,7 @@ bool by_stack_distances(const HeldTrace& trace, const cache::KernelOptions& kern
     return false;
   }
   const std::uint64_t largest = trace.objects.largest_bytes() + kernel.entry_overhead_bytes;
-  return trace.sample.rate() < 1 || (trace.objects.growths() == 0 &&
+  return trace.sample.rate() < 1 || (trace.objects.shrinks() == 0 &&
                                      kernel.capacity_bytes >= std::max<std::uint64_t>(1, largest));
 }
 

@@ -48,6 +48,7 @@ class ReplayCommand final : public Command {
   void declare(Arguments& a) override {
     trace_.declare(a);
     kernel_.declare(a);
+    a.text("--object-size", object_size_text_, kObjectSizeHelp);
     a.text("--warmup", warmup_text_, "requests that are not counted: a number, or 10% of them");
     a.number("--interval", interval_, "report the series, so many requests a point (0: none)");
     a.real("--sample", sample_.rate, "simulate a sample of so many of the objects (1: all)",
@@ -122,10 +123,12 @@ class ReplayCommand final : public Command {
       kernel_.set_cache_sizes(curve_sizes(curve_points_));
     }
     const auto warmup = parse_warmup(warmup_text_);
-    if (!warmup) {
-      return std::unexpected(warmup.error());
+    const auto object_size = parse_object_size(object_size_text_);
+    if (!warmup || !object_size) {
+      return std::unexpected(warmup ? object_size.error() : warmup.error());
     }
     warmup_ = *warmup;
+    object_size_ = *object_size;
     return {};
   }
 
@@ -138,7 +141,9 @@ class ReplayCommand final : public Command {
     return plan;
   }
   RunOptions run_options() const {
-    return {.warmup_requests = warmup_.requests, .threads = static_cast<unsigned>(threads_)};
+    return {.warmup_requests = warmup_.requests,
+            .threads = static_cast<unsigned>(threads_),
+            .object_size = object_size_};
   }
 
   // Requests that do not count, of all that there are.
@@ -154,7 +159,9 @@ class ReplayCommand final : public Command {
     const bool know_future = std::ranges::any_of(planned, [](const PlannedKernel& kernel) {
       return kernel.options.eviction == cache::EvictionPolicy::kBelady;
     });
-    auto trace = hold_trace(reader, {.know_future = know_future, .sample = sample_}, monitor);
+    auto trace = hold_trace(
+        reader, {.know_future = know_future, .sample = sample_, .object_size = object_size_},
+        monitor);
     if (!trace) {
       return std::unexpected(trace.error());
     }
@@ -238,6 +245,7 @@ class ReplayCommand final : public Command {
       all.push_back(std::move(field));
     }
     all.insert(all.end(), {Field{"warmup", warmup_text_},
+                           {"object_size", object_size_text_},
                            {"sample", sample_.rate},
                            {"sample_objects", sample_.objects_max},
                            {"sample_seed", sample_.seed},
@@ -248,6 +256,8 @@ class ReplayCommand final : public Command {
   TraceArguments trace_;
   KernelArguments kernel_;
   SampleOptions sample_;
+  std::string object_size_text_ = "largest";
+  ObjectSize object_size_ = ObjectSize::kLargest;
   std::uint64_t curve_points_ = 0;
   std::string warmup_text_ = "0";
   Warmup warmup_;

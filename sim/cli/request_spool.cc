@@ -11,11 +11,13 @@ namespace {
 struct Record {
   std::int64_t time_ns;
   std::uint64_t size_bytes;
-  std::uint64_t object_bytes;
+  std::uint64_t object_bytes : 63;
+  std::uint64_t resized : 1;
   std::uint32_t object;
   std::uint32_t ttl_seconds;
 };
 static_assert(sizeof(Record) == 32);
+constexpr std::uint64_t kBytesMax = UINT64_MAX >> 1U;
 
 // Half a megabyte of records at a time.
 constexpr std::size_t kBatch = 16 * 1024;
@@ -39,7 +41,8 @@ Result<void> RequestSpool::append(std::span<const ReplayRequest> requests) {
     for (const ReplayRequest& request : part) {
       records.push_back({.time_ns = request.time_ns,
                          .size_bytes = request.size_bytes,
-                         .object_bytes = request.object_bytes,
+                         .object_bytes = std::min(request.object_bytes, kBytesMax) & kBytesMax,
+                         .resized = request.resized ? 1U : 0U,
                          .object = request.object,
                          .ttl_seconds = request.ttl_seconds});
     }
@@ -110,6 +113,7 @@ Result<std::span<const ReplayRequest>> SpoolReader::read() {
                     .next = spool_.next_ ? next_[i] : kNeverAgain,
                     .ttl_seconds = record.ttl_seconds,
                     .object = record.object,
+                    .resized = record.resized != 0,
                     .heaviest = objects_.heaviest_of(record.object)};
   }
   at_ += count;

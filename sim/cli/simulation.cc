@@ -141,7 +141,7 @@ Result<std::vector<FinishedRun>> run_held(const HeldTrace& trace,
 // Decodes the next chunk while the runs work on this one.
 Result<Streamed> run_streamed(TraceReader& reader, const std::vector<PlannedRun>& plan,
                               const RunOptions& options, Monitor& monitor) {
-  Streamed streamed;
+  Streamed streamed{.objects = ObjectTable(options.object_size), .runs = {}};
   for (const PlannedRun& planned : plan) {
     auto run = create_run(planned, planned.options.kernel, options.warmup_requests);
     if (!run) {

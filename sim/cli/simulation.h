@@ -17,6 +17,9 @@
 
 namespace encore::sim {
 
+inline constexpr const char* kObjectSizeHelp =
+    "size of an object whose answers differ: largest (logs of what was sent), latest";
+
 struct PlannedRun {
   ReplayOptions options;       // but for the warm-up, which is RunOptions'
   double footprint_share = 0;  // not 0: the capacity is this share of the footprint
@@ -36,8 +39,9 @@ struct FinishedRun {
 inline constexpr std::uint64_t kThreadsMax = 1024;
 
 struct RunOptions {
-  std::uint64_t warmup_requests = 0;  // not counted; of the whole trace
-  unsigned threads = 0;               // 0: one a core
+  std::uint64_t warmup_requests = 0;              // not counted; of the whole trace
+  unsigned threads = 0;                           // 0: one a core
+  ObjectSize object_size = ObjectSize::kLargest;  // of a trace that is not held
 };
 // The runs go on in parallel, each one's result is the same whatever the number of threads, in the
 // order of the plan. Errors: the kernels', the spool's. An interrupt ends the runs early.

@@ -63,6 +63,7 @@ class TuneCommand final : public Command {
   void declare(Arguments& a) override {
     trace_.declare(a);
     a.text("--cache-size", size_, "64MiB, or 10% of the trace's footprint");
+    a.text("--object-size", object_size_text_, kObjectSizeHelp);
     a.text("--eviction", eviction_, "the cache's eviction policy");
     a.text("--layout", layout_, "classic, partitioned, blocked, split");
     a.text("--warmup", warmup_text_, "share of the requests that is not counted, as 20%");
@@ -83,7 +84,8 @@ class TuneCommand final : public Command {
     if (!reader) {
       return std::unexpected(reader.error());
     }
-    const auto trace = hold_trace(**reader, {}, context.monitor);
+    const auto trace =
+        hold_trace(**reader, {.sample = {}, .object_size = object_size_}, context.monitor);
     if (!trace) {
       return std::unexpected(trace.error());
     }
@@ -117,8 +119,9 @@ class TuneCommand final : public Command {
                                          : layout.error());
     }
     const auto warmup = parse_warmup(warmup_text_);
-    if (!warmup) {
-      return std::unexpected(warmup.error());
+    const auto object_size = parse_object_size(object_size_text_);
+    if (!warmup || !object_size) {
+      return std::unexpected(warmup ? object_size.error() : warmup.error());
     }
     if (warmup->requests != 0) {
       return fail("--warmup \"" + warmup_text_ + "\", accepted: a share of the requests, as 20%");
@@ -134,6 +137,7 @@ class TuneCommand final : public Command {
     policy_ = *eviction;
     filter_layout_ = *layout;
     warmup_ = *warmup;
+    object_size_ = *object_size;
     return {};
   }
 
@@ -252,7 +256,8 @@ class TuneCommand final : public Command {
     report.parameters.insert(report.parameters.end(), {Field{"cache_size", size_},
                                                        {"eviction", eviction_},
                                                        {"layout", layout_},
-                                                       {"warmup", warmup_text_}});
+                                                       {"warmup", warmup_text_},
+                                                       {"object_size", object_size_text_}});
     Table recommended{.key = "rows", .title = "Recommended", .columns = columns(), .rows = {}};
     recommended.rows.push_back(make_row(always));
     recommended.rows.push_back(make_row(chosen));
@@ -372,6 +377,8 @@ class TuneCommand final : public Command {
   std::string size_ = "10%";
   std::string eviction_ = "sieve";
   std::string layout_ = "split";
+  std::string object_size_text_ = "largest";
+  ObjectSize object_size_ = ObjectSize::kLargest;
   std::string warmup_text_ = "0";
   Warmup warmup_;
   std::uint64_t seed_ = 1;

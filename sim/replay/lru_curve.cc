@@ -15,8 +15,10 @@ void LruCurve::feed(std::span<const ReplayRequest> requests) {
 }
 
 void LruCurve::one(const ReplayRequest& request) {
-  const std::uint64_t own = charge_of(request) + options_.entry_overhead_bytes;
-  const auto others = stack_.request(request.object, own);
+  // Whether it is resident is decided by what it took until now.
+  const std::uint64_t own = stack_.bytes_of(request.object);
+  const auto others =
+      stack_.request(request.object, charge_of(request) + options_.entry_overhead_bytes);
   if (!counting_) {
     return;
   }

@@ -2,7 +2,7 @@
 // An object is in a cache if its bytes and those of all others asked for since fit into it. In a
 // sample these others stand for 1/rate times as many. Deterministic; thread-compatible.
 //
-// Exact, at a rate of 1, where everything is admitted, nothing expires, no object grows and none
+// Exact, at a rate of 1, where everything is admitted, nothing expires, no object shrinks and none
 // is larger than the cache: then it equals a replay hit by hit.
 #pragma once
 

@@ -120,8 +120,12 @@ void ReplayRun::one(const ReplayRequest& request) {
     outcome = miss(request, key);
   } else if (!hit) {
     counts_.validations += counts ? 1 : 0;
-    kernel_->freshen(key, stored_as(request), now_);
+    freshen(key, stored_as(request));
     outcome = ReplayOutcome::kRevalidated;
+  } else if (request.resized) [[unlikely]] {
+    cache::Stored stored = stored_as(request);
+    stored.fresh_until = found.fresh_until;
+    freshen(key, stored);
   }
   if (options_.outcomes != nullptr) {
     options_.outcomes->push_back(outcome);
@@ -132,6 +136,13 @@ void ReplayRun::one(const ReplayRequest& request) {
     if (seen_ % options_.interval_requests == 0) {
       end_interval();
     }
+  }
+}
+
+void ReplayRun::freshen(const cache::Key& key, const cache::Stored& stored) {
+  const cache::FreshenOutcome outcome = kernel_->freshen(key, stored, now_);
+  if (outcome == cache::FreshenOutcome::kTooLarge || outcome == cache::FreshenOutcome::kFull) {
+    kernel_->remove(key, stored.variant, now_);
   }
 }
 

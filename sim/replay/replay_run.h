@@ -5,7 +5,10 @@
 // A request for a resident object that is fresh is a hit. One that is stale is validated: the
 // object is taken to be unchanged, becomes fresh again, and counts as a validation, not as a hit.
 // Else it is a miss: it is fetched, and stored if the admission policy says so. What an object
-// takes is the largest size seen of it so far.
+// takes is its size by the rule of its table (ObjectSize). When that changes while it is resident,
+// its charge does: it stays where it is in the order of eviction, others are evicted for what it
+// grew by (or itself, if its turn is first), and it leaves where it has become larger than what may
+// be stored. The request that brings the change is what it was before: a hit, or a validation.
 #pragma once
 
 #include <algorithm>
@@ -93,7 +96,7 @@ struct ReplayOptions {
   std::vector<ReplayOutcome>* outcomes = nullptr;
 };
 
-// What an object takes in the cache, the entry not included: its largest size so far. A hit's
+// What an object takes in the cache, the entry not included. A hit's
 // charge has 40 bits; nothing of a byte or less is free.
 inline std::uint64_t charge_of(const ReplayRequest& request) {
   return std::clamp<std::uint64_t>(std::max(request.size_bytes, request.object_bytes), 1,
@@ -128,6 +131,8 @@ class ReplayRun {
   std::uint64_t charge_with(std::uint64_t head_bytes, const ReplayRequest& request) const;
   cache::Stored stored_as(const ReplayRequest& request) const;
   ReplayOutcome miss(const ReplayRequest& request, const cache::Key& key);
+  // New times and charge for the resident object of the key.
+  void freshen(const cache::Key& key, const cache::Stored& stored);
   void end_interval();
 
   ReplayOptions options_;

@@ -16,6 +16,11 @@ class StackDistances {
   // the first one. Objects are small numbers.
   std::optional<std::uint64_t> request(std::uint32_t object, std::uint64_t bytes);
 
+  // What the object takes since its last request; 0 if there was none.
+  std::uint64_t bytes_of(std::uint32_t object) const {
+    return object < objects_.size() ? objects_[object].bytes : 0;
+  }
+
  private:
   struct Object {
     std::uint32_t slot = 0;  // from 1; 0: not asked for yet

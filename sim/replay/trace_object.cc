@@ -1,6 +1,7 @@
 #include "sim/replay/trace_object.h"
 
 #include <functional>
+#include <string>
 
 namespace encore::sim {
 namespace {
@@ -14,6 +15,16 @@ double threshold_of(std::vector<double>& weights, std::size_t count) {
 }
 
 }  // namespace
+
+Result<ObjectSize> parse_object_size(std::string_view name) {
+  if (name == "largest") {
+    return ObjectSize::kLargest;
+  }
+  if (name == "latest") {
+    return ObjectSize::kLatest;
+  }
+  return fail("unknown object size \"" + std::string(name) + "\", accepted: largest, latest");
+}
 
 void ObjectTable::mark_heaviest(std::size_t count) {
   if (objects_.empty() || count == 0) {

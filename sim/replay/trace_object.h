@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "sim/trace/request.h"
 
 namespace encore::sim {
@@ -20,25 +22,38 @@ struct ReplayRequest {
   filter::Hash128 key;
   std::int64_t time_ns = 0;
   std::uint64_t size_bytes = 0;    // of this request's answer
-  std::uint64_t object_bytes = 0;  // the largest answer seen of the object, this one included
+  std::uint64_t object_bytes = 0;  // what the object takes from now on, see ObjectSize
   // Which request asks for the same object next, counted from 0; kNeverAgain. Only where the whole
   // trace was read before.
   std::uint64_t next = UINT64_MAX;
   std::uint32_t ttl_seconds = kNoTtl;
   std::uint32_t object = 0;  // from 0 in order of appearance
+  bool resized = false;      // object_bytes was another one at the request for it before
   Heaviest heaviest{};       // of the object, where the whole trace was read before
 };
 inline constexpr std::uint64_t kNeverAgain = UINT64_MAX;
 
+// What the sizes of an object's answers say of its own. Logs have the bytes that were sent: an
+// answer smaller than one before it is a 304, a part or broken off, so the object is as large as
+// the largest one. Where a trace has sizes of objects, it is as large as the latest.
+enum class ObjectSize : std::uint8_t { kLargest, kLatest };
+// Errors: an unknown name; the message shows it and the accepted ones.
+Result<ObjectSize> parse_object_size(std::string_view name);
+
 // Numbers objects and counts their requests; some 40 bytes an object. Thread-compatible.
 class ObjectTable {
  public:
+  explicit ObjectTable(ObjectSize rule = ObjectSize::kLargest) : rule_(rule) {}
+
   ReplayRequest number(const Request& request) {
     const std::uint32_t object = number_of(request.key);
     Object& seen = objects_[object];
     seen.requests += seen.requests == UINT32_MAX ? 0U : 1U;
-    if (request.size_bytes > seen.size_bytes) {
-      growths_ += seen.requests > 1 ? 1U : 0U;
+    const bool resized = rule_ == ObjectSize::kLatest
+                             ? request.size_bytes != seen.size_bytes && seen.requests > 1
+                             : request.size_bytes > seen.size_bytes && seen.requests > 1;
+    if (resized || seen.requests == 1) {
+      shrinks_ += resized && request.size_bytes < seen.size_bytes ? 1U : 0U;
       largest_bytes_ = std::max(largest_bytes_, request.size_bytes);
       footprint_bytes_ += request.size_bytes - seen.size_bytes;
       seen.size_bytes = request.size_bytes;
@@ -48,7 +63,8 @@ class ObjectTable {
             .size_bytes = request.size_bytes,
             .object_bytes = seen.size_bytes,
             .ttl_seconds = request.ttl_seconds,
-            .object = object};
+            .object = object,
+            .resized = resized};
   }
   std::size_t objects() const { return objects_.size(); }
   const filter::Hash128& key_of(std::uint32_t object) const { return objects_[object].key; }
@@ -56,16 +72,16 @@ class ObjectTable {
   Heaviest heaviest_of(std::uint32_t object) const { return objects_[object].heaviest; }
   // Marks so many objects (and those that weigh the same as the last of them).
   void mark_heaviest(std::size_t count);
-  // The sum of all objects' largest sizes so far.
+  // The sum of all objects' sizes.
   std::uint64_t footprint_bytes() const { return footprint_bytes_; }
   std::uint64_t largest_bytes() const { return largest_bytes_; }
-  // How often an object turned out to be larger than it was before.
-  std::uint64_t growths() const { return growths_; }
+  // How often an object turned out to be smaller than it was before.
+  std::uint64_t shrinks() const { return shrinks_; }
 
  private:
   struct Object {
     filter::Hash128 key;
-    std::uint64_t size_bytes = 0;  // the largest so far
+    std::uint64_t size_bytes = 0;  // by the rule
     std::uint32_t requests = 0;
     Heaviest heaviest{};
   };
@@ -96,11 +112,12 @@ class ObjectTable {
     }
   }
 
+  ObjectSize rule_;
   std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(1024);  // number + 1; 0: empty
   std::vector<Object> objects_;
   std::uint64_t footprint_bytes_ = 0;
   std::uint64_t largest_bytes_ = 0;
-  std::uint64_t growths_ = 0;
+  std::uint64_t shrinks_ = 0;
 };
 
 }  // namespace encore::sim
