@@ -1,6 +1,9 @@
-// FrequencySketch: how often keys were asked for lately, in four bits a counter. A count-min sketch
-// with four rows that halves all counters after ten increments a counted key (the aging of
-// Einziger, Friedman, Manes: "TinyLFU", 2017). Thread-compatible.
+// FrequencySketch: how often keys were asked for lately, in four bits a counter: a count-min sketch
+// with four rows, whose owner says when all counters are halved (the aging of Einziger, Friedman,
+// Manes: "TinyLFU", 2017). 16 bytes a key. Thread-compatible.
+//
+// Its width follows the keys it is made for and is no power of two: as many counters a key at every
+// size of a cache, so that one entry more or less makes no other policy of it.
 #pragma once
 
 #include <algorithm>
@@ -14,34 +17,46 @@ namespace encore::cache {
 
 class FrequencySketch {
  public:
-  // Makes room for so many keys; grows by doubling, and forgets then.
-  void reserve(std::uint64_t keys) {
-    const std::uint64_t wanted = std::bit_ceil(std::max<std::uint64_t>(keys, kKeysMin));
-    if (wanted > words_.size()) {
-      words_.assign(wanted, 0);
-      additions_ = 0;
+  // Counters for so many keys. What was counted stays: no frequency falls by it, but some may rise
+  // to a neighbour's; where the number of words doubles none does.
+  void resize(std::uint64_t keys) {
+    const std::uint64_t wanted = std::max(keys * kWordsAKey, kWordsMin);
+    if (wanted == words_.size()) {
+      return;
     }
+    std::vector<std::uint64_t> resized(wanted);
+    // The hashes of a new word lay in the old ones from `old` + part/wanted on.
+    std::size_t old = 0;
+    std::uint64_t part = 0;
+    for (std::uint64_t& word : resized) {
+      word = words_[old];
+      part += words_.size();
+      for (; part > wanted; part -= wanted) {
+        word = larger_counters(word, words_[++old]);
+      }
+      if (part == wanted) {
+        part = 0;
+        ++old;
+      }
+    }
+    words_ = std::move(resized);
   }
+  // How many keys it has counters for.
+  std::uint64_t keys() const { return words_.size() / kWordsAKey; }
+
   void increment(const filter::Hash128& key) {
-    bool added = false;
     for (std::uint32_t row = 0; row < kRows; ++row) {
       const Place place = place_of(key, row);
       std::uint64_t& word = words_[place.word];
       if ((word >> place.shift & kCounterMax) != kCounterMax) {
         word += std::uint64_t{1} << place.shift;
-        added = true;
       }
     }
-    if (added && ++additions_ >= kAdditionsAKey * words_.size()) {
-      halve();
-    }
   }
-  // Of itself after ten increments a word; the owner may at moments of its own before that.
   void halve() {
     for (std::uint64_t& word : words_) {
       word = word >> 1U & 0x7777777777777777U;
     }
-    additions_ /= 2;
   }
   std::uint32_t frequency(const filter::Hash128& key) const {
     std::uint64_t least = kCounterMax;
@@ -55,21 +70,36 @@ class FrequencySketch {
 
  private:
   static constexpr std::uint32_t kRows = 4;
+  static constexpr std::uint32_t kCounterBits = 4;
   static constexpr std::uint64_t kCounterMax = 15;
-  static constexpr std::uint64_t kAdditionsAKey = 10;
-  static constexpr std::uint64_t kKeysMin = 1024;
+  // Two words are 32 counters, eight of each row.
+  static constexpr std::uint64_t kWordsAKey = 2;
+  static constexpr std::uint64_t kWordsMin = 1024;
   struct Place {
     std::size_t word;
     std::uint32_t shift;
   };
-  // Sixteen counters a word; a row has four of them to itself.
+  // Sixteen counters a word; a row has four of them to itself. The word by the hash's high bits, so
+  // that a word of another width has the same hashes as its neighbours before.
   Place place_of(const filter::Hash128& key, std::uint32_t row) const {
     const std::uint64_t h =
         std::rotl(key.lo + row * key.hi, static_cast<int>(17 * row)) * 0x9e3779b97f4a7c15U;
-    return {(h >> 20U) & (words_.size() - 1), 4 * (4 * row + static_cast<std::uint32_t>(h >> 62U))};
+    return {static_cast<std::size_t>(filter::scaled(h, words_.size())),
+            kCounterBits * (kRows * row + static_cast<std::uint32_t>(h & 3U))};
   }
-  std::vector<std::uint64_t> words_ = std::vector<std::uint64_t>(kKeysMin);
-  std::uint64_t additions_ = 0;
+  static std::uint64_t larger_counters(std::uint64_t a, std::uint64_t b) {
+    std::uint64_t larger = 0;
+    for (const std::uint32_t shift : {0U, kCounterBits}) {  // each other counter, with room beside
+      const std::uint64_t x = a >> shift & 0x0f0f0f0f0f0f0f0fU;
+      const std::uint64_t y = b >> shift & 0x0f0f0f0f0f0f0f0fU;
+      const std::uint64_t not_less = ((x | 0x1010101010101010U) - y) & 0x1010101010101010U;
+      const std::uint64_t take_x = not_less - (not_less >> 4U);
+      larger |= ((x & take_x) | (y & ~take_x)) << shift;
+    }
+    return larger;
+  }
+
+  std::vector<std::uint64_t> words_ = std::vector<std::uint64_t>(kWordsMin);
 };
 
 }  // namespace encore::cache

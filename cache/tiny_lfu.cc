@@ -7,8 +7,9 @@
 namespace encore::cache {
 namespace {
 
-// The sketch has a word of sixteen counters for so many requests of the window.
-constexpr std::uint64_t kRequestsAWord = 10;
+// The paper's relation of a sample to a cache, the other way round: the sketch has counters for as
+// many keys as a cache has entries that such a window suits.
+constexpr std::uint64_t kRequestsAKey = 10;
 
 }  // namespace
 
@@ -22,7 +23,7 @@ Result<TinyLfu> TinyLfu::create(const filter::FilterParameters& doorkeeper) {
 
 TinyLfu::TinyLfu(filter::BloomFilter doorkeeper, std::uint64_t window)
     : doorkeeper_(std::move(doorkeeper)), window_(window) {
-  sketch_.reserve(window / kRequestsAWord);
+  sketch_.resize(window / kRequestsAKey);
 }
 
 bool TinyLfu::would_admit(const Candidate& candidate) const {

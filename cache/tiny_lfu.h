@@ -2,7 +2,9 @@
 // policy" (2017). While there is room everything is stored; then only what was asked for more often
 // lately than the entry that would be evicted for it. How often is estimated by a count-min sketch
 // of four bits a counter behind a doorkeeper, a Bloom filter that takes the first request for each
-// key; after every W requests all counts are halved and the doorkeeper is emptied.
+// key; after every W requests all counts are halved and the doorkeeper is emptied. W is what the
+// options say (the paper: ten times the entries that the cache has room for); it does not follow
+// the entries that are held, and nothing is rounded to a power of two.
 //
 // Hits count as requests too. would_admit(), which may not ask for a victim, compares with the
 // last one that was compared with.

@@ -2,6 +2,10 @@
 // (2017). New entries go through a small LRU window (a hundredth of the entries); what leaves it
 // must have been asked for more often lately than the victim of the main part, a segmented LRU, to
 // take its place. Frequencies are those of a sketch that sees insertions and hits.
+//
+// The sample W, after which all frequencies are halved, is ten times the cache's capacity in
+// entries. A cache of bytes has no such capacity, only an estimate that changes: the entries that
+// it holds at the moment. So W follows at once, up and down, and no power of two comes into it.
 #pragma once
 
 #include "cache/counted_list.h"
@@ -18,8 +22,7 @@ class WTinyLfu {
     HotEntry& entry = slab_.hot(ref);
     entry.policy_bits = kWindow;
     window_.push_newest(slab_, ref);
-    sketch_.reserve(total());
-    sketch_.increment(entry.key);
+    count(entry.key);
     // Until the first eviction there is room for all: nothing has to win its place.
     if (!filled_ && window_is_large() && window_.size() > 1) {
       move(window_.oldest(), kProbation);
@@ -28,7 +31,7 @@ class WTinyLfu {
 
   void hit(EntryRef ref, const Access& /*access*/) {
     HotEntry& entry = slab_.hot(ref);
-    sketch_.increment(entry.key);
+    count(entry.key);
     list_of(entry).unlink(slab_, ref);
     if (entry.policy_bits == kWindow) {
       window_.push_newest(slab_, ref);
@@ -69,6 +72,7 @@ class WTinyLfu {
   static constexpr std::uint64_t kWindowPart = 100;
   static constexpr std::uint64_t kMainParts = 5;
   static constexpr std::uint64_t kProtectedParts = 4;
+  static constexpr std::uint64_t kSampleAnEntry = 10;
 
   std::uint64_t total() const {
     return std::uint64_t{window_.size()} + probation_.size() + protected_.size();
@@ -84,6 +88,24 @@ class WTinyLfu {
     entry.policy_bits = to & 3U;
     list_of(entry).push_newest(slab_, ref);
   }
+  void count(const filter::Hash128& key) {
+    if (total() > sketch_.keys()) {
+      sketch_.resize(2 * sketch_.keys());  // of all widths the one that blurs nothing
+    }
+    sketch_.increment(key);
+    if (++counted_ >= kSampleAnEntry * total()) {
+      age();
+    }
+  }
+  void age() {
+    sketch_.halve();
+    counted_ /= 2;
+    // An eighth of room, so that entries that come and go change nothing.
+    if (sketch_.keys() > total() + total() / 4) {
+      sketch_.resize(total() + total() / 8);
+    }
+  }
+
   bool window_is_large() const { return window_.size() * kWindowPart > total(); }
   bool loses(EntryRef candidate, EntryRef main) const {
     return sketch_.frequency(slab_.hot(candidate).key) <= sketch_.frequency(slab_.hot(main).key);
@@ -94,6 +116,7 @@ class WTinyLfu {
   CountedList probation_;
   CountedList protected_;
   FrequencySketch sketch_;
+  std::uint64_t counted_ = 0;  // insertions and hits of the sample so far
   bool filled_ = false;
 };
 static_assert(EvictionOrder<WTinyLfu>);

@@ -32,7 +32,7 @@ constexpr std::array kCacheKeys = {
                              .kind = Kind::kChoice,
                              .doc = "What leaves a full cache. `sieve`, `lru` and `fifo` keep "
                                     "nothing beside an entry; `lfu`, `gdsf` and `lhd` keep 24 "
-                                    "bytes for each, `w-tinylfu` 8 to 16; `s3-fifo`, `2q` and "
+                                    "bytes for each, `w-tinylfu` 16 to 32; `s3-fifo`, `2q` and "
                                     "`arc` remember up to as many keys that have left, at some 80 "
                                     "bytes each. None of this counts against `cache.memory`.",
                              .apply = Apply::kRestart,

@@ -1,6 +1,8 @@
 #include "tests/cache/naive_eviction.h"
 
 #include <algorithm>
+#include <list>
+#include <unordered_map>
 
 #include "cache/lhd.h"
 
@@ -303,8 +305,36 @@ class NaiveS3Fifo final : public NaiveCache {
   bool evicted_ = false;
 };
 
-// Frequencies are exact, up to 15; after ten increments for each of the 1024 words of the sketch
-// all are halved.
+// A list that is searched by a map: for a model that runs at the sizes of real caches.
+class NaiveQueue {
+ public:
+  using Id = std::uint64_t;
+  void push_back(Id id) { places_[id] = ids_.insert(ids_.end(), id); }
+  Id front() const { return ids_.front(); }
+  std::size_t size() const { return ids_.size(); }
+  bool empty() const { return ids_.empty(); }
+  // Whether it was there; it is not now.
+  bool take(Id id) {
+    const auto at = places_.find(id);
+    if (at == places_.end()) {
+      return false;
+    }
+    ids_.erase(at->second);
+    places_.erase(at);
+    return true;
+  }
+  Id take_front() {
+    const Id id = front();
+    take(id);
+    return id;
+  }
+
+ private:
+  std::list<Id> ids_;
+  std::unordered_map<Id, std::list<Id>::iterator> places_;
+};
+
+// Frequencies are exact, up to 15; all are halved after ten uses for each resident.
 class NaiveWTinyLfu final : public NaiveCache {
  public:
   using NaiveCache::NaiveCache;
@@ -314,21 +344,19 @@ class NaiveWTinyLfu final : public NaiveCache {
     window_.push_back(request.id);
     count_use(request.id);
     if (!evicted_ && window_.size() > 1 && 100 * window_.size() > count() + 1) {
-      probation_.push_back(window_.front());
-      window_.erase(window_.begin());
+      probation_.push_back(window_.take_front());
     }
   }
   void used(const NaiveRequest& request) override {
     count_use(request.id);
-    if (take(window_, request.id)) {
+    if (window_.take(request.id)) {
       window_.push_back(request.id);
       return;
     }
-    take(probation_, request.id) || take(protected_, request.id);
+    probation_.take(request.id) || protected_.take(request.id);
     protected_.push_back(request.id);
     if (5 * protected_.size() > 4 * (protected_.size() + probation_.size())) {
-      probation_.push_back(protected_.front());
-      protected_.erase(protected_.begin());
+      probation_.push_back(protected_.take_front());
     }
   }
   Id victim() override {
@@ -341,32 +369,30 @@ class NaiveWTinyLfu final : public NaiveCache {
   }
   void gone(Id id) override {
     evicted_ = true;
-    if (take(window_, id)) {
+    if (window_.take(id)) {
       return;
     }
     if (100 * window_.size() > count()) {
-      probation_.push_back(window_.front());
-      window_.erase(window_.begin());
+      probation_.push_back(window_.take_front());
     }
-    take(probation_, id) || take(protected_, id);
+    probation_.take(id) || protected_.take(id);
   }
   void count_use(Id id) {
-    if (frequencies_[id] == 15) {
-      return;
-    }
-    ++frequencies_[id];
-    if (++increments_ == 10240) {
-      increments_ /= 2;
+    // A newcomer is counted before it is resident.
+    const std::uint64_t held = count() + (residents().contains(id) ? 0 : 1);
+    frequencies_[id] = std::min(frequencies_[id] + 1, 15U);
+    if (++uses_ >= 10 * held) {
+      uses_ /= 2;
       for (auto& [key, frequency] : frequencies_) {
         frequency /= 2;
       }
     }
   }
-  Ids window_;
-  Ids probation_;
-  Ids protected_;
+  NaiveQueue window_;
+  NaiveQueue probation_;
+  NaiveQueue protected_;
   std::map<Id, std::uint32_t> frequencies_;
-  std::uint64_t increments_ = 0;
+  std::uint64_t uses_ = 0;
   bool evicted_ = false;
 };
 

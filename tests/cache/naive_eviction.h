@@ -28,6 +28,9 @@ class NaiveCache {
   // Whether it was a hit. REQUIRES: size <= capacity, always the same for an id.
   bool request(const NaiveRequest& request);
 
+  // A smaller one takes effect at the next miss.
+  void set_capacity(std::uint64_t capacity) { capacity_ = capacity; }
+
   // A defect: every n-th victim is another one than the policy's.
   void plant_defect(std::uint64_t every) { defect_every_ = every; }
 
