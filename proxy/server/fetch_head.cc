@@ -271,7 +271,9 @@ void Fetch::publish_head(std::shared_ptr<SharedResponse> response) {
   if (framing_.kind == http::BodyKind::kLength) options.length = framing_.length;
   options.use = store ? store::BodyUse::kStored : store::BodyUse::kTransfer;
   auto body = worker_.shared().store->make_body(options);
-  if (!body && worker_.relief().make_room()) body = worker_.shared().store->make_body(options);
+  if (!body && worker_.relief().make_room_at_once()) {
+    body = worker_.shared().store->make_body(options);
+  }
   if (!body) {
     fail(503, Outcome::kNoMemory, "out-of-memory");
     return;

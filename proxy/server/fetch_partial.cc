@@ -140,7 +140,7 @@ bool Fetch::append_stored_part() {
   const std::uint64_t size = part.body_size();
   // All of it at once: what is evicted for it may take some steps.
   while (!append_range(part, {body_->size(), size}, *body_)) {
-    if (!worker_.relief().make_room()) return false;
+    if (!worker_.relief().make_room_at_once()) return false;
   }
   return true;
 }

@@ -30,10 +30,19 @@ Relief::~Relief() { worker_.shared().slow_readers.remove(worker_); }
 
 bool Relief::make_room() {
   const MonotonicTime now = worker_.loop().now();
-  Shared& shared = worker_.shared();
-  if (shared.slow_readers.cut(SlowReaders::Scope::kOverShare, kRoomBytes, now)) return false;
+  auto& readers = worker_.shared().slow_readers;
+  return !readers.cut(SlowReaders::Scope::kOverShare, kRoomBytes, now) && evict(now);
+}
+
+bool Relief::make_room_at_once() {
+  const MonotonicTime now = worker_.loop().now();
+  (void)worker_.shared().slow_readers.cut(SlowReaders::Scope::kOverShare, kRoomBytes, now);
+  return evict(now);
+}
+
+bool Relief::evict(MonotonicTime now) {
   const cache::Kernel::Freed freed =
-      shared.kernel->make_room({.bytes = kRoomBytes, .victims_max = kVictimsMax}, now);
+      worker_.shared().kernel->make_room({.bytes = kRoomBytes, .victims_max = kVictimsMax}, now);
   worker_.stats().memory_evictions.add(freed.victims);
   return freed.bytes != 0;
 }

@@ -34,6 +34,8 @@ class Relief {
 
   // Evicts, or has readers beyond their share cut. Whether it is worth trying again at once.
   bool make_room();
+  // For who cannot wait for those readers: evicts as well.
+  bool make_room_at_once();
   // A fetch waits for memory: it is asked to try again (Fetch::retry_memory) until it ends.
   void wait();
 
@@ -43,6 +45,7 @@ class Relief {
   void cut(SlowReaders::Scope scope, std::uint64_t bytes);
 
  private:
+  bool evict(MonotonicTime now);
   void retry();
   SlowReaders::Slowest slowest() const;
 
