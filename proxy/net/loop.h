@@ -58,6 +58,11 @@ class Loop {
   // The time of this turn: each clock is read at its first use in a turn. Loop's thread only.
   MonotonicTime now();
   WallTime wall_now();
+  // This turn is not before `moment`, which another thread's clock showed earlier: now() is from
+  // here on no less. Loop's thread only.
+  void catch_up(MonotonicTime moment) {
+    if (now() < moment) now_ = moment;
+  }
   // The wall clock as an HTTP date: "Sun, 06 Nov 1994 08:49:37 GMT" (RFC 9110 5.6.7), formatted
   // once a second. Valid until the next call.
   std::string_view http_date();

@@ -295,7 +295,9 @@ void Exchange::on_transfer() {
     return;
   }
   if (transfer_ == nullptr) return;
-  switch (transfer_->phase()) {
+  const TransferPhase phase = transfer_->phase();
+  worker().catch_up();
+  switch (phase) {
     case TransferPhase::kWaiting:
       return;
     case TransferPhase::kSharing:

@@ -78,6 +78,7 @@ std::size_t Fetch::on_head(std::string_view bytes) {
   surplus_ = bytes.size() > used;
   response_wall_ = worker_.loop().wall_now();
   response_time_ = worker_.loop().now();
+  worker_.shared().latest_moment.note(response_time_);
   on_final_head();
   return used;
 }
@@ -427,8 +428,9 @@ void Fetch::update_by_head() {
     (void)freshen_stored();
   } else if (!http::is_error_status(head_.status) &&
              (!same_status || shown == http::HeadShows::kChange)) {
-    worker_.shared().kernel->mark_stale(cache::Key{request_->hash, request_->key},
-                                        worker_.loop().now());
+    const MonotonicTime now = worker_.loop().now();
+    worker_.shared().latest_moment.note(now);
+    worker_.shared().kernel->mark_stale(cache::Key{request_->hash, request_->key}, now);
   }
 }
 

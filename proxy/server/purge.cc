@@ -184,11 +184,12 @@ constexpr std::size_t kShardsInTurn = 4;
 // One slice of a shard after the other's: a lock is not fair, and whoever waits for one has it by
 // the time at which its turn comes again. Where few are left that is soon, and others are let go
 // first.
-void visit_all(cache::Kernel& kernel, cache::Visitor& visitor) {
+void visit_all(cache::Kernel& kernel, cache::Visitor& visitor, LatestMoment& moment) {
   std::vector<cache::Kernel::Cursor> cursors;
   for (std::uint32_t shard = 0; shard < kernel.shards(); ++shard) cursors.push_back({shard, 0});
   while (!cursors.empty()) {
     const MonotonicTime now = monotonic_now();
+    moment.note(now);
     std::erase_if(cursors, [&](cache::Kernel::Cursor& cursor) {
       const std::uint32_t shard = cursor.shard;
       (void)kernel.for_each(cursor, kPurgeSliceSlots, visitor, now);
@@ -226,13 +227,14 @@ std::uint64_t purge(Shared& shared, const config::Config& config, const PurgeOrd
       const auto hash = filter::hash_key(filter::HashFamily::kXxh3, shared.identity_seed, key);
       const cache::Key entry{hash, key};
       const MonotonicTime now = monotonic_now();
+      shared.latest_moment.note(now);
       shared.inflight.invalidate(hash, key);
       count += order.soft ? kernel.mark_stale(entry, now) : kernel.invalidate(entry, now);
     }
   }
   if (order.prefixes.empty() && order.tags.empty()) return count;
   Matcher matcher(order);
-  visit_all(kernel, matcher);
+  visit_all(kernel, matcher, shared.latest_moment);
   return count + matcher.count();
 }
 

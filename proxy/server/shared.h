@@ -14,6 +14,7 @@
 #include "filter/hash.h"
 #include "proxy/server/client_counter.h"
 #include "proxy/server/inflight.h"
+#include "proxy/server/latest_moment.h"
 #include "proxy/server/log_writer.h"
 #include "proxy/server/slow_readers.h"
 #include "proxy/server/stats.h"
@@ -29,6 +30,8 @@ struct Shared {
   std::unique_ptr<cache::Kernel> kernel;
   filter::Seed identity_seed;
   Inflight inflight;
+  // Of what is stored and shared: when it came, and when it was made stale.
+  LatestMoment latest_moment;
   std::unique_ptr<LogWriter> access_log;  // null: none
   std::vector<std::unique_ptr<WorkerStats>> stats;
   std::atomic<std::uint32_t> connections = 0;  // of clients, over all workers

@@ -280,6 +280,7 @@ CacheView Worker::lookup(std::string_view key, const filter::Hash128& hash,
     selector.prepare();
     result = shared_.kernel->lookup(cache::Key{hash, key}, loop_->now(), selector);
   }
+  catch_up();
   CacheView view{selector.take(), result.any_resident, result.fresh_until};
   if (view.object && meta_of(*view.object).http.is(http::StoredMeta::kPrivateOrigin) &&
       !runtime_->destinations.may_reach_private(client)) {

@@ -91,6 +91,9 @@ class Worker {
   OriginLines::Limits origin_limits() const;
   OriginWarnings& origin_warnings() { return origin_warnings_; }
   net::Resolver& resolver() { return *resolver_; }
+  // To be called before what others have stored or shared is looked at: by this turn's clock, none
+  // of it has happened later.
+  void catch_up() { loop_->catch_up(shared_.latest_moment.get()); }
   ReplyBatch& batch() { return batch_; }
   http::RequestHead& request_head() { return request_head_; }
   http::ResponseHead& response_head() { return response_head_; }

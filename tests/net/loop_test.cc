@@ -283,6 +283,18 @@ TEST_CASE("signals come on the loop and go back to what they did", "[net][loop]"
   CHECK(after.sa_handler == SIG_IGN);
 }
 
+TEST_CASE("a turn's time follows what another clock has shown, and never goes back",
+          "[net][loop]") {
+  TestLoop loop;
+  const MonotonicTime begin = loop->now();
+  loop->catch_up(begin - std::chrono::seconds(1));
+  CHECK(loop->now() == begin);
+  loop->catch_up(begin + std::chrono::nanoseconds(1));
+  CHECK(loop->now() == begin + std::chrono::nanoseconds(1));
+  loop->catch_up(begin);
+  CHECK(loop->now() == begin + std::chrono::nanoseconds(1));
+}
+
 TEST_CASE("signals that are held back wait for who takes them, and are held back after him",
           "[net][loop]") {
   TestLoop loop;

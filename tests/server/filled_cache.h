@@ -75,7 +75,7 @@ class FilledCache {
     auto object = shared.store->make_small(
         {.key = text, .meta = std::as_bytes(std::span(&meta, 1)), .head = head}, {});
     ENCORE_CHECK(object.has_value(), "room for an object");
-    const MonotonicTime later{std::chrono::hours(1)};
+    const MonotonicTime later = monotonic_now() + std::chrono::hours(1);
     const auto outcome = shared.kernel->commit(key(text),
                                                {.charge_bytes = (*object)->charge(),
                                                 .fresh_until = later,

@@ -1,6 +1,11 @@
 #include "proxy/server/purge.h"
 
+#include <memory>
+#include <string>
+#include <utility>
+
 #include "config/config.h"
+#include "proxy/server/worker.h"
 #include "tests/catch.h"
 #include "tests/server/filled_cache.h"
 
@@ -44,6 +49,37 @@ TEST_CASE("a purge of many says how many, and leaves the others", "[server][purg
   CHECK(purge(cache.shared, config, {.tags = {"all"}}) == kObjects * 4 / 10 - 1);
   CHECK(cache.shared.kernel->statistics().objects == 0);
   CHECK(cache.shared.store->stats().objects == 0);
+}
+
+// A turn of a worker's loop has one time, and begins before what others do within it.
+TEST_CASE("what became stale within a worker's turn is stale to it", "[server][purge]") {
+  FilledCache cache(100);
+  auto runtime = Runtime::create(config::Config{}, {}, "test");
+  REQUIRE(runtime.has_value());
+  cache.shared.stats.push_back(std::make_unique<WorkerStats>());
+  auto worker = Worker::create(cache.shared, *cache.shared.stats.back(), *runtime);
+  REQUIRE(worker.has_value());
+  const PurgeOrder one{.urls = {"http://site.example/odd/15"}, .soft = true};
+  const PurgeOrder many{.tags = {"t4"}, .soft = true};
+  for (const auto& [order, n] : {std::pair{one, 15}, std::pair{many, 14}}) {
+    net::Loop& loop = (*worker)->loop();
+    loop.post([&, n = static_cast<std::uint64_t>(n)] {
+      const MonotonicTime begin = loop.now();
+      while (monotonic_now() <= begin) {
+      }
+      CHECK(purge(cache.shared, (*runtime)->config, order) != 0);
+      const std::string key = FilledCache::key_text(n);
+      const CacheView found = (*worker)->lookup(key, cache.key(key).hash, {}, {},
+                                                *net::Address::parse_ip("192.0.2.1", 1));
+      REQUIRE(found.object);
+      CHECK(found.fresh_until > begin);
+      CHECK(found.fresh_until <= loop.now());
+      CHECK(loop.now() <= monotonic_now());
+    });
+    loop.stop();
+    loop.run();
+  }
+  worker->reset();
 }
 
 }  // namespace

@@ -360,10 +360,8 @@ void Oracle::judge_age(const Case& at) {
     return;
   }
   const bool joined = event.decided > at.request.started - kSlack;
-  // A worker reads the clock once a turn: what another one has stored within that turn is younger
-  // to it by the rest of it, which shows where a second ends. Of what is older nothing is let pass.
   const double low = std::floor(std::max(0.0, at.request.started - event.decided)) +
-                     static_cast<double>(event.age) - (joined && event.age > 0 ? 1 : 0);
+                     static_cast<double>(event.age);
   const double high = at.answer.head_at - event.received + static_cast<double>(event.age) + 2;
   const auto age = static_cast<double>(*said);
   // A 304 of ours to a condition on what the origin has just sent tells no age.
