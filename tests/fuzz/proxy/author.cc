@@ -329,6 +329,11 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
   for (const Fields* list : {&fields, &event.trailers}) {
     for (const Field& field : *list) content.lines.insert(lower(field.name) + ": " + field.value);
   }
+  if (method == "HEAD" && !content.has_validator()) {
+    for (const Field& field : fields) {
+      url.lines_by_length[content.bytes].insert(lower(field.name) + ": " + field.value);
+    }
+  }
   if (event.status >= 500) url.last_error = now();
   return reply;
 }

@@ -129,9 +129,12 @@ struct Url {
   std::int64_t birth = 0;  // Last-Modified counts from here
   std::int64_t contents = 0;
   std::map<std::string, Content*> current;  // variant -> content of this version
-  double last_error = -1e9;                 // the origin answered 5xx last
-  double last_drop = -1e9;                  // or not at all
-  double last_cut = -1e9;                   // or not to the end
+  // What HEADs without a validator said, by the length that they stated: by it alone each of them
+  // may have updated a stored response of that length, one after the other (RFC 9111 4.3.5).
+  std::unordered_map<std::uint32_t, std::unordered_set<std::string>> lines_by_length;
+  double last_error = -1e9;  // the origin answered 5xx last
+  double last_drop = -1e9;   // or not at all
+  double last_cut = -1e9;    // or not to the end
   double not_before = 0;
   double stale_before = 0;
   int clients = 0;  // requests under way
