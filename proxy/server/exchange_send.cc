@@ -364,7 +364,12 @@ void Exchange::refuse_body(int status, std::string_view detail) {
   respond_failure(status, Outcome::kBadRequest, detail);
 }
 
-void Exchange::on_upload_ready() { connection_.resume(); }
+// Until now it was the origin that was waited for: the client's time begins.
+void Exchange::on_upload_ready() {
+  body_activity_ = now();
+  pace_since_ = {};
+  connection_.resume();
+}
 
 void Exchange::on_interim(std::string_view head) {
   if (responding_ || finished_) return;

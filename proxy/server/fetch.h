@@ -113,6 +113,7 @@ class Fetch final : public net::StreamHandler, public Recycled<Fetch> {
   void use(std::unique_ptr<net::Stream> stream, bool reused);
   void send_request();
   bool flush_request();
+  void flush_what_waited();
   bool is_of_present_settings() const;
   bool is_wholly_sent() const;
   void release_connection(bool reusable);

@@ -266,7 +266,7 @@ void Fetch::send_request() {
   invalidations_seen_ = worker_.shared().inflight.invalidations().count();
   since_ = request_time_;
   worker_.stats().origin_requests.add();
-  (void)flush_request();
+  flush_what_waited();
 }
 
 // Writes what is left of the request's head and body. False when the fetch has ended by it.
@@ -301,8 +301,12 @@ bool Fetch::flush_request() {
     state_ = State::kHead;
     since_ = worker_.loop().now();
   }
-  if (!upload_done_) transfer_->publish_upload_ready();
   return true;
+}
+
+// The origin was waited for. Where it takes the rest of the request now, it is the client's turn.
+void Fetch::flush_what_waited() {
+  if (flush_request() && !upload_done_ && accepts_upload()) transfer_->publish_upload_ready();
 }
 
 bool Fetch::accepts_upload() const {
@@ -332,7 +336,7 @@ void Fetch::upload(std::string_view content, bool last, std::string_view trailer
 }
 
 void Fetch::on_writable(net::Stream&) {
-  if (state_ != State::kEnded) (void)flush_request();
+  if (state_ != State::kEnded) flush_what_waited();
 }
 
 // What was connected, and verified, under other settings than those of the requests to come is

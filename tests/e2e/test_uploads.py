@@ -5,7 +5,7 @@ import threading
 import unittest
 
 from client import Client, field, get
-from harness import Case, eventually
+from harness import SLOWDOWN, Case, eventually
 from origin import Origin, fresh, response
 
 MIB = 1 << 20
@@ -294,6 +294,58 @@ class Pace(Case):
             go.set()
             self.assertEqual(b"taken", client.read_response().body)
             sender.join()
+
+    def test_the_time_of_a_client_begins_when_its_origin_takes_more(self):
+        # All that the client has sent has been read and waits for the origin, which takes nothing
+        # for longer than a client may pause. Then it does, and now the client pauses: it may.
+        go = threading.Event()
+        listener = socket.create_server(("127.0.0.1", 0))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.addCleanup(listener.close)
+        pause, piece, pieces = 3 * SLOWDOWN, bytes(32 << 10), 1000
+        state = {"sent": 0}
+        drained = threading.Event()
+
+        def serve():
+            sock, _ = listener.accept()
+            with sock:
+                go.wait(120)
+                head, _, rest = sock.recv(MIB).partition(b"\r\n\r\n")
+                taken = len(rest)
+                while taken < len(piece) * pieces:
+                    if taken == state["sent"]:
+                        drained.set()
+                    data = sock.recv(MIB)
+                    if not data:
+                        return
+                    taken += len(data)
+                sock.sendall(response(b"taken"))
+                sock.recv(1)
+        threading.Thread(target=serve, daemon=True).start()
+        encore = self.encore(timeouts={"client_body": f"{pause}s"})
+        url = "http://127.0.0.1:%d/" % listener.getsockname()[1]
+
+        def given():
+            return encore.metrics()["encore_origin_sent_bytes_total"]
+
+        with Client(encore.port) as client:
+            client.send(post_head(url, len(piece) * pieces))
+            eventually(given, "the request's head goes to the origin")
+            head_bytes = given()
+            while True:
+                self.assertLess(state["sent"], len(piece) * pieces, "the origin took all")
+                client.send(piece)
+                state["sent"] += len(piece)
+                try:
+                    eventually(lambda: given() == head_bytes + state["sent"], "it is passed on", 0.5)
+                except AssertionError:
+                    break
+            threading.Event().wait(1.3 * pause)
+            go.set()
+            self.assertTrue(drained.wait(30))
+            threading.Event().wait(0.4 * pause)  # several looks at what has waited for too long
+            client.send(piece * (pieces - state["sent"] // len(piece)))
+            self.assertEqual(b"taken", client.read_response().body)
 
 
 class OwnReplies(Case):
