@@ -85,20 +85,27 @@ Result<std::optional<std::string>> read_file(const std::string& path) {
   return bytes;
 }
 
-net::Socket open_directory(const std::string& path) {
-  return net::Socket(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+// What is locked is a file that nobody else may open: whoever can open a file can hold its lock.
+Result<net::Socket> open_lock(const std::string& directory, int flags) {
+  const std::string path = directory + "/lock";
+  net::Socket file(
+      ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600));
+  if (!file) return system_error("cannot open", path);
+  struct stat status{};
+  if (auto ours = claim(file, path, status); !ours) return std::unexpected(ours.error());
+  return file;
 }
 
 // False where another process has it. A file system that knows no locks lets all have it.
-bool lock(const net::Socket& directory) {
-  return ::flock(directory.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+bool lock(const net::Socket& file) {
+  return ::flock(file.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
 // " (process 123)", as /proc/locks tells: "1: FLOCK  ADVISORY  WRITE 123 08:01:77 0 EOF". Empty
 // where it does not.
-std::string holder_of(const net::Socket& directory) {
+std::string holder_of(const net::Socket& locked) {
   struct stat status{};
-  if (::fstat(directory.get(), &status) != 0) return {};
+  if (::fstat(locked.get(), &status) != 0) return {};
   std::ifstream locks("/proc/locks");
   const std::string inode = ":" + std::to_string(status.st_ino);
   std::string number, kind, advisory, access, process, file, rest;
@@ -124,8 +131,9 @@ Result<StateDirectory> StateDirectory::open(const std::string& path) {
   if (made) ::chmod(path.c_str(), 0700);
   if (auto writable = check_writable(path); !writable) return std::unexpected(writable.error());
   StateDirectory directory(path);
-  directory.lock_ = open_directory(path);
-  if (!directory.lock_) return system_error("cannot open state directory", path);
+  auto file = open_lock(path, O_CREAT);
+  if (!file) return std::unexpected(file.error());
+  directory.lock_ = std::move(*file);
   if (!lock(directory.lock_)) {
     return fail("state directory " + path + " is in use by another encore" +
                 holder_of(directory.lock_) + "; each needs one of its own");
@@ -152,8 +160,8 @@ Result<void> StateDirectory::check(const std::string& path) {
 }
 
 bool StateDirectory::is_taken(const std::string& path) {
-  const net::Socket directory = open_directory(path);
-  return directory && !lock(directory);
+  const auto file = open_lock(path, 0);
+  return file && !lock(*file);
 }
 
 Result<std::optional<filter::Seed>> StateDirectory::load_seed() const {

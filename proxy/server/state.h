@@ -38,7 +38,7 @@ class StateDirectory {
  private:
   explicit StateDirectory(std::string path) : path_(std::move(path)) {}
   std::string path_;
-  net::Socket lock_;  // the directory itself, locked
+  net::Socket lock_;  // its file "lock", locked; the file stays
 };
 
 // 128 bits from the system's random source. Errors: none to be had.

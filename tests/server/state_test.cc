@@ -1,10 +1,13 @@
 #include "proxy/server/state.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <string>
 
+#include "proxy/net/socket.h"
 #include "tests/catch.h"
 #include "tests/server/temporary_directory.h"
 
@@ -50,7 +53,7 @@ TEST_CASE("what was saved is loaded, to the byte, and replaces what was there", 
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(place.path())) {
     ++files;
   }
-  CHECK(files == 2);
+  CHECK(files == 3);  // and the lock
 }
 
 TEST_CASE("files of the state are for their owner alone", "[server][state]") {
@@ -133,6 +136,33 @@ TEST_CASE("a directory has one user at a time", "[server][state]") {
   }
   CHECK_FALSE(StateDirectory::is_taken(place.path()));
   CHECK(StateDirectory::open(place.path()).has_value());
+}
+
+TEST_CASE("who may read a directory cannot take it", "[server][state]") {
+  const TemporaryDirectory place;
+  REQUIRE(::chmod(place.path().c_str(), 0755) == 0);
+  // As any user of the machine can.
+  const net::Socket other(::open(place.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  REQUIRE(::flock(other.get(), LOCK_EX | LOCK_NB) == 0);
+  CHECK_FALSE(StateDirectory::is_taken(place.path()));
+  const auto state = StateDirectory::open(place.path());
+  REQUIRE(state.has_value());
+  CHECK(StateDirectory::is_taken(place.path()));
+  struct stat status{};
+  REQUIRE(::stat((place / "lock").c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777U) == 0600);
+}
+
+TEST_CASE("a lock that another user has laid there is not waited for", "[server][state]") {
+  const TemporaryDirectory place;
+  write_text(place / "lock", "");
+  if (::chown((place / "lock").c_str(), 12345, 12345) != 0) {
+    WARN("only root can make a file another's");
+    return;
+  }
+  const auto state = StateDirectory::open(place.path());
+  REQUIRE_FALSE(state.has_value());
+  CHECK(state.error().message.find("belongs to user 12345") != std::string::npos);
 }
 
 TEST_CASE("what is checked is what opening would find, and nothing is made", "[server][state]") {
