@@ -36,15 +36,18 @@ struct Worker::Arrival {
 // Counts one more connection of this client where the limits allow it.
 Worker::Entry Worker::enter(const net::Address& peer) {
   const config::Limits& limits = runtime_->config.limits;
+  const bool counted = limits.connections_per_client != 0;
+  // First, for nobody's connection is given up for one that is refused anyway.
+  if (counted && !shared_.clients.enter(peer, limits.connections_per_client)) {
+    return Entry::kClientFull;
+  }
   const std::uint32_t limit = std::min(limits.connections, shared_.connections_max());
   if (shared_.connections.fetch_add(1, std::memory_order_relaxed) >= limit && !give_up_idle()) {
     shared_.connections.fetch_sub(1, std::memory_order_relaxed);
+    if (counted) shared_.clients.leave(peer);
     return Entry::kFull;
   }
-  if (limits.connections_per_client == 0) return Entry::kIn;
-  if (shared_.clients.enter(peer, limits.connections_per_client)) return Entry::kCountedIn;
-  shared_.connections.fetch_sub(1, std::memory_order_relaxed);
-  return Entry::kClientFull;
+  return counted ? Entry::kCountedIn : Entry::kIn;
 }
 
 void Worker::accept(net::Socket socket, const net::Address& peer, const ListenerContext& context) {

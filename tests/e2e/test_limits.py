@@ -47,6 +47,21 @@ class Connections(Case):
             self.assertEqual(400, client.read_response().status)
             client.close()
 
+    def test_nobody_gives_way_to_a_client_that_is_refused(self):
+        encore = self.encore(limits={"connections": 8, "connections_per_client": 3})
+        others = [Client(encore.port, source=f"127.0.0.{host}") for host in range(2, 7)]
+        greedy = [Client(encore.port, source="127.0.0.1") for _ in range(3)]
+        for client in others + greedy:
+            self.addCleanup(client.close)
+        eventually(lambda: encore.metrics()["encore_client_connections"] == 8, "all are there")
+        more = [Client(encore.port, source="127.0.0.1") for _ in range(6)]
+        for client in more:
+            self.addCleanup(client.close)
+            self.assertTrue(client.at_end())
+        metrics = encore.metrics()
+        self.assertEqual(6, metrics["encore_client_connections_refused_total"])
+        self.assertEqual(0, metrics["encore_client_connections_given_up_total"])
+
     def test_without_descriptors_for_more_clients_those_there_are_still_served(self):
         origin = Origin(self, default=response(b"miss"))
         encore = limited(self.encore(start=False), 64)
