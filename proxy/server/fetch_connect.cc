@@ -1,5 +1,7 @@
 // The first half of a fetch: getting a connection and sending the request. What is done where that
 // fails is in fetch_retry.cc.
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -224,7 +226,8 @@ void Fetch::warn(const std::string& why) {
   if (server_ == nullptr) return;
   const std::string origin =
       (server_->tls != nullptr ? "https://" : "http://") + host_ + ":" + std::to_string(port_);
-  worker_.origin_warnings().tell(origin, why, worker_.loop().now());
+  const std::string line = worker_.origin_warnings().line(origin, why, worker_.loop().now());
+  if (!line.empty()) spdlog::warn("{}", line);
 }
 
 void Fetch::use(std::unique_ptr<net::Stream> stream, bool reused) {
