@@ -1,5 +1,7 @@
 #include "config/toml_reader.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -109,6 +111,26 @@ struct Reader {
   }
 };
 
+// Far more than any line of dots in a comment has, and far less than the stack holds.
+constexpr std::size_t kKeyPartsMax = 1000;
+
+// Where a key of too many parts ends: the parser goes one call deeper with each of them, so that
+// it must not see it. Between parts stands nothing but blanks.
+std::optional<std::size_t> too_many_parts(std::string_view text) {
+  std::size_t parts = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    const bool bare = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                      c == '_' || c == '-' || c == '"' || c == '\'' || c == ' ' || c == '\t';
+    if (c == '.') {
+      if (++parts > kKeyPartsMax) return at;
+    } else if (!bare) {
+      parts = 0;
+    }
+  }
+  return std::nullopt;
+}
+
 // The value of `text` as TOML, if it is one value and nothing else.
 std::optional<Value> read_one(std::string_view text) {
   const auto result = toml::parse("v = " + std::string(text));
@@ -145,6 +167,15 @@ std::string bracketed(const std::vector<std::string>& items) {
 }  // namespace
 
 bool read_toml(std::string_view text, std::string_view name, Draft& draft) {
+  if (const auto at = too_many_parts(text)) {
+    const std::string_view before = text.substr(0, *at);
+    const auto line = 1 + std::ranges::count(before, '\n');
+    const auto column = *at - (before.rfind('\n') + 1) + 1;
+    draft.fault(std::string(name) + ":" + std::to_string(line) + ":" + std::to_string(column), {},
+                "more than " + std::to_string(kKeyPartsMax) +
+                    " dots in a row; accepted: keys like max_object, sections like [cache]");
+    return false;
+  }
   const auto result = toml::parse(text);
   if (!result) {
     draft.fault(place(name, result.error().source()), {}, result.error().description());

@@ -132,6 +132,14 @@ TEST_CASE("A syntax error says where and nothing else", "[config]") {
 
 TEST_CASE("A table without a name is a syntax error", "[config]") {
   CHECK(faults("[[[a").starts_with("encore.toml:1:3: "));
+  // As deep as it is long: the parser would need more stack than there is.
+  for (const char* part : {"a.", "\"a\" . ", "'a'."}) {
+    std::string key = "[cache]\n";
+    for (int i = 0; i < 200'000; ++i) key += part;
+    CHECK(faults(key + "a = 1").starts_with("encore.toml:2:"));
+    CHECK(faults("[" + key.substr(8) + "a]").starts_with("encore.toml:1:"));
+  }
+  CHECK(faults("# " + std::string(900, '.') + "\n").empty());
   CHECK(faults("[=").starts_with("encore.toml:1:2: "));
 }
 
