@@ -113,6 +113,7 @@ class DriveCommand final : public Command {
       return std::unexpected(written.error());
     }
     Outcome outcome = report(*plan, sides, **origin);
+    outcome.report.tables.push_back(TraceArguments::sources(**reader));
     for (std::string& note : TraceArguments::notes(**reader, *trace_options)) {
       outcome.report.notes.push_back(std::move(note));
     }

@@ -92,6 +92,7 @@ class ReplayCommand final : public Command {
     if (!replayed) {
       return std::unexpected(replayed.error());
     }
+    report.tables.push_back(TraceArguments::sources(**reader));
     for (std::string& note : TraceArguments::notes(**reader, *trace_options)) {
       report.notes.push_back(std::move(note));
     }

@@ -79,7 +79,7 @@ class StatsCommand final : public Command {
     report.parameters = trace_.parameters();
     const TraceSummary summary = statistics.summary();
     report.tables = {main_table(summary, **reader, has_sizes), reuse_table(summary),
-                     working_set_table(summary, has_sizes)};
+                     working_set_table(summary, has_sizes), TraceArguments::sources(**reader)};
     report.charts.push_back(working_set_chart(summary));
     report.notes = TraceArguments::notes(**reader, *options);
     for (std::string& note : advice(summary, has_sizes)) {

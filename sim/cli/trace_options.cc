@@ -15,6 +15,8 @@ void TraceArguments::declare(Arguments& a) {
   a.text("--columns", columns_,
          "csv, tsv, json: role=NAME or role=NUMBER, with roles time, key, size, ttl, method, "
          "status, count");
+  a.text("--delimiter", delimiter_,
+         "csv: what is between the columns: a character, tab or space (else: told by the lines)");
   a.text("--methods", methods_, "which methods count, where the trace has them");
   a.text("--statuses", statuses_, "which statuses count, where the trace has them");
   a.flag("--all-lines", all_lines_, "count every method and status");
@@ -56,6 +58,13 @@ Result<TraceOptions> TraceArguments::options() const {
       options.columns[pair.substr(0, equals)] = pair.substr(equals + 1);
     }
   }
+  if (!delimiter_.empty()) {
+    const std::string& d = delimiter_;
+    options.delimiter = d == "tab" ? '\t' : d == "space" ? ' ' : d.front();
+    if ((d.size() != 1 && d != "tab" && d != "space") || d == "\"" || d == "\n") {
+      return fail("--delimiter \"" + d + "\", accepted: one character, tab or space");
+    }
+  }
   options.all_lines = all_lines_;
   options.bad_share_max = bad_max_;
   options.default_size_bytes = *size;
@@ -75,6 +84,17 @@ Row TraceArguments::parameters() const {
           {"methods", methods_}, {"statuses", statuses_}, {"default_size", default_size_}};
 }
 
+Table TraceArguments::sources(const TraceReader& reader) {
+  Table table{.key = "trace", .title = "", .columns = {}, .rows = {}};
+  for (const TraceSource& source : reader.sources()) {
+    table.rows.push_back({{"file", source.path},
+                          {"format", std::string(to_string(source.format))},
+                          {"confidence", std::string(to_string(source.confidence))},
+                          {"reason", source.reason}});
+  }
+  return table;
+}
+
 Result<void> TraceArguments::check_counted(const TraceReader& reader) {
   const TraceCounts& counts = reader.counts();
   if (counts.counted != 0) {
@@ -90,10 +110,21 @@ std::vector<std::string> TraceArguments::notes(const TraceReader& reader,
                                                const TraceOptions& options) {
   const TraceCounts& counts = reader.counts();
   std::vector<std::string> notes;
-  notes.push_back("Format " + std::string(to_string(reader.format())) + ": " +
-                  std::to_string(counts.lines) + " lines or records, " +
+  const std::vector<TraceSource>& sources = reader.sources();
+  for (const TraceSource& source : sources) {
+    std::string told = "format " + std::string(to_string(source.format)) + " (" +
+                       std::string(to_string(source.confidence)) +
+                       (source.reason.empty() ? "" : ": " + source.reason) + ")";
+    notes.push_back(sources.size() == 1 ? told + ": " : source.path + ": " + told + ".");
+  }
+  if (sources.size() == 1) {
+    notes.back().front() = 'F';
+  } else {
+    notes.emplace_back("Together: ");
+  }
+  notes.back() += std::to_string(counts.lines) + " lines or records, " +
                   std::to_string(counts.skipped) + " not counted by the rule, " +
-                  std::to_string(counts.bad) + " bad.");
+                  std::to_string(counts.bad) + " bad.";
   notes.insert(notes.end(), counts.bad_shown.begin(), counts.bad_shown.end());
   if (counts.without_size != 0) {
     notes.push_back(std::to_string(counts.without_size) + " requests had no size and were given " +

@@ -21,12 +21,15 @@ class TraceArguments {
   Row parameters() const;
   // Errors: the trace, read to its end, had no request that counts.
   static Result<void> check_counted(const TraceReader& reader);
+  // For the report's JSON: the files, how they were read, how sure that is, and why.
+  static Table sources(const TraceReader& reader);
   static std::vector<std::string> notes(const TraceReader& reader, const TraceOptions& options);
 
  private:
   std::vector<std::string> files_;
   std::string format_ = "auto";
   std::string columns_;
+  std::string delimiter_;
   std::string methods_ = "GET";
   std::string statuses_ = "200,206,304";
   std::string default_size_ = "1KiB";

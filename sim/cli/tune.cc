@@ -101,6 +101,7 @@ class TuneCommand final : public Command {
     }
     auto outcome = study(*trace, context.monitor);
     if (outcome) {
+      outcome->report.tables.push_back(TraceArguments::sources(**reader));
       for (std::string& note : TraceArguments::notes(**reader, *options)) {
         outcome->report.notes.push_back(std::move(note));
       }

@@ -1,138 +1,136 @@
+#include "sim/trace/detect.h"
+
 #include <algorithm>
 #include <array>
-#include <memory>
-#include <set>
+#include <string>
 
-#include "sim/trace/line_parser.h"
 #include "sim/trace/record_format.h"
 
 namespace encore::sim {
 namespace {
 
-constexpr std::size_t kRecordsLooked = 64;
+// Bytes that text does not have. Half a character of UTF-16 is none.
+bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return (byte < 0x20 && c != '\n' && c != '\r' && c != '\t') || byte == 0x7f;
+}
+bool is_high(char c) { return static_cast<unsigned char>(c) >= 0x80; }
 
-bool is_text(std::string_view head) {
-  return std::ranges::none_of(head, [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte < 0x20 && c != '\n' && c != '\r' && c != '\t';
-  });
+std::size_t share_of(std::size_t count, std::size_t all) { return 100 * count / all; }
+
+// Characters of so many bytes, all but one of which are zero and the other one a letter.
+bool has_wide_letters(std::string_view bytes, std::size_t width, std::size_t letter_at) {
+  constexpr std::size_t kLettersMin = 8;
+  const std::size_t characters = bytes.size() / width;
+  std::size_t letters = 0;
+  for (std::size_t i = 0; i < characters; ++i) {
+    const std::string_view character = bytes.substr(width * i, width);
+    const char letter = character[letter_at];
+    const auto zeros = static_cast<std::size_t>(std::ranges::count(character, '\0'));
+    letters += zeros + 1 == width && !is_control(letter) && !is_high(letter) ? 1U : 0U;
+  }
+  return characters >= kLettersMin && share_of(letters, characters) >= 90;
 }
 
-// Times that never run back by much nor leap, sizes that are sizes.
-bool looks_oracle_general(std::string_view head) {
-  const std::size_t records = std::min(head.size() / 24, kRecordsLooked);
-  if (records == 0) {
-    return false;
+// "UTF-16" or "UTF-32", by the mark or by what ASCII looks like in it; else nothing.
+std::string_view wide_text(std::string_view bytes) {
+  using namespace std::string_view_literals;
+  if (bytes.starts_with("\0\0\xfe\xff"sv) || bytes.starts_with("\xff\xfe\0\0"sv) ||
+      has_wide_letters(bytes, 4, 0) || has_wide_letters(bytes, 4, 3)) {
+    return "UTF-32";
   }
-  std::uint64_t last_time = load_little(head, 0, 4);
-  for (std::size_t i = 0; i < records; ++i) {
-    const std::uint64_t time = load_little(head, 24 * i, 4);
-    const auto next = static_cast<std::int64_t>(load_little(head, 24 * i + 16, 8));
-    constexpr std::uint64_t kDay = 86400;
-    if (time + 60 < last_time || time > last_time + kDay || next < -2 ||
-        next > (std::int64_t{1} << 42)) {
-      return false;
+  if (bytes.starts_with("\xff\xfe") || bytes.starts_with("\xfe\xff") ||
+      has_wide_letters(bytes, 2, 0) || has_wide_letters(bytes, 2, 1)) {
+    return "UTF-16";
+  }
+  return {};
+}
+
+// Nothing that text does not have, and not mostly bytes beyond ASCII.
+bool is_text(std::string_view bytes) {
+  constexpr std::size_t kHighMax = 30;
+  return std::ranges::none_of(bytes, is_control) &&
+         share_of(static_cast<std::size_t>(std::ranges::count_if(bytes, is_high)), bytes.size()) <=
+             kHighMax;
+}
+
+// Text but for some bytes; where the first of them is.
+bool is_spoilt_text(std::string_view bytes, std::size_t& at) {
+  constexpr std::size_t kPrintableMin = 85;
+  const auto printable =
+      std::ranges::count_if(bytes, [](char c) { return !is_control(c) && !is_high(c); });
+  at = static_cast<std::size_t>(std::ranges::find_if(bytes, is_control) - bytes.begin());
+  return at != bytes.size() &&
+         share_of(static_cast<std::size_t>(printable), bytes.size()) >= kPrintableMin;
+}
+
+// Whether the name says that there is text inside; compression is no part of it.
+bool is_named_as_text(std::string_view path) {
+  for (const std::string_view packed : {".gz", ".xz", ".zst", ".zstd"}) {
+    if (path.ends_with(packed)) {
+      path.remove_suffix(packed.size());
+      break;
     }
-    last_time = time;
   }
-  return true;
+  constexpr std::array<std::string_view, 7> kText = {".csv",  ".tsv",   ".txt",   ".log",
+                                                     ".json", ".jsonl", ".ndjson"};
+  return std::ranges::any_of(kText, [&](std::string_view name) { return path.ends_with(name); });
 }
 
-// Small numbers, where the upper half of each is zero; or hashes, where the upper bytes of both
-// halves are spread evenly (of 32-bit numbers that are ids they hardly vary).
-bool looks_int64(std::string_view head) {
-  const std::size_t records = std::min(head.size() / 8, kRecordsLooked);
-  std::size_t small = 0;
-  std::set<char> upper;
-  for (std::size_t i = 0; i < records; ++i) {
-    small += load_big(head, 8 * i, 4) == 0 ? 1U : 0U;
-    upper.insert(head[8 * i]);
-    upper.insert(head[8 * i + 4]);
-  }
-  constexpr std::size_t kEnough = 16;  // fewer hashes may look like anything
-  return records != 0 && (small == records || (records >= kEnough && upper.size() > records));
+std::unexpected<Error> refuse(const std::string& what) {
+  return fail(what + ", no trace that is known; if it is one, give its format with --format");
 }
 
-// Ids: their upper bytes hardly vary. Of noise they do.
-bool looks_int32(std::string_view head) {
-  const std::size_t records = std::min(head.size() / 4, kRecordsLooked);
-  std::set<char> upper;
-  for (std::size_t i = 0; i < records; ++i) {
-    upper.insert(head[4 * i]);
-  }
-  return records != 0 && upper.size() <= (records + 1) / 2;
+std::unexpected<Error> refuse_text_with(std::string_view bytes, std::size_t at) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  const auto byte = static_cast<unsigned char>(bytes[at]);
+  return refuse(std::string("it is text with the byte 0x") + kDigits[byte >> 4U] +
+                kDigits[byte & 15U] + " at offset " + std::to_string(at) + ", which no text has");
 }
 
-bool parses(LineParser& parser, std::string_view line) {
-  LineFields fields;
-  return parser.parse(line, fields) == nullptr;
-}
-
-TraceFormat detect_text(std::string_view line) {
-  if (line.starts_with('{')) {
-    const bool caddy = line.find("\"request\"") != std::string_view::npos &&
-                       line.find("\"uri\"") != std::string_view::npos;
-    return caddy ? TraceFormat::kCaddy : TraceFormat::kJson;
+Result<Detection> detect_marked(std::string_view bytes) {
+  if (bytes.starts_with(kEncoreMagic)) {
+    return Detection{.format = TraceFormat::kEncore,
+                     .confidence = Confidence::kCertain,
+                     .reason = "it begins with " + std::string(kEncoreMagic)};
   }
-  if (parses(*make_combined_parser(), line)) {
-    return TraceFormat::kCombined;
+  if (bytes.size() >= 8 && load_little(bytes, 0, 8) == kLcsMagic) {
+    return Detection{.format = TraceFormat::kLcs,
+                     .confidence = Confidence::kCertain,
+                     .reason = "it begins with the number of lcs"};
   }
-  if (parses(*make_squid_parser(), line)) {
-    return TraceFormat::kSquid;
-  }
-  if (line.find('\t') != std::string_view::npos) {
-    return TraceFormat::kTsv;
-  }
-  if (line.find(',') != std::string_view::npos) {
-    return TraceFormat::kCsv;
-  }
-  std::string_view rest = line;
-  std::array<std::string_view, 4> words;
-  for (std::string_view& word : words) {
-    word = take_word(rest);
-  }
-  if (words[2].find("://") != std::string_view::npos && parses(*make_wikibench_parser(), line)) {
-    return TraceFormat::kWikibench;
-  }
-  if (!words[1].empty() && parses(*make_lrb_parser(), line)) {
-    return TraceFormat::kLrb;
-  }
-  // One word a line: the key.
-  return words[1].empty() ? TraceFormat::kCsv : TraceFormat::kAuto;
+  return Detection{};
 }
 
 }  // namespace
 
-Result<TraceFormat> detect_format(std::string_view head) {
-  if (head.empty()) {
-    return fail("the trace is empty");
+Result<Detection> detect_format(const Head& head, const TraceOptions& options) {
+  const std::string_view bytes = head.bytes;
+  if (auto marked = detect_marked(bytes); marked->format != TraceFormat::kAuto) {
+    return marked;
   }
-  if (head.starts_with(kEncoreMagic)) {
-    return TraceFormat::kEncore;
+  if (const std::string_view known = known_file(bytes); !known.empty()) {
+    return refuse("it is " + std::string(known));
   }
-  if (head.size() >= 8 && load_little(head, 0, 8) == kLcsMagic) {
-    return TraceFormat::kLcs;
+  if (const std::string wide(wide_text(bytes)); !wide.empty()) {
+    return refuse("it is text in " + wide + ", which `iconv -f " + wide +
+                  " -t UTF-8` makes readable");
   }
-  TraceFormat format = TraceFormat::kAuto;
-  if (is_text(head)) {
-    // A line that begins with # is a remark.
-    std::string_view rest = head;
-    std::string_view line = take_field(rest, '\n');
-    while (line.starts_with('#') && !rest.empty()) {
-      line = take_field(rest, '\n');
-    }
-    format = detect_text(line.substr(0, line.find('\r')));
-  } else if (looks_oracle_general(head)) {
-    format = TraceFormat::kOracleGeneral;
-  } else if (looks_int64(head)) {
-    format = TraceFormat::kInt64;
-  } else if (looks_int32(head) && (head.size() % 4 == 0 || head.size() >= 4096)) {
-    format = TraceFormat::kInt32;
+  if (is_text(bytes)) {
+    return detect_lines(head, options);
   }
-  if (format == TraceFormat::kAuto) {
-    return fail("its format cannot be told: give it with --format");
+  std::size_t at = 0;
+  if (is_spoilt_text(bytes, at)) {
+    return refuse_text_with(bytes, at);
   }
-  return format;
+  Detection records = detect_records(head);
+  if (records.format == TraceFormat::kAuto) {
+    return refuse("its bytes are neither text nor look like the records of a format");
+  }
+  if (is_named_as_text(head.path)) {
+    return refuse("its name says text, its bytes are none");
+  }
+  return records;
 }
 
 }  // namespace encore::sim

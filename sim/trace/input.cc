@@ -23,6 +23,8 @@ Result<bool> Input::fill() {
 }
 
 Result<bool> Input::next_line(std::string_view& line) {
+  line_number_ += within_line_ ? 0 : 1;
+  within_line_ = false;
   std::size_t searched = 0;
   while (true) {
     const std::string_view have = buffered();
@@ -37,6 +39,7 @@ Result<bool> Input::next_line(std::string_view& line) {
       // No format has such lines: the pieces will be counted as bad ones.
       line = have.substr(0, kLineMax);
       begin_ += kLineMax;
+      within_line_ = true;
       break;
     }
     const auto more = fill();

@@ -2,6 +2,7 @@
 // Confined to one thread.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,8 @@ class Input {
   // The next line without its end (\n or \r\n), valid until the next call; false at the end. A line
   // above kLineMax comes in pieces of that size.
   Result<bool> next_line(std::string_view& line);
+  // The number of the line that next_line() gave last, from 1.
+  std::uint64_t line_number() const { return line_number_; }
   // The next `size` bytes, valid until the next call; fewer only at the end.
   // REQUIRES: size <= kLineMax.
   Result<std::string_view> next_bytes(std::size_t size);
@@ -35,6 +38,8 @@ class Input {
   std::vector<char> buffer_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
+  std::uint64_t line_number_ = 0;
+  bool within_line_ = false;  // the last piece did not end its line
 };
 
 }  // namespace encore::sim

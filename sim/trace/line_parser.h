@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "base/error.h"
@@ -40,6 +41,20 @@ std::unique_ptr<LineParser> make_json_parser(const TraceOptions& options, bool c
 // Looks at the first line, and takes it from the input if it is a header.
 Result<std::unique_ptr<LineParser>> make_separated_parser(Input& input, char separator,
                                                           const TraceOptions& options);
+// The same for detection: by the first line, and the number of columns that the lines have.
+struct SeparatedFirst {
+  std::string_view line;
+  char separator;
+  std::size_t columns;
+};
+struct SeparatedLayout {
+  std::unique_ptr<LineParser> parser;
+  bool header = false;  // the first line is one
+  std::string roles;    // "time, key, size": what the columns are taken for
+};
+Result<SeparatedLayout> separated_layout(const SeparatedFirst& first, const TraceOptions& options);
+// How many columns a line has; separators within quotes are none.
+std::size_t count_columns(std::string_view line, char separator);
 
 // --- pieces -------------------------------------------------------------------------------------
 

@@ -58,11 +58,11 @@ class LineReader final : public TraceReader {
       return false;
     }
     LineFields fields;
-    if (const char* wrong = parser_->parse(line, fields)) {
+    if (const char* wrong = wrong_with(line, fields)) {
       ++counts_.bad;
       if (counts_.bad_shown.size() < kBadShown) {
         constexpr std::size_t kShown = 60;
-        counts_.bad_shown.push_back("line " + std::to_string(counts_.lines) + ": " + wrong +
+        counts_.bad_shown.push_back("line " + std::to_string(input_.line_number()) + ": " + wrong +
                                     ": \"" + std::string(line.substr(0, kShown)) + "\"");
       }
       return false;
@@ -78,6 +78,14 @@ class LineReader final : public TraceReader {
     counts_.without_size += fields.has_size ? 0 : 1;
     repeat_ = fields.count - 1;
     return true;
+  }
+
+  const char* wrong_with(std::string_view line, LineFields& fields) {
+    if (line.find('\0') != std::string_view::npos) {
+      return "a zero byte, which no text has";
+    }
+    const char* wrong = parser_->parse(line, fields);
+    return wrong == nullptr && fields.size_bytes > kSizeMax ? "a size above a petabyte" : wrong;
   }
 
   bool counts(const LineFields& fields) const {
@@ -123,7 +131,8 @@ Result<std::unique_ptr<LineParser>> make_parser(Input& input, TraceFormat format
     case TraceFormat::kCombined:
       return make_combined_parser();
     case TraceFormat::kCsv:
-      return make_separated_parser(input, ',', options);
+      return make_separated_parser(input, options.delimiter == 0 ? ',' : options.delimiter,
+                                   options);
     case TraceFormat::kTsv:
       return make_separated_parser(input, '\t', options);
     case TraceFormat::kLrb:

@@ -43,7 +43,4 @@ Result<std::unique_ptr<TraceReader>> make_record_reader(Input input, TraceFormat
 Result<std::unique_ptr<TraceReader>> make_line_reader(Input input, TraceFormat format,
                                                       const TraceOptions& options);
 
-// Guesses the format by the first bytes. Errors: it cannot be told.
-Result<TraceFormat> detect_format(std::string_view head);
-
 }  // namespace encore::sim

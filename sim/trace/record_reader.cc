@@ -87,6 +87,11 @@ class RecordReader final : public TraceReader {
     const std::size_t count = bytes->size() / layout_.record;
     for (std::size_t i = 0; i < count; ++i) {
       out[i] = decode(bytes->substr(i * layout_.record, layout_.record));
+      if (out[i].size_bytes > kSizeMax) {
+        return fail("record " + std::to_string(counts_.lines + i + 1) + " has a size of " +
+                    std::to_string(out[i].size_bytes) +
+                    " bytes, accepted: up to a pebibyte (is it damaged, or of another format?)");
+      }
     }
     counts_.lines += count;
     counts_.counted += count;

@@ -31,6 +31,9 @@ constexpr std::array kKnownNames = {
     KnownName{"response", kStatus}, KnownName{"count", kCount},
 };
 
+// A header is no longer.
+constexpr std::size_t kAhead = 64 * 1024;
+
 constexpr int kNoColumn = -1;
 using Columns = std::array<int, kRoles>;
 
@@ -211,19 +214,20 @@ Result<Columns> columns_by_options(const TraceOptions& options,
 
 }  // namespace
 
-Result<std::unique_ptr<LineParser>> make_separated_parser(Input& input, char separator,
-                                                          const TraceOptions& options) {
-  const auto ahead = input.peek(64 * 1024);
-  if (!ahead) {
-    return std::unexpected(ahead.error());
+std::size_t count_columns(std::string_view line, char separator) {
+  std::size_t columns = 1;
+  bool quoted = false;
+  for (const char c : line) {
+    quoted = quoted != (c == '"');
+    columns += c == separator && !quoted ? 1U : 0U;
   }
-  std::string_view first = ahead->substr(0, ahead->find('\n'));
-  if (first.ends_with('\r')) {
-    first.remove_suffix(1);
-  }
-  const std::vector<std::string> cells = split(first, separator);
+  return columns;
+}
+
+Result<SeparatedLayout> separated_layout(const SeparatedFirst& first, const TraceOptions& options) {
+  const std::vector<std::string> cells = split(first.line, first.separator);
   bool header = looks_like_header(cells);
-  Result<Columns> columns = header ? columns_by_header(cells) : columns_by_count(cells.size());
+  Result<Columns> columns = header ? columns_by_header(cells) : columns_by_count(first.columns);
   if (!options.columns.empty()) {
     // A header of unknown names is one if a wanted column is named in it.
     header = header || std::ranges::any_of(options.columns, [&](const auto& entry) {
@@ -238,13 +242,47 @@ Result<std::unique_ptr<LineParser>> make_separated_parser(Input& input, char sep
   if ((*columns)[kKey] == kNoColumn) {
     return fail("no column for the key: name it with --columns key=NAME or key=NUMBER");
   }
-  if (header) {
+  SeparatedLayout layout{.parser = std::make_unique<SeparatedParser>(first.separator, *columns),
+                         .header = header,
+                         .roles = {}};
+  for (std::size_t role = 0; role < kRoles; ++role) {
+    if ((*columns)[role] != kNoColumn) {
+      layout.roles += (layout.roles.empty() ? "" : ", ") + std::string(kRoleNames[role]);
+    }
+  }
+  return layout;
+}
+
+Result<std::unique_ptr<LineParser>> make_separated_parser(Input& input, char separator,
+                                                          const TraceOptions& options) {
+  auto ahead = input.peek(kAhead);
+  // Remarks may stand before the header.
+  while (ahead && ahead->starts_with('#')) {
+    std::string_view remark;
+    if (auto taken = input.next_line(remark); !taken) {
+      return std::unexpected(taken.error());
+    }
+    ahead = input.peek(kAhead);
+  }
+  if (!ahead) {
+    return std::unexpected(ahead.error());
+  }
+  std::string_view first = ahead->substr(0, ahead->find('\n'));
+  if (first.ends_with('\r')) {
+    first.remove_suffix(1);
+  }
+  auto layout = separated_layout(
+      {.line = first, .separator = separator, .columns = split(first, separator).size()}, options);
+  if (!layout) {
+    return std::unexpected(layout.error());
+  }
+  if (layout->header) {
     std::string_view line;
     if (auto taken = input.next_line(line); !taken) {
       return std::unexpected(taken.error());
     }
   }
-  return std::make_unique<SeparatedParser>(separator, *columns);
+  return std::move(layout->parser);
 }
 
 }  // namespace encore::sim

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "sim/trace/detect.h"
 #include "sim/trace/input.h"
 #include "sim/trace/record_format.h"
 
@@ -35,7 +36,9 @@ bool is_binary(TraceFormat format) {
 class Chain final : public TraceReader {
  public:
   Chain(std::vector<std::string> paths, TraceOptions options, std::unique_ptr<TraceReader> first)
-      : paths_(std::move(paths)), options_(std::move(options)), reader_(std::move(first)) {}
+      : paths_(std::move(paths)), options_(std::move(options)), reader_(std::move(first)) {
+    add_source(reader_->sources().front());
+  }
 
   Result<std::size_t> read(std::span<Request> out) override {
     while (true) {
@@ -54,19 +57,22 @@ class Chain final : public TraceReader {
         return std::unexpected(next.error());
       }
       reader_ = std::move(*next);
+      add_source(reader_->sources().front());
     }
   }
   const TraceCounts& counts() const override { return counts_; }
   TraceFormat format() const override { return reader_->format(); }
 
  private:
-  static void add(TraceCounts& sum, const TraceCounts& counts) {
+  void add(TraceCounts& sum, const TraceCounts& counts) const {
     sum.lines += counts.lines;
     sum.counted += counts.counted;
     sum.skipped += counts.skipped;
     sum.bad += counts.bad;
     sum.without_size += counts.without_size;
-    sum.bad_shown.insert(sum.bad_shown.end(), counts.bad_shown.begin(), counts.bad_shown.end());
+    for (const std::string& bad : counts.bad_shown) {
+      sum.bad_shown.push_back(paths_.size() == 1 ? bad : paths_[at_] + ", " + bad);
+    }
   }
 
   std::vector<std::string> paths_;
@@ -86,6 +92,20 @@ std::string_view to_string(TraceFormat format) noexcept {
     }
   }
   return "auto";
+}
+
+std::string_view to_string(Confidence confidence) noexcept {
+  switch (confidence) {
+    case Confidence::kGiven:
+      return "given";
+    case Confidence::kCertain:
+      return "certain";
+    case Confidence::kHigh:
+      return "high";
+    case Confidence::kLow:
+      return "low";
+  }
+  return "low";
 }
 
 Result<TraceFormat> parse_trace_format(std::string_view name) {
@@ -109,25 +129,39 @@ Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path,
     return std::unexpected(bytes.error());
   }
   Input input(std::move(*bytes));
-  const auto head = input.peek(4096);
+  const auto head = input.peek(kHeadBytes);
   if (!head) {
     return fail("cannot read " + path + ": " + head.error().message);
   }
-  TraceFormat format = options.format;
-  if (format == TraceFormat::kAuto) {
-    const auto detected = detect_format(*head);
-    if (!detected) {
-      return fail(path + ": " + detected.error().message);
-    }
-    format = *detected;
-  } else if (head->empty()) {
+  Detection detected{.format = options.format, .confidence = Confidence::kGiven, .reason = {}};
+  if (head->empty()) {
     return fail(path + ": the trace is empty");
   }
-  auto reader = is_binary(format) ? make_record_reader(std::move(input), format, options)
-                                  : make_line_reader(std::move(input), format, options);
+  if (options.format == TraceFormat::kAuto) {
+    auto told =
+        detect_format({.bytes = *head, .whole = head->size() < kHeadBytes, .path = path}, options);
+    if (!told) {
+      return fail(path + ": " + told.error().message);
+    }
+    detected = std::move(*told);
+  }
+  if (!is_binary(detected.format) && head->starts_with(kByteOrderMark)) {
+    if (auto taken = input.next_bytes(kByteOrderMark.size()); !taken) {
+      return std::unexpected(taken.error());
+    }
+  }
+  TraceOptions read_as = options;
+  read_as.delimiter = detected.delimiter != 0 ? detected.delimiter : options.delimiter;
+  auto reader = is_binary(detected.format)
+                    ? make_record_reader(std::move(input), detected.format, read_as)
+                    : make_line_reader(std::move(input), detected.format, read_as);
   if (!reader) {
     return fail(path + ": " + reader.error().message);
   }
+  (*reader)->add_source({.path = path,
+                         .format = detected.format,
+                         .confidence = detected.confidence,
+                         .reason = std::move(detected.reason)});
   return reader;
 }
 

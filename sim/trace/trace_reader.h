@@ -29,7 +29,7 @@ namespace encore::sim {
   X(kCaddy, "caddy", "Caddy's JSON access log")                                           \
   X(kSquid, "squid", "Squid's native access.log")                                         \
   X(kCombined, "combined", "Apache, nginx and varnishncsa: common and combined")          \
-  X(kCsv, "csv", "commas, a header line, or --columns says which is which")               \
+  X(kCsv, "csv", "commas, semicolons or bars; a header line, or --columns")               \
   X(kTsv, "tsv", "the same with tabs")                                                    \
   X(kLrb, "lrb", "lines of: time id size (webcachesim, LRB)")                             \
   X(kWikibench, "wikibench", "lines of: counter time URL flag")                           \
@@ -45,6 +45,21 @@ enum class TraceFormat : std::uint8_t {
       kAuto,  // by the first bytes
 };
 std::string_view to_string(TraceFormat format) noexcept;
+
+// How sure the format is. kGiven: it was said. kCertain: the trace begins with a mark that nothing
+// else has. kHigh: many lines or records were looked at and fit. kLow: few lines, or lines that
+// could be anything.
+enum class Confidence : std::uint8_t { kGiven, kCertain, kHigh, kLow };
+std::string_view to_string(Confidence confidence) noexcept;
+
+// A file of a trace: how it is read, how sure that is, and why.
+struct TraceSource {
+  std::string path;
+  TraceFormat format = TraceFormat::kAuto;
+  Confidence confidence = Confidence::kGiven;
+  std::string reason;
+};
+
 // "auto" or a name of the table. Errors: anything else; the message lists what is accepted.
 Result<TraceFormat> parse_trace_format(std::string_view name);
 
@@ -53,6 +68,7 @@ struct TraceOptions {
   // csv, tsv: role -> column name or number from 0; json: role -> field, dots go deeper. Roles:
   // time, key, size, ttl, method, status, count. Empty: by the usual names.
   std::map<std::string, std::string> columns;
+  char delimiter = 0;      // of csv; 0: a comma, or found where the format is
   bool all_lines = false;  // count every method and status
   std::vector<std::string> methods = {"GET"};
   std::vector<int> statuses = {200, 206, 304};
@@ -78,9 +94,16 @@ class TraceReader {
   virtual Result<std::size_t> read(std::span<Request> out) = 0;
   virtual const TraceCounts& counts() const = 0;
   virtual TraceFormat format() const = 0;
+  // The files that were opened so far, in order.
+  const std::vector<TraceSource>& sources() const { return sources_; }
+  void add_source(TraceSource source) { sources_.push_back(std::move(source)); }
+
+ private:
+  std::vector<TraceSource> sources_;
 };
 
-// Errors: it cannot be opened or decompressed, is empty, or its format cannot be told.
+// Errors: it cannot be opened or decompressed, is empty, or its format cannot be told: then the
+// message says what it looks like, and what to do.
 Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path,
                                                 const TraceOptions& options);
 

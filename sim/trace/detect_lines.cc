@@ -1,0 +1,294 @@
+// Formats of lines: which one the first lines fit.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "sim/trace/detect.h"
+#include "sim/trace/line_parser.h"
+
+namespace encore::sim {
+namespace {
+
+constexpr std::size_t kLinesLooked = 100;
+// Nine of ten lines must fit; of fewer than eight nothing is sure.
+constexpr std::size_t kFitOf = 10;
+constexpr std::size_t kFit = 9;
+constexpr std::size_t kLinesForHigh = 8;
+
+using Lines = std::vector<std::string_view>;
+
+bool enough(std::size_t fit, std::size_t lines) {
+  return lines != 0 && fit * kFitOf >= lines * kFit;
+}
+
+// The first lines, without remarks and empty ones; the last one that is cut off is left out.
+Lines first_lines(const Head& head, std::size_t count = kLinesLooked) {
+  std::string_view rest = head.bytes;
+  if (rest.starts_with(kByteOrderMark)) {
+    rest.remove_prefix(kByteOrderMark.size());
+  }
+  Lines lines;
+  while (!rest.empty() && lines.size() < count) {
+    const bool ends = rest.find('\n') != std::string_view::npos;
+    std::string_view line = take_field(rest, '\n');
+    if (line.ends_with('\r')) {
+      line.remove_suffix(1);
+    }
+    if (!line.empty() && line.front() != '#' && (ends || head.whole)) {
+      lines.push_back(line);
+    }
+  }
+  return lines;
+}
+
+struct Fit {
+  std::size_t fit = 0;
+  std::size_t lines = 0;
+  std::string first_wrong;  // what is wrong with the first line that does not fit
+  bool good() const { return enough(fit, lines); }
+  std::string text() const {
+    return std::to_string(fit) + " of " + std::to_string(lines) + " lines fit";
+  }
+};
+
+// What the lines must have beside what their format cannot do without.
+struct Demand {
+  bool size = false;
+};
+
+Fit try_parser(LineParser& parser, std::span<const std::string_view> lines,
+               const Demand& demand = {}) {
+  Fit fit;
+  for (const std::string_view line : lines) {
+    LineFields fields;
+    const char* wrong = parser.parse(line, fields);
+    wrong = wrong == nullptr && demand.size && !fields.has_size ? "no size" : wrong;
+    ++fit.lines;
+    fit.fit += wrong == nullptr ? 1U : 0U;
+    if (wrong != nullptr && fit.first_wrong.empty()) {
+      constexpr std::size_t kShown = 40;
+      fit.first_wrong = std::string(wrong) + " in \"" + std::string(line.substr(0, kShown)) + "\"";
+    }
+  }
+  return fit;
+}
+
+Detection detected(TraceFormat format, const Fit& fit, const std::string& what = {}) {
+  return {.format = format,
+          .confidence = fit.lines >= kLinesForHigh ? Confidence::kHigh : Confidence::kLow,
+          .reason = what + fit.text()};
+}
+
+std::unexpected<Error> refuse(const std::string& what) {
+  return fail("its format cannot be told: " + what +
+              "; give it with --format, and csv's columns with --columns and --delimiter");
+}
+
+Result<Detection> detect_json(const Lines& lines, const TraceOptions& options) {
+  const auto is_caddy = [](std::string_view line) {
+    return line.find("\"request\"") != std::string_view::npos &&
+           line.find("\"uri\"") != std::string_view::npos;
+  };
+  const bool caddy = options.columns.empty() && is_caddy(lines.front());
+  const Fit fit = try_parser(*make_json_parser(options, caddy), lines);
+  return fit.good()
+             ? Result<Detection>(detected(caddy ? TraceFormat::kCaddy : TraceFormat::kJson, fit))
+             : refuse("its lines begin as JSON, but " + fit.text() + ": " + fit.first_wrong +
+                      " (one object a line, --columns names its fields)");
+}
+
+// --- columns ------------------------------------------------------------------------------------
+
+struct Separator {
+  char character;
+  std::string_view name;
+};
+constexpr std::array kSeparators = {Separator{'\t', "tabs"}, Separator{',', "commas"},
+                                    Separator{';', "semicolons"}, Separator{'|', "bars"},
+                                    Separator{' ', "blanks"}};
+
+// How many columns nine of ten lines have, at least two; 0: no number.
+std::size_t common_columns(const Lines& lines, char separator) {
+  std::vector<std::size_t> counts;
+  for (const std::string_view line : lines) {
+    counts.push_back(count_columns(line, separator));
+  }
+  std::ranges::sort(counts);
+  const std::size_t middle = counts[counts.size() / 2];
+  const auto same = static_cast<std::size_t>(std::ranges::count(counts, middle));
+  return middle >= 2 && enough(same, counts.size()) ? middle : 0;
+}
+
+// What columns there are, where nothing could be made of them.
+struct Unread {
+  std::size_t columns = 0;
+  Separator separator{};
+  std::string why;
+};
+
+bool has_number(std::string_view line, char separator) {
+  while (!line.empty()) {
+    double number = 0;
+    if (read_number(take_field(line, separator), number)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Whether the first line has no number, but all others do.
+bool looks_like_names(const Lines& lines, char separator) {
+  return lines.size() > 1 && !has_number(lines.front(), separator) &&
+         std::ranges::all_of(lines.begin() + 1, lines.end(),
+                             [&](std::string_view line) { return has_number(line, separator); });
+}
+
+std::optional<Detection> try_separator(const Separator& separator, const Lines& lines,
+                                       const TraceOptions& options, Unread& unread) {
+  const std::size_t columns = common_columns(lines, separator.character);
+  const std::size_t first_columns = count_columns(lines.front(), separator.character);
+  const auto layout = separated_layout({.line = lines.front(),
+                                        .separator = separator.character,
+                                        .columns = std::max(columns, std::size_t{1})},
+                                       options);
+  const bool header = layout && layout->header && first_columns >= 2;
+  // Blanks are in too many texts: there a header must say what is what.
+  if (columns == 0 && !header) {
+    return std::nullopt;
+  }
+  if (!layout) {
+    unread = {columns, separator, layout.error().message};
+    return std::nullopt;
+  }
+  if (separator.character == ' ' && !header && options.columns.empty()) {
+    return std::nullopt;
+  }
+  // Without names the sizes are what tells columns from text with commas.
+  if (!header && options.columns.empty() && looks_like_names(lines, separator.character)) {
+    unread = {columns, separator,
+              "\"" + std::string(lines.front()) +
+                  "\" looks like a header with names that say "
+                  "nothing: --columns tells which is which"};
+    return std::nullopt;
+  }
+  const Fit fit = try_parser(*layout->parser, std::span(lines).subspan(header ? 1 : 0),
+                             {.size = !header && options.columns.empty()});
+  if (!fit.good() && !(header && fit.lines == 0)) {
+    if (unread.columns == 0) {
+      unread = {std::max(columns, first_columns), separator,
+                "taken for " + layout->roles + ", " + fit.text() + ": " + fit.first_wrong};
+    }
+    return std::nullopt;
+  }
+  Detection found =
+      detected(separator.character == '\t' ? TraceFormat::kTsv : TraceFormat::kCsv, fit,
+               (header ? "a header with " : "columns taken for ") + layout->roles + " between " +
+                   std::string(separator.name) + ", ");
+  found.confidence = header ? Confidence::kHigh : found.confidence;
+  found.delimiter = separator.character == '\t' ? '\0' : separator.character;
+  return found;
+}
+
+Result<Detection> detect_delimited(const Lines& lines, const TraceOptions& options,
+                                   Unread& unread) {
+  std::vector<Separator> separators(kSeparators.begin(), kSeparators.end());
+  if (options.delimiter != 0) {
+    const auto known = std::ranges::find(kSeparators, options.delimiter, &Separator::character);
+    separators = {known != kSeparators.end()
+                      ? *known
+                      : Separator{options.delimiter, "what --delimiter says"}};
+  }
+  for (const Separator& separator : separators) {
+    if (auto found = try_separator(separator, lines, options, unread)) {
+      return *found;
+    }
+  }
+  return Detection{};
+}
+
+// --- the rest -----------------------------------------------------------------------------------
+
+// One word a line: keys, if some come again; else it is any list. Where half of the lines have a
+// separator inside they are no words.
+Result<Detection> detect_keys(const Lines& lines) {
+  Fit fit;
+  std::size_t separated = 0;
+  for (const std::string_view line : lines) {
+    ++fit.lines;
+    fit.fit += line.find_first_of(" \t") == std::string_view::npos ? 1U : 0U;
+    separated += line.find_first_of(",;|") != std::string_view::npos ? 1U : 0U;
+  }
+  if (!fit.good() || 2 * separated >= lines.size()) {
+    constexpr std::size_t kShown = 60;
+    return refuse("no format of lines fits \"" + std::string(lines.front().substr(0, kShown)) +
+                  "\"");
+  }
+  constexpr std::size_t kAgainMin = 20;  // one in so many
+  const std::size_t again =
+      lines.size() - std::unordered_set<std::string_view>(lines.begin(), lines.end()).size();
+  if (again * kAgainMin < lines.size()) {
+    return refuse(
+        "it has one word a line, of which hardly one comes again: if these are keys, say "
+        "--format csv");
+  }
+  return Detection{.format = TraceFormat::kCsv,
+                   .confidence = Confidence::kLow,
+                   .reason = "one word a line, taken for the key, and some come again"};
+}
+
+std::optional<Detection> detect_words(const Lines& lines) {
+  const auto wiki = make_wikibench_parser();
+  const auto has_url = static_cast<std::size_t>(std::ranges::count_if(
+      lines, [](std::string_view line) { return line.find("://") != std::string_view::npos; }));
+  if (const Fit fit = try_parser(*wiki, lines); fit.good() && enough(has_url, lines.size())) {
+    return detected(TraceFormat::kWikibench, fit);
+  }
+  if (const Fit fit = try_parser(*make_lrb_parser(), lines); fit.good()) {
+    return detected(TraceFormat::kLrb, fit);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<Detection> detect_lines(const Head& head, const TraceOptions& options) {
+  if (head.bytes.find('\n') == std::string_view::npos &&
+      head.bytes.find('\r') != std::string_view::npos) {
+    return refuse("its lines end in CR alone, which `tr '\\r' '\\n'` makes readable");
+  }
+  const Lines lines = first_lines(head);
+  if (lines.empty()) {
+    return refuse(head.whole ? "it has no lines but empty ones and remarks"
+                             : "its first 64 KiB are one line, or have none but remarks");
+  }
+  const auto objects = static_cast<std::size_t>(
+      std::ranges::count_if(lines, [](std::string_view line) { return line.starts_with('{'); }));
+  if (enough(objects, lines.size())) {
+    return detect_json(lines, options);
+  }
+  if (const Fit fit = try_parser(*make_combined_parser(), lines); fit.good()) {
+    return detected(TraceFormat::kCombined, fit);
+  }
+  if (const Fit fit = try_parser(*make_squid_parser(), lines); fit.good()) {
+    return detected(TraceFormat::kSquid, fit);
+  }
+  Unread unread;
+  const auto delimited = detect_delimited(lines, options, unread);
+  if (!delimited || delimited->format != TraceFormat::kAuto) {
+    return delimited;
+  }
+  if (auto words = detect_words(lines)) {
+    return *words;
+  }
+  if (unread.columns != 0) {
+    return refuse("its lines have " + std::to_string(unread.columns) + " columns with " +
+                  std::string(unread.separator.name) + " between, but " + unread.why);
+  }
+  return detect_keys(first_lines(head, SIZE_MAX));
+}
+
+}  // namespace encore::sim

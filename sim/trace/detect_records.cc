@@ -1,0 +1,197 @@
+// Binary formats without a mark: what their records look like.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "sim/trace/detect.h"
+#include "sim/trace/record_format.h"
+
+namespace encore::sim {
+namespace {
+
+// Fewer records may look like anything.
+constexpr std::size_t kRecordsMin = 16;
+constexpr std::size_t kHashesMin = 64;
+
+std::size_t records_of(const Head& head, std::size_t size) {
+  return head.whole && head.bytes.size() % size != 0 ? 0 : head.bytes.size() / size;
+}
+
+// --- oracleGeneral ------------------------------------------------------------------------------
+
+struct OracleRecord {
+  std::uint64_t time;
+  std::uint64_t id;
+  std::uint64_t size;
+  std::int64_t next;  // number of the request that asks for it again; -1 or the largest: none
+  bool has_next() const { return next >= 0 && next != INT64_MAX; }
+};
+
+std::vector<OracleRecord> oracle_records(std::string_view bytes, std::size_t count) {
+  std::vector<OracleRecord> records;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string_view record = bytes.substr(24 * i, 24);
+    records.push_back({.time = load_little(record, 0, 4),
+                       .id = load_little(record, 4, 8),
+                       .size = load_little(record, 12, 4),
+                       .next = static_cast<std::int64_t>(load_little(record, 16, 8))});
+  }
+  return records;
+}
+
+// Times that neither run back by much nor leap, sizes that are sizes, and next requests that are
+// later ones.
+bool looks_oracle_general(const std::vector<OracleRecord>& records) {
+  constexpr std::uint64_t kBack = 60;
+  constexpr std::uint64_t kLeap = 86400;
+  constexpr std::int64_t kRequestsMax = std::int64_t{1} << 42U;
+  std::uint64_t last_time = records.front().time;
+  std::size_t sized = 0;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const OracleRecord& record = records[i];
+    if (record.time + kBack < last_time || record.time > last_time + kLeap || record.next < -2 ||
+        (record.has_next() && record.next > kRequestsMax)) {
+      return false;
+    }
+    // The trace may be a part of a longer one, whose numbers go on.
+    if (record.has_next() && static_cast<std::size_t>(record.next) <= i) {
+      return false;
+    }
+    last_time = record.time;
+    sized += record.size != 0 ? 1U : 0U;
+  }
+  const bool all_the_same = std::ranges::all_of(
+      records, [&](const OracleRecord& record) { return record.id == records.front().id; });
+  return !all_the_same && 10 * sized >= 9 * records.size();
+}
+
+// How many records say rightly which one is the next for their object; they count from 0 or 1.
+std::size_t right_links(const std::vector<OracleRecord>& records) {
+  std::array<std::size_t, 2> right{};
+  for (const OracleRecord& record : records) {
+    for (std::size_t base = 0; base < right.size(); ++base) {
+      const std::size_t next = static_cast<std::size_t>(record.next) - base;
+      right[base] +=
+          record.has_next() && next < records.size() && records[next].id == record.id ? 1U : 0U;
+    }
+  }
+  return std::ranges::max(right);
+}
+
+Detection detect_oracle_general(const Head& head) {
+  const std::size_t count = records_of(head, 24);
+  if (count < kRecordsMin) {
+    return {};
+  }
+  const std::vector<OracleRecord> records = oracle_records(head.bytes, count);
+  if (!looks_oracle_general(records)) {
+    return {};
+  }
+  const std::size_t links = right_links(records);
+  return {.format = TraceFormat::kOracleGeneral,
+          .confidence = links >= kRecordsMin ? Confidence::kHigh : Confidence::kLow,
+          .reason = std::to_string(count) + " records with times in order and sizes, " +
+                    std::to_string(links) + " of which name the next request of their object"};
+}
+
+// --- numbers ------------------------------------------------------------------------------------
+
+std::vector<std::uint64_t> numbers_of(const Head& head, std::size_t size) {
+  std::vector<std::uint64_t> numbers;
+  const std::size_t count = records_of(head, size);
+  for (std::size_t i = 0; i < count; ++i) {
+    numbers.push_back(load_big(head.bytes, size * i, size));
+  }
+  return numbers;
+}
+
+struct Seen {
+  std::size_t distinct = 0;
+  std::size_t most = 0;    // of the same number
+  std::size_t linked = 0;  // came before, or one of their neighbours did
+};
+Seen look_at(const std::vector<std::uint64_t>& numbers) {
+  std::unordered_map<std::uint64_t, std::size_t> count;
+  Seen seen;
+  for (const std::uint64_t number : numbers) {
+    const bool neighbour = count.contains(number - 1) || count.contains(number + 1);
+    const std::size_t times = ++count[number];
+    seen.linked += times > 1 || neighbour ? 1U : 0U;
+    seen.most = std::max(seen.most, times);
+  }
+  seen.distinct = count.size();
+  return seen;
+}
+
+// Ids that were given out in order, a few kinds of them: they come again or are neighbours, none
+// is half of all, and their first bytes hardly differ.
+bool look_like_ids(const std::vector<std::uint64_t>& numbers, unsigned shift) {
+  if (numbers.size() < kRecordsMin) {
+    return false;
+  }
+  std::unordered_set<std::uint64_t> kinds;
+  for (const std::uint64_t number : numbers) {
+    kinds.insert(number >> shift);
+  }
+  constexpr std::size_t kKindsMax = 32;
+  const Seen seen = look_at(numbers);
+  return kinds.size() <= std::min(kKindsMax, numbers.size() / 8) && seen.distinct >= 4 &&
+         2 * seen.most <= numbers.size() && 5 * seen.linked >= 2 * numbers.size();
+}
+
+// Hashes: the bytes of all places are spread evenly over the different ones, and some come again,
+// which those of noise never do.
+bool look_like_hashes(const std::vector<std::uint64_t>& numbers) {
+  std::unordered_set<std::uint64_t> distinct(numbers.begin(), numbers.end());
+  constexpr std::size_t kAgainMin = 20;  // one in so many
+  if (numbers.size() < kHashesMin || distinct.size() < kHashesMin / 2 ||
+      (numbers.size() - distinct.size()) * kAgainMin < numbers.size()) {
+    return false;
+  }
+  for (unsigned place = 0; place < 64; place += 8) {
+    std::array<std::size_t, 256> count{};
+    for (const std::uint64_t number : distinct) {
+      ++count[number >> place & 0xffU];
+    }
+    // Six standard deviations of a count, and some for the smallest.
+    const double mean = static_cast<double>(distinct.size()) / 256;
+    const double most = mean + 6 * std::sqrt(mean) + 4;
+    if (static_cast<double>(std::ranges::max(count)) > most) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Detection numbers_detected(TraceFormat format, std::size_t count, const char* what) {
+  constexpr std::size_t kMany = 1024;
+  return {.format = format,
+          .confidence = count >= kMany ? Confidence::kHigh : Confidence::kLow,
+          .reason = std::to_string(count) + " numbers, " + what};
+}
+
+}  // namespace
+
+Detection detect_records(const Head& head) {
+  if (Detection oracle = detect_oracle_general(head); oracle.format != TraceFormat::kAuto) {
+    return oracle;
+  }
+  const std::vector<std::uint64_t> wide = numbers_of(head, 8);
+  if (std::ranges::all_of(wide, [](std::uint64_t n) { return n >> 32U == 0; }) &&
+      look_like_ids(wide, 24)) {
+    return numbers_detected(TraceFormat::kInt64, wide.size(), "ids that come again or in order");
+  }
+  if (look_like_hashes(wide)) {
+    return numbers_detected(TraceFormat::kInt64, wide.size(), "hashes that come again");
+  }
+  const std::vector<std::uint64_t> narrow = numbers_of(head, 4);
+  if (look_like_ids(narrow, 24)) {
+    return numbers_detected(TraceFormat::kInt32, narrow.size(), "ids that come again or in order");
+  }
+  return {};
+}
+
+}  // namespace encore::sim
