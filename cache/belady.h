@@ -1,11 +1,12 @@
-// Belady's MIN (1966): the entry whose next use is farthest in the future goes first. The hint of
-// an access is the number of the request that uses the entry next (all ones: none does), so only a
-// simulation can run it. Where sizes differ MIN is not optimal: then the largest size times
-// distance goes, the best of 64 entries drawn by a generator of its own, as an estimate of the
-// bound.
+// Belady's MIN (1966) with bypass: the entry whose next use is farthest in the future goes first,
+// and an object that would be that one is not stored at all. The hint of an access is the number of
+// the request that uses the entry next (all ones: none does), so only a simulation can run it.
+//
+// Where all entries have the same charge, in one shard and with nothing that becomes stale, no
+// policy misses less, whatever it admits. Where charges differ MIN is not optimal, and this is no
+// bound but a good guess (sim/replay/offline_bounds.h has bounds): then the largest charge times
+// distance goes, the best of 64 entries drawn by a generator of its own.
 #pragma once
-
-#include <limits>
 
 #include "cache/entry_heap.h"
 #include "cache/eviction_order.h"
@@ -17,24 +18,62 @@ class Belady {
   explicit Belady(EntrySlab& slab) : slab_(slab) {}
 
   void insert(EntryRef ref, const Access& access) {
+    victim_ = kNoEntry;
     const std::uint64_t charge = slab_.hot(ref).charge;
-    sizes_differ_ = sizes_differ_ || (!heap_.empty() && charge != charge_);
+    sizes_differ_ = sizes_differ_ || differs(charge);
     charge_ = charge;
-    heap_.insert(slab_, ref, priority(access));
+    heap_.insert(slab_, ref, priority(access.hint));
   }
   // The entry that is used now was the one with the nearest next use: `now_` follows from it.
   void hit(EntryRef ref, const Access& access) {
+    victim_ = kNoEntry;
     const double was = -heap_.priority(slab_, ref);
     now_ = was < kNever && was > now_ ? was : now_;
-    heap_.change(slab_, ref, priority(access));
+    heap_.change(slab_, ref, priority(access.hint));
   }
-  void resized(EntryRef /*ref*/) { sizes_differ_ = true; }
-  void remove(EntryRef ref, Removal /*why*/) { heap_.remove(slab_, ref); }
+  void resized(EntryRef /*ref*/) {
+    victim_ = kNoEntry;
+    sizes_differ_ = true;
+  }
+  void remove(EntryRef ref, Removal /*why*/) {
+    victim_ = kNoEntry;
+    heap_.remove(slab_, ref);
+  }
 
   EntryRef victim() {
-    if (heap_.empty()) {
-      return kNoEntry;
+    if (victim_ == kNoEntry && !heap_.empty()) {
+      victim_ = choose();
     }
+    return victim_;
+  }
+
+  // Whether a newcomer is the one that goes first.
+  bool bypasses(const Newcomer& newcomer) {
+    if (newcomer.hint == UINT64_MAX) {
+      return true;
+    }
+    if (!newcomer.needs_room || heap_.empty()) {
+      return false;
+    }
+    sizes_differ_ = sizes_differ_ || differs(newcomer.charge_bytes);
+    const EntryRef other = victim();
+    const double other_next = -heap_.priority(slab_, other);
+    const auto next = static_cast<double>(newcomer.hint);
+    return sizes_differ_ && other_next < kNever
+               ? cost(next, newcomer.charge_bytes) >= cost(other_next, slab_.hot(other).charge)
+               : next >= other_next;
+  }
+
+ private:
+  static constexpr std::uint32_t kSample = 64;
+  static constexpr double kNever = 0x1p63;
+  // The farthest is the lowest.
+  static double priority(std::uint64_t hint) { return -static_cast<double>(hint); }
+  bool differs(std::uint64_t charge) const { return !heap_.empty() && charge != charge_; }
+  double cost(double next, std::uint64_t charge) const {
+    return (next - now_) * static_cast<double>(charge);
+  }
+  EntryRef choose() {
     if (!sizes_differ_ || -heap_.at(0).priority >= kNever) {
       return heap_.at(0).ref;
     }
@@ -43,21 +82,14 @@ class Belady {
     for (std::uint32_t i = 0; i < kSample; ++i) {
       random_ = random_ * 6364136223846793005U + 1442695040888963407U;
       const EntryHeap::Node& node = heap_.at((random_ >> 33U) % heap_.size());
-      const double distance = -node.priority - now_;
-      const double cost = distance * static_cast<double>(slab_.hot(node.ref).charge);
-      if (cost > most) {
-        most = cost;
+      const double of_node = cost(-node.priority, slab_.hot(node.ref).charge);
+      if (of_node > most) {
+        most = of_node;
         best = node.ref;
       }
     }
     return best == kNoEntry ? heap_.at(0).ref : best;
   }
-
- private:
-  static constexpr std::uint32_t kSample = 64;
-  static constexpr double kNever = 0x1p63;
-  // The farthest is the lowest.
-  static double priority(const Access& access) { return -static_cast<double>(access.hint); }
 
   EntrySlab& slab_;
   EntryHeap heap_;
@@ -65,6 +97,7 @@ class Belady {
   std::uint64_t charge_ = 0;
   bool sizes_differ_ = false;
   std::uint64_t random_ = 1;
+  EntryRef victim_ = kNoEntry;  // chosen, until an entry comes, is used or goes
 };
 static_assert(EvictionOrder<Belady>);
 

@@ -52,6 +52,11 @@ class Eviction {
   EntryRef victim() {
     return std::visit([](auto& order) { return order.victim(); }, order_);
   }
+  bool knows_future() const { return std::holds_alternative<Belady>(order_); }
+  bool bypasses(const Newcomer& newcomer) {
+    auto* const belady = std::get_if<Belady>(&order_);
+    return belady != nullptr && belady->bypasses(newcomer);
+  }
 
  private:
   using Order =

@@ -17,6 +17,13 @@ struct Access {
   std::uint64_t hint = 0;  // for policies that know the future
 };
 
+// What would become an entry.
+struct Newcomer {
+  std::uint64_t charge_bytes = 0;
+  std::uint64_t hint = 0;
+  bool needs_room = false;  // something would be evicted for it
+};
+
 // kEvicted: for room, by this policy's advice; it may remember a ghost. kRemoved: for any other
 // reason.
 enum class Removal : std::uint8_t { kEvicted, kRemoved };
@@ -30,6 +37,9 @@ inline constexpr std::uint32_t kSearchMax = 256;
 //   remove  The entry goes.
 //   victim  The entry that should go next; it stays until remove(). kNoEntry: there is none.
 //           kSearching: see there.
+//   bypasses  (one that knows the future) Whether a newcomer would go before all entries, so that
+//   it
+//           had better not be stored. The admission policy has said yes to it.
 template <typename T>
 concept EvictionOrder = std::constructible_from<T, EntrySlab&> &&
                         requires(T& order, EntryRef ref, const Access& access, Removal why) {

@@ -28,6 +28,11 @@ void count_lookup(ShardCounters& counters, const LookupResult& result) {
   counter.add();
 }
 
+// Whether a decision depends on the room that is left. REQUIRES: the shard's lock.
+bool reads_budget(const Shard& shard) ENCORE_NO_THREAD_SAFETY_ANALYSIS {
+  return shard.admission.compares() || shard.table.knows_future();
+}
+
 void put_removals(const Removals& gone, Event& event) {
   event.removed = gone.count();
   event.freed_bytes = gone.bytes();
@@ -180,11 +185,15 @@ AdmitReason Kernel::decide(Shard& shard, const Key& key, const AdmitRequest& req
       .key = key,
       .now = now,
       .size_bytes = request.size_bytes == 0 ? shard.max_object_bytes : request.size_bytes};
-  if (shard.admission.compares() &&
-      budget_->missing(request.size_bytes + options_.entry_overhead_bytes) != 0) {
+  const std::uint64_t charge = request.size_bytes + options_.entry_overhead_bytes;
+  const bool needs_room = reads_budget(shard) && budget_->missing(charge) != 0;
+  if (needs_room && shard.admission.compares()) {
     candidate.has_victim = shard.table.next_victim(candidate.victim);
   }
-  return shard.admission.admit(candidate, request.requests);
+  const AdmitReason reason = shard.admission.admit(candidate, request.requests);
+  return is_stored(reason) && shard.table.bypasses({charge, request.hint, needs_room})
+             ? AdmitReason::kPolicyRefuses
+             : reason;
 }
 
 AdmitReason Kernel::admit(const Key& key, const AdmitRequest& request, MonotonicTime now) {
@@ -192,7 +201,7 @@ AdmitReason Kernel::admit(const Key& key, const AdmitRequest& request, Monotonic
   OptionalLock lock(shard.mutex);
   // Whoever reads the budget is numbered under its lock.
   std::optional<OptionalLock> budget_lock;
-  if (shard.admission.compares()) {
+  if (reads_budget(shard)) {
     budget_lock.emplace(budget_->mutex);
   }
   const AdmitReason reason = decide(shard, key, request, now);

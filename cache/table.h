@@ -52,6 +52,9 @@ class Table {
   // The key that evict_one() would remove now; false where there is none, or it would take long to
   // find. Moves the eviction order on as evict_one() would.
   bool next_victim(filter::Hash128& key);
+  // See EvictionOrder; false where the policy knows no future.
+  bool knows_future() const { return order_->knows_future(); }
+  bool bypasses(const Newcomer& newcomer) { return order_->bypasses(newcomer); }
 
   // Entries move to the new order when they are used; until then the old one gives the victims. A
   // second change before the first is worked off empties the old order at once.

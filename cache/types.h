@@ -36,7 +36,7 @@ enum class LookupState : std::uint8_t { kMiss, kFresh, kStale };
 // Why a response is stored or not. kFirstRequest: remembered, not stored. kResident: a further
 // variant of a resident key, or its replacement; the policy was not asked. kFewRequests and
 // kEnoughRequests are those of nth-hit, kPolicyRefuses and kPolicyAdmits of all policies that
-// weigh something else than the number of requests.
+// weigh something else than the number of requests (the eviction policy that knows the future too).
 enum class AdmitReason : std::uint8_t {
 #define ENCORE_ENUMERATOR(id, name, stored) id,
   ENCORE_ADMIT_REASONS(ENCORE_ENUMERATOR)
@@ -86,6 +86,7 @@ struct AdmitRequest {
   // Of the whole object, 0 where it is not known yet: policies that weigh sizes then take the
   // largest that may be stored.
   std::uint64_t size_bytes = 0;
+  std::uint64_t hint = 0;  // the eviction policy's, where it wants one
 };
 
 // One variant of a key, to be stored or freshened. The kernel adds its own overhead to the charge.

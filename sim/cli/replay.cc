@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "sim/cli/bounds.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/kernel_options.h"
 #include "sim/cli/replay_charts.h"
@@ -61,6 +62,9 @@ class ReplayCommand final : public Command {
         "miss-ratio curves of so many points, from 0.1% of the footprint to all of it, instead "
         "of --cache-size (0: none)",
         {.max = kCurvePointsMax});
+    a.optional_text("--bounds", bounds_text_, "all",
+                    "bounds on the least misses of any policy, for each cache size: all, or "
+                    "--bounds=pfoo-l or pfoo-u");
     a.number("--threads", threads_, "runs at once (0: one a core)", {.max = kThreadsMax});
     a.flag("--hold", hold_, "spool the whole trace to disk first (else only where it must be)");
   }
@@ -102,7 +106,7 @@ class ReplayCommand final : public Command {
  private:
   bool is_sampled() const { return sample_.rate < 1 || sample_.objects_max != 0; }
   bool must_hold(const std::vector<PlannedKernel>& planned) const {
-    return hold_ || warmup_.share > 0 || is_sampled() || curve_points_ != 0 ||
+    return hold_ || bounds_.any() || warmup_.share > 0 || is_sampled() || curve_points_ != 0 ||
            std::ranges::any_of(planned, [](const PlannedKernel& kernel) {
              return kernel.options.eviction == cache::EvictionPolicy::kBelady ||
                     kernel.size.footprint_share > 0;
@@ -116,6 +120,14 @@ class ReplayCommand final : public Command {
     }
     if (interval_ != 0 && (is_sampled() || curve_points_ != 0)) {
       return fail("--interval goes neither with a sample nor with --mrc");
+    }
+    const auto bounds = parse_bounds(bounds_text_);
+    if (!bounds) {
+      return std::unexpected(bounds.error());
+    }
+    bounds_ = *bounds;
+    if (bounds_.any() && is_sampled()) {
+      return fail("--bounds does not go with a sample, of which bounds would be none of the whole");
     }
     if (curve_points_ != 0) {
       if (arguments.given("--cache-size")) {
@@ -205,6 +217,17 @@ class ReplayCommand final : public Command {
       }
       fill(report, replayed, *runs, planned);
     }
+    if (bounds_.any()) {
+      const auto bounds =
+          run_bounds(*trace, plan_of(planned), bounds_, options.warmup_requests, monitor);
+      if (!bounds) {
+        return std::unexpected(bounds.error());
+      }
+      report.tables.push_back(bounds_table(*bounds, bounds_));
+      for (std::string& note : bounds_notes(*trace, bounds_)) {
+        report.notes.push_back(std::move(note));
+      }
+    }
     report.machine.push_back({"decode_seconds", trace->decode_seconds});
     return {};
   }
@@ -250,7 +273,8 @@ class ReplayCommand final : public Command {
                            {"sample", sample_.rate},
                            {"sample_objects", sample_.objects_max},
                            {"sample_seed", sample_.seed},
-                           {"mrc", curve_points_}});
+                           {"mrc", curve_points_},
+                           {"bounds", bounds_text_}});
     return all;
   }
 
@@ -260,6 +284,8 @@ class ReplayCommand final : public Command {
   std::string object_size_text_ = "largest";
   ObjectSize object_size_ = ObjectSize::kLargest;
   std::uint64_t curve_points_ = 0;
+  std::string bounds_text_;
+  BoundsWanted bounds_;
   std::string warmup_text_ = "0";
   Warmup warmup_;
   std::uint64_t interval_ = 0;

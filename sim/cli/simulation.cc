@@ -84,14 +84,16 @@ Result<FinishedRun> run_one(const HeldTrace& trace, const PlannedRun& planned,
   FinishedRun finished{
       .run = nullptr, .kernel = planned.options.kernel, .counts = {}, .ratios = {}};
   finished.kernel.capacity_bytes = capacity_of(planned, trace.footprint_bytes());
+  const HeldTrace::WarmedUp warmed_up = trace.after(options.warmup_requests);
+  PlannedRun informed = planned;
+  informed.options.first_counted = warmed_up.sample_requests;
   auto runs = make_sample_runs<ReplayRun>(rate, [&](double part) {
     // The warm-up's end is told.
-    return create_run(planned, scaled_kernel(finished.kernel, part), UINT64_MAX);
+    return create_run(informed, scaled_kernel(finished.kernel, part), UINT64_MAX);
   });
   if (!runs) {
     return std::unexpected(runs.error());
   }
-  const HeldTrace::WarmedUp warmed_up = trace.after(options.warmup_requests);
   const double begin = thread_seconds();
   if (auto fed = feed_trace(trace, warmed_up.sample_requests, *runs, monitor); !fed) {
     return std::unexpected(fed.error());

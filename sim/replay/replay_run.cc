@@ -106,7 +106,7 @@ void ReplayRun::one(const ReplayRequest& request) {
   // Logs are not always in order; the kernel's time is.
   now_ = std::max(now_, MonotonicTime(Nanoseconds(request.time_ns)));
   const cache::Key key = key_of(request);
-  const cache::LookupResult found = kernel_->lookup(key, now_, request.next);
+  const cache::LookupResult found = kernel_->lookup(key, now_, hint_of(request));
   const bool hit = found.state == cache::LookupState::kFresh;
   const bool counts = seen_ >= options_.warmup_requests;
   if (counts) {
@@ -159,7 +159,7 @@ cache::Stored ReplayRun::stored_as(const ReplayRequest& request) const {
   if (request.ttl_seconds != kNoTtl) {
     stored.fresh_until = now_ + std::chrono::seconds(request.ttl_seconds);
   }
-  stored.hint = request.next;
+  stored.hint = hint_of(request);
   return stored;
 }
 
@@ -172,8 +172,10 @@ ReplayOutcome ReplayRun::miss(const ReplayRequest& request, const cache::Key& ke
     return ReplayOutcome::kTooLarge;
   }
   const cache::Stored stored = stored_as(request);
-  const cache::AdmitReason reason =
-      kernel_->admit(key, {.variant = 0, .requests = 1, .size_bytes = charge_of(request)}, now_);
+  const cache::AdmitReason reason = kernel_->admit(
+      key,
+      {.variant = 0, .requests = 1, .size_bytes = charge_of(request), .hint = hint_of(request)},
+      now_);
   if (!is_stored(reason)) {
     return outcome_of(reason);
   }

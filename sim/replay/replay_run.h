@@ -90,6 +90,9 @@ struct ReplayOptions {
   cache::KernelOptions kernel;          // concurrent = false, payloads are 0
   std::uint64_t warmup_requests = 0;    // not counted; see end_warmup()
   std::uint64_t interval_requests = 0;  // 0: no series
+  // Number of the first request that counts, in the numbering of ReplayRequest::next: an eviction
+  // that knows the future holds nothing for those before.
+  std::uint64_t first_counted = 0;
   // Nothing: what an object is charged is its size.
   std::optional<StoreCharge> charge = {};
   // Gets the outcome of each request, warm-up included; borrowed, null: nobody.
@@ -127,6 +130,9 @@ class ReplayRun {
  private:
   explicit ReplayRun(const ReplayOptions& options) : options_(options) {}
   void one(const ReplayRequest& request);
+  std::uint64_t hint_of(const ReplayRequest& request) const {
+    return request.next < options_.first_counted ? kNeverAgain : request.next;
+  }
   // What the request's object takes with so many bytes before its body, where those are charged.
   std::uint64_t charge_with(std::uint64_t head_bytes, const ReplayRequest& request) const;
   cache::Stored stored_as(const ReplayRequest& request) const;
