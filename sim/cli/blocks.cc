@@ -351,6 +351,7 @@ class BlocksCommand final : public Command {
       if (!context.json_to_out) {
         context.out << line << "\n";
       }
+      return static_cast<bool>(context.out);
     };
     const auto result = trace_blocks(options_.workload, filters.front(), print);
     if (!result) {

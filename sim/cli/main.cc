@@ -17,5 +17,7 @@ void on_interrupt(int signal) {
 
 int main(int argc, char** argv) {
   std::signal(SIGINT, on_interrupt);
+  // A reader that closes the pipe is a write error, which is said, like a full disk.
+  std::signal(SIGPIPE, SIG_IGN);
   return encore::sim::run_program({argv + 1, argv + argc}, {std::cout, std::cerr}, monitor);
 }

@@ -4,7 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <ostream>
 #include <sstream>
@@ -104,11 +106,13 @@ void measure(Report& report, Nanoseconds spent) {
 }
 
 Result<void> write_file(const std::string& path, const std::string& content) {
+  errno = 0;
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << content;
-  file.flush();
+  file.close();
   if (!file) {
-    return fail("cannot write " + path);
+    return fail("cannot write " + path +
+                (errno == 0 ? "" : std::string(": ") + std::strerror(errno)));
   }
   return {};
 }
@@ -145,12 +149,25 @@ Result<void> write_plots(const Report& report, const CommonOptions& common) {
   return common.png.empty() ? Result<void>{} : draw(report, "pngcairo", common.png);
 }
 
+// The exit code, or 2 if something of what was printed did not get out: nobody must take a part of
+// a report for the whole. errno was 0 before.
+int check_written(const Streams& streams, int exit_code) {
+  streams.out.flush();
+  if (streams.out) {
+    return exit_code;
+  }
+  streams.err << "encore-sim: cannot write to standard output"
+              << (errno == 0 ? "" : std::string(": ") + std::strerror(errno)) << "\n";
+  return 2;
+}
+
 int write_report(const Outcome& outcome, const CommonOptions& common, const Streams& streams) {
   const JsonOptions options{.machine = !common.no_timing};
   if (auto written = write_plots(outcome.report, common); !written) {
     streams.err << "encore-sim: " << written.error().message << "\n";
     return 2;
   }
+  errno = 0;
   if (common.json == "-") {
     streams.out << to_json(outcome.report, options);
   } else {
@@ -162,11 +179,11 @@ int write_report(const Outcome& outcome, const CommonOptions& common, const Stre
       }
     }
   }
-  streams.out.flush();
-  if (common.json.empty() && !common.no_timing) {
+  const int exit_code = check_written(streams, outcome.verdict == Verdict::kGood ? 0 : 1);
+  if (exit_code != 2 && common.json.empty() && !common.no_timing) {
     streams.err << machine_text(outcome.report) << "\n";
   }
-  return outcome.verdict == Verdict::kGood ? 0 : 1;
+  return exit_code;
 }
 
 int run_command(Command& command, const Arguments& arguments, const CommonOptions& common,
@@ -274,8 +291,9 @@ int run_program(std::vector<std::string> arguments, const Streams& streams, Moni
     std::ranges::reverse(arguments);
     root.parse(std::move(arguments));
   } catch (const CLI::Success& asked) {
+    errno = 0;
     root.exit(asked, streams.out, streams.err);
-    return 0;
+    return check_written(streams, 0);
   } catch (const CLI::ParseError& error) {
     streams.err << "encore-sim: " << usage_error(root, error) << "\n";
     return 2;

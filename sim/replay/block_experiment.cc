@@ -373,12 +373,13 @@ Result<std::vector<BlockResult>> run_blocks(const BlockWorkload& workload,
 }
 
 Result<BlockResult> trace_blocks(const BlockWorkload& workload, const BlockFilter& filter,
-                                 const std::function<void(std::string_view)>& line) {
+                                 const std::function<bool(std::string_view)>& line) {
   if (filter.layout != Layout::kClassic || filter.pair() || !filter.hash.own_indices(true)) {
     return fail("a trace of a filter other than a single classic one with a digest or a bad hash");
   }
   constexpr std::uint64_t kBitsShown = 4096;
   std::string text;
+  Monitor monitor;
   const auto observer = [&](const BlockStep& step) {
     text = step.is_new ? "NEW" : "OLD";
     std::array<char, 32> field{};
@@ -391,9 +392,9 @@ Result<BlockResult> trace_blocks(const BlockWorkload& workload, const BlockFilte
       text += i % 8 == 0 ? " " : "";
       text += step.bit(i) ? '1' : '0';
     }
-    line(text);
+    monitor.stop = monitor.stop || !line(text);
   };
-  auto results = run_blocks(workload, std::span(&filter, 1), nullptr, observer);
+  auto results = run_blocks(workload, std::span(&filter, 1), &monitor, observer);
   if (!results) {
     return std::unexpected(results.error());
   }

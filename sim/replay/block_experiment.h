@@ -101,9 +101,10 @@ Result<std::vector<BlockResult>> run_blocks(const BlockWorkload& workload,
                                             const BlockObserver& observer = {});
 
 // Hands the lines of the experiment's own trace to `line`, as published: for each event "NEW 9 0 e
-// ADDED 10000000 01000010", and the counts at the end. Bits are left out above 4096 of them.
+// ADDED 10000000 01000010", and the counts at the end. Bits are left out above 4096 of them. Ends
+// where `line` says false: nobody reads it any more.
 // Errors: as run_blocks(), and a filter that is no single classic one with indices of its own.
 Result<BlockResult> trace_blocks(const BlockWorkload& workload, const BlockFilter& filter,
-                                 const std::function<void(std::string_view)>& line);
+                                 const std::function<bool(std::string_view)>& line);
 
 }  // namespace encore::sim

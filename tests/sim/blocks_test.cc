@@ -67,6 +67,7 @@ TEST_CASE("The trace is the published one", "[sim][blocks]") {
   std::string text;
   const auto result = trace_blocks(workload, {.bits = 16, .hashes = 3}, [&](std::string_view line) {
     text += std::string(line) + "\n";
+    return true;
   });
   REQUIRE(result);
   CHECK(text ==

@@ -50,11 +50,7 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> kListOptions
 void check_value_refused(const std::string& command, const std::string& option,
                          const std::string& value) {
   for (const bool joined : {false, true}) {
-    std::istringstream words(command);
-    std::vector<std::string> arguments;
-    for (std::string word; words >> word;) {
-      arguments.push_back(word);
-    }
+    std::vector<std::string> arguments = words_of(command);
     if (joined) {
       arguments.push_back(option + "=" + value);
     } else {
@@ -116,6 +112,31 @@ TEST_CASE("Numbers are decimal, and at their limits accepted", "[sim][cli]") {
 TEST_CASE("A list of numbers keeps to its range", "[sim][cli]") {
   CHECK(!parse_numbers("--hashes", "1..9", {.min = 1, .max = 8}));
   CHECK(!parse_numbers("--hashes", "0..8", {.min = 1, .max = 8}));
+}
+
+TEST_CASE("Output that is lost is an error of every command", "[sim][cli]") {
+  const Directory directory;
+  const std::string trace = directory.write("t.csv", "time,key,size\n1,a,10\n2,a,10\n3,b,10\n");
+  const std::string config = directory.write("c.toml", "[admission]\nseed = \"01\"\n");
+  for (const std::string& line : std::vector<std::string>{
+           "blocks --events 100", "blocks --trace --hashes 2 --events 3000",
+           "blocks --compare hashes --hashes 2 --events 100", "stats " + trace,
+           "replay --cache-size 1KiB " + trace, "tune " + trace,
+           "drive --config " + config + " " + trace, "--version", "--help", "theory --help"}) {
+    check_output_is_checked(line + (line.starts_with("--") ? "" : " --no-timing"));
+  }
+  for (const auto& command : all_commands()) {
+    check_output_is_checked(command->name() + " --help");
+    if (command->name().starts_with("theory")) {
+      check_output_is_checked(command->name() + " --no-timing");
+      check_output_is_checked(command->name() + " --json --no-timing");
+    }
+    if (command->name().starts_with("generate")) {
+      const std::string parts = command->name().ends_with("mixture") ? " --mix zipf=1" : "";
+      check_output_is_checked(command->name() + parts + " --requests 10 --no-timing -o " +
+                              directory.at("made"));
+    }
+  }
 }
 
 TEST_CASE("A warm-up must leave something to count", "[sim][cli]") {

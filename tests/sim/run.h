@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <streambuf>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,15 @@ struct Ran {
   std::string err;
 };
 
+inline std::vector<std::string> words_of(const std::string& command_line) {
+  std::istringstream words(command_line);
+  std::vector<std::string> arguments;
+  for (std::string word; words >> word;) {
+    arguments.push_back(word);
+  }
+  return arguments;
+}
+
 inline Ran run(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   std::ostringstream err;
@@ -28,13 +38,40 @@ inline Ran run(const std::vector<std::string>& arguments) {
   return ran;
 }
 
-inline Ran run(const std::string& command_line) {
-  std::istringstream words(command_line);
-  std::vector<std::string> arguments;
-  for (std::string word; words >> word;) {
-    arguments.push_back(word);
+inline Ran run(const std::string& command_line) { return run(words_of(command_line)); }
+
+// Standard output that takes so many bytes and fails from then on, as a full disk does.
+class FullAfter final : public std::streambuf {
+ public:
+  explicit FullAfter(std::size_t bytes) : left_(bytes) {}
+
+ private:
+  int_type overflow(int_type c) override {
+    if (left_ == 0) {
+      return traits_type::eof();
+    }
+    --left_;
+    return traits_type::not_eof(c);
   }
-  return run(arguments);
+  std::size_t left_;
+};
+
+// Wherever the output fails, the exit is 2 and one line says so; where it does not, it is not.
+inline void check_output_is_checked(const std::string& command_line) {
+  const Ran whole = run(command_line);
+  INFO(command_line << "\n" << whole.err);
+  REQUIRE(whole.exit_code != 2);
+  REQUIRE(!whole.out.empty());
+  for (const std::size_t taken :
+       {std::size_t{0}, std::size_t{1}, whole.out.size() / 2, whole.out.size() - 1}) {
+    FullAfter full(taken);
+    std::ostream out(&full);
+    std::ostringstream err;
+    Monitor monitor;
+    CHECK(run_program(words_of(command_line), {out, err}, monitor) == 2);
+    CHECK(err.str().starts_with("encore-sim: cannot write to standard output"));
+    CHECK(std::ranges::count(err.str(), '\n') == 1);
+  }
 }
 
 // Checks that it ended with exit 2 and one line on standard error, which says this.

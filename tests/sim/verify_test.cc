@@ -6,6 +6,7 @@
 #include "cache/journal.h"
 #include "cache/kernel.h"
 #include "tests/catch.h"
+#include "tests/sim/directory.h"
 #include "tests/sim/run.h"
 
 namespace encore::sim {
@@ -42,6 +43,11 @@ std::string make_journal() {
 }
 
 }  // namespace
+
+TEST_CASE("The output of verify is checked", "[sim][verify]") {
+  const Directory directory;
+  check_output_is_checked("verify --no-timing " + directory.write("journal", make_journal()));
+}
 
 TEST_CASE("A journal is verified, and one changed decision is found", "[sim][verify]") {
   const auto path =
