@@ -86,6 +86,10 @@ struct Cache {
   friend bool operator==(const Cache&, const Cache&) = default;
 };
 
+// What `hashes` may be, and the most that follow from `bits` or `fpr`: each is a memory access of
+// the request that waits for it. The simulator takes as many as a filter does.
+inline constexpr std::uint32_t kConfiguredHashesMax = 64;
+
 // Either `capacity` and `fpr` (then bits is 0), or `bits` and maybe `hashes` and `capacity` (then
 // fpr is 0, and capacity 0 means the half-full point). derive_filter() in derive.h makes a filter
 // of it. `seed` is secret: never log it, see filter::fingerprint().

@@ -1,7 +1,9 @@
 #include "config/derive.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <string>
 
 namespace encore::config {
@@ -14,6 +16,12 @@ std::uint64_t share(std::uint64_t whole, std::uint32_t shards) {
   return (whole + shards - 1) / shards;
 }
 
+std::string shown(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%g", value);
+  return text.data();
+}
+
 // bits and what else was given.
 filter::FilterParameters from_bits(const Admission& admission, std::uint32_t shards) {
   filter::FilterParameters shard;
@@ -22,9 +30,11 @@ filter::FilterParameters from_bits(const Admission& admission, std::uint32_t sha
   shard.hashes = admission.hashes;
   shard.capacity = admission.capacity == 0 ? 0 : share(admission.capacity, shards);
   if (shard.hashes == 0) {
-    shard.hashes = shard.layout == filter::Layout::kSplit
-                       ? filter::kSplitHashes
-                       : filter::best_hashes(shard.shape(), static_cast<double>(shard.capacity));
+    shard.hashes =
+        shard.layout == filter::Layout::kSplit
+            ? filter::kSplitHashes
+            : std::min(kConfiguredHashesMax,
+                       filter::best_hashes(shard.shape(), static_cast<double>(shard.capacity)));
   }
   if (shard.capacity == 0) {
     shard.capacity = std::max<std::uint64_t>(1, filter::half_full_capacity(shard.shape()));
@@ -32,15 +42,27 @@ filter::FilterParameters from_bits(const Admission& admission, std::uint32_t sha
   return shard;
 }
 
-filter::FilterParameters from_goal(const Admission& admission, std::uint32_t shards) {
+Result<filter::FilterParameters> from_goal(const Admission& admission, std::uint32_t shards) {
   filter::FilterParameters shard;
   shard.layout = admission.layout;
   shard.capacity = share(admission.capacity, shards);
-  const auto sizing = filter::size_ring({.layout = admission.layout,
-                                         .capacity = static_cast<double>(shard.capacity),
-                                         .fpr_worst = admission.fpr,
-                                         .generations = kGenerations,
-                                         .hashes = admission.hashes});
+  filter::RingGoal goal{.layout = admission.layout,
+                        .capacity = static_cast<double>(shard.capacity),
+                        .fpr_worst = admission.fpr,
+                        .generations = kGenerations,
+                        .hashes = admission.hashes};
+  filter::Sizing sizing = filter::size_ring(goal);
+  if (goal.hashes == 0 && sizing.hashes > kConfiguredHashesMax) {
+    goal.hashes = kConfiguredHashesMax;
+    sizing = filter::size_ring(goal);
+  }
+  if (!sizing.reached) {
+    return fail("a false-positive rate of " + shown(admission.fpr) + " for " +
+                std::to_string(admission.capacity) + " keys: no filter of layout " +
+                std::string(to_string(admission.layout)) + " with " +
+                std::to_string(sizing.hashes) + " hashes reaches it; accepted: a higher rate, or " +
+                "another layout");
+  }
   shard.bits = sizing.bits;
   shard.hashes = sizing.hashes;
   return shard;
@@ -53,7 +75,10 @@ Result<FilterPlan> derive_filter(const Config& config) {
   const std::uint32_t shards = config.cache.shards;
   FilterPlan plan;
   plan.shards = shards;
-  auto wanted = admission.bits != 0 ? from_bits(admission, shards) : from_goal(admission, shards);
+  auto made = admission.bits != 0 ? Result<filter::FilterParameters>(from_bits(admission, shards))
+                                  : from_goal(admission, shards);
+  if (!made) return std::unexpected(made.error());
+  filter::FilterParameters& wanted = *made;
   wanted.hash = admission.hash;
   if (!admission.seed.empty()) {
     const auto seed = filter::parse_seed(admission.seed);

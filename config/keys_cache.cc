@@ -220,7 +220,7 @@ constexpr std::array kAdmissionKeys = {
          .kind = Kind::kInteger,
          .doc = "Bits set for a key (k). 0: the best for the layout. Another k than 8 without a "
                 "`layout` means the layout `classic`, for `split` always has 8.",
-         .range = {.min = 1, .max = 64},
+         .range = {.min = 1, .max = kConfiguredHashesMax},
          .zero_is_off = true}),
     bound<&Admission::layout>(
         {.name = "layout",

@@ -18,7 +18,8 @@ std::string_view to_string(Layout layout) noexcept;
 // Errors: an unknown name; the message shows it and the accepted ones.
 Result<Layout> parse_layout(std::string_view name);
 
-inline constexpr std::uint32_t kHashesMax = 64;
+// An FPR of 2^-1024, which is less than a double holds, needs no more.
+inline constexpr std::uint32_t kHashesMax = 1024;
 inline constexpr std::uint32_t kSplitHashes = 8;
 inline constexpr std::uint64_t kLineBits = 512;
 inline constexpr std::uint64_t kBitsMax = std::uint64_t{1} << 42;  // half a tebibyte

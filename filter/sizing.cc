@@ -61,7 +61,7 @@ Sizing size_with_hashes(Layout layout, const SizingGoal& goal, std::uint32_t has
     (meets(middle) ? high : low) = middle;
   }
   const std::uint64_t bits = high * unit;
-  return {bits, hashes, fpr({layout, bits, hashes}, goal.keys)};
+  return {bits, hashes, fpr({layout, bits, hashes}, goal.keys), meets(high) && bits <= kBitsMax};
 }
 
 Sizing size_for(Layout layout, const SizingGoal& goal) {
@@ -73,8 +73,11 @@ Sizing size_for(Layout layout, const SizingGoal& goal) {
   std::uint32_t worse = 0;
   for (std::uint32_t hashes = 2; hashes <= kHashesMax && worse < 3; ++hashes) {
     const Sizing sizing = size_with_hashes(layout, goal, hashes);
-    const bool better =
+    const bool smaller =
         sizing.bits < best.bits || (sizing.bits == best.bits && sizing.fpr < best.fpr);
+    // Until there are hashes enough for the goal more of them come closer to it.
+    const bool better =
+        best.reached ? sizing.reached && smaller : sizing.reached || sizing.fpr < best.fpr;
     worse = better ? 0 : worse + 1;
     best = better ? sizing : best;
   }
@@ -140,7 +143,7 @@ WindowCost window_cost(Layout layout, std::uint32_t generations, double fpr_wors
                                    .generations = generations,
                                    .hashes = 0});
   const double total = static_cast<double>(sizing.bits) * generations;
-  return {total / (kCapacity * (generations - 1)), sizing.hashes};
+  return {total / (kCapacity * (generations - 1)), sizing.hashes, sizing.reached};
 }
 
 }  // namespace encore::filter

@@ -125,7 +125,8 @@ std::optional<double> fpr_exact(const FilterShape& shape, std::uint64_t keys) {
     return std::nullopt;
   }
   const auto cells = static_cast<std::size_t>(shape.bits);
-  std::vector<double> probability(cells + 2, 0.0);  // of i set bits
+  // Of i set bits, and no more than there are throws.
+  std::vector<double> probability(std::min(cells, static_cast<std::size_t>(throws)) + 2, 0.0);
   probability[0] = 1;
   std::size_t low = 0;
   std::size_t high = 0;

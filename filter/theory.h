@@ -105,7 +105,8 @@ class FprCurve {
 struct Sizing {
   std::uint64_t bits = 0;
   std::uint32_t hashes = 0;
-  double fpr = 0;  // predicted for these
+  double fpr = 0;       // predicted for these
+  bool reached = true;  // false: no filter of up to kBitsMax does
 };
 struct SizingGoal {
   double keys = 0;
@@ -147,6 +148,7 @@ Sizing size_ring(const RingGoal& goal);
 struct WindowCost {
   double bits_per_key = 0;
   std::uint32_t hashes = 0;
+  bool reached = true;
 };
 WindowCost window_cost(Layout layout, std::uint32_t generations, double fpr_worst);
 

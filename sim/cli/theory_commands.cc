@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
+#include <numbers>
 
 #include "filter/theory.h"
 #include "sim/cli/commands.h"
@@ -24,6 +26,12 @@ Result<std::vector<Layout>> parse_layouts(const std::string& text) {
     return fail(layout.error().message + ", all");
   }
   return std::vector<Layout>{*layout};
+}
+
+std::string plain(double number) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%g", number);
+  return text.data();
 }
 
 std::string name_of(Layout layout) { return std::string(to_string(layout)); }
@@ -72,32 +80,61 @@ class SizeCommand final : public Command {
                            {"hashes", "k", Style::kCount},
                            {"hashes_ceiling", "ceil(m/n ln 2)", Style::kCount},
                            {"fpr", "FPR", Style::kRate}});
-    const auto keys = static_cast<double>(keys_);
     for (const Layout layout : *layouts) {
-      const filter::SizingGoal goal{keys, fpr_};
-      filter::Sizing sizing;
-      Value ceiling;
-      if (layout == Layout::kClassic) {
-        const filter::ClassicSizing classic = filter::size_classic(goal);
-        sizing = {classic.bits, classic.hashes,
-                  filter::fpr({layout, classic.bits, classic.hashes}, keys)};
-        ceiling = std::uint64_t{classic.hashes_ceiling};
-      } else {
-        sizing = filter::size_for(layout, goal);
+      const auto sized = size(layout);
+      if (!sized && layouts->size() == 1) {
+        return std::unexpected(sized.error());
       }
-      table.rows.push_back({{"layout", name_of(layout)},
-                            {"bits", sizing.bits},
-                            {"bytes", (sizing.bits + 7) / 8},
-                            {"bits_per_key", static_cast<double>(sizing.bits) / keys},
-                            {"hashes", std::uint64_t{sizing.hashes}},
-                            {"hashes_ceiling", ceiling},
-                            {"fpr", sizing.fpr}});
+      if (!sized) {
+        table.rows.push_back({{"layout", name_of(layout)}});
+        outcome.report.notes.push_back(sized.error().message + ".");
+        continue;
+      }
+      table.rows.push_back(
+          {{"layout", name_of(layout)},
+           {"bits", sized->sizing.bits},
+           {"bytes", (sized->sizing.bits + 7) / 8},
+           {"bits_per_key", static_cast<double>(sized->sizing.bits) / static_cast<double>(keys_)},
+           {"hashes", std::uint64_t{sized->sizing.hashes}},
+           {"hashes_ceiling", sized->ceiling},
+           {"fpr", sized->sizing.fpr}});
     }
     outcome.report.tables.push_back(std::move(table));
     return outcome;
   }
 
  private:
+  struct Sized {
+    filter::Sizing sizing;
+    Value ceiling;
+  };
+  // Errors: no filter of the layout reaches the goal.
+  Result<Sized> size(Layout layout) const {
+    const filter::SizingGoal goal{static_cast<double>(keys_), fpr_};
+    // k = log2(1/p): half of the bits are set, and each test finds one that is.
+    const double hashes = std::ceil(-std::log2(fpr_));
+    const std::string wanted = "--fpr " + plain(fpr_) + " for " + std::to_string(keys_) + " keys";
+    if (layout != Layout::kClassic) {
+      const filter::Sizing sizing = filter::size_for(layout, goal);
+      return sizing.reached ? Result<Sized>(Sized{sizing, {}})
+                            : fail(wanted + ": layout " + name_of(layout) + " comes down to " +
+                                   plain(sizing.fpr) + " in 512 GiB with k up to " +
+                                   std::to_string(filter::kHashesMax) +
+                                   "; a classic filter would need k = " + plain(hashes));
+    }
+    constexpr double kLn2 = std::numbers::ln2;
+    const double bits = -goal.keys * std::log(fpr_) / (kLn2 * kLn2);
+    if (hashes > filter::kHashesMax || bits > 0x1p63) {
+      return fail(wanted + ": a classic filter would need k = " + plain(hashes) + " and " +
+                  plain(bits) + " bits, accepted: k up to " + std::to_string(filter::kHashesMax) +
+                  " and 2^63 bits");
+    }
+    const filter::ClassicSizing classic = filter::size_classic(goal);
+    return Sized{{classic.bits, classic.hashes,
+                  filter::fpr({layout, classic.bits, classic.hashes}, goal.keys)},
+                 std::uint64_t{classic.hashes_ceiling}};
+  }
+
   std::uint64_t keys_ = 1000000;
   double fpr_ = 0.01;
   std::string layout_ = "all";
@@ -143,7 +180,8 @@ class CapacityCommand final : public Command {
   Row best_row(Layout layout) const {
     filter::FilterShape best{layout, bits_, filter::kSplitHashes};
     double capacity = filter::capacity_for(best, fpr_);
-    for (std::uint32_t k = 1; layout != Layout::kSplit && k <= 32 && k <= bits_; ++k) {
+    for (std::uint32_t k = 1; layout != Layout::kSplit && k <= filter::kHashesMax && k <= bits_;
+         ++k) {
       const filter::FilterShape shape{layout, bits_, k};
       const double keys = filter::capacity_for(shape, fpr_);
       if (keys > capacity) {
@@ -157,7 +195,7 @@ class CapacityCommand final : public Command {
         {"hashes", std::uint64_t{best.hashes}},
         {"capacity", static_cast<std::uint64_t>(capacity)},
         {"capacity_closed_form", classic ? Value{filter::capacity_classic(bits_, fpr_)} : Value{}},
-        {"bits_per_key", static_cast<double>(bits_) / capacity},
+        {"bits_per_key", capacity > 0 ? Value{static_cast<double>(bits_) / capacity} : Value{}},
         {"half_full_capacity", filter::half_full_capacity(best)}};
   }
 
@@ -284,6 +322,13 @@ class RingCommand final : public Command {
     for (const std::uint64_t g : *generations) {
       const filter::WindowCost cost =
           filter::window_cost(*layout, static_cast<std::uint32_t>(g), fpr_);
+      if (!cost.reached) {
+        return fail("--fpr " + plain(fpr_) + " with " + std::to_string(g) +
+                    " generations: no filter of layout " + layout_ + " and k up to " +
+                    std::to_string(filter::kHashesMax) +
+                    " reaches it; a classic filter would need k = " +
+                    plain(std::ceil(-std::log2(fpr_ / static_cast<double>(g)))));
+      }
       table.rows.push_back(
           {{"generations", g},
            {"hashes", std::uint64_t{cost.hashes}},

@@ -192,3 +192,24 @@ TEST_CASE("The kernel is made as the config says", "[config][admission]") {
   CHECK(filter::to_hex(options->identity_seed).ends_with("0123"));
   CHECK(options->admission.filter.seed == options->identity_seed);
 }
+
+TEST_CASE("The proxy has no more hashes than its config takes, the simulator may",
+          "[config][admission]") {
+  const FilterPlan rich = plan_of({"admission.layout=classic", "admission.bits=100000000",
+                                   "admission.capacity=500000", "cache.shards=1"});
+  CHECK(filter::best_hashes(rich.shard.shape(), 500000) == 139);
+  CHECK(rich.shard.hashes == 64);
+  CHECK_THAT(faults({"admission.layout=classic", "admission.hashes=65"}), Contains("1 .. 64"));
+  Config config = with({"admission.layout=classic", "admission.bits=100000000",
+                        "admission.capacity=500000", "cache.shards=1"});
+  config.admission.hashes = 1024;
+  REQUIRE(derive_filter(config));
+  CHECK(derive_filter(config)->shard.hashes == 1024);
+}
+
+TEST_CASE("A rate that no filter of the layout reaches is refused", "[config][admission]") {
+  Config config = with({});
+  config.admission.fpr = 1e-300;
+  REQUIRE_FALSE(derive_filter(config));
+  CHECK_THAT(derive_filter(config).error().message, Contains("layout split"));
+}

@@ -10,6 +10,7 @@
 #include "sim/replay/seen_set.h"
 #include "sim/workload/random_words.h"
 #include "tests/catch.h"
+#include "tests/sim/run.h"
 
 namespace encore::sim {
 
@@ -60,6 +61,28 @@ TEST_CASE("Each row is the same whether it runs alone or with others", "[sim][bl
   const auto results = run_blocks({}, alone);
   REQUIRE(results);
   CHECK(results->front().all.false_positives == kPublished[2]);
+}
+
+TEST_CASE("Filters of up to 1024 hashes do what theory says", "[sim][blocks]") {
+  const BlockWorkload workload{.block_bytes = 64, .reused_blocks = 2000, .events = 20000};
+  std::vector<BlockFilter> filters;
+  for (const char* hash : {"md5", "sha512", "xxh3"}) {
+    filters.push_back({.hash = *parse_block_hash(hash), .bits = 800000, .hashes = 1024});
+  }
+  filters.push_back({.layout = filter::Layout::kPartitioned,
+                     .hash = *parse_block_hash("xxh3"),
+                     .bits = 800000,
+                     .hashes = 1024});
+  const auto results = run_blocks(workload, filters);
+  REQUIRE(results);
+  for (const BlockResult& result : *results) {
+    CHECK(result.called_new == 0);
+    CHECK(std::abs(result.all.z()) < 4.5);
+    CHECK(std::abs(result.all.by_theory() - result.all.by_bits()) < 0.005);
+    CHECK(result.all.false_positives > 10000);
+  }
+  CHECK(run("blocks --hashes 1025").exit_code == 2);
+  CHECK(run("theory fill --hashes 1024").exit_code == 0);
 }
 
 TEST_CASE("The trace is the published one", "[sim][blocks]") {

@@ -27,13 +27,32 @@ TEST_CASE("The theory tables show the published figures", "[sim][cli][theory]") 
   }
 }
 
+TEST_CASE("An FPR beyond reach is refused with the number of hashes that it would need",
+          "[sim][cli][theory]") {
+  const Ran deep = run("theory size --fpr 1e-300 --no-timing");
+  CHECK(deep.exit_code == 0);
+  CHECK(deep.out.find("1437758757  171.4MiB     1437.76  997             997  1.000e-300") !=
+        std::string::npos);
+  CHECK(deep.out.find("layout split comes down to 4.19335e-19 in 512 GiB") != std::string::npos);
+  check_refused(run("theory size --fpr 1e-300 --layout split"),
+                "a classic filter would need k = 997");
+  check_refused(run("theory size --fpr 1e-300 --layout blocked"), "need k = 997");
+  check_refused(run("theory size --fpr 1e-320 --layout classic"), "need k = 1064");
+  check_refused(run("theory size --keys 18446744073709551615 --layout classic"),
+                "1.76813e+20 bits, accepted: k up to 1024 and 2^63 bits");
+  check_refused(run("theory ring --fpr 1e-300 --layout split"), "would need k = 998");
+  // What cannot hold a key has no bits a key; and memory is for throws, not for cells.
+  CHECK(run("theory capacity --fpr 1e-300 --bits 512").out.find("inf") == std::string::npos);
+  CHECK(run("theory fill --bits 4398046511104 --keys 1 --hashes 1..3").exit_code == 0);
+}
+
 TEST_CASE("Impossible theory is refused with exit 2", "[sim][cli][theory]") {
   for (const char* line :
        {"theory size --fpr 0", "theory size --fpr 1", "theory size --keys 0",
         "theory size --layout round", "theory capacity --bits 0", "theory capacity --fpr nan",
         "theory table --hashes 0", "theory table --bits-per-key 0", "theory pair --generations 1",
         "theory pair --layout split --hashes 3", "theory ring --generations 1",
-        "theory ring --fpr 2", "theory layouts --hashes 65"}) {
+        "theory ring --fpr 2", "theory layouts --hashes 1025"}) {
     INFO(line);
     const Ran ran = run(line);
     CHECK(ran.exit_code == 2);
