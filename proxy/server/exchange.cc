@@ -167,6 +167,7 @@ void Exchange::validate(bool in_background) {
   }
   // One at a time: whoever finds a validation under way leaves it to that.
   auto transfer = make_recycled<Transfer>(worker(), request_->hash, shared_key());
+  transfer->settings = request_->runtime->number;
   transfer->expect(variant_of(*found_.object));
   if (!is_get()) transfer->stop_joining();  // a response to HEAD has nothing for others
   if (!worker().shared().inflight.enter_if_absent(transfer)) return;
@@ -224,9 +225,12 @@ bool Exchange::may_join() const {
 
 // Joins a transfer, or enters `fresh` as one that others may join.
 bool Exchange::join(const std::shared_ptr<Transfer>& fresh, bool enter) {
-  auto claim = worker().shared().inflight.join_or_enter(
-      {.hash = request_->hash, .key = request_->key, .variants = variants_, .reader = *this},
-      enter ? fresh : nullptr);
+  auto claim = worker().shared().inflight.join_or_enter({.hash = request_->hash,
+                                                         .key = request_->key,
+                                                         .variants = variants_,
+                                                         .reader = *this,
+                                                         .settings = request_->runtime->number},
+                                                        enter ? fresh : nullptr);
   if (claim.joined == JoinOutcome::kNo) return false;
   transfer_ = std::move(claim.transfer);
   first_reader_ = false;
@@ -242,6 +246,7 @@ bool Exchange::join(const std::shared_ptr<Transfer>& fresh, bool enter) {
 void Exchange::start_fetch(const Ask& ask) {
   const bool leads = ask.share && may_lead();
   auto fresh = make_recycled<Transfer>(worker(), request_->hash, leads ? shared_key() : nullptr);
+  fresh->settings = request_->runtime->number;
   if (ask.validate) fresh->expect(variant_of(*found_.object));
   if (leads) {
     if (may_join()) {

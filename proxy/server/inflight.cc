@@ -8,7 +8,7 @@ Inflight::Claim Inflight::join_one(Shard& home, const Wanted& wanted, std::strin
   auto [first, last] = home.transfers.equal_range(wanted.hash);
   for (; first != last; ++first) {
     const std::shared_ptr<Transfer>& transfer = first->second;
-    if (!transfer->has_key(wanted.key)) continue;
+    if (!transfer->has_key(wanted.key) || transfer->settings != wanted.settings) continue;
     const JoinOutcome joined = transfer->join(wanted.reader, wanted.variants, names);
     if (joined == JoinOutcome::kUnknownKey) return {.transfer = nullptr, .joined = joined};
     if (joined != JoinOutcome::kNo) return {transfer, joined};
@@ -39,8 +39,6 @@ Inflight::Claim Inflight::join_or_enter(const Wanted& wanted,
     wanted.variants.make(names);
   }
 }
-
-Inflight::Claim Inflight::join(const Wanted& wanted) { return join_or_enter(wanted, nullptr); }
 
 void Inflight::enter(const std::shared_ptr<Transfer>& transfer) {
   Shard& home = shard(transfer->hash());

@@ -36,13 +36,13 @@ class Inflight {
     std::string_view key;
     http::VariantKeys& variants;
     TransferReader& reader;
+    // Nobody is given what was asked for under other settings than his own (Runtime::number).
+    std::uint64_t settings = 0;
   };
   // Joins a transfer of the key that brings the wanted variant, or enters `fresh` as the one that
   // others may join; it is expected to bring that variant where others of the key tell by which
   // fields they differ. A null one is not entered.
   Claim join_or_enter(const Wanted& wanted, const std::shared_ptr<Transfer>& fresh);
-  // Only joins; an empty claim where there is nothing to join.
-  Claim join(const Wanted& wanted);
   // Only enters. REQUIRES: `transfer` has a key.
   void enter(const std::shared_ptr<Transfer>& transfer);
   // Enters a transfer unless the key has one; whether it did.

@@ -1,6 +1,7 @@
 #include "proxy/server/runtime.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "config/derive.h"
@@ -75,6 +76,8 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   if (!router) return std::unexpected(router.error());
   std::shared_ptr<Runtime> runtime(new Runtime(
       config, std::move(*router), DestinationPolicy(config.forward, own, interface_addresses())));
+  static std::atomic<std::uint64_t> numbers = 0;
+  runtime->number = ++numbers;
   const config::Cache& cache = config.cache;
   runtime->head_limits = {.head_bytes_max = config.limits.head_bytes,
                           .target_bytes_max = config.limits.uri_bytes,

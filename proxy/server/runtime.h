@@ -31,6 +31,8 @@ struct Runtime {
                                                        const std::vector<net::Address>& own,
                                                        std::string_view instance);
 
+  // Of each another one.
+  std::uint64_t number = 0;
   config::Config config;
   Router router;
   DestinationPolicy destinations;

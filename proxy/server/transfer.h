@@ -244,6 +244,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
  public:
   // Whether it stands in the table of those under way; the fetching worker's alone.
   bool is_listed = false;
+  // Of the settings that its request came under (Runtime::number). Set before it is entered.
+  std::uint64_t settings = 0;
 };
 
 }  // namespace encore::server

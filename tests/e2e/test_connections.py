@@ -7,7 +7,7 @@ import unittest
 
 from client import Client, get
 from harness import Case, CertificateAuthority, eventually, free_port
-from origin import Origin, response
+from origin import Origin, fresh, response
 
 UNSTORED = {"Cache_Control": "no-store"}
 
@@ -30,13 +30,13 @@ class ConnectionCase(Case):
         return self.encore(listen=[{"address": f"127.0.0.1:{free_port()}", "mode": "reverse"}],
                            origin=[{"servers": servers}], **sections)
 
-    def held(self, body=b"held"):
+    def held(self, answer=None):
         """A route that answers when the event is set, and the event."""
         go = threading.Event()
 
         def route(exchange):
             exchange.wait(go)
-            return response(body, **UNSTORED)
+            return answer or response(b"held", **UNSTORED)
         return route, go
 
 
@@ -47,10 +47,10 @@ class Settings(ConnectionCase):
         encore.write_config()
         encore.signal(signal.SIGHUP)
 
-    def unverified(self):
+    def unverified(self, answer=None):
         """A TLS origin that nobody has a reason to trust, and its held request."""
         authority = CertificateAuthority(self)
-        route, go = self.held()
+        route, go = self.held(answer)
         origin = Origin(self, {"/held": route}, default=response(b"unverified", **UNSTORED),
                         tls=authority.server_context("127.0.0.1"))
         return origin, go
@@ -73,6 +73,19 @@ class Settings(ConnectionCase):
                 go.set()
                 self.assertEqual(b"held", client.read_response().body)
             self.assertEqual(502, once("/after").status)
+
+    def test_nobody_is_given_what_was_asked_for_under_settings_of_before(self):
+        origin, go = self.unverified(fresh(b"held"))
+        encore = self.encore(upstream={"tls_verify": False}, timeouts={"collapse": "0s"})
+        with Client(encore.port) as first, Client(encore.port) as second:
+            first.request(origin.url("/held"))
+            eventually(lambda: origin.count("/held"), "it is under way")
+            self.reload(encore, upstream={"tls_verify": True})
+            eventually(lambda: get(encore.port, origin.url("/refused")).status == 502,
+                       "the new settings are in force")
+            self.assertEqual(502, second.ask(origin.url("/held")).status)
+            go.set()
+            self.assertEqual(b"held", first.read_response().body)
 
 
 class InStep(ConnectionCase):
@@ -259,7 +272,7 @@ class GoneClients(ConnectionCase):
 
     def test_a_client_that_only_ended_its_side_gets_its_response(self):
         for version in ("HTTP/1.1", "HTTP/1.0"):
-            route, go = self.held(b"held" * 1000)
+            route, go = self.held(response(b"held" * 1000, **UNSTORED))
             origin = Origin(self, default=route)
             encore = self.encore()
             clients = [self.ended(encore, origin.url(f"/{n}"), version) for n in range(3)]

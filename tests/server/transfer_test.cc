@@ -383,7 +383,7 @@ TEST_CASE("a key's transfer is found until it is removed", "[server][transfer]")
   f.on(worker, [&] {
     http::VariantKeys own(kNoFields, kVary);
     const Inflight::Wanted wanted{.hash = hash, .key = "key", .variants = own, .reader = a};
-    CHECK(inflight.join(wanted).transfer == nullptr);
+    CHECK(inflight.join_or_enter(wanted, nullptr).transfer == nullptr);
     CHECK(inflight.join_or_enter(wanted, first).joined == JoinOutcome::kNo);
     CHECK(inflight
               .join_or_enter({.hash = hash, .key = "other key", .variants = own, .reader = b},
@@ -392,6 +392,9 @@ TEST_CASE("a key's transfer is found until it is removed", "[server][transfer]")
     const auto claim = inflight.join_or_enter(wanted, second);
     CHECK(claim.transfer == first);
     CHECK(claim.joined == JoinOutcome::kBeforeHead);
+    Inflight::Wanted later = wanted;
+    later.settings = 1;
+    CHECK(inflight.join_or_enter(later, nullptr).transfer == nullptr);
     CHECK_FALSE(inflight.enter_if_absent(second));
     inflight.remove(*second);  // it is not there, and takes no other with it
     CHECK_FALSE(inflight.enter_if_absent(second));
