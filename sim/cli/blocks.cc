@@ -1,11 +1,13 @@
 // encore-sim blocks: the lecture's experiment.
 #include <algorithm>
 #include <ostream>
+#include <thread>
 
 #include "base/units.h"
 #include "filter/theory.h"
 #include "sim/cli/blocks_compare.h"
 #include "sim/cli/commands.h"
+#include "sim/cli/memory_need.h"
 #include "sim/cli/parallel.h"
 #include "sim/replay/block_experiment.h"
 
@@ -272,6 +274,9 @@ class BlocksCommand final : public Command {
     if (!filters) {
       return std::unexpected(filters.error());
     }
+    if (auto fits = check_fits(*filters); !fits) {
+      return std::unexpected(fits.error());
+    }
     if (options_.trace) {
       return run_trace(*filters, context);
     }
@@ -340,6 +345,37 @@ class BlocksCommand final : public Command {
       filters.push_back(filter);
     }
     return filters;
+  }
+
+  // Filters, reused blocks and counts of all runs that there are at a time.
+  Result<void> check_fits(const std::vector<BlockFilter>& filters) const {
+    const Options& o = options_;
+    const auto events = static_cast<double>(o.workload.events);
+    const auto blocks = static_cast<double>(o.workload.reused_blocks);
+    double bits = 0;
+    double cycles = 0;
+    for (const BlockFilter& filter : filters) {
+      bits += static_cast<double>(filter.bits) * (filter.pair() ? 2 : 1);
+      cycles += filter.pair() ? events / static_cast<double>(filter.capacity) : 1;
+    }
+    const bool hashes = o.compare == "hashes";
+    const auto wanted =
+        hashes ? static_cast<double>(all_block_hashes().size()) : static_cast<double>(o.seeds);
+    const double runs = std::min<double>(wanted, std::max(1U, std::thread::hardware_concurrency()));
+    // A list of events, and every structure of the comparison at its size for so many keys.
+    constexpr double kEventBytes = 128;
+    const double compared = o.compare == "structures" ? kEventBytes * events : 0;
+    const double counts =
+        static_cast<double>(sizeof(BlockResult)) * static_cast<double>(filters.size()) +
+        static_cast<double>(sizeof(FprCount)) * cycles;
+    return check_memory(
+        {.what = std::to_string(filters.size()) + " filters (--hashes) of " +
+                 std::to_string(o.bits) + " bits (--bits), " +
+                 std::to_string(o.workload.reused_blocks) + " reused blocks and the counts of " +
+                 std::to_string(o.workload.events) + " events, " + std::to_string(o.seeds) +
+                 " times (--seeds), " + std::to_string(static_cast<unsigned>(runs)) + " at once",
+         .bytes = runs * (bits / 8 + blocks * (static_cast<double>(o.block_size) + 32)) +
+                  wanted * counts + compared});
   }
 
   Result<Outcome> run_trace(const std::vector<BlockFilter>& filters, const Context& context) {

@@ -11,6 +11,7 @@
 #include "config/network.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/drive_plan.h"
+#include "sim/cli/memory_need.h"
 #include "sim/cli/trace_options.h"
 #include "sim/drive/client.h"
 #include "sim/drive/synthetic_origin.h"
@@ -84,6 +85,9 @@ class DriveCommand final : public Command {
     auto plan = read_drive_plan(**reader, options->plan, context.monitor);
     if (!plan) {
       return std::unexpected(plan.error());
+    }
+    if (auto fits = check_bodies(*plan, proxy_.empty() ? 0 : options->client.connections); !fits) {
+      return std::unexpected(fits.error());
     }
     auto origin = SyntheticOrigin::start(origin_address_);
     if (!origin) {
@@ -194,6 +198,17 @@ class DriveCommand final : public Command {
           "forward proxy, for only then the order of decisions is known");
     }
     return {};
+  }
+
+  // The origin makes a body whole before it sends it.
+  static Result<void> check_bodies(const DrivePlan& plan, std::uint32_t connections) {
+    std::uint64_t largest = 0;
+    for (const DrivenObject& object : plan.objects) {
+      largest = std::max(largest, object.size_bytes);
+    }
+    return check_memory({.what = std::to_string(connections) + " bodies (--connections) of " +
+                                 format_bytes(largest) + " (--max-size, --size-scale)",
+                         .bytes = static_cast<double>(largest) * connections});
   }
 
   Result<void> write_outcomes(const DrivePlan& plan, const Sides& sides) const {

@@ -1,5 +1,9 @@
+#include <unistd.h>
+
 #include <csignal>
 #include <iostream>
+#include <new>
+#include <string_view>
 
 #include "sim/cli/program.h"
 
@@ -13,9 +17,18 @@ void on_interrupt(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
+// What is not known beforehand: a trace of more objects than fit. There may be no memory to say so
+// with, nor can a thread of the work say it to another.
+void on_out_of_memory() {
+  constexpr std::string_view kWords = "encore-sim: out of memory\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kWords.data(), kWords.size());
+  _exit(2);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::set_new_handler(on_out_of_memory);
   std::signal(SIGINT, on_interrupt);
   // A reader that closes the pipe is a write error, which is said, like a full disk.
   std::signal(SIGPIPE, SIG_IGN);

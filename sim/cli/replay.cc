@@ -81,6 +81,9 @@ class ReplayCommand final : public Command {
     if (!planned) {
       return std::unexpected(planned.error());
     }
+    if (auto fits = check_plan(plan_of(*planned), sample_); !fits) {
+      return std::unexpected(fits.error());
+    }
     trace_options->identity_seed = kernel_.identity_seed();
     auto reader = open_traces(trace_.files(), *trace_options);
     if (!reader) {

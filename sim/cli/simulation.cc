@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "sim/cli/memory_need.h"
 #include "sim/cli/parallel.h"
 #include "sim/cli/sample_runs.h"
 
@@ -77,6 +78,36 @@ Result<std::unique_ptr<ReplayRun>> create_run(const PlannedRun& planned,
   return ReplayRun::create(options);
 }
 
+// The series of all runs, as they are and as rows of the report.
+Result<void> check_intervals(const std::vector<PlannedRun>& plan, std::uint64_t requests) {
+  constexpr double kRowBytes = 2048;
+  double points = 0;
+  for (const PlannedRun& planned : plan) {
+    const std::uint64_t every = planned.options.interval_requests;
+    points += every == 0 ? 0 : static_cast<double>(requests) / static_cast<double>(every);
+  }
+  return check_memory({.what = "the series of " + std::to_string(plan.size()) +
+                               " runs with a point (--interval) for so few of " +
+                               std::to_string(requests) + " requests",
+                       .bytes = points * kRowBytes});
+}
+
+// The entries of all caches, which stay until the last run is through.
+Result<void> check_entries(const HeldTrace& trace, const std::vector<PlannedRun>& plan) {
+  constexpr double kEntryBytes = 56;
+  const auto footprint = static_cast<double>(trace.footprint_bytes());
+  const auto objects = static_cast<double>(trace.objects.objects());
+  double bytes = 0;
+  for (const PlannedRun& planned : plan) {
+    const auto capacity = static_cast<double>(capacity_of(planned, trace.footprint_bytes()));
+    bytes += kEntryBytes * objects * (footprint > 0 ? std::min(1.0, capacity / footprint) : 1);
+  }
+  return check_memory({.what = "the caches of " + std::to_string(plan.size()) +
+                               " runs with up to " + std::to_string(trace.objects.objects()) +
+                               " objects each",
+                       .bytes = bytes});
+}
+
 // One planned run over the whole trace, or over what is read before an interrupt.
 Result<FinishedRun> run_one(const HeldTrace& trace, const PlannedRun& planned,
                             const RunOptions& options, Monitor& monitor) {
@@ -115,6 +146,22 @@ Result<FinishedRun> run_one(const HeldTrace& trace, const PlannedRun& planned,
 
 }  // namespace
 
+Result<void> check_plan(const std::vector<PlannedRun>& plan, const SampleOptions& sample) {
+  if (sample.objects_max != 0) {
+    return {};
+  }
+  // A sample's parts together take as much as the whole of it.
+  const double rate = sample.rate < 1 ? 2 * sample.rate : 1;
+  double bytes = 0;
+  for (const PlannedRun& planned : plan) {
+    bytes += rate * admission_bytes(planned.options.kernel);
+  }
+  return check_memory({.what = "the filters of " + std::to_string(plan.size()) +
+                               " runs (--bits or --capacity and --fpr, for each --cache-size, "
+                               "--eviction and --admission)",
+                       .bytes = bytes});
+}
+
 std::uint64_t capacity_of(const PlannedRun& planned, std::uint64_t footprint_bytes) {
   const double share = planned.footprint_share * static_cast<double>(footprint_bytes);
   return planned.footprint_share > 0 ? std::max<std::uint64_t>(1, static_cast<std::uint64_t>(share))
@@ -124,6 +171,13 @@ std::uint64_t capacity_of(const PlannedRun& planned, std::uint64_t footprint_byt
 Result<std::vector<FinishedRun>> run_held(const HeldTrace& trace,
                                           const std::vector<PlannedRun>& plan,
                                           const RunOptions& options, Monitor& monitor) {
+  auto fits = check_intervals(plan, trace.requests.size());
+  if (fits) {
+    fits = check_entries(trace, plan);
+  }
+  if (!fits) {
+    return std::unexpected(fits.error());
+  }
   monitor.done = 0;
   monitor.total = trace.requests.size() * plan.size();
   std::vector<std::optional<Result<FinishedRun>>> ended(plan.size());
@@ -162,6 +216,9 @@ Result<Streamed> run_streamed(TraceReader& reader, const std::vector<PlannedRun>
       feed_all(streamed.runs, chunk, options.threads);
     }
     streamed.requests += chunk.size();
+    if (auto fits = check_intervals(plan, streamed.requests); !fits) {
+      return std::unexpected(fits.error());
+    }
     go_on = monitor.advance(chunk.size());
     std::swap(chunk, next);
   }

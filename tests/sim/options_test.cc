@@ -4,6 +4,7 @@
 #include <array>
 #include <sstream>
 
+#include "sim/cli/memory_need.h"
 #include "sim/cli/numbers.h"
 #include "sim/cli/warmup.h"
 #include "tests/catch.h"
@@ -137,6 +138,38 @@ TEST_CASE("Output that is lost is an error of every command", "[sim][cli]") {
                               directory.at("made"));
     }
   }
+}
+
+TEST_CASE("What memory cannot hold is refused with the amount", "[sim][cli]") {
+  CHECK(check_memory({.what = "all of it", .bytes = 4096}, 4096));
+  CHECK(!check_memory({.what = "a byte more", .bytes = 4097}, 4096));
+  CHECK(check_memory({.what = "8 KiB", .bytes = 8192}, 4096).error().message ==
+        "8 KiB take 8KiB of memory, accepted: up to the 4KiB that there are");
+  CHECK(!check_memory({.what = "a lot", .bytes = 1e300}));
+  CHECK(memory_there() > 0);
+  const Directory directory;
+  std::string lines = "time,key,size\n";
+  for (int i = 0; i < 200; ++i) {
+    lines += std::to_string(i) + ",a" + std::to_string(i % 7) + ",9999999999\n";
+  }
+  const std::string trace = directory.write("t.csv", lines);
+  // More than any machine has: 500 TiB, 36 TiB, 46 TiB, 24 TiB, 9 TiB.
+  check_refused(run("blocks --hash xxh3 --bits 4398046511104 --hashes 1..1000"),
+                "of 4398046511104 bits (--bits)");
+  check_refused(run("blocks --filter pair --capacity 1 --hashes 1 --events 1000000000000"),
+                "the counts of 1000000000000 events");
+  check_refused(run("blocks --compare structures --hashes 7 --events 500000000000"), "events");
+  check_refused(
+      run("replay --bits 4398046511104 --admission second-hit --cache-size 1KiB,2KiB,3KiB "
+          "--eviction lru,sieve,fifo,lfu,slru,2q,arc,gdsf " +
+          trace),
+      "the filters of 24 runs (--bits or --capacity and --fpr");
+  check_refused(
+      run("replay --admission tinylfu --capacity 4400000000000 --cache-size 1KiB,2KiB " + trace),
+      "");
+  check_refused(
+      run("drive --proxy http://127.0.0.1:1 --connections 1024 --max-size 9999999999 " + trace),
+      "1024 bodies (--connections) of 9.3GiB");
 }
 
 TEST_CASE("A warm-up must leave something to count", "[sim][cli]") {

@@ -1,0 +1,28 @@
+// What options ask of memory, beside what there is: what no machine of this size can hold is
+// refused before any of it is allocated. Filters take memory as they are written to, so that
+// nothing else would say so before the machine is out of it. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+#include "cache/options.h"
+
+namespace encore::sim {
+
+// Bytes that this process may have at most: those of the machine, or fewer by its control group
+// (memory.max) or its limits (ulimit -v, -d).
+std::uint64_t memory_there();
+
+struct MemoryNeed {
+  std::string what;  // "8 filters of 800000 bits"
+  double bytes = 0;
+};
+// Errors: it is more than there is; the message says what needs how much, and what there is.
+Result<void> check_memory(const MemoryNeed& need, std::uint64_t there = memory_there());
+
+// What the admission policy of a kernel takes: filters, sketches.
+double admission_bytes(const cache::KernelOptions& options);
+
+}  // namespace encore::sim
