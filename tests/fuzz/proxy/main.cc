@@ -29,6 +29,7 @@ constexpr std::size_t kClients = 48;  // connections of the dozen
 constexpr std::size_t kUrls = 150;
 // No delay of the origin comes near it, and it lets go of the origin's silence besides.
 constexpr double kHangSeconds = 30;
+constexpr double kReloadSeconds = 0.7;
 // The proxy is given 64 MiB at most for what it stores; a sanitizer's own memory comes on top.
 constexpr std::size_t kResidentBytesMax = std::size_t{3} << 30;
 
@@ -183,6 +184,7 @@ class Round {
   void drive(Ring& ring, std::vector<std::unique_ptr<Client>>& clients, Process& process,
              double until) {
     double next_look = 0;
+    double next_reload = now() + kReloadSeconds;
     double idle_since = now();
     while (!stopped_ && (ring.requests_left > 0 || ring.active > 0)) {
       loop_.turn();
@@ -198,6 +200,11 @@ class Round {
         world_.report("memory", "the proxy has taken more than 3 GiB", nullptr, "");
         stopped_ = true;
         return;
+      }
+      if (now() >= next_reload) {
+        next_reload = now() + kReloadSeconds;
+        process.reload();
+        world_.count("reloads");
       }
       const bool busy = now() - idle_since < kHangSeconds / 2;
       for (const auto& client : clients) client->check_progress(busy, kHangSeconds);

@@ -108,6 +108,10 @@ Process::~Process() {
   waitpid(pid_, &status_, 0);
 }
 
+void Process::reload() {
+  if (is_running()) kill(pid_, SIGHUP);
+}
+
 bool Process::is_running() {
   if (!ended_ && waitpid(pid_, &status_, WNOHANG) == pid_) ended_ = true;
   return !ended_;

@@ -31,6 +31,9 @@ class Process {
   std::uint16_t admin_port() const noexcept { return admin_port_; }
   const std::string& config() const noexcept { return config_; }
   bool is_running();
+  // Has it read its configuration again, which is the same: what is under way goes on, and nothing
+  // of it is shared with what comes.
+  void reload();
   // Asks it to end, or waits for that; what is wrong with how it ended, if anything.
   std::string stop(double seconds);
   std::size_t descriptors() const;
