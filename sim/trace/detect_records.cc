@@ -166,11 +166,18 @@ bool look_like_hashes(const std::vector<std::uint64_t>& numbers) {
   return true;
 }
 
-Detection numbers_detected(TraceFormat format, std::size_t count, const char* what) {
-  constexpr std::size_t kMany = 1024;
+// Big-endian tables of other programs may look the same as ids.
+Detection ids_detected(TraceFormat format, std::size_t count) {
   return {.format = format,
+          .confidence = Confidence::kLow,
+          .reason = std::to_string(count) + " numbers, ids that come again or in order"};
+}
+
+Detection hashes_detected(std::size_t count) {
+  constexpr std::size_t kMany = 1024;
+  return {.format = TraceFormat::kInt64,
           .confidence = count >= kMany ? Confidence::kHigh : Confidence::kLow,
-          .reason = std::to_string(count) + " numbers, " + what};
+          .reason = std::to_string(count) + " numbers, hashes that come again"};
 }
 
 }  // namespace
@@ -182,14 +189,14 @@ Detection detect_records(const Head& head) {
   const std::vector<std::uint64_t> wide = numbers_of(head, 8);
   if (std::ranges::all_of(wide, [](std::uint64_t n) { return n >> 32U == 0; }) &&
       look_like_ids(wide, 24)) {
-    return numbers_detected(TraceFormat::kInt64, wide.size(), "ids that come again or in order");
+    return ids_detected(TraceFormat::kInt64, wide.size());
   }
   if (look_like_hashes(wide)) {
-    return numbers_detected(TraceFormat::kInt64, wide.size(), "hashes that come again");
+    return hashes_detected(wide.size());
   }
   const std::vector<std::uint64_t> narrow = numbers_of(head, 4);
   if (look_like_ids(narrow, 24)) {
-    return numbers_detected(TraceFormat::kInt32, narrow.size(), "ids that come again or in order");
+    return ids_detected(TraceFormat::kInt32, narrow.size());
   }
   return {};
 }
