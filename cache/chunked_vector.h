@@ -17,6 +17,9 @@ class ChunkedVector {
   T& operator[](std::size_t i) { return chunks_[i / kChunk][i % kChunk]; }
   const T& operator[](std::size_t i) const { return chunks_[i / kChunk][i % kChunk]; }
 
+  // Held for elements, there or to come.
+  std::size_t memory_bytes() const { return chunks_.size() * kChunk * sizeof(T); }
+
   void push_back(const T& value) {
     if (size_ == chunks_.size() * kChunk) {
       chunks_.push_back(std::make_unique<T[]>(kChunk));

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "base/time.h"
+#include "sim/cli/cpu_time.h"
 #include "sim/cli/progress.h"
 #include "sim/cli/usage_error.h"
 
@@ -92,17 +93,18 @@ void declare_common(Arguments& arguments, CommonOptions& common) {
   arguments.text("--png", common.png, "draw the plots into a PNG file, by gnuplot");
 }
 
+// The speed is that of all that the process did, reading and decoding included.
 void measure(Report& report, Nanoseconds spent) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-  };
-  report.machine.insert(
-      report.machine.begin(),
-      {Field{"seconds", std::chrono::duration<double>(spent).count()},
-       Field{"cpu_seconds", seconds(usage.ru_utime) + seconds(usage.ru_stime)},
-       Field{"memory_peak_bytes", static_cast<std::uint64_t>(usage.ru_maxrss) * 1024}});
+  const double cpu_seconds = process_cpu_seconds();
+  Row row = {{"seconds", std::chrono::duration<double>(spent).count()},
+             {"cpu_seconds", cpu_seconds},
+             {"memory_peak_bytes", static_cast<std::uint64_t>(usage.ru_maxrss) * 1024}};
+  if (report.simulated != 0 && cpu_seconds > 0) {
+    row.push_back({"requests_per_cpu_second", static_cast<double>(report.simulated) / cpu_seconds});
+  }
+  report.machine.insert(report.machine.begin(), row.begin(), row.end());
 }
 
 Result<void> write_file(const std::string& path, const std::string& content) {

@@ -202,7 +202,9 @@ class ReplayCommand final : public Command {
         .footprint_objects = estimated_count(trace->objects.objects(), rate),
         .rate = rate,
         .sample_requests = trace->requests.size(),
-        .sample_objects = trace->objects.objects()};
+        .sample_objects = trace->objects.objects(),
+        .table_bytes = trace->objects.memory_bytes(),
+        .interrupted = monitor.stop};
     if (rate < 1) {
       report.notes.push_back(sample_note(replayed));
     }
@@ -251,7 +253,9 @@ class ReplayCommand final : public Command {
                                  .footprint_bytes = streamed->objects.footprint_bytes(),
                                  .footprint_objects = streamed->objects.objects(),
                                  .sample_requests = streamed->requests,
-                                 .sample_objects = streamed->objects.objects()};
+                                 .sample_objects = streamed->objects.objects(),
+                                 .table_bytes = streamed->objects.memory_bytes(),
+                                 .interrupted = monitor.stop};
     fill(report, replayed, streamed->runs, planned);
     return {};
   }
@@ -263,7 +267,11 @@ class ReplayCommand final : public Command {
       report.tables.push_back(interval_table(runs, planned));
     }
     append_replay_charts(report.charts, runs);
+    if (replayed.interrupted) {
+      return;  // how far each run has come is not known, so neither is its speed
+    }
     report.machine = replay_machine(replayed, runs);
+    report.simulated = replayed.sample_requests * runs.size();
   }
 
   Row parameters() const {

@@ -218,11 +218,13 @@ Row replay_machine(const ReplayedTrace& trace, const std::vector<FinishedRun>& r
     bytes_max = std::max(bytes_max, bytes);
     each.push_back({{"run", std::uint64_t{i}},
                     {"eviction", std::string(to_string(runs[i].kernel.eviction))},
-                    {"requests_per_second", rate},
-                    {"bytes_per_object", bytes}});
+                    {"run_requests_per_cpu_second", rate},
+                    {"bytes_per_resident_object", bytes}});
   }
-  return {{"requests_per_second", rate_min},
-          {"bytes_per_object", bytes_max},
+  return {{"run_requests_per_cpu_second", rate_min},
+          {"bytes_per_resident_object", bytes_max},
+          {"distinct_objects", trace.sample_objects},
+          {"bytes_per_distinct_object", ratio_of(trace.table_bytes, trace.sample_objects)},
           {"runs", std::move(each)}};
 }
 

@@ -21,6 +21,8 @@ struct ReplayedTrace {
   double rate = 1;  // of the sample; 1: it is the whole
   std::uint64_t sample_requests = 0;
   std::uint64_t sample_objects = 0;
+  std::uint64_t table_bytes = 0;  // of memory for the numbering of these objects
+  bool interrupted = false;
 };
 
 // A row a run; `runs` are in the order of `planned`, here and below.
@@ -28,7 +30,7 @@ Table replay_table(const ReplayedTrace& trace, const std::vector<FinishedRun>& r
                    const std::vector<PlannedKernel>& planned);
 Table interval_table(const std::vector<FinishedRun>& runs,
                      const std::vector<PlannedKernel>& planned);
-// The report's machine part: speed and memory of the runs.
+// The report's machine part: speed and memory of the runs alone, and what objects take beside them.
 Row replay_machine(const ReplayedTrace& trace, const std::vector<FinishedRun>& runs);
 
 // A row a point.

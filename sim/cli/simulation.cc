@@ -1,11 +1,11 @@
 #include "sim/cli/simulation.h"
 
 #include <algorithm>
-#include <ctime>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "sim/cli/cpu_time.h"
 #include "sim/cli/memory_need.h"
 #include "sim/cli/parallel.h"
 #include "sim/cli/sample_runs.h"
@@ -17,11 +17,17 @@ namespace {
 constexpr std::size_t kChunk = 256 * 1024;
 constexpr std::size_t kRead = 4096;
 
-// Processor time of this thread: what else runs on the machine does not slow it.
-double thread_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+// Asks for each object's memory some requests before it is used.
+void number_all(ObjectTable& objects, std::span<const Request> batch,
+                std::vector<ReplayRequest>& chunk) {
+  constexpr std::size_t kAhead = 8;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (i + 2 * kAhead < batch.size()) {
+      __builtin_prefetch(objects.slot_of(batch[i + 2 * kAhead].key));
+      __builtin_prefetch(objects.object_of(batch[i + kAhead].key));
+    }
+    chunk.push_back(objects.number(batch[i]));
+  }
 }
 
 // Reads the next requests into `chunk`, which is filled but for the last time and empty at the end.
@@ -38,9 +44,7 @@ Result<void> read_chunk(TraceReader& reader, ObjectTable& objects,
     if (*got == 0) {
       break;
     }
-    for (std::size_t i = 0; i < *got; ++i) {
-      chunk.push_back(objects.number(batch[i]));
-    }
+    number_all(objects, std::span(batch).first(*got), chunk);
   }
   return {};
 }
@@ -50,9 +54,9 @@ void feed_all(std::vector<FinishedRun>& runs, std::span<const ReplayRequest> req
   parallel_for(
       runs.size(),
       [&](std::size_t i) {
-        const double start = thread_seconds();
+        const double start = thread_cpu_seconds();
         runs[i].run->feed(requests);
-        runs[i].cpu_seconds += thread_seconds() - start;
+        runs[i].cpu_seconds += thread_cpu_seconds() - start;
       },
       threads);
 }
@@ -125,11 +129,11 @@ Result<FinishedRun> run_one(const HeldTrace& trace, const PlannedRun& planned,
   if (!runs) {
     return std::unexpected(runs.error());
   }
-  const double begin = thread_seconds();
+  const double begin = thread_cpu_seconds();
   if (auto fed = feed_trace(trace, warmed_up.sample_requests, *runs, monitor); !fed) {
     return std::unexpected(fed.error());
   }
-  finished.cpu_seconds = thread_seconds() - begin;
+  finished.cpu_seconds = thread_cpu_seconds() - begin;
   runs->whole->finish();
   std::vector<ReplayCounts> parts;
   for (const auto& part : runs->parts) {

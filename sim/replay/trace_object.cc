@@ -35,13 +35,14 @@ void ObjectTable::mark_heaviest(std::size_t count) {
   };
   std::vector<double> requests;
   std::vector<double> bytes;
-  for (const Object& object : objects_) {
-    requests.push_back(object.requests);
-    bytes.push_back(bytes_of(object));
+  for (std::size_t i = 0; i < objects_.size(); ++i) {
+    requests.push_back(objects_[i].requests);
+    bytes.push_back(bytes_of(objects_[i]));
   }
   const double requests_from = threshold_of(requests, count);
   const double bytes_from = threshold_of(bytes, count);
-  for (Object& object : objects_) {
+  for (std::size_t i = 0; i < objects_.size(); ++i) {
+    Object& object = objects_[i];
     object.heaviest = {.by_requests = object.requests >= requests_from,
                        .by_bytes = bytes_of(object) >= bytes_from};
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cache/chunked_vector.h"
 #include "sim/trace/request.h"
 
 namespace encore::sim {
@@ -40,7 +41,8 @@ enum class ObjectSize : std::uint8_t { kLargest, kLatest };
 // Errors: an unknown name; the message shows it and the accepted ones.
 Result<ObjectSize> parse_object_size(std::string_view name);
 
-// Numbers objects and counts their requests; some 40 bytes an object. Thread-compatible.
+// Numbers objects and counts their requests; 32 bytes an object, and 5 to 11 to find it by its key.
+// Thread-compatible.
 class ObjectTable {
  public:
   explicit ObjectTable(ObjectSize rule = ObjectSize::kLargest) : rule_(rule) {}
@@ -66,7 +68,18 @@ class ObjectTable {
             .object = object,
             .resized = resized};
   }
+  // The memory that numbering a request for the key will need, to be asked for beforehand: first the
+  // one, and when that has come the other (null: there is none yet).
+  const void* slot_of(const filter::Hash128& key) const { return &slots_[home_of(key)]; }
+  const void* object_of(const filter::Hash128& key) const {
+    const std::uint32_t slot = slots_[home_of(key)];
+    return slot == 0 ? nullptr : &objects_[slot - 1];
+  }
   std::size_t objects() const { return objects_.size(); }
+  // Of all objects together.
+  std::uint64_t memory_bytes() const {
+    return objects_.memory_bytes() + slots_.size() * sizeof slots_.front();
+  }
   const filter::Hash128& key_of(std::uint32_t object) const { return objects_[object].key; }
   std::uint32_t requests_of(std::uint32_t object) const { return objects_[object].requests; }
   Heaviest heaviest_of(std::uint32_t object) const { return objects_[object].heaviest; }
@@ -97,24 +110,34 @@ class ObjectTable {
     }
     return slot - 1;
   }
-  // Where the key's number is, or would be. The number of slots is a power of two.
+  // Where the search for the key begins. The number of slots is a power of two.
+  std::size_t home_of(const filter::Hash128& key) const {
+    return filter::remix(key) & (slots_.size() - 1);
+  }
+  // Where the key's number is, or would be.
   std::size_t place(const filter::Hash128& key) const {
-    std::size_t at = filter::remix(key) & (slots_.size() - 1);
+    std::size_t at = home_of(key);
     while (slots_[at] != 0 && objects_[slots_[at] - 1].key != key) {
       at = (at + 1) & (slots_.size() - 1);
     }
     return at;
   }
   void grow() {
-    slots_.assign(slots_.size() * 2, 0);
+    const std::size_t slots = slots_.size() * 2;
+    slots_ = {};  // gone before the others come
+    slots_.resize(slots);
     for (std::size_t i = 0; i < objects_.size(); ++i) {
-      slots_[place(objects_[i].key)] = static_cast<std::uint32_t>(i + 1);
+      std::size_t at = home_of(objects_[i].key);
+      while (slots_[at] != 0) {  // another's, for each key is there once
+        at = (at + 1) & (slots - 1);
+      }
+      slots_[at] = static_cast<std::uint32_t>(i + 1);
     }
   }
 
   ObjectSize rule_;
   std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(1024);  // number + 1; 0: empty
-  std::vector<Object> objects_;
+  cache::ChunkedVector<Object> objects_;
   std::uint64_t footprint_bytes_ = 0;
   std::uint64_t largest_bytes_ = 0;
   std::uint64_t shrinks_ = 0;

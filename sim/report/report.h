@@ -73,6 +73,7 @@ struct Report {
   Row parameters;
   std::vector<Table> tables;       // the first one has the key "rows"
   Row machine;                     // time and memory of this run: left out with --no-timing
+  std::uint64_t simulated = 0;     // requests over all runs, for the speed; 0: no such thing
   std::vector<std::string> notes;  // sentences below the tables
   std::vector<Chart> charts;       // for to_html and to_gnuplot
   std::string paste;               // a ready text (a config section), shown as it is
