@@ -1,7 +1,9 @@
 // The binary formats: records of fixed size. For the readers in this folder.
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 #include "base/error.h"
@@ -19,19 +21,27 @@ inline constexpr std::size_t kEncoreRecord = 32;
 inline constexpr std::uint64_t kLcsMagic = 0x123456789abcdef0U;
 inline constexpr std::size_t kLcsHeader = 8192;
 
-inline std::uint64_t load_little(std::string_view bytes, std::size_t at, std::size_t size) {
-  std::uint64_t value = 0;
-  for (std::size_t i = size; i != 0; --i) {
-    value = value << 8U | static_cast<std::uint8_t>(bytes[at + i - 1]);
+// Numbers of four or eight bytes. REQUIRES: `size` is one of these, and they are there.
+inline std::uint64_t load_native(std::string_view bytes, std::size_t at, std::size_t size) {
+  if (size == sizeof(std::uint32_t)) {
+    std::uint32_t value = 0;
+    std::memcpy(&value, bytes.data() + at, sizeof value);
+    return value;
   }
+  std::uint64_t value = 0;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
   return value;
 }
+inline std::uint64_t load_swapped(std::string_view bytes, std::size_t at, std::size_t size) {
+  return std::byteswap(load_native(bytes, at, size)) >> (64 - 8 * size);
+}
+inline std::uint64_t load_little(std::string_view bytes, std::size_t at, std::size_t size) {
+  return std::endian::native == std::endian::little ? load_native(bytes, at, size)
+                                                    : load_swapped(bytes, at, size);
+}
 inline std::uint64_t load_big(std::string_view bytes, std::size_t at, std::size_t size) {
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < size; ++i) {
-    value = value << 8U | static_cast<std::uint8_t>(bytes[at + i]);
-  }
-  return value;
+  return std::endian::native == std::endian::big ? load_native(bytes, at, size)
+                                                 : load_swapped(bytes, at, size);
 }
 
 // The identity hash of an object that is known by a number: that of its eight bytes.

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <utility>
 
 #include "sim/trace/record_format.h"
@@ -135,11 +135,8 @@ class RecordReader final : public TraceReader {
 }  // namespace
 
 filter::Hash128 hash_of_id(std::uint64_t id, const filter::Seed& seed) {
-  std::array<char, 8> bytes;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    bytes[i] = static_cast<char>(id >> (8 * i) & 0xffU);
-  }
-  return filter::identify(seed, {bytes.data(), bytes.size()}).hash;
+  const std::uint64_t little = std::endian::native == std::endian::little ? id : std::byteswap(id);
+  return filter::identify(seed, {reinterpret_cast<const char*>(&little), sizeof little}).hash;
 }
 
 Result<std::unique_ptr<TraceReader>> make_record_reader(Input input, TraceFormat format,
