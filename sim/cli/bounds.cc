@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sim/cli/lists.h"
+#include "sim/cli/memory_need.h"
 
 namespace encore::sim {
 namespace {
@@ -12,6 +13,8 @@ namespace {
 constexpr std::string_view kLowerName = "pfoo-l";
 constexpr std::string_view kUpperName = "pfoo-u";
 constexpr std::string_view kAllName = "all";
+// An interval, its number in the order of prices, and the occupancy of a moment.
+constexpr double kUpperBytesARequest = sizeof(ReuseInterval) + 4 + 8;
 constexpr std::array kGoals = {BoundGoal::kObjects, BoundGoal::kBytes};
 
 // What one pass over the trace finds for one size of cache.
@@ -77,6 +80,15 @@ Result<std::vector<Bounds>> run_bounds(const HeldTrace& trace, const std::vector
   if (trace.requests.size() > ReuseFinder::kRequestsMax) {
     return fail("bounds of " + std::to_string(trace.requests.size()) +
                 " requests, accepted: up to " + std::to_string(ReuseFinder::kRequestsMax));
+  }
+  if (wanted.upper) {
+    const auto requests = static_cast<double>(trace.requests.size());
+    if (auto fine = check_memory({.what = "PFOO-U of " + std::to_string(trace.requests.size()) +
+                                          " requests (--bounds=pfoo-l needs none)",
+                                  .bytes = kUpperBytesARequest * requests});
+        !fine) {
+      return std::unexpected(fine.error());
+    }
   }
   std::vector<cache::KernelOptions> caches;
   std::set<std::uint64_t> sizes;

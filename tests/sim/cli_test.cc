@@ -1,6 +1,7 @@
 #include "sim/cli/numbers.h"
 #include "sim/cli/progress.h"
 #include "tests/catch.h"
+#include "tests/sim/directory.h"
 #include "tests/sim/run.h"
 
 namespace encore::sim {
@@ -136,6 +137,26 @@ TEST_CASE("Lists of numbers read as people write them", "[sim][cli]") {
 TEST_CASE("A progress line shows the share and the time that is left", "[sim][cli]") {
   CHECK(progress_line("replay", 25, 100, 10) == "replay  [#####               ]  25 %  ETA 0:30");
   CHECK(progress_line("stats", 25, 0, 10) == "stats  25");
+}
+
+TEST_CASE("An interrupted replay says no speed, for how far each run came is not known",
+          "[sim][cli]") {
+  const Directory directory;
+  const std::string trace = directory.at("trace.bin");
+  REQUIRE(run("generate zipf --requests 20000 --objects 500 --no-timing -o " + trace).exit_code ==
+          0);
+  for (const bool stopped : {false, true}) {
+    std::ostringstream out;
+    std::ostringstream err;
+    Monitor monitor;
+    monitor.stop = stopped;
+    CHECK(run_program({"replay", trace, "--cache-size", "100KiB", "--json"}, {out, err}, monitor) ==
+          (stopped ? 1 : 0));
+    for (const char* speed : {"\"requests_per_cpu_second\"", "\"run_requests_per_cpu_second\""}) {
+      CHECK((out.str().find(speed) == std::string::npos) == stopped);
+    }
+    CHECK(out.str().find("\"cpu_seconds\"") != std::string::npos);
+  }
 }
 
 }  // namespace encore::sim
