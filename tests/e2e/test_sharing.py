@@ -6,7 +6,7 @@ import threading
 import unittest
 
 from client import Client, NoResponse, field, get
-from harness import Case, eventually, free_port
+from harness import SLOWDOWN, Case, eventually, free_port
 from origin import Origin, chunked, fresh, response
 from test_joining import in_threads
 
@@ -241,6 +241,79 @@ class Variants(Crowd):
             for thread in threads:
                 thread.join()
             self.assertEqual(["done"] * 8, results)
+
+
+    def two_languages(self, route):
+        """An origin that answers by X-Lang, and what asks a proxy of it as a client who does not
+        wait for long."""
+        origin = Origin(self, default=lambda x: route(x, dict(x.request.fields).get("x-lang")))
+        encore = self.encore(admission={"policy": "always"}, workers={"count": 1})
+
+        def begin(language):
+            client = Client(encore.port, timeout=5 * SLOWDOWN)
+            self.addCleanup(client.close)
+            client.request(origin.url("/page"), fields=[("X-Lang", language)])
+            return client
+        return origin, encore, begin
+
+    def test_variants_on_their_way_at_once_reach_those_who_asked_for_them(self):
+        go = threading.Event()
+
+        def page(exchange, language):
+            answer = fresh(language.encode() * 1000, Vary="X-Lang")
+            exchange.send(answer[:-1000])
+            exchange.wait(go)
+            return answer[-1000:]
+        origin, _, begin = self.two_languages(page)
+        readers = []
+        for language in ("de", "en", "en", "de", "en", "fr"):
+            readers.append((language, begin(language)))
+            # Its head comes while all the bodies before it are held.
+            self.assertEqual(200, readers[-1][1].read_head().status)
+        go.set()
+        for language, client in readers:
+            self.assertEqual(language.encode() * 1000, client.read_exactly(2000))
+        self.assertEqual(3, origin.count())
+
+    def test_a_variant_does_not_wait_for_another_that_is_validated(self):
+        asked, go = threading.Event(), threading.Event()
+
+        def page(exchange, language):
+            tag = f'"{language}"'
+            if dict(exchange.request.fields).get("if-none-match") != tag:
+                return fresh(language.encode(), Vary="X-Lang", ETag=tag)
+            if language == "de":
+                asked.set()
+                exchange.wait(go)
+            return f"HTTP/1.1 304 Not Modified\r\nETag: {tag}\r\n\r\n".encode()
+        origin, encore, begin = self.two_languages(page)
+        for language in ("de", "en"):
+            self.assertEqual(language.encode(), begin(language).read_response().body)
+        encore.admin(f"/purge?soft=1&url={origin.url('/page')}", "POST")
+        held = begin("de")
+        self.assertTrue(asked.wait(60))
+        self.assertEqual(b"en", begin("en").read_response().body)
+        go.set()
+        self.assertEqual(b"de", held.read_response().body)
+        self.assertEqual(4, origin.count())
+
+    def test_a_validation_that_shows_another_vary_is_shared_by_its_variant_alone(self):
+        def page(request):
+            fields = dict(request.fields)
+            if fields.get("if-none-match"):
+                return (b'HTTP/1.1 304 Not Modified\r\nETag: "a"\r\nVary: X-Lang\r\n'
+                        b"Cache-Control: max-age=600\r\n\r\n")
+            if fields.get("x-prime"):
+                return fresh(b"primed", seconds=1, ETag='"a"')
+            return fresh(fields["x-lang"].encode(), Vary="X-Lang")
+        answers, _, _ = self.run_crowd(
+            page, count=8, prime=True, cookies=False,
+            request_fields=lambda user: [("X-Lang", "de" if user[-1] in "0246" else "en")])
+        bodies = {language: {answers[f"user{n}"].body for n in range(first, 8, 2)}
+                  for first, language in enumerate(("de", "en"))}
+        # What was stored is the variant of whoever led; the others asked for theirs.
+        self.assertIn(bodies, ({"de": {b"primed"}, "en": {b"en"}},
+                               {"de": {b"de"}, "en": {b"primed"}}))
 
 
 class Failures(Case):
