@@ -5,9 +5,9 @@ import socket
 import threading
 import unittest
 
-from client import Client, get
+from client import Client, field, get
 from harness import Case, CertificateAuthority, eventually, free_port
-from origin import Origin, fresh, response
+from origin import Origin, chunked, fresh, response
 
 UNSTORED = {"Cache_Control": "no-store"}
 
@@ -87,6 +87,17 @@ class Settings(ConnectionCase):
             go.set()
             self.assertEqual(b"held", first.read_response().body)
 
+    def test_an_idle_connection_from_before_a_reload_is_not_used_after_it(self):
+        origin = Origin(self, default=response(b"page", **UNSTORED))
+        encore = self.reverse([origin.url("")])
+        for _ in range(2):
+            self.assertEqual(b"page", ask(encore.port).body)
+        self.assertEqual(1, origin.connections)
+        self.reload(encore, upstream={"tls_verify": False})
+        eventually(lambda: encore.metrics()["encore_origin_connections"] == 0, "it is closed", 10)
+        self.assertEqual(b"page", ask(encore.port).body)
+        self.assertEqual(2, origin.connections)
+
 
 class InStep(ConnectionCase):
     def test_a_connection_whose_request_was_not_wholly_sent_is_not_used_again(self):
@@ -105,6 +116,90 @@ class InStep(ConnectionCase):
             self.assertEqual((200, b"page"), (answer.status, answer.body))
             self.assertEqual(["GET /page HTTP/1.1", "GET /page HTTP/1.1", "GET /next HTTP/1.1"],
                              origin.lines)
+
+
+    def check_304(self, client, request, told=None):
+        """A 304 without a body, or what would be taken for one, that leaves its connection in
+        step. `told`: the length that it may name, which is a 200's."""
+        client.send(request)
+        answer = client.read_response()
+        self.assertEqual(304, answer.status)
+        self.assertIsNone(field(answer, "Transfer-Encoding"))
+        self.assertIn(field(answer, "Content-Length"), (None, told))
+        self.assertNotIn("close", field(answer, "Connection") or "")
+        client.send("GET /next HTTP/1.1\r\nHost: site.example\r\n\r\n")
+        answer = client.read_response()
+        self.assertEqual((200, b"next"), (answer.status, answer.body))
+
+    CONDITIONAL = 'GET /page HTTP/1.1\r\nHost: site.example\r\nIf-None-Match: "a"\r\n\r\n'
+
+    def test_a_304_from_the_store_leaves_its_connection_in_step(self):
+        def validated(exchange):
+            if "if-none-match" in dict(exchange.request.fields):
+                return b'HTTP/1.1 304 Not Modified\r\nETag: "a"\r\n\r\n'
+            return response(b"page", ETag='"a"', Cache_Control="max-age=60", Age="70")
+        for page in (fresh(b"page", ETag='"a"'), chunked(b"page", ETag='"a"'), validated,
+                     fresh(b"page" * 10_000, ETag='"a"')):
+            origin = Origin(self, {"/page": page, "/next": fresh(b"next")})
+            encore = self.reverse([origin.url("")], admission={"policy": "always"})
+            with Client(encore.port) as client:
+                for _ in range(3):  # fetched whole for it, then stored
+                    self.check_304(client, self.CONDITIONAL)
+
+    def test_a_304_of_the_origin_leaves_both_its_connections_in_step(self):
+        def said(line):
+            return b'HTTP/1.1 304 Not Modified\r\nETag: "a"\r\n%s\r\n' % line
+        for line, told in ((b"", None), (b"Content-Length: 4\r\n", "4"),
+                           (b"Transfer-Encoding: chunked\r\n", None)):
+            with self.subTest(line):
+                origin = Origin(self, {"/page": said(line), "/next": response(b"next", **UNSTORED)})
+                encore = self.reverse([origin.url("")], admission={"policy": "never"})
+                with Client(encore.port) as client:
+                    for _ in range(3):
+                        self.check_304(client, self.CONDITIONAL, told)
+                self.assertEqual(1, origin.connections)
+
+
+class Unrepeatable(ConnectionCase):
+    """Requests that may have had an effect (RFC 9110 9.2.2), those without a body among them."""
+
+    EMPTY_POSTS = ("POST /write HTTP/1.1\r\nHost: site.example\r\nContent-Length: 0\r\n\r\n",
+                   "POST /write HTTP/1.1\r\nHost: site.example\r\n\r\n")
+
+    def send(self, encore, request):
+        with Client(encore.port) as client:
+            client.send(request)
+            return client.read_response()
+
+    def test_an_empty_post_goes_on_a_connection_of_its_own(self):
+        # The kept connection ends when it is used again, as an origin's does that was about to
+        # close it: a post that was sent there could not be sent again.
+        def once(exchange):
+            exchange.send(response(b"ok", **UNSTORED))
+            exchange.origin.used.append(exchange.sock)
+            return None
+
+        def write(exchange):
+            if exchange.sock in exchange.origin.used:
+                return exchange.close()
+            return response(b"written")
+        for request in self.EMPTY_POSTS:
+            origin = Origin(self, {"/write": write}, default=once)
+            origin.used = []
+            encore = self.reverse([origin.url("")])
+            self.assertEqual(b"ok", ask(encore.port).body)
+            answer = self.send(encore, request)
+            self.assertEqual((200, b"written"), (answer.status, answer.body))
+            self.assertEqual((1, 2), (origin.count("/write"), origin.connections))
+
+    def test_an_empty_post_is_never_sent_twice(self):
+        for request in self.EMPTY_POSTS:
+            for how in (lambda x: x.reset(), lambda x: x.close()):
+                servers = [Origin(self, default=how) for _ in range(2)]
+                encore = self.reverse([origin.url("") for origin in servers],
+                                      upstream={"retries": 3})
+                self.assertEqual(502, self.send(encore, request).status)
+                self.assertEqual(1, sum(origin.count() for origin in servers))
 
 
 class Failover(ConnectionCase):
