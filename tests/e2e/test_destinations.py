@@ -136,6 +136,25 @@ class Destinations(Case):
                              [first.read_response().body, other.read_response().status,
                               third.read_response().body])
 
+    def test_a_connection_kept_from_a_loopback_client_is_used_for_no_other(self):
+        address = own_address()
+        if not address:
+            self.skipTest("this machine has no address but loopback")
+        ports = [free_port(address), free_port()]
+        encore = self.encore(
+            listen=[{"address": f"{address}:{ports[0]}", "mode": "forward"},
+                    {"address": f"127.0.0.1:{ports[1]}", "mode": "forward"}],
+            forward={"allow_clients": [address, "127.0.0.0/8"]}, workers={"count": 1})
+        for url in (self.origin.url("/"), f"http://localhost:{self.origin.port}/"):
+            self.assertEqual(b"reached", get(ports[1], url).body)
+            asked, kept = self.origin.count(), self.origin.connections
+            with Client(ports[0], address) as other:
+                self.assertEqual(403, other.ask(url).status)
+            self.assertEqual(asked, self.origin.count())
+            # It stays for whom it is allowed.
+            self.assertEqual(b"reached", get(ports[1], url).body)
+            self.assertEqual(kept, self.origin.connections)
+
     def test_own_listeners_and_the_admin_address_are_refused_under_every_name(self):
         for policy in ("always", "loopback-clients"):
             encore = self.encore(forward={"private_destinations": policy},
