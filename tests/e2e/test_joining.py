@@ -7,7 +7,7 @@ import unittest
 
 from client import Client, NoResponse, field, get
 from harness import Case, eventually
-from origin import Origin, fresh, response
+from origin import Origin, chunked, fresh, response
 
 
 def in_threads(count, function):
@@ -150,15 +150,16 @@ class Races(Case):
 
 
 class Ends(Case):
-    def test_bytes_behind_a_response_without_body_end_its_connection(self):
+    def test_bytes_behind_a_response_end_its_connection(self):
         poison = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"
         origin = Origin(self, {
             "/empty": b"HTTP/1.1 204 No Content\r\n\r\n" + poison,
-            "/zero": response(b"") + poison}, default=response(b"good"))
+            "/zero": response(b"") + poison, "/length": response(b"body") + poison,
+            "/chunked": chunked(b"body", b"of two") + poison}, default=response(b"good"))
         encore = self.encore(workers={"count": 1})
-        for path in ("/empty", "/zero"):
+        for path in ("/empty", "/zero", "/length", "/chunked"):
             before = origin.connections
-            get(encore.port, origin.url(path))
+            self.assertNotIn(b"poison", get(encore.port, origin.url(path)).body)
             self.assertEqual(b"good", get(encore.port, origin.url("/other")).body)
             self.assertGreater(origin.connections, before + (path == "/empty"))
 
