@@ -1,5 +1,6 @@
 """Each limit on waiting, set to half a second, takes effect about then."""
 
+import os
 import socket
 import threading
 import time
@@ -122,6 +123,58 @@ class Timeouts(Case):
             self.assertEqual(200, self.status(encore, origin.url()))
             self.assertTrue(closed.wait(60))
         self.assert_in_time(once)
+
+    def test_a_client_that_is_slower_than_its_origin_may_be_gets_the_whole(self):
+        # The origin is not read meanwhile: its silence is the client's doing.
+        body = os.urandom(16 << 20)  # more than lies in the buffers of four sockets
+
+        def half(exchange):
+            exchange.send(response(b"whole", Cache_Control="no-store")[:-2])
+            exchange.wait_until_closed()
+        origin = Origin(self, {"/large": response(body, Cache_Control="no-store"), "/half": half})
+        encore = self.start_encore("origin_idle", limits={"transfer_buffer": "64KiB"})
+        with Client(encore.port, receive_buffer=65536) as slow:
+            slow.request(origin.url("/large"))
+            slow.read_head()
+            for _ in range(2):  # each of these has been silent for the whole of that time
+                with self.assertRaises(NoResponse):
+                    self.status(encore, origin.url("/half"))
+            self.assertEqual(body, slow.read_exactly(len(body)))
+
+    def test_a_tunnel_in_which_bytes_go_one_way_only(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+            encore = self.start_encore("tunnel_idle", forward={"connect_ports": [port]})
+
+            def tunnel():
+                client = Client(encore.port)
+                self.addCleanup(client.close)
+                client.send(f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n")
+                self.assertEqual(200, client.read_response("CONNECT").status)
+                far, _ = listener.accept()
+                self.addCleanup(far.close)
+                return client.sock, far
+
+            def ended(sock):
+                sock.settimeout(SET / 20)
+                try:
+                    return not sock.recv(1)
+                except TimeoutError:
+                    return False
+            for to_client in (True, False):
+                near, far = tunnel()
+                source, sink = (far, near) if to_client else (near, far)
+                sent = 0
+                for _ in range(2):  # for as long as it takes that one without any bytes is ended
+                    idle, _ = tunnel()
+                    while not ended(idle):
+                        source.sendall(b"x")
+                        sent += 1
+                source.shutdown(socket.SHUT_WR)
+                sink.settimeout(30)
+                with sink.makefile("rb") as reader:
+                    self.assertEqual(b"x" * sent, reader.read(sent))
+                    self.assertEqual(b"", reader.read(1))
 
     def test_a_name_server_that_does_not_answer(self):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
