@@ -9,8 +9,8 @@ import tomllib
 import unittest
 
 from client import Client, field, get
-from harness import Case, clean_environment, eventually, free_port, listening
-from origin import Origin, fresh
+from harness import SLOWDOWN, Case, clean_environment, eventually, free_port, listening
+from origin import Origin, fresh, response
 
 
 class Lifecycle(Case):
@@ -100,6 +100,52 @@ class Lifecycle(Case):
             encore.signal(signal.SIGTERM)
             self.assertEqual(0, encore.wait_for_exit())
 
+    def test_a_drain_waits_for_what_is_fetched_in_the_background(self):
+        asked, go, taken = threading.Event(), threading.Event(), threading.Event()
+        body = os.urandom(16 << 20)
+
+        def page(exchange):
+            if origin.count() == 1:
+                return response(b"old", ETag='"a"', Age="70",
+                                Cache_Control="max-age=60, stale-while-revalidate=600")
+            asked.set()
+            exchange.wait(go)
+            exchange.send(fresh(body))  # more than fits between the two
+            taken.set()
+            return None
+        origin = Origin(self, {"/page": page})
+        encore = self.encore(admission={"policy": "always"}, workers={"count": 1},
+                             cache={"memory": "256MiB"})
+        for _ in range(2):
+            self.assertEqual(b"old", get(encore.port, origin.url("/page")).body)
+        self.assertTrue(asked.wait(60))
+        encore.signal(signal.SIGTERM)
+        eventually(lambda: not listening(encore.port), "the listener is closed")
+        go.set()
+        self.assertEqual(0, encore.wait_for_exit())
+        self.assertTrue(taken.is_set(), "the answer was not read")
+
+    def test_a_hit_during_a_drain_says_that_its_connection_ends(self):
+        for size in (10, 100_000):  # in its slot, and by itself
+            origin = Origin(self, {"/page": fresh(b"x" * size)})
+            encore = self.encore(admission={"policy": "always"}, workers={"count": 1})
+            get(encore.port, origin.url("/page"))
+            self.assertIn("; hit", field(get(encore.port, origin.url("/page")), "Cache-Status"))
+            with Client(encore.port) as client:
+                # Not idle: with one request it has begun the next.
+                line, rest = f"GET {origin.url('/page')} HTTP/1.1\r\n", "Host: a\r\n\r\n"
+                client.send(line + rest + line)
+                self.assertIsNone(field(client.read_response(), "Connection"))
+                encore.signal(signal.SIGTERM)
+                eventually(lambda: not listening(encore.port), "the listener is closed")
+                client.send(rest)
+                answer = client.read_response()
+                self.assertEqual((200, size), (answer.status, len(answer.body)))
+                self.assertIn("; hit", field(answer, "Cache-Status"))
+                self.assertEqual("close", field(answer, "Connection"))
+                self.assertTrue(client.at_end())
+            self.assertEqual(0, encore.wait_for_exit())
+
     def test_a_full_pipe_that_nobody_reads_does_not_hold_back_requests_nor_the_end(self):
         origin = Origin(self, {"/page": fresh(b"page")})
         encore = self.encore(start=False, log={"access": "-"})
@@ -163,6 +209,19 @@ class Lifecycle(Case):
         asked = origin.count()
         fill()
         self.assertEqual(asked, origin.count())
+
+    def test_a_reload_to_a_larger_max_object_lets_larger_ones_in(self):
+        origin = Origin(self, default=fresh(b"x" * 10_000))
+        encore = self.encore(admission={"policy": "always"}, cache={"max_object": "4KiB"})
+
+        def said():
+            return field(get(encore.port, origin.url("/page")), "Cache-Status")
+        for _ in range(2):
+            self.assertIn("detail=too-large", said())
+        encore.sections["cache"]["max_object"] = "16KiB"
+        encore.write_config()
+        encore.signal(signal.SIGHUP)
+        eventually(lambda: "; hit" in said(), "it is stored", deadline=10 * SLOWDOWN)
 
     def test_a_reload_to_more_memory_than_can_be_addressed_is_refused(self):
         encore = self.encore()
