@@ -89,6 +89,30 @@ class Configured(Case):
         self.assertIn("fwd=request",
                       field(ask("/a", [("Cache-Control", "no-cache")]), "Cache-Status"))
 
+    def test_an_error_to_a_validation_leaves_what_is_stored(self):
+        for served in (True, False):
+            how = []
+
+            def page(exchange, how=how):
+                if how:
+                    return how[0](exchange)
+                return response(b"old", ETag='"a"', Cache_Control="max-age=60", Age="70")
+            origin, ask = self.serve({"/a": page}, serve_stale_on_error=served)
+            self.assertEqual(b"old", ask("/a").body)
+            for error in (lambda x: response(b"error", "503 Out"), lambda x: x.close(),
+                          lambda x: response(b"error", "500 Out", Cache_Control="no-store")):
+                how[:] = [error]
+                answer = ask("/a")
+                if served and answer.status == 200:  # no answer came
+                    self.assertEqual(b"old", answer.body)
+                else:
+                    self.assertIn(answer.status, (500, 502, 503))
+            how[:] = [lambda x: (b'HTTP/1.1 304 Not Modified\r\nETag: "a"\r\n'
+                                 b"Cache-Control: max-age=600\r\n\r\n")]
+            self.assertEqual(b"old", ask("/a").body)
+            self.assertEqual('"a"', dict(origin.last("/a").fields)["if-none-match"])
+            self.assertIn("; hit", field(ask("/a"), "Cache-Status"))
+
     def test_the_key_is_shown(self):
         origin, ask = self.serve({"/a": fresh(b"a")}, cache_status_key=True)
         key = f'key="http://{origin.authority}/a"'

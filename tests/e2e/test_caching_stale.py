@@ -34,6 +34,10 @@ row("RFC 5861 3", "the refresh carries the fields that select the variant",
     hit(req={"Foo": "1"}, sees="body of step 2\n"))
 
 
+def error_page(body):
+    return body == b"body of step 2\n"
+
+
 def closes(exchange):
     exchange.close()
 
@@ -73,6 +77,11 @@ error("a request's own stale-if-error", "max-age=60",
 error("an error that was passed on does not replace what is stored",
       "max-age=60, stale-if-error=600",
       served(status=503), age="70")
+for status in (500, 502, 503, 504):
+    row("RFC 9111 4.3.3", f"{status} to a validation is passed on, and leaves what is stored",
+        miss(ETag='"a"', Cache_Control="max-age=60", Age="70"),
+        miss(status=status, upstream={"any": 1, "If-None-Match": '"a"'}, sees=error_page),
+        valid(ETag='"a"', sees="body of step 1\n", **FRESH), hit(sees="body of step 1\n"))
 row("RFC 5861 4", "after the error the origin is asked again",
     miss(ETag='"a"', Cache_Control="max-age=60, stale-if-error=600", Age="70"),
     served(status=503), valid(ETag='"a"', **FRESH), hit())

@@ -1,6 +1,6 @@
 """What is stored (RFC 9111 3), and what is stored of it (3.1)."""
 
-from caching import Step, Table, cases, date, hit, miss
+from caching import Step, Table, cases, date, hit, miss, refused
 from origin import Closed
 
 row = Table()
@@ -114,6 +114,12 @@ for method in ("PUT", "DELETE", "PATCH", "M-SEARCH", "OPTIONS", "PROPFIND"):
         miss(method=method, Cache_Control="max-age=600"), miss())
 row("RFC 9111 4", "a stored GET answers a HEAD", miss(Cache_Control="max-age=600"),
     hit(method="HEAD", want={"Content-Length": "15"}))
+for cc in ("max-age=600", "no-store", None):
+    row("RFC 9110 9.3.2", f"a HEAD that misses names the length: {cc}",
+        miss(method="HEAD", Cache_Control=cc, want={"Content-Length": "15"}))
+row("RFC 9110 10.1.1", "an expectation that is not known is refused, stored or not",
+    refused(417, req={"Expect": "x"}), miss(Cache_Control="max-age=600"),
+    refused(417, req={"Expect": "x"}), refused(417, method="HEAD", req={"Expect": "x"}), hit())
 row("RFC 9111 4", "a HEAD's response answers no GET",
     miss(method="HEAD", Cache_Control="max-age=600"), miss(Cache_Control="max-age=600"), hit())
 
