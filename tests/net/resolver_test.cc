@@ -173,6 +173,30 @@ TEST_CASE("one family's silence does not hold up the other", "[net][resolver]") 
   CHECK(a.text("half.test") == "192.0.2.1:80 ");
 }
 
+// The other family might have had addresses.
+TEST_CASE("that one family is said not to exist does not make up for the other's silence",
+          "[net][resolver]") {
+  for (const int silent : {1, 28}) {
+    for (const bool knows_other : {false, true}) {
+      CAPTURE(silent, knows_other);
+      Asking a;
+      a.dns.silent_types = {silent};
+      if (knows_other) {  // an answer without addresses instead of no such name
+        a.dns.names["half.test"] = {silent == 1 ? "192.0.2.1" : "2001:db8::1"};
+      }
+      CHECK(a.text("half.test") == "timeout");
+      CHECK(a.events[ResolveEvent::kFailure] == 1);
+      // For as long as failures are remembered it is that failure.
+      a.dns.silent_types = {};
+      CHECK(a.text("half.test") == "timeout");
+      a.options.negative_ttl = Nanoseconds(0);
+      a.set();
+      a.dns.names["half.test"] = {"192.0.2.1"};
+      CHECK(a.text("half.test") == "192.0.2.1:80 ");
+    }
+  }
+}
+
 TEST_CASE("the hosts file comes before DNS", "[net][resolver]") {
   const TestCertificates directory;
   const std::string path = directory.directory() + "/hosts";
