@@ -109,6 +109,56 @@ TEST_CASE("the bits of every layout meet their expectation over 32 seeds", "[fil
   }
 }
 
+// What a blocked filter of so many lines shows, without the approximations of fpr(): a line has its
+// keys by the binomial distribution, and is a classic filter for them.
+double fpr_of_lines(const FilterShape& shape, std::uint32_t keys) {
+  const double lines = std::ceil(static_cast<double>(shape.bits) / 512);
+  double weight = std::pow(1 - 1 / lines, keys);  // of a line with j keys
+  double sum = 0;
+  for (std::uint32_t j = 0; j <= keys && (weight > 1e-12 || j < keys / lines); ++j) {
+    sum += weight * fpr_exact({Layout::kClassic, 512, shape.hashes}, j).value();
+    weight *= (keys - j) / ((j + 1) * (lines - 1));
+  }
+  return sum;
+}
+
+// The one word that the line's choice leaves holds seven indices of nine bits; each seven more are
+// made of it.
+TEST_CASE("a blocked filter of many hashes meets theory", "[filter][theory]") {
+  constexpr std::uint32_t kProbes = 4000;
+  for (const std::uint32_t hashes : {7U, 8U, 14U, 15U, 21U, 22U, 29U, 36U}) {
+    for (const std::uint32_t keys : {600U, 1200U}) {
+      CAPTURE(hashes, keys);
+      std::vector<double> set_bits;
+      std::vector<double> rates;
+      FilterShape shape;
+      std::uint64_t positives = 0;
+      double expected = 0;
+      for (std::uint64_t seed = 0; seed < 32; ++seed) {
+        FilterParameters parameters =
+            parameters_of(Layout::kBlocked, HashFamily::kXxh3, 20'480, {seed, ~seed});
+        parameters.hashes = hashes;
+        BloomFilter filter = make(parameters);
+        insert(filter, 0, keys);
+        CHECK(holds_all(filter, keys));
+        set_bits.push_back(static_cast<double>(filter.set_bits()));
+        rates.push_back(filter.fpr_from_bits());
+        expected += rates.back() * kProbes;
+        for (std::uint32_t i = 0; i < kProbes; ++i) {
+          positives += filter.test(hash_key(parameters.hash, parameters.seed, Key(1, i).bytes()));
+        }
+        shape = filter.parameters().shape();
+      }
+      CHECK(std::abs(testing::mean_deviation(set_bits, expected_set_bits(shape, keys))) < kSigmas);
+      CHECK(std::abs(testing::mean_deviation(rates, fpr_of_lines(shape, keys))) < kSigmas);
+      if (expected < 25) continue;  // too few to tell anything by
+      const std::uint64_t probes = kProbes * rates.size();
+      CHECK(std::abs(testing::deviation(positives, probes,
+                                        expected / static_cast<double>(probes))) < kSigmas);
+    }
+  }
+}
+
 TEST_CASE("md5 and sha lists of indices meet theory in a classic filter", "[filter][theory]") {
   for (const HashFamily family : {HashFamily::kMd5, HashFamily::kSha1, HashFamily::kSha512}) {
     CAPTURE(to_string(family));
