@@ -50,7 +50,8 @@ Result<filter::FilterParameters> from_goal(const Admission& admission, std::uint
                         .capacity = static_cast<double>(shard.capacity),
                         .fpr_worst = admission.fpr,
                         .generations = kGenerations,
-                        .hashes = admission.hashes};
+                        .hashes = admission.hashes,
+                        .refresh = admission.refresh};
   filter::Sizing sizing = filter::size_ring(goal);
   if (goal.hashes == 0 && sizing.hashes > kConfiguredHashesMax) {
     goal.hashes = kConfiguredHashesMax;
@@ -98,7 +99,8 @@ Result<FilterPlan> derive_filter(const Config& config) {
   plan.fpr = filter::ring_cycle({.shape = plan.shard.shape(),
                                  .capacity = static_cast<double>(plan.shard.capacity),
                                  .generations = kGenerations,
-                                 .counting = filter::Counting::kEffective});
+                                 .counting = filter::Counting::kEffective,
+                                 .refresh = admission.refresh});
   return plan;
 }
 

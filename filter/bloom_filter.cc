@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "filter/joint_bits.h"
 #include "filter/saved_filter.h"
 
 namespace encore::filter {
@@ -89,6 +90,11 @@ Result<void> BloomFilter::merge(const BloomFilter& other) {
 
 double BloomFilter::fill() const {
   return static_cast<double>(set_bits()) / static_cast<double>(parameters_.bits);
+}
+
+double BloomFilter::fpr_from_bits() const {
+  const GenerationBits* const bits = &bits_;
+  return filter::fpr_from_bits({&bits, 1});
 }
 
 std::string BloomFilter::save() const {

@@ -69,7 +69,7 @@ class BloomFilter {
   bool bit(std::uint64_t i) const { return bits_.bit(i); }
   // FPR by the bits: fill^k for classic, the product over the slices for partitioned, the mean over
   // the lines for blocked and split. Reads the whole filter.
-  double fpr_from_bits() const { return bits_.fpr_from_bits(); }
+  double fpr_from_bits() const;
 
   // Versioned and checksummed bytes, which hold the seed; load() refuses anything damaged and
   // allocates no more than the size of `bytes` justifies.

@@ -1,9 +1,7 @@
 #include "filter/generation_bits.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cmath>
 #include <cstring>
 
 namespace encore::filter {
@@ -182,64 +180,6 @@ bool GenerationBits::sweep(std::uint64_t lines) {
   }
   stale_ = swept_ < lines_;
   return stale_;
-}
-
-double GenerationBits::fpr_from_bits(std::uint64_t lines_max) const {
-  switch (layout_) {
-    case Layout::kClassic:
-      return std::pow(static_cast<double>(set_bits_) / static_cast<double>(bits_), hashes_);
-    case Layout::kPartitioned:
-      return fpr_of_slices();
-    case Layout::kBlocked:
-    case Layout::kSplit:
-      return fpr_of_lines(std::max<std::uint64_t>(1, lines_max));
-  }
-  return 1;
-}
-
-double GenerationBits::fpr_of_slices() const {
-  double product = 1;
-  std::array<std::uint64_t, kLineWords> words{};
-  std::uint64_t loaded = lines_;  // which line `words` holds; none yet
-  for (std::uint32_t s = 0; s < hashes_; ++s) {
-    std::uint64_t set = 0;
-    const std::uint64_t slice_end = (s + 1) * slice_;
-    for (std::uint64_t i = s * slice_; i < slice_end;) {
-      const std::uint64_t next = std::min(slice_end, (i / 64 + 1) * 64);
-      if (loaded != i / kLineBits) {
-        loaded = i / kLineBits;
-        read_line(loaded, words.data());
-      }
-      const std::uint64_t wanted = bits_between(i % 64, i % 64 + (next - i));
-      set += static_cast<std::uint64_t>(std::popcount(words[i / 64 % kLineWords] & wanted));
-      i = next;
-    }
-    product *= static_cast<double>(set) / static_cast<double>(slice_);
-  }
-  return product;
-}
-
-double GenerationBits::fpr_of_lines(std::uint64_t lines_max) const {
-  const std::uint64_t count = std::min(lines_, lines_max);
-  double sum = 0;
-  std::array<std::uint64_t, kLineWords> words{};
-  for (std::uint64_t n = 0; n < count; ++n) {
-    read_line(static_cast<std::uint64_t>(static_cast<Wide>(n) * lines_ / count), words.data());
-    if (layout_ == Layout::kSplit) {
-      double product = 1;
-      for (const std::uint64_t word : words) {
-        product *= static_cast<double>(std::popcount(word)) / 64;
-      }
-      sum += product;
-    } else {
-      int set = 0;
-      for (const std::uint64_t word : words) {
-        set += std::popcount(word);
-      }
-      sum += std::pow(static_cast<double>(set) / static_cast<double>(kLineBits), hashes_);
-    }
-  }
-  return sum / static_cast<double>(count);
 }
 
 void GenerationBits::read_line(std::uint64_t i, std::uint64_t* out) const {

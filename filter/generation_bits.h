@@ -46,9 +46,11 @@ class GenerationBits {
 
   std::uint64_t set_bits() const { return set_bits_; }
   bool bit(std::uint64_t i) const;
-  // The FPR that these bits have. blocked and split: the mean over at most `lines_max` lines,
-  // evenly spread; the others read everything (classic uses the count of set bits).
-  double fpr_from_bits(std::uint64_t lines_max = UINT64_MAX) const;
+  // Word i, 64 bits from bit 64 i on; zero where its line is stale. REQUIRES: i < 8 * lines().
+  std::uint64_t word(std::uint64_t i) const {
+    return is_stale(i / kLineWords) ? 0 : line(i / kLineWords)[i % kLineWords];
+  }
+  FilterShape shape() const { return {layout_, bits_, hashes_}; }
 
   std::uint64_t lines() const { return lines_; }
   // A copy of line i, zeros where it is stale. REQUIRES: i < lines(), out holds 8 words.
@@ -72,8 +74,6 @@ class GenerationBits {
   bool is_stale(std::uint64_t i) const { return stale_ && (clean_[i / 64] >> (i % 64) & 1U) == 0; }
   std::uint64_t* writable_line(std::uint64_t i);
   std::uint32_t insert_bit(std::uint64_t i);
-  double fpr_of_slices() const;
-  double fpr_of_lines(std::uint64_t lines_max) const;
 
   const SplitKernel* split_ = nullptr;
   Layout layout_ = Layout::kSplit;

@@ -67,6 +67,7 @@ Result<RotatingBloomFilter> RotatingBloomFilter::create(const RotatingOptions& o
   if (auto made = filter.make_shadow(); !made) {
     return std::unexpected(made.error());
   }
+  filter.restart_theory();
   filter.refresh_fast_path();
   return filter;
 }
@@ -134,7 +135,9 @@ void RotatingBloomFilter::refresh_fast_path() {
 }
 
 void RotatingBloomFilter::set_refresh(bool refresh) {
+  follow();
   options_.refresh = refresh;
+  theory_.set_refresh(refresh);
   refresh_fast_path();
 }
 
@@ -173,8 +176,11 @@ RotatingBloomFilter::Decision RotatingBloomFilter::decide(const HashedKey& key) 
   if (older && !options_.refresh) {
     return {Seen::kOlder, held_in, false};
   }
-  Generation& current = generations_.front();
   Hash128 own;
+  count_answers(held_in, [&](const Generation& generation) {
+    return generation.bits.test(hash_for(generation, key, own));
+  });
+  Generation& current = generations_.front();
   current.bits.insert(hash_for(current, key, own));
   return {older ? Seen::kOlder : Seen::kNew, 0, true};
 }
@@ -205,7 +211,7 @@ Seen RotatingBloomFilter::decide_slowly(const HashedKey& key, MonotonicTime now)
 }
 
 Seen RotatingBloomFilter::decide_watched(const HashedKey& key, MonotonicTime now) {
-  const double expected = fpr_theory();
+  const double expected = follow_theory();
   const Decision decision = decide(key);
   shadow_->told(
       key.hash,
@@ -231,6 +237,8 @@ Seen RotatingBloomFilter::test_and_set_indices(std::span<const std::uint64_t> in
   }
   const Seen seen = holder == generations_.end() ? Seen::kNew : Seen::kOlder;
   if (seen == Seen::kNew || options_.refresh) {
+    count_answers(static_cast<std::uint32_t>(holder - generations_.begin()),
+                  [&](const Generation& g) { return g.bits.test_indices(indices); });
     generations_.front().bits.insert_indices(indices);
     count_insertion(seen, now);
   }
@@ -304,6 +312,7 @@ void RotatingBloomFilter::prefetch_each(const Hash128& hash) const {
 }
 
 void RotatingBloomFilter::rotate(MonotonicTime now) {
+  follow();
   earlier_insertions_ += generations_.front().insertions;
   std::ranges::rotate(generations_, generations_.end() - 1);
   Generation& current = generations_.front();
@@ -316,6 +325,9 @@ void RotatingBloomFilter::rotate(MonotonicTime now) {
   }
   started_ = now;
   ++rotations_;
+  theory_.rotate();
+  followed_.insertions = 0;
+  followed_.older = theory_.fpr_older();
   if (shadow_) {
     shadow_->rotate();
   }
@@ -362,24 +374,9 @@ Result<void> RotatingBloomFilter::reconfigure(const FilterParameters& parameters
   generations_.front() = make_generation(*accepted, *bank, 0);
   started_ = now;
   ++rotations_;
+  restart_theory();
   refresh_fast_path();
   return {};
-}
-
-double RotatingBloomFilter::fpr_theory() const {
-  double says_no = 1;
-  for (const Generation& generation : generations_) {
-    says_no *= 1 - generation.bank.curve->at(static_cast<double>(generation.insertions));
-  }
-  return 1 - says_no;
-}
-
-double RotatingBloomFilter::fpr_from_bits(std::uint64_t lines_max) const {
-  double says_no = 1;
-  for (const Generation& generation : generations_) {
-    says_no *= 1 - generation.bits.fpr_from_bits(lines_max);
-  }
-  return 1 - says_no;
 }
 
 RotatingStatistics RotatingBloomFilter::statistics(std::uint64_t lines_max) const {
@@ -419,6 +416,8 @@ std::string RotatingBloomFilter::save(MonotonicTime now) const {
   saved.insertions = earlier_insertions_ + generations_.front().insertions;
   saved.refreshes = refreshes_;
   saved.rotations = rotations_;
+  const RingTheory theory = theory_now();
+  saved.positions.assign(theory.positions().begin(), theory.positions().end());
   saved.age_ns = static_cast<std::uint64_t>(std::max(Nanoseconds::zero(), now - started_).count());
   std::vector<const GenerationBits*> bits;
   for (const Generation& generation : generations_) {
@@ -459,6 +458,7 @@ Result<RotatingBloomFilter> RotatingBloomFilter::load(std::string_view bytes,
       std::max(saved->insertions, current_insertions) - current_insertions;
   filter->refreshes_ = saved->refreshes;
   filter->rotations_ = saved->rotations;
+  filter->resume_theory(saved->positions);
   // An age beyond what the clock can express only means: long ago.
   const auto age = std::min<std::uint64_t>(saved->age_ns, INT64_MAX / 4);
   filter->started_ = now - Nanoseconds(static_cast<std::int64_t>(age));

@@ -23,8 +23,10 @@
 #include "base/time.h"
 #include "filter/generation_bits.h"
 #include "filter/hash.h"
+#include "filter/joint_bits.h"
 #include "filter/line_memory.h"
 #include "filter/parameters.h"
+#include "filter/ring_theory.h"
 #include "filter/shadow.h"
 #include "filter/theory.h"
 
@@ -60,8 +62,8 @@ struct RotatingStatistics {
   std::uint64_t insertions = 0;                   // over all time, refreshes included
   std::uint64_t refreshes = 0;
   std::uint64_t rotations = 0;
-  double fpr_theory = 0;  // at this fill, over all generations, insertions taken as effective
-  double fpr_bits = 0;    // by the bits; blocked and split: by a sample of the lines
+  double fpr_theory = 0;  // of all generations, from what was inserted and refreshed
+  double fpr_bits = 0;    // by the bits, of a sample of the lines
   MeasuredFpr measured;
   std::uint64_t memory_bytes = 0;  // all generations, shadow excluded
   std::uint64_t shadow_bytes = 0;
@@ -111,13 +113,25 @@ class RotatingBloomFilter {
 
   // Options as in force; `parameters` are the current generation's, rounded as checked() does.
   const RotatingOptions& options() const { return options_; }
-  // `lines_max` bounds the work for fpr_bits of blocked and split filters, in lines a generation
-  // (classic is free, partitioned reads everything in one pass).
+  // `lines_max` bounds the work for fpr_bits, in lines a generation.
   RotatingStatistics statistics(std::uint64_t lines_max = 4096) const;
-  // The cheap part of it: p by theory at this fill.
+  // p of all generations together. By theory: expected of generations that share the keys that were
+  // refreshed (ring_theory.h); by the bits: joint_bits.h. Generations of another make than their
+  // neighbours, or more than kJointMax apart, count as independent of them.
   double fpr_theory() const;
-  // p of all generations together by the bits, as in statistics().
   double fpr_from_bits(std::uint64_t lines_max = 4096) const;
+  // The same in parts, for callers that ask for every request: p of the older generations, the
+  // share of the current one's p that they answer as well, which moves slowly, and p of the current
+  // one alone, which is cheap for classic. Together: older + (1 - shared) current.
+  struct BitsReading {
+    double older = 0;
+    double shared = 0;
+  };
+  BitsReading read_bits(std::uint64_t lines_max = 4096) const;
+  double current_fpr_from_bits(std::uint64_t lines_max = 4096) const;
+  // fpr_theory() for callers that ask for every request: what the generations share is worked out
+  // every 32nd of a cycle, and only the fill is of this moment.
+  double follow_theory();
   std::uint64_t rotations() const { return rotations_; }
   // Of the current generation.
   std::uint64_t current_insertions() const { return generations_.front().insertions; }
@@ -168,6 +182,13 @@ class RotatingBloomFilter {
     std::uint32_t held_in = 0;  // the generation that holds the key now
     bool inserted = false;
   };
+  // What theory has been told of the current generation, and what it made of it.
+  struct Followed {
+    std::uint64_t insertions = 0;
+    std::uint64_t refreshes = 0;
+    double older = 0;   // p of the older generations
+    double shared = 0;  // the share of the current one's p that the older ones answer as well
+  };
 
   RotatingBloomFilter(const RotatingOptions& options, MonotonicTime now);
   Result<Bank> make_bank(const FilterParameters& parameters) const;
@@ -183,6 +204,19 @@ class RotatingBloomFilter {
   Seen decide_watched(const HashedKey& key, MonotonicTime now);
   Seen decide_slowly(const HashedKey& key, MonotonicTime now);
   void count_insertion(Seen seen, MonotonicTime now);
+  // Generations side by side, newest first, that are taken together.
+  std::uint32_t joint(std::uint32_t first) const;
+  // Rings of more than a pair: counts an insertion for which older generations from `held_in` on
+  // answered. `answers(generation)` tests the key.
+  template <typename Answers>
+  void count_answers(std::uint32_t held_in, Answers answers);
+  void restart_theory();
+  void resume_theory(const std::vector<double>& positions);
+  void follow();
+  std::vector<double> untold() const;
+  RingTheory theory_now() const;
+  double with_independent(double fpr) const;
+  double fpr_from_bits(std::uint32_t first, std::uint32_t end, std::uint64_t lines_max) const;
   std::size_t decide_run(std::span<const HashedKey> keys, MonotonicTime now, std::span<Seen> out);
   // The newest generation that has the key; the number of generations if none has.
   std::uint32_t locate(const HashedKey& key) const;
@@ -197,8 +231,25 @@ class RotatingBloomFilter {
   std::uint64_t earlier_insertions_ = 0;  // of generations that are no longer current
   std::uint64_t refreshes_ = 0;
   std::uint64_t rotations_ = 0;
+  RingTheory theory_;  // of the generations of the current make
+  Followed followed_;
+  std::vector<double> answered_;  // by the older generations that answered, since theory was told
   std::optional<Shadow> shadow_;
 };
+
+template <typename Answers>
+void RotatingBloomFilter::count_answers(std::uint32_t held_in, Answers answers) {
+  if (answered_.empty()) {
+    return;
+  }
+  std::size_t set = 0;
+  for (std::uint32_t i = held_in; i < joint(0); ++i) {
+    if (i == held_in || answers(generations_[i])) {
+      set |= std::size_t{1} << (i - 1);
+    }
+  }
+  ++answered_[set];
+}
 
 inline void RotatingBloomFilter::count_insertion(Seen seen, MonotonicTime now) {
   Generation& current = generations_.front();

@@ -5,15 +5,20 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
+#include "filter/joint_bits.h"
 
 namespace encore::filter {
 namespace {
 
 constexpr std::string_view kMagic = "ENCBLOOM";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
+// Without the positions that theory expects: those are then read from the bits.
+constexpr std::uint32_t kVersionWithoutTheory = 1;
 constexpr std::size_t kChecksumBytes = 8;
 // magic, version, kind, generations, four bytes of nothing, seed, three totals, age
 constexpr std::size_t kHeaderBytes = 8 + 4 * 4 + 16 + 4 * 8;
@@ -93,6 +98,11 @@ std::uint64_t line_bytes(const FilterParameters& parameters) {
   return GenerationBits::lines_for(parameters) * kLineBytes;
 }
 
+// Of a ring of so many generations.
+std::size_t positions_bytes(std::uint32_t generations) {
+  return sizeof(std::uint64_t) << std::min(generations, kJointMax);
+}
+
 std::unexpected<Error> damaged(const std::string& what) {
   return fail("saved filter refused: " + what);
 }
@@ -133,6 +143,24 @@ Result<SavedGeneration> take_generation(Reader& reader, std::uint64_t bits_max) 
   return generation;
 }
 
+// Shares of one whole, nearly: each was rounded.
+Result<std::vector<double>> take_positions(std::string_view bytes) {
+  std::vector<double> positions;
+  double sum = 0;
+  for (Reader reader(bytes); positions.size() < bytes.size() / sizeof(double);) {
+    const auto share = std::bit_cast<double>(reader.take<std::uint64_t>());
+    if (!(share >= 0 && share <= 1.001)) {
+      return damaged("a share of the positions outside 0 to 1");
+    }
+    positions.push_back(share);
+    sum += share;
+  }
+  if (!positions.empty() && std::abs(sum - 1) > 1e-3) {
+    return damaged("shares of the positions that do not add up to 1");
+  }
+  return positions;
+}
+
 }  // namespace
 
 std::uint64_t saved_checksum(std::string_view bytes) {
@@ -147,6 +175,7 @@ std::string encode(const SavedFilter& saved, const std::vector<const GenerationB
     size += kGenerationBytes + line_bytes(generation.parameters);
   }
   std::string out;
+  size += saved.positions.size() * sizeof(double);
   out.reserve(size);
   put_header(out, saved);
   for (const SavedGeneration& generation : saved.generations) {
@@ -154,6 +183,9 @@ std::string encode(const SavedFilter& saved, const std::vector<const GenerationB
   }
   for (const GenerationBits* generation : bits) {
     put_lines(out, *generation);
+  }
+  for (const double share : saved.positions) {
+    put(out, std::bit_cast<std::uint64_t>(share));
   }
   out.append(kChecksumBytes, '\0');
   const std::uint64_t checksum = saved_checksum(out);
@@ -167,9 +199,10 @@ Result<SavedFilter> decode(std::string_view bytes, const DecodeLimits& limits) {
     return damaged("not a saved filter (" + std::to_string(bytes.size()) + " bytes)");
   }
   Reader reader(bytes.substr(kMagic.size()));
-  if (const auto version = reader.take<std::uint32_t>(); version != kVersion) {
-    return damaged("version " + std::to_string(version) +
-                   ", accepted: " + std::to_string(kVersion));
+  const auto version = reader.take<std::uint32_t>();
+  if (version != kVersion && version != kVersionWithoutTheory) {
+    return damaged("version " + std::to_string(version) + ", accepted: " +
+                   std::to_string(kVersionWithoutTheory) + ", " + std::to_string(kVersion));
   }
   if (Reader(bytes.substr(bytes.size() - kChecksumBytes)).take<std::uint64_t>() !=
       saved_checksum(bytes)) {
@@ -205,15 +238,22 @@ Result<SavedFilter> decode(std::string_view bytes, const DecodeLimits& limits) {
     saved.generations.push_back(*generation);
   }
   const std::size_t lines_start = kHeaderBytes + count * kGenerationBytes;
-  if (bytes.size() != lines_start + lines_size + kChecksumBytes) {
-    return damaged(std::to_string(bytes.size()) + " bytes, expected " +
-                   std::to_string(lines_start + lines_size + kChecksumBytes));
+  const bool has_positions = version == kVersion && saved.kind == SavedKind::kRing;
+  const std::size_t expected =
+      lines_start + lines_size + (has_positions ? positions_bytes(count) : 0) + kChecksumBytes;
+  if (bytes.size() != expected) {
+    return damaged(std::to_string(bytes.size()) + " bytes, expected " + std::to_string(expected));
   }
   std::size_t at = lines_start;
   for (SavedGeneration& generation : saved.generations) {
     generation.lines = bytes.substr(at, line_bytes(generation.parameters));
     at += generation.lines.size();
   }
+  auto positions = take_positions(bytes.substr(at, bytes.size() - kChecksumBytes - at));
+  if (!positions) {
+    return std::unexpected(positions.error());
+  }
+  saved.positions = std::move(*positions);
   return saved;
 }
 

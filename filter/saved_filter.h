@@ -3,6 +3,8 @@
 //   "ENCBLOOM"  version  kind  count of generations  identity seed  totals  age
 //   for each generation: layout, hash, k, m, capacity, seed, insertions, set bits
 //   for each generation: its lines, 64 bytes each
+//   a ring, from version 2 on: the positions that theory expects in each set of generations
+//   (RingTheory::positions), as 64-bit floating-point numbers
 //   XXH3 (64 bits) of all of the above
 //
 // Every number is little-endian and of fixed width. The size follows from the header and must be
@@ -37,6 +39,7 @@ struct SavedFilter {
   std::uint64_t rotations = 0;
   std::uint64_t age_ns = 0;  // of the current generation
   std::vector<SavedGeneration> generations;
+  std::vector<double> positions;  // empty: saved by version 1, or no ring
 };
 
 // `bits` are those of the generations, in their order.
@@ -49,8 +52,8 @@ struct DecodeLimits {
   std::uint64_t bits_max = kBitsMax;
 };
 // Errors: too short or long, no such magic, another version or kind, a checksum that does not
-// match, parameters that checked() refuses or that are not as it rounds them, counts that cannot
-// be, a size above the limit. `bytes` must outlive the result.
+// match, positions that are no shares, parameters that checked() refuses or that are not as it
+// rounds them, counts that cannot be, a size above the limit. `bytes` must outlive the result.
 Result<SavedFilter> decode(std::string_view bytes, const DecodeLimits& limits);
 
 // Puts a decoded generation's lines into empty bits of the same parameters. Errors: a bit beyond

@@ -28,8 +28,10 @@ void check_goal(const SizingGoal& goal) {
   ENCORE_CHECK(goal.fpr > 0 && goal.fpr < 1 && goal.keys > 0, "a goal outside its range");
 }
 
-double share_of_generation(double fpr_worst, std::uint32_t generations) {
-  return -std::expm1(std::log1p(-fpr_worst) / generations);
+// With refresh independent generations are the worst there are; without, disjoint ones.
+double share_of_generation(const RingGoal& goal) {
+  return goal.refresh ? -std::expm1(std::log1p(-goal.fpr_worst) / goal.generations)
+                      : goal.fpr_worst / goal.generations;
 }
 
 }  // namespace
@@ -129,7 +131,7 @@ std::uint64_t half_full_capacity(const FilterShape& shape) {
 }
 
 Sizing size_ring(const RingGoal& goal) {
-  const SizingGoal each{goal.capacity, share_of_generation(goal.fpr_worst, goal.generations)};
+  const SizingGoal each{goal.capacity, share_of_generation(goal)};
   return goal.hashes == 0 ? size_for(goal.layout, each)
                           : size_with_hashes(goal.layout, each, goal.hashes);
 }

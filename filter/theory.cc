@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "filter/mean.h"
+
 namespace encore::filter {
 namespace {
 
@@ -42,30 +44,6 @@ double power(double x, std::uint32_t k) {
     result *= (k & 1U) != 0 ? x : 1;
   }
   return result;
-}
-
-constexpr int kIntervals = 1024;  // even; of Simpson's rule
-
-// Mean of f(i) over i = 0, 1, .., n-1, for smooth f: term by term where n is small, else by
-// Simpson's rule and the first Euler-Maclaurin term, which is exact far beyond the digits anybody
-// prints.
-template <typename F>
-double mean_over_count(double n, F f) {
-  if (n <= 0) {
-    return 0;
-  }
-  double sum = 0;
-  if (n <= 2 * kIntervals) {
-    for (double i = 0; i < n; ++i) {
-      sum += f(i);
-    }
-    return sum / std::ceil(n);
-  }
-  for (int i = 0; i <= kIntervals; ++i) {
-    const double weight = (i == 0 || i == kIntervals) ? 1 : (i % 2 == 1 ? 4 : 2);
-    sum += weight * f(n * i / kIntervals);
-  }
-  return sum / (3 * kIntervals) - (f(n) - f(0)) / (2 * n);
 }
 
 // One Runge-Kutta step of d e = di / (1 - p(e)).
@@ -242,40 +220,6 @@ double FprCurve::at(double keys) const {
   const auto index = std::min(static_cast<std::size_t>(position), points_.size() - 2);
   const double share = position - static_cast<double>(index);
   return points_[index] + share * (points_[index + 1] - points_[index]);
-}
-
-double ring_fpr(const Ring& ring, double insertions) {
-  const auto p = [&](double counted) {
-    return fpr(ring.shape, ring.counting == Counting::kEffective
-                               ? effective_insertions(ring.shape, counted)
-                               : counted);
-  };
-  return 1 - (1 - p(insertions)) * std::pow(1 - p(ring.capacity), ring.generations - 1);
-}
-
-CycleFpr ring_cycle(const Ring& ring) {
-  CycleFpr cycle;
-  cycle.low = ring_fpr(ring, 0);
-  cycle.high = ring_fpr(ring, ring.capacity);
-  const double older_says_no = 1 - cycle.low;
-  if (ring.counting == Counting::kPlain) {
-    cycle.mean = 1 - (1 - fpr_incremental(ring.shape, ring.capacity)) * older_says_no;
-    return cycle;
-  }
-  // With e the effective insertions, di = (1 - p(e)) de: the mean of p over i is an integral over
-  // e.
-  const double e_max = effective_insertions(ring.shape, ring.capacity);
-  const double mean = mean_over_count(e_max, [&](double e) {
-    const double p = fpr(ring.shape, e);
-    return p * (1 - p);
-  });
-  cycle.mean = 1 - (1 - mean * e_max / std::max(ring.capacity, 1.0)) * older_says_no;
-  return cycle;
-}
-
-double forgotten_share(const Ring& ring, double distance) {
-  const double window = ring.capacity * (ring.generations - 1);
-  return std::clamp((distance - window) / ring.capacity, 0.0, 1.0);
 }
 
 Interval wilson_interval(const Proportion& proportion, double z) {

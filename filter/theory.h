@@ -73,8 +73,13 @@ struct Ring {
   double capacity = 0;
   std::uint32_t generations = 2;
   Counting counting = Counting::kPlain;
+  bool refresh = true;
 };
-// 1 - (1 - p(i)) (1 - p(c))^(G-1): i insertions in the current generation, the older ones full.
+// p with i insertions in the current generation and full older ones. With refresh, of keys that do
+// not come again: 1 - (1 - p(i)) (1 - p(c))^(G-1). Keys that do come again make generations alike
+// and p lower, so that this is the upper bound that sizes are taken from. Without refresh keys
+// avoid what is set (ring_theory.h): p is a little higher, up to (G-1) p(c) + p(i) at k = 1; their
+// insertions always count as effective. Generations more than kJointMax apart: independent.
 double ring_fpr(const Ring& ring, double insertions);
 // Over a cycle: at i = 0, the mean over i = 0 .. c-1, and the worst case, i = c.
 struct CycleFpr {
@@ -134,13 +139,15 @@ double capacity_classic(std::uint64_t bits, double fpr);
 std::uint64_t half_full_capacity(const FilterShape& shape);
 
 // One generation of a ring whose FPR never exceeds goal.fpr with goal.keys insertions a generation:
-// each generation gets 1 - (1 - P)^(1/G). hashes 0: the best.
+// each generation gets 1 - (1 - P)^(1/G) with refresh, where independent generations are the worst
+// case, and P/G without, where a key may be answered by one of them at most. hashes 0: the best.
 struct RingGoal {
   Layout layout = Layout::kSplit;
   double capacity = 0;
   double fpr_worst = 0;
   std::uint32_t generations = 2;
   std::uint32_t hashes = 0;
+  bool refresh = true;
 };
 Sizing size_ring(const RingGoal& goal);
 // Bits over all generations for each key of a guaranteed window: the last (G-1) c insertions are

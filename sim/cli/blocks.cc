@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/units.h"
+#include "filter/rotating_bloom_filter.h"
 #include "filter/theory.h"
 #include "sim/cli/blocks_compare.h"
 #include "sim/cli/commands.h"
@@ -26,6 +27,7 @@ struct Options {
   std::string layout = "classic";
   std::string filter = "single";
   std::uint64_t capacity = 0;
+  std::uint64_t generations = 2;
   bool no_refresh = false;
   bool trace = false;
   std::string compare;
@@ -68,7 +70,9 @@ Theory theory_for(const BlockResult& result, const BlockWorkload& workload, std:
   if (filter.pair()) {
     const filter::Ring ring{.shape = shape,
                             .capacity = static_cast<double>(filter.capacity),
-                            .counting = filter::Counting::kEffective};
+                            .generations = filter.generations,
+                            .counting = filter::Counting::kEffective,
+                            .refresh = filter.refresh};
     return {filter::ring_cycle(ring).high, result.all.by_theory(), result.one_off.by_theory()};
   }
   const double keys = static_cast<double>(result.all.tests) / static_cast<double>(seeds);
@@ -180,8 +184,8 @@ void append_pair_tables(Report& report, const std::vector<BlockResult>& results)
     for (std::size_t i = 0; i < result.cycles.size(); ++i) {
       add(cycles, {"cycle", std::uint64_t{i}}, result.cycles[i]);
     }
-    const filter::Ring unit{.shape = {}, .capacity = 1};
-    for (std::size_t i = 0; i < kForgottenBins; ++i) {
+    const filter::Ring unit{.shape = {}, .capacity = 1, .generations = result.filter.generations};
+    for (std::size_t i = 0; i < result.forgotten.size(); ++i) {
       const ForgottenBin& bin = result.forgotten[i];
       if (bin.asked == 0) {
         continue;
@@ -193,7 +197,7 @@ void append_pair_tables(Report& report, const std::vector<BlockResult>& results)
       forgotten.rows.push_back(
           {hashes,
            {"distance_from", from},
-           {"distance_to", i + 1 == kForgottenBins ? Value{} : Value{to}},
+           {"distance_to", i + 1 == result.forgotten.size() ? Value{} : Value{to}},
            {"asked", bin.asked},
            {"forgotten", bin.forgotten},
            {"share", static_cast<double>(bin.forgotten) / static_cast<double>(bin.asked)},
@@ -262,6 +266,8 @@ class BlocksCommand final : public Command {
     a.text("--layout", o.layout, "classic, partitioned, blocked, split");
     a.text("--filter", o.filter, "single, or pair (rotating)");
     a.number("--capacity", o.capacity, "pair: insertions a generation (0: where it is half full)");
+    a.number("--generations", o.generations, "pair: 2; more make it a ring",
+             {.min = 2, .max = filter::kGenerationsMax});
     a.flag("--no-refresh", o.no_refresh, "pair: do not re-insert what is found in the older one");
     a.text("--compare", o.compare,
            "structures (exact set, tables of short hashes, the filter) or hashes (good and bad "
@@ -337,6 +343,7 @@ class BlocksCommand final : public Command {
                          .hash = *hash,
                          .bits = checked->bits,
                          .hashes = checked->hashes,
+                         .generations = static_cast<std::uint32_t>(o.generations),
                          .refresh = !o.no_refresh};
       if (o.filter == "pair") {
         filter.capacity =
@@ -457,6 +464,7 @@ class BlocksCommand final : public Command {
                          {"layout", o.layout},
                          {"filter", o.filter},
                          {"capacity", o.capacity},
+                         {"generations", o.generations},
                          {"refresh", !o.no_refresh}};
     return report;
   }

@@ -219,6 +219,7 @@ class PairCommand final : public Command {
              kCapacities);
     a.text("--hashes", hashes_, "numbers of hashes");
     a.number("--generations", generations_, "2: the pair", {.min = 2, .max = 1000});
+    a.flag("--no-refresh", no_refresh_, "without re-inserting what is found in an older one");
     a.text("--layout", layout_, "classic, partitioned, blocked, split");
   }
   Result<Outcome> run(const Context& context) override {
@@ -234,11 +235,9 @@ class PairCommand final : public Command {
       return std::unexpected(hashes.error());
     }
     Outcome outcome;
-    outcome.report.parameters = {{"bits", bits_},
-                                 {"capacity", capacity_},
-                                 {"hashes", hashes_},
-                                 {"generations", generations_},
-                                 {"layout", layout_}};
+    outcome.report.parameters = {{"bits", bits_},           {"capacity", capacity_},
+                                 {"hashes", hashes_},       {"generations", generations_},
+                                 {"refresh", !no_refresh_}, {"layout", layout_}};
     Table table = rows_of({{"hashes", "k", Style::kCount},
                            {"capacity", "c", Style::kCount},
                            {"fpr_low", "low", Style::kRate},
@@ -268,6 +267,7 @@ class PairCommand final : public Command {
                       .capacity = static_cast<double>(capacity),
                       .generations = static_cast<std::uint32_t>(generations_)};
     const filter::CycleFpr plain = filter::ring_cycle(ring);
+    ring.refresh = !no_refresh_;
     ring.counting = filter::Counting::kEffective;
     const filter::CycleFpr effective = filter::ring_cycle(ring);
     return {{"hashes", std::uint64_t{k}},
@@ -287,6 +287,7 @@ class PairCommand final : public Command {
   std::uint64_t capacity_ = 0;
   std::string hashes_ = "4,7,8";
   std::uint64_t generations_ = 2;
+  bool no_refresh_ = false;
   std::string layout_ = "classic";
 };
 

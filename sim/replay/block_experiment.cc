@@ -26,6 +26,8 @@ constexpr std::uint64_t kNever = UINT64_MAX;
 // (about k/4096 of it) is far below what any count of false positives can show. Lines of blocked
 // and split filters are read by sample.
 constexpr std::uint64_t kReadingsACycle = 2048;
+// What the generations of a pair share moves slowly, and costs more to read.
+constexpr std::uint64_t kReadingsAnOverlap = 16;
 constexpr std::uint64_t kLinesRead = 4096;
 constexpr std::uint64_t kEventsAReport = 1024;
 
@@ -54,6 +56,7 @@ class Subject {
     if (filter.pair()) {
       // The identity hash is the filter's own hash for xxh3; others hash the bytes again.
       auto made = RotatingBloomFilter::create({.parameters = subject.parameters_,
+                                               .generations = filter.generations,
                                                .refresh = filter.refresh,
                                                .identity_seed = subject.parameters_.seed,
                                                .shadow_one_in = 0},
@@ -88,6 +91,7 @@ class Subject {
                                             : pair->test_and_set_indices(key.indices, {});
       if (pair->rotations() != rotations) {
         presented_since_reading_ = reading_step_;
+        readings_since_overlap_ = 0;
       }
       return seen;
     }
@@ -101,16 +105,15 @@ class Subject {
     if (presented_since_reading_ >= reading_step_) {
       presented_since_reading_ = 0;
       const auto* pair = std::get_if<RotatingBloomFilter>(&bloom_);
-      reading_ = pair != nullptr ? pair->fpr_from_bits(kLinesRead)
-                                 : std::get<BloomFilter>(bloom_).fpr_from_bits();
+      reading_ = pair != nullptr ? read_pair(*pair) : std::get<BloomFilter>(bloom_).fpr_from_bits();
     }
     return reading_;
   }
 
   // p by theory, `keys` distinct blocks having been presented so far.
-  double fpr_theory(std::uint64_t keys) const {
-    const auto* pair = std::get_if<RotatingBloomFilter>(&bloom_);
-    return pair != nullptr ? pair->fpr_theory() : curve_.at(static_cast<double>(keys));
+  double fpr_theory(std::uint64_t keys) {
+    auto* pair = std::get_if<RotatingBloomFilter>(&bloom_);
+    return pair != nullptr ? pair->follow_theory() : curve_.at(static_cast<double>(keys));
   }
 
   std::uint64_t rotations() const {
@@ -130,12 +133,21 @@ class Subject {
 
  private:
   Subject() = default;
+  double read_pair(const RotatingBloomFilter& pair) {
+    if (readings_since_overlap_++ % kReadingsAnOverlap == 0) {
+      overlap_ = pair.read_bits(kLinesRead);
+    }
+    return overlap_.older + (1 - overlap_.shared) * pair.current_fpr_from_bits(kLinesRead);
+  }
+
   filter::FilterParameters parameters_;
   std::variant<std::monostate, BloomFilter, RotatingBloomFilter> bloom_;
   FprCurve curve_;
   std::uint64_t reading_step_ = 1;
   std::uint64_t presented_since_reading_ = kNever / 2;
   double reading_ = 0;
+  std::uint64_t readings_since_overlap_ = 0;
+  RotatingBloomFilter::BitsReading overlap_;
 };
 
 // One filter's run: asks the subject and keeps the counts.
@@ -166,6 +178,7 @@ class Run {
         told_at_(filter.pair() ? workload.reused_blocks : 0, kNever) {
     result_.filter = filter;
     result_.cycles.resize(1);
+    result_.forgotten.resize(forgotten_bins(filter.generations));
     indices_.resize(filter.hashes);
   }
 
@@ -254,7 +267,7 @@ class Run {
     }
     const std::uint64_t distance = result_.insertions - told_at_[event.reused];
     ForgottenBin& bin = result_.forgotten[std::min<std::uint64_t>(
-        distance * kBinsACapacity / result_.filter.capacity, kForgottenBins - 1)];
+        distance * kBinsACapacity / result_.filter.capacity, result_.forgotten.size() - 1)];
     ++bin.asked;
     bin.forgotten += called_new;
   }

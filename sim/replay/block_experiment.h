@@ -1,7 +1,7 @@
 // The block experiment (J. Plank, CS494): every event's block is looked up in a Bloom filter and
 // inserted; a block that was made in this event and tests positive is a false positive. Any number
-// of filters see one run of the workload: single filters or rotating pairs, of any layout and hash.
-// Deterministic; the functions are thread-safe.
+// of filters see one run of the workload: single filters or rotating pairs and rings, of any layout
+// and hash. Deterministic; the functions are thread-safe.
 #pragma once
 
 #include <array>
@@ -28,6 +28,7 @@ struct BlockFilter {
   std::uint64_t bits = 800000;
   std::uint32_t hashes = 1;
   std::uint64_t capacity = 0;  // 0: a single filter; else the insertions a generation of the pair
+  std::uint32_t generations = 2;  // of the pair; more: a ring
   bool refresh = true;
   bool pair() const { return capacity != 0; }
 };
@@ -53,14 +54,16 @@ struct FprCount {
 };
 
 // What a pair forgot: reused blocks that come again after a distance, in bins of a fifth of the
-// capacity; the last bin is all from 2.4 c on. The distance is counted in insertions into the
+// capacity; the last bin is all from (G + 0.4) c on. The distance is counted in insertions into the
 // filter since the block was last seen to be in the current generation.
 struct ForgottenBin {
   std::uint64_t asked = 0;
   std::uint64_t forgotten = 0;
 };
-inline constexpr std::size_t kForgottenBins = 13;
 inline constexpr std::size_t kBinsACapacity = 5;
+constexpr std::size_t forgotten_bins(std::uint32_t generations) {
+  return kBinsACapacity * generations + 3;
+}
 
 struct BlockResult {
   BlockFilter filter;
@@ -71,7 +74,7 @@ struct BlockResult {
   // Pair: of the current generation's fill, after the first rotation. Single: of the events.
   std::array<FprCount, 10> deciles{};
   std::vector<FprCount> cycles;  // by number of rotations so far; a single filter has one
-  std::array<ForgottenBin, kForgottenBins> forgotten{};
+  std::vector<ForgottenBin> forgotten;
   std::uint64_t old_blocks = 0;  // reused blocks that came before
   std::uint64_t called_new = 0;  // of these, called new. Of a single filter: must be 0
   std::uint64_t insertions = 0;

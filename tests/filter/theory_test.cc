@@ -281,6 +281,40 @@ TEST_CASE("a ring sized for a worst case keeps it at the end of a cycle", "[filt
   CHECK(ring_fpr(ring, 50'000) > .0099);
 }
 
+TEST_CASE("without refresh the generations of a ring avoid each other, and sizes allow for it",
+          "[filter][theory]") {
+  // One hash: an insertion is a position, and no position is set in two generations.
+  Ring ring{.shape = classic(800'000, 1), .capacity = 80'000, .refresh = false};
+  for (const std::uint32_t generations : {2U, 3U, 8U}) {
+    CAPTURE(generations);
+    ring.generations = generations;
+    const CycleFpr cycle = ring_cycle(ring);
+    CHECK(cycle.low == Approx(.1 * (generations - 1)).epsilon(5e-4));
+    CHECK(cycle.mean == Approx(.1 * (generations - .5)).epsilon(5e-4));
+    CHECK(cycle.high == Approx(.1 * generations).epsilon(5e-4));
+    CHECK(ring_fpr(ring, 40'000) == Approx(.1 * (generations - .5)).epsilon(5e-4));
+  }
+  // Between independent and disjoint; of lines the fuller ones refuse more keys as well, which
+  // makes a generation better by itself.
+  for (const Layout layout :
+       {Layout::kClassic, Layout::kPartitioned, Layout::kBlocked, Layout::kSplit}) {
+    CAPTURE(to_string(layout));
+    ring = {.shape = {layout, 512'000, layout == Layout::kSplit ? 8U : 2U},
+            .capacity = 80'000,
+            .counting = Counting::kEffective,
+            .refresh = false};
+    const double p = fpr(ring.shape, effective_insertions(ring.shape, 80'000));
+    const double high = ring_cycle(ring).high;
+    const bool lines = layout == Layout::kBlocked || layout == Layout::kSplit;
+    CHECK(high > (lines ? 0.99 : 1) * (1 - (1 - p) * (1 - p)));
+    CHECK(high < 2 * p);
+  }
+  RingGoal goal{.layout = Layout::kClassic, .capacity = 80'000, .fpr_worst = .2, .hashes = 2};
+  CHECK(2 * size_ring(goal).fpr > .2);
+  goal.refresh = false;
+  CHECK(2 * size_ring(goal).fpr <= .2);
+}
+
 TEST_CASE("distinct keys come back from the fill", "[filter][theory]") {
   const FilterShape shape = classic(1'000'000, 7);
   const double set = expected_set_bits(shape, 60'000);
