@@ -94,7 +94,7 @@ class Settings(ConnectionCase):
             self.assertEqual(b"page", ask(encore.port).body)
         self.assertEqual(1, origin.connections)
         self.reload(encore, upstream={"tls_verify": False})
-        eventually(lambda: encore.metrics()["encore_origin_connections"] == 0, "it is closed", 10)
+        eventually(lambda: encore.metrics()["encore_origin_connections"] == 0, "it is closed")
         self.assertEqual(b"page", ask(encore.port).body)
         self.assertEqual(2, origin.connections)
 

@@ -6,7 +6,7 @@ import threading
 import unittest
 
 from client import Client, NoResponse, field, get
-from harness import SLOWDOWN, Case, eventually, free_port
+from harness import Case, eventually, free_port
 from origin import Origin, chunked, fresh, response
 from test_joining import in_threads
 
@@ -244,13 +244,14 @@ class Variants(Crowd):
 
 
     def two_languages(self, route):
-        """An origin that answers by X-Lang, and what asks a proxy of it as a client who does not
-        wait for long."""
+        """An origin that answers by X-Lang, a proxy in which who waits for another waits for ever,
+        and what begins to ask it."""
         origin = Origin(self, default=lambda x: route(x, dict(x.request.fields).get("x-lang")))
-        encore = self.encore(admission={"policy": "always"}, workers={"count": 1})
+        encore = self.encore(admission={"policy": "always"}, workers={"count": 1},
+                             timeouts={"collapse": "0s"})
 
         def begin(language):
-            client = Client(encore.port, timeout=5 * SLOWDOWN)
+            client = Client(encore.port)
             self.addCleanup(client.close)
             client.request(origin.url("/page"), fields=[("X-Lang", language)])
             return client
