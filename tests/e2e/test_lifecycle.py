@@ -9,7 +9,7 @@ import tomllib
 import unittest
 
 from client import Client, field, get
-from harness import SLOWDOWN, Case, clean_environment, eventually, free_port, listening
+from harness import Case, clean_environment, eventually, free_port, listening
 from origin import Origin, fresh, response
 
 
@@ -192,7 +192,9 @@ class Lifecycle(Case):
     def test_a_reload_to_less_memory_evicts_and_one_to_more_makes_room(self):
         bodies = {f"/{n}": bytes([65 + n % 26]) * 20_000 for n in range(300)}
         origin = Origin(self, {path: fresh(body) for path, body in bodies.items()})
-        encore = self.encore(admission={"policy": "always"}, cache={"memory": "4MiB"})
+        # Little beside it, so that the store's limit must grow, too.
+        encore = self.encore(admission={"policy": "always"}, cache={"memory": "4MiB"},
+                             limits={"transfer_memory": "1MiB"})
 
         def fill():
             with Client(encore.port) as client:
@@ -221,7 +223,7 @@ class Lifecycle(Case):
         encore.sections["cache"]["max_object"] = "16KiB"
         encore.write_config()
         encore.signal(signal.SIGHUP)
-        eventually(lambda: "; hit" in said(), "it is stored", deadline=10 * SLOWDOWN)
+        eventually(lambda: "; hit" in said(), "it is stored")
 
     def test_a_reload_to_more_memory_than_can_be_addressed_is_refused(self):
         encore = self.encore()
