@@ -64,7 +64,7 @@ struct Theory {
   double incremental;
   double weighted;
 };
-Theory theory_for(const BlockResult& result, const BlockWorkload& workload, std::uint64_t seeds) {
+Theory theory_for(const BlockResult& result, const BlockWorkload& workload) {
   const BlockFilter& filter = result.filter;
   const filter::FilterShape shape{filter.layout, filter.bits, filter.hashes};
   if (filter.pair()) {
@@ -75,9 +75,12 @@ Theory theory_for(const BlockResult& result, const BlockWorkload& workload, std:
                             .refresh = filter.refresh};
     return {filter::ring_cycle(ring).high, result.all.by_theory(), result.one_off.by_theory()};
   }
-  const double keys = static_cast<double>(result.all.tests) / static_cast<double>(seeds);
+  // Of one seed's run: all are complete, or there is one that is not.
+  const double runs =
+      static_cast<double>(std::max<std::uint64_t>(1, result.events / workload.events));
+  const double keys = static_cast<double>(result.all.tests) / runs;
   const filter::BlockExperiment experiment{
-      .events = static_cast<double>(workload.events),
+      .events = static_cast<double>(result.events) / runs,
       .reused_blocks = static_cast<double>(workload.reused_blocks),
       .one_off_share = workload.one_off_percent / 100.0};
   return {
@@ -85,7 +88,8 @@ Theory theory_for(const BlockResult& result, const BlockWorkload& workload, std:
       workload.one_off_percent == 0 ? 0.0 : filter::fpr_weighted_incremental(shape, experiment)};
 }
 
-Row main_row(const BlockResult& result, const Theory& theory) {
+Row main_row(const BlockResult& result, const BlockWorkload& workload) {
+  const Theory theory = theory_for(result, workload);
   const FprCount& all = result.all;
   const FprCount& one_off = result.one_off;
   const filter::Interval interval = filter::wilson_interval({all.false_positives, all.tests});
@@ -110,7 +114,9 @@ Row main_row(const BlockResult& result, const Theory& theory) {
              {"hash", to_string(result.filter.hash)},
              {"layout", std::string(to_string(result.filter.layout))},
              {"bits", result.filter.bits},
-             {"filter_bytes", result.filter_bytes}};
+             {"filter_bytes", result.filter_bytes},
+             {"seeds", result.events / workload.events},
+             {"events", result.events}};
   if (result.filter.pair()) {
     row.insert(row.end(), {Field{"capacity", result.filter.capacity},
                            {"insertions", result.insertions},
@@ -119,7 +125,7 @@ Row main_row(const BlockResult& result, const Theory& theory) {
   return row;
 }
 
-Table main_table(const Options& options) {
+Table main_table(const Options& options, bool complete) {
   const bool pair = options.filter == "pair";
   Table table{.key = "rows", .title = "", .columns = {}, .rows = {}};
   table.columns = {{"hashes", "k", Style::kCount},
@@ -141,6 +147,10 @@ Table main_table(const Options& options) {
     table.columns.push_back({"capacity", "c", Style::kCount});
     table.columns.push_back({"rotations", "rotations", Style::kCount});
     table.columns.push_back({"old_blocks_called_new", "old called new", Style::kCount});
+  }
+  if (!complete) {
+    table.columns.insert(table.columns.begin() + 1,
+                         {{"seeds", "seeds", Style::kCount}, {"events", "events", Style::kCount}});
   }
   return table;
 }
@@ -294,10 +304,9 @@ class BlocksCommand final : public Command {
       return std::unexpected(results.error());
     }
     Outcome outcome{.report = start_report()};
-    outcome.report.tables.push_back(main_table(options_));
+    outcome.report.tables.push_back(main_table(options_, !context.monitor.heard));
     for (const BlockResult& result : *results) {
-      outcome.report.tables.front().rows.push_back(
-          main_row(result, theory_for(result, options_.workload, options_.seeds)));
+      outcome.report.tables.front().rows.push_back(main_row(result, options_.workload));
     }
     outcome.report.charts.push_back(fill_chart(*results));
     if (options_.filter == "pair") {
@@ -394,7 +403,7 @@ class BlocksCommand final : public Command {
       if (!context.json_to_out) {
         context.out << line << "\n";
       }
-      return static_cast<bool>(context.out);
+      return context.out && !context.monitor.stopped();
     };
     const auto result = trace_blocks(options_.workload, filters.front(), print);
     if (!result) {
@@ -402,8 +411,7 @@ class BlocksCommand final : public Command {
     }
     Outcome outcome{.report = start_report()};
     outcome.report.tables.push_back({.key = "rows", .title = "", .columns = {}, .rows = {}});
-    outcome.report.tables.front().rows.push_back(
-        main_row(*result, theory_for(*result, options_.workload, 1)));
+    outcome.report.tables.front().rows.push_back(main_row(*result, options_.workload));
     return outcome;
   }
 
@@ -415,7 +423,7 @@ class BlocksCommand final : public Command {
         fail("unknown comparison \"" + options_.compare + "\", accepted: structures, hashes");
     if (options_.compare == "structures") {
       done = compare_structures(options_.workload, {filter.layout, filter.bits, filter.hashes},
-                                outcome.report);
+                                context.monitor, outcome.report);
     } else if (options_.compare == "hashes") {
       done = compare_hashes(
           {.workload = options_.workload, .bits = filter.bits, .hashes = filter.hashes},
@@ -427,25 +435,34 @@ class BlocksCommand final : public Command {
     return outcome;
   }
 
+  // The sums over the seeds whose runs are complete; where an interrupt left none, what there is of
+  // the first one's; nothing where it had not begun.
   Result<std::vector<BlockResult>> run_seeds(const std::vector<BlockFilter>& filters,
                                              Monitor& monitor) const {
-    monitor.total = options_.seeds * options_.workload.events;
+    monitor.begin("", options_.seeds * options_.workload.events);
     std::vector<Result<std::vector<BlockResult>>> runs(options_.seeds);
     parallel_for(options_.seeds, [&](std::size_t i) {
       BlockWorkload workload = options_.workload;
       workload.seed += i;
-      runs[i] = run_blocks(workload, filters, &monitor);
-    });
-    Result<std::vector<BlockResult>> sum = std::move(runs.front());
-    for (std::size_t i = 1; i < runs.size() && sum; ++i) {
-      if (!runs[i]) {
-        return std::unexpected(runs[i].error());
+      if (!monitor.stopped()) {
+        runs[i] = run_blocks(workload, filters, &monitor);
       }
-      for (std::size_t j = 0; j < sum->size(); ++j) {
-        (*sum)[j].add((*runs[i])[j]);
+    });
+    std::vector<BlockResult> sum;
+    for (const Result<std::vector<BlockResult>>& run : runs) {
+      if (!run) {
+        return std::unexpected(run.error());
+      }
+      if (run->empty() || !run->front().complete) {
+        continue;
+      }
+      for (std::size_t i = 0; i < run->size(); ++i) {
+        i < sum.size() ? sum[i].add((*run)[i]) : sum.push_back((*run)[i]);
       }
     }
-    return sum;
+    const std::vector<BlockResult>& first = *runs.front();
+    const bool begun = !first.empty() && first.front().events != 0;
+    return sum.empty() && begun ? first : sum;
   }
 
   Report start_report() const {

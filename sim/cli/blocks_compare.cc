@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,10 +47,48 @@ std::vector<Candidate> make_candidates(const filter::FilterShape& shape, std::ui
   return all;
 }
 
+// How often the monitor is looked at.
+constexpr std::size_t kReport = 1024;
+
+// The workload's events and how many of them are new; fewer of them if the monitor stops it.
+std::vector<HashedEvent> make_events(const BlockWorkload& workload, Monitor& monitor,
+                                     std::uint64_t& keys) {
+  monitor.begin("events", workload.events);
+  BlockEvents source(workload);
+  std::vector<HashedEvent> events;
+  events.reserve(workload.events);
+  while (events.size() < workload.events && !monitor.stopped()) {
+    const BlockEvents::Event made = source.next();
+    const std::string_view bytes(reinterpret_cast<const char*>(made.block.data()),
+                                 made.block.size());
+    events.push_back(
+        {filter::hash_key(filter::HashFamily::kXxh3, {workload.seed, workload.seed}, bytes),
+         made.is_new});
+    keys += made.is_new ? 1 : 0;
+    monitor.done += events.size() % kReport == 0 ? kReport : 0;
+  }
+  return events;
+}
+
+// Nothing if the monitor stops it.
+std::optional<std::uint64_t> count_false_positives(SeenSet& set,
+                                                   std::span<const HashedEvent> events,
+                                                   Monitor& monitor) {
+  std::uint64_t false_positives = 0;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const bool seen = set.test_and_set(events[i].hash);
+    false_positives += seen && events[i].is_new ? 1U : 0U;
+    if ((i + 1) % kReport == 0 && !monitor.advance(kReport)) {
+      return std::nullopt;
+    }
+  }
+  return false_positives;
+}
+
 }  // namespace
 
 Result<void> compare_structures(const BlockWorkload& workload, const filter::FilterShape& shape,
-                                Report& report) {
+                                Monitor& monitor, Report& report) {
   if (auto fine = check(workload); !fine) {
     return fine;
   }
@@ -57,16 +97,11 @@ Result<void> compare_structures(const BlockWorkload& workload, const filter::Fil
     return fail(std::to_string(workload.events) +
                 " events for a comparison that holds them in memory, accepted: up to 200000000");
   }
-  BlockEvents source(workload);
-  std::vector<HashedEvent> events(workload.events);
   std::uint64_t keys = 0;
-  for (HashedEvent& event : events) {
-    const BlockEvents::Event made = source.next();
-    const std::string_view bytes(reinterpret_cast<const char*>(made.block.data()),
-                                 made.block.size());
-    event = {filter::hash_key(filter::HashFamily::kXxh3, {workload.seed, workload.seed}, bytes),
-             made.is_new};
-    keys += made.is_new ? 1 : 0;
+  const std::vector<HashedEvent> events = make_events(workload, monitor, keys);
+  if (events.size() < workload.events) {
+    report.tables.push_back({.key = "rows", .title = "", .columns = {}, .rows = {}});
+    return {};
   }
   Table table{.key = "rows",
               .title = std::to_string(events.size()) + " events, " + std::to_string(keys) +
@@ -79,17 +114,19 @@ Result<void> compare_structures(const BlockWorkload& workload, const filter::Fil
                           {"fpr_theory", "theory", Style::kRate}},
               .rows = {}};
   std::vector<Row> times;
-  for (Candidate& candidate : make_candidates(shape, keys, static_cast<double>(workload.events))) {
+  auto candidates = make_candidates(shape, keys, static_cast<double>(workload.events));
+  monitor.begin("structures", candidates.size() * events.size());
+  for (Candidate& candidate : candidates) {
     if (!candidate.set) {
       return std::unexpected(candidate.set.error());
     }
     SeenSet& set = **candidate.set;
-    std::uint64_t false_positives = 0;
     const MonotonicTime started = monotonic_now();
-    for (const HashedEvent& event : events) {
-      const bool seen = set.test_and_set(event.hash);
-      false_positives += seen && event.is_new ? 1 : 0;
+    const std::optional<std::uint64_t> counted = count_false_positives(set, events, monitor);
+    if (!counted) {
+      break;
     }
+    const std::uint64_t false_positives = *counted;
     const double spent = std::chrono::duration<double>(monotonic_now() - started).count();
     table.rows.push_back(
         {{"structure", candidate.name},
@@ -110,12 +147,14 @@ Result<void> compare_structures(const BlockWorkload& workload, const filter::Fil
 
 Result<void> compare_hashes(const HashComparison& comparison, Monitor& monitor, Report& report) {
   const std::vector<BlockHash> hashes = all_block_hashes();
-  monitor.total = hashes.size() * comparison.workload.events;
+  monitor.begin("", hashes.size() * comparison.workload.events);
   std::vector<Result<std::vector<BlockResult>>> runs(hashes.size());
   parallel_for(hashes.size(), [&](std::size_t i) {
     const BlockFilter filter{
         .hash = hashes[i], .bits = comparison.bits, .hashes = comparison.hashes};
-    runs[i] = run_blocks(comparison.workload, std::span(&filter, 1), &monitor);
+    if (!monitor.stopped()) {
+      runs[i] = run_blocks(comparison.workload, std::span(&filter, 1), &monitor);
+    }
   });
   Table table{.key = "rows",
               .title = "",
@@ -131,6 +170,9 @@ Result<void> compare_hashes(const HashComparison& comparison, Monitor& monitor, 
     if (!run) {
       return std::unexpected(run.error());
     }
+    if (run->empty() || run->front().all.tests == 0) {
+      continue;
+    }
     const BlockResult& result = run->front();
     const filter::FilterShape shape{filter::Layout::kClassic, comparison.bits, comparison.hashes};
     const auto tests = static_cast<double>(result.all.tests);
@@ -139,6 +181,7 @@ Result<void> compare_hashes(const HashComparison& comparison, Monitor& monitor, 
     table.rows.push_back(
         {{"hash", to_string(result.filter.hash)},
          {"hashes", std::uint64_t{comparison.hashes}},
+         {"events", result.events},
          {"new_blocks", result.all.tests},
          {"false_positives", result.all.false_positives},
          {"fpr_measured", result.all.measured()},

@@ -99,8 +99,8 @@ Result<std::vector<Bounds>> run_bounds(const HeldTrace& trace, const std::vector
       caches.push_back(cache);
     }
   }
-  monitor.done = 0;
-  monitor.total = trace.requests.size() * caches.size() * (wanted.upper ? 1 + kGoals.size() : 1);
+  monitor.begin("bounds",
+                trace.requests.size() * caches.size() * (wanted.upper ? 1 + kGoals.size() : 1));
   std::uint64_t passes = 0;
   const auto end_pass = [&] {
     if (!monitor.stop) {
@@ -109,6 +109,9 @@ Result<std::vector<Bounds>> run_bounds(const HeldTrace& trace, const std::vector
   };
   std::vector<Bounds> all;
   for (const cache::KernelOptions& cache : caches) {
+    if (monitor.stopped()) {
+      break;
+    }
     Pass pass{.finder = ReuseFinder(cache, first_counted), .intervals = {}};
     if (wanted.upper) {
       pass.intervals.reserve(trace.requests.size());
@@ -122,17 +125,20 @@ Result<std::vector<Bounds>> run_bounds(const HeldTrace& trace, const std::vector
           .cache_bytes = cache.capacity_bytes, .goal = kGoals[i], .lower = {}, .upper = {}};
       const std::uint64_t of = kGoals[i] == BoundGoal::kObjects ? pass.finder.counted_requests()
                                                                 : pass.finder.counted_bytes();
-      if (wanted.lower && !monitor.stop) {
+      if (wanted.lower && !monitor.stopped()) {
         bounds.lower =
             miss_ratio(pass.lower[i].most(cache.capacity_bytes, pass.finder.moments()), of);
       }
-      if (wanted.upper && !monitor.stop) {
+      if (wanted.upper && !monitor.stopped()) {
         const std::uint64_t gives =
             pfoo_upper(pass.intervals, kGoals[i], cache.capacity_bytes, monitor);
         end_pass();
-        bounds.upper = monitor.stop ? std::optional<double>{} : miss_ratio(gives, of);
+        bounds.upper = monitor.stopped() ? std::optional<double>{} : miss_ratio(gives, of);
       }
-      all.push_back(bounds);
+      // An interrupt leaves some without either.
+      if (bounds.lower || bounds.upper || !monitor.heard) {
+        all.push_back(bounds);
+      }
     }
   }
   return all;

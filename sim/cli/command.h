@@ -58,6 +58,7 @@ enum class Verdict : std::uint8_t { kGood, kCheckFailed };
 struct Outcome {
   Report report;
   Verdict verdict = Verdict::kGood;
+  bool out_is_taken = false;  // by a trace: the report's text goes to standard error
 };
 
 class Command {

@@ -12,6 +12,7 @@
 #include "sim/cli/commands.h"
 #include "sim/cli/drive_plan.h"
 #include "sim/cli/memory_need.h"
+#include "sim/cli/replay_rows.h"
 #include "sim/cli/trace_options.h"
 #include "sim/drive/client.h"
 #include "sim/drive/synthetic_origin.h"
@@ -66,10 +67,11 @@ class DriveCommand final : public Command {
       connections_ = 1;
     }
     const auto options = check(context.arguments);
-    const auto trace_options = trace_.options();
+    auto trace_options = trace_.options();
     if (!options || !trace_options) {
       return std::unexpected(options ? trace_options.error() : options.error());
     }
+    trace_options->monitor = &context.monitor;
     std::optional<config::Config> config;
     if (!config_.empty()) {
       auto loaded = config::load_config({.path = config_, .sets = {}});
@@ -85,6 +87,11 @@ class DriveCommand final : public Command {
     auto plan = read_drive_plan(**reader, options->plan, context.monitor);
     if (!plan) {
       return std::unexpected(plan.error());
+    }
+    if (context.monitor.stopped()) {
+      Outcome outcome = start_outcome();
+      outcome.report.notes = {unread_note(plan->requests.size())};
+      return outcome;
     }
     if (auto fits = check_bodies(*plan, proxy_.empty() ? 0 : options->client.connections); !fits) {
       return std::unexpected(fits.error());
@@ -102,7 +109,7 @@ class DriveCommand final : public Command {
       sides.simulated = std::move(*simulation);
     }
     if (!proxy_.empty()) {
-      context.monitor.total = plan->requests.size();
+      context.monitor.begin("driving", plan->requests.size());
       ClientOptions client = options->client;
       client.authority = (*origin)->authority();
       const MonotonicTime begin = monotonic_now();
@@ -225,7 +232,7 @@ class DriveCommand final : public Command {
     return file ? Result<void>{} : fail("cannot write " + outcomes_);
   }
 
-  Outcome report(const DrivePlan& plan, const Sides& sides, const SyntheticOrigin& origin) const {
+  Outcome start_outcome() const {
     Outcome outcome;
     Report& report = outcome.report;
     report.parameters = trace_.parameters();
@@ -240,6 +247,12 @@ class DriveCommand final : public Command {
                             {"max_size", max_size_}}) {
       report.parameters.push_back(std::move(field));
     }
+    return outcome;
+  }
+
+  Outcome report(const DrivePlan& plan, const Sides& sides, const SyntheticOrigin& origin) const {
+    Outcome outcome = start_outcome();
+    Report& report = outcome.report;
     Table rows{.key = "rows", .title = "", .columns = columns(), .rows = {}};
     if (sides.driven) {
       rows.rows.push_back(driven_row(*sides.driven, origin));

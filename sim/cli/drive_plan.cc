@@ -63,7 +63,7 @@ Result<DrivePlan> read_drive_plan(TraceReader& reader, const DrivePlanOptions& o
   DrivePlan plan;
   ObjectTable table;
   std::vector<Request> batch(kBatch);
-  while (plan.requests.size() < options.requests_max && !monitor.stop) {
+  while (plan.requests.size() < options.requests_max && !monitor.stopped()) {
     const std::uint64_t left = options.requests_max - plan.requests.size();
     const auto count =
         reader.read(std::span(batch).first(std::min<std::uint64_t>(left, batch.size())));
@@ -85,7 +85,7 @@ Result<DrivePlan> read_drive_plan(TraceReader& reader, const DrivePlanOptions& o
       plan.requests.push_back(numbered.object);
     }
   }
-  if (plan.requests.empty() && !monitor.stop) {
+  if (plan.requests.empty() && !monitor.heard) {
     return fail("the trace has no request that counts");
   }
   return plan;
@@ -109,6 +109,7 @@ Result<DriveSimulation> simulate_drive(const DrivePlan& plan, const config::Conf
     return std::unexpected(run.error());
   }
   simulation.run = std::move(*run);
+  monitor.begin("simulating", plan.requests.size());
   std::vector<ReplayRequest> batch;
   for (std::size_t i = 0; i < plan.requests.size(); ++i) {
     const std::uint32_t number = plan.requests[i];
@@ -122,7 +123,8 @@ Result<DriveSimulation> simulate_drive(const DrivePlan& plan, const config::Conf
     if (batch.size() == kBatch || i + 1 == plan.requests.size()) {
       simulation.run->feed(batch);
       batch.clear();
-      if (monitor.stop) {
+      monitor.done += kBatch;
+      if (i + 1 < plan.requests.size() && monitor.stopped()) {
         break;
       }
     }

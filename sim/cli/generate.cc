@@ -136,7 +136,7 @@ class GenerateCommand final : public Command {
     if (!writer) {
       return std::unexpected(writer.error());
     }
-    monitor.total = options_.requests;
+    monitor.begin("", options_.requests);
     std::uint64_t made = 0;
     std::uint64_t bytes = 0;
     GeneratedRequest request;
@@ -150,19 +150,26 @@ class GenerateCommand final : public Command {
         return std::unexpected(written.error());
       }
       bytes += request.size_bytes;
-      if (++made % kReport == 0 && !monitor.advance(kReport)) {
-        break;
+      if (++made % kReport == 0) {
+        monitor.done += kReport;
+        if (monitor.stop && made < options_.requests) {
+          break;
+        }
       }
     }
     if (auto finished = (*writer)->finish(); !finished) {
       return std::unexpected(finished.error());
+    }
+    // Only now: what waits for a reader has not noticed.
+    if (made < options_.requests) {
+      monitor.stopped();
     }
     return report(made, bytes);
   }
 
   Outcome report(std::uint64_t made, std::uint64_t bytes) const {
     const GeneratorOptions& o = options_;
-    Outcome outcome;
+    Outcome outcome{.report = {}, .out_is_taken = output_ == "-"};
     outcome.report.seed = o.seed;
     outcome.report.parameters = {
         {"pattern", name_},     {"output", output_}, {"requests", o.requests},

@@ -36,7 +36,7 @@ void take(HeldTrace& trace, std::span<const Request> batch, std::vector<ReplayRe
 Result<void> read_all(TraceReader& reader, HeldTrace& trace, Monitor& monitor) {
   std::vector<Request> batch(kRead);
   std::vector<ReplayRequest> kept;
-  while (!monitor.stop) {
+  while (!monitor.stopped()) {
     const auto got = reader.read(batch);
     if (!got) {
       return std::unexpected(got.error());
@@ -48,13 +48,12 @@ Result<void> read_all(TraceReader& reader, HeldTrace& trace, Monitor& monitor) {
     if (auto written = trace.requests.append(kept); !written) {
       return written;
     }
-    monitor.advance(*got);
   }
   return {};
 }
 
 // A sample of limited size has requests from when its rate was higher: leaves them out.
-Result<void> thin_out(HeldTrace& trace, ObjectSize rule) {
+Result<void> thin_out(HeldTrace& trace, ObjectSize rule, Monitor& monitor) {
   auto spool = RequestSpool::create();
   if (!spool) {
     return std::unexpected(spool.error());
@@ -65,8 +64,9 @@ Result<void> thin_out(HeldTrace& trace, ObjectSize rule) {
   std::vector<ReplayRequest> kept;
   SpoolReader reader(trace.requests, trace.objects);
   trace.with_ttl = 0;
+  monitor.begin("thinning out", trace.requests.size());
   auto part = reader.read();
-  for (; part && !part->empty(); part = reader.read()) {
+  for (; part && !part->empty() && monitor.advance(part->size()); part = reader.read()) {
     kept.clear();
     for (const ReplayRequest& request : *part) {
       for (; mark != trace.marks.end() && mark->sample_requests == at; ++mark) {
@@ -131,16 +131,16 @@ Result<HeldTrace> hold_trace(TraceReader& reader, const HoldOptions& options, Mo
   if (auto read = read_all(reader, trace, monitor); !read) {
     return std::unexpected(read.error());
   }
-  if (options.sample.objects_max != 0) {
-    if (auto thinned = thin_out(trace, options.object_size); !thinned) {
+  if (options.sample.objects_max != 0 && !monitor.stop) {
+    if (auto thinned = thin_out(trace, options.object_size, monitor); !thinned) {
       return std::unexpected(thinned.error());
     }
   }
   if (trace.sample.rate() < 1) {
     trace.objects.mark_heaviest(kHeaviest);
   }
-  if (options.know_future) {
-    if (auto linked = trace.requests.link_next(trace.objects.objects()); !linked) {
+  if (options.know_future && !monitor.stop) {
+    if (auto linked = trace.requests.link_next(trace.objects.objects(), monitor); !linked) {
       return std::unexpected(linked.error());
     }
   }

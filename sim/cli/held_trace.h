@@ -49,7 +49,8 @@ struct HeldTrace {
   std::vector<Mark> marks;  // at the requests 0, kMarkEvery, 2 kMarkEvery, ...
 };
 
-// Errors: the trace's, the spool's. An interrupt ends the reading.
+// Errors: the trace's, the spool's. Where an interrupt stops it, nothing can be simulated with what
+// there is: neither the footprint nor the future is that of the trace.
 Result<HeldTrace> hold_trace(TraceReader& reader, const HoldOptions& options, Monitor& monitor);
 
 }  // namespace encore::sim

@@ -5,17 +5,10 @@
 #include <new>
 #include <string_view>
 
+#include "sim/cli/interrupt.h"
 #include "sim/cli/program.h"
 
 namespace {
-
-encore::sim::Monitor monitor;
-
-// The first interrupt asks the work to end with what it knows; the second one kills.
-void on_interrupt(int signal) {
-  monitor.stop = true;
-  std::signal(signal, SIG_DFL);
-}
 
 // What is not known beforehand: a trace of more objects than fit. There may be no memory to say so
 // with, nor can a thread of the work say it to another.
@@ -29,8 +22,10 @@ void on_out_of_memory() {
 
 int main(int argc, char** argv) {
   std::set_new_handler(on_out_of_memory);
-  std::signal(SIGINT, on_interrupt);
   // A reader that closes the pipe is a write error, which is said, like a full disk.
   std::signal(SIGPIPE, SIG_IGN);
-  return encore::sim::run_program({argv + 1, argv + argc}, {std::cout, std::cerr}, monitor);
+  encore::sim::Monitor monitor;
+  encore::sim::Interrupt interrupt(monitor);
+  return encore::sim::run_program({argv + 1, argv + argc}, {std::cout, std::cerr}, monitor,
+                                  &interrupt);
 }

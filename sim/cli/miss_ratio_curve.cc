@@ -40,10 +40,10 @@ Result<void> run_stack(const HeldTrace& trace, std::vector<CurvePoint*> points,
     return std::unexpected(runs.error());
   }
   const HeldTrace::WarmedUp warmed_up = trace.after(options.warmup_requests);
-  monitor.done = 0;
-  monitor.total = trace.requests.size();
-  if (auto fed = feed_trace(trace, warmed_up.sample_requests, *runs, monitor); !fed) {
-    return fed;
+  monitor.begin("stack distances", trace.requests.size());
+  const auto fed = feed_trace(trace, warmed_up.sample_requests, *runs, monitor);
+  if (!fed) {
+    return std::unexpected(fed.error());
   }
   const std::vector<ReplayCounts> whole = runs->whole->counts();
   std::vector<std::vector<ReplayCounts>> parts;
@@ -55,7 +55,8 @@ Result<void> run_stack(const HeldTrace& trace, std::vector<CurvePoint*> points,
     for (const std::vector<ReplayCounts>& part : parts) {
       of_parts.push_back(part[i]);
     }
-    const SampledFrom from = monitor.stop ? seen_by(whole[i], trace.sample.rate()) : warmed_up.from;
+    const SampledFrom from = *fed ? warmed_up.from : seen_by(whole[i], trace.sample.rate());
+    points[i]->requests = estimated_counts(whole[i], from).requests;
     points[i]->ratios = estimated_hit_ratios(whole[i], of_parts, from);
   }
   return {};
@@ -92,6 +93,7 @@ Result<std::vector<CurvePoint>> run_curves(const HeldTrace& trace,
     return std::unexpected(runs.error());
   }
   for (std::size_t i = 0; i < simulated.size(); ++i) {
+    simulated[i]->requests = (*runs)[i].counts.requests;
     simulated[i]->ratios = (*runs)[i].ratios;
   }
   return points;

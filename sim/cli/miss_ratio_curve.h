@@ -12,7 +12,9 @@ namespace encore::sim {
 
 struct CurvePoint {
   cache::KernelOptions kernel;  // as planned, the capacity in bytes
-  HitRatios ratios;             // of the whole trace, with bounds where it was sampled
+  std::uint64_t requests =
+      0;             // on which the ratios rest: of the whole trace, or before an interrupt
+  HitRatios ratios;  // of the whole trace, with bounds where it was sampled
   bool by_stack_distances = false;
 };
 

@@ -165,7 +165,8 @@ int check_written(const Streams& streams, int exit_code) {
 
 int write_report(const Outcome& outcome, const CommonOptions& common, const Streams& streams) {
   const JsonOptions options{.machine = !common.no_timing};
-  if (auto written = write_plots(outcome.report, common); !written) {
+  const bool interrupted = outcome.report.interrupted;
+  if (auto written = interrupted ? Result<void>{} : write_plots(outcome.report, common); !written) {
     streams.err << "encore-sim: " << written.error().message << "\n";
     return 2;
   }
@@ -173,7 +174,7 @@ int write_report(const Outcome& outcome, const CommonOptions& common, const Stre
   if (common.json == "-") {
     streams.out << to_json(outcome.report, options);
   } else {
-    streams.out << to_text(outcome.report);
+    (outcome.out_is_taken ? streams.err : streams.out) << to_text(outcome.report);
     if (!common.json.empty()) {
       if (auto written = write_file(common.json, to_json(outcome.report, options)); !written) {
         streams.err << "encore-sim: " << written.error().message << "\n";
@@ -181,15 +182,49 @@ int write_report(const Outcome& outcome, const CommonOptions& common, const Stre
       }
     }
   }
-  const int exit_code = check_written(streams, outcome.verdict == Verdict::kGood ? 0 : 1);
+  const int exit_code = check_written(streams, interrupted ? kExitInterrupted
+                                               : outcome.verdict == Verdict::kGood ? 0
+                                                                                   : 1);
   if (exit_code != 2 && common.json.empty() && !common.no_timing) {
     streams.err << machine_text(outcome.report) << "\n";
   }
   return exit_code;
 }
 
+// Where the work does not notice the interrupt: that there is nothing.
+LastWords last_words(const std::string& command, const CommonOptions& common) {
+  const std::string nothing = "interrupted where it could not be stopped: nothing is known";
+  Report report;
+  report.command = command;
+  report.interrupted = true;
+  report.notes = {"I" + nothing.substr(1) + "."};
+  const std::string json = common.json.empty() ? "" : to_json(report, {.machine = false});
+  const bool to_out = common.json == "-";
+  return {.out = to_out ? json : "",
+          .err = "encore-sim " + command + ": " + nothing + "\n",
+          .file_path = to_out ? "" : common.json,
+          .file = json};
+}
+
+// What was found before an interrupt, or an error that came of one.
+Outcome cut_short(Result<Outcome> outcome) {
+  if (!outcome) {
+    const std::string why = outcome.error().message;
+    outcome = Outcome{};
+    outcome->report.notes = {why};
+  }
+  outcome->report.interrupted = true;
+  outcome->report.paste.clear();
+  outcome->report.notes.insert(outcome->report.notes.begin(),
+                               "Interrupted: what stands here rests on what was done by then.");
+  return std::move(*outcome);
+}
+
 int run_command(Command& command, const Arguments& arguments, const CommonOptions& common,
-                const Streams& streams, Monitor& monitor) {
+                const Streams& streams, Monitor& monitor, Interrupt* interrupt) {
+  if (interrupt != nullptr) {
+    interrupt->set_last_words(last_words(command.name(), common));
+  }
   const MonotonicTime started = monotonic_now();
   Result<Outcome> outcome = [&] {
     const ProgressBar bar(monitor, command.name());
@@ -198,17 +233,17 @@ int run_command(Command& command, const Arguments& arguments, const CommonOption
                         .out = streams.out,
                         .json_to_out = common.json == "-"});
   }();
+  if (monitor.heard) {
+    outcome = cut_short(std::move(outcome));
+  }
   if (!outcome) {
     streams.err << "encore-sim " << command.name() << ": " << outcome.error().message << "\n";
     return 2;
   }
   outcome->report.command = command.name();
   measure(outcome->report, monotonic_now() - started);
-  if (monitor.stop) {
-    outcome->report.parameters.push_back({"interrupted", true});
-    outcome->report.notes.insert(outcome->report.notes.begin(),
-                                 "Interrupted: this is what was known by then.");
-    outcome->verdict = Verdict::kCheckFailed;
+  if (interrupt != nullptr) {
+    interrupt->writing();
   }
   return write_report(*outcome, common, streams);
 }
@@ -268,13 +303,14 @@ void split_empty_values(const std::vector<Entry>& entries, std::vector<std::stri
 
 }  // namespace
 
-int run_program(std::vector<std::string> arguments, const Streams& streams, Monitor& monitor) {
+int run_program(std::vector<std::string> arguments, const Streams& streams, Monitor& monitor,
+                Interrupt* interrupt) {
   CLI::App root("encore-sim: simulates the admission and caching of encore", "encore-sim");
   root.require_subcommand(1);
   root.set_version_flag("--version", "encore-sim " ENCORE_VERSION);
   root.footer(
       "Example:\n  encore-sim blocks --hashes 1..8\nexit codes: 0 fine, 1 a check failed, "
-      "2 wrong use or input");
+      "2 wrong use or input, 130 interrupted");
   std::vector<Entry> entries;
   for (auto& command : all_commands()) {
     Entry entry;
@@ -302,7 +338,8 @@ int run_program(std::vector<std::string> arguments, const Streams& streams, Moni
   }
   for (Entry& entry : entries) {
     if (entry.app->parsed()) {
-      return run_command(*entry.command, *entry.arguments, entry.common, streams, monitor);
+      return run_command(*entry.command, *entry.arguments, entry.common, streams, monitor,
+                         interrupt);
     }
   }
   return 2;

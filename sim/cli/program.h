@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/cli/command.h"
+#include "sim/cli/interrupt.h"
 
 namespace encore::sim {
 
@@ -19,8 +20,10 @@ struct Streams {
 };
 
 // Runs one command line (without the program's name). Answers the exit code: 0 fine, 1 a check
-// failed or the run was interrupted, 2 wrong use or input (one line on `err` says what; behind it,
-// the commands if none was given). `monitor` is where an interrupt sets `stop`.
-int run_program(std::vector<std::string> arguments, const Streams& streams, Monitor& monitor);
+// failed, 2 wrong use or input (one line on `err` says what; behind it, the commands if none was
+// given), 130 (kExitInterrupted) an interrupt cut it short. `monitor` is where that sets `stop`;
+// `interrupt`, where there is one, is told what to say if the work does not notice.
+int run_program(std::vector<std::string> arguments, const Streams& streams, Monitor& monitor,
+                Interrupt* interrupt = nullptr);
 
 }  // namespace encore::sim

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/time.h"
+#include "base/units.h"
 
 namespace encore::sim {
 
@@ -33,7 +34,9 @@ ProgressBar::~ProgressBar() {
 }
 
 void ProgressBar::show_until_done() {
-  const MonotonicTime started = monotonic_now();
+  MonotonicTime started = monotonic_now();
+  MonotonicTime phase_seen = started;
+  const char* phase = "";
   bool shown = false;
   auto pause = std::chrono::milliseconds(1000);
   const MutexLock lock(mutex_);
@@ -43,8 +46,17 @@ void ProgressBar::show_until_done() {
       break;
     }
     pause = std::chrono::milliseconds(200);
-    const double seconds = std::chrono::duration<double>(monotonic_now() - started).count();
-    const std::string line = progress_line(title_, monitor_.done, monitor_.total, seconds);
+    if (const char* now = monitor_.phase; now != phase) {
+      phase = now;
+      started = phase_seen;  // it began since the last look
+    }
+    phase_seen = monotonic_now();
+    const std::string line =
+        progress_line({.title = *phase == '\0' ? title_ : title_ + ": " + phase,
+                       .done = monitor_.done,
+                       .total = monitor_.total,
+                       .in_bytes = monitor_.in_bytes,
+                       .seconds = std::chrono::duration<double>(phase_seen - started).count()});
     std::fprintf(stderr, "\r%s\x1b[K", line.c_str());
     std::fflush(stderr);
     shown = true;
@@ -55,13 +67,11 @@ void ProgressBar::show_until_done() {
   }
 }
 
-std::string progress_line(const std::string& title, std::uint64_t done, std::uint64_t total,
-                          double seconds) {
+std::string progress_line(const Progress& progress) {
+  const auto& [title, done, total, in_bytes, seconds] = progress;
   std::array<char, 160> text{};
   if (total == 0 || done == 0) {
-    std::snprintf(text.data(), text.size(), "%s  %llu", title.c_str(),
-                  static_cast<unsigned long long>(done));
-    return text.data();
+    return title + "  " + (in_bytes ? format_bytes(done) : std::to_string(done));
   }
   const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
   const auto left = std::llround(seconds * (1 - share) / share);

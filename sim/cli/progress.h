@@ -30,9 +30,14 @@ class ProgressBar {
   std::thread thread_;
 };
 
-// "blocks  42 %  ETA 0:37", or the count alone where the total is not known. `seconds` is the time
-// spent so far.
-std::string progress_line(const std::string& title, std::uint64_t done, std::uint64_t total,
-                          double seconds);
+struct Progress {
+  std::string title;
+  std::uint64_t done = 0;
+  std::uint64_t total = 0;  // 0: not known
+  bool in_bytes = false;    // the unit
+  double seconds = 0;       // spent so far
+};
+// "blocks  [########            ]  42 %  ETA 0:37", or what is done where the total is not known.
+std::string progress_line(const Progress& progress);
 
 }  // namespace encore::sim

@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <functional>
 
 #include "sim/cli/bounds.h"
 #include "sim/cli/commands.h"
@@ -85,6 +86,7 @@ class ReplayCommand final : public Command {
       return std::unexpected(fits.error());
     }
     trace_options->identity_seed = kernel_.identity_seed();
+    trace_options->monitor = &context.monitor;
     auto reader = open_traces(trace_.files(), *trace_options);
     if (!reader) {
       return std::unexpected(reader.error());
@@ -181,48 +183,51 @@ class ReplayCommand final : public Command {
     if (!trace) {
       return std::unexpected(trace.error());
     }
-    RunOptions options = run_options();
-    if (!monitor.stop) {
-      const auto warmup = warmed_up(reader, trace->requests_total);
-      if (!warmup) {
-        return std::unexpected(warmup.error());
-      }
-      options.warmup_requests = *warmup;
+    if (monitor.stopped()) {
+      report.notes.push_back(unread_note(trace->requests_total));
+      return {};
     }
+    RunOptions options = run_options();
+    const auto warmup = warmed_up(reader, trace->requests_total);
+    if (!warmup) {
+      return std::unexpected(warmup.error());
+    }
+    options.warmup_requests = *warmup;
     const double rate = trace->sample.rate();
-    if (rate < 1 && trace->objects.objects() < kSampleObjectsMin && !monitor.stop) {
+    if (rate < 1 && trace->objects.objects() < kSampleObjectsMin) {
       return fail("a sample of " + std::to_string(trace->objects.objects()) + " objects of " +
                   std::to_string(trace->requests_total) +
                   " requests, accepted: 64 or more; raise --sample");
     }
-    const ReplayedTrace replayed{
-        .names = trace_.names(),
-        .requests = trace->requests_total,
-        .footprint_bytes = trace->footprint_bytes(),
-        .footprint_objects = estimated_count(trace->objects.objects(), rate),
-        .rate = rate,
-        .sample_requests = trace->requests.size(),
-        .sample_objects = trace->objects.objects(),
-        .table_bytes = trace->objects.memory_bytes(),
-        .interrupted = monitor.stop};
+    ReplayedTrace replayed{.names = trace_.names(),
+                           .requests = trace->requests_total,
+                           .footprint_bytes = trace->footprint_bytes(),
+                           .footprint_objects = estimated_count(trace->objects.objects(), rate),
+                           .rate = rate,
+                           .sample_requests = trace->requests.size(),
+                           .sample_objects = trace->objects.objects(),
+                           .table_bytes = trace->objects.memory_bytes()};
     if (rate < 1) {
       report.notes.push_back(sample_note(replayed));
     }
     if (curve_points_ != 0) {
-      const auto points = run_curves(*trace, plan_of(planned), options, monitor);
+      auto points = run_curves(*trace, plan_of(planned), options, monitor);
       if (!points) {
         return std::unexpected(points.error());
       }
-      report.tables.push_back(curve_table(replayed, *points, planned));
+      replayed.complete = !monitor.heard;
+      const auto shown = drop_unbegun(*points, planned, &CurvePoint::requests);
+      report.tables.push_back(curve_table(replayed, *points, shown));
       append_curve_charts(report.charts, *points);
     } else {
-      const auto runs = run_held(*trace, plan_of(planned), options, monitor);
+      auto runs = run_held(*trace, plan_of(planned), options, monitor);
       if (!runs) {
         return std::unexpected(runs.error());
       }
+      replayed.complete = !monitor.heard;
       fill(report, replayed, *runs, planned);
     }
-    if (bounds_.any()) {
+    if (bounds_.any() && !monitor.stopped()) {
       const auto bounds =
           run_bounds(*trace, plan_of(planned), bounds_, options.warmup_requests, monitor);
       if (!bounds) {
@@ -243,7 +248,8 @@ class ReplayCommand final : public Command {
     if (!streamed) {
       return std::unexpected(streamed.error());
     }
-    if (!monitor.stop) {
+    const bool complete = !monitor.heard;
+    if (complete) {
       if (auto counted = warmed_up(reader, streamed->requests); !counted) {
         return std::unexpected(counted.error());
       }
@@ -252,22 +258,43 @@ class ReplayCommand final : public Command {
                                  .requests = streamed->requests,
                                  .footprint_bytes = streamed->objects.footprint_bytes(),
                                  .footprint_objects = streamed->objects.objects(),
+                                 .footprint_known = complete,
+                                 .complete = complete,
                                  .sample_requests = streamed->requests,
                                  .sample_objects = streamed->objects.objects(),
-                                 .table_bytes = streamed->objects.memory_bytes(),
-                                 .interrupted = monitor.stop};
+                                 .table_bytes = streamed->objects.memory_bytes()};
     fill(report, replayed, streamed->runs, planned);
     return {};
   }
 
-  void fill(Report& report, const ReplayedTrace& replayed, const std::vector<FinishedRun>& runs,
+  // Leaves out the runs that an interrupt left without a request that counts. Answers the plan of
+  // the others.
+  template <typename Done, typename Requests>
+  static std::vector<PlannedKernel> drop_unbegun(std::vector<Done>& done,
+                                                 const std::vector<PlannedKernel>& planned,
+                                                 Requests requests) {
+    std::vector<Done> kept;
+    std::vector<PlannedKernel> kept_plan;
+    for (std::size_t i = 0; i < done.size(); ++i) {
+      if (std::invoke(requests, done[i]) != 0) {
+        kept.push_back(std::move(done[i]));
+        kept_plan.push_back(planned[i]);
+      }
+    }
+    done = std::move(kept);
+    return kept_plan;
+  }
+
+  void fill(Report& report, const ReplayedTrace& replayed, std::vector<FinishedRun>& runs,
             const std::vector<PlannedKernel>& planned) const {
-    report.tables.push_back(replay_table(replayed, runs, planned));
+    const auto shown = drop_unbegun(
+        runs, planned, [](const FinishedRun& finished) { return finished.counts.requests; });
+    report.tables.push_back(replay_table(replayed, runs, shown));
     if (interval_ != 0) {
-      report.tables.push_back(interval_table(runs, planned));
+      report.tables.push_back(interval_table(runs, shown));
     }
     append_replay_charts(report.charts, runs);
-    if (replayed.interrupted) {
+    if (!replayed.complete) {
       return;  // how far each run has come is not known, so neither is its speed
     }
     report.machine = replay_machine(replayed, runs);

@@ -11,7 +11,10 @@
 namespace encore::sim {
 namespace {
 
-std::vector<Column> replay_columns(bool sampled) {
+// On how many requests a row rests; shown where that is not all of them.
+const Column kRequests{"requests", "requests", Style::kCount};
+
+std::vector<Column> replay_columns(bool sampled, bool complete) {
   std::vector<Column> columns = {{"cache_bytes", "cache", Style::kBytes},
                                  {"eviction", "eviction"},
                                  {"admission", "admission"},
@@ -32,6 +35,9 @@ std::vector<Column> replay_columns(bool sampled) {
   if (sampled) {
     columns.insert(columns.begin() + 6, {{"object_hit_ratio_low", "from", Style::kPercent},
                                          {"object_hit_ratio_high", "to", Style::kPercent}});
+  }
+  if (!complete) {
+    columns.insert(columns.begin() + 5, kRequests);
   }
   return columns;
 }
@@ -117,21 +123,22 @@ Row replay_row(const ReplayedTrace& trace, const FinishedRun& finished,
              {"byte_hit_ratio", ratios.bytes.value}};
   append_bounds(row, "object_hit_ratio", ratios.objects.low, ratios.objects.high, sampled);
   append_bounds(row, "byte_hit_ratio", ratios.bytes.low, ratios.bytes.high, sampled);
-  row.insert(row.end(), {Field{"validations", c.validations},
-                         {"bytes_requested", c.bytes_requested},
-                         {"bytes_from_origin", c.bytes_from_origin},
-                         {"bytes_written", c.bytes_written},
-                         {"bytes_rewritten", c.bytes_rewritten},
-                         {"objects_written", c.objects_written},
-                         {"too_large_or_full", c.not_stored_full},
-                         {"one_hit_kept_out", finished.one_hit_kept_out},
-                         {"one_hit_let_in", finished.one_hit_let_in},
-                         {"evictions", whole(kernel.counters.evictions)},
-                         {"expirations", whole(kernel.counters.expirations)},
-                         {"resident_objects", whole(kernel.objects)},
-                         {"used_bytes", whole(kernel.used_bytes)},
-                         {"footprint_bytes", trace.footprint_bytes},
-                         {"footprint_objects", trace.footprint_objects}});
+  row.insert(row.end(),
+             {Field{"validations", c.validations},
+              {"bytes_requested", c.bytes_requested},
+              {"bytes_from_origin", c.bytes_from_origin},
+              {"bytes_written", c.bytes_written},
+              {"bytes_rewritten", c.bytes_rewritten},
+              {"objects_written", c.objects_written},
+              {"too_large_or_full", c.not_stored_full},
+              {"one_hit_kept_out", when(finished.complete, finished.one_hit_kept_out)},
+              {"one_hit_let_in", when(finished.complete, finished.one_hit_let_in)},
+              {"evictions", whole(kernel.counters.evictions)},
+              {"expirations", whole(kernel.counters.expirations)},
+              {"resident_objects", whole(kernel.objects)},
+              {"used_bytes", whole(kernel.used_bytes)},
+              {"footprint_bytes", when(trace.footprint_known, trace.footprint_bytes)},
+              {"footprint_objects", when(trace.footprint_known, trace.footprint_objects)}});
   append_filter(row, finished, planned, trace.rate);
   row.push_back({"sample_rate", when(sampled, trace.rate)});
   row.push_back({"sample_requests", when(sampled, trace.sample_requests)});
@@ -154,6 +161,7 @@ Row curve_row(const ReplayedTrace& trace, const CurvePoint& point, const Planned
              {"fpr_goal", when(filtered && planned.fpr_goal > 0, planned.fpr_goal)},
              {"cache_bytes", kernel.capacity_bytes},
              {"footprint_share", ratio_of(kernel.capacity_bytes, trace.footprint_bytes)},
+             {"requests", point.requests},
              {"object_miss_ratio", 1 - objects.value}};
   append_bounds(row, "object_miss_ratio", 1 - objects.high, 1 - objects.low, sampled);
   row.push_back({"byte_miss_ratio", 1 - bytes.value});
@@ -168,7 +176,10 @@ Row curve_row(const ReplayedTrace& trace, const CurvePoint& point, const Planned
 
 Table replay_table(const ReplayedTrace& trace, const std::vector<FinishedRun>& runs,
                    const std::vector<PlannedKernel>& planned) {
-  Table table{.key = "rows", .title = "", .columns = replay_columns(trace.rate < 1), .rows = {}};
+  Table table{.key = "rows",
+              .title = "",
+              .columns = replay_columns(trace.rate < 1, trace.complete),
+              .rows = {}};
   for (std::size_t i = 0; i < runs.size(); ++i) {
     table.rows.push_back(replay_row(trace, runs[i], planned[i]));
   }
@@ -241,6 +252,9 @@ Table curve_table(const ReplayedTrace& trace, const std::vector<CurvePoint>& poi
                           {"object_miss_ratio", "misses", Style::kPercent}},
               .rows = {}};
   const bool sampled = trace.rate < 1;
+  if (!trace.complete) {
+    table.columns.insert(table.columns.end() - 1, kRequests);
+  }
   if (sampled) {
     table.columns.push_back({"object_miss_ratio_low", "from", Style::kPercent});
     table.columns.push_back({"object_miss_ratio_high", "to", Style::kPercent});
@@ -256,6 +270,11 @@ Table curve_table(const ReplayedTrace& trace, const std::vector<CurvePoint>& poi
   }
   drop_unused_parameter(table);
   return table;
+}
+
+std::string unread_note(std::uint64_t requests_read) {
+  return "Nothing was done with the trace: of it only " + std::to_string(requests_read) +
+         " requests had been read.";
 }
 
 std::string sample_note(const ReplayedTrace& trace) {

@@ -18,11 +18,12 @@ struct ReplayedTrace {
   std::uint64_t requests = 0;
   std::uint64_t footprint_bytes = 0;
   std::uint64_t footprint_objects = 0;
-  double rate = 1;  // of the sample; 1: it is the whole
+  bool footprint_known = true;  // false: an interrupt ended the reading
+  bool complete = true;         // false: it ended the runs; the tables show on what they rest
+  double rate = 1;              // of the sample; 1: it is the whole
   std::uint64_t sample_requests = 0;
   std::uint64_t sample_objects = 0;
   std::uint64_t table_bytes = 0;  // of memory for the numbering of these objects
-  bool interrupted = false;
 };
 
 // A row a run; `runs` are in the order of `planned`, here and below.
@@ -36,6 +37,9 @@ Row replay_machine(const ReplayedTrace& trace, const std::vector<FinishedRun>& r
 // A row a point.
 Table curve_table(const ReplayedTrace& trace, const std::vector<CurvePoint>& points,
                   const std::vector<PlannedKernel>& planned);
+
+// What there is to say where an interrupt came while the trace was being read.
+std::string unread_note(std::uint64_t requests_read);
 
 // How large the sample was and what its bounds mean. REQUIRES: it is one.
 std::string sample_note(const ReplayedTrace& trace);

@@ -56,7 +56,7 @@ Result<void> RequestSpool::append(std::span<const ReplayRequest> requests) {
   return {};
 }
 
-Result<void> RequestSpool::link_next(std::size_t objects) {
+Result<void> RequestSpool::link_next(std::size_t objects, Monitor& monitor) {
   auto file = SpoolFile::create();
   if (!file) {
     return std::unexpected(file.error());
@@ -64,6 +64,7 @@ Result<void> RequestSpool::link_next(std::size_t objects) {
   std::vector<std::uint64_t> next_of(objects, kNeverAgain);
   std::vector<Record> records(kBatch);
   std::vector<std::uint64_t> next(kBatch);
+  monitor.begin("linking", size_);
   for (std::uint64_t end = size_; end != 0;) {
     const std::size_t count = std::min<std::uint64_t>(kBatch, end);
     const std::uint64_t begin = end - count;
@@ -82,6 +83,9 @@ Result<void> RequestSpool::link_next(std::size_t objects) {
       return written;
     }
     end = begin;
+    if (!monitor.advance(count)) {
+      break;
+    }
   }
   next_ = std::move(*file);
   return {};

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "sim/cli/spool_file.h"
 #include "sim/replay/trace_object.h"
+#include "sim/workload/monitor.h"
 
 namespace encore::sim {
 
@@ -21,9 +22,9 @@ class RequestSpool {
   static Result<RequestSpool> create();
 
   Result<void> append(std::span<const ReplayRequest> requests);
-  // Links each request to the next one for its object (ReplayRequest::next). REQUIRES: all
-  // requests' objects are below `objects`.
-  Result<void> link_next(std::size_t objects);
+  // Links each request to the next one for its object (ReplayRequest::next), unless the monitor
+  // stops it. REQUIRES: all requests' objects are below `objects`.
+  Result<void> link_next(std::size_t objects, Monitor& monitor);
   std::uint64_t size() const { return size_; }
 
  private:

@@ -39,9 +39,9 @@ Result<SampleRuns<Run>> make_sample_runs(double rate, Make make) {
 }
 
 // All that the trace holds, or what is read before an interrupt. The first `warmup_requests` of it
-// do not count. Errors: the spool's.
+// do not count. Answers whether it was all. Errors: the spool's.
 template <typename Run>
-Result<void> feed_trace(const HeldTrace& trace, std::uint64_t warmup_requests,
+Result<bool> feed_trace(const HeldTrace& trace, std::uint64_t warmup_requests,
                         SampleRuns<Run>& runs, Monitor& monitor) {
   std::vector<std::vector<ReplayRequest>> of_part(runs.parts.size());
   const auto feed = [&](std::span<const ReplayRequest> requests) {
@@ -60,13 +60,15 @@ Result<void> feed_trace(const HeldTrace& trace, std::uint64_t warmup_requests,
   SpoolReader reader(trace.requests, trace.objects);
   std::uint64_t at = 0;
   bool warm = false;
-  bool go_on = true;
-  while (go_on) {
+  while (true) {
     auto part = reader.read();
     if (!part) {
       return std::unexpected(part.error());
     }
     const std::size_t size = part->size();
+    if (size != 0 && monitor.stopped()) {
+      return false;
+    }
     if (!warm && warmup_requests - at <= size) {
       const auto before = part->first(warmup_requests - at);
       feed(before);
@@ -79,9 +81,11 @@ Result<void> feed_trace(const HeldTrace& trace, std::uint64_t warmup_requests,
     }
     feed(*part);
     at += size;
-    go_on = monitor.advance(size) && size != 0;
+    monitor.done += size;
+    if (size == 0) {
+      return true;
+    }
   }
-  return {};
 }
 
 }  // namespace encore::sim

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/time.h"
 #include "sim/cli/cpu_time.h"
 #include "sim/cli/memory_need.h"
 #include "sim/cli/parallel.h"
@@ -49,16 +50,37 @@ Result<void> read_chunk(TraceReader& reader, ObjectTable& objects,
   return {};
 }
 
-void feed_all(std::vector<FinishedRun>& runs, std::span<const ReplayRequest> requests,
-              unsigned threads) {
+std::span<const ReplayRequest> take_slice(std::span<const ReplayRequest>& requests) {
+  const auto slice = requests.first(std::min(kRead, requests.size()));
+  requests = requests.subspan(slice.size());
+  return slice;
+}
+
+// Until the monitor stops it. Answers whether each run took all of it.
+bool feed_all(std::vector<FinishedRun>& runs, std::span<const ReplayRequest> requests,
+              unsigned threads, Monitor& monitor) {
   parallel_for(
       runs.size(),
       [&](std::size_t i) {
         const double start = thread_cpu_seconds();
-        runs[i].run->feed(requests);
+        for (auto left = requests; !left.empty() && !monitor.stopped();) {
+          runs[i].run->feed(take_slice(left));
+        }
         runs[i].cpu_seconds += thread_cpu_seconds() - start;
       },
       threads);
+  return !monitor.heard;
+}
+
+// What had been read when the interrupt came: all runs the same, for a short time.
+void feed_last(std::vector<FinishedRun>& runs, std::span<const ReplayRequest> requests,
+               unsigned threads) {
+  constexpr std::chrono::milliseconds kAtMost(50);
+  const MonotonicTime begin = monotonic_now();
+  while (!requests.empty() && monotonic_now() - begin < kAtMost) {
+    const auto slice = take_slice(requests);
+    parallel_for(runs.size(), [&](std::size_t i) { runs[i].run->feed(slice); }, threads);
+  }
 }
 
 void count_one_hits(FinishedRun& finished, const ObjectTable& objects, double rate) {
@@ -119,6 +141,10 @@ Result<FinishedRun> run_one(const HeldTrace& trace, const PlannedRun& planned,
   FinishedRun finished{
       .run = nullptr, .kernel = planned.options.kernel, .counts = {}, .ratios = {}};
   finished.kernel.capacity_bytes = capacity_of(planned, trace.footprint_bytes());
+  if (monitor.stopped()) {
+    finished.complete = false;
+    return finished;
+  }
   const HeldTrace::WarmedUp warmed_up = trace.after(options.warmup_requests);
   PlannedRun informed = planned;
   informed.options.first_counted = warmed_up.sample_requests;
@@ -130,9 +156,11 @@ Result<FinishedRun> run_one(const HeldTrace& trace, const PlannedRun& planned,
     return std::unexpected(runs.error());
   }
   const double begin = thread_cpu_seconds();
-  if (auto fed = feed_trace(trace, warmed_up.sample_requests, *runs, monitor); !fed) {
+  const auto fed = feed_trace(trace, warmed_up.sample_requests, *runs, monitor);
+  if (!fed) {
     return std::unexpected(fed.error());
   }
+  finished.complete = *fed;
   finished.cpu_seconds = thread_cpu_seconds() - begin;
   runs->whole->finish();
   std::vector<ReplayCounts> parts;
@@ -140,11 +168,13 @@ Result<FinishedRun> run_one(const HeldTrace& trace, const PlannedRun& planned,
     parts.push_back(part->counts());
   }
   const ReplayCounts& counts = runs->whole->counts();
-  const SampledFrom from = monitor.stop ? seen_by(counts, rate) : warmed_up.from;
+  const SampledFrom from = finished.complete ? warmed_up.from : seen_by(counts, rate);
   finished.counts = estimated_counts(counts, from);
   finished.ratios = estimated_hit_ratios(counts, parts, from);
   finished.run = std::move(runs->whole);
-  count_one_hits(finished, trace.objects, rate);
+  if (finished.complete) {
+    count_one_hits(finished, trace.objects, rate);
+  }
   return finished;
 }
 
@@ -174,7 +204,8 @@ std::uint64_t capacity_of(const PlannedRun& planned, std::uint64_t footprint_byt
 
 Result<std::vector<FinishedRun>> run_held(const HeldTrace& trace,
                                           const std::vector<PlannedRun>& plan,
-                                          const RunOptions& options, Monitor& monitor) {
+                                          const RunOptions& options, Monitor& monitor,
+                                          const char* phase) {
   auto fits = check_intervals(plan, trace.requests.size());
   if (fits) {
     fits = check_entries(trace, plan);
@@ -182,8 +213,7 @@ Result<std::vector<FinishedRun>> run_held(const HeldTrace& trace,
   if (!fits) {
     return std::unexpected(fits.error());
   }
-  monitor.done = 0;
-  monitor.total = trace.requests.size() * plan.size();
+  monitor.begin(phase, trace.requests.size() * plan.size());
   std::vector<std::optional<Result<FinishedRun>>> ended(plan.size());
   parallel_for(
       plan.size(), [&](std::size_t i) { ended[i] = run_one(trace, plan[i], options, monitor); },
@@ -213,27 +243,32 @@ Result<Streamed> run_streamed(TraceReader& reader, const std::vector<PlannedRun>
   std::vector<ReplayRequest> chunk;
   std::vector<ReplayRequest> next;
   Result<void> read = read_chunk(reader, streamed.objects, chunk);
-  bool go_on = true;
-  while (read && !chunk.empty() && go_on) {
+  bool in_step = true;
+  while (read && !chunk.empty() && in_step && !monitor.stop) {
     {
       const std::jthread decoder([&] { read = read_chunk(reader, streamed.objects, next); });
-      feed_all(streamed.runs, chunk, options.threads);
+      in_step = feed_all(streamed.runs, chunk, options.threads, monitor);
     }
     streamed.requests += chunk.size();
     if (auto fits = check_intervals(plan, streamed.requests); !fits) {
       return std::unexpected(fits.error());
     }
-    go_on = monitor.advance(chunk.size());
     std::swap(chunk, next);
   }
   if (!read) {
     return std::unexpected(read.error());
   }
+  if (in_step && !chunk.empty() && monitor.stopped()) {
+    feed_last(streamed.runs, chunk, options.threads);
+  }
   for (FinishedRun& finished : streamed.runs) {
     finished.run->finish();
     finished.counts = finished.run->counts();
     finished.ratios = estimated_hit_ratios(finished.counts, {}, {});
-    count_one_hits(finished, streamed.objects, 1);
+    finished.complete = !monitor.heard;
+    if (finished.complete) {
+      count_one_hits(finished, streamed.objects, 1);
+    }
   }
   return streamed;
 }

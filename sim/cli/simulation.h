@@ -31,6 +31,8 @@ struct FinishedRun {
   // Of the whole trace, estimated where the run was of a sample.
   ReplayCounts counts;
   HitRatios ratios;
+  bool complete =
+      true;  // false: an interrupt cut it short, and of one-hit objects nothing is known
   std::uint64_t one_hit_kept_out = 0;
   std::uint64_t one_hit_let_in = 0;
   double cpu_seconds = 0;  // of its thread, spent in the run alone
@@ -44,12 +46,16 @@ struct RunOptions {
   ObjectSize object_size = ObjectSize::kLargest;  // of a trace that is not held
 };
 // The runs go on in parallel, each one's result is the same whatever the number of threads, in the
-// order of the plan. Errors: the kernels', the spool's. An interrupt ends the runs early.
+// order of the plan. `phase` is a literal, for the monitor. Errors: the kernels', the spool's. An
+// interrupt ends the runs early: each says by its counts how far it came, and has no `run` where
+// that is nowhere.
 Result<std::vector<FinishedRun>> run_held(const HeldTrace& trace,
                                           const std::vector<PlannedRun>& plan,
-                                          const RunOptions& options, Monitor& monitor);
+                                          const RunOptions& options, Monitor& monitor,
+                                          const char* phase = "simulating");
 
-// The same without holding the trace: no run may need to know all of it.
+// The same without holding the trace: no run may need to know all of it. An interrupt while a pipe
+// is waited for does not lose what it has sent, as far as that is simulated in no time.
 struct Streamed {
   ObjectTable objects;
   std::uint64_t requests = 0;

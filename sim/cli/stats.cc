@@ -46,10 +46,11 @@ class StatsCommand final : public Command {
   void declare(Arguments& a) override { trace_.declare(a); }
 
   Result<Outcome> run(const Context& context) override {
-    const auto options = trace_.options();
+    auto options = trace_.options();
     if (!options) {
       return std::unexpected(options.error());
     }
+    options->monitor = &context.monitor;
     auto reader = open_traces(trace_.files(), *options);
     if (!reader) {
       return std::unexpected(reader.error());
@@ -64,11 +65,12 @@ class StatsCommand final : public Command {
       for (std::size_t i = 0; i < *count; ++i) {
         statistics.add(batch[i]);
       }
-      if (*count == 0 || !context.monitor.advance(*count)) {
+      if (*count == 0) {
         break;
       }
     }
-    if (!context.monitor.stop) {
+    const bool complete = !context.monitor.heard;
+    if (complete) {
       if (auto fine = TraceArguments::check_counted(**reader); !fine) {
         return std::unexpected(fine.error());
       }
@@ -82,8 +84,10 @@ class StatsCommand final : public Command {
                      working_set_table(summary, has_sizes), TraceArguments::sources(**reader)};
     report.charts.push_back(working_set_chart(summary));
     report.notes = TraceArguments::notes(**reader, *options);
-    for (std::string& note : advice(summary, has_sizes)) {
-      report.notes.push_back(std::move(note));
+    if (complete) {
+      for (std::string& note : advice(summary, has_sizes)) {
+        report.notes.push_back(std::move(note));
+      }
     }
     return outcome;
   }

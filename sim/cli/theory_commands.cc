@@ -66,7 +66,7 @@ class SizeCommand final : public Command {
     a.real("--fpr", fpr_, "false-positive rate when they are all in", kFprs);
     a.text("--layout", layout_, "classic, partitioned, blocked, split, all");
   }
-  Result<Outcome> run(const Context&) override {
+  Result<Outcome> run(const Context& context) override {
     const auto layouts = parse_layouts(layout_);
     if (!layouts) {
       return std::unexpected(layouts.error());
@@ -81,6 +81,9 @@ class SizeCommand final : public Command {
                            {"hashes_ceiling", "ceil(m/n ln 2)", Style::kCount},
                            {"fpr", "FPR", Style::kRate}});
     for (const Layout layout : *layouts) {
+      if (context.monitor.stopped()) {
+        break;
+      }
       const auto sized = size(layout);
       if (!sized && layouts->size() == 1) {
         return std::unexpected(sized.error());
@@ -152,7 +155,7 @@ class CapacityCommand final : public Command {
     a.real("--fpr", fpr_, "false-positive rate when it is full", kFprs);
     a.text("--layout", layout_, "classic, partitioned, blocked, split, all");
   }
-  Result<Outcome> run(const Context&) override {
+  Result<Outcome> run(const Context& context) override {
     const auto layouts = parse_layouts(layout_);
     if (!layouts) {
       return std::unexpected(layouts.error());
@@ -166,6 +169,9 @@ class CapacityCommand final : public Command {
                            {"bits_per_key", "bits a key", Style::kReal},
                            {"half_full_capacity", "half full at", Style::kCount}});
     for (const Layout layout : *layouts) {
+      if (context.monitor.stopped()) {
+        break;
+      }
       if (auto fine = check_shape(layout, bits_, filter::kSplitHashes); !fine) {
         return std::unexpected(fine.error());
       }
@@ -250,6 +256,9 @@ class PairCommand final : public Command {
                            {"remembered_most", "to", Style::kCount},
                            {"bytes", "memory", Style::kBytes}});
     for (const std::uint64_t k : *hashes) {
+      if (context.monitor.stopped()) {
+        break;
+      }
       if (auto fine = check_shape(*layout, bits_, k); !fine) {
         return std::unexpected(fine.error());
       }
@@ -306,7 +315,7 @@ class RingCommand final : public Command {
     a.text("--generations", generations_, "numbers of generations");
     a.text("--layout", layout_, "classic, partitioned, blocked, split");
   }
-  Result<Outcome> run(const Context&) override {
+  Result<Outcome> run(const Context& context) override {
     const auto layout = filter::parse_layout(layout_);
     const auto generations = parse_numbers("--generations", generations_, {.min = 2, .max = 1000});
     if (!layout || !generations) {
@@ -321,6 +330,9 @@ class RingCommand final : public Command {
                            {"bytes", "memory", Style::kBytes},
                            {"capacity", "insertions a generation", Style::kCount}});
     for (const std::uint64_t g : *generations) {
+      if (context.monitor.stopped()) {
+        break;
+      }
       const filter::WindowCost cost =
           filter::window_cost(*layout, static_cast<std::uint32_t>(g), fpr_);
       if (!cost.reached) {

@@ -46,6 +46,9 @@ class TheoryFillCommand final : public Command {
                             {"fpr_exact", "exact", Style::kRate}},
                 .rows = {}};
     for (const std::uint64_t count : *counts) {
+      if (context.monitor.stopped()) {
+        break;
+      }
       const auto checked = filter::checked({.layout = *layout,
                                             .bits = bits_,
                                             .hashes = static_cast<std::uint32_t>(count),

@@ -36,19 +36,19 @@ class GridCommand : public Command {
     a.text("--bits-per-key", lists_.bits_per_key, "m/n: whole numbers");
     a.text("--hashes", lists_.hashes, "numbers of hashes");
   }
-  Result<Outcome> run(const Context&) override {
+  Result<Outcome> run(const Context& context) override {
     auto grid = read_grid();
     if (!grid) {
       return std::unexpected(grid.error());
     }
     Outcome outcome;
     outcome.report.parameters = {{"bits_per_key", lists_.bits_per_key}, {"hashes", lists_.hashes}};
-    outcome.report.tables = tables(*grid);
+    outcome.report.tables = tables(*grid, context.monitor);
     return outcome;
   }
 
  private:
-  virtual std::vector<Table> tables(const Grid& grid) const = 0;
+  virtual std::vector<Table> tables(const Grid& grid, Monitor& monitor) const = 0;
 
   Result<Grid> read_grid() const {
     auto ratios = parse_numbers("--bits-per-key", lists_.bits_per_key, {.min = 1, .max = 1000});
@@ -98,7 +98,7 @@ class TableCommand final : public GridCommand {
   }
 
  private:
-  std::vector<Table> tables(const Grid& grid) const override {
+  std::vector<Table> tables(const Grid& grid, Monitor& monitor) const override {
     Table table{.key = "rows",
                 .title = "",
                 .columns = {{"bits_per_key", "bits a key", Style::kCount}},
@@ -109,6 +109,9 @@ class TableCommand final : public GridCommand {
     table.columns.push_back({"best_hashes", "best k", Style::kCount});
     table.columns.push_back({"best_fpr", "FPR", Style::kRate});
     for (const std::uint64_t ratio : grid.bits_per_key) {
+      if (monitor.stopped()) {
+        break;
+      }
       Row row = {{"bits_per_key", ratio}};
       for (const std::uint64_t k : grid.hashes) {
         row.push_back({"k" + std::to_string(k), fpr_of(Layout::kClassic, ratio, k)});
@@ -133,7 +136,7 @@ class LayoutsCommand final : public GridCommand {
   }
 
  private:
-  std::vector<Table> tables(const Grid& grid) const override {
+  std::vector<Table> tables(const Grid& grid, Monitor& monitor) const override {
     Table table{.key = "rows",
                 .title = "",
                 .columns = {{"bits_per_key", "bits a key", Style::kCount},
@@ -145,6 +148,9 @@ class LayoutsCommand final : public GridCommand {
                             {"split_32", "split 8x32", Style::kRate}},
                 .rows = {}};
     for (const std::uint64_t ratio : grid.bits_per_key) {
+      if (monitor.stopped()) {
+        break;
+      }
       for (const std::uint64_t k : grid.hashes) {
         table.rows.push_back(make_row(ratio, k));
       }

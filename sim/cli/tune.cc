@@ -8,6 +8,7 @@
 #include "config/derive.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/kernel_options.h"
+#include "sim/cli/replay_rows.h"
 #include "sim/cli/simulation.h"
 #include "sim/cli/trace_options.h"
 #include "sim/cli/warmup.h"
@@ -33,6 +34,8 @@ struct Measured {
   AdmissionPolicy policy = AdmissionPolicy::kAlways;
   std::uint64_t window = 0;
   double fpr = 0;
+  std::uint64_t requests = 0;  // on which the rest stands: fewer than all where it was interrupted
+  bool complete = true;
   double hits = 0;
   double byte_hits = 0;
   std::uint64_t bytes_written = 0;
@@ -80,6 +83,7 @@ class TuneCommand final : public Command {
       return std::unexpected(read.error());
     }
     options->identity_seed = {seed_, seed_};
+    options->monitor = &context.monitor;
     auto reader = open_traces(trace_.files(), *options);
     if (!reader) {
       return std::unexpected(reader.error());
@@ -89,17 +93,8 @@ class TuneCommand final : public Command {
     if (!trace) {
       return std::unexpected(trace.error());
     }
-    if (!context.monitor.stop) {
-      if (auto fine = TraceArguments::check_counted(**reader); !fine) {
-        return std::unexpected(fine.error());
-      }
-      const auto warmup = warmup_requests(warmup_, trace->requests.size());
-      if (!warmup) {
-        return std::unexpected(warmup.error());
-      }
-      warmup_ = {.requests = *warmup};
-    }
-    auto outcome = study(*trace, context.monitor);
+    auto outcome = context.monitor.stopped() ? Result<Outcome>(unread(trace->requests.size()))
+                                             : study(**reader, *trace, context.monitor);
     if (outcome) {
       outcome->report.tables.push_back(TraceArguments::sources(**reader));
       for (std::string& note : TraceArguments::notes(**reader, *options)) {
@@ -143,7 +138,7 @@ class TuneCommand final : public Command {
   }
 
   Result<std::vector<Measured>> measure(const HeldTrace& trace, std::vector<Measured> wanted,
-                                        Monitor& monitor) const {
+                                        Monitor& monitor, const char* phase) const {
     std::vector<PlannedRun> plan;
     for (const Measured& one : wanted) {
       auto planned = plan_for(one);
@@ -152,21 +147,30 @@ class TuneCommand final : public Command {
       }
       plan.push_back(*planned);
     }
-    const auto runs = run_held(
-        trace, plan,
-        {.warmup_requests = warmup_.requests, .threads = static_cast<unsigned>(threads_)}, monitor);
+    const auto runs =
+        run_held(trace, plan,
+                 {.warmup_requests = warmup_.requests, .threads = static_cast<unsigned>(threads_)},
+                 monitor, phase);
     if (!runs) {
       return std::unexpected(runs.error());
     }
+    std::vector<Measured> measured;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const ReplayCounts& c = (*runs)[i].counts;
+      // An interrupt leaves some that had not begun.
+      if (c.requests == 0) {
+        continue;
+      }
+      wanted[i].requests = c.requests;
+      wanted[i].complete = (*runs)[i].complete;
       wanted[i].hits = ratio_of(c.hits, c.requests);
       wanted[i].byte_hits = ratio_of(c.bytes_hit, c.bytes_requested);
       wanted[i].bytes_written = c.bytes_written;
       wanted[i].filter_bytes = (*runs)[i].run->admission().memory_bytes;
       wanted[i].one_hit_let_in = (*runs)[i].one_hit_let_in;
+      measured.push_back(wanted[i]);
     }
-    return wanted;
+    return measured;
   }
 
   Result<PlannedRun> plan_for(const Measured& one) const {
@@ -194,7 +198,19 @@ class TuneCommand final : public Command {
     return planned;
   }
 
-  Result<Outcome> study(const HeldTrace& trace, Monitor& monitor) const {
+  Result<Outcome> study(const TraceReader& reader, const HeldTrace& trace, Monitor& monitor) {
+    if (auto fine = TraceArguments::check_counted(reader); !fine) {
+      return std::unexpected(fine.error());
+    }
+    const auto warmup = warmup_requests(warmup_, trace.requests.size());
+    if (!warmup) {
+      return std::unexpected(warmup.error());
+    }
+    warmup_ = {.requests = *warmup};
+    return compare(trace, monitor);
+  }
+
+  Result<Outcome> compare(const HeldTrace& trace, Monitor& monitor) const {
     // First by window, with the exact rule beside it.
     std::vector<Measured> wanted = {{.policy = AdmissionPolicy::kAlways}};
     const auto objects = static_cast<double>(trace.objects.objects());
@@ -203,9 +219,12 @@ class TuneCommand final : public Command {
           static_cast<std::uint64_t>(std::max(16.0, std::ceil(objects * std::exp2(step))));
       wanted.push_back({.policy = AdmissionPolicy::kSecondHit, .window = window, .fpr = 0.01});
     }
-    const auto windows = measure(trace, std::move(wanted), monitor);
+    const auto windows = measure(trace, std::move(wanted), monitor, "windows");
     if (!windows) {
       return std::unexpected(windows.error());
+    }
+    if (monitor.stopped()) {
+      return without_verdict(*windows, {});
     }
     const Measured& always = windows->front();
     const Measured knee = choose_window(*windows);
@@ -214,9 +233,12 @@ class TuneCommand final : public Command {
     for (const double fpr : {0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.001}) {
       wanted.push_back({.policy = AdmissionPolicy::kSecondHit, .window = knee.window, .fpr = fpr});
     }
-    const auto fprs = measure(trace, std::move(wanted), monitor);
+    const auto fprs = measure(trace, std::move(wanted), monitor, "FPRs");
     if (!fprs) {
       return std::unexpected(fprs.error());
+    }
+    if (monitor.stopped()) {
+      return without_verdict(*windows, *fprs);
     }
     return make_report(trace, always, *windows, *fprs);
   }
@@ -239,6 +261,38 @@ class TuneCommand final : public Command {
     return chosen == fprs.end() ? fprs.back() : *chosen;
   }
 
+  Outcome start_outcome() const {
+    Outcome outcome;
+    outcome.report.seed = seed_;
+    outcome.report.parameters = trace_.parameters();
+    outcome.report.parameters.insert(outcome.report.parameters.end(),
+                                     {Field{"cache_size", size_},
+                                      {"eviction", eviction_},
+                                      {"layout", layout_},
+                                      {"warmup", warmup_text_},
+                                      {"object_size", object_size_text_}});
+    return outcome;
+  }
+
+  // Of an interrupted run: what was measured, and no recommendation.
+  Outcome without_verdict(const std::vector<Measured>& windows,
+                          const std::vector<Measured>& fprs) const {
+    Outcome outcome = start_outcome();
+    Report& report = outcome.report;
+    report.tables = {table_of("windows", "By window, at an FPR of 0.01", windows),
+                     table_of("fprs", "By FPR, at the chosen window", fprs)};
+    for (Table& table : report.tables) {
+      table.columns.insert(table.columns.begin() + 4, {"requests", "requests", Style::kCount});
+    }
+    report.notes = {"Nothing is recommended: not everything that is to be compared was simulated."};
+    return outcome;
+  }
+  Outcome unread(std::uint64_t requests_read) const {
+    Outcome outcome = without_verdict({}, {});
+    outcome.report.notes.push_back(unread_note(requests_read));
+    return outcome;
+  }
+
   Outcome make_report(const HeldTrace& trace, const Measured& always,
                       const std::vector<Measured>& windows,
                       const std::vector<Measured>& fprs) const {
@@ -250,15 +304,8 @@ class TuneCommand final : public Command {
                                        static_cast<double>(always.bytes_written);
     const bool pays =
         lost <= kHitsLostMax || (saved >= kWritesSavedMin && lost <= kHitsLostForWritesMax);
-    Outcome outcome;
+    Outcome outcome = start_outcome();
     Report& report = outcome.report;
-    report.seed = seed_;
-    report.parameters = trace_.parameters();
-    report.parameters.insert(report.parameters.end(), {Field{"cache_size", size_},
-                                                       {"eviction", eviction_},
-                                                       {"layout", layout_},
-                                                       {"warmup", warmup_text_},
-                                                       {"object_size", object_size_text_}});
     Table recommended{.key = "rows", .title = "Recommended", .columns = columns(), .rows = {}};
     recommended.rows.push_back(make_row(always));
     recommended.rows.push_back(make_row(chosen));
@@ -361,10 +408,11 @@ class TuneCommand final : public Command {
             {"capacity", windowed ? Value{one.window} : Value{}},
             {"fpr", one.fpr > 0 ? Value{one.fpr} : Value{}},
             {"filter_bytes", windowed ? Value{one.filter_bytes} : Value{}},
+            {"requests", one.requests},
             {"object_hit_ratio", one.hits},
             {"byte_hit_ratio", one.byte_hits},
             {"bytes_written", one.bytes_written},
-            {"one_hit_let_in", one.one_hit_let_in}};
+            {"one_hit_let_in", one.complete ? Value{one.one_hit_let_in} : Value{}}};
   }
   static Table table_of(std::string key, std::string title, const std::vector<Measured>& all) {
     Table table{.key = std::move(key), .title = std::move(title), .columns = columns(), .rows = {}};

@@ -10,12 +10,12 @@
 #include "cache/saved_admission.h"
 #include "config/load.h"
 #include "sim/cli/commands.h"
+#include "sim/trace/source_stream.h"
 
 namespace encore::sim {
 namespace {
 
 constexpr std::size_t kShown = 20;
-constexpr std::uint64_t kReport = 4096;
 
 struct Counted {
   std::uint64_t events = 0;
@@ -38,10 +38,12 @@ class VerifyCommand final : public Command {
   }
 
   Result<Outcome> run(const Context& context) override {
-    std::ifstream file(journal_, std::ios::binary);
-    if (!file) {
-      return fail("cannot open " + journal_);
+    begin_reading(context.monitor, {journal_});
+    auto source = open_bytes(journal_, &context.monitor);
+    if (!source) {
+      return std::unexpected(source.error());
     }
+    SourceStream file(std::move(*source));
     auto reader = cache::JournalReader::open(file);
     if (!reader) {
       return fail(journal_ + ": " + reader.error().message);
@@ -106,6 +108,9 @@ class VerifyCommand final : public Command {
     std::uint64_t differences = 0;
     while (true) {
       const auto next = reader.next(event);
+      if (monitor.stopped()) {
+        break;
+      }
       if (!next) {
         return fail(journal_ + ": " + next.error().message);
       }
@@ -125,9 +130,7 @@ class VerifyCommand final : public Command {
           outcome.report.notes.push_back(describe(**difference));
         }
       }
-      if (++events % kReport == 0 && !monitor.advance(kReport)) {
-        break;
-      }
+      ++events;
     }
     outcome.verdict = differences == 0 ? Verdict::kGood : Verdict::kCheckFailed;
     fill(outcome.report, kinds, replay);

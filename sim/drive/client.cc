@@ -91,7 +91,7 @@ class Client {
 
   Result<Driven> run() {
     start_ = monotonic_now();
-    while (driven_.answered < plan_.requests.size() && !monitor_.stop) {
+    while (driven_.answered < plan_.requests.size() && !monitor_.stopped()) {
       const int wait = start_due();
       int running = 0;
       curl_multi_perform(multi_.get(), &running);

@@ -222,11 +222,12 @@ class Run {
     return seen;
   }
 
-  BlockResult finish(bool complete) {
+  BlockResult finish(std::uint64_t events) {
     result_.rotations = subject_.rotations();
     result_.filter_bytes = subject_.memory_bytes();
     result_.filter.bits = subject_.parameters().bits;
-    result_.complete = complete;
+    result_.events = events;
+    result_.complete = events == events_;
     return std::move(result_);
   }
 
@@ -324,6 +325,7 @@ void BlockResult::add(const BlockResult& other) {
   called_new += other.called_new;
   insertions += other.insertions;
   rotations += other.rotations;
+  events += other.events;
   complete = complete && other.complete;
 }
 
@@ -355,8 +357,9 @@ Result<std::vector<BlockResult>> run_blocks(const BlockWorkload& workload,
   }
   BlockEvents events(workload);
   std::vector<BlockKey> keys(runs.size());
-  bool go_on = true;
-  for (std::uint64_t done = 0; done < workload.events && go_on; ++done) {
+  std::uint64_t done = 0;
+  // An event may be a block of a megabyte for many filters: each one looks.
+  for (; done < workload.events && (monitor == nullptr || !monitor->stopped()); ++done) {
     const BlockEvents::Event event = events.next();
     for (std::size_t i = 0; i < runs.size(); ++i) {
       if (lender[i] == i) {
@@ -375,12 +378,12 @@ Result<std::vector<BlockResult>> run_blocks(const BlockWorkload& workload,
       }
     }
     if (monitor != nullptr && (done + 1) % kEventsAReport == 0) {
-      go_on = monitor->advance(kEventsAReport);
+      monitor->done += kEventsAReport;
     }
   }
   std::vector<BlockResult> results;
   for (const auto& run : runs) {
-    results.push_back(run->finish(go_on));
+    results.push_back(run->finish(done));
   }
   return results;
 }

@@ -80,7 +80,8 @@ struct BlockResult {
   std::uint64_t insertions = 0;
   std::uint64_t rotations = 0;
   std::uint64_t filter_bytes = 0;
-  bool complete = true;  // false: the monitor stopped it
+  std::uint64_t events = 0;  // that it rests on
+  bool complete = true;      // false: the monitor stopped it
 
   // Adds another seed's run of the same filter.
   void add(const BlockResult& other);

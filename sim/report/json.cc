@@ -43,6 +43,7 @@ std::string to_json(const Report& report, const JsonOptions& options) {
   document["command"] = report.command;
   document["version"] = ENCORE_VERSION;
   document["seed"] = report.seed;
+  document["interrupted"] = report.interrupted;
   document["parameters"] = to_json(report.parameters);
   document["rows"] = Json::array();
   for (const Table& table : report.tables) {

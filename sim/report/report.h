@@ -70,6 +70,7 @@ struct Chart {
 struct Report {
   std::string command;
   std::uint64_t seed = 0;
+  bool interrupted = false;  // it rests on a part of what was asked for; each row says on how much
   Row parameters;
   std::vector<Table> tables;       // the first one has the key "rows"
   Row machine;                     // time and memory of this run: left out with --no-timing
@@ -79,8 +80,8 @@ struct Report {
   std::string paste;               // a ready text (a config section), shown as it is
 };
 
-// {"command", "version", "seed", "parameters", "rows", other tables' keys, "notes", "paste",
-// "machine"}, indented, ended by a newline. Numbers that are no numbers become null.
+// {"command", "version", "seed", "interrupted", "parameters", "rows", other tables' keys, "notes",
+// "paste", "machine"}, indented, ended by a newline. Numbers that are no numbers become null.
 struct JsonOptions {
   bool machine = true;
 };

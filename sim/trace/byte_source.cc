@@ -1,6 +1,7 @@
 #include "sim/trace/byte_source.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,7 +17,7 @@ namespace {
 
 class Descriptor final : public ByteSource {
  public:
-  Descriptor(int fd, bool owned) : fd_(fd), owned_(owned) {}
+  Descriptor(int fd, bool owned, Monitor* monitor) : fd_(fd), owned_(owned), monitor_(monitor) {}
   ~Descriptor() override {
     if (owned_) {
       ::close(fd_);
@@ -27,19 +28,40 @@ class Descriptor final : public ByteSource {
 
   Result<std::size_t> read(std::span<char> out) override {
     while (true) {
+      if (!wait()) {
+        return fail("interrupted");
+      }
       const ssize_t count = ::read(fd_, out.data(), out.size());
       if (count >= 0) {
+        if (monitor_ != nullptr) {
+          monitor_->done += static_cast<std::uint64_t>(count);
+        }
         return static_cast<std::size_t>(count);
       }
-      if (errno != EINTR) {
+      if (errno != EINTR && errno != EAGAIN) {
         return fail(std::string("reading failed: ") + std::strerror(errno));
       }
     }
   }
 
  private:
+  // Until there is something to read, or the end; false: the monitor stopped it.
+  bool wait() {
+    constexpr int kLookEveryMs = 25;
+    pollfd waits{.fd = fd_, .events = POLLIN, .revents = 0};
+    int ready = 0;
+    do {
+      if (monitor_ != nullptr && monitor_->stopped()) {
+        return false;
+      }
+      ready = ::poll(&waits, 1, kLookEveryMs);
+    } while (ready == 0 || (ready < 0 && errno == EINTR));
+    return true;
+  }
+
   int fd_;
   bool owned_;
+  Monitor* monitor_;
 };
 
 // Gives back the bytes that were looked at, then the rest.
@@ -85,15 +107,36 @@ bool begins_as(std::string_view head, std::string_view magic) {
   return head.starts_with(magic) || (head.size() >= 2 && magic.starts_with(head));
 }
 
+// 0: not known, for one of them is a pipe.
+std::uint64_t bytes_of(const std::vector<std::string>& paths) {
+  std::uint64_t sum = 0;
+  for (const std::string& path : paths) {
+    struct stat status{};
+    const int got = path == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(path.c_str(), &status);
+    if (got != 0 || !S_ISREG(status.st_mode)) {
+      return 0;
+    }
+    sum += static_cast<std::uint64_t>(status.st_size);
+  }
+  return sum;
+}
+
 }  // namespace
 
-Result<std::unique_ptr<ByteSource>> open_bytes(const std::string& path) {
+void begin_reading(Monitor& monitor, const std::vector<std::string>& paths) {
+  monitor.begin("reading", bytes_of(paths));
+  monitor.in_bytes = true;
+}
+
+Result<std::unique_ptr<ByteSource>> open_bytes(const std::string& path, Monitor* monitor) {
   const bool standard_input = path == "-";
-  const int fd = standard_input ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A named pipe is opened whether or not it has a writer yet: Descriptor waits for what it sends.
+  const int fd =
+      standard_input ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     return fail("cannot open " + path + ": " + std::strerror(errno));
   }
-  std::unique_ptr<ByteSource> file = std::make_unique<Descriptor>(fd, !standard_input);
+  std::unique_ptr<ByteSource> file = std::make_unique<Descriptor>(fd, !standard_input, monitor);
   struct stat status{};
   if (::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
     return fail("cannot read " + path + ": it is a directory");

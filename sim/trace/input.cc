@@ -5,8 +5,8 @@
 
 namespace encore::sim {
 
-Input::Input(std::unique_ptr<ByteSource> source)
-    : source_(std::move(source)), buffer_(kLineMax + 256 * 1024) {}
+Input::Input(std::unique_ptr<ByteSource> source, Monitor* monitor)
+    : source_(std::move(source)), monitor_(monitor), buffer_(kLineMax + 256 * 1024) {}
 
 Result<bool> Input::fill() {
   if (begin_ != 0) {
@@ -15,6 +15,10 @@ Result<bool> Input::fill() {
     begin_ = 0;
   }
   const auto count = source_->read(std::span(buffer_).subspan(end_));
+  if (!count && monitor_ != nullptr && monitor_->stopped()) {
+    interrupted_ = true;
+    return false;
+  }
   if (!count) {
     return std::unexpected(count.error());
   }
@@ -47,7 +51,7 @@ Result<bool> Input::next_line(std::string_view& line) {
       return more;
     }
     if (!*more) {
-      line = buffered();
+      line = interrupted_ ? std::string_view() : buffered();
       begin_ = end_;
       if (line.empty()) {
         return false;

@@ -14,7 +14,9 @@ namespace encore::sim {
 
 class Input {
  public:
-  explicit Input(std::unique_ptr<ByteSource> source);
+  // `monitor`, where there is one, is borrowed: where it stops the reading, that is the end, and
+  // what is left of a line or record is dropped.
+  explicit Input(std::unique_ptr<ByteSource> source, Monitor* monitor = nullptr);
 
   // The next line without its end (\n or \r\n), valid until the next call; false at the end. A line
   // above kLineMax comes in pieces of that size.
@@ -27,6 +29,9 @@ class Input {
   // Up to `size` bytes ahead, not taken. REQUIRES: size <= kLineMax.
   Result<std::string_view> peek(std::size_t size);
 
+  // Whether the end was none.
+  bool interrupted() const { return interrupted_; }
+
   static constexpr std::size_t kLineMax = 1U << 20U;
 
  private:
@@ -35,6 +40,8 @@ class Input {
   std::string_view buffered() const { return {buffer_.data() + begin_, end_ - begin_}; }
 
   std::unique_ptr<ByteSource> source_;
+  Monitor* monitor_;
+  bool interrupted_ = false;
   std::vector<char> buffer_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;

@@ -80,7 +80,7 @@ class RecordReader final : public TraceReader {
     if (!bytes) {
       return std::unexpected(bytes.error());
     }
-    if (bytes->size() % layout_.record != 0) {
+    if (bytes->size() % layout_.record != 0 && !input_.interrupted()) {
       return fail("the trace is cut off within record " +
                   std::to_string(counts_.lines + bytes->size() / layout_.record + 1));
     }

@@ -48,11 +48,14 @@ class Chain final : public TraceReader {
       }
       counts_ = finished_;
       add(counts_, reader_->counts());
-      if (*count != 0 || at_ + 1 == paths_.size()) {
+      if (*count != 0 || at_ + 1 == paths_.size() || stopped()) {
         return count;
       }
       finished_ = counts_;
       auto next = open_trace(paths_[++at_], options_);
+      if (!next && stopped()) {
+        return 0;
+      }
       if (!next) {
         return std::unexpected(next.error());
       }
@@ -64,6 +67,7 @@ class Chain final : public TraceReader {
   TraceFormat format() const override { return reader_->format(); }
 
  private:
+  bool stopped() const { return options_.monitor != nullptr && options_.monitor->stopped(); }
   void add(TraceCounts& sum, const TraceCounts& counts) const {
     sum.lines += counts.lines;
     sum.counted += counts.counted;
@@ -124,14 +128,17 @@ Result<TraceFormat> parse_trace_format(std::string_view name) {
 
 Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path,
                                                 const TraceOptions& options) {
-  auto bytes = open_bytes(path);
+  auto bytes = open_bytes(path, options.monitor);
   if (!bytes) {
     return std::unexpected(bytes.error());
   }
-  Input input(std::move(*bytes));
+  Input input(std::move(*bytes), options.monitor);
   const auto head = input.peek(kHeadBytes);
   if (!head) {
     return fail("cannot read " + path + ": " + head.error().message);
+  }
+  if (input.interrupted()) {
+    return fail(path + ": interrupted before its format was known");
   }
   Detection detected{.format = options.format, .confidence = Confidence::kGiven, .reason = {}};
   if (head->empty()) {
@@ -169,6 +176,9 @@ Result<std::unique_ptr<TraceReader>> open_traces(const std::vector<std::string>&
                                                  const TraceOptions& options) {
   if (paths.empty()) {
     return fail("no trace is given");
+  }
+  if (options.monitor != nullptr) {
+    begin_reading(*options.monitor, paths);
   }
   auto first = open_trace(paths.front(), options);
   if (!first) {

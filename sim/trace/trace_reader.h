@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "filter/hash.h"
 #include "sim/trace/request.h"
+#include "sim/workload/monitor.h"
 
 namespace encore::sim {
 
@@ -75,6 +76,7 @@ struct TraceOptions {
   double bad_share_max = 0.01;
   std::uint64_t default_size_bytes = 1024;  // where the trace has none for a request
   filter::Seed identity_seed;               // of Request::key
+  Monitor* monitor = nullptr;               // borrowed; counts the bytes read, stops the reading
 };
 
 struct TraceCounts {
@@ -89,8 +91,8 @@ struct TraceCounts {
 class TraceReader {
  public:
   virtual ~TraceReader() = default;
-  // The next requests, at least one unless it is the end (0). Errors: reading, decompression, too
-  // many bad lines, a record that is cut off.
+  // The next requests, at least one unless it is the end (0) or the monitor stopped it. Errors:
+  // reading, decompression, too many bad lines, a record that is cut off.
   virtual Result<std::size_t> read(std::span<Request> out) = 0;
   virtual const TraceCounts& counts() const = 0;
   virtual TraceFormat format() const = 0;
@@ -103,11 +105,13 @@ class TraceReader {
 };
 
 // Errors: it cannot be opened or decompressed, is empty, or its format cannot be told: then the
-// message says what it looks like, and what to do.
+// message says what it looks like, and what to do; the monitor stopped it before its format was
+// known.
 Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path,
                                                 const TraceOptions& options);
 
-// The files one after the other, as one trace.
+// The files one after the other, as one trace. Begins a phase of the monitor's, as long as all the
+// files are where their sizes are known.
 Result<std::unique_ptr<TraceReader>> open_traces(const std::vector<std::string>& paths,
                                                  const TraceOptions& options);
 

@@ -8,14 +8,33 @@
 namespace encore::sim {
 
 struct Monitor {
-  std::atomic<std::uint64_t> done{0};   // in the work's own unit
+  std::atomic<const char*> phase{""};   // what is being done, a literal; empty: the work has one
+  std::atomic<std::uint64_t> done{0};   // in the phase's own unit
   std::atomic<std::uint64_t> total{0};  // 0: not known
-  std::atomic<bool> stop{false};
+  std::atomic<bool> in_bytes{false};    // the unit
+  std::atomic<bool> stop{false};        // set from outside: the work should end
+  std::atomic<bool> heard{false};       // the work knows, and has left something out
 
+  // A phase of so many units begins.
+  void begin(const char* what, std::uint64_t units) {
+    total = 0;
+    done = 0;
+    in_bytes = false;
+    phase = what;
+    total = units;
+  }
+  // Whether to end with what is known. REQUIRES: the caller leaves something out then.
+  bool stopped() {
+    if (!stop.load(std::memory_order_relaxed)) {
+      return false;
+    }
+    heard.store(true, std::memory_order_relaxed);
+    return true;
+  }
   // Counts and answers whether to go on.
   bool advance(std::uint64_t count) {
     done.fetch_add(count, std::memory_order_relaxed);
-    return !stop.load(std::memory_order_relaxed);
+    return !stopped();
   }
 };
 

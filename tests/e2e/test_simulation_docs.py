@@ -7,8 +7,10 @@ What varies:
 
 - 127.0.0.1:3128, the proxy's address, is replaced by one with a free port.
 - `drive` and `verify`: their figures depend on the port of the origin, which is part of the keys, and
-  on which request comes first. There every number but 0 stands for any number but 0, a path for any
-  path, blanks for any blanks, and the outcome "collapsed" may be missing.
+  on which request comes first. There every number but a plain 0 stands for any such number, a path for any
+  path, blanks for any blanks, and the outcomes "admitted" and "collapsed" may be missing or not.
+- A line that ends in ^C: Ctrl-C is pressed, at a terminal, when the progress shows that much or more.
+  What was done by then depends on the machine: numbers and blanks as above, and "-" is a number too.
 """
 
 import gzip
@@ -20,6 +22,7 @@ import subprocess
 import unittest
 
 from harness import DEADLINE, Case, clean_environment, eventually, free_port, listening, stop_process
+from terminal import Terminal
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = pathlib.Path(__file__).parent / "data"
@@ -36,6 +39,7 @@ class Example:
 
     def __init__(self, command, place):
         self.command, self.place, self.printed, self.status = command, place, "", 0
+        self.interrupt = ""  # what the progress shows when it is interrupted
 
 
 def blocks_of(document, language):
@@ -56,6 +60,8 @@ def examples_of(document):
                 asked.status, asked = int(line), None
             elif line.startswith("$ "):
                 examples.append(Example(line[2:], f"{document.name}:{number}"))
+            elif line.endswith("^C"):
+                examples[-1].interrupt = line.removesuffix("^C")
             else:
                 examples[-1].printed += line + "\n"
     return examples
@@ -69,12 +75,12 @@ def files_of(document):
 
 
 def without_what_varies(text):
-    """The text of drive and verify, where a number that is not 0 is N and a path is P."""
+    """The text, where a number that is not plainly 0 is N and a path is P."""
     lines = []
     for line in text.splitlines():
         line = re.sub(r"/o/[0-9a-f/]+", "P", line)
-        line = re.sub(r"\b(?=[0-9.]*[1-9])[0-9]+(\.[0-9]+)?([KMG]iB)?\b", "N", line)
-        if not line.startswith("collapsed "):
+        line = re.sub(r"(?<![\w.-])-?([0-9]+\.[0-9]+|[1-9][0-9]*)([KMG]iB|e-[0-9]+)?\b", "N", line)
+        if not line.startswith(("admitted ", "collapsed ")):
             lines.append(" ".join(line.split()))
     return "\n".join(lines) + "\n"
 
@@ -123,6 +129,18 @@ class Examples(Case):
                               stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               env=self.environment, timeout=10 * DEADLINE)
 
+    def interrupted(self, example):
+        terminal = Terminal(self, example.command, cwd=self.work, env=self.environment)
+        bar = re.fullmatch(r"(.+)  \[[# ]*\] +(\d+) %  ETA \S+", example.interrupt)
+        if bar:
+            terminal.wait_for_percent(bar.group(1), int(bar.group(2)))
+        else:
+            terminal.wait_until_shown(re.escape(example.interrupt))
+        terminal.press_control_c()
+        status, output = terminal.end()
+        # A shell of which the interrupt killed another part of the pipeline.
+        return 128 - status if status < 0 else status, output, terminal.shown
+
     def run_example(self, example):
         if example.command.endswith("&"):
             self.start_proxy(example.command)
@@ -130,13 +148,20 @@ class Examples(Case):
         if example.command == "kill %1":
             self.stop_proxy()
             return
-        ended = self.shell(example.command.replace(PROXY, f"127.0.0.1:{self.port}"))
-        self.assertEqual(example.status, ended.returncode, ended.stdout + ended.stderr)
+        if example.interrupt:
+            status, output, errors = self.interrupted(example)
+        else:
+            ended = self.shell(example.command.replace(PROXY, f"127.0.0.1:{self.port}"))
+            status, output, errors = ended.returncode, ended.stdout, ended.stderr
+        self.assertEqual(example.status, status, output + errors)
         if example.place == "--help":
             return
-        documented, printed = (text.rstrip("\n") + "\n" for text in (example.printed, ended.stdout))
-        if VARIES.match(example.command):
+        documented, printed = (text.rstrip("\n") + "\n" for text in (example.printed, output))
+        if VARIES.match(example.command) or example.interrupt:
             documented, printed = map(without_what_varies, (documented, printed))
+        if example.interrupt:
+            documented, printed = (re.sub("(?<= )-(?= |$)", "N", text, flags=re.M)
+                                   for text in (documented, printed))
         if not pattern_of(documented).fullmatch(printed):
             self.assertEqual(documented, printed)
 

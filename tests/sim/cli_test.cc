@@ -135,8 +135,11 @@ TEST_CASE("Lists of numbers read as people write them", "[sim][cli]") {
 }
 
 TEST_CASE("A progress line shows the share and the time that is left", "[sim][cli]") {
-  CHECK(progress_line("replay", 25, 100, 10) == "replay  [#####               ]  25 %  ETA 0:30");
-  CHECK(progress_line("stats", 25, 0, 10) == "stats  25");
+  CHECK(progress_line({.title = "replay: running", .done = 25, .total = 100, .seconds = 10}) ==
+        "replay: running  [#####               ]  25 %  ETA 0:30");
+  CHECK(progress_line({.title = "drive", .done = 25, .seconds = 10}) == "drive  25");
+  CHECK(progress_line({.title = "stats: reading", .done = 5 << 20, .in_bytes = true}) ==
+        "stats: reading  5MiB");
 }
 
 TEST_CASE("An interrupted replay says no speed, for how far each run came is not known",
@@ -151,7 +154,7 @@ TEST_CASE("An interrupted replay says no speed, for how far each run came is not
     Monitor monitor;
     monitor.stop = stopped;
     CHECK(run_program({"replay", trace, "--cache-size", "100KiB", "--json"}, {out, err}, monitor) ==
-          (stopped ? 1 : 0));
+          (stopped ? kExitInterrupted : 0));
     for (const char* speed : {"\"requests_per_cpu_second\"", "\"run_requests_per_cpu_second\""}) {
       CHECK((out.str().find(speed) == std::string::npos) == stopped);
     }

@@ -70,7 +70,8 @@ TEST_CASE("A spool gives back what was put in, with the future, and leaves no fi
   }
   REQUIRE(spool->append(std::span(put).first(100)));
   REQUIRE(spool->append(std::span(put).subspan(100)));
-  REQUIRE(spool->link_next(objects.objects()));
+  Monitor monitor;
+  REQUIRE(spool->link_next(objects.objects(), monitor));
   std::vector<std::uint64_t> next(objects.objects(), kNeverAgain);
   for (std::size_t i = put.size(); i != 0; --i) {
     put[i - 1].next = std::exchange(next[put[i - 1].object], i - 1);
