@@ -350,8 +350,12 @@ class DriveCommand final : public Command {
   static Table outcome_table(const DrivePlan& plan, const Sides& sides) {
     std::map<std::string, std::array<std::uint64_t, 2>, std::less<>> counts;
     const auto add = [&](std::string_view word, std::size_t side) {
-      if (!word.empty()) {
-        ++counts[std::string(word)][side];
+      auto at = counts.find(word);
+      if (at == counts.end() && !word.empty()) {
+        at = counts.emplace(word, std::array<std::uint64_t, 2>{}).first;
+      }
+      if (at != counts.end()) {
+        ++at->second[side];
       }
     };
     for (std::size_t i = 0; i < plan.requests.size(); ++i) {

@@ -5,7 +5,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/time.h"
 #include "sim/cli/cpu_time.h"
 #include "sim/cli/memory_need.h"
 #include "sim/cli/parallel.h"
@@ -75,9 +74,9 @@ bool feed_all(std::vector<FinishedRun>& runs, std::span<const ReplayRequest> req
 // What had been read when the interrupt came: all runs the same, for a short time.
 void feed_last(std::vector<FinishedRun>& runs, std::span<const ReplayRequest> requests,
                unsigned threads) {
-  constexpr std::chrono::milliseconds kAtMost(50);
-  const MonotonicTime begin = monotonic_now();
-  while (!requests.empty() && monotonic_now() - begin < kAtMost) {
+  constexpr double kSecondsMax = 0.08;
+  const double begin = thread_cpu_seconds();
+  while (!requests.empty() && thread_cpu_seconds() - begin < kSecondsMax) {
     const auto slice = take_slice(requests);
     parallel_for(runs.size(), [&](std::size_t i) { runs[i].run->feed(slice); }, threads);
   }

@@ -38,12 +38,19 @@ double lowest_price(std::uint32_t bucket) {
                      : std::bit_cast<double>((kFirst + bucket) << kMantissaShift) * (1 - 0x1p-50);
 }
 
-// The numbers of the intervals that give something, cheapest first.
-std::vector<std::uint32_t> by_price(std::span<const ReuseInterval> intervals, BoundGoal goal) {
+// How many intervals are looked at between two looks at the monitor.
+constexpr std::uint64_t kAStep = 4096;
+
+// The numbers of the intervals that give something, cheapest first; none if the monitor stops it.
+std::vector<std::uint32_t> by_price(std::span<const ReuseInterval> intervals, BoundGoal goal,
+                                    Monitor& monitor) {
   std::vector<std::uint64_t> begins(kBuckets + 1);
-  for (const ReuseInterval& interval : intervals) {
-    if (given_by(interval, goal) != 0) {
-      ++begins[bucket_of(interval, goal) + 1];
+  for (std::size_t i = 0; i < intervals.size(); ++i) {
+    if (given_by(intervals[i], goal) != 0) {
+      ++begins[bucket_of(intervals[i], goal) + 1];
+    }
+    if (i % kAStep == 0 && monitor.stopped()) {
+      return {};
     }
   }
   std::partial_sum(begins.begin(), begins.end(), begins.begin());
@@ -51,6 +58,9 @@ std::vector<std::uint32_t> by_price(std::span<const ReuseInterval> intervals, Bo
   for (std::size_t i = 0; i < intervals.size(); ++i) {
     if (given_by(intervals[i], goal) != 0) {
       order[begins[bucket_of(intervals[i], goal)]++] = static_cast<std::uint32_t>(i);
+    }
+    if (i % kAStep == 0 && monitor.stopped()) {
+      return {};
     }
   }
   return order;
@@ -121,7 +131,6 @@ std::uint64_t PfooLower::most(std::uint64_t capacity_bytes, std::uint64_t moment
 
 std::uint64_t pfoo_upper(std::span<const ReuseInterval> intervals, BoundGoal goal,
                          std::uint64_t capacity_bytes, Monitor& monitor) {
-  constexpr std::uint64_t kAStep = 4096;
   std::uint64_t moments = 0;
   for (const ReuseInterval& interval : intervals) {
     moments = std::max<std::uint64_t>(moments, interval.to);
@@ -129,7 +138,7 @@ std::uint64_t pfoo_upper(std::span<const ReuseInterval> intervals, BoundGoal goa
   Occupancy occupancy(moments);
   std::uint64_t gives = 0;
   std::uint64_t done = 0;
-  for (const std::uint32_t number : by_price(intervals, goal)) {
+  for (const std::uint32_t number : by_price(intervals, goal, monitor)) {
     const ReuseInterval& interval = intervals[number];
     const Moments during{interval.from, interval.to};
     if (interval.charge_bytes <= capacity_bytes &&

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import termios
 import threading
@@ -25,6 +26,8 @@ class Terminal:
             command = ["bash", "-o", "pipefail", "-c", command]
 
         def take_terminal():
+            # The test itself may have been started in a way that ignores it.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.setsid()
             fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
         self.process = subprocess.Popen(command, stdin=slave, stderr=slave, stdout=subprocess.PIPE,

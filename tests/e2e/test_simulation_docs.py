@@ -2,13 +2,14 @@
 
 Of each ```console block of docs/SIMULATION.md and README.md the lines after "$ " are run, in their
 order and in one directory, and what follows them must be what is on standard output, to the byte
-but for blank lines at the end. A line "..." stands for any lines. A command must exit with 0 unless "$ echo $?" says otherwise.
-What varies:
+but for blank lines at the end. A line "..." stands for any lines. A command must exit with 0 unless
+"$ echo $?" says otherwise. What varies:
 
 - 127.0.0.1:3128, the proxy's address, is replaced by one with a free port.
 - `drive` and `verify`: their figures depend on the port of the origin, which is part of the keys, and
-  on which request comes first. There every number but a plain 0 stands for any such number, a path for any
-  path, blanks for any blanks, and the outcomes "admitted" and "collapsed" may be missing or not.
+  on which request comes first. There every number but a plain 0 stands for any such number, a path for
+  any path, what the proxy and the simulator said of a request for anything, blanks for any blanks; the
+  outcomes "admitted" and "collapsed" may be missing or not.
 - A line that ends in ^C: Ctrl-C is pressed, at a terminal, when the progress shows that much or more.
   What was done by then depends on the machine: numbers and blanks as above, and "-" is a number too.
 """
@@ -75,10 +76,11 @@ def files_of(document):
 
 
 def without_what_varies(text):
-    """The text, where a number that is not plainly 0 is N and a path is P."""
+    """The text, where a number that is not plainly 0 is N, a path P, and an outcome W."""
     lines = []
     for line in text.splitlines():
         line = re.sub(r"/o/[0-9a-f/]+", "P", line)
+        line = re.sub(r"(the proxy said|the simulator) [a-z-]+", r"\1 W", line)
         line = re.sub(r"(?<![\w.-])-?([0-9]+\.[0-9]+|[1-9][0-9]*)([KMG]iB|e-[0-9]+)?\b", "N", line)
         if not line.startswith(("admitted ", "collapsed ")):
             lines.append(" ".join(line.split()))
