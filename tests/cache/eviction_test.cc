@@ -88,6 +88,39 @@ TEST_CASE("Every eviction policy answers as its naive model does where sizes dif
   }
 }
 
+TEST_CASE("Where sizes differ Belady lets go the largest charge times distance", "[cache]") {
+  KernelOptions options = plain_options(20);
+  options.eviction = EvictionPolicy::kBelady;
+  options.concurrent = false;
+  const auto kernel = make_kernel(options);
+  const auto holds = [&](std::uint64_t id) {
+    return kernel->lookup(key(id), at(0)).state == LookupState::kFresh;
+  };
+  request(*kernel, {.id = 1, .size = 10, .next = 5});
+  request(*kernel, {.id = 2, .size = 1, .next = 100});  // the farthest
+  request(*kernel, {.id = 3, .size = 9, .next = 50});
+  const auto admit = [&](std::uint64_t id, std::uint64_t size, std::uint64_t next) {
+    return is_stored(kernel->admit(key(id), {.size_bytes = size, .hint = next}, at(0)));
+  };
+  CHECK_FALSE(admit(4, 9, 51));  // it would be the one itself
+  CHECK(admit(5, 1, 200));       // though farther than all
+  SECTION("the large one, as far as it is") {
+    request(*kernel, {.id = 5, .size = 1, .next = 200});
+    CHECK_FALSE(holds(3));
+    for (const std::uint64_t id : {1U, 2U, 5U}) {
+      CHECK(holds(id));
+    }
+  }
+  SECTION("but first what is never used again, however small") {
+    kernel->lookup(key(2), at(0), UINT64_MAX);
+    request(*kernel, {.id = 5, .size = 1, .next = 200});
+    CHECK_FALSE(holds(2));
+    for (const std::uint64_t id : {1U, 3U, 5U}) {
+      CHECK(holds(id));
+    }
+  }
+}
+
 TEST_CASE("The comparison with a naive model sees a wrong victim, and another policy", "[cache]") {
   constexpr std::size_t kCapacity = 40;
   const auto requests = random_requests(4000, kCapacity, Sizes::kEqual);
