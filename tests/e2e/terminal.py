@@ -23,7 +23,7 @@ class Terminal:
         self.master, slave = pty.openpty()
         case.addCleanup(os.close, self.master)
         if isinstance(command, str):
-            command = ["bash", "-o", "pipefail", "-c", command]
+            command = ["bash", "-c", command]
 
         def take_terminal():
             # The test itself may have been started in a way that ignores it.

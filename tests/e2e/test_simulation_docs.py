@@ -127,7 +127,7 @@ class Examples(Case):
             self.assertEqual(0, self.proxy.returncode)
 
     def shell(self, command):
-        return subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=self.work,
+        return subprocess.run(["bash", "-c", command], cwd=self.work,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               env=self.environment, timeout=10 * DEADLINE)
 
