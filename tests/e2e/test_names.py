@@ -132,6 +132,10 @@ class Names(Case):
             client.request(self.url("early.test"))
             self.assertEqual(b"found", client.read_response().body)
             eventually(lambda: self.counted(encore, "lookups") == 0, "nothing is asked any more")
+            # Numbers below the kept connection's, such as that of the question, are taken.
+            for _ in range(8):
+                self.addCleanup(Client(encore.port).close)
+            eventually(lambda: encore.metrics()["encore_client_connections"] == 9, "all are there")
             # From here on no number above those in use is given.
             used = {int(name) for name in os.listdir(f"/proc/{encore.process.pid}/fd")}
             free = min(set(range(len(used) + 1)) - used)
