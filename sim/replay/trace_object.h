@@ -68,8 +68,8 @@ class ObjectTable {
             .object = object,
             .resized = resized};
   }
-  // The memory that numbering a request for the key will need, to be asked for beforehand: first the
-  // one, and when that has come the other (null: there is none yet).
+  // The memory that numbering a request for the key will need, to be asked for beforehand: first
+  // the one, and when that has come the other (null: there is none yet).
   const void* slot_of(const filter::Hash128& key) const { return &slots_[home_of(key)]; }
   const void* object_of(const filter::Hash128& key) const {
     const std::uint32_t slot = slots_[home_of(key)];

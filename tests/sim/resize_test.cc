@@ -87,9 +87,9 @@ std::vector<Step> naive(const std::vector<ReplayRequest>& requests, std::uint64_
 
 std::vector<Step> replayed(const std::vector<ReplayRequest>& requests, std::uint64_t capacity,
                            cache::EvictionPolicy eviction) {
-  auto run = ReplayRun::create(
-      {.kernel = kernel(capacity, eviction, cache::AdmissionPolicy::kAlways),
-       .interval_requests = 1});
+  auto run =
+      ReplayRun::create({.kernel = kernel(capacity, eviction, cache::AdmissionPolicy::kAlways),
+                         .interval_requests = 1});
   REQUIRE(run);
   (*run)->feed(requests);
   (*run)->finish();
@@ -118,8 +118,7 @@ TEST_CASE("What an object is charged follows its size, request by request", "[si
   }
 }
 
-TEST_CASE("No order of eviction holds more than its capacity where sizes change",
-          "[sim][replay]") {
+TEST_CASE("No order of eviction holds more than its capacity where sizes change", "[sim][replay]") {
   const auto requests = changing_sizes(ObjectSize::kLatest, kNoTtl);
   for (const std::string_view name : cache::kEvictionNames) {
     const auto policy = cache::parse_eviction(name);
@@ -136,8 +135,7 @@ TEST_CASE("GDSF sees the size that an object has now", "[sim][replay]") {
   ObjectTable table;
   std::vector<ReplayRequest> requests;
   const auto ask = [&](const std::string& key, std::uint64_t bytes) {
-    requests.push_back(
-        table.number({.key = filter::identify({}, key).hash, .size_bytes = bytes}));
+    requests.push_back(table.number({.key = filter::identify({}, key).hash, .size_bytes = bytes}));
   };
   ask("a", 10);
   ask("b", 10);
