@@ -61,13 +61,15 @@ TEST_CASE("what became stale within a worker's turn is stale to it", "[server][p
   REQUIRE(worker.has_value());
   const PurgeOrder one{.urls = {"http://site.example/odd/15"}, .soft = true};
   const PurgeOrder many{.tags = {"t4"}, .soft = true};
-  for (const auto& [order, n] : {std::pair{one, 15}, std::pair{many, 14}}) {
+  for (const auto& [order, object] : {std::pair{one, 15U}, std::pair{many, 14U}}) {
     net::Loop& loop = (*worker)->loop();
-    loop.post([&, n = static_cast<std::uint64_t>(n)] {
+    const PurgeOrder& purged = order;
+    const std::uint64_t n = object;
+    loop.post([&] {
       const MonotonicTime begin = loop.now();
       while (monotonic_now() <= begin) {
       }
-      CHECK(purge(cache.shared, (*runtime)->config, order) != 0);
+      CHECK(purge(cache.shared, (*runtime)->config, purged) != 0);
       const std::string key = FilledCache::key_text(n);
       const CacheView found = (*worker)->lookup(key, cache.key(key).hash, {}, {},
                                                 *net::Address::parse_ip("192.0.2.1", 1));
