@@ -286,6 +286,12 @@ class BlocksCommand final : public Command {
   }
 
   Result<Outcome> run(const Context& context) override {
+    for (const char* option : {"--capacity", "--generations", "--no-refresh"}) {
+      if (options_.filter != "pair" && context.arguments.given(option)) {
+        return fail(std::string(option) + " with --filter " + options_.filter +
+                    ", accepted: --filter pair");
+      }
+    }
     const auto filters = make_filters(context);
     if (!filters) {
       return std::unexpected(filters.error());
@@ -371,7 +377,7 @@ class BlocksCommand final : public Command {
     double bits = 0;
     double cycles = 0;
     for (const BlockFilter& filter : filters) {
-      bits += static_cast<double>(filter.bits) * (filter.pair() ? 2 : 1);
+      bits += static_cast<double>(filter.bits) * (filter.pair() ? filter.generations : 1);
       cycles += filter.pair() ? events / static_cast<double>(filter.capacity) : 1;
     }
     const bool hashes = o.compare == "hashes";

@@ -38,11 +38,23 @@ class Arguments {
   // Positional arguments, one or more.
   void files(const std::string& name, std::vector<std::string>& value, const std::string& help);
   void file(const std::string& name, std::string& value, const std::string& help);
+  // A file that will be written, "-" for standard output.
+  void output(const std::string& name, std::string& value, const std::string& help);
+  void optional_output(const std::string& name, std::string& value, const std::string& help);
+  // Once all is parsed: no file that is read is written, and none is written twice.
+  Result<void> check_outputs() const;
   // Whether the option was given on the command line.
   bool given(const std::string& name) const;
 
  private:
+  struct Output {
+    std::string name;
+    const std::string* path = nullptr;
+  };
   CLI::App& app_;
+  std::vector<const std::string*> input_;
+  const std::vector<std::string>* inputs_ = nullptr;
+  std::vector<Output> outputs_;
 };
 
 // What a command is given beside its own options.

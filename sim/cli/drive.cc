@@ -58,7 +58,7 @@ class DriveCommand final : public Command {
     a.text("--ttl", ttl_, "max-age of objects that have no TTL in the trace");
     a.real("--size-scale", size_scale_, "every size of the trace times this", {.max = 1e9});
     a.text("--max-size", max_size_, "no object is larger than this");
-    a.text("--outcomes", outcomes_, "write what became of each request, a line each");
+    a.output("--outcomes", outcomes_, "write what became of each request, a line each");
   }
 
   Result<Outcome> run(const Context& context) override {

@@ -68,7 +68,7 @@ class GenerateCommand final : public Command {
   }
   void declare(Arguments& a) override {
     GeneratorOptions& o = options_;
-    a.text("-o,--output", output_, "file to write; .csv or binary, .zst compresses; - is stdout");
+    a.output("-o,--output", output_, "file to write; .csv or binary, .zst compresses; - is stdout");
     a.flag("--csv", csv_, "write csv whatever the file is called");
     a.number("--requests", o.requests, "how many", {.min = 1});
     a.number("--objects", o.objects,

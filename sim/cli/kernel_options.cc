@@ -127,6 +127,7 @@ Result<cache::AdmissionOptions> KernelArguments::options_of(const Admission& adm
   config.admission.hashes = static_cast<std::uint32_t>(hashes_);
   config.admission.layout = *layout;
   config.admission.hash = *hash;
+  config.admission.refresh = !no_refresh_;
   const auto plan = config::derive_filter(config);
   if (!plan) {
     return std::unexpected(plan.error());

@@ -88,8 +88,9 @@ Result<std::vector<std::uint64_t>> parse_numbers(std::string_view option, std::s
                 : read(word.substr(0, dots), first) && read(word.substr(dots + 2), last)) &&
            within(first, range) && within(last, range) && first <= last &&
            last - first < kNumbersMax && numbers.size() + (last - first) < kNumbersMax;
-    for (std::uint64_t number = first; good && number <= last; ++number) {
-      numbers.push_back(number);
+    // Not by comparing with one beyond the last: of the largest number there is none.
+    for (std::uint64_t more = 0; good && more <= last - first; ++more) {
+      numbers.push_back(first + more);
     }
   }
   if (!good) {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <ostream>
 #include <sstream>
@@ -60,16 +61,68 @@ void Arguments::optional_text(const std::string& name, std::string& value, const
                               const std::string& help) {
   app_.add_flag(name + "{" + alone + "}", value, help);
 }
+void Arguments::output(const std::string& name, std::string& value, const std::string& help) {
+  text(name, value, help);
+  outputs_.push_back({name, &value});
+}
+// --name alone is "-"; a file is --name=FILE.
+void Arguments::optional_output(const std::string& name, std::string& value,
+                                const std::string& help) {
+  optional_text(name, value, "-", help);
+  outputs_.push_back({name, &value});
+}
 void Arguments::files(const std::string& name, std::vector<std::string>& value,
                       const std::string& help) {
   app_.add_option(name, value, help)->required()->type_name("FILE");
+  inputs_ = &value;
 }
 void Arguments::file(const std::string& name, std::string& value, const std::string& help) {
   app_.add_option(name, value, help)->required()->type_name("FILE");
+  input_.push_back(&value);
 }
 bool Arguments::given(const std::string& name) const {
   const CLI::Option* option = app_.get_option_no_throw(name);
   return option != nullptr && option->count() != 0;
+}
+
+namespace {
+
+// Links and other ways to write the same path are seen through; devices and pipes are nothing to
+// lose.
+bool is_same_file(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::exists(a, error) && fs::exists(b, error)) {
+    return fs::is_regular_file(a, error) && fs::equivalent(a, b, error);
+  }
+  return fs::weakly_canonical(a, error) == fs::weakly_canonical(b, error);
+}
+
+}  // namespace
+
+Result<void> Arguments::check_outputs() const {
+  std::vector<std::string> inputs = inputs_ != nullptr ? *inputs_ : std::vector<std::string>{};
+  for (const std::string* path : input_) {
+    inputs.push_back(*path);
+  }
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const auto& [name, path] = outputs_[i];
+    if (path->empty() || *path == "-") {
+      continue;
+    }
+    for (const std::string& input : inputs) {
+      if (is_same_file(*path, input)) {
+        return fail(name + " \"" + *path + "\" is read as well, accepted: another file");
+      }
+    }
+    for (std::size_t other = 0; other < i; ++other) {
+      if (!outputs_[other].path->empty() && is_same_file(*path, *outputs_[other].path)) {
+        return fail(name + " \"" + *path + "\" is that of " + outputs_[other].name +
+                    " as well, accepted: another file");
+      }
+    }
+  }
+  return {};
 }
 
 namespace {
@@ -84,13 +137,13 @@ struct CommonOptions {
 };
 
 void declare_common(Arguments& arguments, CommonOptions& common) {
-  arguments.optional_text("--json", common.json, "-",
-                          "write the report as JSON, to standard output or --json=FILE");
+  arguments.optional_output("--json", common.json,
+                            "write the report as JSON, to standard output or --json=FILE");
   arguments.flag("--no-timing", common.no_timing,
                  "leave out time and memory: the same seed then gives the same bytes");
-  arguments.text("--html", common.html, "write a page with interactive plots");
-  arguments.text("--svg", common.svg, "draw the plots into an SVG file, by gnuplot");
-  arguments.text("--png", common.png, "draw the plots into a PNG file, by gnuplot");
+  arguments.output("--html", common.html, "write a page with interactive plots");
+  arguments.output("--svg", common.svg, "draw the plots into an SVG file, by gnuplot");
+  arguments.output("--png", common.png, "draw the plots into a PNG file, by gnuplot");
 }
 
 // The speed is that of all that the process did, reading and decoding included.
@@ -222,6 +275,10 @@ Outcome cut_short(Result<Outcome> outcome) {
 
 int run_command(Command& command, const Arguments& arguments, const CommonOptions& common,
                 const Streams& streams, Monitor& monitor, Interrupt* interrupt) {
+  if (auto fine = arguments.check_outputs(); !fine) {
+    streams.err << "encore-sim " << command.name() << ": " << fine.error().message << "\n";
+    return 2;
+  }
   if (interrupt != nullptr) {
     interrupt->set_last_words(last_words(command.name(), common));
   }

@@ -65,7 +65,7 @@ class StatsCommand final : public Command {
       for (std::size_t i = 0; i < *count; ++i) {
         statistics.add(batch[i]);
       }
-      if (*count == 0) {
+      if (*count == 0 || context.monitor.stopped()) {
         break;
       }
     }

@@ -176,6 +176,10 @@ class CapacityCommand final : public Command {
         return std::unexpected(fine.error());
       }
       table.rows.push_back(best_row(layout));
+      if (std::holds_alternative<std::monostate>(table.rows.back()[1].value)) {
+        outcome.report.notes.push_back("No key fits into a " + name_of(layout) + " filter of " +
+                                       std::to_string(bits_) + " bits at this rate.");
+      }
     }
     outcome.report.tables.push_back(std::move(table));
     return outcome;
@@ -196,13 +200,14 @@ class CapacityCommand final : public Command {
       }
     }
     const bool classic = layout == Layout::kClassic;
+    const bool reached = capacity >= 1;
     return {
         {"layout", name_of(layout)},
-        {"hashes", std::uint64_t{best.hashes}},
-        {"capacity", static_cast<std::uint64_t>(capacity)},
+        {"hashes", reached ? Value{std::uint64_t{best.hashes}} : Value{}},
+        {"capacity", reached ? Value{static_cast<std::uint64_t>(capacity)} : Value{}},
         {"capacity_closed_form", classic ? Value{filter::capacity_classic(bits_, fpr_)} : Value{}},
-        {"bits_per_key", capacity > 0 ? Value{static_cast<double>(bits_) / capacity} : Value{}},
-        {"half_full_capacity", filter::half_full_capacity(best)}};
+        {"bits_per_key", reached ? Value{static_cast<double>(bits_) / capacity} : Value{}},
+        {"half_full_capacity", reached ? Value{filter::half_full_capacity(best)} : Value{}}};
   }
 
   std::uint64_t bits_ = 8000000;

@@ -46,7 +46,7 @@ class VerifyCommand final : public Command {
     SourceStream file(std::move(*source));
     auto reader = cache::JournalReader::open(file);
     if (!reader) {
-      return fail(journal_ + ": " + reader.error().message);
+      return fail(journal_ + ": " + file.error().value_or(reader.error()).message);
     }
     // A saved state brings its own seed, which is the one that the proxy went on with.
     filter::Seed saved_seed;
@@ -61,7 +61,7 @@ class VerifyCommand final : public Command {
     if (!replay) {
       return fail(journal_ + ": " + replay.error().message);
     }
-    return compare(*reader, **replay, context.monitor);
+    return compare(file, *reader, **replay, context.monitor);
   }
 
  private:
@@ -100,7 +100,8 @@ class VerifyCommand final : public Command {
                                           : filter::parse_seed(config->admission.seed);
   }
 
-  Result<Outcome> compare(cache::JournalReader& reader, cache::Replay& replay, Monitor& monitor) {
+  Result<Outcome> compare(const SourceStream& file, cache::JournalReader& reader,
+                          cache::Replay& replay, Monitor& monitor) {
     std::array<Counted, cache::kEventKindCount> kinds{};
     Outcome outcome;
     cache::Event event;
@@ -110,6 +111,10 @@ class VerifyCommand final : public Command {
       const auto next = reader.next(event);
       if (monitor.stopped()) {
         break;
+      }
+      // An archive that is cut off may end at a record's border.
+      if (file.error()) {
+        return fail(journal_ + ": " + file.error()->message);
       }
       if (!next) {
         return fail(journal_ + ": " + next.error().message);

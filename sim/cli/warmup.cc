@@ -17,7 +17,9 @@ bool read(std::string_view text, Number& value) {
 Result<Warmup> parse_warmup(std::string_view text) {
   Warmup warmup;
   double percent = 0;
-  if (read(text, warmup.requests)) {
+  std::uint64_t requests = 0;
+  if (read(text, requests)) {
+    warmup.requests = requests;
     return warmup;
   }
   if (text.ends_with('%') && read(text.substr(0, text.size() - 1), percent) && percent >= 0 &&

@@ -136,16 +136,19 @@ class SeparatedParser final : public LineParser {
   std::string method_;
 };
 
+// In lower case and without their quotes, within which a separator is none.
 std::vector<std::string> split(std::string_view line, char separator) {
-  std::vector<std::string> cells;
-  do {
-    cells.emplace_back(take_field(line, separator));
-    std::string& cell = cells.back();
-    std::erase(cell, '"');
-    std::ranges::transform(cell, cell.begin(), [](char c) {
-      return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    });
-  } while (!line.empty());
+  std::vector<std::string> cells(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == separator && !quoted) {
+      cells.emplace_back();
+    } else {
+      cells.back() += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+  }
   return cells;
 }
 
@@ -256,8 +259,9 @@ Result<SeparatedLayout> separated_layout(const SeparatedFirst& first, const Trac
 Result<std::unique_ptr<LineParser>> make_separated_parser(Input& input, char separator,
                                                           const TraceOptions& options) {
   auto ahead = input.peek(kAhead);
-  // Remarks may stand before the header.
-  while (ahead && ahead->starts_with('#')) {
+  // Remarks and empty lines may stand before the header.
+  while (ahead &&
+         (ahead->starts_with('#') || ahead->starts_with('\n') || ahead->starts_with("\r\n"))) {
     std::string_view remark;
     if (auto taken = input.next_line(remark); !taken) {
       return std::unexpected(taken.error());
@@ -272,7 +276,7 @@ Result<std::unique_ptr<LineParser>> make_separated_parser(Input& input, char sep
     first.remove_suffix(1);
   }
   auto layout = separated_layout(
-      {.line = first, .separator = separator, .columns = split(first, separator).size()}, options);
+      {.line = first, .separator = separator, .columns = count_columns(first, separator)}, options);
   if (!layout) {
     return std::unexpected(layout.error());
   }

@@ -11,6 +11,9 @@ SourceStream::SourceStream(std::unique_ptr<ByteSource> source)
 
 int SourceStream::underflow() {
   const auto count = source_->read(buffer_);
+  if (!count) {
+    error_ = count.error();
+  }
   if (!count || *count == 0) {
     return std::streambuf::traits_type::eof();
   }

@@ -2,6 +2,9 @@
 // which value and what is accepted.
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 
 #include "sim/cli/memory_need.h"
@@ -172,7 +175,70 @@ TEST_CASE("What memory cannot hold is refused with the amount", "[sim][cli]") {
       "1024 bodies (--connections) of 9.3GiB");
 }
 
+TEST_CASE("The largest number ends a list of numbers", "[sim][cli]") {
+  const auto one = parse_numbers("--n", "18446744073709551615");
+  REQUIRE(one);
+  CHECK(*one == std::vector<std::uint64_t>{UINT64_MAX});
+  const auto three = parse_numbers("--n", "18446744073709551613..18446744073709551615");
+  REQUIRE(three);
+  CHECK(three->size() == 3);
+  CHECK(three->back() == UINT64_MAX);
+}
+
+TEST_CASE("No file is written that is read, and none twice", "[sim][cli]") {
+  const Directory directory;
+  const std::string csv = "time,key,size\n0,a,10\n1,b,20\n2,a,10\n";
+  const std::string trace = directory.write("trace.csv", csv);
+  const std::string link = directory.at("link");
+  std::filesystem::create_symlink(trace, link);
+  for (const std::string& path : {trace, directory.at("./trace.csv"), link}) {
+    for (const char* option : {"--json", "--html", "--svg", "--png"}) {
+      const Ran ran = run("stats " + trace + " " + option + "=" + path);
+      CHECK(ran.exit_code == 2);
+      CHECK(ran.err.find(option) != std::string::npos);
+      CHECK(ran.err.find(path) != std::string::npos);
+    }
+  }
+  std::ostringstream kept;
+  kept << std::ifstream(trace).rdbuf();
+  CHECK(kept.str() == csv);
+  const std::string once = directory.at("once");
+  CHECK(run("stats " + trace + " --json=" + once + " --html " + once).exit_code == 2);
+  CHECK_FALSE(std::filesystem::exists(once));
+  CHECK(run("stats " + trace + " --json=/dev/null --html /dev/null").exit_code == 0);
+}
+
+TEST_CASE("What belongs to a pair is refused for a single filter", "[sim][cli]") {
+  for (const char* option : {"--generations 4", "--capacity 100", "--no-refresh"}) {
+    const Ran ran = run("blocks --hashes 1 --events 1000 " + std::string(option));
+    CHECK(ran.exit_code == 2);
+    CHECK(ran.err.find("--filter pair") != std::string::npos);
+  }
+}
+
+TEST_CASE("A rate that no key reaches has no capacity, and a note", "[sim][cli]") {
+  const Ran ran = run("theory capacity --fpr 1e-30 --layout split --json");
+  CHECK(ran.exit_code == 0);
+  CHECK(ran.out.find("\"capacity\": null") != std::string::npos);
+  CHECK(ran.out.find("No key fits into a split filter") != std::string::npos);
+}
+
+TEST_CASE("A filter without refresh is sized for that", "[sim][cli]") {
+  const Directory directory;
+  const std::string trace = directory.write("trace.csv", "time,key,size\n0,a,10\n1,b,20\n2,a,10\n");
+  const std::string command = "replay " + trace +
+                              " --cache-size 1MiB --layout classic --fpr 0.5 --capacity 100000 "
+                              "--no-timing --json";
+  CHECK(run(command).out != run(command + " --no-refresh").out);
+}
+
 TEST_CASE("A warm-up must leave something to count", "[sim][cli]") {
+  for (const char* share : {"1%", "20%", "99%", "0.5%"}) {
+    const auto warmup = parse_warmup(share);
+    REQUIRE(warmup);
+    CHECK(warmup->requests == 0);
+    CHECK(warmup->share > 0);
+  }
   CHECK(warmup_requests(*parse_warmup("9"), 10) == 9U);
   CHECK(warmup_requests(*parse_warmup("99%"), 10) == 9U);
   CHECK(!warmup_requests(*parse_warmup("10"), 10));

@@ -215,6 +215,24 @@ TEST_CASE("csv and tsv find their columns by name, number or count", "[sim][trac
   CHECK(!read_text("time,key\n1,2\n", missing));
 }
 
+TEST_CASE("Empty lines before a header, and separators within quotes, are seen through",
+          "[sim][trace]") {
+  for (const char* begin : {"\n", "\r\n", "# a remark\n\n", "\n# a remark\n"}) {
+    const auto read = read_text(std::string(begin) + "time,key,size\n0,a,10\n1,b,20\n");
+    REQUIRE(read);
+    REQUIRE(read->requests.size() == 2);
+    check_request(read->requests[1], "b", 20, 1);
+  }
+  const auto quoted = read_text("0,\"x,k\",10\n1,\"x,l\",20\n2,\"x,k\",10\n");
+  REQUIRE(quoted);
+  REQUIRE(quoted->requests.size() == 3);
+  check_request(quoted->requests[1], "x,l", 20, 1);
+  const auto named = read_text("\"my,own\",key,size\n7,a,10\n");
+  REQUIRE(named);
+  REQUIRE(named->requests.size() == 1);
+  check_request(named->requests[0], "a", 10, 0);
+}
+
 TEST_CASE("LRB and wikibench lines are read", "[sim][trace]") {
   const auto lrb = read_text("1 100 12\n2 200 13\n");
   REQUIRE(lrb);

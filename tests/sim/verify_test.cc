@@ -8,6 +8,7 @@
 #include "tests/catch.h"
 #include "tests/sim/directory.h"
 #include "tests/sim/run.h"
+#include "tests/sim/trace_bytes.h"
 
 namespace encore::sim {
 namespace {
@@ -78,6 +79,19 @@ TEST_CASE("A journal is verified, and one changed decision is found", "[sim][ver
   CHECK(run("verify " + path).exit_code == 2);
   CHECK(run("verify /nonexistent").exit_code == 2);
   std::filesystem::remove(path);
+}
+
+TEST_CASE("A journal whose archive is cut off is not verified, wherever its records end",
+          "[sim][verify]") {
+  const Directory directory;
+  const std::string path = directory.write("journal.gz", gzip(make_journal()));
+  CHECK(run("verify " + path).exit_code == 0);
+  // The checksum behind the last byte is damaged: all records are there.
+  std::string archive = gzip(make_journal());
+  archive[archive.size() - 6] = static_cast<char>(archive[archive.size() - 6] ^ 1);
+  const Ran bad = run("verify " + directory.write("damaged.gz", archive));
+  CHECK(bad.exit_code == 2);
+  CHECK(bad.err.find("damaged.gz") != std::string::npos);
 }
 
 }  // namespace encore::sim
