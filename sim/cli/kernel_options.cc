@@ -211,8 +211,9 @@ Result<std::vector<PlannedKernel>> KernelArguments::plan(const Arguments& argume
   const auto sizes = parse_cache_sizes(sizes_);
   const auto evictions = parse_words("--eviction", evictions_);
   const auto wanted = admissions(arguments);
-  const auto max_object = arguments.given("--max-object") ? parse_size("--max-object", max_object_)
-                                                          : Result<std::uint64_t>(0);
+  const auto max_object = arguments.given("--max-object")
+                              ? parse_size("--max-object", max_object_, {.min = 1})
+                              : Result<std::uint64_t>(0);
   for (const Error* error :
        {sizes ? nullptr : &sizes.error(), evictions ? nullptr : &evictions.error(),
         wanted ? nullptr : &wanted.error(), max_object ? nullptr : &max_object.error()}) {

@@ -315,7 +315,8 @@ class RingCommand final : public Command {
     return "encore-sim theory ring --window 1000000 --fpr 0.01 --generations 2..8";
   }
   void declare(Arguments& a) override {
-    a.number("--window", window_, "insertions for which every key is remembered", {.min = 1});
+    a.number("--window", window_, "insertions for which every key is remembered",
+             {.min = 1, .max = kCapacities.max});
     a.real("--fpr", fpr_, "worst false-positive rate of a cycle, all generations together", kFprs);
     a.text("--generations", generations_, "numbers of generations");
     a.text("--layout", layout_, "classic, partitioned, blocked, split");

@@ -88,6 +88,12 @@ class TraceWriter::Sink {
 Result<std::unique_ptr<TraceWriter>> TraceWriter::open(const std::string& path,
                                                        const Options& options) {
   const bool standard_output = path == "-";
+  // Nobody looks for what is not compressed, or otherwise, below such a name.
+  for (const std::string_view other : {".gz", ".xz", ".bz2", ".lz4", ".zip"}) {
+    if (path.ends_with(other)) {
+      return fail("cannot write " + path + " compressed as its name says, accepted: .zst");
+    }
+  }
   std::FILE* file = standard_output ? stdout : std::fopen(path.c_str(), "wb");
   if (file == nullptr) {
     return fail("cannot write " + path + ": " + std::strerror(errno));

@@ -208,6 +208,20 @@ TEST_CASE("No file is written that is read, and none twice", "[sim][cli]") {
   CHECK(run("stats " + trace + " --json=/dev/null --html /dev/null").exit_code == 0);
 }
 
+TEST_CASE("What cannot be meant is refused", "[sim][cli]") {
+  const Directory directory;
+  for (const char* name : {"t.csv.gz", "t.xz", "t.zip"}) {
+    const Ran ran = run("generate zipf --requests 10 -o " + directory.at(name));
+    CHECK(ran.exit_code == 2);
+    CHECK(ran.err.find(".zst") != std::string::npos);
+    CHECK_FALSE(std::filesystem::exists(directory.at(name)));
+  }
+  const std::string trace = directory.write("t.csv", "time,key,size\n1,a,10\n2,a,10\n");
+  check_refused(run("replay " + trace + " --cache-size 1KiB --max-object 0"), "--max-object \"0\"");
+  CHECK(run("theory ring --window 18446744073709551615").exit_code == 2);
+  CHECK(run("theory ring --window 4503599627370496").exit_code == 0);
+}
+
 TEST_CASE("What belongs to a pair is refused for a single filter", "[sim][cli]") {
   for (const char* option : {"--generations 4", "--capacity 100", "--no-refresh"}) {
     const Ran ran = run("blocks --hashes 1 --events 1000 " + std::string(option));
