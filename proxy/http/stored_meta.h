@@ -51,7 +51,7 @@ struct StoredMeta {
 static_assert(sizeof(StoredMeta) <= 64);
 
 // Whether the response's own time has come. One that never was fresh is stale whatever the clock
-// says: another worker's turn may have begun before the response came.
+// says.
 inline bool is_stale(const StoredMeta& meta, MonotonicTime now) noexcept {
   return now >= meta.fresh_until || meta.is(StoredMeta::kNeverFresh);
 }
