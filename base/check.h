@@ -1,10 +1,12 @@
 // ENCORE_CHECK: a programmer's error stops the program with a report, in release builds too.
 // A check never sees a peer's bytes: malformed input is an Error or an outcome, and tested.
 //
-// The report names the place, the condition, and what the thread was doing: a thread that works
-// on a transaction announces it with PanicContext, which costs two stores to a thread-local.
+// The report names the place, the condition, and what the thread was doing: a thread that works on
+// a request says so with a PanicNote, a few stores for each request and no formatting before the
+// panic.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 namespace encore {
@@ -13,19 +15,30 @@ namespace encore {
 [[noreturn]] void panic(const char* file, int line, const char* condition,
                         std::string_view message) noexcept;
 
-// Says, for as long as it lives, what this thread works on. `text` is borrowed and must outlive
-// the object; it must hold no secret. Contexts nest: the innermost is printed first.
-class PanicContext {
+// What a thread is doing. The texts are borrowed; empty ones are not shown, and of those that are
+// neither what stands behind a '?' nor who stands before an '@' (a query and credentials are
+// secrets), nor what follows a control character (the fields of a head).
+struct Doing {
+  std::string_view step = {};     // "lookup", "reading the origin's head"
+  std::string_view request = {};  // as it came: method, a space and the target
+  std::string_view key = {};      // what it is known by in the cache
+  std::uint16_t client_port = 0;
+};
+
+// Has the panic reports of this thread say, for as long as it lives, what the thread is doing then.
+// Notes nest: the innermost is printed first. REQUIRES: `doing` outlives it, as do the texts that
+// `doing` names at any time; made and destroyed on one thread, innermost first.
+class PanicNote {
  public:
-  explicit PanicContext(std::string_view text) noexcept;
-  ~PanicContext();
-  PanicContext(const PanicContext&) = delete;
-  PanicContext& operator=(const PanicContext&) = delete;
+  explicit PanicNote(const Doing& doing) noexcept;
+  ~PanicNote();
+  PanicNote(const PanicNote&) = delete;
+  PanicNote& operator=(const PanicNote&) = delete;
 
  private:
   friend void panic(const char*, int, const char*, std::string_view) noexcept;
-  std::string_view text_;
-  PanicContext* outer_;
+  const Doing& doing_;
+  const PanicNote* outer_;
 };
 
 }  // namespace encore

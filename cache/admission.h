@@ -1,6 +1,6 @@
 // Admission: one of the admission policies, chosen at run time, with its memory. The set is closed.
-// A new policy: its class (see cache/candidate.h), an enumerator of AdmissionPolicy with its name,
-// a case in make(), and what it needs in check_options() and the journal. Thread-compatible.
+// A new policy: its class (see cache/candidate.h), a row of the table in cache/options.h, a case in
+// make(), and what it needs in check_options() and the journal. Thread-compatible.
 #pragma once
 
 #include <string>

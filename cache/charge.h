@@ -10,7 +10,7 @@ namespace encore::cache {
 
 // The store's bookkeeping; the store asserts that it is of these sizes.
 inline constexpr std::size_t kObjectBytes = 40;  // of each object
-inline constexpr std::size_t kBodyBytes = 160;   // of each body that does not lie in the object
+inline constexpr std::size_t kBodyBytes = 120;   // of each body that does not lie in the object
 inline constexpr std::size_t kChunkBytes = 56;   // of each run of it after the first
 inline constexpr std::size_t kRunBytesMax = 1024 * 1024;
 // The server's record beside each head.

@@ -62,6 +62,10 @@ class EntrySlab {
   const ColdEntry& cold(EntryRef ref) const { return cold_[ref / kChunk][ref % kChunk]; }
 
   bool has_cold() const { return has_cold_; }
+  // Asks for the memory of the cold half, if there is one.
+  void prefetch_cold(EntryRef ref) const {
+    if (has_cold_) __builtin_prefetch(&cold_[ref / kChunk][ref % kChunk]);
+  }
   // Maps cold halves from now on; those of existing entries are default ones (no payload, variant
   // 0, never stale). False if memory cannot be had. Reads all entries.
   bool need_cold();

@@ -1,6 +1,6 @@
 // Eviction: one of the eviction policies, chosen at run time. The set is closed, so a hit costs a
-// switch and no virtual call. A new policy: its header, an enumerator of EvictionPolicy, a line
-// here. Thread-compatible.
+// switch and no virtual call. A new policy: its header, which is included here, and a row of the
+// table in cache/options.h. Thread-compatible.
 #pragma once
 
 #include <variant>
@@ -59,34 +59,20 @@ class Eviction {
   }
 
  private:
-  using Order =
-      std::variant<Sieve, Lru, Fifo, S3Fifo, Slru, TwoQ, Arc, Lfu, Gdsf, WTinyLfu, Lhd, Belady>;
+  template <typename None, typename... Policies>
+  struct Alternatives {
+    using Type = std::variant<Policies...>;
+  };
+#define ENCORE_ALTERNATIVE(id, name, policy) , policy
+  using Order = Alternatives<void ENCORE_EVICTION_POLICIES(ENCORE_ALTERNATIVE)>::Type;
+#undef ENCORE_ALTERNATIVE
   static Order make_order(EvictionPolicy policy, EntrySlab& slab) {
     switch (policy) {
-      case EvictionPolicy::kSieve:
-        return Order(std::in_place_type<Sieve>, slab);
-      case EvictionPolicy::kLru:
-        return Order(std::in_place_type<Lru>, slab);
-      case EvictionPolicy::kFifo:
-        return Order(std::in_place_type<Fifo>, slab);
-      case EvictionPolicy::kS3Fifo:
-        return Order(std::in_place_type<S3Fifo>, slab);
-      case EvictionPolicy::kSlru:
-        return Order(std::in_place_type<Slru>, slab);
-      case EvictionPolicy::kTwoQ:
-        return Order(std::in_place_type<TwoQ>, slab);
-      case EvictionPolicy::kArc:
-        return Order(std::in_place_type<Arc>, slab);
-      case EvictionPolicy::kLfu:
-        return Order(std::in_place_type<Lfu>, slab);
-      case EvictionPolicy::kGdsf:
-        return Order(std::in_place_type<Gdsf>, slab);
-      case EvictionPolicy::kWTinyLfu:
-        return Order(std::in_place_type<WTinyLfu>, slab);
-      case EvictionPolicy::kLhd:
-        return Order(std::in_place_type<Lhd>, slab);
-      case EvictionPolicy::kBelady:
-        return Order(std::in_place_type<Belady>, slab);
+#define ENCORE_CASE(id, name, policy) \
+  case EvictionPolicy::id:            \
+    return Order(std::in_place_type<policy>, slab);
+      ENCORE_EVICTION_POLICIES(ENCORE_CASE)
+#undef ENCORE_CASE
     }
     panic(__FILE__, __LINE__, "policy", "an eviction policy of the enum");
   }

@@ -43,6 +43,8 @@ Index::Place Index::locate(const filter::Hash128& key, std::uint64_t mixed) cons
     Bucket& bucket = segment->buckets[at];
     for (std::uint32_t mask = match(bucket, tag); mask != 0; mask &= mask - 1) {
       const auto way = static_cast<std::uint32_t>(std::countr_zero(mask));
+      // Both halves at once: who finds an entry reads the cold one next.
+      slab_.prefetch_cold(bucket.refs[way]);
       if (slab_.hot(bucket.refs[way]).key == key) {
         return {&bucket.refs[way], segment, at, way};
       }

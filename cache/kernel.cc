@@ -475,15 +475,11 @@ std::uint32_t Kernel::mark_stale(const Key& key, MonotonicTime now) {
   return marked;
 }
 
-bool Kernel::relocate(const filter::Hash128& key, Payload from, Payload to,
-                      RelocationGuard& guard) {
+bool Kernel::relocate(const filter::Hash128& key, Payload from, Payload to) {
   Shard& shard = shard_for(key);
   OptionalLock lock(shard.mutex);
   for (EntryRef ref = shard.table.find(key); ref != kNoEntry; ref = shard.table.next(ref)) {
     if (shard.table.payload(ref) == from) {
-      if (!guard.may_relocate(from)) {
-        return false;
-      }
       shard.table.set_payload(ref, to);
       return true;
     }

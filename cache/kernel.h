@@ -89,8 +89,8 @@ class Kernel {
   std::uint32_t mark_stale(const Key& key, MonotonicTime now);
 
   // The object behind an entry has moved: `to` takes the place of `from`, if the key still has
-  // such an entry and the guard, asked under the lock, agrees. Nothing is released.
-  bool relocate(const filter::Hash128& key, Payload from, Payload to, RelocationGuard& guard);
+  // such an entry; whether it had. Nothing is released.
+  bool relocate(const filter::Hash128& key, Payload from, Payload to);
 
   // --- in bounded steps, from a maintenance timer -----------------------------------------------
 
@@ -101,9 +101,15 @@ class Kernel {
   // Visits about `slots_max` places and moves the cursor on; false at the end. Entries that stay
   // for the whole round are visited exactly once.
   bool for_each(Cursor& cursor, std::uint32_t slots_max, Visitor& visitor, MonotonicTime now);
+  // What reclaim() has come to.
+  enum class Reclaimed : std::uint8_t {
+    kAll,      // the cache holds no more than its capacity
+    kSome,     // more can be evicted at once
+    kNothing,  // what is held beyond it is reserved: that has to end first
+  };
   // Evicts while the cache holds more than its capacity (after it was made smaller), at most
-  // `victims_max` entries; false when there is nothing left to do.
-  bool reclaim(std::uint32_t victims_max, MonotonicTime now);
+  // `victims_max` entries. REQUIRES: victims_max is not 0.
+  Reclaimed reclaim(std::uint32_t victims_max, MonotonicTime now);
 
   // What the memory of entries is wanted for that is no entry: bytes of their charge, and how many
   // may go for it at most.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "cache/budget.h"
 #include "cache/journal.h"
 #include "cache/kernel.h"
@@ -74,13 +75,15 @@ void Kernel::purge_step(const Event& event) {
   }
 }
 
-bool Kernel::reclaim(std::uint32_t victims_max, MonotonicTime now) {
+Kernel::Reclaimed Kernel::reclaim(std::uint32_t victims_max, MonotonicTime now) {
+  ENCORE_CHECK(victims_max != 0, "a reclaim may evict something");
+  const std::uint32_t allowed = victims_max;
   for (std::uint32_t tried = 0; tried < options_.shards; ++tried) {
     std::uint32_t number = 0;
     {
       OptionalLock budget_lock(budget_->mutex);
       if (!budget_->is_shrinking()) {
-        return false;
+        return Reclaimed::kAll;
       }
       number = budget_->reclaim_shard();
       budget_->reclaim_shard() = (number + 1) & (options_.shards - 1);
@@ -88,14 +91,15 @@ bool Kernel::reclaim(std::uint32_t victims_max, MonotonicTime now) {
     const std::uint32_t step = std::min(victims_max, Removals::kVictimsMax);
     const ReclaimStep done = reclaim_step(number, step, now);
     if (done.finished) {
-      return false;
+      return Reclaimed::kAll;
     }
     victims_max -= done.victims;
     if (victims_max == 0) {
-      return true;
+      return Reclaimed::kSome;
     }
   }
-  return true;
+  // Every shard was asked: where none had a victim, none has one a moment later.
+  return victims_max < allowed ? Reclaimed::kSome : Reclaimed::kNothing;
 }
 
 Kernel::ReclaimStep Kernel::reclaim_step(std::uint32_t number, std::uint32_t victims_max,

@@ -2,8 +2,6 @@
 // guards is annotated as with any other.
 #pragma once
 
-#include <mutex>
-
 #include "base/mutex.h"
 
 namespace encore::cache {
@@ -23,7 +21,7 @@ class ENCORE_CAPABILITY("mutex") OptionalMutex {
   }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   const bool concurrent_;
 };
 

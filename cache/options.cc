@@ -8,6 +8,15 @@
 namespace encore::cache {
 namespace {
 
+AdmissionMemory memory_of(AdmissionPolicy policy) {
+  static constexpr std::array kMemory = {
+#define ENCORE_MEMORY(id, name, memory) AdmissionMemory::memory,
+      ENCORE_ADMISSION_POLICIES(ENCORE_MEMORY)
+#undef ENCORE_MEMORY
+  };
+  return kMemory[static_cast<std::size_t>(policy)];
+}
+
 template <typename Enum, std::size_t kCount>
 Result<Enum> parse(const std::array<std::string_view, kCount>& names, std::string_view what,
                    std::string_view name) {
@@ -70,11 +79,10 @@ Result<AdmissionPolicy> parse_admission(std::string_view name) {
 }
 
 bool has_filter(AdmissionPolicy policy) noexcept {
-  return policy == AdmissionPolicy::kSecondHit || policy == AdmissionPolicy::kNthHit;
+  return memory_of(policy) == AdmissionMemory::kFilter;
 }
 bool has_window(AdmissionPolicy policy) noexcept {
-  return has_filter(policy) || policy == AdmissionPolicy::kExactSecondHit ||
-         policy == AdmissionPolicy::kTinyLfu || policy == AdmissionPolicy::kAdaptSize;
+  return memory_of(policy) != AdmissionMemory::kNothing;
 }
 
 ReloadOptions reload_options(const KernelOptions& options) {

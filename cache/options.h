@@ -16,44 +16,54 @@ namespace encore::cache {
 
 // The papers are named at the head of each policy. belady knows the future by the hints it is
 // given, so only a simulation can run it; it is the last one.
-enum class EvictionPolicy : std::uint8_t {
-  kSieve,
-  kLru,
-  kFifo,
-  kS3Fifo,
-  kSlru,
-  kTwoQ,
-  kArc,
-  kLfu,
-  kGdsf,
-  kWTinyLfu,
-  kLhd,
-  kBelady,
+//  enumerator  name         class
+#define ENCORE_EVICTION_POLICIES(X)   \
+  X(kSieve, "sieve", Sieve)           \
+  X(kLru, "lru", Lru)                 \
+  X(kFifo, "fifo", Fifo)              \
+  X(kS3Fifo, "s3-fifo", S3Fifo)       \
+  X(kSlru, "slru", Slru)              \
+  X(kTwoQ, "2q", TwoQ)                \
+  X(kArc, "arc", Arc)                 \
+  X(kLfu, "lfu", Lfu)                 \
+  X(kGdsf, "gdsf", Gdsf)              \
+  X(kWTinyLfu, "w-tinylfu", WTinyLfu) \
+  X(kLhd, "lhd", Lhd)                 \
+  X(kBelady, "belady", Belady)
+
+// What a policy remembers of requests.
+enum class AdmissionMemory : std::uint8_t {
+  kNothing,
+  kFilter,  // a rotating Bloom filter, which can be saved
+  kWindow,  // something else, for so many requests as AdmissionOptions::filter.capacity says
 };
-inline constexpr std::size_t kEvictionPolicyCount = 12;
 
 // second-hit: a rotating Bloom filter. exact-second-hit: the same rule on exact sets. nth-hit: the
 // rule of second-hit for any number of requests. The others: see their headers.
-enum class AdmissionPolicy : std::uint8_t {
-  kSecondHit,
-  kAlways,
-  kNever,
-  kExactSecondHit,
-  kNthHit,
-  kProbability,
-  kSizeThreshold,
-  kTinyLfu,
-  kAdaptSize,
-};
-inline constexpr std::size_t kAdmissionPolicyCount = 9;
+//  enumerator      name                memory
+#define ENCORE_ADMISSION_POLICIES(X)              \
+  X(kSecondHit, "second-hit", kFilter)            \
+  X(kAlways, "always", kNothing)                  \
+  X(kNever, "never", kNothing)                    \
+  X(kExactSecondHit, "exact-second-hit", kWindow) \
+  X(kNthHit, "nth-hit", kFilter)                  \
+  X(kProbability, "probability", kNothing)        \
+  X(kSizeThreshold, "size-threshold", kNothing)   \
+  X(kTinyLfu, "tinylfu", kWindow)                 \
+  X(kAdaptSize, "adaptsize", kWindow)
+
+#define ENCORE_ENUMERATOR(id, name, more) id,
+enum class EvictionPolicy : std::uint8_t { ENCORE_EVICTION_POLICIES(ENCORE_ENUMERATOR) };
+enum class AdmissionPolicy : std::uint8_t { ENCORE_ADMISSION_POLICIES(ENCORE_ENUMERATOR) };
+#undef ENCORE_ENUMERATOR
 
 // In the order of the enumerators.
-inline constexpr std::array<std::string_view, kEvictionPolicyCount> kEvictionNames = {
-    "sieve", "lru", "fifo", "s3-fifo",   "slru", "2q",
-    "arc",   "lfu", "gdsf", "w-tinylfu", "lhd",  "belady"};
-inline constexpr std::array<std::string_view, kAdmissionPolicyCount> kAdmissionNames = {
-    "second-hit",  "always",         "never",   "exact-second-hit", "nth-hit",
-    "probability", "size-threshold", "tinylfu", "adaptsize"};
+#define ENCORE_NAME(id, name, more) std::string_view(name),
+inline constexpr std::array kEvictionNames = {ENCORE_EVICTION_POLICIES(ENCORE_NAME)};
+inline constexpr std::array kAdmissionNames = {ENCORE_ADMISSION_POLICIES(ENCORE_NAME)};
+#undef ENCORE_NAME
+inline constexpr std::size_t kEvictionPolicyCount = kEvictionNames.size();
+inline constexpr std::size_t kAdmissionPolicyCount = kAdmissionNames.size();
 // Those that need no future: all but belady.
 inline constexpr std::span<const std::string_view> kOnlineEvictionNames =
     std::span(kEvictionNames).first<static_cast<std::size_t>(EvictionPolicy::kBelady)>();

@@ -8,12 +8,12 @@ namespace encore::cache {
 namespace {
 
 constexpr std::array<std::string_view, kAdmitReasonCount> kReasonNames = {
-#define ENCORE_NAME(id, name, stored) name,
+#define ENCORE_NAME(id, name, stored, outcome) name,
     ENCORE_ADMIT_REASONS(ENCORE_NAME)
 #undef ENCORE_NAME
 };
 constexpr std::array<bool, kAdmitReasonCount> kReasonStored = {
-#define ENCORE_STORED(id, name, stored) stored,
+#define ENCORE_STORED(id, name, stored, outcome) stored,
     ENCORE_ADMIT_REASONS(ENCORE_STORED)
 #undef ENCORE_STORED
 };

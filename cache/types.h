@@ -1,6 +1,7 @@
 // The words that everything in cache/ shares: keys, payloads, outcomes with their reasons. Values.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -20,31 +21,43 @@ using Payload = std::uint64_t;
 
 enum class LookupState : std::uint8_t { kMiss, kFresh, kStale };
 
-//  enumerator       name               stored
-#define ENCORE_ADMIT_REASONS(X)               \
-  X(kFirstRequest, "first-request", false)    \
-  X(kSecondRequest, "second-request", true)   \
-  X(kResident, "resident", true)              \
-  X(kPolicyAlways, "always", true)            \
-  X(kPolicyNever, "never", false)             \
-  X(kTooLarge, "too-large", false)            \
-  X(kFewRequests, "few-requests", false)      \
-  X(kEnoughRequests, "enough-requests", true) \
-  X(kPolicyRefuses, "not-admitted", false)    \
-  X(kPolicyAdmits, "admitted", true)
+//  enumerator       name               stored  outcome of the request
+#define ENCORE_ADMIT_REASONS(X)                             \
+  X(kFirstRequest, "first-request", false, kFirstRequest)   \
+  X(kSecondRequest, "second-request", true, kSecondRequest) \
+  X(kResident, "resident", true, kAdmitted)                 \
+  X(kPolicyAlways, "always", true, kAdmitted)               \
+  X(kPolicyNever, "never", false, kNotAdmitted)             \
+  X(kTooLarge, "too-large", false, kTooLarge)               \
+  X(kFewRequests, "few-requests", false, kNotAdmitted)      \
+  X(kEnoughRequests, "enough-requests", true, kAdmitted)    \
+  X(kPolicyRefuses, "not-admitted", false, kNotAdmitted)    \
+  X(kPolicyAdmits, "admitted", true, kAdmitted)
 
 // Why a response is stored or not. kFirstRequest: remembered, not stored. kResident: a further
 // variant of a resident key, or its replacement; the policy was not asked. kFewRequests and
 // kEnoughRequests are those of nth-hit, kPolicyRefuses and kPolicyAdmits of all policies that
 // weigh something else than the number of requests (the eviction policy that knows the future too).
 enum class AdmitReason : std::uint8_t {
-#define ENCORE_ENUMERATOR(id, name, stored) id,
+#define ENCORE_ENUMERATOR(id, name, stored, outcome) id,
   ENCORE_ADMIT_REASONS(ENCORE_ENUMERATOR)
 #undef ENCORE_ENUMERATOR
 };
 
 inline constexpr std::size_t kAdmitReasonCount =
     static_cast<std::size_t>(AdmitReason::kPolicyAdmits) + 1;  // the last one
+
+// What a request came to whose response was decided on, in the words of who counts: proxy and
+// simulator have an enum each, which names these five the same.
+template <typename Outcome>
+constexpr Outcome outcome_of(AdmitReason reason) {
+  constexpr std::array kOutcomes = {
+#define ENCORE_OUTCOME(id, name, stored, outcome) Outcome::outcome,
+      ENCORE_ADMIT_REASONS(ENCORE_OUTCOME)
+#undef ENCORE_OUTCOME
+  };
+  return kOutcomes.at(static_cast<std::size_t>(reason));
+}
 
 // kTooLarge: more than max_object_bytes. kFull: nothing is left to evict, reservations hold it all.
 enum class ReserveOutcome : std::uint8_t { kReserved, kTooLarge, kFull };
@@ -126,14 +139,6 @@ class Selector {
 
 // What a selector says of an entry.
 enum class Match : std::uint8_t { kNo, kYes, kUndecided };
-
-// Whether the object behind a payload may move now. Called under the shard's lock.
-class RelocationGuard {
- public:
-  virtual ~RelocationGuard() = default;
-  // May complete the move (copy) before it says true. Must be cheap.
-  virtual bool may_relocate(Payload from) = 0;
-};
 
 enum class Verdict : std::uint8_t { kKeep, kRemove, kMarkStale };
 

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "config/config.h"
-#include "config/load.h"
+#include "config/places.h"
 #include "config/schema.h"
 
 namespace encore::config {

@@ -2,10 +2,18 @@
 // the struct that it fills. Used by the keys_*.cc files only.
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
-#include "config/schema.h"
+#include "base/error.h"
+#include "base/time.h"
+#include "config/config.h"
+#include "config/key.h"
 
 namespace encore::config {
 

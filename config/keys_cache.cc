@@ -34,8 +34,9 @@ constexpr std::array kCacheKeys = {
                                     "nothing beside an entry; `lfu`, `gdsf` and `lhd` keep 24 "
                                     "bytes for each, `w-tinylfu` 16 to 32; `s3-fifo`, `2q` and "
                                     "`arc` remember up to as many keys that have left, at some 80 "
-                                    "bytes each. None of this counts against `cache.memory`.",
-                             .apply = Apply::kRestart,
+                                    "bytes each. None of this counts against `cache.memory`. After "
+                                    "a reload what is stored stays; what is used moves to the new "
+                                    "policy, and what is not leaves first.",
                              .choices = cache::kOnlineEvictionNames}),
     bound<&Cache::max_object_bytes>({.name = "max_object",
                                      .kind = Kind::kBytes,

@@ -2,7 +2,6 @@
 // changes anywhere when a config is bad. Thread-safe.
 #pragma once
 
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 
 #include "base/error.h"
 #include "config/config.h"
+#include "config/places.h"
 
 namespace encore::config {
 
@@ -21,11 +21,6 @@ struct Sources {
   std::string path;
   std::vector<std::string> sets;
 };
-
-// Where keys were set: "cache.memory" to "file:line:column" or "--set cache.memory". A key that is
-// not in it has its default. A list of tables is in it as such ("listen") beside its elements'
-// keys.
-using Places = std::map<std::string, std::string, std::less<>>;
 
 // Every fault is reported, a line each: `file:line:column: key: what is wrong, what is accepted`,
 // or `--set section.key=value: what is wrong, what is accepted`.

@@ -260,7 +260,7 @@ void RotatingBloomFilter::test_and_set(std::span<const HashedKey> keys, Monotoni
 
 // Decides the first of the keys, or as many of them as need no look at anything between one and the
 // next: none that the shadow wants to be told of, and no rotation before the last of them.
-// Answers how many. REQUIRES: keys is not empty.
+// Returns how many. REQUIRES: keys is not empty.
 std::size_t RotatingBloomFilter::decide_run(std::span<const HashedKey> keys, MonotonicTime now,
                                             std::span<Seen> out) {
   std::size_t count = 0;

@@ -8,15 +8,6 @@
 namespace encore::http {
 namespace {
 
-constexpr bool is_etag_char(char c) noexcept {
-  const auto u = static_cast<unsigned char>(c);
-  return u == 0x21 || (u >= 0x23 && u != 0x7f);
-}
-
-std::string_view opaque(std::string_view etag) noexcept {
-  return etag.starts_with("W/") ? etag.substr(2) : etag;
-}
-
 // Calls f for each member of a list of entity tags. A backslash is an ordinary character in them,
 // unlike in quoted strings; a member that is no entity tag goes to the next comma.
 template <typename F>
@@ -64,33 +55,6 @@ Validators stored_validators(const StoredMeta& meta, std::string_view stored_hea
   return {.etag = stored_head.substr(meta.etag_offset, meta.etag_bytes),
           .last_modified = meta.last_modified,
           .date = meta.date};
-}
-
-Validators received_validators(const ResponseHead& response, UnixSeconds now) noexcept {
-  const Fields& fields = response.fields;
-  return {.etag = fields.value(FieldId::kEtag),
-          .last_modified = parse_date(fields.value(FieldId::kLastModified), now).value_or(kNoDate),
-          .date = parse_date(fields.value(FieldId::kDate), now).value_or(kNoDate)};
-}
-
-bool is_etag(std::string_view text) noexcept {
-  text = opaque(text);
-  return text.size() >= 2 && text.front() == '"' && text.back() == '"' &&
-         std::ranges::all_of(text.substr(1, text.size() - 2), is_etag_char);
-}
-
-bool is_strong_etag(std::string_view etag) noexcept { return is_etag(etag) && etag[0] == '"'; }
-
-bool strong_match(std::string_view a, std::string_view b) noexcept {
-  return a == b && is_strong_etag(a);
-}
-
-bool weak_match(std::string_view a, std::string_view b) noexcept {
-  return !a.empty() && opaque(a) == opaque(b);
-}
-
-bool is_strong_date(UnixSeconds last_modified, UnixSeconds date) noexcept {
-  return last_modified != kNoDate && date != kNoDate && last_modified < date;
 }
 
 Condition evaluate_conditions(const RequestHead& request, const Validators& stored,

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 
+#include "base/http_date.h"
 #include "proxy/http/list.h"
 
 namespace encore::http {
@@ -11,8 +12,6 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kDays = {"Sunday",   "Monday", "Tuesday", "Wednesday",
                                                    "Thursday", "Friday", "Saturday"};
-constexpr std::array<std::string_view, 12> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                                      "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
 // Consumes a text from its front; after a mismatch everything fails.
 class Reader {
@@ -52,8 +51,8 @@ class Reader {
   }
   // 1 to 12.
   unsigned month() noexcept {
-    for (unsigned i = 0; i < kMonths.size(); ++i) {
-      if (equals_ignoring_case(text_.substr(0, 3), kMonths[i])) {
+    for (unsigned i = 0; i < kMonthNames.size(); ++i) {
+      if (equals_ignoring_case(text_.substr(0, 3), kMonthNames[i])) {
         take(true, 3);
         return i + 1;
       }
@@ -155,36 +154,12 @@ std::optional<UnixSeconds> parse_asctime(std::string_view text) noexcept {
   return reader.finished() ? parts.seconds() : std::nullopt;
 }
 
-char* put(char* out, std::string_view text) noexcept { return std::ranges::copy(text, out).out; }
-
-char* put_two(char* out, std::int64_t value) noexcept {
-  *out++ = static_cast<char>('0' + value / 10);
-  *out++ = static_cast<char>('0' + value % 10);
-  return out;
-}
-
 }  // namespace
 
 std::optional<UnixSeconds> parse_date(std::string_view text, UnixSeconds now) noexcept {
   if (text.size() < 24) return std::nullopt;
   if (text[3] == ',') return parse_imf(text);
   return text[3] == ' ' ? parse_asctime(text) : parse_rfc850(text, now);
-}
-
-void write_date(UnixSeconds time, std::span<char, kDateBytes> out) noexcept {
-  const std::chrono::sys_seconds instant{std::chrono::seconds(time)};
-  const auto day = std::chrono::floor<std::chrono::days>(instant);
-  const std::chrono::year_month_day date(day);
-  const std::int64_t second = (instant - day).count();
-  const int year = static_cast<int>(date.year());
-  char* p = put(out.data(), kDays[std::chrono::weekday(day).c_encoding()].substr(0, 3));
-  p = put_two(put(p, ", "), static_cast<unsigned>(date.day()));
-  p = put(put(p, " "), kMonths[static_cast<unsigned>(date.month()) - 1]);
-  p = put_two(put_two(put(p, " "), year / 100), year % 100);
-  p = put_two(put(p, " "), second / 3600);
-  p = put_two(put(p, ":"), second / 60 % 60);
-  p = put_two(put(p, ":"), second % 60);
-  put(p, " GMT");
 }
 
 }  // namespace encore::http

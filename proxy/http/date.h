@@ -7,12 +7,15 @@
 #include <span>
 #include <string_view>
 
+#include "base/http_date.h"
 #include "base/time.h"
 
 namespace encore::http {
 
 // Seconds since 1970-01-01 00:00:00 UTC.
 using UnixSeconds = std::int64_t;
+// No such date.
+inline constexpr UnixSeconds kNoDate = INT64_MIN;
 
 // The second that `time` lies in.
 constexpr UnixSeconds to_unix(WallTime time) noexcept {
@@ -26,8 +29,10 @@ constexpr UnixSeconds to_unix(WallTime time) noexcept {
 std::optional<UnixSeconds> parse_date(std::string_view text, UnixSeconds now) noexcept;
 
 // "Sun, 06 Nov 1994 08:49:37 GMT"
-inline constexpr std::size_t kDateBytes = 29;
+inline constexpr std::size_t kDateBytes = kHttpDateBytes;
 // REQUIRES: years 0 to 9999.
-void write_date(UnixSeconds time, std::span<char, kDateBytes> out) noexcept;
+inline void write_date(UnixSeconds time, std::span<char, kDateBytes> out) noexcept {
+  write_http_date(time, out);
+}
 
 }  // namespace encore::http

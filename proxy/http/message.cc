@@ -1,6 +1,7 @@
 #include "proxy/http/message.h"
 
 #include <algorithm>
+#include <array>
 
 namespace encore::http {
 
@@ -48,101 +49,69 @@ bool Fields::list_has(FieldId id, std::string_view lower_token) const noexcept {
   return found;
 }
 
+namespace {
+
+struct Phrase {
+  unsigned status;
+  std::string_view text;
+};
+// In the order of the codes.
+constexpr std::array kPhrases = {
+    Phrase{100, "Continue"},
+    Phrase{101, "Switching Protocols"},
+    Phrase{103, "Early Hints"},
+    Phrase{200, "OK"},
+    Phrase{201, "Created"},
+    Phrase{202, "Accepted"},
+    Phrase{203, "Non-Authoritative Information"},
+    Phrase{204, "No Content"},
+    Phrase{205, "Reset Content"},
+    Phrase{206, "Partial Content"},
+    Phrase{300, "Multiple Choices"},
+    Phrase{301, "Moved Permanently"},
+    Phrase{302, "Found"},
+    Phrase{303, "See Other"},
+    Phrase{304, "Not Modified"},
+    Phrase{307, "Temporary Redirect"},
+    Phrase{308, "Permanent Redirect"},
+    Phrase{400, "Bad Request"},
+    Phrase{401, "Unauthorized"},
+    Phrase{403, "Forbidden"},
+    Phrase{404, "Not Found"},
+    Phrase{405, "Method Not Allowed"},
+    Phrase{406, "Not Acceptable"},
+    Phrase{407, "Proxy Authentication Required"},
+    Phrase{408, "Request Timeout"},
+    Phrase{409, "Conflict"},
+    Phrase{410, "Gone"},
+    Phrase{411, "Length Required"},
+    Phrase{412, "Precondition Failed"},
+    Phrase{413, "Content Too Large"},
+    Phrase{414, "URI Too Long"},
+    Phrase{415, "Unsupported Media Type"},
+    Phrase{416, "Range Not Satisfiable"},
+    Phrase{417, "Expectation Failed"},
+    Phrase{421, "Misdirected Request"},
+    Phrase{426, "Upgrade Required"},
+    Phrase{429, "Too Many Requests"},
+    Phrase{431, "Request Header Fields Too Large"},
+    Phrase{500, "Internal Server Error"},
+    Phrase{501, "Not Implemented"},
+    Phrase{502, "Bad Gateway"},
+    Phrase{503, "Service Unavailable"},
+    Phrase{504, "Gateway Timeout"},
+    Phrase{505, "HTTP Version Not Supported"},
+    Phrase{508, "Loop Detected"},
+};
+static_assert(std::ranges::is_sorted(kPhrases, {}, &Phrase::status));
+
+}  // namespace
+
 std::string_view reason_phrase(unsigned status) noexcept {
-  switch (status) {
-    case 100:
-      return "Continue";
-    case 101:
-      return "Switching Protocols";
-    case 103:
-      return "Early Hints";
-    case 200:
-      return "OK";
-    case 201:
-      return "Created";
-    case 202:
-      return "Accepted";
-    case 203:
-      return "Non-Authoritative Information";
-    case 204:
-      return "No Content";
-    case 205:
-      return "Reset Content";
-    case 206:
-      return "Partial Content";
-    case 300:
-      return "Multiple Choices";
-    case 301:
-      return "Moved Permanently";
-    case 302:
-      return "Found";
-    case 303:
-      return "See Other";
-    case 304:
-      return "Not Modified";
-    case 307:
-      return "Temporary Redirect";
-    case 308:
-      return "Permanent Redirect";
-    case 400:
-      return "Bad Request";
-    case 401:
-      return "Unauthorized";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 406:
-      return "Not Acceptable";
-    case 407:
-      return "Proxy Authentication Required";
-    case 408:
-      return "Request Timeout";
-    case 409:
-      return "Conflict";
-    case 410:
-      return "Gone";
-    case 411:
-      return "Length Required";
-    case 412:
-      return "Precondition Failed";
-    case 413:
-      return "Content Too Large";
-    case 414:
-      return "URI Too Long";
-    case 415:
-      return "Unsupported Media Type";
-    case 416:
-      return "Range Not Satisfiable";
-    case 417:
-      return "Expectation Failed";
-    case 421:
-      return "Misdirected Request";
-    case 426:
-      return "Upgrade Required";
-    case 429:
-      return "Too Many Requests";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 500:
-      return "Internal Server Error";
-    case 501:
-      return "Not Implemented";
-    case 502:
-      return "Bad Gateway";
-    case 503:
-      return "Service Unavailable";
-    case 504:
-      return "Gateway Timeout";
-    case 505:
-      return "HTTP Version Not Supported";
-    case 508:
-      return "Loop Detected";
-    default:
-      return "Unknown";
-  }
+  // Nearly all responses have it.
+  if (status == 200) return "OK";
+  const auto at = std::ranges::lower_bound(kPhrases, status, {}, &Phrase::status);
+  return at != kPhrases.end() && at->status == status ? at->text : std::string_view("Unknown");
 }
 
 }  // namespace encore::http

@@ -155,6 +155,11 @@ struct ResponseHead {
   std::size_t head_size = 0;
   std::uint16_t status = 0;  // 100 to 999
   Version version = Version::kHttp11;
+
+  void rebase(const Rebase& rebase) noexcept {
+    rebase(reason);
+    fields.rebase(rebase);
+  }
 };
 
 // The usual phrase of a status code, "Unknown" for others (RFC 9110 15).

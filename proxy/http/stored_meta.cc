@@ -1,6 +1,6 @@
 #include "proxy/http/stored_meta.h"
 
-#include "proxy/http/conditional.h"
+#include "proxy/http/validators.h"
 
 namespace encore::http {
 namespace {

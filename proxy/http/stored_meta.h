@@ -11,9 +11,6 @@
 
 namespace encore::http {
 
-// No such date.
-inline constexpr UnixSeconds kNoDate = INT64_MIN;
-
 struct StoredMeta {
   enum Flag : std::uint16_t {
     kNoCache = 1,     // never used without validation

@@ -29,18 +29,26 @@ void Event::assign(event_base* base, int descriptor, short what, Callback callba
   new (storage_) event;
   const int result = event_assign(get(), base, descriptor, what, callback, context);
   ENCORE_CHECK(result == 0, "an event is assigned what libevent accepts");
-  assigned_ = true;
+  state_ = State::kAssigned;
 }
 
-bool Event::add() { return event_add(get(), nullptr) == 0; }
+bool Event::add() {
+  if (event_add(get(), nullptr) != 0) return false;
+  state_ = State::kAdded;
+  return true;
+}
 
 bool Event::add(Nanoseconds delay) {
   const timeval time = to_timeval(delay);
-  return event_add(get(), &time) == 0;
+  if (event_add(get(), &time) != 0) return false;
+  state_ = State::kAdded;
+  return true;
 }
 
 void Event::remove() {
-  if (assigned_) event_del(get());
+  if (state_ != State::kAdded) return;
+  event_del(get());
+  state_ = State::kAssigned;
 }
 
 }  // namespace encore::net

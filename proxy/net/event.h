@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "base/time.h"
 
@@ -26,19 +27,22 @@ class Event {
   void assign(event_base* base, int descriptor, short what, Callback callback, void* context);
   // Waits for what was assigned. False with errno where the kernel refuses (out of memory).
   bool add();
+  // Waits for it since add(), until remove(). Of events with EV_PERSIST only: others cease by
+  // themselves.
+  bool is_added() const { return state_ == State::kAdded; }
   // Fires after `delay` (and each `delay` again with EV_PERSIST), as libevent counts: from the
   // beginning of the turn, by a coarse clock. Timer is exact.
   bool add(Nanoseconds delay);
   void remove();
-  bool is_assigned() const { return assigned_; }
 
  private:
   // sizeof(struct event) in libevent 2.1 on 64-bit machines; event.cc checks it.
   static constexpr std::size_t kEventBytes = 128;
+  enum class State : std::uint8_t { kNew, kAssigned, kAdded };
   event* get();
 
   alignas(void*) std::byte storage_[kEventBytes];
-  bool assigned_ = false;
+  State state_ = State::kNew;
 };
 
 }  // namespace encore::net

@@ -5,7 +5,6 @@
 
 #include <cerrno>
 
-#include "proxy/net/loop.h"
 #include "proxy/net/syscalls.h"
 #include "proxy/net/tls_session.h"
 
@@ -34,6 +33,12 @@ struct Lingering::Entry {
 Lingering::Lingering(Loop& loop) : loop_(loop), sweep_(loop, [this] { sweep(); }) {}
 
 Lingering::~Lingering() = default;
+
+Lingering& Lingering::of(Loop& loop) {
+  auto& part = loop.lingering();
+  if (part == nullptr) part = std::make_unique<Lingering>(loop);
+  return static_cast<Lingering&>(*part);
+}
 
 void Lingering::take(Socket socket, TlsSessionPointer tls) {
   if (entries_.size() >= kEntriesMax) remove(entries_.front());

@@ -9,20 +9,21 @@
 
 #include "base/time.h"
 #include "proxy/net/event.h"
+#include "proxy/net/loop.h"
 #include "proxy/net/socket.h"
 #include "proxy/net/timer.h"
 #include "proxy/net/tls.h"
 
 namespace encore::net {
 
-class Loop;
-
-class Lingering {
+class Lingering final : public LoopPart {
  public:
+  // The one of this loop, which owns it.
+  static Lingering& of(Loop& loop);
   explicit Lingering(Loop& loop);
   Lingering(const Lingering&) = delete;
   Lingering& operator=(const Lingering&) = delete;
-  ~Lingering();
+  ~Lingering() override;
 
   // Takes the connection over: sends what `tls` (or null) holds unsent, ends our side, lingers.
   // Where too many linger already, the oldest is closed.

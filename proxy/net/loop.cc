@@ -8,11 +8,10 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 
 #include "base/check.h"
+#include "base/http_date.h"
 #include "proxy/net/event.h"
-#include "proxy/net/linger.h"
 
 namespace encore::net {
 namespace {
@@ -45,25 +44,6 @@ event_base* make_base() {
   return base;
 }
 
-void put_digits(char* at, int value, int digits) {
-  for (int i = digits - 1; i >= 0; --i, value /= 10) at[i] = static_cast<char>('0' + value % 10);
-}
-
-// "Sun, 06 Nov 1994 08:49:37 GMT" into 29 bytes.
-void format_http_date(std::int64_t second, char* out) {
-  const auto time = static_cast<std::time_t>(second);
-  std::tm parts{};
-  gmtime_r(&time, &parts);
-  std::memcpy(out, "Sun, 00 Jan 0000 00:00:00 GMT", 29);
-  std::memcpy(out, &"SunMonTueWedThuFriSat"[parts.tm_wday * 3], 3);
-  std::memcpy(out + 8, &"JanFebMarAprMayJunJulAugSepOctNovDec"[parts.tm_mon * 3], 3);
-  put_digits(out + 5, parts.tm_mday, 2);
-  put_digits(out + 12, parts.tm_year + 1900, 4);
-  put_digits(out + 17, parts.tm_hour, 2);
-  put_digits(out + 20, parts.tm_min, 2);
-  put_digits(out + 23, parts.tm_sec, 2);
-}
-
 }  // namespace
 
 Loop::Loop() : scratch_(kScratchBytes) { deferred_.previous = deferred_.next = &deferred_; }
@@ -79,7 +59,6 @@ Result<std::unique_ptr<Loop>> Loop::create() {
   loop->wake_event_->assign(loop->base_, loop->wake_descriptor_, EV_READ | EV_PERSIST,
                             &Loop::on_wake, loop.get());
   if (!loop->wake_event_->add()) return fail(std::string("epoll: ") + std::strerror(errno));
-  loop->lingering_ = std::make_unique<Lingering>(*loop);
   return loop;
 }
 
@@ -93,28 +72,25 @@ Loop::~Loop() {
 }
 
 void Loop::run() {
-  do {
-    now_known_ = wall_now_known_ = false;
-    // One pass of libevent's loop is one turn: sleep, then the callbacks of all that is ready.
-    const int result = event_base_loop(base_, EVLOOP_ONCE | (has_deferred() ? EVLOOP_NONBLOCK : 0));
-    ENCORE_CHECK(result == 0, "the kernel waits for events");
-    run_deferred();
-  } while (!stopped_.load(std::memory_order_acquire));
-  stopped_.store(false, std::memory_order_relaxed);
+  while (turn()) {
+  }
+}
+
+bool Loop::turn() {
   now_known_ = wall_now_known_ = false;
+  // One pass of libevent's loop is one turn: sleep, then the callbacks of all that is ready.
+  const int result = event_base_loop(base_, EVLOOP_ONCE | (has_deferred() ? EVLOOP_NONBLOCK : 0));
+  ENCORE_CHECK(result == 0, "the kernel waits for events");
+  run_deferred();
+  now_known_ = wall_now_known_ = false;
+  if (!stopped_.load(std::memory_order_acquire)) return true;
+  stopped_.store(false, std::memory_order_relaxed);
+  return false;
 }
 
 void Loop::stop() {
   stopped_.store(true, std::memory_order_release);
   wake();
-}
-
-MonotonicTime Loop::now() {
-  if (!now_known_) {
-    now_ = monotonic_now();
-    now_known_ = true;
-  }
-  return now_;
 }
 
 WallTime Loop::wall_now() {
@@ -129,9 +105,9 @@ std::string_view Loop::http_date() {
   const auto second = std::chrono::floor<std::chrono::seconds>(wall_now().time_since_epoch());
   if (second.count() != date_second_) {
     date_second_ = second.count();
-    format_http_date(date_second_, date_);
+    write_http_date(date_second_, date_);
   }
-  return {date_, 29};
+  return {date_.data(), date_.size()};
 }
 
 std::span<std::byte> Loop::record_scratch() {

@@ -5,6 +5,7 @@
 // deferred meanwhile. Time stands still within a turn.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <functional>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/http_date.h"
 #include "base/mutex.h"
 #include "base/time.h"
 
@@ -22,7 +24,12 @@ struct event_base;
 namespace encore::net {
 
 class Event;
-class Lingering;
+
+// What a loop keeps for others of net/: destroyed by it, while it can still be asked.
+class LoopPart {
+ public:
+  virtual ~LoopPart() = default;
+};
 
 // A place in the loop's list of what runs at the end of the turn. For net/ only: others use
 // Deferred. Linked once at most; who unlinks it before it dies is its owner.
@@ -52,11 +59,20 @@ class Loop {
   // Runs until stop(). A stop() that came before makes it return after one turn that does not
   // sleep. May be called again.
   void run();
+  // One turn of it, for who runs several loops on one thread. False where it was the last: stop()
+  // was called.
+  bool turn();
   // Makes run() return after the current turn. Any thread.
   void stop();
 
   // The time of this turn: each clock is read at its first use in a turn. Loop's thread only.
-  MonotonicTime now();
+  MonotonicTime now() {
+    if (!now_known_) [[unlikely]] {
+      now_ = monotonic_now();
+      now_known_ = true;
+    }
+    return now_;
+  }
   WallTime wall_now();
   // This turn is not before `moment`, which another thread's clock showed earlier: now() is from
   // here on no less. Loop's thread only.
@@ -83,7 +99,8 @@ class Loop {
   void schedule(DeferredNode& node, void (*call)(DeferredNode& node));
   void unschedule(DeferredNode& node);
   event_base* base() { return base_; }
-  Lingering& lingering() { return *lingering_; }
+  // Made by Lingering at its first use.
+  std::unique_ptr<LoopPart>& lingering() { return lingering_; }
 
  private:
   Loop();
@@ -96,7 +113,7 @@ class Loop {
   event_base* base_ = nullptr;
   int wake_descriptor_ = -1;
   std::unique_ptr<Event> wake_event_;
-  std::unique_ptr<Lingering> lingering_;
+  std::unique_ptr<LoopPart> lingering_;
   std::atomic<bool> stopped_ = false;
 
   bool now_known_ = false;
@@ -104,7 +121,7 @@ class Loop {
   MonotonicTime now_{};
   WallTime wall_now_{};
   std::int64_t date_second_ = -1;
-  char date_[30] = {};
+  std::array<char, kHttpDateBytes> date_{};
 
   std::vector<Function> functions_;
   std::vector<Function> functions_running_;

@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "base/time.h"
-#include "proxy/net/resolver.h"
+#include "proxy/net/address.h"
+#include "proxy/net/resolve_outcome.h"
 
 namespace encore::net {
 

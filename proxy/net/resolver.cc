@@ -375,24 +375,6 @@ class DnsResolver final : public Resolver {
 
 }  // namespace
 
-std::string_view to_string(ResolveOutcome outcome) {
-  switch (outcome) {
-    case ResolveOutcome::kNotFound:
-      return "not-found";
-    case ResolveOutcome::kTimeout:
-      return "timeout";
-    case ResolveOutcome::kRefused:
-      return "refused";
-    case ResolveOutcome::kBadName:
-      return "bad-name";
-    case ResolveOutcome::kLimit:
-      return "limit";
-    case ResolveOutcome::kNoDescriptors:
-      return "no-descriptors";
-  }
-  return "unknown";
-}
-
 Result<std::unique_ptr<Resolver>> Resolver::create(Loop& loop, const Options& options,
                                                    OnEvent on_event) {
   auto resolver = std::make_unique<DnsResolver>(loop, std::move(on_event));

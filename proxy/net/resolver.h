@@ -19,25 +19,11 @@
 #include "base/error.h"
 #include "base/time.h"
 #include "proxy/net/address.h"
+#include "proxy/net/resolve_outcome.h"
 
 namespace encore::net {
 
 class Loop;
-
-enum class ResolveOutcome : std::uint8_t {
-  kNotFound,       // no such name, or a name without addresses
-  kTimeout,        // no answer from any server
-  kRefused,        // SERVFAIL, REFUSED, nobody listens, or an answer that makes no sense
-  kBadName,        // not a host name: empty, too long, bad characters
-  kLimit,          // too many lookups are under way: in all, or for this client
-  kNoDescriptors,  // this process has no descriptor left to ask with
-};
-std::string_view to_string(ResolveOutcome outcome);
-
-struct ResolveFailure {
-  ResolveOutcome outcome = ResolveOutcome::kNotFound;
-  std::string message;  // "example.invalid: no such name"
-};
 
 struct Resolved {
   // At least one, in the order in which they are to be tried (RFC 6724 6, the families in turns).

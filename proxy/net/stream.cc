@@ -207,7 +207,7 @@ bool Stream::deliver_kept() {
 
 bool Stream::end(CloseReason reason, int os_error) {
   detach();
-  failed_ = true;
+  health_ = Health::kFailed;
   return call_handler([&] { handler_->on_error(*this, reason, os_error); });
 }
 
@@ -220,19 +220,18 @@ bool Stream::end_of_bytes() {
 // ---- reading
 
 bool Stream::wants_to_read() const {
-  return !paused_ && !eof_ && !failed_ && (kept_ == nullptr || kept_->size() < kept_bytes_max_);
+  return !paused_ && !eof_ && !is_dead() && (kept_ == nullptr || kept_->size() < kept_bytes_max_);
 }
 
 void Stream::update_read_event() {
   const bool wanted = wants_to_read();
-  if (wanted == read_armed_) return;
+  if (wanted == read_event_.is_added()) return;
   if (wanted) {
     // epoll refuses only where memory is out; then the stream is silent and its owner's sweep
     // ends it.
-    read_armed_ = read_event_.add();
+    (void)read_event_.add();
   } else {
     read_event_.remove();
-    read_armed_ = false;
   }
 }
 
@@ -245,7 +244,7 @@ void Stream::pause_reading() {
 
 void Stream::resume_reading() {
   ENCORE_CHECK(handler_ != nullptr, "a stream that reads has a handler");
-  if (!is_open() || failed_) return;
+  if (!is_open() || is_dead()) return;
   paused_ = false;
   update_read_event();
   if (kept_ != nullptr || watched_ != nullptr || tls_ != nullptr) {
@@ -353,7 +352,7 @@ WriteResult Stream::write(std::string_view bytes) {
 
 WriteResult Stream::write(std::span<const iovec> parts) {
   ENCORE_CHECK(is_open() && ready_, "a stream is written to while it is open and ready");
-  if (failed_ || write_failed_) return {.status = WriteStatus::kError};
+  if (health_ != Health::kWell) return {.status = WriteStatus::kError};
   const std::size_t asked = total_bytes(parts);
   if (asked == 0) return {};
   if (tls_ != nullptr) return write_tls(parts, asked);
@@ -388,33 +387,29 @@ WriteResult Stream::taken(std::size_t bytes, std::size_t asked) {
 
 WriteResult Stream::write_failed(CloseReason reason, int os_error) {
   detach();
-  failed_ = true;
-  write_failed_ = true;
+  health_ = Health::kUnwritable;
   return {.status = WriteStatus::kError, .reason = reason, .os_error = os_error};
 }
 
 bool Stream::read_rest() {
-  if (!is_open() || !write_failed_ || !failed_ || eof_ || tls_ != nullptr) return false;
-  failed_ = false;
+  if (!is_open() || health_ != Health::kUnwritable || eof_ || tls_ != nullptr) return false;
+  health_ = Health::kReadingRest;
   update_read_event();
   if (kept_ != nullptr && !paused_) loop_.schedule(*this, &Stream::on_resumed);
   return true;
 }
 
 void Stream::arm_write_event() {
-  if (write_armed_) return;
   if (write_event_ == nullptr) {
     write_event_ = std::make_unique<Event>();
     write_event_->assign(loop_.base(), socket_.get(), EV_WRITE | EV_PERSIST,
                          &Stream::on_write_event, this);
   }
-  write_armed_ = write_event_->add();
+  if (!write_event_->is_added()) (void)write_event_->add();
 }
 
 void Stream::disarm_write_event() {
-  if (!write_armed_) return;
-  write_event_->remove();
-  write_armed_ = false;
+  if (write_event_ != nullptr && write_event_->is_added()) write_event_->remove();
 }
 
 void Stream::on_write_event(int, short, void* context) {
@@ -444,7 +439,7 @@ void Stream::write_ready() {
 // ---- closing
 
 void Stream::shutdown_write() {
-  if (!is_open() || failed_ || write_failed_) return;
+  if (!is_open() || health_ != Health::kWell) return;
   if (tls_ != nullptr && tls_->has_unsent()) {
     shutdown_due_ = true;
     return;
@@ -462,9 +457,7 @@ void Stream::finish_shutdown() {
 void Stream::detach() {
   loop_.unschedule(*this);
   read_event_.remove();
-  read_armed_ = false;
   write_event_.reset();
-  write_armed_ = false;
   blocked_ = false;
 }
 
@@ -473,9 +466,9 @@ void Stream::close_gracefully() {
   detach();
   kept_.reset();
   // With nothing more to come, or nothing that could be sent, there is nothing to wait for.
-  if (failed_ || write_failed_ || (eof_ && (tls_ == nullptr || !tls_->has_unsent())))
-    return close();
-  loop_.lingering().take(std::move(socket_), ready_ ? std::move(tls_) : TlsSessionPointer());
+  const bool is_unsent = tls_ != nullptr && tls_->has_unsent();
+  if (health_ != Health::kWell || (eof_ && !is_unsent)) return close();
+  Lingering::of(loop_).take(std::move(socket_), ready_ ? std::move(tls_) : TlsSessionPointer());
 }
 
 void Stream::abort() {
@@ -490,7 +483,7 @@ void Stream::close() {
   if (!is_open()) return;
   detach();
   kept_.reset();
-  if (tls_ != nullptr && ready_ && !failed_ && !tls_->has_unsent()) tls_->shutdown();
+  if (tls_ != nullptr && ready_ && !is_dead() && !tls_->has_unsent()) tls_->shutdown();
   socket_.reset();
 }
 

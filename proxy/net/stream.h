@@ -165,6 +165,12 @@ class Stream : private DeferredNode {
 
  private:
   class Kept;
+  enum class Health : std::uint8_t {
+    kWell,
+    kUnwritable,   // write() returned kError; nothing is read unless it is asked for
+    kReadingRest,  // the same, and it was asked for
+    kFailed,       // on_error was called
+  };
   static void on_read_event(int descriptor, short what, void* context);
   static void on_write_event(int descriptor, short what, void* context);
   static void on_resumed(DeferredNode& node);
@@ -182,6 +188,8 @@ class Stream : private DeferredNode {
   void write_ready();
   void finish_shutdown();
 
+  // Neither read nor written any more.
+  bool is_dead() const { return health_ == Health::kUnwritable || health_ == Health::kFailed; }
   bool wants_to_read() const;
   void update_read_event();
   void arm_write_event();
@@ -203,14 +211,11 @@ class Stream : private DeferredNode {
   MonotonicTime last_activity_;
   Address peer_;
   Socket socket_;
+  Health health_ = Health::kWell;
   bool paused_ = true;
   bool eof_ = false;
-  bool ready_ = true;  // false until a TLS handshake is done
-  bool read_armed_ = false;
-  bool write_armed_ = false;
+  bool ready_ = true;          // false until a TLS handshake is done
   bool blocked_ = false;       // a write took less than all: on_writable is owed
-  bool failed_ = false;        // on_error was called, or write() returned kError
-  bool write_failed_ = false;  // write() returned kError
   bool shutdown_due_ = false;  // once TLS has sent what it holds
   Event read_event_;
 };

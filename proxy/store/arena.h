@@ -87,6 +87,12 @@ class SlabArena {
   void set_limit(std::uint64_t bytes) { pool_->set_limit(bytes); }
   std::uint64_t limit_bytes_max() const { return pool_->page_count() * kPageBytes; }
 
+  // See PagePool.
+  std::size_t back_with_huge_pages(std::size_t blocks_max) {
+    return pool_->back_with_huge_pages(blocks_max);
+  }
+  std::uint64_t huge_bytes() const { return pool_->huge_bytes(); }
+
   // Requests of the store's users that found no memory; who refuses them says so.
   void count_refusal() { refusals_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t refusals() const { return refusals_.load(std::memory_order_relaxed); }

@@ -20,56 +20,12 @@ constexpr std::uint64_t kHolesConstant = kMiB;
 // closes it. It is paid in batches, twice over, so that it also catches up.
 constexpr std::uint32_t kReleasesPerBatch = 32;
 constexpr std::size_t kMovesPerBatch = 2 * kReleasesPerBatch;
+// One or two milliseconds of a maintenance tick while a cache fills up; nothing afterwards.
+constexpr std::size_t kHugePagesPerTick = 4;
 
 cache::ObjectSizes sizes_of(const ObjectParts& parts, std::uint64_t body) {
   return {parts.key.size(), parts.meta.size(), parts.head.size(), body};
 }
-
-// Reads a range of an object's body. Memory never answers kPending.
-class InlineReader final : public Reader {
- public:
-  InlineReader(ObjectRef object, ByteRange range)
-      : object_(std::move(object)),
-        left_(object_->inline_body().substr(static_cast<std::size_t>(range.begin),
-                                            static_cast<std::size_t>(range.end - range.begin))) {}
-
-  Result peek(std::span<iovec> out, std::size_t bytes_max) override {
-    const std::size_t bytes = std::min(left_.size(), bytes_max);
-    if (left_.empty()) return {ReadStatus::kEnd, 0, 0};
-    if (bytes == 0 || out.empty()) return {ReadStatus::kReady, 0, 0};
-    out[0] = {const_cast<char*>(left_.data()), bytes};
-    return {ReadStatus::kReady, 1, bytes};
-  }
-  void advance(std::size_t bytes) override {
-    ENCORE_CHECK(bytes <= left_.size(), "a reader advances past its range");
-    left_.remove_prefix(bytes);
-  }
-
- private:
-  ObjectRef object_;
-  std::string_view left_;
-};
-
-class BodyReader final : public Reader {
- public:
-  BodyReader(Body::Cursor cursor, std::uint64_t end) : cursor_(std::move(cursor)), end_(end) {}
-
-  Result peek(std::span<iovec> out, std::size_t bytes_max) override {
-    const std::uint64_t left = end_ - cursor_.position();
-    if (left == 0) return {ReadStatus::kEnd, 0, 0};
-    const auto [parts, bytes] =
-        cursor_.peek(out, static_cast<std::size_t>(std::min<std::uint64_t>(left, bytes_max)));
-    return {ReadStatus::kReady, parts, bytes};
-  }
-  void advance(std::size_t bytes) override {
-    ENCORE_CHECK(bytes <= end_ - cursor_.position(), "a reader advances past its range");
-    cursor_.advance(bytes);
-  }
-
- private:
-  Body::Cursor cursor_;
-  std::uint64_t end_;
-};
 
 }  // namespace
 
@@ -211,24 +167,14 @@ Result<ObjectRef> MemoryStore::with_head(const ObjectRef& old, const ObjectParts
   return make_object(parts, **moved_out);
 }
 
-// --- Reading and dropping ------------------------------------------------------------------------
-
-Result<std::unique_ptr<Reader>> MemoryStore::open(const ObjectRef& object, ByteRange range,
-                                                  ReadWaker*) {
-  ENCORE_CHECK(range.begin <= range.end && range.end <= object->body_size(),
-               "a range outside of the body is read");
-  if (object->is_inline()) return std::make_unique<InlineReader>(object, range);
-  auto cursor = object->body()->open(range.begin);
-  ENCORE_CHECK(cursor.has_value(), "a stored body does not retain its bytes");
-  return std::make_unique<BodyReader>(std::move(*cursor), range.end);
-}
+// --- Dropping -----------------------------------------------------------------------------------
 
 void MemoryStore::release(std::span<const Payload> payloads) {
   for (const Payload payload : payloads) drop(payload);
   const auto count = static_cast<std::uint32_t>(payloads.size());
   const std::uint32_t before = released_.fetch_add(count, std::memory_order_relaxed);
   const std::uint32_t batches = (before + count) / kReleasesPerBatch - before / kReleasesPerBatch;
-  if (batches != 0) maintain(batches * kMovesPerBatch);
+  if (batches != 0) close_holes(batches * kMovesPerBatch);
 }
 
 void MemoryStore::drop(Payload payload) {
@@ -280,6 +226,12 @@ StoreStats MemoryStore::stats() const {
 // --- Compaction ----------------------------------------------------------------------------------
 
 std::size_t MemoryStore::maintain(std::size_t moves_max) {
+  const std::size_t moved = close_holes(moves_max);
+  (void)arena_->back_with_huge_pages(kHugePagesPerTick);
+  return moved;
+}
+
+std::size_t MemoryStore::close_holes(std::size_t moves_max) {
   if (relocator_.load(std::memory_order_acquire) == nullptr) return 0;
   const std::uint64_t live = arena_->live_bytes();
   const std::uint64_t allowed = live + live / kHolesShare + kHolesConstant + arena_->idle_bytes();

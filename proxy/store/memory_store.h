@@ -11,7 +11,7 @@
 
 namespace encore::store {
 
-class MemoryStore final : public Store, private SlotMover {
+class MemoryStore final : public Store, private SlotMover, private ObjectOwner {
  public:
   explicit MemoryStore(std::unique_ptr<SlabArena> arena) : arena_(std::move(arena)) {}
 
@@ -19,8 +19,6 @@ class MemoryStore final : public Store, private SlotMover {
   Result<std::unique_ptr<Writer>> reserve(const ObjectSpec& spec) override;
   Result<ObjectRef> make_small(const ObjectParts& parts, std::span<const iovec> body) override;
   Result<ObjectRef> with_head(const ObjectRef& old, const ObjectParts& parts) override;
-  Result<std::unique_ptr<Reader>> open(const ObjectRef& object, ByteRange range,
-                                       ReadWaker* waker) override;
   void release(std::span<const Payload> payloads) override;
   StoreStats stats() const override;
   void set_relocator(Relocator* relocator) override {
@@ -34,20 +32,21 @@ class MemoryStore final : public Store, private SlotMover {
   std::size_t compact(std::size_t moves_max) { return arena_->compact(moves_max, *this).moved; }
 
  private:
-  friend class Object;
   class MemoryWriter;
 
   // SlotMover
   bool pin(void* slot) override;
   bool move(void* slot) override;
+  // ObjectOwner
+  void destroy(Object* object) override;
 
   // Makes an object of a complete body: copied into the slot where it fits, shared else.
   Result<ObjectRef> make_object(const ObjectParts& parts, Body& body);
+  std::size_t close_holes(std::size_t moves_max);
   Result<Object*> construct(const ObjectParts& parts, std::uint64_t body_size, Body* body);
   ObjectRef publish(Object* object);
   void drop(Payload payload);
   static void give_up(Object* object);
-  void destroy(Object* object);
   std::unexpected<Error> out_of_memory(std::uint64_t bytes) const;
 
   std::unique_ptr<SlabArena> arena_;

@@ -4,17 +4,16 @@
 #include <atomic>
 
 #include "proxy/store/arena.h"
-#include "proxy/store/memory_store.h"
 
 namespace encore::store {
 
-Object::Object(MemoryStore& store, const ObjectParts& parts, std::uint64_t body_size, Body* body)
+Object::Object(ObjectOwner& owner, const ObjectParts& parts, std::uint64_t body_size, Body* body)
     : meta_size_(static_cast<std::uint16_t>(parts.meta.size())),
       key_size_(static_cast<std::uint32_t>(parts.key.size())),
       head_size_(static_cast<std::uint32_t>(parts.head.size())),
       body_size_(body_size),
       body_(body),
-      store_(&store) {
+      owner_(&owner) {
   std::copy(parts.meta.begin(), parts.meta.end(), reinterpret_cast<std::byte*>(this + 1));
   char* at = text();
   at += parts.key.copy(at, parts.key.size());
@@ -38,7 +37,7 @@ void Object::ref() const { std::atomic_ref(references_).fetch_add(1, std::memory
 
 void Object::unref() const {
   if (std::atomic_ref(references_).fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  store_->destroy(const_cast<Object*>(this));
+  owner_->destroy(const_cast<Object*>(this));
 }
 
 }  // namespace encore::store

@@ -17,6 +17,12 @@ namespace encore::store {
 namespace {
 
 constexpr std::size_t kExtentBytes = kExtentPages * kPageBytes;
+static_assert(kHugeBytes % kExtentBytes == 0);
+// MADV_COLLAPSE, since Linux 6.1: younger than some systems' headers.
+constexpr int kCollapse = 25;
+constexpr std::size_t kOsPagesPerPage = kPageBytes / kOsPageBytes;
+// Blocks that one call looks at: 512 MiB of address space, in some microseconds.
+constexpr std::size_t kBlocksLookedAt = 256;
 
 std::byte* map(std::size_t bytes, int protection) {
   void* address =
@@ -27,6 +33,11 @@ std::byte* map(std::size_t bytes, int protection) {
 template <typename T>
 T* map_table(std::size_t count) {
   return reinterpret_cast<T*>(map(count * sizeof(T), PROT_READ | PROT_WRITE));
+}
+
+// The last one may be half.
+constexpr std::size_t block_count(std::size_t address_bytes) {
+  return (address_bytes + kHugeBytes - 1) / kHugeBytes;
 }
 
 constexpr std::size_t os_pages(std::size_t bytes) {
@@ -53,9 +64,14 @@ int find_run(std::uint16_t free, std::uint32_t pages) {
 }
 
 std::uint32_t longest_run(std::uint16_t free) {
-  std::uint32_t length = 0;
-  for (std::uint32_t bits = free; bits != 0; bits &= bits << 1) ++length;
-  return length;
+  int longest = 0;
+  for (std::uint32_t bits = free; bits != 0;) {
+    bits >>= std::countr_zero(bits);
+    const int length = std::countr_one(bits);
+    longest = std::max(longest, length);
+    bits >>= length;
+  }
+  return static_cast<std::uint32_t>(longest);
 }
 
 constexpr std::uint16_t run_mask(std::uint32_t at, std::uint32_t pages) {
@@ -69,38 +85,40 @@ Result<std::unique_ptr<PagePool>> PagePool::create(const PagePoolOptions& option
   std::uint64_t wanted =
       options.address_bytes != 0 ? options.address_bytes : std::max(8 * needed, 16 * kGiB);
   wanted = std::max<std::uint64_t>(wanted / kExtentBytes, 1) * kExtentBytes;
-  std::byte* base = map(wanted + kExtentBytes, PROT_NONE);
+  std::byte* base = map(wanted + kHugeBytes, PROT_NONE);
   while (base == nullptr && wanted / 2 >= needed) {
     wanted = wanted / 2 / kExtentBytes * kExtentBytes;
-    base = map(wanted + kExtentBytes, PROT_NONE);
+    base = map(wanted + kHugeBytes, PROT_NONE);
   }
   if (base == nullptr) {
     return fail("cannot reserve " + format_bytes(wanted) +
                 " of address space for the cache: " + std::strerror(errno));
   }
-  // Extents are aligned to their size; the two ends that alignment cuts off go back.
+  // Aligned for huge pages; the two ends that alignment cuts off go back.
   const auto address = reinterpret_cast<std::uintptr_t>(base);
-  const std::size_t skip = (kExtentBytes - address % kExtentBytes) % kExtentBytes;
+  const std::size_t skip = (kHugeBytes - address % kHugeBytes) % kHugeBytes;
   if (skip != 0) munmap(base, skip);
-  munmap(base + skip + wanted, kExtentBytes - skip);
+  munmap(base + skip + wanted, kHugeBytes - skip);
   base += skip;
   // A huge page would make resident what was never touched.
   madvise(base, wanted, MADV_NOHUGEPAGE);
 
-  auto* info = map_table<PageInfo>(wanted / kPageBytes);
-  auto* extents = map_table<Extent>(wanted / kExtentBytes);
-  if (info == nullptr || extents == nullptr) {
+  const Tables tables{.info = map_table<PageInfo>(wanted / kPageBytes),
+                      .extents = map_table<Extent>(wanted / kExtentBytes),
+                      .blocks = map_table<Block>(block_count(wanted))};
+  if (tables.info == nullptr || tables.extents == nullptr || tables.blocks == nullptr) {
     return fail("cannot reserve address space for the tables of the cache's pages");
   }
-  return std::unique_ptr<PagePool>(new PagePool(base, wanted, info, extents, options));
+  return std::unique_ptr<PagePool>(new PagePool(base, wanted, tables, options));
 }
 
-PagePool::PagePool(std::byte* base, std::size_t address_bytes, PageInfo* info, Extent* extents,
+PagePool::PagePool(std::byte* base, std::size_t address_bytes, const Tables& tables,
                    const PagePoolOptions& options)
     : base_(base),
       page_count_(address_bytes / kPageBytes),
-      info_(info),
-      extents_(extents),
+      info_(tables.info),
+      extents_(tables.extents),
+      blocks_(tables.blocks),
       idle_max_(options.idle_bytes_max),
       limit_(options.limit_bytes) {
   buckets_.fill(kNone);
@@ -114,6 +132,7 @@ PagePool::~PagePool() {
   munmap(base_, page_count_ * kPageBytes);
   munmap(info_, page_count_ * sizeof(PageInfo));
   munmap(extents_, page_count_ / kExtentPages * sizeof(Extent));
+  munmap(blocks_, block_count(page_count_ * kPageBytes) * sizeof(Block));
 }
 
 std::uint64_t PagePool::idle_bytes() const {
@@ -258,14 +277,66 @@ void PagePool::discard(PageIndex page, std::size_t resident) {
   PageInfo& info = info_[page];
   if (info.resident <= resident) return;
   const std::size_t bytes = (info.resident - resident) * kOsPageBytes;
-  madvise(data(page) + resident * kOsPageBytes, bytes, MADV_DONTNEED);
+  {
+    MutexLock lock(huge_mutex_);
+    Block& block = blocks_[page / kHugePages];
+    if (info.resident == kOsPagesPerPage) {
+      block.whole_pages.fetch_sub(1, std::memory_order_relaxed);
+    }
+    if (block.backing == Backing::kHuge) {
+      // Else the system would fill the hole again when it next tidies up.
+      madvise(block_data(page / kHugePages), kHugeBytes, MADV_NOHUGEPAGE);
+      huge_.fetch_sub(kHugeBytes, std::memory_order_relaxed);
+    }
+    block.backing = Backing::kSmall;
+    madvise(data(page) + resident * kOsPageBytes, bytes, MADV_DONTNEED);
+  }
   info.resident = static_cast<std::uint8_t>(resident);
   held_.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
+// --- Huge pages ----------------------------------------------------------------------------------
+
+bool PagePool::back_with_huge_page(std::size_t block) {
+  // At once, and of these bytes alone: left to itself the system would take any 2 MiB of which one
+  // page is resident.
+  if (madvise(block_data(block), kHugeBytes, MADV_HUGEPAGE) == 0) {
+    if (madvise(block_data(block), kHugeBytes, kCollapse) == 0) return true;
+    // What it does not know it will never know; else there may be no huge page just now.
+    huge_refused_ = errno == EINVAL;
+    madvise(block_data(block), kHugeBytes, MADV_NOHUGEPAGE);
+    return false;
+  }
+  huge_refused_ = true;
+  return false;
+}
+
+std::size_t PagePool::back_with_huge_pages(std::size_t blocks_max) {
+  std::size_t blocks_used = 0;
+  {
+    MutexLock lock(mutex_);
+    blocks_used = block_count(extents_used_ * kExtentBytes);
+  }
+  MutexLock lock(huge_mutex_);
+  std::size_t backed = 0;
+  const std::size_t looked_at = std::min(kBlocksLookedAt, blocks_used);
+  for (std::size_t i = 0; i < looked_at && backed < blocks_max && !huge_refused_; ++i) {
+    if (next_block_ >= blocks_used) next_block_ = 0;
+    const std::size_t number = next_block_++;
+    Block& block = blocks_[number];
+    if (block.backing != Backing::kSmall) continue;
+    if (block.whole_pages.load(std::memory_order_relaxed) != kHugePages) continue;
+    block.backing = back_with_huge_page(number) ? Backing::kHuge : Backing::kRefused;
+    if (block.backing != Backing::kHuge) break;
+    huge_.fetch_add(kHugeBytes, std::memory_order_relaxed);
+    ++backed;
+  }
+  return backed;
+}
+
 bool PagePool::commit_more(Run run, std::size_t bytes, std::uint64_t spared) {
   const std::size_t wanted = os_pages(bytes);
-  constexpr std::size_t kPerPage = kPageBytes / kOsPageBytes;
+  constexpr std::size_t kPerPage = kOsPagesPerPage;
   ENCORE_CHECK(wanted <= run.pages * kPerPage, "more is committed than a run has");
   const auto target = [&](std::uint32_t page) {
     const std::size_t before = page * kPerPage;
@@ -287,13 +358,17 @@ bool PagePool::commit_more(Run run, std::size_t bytes, std::uint64_t spared) {
   }
   for (std::uint32_t i = 0; i < run.pages; ++i) {
     PageInfo& info = info_[run.first + i];
-    info.resident = static_cast<std::uint8_t>(std::max<std::size_t>(info.resident, target(i)));
+    if (target(i) <= info.resident) continue;
+    info.resident = static_cast<std::uint8_t>(target(i));
+    if (info.resident == kPerPage) {
+      blocks_[(run.first + i) / kHugePages].whole_pages.fetch_add(1, std::memory_order_relaxed);
+    }
   }
   return true;
 }
 
 void PagePool::trim(Run run, std::size_t bytes) {
-  constexpr std::size_t kPerPage = kPageBytes / kOsPageBytes;
+  constexpr std::size_t kPerPage = kOsPagesPerPage;
   const std::size_t kept = os_pages(bytes);
   for (std::uint32_t i = 0; i < run.pages; ++i) {
     const std::size_t before = i * kPerPage;

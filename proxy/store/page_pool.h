@@ -4,6 +4,10 @@
 // (madvise) beyond a small reserve of idle pages. Thread-safe.
 //
 // Where nothing contiguous is left, a run comes out shorter than asked for.
+//
+// What is resident as a whole, 2 MiB at a time, may be backed by huge pages (back_with_huge_pages):
+// a lookup among many objects then does not look up the page of each as well. Nothing becomes
+// resident by it that was not; where a part is given back, the rest is small pages again.
 #pragma once
 
 #include <array>
@@ -33,6 +37,9 @@ using cache::SizeClass;
 // Address space is taken in extents of this many pages (1 MiB), which is also the longest run.
 inline constexpr std::uint32_t kExtentPages = 16;
 static_assert(kExtentPages * kPageBytes == cache::kRunBytesMax);
+// What the system backs by one huge page.
+inline constexpr std::size_t kHugeBytes = 2 * 1024 * 1024;
+inline constexpr std::uint32_t kHugePages = kHugeBytes / kPageBytes;
 
 struct PagePoolOptions {
   std::uint64_t limit_bytes = 0;     // most that is ever resident
@@ -72,6 +79,13 @@ class PagePool {
   // Gives back what lies behind the first `bytes`, rounded up to 4 KiB; the address space stays.
   void trim(Run run, std::size_t bytes);
 
+  // Looks at some of the address space, and backs at most `blocks_max` blocks of 2 MiB that are
+  // wholly resident by huge pages: some hundred microseconds each. How many there were; none where
+  // the system has no huge pages to give. For a maintenance tick.
+  std::size_t back_with_huge_pages(std::size_t blocks_max) ENCORE_EXCLUDES(mutex_, huge_mutex_);
+  // Bytes that are backed by huge pages now.
+  std::uint64_t huge_bytes() const { return huge_.load(std::memory_order_relaxed); }
+
   std::byte* data(PageIndex page) const { return base_ + std::size_t{page} * kPageBytes; }
   PageIndex page_of(const void* address) const {
     return static_cast<PageIndex>(
@@ -104,7 +118,23 @@ class PagePool {
     std::uint32_t next;
   };
 
-  PagePool(std::byte* base, std::size_t address_bytes, PageInfo* info, Extent* extents,
+  enum class Backing : std::uint8_t {
+    kSmall,
+    kHuge,
+    kRefused,  // asked for in vain; asked for again when a part of it was given back
+  };
+  // 2 MiB: two extents.
+  struct Block {
+    std::atomic<std::uint8_t> whole_pages;  // of its 32, those that are wholly resident
+    Backing backing;                        // guarded by huge_mutex_
+  };
+  struct Tables {
+    PageInfo* info;
+    Extent* extents;
+    Block* blocks;
+  };
+
+  PagePool(std::byte* base, std::size_t address_bytes, const Tables& tables,
            const PagePoolOptions& options);
 
   bool commit_more(Run run, std::size_t bytes, std::uint64_t spared) ENCORE_EXCLUDES(mutex_);
@@ -116,15 +146,25 @@ class PagePool {
   void unlink_idle(PageIndex page) ENCORE_REQUIRES(mutex_);
   // Gives idle pages back to the system until at most `bytes` are kept.
   void shed(std::uint64_t bytes) ENCORE_EXCLUDES(mutex_);
-  void discard(PageIndex page, std::size_t resident);
+  void discard(PageIndex page, std::size_t resident) ENCORE_EXCLUDES(huge_mutex_);
+  std::byte* block_data(std::size_t block) const { return base_ + block * kHugeBytes; }
+  bool back_with_huge_page(std::size_t block) ENCORE_REQUIRES(huge_mutex_);
 
   std::byte* const base_;
   const std::size_t page_count_;
   PageInfo* const info_;
   Extent* const extents_;
+  Block* const blocks_;
   const std::uint64_t idle_max_;
   std::atomic<std::uint64_t> limit_;
   std::atomic<std::uint64_t> held_{0};
+  std::atomic<std::uint64_t> huge_{0};
+
+  // How blocks are backed against what is given back of them: a huge page must not bring back what
+  // was discarded meanwhile. Taken without mutex_.
+  Mutex huge_mutex_;
+  std::size_t next_block_ ENCORE_GUARDED_BY(huge_mutex_) = 0;
+  bool huge_refused_ ENCORE_GUARDED_BY(huge_mutex_) = false;  // by the system, for good
 
   mutable Mutex mutex_;
   std::uint32_t extents_used_ ENCORE_GUARDED_BY(mutex_) = 0;

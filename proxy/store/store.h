@@ -1,13 +1,12 @@
 // Store: moves the bytes of stored responses. The kernel (cache/) decides what is stored and what
 // is evicted, and holds for each entry one reference to an object as an opaque Payload; the store
-// decides nothing and only says what a thing costs. Memory today; a disk tier implements the same
-// interface, which is why a reader may answer "pending".
+// decides nothing and only says what a thing costs.
 //
 // The server takes the kernel's budget (Kernel::reserve) before bytes go in.
 //
-// Thread-safe, except that a Writer, a Reader and the writer's side of a Body belong to one worker
-// at a time. REQUIRES, for all functions: no lock of a kernel's shard is held (making room may
-// move objects, which takes those locks).
+// Thread-safe, except that a Writer and the writer's side of a Body belong to one worker at a
+// time. REQUIRES, for all functions: no lock of a kernel's shard is held (making room may move
+// objects, which takes those locks).
 #pragma once
 
 #include <sys/uio.h>
@@ -24,45 +23,6 @@
 #include "proxy/store/object.h"
 
 namespace encore::store {
-
-// Half-open; HTTP's closed ranges are turned into this at the border.
-struct ByteRange {
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
-};
-
-// Told when a reader that answered kPending can go on. Called on any thread, with no locks held;
-// at most once for each kPending, and not after the reader is gone.
-class ReadWaker {
- public:
-  virtual void on_readable() = 0;
-
- protected:
-  ~ReadWaker() = default;
-};
-
-enum class ReadStatus : std::uint8_t {
-  kReady,    // there are bytes
-  kPending,  // none yet; the waker will be called
-  kEnd,      // the range was read to its end
-  kFailed,   // the bytes are lost (a disk's error): the message must be truncated visibly
-};
-
-// Reads a range of a stored body. Dropping it cancels what it waits for.
-class Reader {
- public:
-  virtual ~Reader() = default;
-  struct Result {
-    ReadStatus status = ReadStatus::kEnd;
-    std::size_t parts = 0;  // with kReady: entries of `out` filled
-    std::size_t bytes = 0;
-  };
-  // What can be sent now, at most `bytes_max` bytes. Valid until advance() passes it or the reader
-  // dies.
-  virtual Result peek(std::span<iovec> out, std::size_t bytes_max) = 0;
-  // REQUIRES: bytes <= what peek() has shown.
-  virtual void advance(std::size_t bytes) = 0;
-};
 
 // An object under construction. Dropping it without commit aborts: nothing of it is ever served
 // as complete.
@@ -122,10 +82,6 @@ class Store {
   virtual Result<ObjectRef> make_small(const ObjectParts& parts, std::span<const iovec> body) = 0;
   // The same body under a new head and meta (RFC 9111 4.3.4). Errors: no memory.
   virtual Result<ObjectRef> with_head(const ObjectRef& old, const ObjectParts& parts) = 0;
-  // Reads a part of the body. `waker` is borrowed until the reader is gone; it may be null for
-  // stores that never answer kPending (memory). REQUIRES: range within the body.
-  virtual Result<std::unique_ptr<Reader>> open(const ObjectRef& object, ByteRange range,
-                                               ReadWaker* waker) = 0;
   // The kernel has dropped these entries. May move a bounded number of other objects to close the
   // holes. REQUIRES: each stands for one reference.
   virtual void release(std::span<const Payload> payloads) = 0;
@@ -139,7 +95,8 @@ class Store {
   // In memory eight times what it was at the start (16 GiB at least): address space is reserved
   // once.
   virtual std::uint64_t limit_bytes_max() const = 0;
-  // Bounded work for a maintenance tick: at most `moves_max` objects are moved. Returns how many.
+  // Bounded work for a maintenance tick: at most `moves_max` objects are moved, and some memory
+  // that is full is backed by huge pages. Returns how many were moved.
   virtual std::size_t maintain(std::size_t moves_max) = 0;
 };
 

@@ -16,6 +16,7 @@
 #include "sim/cli/trace_options.h"
 #include "sim/drive/client.h"
 #include "sim/drive/synthetic_origin.h"
+#include "sim/trace/open_trace.h"
 
 namespace encore::sim {
 namespace {

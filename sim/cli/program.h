@@ -19,7 +19,7 @@ struct Streams {
   std::ostream& err;
 };
 
-// Runs one command line (without the program's name). Answers the exit code: 0 fine, 1 a check
+// Runs one command line (without the program's name). Returns the exit code: 0 fine, 1 a check
 // failed, 2 wrong use or input (one line on `err` says what; behind it, the commands if none was
 // given), 130 (kExitInterrupted) an interrupt cut it short. `monitor` is where that sets `stop`;
 // `interrupt`, where there is one, is told what to say if the work does not notice.

@@ -13,6 +13,7 @@
 #include "sim/cli/simulation.h"
 #include "sim/cli/trace_options.h"
 #include "sim/cli/warmup.h"
+#include "sim/trace/open_trace.h"
 
 namespace encore::sim {
 namespace {
@@ -267,7 +268,7 @@ class ReplayCommand final : public Command {
     return {};
   }
 
-  // Leaves out the runs that an interrupt left without a request that counts. Answers the plan of
+  // Leaves out the runs that an interrupt left without a request that counts. Returns the plan of
   // the others.
   template <typename Done, typename Requests>
   static std::vector<PlannedKernel> drop_unbegun(std::vector<Done>& done,

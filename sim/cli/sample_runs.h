@@ -39,7 +39,7 @@ Result<SampleRuns<Run>> make_sample_runs(double rate, Make make) {
 }
 
 // All that the trace holds, or what is read before an interrupt. The first `warmup_requests` of it
-// do not count. Answers whether it was all. Errors: the spool's.
+// do not count. Returns whether it was all. Errors: the spool's.
 template <typename Run>
 Result<bool> feed_trace(const HeldTrace& trace, std::uint64_t warmup_requests,
                         SampleRuns<Run>& runs, Monitor& monitor) {

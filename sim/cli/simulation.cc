@@ -55,7 +55,7 @@ std::span<const ReplayRequest> take_slice(std::span<const ReplayRequest>& reques
   return slice;
 }
 
-// Until the monitor stops it. Answers whether each run took all of it.
+// Until the monitor stops it. Returns whether each run took all of it.
 bool feed_all(std::vector<FinishedRun>& runs, std::span<const ReplayRequest> requests,
               unsigned threads, Monitor& monitor) {
   parallel_for(

@@ -5,6 +5,7 @@
 #include "sim/cli/commands.h"
 #include "sim/cli/trace_options.h"
 #include "sim/replay/trace_statistics.h"
+#include "sim/trace/open_trace.h"
 
 namespace encore::sim {
 namespace {

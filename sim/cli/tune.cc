@@ -13,6 +13,7 @@
 #include "sim/cli/trace_options.h"
 #include "sim/cli/warmup.h"
 #include "sim/replay/ratio.h"
+#include "sim/trace/open_trace.h"
 
 namespace encore::sim {
 namespace {

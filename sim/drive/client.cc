@@ -125,7 +125,7 @@ class Client {
     curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
   }
 
-  // Sends what is due, as far as connections are free. Answers how many milliseconds may pass
+  // Sends what is due, as far as connections are free. Returns how many milliseconds may pass
   // until it is to be called again.
   int start_due() {
     while (next_ < plan_.requests.size() && !idle_.empty()) {

@@ -21,27 +21,6 @@ constexpr std::array kOutcomeNames = {
 #undef ENCORE_NAME
 };
 
-ReplayOutcome outcome_of(cache::AdmitReason reason) {
-  switch (reason) {
-    case cache::AdmitReason::kFirstRequest:
-      return ReplayOutcome::kFirstRequest;
-    case cache::AdmitReason::kSecondRequest:
-      return ReplayOutcome::kSecondRequest;
-    case cache::AdmitReason::kResident:
-    case cache::AdmitReason::kPolicyAlways:
-    case cache::AdmitReason::kPolicyAdmits:
-    case cache::AdmitReason::kEnoughRequests:
-      return ReplayOutcome::kAdmitted;
-    case cache::AdmitReason::kPolicyNever:
-    case cache::AdmitReason::kPolicyRefuses:
-    case cache::AdmitReason::kFewRequests:
-      return ReplayOutcome::kNotAdmitted;
-    case cache::AdmitReason::kTooLarge:
-      return ReplayOutcome::kTooLarge;
-  }
-  return ReplayOutcome::kNotAdmitted;
-}
-
 }  // namespace
 
 std::string_view to_string(ReplayOutcome outcome) noexcept {
@@ -177,7 +156,7 @@ ReplayOutcome ReplayRun::miss(const ReplayRequest& request, const cache::Key& ke
       {.variant = 0, .requests = 1, .size_bytes = charge_of(request), .hint = hint_of(request)},
       now_);
   if (!is_stored(reason)) {
-    return outcome_of(reason);
+    return cache::outcome_of<ReplayOutcome>(reason);
   }
   const std::uint64_t reserved =
       kernel_->charge_of_entry() +
@@ -196,7 +175,7 @@ ReplayOutcome ReplayRun::miss(const ReplayRequest& request, const cache::Key& ke
     counts_.bytes_rewritten += stored_[request.object] ? stored.charge_bytes : 0;
   }
   stored_[request.object] = true;
-  return outcome_of(reason);
+  return cache::outcome_of<ReplayOutcome>(reason);
 }
 
 void ReplayRun::end_interval() {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <string>
 
+#include "base/http_date.h"
 #include "sim/trace/line_parser.h"
 
 namespace encore::sim {
@@ -32,9 +33,6 @@ class SquidParser final : public LineParser {
   }
 };
 
-constexpr std::array<std::string_view, 12> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                                      "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-
 // "10/Oct/2000:13:55:36 -0700"
 bool read_log_time(std::string_view text, std::int64_t& time_ns) {
   if (text.size() < 20) {
@@ -46,7 +44,7 @@ bool read_log_time(std::string_view text, std::int64_t& time_ns) {
   std::int64_t minute = 0;
   std::int64_t second = 0;
   unsigned month = 0;
-  while (month < 12 && kMonths[month] != text.substr(3, 3)) {
+  while (month < 12 && kMonthNames[month] != text.substr(3, 3)) {
     ++month;
   }
   if (month == 12 || !read_number(text.substr(0, 2), day) ||

@@ -104,15 +104,4 @@ class TraceReader {
   std::vector<TraceSource> sources_;
 };
 
-// Errors: it cannot be opened or decompressed, is empty, or its format cannot be told: then the
-// message says what it looks like, and what to do; the monitor stopped it before its format was
-// known.
-Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path,
-                                                const TraceOptions& options);
-
-// The files one after the other, as one trace. Begins a phase of the monitor's, as long as all the
-// files are where their sizes are known.
-Result<std::unique_ptr<TraceReader>> open_traces(const std::vector<std::string>& paths,
-                                                 const TraceOptions& options);
-
 }  // namespace encore::sim

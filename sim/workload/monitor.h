@@ -31,7 +31,7 @@ struct Monitor {
     heard.store(true, std::memory_order_relaxed);
     return true;
   }
-  // Counts and answers whether to go on.
+  // Counts, and returns whether to go on.
   bool advance(std::uint64_t count) {
     done.fetch_add(count, std::memory_order_relaxed);
     return !stopped();

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "config/config.h"
-#include "proxy/server/purge.h"
-#include "tests/server/filled_cache.h"
+#include "proxy/process/purge.h"
+#include "tests/process/filled_cache.h"
 
 namespace {
 

@@ -96,7 +96,7 @@ TEST_CASE("W-TinyLFU's sample follows the entries where a cache comes to hold fe
   ReloadOptions smaller = reload_options(kernel->options());
   smaller.capacity_bytes = kEntries;
   REQUIRE(kernel->reconfigure(smaller, at(1)));
-  while (kernel->reclaim(1000, at(1))) {
+  while (kernel->reclaim(1000, at(1)) == Kernel::Reclaimed::kSome) {
   }
   REQUIRE(kernel->statistics().objects == kEntries);
   const double after = miss_ratio(*kernel, {later, requests.end()});

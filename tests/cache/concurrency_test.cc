@@ -13,11 +13,6 @@ namespace {
 
 constexpr std::uint64_t kCapacity = 40'000;
 
-class AgreeToMove final : public RelocationGuard {
- public:
-  bool may_relocate(Payload /*from*/) override { return true; }
-};
-
 class TakeAny final : public Selector {
  public:
   bool matches(Payload payload) override { return payload != 0; }
@@ -58,7 +53,7 @@ class Worker {
       case 3:
         // The new payload takes the place of the old one, which is not released.
         if (found.state != LookupState::kMiss) {
-          kernel_.relocate(key.hash, found.payload, stored.payload, move_);
+          kernel_.relocate(key.hash, found.payload, stored.payload);
         }
         break;
       default:
@@ -74,7 +69,6 @@ class Worker {
   std::mt19937_64 random_;
   std::uint64_t next_;
   std::uint64_t given_ = 0;
-  AgreeToMove move_;
 };
 
 // Sees from another thread whether the locks are free while it is called.

@@ -155,7 +155,7 @@ void operate(Kernel& kernel, const KernelOptions& options) {
     reload.eviction = static_cast<EvictionPolicy>(round % 3);
     reload.admission.filter.capacity = 40 + static_cast<std::uint64_t>(round);
     REQUIRE(kernel.reconfigure(reload, at(10 + round)));
-    while (kernel.reclaim(20, at(10 + round))) {
+    while (kernel.reclaim(20, at(10 + round)) == Kernel::Reclaimed::kSome) {
       std::this_thread::yield();
     }
     Kernel::Cursor cursor;

@@ -248,18 +248,12 @@ TEST_CASE("Freshening gives an entry new times, charge and payload where it is",
   }
 }
 
-TEST_CASE("A moved object's payload is replaced only if the guard agrees", "[cache]") {
-  struct Guard final : RelocationGuard {
-    bool answer = false;
-    bool may_relocate(Payload /*from*/) override { return answer; }
-  } guard;
+TEST_CASE("A moved object's payload is replaced only where the old one is still held", "[cache]") {
   const auto kernel = make_kernel(plain_options(100));
   store(*kernel, key(1), {.charge_bytes = 1, .payload = 5}, at(0));
-  CHECK_FALSE(kernel->relocate(key(1).hash, 5, 6, guard));
-  guard.answer = true;
-  CHECK_FALSE(kernel->relocate(key(1).hash, 4, 6, guard));
-  CHECK_FALSE(kernel->relocate(key(2).hash, 5, 6, guard));
-  CHECK(kernel->relocate(key(1).hash, 5, 6, guard));
+  CHECK_FALSE(kernel->relocate(key(1).hash, 4, 6));
+  CHECK_FALSE(kernel->relocate(key(2).hash, 5, 6));
+  CHECK(kernel->relocate(key(1).hash, 5, 6));
   CHECK(kernel->lookup(key(1), at(0)).payload == 6);
 }
 
@@ -308,7 +302,7 @@ TEST_CASE("A smaller capacity takes effect in bounded steps and wipes nothing el
   CHECK(store(*kernel, key(5000), {.charge_bytes = 10}, at(1)) == CommitOutcome::kStored);
   CHECK(kernel->statistics().used_bytes == 10'000);
   std::uint64_t before = 10'000;
-  while (kernel->reclaim(7, at(1))) {
+  while (kernel->reclaim(7, at(1)) == Kernel::Reclaimed::kSome) {
     const std::uint64_t used = kernel->statistics().used_bytes;
     REQUIRE(before - used <= 70);
     before = used;
@@ -323,6 +317,26 @@ TEST_CASE("A smaller capacity takes effect in bounded steps and wipes nothing el
     store(*kernel, key(id), {.charge_bytes = 10}, at(2));
   }
   CHECK(kernel->statistics().used_bytes == 8000);
+}
+
+TEST_CASE("What is reserved beyond a smaller capacity is waited for, not evicted again and again",
+          "[cache]") {
+  KernelOptions options = plain_options(10'000);
+  options.shards = 4;
+  const auto kernel = make_kernel(options);
+  for (std::uint64_t id = 0; id < 10; ++id) {
+    store(*kernel, key(id), {.charge_bytes = 100}, at(0));
+  }
+  REQUIRE(kernel->reserve(key(100), 8000, at(0)) == ReserveOutcome::kReserved);
+  ReloadOptions reload = reload_options(options);
+  reload.capacity_bytes = 4000;
+  REQUIRE(kernel->reconfigure(reload, at(1)));
+  CHECK(kernel->reclaim(1000, at(1)) == Kernel::Reclaimed::kSome);
+  CHECK(kernel->statistics().objects == 0);
+  CHECK(kernel->reclaim(1000, at(1)) == Kernel::Reclaimed::kNothing);
+  kernel->abort(key(100), 8000, at(2));
+  CHECK(kernel->reclaim(1000, at(2)) == Kernel::Reclaimed::kAll);
+  CHECK(kernel->statistics().capacity_bytes == 4000);
 }
 
 TEST_CASE("Room for other uses is made from all shards, in bounded steps, until nothing is left",

@@ -97,7 +97,9 @@ TEST_CASE("docs/CONFIG.md is what the schema says", "[config][docs]") {
 TEST_CASE("A reload is blocked by what only a restart can change", "[config][reload]") {
   const Config running = with({});
   CHECK(reload_blockers(running, running).empty());
-  CHECK(reload_blockers(running, with({"log.level=debug", "admission.fpr=0.1"})).empty());
+  CHECK(
+      reload_blockers(running, with({"log.level=debug", "admission.fpr=0.1", "cache.eviction=lru"}))
+          .empty());
   CHECK(reload_blockers(
             running, with({"cache.shards=8", "workers.count=9", "listen.1.address=127.0.0.1:1"})) ==
         std::vector<std::string>{"listen.1.address", "listen.1.mode", "cache.shards",

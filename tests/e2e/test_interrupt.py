@@ -2,7 +2,8 @@
 nothing. test_simulation_docs.py presses Ctrl-C at the moments that the document shows.
 
 A pipe that has sent a part of a trace and nothing more is the event that is waited for: once it is
-empty, all that it has sent was taken, and the program waits for more.
+empty and every thread of the program sleeps, all that it has sent was taken and worked on, and the
+program waits for more.
 """
 
 import array
@@ -30,6 +31,24 @@ def unread(pipe):
     count = array.array("i", [0])
     fcntl.ioctl(pipe, termios.FIONREAD, count)
     return count[0]
+
+
+def threads(process):
+    """State and switches of each thread: two that are equal and asleep had nothing to do between."""
+    looks = []
+    for number in sorted(os.listdir(f"/proc/{process.pid}/task")):
+        with open(f"/proc/{process.pid}/task/{number}/status") as status:
+            looks.append([line.split()[1] for line in status
+                          if line.startswith(("State:", "voluntary_ctxt", "nonvoluntary_ctxt"))])
+    return looks
+
+
+def is_at_rest(process):
+    try:
+        first = threads(process)
+        return all(look[0] == "S" for look in first) and first == threads(process)
+    except OSError:  # a thread has just ended
+        return False
 
 
 class Interrupted(Case):
@@ -65,6 +84,7 @@ class Interrupted(Case):
         process.stdin.write(data)
         process.stdin.flush()
         eventually(lambda: unread(process.stdin) == 0, "all is taken")
+        eventually(lambda: is_at_rest(process), "all is worked on")
 
     def end(self, process, number=signal.SIGINT):
         """What it printed when it was interrupted. Its pipe stays open, so it would wait for ever."""

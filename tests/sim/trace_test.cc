@@ -7,6 +7,7 @@
 
 #include "sim/replay/trace_statistics.h"
 #include "sim/trace/byte_source.h"
+#include "sim/trace/open_trace.h"
 #include "sim/trace/record_format.h"
 #include "sim/trace/trace_reader.h"
 #include "tests/catch.h"

@@ -44,7 +44,7 @@ class Cache {
     for (const Entry& entry : entries_) {
       const ObjectRef object = kernel_.get(entry.key);
       if (!object || object->key() != entry.key || object->head() != kHead) return false;
-      if (whole_body(store_, object) != pattern(entry.number, entry.size)) return false;
+      if (whole_body(object) != pattern(entry.number, entry.size)) return false;
     }
     return true;
   }

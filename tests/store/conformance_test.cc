@@ -81,7 +81,7 @@ TEST_CASE("a small response comes back as it was stored", "[store]") {
       CHECK(reinterpret_cast<std::uintptr_t>((*object)->meta().data()) % 8 == 0);
       std::memcpy(&read, (*object)->meta().data(), sizeof(read));
       CHECK(read.number == 7);
-      CHECK(whole_body(store, *object) == body);
+      CHECK(whole_body(*object) == body);
       CHECK((*object)->charge() == charge_for({kKey.size(), sizeof(Meta), kHead.size(), size}));
     }
   });
@@ -96,16 +96,14 @@ TEST_CASE("a streamed response comes back whole and in ranges, whatever its size
         auto object = store_streamed(store, size, size, announced, 30'000);
         REQUIRE(object);
         REQUIRE((*object)->body_size() == size);
-        CHECK(whole_body(store, *object) == pattern(size, size));
+        CHECK(whole_body(*object) == pattern(size, size));
         const std::uint64_t predicted = charge_for({kKey.size(), sizeof(Meta), kHead.size(), size});
         if (announced) CHECK((*object)->charge() == predicted);
         CHECK((*object)->charge() >= predicted);
         CHECK((*object)->charge() <= predicted + 512);
         for (const std::size_t begin : {std::size_t{0}, size / 3, size / 2, size}) {
           const std::size_t end = begin + (size - begin) / 2;
-          auto reader = store.open(*object, {begin, end}, nullptr);
-          REQUIRE(reader);
-          CHECK(drain(**reader, 2, 50'000) == pattern(size, end - begin, begin));
+          CHECK(read_range(*object, begin, end - begin) == pattern(size, end - begin, begin));
         }
       }
     }
@@ -116,9 +114,10 @@ TEST_CASE("a large body that was announced is one part for each mebibyte", "[sto
   for_each_store(64 * kMiB, [](Store& store) {
     auto object = store_streamed(store, 1, kMiB, true, 16'384);
     REQUIRE(object);
-    auto reader = store.open(*object, {0, kMiB}, nullptr);
+    auto cursor = (*object)->body()->open(0);
+    REQUIRE(cursor);
     std::array<iovec, 8> out;
-    const auto got = (*reader)->peek(out, 2 * kMiB);
+    const auto got = cursor->peek(out, 2 * kMiB);
     CHECK(got.parts == 1);
     CHECK(got.bytes == kMiB);
   });
@@ -136,7 +135,7 @@ TEST_CASE("a freshened response has a new head and the old body", "[store]") {
       old = ObjectRef();
       CHECK((*fresh)->head() == head);
       CHECK((*fresh)->meta().empty());
-      CHECK(whole_body(store, *fresh) == pattern(3, size));
+      CHECK(whole_body(*fresh) == pattern(3, size));
     }
   });
 }
@@ -168,7 +167,7 @@ TEST_CASE("a transfer may turn into a stored one under way", "[store]") {
     (*body)->complete();
     auto object = (*writer)->commit({kKey, {}, kHead});
     REQUIRE(object);
-    CHECK(whole_body(store, *object) == text);
+    CHECK(whole_body(*object) == text);
   });
 }
 
@@ -183,7 +182,7 @@ TEST_CASE("what is evicted under a reader is read to the end and counted as pinn
       ObjectRef held = kernel.get(kKey);
       kernel.drop(kKey);
       CHECK(store.stats().pinned_bytes == charge);
-      CHECK(whole_body(store, held) == pattern(5, size));
+      CHECK(whole_body(held) == pattern(5, size));
       held = ObjectRef();
       CHECK(store.stats().pinned_bytes == 0);
     }
@@ -247,7 +246,7 @@ TEST_CASE("at the memory limit a request fails and leaves what is stored alone",
     CHECK_FALSE(store_streamed(store, 2, 100'000, true, 100'000));
     // An append counts as well, where it begins a chunk and where it goes on in one.
     CHECK(store.stats().failed_requests > 1);
-    for (const auto& object : objects) CHECK(whole_body(store, object) == body);
+    for (const auto& object : objects) CHECK(whole_body(object) == body);
     objects.clear();
     CHECK(store_streamed(store, 2, 3 * kMiB, true, 100'000));
   });

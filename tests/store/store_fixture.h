@@ -3,6 +3,7 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -49,37 +50,32 @@ inline iovec part_of(std::string_view text) {
   return {const_cast<char*>(text.data()), text.size()};
 }
 
-// Everything that a reader gives, with `parts` iovecs and `bytes_max` bytes a turn.
-inline std::string drain(Reader& reader, std::size_t parts = 3, std::size_t bytes_max = 1 << 20) {
+// At most `size` bytes from where the cursor is, with a few iovecs and `bytes_max` bytes a turn.
+inline std::string drain(Body::Cursor& cursor, std::size_t size = SIZE_MAX,
+                         std::size_t bytes_max = 1 << 20) {
   std::string text;
-  std::vector<iovec> out(parts);
-  for (;;) {
-    const auto got = reader.peek(out, bytes_max);
-    if (got.status != ReadStatus::kReady) return text;
-    for (std::size_t i = 0; i < got.parts; ++i) {
-      text.append(static_cast<const char*>(out[i].iov_base), out[i].iov_len);
-    }
-    reader.advance(got.bytes);
-  }
-}
-
-inline std::string drain(Body::Cursor& cursor) {
-  std::string text;
-  std::vector<iovec> out(4);
-  for (;;) {
-    const auto got = cursor.peek(out, 1 << 20);
-    if (got.bytes == 0) return text;
+  std::vector<iovec> out(3);
+  while (text.size() < size) {
+    const auto got = cursor.peek(out, std::min(size - text.size(), bytes_max));
+    if (got.bytes == 0) break;
     for (std::size_t i = 0; i < got.parts; ++i) {
       text.append(static_cast<const char*>(out[i].iov_base), out[i].iov_len);
     }
     cursor.advance(got.bytes);
   }
+  return text;
 }
 
-inline std::string whole_body(Store& store, const ObjectRef& object) {
-  auto reader = store.open(object, {0, object->body_size()}, nullptr);
-  REQUIRE(reader);
-  return drain(**reader);
+// `size` bytes of a stored body from `begin` on, as a sender takes them from it.
+inline std::string read_range(const ObjectRef& object, std::size_t begin, std::size_t size) {
+  if (object->is_inline()) return std::string(object->inline_body().substr(begin, size));
+  auto cursor = object->body()->open(begin);
+  REQUIRE(cursor);
+  return drain(*cursor, size, 50'000);
+}
+
+inline std::string whole_body(const ObjectRef& object) {
+  return read_range(object, 0, static_cast<std::size_t>(object->body_size()));
 }
 
 // Holds one payload a key under a lock, as a shard of the kernel does.

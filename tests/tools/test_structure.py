@@ -5,6 +5,8 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tools"))
+import circles
+import classes
 import structure
 
 
@@ -19,7 +21,7 @@ class Layering(unittest.TestCase):
             ("cache/a.cc", "filter/hash.h"),
             ("config/a.cc", "cache/index.h"),
             ("proxy/store/a.cc", "proxy/http/uri.h"),
-            ("proxy/server/a.cc", "proxy/net/loop.h"),
+            ("proxy/process/a.cc", "proxy/net/loop.h"),
             ("sim/replay/a.cc", "sim/workload/zipf.h"),
             ("tests/sim/a.cc", "sim/workload/zipf.h"),
         ]
@@ -32,6 +34,11 @@ class Layering(unittest.TestCase):
             ("proxy/http/a.cc", "filter/hash.h"),
             ("proxy/net/a.cc", "config/config.h"),
             ("proxy/store/a.cc", "proxy/net/loop.h"),
+            ("proxy/observe/a.cc", "proxy/settings/runtime.h"),
+            ("proxy/settings/a.cc", "proxy/request/request_view.h"),
+            ("proxy/transfer/a.cc", "proxy/settings/runtime.h"),
+            ("proxy/transfer/a.cc", "proxy/process/worker.h"),
+            ("proxy/request/a.cc", "proxy/process/worker.h"),
             ("sim/replay/a.cc", "proxy/http/uri.h"),
             ("filter/a.cc", "tests/catch.h"),
             ("filter/a.cc", "hash.h"),
@@ -50,13 +57,13 @@ class Layering(unittest.TestCase):
             ("base/error.h", "expected"),
         ]
         forbidden = [
-            ("proxy/server/worker.cc", "event2/event.h"),
+            ("proxy/process/worker.cc", "event2/event.h"),
             ("filter/hash.cc", "openssl/ssl.h"),
-            ("proxy/server/worker.cc", "openssl/x509v3.h"),
+            ("proxy/process/worker.cc", "openssl/x509v3.h"),
             ("proxy/net/loop.cc", "event.h"),
             ("sim/replay/a.cc", "curl/curl.h"),
             ("config/toml_reader.h", "toml++/toml.h"),
-            ("proxy/server/log.h", "spdlog/spdlog.h"),
+            ("proxy/process/log.h", "spdlog/spdlog.h"),
         ]
         for path, target in allowed:
             self.assertEqual([], faults(path, f"#include <{target}>\n"), (path, target))
@@ -72,7 +79,7 @@ class Purity(unittest.TestCase):
         for code in ("auto t = monotonic_now();", "std::chrono::steady_clock::now();",
                      "time(nullptr);", "std::random_device d;", "RAND_bytes(b, 8);", "rand();"):
             self.assertEqual(1, len(faults("cache/a.cc", code + "\n")), code)
-            self.assertEqual([], faults("proxy/server/a.cc", code + "\n"), code)
+            self.assertEqual([], faults("proxy/process/a.cc", code + "\n"), code)
 
     def test_comments_strings_and_longer_names_do_not_count(self):
         for code in ("// never calls wall_now()", '"rand()"', "int operand();", "/* time(0)\n*/"):
@@ -93,6 +100,77 @@ class Text(unittest.TestCase):
         self.assertEqual(1, len(faults("base/a.cc", "int a;\r\n")))
         self.assertEqual(1, len(faults("base/a.cc", "int a;")))
         self.assertEqual([], faults("base/a.cc", ""))
+
+
+def circle_faults(files, allowed=()):
+    texts = {path: "".join(f'#include "{target}"\n' for target in targets)
+             for path, targets in files.items()}
+    return [unit for unit, _ in circles.faults(texts, set(allowed))]
+
+
+class Circles(unittest.TestCase):
+    def test_units_that_go_one_way_stand_in_none(self):
+        self.assertEqual([], circle_faults({
+            "a/one.h": [], "a/one.cc": ["a/one.h", "a/two.h"], "a/two.h": ["a/three.h"],
+            "a/three.h": [], "a/three.cc": ["a/three.h"]}))
+
+    def test_header_and_source_are_one_unit(self):
+        self.assertEqual(["a/one", "a/two"], circle_faults({
+            "a/one.h": [], "a/one.cc": ["a/one.h", "a/two.h"], "a/two.h": ["a/one.h"]}))
+
+    def test_a_source_named_after_a_header_belongs_to_it(self):
+        self.assertEqual(["a/one", "a/two"], circle_faults({
+            "a/one.h": [], "a/one_more_part.cc": ["a/one.h", "a/two.h"], "a/two.h": ["a/one.h"]}))
+
+    def test_longer_circles_are_found_and_told_apart(self):
+        files = {"a/x.h": ["a/y.h"], "a/y.h": ["a/z.h"], "a/z.h": ["a/x.h"],
+                 "a/p.h": ["a/q.h", "a/x.h"], "a/q.h": ["a/p.h"], "a/free.h": ["a/p.h"]}
+        self.assertEqual({"a/x", "a/y", "a/z", "a/p", "a/q"}, set(circle_faults(files)))
+        self.assertEqual([["a/x", "a/y", "a/z"], ["a/p", "a/q"]],
+                         circles.circles(circles.uses(
+                             {path: "".join(f'#include "{t}"\n' for t in targets)
+                              for path, targets in files.items()})))
+
+    def test_what_is_listed_is_let_be_until_it_is_mended(self):
+        circle = {"a/x.h": ["a/y.h"], "a/y.h": ["a/x.h"]}
+        self.assertEqual([], circle_faults(circle, ["a/x", "a/y"]))
+        self.assertEqual(["a/y"], circle_faults(circle, ["a/x"]))
+        self.assertEqual(["a/x"], circle_faults({"a/x.h": [], "a/y.h": []}, ["a/x"]))
+
+
+def class_faults(code, allowed=()):
+    return [fault for _, _, fault in classes.faults({"proxy/a.h": code}, dict(allowed))]
+
+
+class Classes(unittest.TestCase):
+    @staticmethod
+    def code(functions=0, booleans=0):
+        return ("class Some final : public Other {\n public:\n  Some(int a) : a_{a} {}\n"
+                "  template <typename T>\n  std::map<int, T> get() const { if (a_) { return {}; } }\n"
+                " private:\n  struct Part {\n    bool own = false;\n    void f();\n  };\n"
+                + "  virtual std::vector<int> f(std::function<void(int)> g) const = 0;\n" * functions
+                + "  bool flag_ = false;\n" * booleans
+                + "  std::function<void(int)> call_;\n  int a_ ENCORE_GUARDED_BY(mutex_) = f(1);\n};\n")
+
+    def test_private_functions_are_counted(self):
+        self.assertEqual([], class_faults(self.code(functions=25)))
+        self.assertEqual(["Some: 26 private functions, at most 25"],
+                         class_faults(self.code(functions=26)))
+
+    def test_boolean_members_are_counted(self):
+        self.assertEqual([], class_faults(self.code(booleans=5)))
+        self.assertEqual(["Some: 6 boolean members, at most 5"],
+                         class_faults(self.code(booleans=6)))
+
+    def test_a_record_without_functions_may_say_what_it_likes(self):
+        self.assertEqual([], class_faults("struct Said {\n" + "  bool a = false;\n" * 9 + "};\n"))
+
+    def test_what_is_listed_may_not_grow_and_leaves_the_list(self):
+        listed = {"Some": (30, 5)}
+        self.assertEqual([], class_faults(self.code(functions=30), listed))
+        self.assertEqual(1, len(class_faults(self.code(functions=31), listed)))
+        self.assertEqual(1, len(class_faults(self.code(functions=25), listed)))
+        self.assertEqual(1, len(class_faults("class Other {};\n", listed)))
 
 
 if __name__ == "__main__":

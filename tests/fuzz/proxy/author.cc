@@ -1,7 +1,6 @@
 // What the origin answers.
 #include <algorithm>
 #include <array>
-#include <ctime>
 
 #include "tests/fuzz/proxy/origin.h"
 
@@ -13,9 +12,12 @@ constexpr std::uint32_t kErrorBytesMax = 100;
 std::string personal(int user) { return user < 0 ? "nobody" : "u" + std::to_string(user); }
 
 std::string head_of(int status, const Fields& fields) {
-  std::string out = "HTTP/1.1 " + std::to_string(status) + " Said\r\n";
-  for (const Field& field : fields) out += field.name + ": " + field.value + "\r\n";
-  return out + "\r\n";
+  std::string out;
+  out.reserve(1024);
+  out += "HTTP/1.1 " + std::to_string(status) + " Said\r\n";
+  for (const Field& field : fields) append_line(field, out);
+  out += "\r\n";
+  return out;
 }
 
 std::string random_text(Random& random, std::size_t most) {
@@ -149,7 +151,7 @@ void Author::add_caching_fields(Url& url, Event& event) {
   const Character& character = url.character;
   const bool thin = event.status == 304 && character.thin_304;
   Fields& fields = event.fields;
-  const auto wall = static_cast<std::int64_t>(std::time(nullptr));
+  const auto wall = wall_seconds();
   if (event.content != nullptr && !event.content->etag.empty()) {
     fields.push_back({"ETag", event.content->etag});
   }
@@ -281,7 +283,8 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
   event.is_update = event.status == 304 || method == "HEAD";
   const std::string serial = std::to_string(event.serial);
   Fields& fields = event.fields;
-  if (!url.random.percent(10)) fields.push_back({"Date", http_date(std::time(nullptr))});
+  fields.reserve(24);
+  if (!url.random.percent(10)) fields.push_back({"Date", http_date(wall_seconds())});
   fields.push_back({"X-Head", serial});
   fields.push_back({"Content-Location", "/r/" + serial});
   if (event.status != 304) {
@@ -327,11 +330,11 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
   }
   event.directives = directives_of(fields);
   for (const Fields* list : {&fields, &event.trailers}) {
-    for (const Field& field : *list) content.lines.insert(lower(field.name) + ": " + field.value);
+    for (const Field& field : *list) content.lines.add(field);
   }
   if (method == "HEAD" && !content.has_validator()) {
     for (const Field& field : fields) {
-      url.lines_by_length[content.bytes].insert(lower(field.name) + ": " + field.value);
+      url.lines_by_length[content.bytes].add(field);
     }
   }
   if (event.status >= 500) url.last_error = now();

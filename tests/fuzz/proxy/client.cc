@@ -80,6 +80,7 @@ void Client::plan_misbehaviour() {
   half_close_ = false;
   slow_ = false;
   const std::uint64_t kind = random_.below(100);
+  if (!ring_.misbehave) return;
   if (kind < 4) {
     leave_at_ = random_.pick<std::uint64_t>({1, 1, 300, 1000, 5000, 50000});
     leave_with_reset_ = random_.percent(50);
@@ -96,6 +97,7 @@ void Client::begin() {
     return;
   }
   if (ring_.requests_left == 0) return;
+  if (ring_.paused) return schedule(0.05);
   if (descriptor_ >= 0 && (said_close_ || shut_down_ || random_.percent(3))) disconnect(false);
   plan_misbehaviour();
   if (descriptor_ < 0) {
@@ -104,6 +106,7 @@ void Client::begin() {
     in_.clear();
     said_close_ = false;
     shut_down_ = false;
+    answered_ = false;
   }
   std::size_t batch = random_.percent(10) ? random_.between(2, 5) : 1;
   bytes_here_ = 0;
@@ -128,6 +131,7 @@ void Client::begin() {
     // What follows an HTTP/1.0 request may go unanswered.
     if (waiting_.back()->http10) break;
   }
+  pipelined_ = waiting_.size() > 1;
   if (half_close_) together += ", half-closed";
   if (slow_) together += ", slow";
   for (const auto& request : waiting_) request->batch = together;
@@ -160,18 +164,20 @@ void Client::flush() {
   }
 }
 
+std::uint32_t Client::sending() const { return out_.empty() ? 0U : EPOLLOUT; }
+
 void Client::on_ready(std::uint32_t events) {
   if (descriptor_ >= 0 && (events & EPOLLOUT) != 0) flush();
   if (descriptor_ < 0 || (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
   if (slow_ && !waiting_.empty() && random_.percent(50)) {
     // Takes nothing for a while.
     world_.count("request: slow reading");
-    ring_.loop.modify(descriptor_, 0);
+    ring_.loop.modify(descriptor_, sending());
     ring_.loop.cancel(timer_);
     timer_ = ring_.loop.after(0.001 * static_cast<double>(random_.between(1, 80)), [this] {
       timer_ = {};
       if (descriptor_ < 0) return;
-      ring_.loop.modify(descriptor_, EPOLLIN);
+      ring_.loop.modify(descriptor_, EPOLLIN | sending());
       read();
     });
     return;
@@ -269,6 +275,13 @@ bool Client::take_head() {
     if (same_name(member, "keep-alive")) keeps = true;
   }
   if (!keeps || answer_.body.kind() == BodyReader::Kind::kClose) said_close_ = true;
+  // RFC 9112 9.6. What comes so late was written after the drain began.
+  constexpr double kOnItsWay = 0.15;
+  const bool alone = !pipelined_ && !slow_;
+  if (!said_close_ && alone && answer_.head_at > world_.ending_since + kOnItsWay) {
+    world_.report("drain", "an answer does not say that the connection ends", &request,
+                  answer_.raw);
+  }
   have_head_ = true;
   if (!ring_.oracle.judge_head(request, answer_)) {
     finish_front(Ending::kLeft);
@@ -297,6 +310,7 @@ bool Client::take_body() {
   if (!answer_.body.is_done()) return false;
   const std::shared_ptr<Request> request = waiting_.front();
   waiting_.pop_front();
+  answered_ = true;
   request->ended = now();
   request->answer = summary(answer_, Ending::kComplete);
   have_head_ = false;
@@ -321,7 +335,14 @@ bool Client::take_body() {
 // The connection is of no more use; the answer at the front has ended as it is.
 void Client::finish_front(Ending ending) {
   const std::shared_ptr<Request> request = waiting_.front();
-  const bool ours = ending == Ending::kLeft;
+  // One that met an ending proxy was never promised an answer; nor does the proxy answer for the
+  // network.
+  const double since = request->started - world_.slack;
+  const bool crossed = !was_heard(descriptor_) && (answered_ || world_.last_trouble >= since);
+  const bool unheard = !have_head_ && in_.empty() && (crossed || world_.last_ending >= since);
+  // A reset is how HTTP/1.0 learns of a cut, and it takes with it what is on its way.
+  const bool cut = request->http10 && ending == Ending::kReset && request->url->last_cut >= since;
+  const bool ours = ending == Ending::kLeft || unheard || cut || was_broken(descriptor_);
   request->ended = now();
   if (have_head_) {
     request->answer = summary(answer_, ending);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tests/fuzz/proxy/loop.h"
 #include "tests/fuzz/proxy/oracle.h"
@@ -19,12 +20,15 @@ struct Ring {
   World& world;
   Oracle& oracle;
   std::uint16_t proxy_port = 0;
-  std::string prefix;  // of request targets: "http://127.0.0.1:port", or nothing in reverse mode
-  std::string host;
+  bool absolute = true;            // request targets, as a forward proxy wants them
+  std::vector<std::string> hosts;  // "127.0.0.1:port"; a URL has one of them
   std::uint64_t requests_left = 0;
   std::size_t active = 0;  // clients with requests under way
+  bool paused = false;     // nobody begins anything
+  bool misbehave = true;   // they leave, end their side early and read slowly
 };
 
+const std::string& host_of(const Ring& ring, const Url& url);
 std::shared_ptr<Request> compose(Ring& ring, Random& random, int user);
 std::string text_of(const Ring& ring, const Request& request);
 
@@ -41,6 +45,8 @@ class Client final : public Handler {
   void begin();
   void plan_misbehaviour();
   void flush();
+  // What it waits for to go on sending.
+  std::uint32_t sending() const;
   void read();
   void take();
   bool take_head();
@@ -56,6 +62,8 @@ class Client final : public Handler {
   int descriptor_ = -1;
   bool said_close_ = false;  // an answer is the connection's last
   bool shut_down_ = false;   // we send no more
+  bool pipelined_ = false;   // this batch is more than one
+  bool answered_ = false;    // the connection has been used before
   std::string out_;
   std::string in_;
   std::deque<std::shared_ptr<Request>> waiting_;

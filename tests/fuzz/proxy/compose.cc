@@ -134,6 +134,7 @@ std::shared_ptr<Request> compose(Ring& ring, Random& random, int user) {
   if (kind == 11) request->method = random.pick<std::string_view>({"PUT", "DELETE"});
   const bool unsafe = request->method != "GET" && request->method != "HEAD";
   Fields& fields = request->fields;
+  fields.reserve(12);
   fields.push_back({"X-Request-Tag", std::to_string(request->tag)});
   add_selecting(random, user, *request);
   if (unsafe) {
@@ -156,11 +157,20 @@ std::shared_ptr<Request> compose(Ring& ring, Random& random, int user) {
   return request;
 }
 
+const std::string& host_of(const Ring& ring, const Url& url) {
+  return ring.hosts[url.number % ring.hosts.size()];
+}
+
 std::string text_of(const Ring& ring, const Request& request) {
-  std::string out = request.method + " " + ring.prefix + request.url->path;
+  const std::string& host = host_of(ring, *request.url);
+  std::string out;
+  out.reserve(512);
+  out += request.method + " ";
+  if (ring.absolute) out += "http://" + host;
+  out += request.url->path;
   out += request.http10 ? " HTTP/1.0\r\n" : " HTTP/1.1\r\n";
-  out += "Host: " + ring.host + "\r\n";
-  for (const Field& field : request.fields) out += field.name + ": " + field.value + "\r\n";
+  out += "Host: " + host + "\r\n";
+  for (const Field& field : request.fields) append_line(field, out);
   out += "\r\n";
   out.append(request.body_bytes, 'x');
   return out;

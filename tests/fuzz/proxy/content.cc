@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 
 #include "tests/fuzz/proxy/random.h"
 
@@ -10,7 +11,10 @@ namespace encore::proxyfuzz {
 namespace {
 
 constexpr std::size_t kBlock = 64;
+constexpr std::size_t kIndexAt = 12;
 constexpr std::size_t kLettersAt = 22;
+constexpr std::size_t kLetters = kBlock - 1 - kLettersAt;
+constexpr std::size_t kPoolBytes = 1 << 16;
 
 using Block = std::array<char, kBlock>;
 
@@ -19,31 +23,43 @@ void write_hex(std::uint64_t value, std::size_t digits, char* out) {
   for (std::size_t i = digits; i-- > 0; value >>= 4) out[i] = kDigits[value & 15];
 }
 
-Block make_block(const ContentName& name, std::uint64_t index) {
+// What the letters of all blocks are taken from, each block's from another place.
+const char* pool() {
+  static const auto letters = [] {
+    auto made = std::make_unique<std::array<char, kPoolBytes + kLetters>>();
+    Random random(1);
+    for (char& letter : *made) letter = static_cast<char>('@' + (random.next() & 31));
+    return made;
+  }();
+  return letters->data();
+}
+
+// All of a block that does not depend on its index.
+Block make_frame(const ContentName& name) {
   Block block;
   block[0] = 'C';
   write_hex(name.number, 10, &block[1]);
   block[11] = '@';
-  write_hex(index, 6, &block[12]);
   block[18] = 'u';
   block[19] = name.user < 0 ? '-' : static_cast<char>('0' + name.user / 10);
   block[20] = name.user < 0 ? '-' : static_cast<char>('0' + name.user % 10);
   block[21] = '|';
-  std::uint64_t random = 0;
-  for (std::size_t i = kLettersAt; i < kBlock - 1; ++i) {
-    if ((i - kLettersAt) % 12 == 0) random = mix(name.number * 0x10001 + index * 64 + i);
-    block[i] = static_cast<char>('@' + (random & 31));
-    random >>= 5;
-  }
   block[kBlock - 1] = '\n';
   return block;
+}
+
+void fill_frame(const ContentName& name, std::uint64_t index, Block& block) {
+  write_hex(index, 6, &block[kIndexAt]);
+  const std::uint64_t from = mix(name.number * 0x10001 + index) % kPoolBytes;
+  std::memcpy(&block[kLettersAt], pool() + from, kLetters);
 }
 
 // Calls f(bytes of the content) for each piece of [begin, end) until it answers false.
 template <typename F>
 void for_each_piece(const ContentName& name, std::uint64_t begin, std::uint64_t end, F&& f) {
+  Block block = make_frame(name);
   while (begin < end) {
-    const Block block = make_block(name, begin / kBlock);
+    fill_frame(name, begin / kBlock, block);
     const auto at = static_cast<std::size_t>(begin % kBlock);
     const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(kBlock - at, end - begin));
     if (!f(std::string_view(block.data() + at, size))) return;
@@ -55,6 +71,7 @@ void for_each_piece(const ContentName& name, std::uint64_t begin, std::uint64_t 
 
 void append_content(const ContentName& name, std::uint64_t begin, std::uint64_t end,
                     std::string& out) {
+  out.reserve(out.size() + (end - begin));
   for_each_piece(name, begin, end, [&](std::string_view piece) {
     out += piece;
     return true;

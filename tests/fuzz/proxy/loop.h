@@ -1,11 +1,12 @@
-// The fuzzer's own loop: descriptors by epoll, timers in a map. One thread. Nothing of the proxy's.
+// The loop of clients and origin: descriptors, and timers in a map. One thread. Nothing of the
+// proxy's. Which descriptors, and whose time it is, says the program that it is linked into: the
+// system's (epoll_loop.h), or simulated ones (tests/simulate/ring_loop.h).
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,8 @@ namespace encore::proxyfuzz {
 
 // Seconds of the monotonic clock.
 double now() noexcept;
+// Seconds since 1970 by the clock of clients and origin.
+std::int64_t wall_seconds() noexcept;
 
 class Handler {
  public:
@@ -25,36 +28,45 @@ class Loop {
  public:
   using Timer = std::pair<double, std::uint64_t>;
 
-  Loop();
-  ~Loop();
+  Loop() = default;
+  virtual ~Loop() = default;
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
   // The descriptor stays the caller's, who calls remove() before closing it.
-  void add(int descriptor, Handler& handler, std::uint32_t events);
-  void modify(int descriptor, std::uint32_t events);
-  void remove(int descriptor);
+  virtual void add(int descriptor, Handler& handler, std::uint32_t events) = 0;
+  virtual void modify(int descriptor, std::uint32_t events) = 0;
+  virtual void remove(int descriptor) = 0;
   Timer after(double seconds, std::function<void()> call);
   void cancel(Timer& timer);
   // Keeps what may be what calls until the turn has ended.
   void dispose(std::unique_ptr<Handler> handler) { disposed_.push_back(std::move(handler)); }
-  // Waits for what comes first, and tells it.
-  void turn();
+
+ protected:
+  // A timer is the first now.
+  virtual void first_timer_changed() {}
+  // When the first timer is due; infinity without one.
+  double first_due() const;
+  // Calls what is due, and lets go what was disposed of.
+  void end_turn();
 
  private:
-  int epoll_;
   std::uint64_t next_timer_ = 1;
   std::map<Timer, std::function<void()>> timers_;
-  std::unordered_map<int, Handler*> handlers_;
   std::vector<std::unique_ptr<Handler>> disposed_;
 };
 
 // Non-blocking sockets on loopback; they end the program where the system refuses them.
 int listen_on_loopback(std::uint16_t& port);
+// -1 where nobody waits.
+int accept_connection(int listener);
 int connect_to_loopback(std::uint16_t port, int receive_buffer);
-// A port that was free a moment ago, below those that the system gives to clients.
-std::uint16_t free_port();
 // Closes so that the other side sees a reset.
 void close_with_reset(int descriptor);
+// Whether the network has ended the connection, and neither side. The system's loopback never does.
+bool was_broken(int descriptor);
+// Whether all that was sent has been read, as far as the system can tell: a server that ends an
+// idle connection may cross a request on its way.
+bool was_heard(int descriptor);
 
 }  // namespace encore::proxyfuzz

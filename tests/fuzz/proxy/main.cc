@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "tests/fuzz/proxy/client.h"
+#include "tests/fuzz/proxy/epoll_loop.h"
 #include "tests/fuzz/proxy/origin.h"
 #include "tests/fuzz/proxy/process.h"
 
@@ -103,8 +104,7 @@ class Purger final : public Handler {
     if (ring_.requests_left == 0) return;
     url_ = &ring_.world.pick_url(random_);
     ++url_->clients;
-    std::string target = ring_.prefix.empty() ? "http://" + ring_.host : ring_.prefix;
-    target += url_->path;
+    const std::string target = "http://" + host_of(ring_, *url_) + url_->path;
     soft_ = random_.percent(30);
     text_ = "POST /purge?url=" + target + (soft_ ? "&soft=true" : "") +
             " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -159,10 +159,9 @@ class Round {
               .world = world_,
               .oracle = oracle_,
               .proxy_port = process.port(),
-              .prefix = {},
-              .host = "127.0.0.1:" + std::to_string(origin_.port()),
+              .absolute = !reverse_,
+              .hosts = {"127.0.0.1:" + std::to_string(origin_.port())},
               .requests_left = requests};
-    if (!reverse_) ring.prefix = "http://" + ring.host;
     {
       std::vector<std::unique_ptr<Client>> clients;
       for (std::size_t i = 0; i < kClients; ++i)
@@ -261,7 +260,7 @@ class Round {
   Totals& totals_;
   std::uint64_t seed_;
   bool reverse_;
-  Loop loop_;
+  EpollLoop loop_;
   World world_;
   Oracle oracle_;
   Origin origin_;

@@ -134,6 +134,13 @@ std::optional<std::int64_t> number(std::string_view text) noexcept {
   return value;
 }
 
+void append_line(const Field& field, std::string& out) {
+  out += field.name;
+  out += ": ";
+  out += field.value;
+  out += "\r\n";
+}
+
 std::string http_date(std::int64_t unix_seconds) {
   const auto time = static_cast<std::time_t>(unix_seconds);
   std::tm parts{};
@@ -150,6 +157,7 @@ std::size_t read_head(std::string_view bytes, Head& head, std::string& error) {
     if (bytes.size() > 262144) error = "a head that does not end";
     return error.empty() ? 0 : bytes.size();
   }
+  head.fields.reserve(24);
   std::string_view rest = bytes.substr(0, end + 2);
   bool first = true;
   while (!rest.empty() && error.empty()) {

@@ -30,6 +30,9 @@ std::vector<std::string> members(const Fields& fields, std::string_view name);
 std::optional<std::int64_t> number(std::string_view text) noexcept;
 std::string http_date(std::int64_t unix_seconds);
 
+// Appends its line.
+void append_line(const Field& field, std::string& out);
+
 struct Head {
   std::string start;
   Fields fields;

@@ -1,7 +1,7 @@
 // Judges what a client got against what is true. Each rule stands beside the clause that it comes
 // from. Where timing leaves a doubt the rule is on the proxy's side: a request's start is taken
 // before its first byte was written, a response's time before its first byte was sent, and what
-// lies within kSlack of a bound is let pass.
+// lies within the world's slack of a bound is let pass.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +58,8 @@ class Oracle {
   void set_bounds(const Case& at);
   void judge_parts(const Case& at);
   void count_outcome(const Case& at);
+  // The network or the system has failed the proxy since.
+  bool had_trouble(double since) const { return world_.last_trouble >= since; }
   void fault(const Case& at, std::string_view kind, const std::string& what);
 
   World& world_;

@@ -38,8 +38,8 @@ std::string describe(const Event& event, std::string_view end) {
 
 class OriginConnection final : public Handler {
  public:
-  OriginConnection(Origin& origin, int descriptor)
-      : origin_(origin), world_(origin.world_), descriptor_(descriptor) {
+  OriginConnection(Origin& origin, std::uint64_t number, int descriptor)
+      : origin_(origin), world_(origin.world_), number_(number), descriptor_(descriptor) {
     origin_.loop_.add(descriptor_, *this, EPOLLIN);
   }
   ~OriginConnection() override {
@@ -77,7 +77,7 @@ class OriginConnection final : public Handler {
     }
     descriptor_ = -1;
     set_busy(false);
-    const auto found = origin_.connections_.find(this);
+    const auto found = origin_.connections_.find(number_);
     origin_.loop_.dispose(std::move(found->second));
     origin_.connections_.erase(found);
   }
@@ -258,7 +258,8 @@ class OriginConnection final : public Handler {
 
   void flush() {
     while (!out_.empty()) {
-      const ssize_t size = ::send(descriptor_, out_.data(), out_.size(), MSG_NOSIGNAL);
+      const ssize_t size =
+          ::send(descriptor_, out_.data() + flushed_, out_.size() - flushed_, MSG_NOSIGNAL);
       if (size < 0 && errno == EAGAIN) {
         origin_.loop_.modify(descriptor_, EPOLLIN | EPOLLOUT);
         return;
@@ -268,7 +269,10 @@ class OriginConnection final : public Handler {
         end(false);
         return;
       }
-      out_.erase(0, static_cast<std::size_t>(size));
+      flushed_ += static_cast<std::size_t>(size);
+      if (flushed_ != out_.size()) continue;
+      out_.clear();
+      flushed_ = 0;
     }
     origin_.loop_.modify(descriptor_, EPOLLIN);
     if (!busy_ || timer_.second != 0 || reply_.event == nullptr) return;
@@ -287,6 +291,7 @@ class OriginConnection final : public Handler {
 
   Origin& origin_;
   World& world_;
+  std::uint64_t number_;
   int descriptor_;
   bool busy_ = false;
   std::string in_;
@@ -298,7 +303,8 @@ class OriginConnection final : public Handler {
   Reply reply_;
   Url* url_ = nullptr;
   std::string out_;
-  std::size_t sent_ = 0;
+  std::size_t flushed_ = 0;  // of it
+  std::size_t sent_ = 0;     // of the reply's body
   std::size_t pieces_left_ = 0;
   Loop::Timer timer_{};
 };
@@ -316,11 +322,10 @@ Origin::~Origin() {
 
 void Origin::on_ready(std::uint32_t) {
   while (true) {
-    const int descriptor = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int descriptor = accept_connection(listener_);
     if (descriptor < 0) return;
-    auto connection = std::make_unique<OriginConnection>(*this, descriptor);
-    Handler* key = connection.get();
-    connections_[key] = std::move(connection);
+    const std::uint64_t number = ++connections_made_;
+    connections_[number] = std::make_unique<OriginConnection>(*this, number, descriptor);
   }
 }
 

@@ -3,10 +3,9 @@
 // behind the proxy is the proxy's doing, and writes down what it made.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "tests/fuzz/proxy/loop.h"
 #include "tests/fuzz/proxy/world.h"
@@ -67,7 +66,8 @@ class Origin final : public Handler {
   std::uint16_t port_ = 0;
   int listener_;
   std::size_t busy_ = 0;
-  std::unordered_map<Handler*, std::unique_ptr<Handler>> connections_;
+  std::uint64_t connections_made_ = 0;
+  std::map<std::uint64_t, std::unique_ptr<Handler>> connections_;  // in their order
 };
 
 }  // namespace encore::proxyfuzz

@@ -15,7 +15,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "tests/fuzz/proxy/loop.h"
+#include "tests/fuzz/proxy/epoll_loop.h"
 
 namespace encore::proxyfuzz {
 namespace {

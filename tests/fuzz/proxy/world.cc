@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <ctime>
 
 #include "tests/fuzz/proxy/loop.h"
 
@@ -24,8 +23,19 @@ bool same_selecting(const Selecting& a, const Selecting& b, std::string_view nam
   return false;  // "*", and names that the origin never says
 }
 
-World::World(std::uint64_t seed, bool reverse, std::size_t urls)
-    : seed_(seed), reverse_(reverse), random_(seed, 'w', 0), active_(urls) {
+std::uint64_t Lines::hash_of(const Field& field) noexcept {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  const auto add = [&hash](char c) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  };
+  for (const char c : field.name) add(c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c);
+  add(':');
+  for (const char c : field.value) add(c);
+  return mix(hash);
+}
+
+World::World(std::uint64_t seed, bool reverse, std::size_t urls, Origins origins)
+    : seed_(seed), reverse_(reverse), origins_(origins), random_(seed, 'w', 0), active_(urls) {
   for (std::size_t slot = 0; slot < urls; ++slot) make_url(slot);
 }
 
@@ -35,8 +45,12 @@ void World::make_url(std::size_t slot) {
   url->path = "/u" + std::to_string(url->number);
   url->random = Random(seed_, 'u', url->number);
   url->character = random_character(url->random);
-  url->birth = static_cast<std::int64_t>(std::time(nullptr)) -
-               url->random.pick<std::int64_t>({20, 60, 1000, 100000});
+  if (origins_ == Origins::kReliable) {
+    Character& character = url->character;
+    character.drop = character.cut = character.error = 0;
+    character.slow_head = character.slow_body = 0;
+  }
+  url->birth = wall_seconds() - url->random.pick<std::int64_t>({20, 60, 1000, 100000});
   // Many first times, and some that live long enough to become stale often.
   url->requests_left = static_cast<int>(url->random.pick<std::uint64_t>({6, 20, 60, 400, 2000}));
   by_path_[url->path] = url.get();
@@ -76,7 +90,7 @@ void World::retire() {
 }
 
 Url* World::find_url(std::string_view path) {
-  const auto found = by_path_.find(std::string(path));
+  const auto found = by_path_.find(path);
   return found == by_path_.end() ? nullptr : found->second;
 }
 
@@ -89,7 +103,7 @@ Content& World::make_content(Url& url, const Selecting& selecting, int user, std
   const std::string tag = "\"c" + std::to_string(content->name.number) + "\"";
   if (url.character.etag != 0) content->etag = (url.character.etag == 2 ? "W/" : "") + tag;
   const std::int64_t modified = url.birth + url.contents++;
-  if (url.character.last_modified && modified + 2 < std::time(nullptr)) {
+  if (url.character.last_modified && modified + 2 < wall_seconds()) {
     content->last_modified = modified;
   }
   Content& made = *content;

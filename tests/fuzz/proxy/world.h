@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -62,15 +63,26 @@ struct Request {
   std::string batch;     // and what was sent together with it
 };
 
+// Field lines, whatever the case of their names, as 64-bit hashes: there are many.
+class Lines {
+ public:
+  void add(const Field& field) { hashes_.insert(hash_of(field)); }
+  bool contains(const Field& field) const { return hashes_.contains(hash_of(field)); }
+
+ private:
+  static std::uint64_t hash_of(const Field& field) noexcept;
+  std::unordered_set<std::uint64_t> hashes_;
+};
+
 // One representation (RFC 9110 3.2) of a URL.
 struct Content {
   ContentName name;
   const Url* url = nullptr;
   std::uint32_t bytes = 0;
-  std::string etag;                       // empty: none
-  std::int64_t last_modified = 0;         // 0: none. No two contents of a URL have the same.
-  Selecting selecting;                    // of the request that it was made for
-  std::unordered_set<std::string> lines;  // every field and trailer line ever sent with it
+  std::string etag;                // empty: none
+  std::int64_t last_modified = 0;  // 0: none. No two contents of a URL have the same.
+  Selecting selecting;             // of the request that it was made for
+  Lines lines;                     // every field and trailer line ever sent with it
   bool has_validator() const noexcept { return !etag.empty() || last_modified != 0; }
 };
 
@@ -131,7 +143,7 @@ struct Url {
   std::map<std::string, Content*> current;  // variant -> content of this version
   // What HEADs without a validator said, by the length that they stated: by it alone each of them
   // may have updated a stored response of that length, one after the other (RFC 9111 4.3.5).
-  std::unordered_map<std::uint32_t, std::unordered_set<std::string>> lines_by_length;
+  std::unordered_map<std::uint32_t, Lines> lines_by_length;
   double last_error = -1e9;  // the origin answered 5xx last
   double last_drop = -1e9;   // or not at all
   double last_cut = -1e9;    // or not to the end
@@ -151,7 +163,9 @@ struct Finding {
 
 class World {
  public:
-  World(std::uint64_t seed, bool reverse, std::size_t urls);
+  // What origins do beside answering well and in time.
+  enum class Origins : std::uint8_t { kReliable, kFailing };
+  World(std::uint64_t seed, bool reverse, std::size_t urls, Origins origins = Origins::kFailing);
 
   Random& random() noexcept { return random_; }
   std::uint64_t seed() const noexcept { return seed_; }
@@ -167,8 +181,27 @@ class World {
   std::shared_ptr<Request> request(std::uint64_t tag) const;
   void remember(Url& url, std::function<std::string()> happening);
 
-  void count(std::string_view what, std::uint64_t by = 1) { counters_[std::string(what)] += by; }
-  const std::map<std::string, std::uint64_t>& counters() const noexcept { return counters_; }
+  // Seconds between two readings of our clocks that the proxy may have seen in another order.
+  double slack = 0.3;
+  // The network, or the system under the proxy, has failed it towards an origin last.
+  double last_trouble = -1e9;
+  // The proxy was ending last: what reached it then may go unanswered.
+  double last_ending = -1e9;
+  // It has been ending since then; infinity: it is not.
+  double ending_since = std::numeric_limits<double>::infinity();
+  // By how many seconds its wall clock has been wrong at most.
+  double clock_error = 0;
+
+  using Counters = std::map<std::string, std::uint64_t, std::less<>>;
+  void count(std::string_view what, std::uint64_t by = 1) {
+    const auto found = counters_.find(what);
+    if (found != counters_.end()) {
+      found->second += by;
+    } else {
+      counters_.emplace(what, by);
+    }
+  }
+  const Counters& counters() const noexcept { return counters_; }
 
   // Tells a finding; the first one ends the run.
   void report(std::string_view kind, std::string_view what, const Request* request,
@@ -181,17 +214,18 @@ class World {
 
   std::uint64_t seed_;
   bool reverse_;
+  Origins origins_;
   Random random_;
   std::vector<std::unique_ptr<Url>> active_;
   std::deque<std::pair<double, std::unique_ptr<Url>>> retired_;
-  std::unordered_map<std::string, Url*> by_path_;
+  std::map<std::string, Url*, std::less<>> by_path_;
   std::size_t focus_ = 0;
   int focus_left_ = 0;
   std::uint64_t urls_made_ = 0, serials_ = 0, contents_made_ = 0, tags_ = 0;
   std::unordered_map<std::uint64_t, std::unique_ptr<Event>> events_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Content>> contents_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Request>> requests_;
-  std::map<std::string, std::uint64_t> counters_;
+  Counters counters_;
 };
 
 Character random_character(Random& random);

@@ -1,0 +1,60 @@
+// Key: what the schema says of one key, and a value on its way between text and struct. Constant
+// data and values, thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+
+namespace encore::config {
+
+enum class Kind : std::uint8_t {
+  kBool,
+  kInteger,
+  kReal,
+  kBytes,
+  kDuration,
+  kText,
+  kChoice,
+  kTextList,
+  kIntegerList
+};
+
+// A value on its way between text and struct. Canonical (what accept() returns and Key::get gives):
+// kInteger, kBytes, kDuration (nanoseconds) and kChoice (number of the choice) are std::int64_t.
+// As written, kBytes and kDuration may also be a string, kChoice is one.
+using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>,
+                           std::vector<std::int64_t>>;
+
+// Closed, in the kind's own unit: bytes, nanoseconds, a count.
+struct Range {
+  double min = 0;
+  double max = 0;
+};
+
+enum class Apply : std::uint8_t { kReload, kRestart };
+
+struct Key {
+  std::string_view name;
+  Kind kind = Kind::kText;
+  std::string_view doc;          // sentences, markdown
+  Range range{};                 // numbers, and the elements of kIntegerList
+  bool zero_is_off = false;      // 0 is accepted below range.min too
+  bool power_of_two = false;     // but for a 0 that is off
+  bool secret = false;           // never printed
+  Apply apply = Apply::kReload;  // when a change takes effect
+  std::string_view accepted{};   // of texts: what item_check accepts
+  std::span<const std::string_view> choices{};
+  // Of texts and text lists: gives the text as it is kept, or says what is wrong with it.
+  Result<std::string> (*item_check)(std::string_view) = nullptr;
+  // From and to the struct of the section. REQUIRES: a canonical value of the kind.
+  Value (*get)(const void*) = nullptr;
+  void (*set)(void*, const Value&) = nullptr;
+};
+
+}  // namespace encore::config

@@ -1,0 +1,74 @@
+// ClientConnection: one connection of a client, whatever protocol it speaks, as those see it who
+// keep connections and look after all of them. Confined to its worker.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/time.h"
+#include "proxy/client/unfinished_heads.h"
+#include "proxy/net/retired.h"
+#include "proxy/net/stream.h"
+
+namespace encore::server {
+
+// A reader that is behind, as the last look found it.
+struct SlowReader {
+  std::uint64_t bytes_per_second = 0;
+  std::uint64_t held_bytes = 0;
+  bool over_share = false;  // its client holds more than its share
+};
+
+class ClientConnection : public net::Retirable {
+ public:
+  virtual net::Stream& stream() = 0;
+  // Begins to read.
+  virtual void begin() = 0;
+
+  // For a sweep: closes what has been silent too long.
+  virtual void check_timeouts(MonotonicTime now) = 0;
+  // The process wants to end: closes if idle, else after the response under way.
+  virtual void drain() = 0;
+  // Closes in the middle of what is under way, so that none of it looks whole.
+  virtual void cut() = 0;
+
+  // Nothing is under way, and nothing has begun to come.
+  virtual bool may_be_given_up() const = 0;
+  // Closes at once: its descriptor is needed. REQUIRES: may_be_given_up().
+  virtual void give_up() = 0;
+  // There are too many heads that do not end; this one is refused. REQUIRES: it stands in
+  // head_place.
+  virtual void refuse_unfinished_head() = 0;
+
+  // Measures how fast the client takes what there is, and cuts it where that is less than it must
+  // be.
+  virtual void look_at_reader(MonotonicTime now) = 0;
+  // Whether the last look has found the client so slow that what it holds will be held on.
+  virtual std::optional<SlowReader> slow_reader() const = 0;
+  // Ends it with a reset.
+  virtual void cut_reader() = 0;
+
+  // Of whoever keeps the connections: the list of them, whether it stands in the count of its
+  // client's, and its place among the unfinished heads.
+  ClientConnection* previous = nullptr;
+  ClientConnection* next = nullptr;
+  enum class Counted : std::uint8_t { kNo, kYes } counted = Counted::kNo;
+  UnfinishedHeads::Place head_place;
+};
+
+// Who keeps the connections of a worker.
+class ConnectionKeeper {
+ public:
+  // The connection has ended: destroys it at the end of the turn.
+  virtual void retire(ClientConnection& connection) = 0;
+  // It keeps so many bytes of a head that has not ended; whichever came first where there are too
+  // many of them is refused at the end of the turn.
+  virtual void note_unfinished_head(ClientConnection& connection, std::size_t bytes) = 0;
+  virtual void drop_unfinished_head(ClientConnection& connection) = 0;
+  virtual bool is_draining() const = 0;
+
+ protected:
+  ~ConnectionKeeper() = default;
+};
+
+}  // namespace encore::server

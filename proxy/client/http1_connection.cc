@@ -1,0 +1,311 @@
+#include "proxy/client/http1_connection.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "proxy/client/hit.h"
+#include "proxy/client/http1_pending.h"
+#include "proxy/client/http1_text.h"
+#include "proxy/http/hop_by_hop.h"
+#include "proxy/http/reply_text.h"
+
+namespace encore::server {
+namespace {
+
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+Http1Connection::Http1Connection(const ClientServices& services, const ListenerContext& listener,
+                                 net::Socket socket, const net::Address& peer)
+    : services_(services),
+      listener_(listener),
+      stream_(services.loop, std::move(socket), peer, this) {
+  // One past the largest head is what shows that it is too large.
+  stream_.keep_at_least(services.runtime->head_limits.head_bytes_max + 1);
+}
+
+Http1Connection::~Http1Connection() = default;
+
+void Http1Connection::resume() {
+  if (!is_closed() && stream_.is_open()) stream_.resume_reading();
+}
+
+std::size_t Http1Connection::on_data(net::Stream&, std::span<const std::byte> bytes) {
+  ENCORE_CHECK(!is_closed(), "a closed connection reads nothing");
+  services_.stats.bytes_from_clients.add(bytes.size());
+  input_ = Input::kPresented;
+  const std::size_t used = handle_input(as_text(bytes));
+  input_ = Input::kKept;
+  // The client's end came while these bytes were kept: with the last of them used it counts.
+  if (!is_closed() && used == bytes.size()) {
+    if (request_ != nullptr && has_peer_ended()) {
+      request_->on_peer_end();
+    } else if (is_idle() && (has_peer_ended() || is_draining())) {
+      close(After::kClose);
+    }
+  }
+  // What is kept is counted again when it is presented again.
+  services_.stats.bytes_from_clients.subtract(bytes.size() - used);
+  return used;
+}
+
+// Answers as many requests as can be answered at once, in one write at the end.
+std::size_t Http1Connection::handle_input(std::string_view input) {
+  std::size_t used = 0;
+  std::uint32_t answered = 0;
+  while (used < input.size() && !is_closed()) {
+    if (tunnel_ != nullptr) break;
+    if (request_ != nullptr) {
+      const std::size_t taken = request_->on_data(input.substr(used));
+      used += taken;
+      if (taken == 0) break;
+      continue;
+    }
+    if (pending_ != nullptr) break;
+    if (phase_ == Phase::kLast) {
+      used = input.size();  // nothing that follows is a request
+      break;
+    }
+    if (answered++ == services_.runtime->config.limits.pipeline) {
+      continue_later();  // others have their turn
+      break;
+    }
+    const auto taken = parse(input.substr(used));
+    if (!taken) break;
+    used += *taken;
+  }
+  if (!services_.http1.batch.empty()) (void)flush_batch();
+  return used;
+}
+
+// Takes the next request. Returns the bytes used; nothing: it is not all there.
+std::optional<std::size_t> Http1Connection::parse(std::string_view input) {
+  http::RequestHead& head = services_.http1.head;
+  http::ParseError error;
+  const auto status =
+      http::parse_request(input, services_.runtime->head_limits, progress_, head, error);
+  if (status == http::ParseStatus::kIncomplete) {
+    if (head_since_ == MonotonicTime{}) head_since_ = services_.loop.now();
+    services_.keeper.note_unfinished_head(*this, input.size());
+    if (has_peer_ended()) close(After::kClose);  // its rest will not come
+    return std::nullopt;
+  }
+  progress_ = {};
+  if (head_since_ != MonotonicTime{}) end_unfinished_head();
+  if (status == http::ParseStatus::kBad) {
+    refuse({.status = error.status,
+            .outcome = Outcome::kBadRequest,
+            .detail = http::to_string(error.reason),
+            .text = "The request is malformed."});
+    return input.size();
+  }
+  const std::size_t head_size = head.head_size;
+  handle_request(input.substr(0, head_size));
+  return head_size;
+}
+
+void Http1Connection::end_unfinished_head() {
+  services_.keeper.drop_unfinished_head(*this);
+  head_since_ = {};
+}
+
+void Http1Connection::refuse_unfinished_head() {
+  ENCORE_CHECK(!is_closed() && head_place, "the head that is refused is under way");
+  end_unfinished_head();
+  refuse({.status = 408,
+          .outcome = Outcome::kBadRequest,
+          .detail = "unfinished-heads",
+          .text = "Too many requests do not end."});
+}
+
+// A plain hit is on its way at the end of this read; everything else goes the long way.
+void Http1Connection::handle_request(std::string_view head_bytes) {
+  const http::RequestHead& head = services_.http1.head;
+  const Runtime& runtime = *services_.runtime;
+  RequestView view;
+  const auto fault = services_.views.make(head, listener_, stream_.peer(), view);
+  if (fault.status != 0) {
+    refuse({.status = fault.status,
+            .outcome = fault.outcome,
+            .detail = fault.detail,
+            .text = "The request is not accepted."});
+    return;
+  }
+  if (!may_be_hit(view)) {
+    start_request(view, head_bytes, {});
+    return;
+  }
+  const auto& vary = view.route == nullptr ? runtime.forward_vary : runtime.reverse_vary;
+  CacheView found = services_.cache.lookup(view.key, view.hash, head.fields, vary, stream_.peer());
+  if (is_plain_hit(view, found, runtime, services_.loop.now())) {
+    reply_hit(view, head_bytes, found);
+  } else {
+    start_request(view, head_bytes, std::move(found));
+  }
+}
+
+void Http1Connection::start_request(const RequestView& view, std::string_view head_bytes,
+                                    CacheView found) {
+  ENCORE_CHECK(request_ == nullptr && tunnel_ == nullptr, "one request follows the other");
+  // Replies keep the order of requests: what was gathered goes first.
+  if (!services_.http1.batch.empty() && !flush_batch()) return;
+  services_.exchange.inflight.prefetch_unshared(view.hash);
+  auto context = RequestContext::make(services_.runtime, view, head_bytes, stream_.peer());
+  if (view.head->method == http::Method::kConnect) {
+    tunnel_.reset(new TunnelExchange(services_.tunnel, *this, std::move(context)));
+    if (pending_ == nullptr) tunnel_->start();
+    return;
+  }
+  request_.reset(new Http1Stream(*this, services_.exchange, std::move(context), std::move(found)));
+  if (pending_ == nullptr) request_->start();
+}
+
+// Answers with an error and closes: after a refusal the next request's beginning is not certain.
+void Http1Connection::refuse(const Refusal& refusal) {
+  if (!services_.http1.batch.empty() && !flush_batch()) return;
+  const http::RequestHead* head =
+      refusal.outcome == Outcome::kBadRequest ? nullptr : &services_.http1.head;
+  http::CacheStatus cache_status;
+  cache_status.detail = refusal.detail;
+  const std::string explained =
+      std::string(refusal.text) + " Reason: " + std::string(refusal.detail) + ".";
+  http::OwnReply reply =
+      http::make_own_reply(refusal.status, explained, services_.loop.http_date(), cache_status);
+  reply.head += connection_field(http::Version::kHttp11, false);
+  reply.head += kHeadEnd;
+  if (head == nullptr || head->method != http::Method::kHead) reply.head += reply.body;
+  phase_ = Phase::kLast;
+  RequestRecord record;
+  record.outcome = refusal.outcome;
+  record.started = services_.loop.now();
+  record.status = refusal.status;
+  record.sent_bytes = reply.head.size();
+  services_.log.record(record, head, stream_.peer());
+  pending().writer.add_text(std::move(reply.head));
+  pump_pending();
+}
+
+// Takes up, at the end of this turn or in the next, what this one leaves.
+void Http1Connection::continue_later() {
+  if (later_ == nullptr) {
+    later_ = std::make_unique<net::Deferred>(services_.loop, [this] {
+      if (is_closed()) return;
+      if (pending_ == nullptr) {
+        if (is_idle()) resume();
+        return;
+      }
+      pump_pending();
+      after_pending();
+    });
+  }
+  later_->schedule();
+}
+
+// Nothing is under way: looks at what the client has sent meanwhile, or closes.
+void Http1Connection::next_request() {
+  if (input_ == Input::kPresented) return;  // what follows is being looked at
+  if ((has_peer_ended() || is_draining()) && stream_.kept_bytes() == 0) {
+    close(After::kClose);
+  } else {
+    resume();
+  }
+}
+
+void Http1Connection::on_stream_end(After after) {
+  if (is_closed()) return;
+  if (after != After::kNext || is_draining()) {
+    close(after == After::kNext ? After::kClose : after);
+    return;
+  }
+  services_.retired.add(std::move(request_));
+  next_request();
+}
+
+void Http1Connection::close(After how) {
+  if (is_closed()) return;
+  ENCORE_CHECK(how != After::kNext, "a connection that is closed serves nobody");
+  phase_ = Phase::kClosed;
+  if (pending_ != nullptr) end_pending(Outcome::kClientAborted);
+  services_.keeper.drop_unfinished_head(*this);
+  if (request_ != nullptr) request_->on_gone();
+  if (stream_.is_open()) {
+    if (how == After::kAbort) {
+      stream_.abort();
+    } else if (how == After::kDrop) {
+      stream_.close();
+    } else {
+      stream_.close_gracefully();
+    }
+  }
+  services_.keeper.retire(*this);
+}
+
+void Http1Connection::cut() {
+  After how = tunnel_ != nullptr ? After::kAbort : After::kClose;
+  if (request_ != nullptr) how = request_->after_cut();
+  close(how);
+}
+
+void Http1Connection::on_writable(net::Stream&) {
+  if (is_closed()) return;
+  if (pending_ != nullptr) {
+    pump_pending();
+    after_pending();
+    return;
+  }
+  if (request_ != nullptr) request_->on_writable();
+}
+
+void Http1Connection::on_eof(net::Stream&) {
+  ENCORE_CHECK(!has_peer_ended(), "a client ends once");
+  peer_ = Peer::kEnded;
+  if (tunnel_ != nullptr) return;
+  if (is_idle()) {
+    next_request();
+  } else if (request_ != nullptr) {
+    request_->on_peer_end();
+  }
+}
+
+void Http1Connection::on_error(net::Stream&, net::CloseReason, int) { close(After::kAbort); }
+
+bool Http1Connection::may_be_given_up() const {
+  return is_idle() && !is_closed() && head_since_ == MonotonicTime{} && stream_.kept_bytes() == 0;
+}
+
+void Http1Connection::drain() {
+  if (is_idle() && stream_.kept_bytes() == 0) close(After::kClose);
+}
+
+void Http1Connection::check_timeouts(MonotonicTime now) {
+  if (is_closed()) return;
+  const config::Timeouts& timeouts = services_.runtime->config.timeouts;
+  const auto over = [](Nanoseconds time, Nanoseconds limit) {
+    return limit.count() != 0 && time >= limit;
+  };
+  if (pending_ != nullptr) {
+    if (over(pending_->writer.stalled_for(now), timeouts.client_write)) close(After::kAbort);
+    return;
+  }
+  if (tunnel_ != nullptr) {
+    tunnel_->check_timeouts(now);
+    return;
+  }
+  if (request_ != nullptr) {
+    request_->check_timeouts(now);
+    return;
+  }
+  if (head_since_ == MonotonicTime{}) {
+    if (over(now - stream_.last_activity(), timeouts.client_idle)) close(After::kClose);
+  } else if (over(now - head_since_, timeouts.client_header)) {
+    refuse({.status = 408,
+            .outcome = Outcome::kBadRequest,
+            .detail = "request-timeout",
+            .text = "The request did not arrive in time."});
+  }
+}
+
+}  // namespace encore::server

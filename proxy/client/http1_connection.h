@@ -1,0 +1,144 @@
+// Http1Connection: a client's connection that speaks HTTP/1. It parses requests, answers plain hits
+// on the spot, and gives everything that takes longer to an Http1Stream (one at a time, so that
+// replies keep the order of requests) or, for CONNECT, to a tunnel. Confined to its worker.
+//
+// Replies that the client does not take at once are pending: what comes behind them waits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/time.h"
+#include "proxy/client/client_connection.h"
+#include "proxy/client/http1_stream.h"
+#include "proxy/client/http1_writer.h"
+#include "proxy/client/reply_batch.h"
+#include "proxy/client/tunnel_exchange.h"
+#include "proxy/exchange/request_log.h"
+#include "proxy/http/parser.h"
+#include "proxy/net/stream.h"
+#include "proxy/net/timer.h"
+#include "proxy/request/view_maker.h"
+#include "proxy/transfer/transfer_memory.h"
+
+namespace encore::server {
+
+struct Http1Pending;
+
+// What the connections of a worker use one after the other.
+struct Http1Scratch {
+  Http1Scratch() { head.fields.reserve(64); }
+  http::RequestHead head;
+  ReplyBatch batch;
+};
+
+// What connections use of their worker. All are borrowed and outlive them.
+struct ClientServices {
+  net::Loop& loop;
+  net::Retired& retired;
+  const std::shared_ptr<const Runtime>& runtime;  // the present one
+  WorkerStats& stats;
+  TransferMemory& transfer_memory;
+  ConnectionKeeper& keeper;
+  CacheLookup& cache;
+  RequestLog& log;
+  ViewMaker& views;
+  Http1Scratch& http1;
+  const ExchangeServices& exchange;
+  const TunnelServices& tunnel;
+};
+
+class Http1Connection final : public ClientConnection,
+                              private net::StreamHandler,
+                              private Http1Carrier {
+ public:
+  // `services` and `listener` are borrowed and outlive it.
+  Http1Connection(const ClientServices& services, const ListenerContext& listener,
+                  net::Socket socket, const net::Address& peer);
+  ~Http1Connection() override;
+  Http1Connection(const Http1Connection&) = delete;
+  Http1Connection& operator=(const Http1Connection&) = delete;
+
+  // ClientConnection
+  net::Stream& stream() override { return stream_; }
+  void begin() override { resume(); }
+  void check_timeouts(MonotonicTime now) override;
+  void drain() override;
+  void cut() override;
+  bool may_be_given_up() const override;
+  void give_up() override { close(After::kDrop); }
+  void refuse_unfinished_head() override;
+  void look_at_reader(MonotonicTime now) override;
+  std::optional<SlowReader> slow_reader() const override;
+  void cut_reader() override;
+
+  // Http1Carrier
+  bool is_draining() const override { return services_.keeper.is_draining(); }
+  bool has_peer_ended() const override { return peer_ == Peer::kEnded; }
+  void resume() override;
+  void account(const Http1Writer& writer) override;
+  bool is_over_share() const override;
+  void on_stream_end(After after) override;
+
+ private:
+  // How far requests are read.
+  enum class Phase : std::uint8_t {
+    kOpen,
+    kLast,    // no further request is read
+    kClosed,  // it ends at the end of the turn
+  };
+  // Whether input is being looked at.
+  enum class Input : std::uint8_t { kKept, kPresented };
+  enum class Peer : std::uint8_t { kSending, kEnded };
+  struct Refusal {
+    int status = 0;
+    Outcome outcome = Outcome::kBadRequest;
+    std::string_view detail;
+    std::string_view text;
+  };
+
+  // net::StreamHandler
+  std::size_t on_data(net::Stream& stream, std::span<const std::byte> bytes) override;
+  void on_writable(net::Stream& stream) override;
+  void on_eof(net::Stream& stream) override;
+  void on_error(net::Stream& stream, net::CloseReason reason, int os_error) override;
+  // Reading (http1_connection.cc).
+  bool is_closed() const { return phase_ == Phase::kClosed; }
+  bool is_idle() const { return request_ == nullptr && tunnel_ == nullptr && pending_ == nullptr; }
+  std::size_t handle_input(std::string_view input);
+  std::optional<std::size_t> parse(std::string_view input);
+  void handle_request(std::string_view head_bytes);
+  void start_request(const RequestView& view, std::string_view head_bytes, CacheView found);
+  void refuse(const Refusal& refusal);
+  void end_unfinished_head();
+  void next_request();
+  void continue_later();
+  void close(After how);
+
+  // Plain hits and what the client does not take at once (http1_replies.cc).
+  void reply_hit(const RequestView& view, std::string_view head_bytes, CacheView& found);
+  bool reply_large(CacheView& found, std::string_view tail);
+  bool flush_batch();
+  Http1Pending& pending();
+  void pump_pending();
+  void end_pending(Outcome outcome);
+  void after_pending();
+  Http1Writer* writer() const;
+
+  const ClientServices& services_;
+  const ListenerContext& listener_;
+  net::Stream stream_;
+  http::ParseProgress progress_;
+  std::unique_ptr<Http1Stream> request_;
+  std::unique_ptr<TunnelExchange> tunnel_;
+  std::unique_ptr<Http1Pending> pending_;  // to be sent before anything else
+  std::unique_ptr<net::Deferred> later_;   // made when first needed
+  TransferMemory::Holding holding_;
+  MonotonicTime head_since_{};  // when the first byte of a head came; zero: none
+  Phase phase_ = Phase::kOpen;
+  Input input_ = Input::kKept;
+  Peer peer_ = Peer::kSending;
+};
+
+}  // namespace encore::server

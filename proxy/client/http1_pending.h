@@ -1,0 +1,24 @@
+// Http1Pending: replies that a client did not take at once. Of Http1Connection alone.
+#pragma once
+
+#include <memory>
+
+#include "proxy/client/http1_writer.h"
+#include "proxy/exchange/body_reader.h"
+#include "proxy/exchange/request_log.h"
+#include "proxy/request/request_context.h"
+#include "proxy/store/object.h"
+
+namespace encore::server {
+
+struct Http1Pending {
+  Http1Writer writer;
+  BodyReader content;
+  // Of the large hit among them; what becomes of it is known when the client has taken it, or has
+  // not. Null: there is none, all are recorded.
+  std::shared_ptr<const RequestContext> request;
+  RequestRecord record;
+  store::ObjectRef object;  // whose content type the record names
+};
+
+}  // namespace encore::server

@@ -1,0 +1,224 @@
+// Plain hits of an HTTP/1 connection, and replies that its client does not take at once.
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "proxy/client/http1_connection.h"
+#include "proxy/client/http1_pending.h"
+#include "proxy/client/http1_text.h"
+#include "proxy/http/hop_by_hop.h"
+#include "proxy/http/reply_text.h"
+#include "proxy/http/stored_meta.h"
+
+namespace encore::server {
+namespace {
+
+// What a client will have taken in so many seconds comes free by itself.
+constexpr std::uint64_t kSlowSeconds = 2;
+// Over which the least pace is measured where a client may take nothing for any time.
+constexpr Nanoseconds kPaceWindow = std::chrono::seconds(60);
+
+// What a hit adds to its stored head beside the Via line.
+constexpr std::size_t kTailBytesMax =
+    http::kHitFieldsBytesMax + kConnectionFieldBytesMax + kHeadEnd.size();
+
+std::size_t put(std::string_view text, char* out) {
+  std::memcpy(out, text.data(), text.size());
+  return text.size();
+}
+
+}  // namespace
+
+void Http1Connection::reply_hit(const RequestView& view, std::string_view head_bytes,
+                                CacheView& found) {
+  const http::RequestHead& head = *view.head;
+  const store::Object& object = *found.object;
+  const MonotonicTime now = services_.loop.now();
+  const http::StoredMeta& meta = meta_of(object).http;
+  if (!http::keep_alive(head) || is_draining()) phase_ = Phase::kLast;
+  ReplyBatch& batch = services_.http1.batch;
+  const std::string& via = services_.runtime->via_field_11;
+  if (!batch.has_room(kTailBytesMax + via.size()) && !flush_batch()) return;
+  char* const room = batch.text_room();
+  std::size_t tail = http::write_hit_fields(http::current_age(meta, now),
+                                            http::remaining_ttl(meta, now), via, room);
+  tail += put(connection_field(head.version, phase_ == Phase::kOpen), room + tail);
+  tail += put(kHeadEnd, room + tail);
+  RequestRecord record;
+  record.outcome = Outcome::kHit;
+  record.started = now;
+  record.status = meta.status;
+  record.body_bytes = object.body_size();
+  const store::ObjectRef logged = services_.log.is_logging() ? found.object : store::ObjectRef();
+  if (logged) record.content_type = content_type_of(*logged);
+  record.sent_bytes = meta.head_bytes + tail + object.body_size();
+  if (object.body() != nullptr) {
+    if (!reply_large(found, std::string_view(room, tail))) {
+      pending_->request = RequestContext::make(services_.runtime, view, head_bytes, stream_.peer());
+      pending_->record = record;
+      pending_->object = logged;
+      return;
+    }
+  } else {
+    batch.add_stored(stored_head_of(object));
+    batch.commit_text(tail);
+    batch.add_stored(object.inline_body());
+    batch.hold(std::move(found.object));
+    if (phase_ == Phase::kLast && !flush_batch()) return;
+  }
+  services_.log.record(record, &head, stream_.peer());
+  if (phase_ == Phase::kLast && pending_ == nullptr) close(After::kClose);
+}
+
+// Bodies of more than a slot go by themselves, after what was gathered before them. False where
+// the client has not taken all of it yet.
+bool Http1Connection::reply_large(CacheView& found, std::string_view tail) {
+  const std::string own_tail(tail);
+  if (!services_.http1.batch.empty() && !flush_batch()) return true;
+  const bool blocked = pending_ != nullptr;
+  Http1Pending& reply = pending();
+  reply.writer.add_text(std::string(stored_head_of(*found.object)));
+  reply.writer.add_text(own_tail);
+  const bool opened = reply.content.set_body(store::BodyRef::share(found.object->body()));
+  ENCORE_CHECK(opened, "a stored body is kept");
+  reply.content.add_range(0, found.object->body_size());
+  reply.content.hold(std::move(found.object));
+  reply.writer.set_content(reply.content, Http1Writer::Coding::kIdentity);
+  if (!blocked) pump_pending();
+  return pending_ == nullptr || is_closed();
+}
+
+bool Http1Connection::flush_batch() {
+  ReplyBatch& batch = services_.http1.batch;
+  // Behind what the client has not taken yet nothing is written out of turn.
+  net::WriteResult result{.status = net::WriteStatus::kBlocked};
+  if (pending_ == nullptr) result = stream_.write(batch.parts());
+  if (result.status == net::WriteStatus::kBlocked) {
+    std::size_t skip = result.bytes;
+    std::string rest;
+    for (const iovec& part : batch.parts()) {
+      const std::size_t from = std::min(skip, part.iov_len);
+      skip -= from;
+      rest.append(static_cast<const char*>(part.iov_base) + from, part.iov_len - from);
+    }
+    Http1Writer& writer = pending().writer;
+    writer.add_text(std::move(rest));
+    writer.set_blocked();
+    account(writer);
+  }
+  batch.clear();
+  if (result.status == net::WriteStatus::kError) {
+    close(After::kAbort);
+    return false;
+  }
+  return true;
+}
+
+Http1Pending& Http1Connection::pending() {
+  if (pending_ == nullptr) pending_ = std::make_unique<Http1Pending>();
+  return *pending_;
+}
+
+void Http1Connection::pump_pending() {
+  const Http1Writer::Status status = pending_->writer.pump(stream_);
+  account(pending_->writer);
+  switch (status) {
+    case Http1Writer::Status::kDone:
+      end_pending(Outcome::kHit);
+      if (phase_ == Phase::kLast && request_ == nullptr) close(After::kClose);
+      return;
+    case Http1Writer::Status::kBlocked:
+    case Http1Writer::Status::kWaiting:
+      return;
+    case Http1Writer::Status::kMore:
+      continue_later();
+      return;
+    case Http1Writer::Status::kBroken:
+      close(After::kClose);  // its length shows that it is not whole
+      return;
+    case Http1Writer::Status::kDead:
+      close(After::kAbort);
+      return;
+  }
+}
+
+// The large hit among what was pending, if there was one, came to this.
+void Http1Connection::end_pending(Outcome outcome) {
+  const auto ended = std::move(pending_);
+  if (ended->request == nullptr) return;
+  RequestRecord& record = ended->record;
+  if (outcome != Outcome::kHit) {
+    record.outcome = outcome;
+    record.body_bytes = ended->content.body_bytes();
+    record.sent_bytes = std::min(record.sent_bytes, ended->writer.sent_bytes());
+  }
+  services_.log.record(record, &ended->request->head, stream_.peer());
+}
+
+// The client has taken what it was slow to take: what waited behind that goes on.
+void Http1Connection::after_pending() {
+  if (is_closed() || pending_ != nullptr) return;
+  if (request_ != nullptr) {
+    request_->start();
+  } else if (tunnel_ != nullptr) {
+    tunnel_->start();
+  } else {
+    next_request();
+  }
+}
+
+Http1Writer* Http1Connection::writer() const {
+  if (pending_ != nullptr) return &pending_->writer;
+  return request_ != nullptr ? &request_->writer() : nullptr;
+}
+
+// Counts what the writer holds in memory because the client does not take it.
+void Http1Connection::account(const Http1Writer& writer) {
+  if (!writer.is_blocked() && holding_.bytes() == 0) return;
+  holding_.set(services_.transfer_memory, stream_.peer(),
+               writer.is_blocked() ? writer.held_bytes() : 0);
+}
+
+bool Http1Connection::is_over_share() const {
+  return holding_.is_over(services_.runtime->config.limits.transfer_memory_per_client_bytes);
+}
+
+void Http1Connection::look_at_reader(MonotonicTime now) {
+  Http1Writer* const writer = this->writer();
+  if (is_closed() || writer == nullptr) return;
+  if (!writer->is_blocked()) {
+    writer->pace().look_at_unblocked();
+    return;
+  }
+  const std::uint64_t written = stream_.bytes_written();
+  const std::uint64_t taken = written - std::min(written, stream_.bytes_in_kernel());
+  if (writer->pace().look_at_blocked(now, taken)) writer->note_taking(now);
+  account(*writer);  // what the cache had a moment ago may be kept for this client alone now
+  const config::Config& config = services_.runtime->config;
+  Nanoseconds window = config.timeouts.client_write;
+  if (window.count() == 0) window = kPaceWindow;
+  if (writer->pace().is_below({config.limits.client_write_rate_min, window})) cut_reader();
+}
+
+std::optional<SlowReader> Http1Connection::slow_reader() const {
+  const Http1Writer* const writer = this->writer();
+  if (is_closed() || writer == nullptr || !writer->pace().is_known()) return std::nullopt;
+  const std::uint64_t rate = writer->pace().bytes_per_second();
+  if (holding_.bytes() / kSlowSeconds <= rate) return std::nullopt;
+  return SlowReader{rate, holding_.bytes(), is_over_share()};
+}
+
+void Http1Connection::cut_reader() {
+  if (is_closed()) return;
+  if (pending_ == nullptr && request_ != nullptr) {
+    request_->cut();
+    return;
+  }
+  services_.stats.slow_readers_cut.add();
+  if (pending_ != nullptr) end_pending(Outcome::kSlowReader);
+  close(After::kAbort);
+}
+
+}  // namespace encore::server

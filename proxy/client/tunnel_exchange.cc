@@ -1,0 +1,138 @@
+#include "proxy/client/tunnel_exchange.h"
+
+#include <algorithm>
+
+#include "proxy/client/http1_text.h"
+#include "proxy/http/reply_text.h"
+#include "proxy/settings/names.h"
+
+namespace encore::server {
+
+using After = Http1Carrier::After;
+
+TunnelExchange::TunnelExchange(const TunnelServices& services, Http1Carrier& carrier,
+                               std::shared_ptr<const RequestContext> request)
+    : services_(services),
+      carrier_(carrier),
+      request_(std::move(request)),
+      started_(services.loop.now()) {}
+
+TunnelExchange::~TunnelExchange() {
+  if (record_ == Record::kDue) record(Outcome::kClientAborted, 0, 0);
+  if (tunnel_ != nullptr) services_.stats.tunnels_open.subtract();
+}
+
+void TunnelExchange::start() {
+  // What the client sends before it was answered waits in the kernel.
+  carrier_.stream().pause_reading();
+  const http::Target& target = request_->target;
+  if (!request_->runtime->destinations.is_connect_port(target.authority.port)) {
+    refuse(403, Outcome::kDenied, "connect-port");
+    return;
+  }
+  query_ = services_.resolver.resolve(
+      {.host = target.authority.host, .port = target.authority.port, .client = request_->client},
+      [this](std::expected<net::Resolved, net::ResolveFailure> result) {
+        on_resolved(std::move(result));
+      });
+}
+
+void TunnelExchange::on_resolved(std::expected<net::Resolved, net::ResolveFailure> result) {
+  const auto query = std::move(query_);
+  if (!result) {
+    const NameFault fault = name_fault(result.error().outcome);
+    refuse(fault.status, fault.outcome, fault.detail);
+    return;
+  }
+  net::Connector::Options options;
+  options.addresses = std::move(result->addresses);
+  const auto verdict =
+      request_->runtime->destinations.restrict_to_allowed(request_->client, options.addresses);
+  if (verdict != DestinationVerdict::kAllowed) {
+    refuse(403, Outcome::kDenied, to_string(verdict));
+    return;
+  }
+  const Nanoseconds timeout = request_->runtime->config.timeouts.origin_connect;
+  options.timeout = timeout.count() == 0 ? Nanoseconds(std::chrono::hours(1)) : timeout;
+  connector_ = std::make_unique<net::Connector>(
+      services_.loop, std::move(options),
+      [this](std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> connected) {
+        on_connected(std::move(connected));
+      });
+}
+
+void TunnelExchange::on_connected(
+    std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result) {
+  const auto connector = std::move(connector_);
+  if (!result) {
+    const bool timeout = result.error().outcome == net::ConnectOutcome::kTimeout;
+    refuse(timeout ? 504 : 502, timeout ? Outcome::kOriginTimeout : Outcome::kOriginUnreachable,
+           "connect-" + std::string(to_string(result.error().outcome)));
+    return;
+  }
+  origin_ = std::move(*result);
+  origin_text_ = origin_->peer().to_string();
+  // Nothing else is under way on this connection: the line fits an empty socket buffer.
+  const net::WriteResult written =
+      carrier_.stream().write("HTTP/1.1 200 Connection established\r\n\r\n");
+  if (written.status != net::WriteStatus::kAll) {
+    refuse(502, Outcome::kClientAborted, "client-aborted");
+    return;
+  }
+  services_.stats.tunnels.add();
+  services_.stats.tunnels_open.add();
+  tunnel_ = std::make_unique<net::Tunnel>(
+      carrier_.stream(), *origin_, [this](net::TunnelOutcome outcome) { on_ended(outcome); });
+}
+
+void TunnelExchange::on_ended(net::TunnelOutcome outcome) {
+  record(Outcome::kTunnel, 200, carrier_.stream().bytes_written());
+  if (outcome == net::TunnelOutcome::kFirstFailed) origin_->abort();
+  carrier_.on_stream_end(outcome == net::TunnelOutcome::kSecondFailed ? After::kAbort
+                                                                      : After::kClose);
+}
+
+void TunnelExchange::refuse(int status, Outcome outcome, std::string_view detail) {
+  const std::string kept(detail);
+  http::CacheStatus cache_status;
+  cache_status.forwarded = http::Forwarded::kMethod;
+  cache_status.detail = kept;
+  http::OwnReply reply =
+      http::make_own_reply(status, "encore: " + kept, services_.loop.http_date(), cache_status);
+  reply.head += connection_field(http::Version::kHttp11, false);
+  reply.head += kHeadEnd;
+  reply.head += reply.body;
+  record(outcome, status, reply.head.size());
+  (void)carrier_.stream().write(reply.head);
+  carrier_.on_stream_end(After::kClose);
+}
+
+void TunnelExchange::record(Outcome outcome, int status, std::uint64_t bytes) {
+  if (record_ == Record::kMade) return;
+  record_ = Record::kMade;
+  RequestRecord entry;
+  entry.outcome = outcome;
+  entry.started = started_;
+  entry.status = status;
+  entry.sent_bytes = bytes;
+  entry.origin = origin_text_;
+  services_.log.record(entry, &request_->head, request_->client);
+}
+
+void TunnelExchange::check_timeouts(MonotonicTime now) {
+  const config::Timeouts& timeouts = request_->runtime->config.timeouts;
+  if (tunnel_ == nullptr) {
+    if (query_ != nullptr && timeouts.dns.count() != 0 && now - started_ >= timeouts.dns) {
+      query_.reset();
+      refuse(504, Outcome::kOriginTimeout, "dns-timeout");
+    }
+    return;
+  }
+  const MonotonicTime active =
+      std::max(carrier_.stream().last_activity(), origin_->last_activity());
+  if (timeouts.tunnel_idle.count() != 0 && now - active >= timeouts.tunnel_idle) {
+    on_ended(net::TunnelOutcome::kClosed);
+  }
+}
+
+}  // namespace encore::server

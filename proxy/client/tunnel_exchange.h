@@ -1,0 +1,59 @@
+// TunnelExchange: a CONNECT request, from the check of its destination to the end of the tunnel.
+// Confined to its connection's worker.
+#pragma once
+
+#include <expected>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proxy/client/http1_stream.h"
+#include "proxy/exchange/request_log.h"
+#include "proxy/net/connector.h"
+#include "proxy/net/resolver.h"
+#include "proxy/net/tunnel.h"
+#include "proxy/request/request_context.h"
+
+namespace encore::server {
+
+// What tunnels use of their worker. All are borrowed and outlive them.
+struct TunnelServices {
+  net::Loop& loop;
+  net::Resolver& resolver;
+  WorkerStats& stats;
+  RequestLog& log;
+};
+
+class TunnelExchange {
+ public:
+  // `services` and `carrier` are borrowed and outlive it.
+  TunnelExchange(const TunnelServices& services, Http1Carrier& carrier,
+                 std::shared_ptr<const RequestContext> request);
+  ~TunnelExchange();
+  TunnelExchange(const TunnelExchange&) = delete;
+  TunnelExchange& operator=(const TunnelExchange&) = delete;
+
+  void start();
+  void check_timeouts(MonotonicTime now);
+
+ private:
+  void on_resolved(std::expected<net::Resolved, net::ResolveFailure> result);
+  void on_connected(std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result);
+  void on_ended(net::TunnelOutcome outcome);
+  void refuse(int status, Outcome outcome, std::string_view detail);
+  void record(Outcome outcome, int status, std::uint64_t bytes);
+
+  const TunnelServices& services_;
+  Http1Carrier& carrier_;
+  const std::shared_ptr<const RequestContext> request_;
+  const MonotonicTime started_;
+  std::unique_ptr<net::Resolver::Query> query_;
+  std::unique_ptr<net::Connector> connector_;
+  std::unique_ptr<net::Stream> origin_;
+  std::unique_ptr<net::Tunnel> tunnel_;
+  std::string origin_text_;
+  enum class Record : std::uint8_t { kDue, kMade } record_ = Record::kDue;
+};
+
+}  // namespace encore::server

@@ -1,0 +1,138 @@
+#include "proxy/exchange/body_reader.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/check.h"
+
+namespace encore::server {
+namespace {
+
+// Parts at a time where bytes are read over.
+constexpr std::size_t kSkippedPartsMax = 64;
+
+}  // namespace
+
+bool BodyReader::set_body(store::BodyRef body, std::uint64_t start) {
+  ENCORE_CHECK(body && !cursor_, "content is cut from one body");
+  body_ = std::move(body);
+  cursor_ = body_->open(start);
+  return cursor_.has_value();
+}
+
+BodyReader::Piece& BodyReader::last_piece() {
+  if (at_end() || pieces_.back().has_range()) pieces_.emplace_back();
+  return pieces_.back();
+}
+
+void BodyReader::add_text(std::string text) {
+  ENCORE_CHECK(pieces_.empty() || pieces_.back().end != kOpenEnd, "nothing follows an open body");
+  if (text.empty()) return;
+  std::string& last = last_piece().text;
+  if (last.empty()) {
+    last = std::move(text);
+  } else {
+    last += text;
+  }
+}
+
+void BodyReader::add_range(std::uint64_t begin, std::uint64_t end) {
+  ENCORE_CHECK(cursor_, "a range is cut from a body");
+  ENCORE_CHECK(begin <= end && end != kOpenEnd, "a range has two ends");
+  ENCORE_CHECK(pieces_.empty() || pieces_.back().end != kOpenEnd, "nothing follows an open body");
+  if (begin == end) return;
+  Piece& last = last_piece();
+  last.begin = begin;
+  last.end = end;
+}
+
+void BodyReader::add_rest() {
+  ENCORE_CHECK(cursor_ && pieces_.empty(), "an open body is all that there is");
+  Piece& last = last_piece();
+  last.begin = cursor_->position();
+  last.end = kOpenEnd;
+}
+
+// Ranges of a body that is still coming: what lies before the range is read over.
+bool BodyReader::skip_to(std::uint64_t position) {
+  if (cursor_->position() > position) {
+    // Parts in another order than the body's: only from a body that is all there.
+    cursor_ = body_->open(position);
+    return cursor_.has_value();
+  }
+  while (cursor_->position() < position) {
+    std::array<iovec, kSkippedPartsMax> parts;
+    const std::size_t bytes = cursor_->peek(parts, position - cursor_->position()).bytes;
+    if (bytes == 0) return false;
+    cursor_->advance(bytes);
+  }
+  return true;
+}
+
+BodyReader::Peeked BodyReader::peek_body(const Piece& piece, std::span<iovec> room,
+                                         std::size_t bytes_max) {
+  if (!cursor_) return {.state = State::kBroken};
+  // The state is read before the bytes: what came before the end is then seen.
+  const store::BodyState state = body_->state();
+  if (skip_to(piece.begin)) {
+    const std::uint64_t wanted = std::min<std::uint64_t>(piece.end - piece.begin, bytes_max);
+    const auto peeked = cursor_->peek(room, wanted);
+    if (peeked.bytes != 0) return {State::kReady, peeked.parts, peeked.bytes};
+  } else if (!cursor_) {
+    return {.state = State::kBroken};  // what it goes back to is gone
+  }
+  if (state == store::BodyState::kGrowing) return {.state = State::kWaiting};
+  const bool whole = piece.end == kOpenEnd && state == store::BodyState::kComplete;
+  return {.state = whole ? State::kEnd : State::kBroken};
+}
+
+BodyReader::Peeked BodyReader::peek(std::span<iovec> room, std::size_t bytes_max) {
+  ENCORE_CHECK(room.size() >= 2 && bytes_max != 0, "there is room for what is peeked at");
+  shown_ = 0;
+  if (at_end()) return {};
+  Piece& piece = pieces_[piece_];
+  Peeked peeked;
+  const std::size_t text_left = std::min(piece.text.size() - text_read_, bytes_max);
+  if (text_left != 0) {
+    room[0] = {piece.text.data() + text_read_, text_left};
+    peeked = {State::kReady, 1, text_left};
+  }
+  if (piece.has_range() && text_left < bytes_max) {
+    const Peeked more = peek_body(piece, room.subspan(peeked.parts), bytes_max - text_left);
+    // What is broken or open-ended shows once the text is read.
+    if (more.state == State::kReady || text_left == 0) peeked.state = more.state;
+    peeked.parts += more.parts;
+    peeked.bytes += more.bytes;
+    if (peeked.state == State::kEnd) ++piece_;
+  }
+  shown_ = peeked.bytes;
+  return peeked;
+}
+
+void BodyReader::advance(std::size_t bytes) {
+  ENCORE_CHECK(bytes <= shown_, "what is read was shown");
+  shown_ -= bytes;
+  if (bytes == 0) return;
+  Piece& piece = pieces_[piece_];
+  const std::size_t from_text = std::min(bytes, piece.text.size() - text_read_);
+  text_read_ += from_text;
+  const std::size_t from_body = bytes - from_text;
+  if (from_body != 0) {
+    cursor_->advance(from_body);
+    body_bytes_ += from_body;
+    piece.begin += from_body;
+  }
+  if (text_read_ != piece.text.size() || piece.has_range()) return;
+  piece.text = {};
+  text_read_ = 0;
+  ++piece_;
+}
+
+std::uint64_t BodyReader::held_bytes() const {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = piece_; i < pieces_.size(); ++i) bytes += pieces_[i].text.size();
+  if (cursor_) bytes += cursor_->body().held_for(cursor_->position());
+  return bytes;
+}
+
+}  // namespace encore::server

@@ -1,0 +1,88 @@
+// BodyReader: the content of one response, for whoever sends it to pull: texts (replies of our own,
+// the heads of parts) and ranges of a body that lies in the store or is still coming from an
+// origin. It holds what it shows, copies nothing of the body and never waits. It knows nothing of
+// heads, of framing or of connections. Confined to its worker.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "proxy/store/body.h"
+#include "proxy/store/object.h"
+
+namespace encore::server {
+
+class BodyReader {
+ public:
+  enum class State : std::uint8_t {
+    kReady,    // there are bytes
+    kWaiting,  // the body has no more now
+    kEnd,      // all of it is read
+    kBroken,   // the body ended before what is to be read did
+  };
+
+  // Holds the object whose bytes are read.
+  void hold(store::ObjectRef object) { object_ = std::move(object); }
+  // The body that ranges are cut from; `start` is where the first range begins. False where the
+  // body is not kept from there any more.
+  bool set_body(store::BodyRef body, std::uint64_t start = 0);
+
+  // What is to be read, in this order.
+  void add_text(std::string text);
+  // REQUIRES: set_body; ranges in the order of the body unless it is complete.
+  void add_range(std::uint64_t begin, std::uint64_t end);
+  // The body from where it was entered, however long it will be. Nothing is added behind it.
+  // REQUIRES: set_body.
+  void add_rest();
+
+  // Fills `room` from the front with what can be read now, at most `bytes_max` bytes, which may be
+  // less than there is. The spans stay valid until advance() passes them or the reader dies.
+  struct Peeked {
+    State state = State::kEnd;
+    std::size_t parts = 0;
+    std::size_t bytes = 0;  // not 0 with kReady, else 0
+  };
+  // REQUIRES: room for two parts, bytes_max > 0.
+  Peeked peek(std::span<iovec> room, std::size_t bytes_max);
+  // REQUIRES: no more than the last peek() has shown.
+  void advance(std::size_t bytes);
+
+  // All is read, as far as can be told without a look at the body: not where it is one whose length
+  // nobody knows.
+  bool at_end() const { return piece_ == pieces_.size(); }
+  bool has_body() const { return cursor_.has_value(); }
+  // How far into the body it is.
+  std::uint64_t position() const { return cursor_ ? cursor_->position() : 0; }
+  // Bytes of the body that were read, texts not counted.
+  std::uint64_t body_bytes() const { return body_bytes_; }
+  // What is kept in memory for what was not read: texts, and of the body what nobody else keeps.
+  std::uint64_t held_bytes() const;
+
+ private:
+  static constexpr std::uint64_t kOpenEnd = UINT64_MAX;
+  struct Piece {
+    std::string text;  // goes first
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    bool has_range() const { return begin < end; }
+  };
+  Piece& last_piece();
+  bool skip_to(std::uint64_t position);
+  Peeked peek_body(const Piece& piece, std::span<iovec> room, std::size_t bytes_max);
+
+  store::ObjectRef object_;
+  store::BodyRef body_;
+  std::optional<store::Body::Cursor> cursor_;
+  std::vector<Piece> pieces_;
+  std::size_t piece_ = 0;
+  std::size_t text_read_ = 0;  // of the piece
+  std::size_t shown_ = 0;      // by the last peek
+  std::uint64_t body_bytes_ = 0;
+};
+
+}  // namespace encore::server

@@ -1,0 +1,46 @@
+// CacheLookup: asks the kernel for the variant of a key that answers a client's request. What is
+// stored from where the client may not go is not there for it. One a worker, confined to it.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "cache/kernel.h"
+#include "filter/hash.h"
+#include "proxy/exchange/variant_hints.h"
+#include "proxy/http/message.h"
+#include "proxy/http/vary.h"
+#include "proxy/net/address.h"
+#include "proxy/net/loop.h"
+#include "proxy/request/request_context.h"
+#include "proxy/request/request_view.h"
+#include "proxy/transfer/latest_moment.h"
+
+namespace encore::server {
+
+class CacheLookup {
+ public:
+  // All are borrowed. The kernel need not be there before the first lookup; `runtime` is the
+  // worker's present one.
+  CacheLookup(net::Loop& loop, const std::unique_ptr<cache::Kernel>& kernel,
+              const LatestMoment& latest, const std::shared_ptr<const Runtime>& runtime)
+      : loop_(loop), kernel_(kernel), latest_(latest), runtime_(runtime) {}
+
+  CacheView lookup(std::string_view key, const filter::Hash128& hash, const http::Fields& fields,
+                   const http::VaryOptions& vary, const net::Address& client);
+  CacheView lookup(const RequestContext& request) {
+    return lookup(request.key, request.hash, request.head.fields, request.vary(), request.client);
+  }
+  // To be called before what others have stored or shared is looked at: by this turn's clock, none
+  // of it has happened later.
+  void catch_up() { loop_.catch_up(latest_.get()); }
+
+ private:
+  net::Loop& loop_;
+  const std::unique_ptr<cache::Kernel>& kernel_;
+  const LatestMoment& latest_;
+  const std::shared_ptr<const Runtime>& runtime_;
+  VariantHints hints_;
+};
+
+}  // namespace encore::server

@@ -1,0 +1,83 @@
+// ClientStream: one request of a client and the way its response takes, as the request's exchange
+// sees it: no connection, no framing, no other request beside it. HTTP/1 has one of them at a time
+// on a connection (client/http1_stream), another protocol may have many.
+//
+// Lifetimes: the stream owns the exchange and calls it; the exchange calls the stream. No function
+// of the stream calls the exchange back before it returns, and none destroys it: what follows from
+// a call comes from the loop. After end() the exchange is called no more; it is destroyed at the
+// end of the turn.
+//
+// Confined to its worker.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "proxy/exchange/body_reader.h"
+
+namespace encore::server {
+
+class ClientStream {
+ public:
+  enum class Framing : std::uint8_t {
+    kNone,    // no content: the response ends with its head
+    kLength,  // as much as the head's Content-Length says
+    kOpen,    // until the reader's end, however the protocol shows that
+  };
+  enum class Further : std::uint8_t {
+    kAsAgreed,  // what the client and the protocol agree on
+    kNone,      // where one request follows the other, none follows this one
+  };
+  struct Response {
+    // Status line as HTTP/1.1 writes it, and fields, each line with CRLF, without the empty line,
+    // Connection and Transfer-Encoding.
+    std::string head;
+    Framing framing = Framing::kNone;
+    // Field lines to be sent behind open content, read when that has ended; borrowed until end();
+    // null: none.
+    const std::string* trailers = nullptr;
+    Further further = Further::kAsAgreed;
+  };
+
+  enum class Status : std::uint8_t {
+    kDone,     // all that was given is on its way
+    kBlocked,  // the client takes no more now: on_writable will come
+    kWaiting,  // the content has no more now
+    kMore,     // this turn's share is sent: pump again soon, others want a turn
+    kBroken,   // the content ended early
+    kDead,     // the client is not there any more
+  };
+
+  enum class End : std::uint8_t {
+    kDone,    // the response is whole
+    kBroken,  // it ends here: the client must see that some of it is missing
+    kReset,   // the same at once, with what is on its way to the client
+  };
+
+  // Where the client's protocol has interim responses; nothing is sent before pump(). `head` has
+  // its empty line. REQUIRES: no begin() yet.
+  virtual void send_interim(std::string_view head) = 0;
+  // The final response. `content` is borrowed until end(). Nothing is sent before pump().
+  // REQUIRES: no begin() yet.
+  virtual void begin(Response response, BodyReader& content) = 0;
+  // Sends what it may. To be called after each of these, when there is more content, and in
+  // on_writable.
+  virtual Status pump() = 0;
+  // The last call: the exchange needs no more. REQUIRES: not ended; with kDone, pump() has said so.
+  virtual void end(End how) = 0;
+
+  // The exchange takes more of the request's content now: it comes, from the loop.
+  virtual void want_content() = 0;
+
+  // Bytes of the response that were sent, framing included.
+  virtual std::uint64_t sent_bytes() const = 0;
+  // Whether the client, over all that it has asked for, holds more than its share of memory by not
+  // taking what it asked for.
+  virtual bool is_over_share() const = 0;
+
+ protected:
+  ~ClientStream() = default;
+};
+
+}  // namespace encore::server

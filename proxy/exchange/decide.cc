@@ -1,0 +1,107 @@
+#include "proxy/exchange/decide.h"
+
+#include <vector>
+
+#include "proxy/http/hop_by_hop.h"
+#include "proxy/http/interim.h"
+#include "proxy/http/via.h"
+
+namespace encore::server {
+namespace {
+
+using http::FieldId;
+
+constexpr http::FieldSet kConditionalFields = {FieldId::kRange,       FieldId::kIfRange,
+                                               FieldId::kIfNoneMatch, FieldId::kIfModifiedSince,
+                                               FieldId::kIfMatch,     FieldId::kIfUnmodifiedSince};
+
+bool is_get(const RequestContext& request) { return request.head.method == http::Method::kGet; }
+
+}  // namespace
+
+std::optional<LocalAnswer> answer_locally(const RequestContext& request) {
+  const http::RequestHead& head = request.head;
+  if (http::via_has(head.fields, request.runtime->pseudonym)) {
+    return LocalAnswer{508, Outcome::kLoop, "loop"};
+  }
+  if (http::expectation(head) == http::Expectation::kUnknown) {
+    return LocalAnswer{417, Outcome::kBadRequest, "unknown-expectation"};
+  }
+  const config::Limits& limits = request.runtime->config.limits;
+  if (limits.request_body_bytes != 0 && request.framing.kind == http::BodyKind::kLength &&
+      request.framing.length > limits.request_body_bytes) {
+    return LocalAnswer{413, Outcome::kBadRequest, "request-body-too-large"};
+  }
+  // RFC 9110 9.3.8: TRACE would show what proxies in front of us added; we do not forward it.
+  if (head.method == http::Method::kTrace) return LocalAnswer{405, Outcome::kMethod, "trace"};
+  // Without the other protocol it would be another request (RFC 9110 7.8).
+  if (http::asked_upgrade(head) == http::Upgrade::kOther) {
+    return LocalAnswer{501, Outcome::kMethod, "upgrade"};
+  }
+  std::uint64_t hops = 1;
+  if (head.method == http::Method::kOptions &&
+      http::parse_decimal(head.fields.value(FieldId::kMaxForwards), hops) && hops == 0) {
+    return LocalAnswer{204, Outcome::kMethod, "max-forwards"};
+  }
+  return std::nullopt;
+}
+
+bool has_content(const RequestContext& request) {
+  const http::Framing& framing = request.framing;
+  if (framing.kind == http::BodyKind::kLength) return framing.length != 0;
+  return framing.kind != http::BodyKind::kNone;
+}
+
+RoadTaken choose_road(const RequestContext& request) {
+  const bool readable = is_get(request) || request.head.method == http::Method::kHead;
+  if (!readable) return {Road::kOrigin, http::Forwarded::kMethod};
+  // Preconditions are the origin's to evaluate (RFC 9111 4.3.2).
+  const bool precondition =
+      request.head.fields.has_any({FieldId::kIfMatch, FieldId::kIfUnmodifiedSince});
+  if (!request.key.empty() && !has_content(request) && !precondition) return {};
+  if (request.directives.only_if_cached) return {.road = Road::kOnlyIfCached};
+  return {Road::kOrigin, precondition ? http::Forwarded::kRequest : http::Forwarded::kBypass};
+}
+
+// The whole object is asked for where it will be stored; otherwise the request goes as it is.
+bool depends_on_admission(const RequestContext& request, bool uncacheable) {
+  const http::Fields& fields = request.head.fields;
+  return is_get(request) && fields.has_any(kConditionalFields) && !request.directives.no_store &&
+         !(uncacheable && fields.has(FieldId::kRange));
+}
+
+AskedFor asked_for(const RequestContext& request, const MissFacts& facts) {
+  if (!is_get(request)) return AskedFor::kAsItIs;
+  if (!request.head.fields.has_any(kConditionalFields)) return AskedFor::kWhole;
+  const bool shaped = depends_on_admission(request, facts.uncacheable) && facts.admitted;
+  return shaped ? AskedFor::kWhole : AskedFor::kAsItIs;
+}
+
+http::Forwarded forwarded_for(http::ForwardCause cause) {
+  return cause == http::ForwardCause::kRequest ? http::Forwarded::kRequest
+                                               : http::Forwarded::kStale;
+}
+
+PartDecision decide_stored_part(const StoredPart& part, const RequestContext& request,
+                                MonotonicTime now, WallTime wall) {
+  const std::string_view asked = http::range_value(request.head);
+  const bool conditional =
+      request.head.fields.has_any({FieldId::kIfNoneMatch, FieldId::kIfModifiedSince});
+  if (!part.content || asked.empty() || conditional ||
+      !http::if_range_holds(request.head, part.validators, http::to_unix(wall))) {
+    return {};
+  }
+  const http::ByteRange& stored = *part.content->range;
+  std::vector<http::ByteRange> ranges;
+  if (http::resolve_range(asked, *part.content->length, {}, ranges) !=
+          http::RangeOutcome::kSatisfiable ||
+      ranges.size() != 1 || ranges[0].begin < stored.begin || ranges[0].end > stored.end) {
+    return {};
+  }
+  const auto reuse = http::decide_reuse(part.meta, request.directives, now, request.reuse());
+  if (reuse.action == http::Reuse::kFresh) return {PartUse::kFresh, ranges[0]};
+  if (reuse.action == http::Reuse::kStaleAllowed) return {PartUse::kStale, ranges[0]};
+  return {.use = PartUse::kAsk, .forwarded = forwarded_for(reuse.cause)};
+}
+
+}  // namespace encore::server

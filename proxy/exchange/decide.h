@@ -1,0 +1,74 @@
+// What is to be done with a request, from itself and what is known of its key. Pure, thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/time.h"
+#include "proxy/http/cache_status.h"
+#include "proxy/http/conditional.h"
+#include "proxy/http/range.h"
+#include "proxy/http/reuse.h"
+#include "proxy/http/stored_meta.h"
+#include "proxy/observe/outcome.h"
+#include "proxy/request/request_context.h"
+
+namespace encore::server {
+
+// An answer that needs neither cache nor origin.
+struct LocalAnswer {
+  int status = 0;
+  Outcome outcome = Outcome::kBadRequest;
+  std::string_view detail;  // for Cache-Status, and for people
+};
+// Nothing: the request goes on. A 204 is the answer to an OPTIONS that goes no further (RFC 9110
+// 7.6.2); all else are refusals.
+std::optional<LocalAnswer> answer_locally(const RequestContext& request);
+
+// Whether the request brings content that is still to come.
+bool has_content(const RequestContext& request);
+
+enum class Road : std::uint8_t {
+  kCache,         // what is stored is looked at first
+  kOrigin,        // not for the cache: it goes to the origin as it is
+  kOnlyIfCached,  // not for the cache, and the client wants nothing else: 504
+};
+struct RoadTaken {
+  Road road = Road::kCache;
+  http::Forwarded forwarded = http::Forwarded::kNo;  // of kOrigin
+};
+RoadTaken choose_road(const RequestContext& request);
+
+// What the origin is asked where nothing that is stored will do.
+enum class AskedFor : std::uint8_t {
+  kAsItIs,  // the request with its conditions and its range
+  kWhole,   // the whole object, without them; the client's are answered here
+};
+struct MissFacts {
+  bool uncacheable = false;  // lately the key's responses could not be stored
+  bool admitted = false;     // by what the kernel would decide now
+};
+// Whether the fact `admitted` makes a difference: else the kernel need not be asked.
+bool depends_on_admission(const RequestContext& request, bool uncacheable);
+AskedFor asked_for(const RequestContext& request, const MissFacts& facts);
+
+// What Cache-Status says of a request that goes forward although something is stored.
+http::Forwarded forwarded_for(http::ForwardCause cause);
+
+// A stored part of a response, and what it can answer: a range that lies within it (RFC 9111 3.3).
+struct StoredPart {
+  const http::StoredMeta& meta;
+  http::Validators validators;
+  std::optional<http::ContentRange> content;  // nothing: of no use
+};
+enum class PartUse : std::uint8_t { kFresh, kStale, kAsk };
+struct PartDecision {
+  PartUse use = PartUse::kAsk;
+  http::ByteRange range = {};                             // of the whole, unless kAsk
+  http::Forwarded forwarded = http::Forwarded::kPartial;  // of kAsk
+};
+PartDecision decide_stored_part(const StoredPart& part, const RequestContext& request,
+                                MonotonicTime now, WallTime wall);
+
+}  // namespace encore::server

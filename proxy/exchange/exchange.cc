@@ -1,0 +1,498 @@
+#include "proxy/exchange/exchange.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "base/recycled.h"
+#include "proxy/http/head_text.h"
+#include "proxy/http/hop_by_hop.h"
+#include "proxy/http/range.h"
+#include "proxy/http/reply_text.h"
+#include "proxy/http/reuse.h"
+#include "proxy/http/sent_fields.h"
+#include "proxy/http/stored_head.h"
+
+namespace encore::server {
+namespace {
+
+// Transfers of others that a request waits for one after the other, where each turns out to bring
+// another variant: the first may have been begun when nothing was known of how they differ, the
+// others by whoever learnt it from the one before.
+constexpr std::uint32_t kJoinsMax = 3;
+
+ExpectedVariant variant_of(const store::Object& object) {
+  return {.names = std::string(names_of(object)), .key = std::string(variant_key_of(object))};
+}
+
+std::shared_ptr<const std::string> shared_key(
+    const std::shared_ptr<const RequestContext>& request) {
+  return {request, &request->key};
+}
+
+bool is_get(const RequestContext& request) { return request.head.method == http::Method::kGet; }
+
+// What Cache-Status says of a response to the one who asked for it.
+std::string_view detail_of(const SharedResponse& response) {
+  if (response.outcome == Outcome::kMethod) return {};
+  if (response.outcome == Outcome::kUncacheable || response.outcome == Outcome::kBypass) {
+    return http::to_string(response.reason);
+  }
+  return to_string(response.outcome);
+}
+
+}  // namespace
+
+Exchange::Exchange(const ExchangeServices& services, ClientStream& client,
+                   std::shared_ptr<const RequestContext> request, CacheView found)
+    : TransferReader(services.home),
+      services_(services),
+      client_(client),
+      request_(std::move(request)),
+      found_(std::move(found)),
+      next_turn_(services.loop, [this] { on_transfer(); }),
+      upload_(*request_, services.loop.now()),
+      variants_(request_->head.fields, request_->vary()) {
+  record_.started = services.loop.now();
+}
+
+Exchange::~Exchange() { leave_transfer(); }
+
+void Exchange::go(Step next) {
+  ENCORE_CHECK(may_follow(step_, next),
+               "the steps of a request follow one another as the table says");
+  step_ = next;
+}
+
+void Exchange::leave_transfer() {
+  if (transfer_ == nullptr) return;
+  const std::shared_ptr<Transfer> left = std::move(transfer_);
+  left->leave(*this);
+}
+
+// --- Deciding ---------------------------------------------------------------------------------
+
+void Exchange::start() {
+  ENCORE_CHECK(is_at(Step::kBegun), "an exchange is started once");
+  if (const auto here = answer_locally(*request_)) {
+    answer(*here);
+    return;
+  }
+  const RoadTaken taken = choose_road(*request_);
+  switch (taken.road) {
+    case Road::kOnlyIfCached:
+      respond_failure(504, Outcome::kOnlyIfCached, "only-if-cached");
+      return;
+    case Road::kOrigin:
+      cache_status_.forwarded = taken.forwarded;
+      ask({});
+      return;
+    case Road::kCache:
+      if (!is_get(*request_) && !found_.object) found_ = services_.cache.lookup(*request_);
+      look_at_found();
+      return;
+  }
+}
+
+void Exchange::answer(const LocalAnswer& answer) {
+  if (answer.status != 204) {
+    respond_failure(answer.status, answer.outcome, answer.detail);
+    return;
+  }
+  record_.outcome = answer.outcome;
+  cache_status_.detail = answer.detail;
+  ResponsePlan plan;
+  plan.status = answer.status;
+  http::append_status_line(answer.status, "No Content", plan.head);
+  plan.head += http::kAllowField;
+  const ResponseSource none;
+  append_own_fields(none, moment(), plan.head);
+  respond(none, std::move(plan));
+}
+
+void Exchange::look_at_found() {
+  if (!found_.object) {
+    go(Step::kAbsent);
+    ask_for_absent();
+    return;
+  }
+  go(Step::kStored);
+  if (meta_of(*found_.object).http.is(http::StoredMeta::kPartial)) {
+    decide_part();
+  } else {
+    decide_stored();
+  }
+}
+
+void Exchange::decide_stored() {
+  const http::StoredMeta meta = meta_until(*found_.object, found_.fresh_until);
+  const auto decision =
+      http::decide_reuse(meta, request_->directives, services_.loop.now(), request_->reuse());
+  switch (decision.action) {
+    case http::Reuse::kFresh:
+      respond_stored(found_.object, Outcome::kHit);
+      return;
+    case http::Reuse::kStaleAllowed:
+      respond_stored(found_.object, Outcome::kStale);
+      return;
+    case http::Reuse::kStaleWhileRevalidate:
+      validate_in_background();
+      respond_stored(found_.object, Outcome::kStale);
+      return;
+    case http::Reuse::kGatewayTimeout:
+      respond_failure(504, Outcome::kOnlyIfCached, "only-if-cached");
+      return;
+    case http::Reuse::kMustValidate:
+      cache_status_.forwarded = forwarded_for(decision.cause);
+      ask({.what = AskedFor::kWhole,
+           .validates = found_.object,
+           .sharing = Ask::Sharing::kWhereAllowed});
+      return;
+  }
+}
+
+// Answers the request from the stored part, or asks the origin.
+void Exchange::decide_part() {
+  const store::Object& object = *found_.object;
+  const http::StoredMeta meta = meta_until(object, found_.fresh_until);
+  http::ResponseHead stored;
+  http::read_stored_head(stored_head_of(object), stored);
+  const auto content = http::partial_content(stored);
+  const PartDecision decision =
+      decide_stored_part({.meta = meta,
+                          .validators = http::stored_validators(meta, stored_head_of(object)),
+                          .content = content},
+                         *request_, services_.loop.now(), services_.loop.wall_now());
+  if (decision.use == PartUse::kAsk) {
+    cache_status_.forwarded = decision.forwarded;
+    go(Step::kAbsent);
+    ask_for_absent();
+    return;
+  }
+  const bool fresh = decision.use == PartUse::kFresh;
+  const ResponseSource source = source_of(found_.object, fresh ? Outcome::kHit : Outcome::kStale);
+  respond(source, plan_stored_part(source, moment(), *content, decision.range));
+}
+
+void Exchange::ask_for_absent() {
+  if (request_->directives.only_if_cached) {
+    cache_status_.forwarded = http::Forwarded::kNo;
+    respond_failure(504, Outcome::kOnlyIfCached, "only-if-cached");
+    return;
+  }
+  if (cache_status_.forwarded == http::Forwarded::kNo) {
+    cache_status_.forwarded =
+        found_.any_resident ? http::Forwarded::kVaryMiss : http::Forwarded::kUriMiss;
+  }
+  const MonotonicTime now = services_.loop.now();
+  MissFacts facts;
+  facts.uncacheable =
+      services_.inflight.unshared(request_->hash, now) == Inflight::Unshared::kUncacheable;
+  facts.admitted = depends_on_admission(*request_, facts.uncacheable) &&
+                   services_.kernel->would_admit({request_->hash, request_->key}, now);
+  ask({.what = asked_for(*request_, facts), .sharing = Ask::Sharing::kWhereAllowed});
+}
+
+// --- Asking -----------------------------------------------------------------------------------
+
+void Exchange::validate_in_background() {
+  // One at a time: whoever finds a validation under way leaves it to that.
+  auto transfer = make_recycled<Transfer>(services_.home, request_->hash, shared_key(request_),
+                                          request_->runtime->number);
+  transfer->expect(variant_of(*found_.object));
+  // A response to HEAD has nothing for others.
+  if (!is_get(*request_)) transfer->stop_joining();
+  if (!services_.inflight.enter_if_absent(transfer)) return;
+  services_.stats.background_fetches.add();
+  services_.origins.ask_origin(
+      std::move(transfer), request_,
+      {.table = is_get(*request_) ? OriginAsk::Table::kIn : OriginAsk::Table::kNotIn,
+       .whom = OriginAsk::For::kNobody,
+       .validates = found_});
+}
+
+// Joins a transfer, or enters `fresh` as one that others may join.
+bool Exchange::join(const std::shared_ptr<Transfer>& fresh, AskedFor what) {
+  auto claim = services_.inflight.join_or_enter({.hash = request_->hash,
+                                                 .key = request_->key,
+                                                 .variants = variants_,
+                                                 .reader = *this,
+                                                 .settings = request_->runtime->number},
+                                                what == AskedFor::kWhole ? fresh : nullptr);
+  if (claim.joined == JoinOutcome::kNo) return false;
+  transfer_ = std::move(claim.transfer);
+  role_ = claim.joined == JoinOutcome::kBehindHead ? Role::kJoinedLate : Role::kJoined;
+  ++joins_;
+  joined_at_ = services_.loop.now();
+  // What it has already is looked at from the loop, not from within what asked for it.
+  if (transfer_->phase() != TransferPhase::kWaiting) next_turn_.schedule();
+  return true;
+}
+
+void Exchange::ask(const Ask& ask) {
+  go(Step::kAsk);
+  const bool whole = ask.what == AskedFor::kWhole;
+  const bool leads =
+      ask.sharing == Ask::Sharing::kWhereAllowed && !alone_ &&
+      may_lead(*request_, services_.inflight.unshared(request_->hash, services_.loop.now()));
+  auto fresh =
+      make_recycled<Transfer>(services_.home, request_->hash,
+                              leads ? shared_key(request_) : nullptr, request_->runtime->number);
+  if (ask.validates) fresh->expect(variant_of(*ask.validates));
+  go(Step::kWait);
+  if (leads) {
+    if (joins_ != kJoinsMax && may_join(*request_)) {
+      if (join(fresh, ask.what)) return;
+    } else if (whole) {
+      services_.inflight.enter(fresh);
+    }
+  }
+  transfer_ = fresh;
+  role_ = Role::kAsked;
+  transfer_->add_first_reader(*this);
+  OriginAsk of_origin;
+  of_origin.what = ask.what;
+  if (leads && whole) of_origin.table = OriginAsk::Table::kIn;
+  if (!upload_.is_done()) of_origin.content = OriginAsk::Content::kComes;
+  if (ask.validates) {
+    of_origin.validates = found_;
+  } else if (whole && found_.object && http::range_value(request_->head).empty()) {
+    of_origin.part = found_.object;
+  }
+  services_.origins.ask_origin(std::move(fresh), request_, std::move(of_origin));
+}
+
+// The transfer of another was no use to us: what is stored is looked at again, and the origin
+// asked.
+void Exchange::ask_again() {
+  leave_transfer();
+  response_.reset();
+  role_ = Role::kNone;
+  found_ = services_.cache.lookup(*request_);
+  look_at_found();
+}
+
+// --- Taking what came -------------------------------------------------------------------------
+
+void Exchange::on_transfer() {
+  if (is_at(Step::kEnded)) return;
+  if (is_cut()) {
+    cut();
+    return;
+  }
+  if (is_at(Step::kRespond)) {
+    pump();
+    return;
+  }
+  if (transfer_ == nullptr) return;
+  const TransferPhase phase = transfer_->phase();
+  services_.cache.catch_up();
+  switch (phase) {
+    case TransferPhase::kWaiting:
+      return;
+    case TransferPhase::kSharing:
+      respond_shared();
+      return;
+    case TransferPhase::kValidated:
+      respond_validated();
+      return;
+    case TransferPhase::kFailed:
+      on_failure();
+      return;
+  }
+}
+
+void Exchange::on_failure() {
+  const TransferFailure failure = transfer_->failure();
+  if (has_joined() && failure.of_the_client) {
+    alone_ = true;
+    ask_again();
+    return;
+  }
+  leave_transfer();
+  respond_failure(failure.status, failure.outcome, failure.detail);
+}
+
+// The stored response was confirmed, or may be served although it could not be.
+void Exchange::respond_validated() {
+  const Validated& validated = transfer_->validated();
+  if (has_joined()) {
+    const Take take = may_take(validated, found_, asker());
+    if (take != Take::kYes) {
+      alone_ = take == Take::kAskAlone;
+      ask_again();
+      return;
+    }
+  }
+  const bool stale = validated.stale;
+  cache_status_.forward_status = stale ? 0 : 304;
+  if (stale && validated.status != 0) {
+    cache_status_.forward_status = static_cast<unsigned>(validated.status);
+  }
+  cache_status_.collapsed = has_joined();
+  if (!has_joined()) private_lines_ = validated.private_lines;
+  const store::ObjectRef object = validated.object;
+  leave_transfer();
+  respond_stored(object, stale ? Outcome::kStale : Outcome::kRevalidated);
+}
+
+// Each waiter that joined behind the head counts as a request of its own.
+void Exchange::count_late_join() {
+  const SharedResponse& response = transfer_->response();
+  if (response.reason != http::StoreReason::kOk) return;
+  const auto reason = services_.kernel->admit(
+      {request_->hash, request_->key},
+      {.variant = response.variant, .requests = 1, .size_bytes = response.size_for_admission()},
+      services_.loop.now());
+  if (cache::is_stored(reason)) transfer_->want_store();
+}
+
+void Exchange::respond_shared() {
+  response_ = transfer_->response_pointer();
+  if (has_joined()) {
+    const Take take = may_take(*response_, asker());
+    if (take != Take::kYes) {
+      alone_ = take == Take::kAskAlone;
+      ask_again();
+      return;
+    }
+    if (role_ == Role::kJoinedLate) count_late_join();
+  }
+  record_.outcome = has_joined() ? Outcome::kCollapsed : response_->outcome;
+  record_.origin = response_->origin;
+  record_.content_type = response_->content_type;
+  const std::string_view head = response_->head;
+  ResponseSource source;
+  source.head = head.substr(0, response_->common_bytes);
+  if (has_joined()) {
+    cache_status_.collapsed = true;
+    source.has_age = true;
+  } else {
+    if (response_->reason == http::StoreReason::kOk) cache_status_.stored = response_->stored;
+    cache_status_.detail = detail_of(*response_);
+    source.more_fields = head.substr(response_->common_bytes);
+  }
+  source.meta = &response_->meta;
+  source.length = response_->length;
+  source.body = transfer_->body();
+  source.whole = response_->whole;
+  source.trailers = &response_->trailers;
+  respond(source, plan_response(source, moment()));
+}
+
+void Exchange::on_interim(std::string_view head) {
+  if (!is_at(Step::kWait)) return;
+  client_.send_interim(head);
+  pump_interim();
+}
+
+// --- The request's content --------------------------------------------------------------------
+
+Exchange::Wish Exchange::content_wish() const {
+  const Producer* const producer = this->producer();
+  if (producer == nullptr) return is_at(Step::kRespond) ? Wish::kNever : Wish::kLater;
+  return producer->accepts_upload() ? Wish::kNow : Wish::kLater;
+}
+
+void Exchange::on_content(std::string_view bytes) {
+  ENCORE_CHECK(content_wish() == Wish::kNow, "content comes when it is wanted");
+  const Upload::Taken taken = upload_.take(bytes.size(), services_.loop.now());
+  if (taken == Upload::Taken::kTooLarge) {
+    refuse_content(413, "request-body-too-large");
+    return;
+  }
+  producer()->upload(bytes, taken == Upload::Taken::kLast, {});
+}
+
+void Exchange::on_content_end(std::string_view trailers) {
+  if (upload_.is_done()) return;
+  ENCORE_CHECK(content_wish() == Wish::kNow, "content ends when it is wanted");
+  std::string forwarded;
+  const http::SentFields sent(request_->head.fields, request_->vary());
+  if (!forwardable_trailers(
+          trailers, request_->runtime->head_limits,
+          [&sent](const http::Field& field) { return sent.drops(field); }, forwarded)) {
+    refuse_content(400, "bad-trailer");
+    return;
+  }
+  upload_.end();
+  producer()->upload({}, true, forwarded);
+}
+
+void Exchange::on_content_broken(std::string_view detail) { refuse_content(400, detail); }
+
+// The rest of the request cannot be passed on, so that it has no answer; where one is already
+// under way, it must not look like a whole one.
+void Exchange::refuse_content(int status, std::string_view detail) {
+  leave_transfer();
+  if (is_at(Step::kRespond)) {
+    record_.outcome = Outcome::kBadRequest;
+    finish(ClientStream::End::kBroken);
+    return;
+  }
+  respond_failure(status, Outcome::kBadRequest, detail);
+}
+
+void Exchange::on_upload_ready() {
+  upload_.restart(services_.loop.now());
+  client_.want_content();
+}
+
+// --- The end ----------------------------------------------------------------------------------
+
+void Exchange::on_gone() {
+  if (record_.outcome == Outcome::kInternal || is_at(Step::kRespond)) {
+    record_.outcome = Outcome::kClientAborted;
+  }
+  end();
+}
+
+void Exchange::cut() {
+  services_.stats.slow_readers_cut.add();
+  record_.outcome = Outcome::kSlowReader;
+  finish(ClientStream::End::kReset);
+}
+
+// Whether the one that was to bring the answer for this request, too, says nothing for too long.
+bool Exchange::has_waited_long_enough(MonotonicTime now) const {
+  const Nanoseconds limit = request_->runtime->config.timeouts.collapse;
+  return has_joined() && is_at(Step::kWait) && limit.count() != 0 && now - joined_at_ >= limit &&
+         transfer_ != nullptr && transfer_->phase() == TransferPhase::kWaiting;
+}
+
+void Exchange::check_timeouts(MonotonicTime now) {
+  if (!is_at(Step::kWait)) return;
+  if (!upload_.is_done() && content_wish() == Wish::kNow) {
+    const Upload::Pace pace = upload_.look(now);
+    if (pace != Upload::Pace::kGood) {
+      leave_transfer();
+      respond_failure(408, Outcome::kBadRequest,
+                      pace == Upload::Pace::kSilent ? "request-timeout" : "request-too-slow");
+      return;
+    }
+  } else {
+    upload_.look_aside();
+  }
+  if (!has_waited_long_enough(now)) return;
+  // Nobody else waits for it from now on. The first to leave asks for all others that do, so that
+  // the origin is not asked by all at once; who waited in vain again asks for itself alone.
+  transfer_->stop_joining();
+  alone_ = joins_ > 1;
+  ask_again();
+}
+
+// The last but the call of client_.end(): one record, and nobody else's time is taken.
+void Exchange::end() {
+  go(Step::kEnded);
+  next_turn_.cancel();
+  record_.sent_bytes = client_.sent_bytes();
+  record_.body_bytes += content_.body_bytes();
+  services_.log.record(record_, &request_->head, request_->client);
+  leave_transfer();
+}
+
+void Exchange::finish(ClientStream::End how) {
+  end();
+  client_.end(how);
+}
+
+}  // namespace encore::server

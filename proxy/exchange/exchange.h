@@ -1,0 +1,194 @@
+// Exchange: one request that is not a plain hit, from its lookup to the last byte of its response.
+// Its steps, and which may follow which, are the table of exchange/steps.h. It knows its client as
+// a ClientStream, and nothing of the connection.
+//
+// Nothing that it starts calls it back within the call that starts it, and it may be destroyed in
+// any of the calls that it makes from a callback; ClientStream says who destroys it, and when.
+//
+// Confined to its connection's worker.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/time.h"
+#include "cache/kernel.h"
+#include "proxy/exchange/body_reader.h"
+#include "proxy/exchange/cache_lookup.h"
+#include "proxy/exchange/client_stream.h"
+#include "proxy/exchange/decide.h"
+#include "proxy/exchange/request_log.h"
+#include "proxy/exchange/response_plan.h"
+#include "proxy/exchange/sharing.h"
+#include "proxy/exchange/steps.h"
+#include "proxy/exchange/upload.h"
+#include "proxy/http/cache_status.h"
+#include "proxy/http/variant_keys.h"
+#include "proxy/net/timer.h"
+#include "proxy/observe/stats.h"
+#include "proxy/request/request_context.h"
+#include "proxy/request/request_view.h"
+#include "proxy/transfer/inflight.h"
+#include "proxy/transfer/transfer.h"
+
+namespace encore::server {
+
+// What is asked of an origin, beside the request itself.
+struct OriginAsk {
+  AskedFor what = AskedFor::kWhole;
+  enum class Table : std::uint8_t { kNotIn, kIn } table = Table::kNotIn;  // of those to be joined
+  enum class For : std::uint8_t { kAsker, kNobody } whom = For::kAsker;   // kNobody: background
+  enum class Content : std::uint8_t { kNone, kComes } content = Content::kNone;  // the request's
+  CacheView validates = {};  // empty: nothing is validated
+  // A stored response that may be a part of what is asked for; empty: none. Where the rest of it
+  // will do, that alone is asked for.
+  store::ObjectRef part = {};
+};
+
+// Who asks origins. The answer comes through the transfer, from the loop.
+class OriginAsker {
+ public:
+  virtual void ask_origin(std::shared_ptr<Transfer> transfer,
+                          std::shared_ptr<const RequestContext> request, OriginAsk ask) = 0;
+
+ protected:
+  ~OriginAsker() = default;
+};
+
+// What exchanges use of their worker. All are borrowed and outlive them.
+struct ExchangeServices {
+  net::Loop& loop;
+  const std::unique_ptr<cache::Kernel>& kernel;
+  Inflight& inflight;
+  WorkerStats& stats;
+  CacheLookup& cache;
+  RequestLog& log;
+  TransferHome& home;
+  OriginAsker& origins;
+};
+
+class Exchange final : public TransferReader {
+ public:
+  // `client` outlives it. `found` is what the cache had.
+  Exchange(const ExchangeServices& services, ClientStream& client,
+           std::shared_ptr<const RequestContext> request, CacheView found);
+  ~Exchange() override;
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  // --- from the stream; none of it after end() ---
+  // REQUIRES: called once.
+  void start();
+
+  // Whether content of the request may be brought.
+  enum class Wish : std::uint8_t {
+    kNow,
+    kLater,  // want_content() tells when
+    kNever,  // nobody wants what is left of it
+  };
+  Wish content_wish() const;
+  // Content came, and is used. REQUIRES: content_wish() is kNow.
+  void on_content(std::string_view bytes);
+  // The content has ended, with these lines of a trailer section, as they came. Of content whose
+  // length was announced that need not be said. REQUIRES as on_content.
+  void on_content_end(std::string_view trailers);
+  // What comes is no content: the request has no end.
+  void on_content_broken(std::string_view detail);
+
+  void on_writable();
+  // The client has gone, or has to: its connection ends before the response did.
+  void on_gone();
+  // The client takes its response too slowly: it ends here.
+  void cut();
+  void check_timeouts(MonotonicTime now);
+
+ private:
+  // TransferReader
+  void on_transfer() override;
+  void on_interim(std::string_view head) override;
+  void on_upload_ready() override;
+
+  void go(Step next);
+  bool is_at(Step step) const { return step_ == step; }
+
+  // Deciding.
+  void answer(const LocalAnswer& answer);
+  void look_at_found();
+  void decide_stored();
+  void decide_part();
+  void ask_for_absent();
+
+  // Asking.
+  // What the origin is to be asked.
+  struct Ask {
+    enum class Sharing : std::uint8_t { kNo, kWhereAllowed };
+    AskedFor what = AskedFor::kAsItIs;
+    store::ObjectRef validates = {};  // empty: nothing is validated
+    Sharing sharing = Sharing::kNo;
+  };
+  void ask(const Ask& ask);
+  bool join(const std::shared_ptr<Transfer>& fresh, AskedFor what);
+  void validate_in_background();
+  void ask_again();
+  void leave_transfer();
+
+  // Taking what came.
+  Asker asker() { return {*request_, variants_, services_.loop.now()}; }
+  void respond_validated();
+  void respond_shared();
+  void on_failure();
+  void count_late_join();
+
+  // Responding.
+  ResponseSource source_of(const store::ObjectRef& object, Outcome outcome);
+  void respond_stored(const store::ObjectRef& object, Outcome outcome);
+  void respond(const ResponseSource& source, ResponsePlan plan);
+  void respond_failure(int status, Outcome outcome, std::string_view detail);
+  void give_content(const ResponseSource& source, ResponsePlan& plan);
+  void give_range(const ResponseSource& source, const http::ByteRange& range);
+  void open_body(const ResponseSource& source, std::uint64_t start);
+  void refuse_content(int status, std::string_view detail);
+  ResponseMoment moment() const;
+  void pump();
+  void pump_interim();
+  void finish(ClientStream::End how);
+  void end();
+
+  // What it is to the transfer that it waits for.
+  enum class Role : std::uint8_t {
+    kNone,
+    kAsked,       // it is what the origin was asked for
+    kJoined,      // another's, which has no head yet
+    kJoinedLate,  // another's, which had one
+  };
+  bool has_joined() const { return role_ == Role::kJoined || role_ == Role::kJoinedLate; }
+  bool has_waited_long_enough(MonotonicTime now) const;
+  // Who takes the request's content; null: nobody any more.
+  Producer* producer() const { return transfer_ == nullptr ? nullptr : transfer_->producer_here(); }
+
+  const ExchangeServices& services_;
+  ClientStream& client_;
+  const std::shared_ptr<const RequestContext> request_;
+  CacheView found_;
+  Step step_ = Step::kBegun;
+
+  std::shared_ptr<Transfer> transfer_;
+  Role role_ = Role::kNone;
+  bool alone_ = false;       // waits for nobody else any more
+  std::uint32_t joins_ = 0;  // transfers of others that it waited for
+  MonotonicTime joined_at_{};
+  // Of a long body; or a transfer was joined that has something already.
+  net::Deferred next_turn_;
+
+  Upload upload_;
+  BodyReader content_;
+  std::string trailers_;                            // of what is stored
+  std::shared_ptr<const SharedResponse> response_;  // what is being sent, if from a transfer
+  std::string private_lines_;                       // of a validation's answer to this request
+  http::VariantKeys variants_;
+  http::CacheStatus cache_status_;
+  RequestRecord record_;
+};
+
+}  // namespace encore::server

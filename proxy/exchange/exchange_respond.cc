@@ -1,0 +1,183 @@
+// The second half of an exchange: what it answers, and the sending of it.
+#include <utility>
+
+#include "base/check.h"
+#include "proxy/exchange/exchange.h"
+#include "proxy/http/reply_text.h"
+#include "proxy/http/scan.h"
+
+namespace encore::server {
+
+ResponseMoment Exchange::moment() const {
+  return {.request = *request_,
+          .cache_status = cache_status_,
+          .now = services_.loop.now(),
+          .wall = services_.loop.wall_now(),
+          .http_date = services_.loop.http_date()};
+}
+
+ResponseSource Exchange::source_of(const store::ObjectRef& object, Outcome outcome) {
+  record_.outcome = outcome;
+  const ObjectMeta& meta = meta_of(*object);
+  if (outcome == Outcome::kHit ||
+      (outcome == Outcome::kStale && cache_status_.forwarded == http::Forwarded::kNo)) {
+    cache_status_.hit = true;
+    // Who waited for a transfer and is answered from the store was not forwarded (RFC 9211 2.2).
+    cache_status_.forwarded = http::Forwarded::kNo;
+  }
+  const bool looked_up = object.get() == found_.object.get();
+  cache_status_.ttl = http::remaining_ttl(
+      looked_up ? meta_until(*object, found_.fresh_until) : meta.http, services_.loop.now());
+  if (outcome == Outcome::kStale) cache_status_.detail = "stale";
+  if (outcome == Outcome::kRevalidated) cache_status_.detail = "revalidated";
+  content_.hold(object);
+  record_.content_type = content_type_of(*object);
+  ResponseSource source;
+  source.head = stored_head_of(*object);
+  source.more_fields = private_lines_;
+  source.meta = &meta.http;
+  source.length = object->body_size();
+  if (!object->is_inline()) source.body = store::BodyRef::share(object->body());
+  source.inline_body = object->inline_body();
+  source.stored_trailers = trailers_of(*object);
+  source.whole = meta.http.status == 200;
+  source.has_age = true;
+  return source;
+}
+
+void Exchange::respond_stored(const store::ObjectRef& object, Outcome outcome) {
+  const ResponseSource source = source_of(object, outcome);
+  respond(source, plan_response(source, moment()));
+}
+
+void Exchange::respond(const ResponseSource& source, ResponsePlan plan) {
+  go(Step::kRespond);
+  record_.status = plan.status;
+  ClientStream::Response response;
+  response.head = std::move(plan.head);
+  response.framing = plan.framing;
+  if (plan.framing == ClientStream::Framing::kOpen) {
+    trailers_ = std::move(plan.trailers);
+    const bool stored = plan.content != ResponsePlan::Content::kRest;
+    const std::string* const lines = stored ? &trailers_ : source.trailers;
+    if (http::accepts_trailers(request_->head)) response.trailers = lines;
+  }
+  give_content(source, plan);
+  client_.begin(std::move(response), content_);
+  pump();
+}
+
+void Exchange::give_content(const ResponseSource& source, ResponsePlan& plan) {
+  switch (plan.content) {
+    case ResponsePlan::Content::kNone:
+      return;
+    case ResponsePlan::Content::kUnread:
+      // Whoever reads no body must not hold back those who do.
+      leave_transfer();
+      return;
+    case ResponsePlan::Content::kWhole:
+      give_range(source, {0, *source.length});
+      return;
+    case ResponsePlan::Content::kRest:
+      open_body(source, 0);
+      content_.add_rest();
+      return;
+    case ResponsePlan::Content::kParts:
+      for (ResponsePlan::Part& part : plan.parts) {
+        content_.add_text(std::move(part.text));
+        give_range(source, part.range);
+      }
+      content_.add_text(std::move(plan.end));
+      return;
+  }
+}
+
+void Exchange::give_range(const ResponseSource& source, const http::ByteRange& range) {
+  if (!source.body) {
+    record_.body_bytes += range.end - range.begin;
+    content_.add_text(std::string(source.inline_body.substr(range.begin, range.end - range.begin)));
+    return;
+  }
+  if (!content_.has_body()) {
+    // A complete body is entered at the range; one that grows is read from its beginning.
+    const bool complete = source.body->state() == store::BodyState::kComplete;
+    open_body(source, complete ? range.begin : 0);
+  }
+  content_.add_range(range.begin, range.end);
+}
+
+// From here on the transfer may let go what this reader has passed.
+void Exchange::open_body(const ResponseSource& source, std::uint64_t start) {
+  const bool opened = content_.set_body(source.body, start);
+  ENCORE_CHECK(opened, "a body is kept until its readers have opened it");
+  if (transfer_ != nullptr) transfer_->mark_opened(*this);
+}
+
+void Exchange::respond_failure(int status, Outcome outcome, std::string_view detail) {
+  go(Step::kRespond);
+  record_.outcome = outcome;
+  record_.status = status;
+  const std::string kept(detail);
+  cache_status_.detail = http::is_token(kept) ? std::string_view(kept) : std::string_view();
+  http::OwnReply reply =
+      http::make_own_reply(status, "encore: " + kept, services_.loop.http_date(), cache_status_);
+  cache_status_.detail = {};
+  ClientStream::Response response;
+  response.head = std::move(reply.head);
+  if (request_->head.method != http::Method::kHead) {
+    response.framing = ClientStream::Framing::kLength;
+    content_.add_text(std::move(reply.body));
+  }
+  // What is left of the request's content would be taken for the next request; and our own replies
+  // do not tell a client of HTTP/1.0 that it may go on.
+  if (!upload_.is_done() || request_->head.version == http::Version::kHttp10) {
+    response.further = ClientStream::Further::kNone;
+  }
+  client_.begin(std::move(response), content_);
+  pump();
+}
+
+void Exchange::on_writable() {
+  if (is_at(Step::kRespond)) {
+    pump();
+  } else {
+    pump_interim();
+  }
+}
+
+void Exchange::pump_interim() {
+  if (client_.pump() != ClientStream::Status::kDead) return;
+  record_.outcome = Outcome::kClientAborted;
+  finish(ClientStream::End::kReset);
+}
+
+void Exchange::pump() {
+  const ClientStream::Status status = client_.pump();
+  if (transfer_ != nullptr) {
+    set_over_share(client_.is_over_share());
+    transfer_->advance(*this, content_.position());
+  }
+  switch (status) {
+    case ClientStream::Status::kDone:
+      finish(ClientStream::End::kDone);
+      return;
+    case ClientStream::Status::kBlocked:
+    case ClientStream::Status::kWaiting:
+      return;
+    case ClientStream::Status::kMore:
+      next_turn_.schedule();
+      return;
+    case ClientStream::Status::kBroken:
+      record_.outcome = transfer_ != nullptr && transfer_->is_out_of_memory()
+                            ? Outcome::kNoMemory
+                            : Outcome::kOriginAborted;
+      finish(ClientStream::End::kBroken);
+      return;
+    case ClientStream::Status::kDead:
+      record_.outcome = Outcome::kClientAborted;
+      finish(ClientStream::End::kReset);
+      return;
+  }
+}
+
+}  // namespace encore::server

@@ -1,0 +1,45 @@
+#include "proxy/exchange/request_log.h"
+
+#include <string>
+
+#include "proxy/observe/access_log.h"
+
+namespace encore::server {
+
+void RequestLog::record(const RequestRecord& record, const http::RequestHead* head,
+                        const net::Address& client) {
+  stats_.requests[static_cast<std::size_t>(record.outcome)].add();
+  stats_.bytes_to_clients.add(record.sent_bytes);
+  stats_.body_bytes_all.add(record.body_bytes);
+  const OutcomeClass group = class_of(record.outcome);
+  if (group == OutcomeClass::kHit) stats_.body_bytes_hit.add(record.body_bytes);
+  const bool timed = group != OutcomeClass::kError;
+  if (!timed && !buffer_.enabled()) return;
+  const Nanoseconds duration = monotonic_now() - record.started;
+  if (timed) stats_.latency[static_cast<std::size_t>(group)].record(duration);
+  if (!buffer_.enabled()) return;
+  AccessRecord entry;
+  entry.received = loop_.wall_now() - (loop_.now() - record.started);
+  entry.duration = duration;
+  const std::string client_text = client.ip_string();
+  entry.client = client_text;
+  entry.status = record.status;
+  entry.sent_bytes = record.sent_bytes;
+  entry.body_bytes = record.body_bytes;
+  entry.outcome = record.outcome;
+  entry.origin = record.origin;
+  entry.content_type = record.content_type;
+  entry.version = "HTTP/1.1";
+  if (head != nullptr) {
+    entry.method = head->method_text;
+    entry.url = head->target;
+    if (head->version == http::Version::kHttp10) entry.version = "HTTP/1.0";
+    entry.referer = head->fields.value(http::FieldId::kReferer);
+    entry.user_agent = head->fields.value(http::FieldId::kUserAgent);
+    entry.host = head->fields.value(http::FieldId::kHost);
+  }
+  append_access_record(buffer_.text(), runtime_->access_format, entry);
+  if (!buffer_.finish_record()) stats_.log_dropped.add();
+}
+
+}  // namespace encore::server

@@ -1,0 +1,208 @@
+#include "proxy/exchange/response_plan.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/check.h"
+#include "base/recycled.h"
+#include "proxy/http/conditional.h"
+#include "proxy/http/head_text.h"
+#include "proxy/http/hop_by_hop.h"
+#include "proxy/http/reply_text.h"
+#include "proxy/http/stored_head.h"
+
+namespace encore::server {
+namespace {
+
+using Content = ResponsePlan::Content;
+using Framing = ClientStream::Framing;
+
+constexpr http::RangeLimits kRangeLimits;
+
+// 128 random bits: nobody can put it into a body beforehand, and it tells nothing of ours.
+std::string make_boundary() {
+  std::array<std::uint64_t, 2> bits{};
+  const ssize_t got = ::getrandom(bits.data(), sizeof(bits), 0);
+  // Of up to 256 bytes it is never interrupted.
+  ENCORE_CHECK(got == static_cast<ssize_t>(sizeof(bits)), "the system has random bytes");
+  return fmt::format("encore-{:016x}{:016x}", bits[0], bits[1]);
+}
+
+bool is_get(const ResponseMoment& moment) {
+  return moment.request.head.method == http::Method::kGet;
+}
+bool is_head(const ResponseMoment& moment) {
+  return moment.request.head.method == http::Method::kHead;
+}
+
+// 304 and 412, which the client's conditions ask for.
+std::optional<ResponsePlan> plan_condition(const ResponseSource& source,
+                                           const ResponseMoment& moment) {
+  const auto condition = http::evaluate_conditions(
+      moment.request.head, http::stored_validators(*source.meta, source.head), source.meta->status,
+      http::to_unix(moment.wall));
+  if (condition == http::Condition::kSend) return std::nullopt;
+  ResponsePlan plan;
+  plan.content = Content::kUnread;
+  if (condition == http::Condition::kNotModified) {
+    http::ResponseHead stored;
+    http::read_stored_head(source.head, stored);
+    http::build_not_modified(stored, plan.head);
+    plan.status = 304;
+  } else {
+    http::append_status_line(412, "Precondition Failed", plan.head);
+    http::append_field("Date", moment.http_date, plan.head);
+    plan.head += "Content-Length: 0\r\n";
+    plan.status = 412;
+  }
+  append_own_fields(source, moment, plan.head);
+  return plan;
+}
+
+ResponsePlan plan_unsatisfiable(const ResponseSource& source, const ResponseMoment& moment,
+                                const http::ResponseHead& stored) {
+  ResponsePlan plan;
+  plan.status = 416;
+  plan.content = Content::kUnread;
+  http::build_unsatisfiable_head(stored, *source.length, plan.head);
+  ResponseSource told = source;
+  told.more_fields = {};  // it says nothing of the representation but its length
+  append_own_fields(told, moment, plan.head);
+  return plan;
+}
+
+void add_parts(const http::ResponseHead& stored, std::uint64_t length,
+               const std::vector<http::ByteRange>& ranges, ResponsePlan& plan) {
+  if (ranges.size() == 1) {
+    http::build_partial_head(stored, ranges[0], length, plan.head);
+    plan.parts.push_back({.text = {}, .range = ranges[0]});
+    return;
+  }
+  const std::string_view type = stored.fields.value(http::FieldId::kContentType);
+  const std::string boundary = make_boundary();
+  http::build_multipart_head(stored, boundary,
+                             http::multipart_bytes(boundary, type, ranges, length), plan.head);
+  for (const http::ByteRange& range : ranges) {
+    plan.parts.push_back({http::part_head(boundary, type, range, length), range});
+  }
+  plan.end = http::multipart_end(boundary);
+}
+
+// 206 and 416, which the client's Range asks for.
+std::optional<ResponsePlan> plan_ranges(const ResponseSource& source,
+                                        const ResponseMoment& moment) {
+  const std::string_view value = http::range_value(moment.request.head);
+  if (value.empty() || !source.length) return std::nullopt;
+  if (!http::if_range_holds(moment.request.head, http::stored_validators(*source.meta, source.head),
+                            http::to_unix(moment.wall))) {
+    return std::nullopt;
+  }
+  std::vector<http::ByteRange> ranges;
+  const auto outcome = http::resolve_range(value, *source.length, kRangeLimits, ranges);
+  if (outcome == http::RangeOutcome::kWhole) return std::nullopt;
+  http::ResponseHead stored;
+  http::read_stored_head(source.head, stored);
+  if (outcome == http::RangeOutcome::kUnsatisfiable) {
+    return plan_unsatisfiable(source, moment, stored);
+  }
+  const auto goes_back = [](const http::ByteRange& a, const http::ByteRange& b) {
+    return b.begin < a.end;
+  };
+  const bool ascending = std::ranges::adjacent_find(ranges, goes_back) == ranges.end();
+  if (!ascending && source.body && source.body->state() == store::BodyState::kGrowing) {
+    return std::nullopt;  // parts that go back need the whole body first: send all of it
+  }
+  ResponsePlan plan;
+  plan.status = 206;
+  plan.framing = Framing::kLength;
+  plan.content = Content::kParts;
+  add_parts(stored, *source.length, ranges, plan);
+  append_own_fields(source, moment, plan.head);
+  return plan;
+}
+
+// A stored body with its trailer section behind it, which needs a form that can carry one.
+ResponsePlan plan_with_trailers(const ResponseSource& source, const ResponseMoment& moment) {
+  ResponsePlan plan;
+  plan.status = source.meta->status;
+  plan.framing = Framing::kOpen;
+  plan.content = *source.length == 0 ? Content::kNone : Content::kWhole;
+  plan.trailers = source.stored_trailers;
+  http::copy_head_without(source.head, {http::FieldId::kContentLength}, plan.head);
+  append_own_fields(source, moment, plan.head);
+  return plan;
+}
+
+ResponsePlan plan_whole(const ResponseSource& source, const ResponseMoment& moment) {
+  ResponsePlan plan;
+  plan.status = source.meta->status;
+  plan.head = take_text();
+  plan.head.reserve(source.head.size() + 512);
+  plan.head += source.head;
+  append_own_fields(source, moment, plan.head);
+  const bool has_content = !is_head(moment) && plan.status != 204 && plan.status != 304;
+  if (has_content && !source.length && source.body) {
+    plan.framing = Framing::kOpen;
+    plan.content = Content::kRest;
+  } else if (has_content && source.length && *source.length != 0) {
+    plan.framing = Framing::kLength;
+    plan.content = Content::kWhole;
+  } else if (is_head(moment)) {
+    plan.content = Content::kUnread;
+  }
+  return plan;
+}
+
+}  // namespace
+
+void append_own_fields(const ResponseSource& source, const ResponseMoment& moment,
+                       std::string& head) {
+  http::CacheStatus status = moment.cache_status;
+  const RequestContext& request = moment.request;
+  if (request.runtime->config.cache.cache_status_key && !request.key.empty()) {
+    status.key = std::string_view(request.key).substr(kRealmBytes);
+  }
+  head += source.more_fields;
+  if (source.has_age) {
+    http::append_field("Age", std::to_string(http::current_age(*source.meta, moment.now)), head);
+  }
+  head += request.runtime->via_field_11;
+  http::append_cache_status(status, head);
+}
+
+ResponsePlan plan_response(const ResponseSource& source, const ResponseMoment& moment) {
+  const bool may_cut =
+      source.whole && source.meta->status == 200 && (is_get(moment) || is_head(moment));
+  if (may_cut) {
+    if (auto plan = plan_condition(source, moment)) return *std::move(plan);
+    if (auto plan = plan_ranges(source, moment)) return *std::move(plan);
+  }
+  if (!source.stored_trailers.empty() && is_get(moment) && source.length &&
+      http::accepts_trailers(moment.request.head)) {
+    return plan_with_trailers(source, moment);
+  }
+  return plan_whole(source, moment);
+}
+
+ResponsePlan plan_stored_part(const ResponseSource& source, const ResponseMoment& moment,
+                              const http::ContentRange& stored, const http::ByteRange& range) {
+  ENCORE_CHECK(stored.range && stored.length && range.begin >= stored.range->begin &&
+                   range.end <= stored.range->end,
+               "a range of a stored part lies within it");
+  http::ResponseHead head;
+  http::read_stored_head(source.head, head);
+  ResponsePlan plan;
+  plan.status = 206;
+  plan.framing = Framing::kLength;
+  plan.content = Content::kParts;
+  http::build_partial_head(head, range, *stored.length, plan.head);
+  const std::uint64_t begin = stored.range->begin;
+  plan.parts.push_back({.text = {}, .range = {range.begin - begin, range.end - begin}});
+  append_own_fields(source, moment, plan.head);
+  return plan;
+}
+
+}  // namespace encore::server

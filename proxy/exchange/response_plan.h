@@ -1,0 +1,78 @@
+// ResponsePlan: what a client is sent, made from a response and the client's request: the whole,
+// a range or several, 304, 412 or 416. Pure but for the boundary between parts, which is random.
+// Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "proxy/exchange/client_stream.h"
+#include "proxy/http/cache_status.h"
+#include "proxy/http/range.h"
+#include "proxy/http/stored_meta.h"
+#include "proxy/request/request_context.h"
+#include "proxy/store/body.h"
+
+namespace encore::server {
+
+// What a response is made from. Borrows all that it points to.
+struct ResponseSource {
+  std::string_view head;              // status line and fields, without the empty line
+  std::string_view more_fields = {};  // lines that are not in it
+  const http::StoredMeta* meta = nullptr;
+  std::optional<std::uint64_t> length;
+  store::BodyRef body;  // or
+  std::string_view inline_body;
+  bool whole = true;                      // ranges may be cut from it
+  bool has_age = false;                   // Age is ours to say
+  const std::string* trailers = nullptr;  // of a body whose length is not known
+  std::string_view stored_trailers = {};  // of one whose length is
+};
+
+// What else the head says.
+struct ResponseMoment {
+  const RequestContext& request;
+  const http::CacheStatus& cache_status;
+  MonotonicTime now;
+  WallTime wall;
+  std::string_view http_date;
+};
+
+struct ResponsePlan {
+  enum class Content : std::uint8_t {
+    kNone,    // this response has none
+    kUnread,  // nor is that of its source of any more use here
+    kWhole,   // all of it, of a length that is known
+    kRest,    // all of it, however long it will be
+    kParts,   // `parts`
+  };
+  struct Part {
+    std::string text;  // in front of it
+    http::ByteRange range;
+  };
+
+  int status = 0;
+  std::string head;  // as ClientStream::Response has it
+  ClientStream::Framing framing = ClientStream::Framing::kNone;
+  Content content = Content::kNone;
+  std::vector<Part> parts;
+  std::string end;       // behind the parts
+  std::string trailers;  // of a source whose length is known, where they are to be sent
+};
+
+ResponsePlan plan_response(const ResponseSource& source, const ResponseMoment& moment);
+
+// A 206 from a stored part. `range` lies within `stored`, both by the whole representation.
+// REQUIRES: stored.range, stored.length.
+ResponsePlan plan_stored_part(const ResponseSource& source, const ResponseMoment& moment,
+                              const http::ContentRange& stored, const http::ByteRange& range);
+
+// The fields that we add to each response but its framing: more_fields, Age, Via, Cache-Status.
+void append_own_fields(const ResponseSource& source, const ResponseMoment& moment,
+                       std::string& head);
+
+}  // namespace encore::server

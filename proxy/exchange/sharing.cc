@@ -1,0 +1,58 @@
+#include "proxy/exchange/sharing.h"
+
+#include "proxy/http/reuse.h"
+
+namespace encore::server {
+namespace {
+
+// Whether it comes from where this client may not go.
+bool is_barred(const http::StoredMeta& meta, const RequestContext& request) {
+  return meta.is(http::StoredMeta::kPrivateOrigin) &&
+         !request.runtime->destinations.may_reach_private(request.client);
+}
+
+bool may_share(const http::StoredMeta& meta, const Asker& asker) {
+  return !is_barred(meta, asker.request) &&
+         http::may_share(meta, asker.request.directives, asker.now, asker.request.reuse());
+}
+
+}  // namespace
+
+bool may_lead(const RequestContext& request, Inflight::Unshared unshared) {
+  return request.head.method == http::Method::kGet && request.runtime->config.cache.collapse &&
+         !request.directives.no_store && !request.head.fields.has(http::FieldId::kAuthorization) &&
+         unshared == Inflight::Unshared::kNo;
+}
+
+bool may_join(const RequestContext& request) {
+  if (request.reuse().ignore_client_reload) return true;
+  const http::RequestDirectives& directives = request.directives;
+  return !directives.no_cache && directives.max_age.value_or(1) != 0;
+}
+
+Take may_take(const Validated& validated, const CacheView& found, const Asker& asker) {
+  const store::Object& object = *validated.object;
+  if (asker.variants.make(names_of(object)) != variant_key_of(object)) return Take::kAskAgain;
+  const bool looked_up = &object == found.object.get();
+  const http::StoredMeta meta =
+      looked_up ? meta_until(object, found.fresh_until) : meta_of(object).http;
+  // It would ask the same origin, and hear the same.
+  if (validated.stale && !is_barred(meta, asker.request)) {
+    const auto failure = validated.status == 0 ? http::OriginFailure::kUnreachable
+                                               : http::OriginFailure::kErrorStatus;
+    const bool allowed = http::may_serve_stale(meta, asker.request.directives, asker.now, failure,
+                                               asker.request.runtime->stale_options);
+    return allowed ? Take::kYes : Take::kAskAgain;
+  }
+  return validated.shareable && may_share(meta, asker) ? Take::kYes : Take::kAskAlone;
+}
+
+// Where it may not be shared, waiting for a further one makes no sense either; where it is merely
+// another variant, it does.
+Take may_take(const SharedResponse& response, const Asker& asker) {
+  if (!response.shareable || !may_share(response.meta, asker)) return Take::kAskAlone;
+  const bool same = asker.variants.make(response.names) == response.variant_key;
+  return same ? Take::kYes : Take::kAskAgain;
+}
+
+}  // namespace encore::server

@@ -1,0 +1,39 @@
+// Whether a request may wait for what another one asks for, and whether what that brings answers
+// it. Pure, thread-compatible.
+#pragma once
+
+#include <cstdint>
+
+#include "base/time.h"
+#include "proxy/http/variant_keys.h"
+#include "proxy/request/request_context.h"
+#include "proxy/request/request_view.h"
+#include "proxy/transfer/inflight.h"
+#include "proxy/transfer/transfer.h"
+
+namespace encore::server {
+
+// Whether others may wait for what this request brings. `unshared`: what is known of its key.
+bool may_lead(const RequestContext& request, Inflight::Unshared unshared);
+// Whether this request may wait for what another one brings: not where that, as fresh as it can be,
+// would be no answer to it. REQUIRES: may_lead().
+bool may_join(const RequestContext& request);
+
+// Who waited, and when.
+struct Asker {
+  const RequestContext& request;
+  http::VariantKeys& variants;  // its own
+  MonotonicTime now;
+};
+enum class Take : std::uint8_t {
+  kYes,
+  kAskAgain,  // it is no answer; another's may be
+  kAskAlone,  // nor would another's be one
+};
+// Whether what another request's validation came to answers this one, which had `found`.
+Take may_take(const Validated& validated, const CacheView& found, const Asker& asker);
+// Whether another request's response answers this one: as the store would give it, now and without
+// asking.
+Take may_take(const SharedResponse& response, const Asker& asker);
+
+}  // namespace encore::server

@@ -1,0 +1,70 @@
+// The steps of a request that is no plain hit, and which may follow which. One table: an exchange
+// is held to it, and the diagram in docs/ARCHITECTURE.md is drawn from it. Pure.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace encore::server {
+
+enum class Step : std::uint8_t {
+  kBegun,
+  kStored,
+  kAbsent,
+  kAsk,
+  kWait,
+  kRespond,
+  kEnded,
+};
+
+// A set of steps.
+class Steps {
+ public:
+  constexpr Steps(std::initializer_list<Step> steps) {
+    for (const Step step : steps) bits_ |= bit(step);
+  }
+  constexpr bool has(Step step) const { return (bits_ & bit(step)) != 0; }
+
+ private:
+  static constexpr std::uint32_t bit(Step step) { return 1U << static_cast<unsigned>(step); }
+  std::uint32_t bits_ = 0;
+};
+
+struct StepRow {
+  Step step;
+  std::string_view name;
+  std::string_view what;  // is done in it
+  Steps next;
+};
+
+// In the order of the enumerators.
+inline constexpr std::array<StepRow, 7> kSteps = {{
+    {Step::kBegun,
+     "begun",
+     "is it answered here, by the cache or by its origin alone",
+     {Step::kStored, Step::kAbsent, Step::kAsk, Step::kRespond, Step::kEnded}},
+    {Step::kStored,
+     "stored",
+     "fresh, stale but allowed, or to be validated",
+     {Step::kAbsent, Step::kAsk, Step::kRespond}},
+    {Step::kAbsent, "absent", "is the whole asked for", {Step::kAsk, Step::kRespond}},
+    {Step::kAsk, "ask", "joins a transfer or begins one", {Step::kWait}},
+    {Step::kWait,
+     "wait",
+     "for the transfer's head, a validation or a failure",
+     {Step::kStored, Step::kAbsent, Step::kRespond, Step::kEnded}},
+    {Step::kRespond, "respond", "sends what the client asked for of it", {Step::kEnded}},
+    {Step::kEnded, "ended", "one record for log and counters", {}},
+}};
+
+constexpr bool may_follow(Step step, Step next) {
+  return kSteps[static_cast<std::size_t>(step)].next.has(next);
+}
+
+// The table as text, for docs/ARCHITECTURE.md.
+std::string draw_steps();
+
+}  // namespace encore::server

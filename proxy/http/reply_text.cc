@@ -1,0 +1,62 @@
+#include "proxy/http/reply_text.h"
+
+#include <charconv>
+#include <cstring>
+
+#include "proxy/http/head_text.h"
+#include "proxy/http/message.h"
+
+namespace encore::http {
+namespace {
+
+constexpr std::string_view kName = "encore";
+
+char* put(char* out, std::string_view text) {
+  std::memcpy(out, text.data(), text.size());
+  return out + text.size();
+}
+
+char* put_number(char* out, std::int64_t value) { return std::to_chars(out, out + 24, value).ptr; }
+
+}  // namespace
+
+std::size_t write_hit_fields(std::uint32_t age_seconds, std::int64_t ttl_seconds,
+                             std::string_view via_line, char* out) {
+  char* end = put(out, "Age: ");
+  end = put_number(end, age_seconds);
+  end = put(end, "\r\n");
+  end = put(end, via_line);
+  end = put(end, "Cache-Status: encore; hit; ttl=");
+  end = put_number(end, ttl_seconds);
+  end = put(end, "\r\n");
+  return static_cast<std::size_t>(end - out);
+}
+
+void append_cache_status(const CacheStatus& status, std::string& out) {
+  out += "Cache-Status: ";
+  const std::size_t begin = out.size();
+  out.resize(begin + cache_status_bytes_max(kName, status));
+  out.resize(begin + write_cache_status(kName, status, out.data() + begin));
+  out += "\r\n";
+}
+
+OwnReply make_own_reply(int status, std::string_view text, std::string_view http_date,
+                        const CacheStatus& cache_status) {
+  const std::string_view reason = reason_phrase(static_cast<unsigned>(status));
+  OwnReply reply;
+  reply.body = std::to_string(status);
+  reply.body += ' ';
+  reply.body += reason;
+  reply.body += '\n';
+  reply.body += text;
+  reply.body += '\n';
+  append_status_line(status, reason, reply.head);
+  append_field("Date", http_date, reply.head);
+  reply.head += "Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n";
+  append_field("Content-Length", std::to_string(reply.body.size()), reply.head);
+  if (status == 405) reply.head += kAllowField;
+  append_cache_status(cache_status, reply.head);
+  return reply;
+}
+
+}  // namespace encore::http

@@ -1,0 +1,35 @@
+// What we say in responses beside what an origin said: Age, Via and Cache-Status of a hit, and
+// whole replies of our own. Nothing here frames a message. Pure, thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "proxy/http/cache_status.h"
+
+namespace encore::http {
+
+// The methods that we forward, as a field line.
+inline constexpr std::string_view kAllowField =
+    "Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n";
+
+// What a hit adds to its stored head; written without allocation. Returns the length, at most
+// kHitFieldsBytesMax + the Via line's.
+inline constexpr std::size_t kHitFieldsBytesMax = 160;
+std::size_t write_hit_fields(std::uint32_t age_seconds, std::int64_t ttl_seconds,
+                             std::string_view via_line, char* out);
+
+// Appends our Cache-Status, as a field line.
+void append_cache_status(const CacheStatus& status, std::string& out);
+
+// A whole reply of our own.
+struct OwnReply {
+  std::string head;  // with Content-Length and Cache-Status, without the empty line
+  std::string body;
+};
+// `text` is for people, one line.
+OwnReply make_own_reply(int status, std::string_view text, std::string_view http_date,
+                        const CacheStatus& cache_status);
+
+}  // namespace encore::http

@@ -1,0 +1,46 @@
+#include "proxy/http/validators.h"
+
+#include <algorithm>
+
+namespace encore::http {
+namespace {
+
+constexpr bool is_etag_char(char c) noexcept {
+  const auto u = static_cast<unsigned char>(c);
+  return u == 0x21 || (u >= 0x23 && u != 0x7f);
+}
+
+std::string_view opaque(std::string_view etag) noexcept {
+  return etag.starts_with("W/") ? etag.substr(2) : etag;
+}
+
+}  // namespace
+
+Validators received_validators(const ResponseHead& response, UnixSeconds now) noexcept {
+  const Fields& fields = response.fields;
+  return {.etag = fields.value(FieldId::kEtag),
+          .last_modified = parse_date(fields.value(FieldId::kLastModified), now).value_or(kNoDate),
+          .date = parse_date(fields.value(FieldId::kDate), now).value_or(kNoDate)};
+}
+
+bool is_etag(std::string_view text) noexcept {
+  text = opaque(text);
+  return text.size() >= 2 && text.front() == '"' && text.back() == '"' &&
+         std::ranges::all_of(text.substr(1, text.size() - 2), is_etag_char);
+}
+
+bool is_strong_etag(std::string_view etag) noexcept { return is_etag(etag) && etag[0] == '"'; }
+
+bool strong_match(std::string_view a, std::string_view b) noexcept {
+  return a == b && is_strong_etag(a);
+}
+
+bool weak_match(std::string_view a, std::string_view b) noexcept {
+  return !a.empty() && opaque(a) == opaque(b);
+}
+
+bool is_strong_date(UnixSeconds last_modified, UnixSeconds date) noexcept {
+  return last_modified != kNoDate && date != kNoDate && last_modified < date;
+}
+
+}  // namespace encore::http

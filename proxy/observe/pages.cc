@@ -1,0 +1,277 @@
+#include "proxy/observe/pages.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+namespace encore::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array<std::string_view, 3> kGroupNames = {"hit", "miss", "pass"};
+
+std::uint64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::uint64_t total_pages = 0;
+  std::uint64_t resident_pages = 0;
+  if (!(file >> total_pages >> resident_pages)) return 0;
+  return resident_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+class MetricsWriter {
+ public:
+  void family(std::string_view name, std::string_view type, std::string_view help) {
+    fmt::format_to(std::back_inserter(out_), "# HELP encore_{} {}\n# TYPE encore_{} {}\n", name,
+                   help, name, type);
+  }
+  template <typename T>
+  void sample(std::string_view name, std::string_view labels, T value) {
+    fmt::format_to(std::back_inserter(out_), "encore_{}{}{}{} {}\n", name,
+                   labels.empty() ? "" : "{", labels, labels.empty() ? "" : "}", value);
+  }
+  template <typename T>
+  void one(std::string_view name, std::string_view type, std::string_view help, T value) {
+    family(name, type, help);
+    sample(name, "", value);
+  }
+  std::string take() { return std::move(out_); }
+
+ private:
+  std::string out_;
+};
+
+void write_latency(MetricsWriter& out, const Snapshot& snapshot) {
+  constexpr std::string_view kName = "request_duration_seconds";
+  out.family(kName, "histogram", "From the request's head to the response's last byte.");
+  for (std::size_t group = 0; group < snapshot.latency.size(); ++group) {
+    const LatencySnapshot& latency = snapshot.latency[group];
+    std::uint64_t seen = 0;
+    for (std::size_t i = 0; i < kLatencyBuckets; ++i) {
+      seen += latency.buckets[i];
+      const bool last = i + 1 == kLatencyBuckets;
+      if (!last && i % 4 != 0) continue;  // one bucket a doubling on the wire
+      const std::string bound = last ? "+Inf" : fmt::format("{:g}", latency_bucket_bound(i));
+      out.sample("request_duration_seconds_bucket",
+                 fmt::format("class=\"{}\",le=\"{}\"", kGroupNames[group], bound), seen);
+    }
+    const std::string labels = fmt::format("class=\"{}\"", kGroupNames[group]);
+    out.sample("request_duration_seconds_sum", labels, latency.sum_seconds);
+    out.sample("request_duration_seconds_count", labels, latency.count);
+  }
+}
+
+void write_cache(MetricsWriter& out, const Snapshot& snapshot) {
+  const cache::KernelStatistics& kernel = snapshot.kernel;
+  out.one("cache_objects", "gauge", "Stored responses.", kernel.objects);
+  out.one("cache_used_bytes", "gauge", "Charge of stored responses and reservations.",
+          kernel.used_bytes);
+  out.one("cache_capacity_bytes", "gauge", "cache.memory.", kernel.capacity_bytes);
+  out.one("cache_index_bytes", "gauge", "Memory of index and entries.", kernel.index_bytes);
+  out.one("store_held_bytes", "gauge", "Memory the store has taken from the system.",
+          snapshot.store.held_bytes);
+  out.one("store_live_bytes", "gauge", "Of these, in use.", snapshot.store.live_bytes);
+  out.one("store_in_flight_bytes", "gauge", "Of these, for bodies on their way.",
+          snapshot.store.in_flight_bytes);
+  out.one("store_pinned_bytes", "gauge", "Of these, for evicted responses that are being read.",
+          snapshot.store.pinned_bytes);
+  out.one("store_limit_bytes", "gauge", "The most that the store takes.",
+          snapshot.store.limit_bytes);
+  out.one("transfer_memory_bytes", "gauge",
+          "Memory held for clients because they do not take their responses.",
+          snapshot.transfer_memory_bytes);
+#define ENCORE_KERNEL_SAMPLE(member, help) \
+  out.one("cache_" #member "_total", "counter", help, kernel.counters.member);
+  ENCORE_KERNEL_COUNTERS(ENCORE_KERNEL_SAMPLE)
+#undef ENCORE_KERNEL_SAMPLE
+  out.family("admissions_total", "counter", "Admission decisions by reason.");
+  for (std::size_t i = 0; i < cache::kAdmitReasonCount; ++i) {
+    out.sample("admissions_total",
+               fmt::format("reason=\"{}\"", to_string(static_cast<cache::AdmitReason>(i))),
+               kernel.counters.admissions[i]);
+  }
+}
+
+void write_filter(MetricsWriter& out, const cache::AdmissionStatistics& admission) {
+  if (!admission.has_filter) return;
+  out.family("filter_fill_ratio", "gauge", "Set bits over all bits, by generation.");
+  for (std::size_t i = 0; i < admission.generations.size(); ++i) {
+    out.sample("filter_fill_ratio", fmt::format("generation=\"{}\"", i == 0 ? "current" : "older"),
+               admission.generations[i].fill);
+  }
+  out.family("filter_generation_insertions", "gauge", "Keys inserted, by generation.");
+  for (std::size_t i = 0; i < admission.generations.size(); ++i) {
+    out.sample("filter_generation_insertions",
+               fmt::format("generation=\"{}\"", i == 0 ? "current" : "older"),
+               admission.generations[i].insertions);
+  }
+  out.one("filter_insertions_total", "counter", "Keys inserted, refreshes included.",
+          admission.insertions);
+  out.one("filter_refreshes_total", "counter", "Keys carried over from the older generation.",
+          admission.refreshes);
+  out.one("filter_rotations_total", "counter", "Rotations, over all shards.", admission.rotations);
+  out.one("filter_memory_bytes", "gauge", "Memory of both generations.", admission.memory_bytes);
+  out.family("filter_fpr", "gauge", "False-positive rate: by theory, by the bits, measured.");
+  const auto interval = admission.measured.interval();
+  out.sample("filter_fpr", "source=\"theory\"", admission.fpr_theory);
+  out.sample("filter_fpr", "source=\"bits\"", admission.fpr_bits);
+  out.sample("filter_fpr", "source=\"measured\"", admission.measured.rate());
+  out.sample("filter_fpr", "source=\"measured-low\"", interval.low);
+  out.sample("filter_fpr", "source=\"measured-high\"", interval.high);
+  out.one("filter_probes_total", "counter",
+          "Sampled keys never seen that the filter was asked for.", admission.measured.asked);
+  out.one("filter_false_positives_total", "counter", "Of these, called seen.",
+          admission.measured.false_positives);
+  out.one("filter_false_negatives_total", "counter", "Sampled keys seen but called new; must be 0.",
+          admission.measured.false_negatives);
+}
+
+Json requests_json(const Snapshot& snapshot) {
+  Json outcomes;
+  for (std::size_t i = 0; i < kOutcomeCount; ++i) {
+    outcomes[std::string(kOutcomeNames[i])] = snapshot.requests[i];
+  }
+  return outcomes;
+}
+
+Json ratios_json(const Snapshot& snapshot) {
+  const std::uint64_t hits = snapshot.requests_of(OutcomeClass::kHit);
+  const std::uint64_t cacheable = hits + snapshot.requests_of(OutcomeClass::kMiss);
+  const auto ratio = [](std::uint64_t part, std::uint64_t whole) {
+    return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+  };
+  return {{"object_hit_ratio", ratio(hits, cacheable)},
+          {"byte_hit_ratio", ratio(snapshot.body_bytes_hit, snapshot.body_bytes_all)}};
+}
+
+Json latency_json(const Snapshot& snapshot) {
+  Json out;
+  for (std::size_t group = 0; group < snapshot.latency.size(); ++group) {
+    const LatencySnapshot& latency = snapshot.latency[group];
+    const auto quantile = [&](double q) {
+      const double value = latency.quantile(q);
+      return std::isfinite(value) ? Json(value) : Json(nullptr);
+    };
+    out[std::string(kGroupNames[group])] = {
+        {"count", latency.count},
+        {"mean_seconds",
+         latency.count == 0 ? 0.0 : latency.sum_seconds / static_cast<double>(latency.count)},
+        {"p50_seconds", quantile(0.5)},
+        {"p90_seconds", quantile(0.9)},
+        {"p99_seconds", quantile(0.99)},
+        {"p999_seconds", quantile(0.999)}};
+  }
+  return out;
+}
+
+Json admission_json(const Snapshot& snapshot) {
+  const cache::AdmissionStatistics& admission = snapshot.admission;
+  Json decisions;
+  for (std::size_t i = 0; i < cache::kAdmitReasonCount; ++i) {
+    decisions[std::string(to_string(static_cast<cache::AdmitReason>(i)))] =
+        snapshot.kernel.counters.admissions[i];
+  }
+  Json out = {{"decisions", decisions}};
+  if (!admission.has_filter) return out;
+  Json generations = Json::array();
+  for (const filter::GenerationStatistics& generation : admission.generations) {
+    generations.push_back({{"shard_bits", generation.parameters.bits},
+                           {"hashes", generation.parameters.hashes},
+                           {"layout", to_string(generation.parameters.layout)},
+                           {"hash", to_string(generation.parameters.hash)},
+                           {"insertions", generation.insertions},
+                           {"fill", generation.fill},
+                           {"fpr_theory", generation.fpr_theory}});
+  }
+  const auto interval = admission.measured.interval();
+  out["filter"] = {{"capacity", admission.capacity},
+                   {"insertions", admission.insertions},
+                   {"refreshes", admission.refreshes},
+                   {"rotations", admission.rotations},
+                   {"memory_bytes", admission.memory_bytes},
+                   {"shadow_bytes", admission.shadow_bytes},
+                   {"generations", generations},
+                   {"fpr_theory", admission.fpr_theory},
+                   {"fpr_bits", admission.fpr_bits},
+                   {"fpr_measured", admission.measured.rate()},
+                   {"fpr_measured_low", interval.low},
+                   {"fpr_measured_high", interval.high},
+                   {"probes", admission.measured.asked},
+                   {"false_positives", admission.measured.false_positives},
+                   {"false_positives_expected", admission.measured.expected},
+                   {"false_negatives", admission.measured.false_negatives}};
+  return out;
+}
+
+}  // namespace
+
+std::string metrics_text(const Snapshot& snapshot, const ProcessStatus& process) {
+  MetricsWriter out;
+  out.family("build_info", "gauge", "Version of the program.");
+  out.sample("build_info", "version=\"" ENCORE_VERSION "\"", 1);
+  out.one("resident_bytes", "gauge", "Resident memory of the process.", resident_bytes());
+  out.one("reloads_total", "counter", "Configurations taken over.", process.reloads);
+  out.one("reload_failures_total", "counter", "Configurations refused.", process.reload_failures);
+  out.family("requests_total", "counter", "Requests by outcome.");
+  for (std::size_t i = 0; i < kOutcomeCount; ++i) {
+    out.sample("requests_total", fmt::format("outcome=\"{}\"", kOutcomeNames[i]),
+               snapshot.requests[i]);
+  }
+  write_latency(out, snapshot);
+#define ENCORE_COUNTER_SAMPLE(member, name, help) out.one(name, "counter", help, snapshot.member);
+  ENCORE_COUNTERS(ENCORE_COUNTER_SAMPLE)
+#undef ENCORE_COUNTER_SAMPLE
+#define ENCORE_GAUGE_SAMPLE(member, name, help) out.one(name, "gauge", help, snapshot.member);
+  ENCORE_GAUGES(ENCORE_GAUGE_SAMPLE)
+#undef ENCORE_GAUGE_SAMPLE
+  write_cache(out, snapshot);
+  write_filter(out, snapshot.admission);
+  return out.take();
+}
+
+std::string stats_json(const Snapshot& snapshot, const ProcessStatus& process) {
+  Json counters;
+#define ENCORE_JSON(member, name, help) counters[#member] = snapshot.member;
+  ENCORE_COUNTERS(ENCORE_JSON)
+  ENCORE_GAUGES(ENCORE_JSON)
+#undef ENCORE_JSON
+  const cache::KernelStatistics& kernel = snapshot.kernel;
+  Json cache = {{"objects", kernel.objects},
+                {"used_bytes", kernel.used_bytes},
+                {"reserved_bytes", kernel.reserved_bytes},
+                {"capacity_bytes", kernel.capacity_bytes},
+                {"index_bytes", kernel.index_bytes}};
+#define ENCORE_JSON(member, help) cache[#member] = kernel.counters.member;
+  ENCORE_KERNEL_COUNTERS(ENCORE_JSON)
+#undef ENCORE_JSON
+  const store::StoreStats& store = snapshot.store;
+  const auto uptime = std::chrono::duration<double>(process.uptime);
+  const Json out = {{"version", ENCORE_VERSION},
+                    {"uptime_seconds", uptime.count()},
+                    {"workers", process.workers},
+                    {"resident_bytes", resident_bytes()},
+                    {"reloads", process.reloads},
+                    {"reload_failures", process.reload_failures},
+                    {"requests", requests_json(snapshot)},
+                    {"ratios", ratios_json(snapshot)},
+                    {"latency", latency_json(snapshot)},
+                    {"counters", counters},
+                    {"cache", cache},
+                    {"admission", admission_json(snapshot)},
+                    {"transfer_memory_bytes", snapshot.transfer_memory_bytes},
+                    {"store",
+                     {{"objects", store.objects},
+                      {"live_bytes", store.live_bytes},
+                      {"held_bytes", store.held_bytes},
+                      {"limit_bytes", store.limit_bytes},
+                      {"pinned_bytes", store.pinned_bytes},
+                      {"in_flight_bytes", store.in_flight_bytes},
+                      {"moved_objects", store.moved_objects},
+                      {"failed_requests", store.failed_requests}}}};
+  return out.dump(2) + "\n";
+}
+
+}  // namespace encore::server

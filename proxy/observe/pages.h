@@ -1,0 +1,27 @@
+// The two pages of numbers, written from a snapshot. Pure, but for the process's resident memory,
+// which they ask the system for. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/time.h"
+#include "proxy/observe/snapshot.h"
+
+namespace encore::server {
+
+// What is known of the process beside its counters.
+struct ProcessStatus {
+  Nanoseconds uptime{};
+  std::size_t workers = 0;
+  std::uint64_t reloads = 0;  // configurations taken over
+  std::uint64_t reload_failures = 0;
+};
+
+// All counters in the exposition format of Prometheus.
+std::string metrics_text(const Snapshot& snapshot, const ProcessStatus& process);
+// The same and more, as JSON.
+std::string stats_json(const Snapshot& snapshot, const ProcessStatus& process);
+
+}  // namespace encore::server

@@ -1,0 +1,40 @@
+// Snapshot: all counters of the process at one moment, summed over the workers. What /metrics and
+// /api/stats are written from. A value; thread-compatible.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "cache/statistics.h"
+#include "proxy/observe/stats.h"
+#include "proxy/store/store.h"
+
+namespace encore::server {
+
+struct LatencySnapshot {
+  std::array<std::uint64_t, kLatencyBuckets> buckets{};
+  std::uint64_t count = 0;
+  double sum_seconds = 0;
+  // The upper bound of the bucket in which the quantile lies, in seconds; 0 where nothing was
+  // measured.
+  double quantile(double q) const;
+};
+
+struct Snapshot {
+  std::array<std::uint64_t, kOutcomeCount> requests{};
+  std::array<LatencySnapshot, 3> latency;
+#define ENCORE_MEMBER(member, name, help) std::uint64_t member = 0;
+  ENCORE_COUNTERS(ENCORE_MEMBER)
+  ENCORE_GAUGES(ENCORE_MEMBER)
+#undef ENCORE_MEMBER
+  cache::KernelStatistics kernel;
+  cache::AdmissionStatistics admission;
+  store::StoreStats store;
+  std::uint64_t transfer_memory_bytes = 0;
+
+  std::uint64_t requests_of(OutcomeClass group) const;
+  // Adds what a worker has counted. Its thread may be counting meanwhile.
+  void add(const WorkerStats& stats);
+};
+
+}  // namespace encore::server

@@ -1,0 +1,120 @@
+// Counters of the running proxy. One WorkerStats a worker, written by that worker alone with
+// relaxed stores, read by anybody; sums are made on demand.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+
+#include "base/time.h"
+#include "proxy/observe/outcome.h"
+
+namespace encore::server {
+
+// A counter with one writer. Reading from other threads sees a recent value.
+class Counter {
+ public:
+  void add(std::uint64_t amount = 1) noexcept {
+    value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+  }
+  void subtract(std::uint64_t amount = 1) noexcept {
+    value_.store(value_.load(std::memory_order_relaxed) - amount, std::memory_order_relaxed);
+  }
+  std::uint64_t get() const noexcept { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> value_ = 0;
+};
+
+// Log-linear buckets: four to a doubling, from 1 us to about 67 s and one for what is beyond.
+inline constexpr std::size_t kLatencyBuckets = 4 * 26 + 1;
+
+// The bucket of a latency. Bucket b holds latencies up to latency_bucket_bound(b).
+std::size_t latency_bucket(Nanoseconds latency) noexcept;
+// The upper bound of a bucket in seconds; infinity for the last.
+double latency_bucket_bound(std::size_t bucket) noexcept;
+
+// The distribution of a latency. One writer.
+class LatencyHistogram {
+ public:
+  void record(Nanoseconds latency) noexcept {
+    buckets_[latency_bucket(latency)].add();
+    sum_nanoseconds_.add(static_cast<std::uint64_t>(latency.count() < 0 ? 0 : latency.count()));
+  }
+  std::uint64_t bucket(std::size_t index) const { return buckets_.at(index).get(); }
+  std::uint64_t sum_nanoseconds() const { return sum_nanoseconds_.get(); }
+
+ private:
+  std::array<Counter, kLatencyBuckets> buckets_;
+  Counter sum_nanoseconds_;
+};
+
+//  member                     name in /metrics (after encore_)        help
+#define ENCORE_COUNTERS(X)                                                                    \
+  X(connections_accepted, "client_connections_total", "Client connections accepted.")         \
+  X(connections_refused, "client_connections_refused_total",                                  \
+    "Client connections closed at once because a limit was reached.")                         \
+  X(connections_given_up, "client_connections_given_up_total",                                \
+    "Idle client connections closed to make room for new ones.")                              \
+  X(heads_given_up, "client_heads_given_up_total",                                            \
+    "Requests refused because too many heads did not end.")                                   \
+  X(bytes_from_clients, "client_received_bytes_total", "Bytes received from clients.")        \
+  X(bytes_to_clients, "client_sent_bytes_total", "Bytes sent to clients.")                    \
+  X(bytes_from_origins, "origin_received_bytes_total", "Bytes received from origins.")        \
+  X(bytes_to_origins, "origin_sent_bytes_total", "Bytes sent to origins.")                    \
+  X(body_bytes_hit, "hit_body_bytes_total", "Body bytes of responses served from the cache.") \
+  X(body_bytes_all, "body_bytes_total", "Body bytes of all responses sent to clients.")       \
+  X(origin_requests, "origin_requests_total", "Requests sent to origins.")                    \
+  X(origin_connects, "origin_connects_total", "Connections opened to origins.")               \
+  X(origin_reuses, "origin_reuses_total", "Requests sent on a kept-alive origin connection.") \
+  X(origin_retries, "origin_retries_total", "Requests sent again on a fresh connection.")     \
+  X(origin_failovers, "origin_failovers_total",                                               \
+    "Requests that went on to another server because one failed.")                            \
+  X(origin_waits, "origin_waits_total",                                                       \
+    "Times a request waited because its server had as many connections as it may.")           \
+  X(origin_busy, "origin_busy_total",                                                         \
+    "Requests that failed because their server had as many connections as it may.")           \
+  X(origins_set_aside, "origins_set_aside_total", "Servers set aside because they failed.")   \
+  X(revalidations, "revalidations_total", "Conditional requests sent for a stored response.") \
+  X(background_fetches, "background_fetches_total", "Fetches that no client waited for.")     \
+  X(stored, "stored_total", "Responses committed to the cache.")                              \
+  X(stored_bytes, "stored_bytes_total", "Charge of the responses committed to the cache.")    \
+  X(store_aborts, "store_aborts_total", "Transfers that were to be stored and ended early.")  \
+  X(memory_waits, "memory_waits_total", "Transfers that had to wait for memory.")             \
+  X(memory_failures, "memory_failures_total",                                                 \
+    "Transfers that failed because no memory could be had.")                                  \
+  X(memory_evictions, "memory_evictions_total",                                               \
+    "Stored responses evicted to make room for transfers.")                                   \
+  X(share_waits, "share_waits_total",                                                         \
+    "Times an origin was held back because its client held more than its share of memory.")   \
+  X(slow_readers_cut, "slow_readers_cut_total",                                               \
+    "Responses cut because their client took them too slowly.")                               \
+  X(tunnels, "tunnels_total", "CONNECT tunnels opened.")                                      \
+  X(dns_questions, "dns_questions_total", "Questions to name servers, repetitions left out.") \
+  X(dns_cache_hits, "dns_cache_hits_total", "Names answered from what was asked before.")     \
+  X(dns_joined, "dns_joined_total", "Names that were being asked for already.")               \
+  X(dns_limited, "dns_limited_total",                                                         \
+    "Names not asked for because too many lookups were under way.")                           \
+  X(dns_failures, "dns_failures_total", "Lookups that no name server gave an answer to.")     \
+  X(log_dropped, "log_dropped_total", "Log records dropped because the writer fell behind.")
+
+//  member              name in /metrics (after encore_)   help
+#define ENCORE_GAUGES(X)                                                  \
+  X(connections_open, "client_connections", "Client connections open.")   \
+  X(origin_connections, "origin_connections", "Origin connections open.") \
+  X(transfers_open, "transfers", "Transfers from origins under way.")     \
+  X(tunnels_open, "tunnels", "CONNECT tunnels open.")                     \
+  X(dns_lookups, "dns_lookups", "Names being looked up.")
+
+// What one worker counts. Confined to its worker for writing.
+struct alignas(64) WorkerStats {
+  std::array<Counter, kOutcomeCount> requests;  // by Outcome
+  std::array<LatencyHistogram, 3> latency;      // by OutcomeClass hit, miss, pass
+#define ENCORE_MEMBER(member, name, help) Counter member;
+  ENCORE_COUNTERS(ENCORE_MEMBER)
+  ENCORE_GAUGES(ENCORE_MEMBER)
+#undef ENCORE_MEMBER
+};
+
+}  // namespace encore::server

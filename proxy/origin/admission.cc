@@ -1,0 +1,73 @@
+#include "proxy/origin/admission.h"
+
+#include <string>
+
+#include "filter/hash.h"
+#include "proxy/http/invalidation.h"
+#include "proxy/origin/entry.h"
+
+namespace encore::server {
+bool is_refused_for_size(const OriginServices& services, const RequestContext& request,
+                         std::uint64_t bytes) {
+  const cache::Key key = cache_key(request);
+  const MonotonicTime now = services.loop.now();
+  const cache::Kernel& kernel = services.kernel;
+  return kernel.would_admit(key, now) && !kernel.would_admit(key, now, bytes);
+}
+
+void remember_sharing(OriginServices& services, const RequestContext& request,
+                      Inflight::Unshared unshared) {
+  if (unshared == Inflight::Unshared::kNo) {
+    services.inflight.forget_unshared(request.hash);
+    return;
+  }
+  services.inflight.remember_unshared(
+      request.hash, unshared,
+      services.loop.now() + request.runtime->config.cache.uncacheable_memory);
+}
+
+ResponseBody::Use admit(OriginServices& services, const RequestContext& request,
+                        const StoringPlan& plan, std::uint32_t joined, SharedResponse& response) {
+  response.shareable = plan.shareable;
+  response.outcome = plan.outcome;
+  if (plan.admission == Admission::kNone) return ResponseBody::Use::kPass;
+  const bool counts = plan.admission == Admission::kCount;
+  const auto reason = services.kernel.admit(cache_key(request),
+                                            {.variant = response.variant,
+                                             .requests = counts ? 1 : 1 + joined,
+                                             .size_bytes = plan.size_bytes},
+                                            services.loop.now());
+  response.outcome = cache::outcome_of<Outcome>(reason);
+  if (counts) {
+    response.reason = http::StoreReason::kOk;
+    return ResponseBody::Use::kPass;
+  }
+  if (!plan.can_store || reason == cache::AdmitReason::kTooLarge) return ResponseBody::Use::kPass;
+  return cache::is_stored(reason) ? ResponseBody::Use::kStore : ResponseBody::Use::kMayStore;
+}
+
+void drop_stored(OriginServices& services, const RequestContext& request,
+                 const store::Object& stored) {
+  services.kernel.remove(cache_key(request), meta_of(stored).variant, services.loop.now());
+}
+
+void invalidate_others(OriginServices& services, const RequestContext& request,
+                       const http::ResponseHead& head) {
+  if (request.key.empty()) return;
+  for (const std::string& uri :
+       http::invalidated_keys(request.target, head, request.key_options())) {
+    std::string key(kForwardRealm);
+    if (!request.is_forward()) {
+      // Location may lead to what another route of the same site answers.
+      const Route* route = request.runtime->router.match_uri(uri);
+      if (route == nullptr) continue;
+      key = route->realm();
+    }
+    key += uri;
+    const auto hash = filter::hash_key(filter::HashFamily::kXxh3, services.identity_seed, key);
+    services.inflight.invalidate(hash, key);
+    services.kernel.invalidate(cache::Key{hash, key}, services.loop.now());
+  }
+}
+
+}  // namespace encore::server

@@ -1,0 +1,39 @@
+// What the rest of the proxy is told because of a response's head: the kernel, the table of
+// transfers, the stored responses that it invalidates. Confined to the worker whose services are
+// given.
+#pragma once
+
+#include <cstdint>
+
+#include "proxy/http/message.h"
+#include "proxy/origin/response_body.h"
+#include "proxy/origin/response_plan.h"
+#include "proxy/origin/services.h"
+#include "proxy/store/object.h"
+#include "proxy/transfer/inflight.h"
+#include "proxy/transfer/response.h"
+
+namespace encore::server {
+
+// Whether the cache would let it in, but for its size.
+bool is_refused_for_size(const OriginServices& services, const RequestContext& request,
+                         std::uint64_t bytes);
+
+// Whoever asks next does not wait for what he could not have; or does again (kNo).
+void remember_sharing(OriginServices& services, const RequestContext& request,
+                      Inflight::Unshared unshared);
+
+// Asks the kernel as the plan says, `joined` others having waited. Sets outcome and shareable of
+// the response, and reason where it is only counted; says what becomes of its body.
+ResponseBody::Use admit(OriginServices& services, const RequestContext& request,
+                        const StoringPlan& plan, std::uint32_t joined, SharedResponse& response);
+
+// A stored response that is outdated, and what came may not take its place.
+void drop_stored(OriginServices& services, const RequestContext& request,
+                 const store::Object& stored);
+
+// The response to an unsafe method: the target, and what Location and Content-Location name there.
+void invalidate_others(OriginServices& services, const RequestContext& request,
+                       const http::ResponseHead& head);
+
+}  // namespace encore::server

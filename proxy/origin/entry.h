@@ -1,0 +1,38 @@
+// What is said of a response in the cache, the same for one that is stored and for one that is
+// freshened. Confined to the worker whose services are given.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "cache/types.h"
+#include "proxy/http/stored_meta.h"
+#include "proxy/origin/received.h"
+#include "proxy/origin/services.h"
+
+namespace encore::server {
+
+// What the kernel knows a variant by; 0 without selecting names.
+std::uint64_t variant_of(std::string_view names, std::string_view variant_key);
+
+inline cache::Key cache_key(const RequestContext& request) { return {request.hash, request.key}; }
+
+// Adds what the response does not say itself: where it comes from, whether it was overtaken, for
+// how long it may be served while it is validated.
+void complete_meta(const OriginServices& services, const RequestContext& request,
+                   const Received& received, http::StoredMeta& meta);
+
+// Until when it is worth keeping.
+MonotonicTime keep_until(const RequestContext& request, const Received& received,
+                         const http::StoredMeta& meta);
+
+// Whether the key was invalidated or purged since the request was sent: what comes may be from
+// before that, and is validated before its first use.
+bool is_overtaken(const OriginServices& services, const RequestContext& request,
+                  const Received& received);
+
+// After it was stored: what was invalidated between the look before and the storing goes again.
+void drop_if_overtaken(OriginServices& services, const RequestContext& request,
+                       const Received& received, const ObjectMeta& meta);
+
+}  // namespace encore::server

@@ -1,0 +1,205 @@
+// The first part of a fetch: its connection, its request, and what is to be asked again.
+#include "proxy/origin/fetch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "proxy/http/conditional.h"
+#include "proxy/origin/parts.h"
+
+namespace encore::server {
+namespace {
+
+using AttemptFailure = OriginLink::AttemptFailure;
+
+RequestWriter::Body body_of(const FetchPlan& plan) {
+  return plan.has_upload ? RequestWriter::Body::kExpected : RequestWriter::Body::kNone;
+}
+
+}  // namespace
+
+Fetch::Fetch(OriginServices& services, std::shared_ptr<Transfer> transfer,
+             std::shared_ptr<const RequestContext> request, FetchPlan plan)
+    : services_(services),
+      transfer_(std::move(transfer)),
+      request_(std::move(request)),
+      plan_(std::move(plan)),
+      link_(services, *request_, *this),
+      writer_(body_of(plan_)),
+      received_(make_reused<Received>()),
+      body_(services, *request_, *transfer_, *this),
+      readers_changed_(services.loop, [this] { look_after_readers(); }) {}
+
+Fetch::~Fetch() { ENCORE_CHECK(state_ == State::kEnded, "a fetch ends before it is destroyed"); }
+
+void Fetch::start(OriginServices& services, std::shared_ptr<Transfer> transfer,
+                  std::shared_ptr<const RequestContext> request, FetchPlan plan) {
+  std::unique_ptr<Fetch> fetch(
+      new Fetch(services, std::move(transfer), std::move(request), std::move(plan)));
+  Fetch& kept = *fetch;
+  services.keeper.keep(std::move(fetch));
+  kept.transfer_->set_producer(&kept);
+  // What cannot be sent twice goes on a connection that is not about to be closed by its origin: of
+  // a body, nothing is kept.
+  const bool repeatable = !kept.plan_.has_upload && http::is_idempotent(kept.request_->head.method);
+  kept.go_on(kept.link_.acquire(repeatable ? OriginLink::Need::kAny : OriginLink::Need::kNew));
+}
+
+void Fetch::go_on(OriginLink::Progress progress) {
+  state_ = State::kConnecting;
+  switch (progress) {
+    case OriginLink::Progress::kOpen:
+      on_link_open();
+      return;
+    case OriginLink::Progress::kPending:
+      return;
+    case OriginLink::Progress::kNone:
+      fail_later(busy_failure());
+      return;
+  }
+}
+
+// The same server is asked once more, for something else.
+void Fetch::ask_again() {
+  body_.detach();
+  go_on(link_.reconnect());
+}
+
+bool Fetch::try_again(AttemptFailure failure, std::string_view why) {
+  if (state_ != State::kSending && state_ != State::kHead) return false;
+  // RFC 9110 9.2.2: what has begun to be answered, or may have had an effect, is not sent again.
+  const bool repeatable = !answered_ && !writer_.has_taken_body() &&
+                          (!writer_.has_begun() || http::is_idempotent(request_->head.method));
+  const auto progress = link_.try_again(
+      {.failure = failure, .why = why, .answered = answered_, .repeatable = repeatable});
+  if (!progress) return false;
+  go_on(*progress);
+  return true;
+}
+
+void Fetch::on_link_open() {
+  ENCORE_CHECK(state_ == State::kConnecting, "a connection comes to who waits for one");
+  net::Stream& stream = link_.stream();
+  answered_ = false;
+  stream.set_handler(this);
+  stream.keep_at_least(request_->runtime->head_limits.head_bytes_max + 1);
+  if (stream.is_reading_paused()) stream.resume_reading();
+  send_request();
+}
+
+void Fetch::send_request() {
+  OriginRequestOptions options;
+  options.whole = plan_.whole;
+  options.drop_expect = !plan_.has_upload || request_->head.version == http::Version::kHttp10;
+  std::string lines;
+  if (plan_.stored) {
+    http::append_validation_fields(
+        http::stored_validators(meta_of(*plan_.stored).http, stored_head_of(*plan_.stored)), lines);
+    if (!lines.empty()) services_.stats.revalidations.add();
+    asked_condition_ = !lines.empty();
+  } else {
+    if (plan_.completes) lines = completion_fields(*plan_.completes);
+    asked_condition_ =
+        !plan_.whole && request_->head.fields.has_any(
+                            {http::FieldId::kIfNoneMatch, http::FieldId::kIfModifiedSince});
+  }
+  options.validation_fields = lines;
+  build_origin_request(*request_, link_.server(), options, writer_.begin());
+  progress_ = {};
+  state_ = State::kSending;
+  since_ = services_.loop.now();
+  received_->request_time = since_;
+  received_->invalidations_seen = services_.inflight.invalidations().count();
+  services_.stats.origin_requests.add();
+  flush_what_waited();
+}
+
+// Writes what is left of the request. Whether the connection has taken it all.
+bool Fetch::flush() {
+  if (writer_.is_broken()) return false;
+  const net::WriteResult result = writer_.flush(link_.stream());
+  services_.stats.bytes_to_origins.add(result.bytes);
+  if (result.status == net::WriteStatus::kError) {
+    if (try_again(AttemptFailure::kClosed, "resets the connection")) return false;
+    // It may have answered before it closed, as with 413 to a body that it does not want.
+    if (link_.stream().read_rest()) {
+      since_ = services_.loop.now();
+    } else {
+      fail_later({502, Outcome::kOriginAborted, "origin-closed"});
+    }
+    return false;
+  }
+  if (result.status == net::WriteStatus::kBlocked) return false;
+  if (state_ == State::kSending) {
+    state_ = State::kHead;
+    since_ = services_.loop.now();
+  }
+  return true;
+}
+
+// The origin was waited for. Where it has taken the rest of the request now, it is the client's
+// turn.
+void Fetch::flush_what_waited() {
+  if (flush() && writer_.waits_for_client()) transfer_->publish_upload_ready();
+}
+
+bool Fetch::accepts_upload() const {
+  return (state_ == State::kSending || state_ == State::kHead || state_ == State::kBody) &&
+         link_.is_open() && writer_.accepts_upload();
+}
+
+void Fetch::upload(std::string_view content, bool last, std::string_view trailers) {
+  ENCORE_CHECK(accepts_upload(), "content comes when it is accepted");
+  writer_.upload(content, last, trailers, request_->framing.kind);
+  since_ = services_.loop.now();
+  if (state_ == State::kBody) body_.touch();
+  (void)flush();
+}
+
+void Fetch::on_writable(net::Stream&) {
+  if (state_ != State::kEnded) flush_what_waited();
+}
+
+// The pool gets it where it is in step (`reusable`: the response has ended as it should). An origin
+// may answer before it has read the request: what it has not got of it would come in front of the
+// next one.
+void Fetch::release_connection(bool reusable) {
+  body_.detach();
+  link_.release(reusable && writer_.is_complete() ? OriginLink::Fate::kKeep
+                                                  : OriginLink::Fate::kDrop);
+}
+
+void Fetch::check_timeouts(MonotonicTime now) {
+  const config::Timeouts& timeouts = request_->runtime->config.timeouts;
+  switch (state_) {
+    case State::kConnecting:
+      link_.check_timeouts(now);
+      return;
+    case State::kSending:
+    case State::kHead:
+      // While the client still sends its body, the wait is for the client.
+      if (writer_.waits_for_client()) return;
+      if (timeouts.origin_response.count() != 0 && now - since_ >= timeouts.origin_response &&
+          !try_again(AttemptFailure::kSilent, "does not answer")) {
+        fail({504, Outcome::kOriginTimeout, "response-timeout"});
+      }
+      return;
+    case State::kBody:
+      switch (body_.check(now, timeouts.origin_idle)) {
+        case ResponseBody::Overdue::kNothing:
+          return;
+        case ResponseBody::Overdue::kMemory:
+          fail({503, Outcome::kNoMemory, "out-of-memory"});
+          return;
+        case ResponseBody::Overdue::kOrigin:
+          fail({504, Outcome::kOriginTimeout, "idle-timeout"});
+          return;
+      }
+      return;
+    case State::kEnded:
+      return;
+  }
+}
+
+}  // namespace encore::server

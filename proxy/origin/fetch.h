@@ -1,0 +1,147 @@
+// Fetch: one request to an origin and its response, from the connection to the last byte. It feeds
+// a Transfer and, where the response is admitted, the cache. It lives by itself: whoever asked may
+// be gone before it ends.
+//
+// It drives its parts, which know nothing of one another: OriginLink gets the connection,
+// RequestWriter sends, plan_head() and plan_storing() decide, ResponseBody takes the body in.
+//
+//   kConnecting -> kSending -> kHead -> kBody -> kEnded
+//        ^------------------------'  (asked again)
+//
+// Confined to its worker.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/recycled.h"
+#include "base/time.h"
+#include "proxy/http/parser.h"
+#include "proxy/net/stream.h"
+#include "proxy/net/timer.h"
+#include "proxy/origin/origin_link.h"
+#include "proxy/origin/received.h"
+#include "proxy/origin/request_writer.h"
+#include "proxy/origin/response_body.h"
+#include "proxy/origin/response_plan.h"
+#include "proxy/origin/services.h"
+#include "proxy/request/request_context.h"
+#include "proxy/transfer/response.h"
+#include "proxy/transfer/transfer.h"
+
+namespace encore::server {
+
+// What is asked for, and for whom.
+struct FetchPlan {
+  bool whole = false;       // without the client's Range and conditions
+  bool in_table = false;    // others may join
+  bool background = false;  // nobody waits
+  bool has_upload = false;  // the first reader brings a body
+  store::ObjectRef stored;  // to be validated; empty: none
+  MonotonicTime stored_fresh_until{};
+  store::ObjectRef completes;  // a stored part: the rest of it is asked for; empty: none
+};
+
+class Fetch final : public Producer,
+                    public net::StreamHandler,
+                    public OriginLinkHandler,
+                    public ResponseBodyOwner,
+                    public Recycled<Fetch> {
+ public:
+  // Makes it, gives it to the keeper, and begins. `services` is borrowed until it is retired.
+  static void start(OriginServices& services, std::shared_ptr<Transfer> transfer,
+                    std::shared_ptr<const RequestContext> request, FetchPlan plan);
+  ~Fetch();
+  Fetch(const Fetch&) = delete;
+  Fetch& operator=(const Fetch&) = delete;
+
+  // --- the transfer ---
+  bool accepts_upload() const override;
+  void upload(std::string_view content, bool last, std::string_view trailers) override;
+  void on_readers_changed() override { readers_changed_.schedule(); }
+  void on_reader_advanced() override;
+
+  // --- the connection's stream and link, and the body ---
+  std::size_t on_data(net::Stream& stream, std::span<const std::byte> bytes) override;
+  void on_writable(net::Stream& stream) override;
+  void on_eof(net::Stream& stream) override;
+  void on_error(net::Stream& stream, net::CloseReason reason, int os_error) override;
+  std::span<std::byte> read_buffer(net::Stream& stream) override;
+  void on_link_open() override;
+  void on_link_failed(const TransferFailure& failure) override { fail(failure); }
+  void on_storing_stopped() override;
+
+  // --- the worker ---
+  void check_timeouts(MonotonicTime now);
+  bool waits_for_memory() const { return state_ == State::kBody && body_.waits_for_memory(); }
+  // Goes on where there is memory now; whether there was. REQUIRES: waits_for_memory().
+  bool retry_memory() { return body_.retry_memory(); }
+  // Ends it at once; what was stored of it is dropped.
+  void abandon();
+  std::size_t position = 0;  // in the worker's list
+
+ private:
+  enum class State : std::uint8_t { kConnecting, kSending, kHead, kBody, kEnded };
+  // Whether readers know of the head.
+  enum class Publication : std::uint8_t { kNotYet, kDue, kDone };
+
+  Fetch(OriginServices& services, std::shared_ptr<Transfer> transfer,
+        std::shared_ptr<const RequestContext> request, FetchPlan plan);
+
+  // Asking (fetch.cc).
+  void go_on(OriginLink::Progress progress);
+  void ask_again();
+  bool try_again(OriginLink::AttemptFailure failure, std::string_view why);
+  void send_request();
+  bool flush();
+  void flush_what_waited();
+  void release_connection(bool reusable);
+
+  // The head (fetch_head.cc).
+  std::size_t on_head(std::string_view bytes);
+  void on_interim_head();
+  void on_final_head(bool surplus);
+  void confirm_stored();
+  void serve_stale(int status);
+  bool ask_as_told();
+  void pass_on(const HeadPlan& plan);
+  void open_body(std::shared_ptr<SharedResponse> response, ResponseBody::Use use);
+
+  // The body, and the ends (fetch_body.cc).
+  std::size_t on_body(std::string_view bytes);
+  void publish_head();
+  void publish_end();
+  void end_body(bool reusable);
+  void look_after_readers();
+  bool is_wanted() const;
+  void fail(const TransferFailure& failure);
+  void fail_later(const TransferFailure& failure);
+  void end();
+
+  OriginServices& services_;
+  const std::shared_ptr<Transfer> transfer_;
+  const std::shared_ptr<const RequestContext> request_;
+  FetchPlan plan_;
+  State state_ = State::kConnecting;
+  Publication publication_ = Publication::kNotYet;
+  OriginLink link_;
+  RequestWriter writer_;
+  MonotonicTime since_{};         // when the present wait for the origin began
+  bool asked_condition_ = false;  // a 304 is an answer to it
+  bool answered_ = false;         // some of an answer has come on this connection
+
+  http::ParseProgress progress_;
+  std::uint32_t interim_responses_ = 0;
+  const std::shared_ptr<Received> received_;
+  std::shared_ptr<SharedResponse> response_;
+  bool keep_alive_ = false;  // the connection, if the body ends as it should
+  ResponseBody body_;
+  bool unread_ = false;  // nobody reads; it is finished for the store alone
+
+  std::optional<TransferFailure> failure_;  // it will end with this, later in this turn
+  net::Deferred readers_changed_;
+};
+
+}  // namespace encore::server

@@ -1,0 +1,215 @@
+// The last part of a fetch: what comes on its connection, the response's body, and the ends.
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "proxy/http/reuse.h"
+#include "proxy/origin/fetch.h"
+#include "proxy/origin/parts.h"
+
+namespace encore::server {
+
+using AttemptFailure = OriginLink::AttemptFailure;
+
+std::size_t Fetch::on_data(net::Stream& stream, std::span<const std::byte> bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  answered_ = true;
+  std::size_t used = 0;
+  // It may have gone on to another connection, to ask again: what is left is nothing to that.
+  const auto goes_on = [&] { return state_ != State::kEnded && link_.is(stream); };
+  while (used < text.size() && goes_on()) {
+    ENCORE_CHECK(state_ != State::kConnecting, "what has a connection does not wait for one");
+    const std::string_view rest = text.substr(used);
+    const std::size_t taken = state_ == State::kBody ? on_body(rest) : on_head(rest);
+    if (taken == 0) break;
+    used += taken;
+  }
+  services_.stats.bytes_from_origins.add(used);
+  if (!goes_on()) return bytes.size();
+  publish_head();
+  if (state_ != State::kBody) return goes_on() ? used : bytes.size();
+  transfer_->publish_body();
+  if (state_ == State::kBody && (unread_ || plan_.background)) look_after_readers();
+  if (state_ == State::kBody) body_.after_append();
+  return goes_on() ? used : bytes.size();
+}
+
+std::span<std::byte> Fetch::read_buffer(net::Stream&) {
+  if (state_ != State::kBody) return {};
+  return body_.read_buffer();
+}
+
+// Returns how many bytes were used; all, unless there is no memory for the rest: then it comes
+// again.
+std::size_t Fetch::on_body(std::string_view bytes) {
+  const ResponseBody::Taken taken = body_.on_bytes(bytes);
+  switch (taken.status) {
+    case ResponseBody::Status::kGoesOn:
+      return taken.bytes;
+    case ResponseBody::Status::kBadChunk:
+      fail({502, Outcome::kOriginInvalid, "bad-chunk"});
+      return bytes.size();
+    case ResponseBody::Status::kDone:
+      break;
+  }
+  // Trailers are for all who read: what is for the one who asked alone is for nobody there.
+  const auto keeps_from_others = [this](const http::Field& field) {
+    return http::is_stripped(field, request_->runtime->head_options) ||
+           std::ranges::any_of(received_->directives.stripped_fields, [&](const std::string& name) {
+             return http::equals_lower(field.name, name);
+           });
+  };
+  if (!body_.trailers().empty() &&
+      !forwardable_trailers(body_.trailers(), request_->runtime->head_limits, keeps_from_others,
+                            response_->trailers)) {
+    fail({502, Outcome::kOriginInvalid, "bad-trailer"});
+    return bytes.size();
+  }
+  // More than was announced is no response to anything: the connection is not used again.
+  end_body(keep_alive_ && taken.bytes == bytes.size());
+  return bytes.size();
+}
+
+// Readers are told once for the head and what of the body came with it.
+void Fetch::publish_head() {
+  if (publication_ != Publication::kDue) return;
+  publication_ = Publication::kDone;
+  const bool joinable = body_.is_joinable();
+  transfer_->publish_response(response_, body_.body(), joinable);
+  if (!joinable) services_.inflight.remove(*transfer_);
+}
+
+// The same for the body's end, with the head where readers do not know of it yet.
+void Fetch::publish_end() {
+  body_.end_joining();
+  if (publication_ == Publication::kDue) {
+    publish_head();
+    return;
+  }
+  transfer_->stop_joining();
+  transfer_->publish_body();
+}
+
+void Fetch::on_storing_stopped() {
+  if (publication_ == Publication::kDue) response_->stored = false;
+  readers_changed_.schedule();  // where nobody reads either, it has no purpose any more
+}
+
+void Fetch::end_body(bool reusable) {
+  ENCORE_CHECK(state_ == State::kBody, "a body ends once");
+  body_.store_if_wanted();
+  release_connection(reusable);
+  const auto stored = body_.complete(plan_.completes);
+  if (stored && publication_ == Publication::kDue) {
+    response_->stored = *stored == StoreWriter::Result::kStored;
+  }
+  // Stored before it can no longer be joined: whoever comes next finds one or the other.
+  services_.inflight.remove(*transfer_);
+  end();
+  publish_end();
+}
+
+void Fetch::on_eof(net::Stream&) {
+  // An origin that did not read all of the request may have lost a part of its answer by closing.
+  if (state_ == State::kBody && body_.ends_with_connection() && !writer_.is_broken()) {
+    end_body(false);
+    return;
+  }
+  if (try_again(AttemptFailure::kClosed, "closes the connection")) return;
+  fail({502, Outcome::kOriginAborted, "origin-closed"});
+}
+
+void Fetch::on_error(net::Stream&, net::CloseReason reason, int) {
+  if (try_again(AttemptFailure::kClosed, "resets the connection")) return;
+  fail({502, Outcome::kOriginAborted, "origin-" + std::string(to_string(reason))});
+}
+
+void Fetch::on_reader_advanced() {
+  if (state_ == State::kBody) body_.on_reader_advanced();
+}
+
+bool Fetch::is_wanted() const {
+  const bool awaited = plan_.background && (state_ != State::kBody || body_.is_storing());
+  return awaited || transfer_->has_readers();
+}
+
+// Readers came or went, or one that came late wants it stored; or it has failed.
+void Fetch::look_after_readers() {
+  if (state_ == State::kEnded) return;
+  if (failure_) {
+    fail(*failure_);
+    return;
+  }
+  if (state_ == State::kBody) body_.store_if_wanted();
+  unread_ = false;
+  if (is_wanted()) {
+    on_reader_advanced();
+    return;
+  }
+  // With who asked, the rest of the request's body is gone. What is stored is finished in the
+  // background, if it is not too much.
+  if (state_ == State::kBody && !writer_.expects_upload() &&
+      body_.is_worth_finishing(request_->runtime->config.cache.background_finish_bytes)) {
+    unread_ = true;
+    on_reader_advanced();
+    return;
+  }
+  // Nobody may join between this look and the end, to wait for what will not come.
+  if (transfer_->close_if_unread()) abandon();
+}
+
+void Fetch::abandon() {
+  if (state_ == State::kEnded) return;
+  body_.stop_storing();
+  services_.inflight.remove(*transfer_);
+  transfer_->stop_joining();
+  body_.abort();
+  end();
+}
+
+// Ends it from the loop, not from within the call that found out: who made that call is no place to
+// hear the answer.
+void Fetch::fail_later(const TransferFailure& failure) {
+  writer_.set_broken();
+  failure_ = failure;
+  readers_changed_.schedule();
+}
+
+void Fetch::fail(const TransferFailure& failure) {
+  if (state_ == State::kEnded) return;
+  const TransferFailure reason = failure;
+  const bool mid_body = state_ == State::kBody;
+  const bool no_memory = reason.outcome == Outcome::kNoMemory;
+  if (no_memory) services_.stats.memory_failures.add();
+  body_.stop_storing();
+  services_.inflight.remove(*transfer_);
+  if (mid_body) {
+    if (no_memory) transfer_->set_out_of_memory();
+    body_.abort();
+    end();
+    publish_end();
+    return;
+  }
+  end();
+  const bool stale =
+      plan_.stored && reason.outcome != Outcome::kDenied &&
+      http::may_serve_stale(meta_until(*plan_.stored, plan_.stored_fresh_until),
+                            request_->directives, services_.loop.now(),
+                            http::OriginFailure::kUnreachable, request_->runtime->stale_options);
+  if (stale) {
+    transfer_->publish_validated({.object = plan_.stored, .stale = true});
+  } else {
+    transfer_->publish_failure(reason);
+  }
+}
+
+// From here on it is the keeper's to destroy, in this turn but not within this call.
+void Fetch::end() {
+  ENCORE_CHECK(state_ != State::kEnded, "a fetch ends once");
+  state_ = State::kEnded;
+  transfer_->set_producer(nullptr);
+  release_connection(false);
+  services_.keeper.retire(*this);
+}
+
+}  // namespace encore::server

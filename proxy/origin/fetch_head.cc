@@ -1,0 +1,245 @@
+// The middle of a fetch: the response's head, and what is done as it says.
+#include <utility>
+
+#include "base/check.h"
+#include "proxy/http/interim.h"
+#include "proxy/http/targeted.h"
+#include "proxy/origin/admission.h"
+#include "proxy/origin/fetch.h"
+#include "proxy/origin/freshening.h"
+#include "proxy/origin/parts.h"
+#include "proxy/origin/passed_response.h"
+
+namespace encore::server {
+namespace {
+
+Asked asked_of(const RequestContext& request, const FetchPlan& plan, bool condition) {
+  return {.request = request.head,
+          .directives = request.directives,
+          .whole = plan.whole,
+          .condition = condition,
+          .completion = static_cast<bool>(plan.completes)};
+}
+
+// What comes from where not everybody may go, now or as it was stored.
+bool is_private_origin(const RequestContext& request, const FetchPlan& plan,
+                       const net::Address& peer) {
+  if (request.is_forward() && !peer.is_global()) return true;
+  for (const store::ObjectRef* part : {&plan.stored, &plan.completes}) {
+    if (*part && meta_of(**part).http.is(http::StoredMeta::kPrivateOrigin)) return true;
+  }
+  return false;
+}
+
+HeadPlan plan_by_head(const OriginServices& services, const RequestContext& request,
+                      const Received& received, const FetchPlan& plan, const Asked& asked,
+                      bool surplus) {
+  std::optional<ToValidate> stored;
+  if (plan.stored) {
+    stored = ToValidate{.meta = meta_until(*plan.stored, plan.stored_fresh_until),
+                        .head = stored_head_of(*plan.stored)};
+  }
+  ResponseFacts facts = {
+      .asked = asked,
+      .head = received.head,
+      .framing = received.framing,
+      .surplus = surplus,
+      .stored = stored ? &*stored : nullptr,
+      .range_fetch_bytes_max = request.runtime->config.cache.range_fetch_max_bytes,
+      .arrival = received.arrival(),
+      .now = services.loop.now(),
+      .stale = request.runtime->stale_options};
+  if (stands_for_range(facts) && received.framing.kind == http::BodyKind::kLength) {
+    facts.refused_for_size = is_refused_for_size(services, request, received.framing.length);
+  }
+  return plan_head(facts);
+}
+
+}  // namespace
+
+// Returns how many bytes were used; 0 with the state unchanged where the head is not all there.
+std::size_t Fetch::on_head(std::string_view bytes) {
+  Received& received = *received_;
+  http::ParseError error;
+  const auto status =
+      http::parse_response(bytes, request_->runtime->head_limits, progress_, received.head, error);
+  if (status == http::ParseStatus::kIncomplete) return 0;
+  progress_ = {};
+  if (status == http::ParseStatus::kBad) {
+    fail({502, Outcome::kOriginInvalid, std::string(http::to_string(error.reason))});
+    return bytes.size();
+  }
+  if (link_.server() != nullptr) request_->route->group().put_back(*link_.server());
+  const std::size_t used = received.head.head_size;
+  if (http::is_interim(received.head.status)) {
+    on_interim_head();
+    return used;
+  }
+  received.head_bytes = bytes.substr(0, used);
+  received.wall = services_.loop.wall_now();
+  received.time = services_.loop.now();
+  services_.latest_moment.note(received.time);
+  on_final_head(bytes.size() > used);
+  return used;
+}
+
+void Fetch::on_interim_head() {
+  const http::ResponseHead& head = received_->head;
+  if (++interim_responses_ > request_->runtime->config.limits.interim_responses) {
+    fail({502, Outcome::kOriginInvalid, "too-many-interim-responses"});
+    return;
+  }
+  switch (http::interim_action(head.status, {.client = request_->head.version})) {
+    case http::InterimAction::kForward:
+      transfer_->publish_interim(interim_text(*request_, head));
+      return;
+    case http::InterimAction::kDrop:
+      return;
+    case http::InterimAction::kSwitch:
+    case http::InterimAction::kBad:
+      fail({502, Outcome::kOriginInvalid, "unasked-upgrade"});
+      return;
+  }
+}
+
+void Fetch::on_final_head(bool surplus) {
+  Received& received = *received_;
+  received.framing = http::response_framing(request_->head.method, received.head);
+  received.directives = http::effective_directives(received.head.fields, request_->targets());
+  received.private_origin = is_private_origin(*request_, plan_, link_.stream().peer());
+  const HeadPlan plan = plan_by_head(services_, *request_, received, plan_,
+                                     asked_of(*request_, plan_, asked_condition_), surplus);
+  keep_alive_ = plan.keep_alive;
+  switch (plan.step) {
+    case ResponseStep::kRefuse:
+      fail({502, Outcome::kOriginInvalid, std::string(plan.refusal)});
+      return;
+    case ResponseStep::kConfirm:
+      confirm_stored();
+      return;
+    case ResponseStep::kAskAnew:
+      plan_.stored = {};
+      ask_again();
+      return;
+    case ResponseStep::kServeStale:
+      serve_stale(received.head.status);
+      return;
+    case ResponseStep::kComplete:
+      if (complete_part(*request_, *plan_.completes, received)) break;
+      // What is stored is no part of what is there now: all of that is asked for.
+      plan_.completes = {};
+      ask_again();
+      return;
+    case ResponseStep::kAskAsTold:
+      if (ask_as_told()) return;
+      break;
+    case ResponseStep::kPass:
+      break;
+  }
+  pass_on(plan);
+}
+
+// RFC 9111 4.3.4: the stored response is confirmed; its fields and times are updated.
+void Fetch::confirm_stored() {
+  Confirmed confirmed = freshen_stored(services_, *request_, *received_, plan_.stored);
+  const bool shareable = confirmed.stays && http::may_share(meta_of(*confirmed.object).http, {},
+                                                            services_.loop.now(), {});
+  if (shareable || plan_.in_table) {
+    remember_sharing(services_, *request_,
+                     shareable ? Inflight::Unshared::kNo : Inflight::Unshared::kAnswer);
+  }
+  services_.inflight.remove(*transfer_);
+  const auto lines = private_lines(received_->head, received_->directives.stripped_fields,
+                                   request_->runtime->head_options);
+  const auto transfer = transfer_;
+  release_connection(keep_alive_);
+  end();
+  transfer->publish_validated({.object = std::move(confirmed.object),
+                               .status = 304,
+                               .shareable = shareable,
+                               .private_lines = lines});
+}
+
+void Fetch::serve_stale(int status) {
+  services_.inflight.remove(*transfer_);
+  const auto transfer = transfer_;
+  const store::ObjectRef stored = plan_.stored;
+  end();
+  transfer->publish_validated({.object = stored, .stale = true, .status = status});
+}
+
+// The client's own request goes in place of the whole. False where others wait for the whole.
+bool Fetch::ask_as_told() {
+  services_.inflight.remove(*transfer_);
+  if (transfer_->close_joining() != 0) return false;
+  // The next range of it goes as it is at once.
+  remember_sharing(services_, *request_, Inflight::Unshared::kUncacheable);
+  plan_.whole = false;
+  plan_.in_table = false;
+  ask_again();
+  return true;
+}
+
+// It is handed on to the readers, and stored where it may be.
+void Fetch::pass_on(const HeadPlan& plan) {
+  Received& received = *received_;
+  if (plan.updates_stored) update_by_head(services_, *request_, received, plan_.stored);
+  if (plan.invalidates) {
+    invalidate_others(services_, *request_, received.head);
+    // Its own response is newer than that.
+    received.invalidations_seen = services_.inflight.invalidations().count();
+  }
+  auto [response, decision] =
+      make_passed_response(services_, *request_, received, plan_.whole, link_.stream().peer());
+  const std::uint32_t joined = transfer_->close_joining();
+  const StoringPlan storing = plan_storing(
+      {.asked = asked_of(*request_, plan_, asked_condition_),
+       .head = received.head,
+       .directives = received.directives,
+       .decision = decision,
+       .has_key = !request_->key.empty(),
+       .others_wait = plan_.in_table,
+       .fits_range = received.head.status == 206 && fits_range(*request_, received.head),
+       .validates = static_cast<bool>(plan_.stored),
+       .private_etag = response->meta.etag_offset > response->common_bytes,
+       .meta = response->meta,
+       .length = response->length,
+       .object_bytes_max = request_->runtime->max_object_bytes,
+       .now = services_.loop.now()});
+  if (storing.drops_stored) drop_stored(services_, *request_, *plan_.stored);
+  if (storing.unshared) remember_sharing(services_, *request_, *storing.unshared);
+  const ResponseBody::Use use = admit(services_, *request_, storing, joined, *response);
+  if (use != ResponseBody::Use::kPass) received.keep();
+  open_body(std::move(response), use);
+}
+
+void Fetch::open_body(std::shared_ptr<SharedResponse> response, ResponseBody::Use use) {
+  response_ = std::move(response);
+  const bool joinable = plan_.in_table && response_->shareable && use != ResponseBody::Use::kPass;
+  if (!body_.open(link_.stream(), *received_, *response_, use,
+                  joinable ? ResponseBody::Joining::kWhileKept : ResponseBody::Joining::kNo)) {
+    fail({503, Outcome::kNoMemory, "out-of-memory"});
+    return;
+  }
+  response_->stored = false;
+  if (body_.is_storing()) {
+    // What grows may turn out too large, and a part may not fit the one that is stored.
+    if (response_->length && received_->framing.kind == http::BodyKind::kLength &&
+        received_->head.status != 206) {
+      response_->stored = true;
+    } else {
+      response_->stored.reset();
+    }
+  } else if (use == ResponseBody::Use::kStore) {
+    response_->outcome = Outcome::kTooLarge;
+  }
+  state_ = State::kBody;
+  publication_ = Publication::kDue;
+  if (received_->completed && !body_.append_part(*plan_.completes)) {
+    fail({503, Outcome::kNoMemory, "out-of-memory"});
+    return;
+  }
+  if (body_.has_nothing_to_come()) end_body(keep_alive_);
+}
+
+}  // namespace encore::server

@@ -1,0 +1,27 @@
+// Freshening: a stored response that the origin's answer to a validation speaks of (RFC 9111
+// 4.3.4 and 4.3.5). Confined to the worker whose services are given.
+#pragma once
+
+#include "proxy/origin/received.h"
+#include "proxy/origin/services.h"
+#include "proxy/store/object.h"
+
+namespace encore::server {
+
+// The stored response as a validation left it.
+struct Confirmed {
+  store::ObjectRef object;
+  bool stays = false;  // stored, so that it may answer others
+};
+
+// The stored response with the fields and times of the one that came; in the cache too, unless what
+// came forbids that.
+Confirmed freshen_stored(OriginServices& services, const RequestContext& request,
+                         const Received& received, const store::ObjectRef& old);
+
+// The response to a HEAD speaks of what a GET would bring: the stored one is freshened, or stale
+// from now on.
+void update_by_head(OriginServices& services, const RequestContext& request,
+                    const Received& received, const store::ObjectRef& old);
+
+}  // namespace encore::server

@@ -1,0 +1,318 @@
+#include "proxy/origin/origin_link.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/check.h"
+#include "proxy/settings/names.h"
+
+namespace encore::server {
+namespace {
+
+// Errors that say nothing of the server: it is this process that can open no connection.
+bool is_own_want(int os_error) {
+  return os_error == EMFILE || os_error == ENFILE || os_error == ENOBUFS || os_error == ENOMEM ||
+         os_error == EADDRNOTAVAIL;
+}
+
+}  // namespace
+
+TransferFailure busy_failure() { return {503, Outcome::kOriginUnreachable, "origin-busy"}; }
+
+OriginLink::OriginLink(OriginServices& services, const RequestContext& request,
+                       OriginLinkHandler& handler)
+    : services_(services),
+      request_(request),
+      handler_(handler),
+      waiter_([this] { return take_turn(); }) {
+  choose_destination();
+}
+
+OriginLink::~OriginLink() { release(Fate::kDrop); }
+
+void OriginLink::choose_destination() {
+  if (request_.route != nullptr) {
+    const Nanoseconds rest = request_.runtime->config.upstream.set_aside;
+    const OriginServer* next = request_.route->group().next(services_.loop.now(), {.rest = rest});
+    ENCORE_CHECK(next != nullptr, "a group that nothing was tried of has a server left");
+    choose_server(*next);
+    return;
+  }
+  const http::Target& target = request_.target;
+  host_ = target.authority.host;
+  port_ = target.port();
+  std::ranges::transform(host_, host_.begin(), http::to_lower);
+  const bool tls = target.scheme == http::Scheme::kHttps;
+  if (tls) {
+    tls_ = request_.runtime->router.forward_tls();
+    tls_name_ = host_;
+  }
+  forward_pool_key_ =
+      (tls ? "forward+https://" : "forward+http://") + host_ + ":" + std::to_string(port_);
+}
+
+void OriginLink::choose_server(const OriginServer& server) {
+  server_ = &server;
+  host_ = server.host;
+  port_ = server.port;
+  tls_ = server.tls;
+  tls_name_ = server.tls_name;
+}
+
+net::Stream& OriginLink::stream() const {
+  const Open* open = std::get_if<Open>(&state_);
+  ENCORE_CHECK(open != nullptr && open->stream != nullptr, "an open link has a stream");
+  return *open->stream;
+}
+
+bool OriginLink::is(const net::Stream& stream) const {
+  const Open* open = std::get_if<Open>(&state_);
+  return open != nullptr && open->stream.get() == &stream;
+}
+
+OriginLink::Progress OriginLink::acquire(Need need) {
+  ENCORE_CHECK(std::holds_alternative<Idle>(state_), "one connection is asked for at a time");
+  need_ = need;
+  return acquire_here();
+}
+
+// Of the present server, or of the next one where there is no place in this one's line.
+OriginLink::Progress OriginLink::acquire_here() {
+  while (true) {
+    // Who comes later does not go first.
+    if (slot_ || !services_.lines.is_awaited(pool_key())) {
+      if (take_connection()) return is_open() ? Progress::kOpen : Progress::kPending;
+    }
+    if (services_.lines.wait(pool_key(), waiter_, services_.worker.origin_limits().waiting)) {
+      services_.stats.origin_waits.add();
+      state_ = InLine{.since = services_.loop.now()};
+      return Progress::kPending;
+    }
+    if (!choose_other_server(AttemptFailure::kBusy, false)) {
+      services_.stats.origin_busy.add();
+      return Progress::kNone;
+    }
+  }
+}
+
+// One that is idle, or a new one where there may be one more; false: neither.
+bool OriginLink::take_connection() {
+  if (need_ == Need::kAny && is_of_present_settings() && take_idle()) return true;
+  const std::size_t limit = services_.worker.origin_limits().connections;
+  if (!slot_) slot_ = services_.lines.claim(pool_key(), limit);
+  // Idle ones that will not do give way.
+  while (!slot_ && services_.pool.give_up(pool_key())) {
+    slot_ = services_.lines.claim(pool_key(), limit);
+  }
+  if (!slot_) return false;
+  resolve();
+  return true;
+}
+
+bool OriginLink::take_idle() {
+  auto [stream, slot] = services_.pool.take(pool_key(), [this](const net::Address& address) {
+    return !request_.is_forward() || request_.runtime->destinations.check(
+                                         request_.client, address) == DestinationVerdict::kAllowed;
+  });
+  if (stream == nullptr) return false;
+  services_.stats.origin_reuses.add();
+  slot_ = std::move(slot);
+  state_ = Open{.stream = std::move(stream), .reused = true};
+  return true;
+}
+
+// From the line, when something may be had.
+bool OriginLink::take_turn() {
+  ENCORE_CHECK(std::holds_alternative<InLine>(state_), "who has a turn waits in line");
+  if (!take_connection()) return false;
+  if (is_open()) handler_.on_link_open();
+  return true;
+}
+
+// What was connected, and verified, under other settings than those of the requests to come is
+// nothing for them.
+bool OriginLink::is_of_present_settings() const {
+  return request_.runtime.get() == &services_.worker.present_runtime();
+}
+
+// No connection was to be had, which is no failure of the server: another may have one.
+OriginLink::Progress OriginLink::end_wait() {
+  waiter_.leave();
+  state_ = Idle{};
+  if (choose_other_server(AttemptFailure::kBusy, false)) return acquire_here();
+  services_.stats.origin_busy.add();
+  return Progress::kNone;
+}
+
+void OriginLink::resolve() {
+  net::Resolver::Name name{.host = host_, .port = port_};
+  if (request_.is_forward()) name.client = request_.client;
+  state_ = Resolving{.query = services_.resolver.resolve(
+                         name,
+                         [this](std::expected<net::Resolved, net::ResolveFailure> result) {
+                           on_resolved(std::move(result));
+                         }),
+                     .since = services_.loop.now()};
+}
+
+void OriginLink::on_resolved(std::expected<net::Resolved, net::ResolveFailure> result) {
+  auto* resolving = std::get_if<Resolving>(&state_);
+  ENCORE_CHECK(resolving != nullptr, "a name is resolved for who has asked");
+  const auto query = std::move(resolving->query);  // ends when this call does
+  state_ = Idle{};
+  if (!result) {
+    const net::ResolveOutcome outcome = result.error().outcome;
+    if (outcome == net::ResolveOutcome::kNoDescriptors && services_.pool.size() != 0) {
+      services_.pool.close_all();  // idle connections give way to a question that is needed
+      resolve();
+      return;
+    }
+    const NameFault fault = name_fault(outcome);
+    const TransferFailure failure{fault.status, fault.outcome, fault.detail,
+                                  outcome == net::ResolveOutcome::kLimit};
+    const std::string why = "cannot resolve " + host_ + ": " + std::string(to_string(outcome));
+    if (fault.is_own_want) {
+      warn(why);
+      handler_.on_link_failed(failure);
+      return;
+    }
+    go_on_after(outcome == net::ResolveOutcome::kTimeout ? AttemptFailure::kConnectTimeout
+                                                         : AttemptFailure::kNotConnected,
+                why, failure);
+    return;
+  }
+  std::vector<net::Address> addresses = std::move(result->addresses);
+  if (request_.is_forward()) {
+    // The addresses that are connected to are the ones that are checked here.
+    const auto verdict =
+        request_.runtime->destinations.restrict_to_allowed(request_.client, addresses);
+    if (verdict != DestinationVerdict::kAllowed) {
+      handler_.on_link_failed({403, Outcome::kDenied, std::string(to_string(verdict)), true});
+      return;
+    }
+  }
+  prefer_untried(addresses);
+  connect(std::move(addresses));
+}
+
+void OriginLink::connect(std::vector<net::Address> addresses) {
+  net::Connector::Options options;
+  options.addresses = std::move(addresses);
+  const Nanoseconds timeout = request_.runtime->config.timeouts.origin_connect;
+  options.timeout = timeout.count() == 0 ? Nanoseconds(std::chrono::hours(1)) : timeout;
+  options.tls = tls_;
+  options.tls_host = tls_name_;
+  state_ = Connecting{std::make_unique<net::Connector>(
+      services_.loop, std::move(options),
+      [this](std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result) {
+        on_connected(std::move(result));
+      })};
+}
+
+void OriginLink::on_connected(
+    std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result) {
+  auto* connecting = std::get_if<Connecting>(&state_);
+  ENCORE_CHECK(connecting != nullptr, "a connection comes for who has asked");
+  const auto connector = std::move(connecting->connector);  // ends when this call does
+  state_ = Idle{};
+  if (result) {
+    services_.stats.origin_connects.add();
+    services_.stats.origin_connections.add();
+    state_ = Open{.stream = std::move(*result), .reused = false};
+    handler_.on_link_open();
+    return;
+  }
+  const net::ConnectFailure& error = result.error();
+  if (error.os_error == EMFILE && (services_.pool.size() != 0 || services_.worker.give_up_idle())) {
+    services_.pool.close_all();  // idle connections give way to one that is needed
+    resolve();
+    return;
+  }
+  const bool timeout = error.outcome == net::ConnectOutcome::kTimeout;
+  const TransferFailure failure{timeout ? 504 : 502,
+                                timeout ? Outcome::kOriginTimeout : Outcome::kOriginUnreachable,
+                                "connect-" + std::string(to_string(error.outcome))};
+  if (is_own_want(error.os_error)) {
+    warn(error.message);
+    handler_.on_link_failed(failure);
+    return;
+  }
+  go_on_after(timeout ? AttemptFailure::kConnectTimeout : AttemptFailure::kNotConnected,
+              error.message, failure);
+}
+
+// No connection came of it: on to the next way, or the end.
+void OriginLink::go_on_after(AttemptFailure failure, const std::string& why,
+                             const TransferFailure& otherwise) {
+  if (!move_on({.failure = failure, .why = why})) {
+    handler_.on_link_failed(otherwise);
+    return;
+  }
+  state_ = Idle{};  // what was asked is asked no more
+  need_ = Need::kNew;
+  tell(acquire_here(), busy_failure());
+}
+
+void OriginLink::tell(Progress progress, const TransferFailure& failure) {
+  switch (progress) {
+    case Progress::kOpen:
+      handler_.on_link_open();
+      return;
+    case Progress::kPending:
+      return;
+    case Progress::kNone:
+      handler_.on_link_failed(failure);
+      return;
+  }
+}
+
+// Of origins that a client chose nobody here is to be told.
+void OriginLink::warn(const std::string& why) {
+  if (server_ == nullptr) return;
+  const std::string origin =
+      (server_->tls != nullptr ? "https://" : "http://") + host_ + ":" + std::to_string(port_);
+  const std::string line = services_.warnings.line(origin, why, services_.loop.now());
+  if (!line.empty()) spdlog::warn("{}", line);
+}
+
+void OriginLink::release(Fate fate) {
+  OriginLines::Slot slot = std::move(slot_);
+  waiter_.leave();
+  auto state = std::exchange(state_, Idle{});
+  auto* open = std::get_if<Open>(&state);
+  if (open == nullptr) return;
+  std::unique_ptr<net::Stream> stream = std::move(open->stream);
+  stream->set_handler(nullptr);
+  if (fate == Fate::kKeep && is_of_present_settings() && !services_.worker.is_draining()) {
+    services_.pool.put(pool_key(), {std::move(stream), std::move(slot)},
+                       {.per_server = request_.runtime->config.upstream.pool_per_server,
+                        .in_all = services_.worker.idle_connections_max()});
+    return;
+  }
+  services_.stats.origin_connections.subtract();
+  stream->pause_reading();
+  stream->close();
+  // It may be what calls.
+  services_.loop.defer([gone = std::move(stream)] {});
+}
+
+void OriginLink::check_timeouts(MonotonicTime now) {
+  const config::Timeouts& timeouts = request_.runtime->config.timeouts;
+  const auto over = [now](MonotonicTime since, Nanoseconds limit) {
+    return limit.count() != 0 && now - since >= limit;
+  };
+  if (const auto* waiting = std::get_if<InLine>(&state_)) {
+    if (over(waiting->since, timeouts.origin_connect)) tell(end_wait(), busy_failure());
+    return;
+  }
+  // The connector has its own limit; this one is for the name.
+  const auto* resolving = std::get_if<Resolving>(&state_);
+  if (resolving == nullptr || !over(resolving->since, timeouts.dns)) return;
+  go_on_after(AttemptFailure::kConnectTimeout, "cannot resolve " + host_ + ": timeout",
+              {504, Outcome::kOriginTimeout, "dns-timeout"});
+}
+
+}  // namespace encore::server

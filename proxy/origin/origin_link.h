@@ -1,0 +1,165 @@
+// OriginLink: gets a request its connection to an origin, and another one where an attempt has
+// failed before an answer began (upstream.retries, upstream.set_aside).
+//
+//   kIdle -> acquire() -> kInLine (as many connections as there may be) -> kOpen (one from the
+//   pool)
+//                      -> kResolving -> kConnecting -> kOpen
+//
+// No function but check_timeouts() calls the handler before it returns; the other callbacks come
+// from the loop. A callback may release the link, and not destroy it. Confined to its worker.
+#pragma once
+
+#include <expected>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/time.h"
+#include "proxy/net/connector.h"
+#include "proxy/net/resolver.h"
+#include "proxy/net/stream.h"
+#include "proxy/origin/origin_line.h"
+#include "proxy/origin/services.h"
+#include "proxy/request/request_context.h"
+#include "proxy/transfer/transfer.h"
+
+namespace encore::server {
+
+class OriginLinkHandler {
+ public:
+  // A connection is open: its stream has no handler yet and does not read.
+  virtual void on_link_open() = 0;
+  // There is none to be had, nor any other way to go on.
+  virtual void on_link_failed(const TransferFailure& failure) = 0;
+
+ protected:
+  ~OriginLinkHandler() = default;
+};
+
+class OriginLink {
+ public:
+  // Which connections will do.
+  enum class Need : std::uint8_t {
+    kAny,
+    kNew,  // for what cannot be sent twice: none that is about to be closed by its origin
+  };
+  // How far acquiring one has come when the call returns.
+  enum class Progress : std::uint8_t {
+    kOpen,     // stream() is there
+    kPending,  // the handler is called
+    kNone,     // there is none to be had, nor will be: busy_failure()
+  };
+  // Why an attempt failed.
+  enum class AttemptFailure : std::uint8_t {
+    kNotConnected,    // no such name, refused, unreachable, TLS
+    kConnectTimeout,  // no connection, or no address, in time
+    kClosed,          // the connection ended before an answer began
+    kSilent,          // no answer in time
+    kBusy,            // as many connections as there may be: nothing was tried
+  };
+  // What has become of the request on the open connection.
+  struct Attempt {
+    AttemptFailure failure = AttemptFailure::kClosed;
+    std::string_view why;
+    bool answered = false;    // some of an answer has come
+    bool repeatable = false;  // RFC 9110 9.2.2, and all of it is still there
+  };
+
+  // All is borrowed. Chooses the server whose turn it is.
+  OriginLink(OriginServices& services, const RequestContext& request, OriginLinkHandler& handler);
+  ~OriginLink();
+  OriginLink(const OriginLink&) = delete;
+  OriginLink& operator=(const OriginLink&) = delete;
+
+  // REQUIRES: idle.
+  [[nodiscard]] Progress acquire(Need need);
+  // Drops the connection and asks for a new one to the same server, in its place.
+  // REQUIRES: open.
+  [[nodiscard]] Progress reconnect();
+  // Tries another server, another address or another connection, whichever there is. Nothing where
+  // the request may not be sent again, or there is nowhere left to go: the connection is as it was.
+  // REQUIRES: open.
+  [[nodiscard]] std::optional<Progress> try_again(const Attempt& attempt);
+  // Lets go of what there is, whatever the state. The pool gets the connection where it is in step.
+  enum class Fate : std::uint8_t { kDrop, kKeep };
+  void release(Fate fate);
+
+  bool is_open() const { return std::holds_alternative<Open>(state_); }
+  // REQUIRES: open.
+  net::Stream& stream() const;
+  bool is(const net::Stream& stream) const;
+  // The server that is asked; null: the one that a forward client names.
+  const OriginServer* server() const { return server_; }
+  // Ends what has taken too long. May call the handler.
+  void check_timeouts(MonotonicTime now);
+
+ private:
+  struct Idle {};
+  struct InLine {
+    MonotonicTime since{};
+  };
+  struct Resolving {
+    std::unique_ptr<net::Resolver::Query> query;
+    MonotonicTime since{};
+  };
+  struct Connecting {
+    std::unique_ptr<net::Connector> connector;
+  };
+  struct Open {
+    std::unique_ptr<net::Stream> stream;
+    bool reused = false;  // it has carried another request
+  };
+
+  void choose_destination();
+  void choose_server(const OriginServer& server);
+  const std::string& pool_key() const {
+    return server_ != nullptr ? server_->pool_key : forward_pool_key_;
+  }
+  Progress acquire_here();
+  bool take_connection();
+  bool take_idle();
+  bool take_turn();
+  bool is_of_present_settings() const;
+  Progress end_wait();
+  void resolve();
+  void on_resolved(std::expected<net::Resolved, net::ResolveFailure> result);
+  void connect(std::vector<net::Address> addresses);
+  void on_connected(std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result);
+  void go_on_after(AttemptFailure failure, const std::string& why,
+                   const TransferFailure& otherwise);
+  void tell(Progress progress, const TransferFailure& failure);
+  bool move_on(const Attempt& attempt);
+  void note_failure(const Attempt& attempt);
+  bool choose_other_server(AttemptFailure failure, bool stale);
+  void prefer_untried(std::vector<net::Address>& addresses);
+  void warn(const std::string& why);
+
+  OriginServices& services_;
+  const RequestContext& request_;
+  OriginLinkHandler& handler_;
+
+  const OriginServer* server_ = nullptr;  // of the request's runtime
+  std::string host_;
+  std::uint16_t port_ = 0;
+  const net::TlsContext* tls_ = nullptr;
+  std::string tls_name_;
+  std::string forward_pool_key_;
+
+  Need need_ = Need::kAny;
+  OriginLines::Slot slot_;  // of the connection, from before it is made
+  std::variant<Idle, InLine, Resolving, Connecting, Open> state_;
+  OriginLines::Waiter waiter_;
+
+  std::uint32_t retries_ = 0;
+  std::vector<const OriginServer*> tried_;     // those that failed
+  std::vector<net::Address> tried_addresses_;  // of the present server
+  bool other_address_ = false;                 // it has one that was not tried
+};
+
+// What the client is told where as many connections as there may be are in use.
+TransferFailure busy_failure();
+
+}  // namespace encore::server

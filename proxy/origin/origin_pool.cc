@@ -1,0 +1,129 @@
+#include "proxy/origin/origin_pool.h"
+
+#include <utility>
+
+namespace encore::server {
+namespace {
+
+constexpr std::size_t kSpareMax = 64;
+
+}  // namespace
+
+// Watches one idle connection: whatever comes on it ends it.
+class OriginPool::Idle final : public net::StreamHandler {
+ public:
+  explicit Idle(OriginPool& pool) : pool_(pool) {}
+  void watch(PooledConnection connection) {
+    connection_ = std::move(connection);
+    stream().set_handler(this);
+    if (stream().is_reading_paused()) stream().resume_reading();
+    connection_.slot.note_idle();
+  }
+  net::Stream& stream() { return *connection_.stream; }
+  PooledConnection release() { return std::move(connection_); }
+
+  List* list = nullptr;
+  List::iterator position;
+
+ private:
+  // Nothing was asked for, so this is not an answer to anything.
+  std::size_t on_data(net::Stream&, std::span<const std::byte>) override {
+    pool_.drop(*this);
+    return 0;
+  }
+  void on_writable(net::Stream&) override {}
+  void on_eof(net::Stream&) override { pool_.drop(*this); }
+  void on_error(net::Stream&, net::CloseReason, int) override { pool_.drop(*this); }
+
+  OriginPool& pool_;
+  PooledConnection connection_;
+};
+
+OriginPool::OriginPool(WorkerStats& stats) : stats_(stats) {}
+
+OriginPool::~OriginPool() { close_all(); }
+
+OriginPool::List* OriginPool::find(std::string_view key) {
+  if (last_key_ != nullptr && *last_key_ == key) return last_list_;
+  const auto found = lists_.find(key);
+  if (found == lists_.end()) return nullptr;
+  last_key_ = &found->first;
+  last_list_ = &found->second;
+  return last_list_;
+}
+
+PooledConnection OriginPool::take(std::string_view key,
+                                  const std::function<bool(const net::Address&)>& accept) {
+  List* found = find(key);
+  if (found == nullptr) return {};
+  List& list = *found;
+  for (auto it = list.begin(); it != list.end(); ++it) {
+    if (!accept((*it)->stream().peer())) continue;
+    PooledConnection connection = (*it)->release();
+    if (spare_.size() < kSpareMax) {
+      spare_.splice(spare_.begin(), list, it);
+    } else {
+      list.erase(it);
+    }
+    --size_;
+    connection.stream->touch();
+    return connection;
+  }
+  return {};
+}
+
+void OriginPool::put(const std::string& key, PooledConnection connection, const Limits& limits) {
+  const net::Stream& stream = *connection.stream;
+  if (limits.per_server == 0 || !stream.is_open() || stream.is_eof() || stream.kept_bytes() != 0) {
+    stats_.origin_connections.subtract();
+    return;
+  }
+  List* found = find(key);
+  List& list = found != nullptr ? *found : lists_[key];
+  if (spare_.empty()) spare_.push_front(std::make_unique<Idle>(*this));
+  list.splice(list.begin(), spare_, spare_.begin());
+  list.front()->list = &list;
+  list.front()->position = list.begin();
+  list.front()->watch(std::move(connection));
+  ++size_;
+  if (list.size() > limits.per_server || size_ > limits.in_all) drop(*list.back());
+}
+
+bool OriginPool::give_up(std::string_view key) {
+  List* found = find(key);
+  if (found == nullptr || found->empty()) return false;
+  drop(*found->back());
+  return true;
+}
+
+void OriginPool::drop(Idle& idle) {
+  idle.list->erase(idle.position);
+  --size_;
+  stats_.origin_connections.subtract();
+}
+
+void OriginPool::close_idle_since(MonotonicTime time) {
+  last_key_ = nullptr;
+  for (auto it = lists_.begin(); it != lists_.end();) {
+    List& list = it->second;
+    while (!list.empty() && list.back()->stream().last_activity() < time) drop(*list.back());
+    it = list.empty() ? lists_.erase(it) : std::next(it);
+  }
+}
+
+void OriginPool::close_beyond(std::size_t count) {
+  for (auto& [key, list] : lists_) {
+    while (!list.empty() && size_ > count) drop(*list.back());
+    if (size_ <= count) return;
+  }
+}
+
+void OriginPool::close_all() {
+  last_key_ = nullptr;
+  for (auto& [key, list] : lists_) {
+    while (!list.empty()) drop(*list.back());
+  }
+  lists_.clear();
+}
+
+}  // namespace encore::server

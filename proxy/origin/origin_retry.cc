@@ -1,0 +1,90 @@
+// Where a link goes when an attempt has failed before an answer began (upstream.retries,
+// upstream.set_aside).
+#include <algorithm>
+
+#include "base/check.h"
+#include "proxy/origin/origin_link.h"
+
+namespace encore::server {
+
+OriginLink::Progress OriginLink::reconnect() {
+  ENCORE_CHECK(is_open(), "what is open is replaced");
+  OriginLines::Slot slot = std::move(slot_);
+  release(Fate::kDrop);
+  slot_ = std::move(slot);
+  need_ = Need::kNew;
+  return acquire_here();
+}
+
+std::optional<OriginLink::Progress> OriginLink::try_again(const Attempt& attempt) {
+  ENCORE_CHECK(is_open(), "an attempt is made on an open connection");
+  if (!move_on(attempt)) return std::nullopt;
+  services_.stats.origin_retries.add();
+  return reconnect();
+}
+
+// Decides whether and where to go on. The slot goes with the server that it is of.
+bool OriginLink::move_on(const Attempt& attempt) {
+  const AttemptFailure failure = attempt.failure;
+  const bool connected = is_open();
+  // A kept connection that is closed says nothing of its server.
+  const bool stale =
+      failure == AttemptFailure::kClosed && connected && std::get<Open>(state_).reused;
+  if (!stale) note_failure(attempt);
+  if (connected && !attempt.repeatable) return false;
+  // To be refused costs no attempt: nothing was sent, and no time has passed. Each server can
+  // refuse but once.
+  const bool counts = failure != AttemptFailure::kNotConnected;
+  if (counts && retries_ >= request_.runtime->config.upstream.retries) return false;
+  const OriginServer* before = server_;
+  const bool other_server = choose_other_server(failure, stale);
+  ENCORE_CHECK(other_server == (server_ != before), "another server is another one");
+  if (!other_server) {
+    const bool same_server = failure == AttemptFailure::kClosed ||
+                             (failure == AttemptFailure::kSilent && other_address_);
+    if (!same_server) return false;
+  }
+  if (counts) ++retries_;
+  if (other_server) slot_.reset();
+  return true;
+}
+
+void OriginLink::note_failure(const Attempt& attempt) {
+  const bool connected = is_open();
+  if (connected && !attempt.answered) tried_addresses_.push_back(stream().peer());
+  if (server_ == nullptr) return;
+  const bool aside = !attempt.answered &&
+                     request_.route->group().set_aside(*server_, services_.loop.now(),
+                                                       request_.runtime->config.upstream.set_aside);
+  if (aside) services_.stats.origins_set_aside.add();
+  const std::string why(attempt.why);
+  if (aside || !connected) warn(aside ? why + "; it is set aside" : why);
+}
+
+// Another server of the origin, if there is one that was not tried. Where the present one may be
+// asked again, too, it is only left for one that nothing is known against.
+bool OriginLink::choose_other_server(AttemptFailure failure, bool stale) {
+  if (server_ == nullptr) return false;
+  tried_.push_back(server_);
+  const OriginServer* next = request_.route->group().next(
+      services_.loop.now(),
+      {.tried = tried_,
+       .rest = request_.runtime->config.upstream.set_aside,
+       .last_resort = failure != AttemptFailure::kClosed && failure != AttemptFailure::kBusy});
+  if (stale) tried_.pop_back();
+  if (next == nullptr) return false;
+  choose_server(*next);
+  tried_addresses_.clear();
+  services_.stats.origin_failovers.add();
+  return true;
+}
+
+// Addresses that gave no answer come last.
+void OriginLink::prefer_untried(std::vector<net::Address>& addresses) {
+  const auto tried = std::ranges::stable_partition(addresses, [&](const net::Address& address) {
+    return std::ranges::find(tried_addresses_, address) == tried_addresses_.end();
+  });
+  other_address_ = addresses.size() - tried.size() > 1;
+}
+
+}  // namespace encore::server

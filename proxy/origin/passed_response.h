@@ -1,0 +1,30 @@
+// A response as it is handed on: what the readers of a transfer share of it, made of what came.
+// Confined to the worker whose services are given.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "proxy/http/storing.h"
+#include "proxy/net/address.h"
+#include "proxy/origin/received.h"
+#include "proxy/origin/services.h"
+#include "proxy/request/request_context.h"
+#include "proxy/transfer/response.h"
+
+namespace encore::server {
+
+// Whether and why it may be stored, with what is found only while the response is made.
+struct PassedResponse {
+  std::shared_ptr<SharedResponse> response;
+  http::StoreDecision decision;
+};
+// `whole`: the request was sent without the client's Range and conditions. `peer` has answered.
+// What others may not have is among the stripped fields of `received` from then on.
+PassedResponse make_passed_response(const OriginServices& services, const RequestContext& request,
+                                    Received& received, bool whole, const net::Address& peer);
+
+// An interim response as the client gets it, with the empty line.
+std::string interim_text(const RequestContext& request, const http::ResponseHead& head);
+
+}  // namespace encore::server

@@ -1,0 +1,64 @@
+#include "proxy/origin/request_writer.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+#include "base/check.h"
+#include "base/recycled.h"
+#include "proxy/http/chunked.h"
+
+namespace encore::server {
+
+RequestWriter::RequestWriter(Body body)
+    : head_(take_text()), upload_(body == Body::kExpected ? Upload::kExpected : Upload::kNone) {}
+
+RequestWriter::~RequestWriter() { give_text(std::move(head_)); }
+
+std::string& RequestWriter::begin() {
+  head_sent_ = 0;
+  broken_ = false;
+  return head_;
+}
+
+net::WriteResult RequestWriter::flush(net::Stream& stream) {
+  std::array<iovec, 2> parts;
+  std::size_t count = 0;
+  const std::size_t head_left = head_.size() - head_sent_;
+  if (head_left != 0) parts[count++] = {head_.data() + head_sent_, head_left};
+  const std::size_t body_left = body_.size() - body_sent_;
+  if (body_left != 0) parts[count++] = {body_.data() + body_sent_, body_left};
+  if (count == 0) return {};
+  const net::WriteResult result = stream.write(std::span(parts.data(), count));
+  ENCORE_CHECK(result.bytes <= head_left + body_left, "no more is sent than there is");
+  const std::size_t of_head = std::min(result.bytes, head_left);
+  head_sent_ += of_head;
+  body_sent_ += result.bytes - of_head;
+  if (result.status == net::WriteStatus::kError) broken_ = true;
+  if (result.status == net::WriteStatus::kAll) {
+    body_.clear();
+    body_sent_ = 0;
+  }
+  return result;
+}
+
+void RequestWriter::upload(std::string_view content, bool last, std::string_view trailers,
+                           http::BodyKind framing) {
+  ENCORE_CHECK(expects_upload(), "a body that has ended takes no more");
+  ENCORE_CHECK(accepts_upload(), "a body's next part comes when the one before has gone out");
+  upload_ = last ? Upload::kEnded : Upload::kBegun;
+  const bool chunked = framing == http::BodyKind::kChunked;
+  if (chunked && !content.empty()) {
+    std::array<char, http::kChunkHeadMax> size;
+    body_.append(size.data(), http::write_chunk_head(content.size(), size.data()));
+  }
+  body_ += content;
+  if (chunked && !content.empty()) body_ += http::kChunkEnd;
+  if (!last || !chunked) return;
+  body_ += http::kLastChunk;
+  body_ += trailers;
+  body_ += http::kChunkEnd;
+}
+
+}  // namespace encore::server

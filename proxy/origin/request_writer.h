@@ -1,0 +1,65 @@
+// RequestWriter: what is sent to an origin, its head and the body as the client brings it, in the
+// order of the connection. What was taken of the body is not kept: it cannot be sent again.
+//
+// Confined to its worker.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "proxy/http/framing.h"
+#include "proxy/net/stream.h"
+
+namespace encore::server {
+
+class RequestWriter {
+ public:
+  // Whether the request has a body that the first reader brings.
+  enum class Body : std::uint8_t { kNone, kExpected };
+
+  explicit RequestWriter(Body body);
+  ~RequestWriter();
+  RequestWriter(const RequestWriter&) = delete;
+  RequestWriter& operator=(const RequestWriter&) = delete;
+
+  // A new connection: the head is sent from its beginning. The text's contents are whatever they
+  // were; the caller writes the head into it, and then flushes.
+  std::string& begin();
+  // Writes what is left, as far as the connection takes it. After kError it is broken.
+  net::WriteResult flush(net::Stream& stream);
+  // The connection takes no more of it; the origin may have answered before.
+  void set_broken() { broken_ = true; }
+  bool is_broken() const { return broken_; }
+
+  // Whether the connection has taken all that there was, so that more may be added.
+  bool accepts_upload() const { return !broken_ && is_flushed(); }
+  // REQUIRES: accepts_upload(), the body has not ended.
+  void upload(std::string_view content, bool last, std::string_view trailers,
+              http::BodyKind framing);
+
+  // Nothing is left of what is there: the client may bring more.
+  bool is_flushed() const { return head_sent_ == head_.size() && body_.empty(); }
+  // The whole request is with the origin.
+  bool is_complete() const { return !broken_ && is_flushed() && !expects_upload(); }
+  // The rest of the body is still to come from the client.
+  bool expects_upload() const { return upload_ == Upload::kExpected || upload_ == Upload::kBegun; }
+  // The client is waited for, not the origin.
+  bool waits_for_client() const { return expects_upload() && body_.empty() && !broken_; }
+  // Some of the body was taken, which cannot be sent again.
+  bool has_taken_body() const { return upload_ == Upload::kBegun || upload_ == Upload::kEnded; }
+  // A byte of it has gone out on this connection.
+  bool has_begun() const { return head_sent_ != 0; }
+
+ private:
+  enum class Upload : std::uint8_t { kNone, kExpected, kBegun, kEnded };
+
+  std::string head_;
+  std::size_t head_sent_ = 0;
+  std::string body_;  // what the client has brought and the connection not taken
+  std::size_t body_sent_ = 0;
+  Upload upload_;
+  bool broken_ = false;
+};
+
+}  // namespace encore::server

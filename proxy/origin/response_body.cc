@@ -1,0 +1,254 @@
+#include "proxy/origin/response_body.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "proxy/origin/parts.h"
+
+namespace encore::server {
+namespace {
+
+// A body with at least so much to come is read straight into its place.
+constexpr std::uint64_t kDirectReadBytes = 16 * 1024;
+
+}  // namespace
+
+ResponseBody::ResponseBody(OriginServices& services, const RequestContext& request,
+                           Transfer& transfer, ResponseBodyOwner& owner)
+    : services_(services),
+      request_(request),
+      transfer_(transfer),
+      owner_(owner),
+      writer_(services, request) {}
+
+bool ResponseBody::open(net::Stream& stream, const Received& received,
+                        const SharedResponse& response, Use use, Joining joining) {
+  ENCORE_CHECK(!body_, "a response has one body");
+  const http::Framing& framing = received.framing;
+  store::BodyOptions options;
+  if (framing.kind == http::BodyKind::kLength) options.length = framing.length;
+  options.use = use == Use::kStore ? store::BodyUse::kStored : store::BodyUse::kTransfer;
+  auto body = services_.store.make_body(options);
+  if (!body && services_.relief.make_room_at_once()) body = services_.store.make_body(options);
+  if (!body) return false;
+  body_ = std::move(*body);
+  stream_ = &stream;
+  since_ = services_.loop.now();
+  joining_ = joining;
+  const config::Limits& limits = request_.runtime->config.limits;
+  reader_ = BodyFraming(framing, {.extension_bytes_max = limits.chunk_extension_bytes,
+                                  .trailer_bytes_max = limits.trailers_bytes});
+  if (use == Use::kPass) return true;
+  writer_.allow(received, response);
+  // Where it does not fit, that shows in is_storing().
+  if (use == Use::kStore && !writer_.begin(*body_, options.length.value_or(0))) {
+    owner_.on_storing_stopped();
+  }
+  return true;
+}
+
+bool ResponseBody::append_part(const store::Object& part) {
+  const std::uint64_t size = part.body_size();
+  reader_.skip(size);
+  // All of it at once: what is evicted for it may take some steps.
+  while (!append_range(part, {body_->size(), size}, *body_)) {
+    if (!services_.relief.make_room_at_once()) return false;
+  }
+  return true;
+}
+
+std::span<std::byte> ResponseBody::read_buffer() {
+  direct_ = {};
+  if (!reader_.has_length() || reader_.left() < kDirectReadBytes) return {};
+  direct_ = body_->writable(reader_.left());
+  if (direct_.size() > reader_.left()) direct_ = direct_.first(reader_.left());
+  return direct_;
+}
+
+ResponseBody::Taken ResponseBody::on_bytes(std::string_view bytes) {
+  ENCORE_CHECK(static_cast<bool>(body_), "the body's bytes come after its head");
+  since_ = services_.loop.now();
+  std::size_t used = 0;
+  while (true) {
+    const BodyFraming::Step step = reader_.next(bytes.substr(used));
+    used += step.consumed;
+    switch (step.status) {
+      case BodyFraming::Status::kContent:
+        if (const std::size_t left = step.content.size() - append(step.content); left != 0) {
+          reader_.give_back(left);
+          return {.status = Status::kGoesOn, .bytes = used - left};
+        }
+        break;
+      case BodyFraming::Status::kNeedMore:
+        return {.status = Status::kGoesOn, .bytes = used};
+      case BodyFraming::Status::kDone:
+        return {.status = Status::kDone, .bytes = used};
+      case BodyFraming::Status::kBad:
+        return {.status = Status::kBadChunk, .bytes = used};
+    }
+  }
+}
+
+// Returns how many bytes found a place. Where some did not, it waits for memory.
+std::size_t ResponseBody::append(std::string_view content) {
+  if (is_storing() && !writer_.grow(body_->size() + content.size())) stop_storing();
+  if (!direct_.empty() && content.data() == reinterpret_cast<const char*>(direct_.data())) {
+    ENCORE_CHECK(content.size() <= direct_.size(), "a read fits where it was to go");
+    direct_ = {};
+    body_->append(content.size());
+    return content.size();
+  }
+  direct_ = {};
+  const auto bytes = std::as_bytes(std::span(content));
+  std::size_t done = body_->append(bytes);
+  while (done != bytes.size() && find_memory()) done += body_->append(bytes.subspan(done));
+  if (done != bytes.size()) wait_for_memory();
+  return done;
+}
+
+// Whether it is worth trying again at once.
+bool ResponseBody::find_memory() {
+  if (services_.relief.make_room()) return true;
+  if (!is_storing()) return false;
+  // What the readers have passed need not be kept then.
+  stop_storing();
+  limit_retention();
+  return true;
+}
+
+// What was read already is kept by the stream.
+void ResponseBody::wait_for_memory() {
+  stream_->pause_reading();
+  services_.relief.wait_for_room();
+  if (memory_since_) return;
+  memory_since_ = services_.loop.now();
+  services_.stats.memory_waits.add();
+}
+
+bool ResponseBody::retry_memory() {
+  ENCORE_CHECK(memory_since_ && stream_ != nullptr, "who waits for memory has more to read");
+  if (body_->writable(1).empty()) return false;
+  memory_since_.reset();
+  since_ = services_.loop.now();
+  read_on();
+  return true;
+}
+
+void ResponseBody::read_on() {
+  if (!paused_since_ && !memory_since_) stream_->resume_reading();
+}
+
+void ResponseBody::after_append() {
+  limit_retention();
+  if (is_storing() || paused_since_) return;
+  const std::uint64_t behind = lag();
+  if (behind != 0 && behind > lag_max()) pause(services_.loop.now());
+}
+
+// How far behind the slowest reader is.
+std::uint64_t ResponseBody::lag() const {
+  const std::uint64_t written = body_->size();
+  return written - transfer_.slowest_position(written);
+}
+
+// How far it may be.
+std::uint64_t ResponseBody::lag_max() const {
+  if (transfer_.is_over_share()) return 0;
+  return body_->is_retaining() ? request_.runtime->config.cache.collapse_buffer_bytes
+                               : request_.runtime->config.limits.transfer_buffer_bytes;
+}
+
+void ResponseBody::pause(MonotonicTime now) {
+  if (transfer_.is_over_share()) services_.stats.share_waits.add();
+  paused_since_ = now;
+  transfer_.set_producer_paused(true);
+  stream_->pause_reading();
+  // A reader may have advanced between the look and the mark.
+  on_reader_advanced();
+}
+
+void ResponseBody::on_reader_advanced() {
+  if (!paused_since_ || stream_ == nullptr) return;
+  const std::uint64_t limit = request_.runtime->config.limits.transfer_buffer_bytes;
+  const std::uint64_t behind = lag();
+  if (!is_storing() && behind != 0 && (behind > limit / 2 || transfer_.is_over_share())) return;
+  end_pause(services_.loop.now());
+}
+
+void ResponseBody::end_pause(MonotonicTime now) {
+  blame_slowest(now);
+  limit_retention();
+  paused_since_.reset();
+  transfer_.set_producer_paused(false);
+  since_ = now;
+  read_on();
+}
+
+// Whoever holds back the others is cut in the end; it is told with the next wake-up.
+void ResponseBody::blame_slowest(MonotonicTime now) {
+  const Nanoseconds elapsed = now - *paused_since_;
+  paused_since_ = now;
+  if (transfer_.blame_slowest({body_->size(), elapsed, now})) cut_due_ = true;
+}
+
+ResponseBody::Overdue ResponseBody::check(MonotonicTime now, Nanoseconds limit) {
+  const auto over = [&](MonotonicTime since) { return limit.count() != 0 && now - since >= limit; };
+  if (paused_since_) blame_slowest(now);
+  if (std::exchange(cut_due_, false)) {
+    transfer_.publish_body();
+    on_reader_advanced();
+    return Overdue::kNothing;
+  }
+  if (memory_since_) return over(*memory_since_) ? Overdue::kMemory : Overdue::kNothing;
+  return !paused_since_ && over(since_) ? Overdue::kOrigin : Overdue::kNothing;
+}
+
+// What is not stored is kept from byte 0 only as long as somebody may join.
+void ResponseBody::limit_retention() {
+  if (is_storing() || !body_->is_retaining()) return;
+  const std::uint64_t buffer =
+      is_joinable() ? request_.runtime->config.cache.collapse_buffer_bytes : 0;
+  if (body_->size() <= buffer) return;
+  if (is_joinable()) {
+    end_joining();
+    transfer_.stop_joining();
+    services_.inflight.remove(transfer_);
+  }
+  if (transfer_.all_opened()) body_->stop_retaining();
+}
+
+void ResponseBody::store_if_wanted() {
+  if (!transfer_.is_store_wanted() || !writer_.may_store() || is_storing() ||
+      !body_->is_retaining()) {
+    return;
+  }
+  const std::uint64_t size = body_->size();
+  const std::uint64_t expected = reader_.has_length() ? size + reader_.left() : size;
+  if (!writer_.begin(*body_, expected)) owner_.on_storing_stopped();
+}
+
+bool ResponseBody::is_worth_finishing(std::uint64_t bytes_max) const {
+  if (!is_storing()) return false;
+  return (reader_.has_length() ? reader_.left() : body_->size()) <= bytes_max;
+}
+
+void ResponseBody::stop_storing() {
+  if (writer_.stop(body_.get())) owner_.on_storing_stopped();
+}
+
+std::optional<StoreWriter::Result> ResponseBody::complete(const store::ObjectRef& completes) {
+  ENCORE_CHECK(stream_ == nullptr, "a body that has ended has no connection");
+  body_->complete();
+  if (!is_storing()) return std::nullopt;
+  const StoreWriter::Result result = writer_.commit(body_, completes);
+  if (result == StoreWriter::Result::kUnfit) owner_.on_storing_stopped();
+  return result;
+}
+
+void ResponseBody::abort() {
+  stop_storing();
+  if (body_) body_->abort();
+}
+
+}  // namespace encore::server

@@ -1,0 +1,154 @@
+#include "proxy/origin/response_plan.h"
+
+#include <algorithm>
+
+#include "proxy/http/conditional.h"
+#include "proxy/http/hop_by_hop.h"
+#include "proxy/http/invalidation.h"
+#include "proxy/http/range.h"
+
+namespace encore::server {
+namespace {
+
+bool confirms(const ResponseFacts& facts) {
+  return http::not_modified_matches(http::stored_validators(facts.stored->meta, facts.stored->head),
+                                    http::received_validators(facts.head, facts.arrival));
+}
+
+bool may_serve_stale(const ResponseFacts& facts) {
+  return http::is_error_status(facts.head.status) &&
+         http::may_serve_stale(facts.stored->meta, facts.asked.directives, facts.now,
+                               http::OriginFailure::kErrorStatus, facts.stale);
+}
+
+// More than was announced is no response to anything: the connection is not used again.
+bool keeps_connection(const ResponseFacts& facts) {
+  const bool bodiless =
+      facts.framing.kind == http::BodyKind::kNone ||
+      (facts.framing.kind == http::BodyKind::kLength && facts.framing.length == 0);
+  return http::keep_alive(facts.head) && facts.framing.reusable && !(bodiless && facts.surplus);
+}
+
+// The whole is larger than may be fetched for a range, or than the cache lets in, or does not say
+// how large it is, so that nothing can be cut from it before its end.
+bool is_too_much_for_range(const ResponseFacts& facts) {
+  if (!stands_for_range(facts)) return false;
+  return facts.framing.kind != http::BodyKind::kLength ||
+         facts.framing.length > facts.range_fetch_bytes_max || facts.refused_for_size;
+}
+
+}  // namespace
+
+bool stands_for_range(const ResponseFacts& facts) {
+  return facts.asked.whole && facts.stored == nullptr && facts.head.status == 200 &&
+         !http::range_value(facts.asked.request).empty();
+}
+
+bool is_of_the_request(http::StoreReason reason) {
+  return reason == http::StoreReason::kRequestNoStore ||
+         reason == http::StoreReason::kAuthorization || reason == http::StoreReason::kSetCookie;
+}
+
+HeadPlan plan_head(const ResponseFacts& facts) {
+  HeadPlan plan;
+  if (facts.framing.kind == http::BodyKind::kError) {
+    plan.step = ResponseStep::kRefuse;
+    plan.refusal = "framing";
+    return plan;
+  }
+  const std::uint16_t status = facts.head.status;
+  // Whom nobody asked whether something had changed, says nothing by that it has not.
+  if (status == 304 && !facts.asked.condition) {
+    plan.step = ResponseStep::kRefuse;
+    plan.refusal = "unasked-304";
+    return plan;
+  }
+  plan.keep_alive = keeps_connection(facts);
+  if (facts.stored != nullptr) {
+    if (status == 304) {
+      plan.step = confirms(facts) ? ResponseStep::kConfirm : ResponseStep::kAskAnew;
+      return plan;
+    }
+    if (may_serve_stale(facts)) {
+      plan.step = ResponseStep::kServeStale;
+      return plan;
+    }
+    plan.updates_stored = facts.asked.request.method == http::Method::kHead;
+  }
+  if (facts.asked.completion && (status == 206 || status == 416)) {
+    plan.step = ResponseStep::kComplete;
+  } else if (is_too_much_for_range(facts)) {
+    plan.step = ResponseStep::kAskAsTold;
+  }
+  plan.invalidates = http::invalidates(facts.asked.request.method, status);
+  return plan;
+}
+
+namespace {
+
+// What was to be validated is gone where the origin's new answer may not take its place. Of a HEAD
+// that counts only where it forbids keeping it.
+bool is_outdated(const StoringFacts& facts) {
+  const http::StoreReason reason = facts.decision.reason;
+  if (!facts.validates || facts.decision.ok() || facts.head.status >= 500 ||
+      is_of_the_request(reason)) {
+    return false;
+  }
+  return facts.asked.request.method == http::Method::kGet ||
+         reason == http::StoreReason::kPrivate || reason == http::StoreReason::kNoStore ||
+         reason == http::StoreReason::kVaryStar;
+}
+
+// A 304 to the client's own condition tells of a response that could be stored: it counts as a
+// request.
+bool counts_unstored(const StoringFacts& facts) {
+  return facts.head.status == 304 && facts.asked.request.method == http::Method::kGet &&
+         facts.has_key && !facts.directives.no_store && !facts.directives.is_private &&
+         !facts.asked.directives.no_store &&
+         !facts.asked.request.fields.has(http::FieldId::kAuthorization);
+}
+
+// As AdmitRequest wants it, where 0 says that the size is not known: an empty body is one byte.
+std::uint64_t size_for_admission(const StoringFacts& facts) {
+  return facts.length ? std::max<std::uint64_t>(*facts.length, 1) : 0;
+}
+
+}  // namespace
+
+StoringPlan plan_storing(const StoringFacts& facts) {
+  const http::Method method = facts.asked.request.method;
+  const bool part = facts.head.status == 206;
+  StoringPlan plan;
+  plan.drops_stored = is_outdated(facts);
+  if (!facts.decision.ok() || !facts.has_key) {
+    plan.outcome = http::is_safe(method) ? Outcome::kUncacheable : Outcome::kMethod;
+    // What one request says too much of keeps others from nothing.
+    if (facts.others_wait && facts.decision.reason != http::StoreReason::kVaryTooLarge) {
+      plan.unshared = Inflight::Unshared::kUncacheable;
+    } else if (counts_unstored(facts)) {
+      plan.admission = Admission::kCount;
+    }
+    return plan;
+  }
+  // What others would have to validate at once is no answer to them, and what one can be validated
+  // by must not be for the one who asked alone.
+  plan.shareable = !part && !facts.private_etag && http::may_share(facts.meta, {}, facts.now, {});
+  if (plan.shareable) {
+    plan.unshared = Inflight::Unshared::kNo;
+  } else if (facts.others_wait) {
+    plan.unshared = Inflight::Unshared::kAnswer;
+  }
+  plan.can_store =
+      part ? facts.fits_range
+           : (method == http::Method::kGet && facts.asked.whole) || method == http::Method::kPost;
+  plan.size_bytes = plan.can_store ? size_for_admission(facts) : 0;
+  if (plan.size_bytes > facts.object_bytes_max) {
+    plan.can_store = false;
+    plan.outcome = Outcome::kTooLarge;
+    return plan;
+  }
+  plan.admission = Admission::kAsk;
+  return plan;
+}
+
+}  // namespace encore::server

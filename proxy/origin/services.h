@@ -1,0 +1,92 @@
+// OriginServices: all that a fetch needs of the worker it runs on and of the process, each by its
+// narrowest name. The worker makes one; a test makes another. Borrowed throughout; confined to the
+// worker but for what is thread-safe by itself.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "cache/kernel.h"
+#include "filter/hash.h"
+#include "proxy/net/loop.h"
+#include "proxy/net/resolver.h"
+#include "proxy/observe/stats.h"
+#include "proxy/origin/origin_line.h"
+#include "proxy/origin/origin_pool.h"
+#include "proxy/origin/origin_warnings.h"
+#include "proxy/request/request_context.h"
+#include "proxy/request/request_view.h"
+#include "proxy/settings/runtime.h"
+#include "proxy/store/store.h"
+#include "proxy/transfer/inflight.h"
+#include "proxy/transfer/latest_moment.h"
+
+namespace encore::server {
+
+class Fetch;
+
+// Who owns the fetches: they live by themselves, beyond those who asked.
+class FetchKeeper {
+ public:
+  virtual void keep(std::unique_ptr<Fetch> fetch) = 0;
+  // It has ended: it is destroyed in this turn, but not within this call. REQUIRES: kept, not
+  // retired before.
+  virtual void retire(Fetch& fetch) = 0;
+
+ protected:
+  ~FetchKeeper() = default;
+};
+
+// What is done where there is no memory for a body on its way.
+class MemoryRelief {
+ public:
+  // Evicts, or has readers beyond their share cut. Whether it is worth trying again at once.
+  virtual bool make_room() = 0;
+  // For who cannot wait for those readers: evicts as well.
+  virtual bool make_room_at_once() = 0;
+  // A fetch waits for memory: it is asked to try again (Fetch::retry_memory) until it ends.
+  virtual void wait_for_room() = 0;
+
+ protected:
+  ~MemoryRelief() = default;
+};
+
+// What a fetch asks of the worker as it is at that moment.
+class WorkerNow {
+ public:
+  // The settings of requests that come now.
+  virtual const Runtime& present_runtime() const = 0;
+  virtual bool is_draining() const = 0;
+  // Whether anybody reads which address has answered.
+  virtual bool logs_requests() const = 0;
+  // What the worker may have of upstream.connections_per_server and waiting_per_server.
+  virtual OriginLines::Limits origin_limits() const = 0;
+  // How many idle connections it may keep.
+  virtual std::size_t idle_connections_max() const = 0;
+  // Descriptors are short: closes idle connections of clients; false where none is idle.
+  virtual bool give_up_idle() = 0;
+  // What the cache has for a request.
+  virtual CacheView lookup(const RequestContext& request) = 0;
+
+ protected:
+  ~WorkerNow() = default;
+};
+
+struct OriginServices {
+  net::Loop& loop;
+  net::Resolver& resolver;
+  OriginPool& pool;
+  OriginLines& lines;
+  OriginWarnings& warnings;
+  store::Store& store;
+  cache::Kernel& kernel;
+  Inflight& inflight;
+  LatestMoment& latest_moment;
+  WorkerStats& stats;
+  const filter::Seed& identity_seed;
+  FetchKeeper& keeper;
+  MemoryRelief& relief;
+  WorkerNow& worker;
+};
+
+}  // namespace encore::server

@@ -1,0 +1,36 @@
+// The admin pages: /healthz, /readyz, /metrics, /api/stats, and POST /purge. Confined to the main
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "config/config.h"
+#include "proxy/net/admin_server.h"
+#include "proxy/observe/pages.h"
+#include "proxy/process/purge.h"
+
+namespace encore::server {
+
+// What the pages speak of: the process.
+class Administered {
+ public:
+  virtual const config::Config& config() const = 0;
+  virtual bool is_ready() const = 0;
+  virtual Snapshot snapshot() const = 0;
+  virtual ProcessStatus status() const = 0;
+  // Purges and calls `done` later, with how many there were. False where too many orders wait, or
+  // the end is near: then `done` is not called.
+  virtual bool purge(PurgeOrder order, std::move_only_function<void(std::uint64_t)> done) = 0;
+
+ protected:
+  ~Administered() = default;
+};
+
+// Answers one request, a purge when it is done. Refused with 403: a Host that is not ours (a page
+// of another site must not reach us through a name of its own), and any request but GET and HEAD
+// that a page of another origin sends. /healthz and /readyz tell nothing else and answer to any
+// Host: what watches many machines rarely knows their names.
+void answer_admin(Administered& process, const net::AdminRequest& request, net::AdminReply to);
+
+}  // namespace encore::server

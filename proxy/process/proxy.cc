@@ -1,0 +1,163 @@
+#include "proxy/process/proxy.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "config/derive.h"
+#include "config/network.h"
+#include "proxy/net/listener.h"
+#include "proxy/process/store_link.h"
+
+namespace encore::server {
+
+net::Address to_address(const std::string& text) {
+  const auto endpoint = config::parse_endpoint(text);
+  ENCORE_CHECK(endpoint.has_value(), "a loaded config has valid addresses");
+  const auto address = net::Address::parse_ip(endpoint->address, endpoint->port);
+  ENCORE_CHECK(address.has_value(), "a loaded config has numeric addresses");
+  return *address;
+}
+
+// The store may hold this much more than the cache's memory: a twentieth for what its slabs do not
+// fill, and room for transfers in flight.
+std::uint64_t store_limit(const config::Config& config) {
+  const std::uint64_t memory = config.cache.memory_bytes;
+  return memory + memory / 20 + memory / 4 + config.limits.transfer_memory_bytes;
+}
+
+cache::KernelOptions kernel_options(const config::Config& config,
+                                    const filter::Seed& identity_seed) {
+  auto options = config::kernel_options(config);
+  ENCORE_CHECK(options.has_value(), "a loaded config has a filter that can be made");
+  options->identity_seed = identity_seed;
+  if (config.admission.seed.empty()) options->admission.filter.seed = identity_seed;
+  return *options;
+}
+
+Proxy::Proxy(const config::Config& config, const Options& options)
+    : config_(config), instance_(options.instance), own_(options.own) {
+  shared_.identity_seed = options.identity_seed;
+}
+
+Proxy::~Proxy() {
+  for (auto& worker : workers_) worker->end_all();
+  workers_.clear();
+  if (shared_.store != nullptr) shared_.store->set_relocator(nullptr);
+  shared_.kernel.reset();
+}
+
+Result<std::unique_ptr<Proxy>> Proxy::create(const config::Config& config, Options options) {
+  ENCORE_CHECK(options.workers != 0, "a proxy has a worker");
+  std::unique_ptr<Proxy> proxy(new Proxy(config, options));
+  if (auto made = proxy->make_cache(options); !made) return std::unexpected(made.error());
+  proxy->shared_.access_log = std::move(options.access_log);
+  if (auto made = proxy->make_workers(options.workers); !made) {
+    return std::unexpected(made.error());
+  }
+  if (auto bound = proxy->listen(); !bound) return std::unexpected(bound.error());
+  return proxy;
+}
+
+Result<void> Proxy::make_cache(const Options& options) {
+  auto store = store::make_memory_store({.limit_bytes = store_limit(config_)});
+  if (!store) return std::unexpected(store.error());
+  shared_.store = std::move(*store);
+  store_link_ = std::make_unique<StoreLink>(*shared_.store, shared_.identity_seed);
+  auto kernel = cache::Kernel::create(kernel_options(config_, shared_.identity_seed),
+                                      {.owner = store_link_.get(), .observer = options.observer},
+                                      options.started);
+  if (!kernel) return std::unexpected(kernel.error());
+  shared_.kernel = std::move(*kernel);
+  store_link_->connect(shared_.kernel.get());
+  shared_.store->set_relocator(store_link_.get());
+  return {};
+}
+
+Result<void> Proxy::make_workers(std::uint32_t count) {
+  auto first_runtime = Runtime::create(config_, {}, instance_);
+  if (!first_runtime) return std::unexpected(first_runtime.error());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    shared_.stats.push_back(std::make_unique<WorkerStats>());
+    auto worker = Worker::create(shared_, *shared_.stats.back(), *first_runtime);
+    if (!worker) return std::unexpected(worker.error());
+    shared_.workers.push_back(worker->get());
+    workers_.push_back(std::move(*worker));
+  }
+  return {};
+}
+
+Result<void> Proxy::listen() {
+  for (const config::Listen& each : config_.listen) {
+    net::Address address = to_address(each.address);
+    if (auto unused = net::Listener::check_unused(address); !unused) return unused;
+    for (auto& worker : workers_) {
+      auto bound = worker->listen(address, each.mode);
+      if (!bound) return std::unexpected(bound.error());
+      address = *bound;  // port 0: all workers take the port that the first was given
+    }
+    listening_.push_back(address);
+    own_.push_back(address);
+  }
+  // Only now it is known which addresses are ours.
+  auto runtime = Runtime::create(config_, own_, instance_);
+  if (!runtime) return std::unexpected(runtime.error());
+  for (auto& worker : workers_) worker->set_runtime(*runtime);
+  return {};
+}
+
+Result<void> Proxy::reload(const config::Config& config) {
+  const std::uint64_t limit = store_limit(config);
+  if (limit > shared_.store->limit_bytes_max()) {
+    return fail("a restart is needed for so much cache.memory");
+  }
+  auto runtime = Runtime::create(config, own_, instance_);
+  if (!runtime) return std::unexpected(runtime.error());
+  const auto options = cache::reload_options(kernel_options(config, shared_.identity_seed));
+  auto done = shared_.kernel->reconfigure(options, monotonic_now());
+  if (!done) return std::unexpected(done.error());
+  // A lower limit follows when the kernel has evicted down to it.
+  if (limit > shared_.store->stats().limit_bytes) shared_.store->set_limit(limit);
+  config_ = config;
+  for (auto& worker : workers_) worker->set_runtime(*runtime);
+  return {};
+}
+
+void Proxy::tick() {
+  reclaim();
+  (void)shared_.store->maintain(256);
+}
+
+// After a reload to less memory: evicts for a share of the tick's time, a few under each lock.
+void Proxy::reclaim() {
+  constexpr std::uint32_t kVictims = 64;
+  constexpr std::chrono::milliseconds kShare(25);
+  const MonotonicTime now = monotonic_now();
+  using Reclaimed = cache::Kernel::Reclaimed;
+  Reclaimed done = shared_.kernel->reclaim(kVictims, now);
+  while (done == Reclaimed::kSome && monotonic_now() - now < kShare) {
+    done = shared_.kernel->reclaim(kVictims, now);
+  }
+  const std::uint64_t limit = store_limit(config_);
+  if (done == Reclaimed::kAll && limit < shared_.store->stats().limit_bytes) {
+    shared_.store->set_limit(limit);
+  }
+}
+
+void Proxy::drain() {
+  shared_.draining.store(true, std::memory_order_relaxed);
+  for (auto& worker : workers_) worker->drain(config_.timeouts.drain);
+}
+
+Snapshot Proxy::snapshot() const {
+  Snapshot sum;
+  for (const auto& stats : shared_.stats) sum.add(*stats);
+  sum.kernel = shared_.kernel->statistics();
+  sum.admission = shared_.kernel->admission_statistics();
+  sum.store = shared_.store->stats();
+  sum.transfer_memory_bytes = shared_.transfer_memory.bytes();
+  return sum;
+}
+
+}  // namespace encore::server

@@ -1,0 +1,95 @@
+// Proxy: a cache and the workers that serve from it, as one configuration describes them: kernel,
+// store, transfers, listeners, and what a reload and a drain do to them. It starts no thread, takes
+// no signal and opens no file. Who has those runs its workers: Server on threads of the system, a
+// simulation in turns of its own.
+//
+// Confined to one thread, but for what its parts say otherwise; the workers run on theirs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/time.h"
+#include "cache/events.h"
+#include "cache/options.h"
+#include "config/config.h"
+#include "proxy/net/address.h"
+#include "proxy/observe/snapshot.h"
+#include "proxy/process/shared.h"
+#include "proxy/process/worker.h"
+#include "proxy/settings/runtime.h"
+
+namespace encore::server {
+
+class StoreLink;
+
+// An address as a loaded config has it: "127.0.0.1:3128". REQUIRES: it is one.
+net::Address to_address(const std::string& text);
+
+// What the store of a cache of so much memory may take from the system, transfers included.
+std::uint64_t store_limit(const config::Config& config);
+
+// The kernel's options as they follow from a loaded config. `identity_seed` is the keys' and, where
+// the config names none, the filter's.
+cache::KernelOptions kernel_options(const config::Config& config,
+                                    const filter::Seed& identity_seed);
+
+class Proxy {
+ public:
+  struct Options {
+    filter::Seed identity_seed;
+    MonotonicTime started{};                     // by the kernel's clock
+    std::string instance;                        // tells the proxies of one chain apart, in Via
+    std::uint32_t workers = 1;                   // at least one
+    std::vector<net::Address> own = {};          // addresses of this process beside its listeners
+    cache::Observer* observer = nullptr;         // of decisions; borrowed; null: none
+    std::unique_ptr<LogWriter> access_log = {};  // null: none
+  };
+
+  // Makes all of it and binds the listeners; nothing is served before the workers run. `config` is
+  // loaded. Errors: addresses in use, certificates that cannot be read, memory.
+  static Result<std::unique_ptr<Proxy>> create(const config::Config& config, Options options);
+  // Ends what a drain has left. REQUIRES: no worker runs.
+  ~Proxy();
+  Proxy(const Proxy&) = delete;
+  Proxy& operator=(const Proxy&) = delete;
+
+  // Takes another configuration over: all of it, or after an error nothing.
+  Result<void> reload(const config::Config& config);
+  // What no request waits for, in small steps: memory that a reload has taken, pages half empty.
+  // To be called a few times a second.
+  void tick();
+  // Each worker accepts no more and ends when its requests have, or after
+  // timeouts.drain. Worker::start() tells when.
+  void drain();
+
+  // All that its workers, its cache and its store have counted. Any thread.
+  Snapshot snapshot() const;
+
+  Shared& shared() { return shared_; }
+  const config::Config& config() const { return config_; }
+  std::span<const std::unique_ptr<Worker>> workers() const { return workers_; }
+  // The bound addresses, in the order of the config's listeners.
+  const std::vector<net::Address>& listening() const { return listening_; }
+
+ private:
+  Proxy(const config::Config& config, const Options& options);
+  Result<void> make_cache(const Options& options);
+  Result<void> make_workers(std::uint32_t count);
+  Result<void> listen();
+  void reclaim();
+
+  config::Config config_;
+  const std::string instance_;
+  Shared shared_;
+  std::unique_ptr<StoreLink> store_link_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<net::Address> listening_;
+  std::vector<net::Address> own_;
+};
+
+}  // namespace encore::server

@@ -1,0 +1,241 @@
+#include "proxy/process/purge.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <unordered_set>
+
+#include "proxy/http/uri.h"
+#include "proxy/net/admin_server.h"
+#include "proxy/process/shared.h"
+#include "proxy/settings/router.h"
+#include "proxy/transfer/response.h"
+
+namespace encore::server {
+namespace {
+
+Result<void> take(PurgeOrder& order, std::string_view name, std::string value) {
+  if (name == "soft") {
+    order.soft = value == "1" || value == "true";
+    if (order.soft || value == "0" || value == "false") return {};
+    return fail("soft is true or false, not \"" + value + "\"");
+  }
+  if (value.empty()) return fail("\"" + std::string(name) + "\" is empty");
+  if (name == "url") {
+    order.urls.push_back(std::move(value));
+  } else if (name == "prefix") {
+    order.prefixes.push_back(std::move(value));
+  } else if (name == "tag") {
+    order.tags.push_back(std::move(value));
+  } else {
+    return fail("unknown \"" + std::string(name) + "\"; accepted: url, prefix, tag, soft");
+  }
+  return {};
+}
+
+Result<std::string> form_decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i] == '+' ? ' ' : text[i];
+      continue;
+    }
+    unsigned value = 0;
+    const char* begin = text.data() + i + 1;
+    const char* end = begin + std::min<std::size_t>(2, text.size() - i - 1);
+    if (end - begin != 2 || std::from_chars(begin, end, value, 16).ptr != end) {
+      return fail("a broken escape in \"" + std::string(text) + "\"");
+    }
+    out += static_cast<char>(value);
+    i += 2;
+  }
+  return out;
+}
+
+Result<void> read_form(std::string_view form, PurgeOrder& order) {
+  while (!form.empty()) {
+    const std::string_view pair = form.substr(0, form.find('&'));
+    form.remove_prefix(std::min(pair.size() + 1, form.size()));
+    if (pair.empty()) continue;
+    const std::size_t equals = std::min(pair.find('='), pair.size());
+    auto value = form_decoded(pair.substr(std::min(equals + 1, pair.size())));
+    if (!value) return std::unexpected(value.error());
+    if (auto done = take(order, pair.substr(0, equals), std::move(*value)); !done) return done;
+  }
+  return {};
+}
+
+// An object of texts and lists of texts: what lies deeper is not even taken into memory, and
+// nothing here calls itself for it.
+constexpr int kJsonDepth = 2;
+
+Result<nlohmann::json> parse_flat(std::string_view text) {
+  using Json = nlohmann::json;
+  bool too_deep = false;
+  const auto keep = [&too_deep](int depth, Json::parse_event_t event, const Json& /*value*/) {
+    const bool opens =
+        event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+    too_deep = too_deep || (opens && depth >= kJsonDepth);
+    return !too_deep;
+  };
+  Json json = Json::parse(text, keep, false);
+  if (too_deep) return fail("the body is nested; accepted: names with a text or a list of texts");
+  if (!json.is_object()) return fail("the body is no JSON object");
+  return json;
+}
+
+Result<void> take_text(PurgeOrder& order, const std::string& name, const nlohmann::json& value) {
+  if (!value.is_string()) return fail("\"" + name + "\" is not text");
+  return take(order, name, value.get<std::string>());
+}
+
+Result<void> read_json(std::string_view text, PurgeOrder& order) {
+  const auto json = parse_flat(text);
+  if (!json) return std::unexpected(json.error());
+  for (const auto& [name, value] : json->items()) {
+    if (value.is_boolean() && name == "soft") {
+      order.soft = value.get<bool>();
+      continue;
+    }
+    if (!value.is_array()) {
+      if (auto done = take_text(order, name, value); !done) return done;
+      continue;
+    }
+    for (const auto& item : value) {
+      if (auto done = take_text(order, name, item); !done) return done;
+    }
+  }
+  return {};
+}
+
+// The cache key of a URL behind its realm; empty where it is none.
+std::string key_text(std::string_view url, const http::KeyOptions& options) {
+  std::string storage;
+  http::Target target;
+  if (!http::resolve_reference(url, {}, storage, target) || target.authority.host.empty()) {
+    return {};
+  }
+  if (options.scheme) http::set_scheme(target, *options.scheme);
+  std::string key(http::key_bytes_max(target), '\0');
+  key.resize(http::write_key(target, options, key));
+  return key;
+}
+
+// A URL's key in every realm.
+std::vector<std::string> keys_of(const config::Config& config, std::string_view url) {
+  std::vector<std::string> keys = {std::string(kForwardRealm) + key_text(url, {})};
+  const http::KeyOptions options = {.sort_query = config.cache.query_sort,
+                                    .drop_query = config.cache.query_drop,
+                                    .scheme = kReverseScheme};
+  for (const config::Origin& origin : config.origin) {
+    keys.push_back(Route(origin).realm() + key_text(url, options));
+  }
+  return keys;
+}
+
+class Matcher final : public cache::Visitor {
+ public:
+  explicit Matcher(const PurgeOrder& order)
+      : verdict_(order.soft ? cache::Verdict::kMarkStale : cache::Verdict::kRemove),
+        tags_(order.tags.begin(), order.tags.end()) {
+    for (const std::string& prefix : order.prefixes) {
+      forward_.push_back(key_text(prefix, {}));
+      reverse_.push_back(key_text(prefix, {.scheme = kReverseScheme}));
+    }
+  }
+
+  cache::Verdict visit(const cache::EntryView& entry) override {
+    if (entry.payload == 0) return cache::Verdict::kKeep;
+    const store::Object& object = store::ObjectRef::peek(entry.payload);
+    if (!has_prefix(primary_key_of(object)) && !has_tag(tags_of(object))) {
+      return cache::Verdict::kKeep;
+    }
+    ++count_;
+    return verdict_;
+  }
+  std::uint64_t count() const { return count_; }
+
+ private:
+  bool has_prefix(std::string_view key) const {
+    const auto& prefixes = key.starts_with(kForwardRealm) ? forward_ : reverse_;
+    key.remove_prefix(kRealmBytes);
+    return std::ranges::any_of(
+        prefixes, [key](const std::string& prefix) { return key.starts_with(prefix); });
+  }
+  bool has_tag(std::string_view tags) const {
+    while (!tags_.empty() && !tags.empty()) {
+      const std::string_view tag = tags.substr(0, tags.find('\n'));
+      if (tags_.contains(tag)) return true;
+      tags.remove_prefix(tag.size() + 1);
+    }
+    return false;
+  }
+
+  cache::Verdict verdict_;
+  std::unordered_set<std::string_view> tags_;
+  std::vector<std::string> forward_;
+  std::vector<std::string> reverse_;
+  std::uint64_t count_ = 0;
+};
+
+constexpr std::size_t kShardsInTurn = 4;
+
+// One slice of a shard after the other's: a lock is not fair, and whoever waits for one has it by
+// the time at which its turn comes again. Where few are left that is soon, and others are let go
+// first.
+void visit_all(cache::Kernel& kernel, cache::Visitor& visitor, LatestMoment& moment) {
+  std::vector<cache::Kernel::Cursor> cursors;
+  for (std::uint32_t shard = 0; shard < kernel.shards(); ++shard) cursors.push_back({shard, 0});
+  while (!cursors.empty()) {
+    const MonotonicTime now = monotonic_now();
+    moment.note(now);
+    std::erase_if(cursors, [&](cache::Kernel::Cursor& cursor) {
+      const std::uint32_t shard = cursor.shard;
+      (void)kernel.for_each(cursor, kPurgeSliceSlots, visitor, now);
+      return cursor.shard != shard;
+    });
+    if (cursors.size() < kShardsInTurn) std::this_thread::yield();
+  }
+}
+
+}  // namespace
+
+Result<PurgeOrder> read_purge_order(const net::AdminRequest& request) {
+  PurgeOrder order;
+  if (auto done = read_form(request.query, order); !done) return std::unexpected(done.error());
+  const bool json = request.field("Content-Type").starts_with("application/json");
+  const auto done = json ? read_json(request.body, order) : read_form(request.body, order);
+  if (!done) return std::unexpected(done.error());
+  if (order.urls.empty() && order.prefixes.empty() && order.tags.empty()) {
+    return fail("nothing to purge; accepted: url, prefix, tag");
+  }
+  for (const auto* urls : {&order.urls, &order.prefixes}) {
+    for (const std::string& url : *urls) {
+      if (key_text(url, {}).empty()) return fail("\"" + url + "\" is no http(s) URL");
+    }
+  }
+  return order;
+}
+
+std::uint64_t purge(Shared& shared, const config::Config& config, const PurgeOrder& order) {
+  cache::Kernel& kernel = *shared.kernel;
+  if (!order.prefixes.empty() || !order.tags.empty()) shared.inflight.invalidate_all();
+  std::uint64_t count = 0;
+  for (const std::string& url : order.urls) {
+    for (const std::string& key : keys_of(config, url)) {
+      const auto hash = filter::hash_key(filter::HashFamily::kXxh3, shared.identity_seed, key);
+      const cache::Key entry{hash, key};
+      const MonotonicTime now = monotonic_now();
+      shared.latest_moment.note(now);
+      shared.inflight.invalidate(hash, key);
+      count += order.soft ? kernel.mark_stale(entry, now) : kernel.invalidate(entry, now);
+    }
+  }
+  if (order.prefixes.empty() && order.tags.empty()) return count;
+  Matcher matcher(order);
+  visit_all(kernel, matcher, shared.latest_moment);
+  return count + matcher.count();
+}
+
+}  // namespace encore::server

@@ -1,0 +1,78 @@
+// Relief: what a worker does where there is no memory for a body on its way. The order is this:
+// slow readers of clients that hold more than their share are cut; stored responses are evicted;
+// of all readers the slowest are cut. Until there is room the fetch waits, and its origin with it;
+// it fails only where nothing of this helps for long.
+//
+// It also looks at the worker's readers about once a second: how fast they take what they are
+// sent, and what they hold. Confined to its worker.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/time.h"
+#include "cache/kernel.h"
+#include "proxy/net/loop.h"
+#include "proxy/net/timer.h"
+#include "proxy/observe/stats.h"
+#include "proxy/origin/services.h"
+#include "proxy/process/slow_readers.h"
+
+namespace encore::server {
+
+class ClientConnection;
+class Fetch;
+
+// Whose memory it is: the connections and the fetches of one worker.
+class Relieved {
+ public:
+  // The first of the list.
+  virtual ClientConnection* connections() const = 0;
+  virtual std::span<const std::unique_ptr<Fetch>> fetches() const = 0;
+
+ protected:
+  ~Relieved() = default;
+};
+
+class Relief final : public MemoryRelief, private SlowReaders::Cutter {
+ public:
+  // All is borrowed.
+  struct Parts {
+    net::Loop& loop;
+    cache::Kernel& kernel;
+    SlowReaders& slow_readers;
+    WorkerStats& stats;
+    Relieved& worker;
+  };
+
+  explicit Relief(const Parts& parts);
+  ~Relief();
+  Relief(const Relief&) = delete;
+  Relief& operator=(const Relief&) = delete;
+
+  // MemoryRelief
+  bool make_room() override;
+  bool make_room_at_once() override;
+  void wait_for_room() override;
+
+  // For the worker's sweep: looks at the readers, cuts those that take less than they must.
+  void look(MonotonicTime now);
+
+ private:
+  // SlowReaders::Cutter
+  void cut_later(SlowReaders::Scope scope, std::uint64_t bytes) override;
+
+  void cut(SlowReaders::Scope scope, std::uint64_t bytes);
+  bool evict(MonotonicTime now);
+  void retry();
+  SlowReaders::Slowest slowest() const;
+
+  const Parts parts_;
+  MonotonicTime looked_{};
+  std::size_t turn_ = 0;  // which of the waiting fetches is first
+  net::Timer timer_;
+};
+
+}  // namespace encore::server

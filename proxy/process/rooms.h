@@ -1,0 +1,69 @@
+// Rooms: what the rooms of clients and exchanges use of their worker, put together. Confined to the
+// worker.
+#pragma once
+
+#include "proxy/client/http1_connection.h"
+#include "proxy/client/tunnel_exchange.h"
+#include "proxy/exchange/cache_lookup.h"
+#include "proxy/exchange/exchange.h"
+#include "proxy/request/view_maker.h"
+
+namespace encore::server {
+
+// What they are made from. All is borrowed.
+struct RoomParts {
+  net::Loop& loop;
+  net::Retired& retired;
+  net::Resolver& resolver;
+  const std::shared_ptr<const Runtime>& runtime;  // the present one
+  const std::unique_ptr<cache::Kernel>& kernel;
+  const LatestMoment& latest_moment;
+  const filter::Seed& identity_seed;
+  Inflight& inflight;
+  TransferMemory& transfer_memory;
+  TransferHome& home;
+  WorkerStats& stats;
+  RequestLog& log;
+  OriginAsker& origins;
+  ConnectionKeeper& keeper;
+  Doing& doing;
+};
+
+struct Rooms {
+  explicit Rooms(const RoomParts& parts)
+      : cache(parts.loop, parts.kernel, parts.latest_moment, parts.runtime),
+        views(parts.runtime, parts.identity_seed, parts.doing),
+        exchange{.loop = parts.loop,
+                 .kernel = parts.kernel,
+                 .inflight = parts.inflight,
+                 .stats = parts.stats,
+                 .cache = cache,
+                 .log = parts.log,
+                 .home = parts.home,
+                 .origins = parts.origins},
+        tunnel{
+            .loop = parts.loop, .resolver = parts.resolver, .stats = parts.stats, .log = parts.log},
+        client{.loop = parts.loop,
+               .retired = parts.retired,
+               .runtime = parts.runtime,
+               .stats = parts.stats,
+               .transfer_memory = parts.transfer_memory,
+               .keeper = parts.keeper,
+               .cache = cache,
+               .log = parts.log,
+               .views = views,
+               .http1 = http1,
+               .exchange = exchange,
+               .tunnel = tunnel} {}
+  Rooms(const Rooms&) = delete;
+  Rooms& operator=(const Rooms&) = delete;
+
+  CacheLookup cache;
+  ViewMaker views;
+  Http1Scratch http1;
+  ExchangeServices exchange;
+  TunnelServices tunnel;
+  ClientServices client;
+};
+
+}  // namespace encore::server

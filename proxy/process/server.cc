@@ -1,0 +1,316 @@
+#include "proxy/process/server.h"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <thread>
+
+#include "base/check.h"
+#include "config/derive.h"
+#include "config/dump.h"
+#include "proxy/process/state.h"
+
+namespace encore::server {
+namespace {
+
+spdlog::level::level_enum level_of(config::LogLevel level) {
+  switch (level) {
+    case config::LogLevel::kTrace:
+      return spdlog::level::trace;
+    case config::LogLevel::kDebug:
+      return spdlog::level::debug;
+    case config::LogLevel::kInfo:
+      return spdlog::level::info;
+    case config::LogLevel::kWarn:
+      return spdlog::level::warn;
+    case config::LogLevel::kError:
+      return spdlog::level::err;
+    case config::LogLevel::kOff:
+      return spdlog::level::off;
+  }
+  return spdlog::level::info;
+}
+
+}  // namespace
+
+Server::Server(LoadConfig load) : load_(std::move(load)), started_(monotonic_now()) {}
+
+Server::~Server() {
+  admin_.reset();
+  signals_.reset();
+  timer_.reset();
+  jobs_.reset();
+}
+
+Result<std::unique_ptr<Server>> Server::create(const config::Config& config, LoadConfig load) {
+  std::unique_ptr<Server> server(new Server(std::move(load)));
+  // Standard output may carry the access log.
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+      "", std::make_shared<spdlog::sinks::stderr_color_sink_mt>()));
+  spdlog::set_level(level_of(config.log.level));
+  auto loop = net::Loop::create();
+  if (!loop) return std::unexpected(loop.error());
+  server->loop_ = std::move(*loop);
+  Start start{.config = config, .options = {}};
+  start.options.started = server->started_;
+  const auto steps = {&Server::make_seed, &Server::make_logs, &Server::make_admin,
+                      &Server::make_proxy};
+  for (const auto step : steps) {
+    if (auto done = (server.get()->*step)(start); !done) return std::unexpected(done.error());
+  }
+  server->load_state();
+  server->limit_connections();
+  return server;
+}
+
+Result<void> Server::make_seed(Start& start) {
+  const std::string& configured = start.config.admission.seed;
+  auto random = random_seed();
+  if (!random) return std::unexpected(random.error());
+  // Six hex digits: enough to tell the proxies of one chain apart.
+  start.options.instance = filter::to_hex(*random).substr(0, 6);
+  auto fresh = random_seed();
+  if (!fresh) return std::unexpected(fresh.error());
+  filter::Seed& seed = start.options.identity_seed;
+  seed = *fresh;
+  if (!configured.empty()) {
+    const auto parsed = filter::parse_seed(configured);
+    ENCORE_CHECK(parsed.has_value(), "a loaded config has a valid seed");
+    seed = *parsed;
+  }
+  if (start.config.state.directory.empty()) return {};
+  auto directory = StateDirectory::open(start.config.state.directory);
+  if (!directory) return std::unexpected(directory.error());
+  state_ = std::move(*directory);
+  auto kept = state_->load_seed();
+  if (configured.empty()) {
+    if (!kept) return std::unexpected(kept.error());
+    if (*kept) seed = **kept;
+  }
+  // What is there already need not be written: the disk may be full.
+  const bool known = kept && *kept && **kept == seed;
+  return known ? Result<void>() : state_->save_seed(seed);
+}
+
+Result<void> Server::make_logs(Start& start) {
+  const config::Log& wanted = start.config.log;
+  if (!wanted.access.empty()) {
+    auto log = LogWriter::open(wanted.access);
+    if (!log) return std::unexpected(log.error());
+    start.options.access_log = std::move(*log);
+  }
+  if (!wanted.decisions.empty()) {
+    ::unlink(wanted.decisions.c_str());  // a journal has one head
+    auto log = LogWriter::open(wanted.decisions);
+    if (!log) return std::unexpected(log.error());
+    journal_log_ = std::move(*log);
+    journal_ = std::make_unique<cache::JournalRecorder>(cache::journal_head(
+        kernel_options(start.config, start.options.identity_seed), start.options.started));
+    start.options.observer = journal_.get();
+  }
+  return {};
+}
+
+Result<void> Server::make_proxy(Start& start) {
+  const std::uint32_t cores = std::max(1U, std::thread::hardware_concurrency());
+  start.options.workers = config::effective_workers(start.config.workers, cores);
+  auto proxy = Proxy::create(start.config, std::move(start.options));
+  if (!proxy) return std::unexpected(proxy.error());
+  proxy_ = std::move(*proxy);
+  return {};
+}
+
+// Every client may need a descriptor for its connection and one for that to its origin. More
+// clients than that would leave none of them served.
+void Server::limit_connections() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  // The lowest free one tells how many are in use; some are left for the admin pages and files.
+  constexpr rlim_t kOthers = 8;
+  const int lowest_free = ::dup(STDERR_FILENO);
+  if (lowest_free < 0) return;
+  ::close(lowest_free);
+  const rlim_t used = static_cast<rlim_t>(lowest_free) + kOthers;
+  Shared& shared = proxy_->shared();
+  shared.descriptors = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+  const std::uint32_t wanted = config().limits.connections;
+  if (shared.connections_max() >= wanted) return;
+  spdlog::warn("{} file descriptors allow {} client connections, fewer than limits.connections {}",
+               limit.rlim_cur, shared.connections_max(), wanted);
+}
+
+Result<void> Server::make_admin(Start& start) {
+  if (start.config.admin.address.empty()) return {};
+  net::AdminServer::Options options;
+  options.address = to_address(start.config.admin.address);
+  auto admin = net::AdminServer::create(
+      *loop_, options, [this](const net::AdminRequest& request, net::AdminReply to) {
+        answer_admin(*this, request, std::move(to));
+      });
+  if (!admin) return std::unexpected(admin.error());
+  admin_ = std::move(*admin);
+  start.options.own.push_back(admin_->address());
+  return {};
+}
+
+void Server::run() {
+  timer_ = std::make_unique<net::Timer>(*loop_, [this] { tick(); });
+  timer_->start_periodic(std::chrono::milliseconds(250));
+  saved_ = monotonic_now();
+  jobs_ = std::make_unique<Jobs>(*loop_, [this] {
+    // In the next turn: in this one a page may still be on its way out.
+    if (workers_ended_ == proxy_->workers().size()) loop_->post([this] { loop_->stop(); });
+  });
+  for (auto& worker : proxy_->workers()) {
+    worker->start([this] { loop_->post([this] { worker_ended(); }); });
+  }
+  // All threads are started: the signals stay with this one.
+  signals_ = std::make_unique<net::Signals>(
+      *loop_, std::initializer_list<int>{SIGTERM, SIGINT, SIGHUP, SIGUSR1},
+      [this](int signal) { on_signal(signal); });
+  ready_ = true;
+  for (std::size_t i = 0; i < proxy_->listening().size(); ++i) {
+    spdlog::info("listening on {} ({})", proxy_->listening()[i].to_string(),
+                 config().listen[i].mode == config::Mode::kForward ? "forward" : "reverse");
+  }
+  if (admin_ != nullptr) spdlog::info("admin on {}", admin_->address().to_string());
+  spdlog::info("ready: {} workers, seed {}", proxy_->workers().size(),
+               filter::fingerprint(proxy_->shared().identity_seed));
+  loop_->run();
+  write_journal();
+  spdlog::info("ended");
+}
+
+void Server::on_signal(int signal) {
+  switch (signal) {
+    case SIGHUP:
+      if (ready_) {
+        reload();
+      } else {
+        spdlog::warn("reload refused: this process is ending");
+      }
+      return;
+    case SIGUSR1:
+      if (proxy_->shared().access_log != nullptr) proxy_->shared().access_log->reopen();
+      return;
+    default:
+      begin_drain();
+  }
+}
+
+// The loop goes on: whoever watches learns that this is a drain, not a crash.
+void Server::begin_drain() {
+  if (!ready_) return;
+  ready_ = false;
+  spdlog::info("draining");
+  proxy_->drain();
+}
+
+// With the last of them nothing is learnt any more: what is saved now is all. The loop ends when
+// the jobs have.
+void Server::worker_ended() {
+  if (++workers_ended_ < proxy_->workers().size()) return;
+  for (auto& worker : proxy_->workers()) worker->join();
+  save_state([] {});
+}
+
+void Server::reload() {
+  if (auto done = try_reload(); !done) {
+    ++reload_failures_;
+    spdlog::error("reload refused, nothing has changed{}", done.error().message);
+    return;
+  }
+  spdlog::set_level(level_of(config().log.level));
+  ++reloads_;
+  spdlog::info("reloaded");
+}
+
+// All or nothing: whatever fails, the running configuration stays as it is.
+Result<void> Server::try_reload() {
+  auto wanted = load_();
+  if (!wanted) return fail(":\n" + wanted.error().message);
+  const std::vector<std::string> blockers = config::reload_blockers(config(), *wanted);
+  if (!blockers.empty()) {
+    std::string keys;
+    for (const std::string& key : blockers) keys += (keys.empty() ? "" : ", ") + key;
+    return fail(": a restart is needed for " + keys);
+  }
+  if (auto done = proxy_->reload(*wanted); !done) return fail(": " + done.error().message);
+  return {};
+}
+
+// Work that no request waits for, in small steps.
+void Server::tick() {
+  proxy_->tick();
+  write_journal();
+  const MonotonicTime now = loop_->now();
+  const Nanoseconds interval = config().state.save_interval;
+  if (ready_ && !saving_ && interval.count() != 0 && now - saved_ >= interval) {
+    saved_ = now;
+    saving_ = true;
+    save_state([this] { saving_ = false; });
+  }
+}
+
+void Server::write_journal() {
+  if (journal_ == nullptr) return;
+  std::string bytes = journal_->take();
+  if (bytes.empty()) return;
+  if (!journal_log_->hand_over(bytes)) spdlog::error("decision journal: records were dropped");
+}
+
+void Server::load_state() {
+  if (!state_) return;
+  auto bytes = state_->load_admission();
+  if (!bytes) {
+    spdlog::warn("{}; starting with nothing remembered", bytes.error().message);
+    return;
+  }
+  if (!*bytes) return;
+  if (auto done = proxy_->shared().kernel->restore_admission(**bytes, monotonic_now()); !done) {
+    spdlog::warn("{}: {}; starting with nothing remembered", state_->admission_path(),
+                 done.error().message);
+    return;
+  }
+  spdlog::info("restored {} bytes of admission state", (*bytes)->size());
+}
+
+// Writing and syncing takes what the disk takes. A reload may change the config meanwhile.
+void Server::save_state(net::Loop::Function done) {
+  const bool wanted = state_ && cache::has_filter(config().admission.policy);
+  const auto save = [this, wanted] {
+    if (!wanted) return;
+    const auto saved =
+        state_->save_admission(proxy_->shared().kernel->save_admission(monotonic_now()));
+    if (!saved) spdlog::error("state not saved: {}", saved.error().message);
+  };
+  jobs_->submit(save, std::move(done));
+}
+
+ProcessStatus Server::status() const {
+  return {.uptime = monotonic_now() - started_,
+          .workers = proxy_->workers().size(),
+          .reloads = reloads_,
+          .reload_failures = reload_failures_};
+}
+
+bool Server::purge(PurgeOrder order, std::move_only_function<void(std::uint64_t)> done) {
+  // Each may be a mebibyte, as the admin listener takes it, and take seconds.
+  constexpr std::size_t kJobsMax = 32;
+  if (jobs_ == nullptr || jobs_->count() >= kJobsMax ||
+      workers_ended_ == proxy_->workers().size()) {
+    return false;
+  }
+  auto count = std::make_shared<std::uint64_t>(0);
+  auto work = [this, count, order = std::move(order), config = config()] {
+    *count = server::purge(proxy_->shared(), config, order);
+  };
+  jobs_->submit(std::move(work), [count, done = std::move(done)]() mutable { done(*count); });
+  return true;
+}
+
+}  // namespace encore::server

@@ -1,0 +1,90 @@
+// Server: the process around a Proxy. It gives the workers their threads, has the logs, the state
+// on disk and the admin listener, takes signals, reloads, and ends in order. Confined to the main
+// thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "cache/journal.h"
+#include "config/config.h"
+#include "proxy/net/admin_server.h"
+#include "proxy/net/loop.h"
+#include "proxy/net/signals.h"
+#include "proxy/net/timer.h"
+#include "proxy/process/admin.h"
+#include "proxy/process/jobs.h"
+#include "proxy/process/proxy.h"
+#include "proxy/process/state.h"
+
+namespace encore::server {
+
+class Server final : private Administered {
+ public:
+  // Reads the config again, from where it came.
+  using LoadConfig = std::function<Result<config::Config>()>;
+
+  // Binds everything; nothing is served yet. Errors: addresses in use, files that cannot be
+  // opened, state that is damaged is reported and left behind.
+  static Result<std::unique_ptr<Server>> create(const config::Config& config, LoadConfig load);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Serves until SIGTERM or SIGINT, then drains. The admin listener answers until the end of it.
+  void run();
+
+ private:
+  // Used while the proxy is made.
+  struct Start {
+    const config::Config& config;
+    Proxy::Options options;
+  };
+  explicit Server(LoadConfig load);
+  Result<void> make_seed(Start& start);
+  Result<void> make_logs(Start& start);
+  Result<void> make_admin(Start& start);
+  Result<void> make_proxy(Start& start);
+  void limit_connections();
+
+  // Administered. A purge runs on the jobs' thread.
+  const config::Config& config() const override { return proxy_->config(); }
+  bool is_ready() const override { return ready_; }
+  Snapshot snapshot() const override { return proxy_->snapshot(); }
+  ProcessStatus status() const override;
+  bool purge(PurgeOrder order, std::move_only_function<void(std::uint64_t)> done) override;
+
+  void on_signal(int signal);
+  void reload();
+  Result<void> try_reload();
+  void tick();
+  void load_state();
+  void save_state(net::Loop::Function done);
+  void begin_drain();
+  void worker_ended();
+  void write_journal();
+
+  LoadConfig load_;
+  std::unique_ptr<cache::JournalRecorder> journal_;
+  std::unique_ptr<LogWriter> journal_log_;
+  std::optional<StateDirectory> state_;  // where one is configured
+  std::unique_ptr<net::Loop> loop_;
+  std::unique_ptr<Proxy> proxy_;
+  std::unique_ptr<net::Signals> signals_;
+  std::unique_ptr<net::Timer> timer_;
+  std::unique_ptr<net::AdminServer> admin_;
+  std::unique_ptr<Jobs> jobs_;
+  bool ready_ = false;
+  std::size_t workers_ended_ = 0;
+  bool saving_ = false;
+  MonotonicTime started_{};
+  MonotonicTime saved_{};
+  std::uint64_t reloads_ = 0;
+  std::uint64_t reload_failures_ = 0;
+};
+
+}  // namespace encore::server

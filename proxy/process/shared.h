@@ -1,0 +1,59 @@
+// Shared: what all workers of the process share. Made by Server before the workers start, gone
+// after they have ended. Its parts are thread-safe each for itself.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cache/kernel.h"
+#include "filter/hash.h"
+#include "proxy/observe/log_writer.h"
+#include "proxy/observe/stats.h"
+#include "proxy/process/client_counter.h"
+#include "proxy/process/slow_readers.h"
+#include "proxy/store/store.h"
+#include "proxy/transfer/inflight.h"
+#include "proxy/transfer/latest_moment.h"
+#include "proxy/transfer/transfer_memory.h"
+
+namespace encore::server {
+
+class Worker;
+
+struct Shared {
+  std::unique_ptr<store::Store> store;
+  std::unique_ptr<cache::Kernel> kernel;
+  filter::Seed identity_seed;
+  Inflight inflight;
+  // Of what is stored and shared: when it came, and when it was made stale.
+  LatestMoment latest_moment;
+  std::unique_ptr<LogWriter> access_log;  // null: none
+  std::vector<std::unique_ptr<WorkerStats>> stats;
+  std::atomic<std::uint32_t> connections = 0;  // of clients, over all workers
+  // Descriptors for clients and origins. Set before the workers start.
+  std::uint64_t descriptors = UINT64_MAX;
+  ClientCounter clients;
+  TransferMemory transfer_memory;
+  SlowReaders slow_readers;
+  std::atomic<bool> draining = false;
+  // All of them, borrowed. Set before they start.
+  std::vector<Worker*> workers;
+
+  // As many connections of clients as there are descriptors for, with one to an origin for each.
+  std::uint32_t connections_max() const {
+    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(descriptors / 2, 1, UINT32_MAX));
+  }
+  // How many idle connections a worker may keep now: those that the clients who are here leave
+  // free, with one to an origin for each.
+  std::size_t idle_connections_max() const {
+    const std::uint64_t busy = 2 * std::uint64_t{connections.load(std::memory_order_relaxed)};
+    return busy >= descriptors ? 0 : (descriptors - busy) / std::max<std::size_t>(stats.size(), 1);
+  }
+};
+
+}  // namespace encore::server

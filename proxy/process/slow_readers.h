@@ -1,0 +1,68 @@
+// SlowReaders: where the slowest readers are. Each worker says about once a second how fast the
+// slowest of its own is; who finds no memory has the worker of the slowest one cut it, on that
+// worker's own loop: no reader is ever named by another thread. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/time.h"
+
+namespace encore::server {
+
+class SlowReaders {
+ public:
+  // Among whom the slowest is looked for.
+  enum class Scope : std::uint8_t {
+    kOverShare,  // those of clients that hold more than their share
+    kAll,
+  };
+  static constexpr std::uint64_t kNone = UINT64_MAX;
+  // Bytes a second of a worker's slowest reader that holds memory.
+  struct Slowest {
+    std::uint64_t over_share = kNone;
+    std::uint64_t all = kNone;
+  };
+
+  // Who can cut the readers of one worker.
+  class Cutter {
+   public:
+    // Any thread: has its slowest readers cut, in a later turn, until `bytes` are free;
+    // publish_done() follows. Called with the lock held: it calls nothing of this class.
+    virtual void cut_later(Scope scope, std::uint64_t bytes) = 0;
+
+   protected:
+    ~Cutter() = default;
+  };
+
+  // Borrowed until remove().
+  void add(Cutter& cutter);
+  void remove(Cutter& cutter);
+
+  // What a look at a worker's readers has found; publish_done() after what cut() has asked for.
+  void publish(Cutter& cutter, const Slowest& slowest);
+  void publish_done(Cutter& cutter, const Slowest& slowest);
+
+  // Has the slowest readers cut, until `bytes` are free. One such request is under way at a time,
+  // over all workers. False where nobody has a slow reader.
+  bool cut(Scope scope, std::uint64_t bytes, MonotonicTime now);
+
+ private:
+  struct Entry {
+    Cutter* cutter = nullptr;
+    Slowest slowest;
+  };
+  static std::uint64_t rate_of(const Entry& entry, Scope scope) {
+    return scope == Scope::kAll ? entry.slowest.all : entry.slowest.over_share;
+  }
+  Entry* find(const Cutter& cutter) ENCORE_REQUIRES(mutex_);
+
+  Mutex mutex_;
+  std::vector<Entry> entries_ ENCORE_GUARDED_BY(mutex_);
+  bool cutting_ ENCORE_GUARDED_BY(mutex_) = false;
+  MonotonicTime cutting_since_ ENCORE_GUARDED_BY(mutex_){};
+};
+
+}  // namespace encore::server

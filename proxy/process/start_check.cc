@@ -1,0 +1,115 @@
+#include "proxy/process/start_check.h"
+
+#include <algorithm>
+
+#include "cache/kernel.h"
+#include "config/derive.h"
+#include "config/network.h"
+#include "proxy/net/listener.h"
+#include "proxy/net/tls.h"
+#include "proxy/observe/log_writer.h"
+#include "proxy/process/proxy.h"
+#include "proxy/process/running.h"
+#include "proxy/process/state.h"
+#include "proxy/settings/runtime.h"
+
+namespace encore::server {
+namespace {
+
+class Checker {
+ public:
+  explicit Checker(const config::Config& config) : config_(config) {}
+
+  void check_addresses() {
+    for (std::size_t i = 0; i < config_.listen.size(); ++i) {
+      check_address("listen." + std::to_string(i) + ".address", config_.listen[i].address);
+    }
+    if (!config_.admin.address.empty()) check_address("admin.address", config_.admin.address);
+  }
+
+  void check_logs() {
+    if (!config_.log.access.empty()) add("log.access", LogWriter::check(config_.log.access));
+    if (!config_.log.decisions.empty()) {
+      add("log.decisions", LogWriter::check(config_.log.decisions));
+    }
+  }
+
+  void check_state() {
+    const std::string& directory = config_.state.directory;
+    if (directory.empty()) return;
+    if (StateDirectory::is_taken(directory)) {
+      result_.notes.push_back("state directory " + directory + " is in use by a running encore");
+    }
+    add("state.directory", StateDirectory::check(directory));
+  }
+
+  void check_certificates() {
+    const std::size_t faults_before = result_.faults.size();
+    const config::Upstream& upstream = config_.upstream;
+    check_authorities("upstream.tls_ca_file", upstream.tls_ca_file, upstream.tls_verify);
+    for (std::size_t i = 0; i < config_.origin.size(); ++i) {
+      const config::Origin& origin = config_.origin[i];
+      const bool tls = std::ranges::any_of(
+          origin.servers, [](const std::string& url) { return url.starts_with("https"); });
+      if (!tls || origin.tls_ca_file.empty()) continue;
+      check_authorities("origin." + std::to_string(i) + ".tls_ca_file", origin.tls_ca_file,
+                        origin.tls_verify && upstream.tls_verify);
+    }
+    // What else follows from the config.
+    if (result_.faults.size() == faults_before) add("", Runtime::create(config_, {}, {}));
+  }
+
+  void check_memory() {
+    add("cache.memory", store::make_memory_store({.limit_bytes = store_limit(config_)}));
+    const auto options = config::kernel_options(config_);
+    if (options) {
+      add("admission.capacity", cache::Kernel::create(*options, {}, monotonic_now()));
+    } else {
+      add("admission.capacity", options);
+    }
+  }
+
+  StartCheck take() && { return std::move(result_); }
+
+ private:
+  template <typename T>
+  void add(std::string key, const Result<T>& outcome) {
+    if (!outcome) result_.faults.push_back({std::move(key), outcome.error().message});
+  }
+
+  void check_address(std::string key, const std::string& text) {
+    const auto endpoint = config::parse_endpoint(text);
+    const auto address = endpoint ? net::Address::parse_ip(endpoint->address, endpoint->port)
+                                  : std::optional<net::Address>();
+    if (!address) return;  // the config was loaded: it cannot be
+    const auto unused = net::Listener::check_unused(*address);
+    if (unused) return;
+    if (const auto process = running_encore_on(address->port())) {
+      result_.notes.push_back(text + " is in use by a running encore (process " +
+                              std::to_string(*process) + ")");
+      return;
+    }
+    add(std::move(key), unused);
+  }
+
+  void check_authorities(std::string key, const std::string& file, bool verify) {
+    add(std::move(key), net::TlsContext::client({.ca_file = file, .verify_peer = verify}));
+  }
+
+  const config::Config& config_;
+  StartCheck result_;
+};
+
+}  // namespace
+
+StartCheck check_start(const config::Config& config) {
+  Checker checker(config);
+  checker.check_addresses();
+  checker.check_logs();
+  checker.check_state();
+  checker.check_certificates();
+  checker.check_memory();
+  return std::move(checker).take();
+}
+
+}  // namespace encore::server

@@ -1,0 +1,203 @@
+#include "proxy/process/state.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+namespace encore::server {
+namespace {
+
+// Far above any filter this proxy can hold for a sensible cache; below what would hurt to read.
+constexpr std::uint64_t kFileBytesMax = 16ULL << 30U;
+
+std::unexpected<Error> system_error(const std::string& what, const std::string& path) {
+  return fail(what + " " + path + ": " + std::strerror(errno));
+}
+
+Result<void> write_file(const std::string& path, std::string_view bytes) {
+  const std::string beside = path + ".new";
+  // One that a crash has left, or that somebody else has laid there, is never written into.
+  if (::unlink(beside.c_str()) != 0 && errno != ENOENT) return system_error("cannot write", beside);
+  net::Socket file(
+      ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file) return system_error("cannot write", beside);
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      auto error = system_error("cannot write", beside);
+      ::unlink(beside.c_str());
+      return error;
+    }
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (::fsync(file.get()) == 0 && ::rename(beside.c_str(), path.c_str()) == 0) return {};
+  auto error = system_error("cannot save", path);
+  ::unlink(beside.c_str());
+  return error;
+}
+
+// What another user has laid there is not ours to believe; what others could read is closed to
+// them (a copy may have got another mode).
+Result<void> claim(const net::Socket& file, const std::string& path, struct stat& status) {
+  if (::fstat(file.get(), &status) != 0) return system_error("cannot read", path);
+  if (!S_ISREG(status.st_mode)) return fail("cannot read " + path + ": not a regular file");
+  if (status.st_uid != ::geteuid()) {
+    return fail("cannot trust " + path + ": it belongs to user " + std::to_string(status.st_uid) +
+                ", this process to " + std::to_string(::geteuid()));
+  }
+  constexpr mode_t kOthers = 077;
+  if ((status.st_mode & kOthers) != 0 && ::fchmod(file.get(), 0600) != 0) {
+    return system_error("cannot keep others from reading", path);
+  }
+  return {};
+}
+
+Result<std::optional<std::string>> read_file(const std::string& path) {
+  // Without waiting, for it may be a pipe that somebody has laid there.
+  net::Socket file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file) {
+    if (errno == ENOENT) return std::nullopt;
+    return system_error("cannot read", path);
+  }
+  struct stat status{};
+  if (auto ours = claim(file, path, status); !ours) return std::unexpected(ours.error());
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (size > kFileBytesMax) return fail("cannot read " + path + ": larger than any saved state");
+  std::string bytes(size, '\0');
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t got = ::read(file.get(), bytes.data() + done, bytes.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error("cannot read", path);
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  bytes.resize(done);
+  return bytes;
+}
+
+// What is locked is a file that nobody else may open: whoever can open a file can hold its lock.
+Result<net::Socket> open_lock(const std::string& directory, int flags) {
+  const std::string path = directory + "/lock";
+  net::Socket file(
+      ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600));
+  if (!file) return system_error("cannot open", path);
+  struct stat status{};
+  if (auto ours = claim(file, path, status); !ours) return std::unexpected(ours.error());
+  return file;
+}
+
+// False where another process has it. A file system that knows no locks lets all have it.
+bool lock(const net::Socket& file) {
+  return ::flock(file.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+// " (process 123)", as /proc/locks tells: "1: FLOCK  ADVISORY  WRITE 123 08:01:77 0 EOF". Empty
+// where it does not.
+std::string holder_of(const net::Socket& locked) {
+  struct stat status{};
+  if (::fstat(locked.get(), &status) != 0) return {};
+  std::ifstream locks("/proc/locks");
+  const std::string inode = ":" + std::to_string(status.st_ino);
+  std::string number, kind, advisory, access, process, file, rest;
+  while (locks >> number >> kind >> advisory >> access >> process >> file &&
+         std::getline(locks, rest)) {
+    if (kind == "FLOCK" && file.ends_with(inode)) return " (process " + process + ")";
+  }
+  return {};
+}
+
+Result<void> check_writable(const std::string& path) {
+  if (::faccessat(AT_FDCWD, path.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return {};
+  return system_error("cannot write to state directory", path);
+}
+
+}  // namespace
+
+Result<StateDirectory> StateDirectory::open(const std::string& path) {
+  std::error_code error;
+  const bool made = std::filesystem::create_directories(path, error);
+  if (error) return fail("cannot make state directory " + path + ": " + error.message());
+  // What was there before keeps the mode that its owner gave it: it may be shared, as /tmp is.
+  if (made) ::chmod(path.c_str(), 0700);
+  if (auto writable = check_writable(path); !writable) return std::unexpected(writable.error());
+  StateDirectory directory(path);
+  auto file = open_lock(path, O_CREAT);
+  if (!file) return std::unexpected(file.error());
+  directory.lock_ = std::move(*file);
+  if (!lock(directory.lock_)) {
+    return fail("state directory " + path + " is in use by another encore" +
+                holder_of(directory.lock_) + "; each needs one of its own");
+  }
+  return directory;
+}
+
+Result<void> StateDirectory::check(const std::string& path) {
+  std::error_code error;
+  std::filesystem::path place = std::filesystem::absolute(path, error);
+  const bool there = std::filesystem::is_directory(place, error);
+  // What is not there is made in what is.
+  while (!there && !std::filesystem::exists(std::filesystem::symlink_status(place, error)) &&
+         place.has_relative_path()) {
+    place = place.parent_path();
+  }
+  if (!std::filesystem::is_directory(place, error)) {
+    return fail("cannot make state directory " + path + ": " + place.string() +
+                " is not a directory");
+  }
+  if (auto writable = check_writable(place.string()); !writable || !there) return writable;
+  const auto seed = StateDirectory(path).load_seed();
+  return seed ? Result<void>() : std::unexpected(seed.error());
+}
+
+bool StateDirectory::is_taken(const std::string& path) {
+  const auto file = open_lock(path, 0);
+  return file && !lock(*file);
+}
+
+Result<std::optional<filter::Seed>> StateDirectory::load_seed() const {
+  auto text = read_file(path_ + "/seed");
+  if (!text) return std::unexpected(text.error());
+  if (!*text) return std::nullopt;
+  std::erase(**text, '\n');
+  // It was written whole: a shorter one is a part of it, and easier to guess.
+  constexpr std::size_t kDigits = 32;
+  if ((*text)->size() != kDigits) {
+    return fail(path_ + "/seed: " + std::to_string((*text)->size()) +
+                " characters, expected 32 hex digits");
+  }
+  auto seed = filter::parse_seed(**text);
+  if (!seed) return fail(path_ + "/seed: " + seed.error().message);
+  return *seed;
+}
+
+Result<void> StateDirectory::save_seed(const filter::Seed& seed) const {
+  return write_file(path_ + "/seed", filter::to_hex(seed) + "\n");
+}
+
+Result<std::optional<std::string>> StateDirectory::load_admission() const {
+  return read_file(admission_path());
+}
+
+Result<void> StateDirectory::save_admission(const std::string& bytes) const {
+  return write_file(admission_path(), bytes);
+}
+
+Result<filter::Seed> random_seed() {
+  filter::Seed seed;
+  if (::getrandom(&seed, sizeof(seed), 0) != static_cast<ssize_t>(sizeof(seed))) {
+    return fail("no random numbers to be had from the system");
+  }
+  return seed;
+}
+
+}  // namespace encore::server

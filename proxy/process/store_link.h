@@ -1,0 +1,35 @@
+// StoreLink: what kernel and store tell each other. The kernel gives back the references of
+// entries that are gone; the store moves objects and has the kernel point to their new place.
+// Thread-safe.
+#pragma once
+
+#include "cache/kernel.h"
+#include "cache/payload_owner.h"
+#include "proxy/store/store.h"
+#include "proxy/transfer/response.h"
+
+namespace encore::server {
+
+class StoreLink final : public cache::PayloadOwner, public store::Relocator {
+ public:
+  // `store` is borrowed and outlives it. connect() before the first request.
+  StoreLink(store::Store& store, const filter::Seed& identity_seed)
+      : store_(store), identity_seed_(identity_seed) {}
+  void connect(cache::Kernel* kernel) { kernel_ = kernel; }
+
+  void release(std::span<const cache::Payload> payloads) override { store_.release(payloads); }
+
+  bool replace(std::string_view key, store::Payload from, store::Payload to) override {
+    if (kernel_ == nullptr) return false;
+    // The object's text begins with the primary key; the rest says which variant.
+    const auto primary = key.substr(0, meta_of(store::ObjectRef::peek(to)).primary_bytes);
+    return kernel_->relocate(filter::identify(identity_seed_, primary).hash, from, to);
+  }
+
+ private:
+  store::Store& store_;
+  const filter::Seed identity_seed_;
+  cache::Kernel* kernel_ = nullptr;
+};
+
+}  // namespace encore::server

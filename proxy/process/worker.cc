@@ -1,0 +1,273 @@
+#include "proxy/process/worker.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/check.h"
+#include "proxy/client/client_connection.h"
+#include "proxy/origin/fetch.h"
+#include "proxy/origin/parts.h"
+#include "proxy/process/rooms.h"
+#include "proxy/settings/names.h"
+#include "proxy/transfer/response.h"
+
+namespace encore::server {
+
+Worker::Worker(Shared& shared, WorkerStats& stats, std::shared_ptr<const Runtime> runtime)
+    : shared_(shared),
+      stats_(stats),
+      runtime_(std::move(runtime)),
+      origin_lines_([this] { wake_origin_lines_->schedule(); }),
+      pool_(stats) {}
+
+Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stats,
+                                               std::shared_ptr<const Runtime> runtime) {
+  std::unique_ptr<Worker> worker(new Worker(shared, stats, std::move(runtime)));
+  auto loop = net::Loop::create();
+  if (!loop) return std::unexpected(loop.error());
+  worker->loop_ = std::move(*loop);
+  worker->home_ = std::make_unique<TransferHome>(*worker->loop_);
+  auto resolver =
+      net::Resolver::create(*worker->loop_, resolver_options(worker->runtime_->config.upstream),
+                            [&stats](net::ResolveEvent event) { count(event, stats); });
+  if (!resolver) return std::unexpected(resolver.error());
+  worker->resolver_ = std::move(*resolver);
+  Worker* raw = worker.get();
+  worker->log_ = std::make_unique<RequestLog>(*worker->loop_, stats, shared.access_log.get(),
+                                              worker->runtime_);
+  worker->retired_ = std::make_unique<net::Retired>(*worker->loop_, [raw] {
+    if (raw->draining_) raw->end_if_drained();
+  });
+  worker->rooms_ = std::make_unique<Rooms>(RoomParts{.loop = *worker->loop_,
+                                                     .retired = *worker->retired_,
+                                                     .resolver = *worker->resolver_,
+                                                     .runtime = worker->runtime_,
+                                                     .kernel = shared.kernel,
+                                                     .latest_moment = shared.latest_moment,
+                                                     .identity_seed = shared.identity_seed,
+                                                     .inflight = shared.inflight,
+                                                     .transfer_memory = shared.transfer_memory,
+                                                     .home = *worker->home_,
+                                                     .stats = stats,
+                                                     .log = *worker->log_,
+                                                     .origins = *raw,
+                                                     .keeper = *raw,
+                                                     .doing = worker->doing_});
+  worker->tick_timer_ = std::make_unique<net::Timer>(*worker->loop_, [raw] { raw->tick(); });
+  worker->wake_origin_lines_ =
+      std::make_unique<net::Deferred>(*worker->loop_, [raw] { raw->origin_lines_.wake(); });
+  worker->relief_ = std::make_unique<Relief>(Relief::Parts{.loop = *worker->loop_,
+                                                           .kernel = *shared.kernel,
+                                                           .slow_readers = shared.slow_readers,
+                                                           .stats = stats,
+                                                           .worker = *worker});
+  worker->origin_services_ =
+      std::make_unique<OriginServices>(OriginServices{.loop = *worker->loop_,
+                                                      .resolver = *worker->resolver_,
+                                                      .pool = worker->pool_,
+                                                      .lines = worker->origin_lines_,
+                                                      .warnings = worker->origin_warnings_,
+                                                      .store = *shared.store,
+                                                      .kernel = *shared.kernel,
+                                                      .inflight = shared.inflight,
+                                                      .latest_moment = shared.latest_moment,
+                                                      .stats = stats,
+                                                      .identity_seed = shared.identity_seed,
+                                                      .keeper = *worker,
+                                                      .relief = *worker->relief_,
+                                                      .worker = *worker});
+  worker->trim_heads_ =
+      std::make_unique<net::Deferred>(*worker->loop_, [raw] { raw->trim_heads(); });
+  worker->drop_retired_fetches_ =
+      std::make_unique<net::Deferred>(*worker->loop_, [raw] { raw->drop_retired_fetches(); });
+  return worker;
+}
+
+Worker::~Worker() { end_all(); }
+
+void Worker::end_all() {
+  join();
+  const TransferHome::Turn turn(*home_);
+  while (connections_ != nullptr) connections_->cut();
+  retired_->drop();
+  while (!fetches_.empty()) fetches_.back()->abandon();
+  drop_retired_fetches();
+  pool_.close_all();
+}
+
+Result<net::Address> Worker::listen(const net::Address& address, config::Mode mode) {
+  contexts_.push_back(std::make_unique<ListenerContext>(ListenerContext{mode}));
+  const ListenerContext& context = *contexts_.back();
+  auto listener = net::Listener::create(
+      *loop_, {.address = address},
+      [this, &context](net::Socket socket, const net::Address& peer) {
+        accept(std::move(socket), peer, context);
+      },
+      [this](int os_error) {
+        stats_.connections_refused.add();
+        if (os_error != EMFILE && os_error != ENFILE) return;
+        // Idle connections give way to clients: to origins first, then those of others.
+        pool_.close_all();
+        (void)give_up_idle();
+      });
+  if (!listener) return std::unexpected(listener.error());
+  listeners_.push_back(std::move(*listener));
+  return listeners_.back()->address();
+}
+
+void Worker::start(net::Loop::Function on_end) {
+  begin();
+  thread_ = std::thread([this, on_end = std::move(on_end)]() mutable {
+    const TransferHome::Turn turn(*home_);
+    const PanicNote note(doing_);
+    loop_->run();
+    finish();
+    on_end();
+  });
+}
+
+void Worker::begin() {
+  begun_ = true;
+  tick_timer_->start_periodic(runtime_->sweep_interval);
+}
+
+bool Worker::turn() {
+  const TransferHome::Turn turn(*home_);
+  return loop_->turn();
+}
+
+void Worker::finish() { (void)log_->hand_over(); }
+
+void Worker::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Worker::retire(ClientConnection& connection) {
+  if (connection.previous != nullptr) {
+    connection.previous->next = connection.next;
+  } else {
+    connections_ = connection.next;
+  }
+  if (connection.next != nullptr) connection.next->previous = connection.previous;
+  connection.previous = connection.next = nullptr;
+  if (connection.counted == ClientConnection::Counted::kYes) {
+    shared_.clients.leave(connection.stream().peer());
+  }
+  stats_.connections_open.subtract();
+  shared_.connections.fetch_sub(1, std::memory_order_relaxed);
+  retired_->add(std::unique_ptr<ClientConnection>(&connection));
+}
+
+void Worker::keep(std::unique_ptr<Fetch> fetch) {
+  stats_.transfers_open.add();
+  fetch->position = fetches_.size();
+  fetches_.push_back(std::move(fetch));
+}
+
+void Worker::retire(Fetch& fetch) {
+  const std::size_t position = fetch.position;
+  ENCORE_CHECK(position < fetches_.size() && fetches_[position].get() == &fetch,
+               "a fetch is retired once, by its worker");
+  retired_fetches_.push_back(std::move(fetches_[position]));
+  if (position + 1 != fetches_.size()) {
+    fetches_[position] = std::move(fetches_.back());
+    fetches_[position]->position = position;
+  }
+  fetches_.pop_back();
+  stats_.transfers_open.subtract();
+  drop_retired_fetches_->schedule();
+}
+
+CacheView Worker::lookup(const RequestContext& request) { return rooms_->cache.lookup(request); }
+
+void Worker::ask_origin(std::shared_ptr<Transfer> transfer,
+                        std::shared_ptr<const RequestContext> request, OriginAsk ask) {
+  FetchPlan plan;
+  plan.whole = ask.what == AskedFor::kWhole;
+  plan.in_table = ask.table == OriginAsk::Table::kIn;
+  plan.background = ask.whom == OriginAsk::For::kNobody;
+  plan.has_upload = ask.content == OriginAsk::Content::kComes;
+  plan.stored = std::move(ask.validates.object);
+  plan.stored_fresh_until = ask.validates.fresh_until;
+  if (ask.part && may_complete(*ask.part, request->runtime->config.cache.range_fetch_max_bytes)) {
+    plan.completes = std::move(ask.part);
+  }
+  Fetch::start(*origin_services_, std::move(transfer), std::move(request), std::move(plan));
+}
+
+void Worker::drop_retired_fetches() {
+  while (!retired_fetches_.empty()) (void)std::exchange(retired_fetches_, {});
+  if (draining_) end_if_drained();
+}
+
+void Worker::tick() {
+  const MonotonicTime now = loop_->now();
+  for (ClientConnection* connection = connections_; connection != nullptr;) {
+    ClientConnection* following = connection->next;  // the check may retire this one
+    connection->check_timeouts(now);
+    connection = following;
+  }
+  for (std::size_t i = fetches_.size(); i-- > 0;) {
+    if (i < fetches_.size()) fetches_[i]->check_timeouts(now);
+  }
+  relief_->look(now);
+  const Nanoseconds pool_idle = runtime_->config.timeouts.pool_idle;
+  if (pool_idle.count() != 0) pool_.close_idle_since(now - pool_idle);
+  pool_.close_beyond(shared_.idle_connections_max());
+  if (!log_->hand_over()) stats_.log_dropped.add();
+}
+
+void Worker::set_runtime(std::shared_ptr<const Runtime> runtime) {
+  if (!begun_) {
+    runtime_ = std::move(runtime);
+    return;
+  }
+  loop_->post([this, next = std::move(runtime)]() mutable {
+    runtime_ = std::move(next);
+    tick_timer_->start_periodic(runtime_->sweep_interval);
+    // They were made, and their origins verified, under the settings of before.
+    pool_.close_all();
+    origin_lines_.look_again();
+    if (const auto set = resolver_->set_options(resolver_options(runtime_->config.upstream));
+        !set) {
+      spdlog::error("names are asked for as before: {}", set.error().message);
+    }
+  });
+}
+
+OriginLines::Limits Worker::origin_limits() const {
+  const config::Upstream& upstream = runtime_->config.upstream;
+  const std::size_t workers = std::max<std::size_t>(shared_.stats.size(), 1);
+  const auto share = [&](std::size_t all) { return (all + workers - 1) / workers; };
+  const std::size_t connections = upstream.connections_per_server;
+  return {.connections = connections == 0 ? SIZE_MAX : share(connections),
+          .waiting = share(upstream.waiting_per_server)};
+}
+
+void Worker::drain(Nanoseconds limit) {
+  loop_->post([this, limit] { begin_drain(limit); });
+}
+
+void Worker::begin_drain(Nanoseconds limit) {
+  if (draining_) return;
+  draining_ = true;
+  for (auto& listener : listeners_) listener->stop();
+  pool_.close_all();
+  for (ClientConnection* connection = connections_; connection != nullptr;) {
+    ClientConnection* following = connection->next;
+    connection->drain();
+    connection = following;
+  }
+  drain_timer_ = std::make_unique<net::Timer>(*loop_, [this] { loop_->stop(); });
+  if (limit.count() != 0) drain_timer_->start(limit);
+  end_if_drained();
+}
+
+void Worker::end_if_drained() {
+  if (connections_ == nullptr && fetches_.empty()) loop_->stop();
+}
+
+}  // namespace encore::server

@@ -1,0 +1,171 @@
+// Worker: one thread with its event loop, listeners, connections, origin pool and timers. Workers
+// share only what is in Shared. Confined to its thread but for the functions that say otherwise.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "cache/types.h"
+#include "proxy/client/client_connection.h"
+#include "proxy/client/unfinished_heads.h"
+#include "proxy/exchange/exchange.h"
+#include "proxy/exchange/request_log.h"
+#include "proxy/http/message.h"
+#include "proxy/net/listener.h"
+#include "proxy/net/loop.h"
+#include "proxy/net/resolver.h"
+#include "proxy/net/retired.h"
+#include "proxy/net/timer.h"
+#include "proxy/observe/access_log.h"
+#include "proxy/origin/origin_line.h"
+#include "proxy/origin/origin_pool.h"
+#include "proxy/origin/origin_warnings.h"
+#include "proxy/origin/services.h"
+#include "proxy/process/relief.h"
+#include "proxy/process/shared.h"
+#include "proxy/request/view_maker.h"
+#include "proxy/settings/runtime.h"
+#include "proxy/transfer/transfer_home.h"
+
+namespace encore::server {
+
+class Fetch;
+struct Rooms;
+
+class Worker final : private ConnectionKeeper,
+                     private OriginAsker,
+                     private FetchKeeper,
+                     private WorkerNow,
+                     private Relieved {
+ public:
+  // Errors: no loop, a resolver that cannot be set up. `shared` and `stats` are borrowed.
+  static Result<std::unique_ptr<Worker>> create(Shared& shared, WorkerStats& stats,
+                                                std::shared_ptr<const Runtime> runtime);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Before start(). Answers the bound address.
+  Result<net::Address> listen(const net::Address& address, config::Mode mode);
+  // On a thread of its own, which calls `on_end` last, when a drain is over.
+  void start(net::Loop::Function on_end = [] {});
+  // The same in turns, on the caller's thread, for who runs several workers there: begin(), then
+  // turn() until it returns false, then finish().
+  void begin();
+  bool turn();
+  void finish();
+  // Any thread: uses another configuration from now on.
+  void set_runtime(std::shared_ptr<const Runtime> runtime);
+  // Any thread: accepts no more, closes what is idle, ends when all is done or `limit` has passed.
+  void drain(Nanoseconds limit);
+  // Any thread: calls back on the loop.
+  void post(net::Loop::Function function) { loop_->post(std::move(function)); }
+  void join();
+  // After join(): ends what a drain that ran out of time has left, on the caller's thread. To be
+  // called of all workers before the first is destroyed: their connections read each other's
+  // transfers.
+  void end_all();
+
+  net::Loop& loop() { return *loop_; }
+  TransferHome& home() { return *home_; }
+  const Runtime& runtime() const { return *runtime_; }
+  const std::shared_ptr<const Runtime>& runtime_pointer() const { return runtime_; }
+  Shared& shared() { return shared_; }
+  WorkerStats& stats() { return stats_; }
+  OriginPool& pool() { return pool_; }
+  OriginLines& origin_lines() { return origin_lines_; }
+  net::Resolver& resolver() { return *resolver_; }
+  // To be called before what others have stored or shared is looked at: by this turn's clock, none
+  // of it has happened later.
+  void catch_up() { loop_->catch_up(shared_.latest_moment.get()); }
+  bool is_draining() const override { return draining_; }
+  // The first of its connections, and its fetches.
+  ClientConnection* connections() const override { return connections_; }
+  std::span<const std::unique_ptr<Fetch>> fetches() const override { return fetches_; }
+
+  // Closes the client connections that have been idle for longest: one, or of very many a share.
+  // False where none is idle.
+  bool give_up_idle() override;
+
+ private:
+  Worker(Shared& shared, WorkerStats& stats, std::shared_ptr<const Runtime> runtime);
+
+  // ConnectionKeeper
+  void retire(ClientConnection& connection) override;
+  void note_unfinished_head(ClientConnection& connection, std::size_t bytes) override;
+  void drop_unfinished_head(ClientConnection& connection) override;
+
+  // OriginAsker
+  void ask_origin(std::shared_ptr<Transfer> transfer, std::shared_ptr<const RequestContext> request,
+                  OriginAsk ask) override;
+
+  // FetchKeeper
+  void keep(std::unique_ptr<Fetch> fetch) override;
+  void retire(Fetch& fetch) override;
+
+  // WorkerNow
+  const Runtime& present_runtime() const override { return *runtime_; }
+  bool logs_requests() const override { return log_->is_logging(); }
+  OriginLines::Limits origin_limits() const override;
+  std::size_t idle_connections_max() const override { return shared_.idle_connections_max(); }
+  CacheView lookup(const RequestContext& request) override;
+
+  // Clients that come, and what gives way to them (worker_accept.cc).
+  enum class Entry : std::uint8_t { kIn, kCountedIn, kFull, kClientFull };
+  struct Arrival;
+  Entry enter(const net::Address& peer);
+  void accept(net::Socket socket, const net::Address& peer, const ListenerContext& context);
+  void admit(net::Socket socket, const net::Address& peer, const ListenerContext& context,
+             Entry entry);
+  void ask_others(std::shared_ptr<Arrival> arrival);
+  void resume_arrival(const std::shared_ptr<Arrival>& arrival, bool room);
+  bool are_heads_over() const;
+  void trim_heads();
+
+  void tick();
+  void begin_drain(Nanoseconds limit);
+  void end_if_drained();
+  void drop_retired_fetches();
+
+  Shared& shared_;
+  WorkerStats& stats_;
+  std::shared_ptr<const Runtime> runtime_;
+  std::unique_ptr<net::Loop> loop_;
+  std::unique_ptr<TransferHome> home_;
+  std::unique_ptr<net::Resolver> resolver_;
+  std::unique_ptr<net::Deferred> wake_origin_lines_;
+  OriginLines origin_lines_;
+  OriginPool pool_;
+  OriginWarnings origin_warnings_;
+  // For a panic report: the request that was parsed last.
+  Doing doing_{.step = "the worker's loop; what was parsed last was"};
+  std::unique_ptr<RequestLog> log_;
+  std::unique_ptr<net::Retired> retired_;  // connections and what they carry
+  std::unique_ptr<Rooms> rooms_;
+  std::vector<std::unique_ptr<ListenerContext>> contexts_;
+  std::vector<std::unique_ptr<net::Listener>> listeners_;
+  std::unique_ptr<net::Timer> tick_timer_;
+  std::unique_ptr<net::Timer> drain_timer_;
+  std::unique_ptr<net::Deferred> drop_retired_fetches_;
+  std::unique_ptr<Relief> relief_;
+  std::unique_ptr<OriginServices> origin_services_;
+  std::unique_ptr<net::Deferred> trim_heads_;
+  UnfinishedHeads unfinished_heads_;
+  std::size_t arrivals_waiting_ = 0;         // for another worker's idle connection
+  MonotonicTime none_idle_until_{};          // a look at all has just found none
+  ClientConnection* connections_ = nullptr;  // owned, an intrusive list
+  std::vector<std::unique_ptr<Fetch>> fetches_;
+  std::vector<std::unique_ptr<Fetch>> retired_fetches_;
+  bool draining_ = false;
+  bool begun_ = false;
+  std::thread thread_;
+};
+
+}  // namespace encore::server

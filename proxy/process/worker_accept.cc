@@ -1,0 +1,178 @@
+// Clients that come to a worker, and who gives way to them where there is no more room: whose
+// connection has been idle for longest, and whose head takes longest to come.
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "proxy/client/client_connection.h"
+#include "proxy/process/rooms.h"
+#include "proxy/process/worker.h"
+
+namespace encore::server {
+namespace {
+
+// At the limit a look at all connections finds room for so much of them, so that a flood of clients
+// costs each of them a look at as many connections as this, however many there are.
+constexpr std::size_t kGivenUpShare = 64;
+// A look that found no idle connection is not repeated before a time in proportion to what it took:
+// some 100 ns a connection, a tenth of the time.
+constexpr Nanoseconds kRestPerConnection = std::chrono::microseconds(1);
+// Clients that wait for what other workers can give up: enough for a burst, and few beside the
+// descriptors that they take.
+constexpr std::uint64_t kArrivalsMax = 256;
+constexpr std::uint64_t kArrivalsShare = 16;
+
+}  // namespace
+
+// A client that has come while there was no room, and nothing to give up on its own worker.
+struct Worker::Arrival {
+  Worker* worker = nullptr;
+  net::Socket socket;
+  net::Address peer;
+  const ListenerContext* context = nullptr;
+  std::size_t asked = 0;  // workers, in their order
+};
+
+// Counts one more connection of this client where the limits allow it.
+Worker::Entry Worker::enter(const net::Address& peer) {
+  const config::Limits& limits = runtime_->config.limits;
+  const bool counted = limits.connections_per_client != 0;
+  // First, for nobody's connection is given up for one that is refused anyway.
+  if (counted && !shared_.clients.enter(peer, limits.connections_per_client)) {
+    return Entry::kClientFull;
+  }
+  const std::uint32_t limit = std::min(limits.connections, shared_.connections_max());
+  if (shared_.connections.fetch_add(1, std::memory_order_relaxed) >= limit && !give_up_idle()) {
+    shared_.connections.fetch_sub(1, std::memory_order_relaxed);
+    if (counted) shared_.clients.leave(peer);
+    return Entry::kFull;
+  }
+  return counted ? Entry::kCountedIn : Entry::kIn;
+}
+
+void Worker::accept(net::Socket socket, const net::Address& peer, const ListenerContext& context) {
+  const Entry entry = enter(peer);
+  if (entry == Entry::kIn || entry == Entry::kCountedIn) {
+    admit(std::move(socket), peer, context, entry);
+    return;
+  }
+  if (entry == Entry::kClientFull || shared_.workers.size() < 2 ||
+      arrivals_waiting_ >= std::min(kArrivalsMax, shared_.descriptors / kArrivalsShare)) {
+    stats_.connections_refused.add();
+    return;  // the socket closes
+  }
+  ++arrivals_waiting_;
+  auto arrival = std::make_shared<Arrival>();
+  arrival->worker = this;
+  arrival->socket = std::move(socket);
+  arrival->peer = peer;
+  arrival->context = &context;
+  ask_others(std::move(arrival));
+}
+
+void Worker::admit(net::Socket socket, const net::Address& peer, const ListenerContext& context,
+                   Entry entry) {
+  stats_.connections_accepted.add();
+  stats_.connections_open.add();
+  ClientConnection* const connection =
+      new Http1Connection(rooms_->client, context, std::move(socket), peer);
+  if (entry == Entry::kCountedIn) connection->counted = ClientConnection::Counted::kYes;
+  connection->next = connections_;
+  if (connections_ != nullptr) connections_->previous = connection;
+  connections_ = connection;
+  connection->begin();
+}
+
+// One worker after the other is asked to give up an idle connection. What they answer is looked at
+// by the client's own worker.
+void Worker::ask_others(std::shared_ptr<Arrival> arrival) {
+  if (arrival->asked < shared_.workers.size() && shared_.workers[arrival->asked] == this) {
+    ++arrival->asked;
+  }
+  if (arrival->asked == shared_.workers.size()) {
+    --arrivals_waiting_;
+    stats_.connections_refused.add();
+    return;
+  }
+  Worker& other = *shared_.workers[arrival->asked++];
+  other.post([&other, arrival = std::move(arrival)]() mutable {
+    const bool room = other.give_up_idle();
+    Worker& own = *arrival->worker;
+    own.post([&own, arrival = std::move(arrival), room] { own.resume_arrival(arrival, room); });
+  });
+}
+
+void Worker::resume_arrival(const std::shared_ptr<Arrival>& arrival, bool room) {
+  if (!room || draining_) return ask_others(arrival);
+  shared_.connections.fetch_add(1, std::memory_order_relaxed);
+  --arrivals_waiting_;
+  const std::uint32_t per_client = runtime_->config.limits.connections_per_client;
+  if (per_client != 0 && !shared_.clients.enter(arrival->peer, per_client)) {
+    shared_.connections.fetch_sub(1, std::memory_order_relaxed);
+    stats_.connections_refused.add();
+    return;
+  }
+  admit(std::move(arrival->socket), arrival->peer, *arrival->context,
+        per_client != 0 ? Entry::kCountedIn : Entry::kIn);
+}
+
+bool Worker::give_up_idle() {
+  const MonotonicTime now = loop_->now();
+  if (now < none_idle_until_) return false;
+  std::vector<ClientConnection*> idle;
+  std::size_t count = 0;
+  for (ClientConnection* each = connections_; each != nullptr; each = each->next) {
+    ++count;
+    // Who came in this turn has had no time to ask for anything.
+    if (each->may_be_given_up() && each->stream().last_activity() < now) idle.push_back(each);
+  }
+  if (idle.empty()) {
+    none_idle_until_ = now + static_cast<std::int64_t>(count) * kRestPerConnection;
+    return false;
+  }
+  const auto idle_since = [](ClientConnection* each) { return each->stream().last_activity(); };
+  std::ranges::make_heap(idle, std::ranges::greater(), idle_since);  // the longest on top
+  std::size_t left = std::max<std::size_t>(1, idle.size() / kGivenUpShare);
+  bool given_up = false;
+  while (left != 0 && !idle.empty()) {
+    std::ranges::pop_heap(idle, std::ranges::greater(), idle_since);
+    ClientConnection& longest = *idle.back();
+    idle.pop_back();
+    if (longest.stream().has_unread()) continue;  // it is idle no longer
+    stats_.connections_given_up.add();
+    longest.give_up();
+    given_up = true;
+    --left;
+  }
+  return given_up;
+}
+
+void Worker::note_unfinished_head(ClientConnection& connection, std::size_t bytes) {
+  unfinished_heads_.note(connection, connection.head_place, bytes);
+  if (are_heads_over()) trim_heads_->schedule();
+}
+
+void Worker::drop_unfinished_head(ClientConnection& connection) {
+  unfinished_heads_.drop(connection.head_place);
+}
+
+// Each worker has its share: clients are spread evenly over them.
+bool Worker::are_heads_over() const {
+  const config::Limits& limits = runtime_->config.limits;
+  const std::size_t workers = std::max<std::size_t>(shared_.workers.size(), 1);
+  // Half of the connections are left to those whose requests come whole.
+  const std::uint32_t connections = std::min(limits.connections, shared_.connections_max());
+  const std::size_t count = std::min(limits.unfinished_heads, connections / 2) / workers;
+  return unfinished_heads_.count() > std::max<std::size_t>(count, 1) ||
+         unfinished_heads_.bytes() > limits.unfinished_head_bytes / workers;
+}
+
+void Worker::trim_heads() {
+  while (unfinished_heads_.count() != 0 && are_heads_over()) {
+    stats_.heads_given_up.add();
+    unfinished_heads_.oldest().refuse_unfinished_head();
+  }
+}
+
+}  // namespace encore::server

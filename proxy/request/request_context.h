@@ -1,0 +1,77 @@
+// RequestContext: a request as the server works on it once it takes longer than one read. It owns
+// the head's bytes, so that it outlives the client's buffer, and often the client. Immutable once
+// made, shared by the client's exchange and the fetch; thread-safe. Its memory is used again for
+// the next request of the thread.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "filter/hash.h"
+#include "proxy/http/cache_control.h"
+#include "proxy/http/framing.h"
+#include "proxy/http/message.h"
+#include "proxy/http/uri.h"
+#include "proxy/net/address.h"
+#include "proxy/request/request_view.h"
+#include "proxy/settings/runtime.h"
+
+namespace encore::server {
+
+struct RequestContext {
+  // `view` is of `head_bytes`, which are copied.
+  static std::shared_ptr<const RequestContext> make(std::shared_ptr<const Runtime> runtime,
+                                                    const RequestView& view,
+                                                    std::string_view head_bytes,
+                                                    const net::Address& client);
+  RequestContext() = default;
+  RequestContext(const RequestContext&) = delete;
+  RequestContext& operator=(const RequestContext&) = delete;
+  // For make_reused().
+  void clear();
+
+  bool is_forward() const { return route == nullptr; }
+  const http::VaryOptions& vary() const {
+    return is_forward() ? runtime->forward_vary : runtime->reverse_vary;
+  }
+  const http::ReuseOptions& reuse() const {
+    return is_forward() ? runtime->forward_reuse : runtime->reverse_reuse;
+  }
+
+  const http::KeyOptions& key_options() const {
+    return is_forward() ? runtime->forward_keys : runtime->reverse_keys;
+  }
+  // Names of the targeted fields that govern us.
+  std::span<const std::string> targets() const {
+    if (is_forward()) return {};
+    return runtime->reverse_targets;
+  }
+
+  std::shared_ptr<const Runtime> runtime;
+  std::string bytes;
+  http::RequestHead head;  // views into bytes
+  http::Target target;
+  http::RequestDirectives directives;
+  http::Framing framing;
+  const Route* route = nullptr;  // null: forward
+  net::Address client;
+  std::string key;  // realm and normalised URI; empty for what is never cached
+  filter::Hash128 hash{};
+};
+
+// What is asked of the origin, in difference to what the client asked.
+struct OriginRequestOptions {
+  bool whole = false;                  // without the client's Range and conditions
+  std::string_view validation_fields;  // lines with CRLF, for our own validation or range
+  bool drop_expect = false;
+};
+
+// The head to send: origin-form, Host, what http::SentFields lets through, Via, and (reverse)
+// X-Forwarded-* and Forwarded, by what is known here.
+// `out` is cleared first.
+void build_origin_request(const RequestContext& request, const OriginServer* server,
+                          const OriginRequestOptions& options, std::string& out);
+
+}  // namespace encore::server

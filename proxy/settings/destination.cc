@@ -1,0 +1,118 @@
+#include "proxy/settings/destination.h"
+
+#include <ifaddrs.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace encore::server {
+
+std::string_view to_string(DestinationVerdict verdict) {
+  switch (verdict) {
+    case DestinationVerdict::kAllowed:
+      return "allowed";
+    case DestinationVerdict::kPrivate:
+      return "private-destination";
+    case DestinationVerdict::kOwnListener:
+      return "own-listener";
+    case DestinationVerdict::kNotUnicast:
+      return "not-a-destination";
+  }
+  return "unknown";
+}
+
+DestinationPolicy::DestinationPolicy(const config::Forward& forward, std::vector<net::Address> own,
+                                     std::vector<net::Address> local)
+    : private_destinations_(forward.private_destinations),
+      connect_ports_(forward.connect_ports),
+      own_(std::move(own)),
+      local_(std::move(local)) {
+  for (const std::string& text : forward.allow_clients) {
+    auto cidr = config::parse_cidr(text);
+    ENCORE_CHECK(cidr.has_value(), "a loaded config has valid blocks");
+    allow_clients_.push_back(*cidr);
+  }
+}
+
+bool DestinationPolicy::is_client_allowed(const net::Address& client) const {
+  const auto bytes = client.mapped_bytes();
+  return std::ranges::any_of(allow_clients_,
+                             [&](const config::Cidr& cidr) { return cidr.contains(bytes); });
+}
+
+bool DestinationPolicy::is_connect_port(std::uint16_t port) const {
+  return std::ranges::find(connect_ports_, port) != connect_ports_.end();
+}
+
+bool DestinationPolicy::is_own(const net::Address& target) const {
+  // An address that carries an IPv4 address is judged by both: a translator on the way may turn
+  // one into the other.
+  const auto embedded = target.embedded_v4();
+  const auto is_here = [&](const net::Address& own, const net::Address& address) {
+    if (own.port() != address.port()) return false;
+    if (own.same_ip(address)) return true;
+    if (!own.is_unspecified()) return false;
+    return address.is_loopback() || address.is_unspecified() ||
+           std::ranges::any_of(local_, [&](const auto& local) { return local.same_ip(address); });
+  };
+  return std::ranges::any_of(own_, [&](const net::Address& own) {
+    return is_here(own, target) || (embedded && is_here(own, *embedded));
+  });
+}
+
+DestinationVerdict DestinationPolicy::check(const net::Address& client,
+                                            const net::Address& target) const {
+  if (target.port() == 0) return DestinationVerdict::kNotUnicast;
+  if (is_own(target)) return DestinationVerdict::kOwnListener;
+  switch (target.scope()) {
+    case net::Scope::kGlobal:
+      return DestinationVerdict::kAllowed;
+    case net::Scope::kUnspecified:
+    case net::Scope::kMulticast:
+      return DestinationVerdict::kNotUnicast;
+    case net::Scope::kLoopback:
+    case net::Scope::kPrivate:
+    case net::Scope::kLinkLocal:
+    case net::Scope::kReserved:
+      break;
+  }
+  return may_reach_private(client) ? DestinationVerdict::kAllowed : DestinationVerdict::kPrivate;
+}
+
+bool DestinationPolicy::may_reach_private(const net::Address& client) const {
+  return private_destinations_ == config::PrivateDestinations::kAlways ||
+         (private_destinations_ == config::PrivateDestinations::kLoopbackClients &&
+          client.is_loopback());
+}
+
+DestinationVerdict DestinationPolicy::restrict_to_allowed(
+    const net::Address& client, std::vector<net::Address>& addresses) const {
+  DestinationVerdict refused = DestinationVerdict::kNotUnicast;
+  bool own = false;
+  std::erase_if(addresses, [&](const net::Address& address) {
+    const DestinationVerdict verdict = check(client, address);
+    if (verdict == DestinationVerdict::kAllowed) return false;
+    refused = verdict;
+    own = own || verdict == DestinationVerdict::kOwnListener;
+    return true;
+  });
+  if (own) return DestinationVerdict::kOwnListener;
+  return addresses.empty() ? refused : DestinationVerdict::kAllowed;
+}
+
+std::vector<net::Address> interface_addresses() {
+  std::vector<net::Address> addresses;
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return addresses;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr) continue;
+    if (auto address = net::Address::from_sockaddr(entry->ifa_addr, sizeof(sockaddr_in6))) {
+      addresses.push_back(*address);
+    }
+  }
+  ::freeifaddrs(list);
+  return addresses;
+}
+
+}  // namespace encore::server

@@ -1,0 +1,27 @@
+// Names of origins: what the config, the counters and the clients are told of net::Resolver.
+#pragma once
+
+#include <string>
+
+#include "config/config.h"
+#include "proxy/net/resolver.h"
+#include "proxy/observe/outcome.h"
+#include "proxy/observe/stats.h"
+
+namespace encore::server {
+
+// REQUIRES: `upstream` is of a loaded config.
+net::Resolver::Options resolver_options(const config::Upstream& upstream);
+
+void count(net::ResolveEvent event, WorkerStats& stats);
+
+// What a client gets whose origin's name has no address.
+struct NameFault {
+  int status = 502;
+  Outcome outcome = Outcome::kOriginUnreachable;
+  std::string detail;        // "dns-not-found"
+  bool is_own_want = false;  // it is nothing of the origin's: here something has run out
+};
+NameFault name_fault(net::ResolveOutcome outcome);
+
+}  // namespace encore::server

@@ -1,0 +1,112 @@
+#include "proxy/settings/router.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/check.h"
+#include "config/network.h"
+#include "filter/hash.h"
+
+namespace encore::server {
+namespace {
+
+bool host_matches(std::string_view pattern, std::string_view host) {
+  if (pattern == "*") return true;
+  if (!pattern.starts_with("*.")) return pattern == host;
+  const std::string_view suffix = pattern.substr(1);  // ".example.com"
+  return host.size() > suffix.size() && host.ends_with(suffix);
+}
+
+// Exact names before wildcards, longer wildcards before shorter ones.
+std::size_t host_rank(std::string_view pattern) {
+  if (pattern == "*") return 0;
+  return pattern.starts_with("*.") ? pattern.size() : pattern.size() + 1024;
+}
+
+std::string make_realm(const config::Origin& origin) {
+  const auto hash =
+      filter::hash_key(filter::HashFamily::kXxh3, filter::Seed{}, origin.host + " " + origin.path);
+  return fmt::format("r{:06x}:", hash.lo & 0xffffffU);
+}
+
+}  // namespace
+
+Route::Route(const config::Origin& origin)
+    : host_(origin.host),
+      path_(origin.path),
+      realm_(make_realm(origin)),
+      preserves_host_(origin.host_header == config::HostHeader::kPreserve) {
+  for (const std::string& text : origin.servers) {
+    const auto url = config::parse_server_url(text);
+    ENCORE_CHECK(url.has_value(), "a loaded config has valid servers");
+    OriginServer server;
+    server.host = url->host;
+    server.port = url->port;
+    const bool v6 = url->host.find(':') != std::string::npos;
+    server.authority = v6 ? "[" + url->host + "]" : url->host;
+    if (url->port != (url->tls ? 443 : 80)) server.authority += ":" + std::to_string(url->port);
+    server.tls_name = origin.tls_server_name.empty() ? url->host : origin.tls_server_name;
+    server.pool_key = fmt::format("{}://{}:{}", url->tls ? "https" : "http", url->host, url->port);
+    if (url->tls) {
+      server.pool_key +=
+          fmt::format("|{}|{}|{}", origin.tls_verify, origin.tls_ca_file, server.tls_name);
+    }
+    group_.add(std::move(server));
+  }
+}
+
+Result<Router> Router::create(const config::Config& config) {
+  Router router;
+  auto forward = net::TlsContext::client(
+      {.ca_file = config.upstream.tls_ca_file, .verify_peer = config.upstream.tls_verify});
+  if (!forward) return std::unexpected(forward.error());
+  router.forward_tls_ = std::make_unique<net::TlsContext>(std::move(*forward));
+
+  std::map<std::tuple<bool, std::string>, const net::TlsContext*> known;
+  for (const config::Origin& origin : config.origin) {
+    auto route = std::make_unique<Route>(origin);
+    const bool verify = origin.tls_verify && config.upstream.tls_verify;
+    const std::string& ca_file =
+        origin.tls_ca_file.empty() ? config.upstream.tls_ca_file : origin.tls_ca_file;
+    for (std::size_t i = 0; i < route->group_.servers().size(); ++i) {
+      if (!origin.servers[i].starts_with("https")) continue;
+      const net::TlsContext*& context = known[{verify, ca_file}];
+      if (context == nullptr) {
+        auto made = net::TlsContext::client({.ca_file = ca_file, .verify_peer = verify});
+        if (!made) return std::unexpected(made.error());
+        router.contexts_.push_back(std::make_unique<net::TlsContext>(std::move(*made)));
+        context = router.contexts_.back().get();
+      }
+      route->group_.servers()[i].tls = context;
+    }
+    router.routes_.push_back(std::move(route));
+  }
+  std::ranges::stable_sort(router.routes_, [](const auto& a, const auto& b) {
+    const std::size_t rank_a = host_rank(a->host());
+    const std::size_t rank_b = host_rank(b->host());
+    return rank_a != rank_b ? rank_a > rank_b : a->path().size() > b->path().size();
+  });
+  return router;
+}
+
+const Route* Router::match(std::string_view host, std::string_view path) const {
+  for (const auto& route : routes_) {
+    if (host_matches(route->host(), host) && path.starts_with(route->path())) return route.get();
+  }
+  return nullptr;
+}
+
+const Route* Router::match_uri(std::string_view uri) const {
+  std::string_view rest = uri.substr(uri.find("://") + 3);
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  std::string_view host = rest.substr(0, slash);
+  std::string_view path = rest.substr(slash);
+  path = path.substr(0, path.find('?'));
+  if (!host.starts_with('[')) host = host.substr(0, host.find(':'));
+  return match(host, path.empty() ? "/" : path);
+}
+
+}  // namespace encore::server

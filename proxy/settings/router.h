@@ -1,0 +1,68 @@
+// Which [[origin]] answers a request of a reverse listener: the most specific host, then the
+// longest path. Immutable after construction but for what its groups know of their servers;
+// thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "config/config.h"
+#include "proxy/http/uri.h"
+#include "proxy/net/tls.h"
+#include "proxy/settings/server_group.h"
+
+namespace encore::server {
+
+// Length of the text in front of a cache key that keeps what one listener stored from another's.
+inline constexpr std::size_t kRealmBytes = 8;
+inline constexpr std::string_view kForwardRealm = "forward:";
+static_assert(kForwardRealm.size() == kRealmBytes);
+
+// Reverse listeners speak http, whatever stands in front of them: for what they answer, http and
+// https are one.
+inline constexpr http::Scheme kReverseScheme = http::Scheme::kHttp;
+
+class Route {
+ public:
+  explicit Route(const config::Origin& origin);
+
+  const std::string& host() const { return host_; }
+  const std::string& path() const { return path_; }
+  // kRealmBytes, the same for the same host and path in every run.
+  const std::string& realm() const { return realm_; }
+  bool preserves_host() const { return preserves_host_; }
+  const ServerGroup& group() const { return group_; }
+
+ private:
+  friend class Router;
+  std::string host_;
+  std::string path_;
+  std::string realm_;
+  bool preserves_host_;
+  ServerGroup group_;
+};
+
+class Router {
+ public:
+  // Loads the certificates that origins name. Errors: a certificate file that cannot be used.
+  static Result<Router> create(const config::Config& config);
+
+  // The route for a host (lower case, without port) and a normalised path; null: none. A path
+  // matches what begins with it.
+  const Route* match(std::string_view host, std::string_view path) const;
+  // The same for a normalised URI, "http://host[:port]/path?query", as cache keys have it.
+  const Route* match_uri(std::string_view uri) const;
+  // TLS to servers that a forward client names.
+  const net::TlsContext* forward_tls() const { return forward_tls_.get(); }
+
+ private:
+  std::vector<std::unique_ptr<Route>> routes_;  // most specific host first, then longest path
+  std::vector<std::unique_ptr<net::TlsContext>> contexts_;
+  std::unique_ptr<net::TlsContext> forward_tls_;
+};
+
+}  // namespace encore::server

@@ -1,0 +1,114 @@
+#include "proxy/settings/runtime.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "config/derive.h"
+#include "proxy/http/via.h"
+
+namespace encore::server {
+namespace {
+
+std::uint32_t whole_seconds(Nanoseconds duration) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(duration).count();
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(seconds, 0, http::kDeltaMax));
+}
+
+std::vector<std::string> lower_case(std::vector<std::string> names) {
+  for (std::string& name : names) std::ranges::transform(name, name.begin(), http::to_lower);
+  return names;
+}
+
+http::SetCookiePolicy policy_of(config::SetCookie choice) {
+  switch (choice) {
+    case config::SetCookie::kStrip:
+      return http::SetCookiePolicy::kStrip;
+    case config::SetCookie::kRefuse:
+      return http::SetCookiePolicy::kRefuse;
+    case config::SetCookie::kStore:
+      return http::SetCookiePolicy::kStore;
+  }
+  return http::SetCookiePolicy::kStrip;
+}
+
+AccessFormat format_of(config::LogFormat format) {
+  switch (format) {
+    case config::LogFormat::kJson:
+      return AccessFormat::kJson;
+    case config::LogFormat::kSquid:
+      return AccessFormat::kSquid;
+    case config::LogFormat::kCombined:
+      return AccessFormat::kCombined;
+  }
+  return AccessFormat::kJson;
+}
+
+// A look costs some nanoseconds a connection: ten in a second are not felt, and leave half of the
+// 250 ms to a busy loop.
+constexpr Nanoseconds kShortestSweep = std::chrono::milliseconds(100);
+// What is written once a second, the access log, waits no longer than that.
+constexpr Nanoseconds kLongestSweep = std::chrono::seconds(1);
+// A twelfth late at most, and the rest of the tenth for a busy loop.
+constexpr int kSweepsPerTimeout = 12;
+
+}  // namespace
+
+Nanoseconds sweep_interval(const config::Timeouts& timeouts) {
+  Nanoseconds shortest = kSweepsPerTimeout * kLongestSweep;
+  // drain has a timer of its own, and origin_connect, but for those who wait for a connection.
+  for (const Nanoseconds limit :
+       {timeouts.client_header, timeouts.client_idle, timeouts.client_body, timeouts.client_write,
+        timeouts.collapse, timeouts.origin_connect, timeouts.origin_response, timeouts.origin_idle,
+        timeouts.tunnel_idle, timeouts.pool_idle, timeouts.dns}) {
+    if (limit.count() != 0) shortest = std::min(shortest, limit);
+  }
+  return std::clamp(shortest / kSweepsPerTimeout, kShortestSweep, kLongestSweep);
+}
+
+Runtime::Runtime(const config::Config& settings, Router routes, DestinationPolicy policy)
+    : config(settings), router(std::move(routes)), destinations(std::move(policy)) {}
+
+Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& config,
+                                                       const std::vector<net::Address>& own,
+                                                       std::string_view instance) {
+  auto router = Router::create(config);
+  if (!router) return std::unexpected(router.error());
+  std::shared_ptr<Runtime> runtime(new Runtime(
+      config, std::move(*router), DestinationPolicy(config.forward, own, interface_addresses())));
+  static std::atomic<std::uint64_t> numbers = 0;
+  runtime->number = ++numbers;
+  const config::Cache& cache = config.cache;
+  runtime->head_limits = {.head_bytes_max = config.limits.head_bytes,
+                          .target_bytes_max = config.limits.uri_bytes,
+                          .fields_max = config.limits.fields};
+  runtime->reverse_keys = {
+      .sort_query = cache.query_sort, .drop_query = cache.query_drop, .scheme = kReverseScheme};
+  runtime->store_options.set_cookie = policy_of(cache.set_cookie);
+  runtime->store_options.freshness = {.heuristic_fraction = cache.heuristic_fraction,
+                                      .heuristic_seconds_max = whole_seconds(cache.heuristic_max)};
+  runtime->reverse_reuse.ignore_client_reload = cache.ignore_client_reload;
+  const std::uint32_t keep = whole_seconds(cache.keep_stale);
+  runtime->stale_options.unreachable_seconds_max = cache.serve_stale_on_error ? keep : 0;
+  runtime->stale_options.error_status_seconds_max = whole_seconds(cache.stale_if_error);
+  runtime->head_options.strip_tags = cache.strip_tags;
+  if (cache.strip_tags) runtime->head_options.strip_fields = lower_case(cache.tag_fields);
+  using config::Switch;
+  runtime->forward_vary.normalise_accept_encoding = cache.normalise_accept_encoding == Switch::kOn;
+  runtime->reverse_vary.normalise_accept_encoding = cache.normalise_accept_encoding != Switch::kOff;
+  runtime->reverse_vary.reverse = true;
+  runtime->reverse_targets = lower_case(cache.targets);
+  // Two proxies with the same configured name in a row are no loop: the instance tells them apart.
+  runtime->pseudonym = config.http.via + "-" + std::string(instance);
+  const auto via = [&](http::Version version) {
+    return "Via: " + http::via_member(version, runtime->pseudonym) + "\r\n";
+  };
+  runtime->via_field_11 = via(http::Version::kHttp11);
+  runtime->via_field_10 = via(http::Version::kHttp10);
+  runtime->max_object_bytes = config::effective_max_object(cache);
+  runtime->access_format = format_of(config.log.format);
+  runtime->sweep_interval = server::sweep_interval(config.timeouts);
+  return runtime;
+}
+
+}  // namespace encore::server

@@ -1,0 +1,61 @@
+// Runtime: all that follows from one configuration, immutable. A reload makes a new one and hands
+// it to the workers; a request keeps the one it began with. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "config/config.h"
+#include "proxy/http/parser.h"
+#include "proxy/http/reuse.h"
+#include "proxy/http/stored_head.h"
+#include "proxy/http/storing.h"
+#include "proxy/http/uri.h"
+#include "proxy/http/vary.h"
+#include "proxy/observe/access_log.h"
+#include "proxy/settings/destination.h"
+#include "proxy/settings/router.h"
+
+namespace encore::server {
+
+// How often a worker looks at all that waits, so that each limit on waiting takes effect at most a
+// tenth of it, or 250 ms, late: no timer a request is needed for that.
+Nanoseconds sweep_interval(const config::Timeouts& timeouts);
+
+struct Runtime {
+  // `own` are the bound listeners; see DestinationPolicy. Errors: certificates that cannot be
+  // loaded.
+  static Result<std::shared_ptr<const Runtime>> create(const config::Config& config,
+                                                       const std::vector<net::Address>& own,
+                                                       std::string_view instance);
+
+  // Of each another one.
+  std::uint64_t number = 0;
+  config::Config config;
+  Router router;
+  DestinationPolicy destinations;
+  http::Limits head_limits;
+  http::KeyOptions forward_keys;
+  http::KeyOptions reverse_keys;
+  http::StoreOptions store_options;
+  http::ReuseOptions forward_reuse;  // a forward proxy always honours its clients' reloads
+  http::ReuseOptions reverse_reuse;
+  http::StaleOptions stale_options;
+  http::HeadOptions head_options;
+  http::VaryOptions forward_vary;
+  http::VaryOptions reverse_vary;
+  std::vector<std::string> reverse_targets;  // lower-case names of targeted fields
+  std::string pseudonym;                     // ours in Via
+  std::string via_field_11;                  // "Via: 1.1 name\r\n", for messages received as 1.1
+  std::string via_field_10;
+  std::uint64_t max_object_bytes = 0;
+  AccessFormat access_format = AccessFormat::kJson;
+  Nanoseconds sweep_interval{};
+
+ private:
+  Runtime(const config::Config& config, Router router, DestinationPolicy destinations);
+};
+
+}  // namespace encore::server

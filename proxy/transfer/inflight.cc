@@ -1,0 +1,149 @@
+#include "proxy/transfer/inflight.h"
+
+#include <utility>
+
+namespace encore::server {
+
+Inflight::Claim Inflight::join_one(Shard& home, const Wanted& wanted, std::string& names) {
+  auto [first, last] = home.transfers.equal_range(wanted.hash);
+  for (; first != last; ++first) {
+    const std::shared_ptr<Transfer>& transfer = first->second;
+    if (!transfer->has_key(wanted.key) || transfer->settings() != wanted.settings) continue;
+    const JoinOutcome joined = transfer->join(wanted.reader, wanted.variants, names);
+    if (joined == JoinOutcome::kUnknownKey) return {.transfer = nullptr, .joined = joined};
+    if (joined != JoinOutcome::kNo) return {transfer, joined};
+  }
+  return {};
+}
+
+Inflight::Claim Inflight::join_or_enter(const Wanted& wanted,
+                                        const std::shared_ptr<Transfer>& fresh) {
+  Shard& home = shard(wanted.hash);
+  std::string names;  // by which the transfers of the key differ
+  while (true) {
+    {
+      const MutexLock lock(home.mutex);
+      Claim claim = join_one(home, wanted, names);
+      if (claim.transfer != nullptr) return claim;
+      if (claim.joined == JoinOutcome::kNo) {
+        if (fresh == nullptr) return {};
+        if (!names.empty() && !fresh->is_expected()) {
+          fresh->expect({.names = names, .key = *wanted.variants.find(names)});
+        }
+        enter_locked(home, fresh);
+        return {fresh, JoinOutcome::kNo};
+      }
+    }
+    // Outside the lock. Each turn makes a key that was missing, for names that a transfer has: it
+    // ends.
+    wanted.variants.make(names);
+  }
+}
+
+void Inflight::enter(const std::shared_ptr<Transfer>& transfer) {
+  Shard& home = shard(transfer->hash());
+  const MutexLock lock(home.mutex);
+  enter_locked(home, transfer);
+}
+
+bool Inflight::enter_if_absent(const std::shared_ptr<Transfer>& transfer) {
+  Shard& home = shard(transfer->hash());
+  const MutexLock lock(home.mutex);
+  if (home.transfers.contains(transfer->hash())) return false;
+  enter_locked(home, transfer);
+  return true;
+}
+
+void Inflight::enter_locked(Shard& home, const std::shared_ptr<Transfer>& transfer) {
+  transfer->set_listed();
+  if (home.spare.empty()) {
+    home.transfers.emplace(transfer->hash(), transfer);
+    return;
+  }
+  home.spare.key() = transfer->hash();
+  home.spare.mapped() = transfer;
+  home.transfers.insert(std::move(home.spare));
+}
+
+void Inflight::remove(Transfer& transfer) {
+  if (!transfer.is_listed()) return;
+  const std::shared_ptr<Transfer> gone = take_out(transfer);
+  // From here on nobody finds it who has not.
+  transfer.set_unlisted();
+}
+
+// Null where it was invalidated before.
+std::shared_ptr<Transfer> Inflight::take_out(const Transfer& transfer) {
+  Shard& home = shard(transfer.hash());
+  const MutexLock lock(home.mutex);
+  auto [first, last] = home.transfers.equal_range(transfer.hash());
+  for (; first != last; ++first) {
+    if (first->second.get() != &transfer) continue;
+    home.spare = home.transfers.extract(first);
+    return std::move(home.spare.mapped());
+  }
+  return nullptr;
+}
+
+// What is counted comes before the table's lock, and the caller removes what is stored after it: a
+// transfer either is seen to be overtaken when it has stored its response, or has stored it before
+// the removal.
+void Inflight::invalidate(const filter::Hash128& hash, std::string_view key) {
+  invalidations_.add(hash);
+  std::vector<std::shared_ptr<Transfer>> gone;  // their ends come after the lock
+  Shard& home = shard(hash);
+  const MutexLock lock(home.mutex);
+  auto [first, last] = home.transfers.equal_range(hash);
+  while (first != last) {
+    if (!first->second->has_key(key)) {
+      ++first;
+      continue;
+    }
+    gone.push_back(std::move(first->second));
+    first = home.transfers.erase(first);
+  }
+}
+
+void Inflight::invalidate_all() {
+  invalidations_.add_all();
+  for (Shard& home : shards_) {
+    decltype(home.transfers) gone;
+    const MutexLock lock(home.mutex);
+    gone.swap(home.transfers);
+  }
+}
+
+namespace {
+
+// Whole seconds, rounded up, in 31 bits, so that a slot fits one word; wraps after 68 years of
+// uptime.
+std::uint32_t seconds_of(MonotonicTime time) {
+  return static_cast<std::uint32_t>(
+             std::chrono::ceil<std::chrono::seconds>(time.time_since_epoch()).count()) &
+         0x7fffffffU;
+}
+
+}  // namespace
+
+void Inflight::remember_unshared(const filter::Hash128& hash, Unshared why, MonotonicTime until) {
+  const std::uint64_t lower =
+      std::uint64_t{seconds_of(until)} << 1U | (why == Unshared::kUncacheable ? 1U : 0U);
+  unshared_[hash.lo % kUnsharedSlots].store((hash.hi >> 32U << 32U) | lower,
+                                            std::memory_order_relaxed);
+}
+
+void Inflight::forget_unshared(const filter::Hash128& hash) {
+  std::atomic<std::uint64_t>& slot = unshared_[hash.lo % kUnsharedSlots];
+  if (slot.load(std::memory_order_relaxed) >> 32U != hash.hi >> 32U) return;
+  slot.store(0, std::memory_order_relaxed);
+}
+
+Inflight::Unshared Inflight::unshared(const filter::Hash128& hash, MonotonicTime now) const {
+  const std::uint64_t slot = unshared_[hash.lo % kUnsharedSlots].load(std::memory_order_relaxed);
+  if (slot == 0 || slot >> 32U != hash.hi >> 32U) return Unshared::kNo;
+  const auto lower = static_cast<std::uint32_t>(slot);
+  if (seconds_of(now) >= lower >> 1U) return Unshared::kNo;
+  return (lower & 1U) != 0 ? Unshared::kUncacheable : Unshared::kAnswer;
+}
+
+}  // namespace encore::server

@@ -1,0 +1,111 @@
+// The transfers under way that others may join, by primary key; the keys whose responses lately
+// were nothing to share, so that requests for them are never made to wait for one another; and how
+// often keys were invalidated, so that a transfer can tell whether it was overtaken. Thread-safe;
+// sharded like the kernel, so that workers rarely meet.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/time.h"
+#include "filter/hash.h"
+#include "proxy/transfer/invalidations.h"
+#include "proxy/transfer/transfer.h"
+
+namespace encore::server {
+
+class Inflight {
+ public:
+  // Places for keys whose responses are not shared: a key takes another's, which costs that one at
+  // worst a wait for an answer that is not shared.
+  static constexpr std::size_t kUnsharedSlots = 1U << 16U;
+
+  struct Claim {
+    std::shared_ptr<Transfer> transfer;     // the one to read, or the new one to fetch
+    JoinOutcome joined = JoinOutcome::kNo;  // else an existing one, the reader is registered
+  };
+
+  // Who wants a transfer.
+  struct Wanted {
+    const filter::Hash128& hash;
+    std::string_view key;
+    http::VariantKeys& variants;
+    TransferReader& reader;
+    // Nobody is given what was asked for under other settings than his own (Runtime::number).
+    std::uint64_t settings = 0;
+  };
+  // Joins a transfer of the key that brings the wanted variant, or enters `fresh` as the one that
+  // others may join; it is expected to bring that variant where others of the key tell by which
+  // fields they differ. A null one is not entered.
+  Claim join_or_enter(const Wanted& wanted, const std::shared_ptr<Transfer>& fresh);
+  // Only enters. REQUIRES: `transfer` has a key.
+  void enter(const std::shared_ptr<Transfer>& transfer);
+  // Enters a transfer unless the key has one; whether it did.
+  bool enter_if_absent(const std::shared_ptr<Transfer>& transfer);
+  // Takes the transfer out; it can no longer be found. REQUIRES: the calling thread entered it.
+  void remove(Transfer& transfer);
+
+  // The key was invalidated: whoever comes from now on does not join what was asked for before, and
+  // invalidations() knows of it. To be called before what is stored of it is removed.
+  void invalidate(const filter::Hash128& hash, std::string_view key);
+  // The same for every key.
+  void invalidate_all();
+  const Invalidations& invalidations() const { return invalidations_; }
+
+  // Why responses of a key are not shared with those who wait.
+  enum class Unshared : std::uint8_t {
+    kNo,
+    kAnswer,       // they may be stored, but each answer is the asker's own
+    kUncacheable,  // they may not even be stored, or are not fetched whole
+  };
+  void remember_unshared(const filter::Hash128& hash, Unshared why, MonotonicTime until);
+  void forget_unshared(const filter::Hash128& hash);
+  Unshared unshared(const filter::Hash128& hash, MonotonicTime now) const;
+  // Tells the CPU that the key's place among the unshared ones will be asked for soon.
+  [[gnu::always_inline]] void prefetch_unshared(const filter::Hash128& hash) const {
+    __builtin_prefetch(&unshared_[hash.lo % kUnsharedSlots]);
+  }
+
+ private:
+  static constexpr std::size_t kShards = 16;
+  struct HashOf {
+    std::size_t operator()(const filter::Hash128& hash) const {
+      return static_cast<std::size_t>(hash.lo);
+    }
+  };
+  struct Same {
+    bool operator()(const filter::Hash128& a, const filter::Hash128& b) const {
+      return a.lo == b.lo && a.hi == b.hi;
+    }
+  };
+  using Table = std::unordered_multimap<filter::Hash128, std::shared_ptr<Transfer>, HashOf, Same>;
+  struct Shard {
+    mutable Mutex mutex;
+    Table transfers ENCORE_GUARDED_BY(mutex);
+    Table::node_type spare ENCORE_GUARDED_BY(mutex);  // of the last that was taken out
+  };
+  std::shared_ptr<Transfer> take_out(const Transfer& transfer);
+  static void enter_locked(Shard& home, const std::shared_ptr<Transfer>& transfer)
+      ENCORE_REQUIRES(home.mutex);
+  // Joins the first transfer of the key that lets it; else the claim is empty, and `names` set
+  // where it is known by which fields its responses differ. kUnknownKey: the key for them comes
+  // first.
+  static Claim join_one(Shard& home, const Wanted& wanted, std::string& names)
+      ENCORE_REQUIRES(home.mutex);
+  Shard& shard(const filter::Hash128& hash) { return shards_[hash.hi % kShards]; }
+  const Shard& shard(const filter::Hash128& hash) const { return shards_[hash.hi % kShards]; }
+
+  std::array<Shard, kShards> shards_;
+  // The key's tag in the upper half; the second until which it holds, and whether it is more than
+  // Unshared::kAnswer, in the lower; 0: none.
+  std::vector<std::atomic<std::uint64_t>> unshared_ =
+      std::vector<std::atomic<std::uint64_t>>(kUnsharedSlots);
+  Invalidations invalidations_;
+};
+
+}  // namespace encore::server

@@ -1,0 +1,143 @@
+// Responses as the server handles them: what is kept beside a stored object, and what the readers
+// of a transfer share. Values, thread-compatible.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cache/charge.h"
+#include "proxy/http/message.h"
+#include "proxy/http/parser.h"
+#include "proxy/http/stored_head.h"
+#include "proxy/http/stored_meta.h"
+#include "proxy/http/storing.h"
+#include "proxy/observe/outcome.h"
+#include "proxy/store/object.h"
+
+namespace encore::server {
+
+// Kept beside each stored object, as its meta blob. The object's key text is the primary key,
+// then the selecting names, then the variant key, one after the other; its head bytes are the
+// stored head (StoredMeta::head_bytes of them), then the trailer section's lines, then the tags.
+struct ObjectMeta {
+  http::StoredMeta http;
+  std::uint64_t variant = 0;  // what the kernel knows the variant by; 0 without Vary
+  std::uint32_t primary_bytes = 0;
+  std::uint32_t names_bytes = 0;
+  // No selection, no extras: a fresh hit may go out without a closer look.
+  std::uint32_t plain = 0;
+  // Where Content-Type's value lies in the stored head; for the access log.
+  std::uint16_t type_offset = 0;
+  std::uint16_t type_bytes = 0;
+  // Of the object's head bytes, at their end: the tags it can be purged by, each with a line feed.
+  std::uint32_t tag_bytes = 0;
+};
+static_assert(sizeof(ObjectMeta) == cache::kRecordBytes);
+
+inline const ObjectMeta& meta_of(const store::Object& object) {
+  return *reinterpret_cast<const ObjectMeta*>(object.meta().data());
+}
+inline std::string_view primary_key_of(const store::Object& object) {
+  return object.key().substr(0, meta_of(object).primary_bytes);
+}
+inline std::string_view names_of(const store::Object& object) {
+  const ObjectMeta& meta = meta_of(object);
+  return object.key().substr(meta.primary_bytes, meta.names_bytes);
+}
+inline std::string_view variant_key_of(const store::Object& object) {
+  const ObjectMeta& meta = meta_of(object);
+  return object.key().substr(meta.primary_bytes + meta.names_bytes);
+}
+inline std::string_view stored_head_of(const store::Object& object) {
+  return object.head().substr(0, meta_of(object).http.head_bytes);
+}
+inline std::string_view content_type_of(const store::Object& object) {
+  return object.head().substr(meta_of(object).type_offset, meta_of(object).type_bytes);
+}
+inline std::string_view trailers_of(const store::Object& object) {
+  const ObjectMeta& meta = meta_of(object);
+  const std::string_view rest = object.head().substr(meta.http.head_bytes);
+  return rest.substr(0, rest.size() - meta.tag_bytes);
+}
+inline std::string_view tags_of(const store::Object& object) {
+  const std::string_view head = object.head();
+  return head.substr(head.size() - meta_of(object).tag_bytes);
+}
+
+// The rules' view of a stored response that the kernel holds for stale from `fresh_until` on.
+inline http::StoredMeta meta_until(const store::Object& object, MonotonicTime fresh_until) {
+  http::StoredMeta meta = meta_of(object).http;
+  http::mark_stale(meta, fresh_until);
+  return meta;
+}
+
+// What the readers of a transfer share about its response. Immutable once published, but for the
+// trailers, which are written before the body is completed and read after.
+struct SharedResponse {
+  // Status line and end-to-end fields, each with CRLF, without the empty line. Those that are for
+  // the one who asked alone (Age as it came, Set-Cookie, and what private="..." and
+  // no-cache="..." name) stand last.
+  std::string head;
+  std::size_t common_bytes = 0;  // of the head: what others may see
+  std::optional<std::uint64_t> length;
+  http::StoredMeta meta;
+  std::string names;                        // selecting names (http/vary.h); "*": may not be shared
+  std::string variant_key;                  // of the request that was sent
+  std::uint64_t variant = 0;                // what the kernel knows it by
+  Outcome outcome = Outcome::kUncacheable;  // for the one who asked
+  http::StoreReason reason = http::StoreReason::kOk;
+  bool shareable = false;  // with those for whom it is fresh; else they ask for themselves
+  // Going into the cache as it was published; nothing: that shows at its end.
+  std::optional<bool> stored = false;
+  bool whole = true;   // a full representation, that ranges may be cut from
+  std::string origin;  // the address that answered
+  std::string content_type;
+  std::string trailers;
+
+  // For make_reused(): the text's room is kept.
+  void clear();
+
+  // As AdmitRequest wants it, where 0 says that the size is not known: an empty body is one byte.
+  std::uint64_t size_for_admission() const {
+    return length ? std::max<std::uint64_t>(*length, 1) : 0;
+  }
+};
+
+// What a forwarded head is made with, beside the response.
+struct ForwardHead {
+  std::optional<std::uint64_t> length = {};    // Content-Length; nothing: none
+  std::string_view http_date;                  // supplied where the origin left it out
+  std::span<const std::string> withheld = {};  // lower-case names of fields that others never see
+};
+// Builds the head that is forwarded: all end-to-end fields as they came, but those that end here.
+// Age, Set-Cookie and what is withheld from others come last: answers how many bytes stand before
+// them. `out` is cleared first.
+std::size_t build_forward_head(const http::ResponseHead& response, const ForwardHead& more,
+                               const http::HeadOptions& options, std::string& out);
+
+// The lines of a response that are for the one who asked alone, as above.
+std::string private_lines(const http::ResponseHead& response, std::span<const std::string> withheld,
+                          const http::HeadOptions& options);
+
+// Lets `meta` know where the entity tag stands in `head`, if there is one.
+void place_etag(std::string_view head, std::string_view etag, http::StoredMeta& meta);
+// The same for the value of Content-Type, for the access log.
+void place_content_type(std::string_view head, ObjectMeta& meta);
+
+// The tags of a response in fields of these names, each with a line feed. Cache-Tag is separated
+// by commas, the others by white space.
+std::string tags_in(const http::Fields& fields, const std::vector<std::string>& names);
+
+// The lines of a trailer section that may be forwarded (RFC 9110 6.5.1): none that frame, route or
+// are of one hop, and none that `drops` answers true for. False where they are malformed: nothing
+// of the message is to be trusted then.
+bool forwardable_trailers(std::string_view raw, const http::Limits& limits,
+                          const std::function<bool(const http::Field&)>& drops, std::string& out);
+
+}  // namespace encore::server

@@ -1,0 +1,240 @@
+// Transfer: a response on its way, shared by all who want it. A Producer on one thread, its home's,
+// fills it; readers on any thread look on. The body lies in a store::Body, which one thread appends
+// to and any thread reads without a lock; this class adds the head, the state and the waking.
+//
+// A reader is woken once for all that happened since it last looked: readers of the same home by a
+// direct call, others through their home (TransferHome::wake).
+//
+// One that nobody else can find, and that is read at home alone, takes no lock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "filter/hash.h"
+#include "proxy/http/variant_keys.h"
+#include "proxy/observe/outcome.h"
+#include "proxy/store/body.h"
+#include "proxy/transfer/producer.h"
+#include "proxy/transfer/response.h"
+#include "proxy/transfer/transfer_home.h"
+#include "proxy/transfer/transfer_reader.h"
+
+namespace encore::server {
+
+enum class TransferPhase : std::uint8_t {
+  kWaiting,    // no final response head yet
+  kSharing,    // the head is there; the body grows, or is complete or aborted (store::Body says)
+  kValidated,  // nothing to read here: validated() is to be served
+  kFailed,     // no response came; failure() says why
+};
+
+// Why no response came, and what to answer.
+struct TransferFailure {
+  int status = 502;
+  Outcome outcome = Outcome::kOriginUnreachable;
+  std::string detail = {};
+  bool of_the_client = false;  // who asked is why: others may fare better
+};
+
+// The result of a validation: a stored response to serve.
+struct Validated {
+  store::ObjectRef object = {};
+  bool stale = false;  // served stale, because the origin failed with this status (0: it gave none)
+  int status = 0;
+  bool shareable = false;          // may answer others for whom it is fresh
+  std::string private_lines = {};  // fields of the validation's answer for the one who asked
+};
+
+// Which variant a transfer is expected to bring, as far as that is known before its head.
+struct ExpectedVariant {
+  std::string names;  // selecting names, not "*"
+  std::string key;
+};
+
+// Whether a reader could join, and when.
+enum class JoinOutcome : std::uint8_t {
+  kNo,          // it may not be joined, or brings another variant
+  kUnknownKey,  // the reader's variant key for expected_names() must be made first
+  kBeforeHead,  // counted for admission by the producer
+  kBehindHead,  // the reader counts for itself
+};
+
+class Transfer : public std::enable_shared_from_this<Transfer> {
+ public:
+  // `home` is that of the producer's thread, on which the transfer is made; borrowed. `key` is null
+  // for transfers that nobody can join. `settings` says which settings its request came under
+  // (Runtime::number).
+  Transfer(TransferHome& home, filter::Hash128 hash, std::shared_ptr<const std::string> key,
+           std::uint64_t settings = 0);
+  // REQUIRES: nobody reads it, and it has no producer.
+  ~Transfer();
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
+
+  bool has_key(std::string_view key) const { return key_ != nullptr && *key_ == key; }
+  const filter::Hash128& hash() const { return hash_; }
+  std::uint64_t settings() const { return settings_; }
+
+  // Any thread. What is read after the phase was seen is what was there when it was set.
+  TransferPhase phase() const { return phase_.load(std::memory_order_acquire); }
+  // REQUIRES: phase kSharing.
+  const SharedResponse& response() const { return *response_; }
+  const std::shared_ptr<const SharedResponse>& response_pointer() const { return response_; }
+  const store::BodyRef& body() const { return body_; }
+  // REQUIRES: phase kFailed.
+  const TransferFailure& failure() const { return failure_; }
+  // REQUIRES: phase kValidated.
+  const Validated& validated() const { return validated_; }
+  // The producer, for readers of its own home; null once it has ended, and elsewhere.
+  Producer* producer_here() const;
+  // Whether more than the first reader joined before the head was known.
+  bool was_joined() const { return joined_.load(std::memory_order_acquire) != 0; }
+
+  // --- readers, on their own thread ---
+
+  // The one who starts the transfer. REQUIRES: its home is the transfer's; it is the first.
+  void add_first_reader(TransferReader& reader);
+  // Joins a transfer if it may still be joined: before the head, or after it while the body is
+  // kept from byte 0; and brings, as far as is known, the variant that the reader's request
+  // selects. The caller then counts for admission: before the head the transfer is stored (if it
+  // may be); after it see want_store(). With kUnknownKey `names` says which key is missing.
+  JoinOutcome join(TransferReader& reader, const http::VariantKeys& own, std::string& names);
+  // The reader has its place in the body (or needs none): what it has passed may be let go.
+  void mark_opened(TransferReader& reader);
+  // Leaves, where it has joined; the producer may end if nobody else wants it.
+  void leave(TransferReader& reader);
+  // Tells how far the reader is, so that a paused producer may go on.
+  void advance(TransferReader& reader, std::uint64_t position);
+  // After a join behind the head: the response has been admitted, store it.
+  void want_store();
+
+  // --- the producer, on its thread ---
+
+  // Null: it has ended. Borrowed until then.
+  void set_producer(Producer* producer);
+  // Before others can see it: who wants another variant is not to wait for this one.
+  void expect(ExpectedVariant variant) { expected_ = std::move(variant); }
+  bool is_expected() const { return expected_.has_value(); }
+  // Number of requests that joined so far, to be counted for admission; further joins before the
+  // head is published are not possible after this call.
+  std::uint32_t close_joining();
+  void publish_response(std::shared_ptr<const SharedResponse> response, store::BodyRef body,
+                        bool joinable);
+  void publish_validated(Validated validated);
+  void publish_failure(TransferFailure failure);
+  void publish_interim(std::string_view head);
+  // More of the request's body can be taken.
+  void publish_upload_ready();
+  // The body grew or ended. Wakes readers.
+  void publish_body() { wake_readers(); }
+  // No reader may join any more.
+  void stop_joining();
+  // Whether somebody asked for it to be stored after the head.
+  bool is_store_wanted() const { return store_wanted_.load(std::memory_order_acquire); }
+  bool has_readers() const;
+  // Ends joining for good where nobody reads; false, and nothing done, where somebody does.
+  bool close_if_unread();
+  // Whether every reader has its place in the body.
+  bool all_opened() const;
+  // The least that any reader has read; `written` where there is none.
+  std::uint64_t slowest_position(std::uint64_t written) const;
+  // Whether the only reader is one of a client beyond its share of memory.
+  bool is_over_share() const;
+  // Until `now` the producer was paused for `elapsed`, with so much written. Where some readers
+  // have read it all, the slowest one is to blame. Blame grows with the time of such pauses and
+  // fades with that between them, so that who is less than half as fast as the others comes to be
+  // cut, one that takes nothing after two seconds; readers of like speed take turns, and none is.
+  // Answers whether one was cut; the next wake-up tells it.
+  struct HoldBack {
+    std::uint64_t written = 0;
+    Nanoseconds elapsed{};
+    MonotonicTime now{};
+  };
+  bool blame_slowest(const HoldBack& hold_back);
+  // Mid-body: it ends for want of memory, which is no fault of who produces it.
+  void set_out_of_memory() { out_of_memory_.store(true, std::memory_order_release); }
+  bool is_out_of_memory() const { return out_of_memory_.load(std::memory_order_acquire); }
+  // From set_producer_paused(true) on each advance() of a reader is told to the producer. A look at
+  // slowest_position() afterwards misses none that came before.
+  void set_producer_paused(bool paused) { producer_paused_.store(paused); }
+
+  // --- the table of those under way (Inflight), on the producer's thread ---
+
+  // Others may find it from now on.
+  void set_listed();
+  bool is_listed() const { return access_.load(std::memory_order_relaxed) == Access::kListed; }
+  // Nobody finds it any more who has not. REQUIRES: is_listed().
+  void set_unlisted();
+
+ private:
+  // Who can get at it.
+  enum class Access : std::uint8_t {
+    kHome,    // its home's thread alone
+    kListed,  // whoever finds it in the table, and readers of other homes
+    kShared,  // those readers
+  };
+
+  // Holds the mutex, unless the home's thread is alone with the transfer.
+  class ENCORE_SCOPED_CAPABILITY Lock {
+   public:
+    explicit Lock(const Transfer& transfer)
+        ENCORE_ACQUIRE(transfer.mutex_) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+    ~Lock() ENCORE_RELEASE() ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+   private:
+    Mutex* held_;  // null: none is needed
+  };
+
+  void publish_phase(TransferPhase phase);
+  // Readers of this home, to be called once the lock is gone.
+  struct Woken {
+    TransferReader* first = nullptr;
+    std::vector<TransferHome::Ticket> others;
+  };
+  // Wakes the readers of other homes.
+  Woken wake_elsewhere() ENCORE_REQUIRES(mutex_);
+  void wake_here(const Woken& woken);
+  void wake_readers();
+  void tell(void (Producer::*what)());
+  TransferReader* first_reader() const;
+  void add_reader(TransferReader& reader) ENCORE_REQUIRES(mutex_);
+  void remove_reader(TransferReader& reader) ENCORE_REQUIRES(mutex_);
+
+  TransferHome& home_;
+  const filter::Hash128 hash_;
+  const std::shared_ptr<const std::string> key_;
+  const std::uint64_t settings_;
+  Producer* producer_ = nullptr;  // home's thread only
+  // Written by the home's thread alone, under the mutex unless it is kHome; nobody else has the
+  // transfer then.
+  std::atomic<Access> access_ = Access::kHome;
+  std::atomic<TransferPhase> phase_ = TransferPhase::kWaiting;
+  std::shared_ptr<const SharedResponse> response_;  // set before kSharing is published
+  store::BodyRef body_;
+  TransferFailure failure_;
+  Validated validated_;
+  std::optional<ExpectedVariant> expected_;  // set before others see the transfer
+  std::atomic<std::uint32_t> joined_ = 0;
+  std::atomic<bool> store_wanted_ = false;
+  std::atomic<bool> out_of_memory_ = false;
+  // Together with each reader's position: one side writes its own and reads the other's, so both
+  // are sequentially consistent.
+  std::atomic<bool> producer_paused_ = false;
+
+  mutable Mutex mutex_;
+  bool joinable_ ENCORE_GUARDED_BY(mutex_) = true;
+  TransferReader* first_ ENCORE_GUARDED_BY(mutex_) = nullptr;    // the one who asked
+  TransferReader* readers_ ENCORE_GUARDED_BY(mutex_) = nullptr;  // in the order of joining
+  TransferReader* last_ ENCORE_GUARDED_BY(mutex_) = nullptr;
+  std::size_t elsewhere_ ENCORE_GUARDED_BY(mutex_) = 0;  // readers of other homes
+};
+
+}  // namespace encore::server

@@ -1,0 +1,62 @@
+// TransferReader: who reads a transfer. Confined to the thread of its home, which is where it is
+// called.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "base/time.h"
+#include "proxy/transfer/transfer_home.h"
+
+namespace encore::server {
+
+class TransferReader : private WakeTarget {
+ public:
+  // REQUIRES: it has left its transfer.
+  virtual ~TransferReader() {
+    ENCORE_CHECK(!ticket_, "a reader leaves its transfer before it ends");
+  }
+  // Something has changed: the phase, or the body. May leave the transfer and be destroyed.
+  virtual void on_transfer() = 0;
+  // An interim response for the one who asked (status line and fields, with the empty line).
+  virtual void on_interim(std::string_view head) = 0;
+  // The producer takes more of the request's body, for the one who asked.
+  virtual void on_upload_ready() {}
+
+  // Its client holds more than its share of memory: nothing is read ahead for it.
+  void set_over_share(bool over) { over_share_.store(over, std::memory_order_relaxed); }
+  // It has held back the others for too long: it is to leave.
+  bool is_cut() const { return cut_.load(std::memory_order_acquire); }
+
+ protected:
+  // `home` is borrowed.
+  explicit TransferReader(TransferHome& home) : home_(home) {}
+
+ private:
+  friend class Transfer;
+  // What has happened since is seen by this call, and what comes later wakes it again.
+  void on_wake_up() override {
+    wake_pending_.exchange(false, std::memory_order_acq_rel);
+    on_transfer();
+  }
+
+  TransferHome& home_;
+  // Of the transfer that it reads, one for each time that it joins; empty: none. Its own thread
+  // writes it.
+  TransferHome::Ticket ticket_;
+  // Guarded by the transfer; what is atomic is written by the reader without a lock.
+  TransferReader* previous_ = nullptr;
+  TransferReader* next_ = nullptr;
+  std::atomic<bool> wake_pending_ = false;  // from another thread
+  // How long it was lately what the others waited for.
+  Nanoseconds blame_{};
+  MonotonicTime blamed_at_{};
+  std::atomic<bool> over_share_ = false;
+  std::atomic<bool> cut_ = false;
+  std::atomic<bool> opened_ = false;         // has its place in the body
+  std::atomic<std::uint64_t> position_ = 0;  // body bytes read, for back-pressure
+};
+
+}  // namespace encore::server

@@ -1,0 +1,199 @@
+// Http1Writer over a real pair of sockets whose buffer is small, against what a plain HTTP/1
+// message would be.
+#include "proxy/client/http1_writer.h"
+
+#include <memory>
+#include <random>
+#include <string>
+
+#include "proxy/http/chunked.h"
+#include "proxy/store/memory_store.h"
+#include "tests/catch.h"
+#include "tests/client/http1_pair.h"
+
+namespace encore::server {
+namespace {
+
+using Status = Http1Writer::Status;
+using Coding = Http1Writer::Coding;
+
+std::string letters(std::size_t bytes) {
+  std::string text(bytes, '\0');
+  for (std::size_t i = 0; i < bytes; ++i) text[i] = static_cast<char>('a' + (i * 7 + i / 251) % 26);
+  return text;
+}
+
+struct Fixture {
+  Fixture() {
+    auto made = store::make_memory_store({.limit_bytes = 64U << 20U});
+    REQUIRE(made.has_value());
+    store = std::move(*made);
+    auto fresh = store->make_body({});
+    REQUIRE(fresh.has_value());
+    body = std::move(*fresh);
+  }
+  void append(std::string_view text) {
+    REQUIRE(body->append(std::as_bytes(std::span(text))) == text.size());
+  }
+  // Pumps and reads by turns until the writer says something else than that it is blocked or has
+  // more.
+  Status run(std::mt19937_64& random) {
+    while (true) {
+      const Status status = writer.pump(*pair.stream);
+      CHECK(writer.is_blocked() == (status == Status::kBlocked));
+      if (status != Status::kBlocked && status != Status::kMore) {
+        got += pair.read();
+        return status;
+      }
+      got += pair.read(1 + random() % 9000);
+    }
+  }
+
+  StreamPair pair;
+  std::unique_ptr<store::Store> store;
+  store::BodyRef body;
+  BodyReader content;
+  Http1Writer writer;
+  std::string got;
+};
+
+// Content and trailers of chunks; empty where they are malformed or go on.
+struct Decoded {
+  std::string content;
+  std::string trailers;
+  bool whole = false;
+};
+Decoded decode(std::string_view input) {
+  http::ChunkedDecoder decoder;
+  Decoded decoded;
+  while (true) {
+    const auto step = decoder.next(input);
+    input.remove_prefix(step.consumed);
+    if (step.status == http::ChunkedDecoder::Status::kData) {
+      decoded.content += step.data;
+      continue;
+    }
+    decoded.whole = step.status == http::ChunkedDecoder::Status::kDone && input.empty();
+    decoded.trailers = decoder.trailers();
+    return decoded;
+  }
+}
+
+TEST_CASE("head and content of a known length arrive as they are", "[client][writer]") {
+  const auto seed = GENERATE(take(15, random<std::uint64_t>(1, 1'000'000)));
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
+  Fixture fixture;
+  const std::string all = letters(random() % 400'000);
+  fixture.append(all);
+  fixture.body->complete();
+  REQUIRE(fixture.content.set_body(fixture.body));
+  fixture.content.add_range(0, all.size());
+  fixture.writer.add_text("HTTP/1.1 200 OK\r\n\r\n");
+  fixture.writer.set_content(fixture.content, Coding::kIdentity);
+  CHECK(fixture.run(random) == Status::kDone);
+  CHECK(fixture.got == "HTTP/1.1 200 OK\r\n\r\n" + all);
+  CHECK(fixture.writer.sent_bytes() == fixture.got.size());
+}
+
+TEST_CASE("an open body goes as chunks, and its trailers behind it", "[client][writer]") {
+  const auto seed = GENERATE(take(15, random<std::uint64_t>(1, 1'000'000)));
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
+  Fixture fixture;
+  REQUIRE(fixture.content.set_body(fixture.body));
+  fixture.content.add_rest();
+  const std::string head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+  std::string trailers;
+  fixture.writer.add_text(head);
+  fixture.writer.set_content(fixture.content, Coding::kChunked, &trailers);
+  std::string all;
+  for (int i = 0; i < 12; ++i) {
+    CHECK(fixture.run(random) == Status::kWaiting);
+    const std::string more = letters(random() % 60'000);
+    fixture.append(more);
+    all += more;
+  }
+  trailers = "Checksum: 1\r\n";
+  fixture.body->complete();
+  CHECK(fixture.run(random) == Status::kDone);
+  REQUIRE(fixture.got.starts_with(head));
+  const Decoded decoded = decode(std::string_view(fixture.got).substr(head.size()));
+  CHECK(decoded.whole);
+  CHECK(decoded.content == all);
+  CHECK(decoded.trailers == trailers);
+}
+
+TEST_CASE("content that breaks off leaves chunks without an end", "[client][writer]") {
+  std::mt19937_64 random(1);
+  Fixture fixture;
+  fixture.append("some of it");
+  REQUIRE(fixture.content.set_body(fixture.body));
+  fixture.content.add_rest();
+  fixture.writer.set_content(fixture.content, Coding::kChunked);
+  CHECK(fixture.run(random) == Status::kWaiting);
+  fixture.body->abort();
+  CHECK(fixture.run(random) == Status::kBroken);
+  const Decoded decoded = decode(fixture.got);
+  CHECK_FALSE(decoded.whole);
+  CHECK(decoded.content == "some of it");
+}
+
+TEST_CASE("what went ahead of a text is not sent again", "[client][writer]") {
+  std::mt19937_64 random(1);
+  Fixture fixture;
+  CHECK(fixture.writer.send_ahead(*fixture.pair.stream, "HTTP/1.1 ") == Status::kDone);
+  CHECK(fixture.writer.send_ahead(*fixture.pair.stream, "HTTP/1.1 ") == Status::kWaiting);
+  CHECK(fixture.run(random) == Status::kDone);
+  fixture.writer.add_text("HTTP/1.1 103 Early Hints\r\n\r\n");
+  fixture.writer.add_text("HTTP/1.1 204 No Content\r\n\r\n");
+  CHECK(fixture.run(random) == Status::kDone);
+  CHECK(fixture.got == "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n");
+}
+
+TEST_CASE("a turn has its share, and says that there is more", "[client][writer]") {
+  Fixture fixture;
+  StreamPair wide(8 << 20);
+  const std::string all = letters(3 * Http1Writer::kTurnBytes);
+  fixture.content.add_text(all);
+  fixture.writer.set_content(fixture.content, Coding::kIdentity);
+  std::string got;
+  int turns = 0;
+  Status status = Status::kMore;
+  while (status != Status::kDone) {
+    const std::uint64_t before = fixture.writer.sent_bytes();
+    status = fixture.writer.pump(*wide.stream);
+    CHECK(fixture.writer.sent_bytes() - before <= Http1Writer::kTurnBytes);
+    got += wide.read();
+    REQUIRE(++turns < 1000);
+  }
+  CHECK(got == all);
+  CHECK(turns >= 3);
+}
+
+TEST_CASE("a client that has gone is found out by a write", "[client][writer]") {
+  Fixture fixture;
+  fixture.pair.close_other();
+  fixture.writer.add_text("HTTP/1.1 200 OK\r\n\r\n");
+  CHECK(fixture.writer.pump(*fixture.pair.stream) == Status::kDead);
+  CHECK(fixture.writer.is_dead());
+}
+
+TEST_CASE("a client stalls while it takes nothing of what there is", "[client][writer]") {
+  Fixture fixture;
+  const MonotonicTime begin = fixture.pair.loop->now();
+  CHECK(fixture.writer.stalled_for(begin + std::chrono::seconds(5)) == Nanoseconds(0));
+  fixture.content.add_text(letters(1 << 20));
+  fixture.writer.set_content(fixture.content, Coding::kIdentity);
+  REQUIRE(fixture.writer.pump(*fixture.pair.stream) == Status::kBlocked);
+  CHECK(fixture.writer.held_bytes() == 1 << 20);
+  CHECK(fixture.writer.stalled_for(begin + std::chrono::seconds(5)) == std::chrono::seconds(5));
+  // A pump that sends nothing is no progress, one that sends something is.
+  REQUIRE(fixture.writer.pump(*fixture.pair.stream) == Status::kBlocked);
+  CHECK(fixture.writer.stalled_for(begin + std::chrono::seconds(5)) == std::chrono::seconds(5));
+  fixture.writer.note_taking(begin + std::chrono::seconds(4));
+  CHECK(fixture.writer.stalled_for(begin + std::chrono::seconds(5)) == std::chrono::seconds(1));
+}
+
+}  // namespace
+}  // namespace encore::server

@@ -1,0 +1,187 @@
+// An exchange between a client and an origin that are both this test's.
+#include "proxy/exchange/exchange.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/exchange/some_request.h"
+
+namespace encore::server {
+namespace {
+
+using End = ClientStream::End;
+using Status = ClientStream::Status;
+
+// A client that takes what it is given, and says what the test wants to hear.
+class FakeStream final : public ClientStream {
+ public:
+  void send_interim(std::string_view head) override { interim += head; }
+  void begin(Response given, BodyReader& from) override {
+    CHECK_FALSE(begun);
+    begun = true;
+    response = std::move(given);
+    content = &from;
+  }
+  Status pump() override {
+    CHECK_FALSE(ended);
+    return status;
+  }
+  void end(End how) override {
+    CHECK_FALSE(ended);
+    ended = how;
+  }
+  void want_content() override { ++wanted; }
+  std::uint64_t sent_bytes() const override { return response.head.size(); }
+  bool is_over_share() const override { return false; }
+
+  std::string interim;
+  bool begun = false;
+  Response response;
+  BodyReader* content = nullptr;
+  Status status = Status::kDone;
+  std::optional<End> ended;
+  int wanted = 0;
+};
+
+// Keeps what it is asked.
+class FakeOrigins final : public OriginAsker {
+ public:
+  void ask_origin(std::shared_ptr<Transfer> transfer, std::shared_ptr<const RequestContext>,
+                  OriginAsk ask) override {
+    transfers.push_back(std::move(transfer));
+    asks.push_back(std::move(ask));
+  }
+  std::vector<std::shared_ptr<Transfer>> transfers;
+  std::vector<OriginAsk> asks;
+};
+
+struct Fixture {
+  explicit Fixture(std::string_view text)
+      : loop(*net::Loop::create()),
+        home(*loop),
+        runtime(some_runtime()),
+        cache(*loop, kernel, latest, runtime),
+        log(*loop, stats, nullptr, runtime),
+        turn(home),
+        services{.loop = *loop,
+                 .kernel = kernel,
+                 .inflight = inflight,
+                 .stats = stats,
+                 .cache = cache,
+                 .log = log,
+                 .home = home,
+                 .origins = origins},
+        exchange(std::make_unique<Exchange>(services, stream, some_request(text, runtime),
+                                            CacheView{})) {}
+  std::uint64_t ended_as(Outcome outcome) const {
+    return stats.requests[static_cast<std::size_t>(outcome)].get();
+  }
+
+  std::unique_ptr<net::Loop> loop;
+  TransferHome home;
+  std::shared_ptr<const Runtime> runtime;
+  std::unique_ptr<cache::Kernel> kernel;  // none: nothing here is looked up
+  LatestMoment latest;
+  Inflight inflight;
+  WorkerStats stats;
+  CacheLookup cache;
+  RequestLog log;
+  TransferHome::Turn turn;
+  FakeOrigins origins;
+  FakeStream stream;
+  ExchangeServices services;
+  std::unique_ptr<Exchange> exchange;
+};
+
+const std::string kPost = "POST http://a.example/ HTTP/1.1\nHost: a.example\nContent-Length: 5\n";
+
+TEST_CASE("what is answered here asks no origin, and leaves one record", "[exchange]") {
+  Fixture fixture("TRACE http://a.example/ HTTP/1.1\nHost: a.example\n");
+  fixture.exchange->start();
+  CHECK(fixture.origins.asks.empty());
+  CHECK(fixture.stream.response.head.starts_with("HTTP/1.1 405 "));
+  CHECK(fixture.stream.ended == End::kDone);
+  CHECK(fixture.ended_as(Outcome::kMethod) == 1);
+}
+
+TEST_CASE("an exchange is held to its steps", "[exchange]") {
+  Fixture fixture(kPost);
+  fixture.exchange->start();
+  REQUIRE(fixture.origins.asks.size() == 1);
+  CHECK(fixture.origins.asks[0].what == AskedFor::kAsItIs);
+  CHECK(fixture.origins.asks[0].content == OriginAsk::Content::kComes);
+  CHECK_FALSE(fixture.stream.begun);
+  // Until somebody takes it, the client's content waits.
+  CHECK(fixture.exchange->content_wish() == Exchange::Wish::kLater);
+  fixture.origins.transfers[0]->publish_interim("HTTP/1.1 103 Early Hints\r\n\r\n");
+  CHECK(fixture.stream.interim == "HTTP/1.1 103 Early Hints\r\n\r\n");
+  CHECK_FALSE(fixture.stream.ended);
+  fixture.origins.transfers[0]->publish_failure(
+      {.status = 504, .outcome = Outcome::kOriginTimeout, .detail = "timeout"});
+  CHECK(fixture.stream.response.head.starts_with("HTTP/1.1 504 "));
+  // Content that nobody read would be taken for the next request.
+  CHECK(fixture.stream.response.further == ClientStream::Further::kNone);
+  CHECK(fixture.stream.ended == End::kDone);
+  CHECK(fixture.ended_as(Outcome::kOriginTimeout) == 1);
+}
+
+TEST_CASE("a client that goes leaves the transfer, and is told nothing any more", "[exchange]") {
+  Fixture fixture(kPost);
+  fixture.exchange->start();
+  REQUIRE(fixture.origins.transfers.size() == 1);
+  CHECK(fixture.origins.transfers[0]->has_readers());
+  fixture.exchange->on_gone();
+  CHECK_FALSE(fixture.origins.transfers[0]->has_readers());
+  CHECK_FALSE(fixture.stream.begun);
+  CHECK_FALSE(fixture.stream.ended);
+  CHECK(fixture.ended_as(Outcome::kClientAborted) == 1);
+  fixture.origins.transfers[0]->publish_failure({});
+  CHECK_FALSE(fixture.stream.begun);
+}
+
+TEST_CASE("how a response ends is what its client is shown", "[exchange]") {
+  Fixture fixture(kPost);
+  fixture.exchange->start();
+  fixture.stream.status = Status::kBlocked;
+  fixture.origins.transfers[0]->publish_failure({});
+  REQUIRE(fixture.stream.begun);
+  CHECK_FALSE(fixture.stream.ended);
+  SECTION("whole, once the client has taken it") {
+    fixture.stream.status = Status::kDone;
+    fixture.exchange->on_writable();
+    CHECK(fixture.stream.ended == End::kDone);
+  }
+  SECTION("broken where its content is") {
+    fixture.stream.status = Status::kBroken;
+    fixture.exchange->on_writable();
+    CHECK(fixture.stream.ended == End::kBroken);
+    CHECK(fixture.ended_as(Outcome::kOriginAborted) == 1);
+  }
+  SECTION("reset where the client is dead") {
+    fixture.stream.status = Status::kDead;
+    fixture.exchange->on_writable();
+    CHECK(fixture.stream.ended == End::kReset);
+    CHECK(fixture.ended_as(Outcome::kClientAborted) == 1);
+  }
+  SECTION("reset where the client is too slow") {
+    fixture.exchange->cut();
+    CHECK(fixture.stream.ended == End::kReset);
+    CHECK(fixture.ended_as(Outcome::kSlowReader) == 1);
+  }
+}
+
+TEST_CASE("content that is no content is refused", "[exchange]") {
+  Fixture fixture("POST http://a.example/ HTTP/1.1\nHost: a.example\nTransfer-Encoding: chunked\n");
+  fixture.exchange->start();
+  fixture.exchange->on_content_broken("bad-chunk");
+  CHECK(fixture.stream.response.head.starts_with("HTTP/1.1 400 "));
+  CHECK(fixture.stream.response.further == ClientStream::Further::kNone);
+  CHECK_FALSE(fixture.origins.transfers[0]->has_readers());
+  CHECK(fixture.ended_as(Outcome::kBadRequest) == 1);
+}
+
+}  // namespace
+}  // namespace encore::server

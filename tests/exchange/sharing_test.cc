@@ -1,0 +1,91 @@
+#include "proxy/exchange/sharing.h"
+
+#include <string>
+
+#include "tests/catch.h"
+#include "tests/exchange/some_request.h"
+
+namespace encore::server {
+namespace {
+
+constexpr MonotonicTime kNow{std::chrono::hours(1)};
+const std::string kGet = "GET http://a.example/ HTTP/1.1\nHost: a.example\n";
+
+TEST_CASE("others wait for what anybody could have asked for", "[exchange][sharing]") {
+  struct Row {
+    std::string request;
+    bool leads;
+    bool joins;
+  };
+  const Row row = GENERATE(values<Row>({
+      {kGet, true, true},
+      {kGet + "Accept-Language: de\n", true, true},
+      {kGet + "Authorization: Basic YTpi\n", false, true},
+      {kGet + "Cache-Control: no-store\n", false, true},
+      {kGet + "Cache-Control: no-cache\n", true, false},
+      {kGet + "Cache-Control: max-age=0\n", true, false},
+      {kGet + "Cache-Control: max-age=1\n", true, true},
+      {"HEAD http://a.example/ HTTP/1.1\nHost: a.example\n", false, true},
+  }));
+  CAPTURE(row.request);
+  const auto request = some_request(row.request);
+  CHECK(may_lead(*request, Inflight::Unshared::kNo) == row.leads);
+  CHECK(may_join(*request) == row.joins);
+  // Of a key whose answers are each the asker's own, nobody waits for another's.
+  CHECK_FALSE(may_lead(*request, Inflight::Unshared::kAnswer));
+  CHECK_FALSE(may_lead(*request, Inflight::Unshared::kUncacheable));
+}
+
+TEST_CASE("nobody waits where the config says so", "[exchange][sharing]") {
+  config::Config config;
+  config.cache.collapse = false;
+  CHECK_FALSE(may_lead(*some_request(kGet, some_runtime(config)), Inflight::Unshared::kNo));
+}
+
+SharedResponse fresh_response() {
+  SharedResponse response;
+  response.shareable = true;
+  response.meta.status = 200;
+  response.meta.lifetime_seconds = 60;
+  response.meta.age_zero = kNow;
+  response.meta.fresh_until = kNow + std::chrono::seconds(60);
+  return response;
+}
+
+Take take_of(const SharedResponse& response, const std::string& fields, MonotonicTime now = kNow) {
+  const auto request = some_request(kGet + fields);
+  http::VariantKeys variants(request->head.fields, request->vary());
+  return may_take(response, {*request, variants, now});
+}
+
+TEST_CASE("another's response answers who the store alone would answer with it",
+          "[exchange][sharing]") {
+  SharedResponse response = fresh_response();
+  CHECK(take_of(response, "") == Take::kYes);
+  CHECK(take_of(response, "Cache-Control: no-cache\n") == Take::kAskAlone);
+  CHECK(take_of(response, "", kNow + std::chrono::seconds(61)) == Take::kAskAlone);
+  response.shareable = false;
+  CHECK(take_of(response, "") == Take::kAskAlone);
+}
+
+TEST_CASE("who is brought another variant asks again, and may wait again", "[exchange][sharing]") {
+  SharedResponse response = fresh_response();
+  const auto german = some_request(kGet + "Accept-Language: de\n");
+  http::VariantKeys variants(german->head.fields, german->vary());
+  response.names = "accept-language";
+  response.variant_key = std::string(variants.make(response.names));
+  CHECK(take_of(response, "Accept-Language: de\n") == Take::kYes);
+  CHECK(take_of(response, "Accept-Language: fr\n") == Take::kAskAgain);
+  CHECK(take_of(response, "") == Take::kAskAgain);
+}
+
+TEST_CASE("what comes from where a client may not go is no answer to it", "[exchange][sharing]") {
+  SharedResponse response = fresh_response();
+  response.meta.flags |= http::StoredMeta::kPrivateOrigin;
+  const auto request = some_request(kGet);
+  const bool may = request->runtime->destinations.may_reach_private(request->client);
+  CHECK(take_of(response, "") == (may ? Take::kYes : Take::kAskAlone));
+}
+
+}  // namespace
+}  // namespace encore::server

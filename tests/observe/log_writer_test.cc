@@ -1,0 +1,140 @@
+#include "proxy/observe/log_writer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/temporary_directory.h"
+
+namespace encore::server {
+namespace {
+
+TEST_CASE("what is handed over is written in order and appended to what is there",
+          "[server][log]") {
+  const TemporaryDirectory place;
+  write_text(place / "log", "before\n");
+  {
+    auto writer = LogWriter::open(place / "log");
+    REQUIRE(writer.has_value());
+    std::string buffer = "one\n";
+    CHECK((*writer)->hand_over(buffer));
+    CHECK(buffer.empty());
+    buffer = "two\n";
+    CHECK((*writer)->hand_over(buffer));
+    (*writer)->flush();
+    CHECK(read_text(place / "log") == "before\none\ntwo\n");
+    buffer = "three\n";
+    CHECK((*writer)->hand_over(buffer));
+  }  // writes what waits
+  CHECK(read_text(place / "log") == "before\none\ntwo\nthree\n");
+}
+
+TEST_CASE("a log that cannot be opened is named", "[server][log]") {
+  const TemporaryDirectory place;
+  const auto writer = LogWriter::open(place / "no/such/log");
+  REQUIRE_FALSE(writer.has_value());
+  CHECK(writer.error().message.find(place / "no/such/log") != std::string::npos);
+}
+
+TEST_CASE("after a rotation the log goes on in a new file", "[server][log]") {
+  const TemporaryDirectory place;
+  auto writer = LogWriter::open(place / "log");
+  REQUIRE(writer.has_value());
+  std::string buffer = "old\n";
+  CHECK((*writer)->hand_over(buffer));
+  (*writer)->flush();
+  std::filesystem::rename(place / "log", place / "log.1");
+  (*writer)->reopen();
+  buffer = "new\n";
+  CHECK((*writer)->hand_over(buffer));
+  (*writer)->flush();
+  CHECK(read_text(place / "log.1") == "old\n");
+  CHECK(read_text(place / "log") == "new\n");
+}
+
+TEST_CASE("a buffer beyond the backlog is dropped whole and said to be", "[server][log]") {
+  const TemporaryDirectory place;
+  auto writer = LogWriter::open(place / "log");
+  REQUIRE(writer.has_value());
+  std::string buffer(LogWriter::kBacklogBytesMax + 1, 'x');
+  CHECK_FALSE((*writer)->hand_over(buffer));
+  CHECK(buffer.empty());
+  buffer = "next\n";
+  CHECK((*writer)->hand_over(buffer));
+  (*writer)->flush();
+  CHECK(read_text(place / "log") == "next\n");
+}
+
+TEST_CASE("a pipe that nobody reads does not keep the writer from its end", "[server][log]") {
+  const TemporaryDirectory place;
+  REQUIRE(::mkfifo((place / "log").c_str(), 0600) == 0);
+  const int reader = ::open((place / "log").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  REQUIRE(reader >= 0);
+  {
+    auto writer = LogWriter::open(place / "log");
+    REQUIRE(writer.has_value());
+    // More than a pipe holds, so that the first stays a part and others wait behind it.
+    for (int i = 0; i < 3; ++i) {
+      std::string buffer;
+      while (buffer.size() < 100'000) buffer += "a record of some length\n";
+      CHECK((*writer)->hand_over(buffer));
+    }
+  }
+  std::string kept(200'000, '\0');
+  const ssize_t got = ::read(reader, kept.data(), kept.size());
+  CHECK(got >= 4096);
+  CHECK(got < 100'000);
+  CHECK(kept.starts_with("a record of some length\n"));
+  ::close(reader);
+}
+
+TEST_CASE("records of many threads are neither lost nor torn", "[server][log]") {
+  constexpr int kThreads = 4;
+  constexpr int kRecords = 2000;
+  const TemporaryDirectory place;
+  {
+    auto writer = LogWriter::open(place / "log");
+    REQUIRE(writer.has_value());
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < kThreads; ++thread) {
+      threads.emplace_back([&writer, thread] {
+        LogBuffer buffer(writer->get());
+        for (int record = 0; record < kRecords; ++record) {
+          buffer.text() += std::to_string(thread) + " " + std::to_string(record) + " " +
+                           std::string(static_cast<std::size_t>(record % 90), 'r') + "\n";
+          (void)buffer.finish_record();
+          if (record % 500 == 0) (void)buffer.hand_over();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  std::istringstream lines(read_text(place / "log"));
+  std::vector<int> next(kThreads, 0);
+  int thread = 0;
+  int record = 0;
+  std::string rest;
+  for (std::string text; std::getline(lines, text);) {
+    std::istringstream parts(text);
+    REQUIRE(parts >> thread >> record);
+    REQUIRE(record == next.at(static_cast<std::size_t>(thread))++);
+    parts >> rest;
+    if (record % 90 != 0) REQUIRE(rest == std::string(static_cast<std::size_t>(record % 90), 'r'));
+  }
+  for (const int count : next) CHECK(count == kRecords);
+}
+
+TEST_CASE("a buffer without a writer takes and keeps nothing to write", "[server][log]") {
+  LogBuffer buffer(nullptr);
+  CHECK_FALSE(buffer.enabled());
+  CHECK(buffer.hand_over());
+}
+
+}  // namespace
+}  // namespace encore::server

@@ -1,0 +1,250 @@
+// A fetch from its connection to what is stored, in a world without a worker.
+#include "proxy/origin/fetch.h"
+
+#include <string>
+#include <utility>
+
+#include "tests/catch.h"
+#include "tests/origin/world.h"
+
+namespace encore::server {
+namespace {
+
+const std::string kGet = "GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
+const std::string kStorable =
+    "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nETag: \"v1\"\r\nContent-Length: "
+    "5\r\n\r\nhello";
+
+FetchPlan whole() {
+  FetchPlan plan;
+  plan.whole = true;
+  return plan;
+}
+
+TEST_CASE("a response is handed on, stored, and its connection kept", "[origin][fetch]") {
+  Origin origin;
+  World world({origin.url()});
+  Asker asker(world, world.request(kGet), whole());
+  world.run_until_asked(origin);
+  CHECK(origin.asked.starts_with("GET /a HTTP/1.1\r\n"));
+  origin.say(kStorable);
+  world.run_until(origin, [&] { return asker.is_done(); });
+  CHECK(asker.body == "hello");
+  CHECK(asker.whole);
+  CHECK(asker.head.find("ETag: \"v1\"") != std::string::npos);
+  const store::ObjectRef stored = world.stored(asker.request());
+  REQUIRE(stored);
+  CHECK(stored->body_size() == 5);
+  CHECK(stored_head_of(*stored).find("Content-Length: 5\r\n") != std::string_view::npos);
+  CHECK(world.pool.size() == 1);
+  CHECK(world.fetches.empty());
+  // The next one goes on the same connection.
+  Asker next(world, world.request(kGet), whole());
+  CHECK(world.pool.size() == 0);
+  world.run_until_asked(origin);
+  CHECK(origin.accepted == 1);
+  origin.say("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+  world.run_until(origin, [&] { return next.is_done(); });
+  CHECK(world.pool.size() == 0);
+}
+
+TEST_CASE("however its bytes are cut, a chunked response is whole, and its trailers are stored",
+          "[origin][fetch]") {
+  Origin origin;
+  World world({origin.url()});
+  Asker asker(world, world.request(kGet), whole());
+  world.run_until_asked(origin);
+  const std::string response =
+      "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
+      "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "2\r\nhe\r\n3\r\nllo\r\n0\r\nX-T: 1\r\nSet-Cookie: no\r\n\r\n";
+  for (const char c : response) {
+    origin.say(std::string_view(&c, 1));
+    world.run_turn();
+  }
+  world.run_until(origin, [&] { return asker.is_done(); });
+  CHECK(asker.interim.starts_with("HTTP/1.1 103 Early Hints\r\n"));
+  CHECK(asker.body == "hello");
+  const store::ObjectRef stored = world.stored(asker.request());
+  REQUIRE(stored);
+  CHECK(stored->body_size() == 5);
+  CHECK(trailers_of(*stored).find("X-T: 1\r\n") != std::string_view::npos);
+}
+
+TEST_CASE("what breaks off is stored nowhere, and its room comes back", "[origin][fetch]") {
+  Origin origin;
+  World world({origin.url()});
+  const auto used = world.kernel->statistics().used_bytes;
+  Asker asker(world, world.request(kGet), whole());
+  world.run_until_asked(origin);
+  origin.say("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 50\r\n\r\nhello");
+  world.run_until(origin, [&] { return asker.body == "hello"; });
+  origin.close();
+  world.run_until(origin, [&] { return asker.is_done(); });
+  CHECK_FALSE(asker.whole);
+  CHECK_FALSE(world.stored(asker.request()));
+  CHECK(world.kernel->statistics().used_bytes == used);
+  CHECK(world.stats.store_aborts.get() == 1);
+  CHECK(world.pool.size() == 0);
+}
+
+TEST_CASE("a head that makes no sense is a 502, and says why", "[origin][fetch]") {
+  const std::pair<const char*, const char*> rows[] = {
+      {"HTTP/1.1 304 Not Modified\r\n\r\n", "unasked-304"},
+      {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "framing"},
+      {"HTTP/1.1 101 Switching\r\n\r\n", "unasked-upgrade"},
+  };
+  for (const auto& [response, why] : rows) {
+    Origin origin;
+    World world({origin.url()});
+    Asker asker(world, world.request(kGet), whole());
+    world.run_until_asked(origin);
+    origin.say(response);
+    world.run_until(origin, [&] { return asker.is_done(); });
+    REQUIRE(asker.failure);
+    CHECK(asker.failure->status == 502);
+    CHECK(asker.failure->detail == why);
+  }
+}
+
+TEST_CASE("a validation confirms what is stored; an error leaves it", "[origin][fetch]") {
+  Origin origin;
+  World world({origin.url()});
+  Asker first(world, world.request(kGet), whole());
+  world.run_until_asked(origin);
+  origin.say(kStorable);
+  world.run_until(origin, [&] { return first.is_done(); });
+  FetchPlan plan = whole();
+  plan.stored = world.stored(first.request());
+  REQUIRE(plan.stored);
+  const FetchPlan again = plan;
+  Asker second(world, world.request(kGet), std::move(plan));
+  world.run_until_asked(origin);
+  CHECK(origin.asked.find("If-None-Match: \"v1\"\r\n") != std::string::npos);
+  origin.say("HTTP/1.1 304 Not Modified\r\nETag: \"v1\"\r\nX-New: 1\r\n\r\n");
+  world.run_until(origin, [&] { return second.is_done(); });
+  REQUIRE(second.validated);
+  CHECK(second.validated->status == 304);
+  const store::ObjectRef fresh = world.stored(second.request());
+  REQUIRE(fresh);
+  CHECK(stored_head_of(*fresh).find("X-New: 1") != std::string_view::npos);
+  CHECK(fresh->body_size() == 5);
+  CHECK(world.pool.size() == 1);
+  // Another 5xx: it is handed on, and what is stored stays.
+  Asker third(world, world.request(kGet), again);
+  world.run_until_asked(origin);
+  origin.say("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n");
+  world.run_until(origin, [&] { return third.is_done(); });
+  CHECK(third.head.starts_with("HTTP/1.1 500"));
+  CHECK(world.stored(third.request()));
+}
+
+TEST_CASE("a 304 that confirms another is asked again without conditions", "[origin][fetch]") {
+  Origin origin;
+  World world({origin.url()});
+  Asker first(world, world.request(kGet), whole());
+  world.run_until_asked(origin);
+  origin.say(kStorable);
+  world.run_until(origin, [&] { return first.is_done(); });
+  FetchPlan plan = whole();
+  plan.stored = world.stored(first.request());
+  Asker second(world, world.request(kGet), std::move(plan));
+  world.run_until_asked(origin);
+  origin.say("HTTP/1.1 304 Not Modified\r\nETag: \"v2\"\r\n\r\n");
+  world.run_until(origin, [&] { return origin.accepted == 2 && !origin.asked.empty(); });
+  world.run_until_asked(origin);
+  CHECK(origin.asked.find("If-None-Match") == std::string::npos);
+  origin.say(kStorable);
+  world.run_until(origin, [&] { return second.is_done(); });
+  CHECK(second.body == "hello");
+}
+
+TEST_CASE("a kept connection that its origin closes is replaced once", "[origin][fetch]") {
+  Origin origin;
+  World world({origin.url()});
+  Asker first(world, world.request(kGet), whole());
+  world.run_until_asked(origin);
+  origin.say("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  world.run_until(origin, [&] { return first.is_done(); });
+  Asker second(world, world.request(kGet), whole());
+  world.run_until_asked(origin);
+  origin.close();
+  world.run_until(origin, [&] { return origin.accepted == 2 && !origin.asked.empty(); });
+  CHECK(world.stats.origin_retries.get() == 1);
+  origin.say(kStorable);
+  world.run_until(origin, [&] { return second.is_done(); });
+  CHECK(second.body == "hello");
+}
+
+TEST_CASE("what was answered in part is not asked again", "[origin][fetch]") {
+  Origin origin;
+  World world({origin.url()});
+  Asker asker(world, world.request(kGet), whole());
+  world.run_until_asked(origin);
+  origin.say("HTTP/1.1 200 O");
+  for (int turn = 0; turn < 20; ++turn) world.run_turn();
+  origin.close();
+  world.run_until(origin, [&] { return asker.is_done(); });
+  REQUIRE(asker.failure);
+  CHECK(asker.failure->detail == "origin-closed");
+  CHECK(origin.accepted == 1);
+}
+
+TEST_CASE("a body goes to the origin as its client brings it, on a connection of its own",
+          "[origin][fetch]") {
+  Origin origin;
+  World world({origin.url()});
+  const auto request = world.request("PUT /a HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n");
+  FetchPlan plan;
+  plan.has_upload = true;
+  Asker asker(world, request, std::move(plan));
+  world.run_until(origin, [&] { return asker.upload_calls != 0; });
+  REQUIRE(asker.producer()->accepts_upload());
+  asker.producer()->upload("he", false, "");
+  CHECK(asker.upload_calls == 1);  // not from within the call
+  REQUIRE(asker.producer()->accepts_upload());
+  asker.producer()->upload("llo", true, "");
+  world.run_until(origin, [&] { return origin.asked.ends_with("\r\n\r\nhello"); });
+  // It was answered, and wholly sent: the connection is in step.
+  origin.say("HTTP/1.1 204 Done\r\n\r\n");
+  world.run_until(origin, [&] { return asker.is_done(); });
+  CHECK(world.pool.size() == 1);
+}
+
+TEST_CASE("an answer before the request's end leaves the connection out of step",
+          "[origin][fetch]") {
+  Origin origin;
+  World world({origin.url()});
+  const auto request = world.request("PUT /a HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n");
+  FetchPlan plan;
+  plan.has_upload = true;
+  Asker asker(world, request, std::move(plan));
+  world.run_until(origin, [&] { return asker.upload_calls != 0; });
+  asker.producer()->upload("he", false, "");
+  origin.say("HTTP/1.1 413 No\r\nContent-Length: 0\r\n\r\n");
+  world.run_until(origin, [&] { return asker.is_done(); });
+  CHECK(asker.head.starts_with("HTTP/1.1 413"));
+  CHECK(world.pool.size() == 0);
+}
+
+TEST_CASE("a fetch that nobody reads ends, and one that is stored is finished", "[origin][fetch]") {
+  for (const bool storable : {false, true}) {
+    Origin origin;
+    World world({origin.url()});
+    Asker asker(world, world.request(kGet), whole());
+    world.run_until_asked(origin);
+    origin.say(std::string("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nCache-Control: ") +
+               (storable ? "max-age=60" : "no-store") + "\r\n\r\nhe");
+    world.run_until(origin, [&] { return asker.body == "he"; });
+    asker.leave();
+    world.run_turn();
+    CHECK(world.fetches.empty() != storable);
+    if (!storable) continue;
+    origin.say("llo");
+    world.run_until(origin, [&] { return world.fetches.empty(); });
+    CHECK(world.stored(asker.request()));
+  }
+}
+
+}  // namespace
+}  // namespace encore::server

@@ -1,0 +1,123 @@
+#include "proxy/origin/request_writer.h"
+
+#include <sys/socket.h>
+
+#include <memory>
+#include <string>
+
+#include "proxy/net/loop.h"
+#include "tests/catch.h"
+
+namespace encore::server {
+namespace {
+
+// A connection whose far end the test reads.
+struct Connection {
+  Connection() {
+    auto made = net::Loop::create();
+    REQUIRE(made.has_value());
+    loop = std::move(*made);
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+    far = net::Socket(ends[1]);
+    stream = std::make_unique<net::Stream>(*loop, net::Socket(ends[0]),
+                                           *net::Address::parse_ip("127.0.0.1", 1), nullptr);
+  }
+  // What has arrived so far.
+  std::string arrived() {
+    std::string text;
+    char room[4096];
+    for (ssize_t got = 0; (got = ::recv(far.get(), room, sizeof(room), 0)) > 0;) {
+      text.append(room, static_cast<std::size_t>(got));
+    }
+    return text;
+  }
+  std::unique_ptr<net::Loop> loop;
+  net::Socket far;
+  std::unique_ptr<net::Stream> stream;
+};
+
+TEST_CASE("a request without a body is complete once it is sent", "[origin][writer]") {
+  Connection connection;
+  RequestWriter writer(RequestWriter::Body::kNone);
+  writer.begin() = "GET / HTTP/1.1\r\n\r\n";
+  CHECK_FALSE(writer.is_complete());
+  CHECK_FALSE(writer.has_begun());
+  CHECK((writer.flush(*connection.stream).status == net::WriteStatus::kAll));
+  CHECK(writer.has_begun());
+  CHECK(writer.is_complete());
+  CHECK_FALSE(writer.waits_for_client());
+  CHECK(connection.arrived() == "GET / HTTP/1.1\r\n\r\n");
+  // On another connection it is sent again, from its beginning.
+  Connection next;
+  writer.begin() = "GET / HTTP/1.1\r\n\r\n";
+  CHECK_FALSE(writer.is_complete());
+  CHECK_FALSE(writer.has_begun());
+  (void)writer.flush(*next.stream);
+  CHECK(next.arrived() == "GET / HTTP/1.1\r\n\r\n");
+}
+
+TEST_CASE("a body goes behind its head, in chunks where it is framed so", "[origin][writer]") {
+  for (const auto framing : {http::BodyKind::kLength, http::BodyKind::kChunked}) {
+    Connection connection;
+    RequestWriter writer(RequestWriter::Body::kExpected);
+    writer.begin() = "head\r\n\r\n";
+    CHECK_FALSE(writer.accepts_upload());
+    (void)writer.flush(*connection.stream);
+    CHECK(writer.accepts_upload());
+    CHECK(writer.waits_for_client());
+    CHECK_FALSE(writer.is_complete());
+    CHECK_FALSE(writer.has_taken_body());
+    writer.upload("abc", false, "", framing);
+    CHECK(writer.has_taken_body());
+    CHECK_FALSE(writer.accepts_upload());
+    CHECK_FALSE(writer.waits_for_client());
+    (void)writer.flush(*connection.stream);
+    CHECK(writer.waits_for_client());
+    writer.upload("", true, "T: x\r\n", framing);
+    CHECK_FALSE(writer.expects_upload());
+    (void)writer.flush(*connection.stream);
+    CHECK(writer.is_complete());
+    CHECK(connection.arrived() == (framing == http::BodyKind::kChunked
+                                       ? "head\r\n\r\n3\r\nabc\r\n0\r\nT: x\r\n\r\n"
+                                       : "head\r\n\r\nabc"));
+  }
+}
+
+TEST_CASE("what the connection does not take stays, and is sent in order", "[origin][writer]") {
+  Connection connection;
+  RequestWriter writer(RequestWriter::Body::kExpected);
+  writer.begin() = "head";
+  (void)writer.flush(*connection.stream);
+  std::string content(3U << 20U, 'x');
+  for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>('a' + i % 23);
+  writer.upload(content, true, "", http::BodyKind::kLength);
+  std::string arrived;
+  while (!writer.is_flushed()) {
+    const auto result = writer.flush(*connection.stream);
+    REQUIRE((result.status != net::WriteStatus::kError));
+    if (result.status == net::WriteStatus::kBlocked) CHECK_FALSE(writer.is_complete());
+    arrived += connection.arrived();
+  }
+  arrived += connection.arrived();
+  CHECK(arrived == "head" + content);
+  CHECK(writer.is_complete());
+}
+
+TEST_CASE("a broken connection takes no more, and the request is not complete",
+          "[origin][writer]") {
+  Connection connection;
+  RequestWriter writer(RequestWriter::Body::kExpected);
+  writer.begin() = "head";
+  (void)writer.flush(*connection.stream);
+  writer.upload("abc", true, "", http::BodyKind::kLength);
+  connection.far = net::Socket();
+  CHECK((writer.flush(*connection.stream).status == net::WriteStatus::kError));
+  CHECK(writer.is_broken());
+  CHECK_FALSE(writer.is_complete());
+  CHECK_FALSE(writer.accepts_upload());
+  CHECK_FALSE(writer.waits_for_client());
+}
+
+}  // namespace
+}  // namespace encore::server

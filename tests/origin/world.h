@@ -1,0 +1,303 @@
+// A world for one fetch: all that OriginServices names, with one thread and no worker, and origins
+// that the test plays itself on loopback sockets.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cache/payload_owner.h"
+#include "proxy/http/parser.h"
+#include "proxy/origin/fetch.h"
+#include "proxy/settings/names.h"
+#include "proxy/store/memory_store.h"
+#include "proxy/transfer/transfer_home.h"
+#include "tests/catch.h"
+
+namespace encore::server {
+
+// An origin: the test reads what it is asked, and writes what it answers.
+class Origin {
+ public:
+  Origin() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0);
+    REQUIRE(::listen(listener_.get(), 16) == 0);
+    socklen_t size = sizeof(name);
+    REQUIRE(::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&name), &size) == 0);
+    port_ = ntohs(name.sin_port);
+  }
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  // Takes a connection that waits; false: there is none.
+  bool accept() {
+    const int taken = ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (taken < 0) return false;
+    connection_ = net::Socket(taken);
+    asked.clear();
+    ++accepted;
+    return true;
+  }
+  // Reads what is there, of the connection that was taken last; takes one where there is none.
+  void look() {
+    (void)accept();
+    if (!connection_) return;
+    char room[4096];
+    for (ssize_t got = 0; (got = ::recv(connection_.get(), room, sizeof(room), 0)) > 0;) {
+      asked.append(room, static_cast<std::size_t>(got));
+    }
+  }
+  void say(std::string_view text) {
+    asked.clear();
+    REQUIRE(::send(connection_.get(), text.data(), text.size(), MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(text.size()));
+  }
+  void close() { connection_ = net::Socket(); }
+  void stop_listening() { listener_ = net::Socket(); }
+
+  std::string asked;  // since it has answered last
+  int accepted = 0;
+
+ private:
+  net::Socket listener_;
+  net::Socket connection_;
+  std::uint16_t port_ = 0;
+};
+
+class World final : public FetchKeeper,
+                    public MemoryRelief,
+                    public WorkerNow,
+                    public cache::PayloadOwner {
+ public:
+  // Of a reverse listener in front of these servers.
+  explicit World(std::vector<std::string> servers,
+                 const std::function<void(config::Config&)>& change = {}) {
+    auto made = net::Loop::create();
+    REQUIRE(made.has_value());
+    loop = std::move(*made);
+    home = std::make_unique<TransferHome>(*loop);
+    turn_ = std::make_unique<TransferHome::Turn>(*home);
+    auto memory = store::make_memory_store({.limit_bytes = 64U << 20U});
+    REQUIRE(memory.has_value());
+    store = std::move(*memory);
+    cache::KernelOptions options;
+    options.capacity_bytes = 16U << 20U;
+    options.admission.policy = cache::AdmissionPolicy::kAlways;
+    auto decides = cache::Kernel::create(options, {.owner = this}, {});
+    REQUIRE(decides.has_value());
+    kernel = std::move(*decides);
+    config::Config config;
+    config::Origin origin;
+    origin.host = "*";
+    origin.path = "/";
+    origin.servers = std::move(servers);
+    config.origin = {origin};
+    if (change) change(config);
+    auto run = Runtime::create(config, {}, "test");
+    REQUIRE(run.has_value());
+    runtime = *run;
+    auto names = net::Resolver::create(*loop, resolver_options(config.upstream));
+    REQUIRE(names.has_value());
+    resolver = std::move(*names);
+    services = std::make_unique<OriginServices>(OriginServices{.loop = *loop,
+                                                               .resolver = *resolver,
+                                                               .pool = pool,
+                                                               .lines = lines,
+                                                               .warnings = warnings,
+                                                               .store = *store,
+                                                               .kernel = *kernel,
+                                                               .inflight = inflight,
+                                                               .latest_moment = latest_moment,
+                                                               .stats = stats,
+                                                               .identity_seed = seed,
+                                                               .keeper = *this,
+                                                               .relief = *this,
+                                                               .worker = *this});
+  }
+  ~World() {
+    while (!fetches.empty()) fetches.back()->abandon();
+    retired_.clear();
+    pool.close_all();
+    run_turn();
+    services.reset();
+    kernel.reset();
+  }
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  // --- FetchKeeper, MemoryRelief, WorkerNow, cache::PayloadOwner ---
+  void keep(std::unique_ptr<Fetch> fetch) override { fetches.push_back(std::move(fetch)); }
+  void retire(Fetch& fetch) override {
+    for (auto it = fetches.begin(); it != fetches.end(); ++it) {
+      if (it->get() != &fetch) continue;
+      retired_.push_back(std::move(*it));
+      fetches.erase(it);
+      return;
+    }
+    FAIL("a fetch is retired that was not kept");
+  }
+  bool make_room() override { return false; }
+  bool make_room_at_once() override { return false; }
+  void wait_for_room() override {}
+  const Runtime& present_runtime() const override { return *runtime; }
+  bool is_draining() const override { return draining; }
+  bool logs_requests() const override { return true; }
+  OriginLines::Limits origin_limits() const override { return limits; }
+  std::size_t idle_connections_max() const override { return 100; }
+  bool give_up_idle() override { return false; }
+  CacheView lookup(const RequestContext&) override { return {}; }
+  void release(std::span<const cache::Payload> payloads) override { store->release(payloads); }
+
+  void run_turn() {
+    loop->stop();
+    loop->run();
+    retired_.clear();
+  }
+  // Runs, and lets the origin look, until `done` holds.
+  void run_until(Origin& origin, const std::function<bool()>& done) {
+    for (int turn = 0; turn < 3000 && !done(); ++turn) {
+      run_turn();
+      origin.look();
+      if (turn > 20) ::usleep(1000);
+    }
+    REQUIRE(done());
+  }
+  // Until the origin was asked something whole.
+  void run_until_asked(Origin& origin) {
+    run_until(origin, [&] { return origin.asked.find("\r\n\r\n") != std::string::npos; });
+  }
+
+  std::shared_ptr<const RequestContext> request(const std::string& text) {
+    http::RequestHead head;
+    http::ParseError error;
+    REQUIRE(http::parse_request(text, {}, head, error) == http::ParseStatus::kComplete);
+    RequestView view;
+    view.head = &head;
+    view.framing = http::request_framing(head);
+    REQUIRE(http::resolve_target(head, http::Scheme::kHttp, view.target) ==
+            http::TargetStatus::kOk);
+    view.route = runtime->router.match("", "/");
+    const std::string key = "a-realm:http://h" + std::string(head.target);
+    view.key = key;
+    view.hash = filter::hash_key(filter::HashFamily::kXxh3, seed, key);
+    return RequestContext::make(runtime, view, text, net::Address::loopback_v4(1));
+  }
+  // What is stored for a request; empty: nothing.
+  store::ObjectRef stored(const RequestContext& of) {
+    struct First final : public cache::Selector {
+      bool matches(cache::Payload payload) override {
+        found = store::ObjectRef::share(payload);
+        return true;
+      }
+      store::ObjectRef found;
+    } first;
+    (void)kernel->lookup(cache::Key{of.hash, of.key}, loop->now(), first);
+    return std::move(first.found);
+  }
+
+  std::unique_ptr<net::Loop> loop;
+  std::unique_ptr<TransferHome> home;
+  std::unique_ptr<store::Store> store;
+  std::unique_ptr<cache::Kernel> kernel;
+  std::shared_ptr<const Runtime> runtime;
+  std::unique_ptr<net::Resolver> resolver;
+  WorkerStats stats;
+  OriginLines lines{[] {}};
+  OriginPool pool{stats};
+  OriginWarnings warnings;
+  Inflight inflight;
+  LatestMoment latest_moment;
+  filter::Seed seed{1, 2};
+  std::unique_ptr<OriginServices> services;
+  std::vector<std::unique_ptr<Fetch>> fetches;
+  OriginLines::Limits limits;
+  bool draining = false;
+
+ private:
+  std::unique_ptr<TransferHome::Turn> turn_;
+  std::vector<std::unique_ptr<Fetch>> retired_;
+};
+
+// Who asked: reads all that there is, and leaves at the end.
+class Asker final : public TransferReader {
+ public:
+  Asker(World& world, std::shared_ptr<const RequestContext> request, FetchPlan plan)
+      : TransferReader(*world.home), request_(std::move(request)) {
+    transfer_ = std::make_shared<Transfer>(*world.home, request_->hash,
+                                           std::shared_ptr<const std::string>());
+    transfer_->add_first_reader(*this);
+    Fetch::start(*world.services, transfer_, request_, std::move(plan));
+  }
+  ~Asker() override { leave(); }
+
+  void on_transfer() override {
+    if (transfer_ == nullptr || transfer_->phase() == TransferPhase::kWaiting) return;
+    if (transfer_->phase() == TransferPhase::kFailed) {
+      failure = transfer_->failure();
+      leave();
+    } else if (transfer_->phase() == TransferPhase::kValidated) {
+      validated = transfer_->validated();
+      leave();
+    } else {
+      read();
+    }
+  }
+  void on_interim(std::string_view text) override { interim += text; }
+  void on_upload_ready() override { ++upload_calls; }
+  void leave() {
+    if (transfer_ != nullptr) std::exchange(transfer_, nullptr)->leave(*this);
+  }
+  bool is_done() const { return transfer_ == nullptr; }
+  Producer* producer() { return transfer_->producer_here(); }
+  const RequestContext& request() const { return *request_; }
+
+  std::optional<TransferFailure> failure;
+  std::optional<Validated> validated;
+  std::string interim;
+  std::string head;
+  std::string body;
+  Outcome outcome{};
+  bool whole = false;
+  int upload_calls = 0;
+
+ private:
+  void read() {
+    if (!cursor_) {
+      head = transfer_->response().head;
+      outcome = transfer_->response().outcome;
+      cursor_ = transfer_->body()->open(0);
+      REQUIRE(cursor_.has_value());
+      transfer_->mark_opened(*this);
+    }
+    const store::BodyState state = cursor_->state();
+    std::array<iovec, 8> parts;
+    for (auto peeked = cursor_->peek(parts, 1U << 20U); peeked.bytes != 0;
+         peeked = cursor_->peek(parts, 1U << 20U)) {
+      for (std::size_t i = 0; i < peeked.parts; ++i) {
+        body.append(static_cast<const char*>(parts[i].iov_base), parts[i].iov_len);
+      }
+      cursor_->advance(peeked.bytes);
+      transfer_->advance(*this, cursor_->position());
+    }
+    if (state == store::BodyState::kGrowing) return;
+    whole = state == store::BodyState::kComplete;
+    leave();
+  }
+
+  std::shared_ptr<const RequestContext> request_;
+  std::shared_ptr<Transfer> transfer_;
+  std::optional<store::Body::Cursor> cursor_;
+};
+
+}  // namespace encore::server

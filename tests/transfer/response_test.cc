@@ -1,0 +1,68 @@
+#include "proxy/transfer/response.h"
+
+#include "base/recycled.h"
+#include "proxy/http/parser.h"
+#include "tests/catch.h"
+
+namespace encore::server {
+namespace {
+
+TEST_CASE("a response that is used again holds nothing of the one before", "[server][recycled]") {
+  for (int round = 0; round < 3; ++round) {
+    const auto response = make_reused<SharedResponse>();
+    CHECK(response->head.empty());
+    CHECK_FALSE(response->length);
+    CHECK(response->names.empty());
+    CHECK(response->trailers.empty());
+    CHECK(response->whole);
+    CHECK(response->stored == false);
+    CHECK_FALSE(response->shareable);
+    response->head = std::string(round == 1 ? 2 * kReusedTextMax : 100, 'h');
+    response->length = 7;
+    response->names = "accept";
+    response->trailers = "A: b\r\n";
+    response->whole = false;
+    response->stored = response->shareable = true;
+  }
+}
+
+TEST_CASE("a head taken along to a copy of its bytes views the copy alone", "[server][recycled]") {
+  const std::string text =
+      "GET http://a.example/p?q HTTP/1.1\r\nHost: a.example\r\nX-A:  b \r\n\r\n";
+  http::RequestHead head;
+  http::ParseProgress progress;
+  http::ParseError error;
+  REQUIRE(http::parse_request(text, http::Limits{}, progress, head, error) ==
+          http::ParseStatus::kComplete);
+  http::Target target;
+  REQUIRE(http::resolve_target(head, http::Scheme::kHttp, target) == http::TargetStatus::kOk);
+  std::string copy = text;
+  const http::Rebase rebase{text, copy};
+  http::RequestHead moved = head;
+  moved.rebase(rebase);
+  http::Target moved_target = target;
+  moved_target.rebase(rebase);
+  const auto inside = [&](std::string_view view) {
+    return view.data() >= copy.data() && view.data() + view.size() <= copy.data() + copy.size();
+  };
+  CHECK(inside(moved.method_text));
+  CHECK(inside(moved.target));
+  CHECK(moved.target == head.target);
+  REQUIRE(moved.fields.size() == head.fields.size());
+  for (const http::Field& field : moved.fields) {
+    CHECK(inside(field.name));
+    CHECK(inside(field.value));
+  }
+  CHECK(moved.fields.begin()[1].value == "b");
+  CHECK(inside(moved_target.authority.host));
+  CHECK(moved_target.path == "/p");
+  CHECK(inside(moved_target.path));
+  CHECK(inside(moved_target.query));
+  std::string_view literal = "elsewhere";
+  const char* const before = literal.data();
+  rebase(literal);
+  CHECK(literal.data() == before);
+}
+
+}  // namespace
+}  // namespace encore::server
