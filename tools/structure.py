@@ -52,7 +52,7 @@ THIRD_PARTY = [
     (r"xxhash\.h", ["filter", "cache", "tests/filter", "tests/bench"]),
     (r"toml\+\+/", ["config"]),
     (r"spdlog/|fmt/", ["proxy/observe", "proxy/settings", "proxy/origin", "proxy/exchange",
-                        "proxy/process"]),
+                        "proxy/process", "tests/simulate"]),
     (r"CLI/", ["proxy/process", "sim"]),
     (r"nlohmann/", ["proxy/observe", "proxy/process", "sim", "tests"]),
     (r"boost/", ["proxy/http", "tests/fuzz"]),

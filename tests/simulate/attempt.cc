@@ -1,0 +1,180 @@
+#include "tests/simulate/attempt.h"
+
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "base/check.h"
+
+namespace encore::simulate {
+namespace {
+
+// Of CPU time: a turn without an end is a finding too.
+constexpr time_t kSecondsMax = 600;
+
+class Pipe {
+ public:
+  explicit Pipe(std::FILE* file) : file_(file) {}
+  void put(std::uint64_t value) { (void)std::fwrite(&value, sizeof value, 1, file_); }
+  void put(const std::string& text) {
+    put(text.size());
+    (void)std::fwrite(text.data(), 1, text.size(), file_);
+  }
+  std::uint64_t number() {
+    std::uint64_t value = 0;
+    if (std::fread(&value, sizeof value, 1, file_) != 1) good_ = false;
+    return value;
+  }
+  std::string text() {
+    std::string out(good_ ? number() : 0, '\0');
+    if (std::fread(out.data(), 1, out.size(), file_) != out.size()) good_ = false;
+    return out;
+  }
+  bool is_good() const { return good_; }
+
+ private:
+  std::FILE* file_;
+  bool good_ = true;
+};
+
+void write_result(const RoundResult& result, Pipe to) {
+  to.put(result.finding);
+  to.put(result.text);
+  to.put(result.configuration);
+  for (const std::uint64_t value : {result.digest, result.requests, result.decisions, result.steps,
+                                    static_cast<std::uint64_t>(result.simulated_seconds)}) {
+    to.put(value);
+  }
+  to.put(result.counters.size());
+  for (const auto& [name, count] : result.counters) {
+    to.put(name);
+    to.put(count);
+  }
+}
+
+bool read_result(Pipe from, RoundResult& result) {
+  result.finding = from.text();
+  result.text = from.text();
+  result.configuration = from.text();
+  result.digest = from.number();
+  result.requests = from.number();
+  result.decisions = from.number();
+  result.steps = from.number();
+  result.simulated_seconds = static_cast<double>(from.number());
+  for (std::uint64_t left = from.number(); left > 0 && from.is_good(); --left) {
+    std::string name = from.text();
+    result.counters[std::move(name)] = from.number();
+  }
+  return from.is_good();
+}
+
+std::string rest_of(std::FILE* file) {
+  std::rewind(file);
+  std::string out(8000, '\0');
+  out.resize(std::fread(out.data(), 1, out.size(), file));
+  return out;
+}
+
+[[noreturn]] void run_in_child(const Plan& plan, int output, int errors) {
+  ::dup2(errors, STDERR_FILENO);
+  const itimerval most{.it_interval = {}, .it_value = {.tv_sec = kSecondsMax, .tv_usec = 0}};
+  ::setitimer(ITIMER_VIRTUAL, &most, nullptr);
+  std::FILE* file = ::fdopen(output, "wb");
+  write_result(run_round(plan), Pipe(file));
+  (void)std::fflush(file);
+  // Nothing of the parent's is to be ended here.
+  std::_Exit(0);
+}
+
+// One that fails in the same way, by any of a few seeds.
+bool fails_alike(Plan plan, const std::string& kind, std::uint32_t& attempts_left,
+                 Shortened& best) {
+  constexpr std::uint64_t kSeeds = 4;
+  // Its own seed first; the others are far from those of a run with many rounds.
+  for (std::uint64_t i = 0; i < kSeeds && attempts_left > 0; ++i) {
+    Plan tried = plan;
+    tried.seed = i == 0 ? plan.seed : proxyfuzz::mix(plan.seed + i) >> 32U;
+    --attempts_left;
+    RoundResult result = attempt(tried);
+    if (result.finding != kind) continue;
+    tried.requests = std::max<std::uint64_t>(result.requests, 1);
+    best = {tried, std::move(result)};
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+RoundResult attempt(const Plan& plan) {
+  (void)std::fflush(stdout);
+  int ends[2];
+  ENCORE_CHECK(::pipe(ends) == 0, "there is a pipe to a round");
+  std::FILE* errors = std::tmpfile();
+  ENCORE_CHECK(errors != nullptr, "there is room for what a round says");
+  const pid_t child = ::fork();
+  ENCORE_CHECK(child >= 0, "there is a process for a round");
+  if (child == 0) run_in_child(plan, ends[1], ::fileno(errors));
+  ::close(ends[1]);
+  std::FILE* file = ::fdopen(ends[0], "rb");
+  RoundResult result;
+  const bool good = read_result(Pipe(file), result);
+  std::fclose(file);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (!good || status != 0) {
+    result = RoundResult();
+    result.finding = "crash";
+    result.requests = plan.requests;
+    const std::string how = WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
+                                                : "status " + std::to_string(WEXITSTATUS(status));
+    result.text = "the proxy ended by " + how + "\n" + rest_of(errors);
+  }
+  std::fclose(errors);
+  return result;
+}
+
+Shortened shorten(const Plan& plan, const RoundResult& failed, std::uint32_t attempts_max) {
+  Shortened best{plan, failed};
+  const std::string kind = failed.finding;
+  std::uint32_t left = attempts_max;
+  best.plan.requests = std::max<std::uint64_t>(failed.requests, 1);
+  const auto step = [&](const std::function<void(Plan&)>& change) {
+    Plan wanted = best.plan;
+    change(wanted);
+    return fails_alike(wanted, kind, left, best);
+  };
+  while (best.plan.requests > 20 && step([](Plan& to) { to.requests /= 4; })) {
+  }
+  for (std::size_t i = 0; i < kFeatures; ++i) {
+    const auto feature = static_cast<Feature>(i);
+    if (best.plan.features.has(feature)) step([&](Plan& to) { to.features.remove(feature); });
+  }
+  while (best.plan.urls > 1 &&
+         step([](Plan& to) { to.urls = (to.urls + 1) / 3 + (to.urls < 3); })) {
+  }
+  while (best.plan.clients > 1 && step([](Plan& to) { to.clients /= 2; })) {
+  }
+  while (best.plan.requests > 2 && step([](Plan& to) { to.requests /= 2; })) {
+  }
+  return best;
+}
+
+std::string arguments_of(const Plan& plan) {
+  std::string out = "--seed " + std::to_string(plan.seed) + " --mode " +
+                    (plan.direction == Direction::kReverse ? "reverse" : "forward") +
+                    " --requests " + std::to_string(plan.requests) + " --round " +
+                    std::to_string(plan.requests) + " --clients " + std::to_string(plan.clients) +
+                    " --urls " + std::to_string(plan.urls);
+  const std::string removed = plan.features.removed();
+  if (!removed.empty()) out += " --without " + removed;
+  return out;
+}
+
+}  // namespace encore::simulate

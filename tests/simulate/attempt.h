@@ -1,0 +1,27 @@
+// A round in a process of its own, so that one that ends by a signal is a finding like any other;
+// and the search for a shorter run that fails in the same way.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tests/simulate/round.h"
+
+namespace encore::simulate {
+
+// The same as run_round(), where the proxy lives; else a finding "crash" with what it said.
+RoundResult attempt(const Plan& plan);
+
+struct Shortened {
+  Plan plan;
+  RoundResult result;
+};
+// Fewer requests, clients and URLs, and without one feature of the adversity after the other, while
+// a run still fails by the same kind of finding. What is left out makes another run of it, so that
+// each step is tried with a few seeds. `attempts_max` runs at most.
+Shortened shorten(const Plan& plan, const RoundResult& failed, std::uint32_t attempts_max);
+
+// "--seed 4 --mode forward ...": what repeats it.
+std::string arguments_of(const Plan& plan);
+
+}  // namespace encore::simulate

@@ -1,0 +1,60 @@
+// Host: the process around a simulated proxy. It makes one from a configuration, gives its workers
+// their turns when the system says so, reloads, purges and drains it, and looks for what it has
+// left behind. One thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "cache/journal.h"
+#include "config/config.h"
+#include "proxy/process/proxy.h"
+#include "proxy/process/purge.h"
+#include "tests/simulate/system.h"
+
+namespace encore::simulate {
+
+class Host {
+ public:
+  // What is wrong with a proxy: the kind of finding, and what it is.
+  using OnFault = std::function<void(const std::string& kind, const std::string& what)>;
+
+  Host(System& system, const config::Config& config, OnFault on_fault);
+  ~Host();
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  const config::Config& config() const { return proxy_->config(); }
+  // What the proxy does beside requests, a few times a second.
+  void tick();
+  void reload(const config::Config& config);
+  // How many stored responses there were.
+  std::uint64_t purge(const server::PurgeOrder& order);
+  // No new client from now on. has_ended() tells when the last worker is done.
+  void drain();
+  bool has_ended() const { return workers_ended_ == proxy_->workers().size(); }
+  // Once all workers have ended: what is held that nobody needs any more, and whether the journal
+  // replays.
+  void look_for_leaks();
+  // By how many transfers and connections it is kept from its end.
+  std::string describe() const;
+  std::uint64_t decisions() const { return decisions_; }
+
+ private:
+  void turn(std::size_t worker);
+  void take_journal();
+  void verify_journal();
+  void look_at_gauges();
+
+  System& system_;
+  OnFault on_fault_;
+  std::unique_ptr<cache::JournalRecorder> recorder_;
+  std::string journal_;
+  filter::Seed seed_{};
+  std::unique_ptr<server::Proxy> proxy_;
+  std::size_t workers_ended_ = 0;
+  std::uint64_t decisions_ = 0;
+};
+
+}  // namespace encore::simulate

@@ -1,0 +1,180 @@
+// The whole proxy in a simulated world, one seed after the other: ./dev simulate.
+// Ends with 0 and a summary, or with 1 and the first finding, shortened.
+#include <malloc.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "tests/simulate/attempt.h"
+
+namespace encore::simulate {
+namespace {
+
+constexpr std::string_view kUsage =
+    "usage: encore_simulate [--seed N] [--requests N] [--seconds S] [--mode forward|reverse|both]\n"
+    "       [--round N] [--clients N] [--urls N] [--without FEATURE,...] [--shorten ATTEMPTS]\n"
+    "       [--quiet 1]\n"
+    "A run is cut in rounds; each has a world, a weather and proxies of its own, by the seed and "
+    "the\n"
+    "round's number. What can be left out of the adversity, with --without:\n";
+
+struct Options {
+  Plan plan;
+  std::string mode = "both";
+  std::uint64_t requests = 1'000'000;
+  double seconds = 0;
+  std::uint32_t attempts = 80;  // to shorten a failing run
+  bool quiet = false;           // the last line alone
+};
+
+struct Totals {
+  std::map<std::string, std::uint64_t, std::less<>> counters;
+  std::uint64_t requests = 0;
+  std::uint64_t decisions = 0;
+  std::uint64_t rounds = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t digest = 0;
+  double simulated_seconds = 0;
+
+  void add(const RoundResult& result) {
+    ++rounds;
+    requests += result.requests;
+    decisions += result.decisions;
+    steps += result.steps;
+    simulated_seconds += result.simulated_seconds;
+    digest = proxyfuzz::mix(digest ^ result.digest);
+    for (const auto& [name, count] : result.counters) counters[name] += count;
+  }
+};
+
+[[noreturn]] void usage() {
+  std::fputs(kUsage.data(), stderr);
+#define ENCORE_SIMULATE_LINE(name, text, meaning) \
+  std::fprintf(stderr, "  %-14s %s\n", text, meaning);
+  ENCORE_SIMULATE_FEATURES(ENCORE_SIMULATE_LINE)
+#undef ENCORE_SIMULATE_LINE
+  std::exit(2);
+}
+
+std::uint64_t number_of(const std::string& text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) usage();
+  return value;
+}
+
+void remove_features(Plan& plan, std::string_view names) {
+  while (!names.empty()) {
+    const std::string_view name = names.substr(0, names.find(','));
+    names.remove_prefix(std::min(names.size(), name.size() + 1));
+    const auto feature = find_feature(name);
+    if (!feature) usage();
+    plan.features.remove(*feature);
+  }
+}
+
+Options read_options(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; i += 2) {
+    const std::string_view name = argv[i];
+    if (i + 1 == argc) usage();
+    const std::string value = argv[i + 1];
+    if (name == "--mode" && (value == "forward" || value == "reverse" || value == "both")) {
+      options.mode = value;
+    } else if (name == "--without") {
+      remove_features(options.plan, value);
+    } else if (const std::uint64_t number = number_of(value); name == "--seed") {
+      options.plan.seed = number;
+    } else if (name == "--requests") {
+      options.requests = number;
+    } else if (name == "--round") {
+      options.plan.requests = std::max<std::uint64_t>(number, 1);
+    } else if (name == "--seconds") {
+      options.seconds = static_cast<double>(number);
+    } else if (name == "--clients") {
+      options.plan.clients = static_cast<std::uint32_t>(std::max<std::uint64_t>(number, 1));
+    } else if (name == "--urls") {
+      options.plan.urls = static_cast<std::uint32_t>(std::max<std::uint64_t>(number, 1));
+    } else if (name == "--shorten") {
+      options.attempts = static_cast<std::uint32_t>(number);
+    } else if (name == "--quiet") {
+      options.quiet = number != 0;
+    } else {
+      usage();
+    }
+  }
+  return options;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point since) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
+}
+
+void tell_finding(const Options& options, const Plan& plan, const RoundResult& result,
+                  const Totals& totals) {
+  std::printf("=== FINDING %s, in round %llu, after %llu requests\n--- again: ./dev simulate %s\n",
+              result.finding.c_str(), static_cast<unsigned long long>(totals.rounds),
+              static_cast<unsigned long long>(totals.requests), arguments_of(plan).c_str());
+  Shortened short_run{plan, result};
+  if (options.attempts != 0) short_run = shorten(plan, result, options.attempts);
+  std::printf("%s\n--- its configuration\n%s--- shortened: ./dev simulate %s\n",
+              short_run.result.text.c_str(), short_run.result.configuration.c_str(),
+              arguments_of(short_run.plan).c_str());
+}
+
+void summarise(const Options& options, const Totals& totals, double seconds) {
+  if (!options.quiet) {
+    for (const auto& [name, count] : totals.counters) {
+      std::printf("  %-50s %10llu\n", name.c_str(), static_cast<unsigned long long>(count));
+    }
+  }
+  std::printf(
+      "simulated: %llu rounds, %llu requests in %.0f s (%.0f/s), %.0f simulated seconds, %llu "
+      "steps, %llu decisions replayed, digest %016llx\n",
+      static_cast<unsigned long long>(totals.rounds),
+      static_cast<unsigned long long>(totals.requests), seconds,
+      static_cast<double>(totals.requests) / seconds, totals.simulated_seconds,
+      static_cast<unsigned long long>(totals.steps),
+      static_cast<unsigned long long>(totals.decisions),
+      static_cast<unsigned long long>(totals.digest));
+}
+
+int run(int argc, char** argv) {
+  const Options options = read_options(argc, argv);
+  // Memory of one round is that of the next: none of it goes back to the system meanwhile.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_TOP_PAD, 1 << 26);
+  // Freed memory is overwritten: who uses it still is found without a sanitizer.
+  mallopt(M_PERTURB, 0xa5);
+  const auto started = std::chrono::steady_clock::now();
+  Totals totals;
+  bool failed = false;
+  while (!failed && totals.requests < options.requests &&
+         (options.seconds == 0 || seconds_since(started) < options.seconds)) {
+    Plan plan = options.plan;
+    plan.seed += totals.rounds;
+    plan.requests = std::min(plan.requests, options.requests - totals.requests);
+    const bool reverse =
+        options.mode == "reverse" || (options.mode == "both" && plan.seed % 2 == 1);
+    plan.direction = reverse ? Direction::kReverse : Direction::kForward;
+    const RoundResult result = attempt(plan);
+    totals.add(result);
+    failed = !result.finding.empty();
+    if (failed) tell_finding(options, plan, result, totals);
+  }
+  summarise(options, totals, seconds_since(started));
+  std::printf("%llu passed, %d failed\n",
+              static_cast<unsigned long long>(totals.rounds - (failed ? 1 : 0)), failed ? 1 : 0);
+  return failed ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace encore::simulate
+
+int main(int argc, char** argv) { return encore::simulate::run(argc, argv); }

@@ -1,0 +1,294 @@
+#include "tests/simulate/round.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+
+#include "tests/fuzz/proxy/client.h"
+#include "tests/fuzz/proxy/origin.h"
+#include "tests/simulate/host.h"
+#include "tests/simulate/names.h"
+#include "tests/simulate/refusing_store.h"
+#include "tests/simulate/ring_loop.h"
+
+namespace encore::simulate {
+namespace {
+
+using proxyfuzz::now;
+
+constexpr std::uint16_t kProxyPort = 3128;
+// Simulated seconds without an answer that nothing explains.
+constexpr double kHangSeconds = 130;
+constexpr double kDrainSeconds = 200;
+// How long a failed connection may show, by settings.cc: until its server is no longer set aside,
+// and before that until a connect's time is up.
+constexpr double kShortTrouble = 0.15;
+constexpr double kSlack = 0.001;
+constexpr double kLongTrouble = 1.3;
+// A run that goes on for so long without its clients is not ending.
+constexpr std::uint64_t kStepsWithoutEnd = 200'000'000;
+
+class Round {
+ public:
+  explicit Round(const Plan& plan);
+  ~Round();
+  RoundResult run();
+
+ private:
+  bool has(Feature feature) const { return plan_.features.has(feature); }
+  void report(const std::string& kind, const std::string& text);
+  void start();
+  void schedule_happenings();
+  // Calls `what` again and again, with a mean of so many seconds between.
+  void happen(double mean_seconds, Random& random, const std::function<void()>& what);
+  void purge(Random& random);
+  void reload(Random& random);
+  void step_clock(Random& random);
+  void shortage(Random& random);
+  void refuse(Random& random);
+  void begin_drain();
+  void look();
+  void finish();
+
+  Plan plan_;
+  RoundResult result_;
+  Random random_;
+  System system_;
+  RingLoop loop_;
+  proxyfuzz::World world_;
+  proxyfuzz::Oracle oracle_;
+  std::optional<proxyfuzz::Origin> origin_;
+  proxyfuzz::Ring ring_;
+  std::vector<std::unique_ptr<proxyfuzz::Client>> clients_;
+  std::unique_ptr<Host> host_;
+  std::vector<std::unique_ptr<Random>> streams_;
+  bool draining_ = false;
+  bool stopped_ = false;
+  double drain_since_ = 0;
+};
+
+Adversity draw_adversity(const Plan& plan) {
+  Random random(plan.seed, 'a', 0);
+  return Adversity::draw(random, plan.features);
+}
+
+Round::Round(const Plan& plan)
+    : plan_(plan),
+      random_(plan.seed, 'r', 0),
+      system_(plan.seed, draw_adversity(plan)),
+      loop_(system_),
+      world_(plan.seed, plan.direction == Direction::kReverse, plan.urls,
+             plan.features.has(Feature::kTrouble) ? proxyfuzz::World::Origins::kFailing
+                                                  : proxyfuzz::World::Origins::kReliable),
+      oracle_(world_),
+      ring_{.loop = loop_,
+            .world = world_,
+            .oracle = oracle_,
+            .proxy_port = kProxyPort,
+            .absolute = plan.direction == Direction::kForward,
+            .hosts = {"127.0.0.1:8000"},
+            .requests_left = plan.requests,
+            .misbehave = plan.features.has(Feature::kMisbehave)} {
+  world_.on_finding = [this](const proxyfuzz::Finding& finding) {
+    report(finding.kind, finding.text);
+  };
+  system_.on_fault = [this](const std::string& what) { report("system", what); };
+  system_.on_trouble = [this](System::Trouble trouble) {
+    const double lasts = trouble == System::Trouble::kLong ? kLongTrouble : kShortTrouble;
+    world_.last_trouble = std::max(world_.last_trouble, now() + lasts);
+  };
+  // Here all have one clock, and what it shows is what has happened.
+  world_.slack = kSlack;
+  StoreConduct::refuses = false;
+  StoreConduct::on_leak = [this](const std::string& what) { report("leak", what); };
+  origin_.emplace(loop_, world_);
+  const bool names = has(Feature::kNames) && random_.percent(40);
+  if (names)
+    ring_.hosts = {"127.0.0.1:8000", "plain.test:8000", "many.test:8000", "slow.test:8000"};
+  Names::fail = names ? random_.pick({0.0, 1.0, 5.0}) : 0;
+  result_.configuration = draw_configuration(
+      {.direction = plan.direction, .port = kProxyPort, .names = names}, random_);
+}
+
+Round::~Round() { StoreConduct::on_leak = nullptr; }
+
+void Round::report(const std::string& kind, const std::string& text) {
+  if (stopped_) return;
+  stopped_ = true;
+  result_.finding = kind;
+  result_.text = text;
+}
+
+void Round::start() {
+  const config::Config config = read_configuration(result_.configuration);
+  host_ = std::make_unique<Host>(
+      system_, config,
+      [this](const std::string& kind, const std::string& what) { report(kind, what); });
+}
+
+void Round::happen(double mean_seconds, Random& random, const std::function<void()>& what) {
+  const double unit = static_cast<double>(random.below(1000) + 1) / 500;
+  loop_.after(mean_seconds * unit, [this, mean_seconds, &random, what] {
+    if (ring_.requests_left == 0 && ring_.active == 0) return;
+    what();
+    happen(mean_seconds, random, what);
+  });
+}
+
+void Round::schedule_happenings() {
+  const auto stream = [this](char kind) -> Random& {
+    streams_.push_back(
+        std::make_unique<Random>(plan_.seed, static_cast<std::uint64_t>(kind), std::uint64_t{1}));
+    return *streams_.back();
+  };
+  happen(0.25, stream('t'), [this] {
+    if (host_ != nullptr) host_->tick();
+  });
+  happen(0.2, stream('l'), [this] { look(); });
+  Random& purges = stream('p');
+  if (has(Feature::kPurge)) happen(0.03, purges, [this, &purges] { purge(purges); });
+  Random& reloads = stream('n');
+  if (has(Feature::kReload)) happen(1.5, reloads, [this, &reloads] { reload(reloads); });
+  Random& clocks = stream('k');
+  if (has(Feature::kClockStep) && clocks.percent(25)) {
+    happen(3, clocks, [this, &clocks] { step_clock(clocks); });
+  }
+  Random& shortages = stream('d');
+  const double mean = system_.adversity().mean_seconds_between_shortages;
+  if (mean != 0) happen(mean, shortages, [this, &shortages] { shortage(shortages); });
+  Random& refusals = stream('m');
+  if (has(Feature::kRefusal) && refusals.percent(30)) {
+    happen(2, refusals, [this, &refusals] { refuse(refusals); });
+  }
+  Random& drains = stream('e');
+  if (has(Feature::kDrain) && drains.percent(60)) {
+    happen(1.5, drains, [this] { begin_drain(); });
+  }
+}
+
+void Round::purge(Random& random) {
+  if (host_ == nullptr || draining_) return;
+  proxyfuzz::Url& url = world_.pick_url(random);
+  server::PurgeOrder order;
+  order.urls = {"http://" + host_of(ring_, url) + url.path};
+  order.soft = random.percent(30);
+  double& before = order.soft ? url.stale_before : url.not_before;
+  before = std::max(before, now());
+  (void)host_->purge(order);
+  world_.remember(url, [time = now(), soft = order.soft] {
+    return std::to_string(time) + (soft ? " made stale" : " purged");
+  });
+  world_.count("purges");
+}
+
+void Round::reload(Random& random) {
+  if (host_ == nullptr || draining_) return;
+  if (random.percent(40)) {
+    result_.configuration = redraw_configuration(result_.configuration, random);
+    world_.count("reloads: another configuration");
+  } else {
+    world_.count("reloads: the same configuration");
+  }
+  host_->reload(read_configuration(result_.configuration));
+}
+
+void Round::step_clock(Random& random) {
+  const std::int64_t seconds = random.pick<std::int64_t>({-3600, -5, -1, 1, 5, 3600});
+  system_.step_wall_clock(seconds * 1'000'000'000);
+  const double wrong = static_cast<double>(system_.wall_now()) / 1e9 -
+                       static_cast<double>(proxyfuzz::wall_seconds());
+  world_.clock_error = std::max(world_.clock_error, std::abs(wrong) + 1);
+  world_.count("steps of the wall clock");
+}
+
+// As many descriptors as there are now, or a few less, for some tens of milliseconds.
+void Round::shortage(Random& random) {
+  system_.on_trouble(System::Trouble::kShort);
+  world_.count("shortages of descriptors");
+  system_.set_descriptors_max(system_.descriptors() + random.below(4));
+  loop_.after(0.001 * static_cast<double>(random.between(1, 80)), [this] {
+    system_.on_trouble(System::Trouble::kShort);
+    system_.set_descriptors_max(SIZE_MAX);
+  });
+}
+
+void Round::refuse(Random& random) {
+  world_.count("times without room in the store");
+  StoreConduct::refuses = true;
+  loop_.after(0.001 * static_cast<double>(random.between(1, 40)),
+              [] { StoreConduct::refuses = false; });
+}
+
+void Round::begin_drain() {
+  if (host_ == nullptr || draining_ || ring_.requests_left == 0) return;
+  draining_ = true;
+  drain_since_ = world_.last_ending = world_.ending_since = now();
+  ring_.paused = true;
+  host_->drain();
+  world_.count("drains");
+}
+
+void Round::look() {
+  for (const auto& client : clients_) client->check_progress(origin_->busy() != 0, kHangSeconds);
+}
+
+// The end of a proxy: after a drain, or of the round.
+void Round::finish() {
+  system_.set_descriptors_max(SIZE_MAX);
+  host_->look_for_leaks();
+  result_.decisions += host_->decisions();
+  host_.reset();
+  world_.last_ending = now();
+  world_.ending_since = std::numeric_limits<double>::infinity();
+}
+
+RoundResult Round::run() {
+  const double started = now();
+  start();
+  for (std::uint32_t i = 0; i < plan_.clients; ++i) {
+    clients_.push_back(std::make_unique<proxyfuzz::Client>(ring_, i));
+  }
+  schedule_happenings();
+  while (!stopped_ && (ring_.requests_left > 0 || ring_.active > 0 || draining_)) {
+    if (!system_.step()) report("system", "nothing is to come, and clients wait");
+    if (draining_ && host_->has_ended()) {
+      draining_ = false;
+      finish();
+      start();
+      ring_.paused = false;
+    }
+    if (draining_ && now() - drain_since_ > kDrainSeconds) {
+      report("drain", "it does not end:\n" + host_->describe());
+    }
+    if (system_.steps() > kStepsWithoutEnd) report("system", "it does not end");
+  }
+  if (!stopped_) {
+    drain_since_ = world_.last_ending = now();
+    host_->drain();
+    while (!stopped_ && !host_->has_ended() && now() - drain_since_ < kDrainSeconds) {
+      if (!system_.step()) break;
+    }
+    if (host_->has_ended()) {
+      finish();
+    } else {
+      report("drain", "the last does not end:\n" + host_->describe());
+    }
+  }
+  clients_.clear();
+  origin_.reset();
+  host_.reset();
+  result_.requests = plan_.requests - ring_.requests_left;
+  result_.digest = system_.digest();
+  result_.steps = system_.steps();
+  result_.simulated_seconds = now() - started;
+  result_.counters = world_.counters();
+  return result_;
+}
+
+}  // namespace
+
+RoundResult run_round(const Plan& plan) { return Round(plan).run(); }
+
+}  // namespace encore::simulate

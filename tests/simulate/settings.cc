@@ -1,0 +1,72 @@
+#include "tests/simulate/settings.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "config/load.h"
+
+namespace encore::simulate {
+namespace {
+
+std::string one_of(Random& random, std::initializer_list<const char*> of) {
+  return std::string(random.pick(of)) + "\n";
+}
+
+// What a reload may give another value.
+std::string changeable(std::uint32_t shards, Random& random) {
+  std::string out = "[cache]\nshards = " + std::to_string(shards) + "\n";
+  out += "memory = " + one_of(random, {"\"256KiB\"", "\"2MiB\"", "\"2MiB\"", "\"16MiB\""});
+  out += "max_object = " + one_of(random, {"\"32MiB\"", "\"32MiB\"", "\"2KiB\"", "\"40KiB\""});
+  out += "collapse = " + one_of(random, {"true", "true", "true", "false"});
+  out += "collapse_buffer = " + one_of(random, {"\"1KiB\"", "\"16KiB\"", "\"1MiB\""});
+  out += "uncacheable_memory = " + one_of(random, {"\"0s\"", "\"1s\"", "\"2m\""});
+  out += "range_fetch_max = " + one_of(random, {"\"1KiB\"", "\"32MiB\""});
+  out += "background_finish = " + one_of(random, {"\"0B\"", "\"32MiB\""});
+  out += "variants_max = " + one_of(random, {"2", "32"});
+  out += "eviction = " + one_of(random, {"\"sieve\"", "\"lru\"", "\"s3-fifo\"", "\"w-tinylfu\""});
+  out += "serve_stale_on_error = " + one_of(random, {"true", "true", "false"});
+  out += "[admission]\npolicy = " +
+         one_of(random, {"\"second-hit\"", "\"second-hit\"", "\"always\"", "\"probability\""});
+  out += "[limits]\ntransfer_buffer = " + one_of(random, {"\"16KiB\"", "\"256KiB\""});
+  out += "transfer_memory = " + one_of(random, {"\"1MiB\"", "\"4MiB\"", "\"64MiB\""});
+  out += "[upstream]\nset_aside = " + one_of(random, {"\"0s\"", "\"100ms\""});
+  out += "[timeouts]\norigin_connect = \"1s\"\npool_idle = " +
+         one_of(random, {"\"2s\"", "\"100ms\"", "\"30s\""});
+  return out;
+}
+
+constexpr const char* kMark = "# what a reload may change\n";
+
+}  // namespace
+
+std::string draw_configuration(const Settings& settings, Random& random) {
+  const bool reverse = settings.direction == Direction::kReverse;
+  std::string out = "[[listen]]\naddress = \"127.0.0.1:" + std::to_string(settings.port) + "\"\n";
+  out += reverse ? "mode = \"reverse\"\n" : "mode = \"forward\"\n";
+  if (reverse) {
+    const std::string named = one_of(random, {"plain.test", "many.test", "slow.test"});
+    const std::string host =
+        settings.names ? named.substr(0, named.size() - 1) : std::string("127.0.0.1");
+    out += "[[origin]]\nservers = [\"http://" + host + ":8000\"]\n";
+  }
+  out += "[admin]\naddress = \"\"\n[log]\naccess = \"\"\nlevel = \"off\"\n";
+  out += "[workers]\ncount = " + one_of(random, {"1", "2", "2", "3"});
+  const std::uint32_t shards = random.pick({1U, 4U, 16U});
+  return out + kMark + changeable(shards, random);
+}
+
+std::string redraw_configuration(const std::string& text, Random& random) {
+  return text.substr(0, text.find(kMark)) + kMark +
+         changeable(read_configuration(text).cache.shards, random);
+}
+
+config::Config read_configuration(const std::string& text) {
+  auto config = config::parse_config(text, "simulated.toml");
+  if (!config) {
+    std::fprintf(stderr, "%s\n%s", config.error().message.c_str(), text.c_str());
+    std::exit(2);
+  }
+  return *config;
+}
+
+}  // namespace encore::simulate

@@ -1,0 +1,27 @@
+// The configuration of a simulated proxy, out of the seed: small limits, so that what happens at
+// them happens often.
+#pragma once
+
+#include <string>
+
+#include "config/config.h"
+#include "tests/simulate/adversity.h"
+
+namespace encore::simulate {
+
+enum class Direction : std::uint8_t { kForward, kReverse };
+
+struct Settings {
+  Direction direction = Direction::kForward;
+  std::uint16_t port = 3128;
+  bool names = false;  // origins are named in [[origin]]
+};
+
+// The whole text of the file.
+std::string draw_configuration(const Settings& settings, Random& random);
+// What a reload may change of it.
+std::string redraw_configuration(const std::string& text, Random& random);
+// REQUIRES: good text.
+config::Config read_configuration(const std::string& text);
+
+}  // namespace encore::simulate

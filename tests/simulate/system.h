@@ -1,0 +1,233 @@
+// System: the kernel of a simulation. Time, descriptors, TCP connections with what they hold in
+// each direction, and all that goes wrong with them, from one seed. Each call has the contract of
+// the system call that it is named after: -1 and errno on failure. What it does in plain weather
+// is what Linux does on loopback; tests/simulate/kernel_test.cc compares the two.
+//
+// Nothing runs by itself: step() goes on to what happens next (bytes arrive, a loop's turn comes).
+// One thread. The system that is current is what the wrapped calls of this program go to.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/simulate/adversity.h"
+#include "tests/simulate/byte_queue.h"
+#include "tests/simulate/poller.h"
+
+namespace encore::simulate {
+
+// Whose a descriptor is: limits, interruptions and checks are the proxy's alone.
+enum class Side : std::uint8_t { kProxy, kWorld };
+
+constexpr int kFirstDescriptor = 1 << 20;
+
+class System final : public PolledSystem {
+ public:
+  System(std::uint64_t seed, const Adversity& adversity);
+  ~System();
+  System(const System&) = delete;
+  System& operator=(const System&) = delete;
+
+  // The one that is current: made last, and not yet gone. Null without one.
+  static System* current();
+
+  // Where the clocks start: 10^5 s after boot, in 2025.
+  static constexpr std::int64_t kMonotonicStart = 100'000LL * 1'000'000'000;
+  static constexpr std::int64_t kWallSecondsAtStart = 1'750'000'000;
+
+  // Nanoseconds of the monotonic clock.
+  std::int64_t now() const override { return now_; }
+  std::int64_t wall_now() const { return now_ + wall_offset_; }
+  void step_wall_clock(std::int64_t nanoseconds) { wall_offset_ += nanoseconds; }
+  std::uint64_t random() { return random_.next(); }
+  // Goes on to what happens next. False where nothing is to come.
+  bool step();
+  // Of all that has happened so far.
+  std::uint64_t digest() const { return digest_; }
+  void mix_into_digest(std::uint64_t value) { digest_ = proxyfuzz::mix(digest_ ^ value); }
+  std::uint64_t steps() const { return steps_; }
+
+  int socket(Side side, int family, int type);
+  int bind(int descriptor, const sockaddr* address, socklen_t size);
+  int listen(int descriptor, int backlog);
+  int connect(int descriptor, const sockaddr* address, socklen_t size);
+  int accept(Side side, int descriptor, sockaddr* peer, socklen_t* size);
+  ssize_t recv(int descriptor, void* bytes, std::size_t size, int flags);
+  ssize_t send(int descriptor, std::span<const iovec> parts);
+  int shutdown(int descriptor, int how);
+  int close(int descriptor);
+  int setsockopt(int descriptor, int level, int option, const void* value, socklen_t size);
+  int getsockopt(int descriptor, int level, int option, void* value, socklen_t* size);
+  int getsockname(int descriptor, sockaddr* address, socklen_t* size);
+  int ioctl(int descriptor, unsigned long request, int* value);
+  // A file that nothing is read from: it takes up a descriptor.
+  int open_null(Side side);
+  int eventfd(Side side, std::uint64_t count);
+  ssize_t read_eventfd(int descriptor, std::uint64_t* count);
+  ssize_t write_eventfd(int descriptor, std::uint64_t count);
+
+  // Whether it was the network that ended the connection. For what the world knows.
+  bool was_broken(int descriptor) const;
+  // Whether all that was sent has been read by the other side, when it closed if it has.
+  bool was_heard(int descriptor) const;
+  // Told when the network ends or refuses a connection between the proxy and an origin, or the
+  // proxy has no descriptor: an error has a cause then.
+  enum class Trouble : std::uint8_t { kShort, kLong };  // long: until a connect's time is up
+  std::function<void(Trouble)> on_trouble;
+  // Told of what no program may do: a call on what is closed, a descriptor closed while watched.
+  std::function<void(const std::string&)> on_fault;
+
+  void set_descriptors_max(std::size_t most) { descriptors_max_ = most; }
+  // Of the proxy's.
+  std::size_t descriptors() const { return proxy_descriptors_; }
+  std::string describe_descriptors() const;
+  void tell_fault(const std::string& what);
+  // No connection goes wrong any more, and nothing is late.
+  void calm() { adversity_ = Adversity::none(); }
+  const Adversity& adversity() const { return adversity_; }
+
+  // For pollers.
+  void add(Poller& poller) override;
+  void remove(Poller& poller) override;
+  bool add_watch(Watch& watch) override;
+  void remove_watch(Watch& watch) override;
+  std::uint8_t readiness(int descriptor) const override;
+  void schedule_wake(Poller& poller, std::int64_t at) override;
+  void wake_soon(Poller& poller) override;
+  std::uint64_t next_order() override { return random_.next(); }
+
+ private:
+  struct Port {
+    std::uint32_t ip = 0;
+    std::uint16_t port = 0;
+    bool operator==(const Port&) const = default;
+  };
+  // One end of a connection. `in` holds what comes to it: first what has arrived, then what is on
+  // its way.
+  struct End {
+    ByteQueue in;
+    std::size_t arrived = 0;
+    std::size_t in_max = 0;       // of what has arrived and waits to be read
+    std::size_t transit_max = 0;  // of what is on its way: the sender's buffer
+    int descriptor = -1;
+    std::int64_t due = -1;  // of the next delivery
+    int error = 0;
+    bool waits = false;       // to be accepted
+    bool fin_sent = false;    // by the other end
+    bool fin_came = false;    // all of it has arrived
+    bool reset_sent = false;  // by the other end, or the network
+    bool dead = false;        // a reset has arrived
+    bool closed = false;
+    bool broken = false;   // by the network
+    bool unheard = false;  // the other end closed without reading all of what came
+    bool is_proxys = false;
+  };
+  struct Link {
+    std::array<End, 2> ends;  // who connected, who was connected to
+    std::int64_t latency = 0;
+    std::uint32_t generation = 0;
+    bool used = false;
+    bool to_origin = false;
+    Port from;
+    Port to;
+  };
+  struct Listener {
+    std::vector<std::uint32_t> waiting;  // links
+    std::size_t waiting_max = 0;
+  };
+  enum class Kind : std::uint8_t {
+    kFree,
+    kFresh,
+    kConnecting,
+    kFailed,
+    kStream,
+    kListener,
+    kEvent
+  };
+  struct Descriptor {
+    Kind kind = Kind::kFree;
+    Side side = Side::kProxy;
+    bool reset_on_close = false;
+    bool sends_no_more = false;
+    bool reads_no_more = false;
+    bool has_address = false;
+    bool shares_port = false;
+    int error = 0;
+    std::uint32_t link = 0;
+    std::uint8_t end = 0;
+    Port address;
+    std::size_t receive_buffer = 0;
+    std::uint64_t count = 0;  // of an eventfd
+    std::uint32_t generation = 0;
+    Listener listener;
+    std::vector<Watch*> watches;
+  };
+  enum class What : std::uint8_t { kWake, kArrive, kConnect };
+  struct Item {
+    std::int64_t at = 0;
+    std::uint64_t order = 0;
+    std::uint32_t subject = 0;  // of pollers, links times two plus end, descriptors
+    std::uint32_t generation = 0;
+    What what = What::kWake;
+  };
+
+  Descriptor* find(int descriptor);
+  const Descriptor* find(int descriptor) const;
+  // With a fault told where it is not open.
+  Descriptor* checked(int descriptor, const char* call);
+  int make(Side side, Kind kind);
+  int fail(int error);
+  bool is_interrupted(const Descriptor& at);
+  void fault(const std::string& what) { tell_fault(what); }
+  bool has_descriptor(Side side);
+  void tell(int descriptor);
+  std::uint8_t readiness_of(const Descriptor& at) const;
+  int take_error(Descriptor& at);
+  bool is_writable(const Link& link, std::size_t end) const;
+
+  // Both directions have ended: there is no connection any more.
+  static bool is_over(const Link& link) { return link.ends[0].fin_came && link.ends[1].fin_came; }
+
+  void push(What what, std::int64_t at, std::uint32_t subject, std::uint32_t generation);
+  void arrive(std::uint32_t link, std::size_t end);
+  void arrive_reset(End& end);
+  void schedule_arrival(std::uint32_t link, std::size_t end);
+  void reset_other(std::uint32_t link, std::size_t end);
+  void break_link(std::uint32_t link);
+  void end_of(std::uint32_t link, std::size_t end, bool reset);
+  void free_if_unused(std::uint32_t link);
+  void finish_connect(int descriptor);
+  int choose_listener(const Port& to);
+  std::uint32_t make_link(const Descriptor& connecting, const Descriptor& listener);
+  std::size_t buffer_bytes();
+  void close_listener(Descriptor& at);
+
+  Random random_;
+  Adversity adversity_;
+  std::int64_t now_ = 0;
+  std::int64_t wall_offset_;
+  std::uint64_t digest_ = 0;
+  std::uint64_t steps_ = 0;
+  std::vector<Item> items_;  // a heap
+  std::vector<Poller*> pollers_;
+  std::vector<std::unique_ptr<Descriptor>> descriptors_;
+  std::vector<std::uint32_t> free_descriptors_;
+  std::vector<std::unique_ptr<Link>> links_;
+  std::vector<std::uint32_t> free_links_;
+  std::vector<int> listeners_;
+  std::size_t proxy_descriptors_ = 0;
+  std::size_t descriptors_max_ = SIZE_MAX;
+  std::uint16_t next_port_ = 32768;
+  System* before_;
+};
+
+}  // namespace encore::simulate
