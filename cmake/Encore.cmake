@@ -37,11 +37,18 @@ if(ENCORE_SANITIZE)
   endif()
 endif()
 
-# encore_library(NAME [DIRECTORY D] [LINK targets...] [EXCLUDE files...])
+# The standard headers, compiled once: half of what a source of ours takes to compile.
+add_library(encore_precompiled STATIC ${CMAKE_CURRENT_LIST_DIR}/precompiled/standard.cc)
+target_link_libraries(encore_precompiled PUBLIC encore_options)
+target_precompile_headers(encore_precompiled PRIVATE ${CMAKE_CURRENT_LIST_DIR}/precompiled/standard.h)
+
+# encore_library(NAME [GLUE] [DIRECTORY D] [LINK targets...] [EXCLUDE files...])
 # A static library encore_NAME of every .cc in the directory (not below it). LINK is the layering
-# rule: what is not linked cannot be used.
+# rule: what is not linked cannot be used. GLUE is what only reads options and prints, through
+# libraries whose templates take longest to optimise where they are instrumented: under sanitizers it
+# is left as it is written.
 function(encore_library name)
-  cmake_parse_arguments(ARG "" "DIRECTORY" "LINK;EXCLUDE" ${ARGN})
+  cmake_parse_arguments(ARG "GLUE" "DIRECTORY" "LINK;EXCLUDE" ${ARGN})
   if(NOT ARG_DIRECTORY)
     set(ARG_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   endif()
@@ -52,17 +59,16 @@ function(encore_library name)
   if(sources)
     add_library(encore_${name} STATIC ${sources})
     target_link_libraries(encore_${name} PUBLIC encore_options ${ARG_LINK})
+    if(ARG_GLUE AND ENCORE_SANITIZE)
+      target_compile_options(encore_${name} PRIVATE -O0)
+      target_precompile_headers(encore_${name} PRIVATE
+                                ${CMAKE_SOURCE_DIR}/cmake/precompiled/standard.h)
+    else()
+      target_precompile_headers(encore_${name} REUSE_FROM encore_precompiled)
+    endif()
   else()
     add_library(encore_${name} INTERFACE)
     target_link_libraries(encore_${name} INTERFACE encore_options ${ARG_LINK})
-  endif()
-endfunction()
-
-# encore_glue(TARGET): what only reads options and prints, through libraries whose templates take
-# longest to optimise where they are instrumented. Under sanitizers it is left as it is written.
-function(encore_glue target)
-  if(ENCORE_SANITIZE)
-    target_compile_options(${target} PRIVATE -O0)
   endif()
 endfunction()
 

@@ -1,0 +1,1 @@
+// Stands behind the precompiled header, so that the target that makes it has a source using it.
