@@ -116,7 +116,7 @@ class Fetch final : public Producer,
   void end_body(bool reusable);
   void look_after_readers();
   bool is_wanted() const;
-  void fail(const TransferFailure& failure);
+  void fail(TransferFailure failure);
   void fail_later(const TransferFailure& failure);
   void end();
 

@@ -175,11 +175,10 @@ void Fetch::fail_later(const TransferFailure& failure) {
   readers_changed_.schedule();
 }
 
-void Fetch::fail(const TransferFailure& failure) {
+void Fetch::fail(TransferFailure failure) {
   if (state_ == State::kEnded) return;
-  const TransferFailure reason = failure;
   const bool mid_body = state_ == State::kBody;
-  const bool no_memory = reason.outcome == Outcome::kNoMemory;
+  const bool no_memory = failure.outcome == Outcome::kNoMemory;
   if (no_memory) services_.stats.memory_failures.add();
   body_.stop_storing();
   services_.inflight.remove(*transfer_);
@@ -192,14 +191,14 @@ void Fetch::fail(const TransferFailure& failure) {
   }
   end();
   const bool stale =
-      plan_.stored && reason.outcome != Outcome::kDenied &&
+      plan_.stored && failure.outcome != Outcome::kDenied &&
       http::may_serve_stale(meta_until(*plan_.stored, plan_.stored_fresh_until),
                             request_->directives, services_.loop.now(),
                             http::OriginFailure::kUnreachable, request_->runtime->stale_options);
   if (stale) {
     transfer_->publish_validated({.object = plan_.stored, .stale = true});
   } else {
-    transfer_->publish_failure(reason);
+    transfer_->publish_failure(std::move(failure));
   }
 }
 

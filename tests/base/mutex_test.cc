@@ -48,16 +48,21 @@ TEST_CASE("a mutex lets one thread at a time, and forgets none that waits", "[ba
 
 TEST_CASE("a mutex that is taken is tried in vain", "[base]") {
   Mutex mutex;
-  REQUIRE(mutex.try_lock());
-  bool taken = true;
-  on_threads(1, [&] {
-    taken = mutex.try_lock();
-    if (taken) mutex.unlock();
-  });
-  CHECK_FALSE(taken);
-  mutex.unlock();
-  REQUIRE(mutex.try_lock());
-  mutex.unlock();
+  const auto try_elsewhere = [&] {
+    bool taken = false;
+    on_threads(1, [&] {
+      if (mutex.try_lock()) {
+        taken = true;
+        mutex.unlock();
+      }
+    });
+    return taken;
+  };
+  {
+    const MutexLock lock(mutex);
+    CHECK_FALSE(try_elsewhere());
+  }
+  CHECK(try_elsewhere());
 }
 
 TEST_CASE("a condition is waited for with a mutex", "[base]") {

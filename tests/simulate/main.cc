@@ -53,7 +53,7 @@ struct Totals {
 };
 
 [[noreturn]] void usage() {
-  std::fputs(kUsage.data(), stderr);
+  std::fwrite(kUsage.data(), 1, kUsage.size(), stderr);
 #define ENCORE_SIMULATE_LINE(name, text, meaning) \
   std::fprintf(stderr, "  %-14s %s\n", text, meaning);
   ENCORE_SIMULATE_FEATURES(ENCORE_SIMULATE_LINE)
