@@ -26,6 +26,8 @@ constexpr double kDrainSeconds = 200;
 // and before that until a connect's time is up.
 constexpr double kShortTrouble = 0.15;
 constexpr double kSlack = 0.001;
+// In how many pieces a head comes that an answer depends on.
+constexpr double kPieces = 4;
 constexpr double kLongTrouble = 1.3;
 // A run that goes on for so long without its clients is not ending.
 constexpr std::uint64_t kStepsWithoutEnd = 200'000'000;
@@ -69,6 +71,12 @@ class Round {
   double drain_since_ = 0;
 };
 
+// Seconds that what the origin did may be on its way until a worker's turn takes it.
+double way_max(const Adversity& adversity) {
+  const std::int64_t late = adversity.starve != 0 ? adversity.starve_max : 0;
+  return kPieces * static_cast<double>(adversity.latency_max + late) / 1e9;
+}
+
 Adversity draw_adversity(const Plan& plan) {
   Random random(plan.seed, 'a', 0);
   return Adversity::draw(random, plan.features);
@@ -101,6 +109,7 @@ Round::Round(const Plan& plan)
   };
   // Here all have one clock, and what it shows is what has happened.
   world_.slack = kSlack;
+  world_.way = way_max(system_.adversity());
   StoreConduct::refuses = false;
   StoreConduct::on_leak = [this](const std::string& what) { report("leak", what); };
   origin_.emplace(loop_, world_);

@@ -138,7 +138,8 @@ void Oracle::judge_own(const Case& at) {
   // Each has a cause that we know: the origin failed while somebody waited for it, or it was asked
   // for what is not there.
   const double since = at.request.started - world_.slack;
-  const bool failed = url.last_drop >= since || url.last_cut >= since || had_trouble(since);
+  const double sent = since - world_.way;
+  const bool failed = url.last_drop >= sent || url.last_cut >= sent || had_trouble(since);
   if (status == 504 && at.request.directives.only_if_cached) return;
   if ((status == 502 || status == 503 || status == 504) && failed) return;
   fault(at, "error", "an error of the proxy's own without a cause: " + std::to_string(status));
@@ -330,8 +331,9 @@ void Oracle::judge_freshness(const Case& at, const Directives& merged) {
                       world_.clock_error);
   }
   const double since = request.started - world_.slack;
-  const bool error =
-      request.url->last_error >= since || request.url->last_drop >= since || had_trouble(since);
+  const double sent = since - world_.way;
+  const bool failed = request.url->last_drop >= sent || had_trouble(since);
+  const bool error = request.url->last_error >= sent || failed;
   if (request.no_cache && event.decided < since) {
     fault(at, "reload", "an older answer to a request with no-cache (5.2.1.4)");
   }
@@ -357,7 +359,6 @@ void Oracle::judge_freshness(const Case& at, const Directives& merged) {
   const bool once_fresh = lifetime > 0 || merged.sie.value_or(0) > 0;
   if (!never && (within(request.directives.max_stale) || within(merged.swr))) return;
   if (!never && error && within(merged.sie)) return;
-  const bool failed = request.url->last_drop >= since || had_trouble(since);
   if (!never && failed && once_fresh) return;
   fault(at, "stale",
         "stale by " + std::to_string(beyond) + " s, with a lifetime of " +
@@ -467,7 +468,7 @@ void Oracle::judge_end(const Request& request, Answer& answer, Ending ending) {
   }
   const Url& url = *request.url;
   const double since = request.started - world_.slack;
-  if (!complete && !answer.event->cut && url.last_cut < since && !had_trouble(since)) {
+  if (!complete && !answer.event->cut && url.last_cut < since - world_.way && !had_trouble(since)) {
     fault(at, "lost", "the answer was not brought to its end");
   }
   if (complete && answer.multipart) judge_parts(at);

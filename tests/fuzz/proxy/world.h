@@ -183,6 +183,8 @@ class World {
 
   // Seconds between two readings of our clocks that the proxy may have seen in another order.
   double slack = 0.3;
+  // How many seconds what the origin did may be on its way to the proxy.
+  double way = 0;
   // The network, or the system under the proxy, has failed it towards an origin last.
   double last_trouble = -1e9;
   // The proxy was ending last: what reached it then may go unanswered.
