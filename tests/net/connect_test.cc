@@ -11,6 +11,7 @@
 #include "proxy/net/tunnel.h"
 #include "tests/catch.h"
 #include "tests/net/net_test_support.h"
+#include "tests/net/reset.h"
 
 namespace encore::net {
 namespace {
@@ -373,9 +374,7 @@ TEST_CASE("a tunnel says which side failed and may be destroyed then", "[net][tu
     t.second.abort();
     t.tunnel.reset();
   });
-  const linger reset{.l_onoff = 1, .l_linger = 0};
-  ::setsockopt(t.a.far.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-  t.a.far.reset();
+  reset_connection(t.a.far);
   t.loop.run_until([&] { return t.outcome.has_value(); });
   CHECK(t.outcome == TunnelOutcome::kFirstFailed);
   char byte;

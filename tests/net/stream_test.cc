@@ -8,6 +8,7 @@
 #include "proxy/net/timer.h"
 #include "tests/catch.h"
 #include "tests/net/net_test_support.h"
+#include "tests/net/reset.h"
 
 namespace encore::net {
 namespace {
@@ -159,9 +160,7 @@ TEST_CASE("an end comes after the bytes that were kept, and once", "[net][stream
 
 TEST_CASE("a reset by the peer is an error with its reason", "[net][stream]") {
   Connected c;
-  const linger reset{.l_onoff = 1, .l_linger = 0};
-  ::setsockopt(c.pair.far.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-  c.pair.far.reset();
+  reset_connection(c.pair.far);
   c.loop.run_until([&] { return c.handler.errors == 1; });
   CHECK(c.handler.reason == CloseReason::kReset);
   CHECK(c.handler.os_error == ECONNRESET);
@@ -290,11 +289,7 @@ TEST_CASE("a stream may be destroyed in any of its callbacks", "[net][stream]") 
     stream->resume_reading();
   }
   if (which == 2) ::shutdown(pair.far.get(), SHUT_WR);
-  if (which == 3) {
-    const linger reset{.l_onoff = 1, .l_linger = 0};
-    ::setsockopt(pair.far.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-    pair.far.reset();
-  }
+  if (which == 3) reset_connection(pair.far);
   if (which == 4) {
     const std::string block(1 << 20, 'x');
     while (stream->write(block).status == WriteStatus::kAll) {

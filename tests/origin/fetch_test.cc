@@ -24,7 +24,7 @@ FetchPlan whole() {
 TEST_CASE("a response is handed on, stored, and its connection kept", "[origin][fetch]") {
   Origin origin;
   World world({origin.url()});
-  Asker asker(world, world.request(kGet), whole());
+  FetchReader asker(world, world.request(kGet), whole());
   world.run_until_asked(origin);
   CHECK(origin.asked.starts_with("GET /a HTTP/1.1\r\n"));
   origin.say(kStorable);
@@ -39,7 +39,7 @@ TEST_CASE("a response is handed on, stored, and its connection kept", "[origin][
   CHECK(world.pool.size() == 1);
   CHECK(world.fetches.empty());
   // The next one goes on the same connection.
-  Asker next(world, world.request(kGet), whole());
+  FetchReader next(world, world.request(kGet), whole());
   CHECK(world.pool.size() == 0);
   world.run_until_asked(origin);
   CHECK(origin.accepted == 1);
@@ -52,7 +52,7 @@ TEST_CASE("however its bytes are cut, a chunked response is whole, and its trail
           "[origin][fetch]") {
   Origin origin;
   World world({origin.url()});
-  Asker asker(world, world.request(kGet), whole());
+  FetchReader asker(world, world.request(kGet), whole());
   world.run_until_asked(origin);
   const std::string response =
       "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
@@ -75,7 +75,7 @@ TEST_CASE("what breaks off is stored nowhere, and its room comes back", "[origin
   Origin origin;
   World world({origin.url()});
   const auto used = world.kernel->statistics().used_bytes;
-  Asker asker(world, world.request(kGet), whole());
+  FetchReader asker(world, world.request(kGet), whole());
   world.run_until_asked(origin);
   origin.say("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 50\r\n\r\nhello");
   world.run_until(origin, [&] { return asker.body == "hello"; });
@@ -97,7 +97,7 @@ TEST_CASE("a head that makes no sense is a 502, and says why", "[origin][fetch]"
   for (const auto& [response, why] : rows) {
     Origin origin;
     World world({origin.url()});
-    Asker asker(world, world.request(kGet), whole());
+    FetchReader asker(world, world.request(kGet), whole());
     world.run_until_asked(origin);
     origin.say(response);
     world.run_until(origin, [&] { return asker.is_done(); });
@@ -110,7 +110,7 @@ TEST_CASE("a head that makes no sense is a 502, and says why", "[origin][fetch]"
 TEST_CASE("a validation confirms what is stored; an error leaves it", "[origin][fetch]") {
   Origin origin;
   World world({origin.url()});
-  Asker first(world, world.request(kGet), whole());
+  FetchReader first(world, world.request(kGet), whole());
   world.run_until_asked(origin);
   origin.say(kStorable);
   world.run_until(origin, [&] { return first.is_done(); });
@@ -118,7 +118,7 @@ TEST_CASE("a validation confirms what is stored; an error leaves it", "[origin][
   plan.stored = world.stored(first.request());
   REQUIRE(plan.stored);
   const FetchPlan again = plan;
-  Asker second(world, world.request(kGet), std::move(plan));
+  FetchReader second(world, world.request(kGet), std::move(plan));
   world.run_until_asked(origin);
   CHECK(origin.asked.find("If-None-Match: \"v1\"\r\n") != std::string::npos);
   origin.say("HTTP/1.1 304 Not Modified\r\nETag: \"v1\"\r\nX-New: 1\r\n\r\n");
@@ -131,7 +131,7 @@ TEST_CASE("a validation confirms what is stored; an error leaves it", "[origin][
   CHECK(fresh->body_size() == 5);
   CHECK(world.pool.size() == 1);
   // Another 5xx: it is handed on, and what is stored stays.
-  Asker third(world, world.request(kGet), again);
+  FetchReader third(world, world.request(kGet), again);
   world.run_until_asked(origin);
   origin.say("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n");
   world.run_until(origin, [&] { return third.is_done(); });
@@ -142,13 +142,13 @@ TEST_CASE("a validation confirms what is stored; an error leaves it", "[origin][
 TEST_CASE("a 304 that confirms another is asked again without conditions", "[origin][fetch]") {
   Origin origin;
   World world({origin.url()});
-  Asker first(world, world.request(kGet), whole());
+  FetchReader first(world, world.request(kGet), whole());
   world.run_until_asked(origin);
   origin.say(kStorable);
   world.run_until(origin, [&] { return first.is_done(); });
   FetchPlan plan = whole();
   plan.stored = world.stored(first.request());
-  Asker second(world, world.request(kGet), std::move(plan));
+  FetchReader second(world, world.request(kGet), std::move(plan));
   world.run_until_asked(origin);
   origin.say("HTTP/1.1 304 Not Modified\r\nETag: \"v2\"\r\n\r\n");
   world.run_until(origin, [&] { return origin.accepted == 2 && !origin.asked.empty(); });
@@ -162,11 +162,11 @@ TEST_CASE("a 304 that confirms another is asked again without conditions", "[ori
 TEST_CASE("a kept connection that its origin closes is replaced once", "[origin][fetch]") {
   Origin origin;
   World world({origin.url()});
-  Asker first(world, world.request(kGet), whole());
+  FetchReader first(world, world.request(kGet), whole());
   world.run_until_asked(origin);
   origin.say("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
   world.run_until(origin, [&] { return first.is_done(); });
-  Asker second(world, world.request(kGet), whole());
+  FetchReader second(world, world.request(kGet), whole());
   world.run_until_asked(origin);
   origin.close();
   world.run_until(origin, [&] { return origin.accepted == 2 && !origin.asked.empty(); });
@@ -179,7 +179,7 @@ TEST_CASE("a kept connection that its origin closes is replaced once", "[origin]
 TEST_CASE("what was answered in part is not asked again", "[origin][fetch]") {
   Origin origin;
   World world({origin.url()});
-  Asker asker(world, world.request(kGet), whole());
+  FetchReader asker(world, world.request(kGet), whole());
   world.run_until_asked(origin);
   origin.say("HTTP/1.1 200 O");
   for (int turn = 0; turn < 20; ++turn) world.run_turn();
@@ -197,7 +197,7 @@ TEST_CASE("a body goes to the origin as its client brings it, on a connection of
   const auto request = world.request("PUT /a HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n");
   FetchPlan plan;
   plan.has_upload = true;
-  Asker asker(world, request, std::move(plan));
+  FetchReader asker(world, request, std::move(plan));
   world.run_until(origin, [&] { return asker.upload_calls != 0; });
   REQUIRE(asker.producer()->accepts_upload());
   asker.producer()->upload("he", false, "");
@@ -218,7 +218,7 @@ TEST_CASE("an answer before the request's end leaves the connection out of step"
   const auto request = world.request("PUT /a HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n");
   FetchPlan plan;
   plan.has_upload = true;
-  Asker asker(world, request, std::move(plan));
+  FetchReader asker(world, request, std::move(plan));
   world.run_until(origin, [&] { return asker.upload_calls != 0; });
   asker.producer()->upload("he", false, "");
   origin.say("HTTP/1.1 413 No\r\nContent-Length: 0\r\n\r\n");
@@ -231,7 +231,7 @@ TEST_CASE("a fetch that nobody reads ends, and one that is stored is finished", 
   for (const bool storable : {false, true}) {
     Origin origin;
     World world({origin.url()});
-    Asker asker(world, world.request(kGet), whole());
+    FetchReader asker(world, world.request(kGet), whole());
     world.run_until_asked(origin);
     origin.say(std::string("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nCache-Control: ") +
                (storable ? "max-age=60" : "no-store") + "\r\n\r\nhe");

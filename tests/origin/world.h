@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -23,6 +24,7 @@
 #include "proxy/store/memory_store.h"
 #include "proxy/transfer/transfer_home.h"
 #include "tests/catch.h"
+#include "tests/net/reset.h"
 
 namespace encore::server {
 
@@ -39,6 +41,7 @@ class Origin {
     REQUIRE(::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&name), &size) == 0);
     port_ = ntohs(name.sin_port);
   }
+  std::uint16_t port() const { return port_; }
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
   // Takes a connection that waits; false: there is none.
   bool accept() {
@@ -46,28 +49,37 @@ class Origin {
     if (taken < 0) return false;
     connection_ = net::Socket(taken);
     asked.clear();
+    ended = was_reset = false;
     ++accepted;
     return true;
   }
   // Reads what is there, of the connection that was taken last; takes one where there is none.
   void look() {
     (void)accept();
-    if (!connection_) return;
+    if (!connection_ || ended || was_reset) return;
     char room[4096];
-    for (ssize_t got = 0; (got = ::recv(connection_.get(), room, sizeof(room), 0)) > 0;) {
+    ssize_t got = 0;
+    while ((got = ::recv(connection_.get(), room, sizeof(room), 0)) > 0) {
       asked.append(room, static_cast<std::size_t>(got));
     }
+    ended = got == 0;
+    was_reset = got < 0 && errno == ECONNRESET;
   }
   void say(std::string_view text) {
     asked.clear();
     REQUIRE(::send(connection_.get(), text.data(), text.size(), MSG_NOSIGNAL) ==
             static_cast<ssize_t>(text.size()));
   }
+  // Ends its side of the connection.
+  void end() { REQUIRE(::shutdown(connection_.get(), SHUT_WR) == 0); }
   void close() { connection_ = net::Socket(); }
+  void reset() { net::reset_connection(connection_); }
   void stop_listening() { listener_ = net::Socket(); }
 
   std::string asked;  // since it has answered last
   int accepted = 0;
+  bool ended = false;  // by its peer
+  bool was_reset = false;
 
  private:
   net::Socket listener_;
@@ -230,16 +242,16 @@ class World final : public FetchKeeper,
 };
 
 // Who asked: reads all that there is, and leaves at the end.
-class Asker final : public TransferReader {
+class FetchReader final : public TransferReader {
  public:
-  Asker(World& world, std::shared_ptr<const RequestContext> request, FetchPlan plan)
+  FetchReader(World& world, std::shared_ptr<const RequestContext> request, FetchPlan plan)
       : TransferReader(*world.home), request_(std::move(request)) {
     transfer_ = std::make_shared<Transfer>(*world.home, request_->hash,
                                            std::shared_ptr<const std::string>());
     transfer_->add_first_reader(*this);
     Fetch::start(*world.services, transfer_, request_, std::move(plan));
   }
-  ~Asker() override { leave(); }
+  ~FetchReader() override { leave(); }
 
   void on_transfer() override {
     if (transfer_ == nullptr || transfer_->phase() == TransferPhase::kWaiting) return;

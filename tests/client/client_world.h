@@ -1,0 +1,213 @@
+// A worker's rooms on one thread, without the worker: connections over loopback sockets, whose
+// other ends the test speaks for, and an origin that it plays as well.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "proxy/client/http1_connection.h"
+#include "proxy/client/unfinished_heads.h"
+#include "proxy/process/rooms.h"
+#include "tests/catch.h"
+#include "tests/net/net_test_support.h"
+#include "tests/net/reset.h"
+#include "tests/origin/world.h"
+
+namespace encore::server {
+
+class Client;
+
+class ClientWorld final : private ConnectionKeeper, private OriginAsker {
+ public:
+  explicit ClientWorld(config::Mode mode = config::Mode::kReverse,
+                       const std::function<void(config::Config&)>& change = {})
+      : world({origin.url()},
+              [&](config::Config& config) {
+                config.forward.connect_ports = {origin.port()};
+                if (change) change(config);
+              }),
+        log_(*world.loop, world.stats, nullptr, world.runtime),
+        retired_(*world.loop, [] {}),
+        rooms(RoomParts{.loop = *world.loop,
+                        .retired = retired_,
+                        .resolver = *world.resolver,
+                        .runtime = world.runtime,
+                        .kernel = world.kernel,
+                        .latest_moment = world.latest_moment,
+                        .identity_seed = world.seed,
+                        .inflight = world.inflight,
+                        .transfer_memory = transfer_memory,
+                        .home = *world.home,
+                        .stats = world.stats,
+                        .log = log_,
+                        .origins = *this,
+                        .keeper = *this,
+                        .doing = doing_}),
+        listener_{mode} {}
+  ~ClientWorld() {
+    while (!connections_.empty()) connections_.back()->cut();
+    retired_.drop();
+  }
+  ClientWorld(const ClientWorld&) = delete;
+  ClientWorld& operator=(const ClientWorld&) = delete;
+
+  ClientConnection& connect(net::Socket socket, const net::Address& peer) {
+    connections_.push_back(new Http1Connection(rooms.client, listener_, std::move(socket), peer));
+    connections_.back()->begin();
+    return *connections_.back();
+  }
+  void enter(Client& client) { clients_.push_back(&client); }
+  void leave(Client& client) { std::erase(clients_, &client); }
+
+  void run_turns(int turns);
+  void run_until(const std::function<bool()>& done);
+  // Until the origin was asked something whole.
+  void run_until_asked() {
+    run_until([&] { return origin.asked.find("\r\n\r\n") != std::string::npos; });
+  }
+  // Says it in pieces that sockets take, while whoever reads it reads.
+  void answer(std::string_view text) {
+    constexpr std::size_t kPiece = 16 * 1024;
+    for (; !text.empty(); text.remove_prefix(std::min(kPiece, text.size()))) {
+      origin.say(text.substr(0, kPiece));
+      run_turns(2);
+    }
+  }
+  std::uint64_t ended_as(Outcome outcome) const {
+    return world.stats.requests[static_cast<std::size_t>(outcome)].get();
+  }
+  std::uint64_t records() const {
+    std::uint64_t sum = 0;
+    for (const Counter& each : world.stats.requests) sum += each.get();
+    return sum;
+  }
+  std::size_t connections() const { return connections_.size(); }
+
+ private:
+  // ConnectionKeeper
+  void retire(ClientConnection& connection) override {
+    REQUIRE(std::erase(connections_, &connection) == 1);
+    retired_.add(std::unique_ptr<ClientConnection>(&connection));
+  }
+  void note_unfinished_head(ClientConnection& connection, std::size_t bytes) override {
+    heads.note(connection, connection.head_place, bytes);
+  }
+  void drop_unfinished_head(ClientConnection& connection) override {
+    heads.drop(connection.head_place);
+  }
+  bool is_draining() const override { return world.draining; }
+
+  // OriginAsker
+  void ask_origin(std::shared_ptr<Transfer> transfer, std::shared_ptr<const RequestContext> request,
+                  OriginAsk ask) override {
+    FetchPlan plan;
+    plan.whole = ask.what == AskedFor::kWhole;
+    plan.in_table = ask.table == OriginAsk::Table::kIn;
+    plan.background = ask.whom == OriginAsk::For::kNobody;
+    plan.has_upload = ask.content == OriginAsk::Content::kComes;
+    plan.stored = std::move(ask.validates.object);
+    plan.stored_fresh_until = ask.validates.fresh_until;
+    Fetch::start(*world.services, std::move(transfer), std::move(request), std::move(plan));
+  }
+
+ public:
+  Origin origin;
+  TransferMemory transfer_memory;
+  UnfinishedHeads heads;
+  World world;
+
+ private:
+  RequestLog log_;
+  net::Retired retired_;
+  Doing doing_;
+
+ public:
+  Rooms rooms;
+
+ private:
+  ListenerContext listener_;
+  std::vector<ClientConnection*> connections_;  // owned
+  std::vector<Client*> clients_;
+};
+
+// Who speaks to the proxy.
+class Client {
+ public:
+  explicit Client(ClientWorld& world) : world_(world) {
+    net::SocketPair pair;
+    socket_ = std::move(pair.far);
+    start(std::move(pair.near), pair.far_address);
+  }
+  // The kernel holds little of what it is sent, and makes room as it reads; no reset is seen.
+  struct Narrow {};
+  Client(ClientWorld& world, Narrow) : world_(world) {
+    constexpr int kBufferBytes = 4096;
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
+    socket_ = net::Socket(ends[1]);
+    net::Socket near(ends[0]);
+    REQUIRE(::setsockopt(near.get(), SOL_SOCKET, SO_SNDBUF, &kBufferBytes, sizeof kBufferBytes) ==
+            0);
+    start(std::move(near), net::Address::loopback_v4(1));
+  }
+  ~Client() { world_.leave(*this); }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  void say(std::string_view text) { REQUIRE(net::send_all(socket_, text)); }
+  void end() { REQUIRE(::shutdown(socket_.get(), SHUT_WR) == 0); }
+  void go() { socket_ = net::Socket(); }
+  void reset() { net::reset_connection(socket_); }
+  void look() {
+    if (!socket_ || !reads || is_over()) return;
+    char room[65536];
+    ssize_t got = 0;
+    while ((got = ::recv(socket_.get(), room, sizeof room, 0)) > 0) {
+      heard.append(room, static_cast<std::size_t>(got));
+    }
+    if (got == 0) ended = true;
+    if (got < 0 && errno == ECONNRESET) was_reset = true;
+  }
+  bool is_over() const { return ended || was_reset; }
+  // The connection as the proxy has it. REQUIRES: it has not ended.
+  ClientConnection& connection() { return *connection_; }
+
+  std::string heard;
+  bool reads = true;
+  bool ended = false;
+  bool was_reset = false;
+
+ private:
+  void start(net::Socket near, const net::Address& address) {
+    connection_ = &world_.connect(std::move(near), address);
+    world_.enter(*this);
+  }
+
+  ClientWorld& world_;
+  net::Socket socket_;
+  ClientConnection* connection_ = nullptr;
+};
+
+inline void ClientWorld::run_turns(int turns) {
+  for (int i = 0; i < turns; ++i) {
+    world.run_turn();
+    origin.look();
+    for (Client* client : clients_) client->look();
+  }
+}
+
+inline void ClientWorld::run_until(const std::function<bool()>& done) {
+  // Enough for anything that happens on this machine; a test that needs more hangs.
+  constexpr int kTurnsMax = 200'000;
+  for (int i = 0; i < kTurnsMax && !done(); ++i) run_turns(1);
+  REQUIRE(done());
+}
+
+}  // namespace encore::server
