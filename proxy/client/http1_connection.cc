@@ -231,6 +231,7 @@ void Http1Connection::close(After how) {
   if (pending_ != nullptr) end_pending(Outcome::kClientAborted);
   services_.keeper.drop_unfinished_head(*this);
   if (request_ != nullptr) request_->on_gone();
+  if (tunnel_ != nullptr) tunnel_->on_gone();
   if (stream_.is_open()) {
     if (how == After::kAbort) {
       stream_.abort();

@@ -92,6 +92,12 @@ void TunnelExchange::on_ended(net::TunnelOutcome outcome) {
                                                                       : After::kClose);
 }
 
+void TunnelExchange::on_gone() {
+  query_.reset();
+  connector_.reset();
+  if (origin_ != nullptr && origin_->is_open()) origin_->close();
+}
+
 void TunnelExchange::refuse(int status, Outcome outcome, std::string_view detail) {
   const std::string kept(detail);
   http::CacheStatus cache_status;

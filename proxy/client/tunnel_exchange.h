@@ -36,6 +36,8 @@ class TunnelExchange {
 
   void start();
   void check_timeouts(MonotonicTime now);
+  // The client's connection ends: what the origin still brings is for nobody.
+  void on_gone();
 
  private:
   void on_resolved(std::expected<net::Resolved, net::ResolveFailure> result);

@@ -1,0 +1,205 @@
+// CONNECT, from the check of its destination to the end of both sides.
+#include "proxy/client/tunnel_exchange.h"
+
+#include <chrono>
+#include <string>
+
+#include "tests/catch.h"
+#include "tests/client/client_world.h"
+
+namespace encore::server {
+namespace {
+
+using std::chrono::seconds;
+
+std::string connect_to(std::uint16_t port) {
+  const std::string target = "127.0.0.1:" + std::to_string(port);
+  return "CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n\r\n";
+}
+
+constexpr std::string_view kEstablished = "HTTP/1.1 200 Connection established\r\n\r\n";
+
+struct Tunnelled {
+  explicit Tunnelled(std::string_view first = {},
+                     const std::function<void(config::Config&)>& change = {})
+      : world(config::Mode::kForward, change), client(world) {
+    client.say(connect_to(world.origin.port()) + std::string(first));
+    world.run_until([&] { return client.heard == kEstablished && world.origin.accepted == 1; });
+    client.heard.clear();
+  }
+  ClientWorld world;
+  Client client;
+};
+
+TEST_CASE("a tunnel passes bytes both ways, also those that came with its head",
+          "[client][tunnel]") {
+  Tunnelled t("GET / HTTP/1.1\r\n\r\n");
+  t.world.run_until([&] { return t.world.origin.asked == "GET / HTTP/1.1\r\n\r\n"; });
+  t.world.origin.say("hello");
+  t.world.run_until([&] { return t.client.heard == "hello"; });
+  t.client.say("CONNECT again");
+  t.world.run_until([&] { return t.world.origin.asked == "CONNECT again"; });
+  CHECK(t.world.world.stats.tunnels.get() == 1);
+  CHECK(t.world.world.stats.tunnels_open.get() == 1);
+  CHECK(t.world.records() == 0);
+  CHECK_FALSE(t.client.connection().may_be_given_up());
+}
+
+TEST_CASE("each side of a tunnel ends by itself, and with both its record is made",
+          "[client][tunnel]") {
+  Tunnelled t;
+  if (GENERATE(true, false)) {
+    t.client.say("last");
+    t.client.end();
+    t.world.run_until([&] { return t.world.origin.ended; });
+    CHECK(t.world.origin.asked == "last");
+    CHECK(t.world.connections() == 1);
+    t.world.origin.say("answer");
+    t.world.run_until([&] { return t.client.heard == "answer"; });
+    CHECK_FALSE(t.client.is_over());
+    t.world.origin.end();
+  } else {
+    t.world.origin.say("answer");
+    t.world.origin.end();
+    t.world.run_until([&] { return t.client.ended; });
+    CHECK(t.client.heard == "answer");
+    CHECK(t.world.connections() == 1);
+    t.client.say("last");
+    t.world.run_until([&] { return t.world.origin.asked == "last"; });
+    CHECK_FALSE(t.world.origin.ended);
+    t.client.end();
+  }
+  t.world.run_until([&] { return t.world.connections() == 0; });
+  t.world.run_until([&] { return t.client.ended && t.world.origin.ended; });
+  CHECK_FALSE(t.client.was_reset);
+  CHECK_FALSE(t.world.origin.was_reset);
+  CHECK(t.world.ended_as(Outcome::kTunnel) == 1);
+  CHECK(t.world.records() == 1);
+  CHECK(t.world.world.stats.bytes_to_clients.get() == kEstablished.size() + 6);
+  CHECK(t.world.world.stats.tunnels_open.get() == 0);
+}
+
+TEST_CASE("a side that breaks off breaks off the other", "[client][tunnel]") {
+  Tunnelled t;
+  SECTION("the origin") {
+    t.world.origin.reset();
+    t.world.run_until([&] { return t.client.is_over(); });
+    CHECK(t.client.was_reset);
+  }
+  SECTION("the client") {
+    t.client.reset();
+    t.world.run_until([&] { return t.world.origin.ended || t.world.origin.was_reset; });
+    CHECK(t.world.origin.was_reset);
+  }
+  SECTION("neither, but both are cut") {
+    t.client.connection().cut();
+    t.world.run_until([&] { return t.client.is_over(); });
+    CHECK(t.client.was_reset);
+  }
+  t.world.run_until([&] { return t.world.connections() == 0; });
+  CHECK(t.world.records() == 1);
+  CHECK(t.world.world.stats.tunnels_open.get() == 0);
+}
+
+TEST_CASE("a tunnel in which nothing moves ends in time, one in which anything does goes on",
+          "[client][tunnel]") {
+  Tunnelled t;
+  const Nanoseconds limit = config::Timeouts{}.tunnel_idle;
+  t.world.run_turns(1);
+  const MonotonicTime quiet_since = t.world.world.loop->now();
+  switch (GENERATE(0, 1, 2)) {
+    case 0:
+      t.client.connection().check_timeouts(quiet_since + limit);
+      t.world.run_until([&] { return t.client.ended; });
+      CHECK(t.world.ended_as(Outcome::kTunnel) == 1);
+      return;
+    case 1:
+      t.client.say("up");
+      t.world.run_until([&] { return t.world.origin.asked == "up"; });
+      break;
+    default:
+      t.world.origin.say("down");
+      t.world.run_until([&] { return t.client.heard == "down"; });
+      break;
+  }
+  t.client.connection().check_timeouts(quiet_since + limit);
+  t.world.run_turns(10);
+  CHECK_FALSE(t.client.is_over());
+  CHECK(t.world.records() == 0);
+}
+
+TEST_CASE("what comes in the turn in which a tunnel ends is for nobody", "[client][tunnel]") {
+  Tunnelled t;
+  t.world.origin.say("too late");
+  if (GENERATE(true, false)) {
+    t.client.connection().check_timeouts(t.world.world.loop->now() +
+                                         config::Timeouts{}.tunnel_idle);
+  } else {
+    t.client.connection().cut();
+  }
+  t.world.run_until([&] { return t.client.is_over(); });
+  CHECK(t.client.heard.empty());
+  CHECK(t.world.records() == 1);
+}
+
+TEST_CASE("a tunnel that is not to be had is refused, and its connection ends",
+          "[client][tunnel]") {
+  struct Row {
+    int port_off;
+    config::PrivateDestinations destinations;
+    bool listens;
+    int status;
+    Outcome outcome;
+    const char* detail;
+  };
+  using enum config::PrivateDestinations;
+  const Row row = GENERATE(values<Row>({
+      {1, kAlways, true, 403, Outcome::kDenied, "connect-port"},
+      {0, kNever, true, 403, Outcome::kDenied, "private-destination"},
+      {0, kAlways, false, 502, Outcome::kOriginUnreachable, "connect-refused"},
+  }));
+  CAPTURE(row.detail);
+  ClientWorld world(config::Mode::kForward, [&](config::Config& config) {
+    config.forward.private_destinations = row.destinations;
+  });
+  Client client(world);
+  const auto port = static_cast<std::uint16_t>(world.origin.port() + row.port_off);
+  if (!row.listens) world.origin.stop_listening();
+  client.say(connect_to(port) + "GET / HTTP/1.1\r\n\r\n");
+  world.run_until([&] { return client.is_over(); });
+  CHECK(client.ended);
+  CHECK(client.heard.starts_with("HTTP/1.1 " + std::to_string(row.status)));
+  CHECK(client.heard.find(row.detail) != std::string::npos);
+  CHECK(client.heard.find("Connection: close\r\n") != std::string::npos);
+  CHECK(client.heard.rfind("HTTP/1.1 ") == 0);
+  CHECK(world.ended_as(row.outcome) == 1);
+  CHECK(world.records() == 1);
+  CHECK(world.world.stats.tunnels.get() == 0);
+}
+
+TEST_CASE("a client that goes before its tunnel is there leaves one record", "[client][tunnel]") {
+  ClientWorld world(config::Mode::kForward);
+  Client client(world);
+  client.say(connect_to(world.origin.port()));
+  // The name and the connection take turns of their own.
+  for (int i = GENERATE(1, 2); i > 0; --i) world.world.run_turn();
+  REQUIRE(world.records() == 0);
+  client.connection().cut();
+  world.run_turns(20);
+  CHECK(world.ended_as(Outcome::kClientAborted) == 1);
+  CHECK(world.records() == 1);
+  CHECK(world.world.stats.tunnels_open.get() == 0);
+}
+
+TEST_CASE("a reverse listener opens no tunnel", "[client][tunnel]") {
+  ClientWorld world(config::Mode::kReverse);
+  Client client(world);
+  client.say(connect_to(world.origin.port()));
+  world.run_until([&] { return client.is_over(); });
+  CHECK(client.heard.starts_with("HTTP/1.1 405 "));
+  CHECK(world.ended_as(Outcome::kDenied) == 1);
+  CHECK(world.origin.accepted == 0);
+}
+
+}  // namespace
+}  // namespace encore::server
