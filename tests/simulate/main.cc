@@ -1,6 +1,7 @@
 // The whole proxy in a simulated world, one seed after the other: ./dev simulate.
 // Ends with 0 and a summary, or with 1 and the first finding, shortened.
 #include <malloc.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <charconv>
@@ -115,6 +116,19 @@ double seconds_since(std::chrono::steady_clock::time_point since) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
 }
 
+// Of this process and of those that it has waited for.
+double cpu_seconds() {
+  double seconds = 0;
+  for (const __rusage_who_t who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage used{};
+    ::getrusage(who, &used);
+    for (const timeval& part : {used.ru_utime, used.ru_stime}) {
+      seconds += static_cast<double>(part.tv_sec) + static_cast<double>(part.tv_usec) / 1e6;
+    }
+  }
+  return seconds;
+}
+
 void tell_finding(const Options& options, const Plan& plan, const RoundResult& result,
                   const Totals& totals) {
   std::printf("=== FINDING %s, in round %llu, after %llu requests\n--- again: ./dev simulate %s\n",
@@ -128,17 +142,18 @@ void tell_finding(const Options& options, const Plan& plan, const RoundResult& r
 }
 
 void summarise(const Options& options, const Totals& totals, double seconds) {
+  const double cpu = cpu_seconds();
   if (!options.quiet) {
     for (const auto& [name, count] : totals.counters) {
       std::printf("  %-50s %10llu\n", name.c_str(), static_cast<unsigned long long>(count));
     }
   }
   std::printf(
-      "simulated: %llu rounds, %llu requests in %.0f s (%.0f/s), %.0f simulated seconds, %llu "
-      "steps, %llu decisions replayed, digest %016llx\n",
+      "simulated: %llu rounds, %llu requests in %.0f s, %.1f s of CPU (%.0f/s and core), %.0f "
+      "simulated seconds, %llu steps, %llu decisions replayed, digest %016llx\n",
       static_cast<unsigned long long>(totals.rounds),
-      static_cast<unsigned long long>(totals.requests), seconds,
-      static_cast<double>(totals.requests) / seconds, totals.simulated_seconds,
+      static_cast<unsigned long long>(totals.requests), seconds, cpu,
+      static_cast<double>(totals.requests) / cpu, totals.simulated_seconds,
       static_cast<unsigned long long>(totals.steps),
       static_cast<unsigned long long>(totals.decisions),
       static_cast<unsigned long long>(totals.digest));

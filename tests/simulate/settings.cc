@@ -27,6 +27,9 @@ std::string changeable(std::uint32_t shards, Random& random) {
   out += "serve_stale_on_error = " + one_of(random, {"true", "true", "false"});
   out += "[admission]\npolicy = " +
          one_of(random, {"\"second-hit\"", "\"second-hit\"", "\"always\"", "\"probability\""});
+  // A pair of filters that rotates within a round, and is made in no time.
+  out += "capacity = " + one_of(random, {"200", "600"});
+  out += "layout = " + one_of(random, {"\"split\"", "\"classic\"", "\"partitioned\""});
   out += "[limits]\ntransfer_buffer = " + one_of(random, {"\"16KiB\"", "\"256KiB\""});
   out += "transfer_memory = " + one_of(random, {"\"1MiB\"", "\"4MiB\"", "\"64MiB\""});
   out += "[upstream]\nset_aside = " + one_of(random, {"\"0s\"", "\"100ms\""});
