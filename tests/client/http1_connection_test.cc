@@ -1,7 +1,10 @@
 // A client's connection, from its bytes to its end, over a socket with the real rooms behind it.
 #include "proxy/client/http1_connection.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -419,6 +422,54 @@ TEST_CASE("what waits behind a hit that its client takes slowly comes whole and 
   CHECK(slow.world.ended_as(Outcome::kHit) == 2);
   CHECK(slow.world.world.stats.body_bytes_hit.get() == slow.body.size() + 2);
   CHECK_FALSE(slow.client.is_over());
+}
+
+// The contents of all that was heard, in its order.
+std::string bodies_in(std::string_view heard) {
+  std::string bodies;
+  for (std::size_t at = 0; (at = heard.find("\r\n\r\n", at)) != std::string_view::npos;) {
+    const std::size_t end = std::min(heard.find("HTTP/1.1 ", at), heard.size());
+    bodies += heard.substr(at + 4, end - at - 4);
+    at = end;
+  }
+  return bodies;
+}
+
+TEST_CASE("hits without number come in their order, however their socket takes them",
+          "[client][connection]") {
+  // More than go into one write are answered within a turn.
+  ClientWorld world(config::Mode::kReverse, [](auto& config) { config.limits.pipeline = 250; });
+  Client quick(world);
+  std::vector<std::string> bodies;
+  for (int i = 0; i < 10; ++i) {
+    bodies.emplace_back(static_cast<std::size_t>(500 * (i + 1)), static_cast<char>('a' + i));
+    store(world, quick, "/" + std::to_string(i), bodies.back());
+  }
+  std::string asked;
+  std::string expected;
+  for (std::size_t i = 0; i < 300; ++i) {
+    const std::size_t which = i * 7 % bodies.size();
+    asked += get("/" + std::to_string(which));
+    expected += bodies[which];
+  }
+  std::optional<net::FailCalls> full;
+  std::optional<Client> client;
+  const int failing = GENERATE(range(-1, 5));
+  CAPTURE(failing);
+  if (failing < 0) {
+    client.emplace(world, Client::Narrow{});
+    client->reads = false;
+  } else {
+    client.emplace(world);
+    full.emplace(net::FailCalls::Call::kSend, failing, EAGAIN);
+  }
+  client->say(asked);
+  world.run_turns(20);
+  client->reads = true;
+  world.run_until([&] { return world.ended_as(Outcome::kHit) == 300; });
+  world.run_until([&] { return bodies_in(client->heard).size() >= expected.size(); });
+  CHECK((bodies_in(client->heard) == expected));
+  CHECK((failing < 0 || full->failed()));
 }
 
 TEST_CASE("a hit that its client does not take ends by its limits, and is recorded as it ended",

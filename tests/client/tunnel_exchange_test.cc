@@ -79,6 +79,20 @@ TEST_CASE("each side of a tunnel ends by itself, and with both its record is mad
   CHECK(t.world.world.stats.tunnels_open.get() == 0);
 }
 
+TEST_CASE("what a client sends before its tunnel is there reaches the origin, and so does its end",
+          "[client][tunnel]") {
+  ClientWorld world(config::Mode::kForward);
+  Client client(world);
+  const std::string early = GENERATE(as<std::string>(), "", "early");
+  client.say(connect_to(world.origin.port()) + early);
+  client.end();
+  world.run_until([&] { return world.origin.ended; });
+  CHECK(world.origin.asked == early);
+  world.origin.say("answer");
+  world.run_until([&] { return client.heard.ends_with("answer"); });
+  CHECK_FALSE(client.is_over());
+}
+
 TEST_CASE("a side that breaks off breaks off the other", "[client][tunnel]") {
   Tunnelled t;
   SECTION("the origin") {
