@@ -11,7 +11,7 @@
 #include "proxy/process/store_link.h"
 #include "proxy/settings/router.h"
 #include "proxy/store/memory_store.h"
-#include "proxy/transfer/response.h"
+#include "tests/transfer/made_object.h"
 
 namespace encore::server {
 
@@ -62,28 +62,20 @@ class FilledCache {
  private:
   void add(std::uint64_t n) {
     const std::string text = key_text(n);
-    std::string head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 0\r\n";
-    ObjectMeta meta;
-    meta.http.status = 200;
-    meta.http.head_bytes = static_cast<std::uint32_t>(head.size());
-    meta.primary_bytes = static_cast<std::uint32_t>(text.size());
     std::string tags = "all\nt";
     tags += std::to_string(n % 10);
     tags += '\n';
-    meta.tag_bytes = static_cast<std::uint32_t>(tags.size());
-    head += tags;
-    auto object = shared.store->make_small(
-        {.key = text, .meta = std::as_bytes(std::span(&meta, 1)), .head = head}, {});
-    ENCORE_CHECK(object.has_value(), "room for an object");
+    store::ObjectRef object = make_object(
+        *shared.store, {.key = text, .tags = tags, .fields = "Content-Type: text/plain\r\n"});
     const MonotonicTime later = monotonic_now() + std::chrono::hours(1);
     const auto outcome = shared.kernel->commit(key(text),
-                                               {.charge_bytes = (*object)->charge(),
+                                               {.charge_bytes = object->charge(),
                                                 .fresh_until = later,
                                                 .keep_until = later,
-                                                .payload = object->payload()},
+                                                .payload = object.payload()},
                                                0, MonotonicTime{});
     ENCORE_CHECK(outcome == cache::CommitOutcome::kStored, "room for an entry");
-    (void)object->detach();
+    (void)object.detach();
   }
 
   std::unique_ptr<StoreLink> link_;
