@@ -1,0 +1,135 @@
+// What a request leaves in counters and log.
+#include "proxy/exchange/request_log.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/exchange/some_request.h"
+#include "tests/temporary_directory.h"
+
+namespace encore::server {
+namespace {
+
+struct Ended {
+  explicit Ended(LogWriter* writer = nullptr)
+      : loop(std::move(*net::Loop::create())),
+        runtime(some_runtime()),
+        log(*loop, stats, writer, runtime) {}
+  std::uint64_t timed(OutcomeClass which) const {
+    std::uint64_t sum = 0;
+    for (std::size_t b = 0; b < kLatencyBuckets; ++b) {
+      sum += stats.latency[static_cast<std::size_t>(which)].bucket(b);
+    }
+    return sum;
+  }
+  // Of a request that began so long ago.
+  RequestRecord record(Outcome outcome, Nanoseconds ago = Nanoseconds(0)) {
+    RequestRecord made;
+    made.outcome = outcome;
+    made.started = loop->now() - ago;
+    made.status = 200;
+    made.sent_bytes = 300;
+    made.body_bytes = 200;
+    return made;
+  }
+
+  std::unique_ptr<net::Loop> loop;
+  std::shared_ptr<const Runtime> runtime;
+  WorkerStats stats;
+  RequestLog log;
+};
+
+const net::Address kClient = net::Address::loopback_v4(4711);
+
+TEST_CASE("every outcome is counted as itself, its bytes, and its time in its class",
+          "[exchange][log]") {
+  for (std::size_t i = 0; i < kOutcomeCount; ++i) {
+    CAPTURE(kOutcomeNames[i]);
+    Ended ended;
+    const auto outcome = static_cast<Outcome>(i);
+    ended.log.record(ended.record(outcome), nullptr, kClient);
+    for (std::size_t other = 0; other < kOutcomeCount; ++other) {
+      CHECK(ended.stats.requests[other].get() == (other == i ? 1 : 0));
+    }
+    CHECK(ended.stats.bytes_to_clients.get() == 300);
+    CHECK(ended.stats.body_bytes_all.get() == 200);
+    CHECK(ended.stats.body_bytes_hit.get() == (class_of(outcome) == OutcomeClass::kHit ? 200 : 0));
+    for (const auto which : {OutcomeClass::kHit, OutcomeClass::kMiss, OutcomeClass::kPass}) {
+      CHECK(ended.timed(which) == (class_of(outcome) == which ? 1 : 0));
+    }
+  }
+}
+
+TEST_CASE("a time is that since the request began", "[exchange][log]") {
+  Ended ended;
+  ended.log.record(ended.record(Outcome::kHit, std::chrono::seconds(10)), nullptr, kClient);
+  const auto& hits = ended.stats.latency[static_cast<std::size_t>(OutcomeClass::kHit)];
+  for (std::size_t b = 0; b < latency_bucket(std::chrono::seconds(10)); ++b) {
+    CHECK(hits.bucket(b) == 0);
+  }
+}
+
+TEST_CASE("a line of the log is the request and what it came to", "[exchange][log]") {
+  const TemporaryDirectory place;
+  auto writer = LogWriter::open(place / "log");
+  REQUIRE(writer.has_value());
+  Ended ended(writer->get());
+  CHECK(ended.log.is_logging());
+  const auto request =
+      some_request("GET http://a.example/x HTTP/1.0\nHost: a.example\nReferer: r\nUser-Agent: u\n",
+                   ended.runtime);
+  RequestRecord record = ended.record(Outcome::kAdmitted, std::chrono::seconds(10));
+  record.origin = "192.0.2.1:80";
+  record.content_type = "text/html";
+  ended.log.record(record, &request->head, net::Address::parse_ip("192.0.2.7", 1).value());
+  // Of what could not be parsed there is less to say.
+  RequestRecord refused = ended.record(Outcome::kBadRequest);
+  refused.status = 400;
+  ended.log.record(refused, nullptr, kClient);
+  CHECK(read_text(place / "log").empty());
+  CHECK(ended.log.hand_over());
+  (*writer)->flush();
+
+  std::istringstream lines(read_text(place / "log"));
+  std::string line;
+  REQUIRE(std::getline(lines, line));
+  const auto first = nlohmann::json::parse(line);
+  CHECK(first["client"] == "192.0.2.7");
+  CHECK(first["method"] == "GET");
+  CHECK(first["url"] == "http://a.example/x");
+  CHECK(first["version"] == "HTTP/1.0");
+  CHECK(first["status"] == 200);
+  CHECK(first["bytes"] == 300);
+  CHECK(first["body_bytes"] == 200);
+  CHECK(first["outcome"] == "admitted");
+  CHECK(first["origin"] == "192.0.2.1:80");
+  CHECK(first["content_type"] == "text/html");
+  CHECK(first["duration_us"].get<std::int64_t>() >= 10'000'000);
+  REQUIRE(std::getline(lines, line));
+  const auto second = nlohmann::json::parse(line);
+  CHECK(second["client"] == "127.0.0.1");
+  CHECK(second["status"] == 400);
+  CHECK(second["outcome"] == "bad-request");
+  CHECK(second["url"] == "");
+  CHECK_FALSE(std::getline(lines, line));
+}
+
+TEST_CASE("a log in another format begins with the next request", "[exchange][log]") {
+  const TemporaryDirectory place;
+  auto writer = LogWriter::open(place / "log");
+  REQUIRE(writer.has_value());
+  Ended ended(writer->get());
+  config::Config config;
+  config.log.format = config::LogFormat::kSquid;
+  ended.runtime = some_runtime(config);
+  ended.log.record(ended.record(Outcome::kHit), nullptr, kClient);
+  CHECK(ended.log.hand_over());
+  (*writer)->flush();
+  CHECK(read_text(place / "log").find("TCP_MEM_HIT/200") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace encore::server
