@@ -1,61 +1,128 @@
-// ByteQueue: bytes on their way in one direction, in one block that is used again.
+// ByteQueue: bytes on their way in one direction, in blocks of a pool that all directions share.
 // Thread-compatible.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
 
 namespace encore::simulate {
 
+// Blocks that are used again. Outlives the queues.
+class BytePool {
+ public:
+  struct Block {
+    Block* next = nullptr;
+    std::array<char, 8192> bytes;
+  };
+  Block* take() {
+    if (free_ == nullptr) {
+      all_.push_back(std::make_unique_for_overwrite<Block>());
+      free_ = all_.back().get();
+      free_->next = nullptr;
+    }
+    Block* taken = std::exchange(free_, free_->next);
+    taken->next = nullptr;
+    return taken;
+  }
+  void give(Block* block) {
+    block->next = free_;
+    free_ = block;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Block>> all_;
+  Block* free_ = nullptr;
+};
+
 class ByteQueue {
  public:
-  std::size_t size() const { return end_ - begin_; }
-  void clear() { begin_ = end_ = 0; }
+  explicit ByteQueue(BytePool& pool) : pool_(&pool) {}
+  ~ByteQueue() { clear(); }
+  ByteQueue(const ByteQueue&) = delete;
+  ByteQueue& operator=(const ByteQueue&) = delete;
+
+  std::size_t size() const { return size_; }
+  void clear() { drop(size_); }
 
   void push(const void* bytes, std::size_t size) {
-    if (size == 0) return;
-    if (capacity_ - end_ < size) make_room(size);
-    std::memcpy(room_.get() + end_, bytes, size);
-    end_ += size;
+    const auto* from = static_cast<const char*>(bytes);
+    size_ += size;
+    while (size != 0) {
+      if (last_ == nullptr || end_ == kBlock) grow();
+      const std::size_t part = std::min(size, kBlock - end_);
+      std::memcpy(last_->bytes.data() + end_, from, part);
+      end_ += part;
+      from += part;
+      size -= part;
+    }
   }
   // Takes `size` bytes off the front. REQUIRES: size <= size().
   void pop(void* into, std::size_t size) {
-    if (size != 0) std::memcpy(into, room_.get() + begin_, size);
+    peek(into, size);
     drop(size);
   }
   void drop(std::size_t size) {
+    ENCORE_CHECK(size <= size_, "no more is taken than there is");
+    size_ -= size;
     begin_ += size;
-    if (begin_ == end_) begin_ = end_ = 0;
+    while (first_ != nullptr && (begin_ >= kBlock || size_ == 0)) {
+      begin_ = size_ == 0 ? 0 : begin_ - kBlock;
+      pool_->give(std::exchange(first_, first_->next));
+    }
+    if (first_ == nullptr) last_ = nullptr;
   }
   // Looks without taking. REQUIRES: size <= size().
   void peek(void* into, std::size_t size) const {
-    if (size != 0) std::memcpy(into, room_.get() + begin_, size);
+    ENCORE_CHECK(size <= size_, "no more is seen than there is");
+    auto* to = static_cast<char*>(into);
+    std::size_t from = begin_;
+    for (const BytePool::Block* at = first_; size != 0; at = at->next) {
+      const std::size_t part = std::min(size, kBlock - from);
+      std::memcpy(to, at->bytes.data() + from, part);
+      to += part;
+      size -= part;
+      from = 0;
+    }
   }
   // Gives the last `size` bytes up. REQUIRES: size <= size().
-  void drop_back(std::size_t size) { end_ -= size; }
-
- private:
-  void make_room(std::size_t more) {
-    const std::size_t used = size();
-    if (capacity_ - used >= more && begin_ >= used) {
-      std::memcpy(room_.get(), room_.get() + begin_, used);
-    } else {
-      const std::size_t capacity = std::max<std::size_t>(1024, 2 * (used + more));
-      auto room = std::make_unique_for_overwrite<char[]>(capacity);
-      if (used != 0) std::memcpy(room.get(), room_.get() + begin_, used);
-      room_ = std::move(room);
-      capacity_ = capacity;
+  void drop_back(std::size_t size) {
+    const std::size_t left = size_ - size;
+    if (left == 0) return clear();
+    size_ = left;
+    // Where the last byte that stays lies.
+    std::size_t at = begin_ + left;
+    last_ = first_;
+    for (; at > kBlock; at -= kBlock) last_ = last_->next;
+    end_ = at;
+    while (BytePool::Block* gone = last_->next) {
+      last_->next = gone->next;
+      pool_->give(gone);
     }
-    begin_ = 0;
-    end_ = used;
   }
 
-  std::unique_ptr<char[]> room_;
-  std::size_t capacity_ = 0;
-  std::size_t begin_ = 0;
-  std::size_t end_ = 0;
+ private:
+  static constexpr std::size_t kBlock = std::tuple_size_v<decltype(BytePool::Block::bytes)>;
+
+  void grow() {
+    BytePool::Block* more = pool_->take();
+    (last_ == nullptr ? first_ : last_->next) = more;
+    last_ = more;
+    end_ = 0;
+  }
+
+  BytePool* pool_;
+  BytePool::Block* first_ = nullptr;
+  BytePool::Block* last_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t begin_ = 0;  // within the first
+  std::size_t end_ = 0;    // within the last
 };
 
 }  // namespace encore::simulate

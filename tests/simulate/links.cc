@@ -24,17 +24,16 @@ std::size_t System::buffer_bytes() {
 std::uint32_t System::make_link(const Descriptor& connecting, const Descriptor& listener) {
   if (free_links_.empty()) {
     free_links_.push_back(static_cast<std::uint32_t>(links_.size()));
-    links_.push_back(std::make_unique<Link>());
+    links_.push_back(std::make_unique<Link>(bytes_));
   }
   const std::uint32_t number = free_links_.back();
   free_links_.pop_back();
+  const std::uint32_t generation = links_[number]->generation;
+  links_[number] = std::make_unique<Link>(bytes_);
   Link& link = *links_[number];
+  link.generation = generation;
   link.used = true;
   for (End& end : link.ends) {
-    ByteQueue room = std::move(end.in);
-    room.clear();
-    end = End{};
-    end.in = std::move(room);
     end.in_max = buffer_bytes();
     end.transit_max = buffer_bytes();
   }

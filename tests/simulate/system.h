@@ -114,6 +114,7 @@ class System final : public PolledSystem {
   // One end of a connection. `in` holds what comes to it: first what has arrived, then what is on
   // its way.
   struct End {
+    explicit End(BytePool& pool) : in(pool) {}
     ByteQueue in;
     std::size_t arrived = 0;
     std::size_t in_max = 0;       // of what has arrived and waits to be read
@@ -132,6 +133,7 @@ class System final : public PolledSystem {
     bool is_proxys = false;
   };
   struct Link {
+    explicit Link(BytePool& pool) : ends{End(pool), End(pool)} {}
     std::array<End, 2> ends;  // who connected, who was connected to
     std::int64_t latency = 0;
     std::uint32_t generation = 0;
@@ -221,6 +223,7 @@ class System final : public PolledSystem {
   std::vector<Poller*> pollers_;
   std::vector<std::unique_ptr<Descriptor>> descriptors_;
   std::vector<std::uint32_t> free_descriptors_;
+  BytePool bytes_;
   std::vector<std::unique_ptr<Link>> links_;
   std::vector<std::uint32_t> free_links_;
   std::vector<int> listeners_;

@@ -184,32 +184,35 @@ void Author::add_personal_fields(Url& url, Event& event, int user) {
   if (url.random.percent(character.secret_field)) event.fields.push_back({"X-Foo", whose});
 }
 
-void Author::frame(Url& url, Reply& reply, std::string_view content) {
+void Author::frame(Url& url, Reply& reply, const Content& of, std::uint32_t begin,
+                   std::uint32_t end) {
+  std::size_t size = end - begin;
   Fields& fields = reply.event->fields;
   int framing = url.character.framing;
   if (framing == 3) framing = static_cast<int>(url.random.below(3));
   if (reply.event->status == 304 || reply.event->status == 204) return;
   if (framing == 0) {
-    fields.push_back({"Content-Length", std::to_string(content.size())});
-    reply.body = content;
+    fields.push_back({"Content-Length", std::to_string(size)});
+    append_content(of.name, begin, end, reply.body);
     return;
   }
   if (framing == 2) {
     fields.push_back({"Connection", "close"});
-    reply.body = content;
+    append_content(of.name, begin, end, reply.body);
     reply.end = Reply::End::kClose;
     return;
   }
   fields.push_back({"Transfer-Encoding", "chunked"});
-  while (!content.empty()) {
-    const std::size_t size =
-        std::min<std::size_t>(content.size(), url.random.pick<std::size_t>({1, 100, 9999, 999999}));
+  reply.body.reserve(size + size / 8 + 2048);
+  while (begin != end) {
+    const auto part = static_cast<std::uint32_t>(
+        std::min<std::size_t>(end - begin, url.random.pick<std::size_t>({1, 100, 9999, 999999})));
     std::array<char, 24> line;
-    const int length = std::snprintf(line.data(), line.size(), "%zx\r\n", size);
+    const int length = std::snprintf(line.data(), line.size(), "%x\r\n", part);
     reply.body.append(line.data(), static_cast<std::size_t>(length));
-    reply.body += content.substr(0, size);
+    append_content(of.name, begin, begin + part, reply.body);
     reply.body += "\r\n";
-    content.remove_prefix(size);
+    begin += part;
   }
   reply.body += "0\r\n";
   if (url.random.percent(url.character.trailers)) {
@@ -316,9 +319,7 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
     fields.push_back({"Connection", "X-Hop"});
     fields.push_back({"X-Hop", serial});
   }
-  std::string bytes;
-  append_content(content.name, begin, end, bytes);
-  frame(url, reply, bytes);
+  frame(url, reply, content, begin, end);
   if (method == "HEAD") {
     reply.body.clear();
     event.trailers.clear();

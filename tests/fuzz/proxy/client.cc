@@ -104,6 +104,7 @@ void Client::begin() {
     descriptor_ = connect_to_loopback(ring_.proxy_port, slow_ ? 4096 : 0);
     ring_.loop.add(descriptor_, *this, EPOLLIN | EPOLLOUT);
     in_.clear();
+    unread_ = {};
     said_close_ = false;
     shut_down_ = false;
     answered_ = false;
@@ -207,13 +208,24 @@ void Client::read() {
     return;
   }
   progress_ = now();
-  in_.append(bytes.data(), static_cast<std::size_t>(size));
   bytes_here_ += static_cast<std::uint64_t>(size);
+  unread_ = std::string_view(bytes.data(), static_cast<std::size_t>(size));
+  if (!in_.empty()) unread_ = in_.append(unread_);
   take();
+  keep_unread();
   if (descriptor_ >= 0 && leave_at_ != 0 && bytes_here_ >= leave_at_ && !waiting_.empty()) {
     world_.count("request: left during an answer");
     finish_front(Ending::kLeft);
   }
+}
+
+void Client::keep_unread() {
+  if (in_.empty()) {
+    in_ = unread_;
+  } else {
+    in_.erase(0, in_.size() - unread_.size());
+  }
+  unread_ = in_;
 }
 
 void Client::take() {
@@ -221,9 +233,9 @@ void Client::take() {
     if (!have_head_ && !take_head()) return;
     if (have_head_ && !take_body()) return;
   }
-  if (waiting_.empty() && !in_.empty()) {
-    world_.report("framing", "bytes behind the last answer", nullptr, in_);
-    in_.clear();
+  if (waiting_.empty() && !unread_.empty()) {
+    world_.report("framing", "bytes behind the last answer", nullptr, unread_);
+    unread_ = {};
     disconnect(true);
   }
 }
@@ -233,19 +245,19 @@ bool Client::take_head() {
   const Request& request = *waiting_.front();
   answer_ = Answer();
   std::string error;
-  const std::size_t size = read_head(in_, answer_.head, error);
+  const std::size_t size = read_head(unread_, answer_.head, error);
   if (size == 0) return false;
-  answer_.raw = in_.substr(0, size);
+  answer_.raw = unread_.substr(0, size);
   answer_.head_at = now();
   const std::string& start = answer_.head.start;
   const bool good = start.size() >= 13 && start.starts_with("HTTP/1.1 ") && start[12] == ' ';
   answer_.status = good ? static_cast<int>(number(start.substr(9, 3)).value_or(0)) : 0;
   if (!error.empty() || answer_.status < 100) {
-    world_.report("framing", "a malformed head: " + error, &request, in_.substr(0, 4000));
+    world_.report("framing", "a malformed head: " + error, &request, unread_.substr(0, 4000));
     finish_front(Ending::kLeft);
     return false;
   }
-  in_.erase(0, size);
+  unread_.remove_prefix(size);
   if (answer_.status < 200) {
     ring_.oracle.judge_interim(request, answer_.head);
     return true;
@@ -291,11 +303,10 @@ bool Client::take_head() {
 }
 
 bool Client::take_body() {
-  std::string_view rest = in_;
   std::string error;
   while (true) {
     std::string_view content;
-    if (!answer_.body.next(rest, content, error)) {
+    if (!answer_.body.next(unread_, content, error)) {
       world_.report("framing", error, waiting_.front().get(), answer_.raw);
       finish_front(Ending::kLeft);
       return false;
@@ -304,9 +315,8 @@ bool Client::take_body() {
       finish_front(Ending::kLeft);
       return false;
     }
-    if (answer_.body.is_done() || rest.empty()) break;
+    if (answer_.body.is_done() || unread_.empty()) break;
   }
-  in_.erase(0, in_.size() - rest.size());
   if (!answer_.body.is_done()) return false;
   const std::shared_ptr<Request> request = waiting_.front();
   waiting_.pop_front();
@@ -339,7 +349,7 @@ void Client::finish_front(Ending ending) {
   // network.
   const double since = request->started - world_.slack;
   const bool crossed = !was_heard(descriptor_) && (answered_ || world_.last_trouble >= since);
-  const bool unheard = !have_head_ && in_.empty() && (crossed || world_.last_ending >= since);
+  const bool unheard = !have_head_ && unread_.empty() && (crossed || world_.last_ending >= since);
   // A reset is how HTTP/1.0 learns of a cut, and it takes with it what is on its way.
   const bool cut = request->http10 && ending == Ending::kReset && request->url->last_cut >= since;
   const bool ours = ending == Ending::kLeft || unheard || cut || was_broken(descriptor_);
@@ -351,12 +361,12 @@ void Client::finish_front(Ending ending) {
     request->answer = "(left)";
   } else {
     request->answer = "(closed without an answer)";
-    world_.report("lost", "the connection ended without an answer", request.get(), in_);
+    world_.report("lost", "the connection ended without an answer", request.get(), unread_);
   }
   for (const auto& other : waiting_) --other->url->clients;
   waiting_.clear();
   have_head_ = false;
-  in_.clear();
+  unread_ = {};
   disconnect(ours && leave_with_reset_);
   on_end();
 }
@@ -370,7 +380,7 @@ void Client::on_end() {
 void Client::check_progress(bool origin_is_busy, double bound) {
   if (waiting_.empty() || origin_is_busy || now() - progress_ < bound) return;
   world_.report("hang", "no progress for " + std::to_string(bound) + " s", waiting_.front().get(),
-                have_head_ ? answer_.raw : in_);
+                have_head_ ? std::string_view(answer_.raw) : unread_);
   progress_ = now();
 }
 

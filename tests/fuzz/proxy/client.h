@@ -48,6 +48,7 @@ class Client final : public Handler {
   // What it waits for to go on sending.
   std::uint32_t sending() const;
   void read();
+  void keep_unread();
   void take();
   bool take_head();
   bool take_body();
@@ -65,7 +66,8 @@ class Client final : public Handler {
   bool pipelined_ = false;   // this batch is more than one
   bool answered_ = false;    // the connection has been used before
   std::string out_;
-  std::string in_;
+  std::string in_;           // what has come and is not judged yet, between two reads
+  std::string_view unread_;  // and within one
   std::deque<std::shared_ptr<Request>> waiting_;
   Answer answer_;
   bool have_head_ = false;

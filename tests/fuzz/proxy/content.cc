@@ -18,9 +18,20 @@ constexpr std::size_t kPoolBytes = 1 << 16;
 
 using Block = std::array<char, kBlock>;
 
-void write_hex(std::uint64_t value, std::size_t digits, char* out) {
+// Two digits for each byte.
+constexpr auto kHex = [] {
   constexpr std::string_view kDigits = "0123456789abcdef";
-  for (std::size_t i = digits; i-- > 0; value >>= 4) out[i] = kDigits[value & 15];
+  std::array<std::array<char, 2>, 256> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = {kDigits[i / 16], kDigits[i % 16]};
+  return all;
+}();
+
+// `digits` is even.
+void write_hex(std::uint64_t value, std::size_t digits, char* out) {
+  for (std::size_t i = digits; i > 0; value >>= 8) {
+    i -= 2;
+    std::memcpy(out + i, kHex[value & 255].data(), 2);
+  }
 }
 
 // What the letters of all blocks are taken from, each block's from another place.
@@ -71,10 +82,20 @@ void for_each_piece(const ContentName& name, std::uint64_t begin, std::uint64_t 
 
 void append_content(const ContentName& name, std::uint64_t begin, std::uint64_t end,
                     std::string& out) {
-  out.reserve(out.size() + (end - begin));
-  for_each_piece(name, begin, end, [&](std::string_view piece) {
-    out += piece;
-    return true;
+  const std::size_t before = out.size();
+  const std::size_t all = before + static_cast<std::size_t>(end - begin);
+  out.resize_and_overwrite(all, [&](char* at, std::size_t) {
+    at += before;
+    for_each_piece(name, begin, end, [&](std::string_view piece) {
+      if (piece.size() == kBlock) {
+        std::memcpy(at, piece.data(), kBlock);
+      } else {
+        std::memcpy(at, piece.data(), piece.size());
+      }
+      at += piece.size();
+      return true;
+    });
+    return all;
   });
 }
 
@@ -83,7 +104,8 @@ std::size_t find_difference(const ContentName& name, std::uint64_t offset, std::
   std::size_t found = std::string_view::npos;
   for_each_piece(name, offset, offset + bytes.size(), [&](std::string_view piece) {
     const std::string_view got = bytes.substr(seen, piece.size());
-    if (got == piece) {
+    if (piece.size() == kBlock ? std::memcmp(got.data(), piece.data(), kBlock) == 0
+                               : got == piece) {
       seen += piece.size();
       return true;
     }

@@ -11,13 +11,21 @@ namespace {
 
 constexpr std::int64_t kForever = std::int64_t{1} << 31;
 
-char lower_of(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
-bool is_token_char(char c) noexcept {
-  constexpr std::string_view kOthers = "!#$%&'*+-.^_`|~";
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         kOthers.find(c) != std::string_view::npos;
+constexpr char lower_of(char c) noexcept {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
 }
+
+// By a character's number: this is asked for each of a name.
+constexpr auto kTokenChars = [] {
+  std::array<bool, 256> all{};
+  for (const char c : std::string_view("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+                                       "ABCDEFGHIJKLMNOPQRSTUVWXYZ")) {
+    all[static_cast<unsigned char>(c)] = true;
+  }
+  return all;
+}();
+
+bool is_token_char(char c) noexcept { return kTokenChars[static_cast<unsigned char>(c)]; }
 
 bool is_value_char(char c) noexcept {
   return c == '\t' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
@@ -91,8 +99,11 @@ void add_directive(std::string_view member, Directives& out) {
 
 }  // namespace
 
-bool same_name(std::string_view a, std::string_view b) noexcept {
-  return std::ranges::equal(a, b, {}, lower_of, lower_of);
+bool same_but_for_case(std::string_view a, std::string_view b) noexcept {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != b[i] && lower_of(a[i]) != lower_of(b[i])) return false;
+  }
+  return true;
 }
 
 std::string lower(std::string_view text) {
@@ -163,7 +174,7 @@ std::size_t read_head(std::string_view bytes, Head& head, std::string& error) {
   while (!rest.empty() && error.empty()) {
     const std::string_view line = rest.substr(0, rest.find("\r\n"));
     rest.remove_prefix(line.size() + 2);
-    if (line.find_first_of("\r\n") != std::string_view::npos) error = "a bare CR or LF";
+    if (line.contains('\r') || line.contains('\n')) error = "a bare CR or LF";
     if (std::exchange(first, false)) {
       head.start = line;
       if (!std::ranges::all_of(line, is_value_char)) error = "a control character in line 1";

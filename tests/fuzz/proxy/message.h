@@ -19,7 +19,12 @@ struct Field {
 };
 using Fields = std::vector<Field>;
 
-bool same_name(std::string_view a, std::string_view b) noexcept;
+// Of two as long as each other.
+bool same_but_for_case(std::string_view a, std::string_view b) noexcept;
+// Most names differ in their length.
+inline bool same_name(std::string_view a, std::string_view b) noexcept {
+  return a.size() == b.size() && same_but_for_case(a, b);
+}
 std::string lower(std::string_view text);
 std::string_view trim(std::string_view text) noexcept;
 // The first line of that name; nullptr without one.

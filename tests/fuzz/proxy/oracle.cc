@@ -40,12 +40,11 @@ bool is_listed(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::any_of(names, [&](const std::string& one) { return same_name(one, name); });
 }
 
-std::string our_status(const Fields& fields) {
+std::string_view our_status(const Fields& fields) {
   for (const Field& field : fields) {
+    if (!same_name(field.name, "Cache-Status")) continue;
     const std::size_t at = field.value.find("encore");
-    if (same_name(field.name, "Cache-Status") && at != std::string::npos) {
-      return field.value.substr(at + 6);
-    }
+    if (at != std::string::npos) return std::string_view(field.value).substr(at + 6);
   }
   return {};
 }
@@ -523,7 +522,7 @@ void Oracle::judge_parts(const Case& at) {
 
 void Oracle::count_outcome(const Case& at) {
   world_.count("answer: status " + std::to_string(at.answer.status));
-  const std::string status = our_status(at.answer.head.fields);
+  const std::string_view status = our_status(at.answer.head.fields);
   if (status.find("; hit") != std::string::npos) {
     world_.count("outcome: hit");
     // RFC 9211 2.2: what was not forwarded has no reason for it.
@@ -537,8 +536,9 @@ void Oracle::count_outcome(const Case& at) {
   for (const std::string_view name : {"; fwd=", "; detail="}) {
     const std::size_t begin = status.find(name);
     if (begin == std::string::npos) continue;
-    world_.count("outcome:" +
-                 status.substr(begin + 1, status.find_first_of(",;", begin + 1) - begin - 1));
+    std::string outcome = "outcome:";
+    outcome += status.substr(begin + 1, status.find_first_of(",;", begin + 1) - begin - 1);
+    world_.count(outcome);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -241,25 +242,33 @@ class OriginConnection final : public Handler {
     world_.count("origin: status " + std::to_string(event.status));
     if (event.cut) world_.count("origin: cut");
     world_.remember(url, [&event] { return describe(event, event.cut ? ", cut" : ""); });
-    out_ += reply_.interim + reply_.head;
-    sent_ = 0;
-    pieces_left_ = reply_.body.empty() ? 1 : reply_.pieces;
+    head_left_ = reply_.head;
+    if (!reply_.interim.empty()) head_left_ = reply_.head.insert(0, reply_.interim);
+    body_left_ = reply_.body;
+    pieces_left_ = body_left_.empty() ? 1 : reply_.pieces;
     next_piece();
   }
 
   void next_piece() {
-    const std::size_t left = reply_.body.size() - sent_;
-    const std::size_t size = pieces_left_ <= 1 ? left : left / pieces_left_;
-    out_.append(reply_.body, sent_, size);
-    sent_ += size;
+    // What is due of the last piece has been sent.
+    due_ = pieces_left_ <= 1 ? body_left_.size() : body_left_.size() / pieces_left_;
     --pieces_left_;
     flush();
   }
 
+  ssize_t send_parts(std::string_view first, std::string_view second) const {
+    std::array<iovec, 2> parts{
+        {{.iov_base = const_cast<char*>(first.data()), .iov_len = first.size()},
+         {.iov_base = const_cast<char*>(second.data()), .iov_len = second.size()}}};
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = parts.size();
+    return ::sendmsg(descriptor_, &message, MSG_NOSIGNAL);
+  }
+
   void flush() {
-    while (!out_.empty()) {
-      const ssize_t size =
-          ::send(descriptor_, out_.data() + flushed_, out_.size() - flushed_, MSG_NOSIGNAL);
+    while (!head_left_.empty() || due_ != 0) {
+      const ssize_t size = send_parts(head_left_, body_left_.substr(0, due_));
       if (size < 0 && errno == EAGAIN) {
         origin_.loop_.modify(descriptor_, EPOLLIN | EPOLLOUT);
         return;
@@ -269,10 +278,10 @@ class OriginConnection final : public Handler {
         end(false);
         return;
       }
-      flushed_ += static_cast<std::size_t>(size);
-      if (flushed_ != out_.size()) continue;
-      out_.clear();
-      flushed_ = 0;
+      const std::size_t of_head = std::min(head_left_.size(), static_cast<std::size_t>(size));
+      head_left_.remove_prefix(of_head);
+      body_left_.remove_prefix(static_cast<std::size_t>(size) - of_head);
+      due_ -= static_cast<std::size_t>(size) - of_head;
     }
     origin_.loop_.modify(descriptor_, EPOLLIN);
     if (!busy_ || timer_.second != 0 || reply_.event == nullptr) return;
@@ -302,9 +311,9 @@ class OriginConnection final : public Handler {
   double received_ = 0;
   Reply reply_;
   Url* url_ = nullptr;
-  std::string out_;
-  std::size_t flushed_ = 0;  // of it
-  std::size_t sent_ = 0;     // of the reply's body
+  std::string_view head_left_;  // of the reply's, to be sent
+  std::string_view body_left_;
+  std::size_t due_ = 0;  // of it, now
   std::size_t pieces_left_ = 0;
   Loop::Timer timer_{};
 };

@@ -39,7 +39,8 @@ class Author {
                    std::uint32_t& begin, std::uint32_t& end) const;
   void add_caching_fields(Url& url, Event& event);
   void add_personal_fields(Url& url, Event& event, int user);
-  void frame(Url& url, Reply& reply, std::string_view content);
+  // Writes the body, of bytes [begin, end), and what says where it ends.
+  void frame(Url& url, Reply& reply, const Content& of, std::uint32_t begin, std::uint32_t end);
   void spoil(Url& url, Reply& reply);
 
   World& world_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <utility>
 
 #include "tests/fuzz/proxy/loop.h"
 
@@ -31,7 +32,29 @@ std::uint64_t Lines::hash_of(const Field& field) noexcept {
   for (const char c : field.name) add(c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c);
   add(':');
   for (const char c : field.value) add(c);
-  return mix(hash);
+  return std::max(mix(hash), kNone + 1);
+}
+
+std::size_t Lines::place_of(std::uint64_t hash) const noexcept {
+  std::size_t place = hash & (slots_.size() - 1);
+  while (slots_[place] != kNone && slots_[place] != hash) place = (place + 1) & (slots_.size() - 1);
+  return place;
+}
+
+void Lines::add(const Field& field) {
+  if (2 * (taken_ + 1) > slots_.size()) grow();
+  const std::uint64_t hash = hash_of(field);
+  std::uint64_t& slot = slots_[place_of(hash)];
+  if (slot == kNone) ++taken_;
+  slot = hash;
+}
+
+void Lines::grow() {
+  const std::vector<std::uint64_t> before =
+      std::exchange(slots_, std::vector<std::uint64_t>(std::max<std::size_t>(64, 4 * taken_)));
+  for (const std::uint64_t hash : before) {
+    if (hash != kNone) slots_[place_of(hash)] = hash;
+  }
 }
 
 World::World(std::uint64_t seed, bool reverse, std::size_t urls, Origins origins)
@@ -82,9 +105,9 @@ void World::retire() {
          retired_.front().second->clients == 0) {
     const Url* gone = retired_.front().second.get();
     by_path_.erase(gone->path);
-    for (const std::uint64_t serial : gone->serials) events_.erase(serial);
-    for (const std::uint64_t number : gone->contents_made) contents_.erase(number);
-    for (const std::uint64_t tag : gone->tags) requests_.erase(tag);
+    for (const std::uint64_t serial : gone->serials) events_[serial - 1].reset();
+    for (const std::uint64_t number : gone->contents_made) contents_[number - 1].reset();
+    for (const std::uint64_t tag : gone->tags) requests_[tag - 1].reset();
     retired_.pop_front();
   }
 }
@@ -96,7 +119,7 @@ Url* World::find_url(std::string_view path) {
 
 Content& World::make_content(Url& url, const Selecting& selecting, int user, std::uint32_t bytes) {
   auto content = std::make_unique<Content>();
-  content->name = {.number = ++contents_made_, .user = user};
+  content->name = {.number = contents_.size() + 1, .user = user};
   content->url = &url;
   content->bytes = bytes;
   content->selecting = selecting;
@@ -107,43 +130,40 @@ Content& World::make_content(Url& url, const Selecting& selecting, int user, std
     content->last_modified = modified;
   }
   Content& made = *content;
-  contents_[made.name.number] = std::move(content);
+  contents_.push_back(std::move(content));
   url.contents_made.push_back(made.name.number);
   return made;
 }
 
 Event& World::make_event(Url& url) {
   auto event = std::make_unique<Event>();
-  event->serial = ++serials_;
+  event->serial = events_.size() + 1;
   event->url = &url;
   Event& made = *event;
-  events_[made.serial] = std::move(event);
+  events_.push_back(std::move(event));
   url.serials.push_back(made.serial);
   return made;
 }
 
 const Event* World::event(std::uint64_t serial) const {
-  const auto found = events_.find(serial);
-  return found == events_.end() ? nullptr : found->second.get();
+  return serial - 1 < events_.size() ? events_[serial - 1].get() : nullptr;
 }
 
 const Content* World::content(std::uint64_t number) const {
-  const auto found = contents_.find(number);
-  return found == contents_.end() ? nullptr : found->second.get();
+  return number - 1 < contents_.size() ? contents_[number - 1].get() : nullptr;
 }
 
 std::shared_ptr<Request> World::make_request(Url& url) {
   auto request = std::make_shared<Request>();
-  request->tag = ++tags_;
+  request->tag = requests_.size() + 1;
   request->url = &url;
   url.tags.push_back(request->tag);
-  requests_[request->tag] = request;
+  requests_.push_back(request);
   return request;
 }
 
 std::shared_ptr<Request> World::request(std::uint64_t tag) const {
-  const auto found = requests_.find(tag);
-  return found == requests_.end() ? nullptr : found->second;
+  return tag - 1 < requests_.size() ? requests_[tag - 1] : nullptr;
 }
 
 void World::remember(Url& url, std::function<std::string()> happening) {

@@ -14,7 +14,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "tests/fuzz/proxy/content.h"
@@ -63,15 +62,23 @@ struct Request {
   std::string batch;     // and what was sent together with it
 };
 
-// Field lines, whatever the case of their names, as 64-bit hashes: there are many.
+// Field lines, whatever the case of their names, as 64-bit hashes: there are many, in one table
+// with open addressing.
 class Lines {
  public:
-  void add(const Field& field) { hashes_.insert(hash_of(field)); }
-  bool contains(const Field& field) const { return hashes_.contains(hash_of(field)); }
+  void add(const Field& field);
+  bool contains(const Field& field) const {
+    return !slots_.empty() && slots_[place_of(hash_of(field))] != kNone;
+  }
 
  private:
+  static constexpr std::uint64_t kNone = 0;
   static std::uint64_t hash_of(const Field& field) noexcept;
-  std::unordered_set<std::uint64_t> hashes_;
+  // Where it is, or would be. REQUIRES: slots.
+  std::size_t place_of(std::uint64_t hash) const noexcept;
+  void grow();
+  std::vector<std::uint64_t> slots_;  // a power of two of them, at most half of them taken
+  std::size_t taken_ = 0;
 };
 
 // One representation (RFC 9110 3.2) of a URL.
@@ -223,10 +230,11 @@ class World {
   std::map<std::string, Url*, std::less<>> by_path_;
   std::size_t focus_ = 0;
   int focus_left_ = 0;
-  std::uint64_t urls_made_ = 0, serials_ = 0, contents_made_ = 0, tags_ = 0;
-  std::unordered_map<std::uint64_t, std::unique_ptr<Event>> events_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<Content>> contents_;
-  std::unordered_map<std::uint64_t, std::shared_ptr<Request>> requests_;
+  std::uint64_t urls_made_ = 0;
+  // By their numbers, which count from 1; null: gone with its URL.
+  std::vector<std::unique_ptr<Event>> events_;
+  std::vector<std::unique_ptr<Content>> contents_;
+  std::vector<std::shared_ptr<Request>> requests_;
   Counters counters_;
 };
 
