@@ -6,8 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -72,6 +74,11 @@ class Origin {
   }
   // Ends its side of the connection.
   void end() { REQUIRE(::shutdown(connection_.get(), SHUT_WR) == 0); }
+  // Says what the connection takes of it; how much that was.
+  std::size_t offer(std::string_view text) {
+    const ssize_t taken = ::send(connection_.get(), text.data(), text.size(), MSG_NOSIGNAL);
+    return taken < 0 ? 0 : static_cast<std::size_t>(taken);
+  }
   void close() { connection_ = net::Socket(); }
   void reset() { net::reset_connection(connection_); }
   void stop_listening() { listener_ = net::Socket(); }
@@ -159,9 +166,9 @@ class World final : public FetchKeeper,
     }
     FAIL("a fetch is retired that was not kept");
   }
-  bool make_room() override { return false; }
-  bool make_room_at_once() override { return false; }
-  void wait_for_room() override {}
+  bool make_room() override { return relieve && relieve(); }
+  bool make_room_at_once() override { return relieve && relieve(); }
+  void wait_for_room() override { ++waits_for_room; }
   const Runtime& present_runtime() const override { return *runtime; }
   bool is_draining() const override { return draining; }
   bool logs_requests() const override { return true; }
@@ -235,6 +242,8 @@ class World final : public FetchKeeper,
   std::vector<std::unique_ptr<Fetch>> fetches;
   OriginLines::Limits limits;
   bool draining = false;
+  std::function<bool()> relieve;  // where there is no memory; empty: nothing can be done
+  int waits_for_room = 0;
 
  private:
   std::unique_ptr<TransferHome::Turn> turn_;
@@ -274,11 +283,18 @@ class FetchReader final : public TransferReader {
   Producer* producer() { return transfer_->producer_here(); }
   const RequestContext& request() const { return *request_; }
 
+  // Takes so much more of the body.
+  void take(std::uint64_t bytes) {
+    appetite += bytes;
+    on_transfer();
+  }
+
   std::optional<TransferFailure> failure;
   std::optional<Validated> validated;
   std::string interim;
   std::string head;
   std::string body;
+  std::uint64_t appetite = UINT64_MAX;
   Outcome outcome{};
   bool whole = false;
   int upload_calls = 0;
@@ -294,14 +310,17 @@ class FetchReader final : public TransferReader {
     }
     const store::BodyState state = cursor_->state();
     std::array<iovec, 8> parts;
-    for (auto peeked = cursor_->peek(parts, 1U << 20U); peeked.bytes != 0;
-         peeked = cursor_->peek(parts, 1U << 20U)) {
+    while (appetite != 0) {
+      const auto peeked = cursor_->peek(parts, std::min<std::uint64_t>(appetite, 1U << 20U));
+      if (peeked.bytes == 0) break;
       for (std::size_t i = 0; i < peeked.parts; ++i) {
         body.append(static_cast<const char*>(parts[i].iov_base), parts[i].iov_len);
       }
+      appetite -= peeked.bytes;
       cursor_->advance(peeked.bytes);
       transfer_->advance(*this, cursor_->position());
     }
+    if (appetite == 0) return;
     if (state == store::BodyState::kGrowing) return;
     whole = state == store::BodyState::kComplete;
     leave();
