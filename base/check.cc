@@ -70,7 +70,8 @@ void panic(const char* file, int line, const char* condition, std::string_view m
   write_all(condition);
   for (const PanicNote* note = innermost_note; note != nullptr; note = note->outer_) {
     const Doing& doing = note->doing_;
-    write_text("\n  while: ", doing.step);
+    write_text("\n  while: ", doing.who);
+    write_text(doing.who.empty() ? "\n  while: " : ", at: ", doing.step);
     write_text("\n    request: ", doing.request);
     write_text("\n    key: ", doing.key);
     if (doing.client_port != 0) write_number("\n    client port: ", doing.client_port);

@@ -19,6 +19,7 @@ namespace encore {
 // neither what stands behind a '?' nor who stands before an '@' (a query and credentials are
 // secrets), nor what follows a control character (the fields of a head).
 struct Doing {
+  std::string_view who = {};      // "an exchange", "a fetch"
   std::string_view step = {};     // "lookup", "reading the origin's head"
   std::string_view request = {};  // as it came: method, a space and the target
   std::string_view key = {};      // what it is known by in the cache

@@ -49,6 +49,7 @@ Exchange::Exchange(const ExchangeServices& services, ClientStream& client,
       client_(client),
       request_(std::move(request)),
       found_(std::move(found)),
+      doing_(doing_for(*request_, "an exchange", kSteps[0].name)),
       next_turn_(services.loop, [this] { on_transfer(); }),
       upload_(*request_, services.loop.now()),
       variants_(request_->head.fields, request_->vary()) {
@@ -61,6 +62,7 @@ void Exchange::go(Step next) {
   ENCORE_CHECK(may_follow(step_, next),
                "the steps of a request follow one another as the table says");
   step_ = next;
+  doing_.step = kSteps[static_cast<std::size_t>(next)].name;
 }
 
 void Exchange::leave_transfer() {
@@ -72,6 +74,7 @@ void Exchange::leave_transfer() {
 // --- Deciding ---------------------------------------------------------------------------------
 
 void Exchange::start() {
+  const PanicNote note(doing_);
   ENCORE_CHECK(is_at(Step::kBegun), "an exchange is started once");
   if (const auto here = answer_locally(*request_)) {
     answer(*here);
@@ -274,6 +277,7 @@ void Exchange::ask_again() {
 // --- Taking what came -------------------------------------------------------------------------
 
 void Exchange::on_transfer() {
+  const PanicNote note(doing_);
   if (is_at(Step::kEnded)) return;
   if (is_cut()) {
     cut();
@@ -380,6 +384,7 @@ void Exchange::respond_shared() {
 }
 
 void Exchange::on_interim(std::string_view head) {
+  const PanicNote note(doing_);
   if (!is_at(Step::kWait)) return;
   client_.send_interim(head);
   pump_interim();
@@ -394,6 +399,7 @@ Exchange::Wish Exchange::content_wish() const {
 }
 
 void Exchange::on_content(std::string_view bytes) {
+  const PanicNote note(doing_);
   ENCORE_CHECK(content_wish() == Wish::kNow, "content comes when it is wanted");
   const Upload::Taken taken = upload_.take(bytes.size(), services_.loop.now());
   if (taken == Upload::Taken::kTooLarge) {
@@ -404,6 +410,7 @@ void Exchange::on_content(std::string_view bytes) {
 }
 
 void Exchange::on_content_end(std::string_view trailers) {
+  const PanicNote note(doing_);
   if (upload_.is_done()) return;
   ENCORE_CHECK(content_wish() == Wish::kNow, "content ends when it is wanted");
   std::string forwarded;
@@ -418,7 +425,10 @@ void Exchange::on_content_end(std::string_view trailers) {
   producer()->upload({}, true, forwarded);
 }
 
-void Exchange::on_content_broken(std::string_view detail) { refuse_content(400, detail); }
+void Exchange::on_content_broken(std::string_view detail) {
+  const PanicNote note(doing_);
+  refuse_content(400, detail);
+}
 
 // The rest of the request cannot be passed on, so that it has no answer; where one is already
 // under way, it must not look like a whole one.
@@ -440,6 +450,7 @@ void Exchange::on_upload_ready() {
 // --- The end ----------------------------------------------------------------------------------
 
 void Exchange::on_gone() {
+  const PanicNote note(doing_);
   if (record_.outcome == Outcome::kInternal || is_at(Step::kRespond)) {
     record_.outcome = Outcome::kClientAborted;
   }
@@ -447,6 +458,7 @@ void Exchange::on_gone() {
 }
 
 void Exchange::cut() {
+  const PanicNote note(doing_);
   services_.stats.slow_readers_cut.add();
   record_.outcome = Outcome::kSlowReader;
   finish(ClientStream::End::kReset);
@@ -460,6 +472,7 @@ bool Exchange::has_waited_long_enough(MonotonicTime now) const {
 }
 
 void Exchange::check_timeouts(MonotonicTime now) {
+  const PanicNote note(doing_);
   if (!is_at(Step::kWait)) return;
   if (!upload_.is_done() && content_wish() == Wish::kNow) {
     const Upload::Pace pace = upload_.look(now);

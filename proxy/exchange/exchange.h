@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/check.h"
 #include "base/time.h"
 #include "cache/kernel.h"
 #include "proxy/exchange/body_reader.h"
@@ -172,6 +173,7 @@ class Exchange final : public TransferReader {
   const std::shared_ptr<const RequestContext> request_;
   CacheView found_;
   Step step_ = Step::kBegun;
+  Doing doing_;
 
   std::shared_ptr<Transfer> transfer_;
   Role role_ = Role::kNone;

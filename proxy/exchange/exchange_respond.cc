@@ -138,6 +138,7 @@ void Exchange::respond_failure(int status, Outcome outcome, std::string_view det
 }
 
 void Exchange::on_writable() {
+  const PanicNote note(doing_);
   if (is_at(Step::kRespond)) {
     pump();
   } else {

@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/check.h"
 #include "base/recycled.h"
 #include "base/time.h"
 #include "proxy/http/parser.h"
@@ -90,6 +91,10 @@ class Fetch final : public Producer,
   Fetch(OriginServices& services, std::shared_ptr<Transfer> transfer,
         std::shared_ptr<const RequestContext> request, FetchPlan plan);
 
+  static bool may_follow(State state, State next);
+  static std::string_view name_of(State state);
+  void go_to(State next);
+
   // Asking (fetch.cc).
   void go_on(OriginLink::Progress progress);
   void ask_again();
@@ -125,6 +130,7 @@ class Fetch final : public Producer,
   const std::shared_ptr<const RequestContext> request_;
   FetchPlan plan_;
   State state_ = State::kConnecting;
+  Doing doing_;
   Publication publication_ = Publication::kNotYet;
   OriginLink link_;
   RequestWriter writer_;

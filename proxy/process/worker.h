@@ -52,7 +52,7 @@ class Worker final : private ConnectionKeeper,
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Before start(). Answers the bound address.
+  // Before start(). Returns the bound address.
   Result<net::Address> listen(const net::Address& address, config::Mode mode);
   // On a thread of its own, which calls `on_end` last, when a drain is over.
   void start(net::Loop::Function on_end = [] {});
@@ -74,17 +74,7 @@ class Worker final : private ConnectionKeeper,
   void end_all();
 
   net::Loop& loop() { return *loop_; }
-  TransferHome& home() { return *home_; }
-  const Runtime& runtime() const { return *runtime_; }
-  const std::shared_ptr<const Runtime>& runtime_pointer() const { return runtime_; }
-  Shared& shared() { return shared_; }
   WorkerStats& stats() { return stats_; }
-  OriginPool& pool() { return pool_; }
-  OriginLines& origin_lines() { return origin_lines_; }
-  net::Resolver& resolver() { return *resolver_; }
-  // To be called before what others have stored or shared is looked at: by this turn's clock, none
-  // of it has happened later.
-  void catch_up() { loop_->catch_up(shared_.latest_moment.get()); }
   bool is_draining() const override { return draining_; }
   // The first of its connections, and its fetches.
   ClientConnection* connections() const override { return connections_; }

@@ -99,6 +99,14 @@ void RequestContext::clear() {
   if (head.fields.size() > kKeptFieldsMax) head = {};
 }
 
+Doing doing_for(const RequestContext& request, std::string_view who, std::string_view step) {
+  Doing doing{.who = who, .step = step, .request = request.bytes};
+  if (request.key.size() > kRealmBytes)
+    doing.key = std::string_view(request.key).substr(kRealmBytes);
+  doing.client_port = request.client.port();
+  return doing;
+}
+
 void build_origin_request(const RequestContext& request, const OriginServer* server,
                           const OriginRequestOptions& options, std::string& out) {
   const http::RequestHead& head = request.head;

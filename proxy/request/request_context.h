@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/check.h"
 #include "filter/hash.h"
 #include "proxy/http/cache_control.h"
 #include "proxy/http/framing.h"
@@ -60,6 +61,9 @@ struct RequestContext {
   std::string key;  // realm and normalised URI; empty for what is never cached
   filter::Hash128 hash{};
 };
+
+// What a panic report says of who works on `request`. Views into it.
+Doing doing_for(const RequestContext& request, std::string_view who, std::string_view step);
 
 // What is asked of the origin, in difference to what the client asked.
 struct OriginRequestOptions {

@@ -8,6 +8,7 @@
 
 #include "tests/catch.h"
 #include "tests/exchange/some_request.h"
+#include "tests/panic_report.h"
 
 namespace encore::server {
 namespace {
@@ -105,6 +106,15 @@ TEST_CASE("what is answered here asks no origin, and leaves one record", "[excha
   CHECK(fixture.stream.response.head.starts_with("HTTP/1.1 405 "));
   CHECK(fixture.stream.ended == End::kDone);
   CHECK(fixture.ended_as(Outcome::kMethod) == 1);
+}
+
+TEST_CASE("a panic within an exchange says whose it was and how far it had come", "[exchange]") {
+  Fixture fixture("POST http://a.example/x?secret HTTP/1.1\nHost: a.example\nContent-Length: 5\n");
+  fixture.exchange->start();
+  const std::string report = report_of([&] { fixture.exchange->on_content("hello"); });
+  CHECK_THAT(report, Catch::Matchers::Contains("\n  while: an exchange, at: wait\n"
+                                               "    request: POST http://a.example/x?...\n"));
+  CHECK(report.find("secret") == std::string::npos);
 }
 
 TEST_CASE("an exchange is held to its steps", "[exchange]") {
