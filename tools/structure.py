@@ -19,6 +19,7 @@ FILE_LINES_MAX = 600
 # Folder -> folders of the project that it may include, beside itself. The longest match counts.
 MAY_INCLUDE = {
     "base": [],
+    "cmake/precompiled": [],
     "filter": ["base"],
     "cache": ["base", "filter"],
     "config": ["base", "filter", "cache"],

@@ -2,7 +2,6 @@
 #include "proxy/origin/fetch.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/check.h"
@@ -26,7 +25,7 @@ Fetch::Fetch(OriginServices& services, std::shared_ptr<Transfer> transfer,
       transfer_(std::move(transfer)),
       request_(std::move(request)),
       plan_(std::move(plan)),
-      doing_(doing_for(*request_, "a fetch", name_of(state_))),
+      state_(*request_),
       link_(services, *request_, *this),
       writer_(body_of(plan_)),
       received_(make_reused<Received>()),
@@ -48,36 +47,8 @@ void Fetch::start(OriginServices& services, std::shared_ptr<Transfer> transfer,
   kept.go_on(kept.link_.acquire(repeatable ? OriginLink::Need::kAny : OriginLink::Need::kNew));
 }
 
-bool Fetch::may_follow(State state, State next) {
-  switch (next) {
-    case State::kConnecting:  // again, before anything of a response was used
-      return state == State::kConnecting || state == State::kSending || state == State::kHead;
-    case State::kSending:
-      return state == State::kConnecting;
-    case State::kHead:
-      return state == State::kSending;
-    case State::kBody:  // perhaps before all of the request is sent
-      return state == State::kSending || state == State::kHead;
-    case State::kEnded:
-      return state != State::kEnded;
-  }
-  return false;
-}
-
-std::string_view Fetch::name_of(State state) {
-  static constexpr std::array<std::string_view, 5> kNames = {
-      "connecting", "sending the request", "reading the head", "reading the body", "ended"};
-  return kNames[static_cast<std::size_t>(state)];
-}
-
-void Fetch::go_to(State next) {
-  ENCORE_CHECK(may_follow(state_, next), "the states of a fetch follow one another");
-  state_ = next;
-  doing_.step = name_of(next);
-}
-
 void Fetch::go_on(OriginLink::Progress progress) {
-  go_to(State::kConnecting);
+  state_.go(State::kConnecting);
   switch (progress) {
     case OriginLink::Progress::kOpen:
       on_link_open();
@@ -109,7 +80,7 @@ bool Fetch::try_again(AttemptFailure failure, std::string_view why) {
 }
 
 void Fetch::on_link_open() {
-  const PanicNote note(doing_);
+  const PanicNote note(state_.doing());
   ENCORE_CHECK(state_ == State::kConnecting, "a connection comes to who waits for one");
   net::Stream& stream = link_.stream();
   answered_ = false;
@@ -138,7 +109,7 @@ void Fetch::send_request() {
   options.validation_fields = lines;
   build_origin_request(*request_, link_.server(), options, writer_.begin());
   progress_ = {};
-  go_to(State::kSending);
+  state_.go(State::kSending);
   since_ = services_.loop.now();
   received_->request_time = since_;
   received_->invalidations_seen = services_.inflight.invalidations().count();
@@ -163,7 +134,7 @@ bool Fetch::flush() {
   }
   if (result.status == net::WriteStatus::kBlocked) return false;
   if (state_ == State::kSending) {
-    go_to(State::kHead);
+    state_.go(State::kHead);
     since_ = services_.loop.now();
   }
   return true;
@@ -181,7 +152,7 @@ bool Fetch::accepts_upload() const {
 }
 
 void Fetch::upload(std::string_view content, bool last, std::string_view trailers) {
-  const PanicNote note(doing_);
+  const PanicNote note(state_.doing());
   ENCORE_CHECK(accepts_upload(), "content comes when it is accepted");
   writer_.upload(content, last, trailers, request_->framing.kind);
   since_ = services_.loop.now();
@@ -190,7 +161,7 @@ void Fetch::upload(std::string_view content, bool last, std::string_view trailer
 }
 
 void Fetch::on_writable(net::Stream&) {
-  const PanicNote note(doing_);
+  const PanicNote note(state_.doing());
   if (state_ != State::kEnded) flush_what_waited();
 }
 
@@ -204,7 +175,7 @@ void Fetch::release_connection(bool reusable) {
 }
 
 void Fetch::check_timeouts(MonotonicTime now) {
-  const PanicNote note(doing_);
+  const PanicNote note(state_.doing());
   const config::Timeouts& timeouts = request_->runtime->config.timeouts;
   switch (state_) {
     case State::kConnecting:

@@ -16,12 +16,12 @@
 #include <string>
 #include <string_view>
 
-#include "base/check.h"
 #include "base/recycled.h"
 #include "base/time.h"
 #include "proxy/http/parser.h"
 #include "proxy/net/stream.h"
 #include "proxy/net/timer.h"
+#include "proxy/origin/fetch_state.h"
 #include "proxy/origin/origin_link.h"
 #include "proxy/origin/received.h"
 #include "proxy/origin/request_writer.h"
@@ -84,16 +84,12 @@ class Fetch final : public Producer,
   std::size_t position = 0;  // in the worker's list
 
  private:
-  enum class State : std::uint8_t { kConnecting, kSending, kHead, kBody, kEnded };
+  using State = FetchState::At;
   // Whether readers know of the head.
   enum class Publication : std::uint8_t { kNotYet, kDue, kDone };
 
   Fetch(OriginServices& services, std::shared_ptr<Transfer> transfer,
         std::shared_ptr<const RequestContext> request, FetchPlan plan);
-
-  static bool may_follow(State state, State next);
-  static std::string_view name_of(State state);
-  void go_to(State next);
 
   // Asking (fetch.cc).
   void go_on(OriginLink::Progress progress);
@@ -129,8 +125,7 @@ class Fetch final : public Producer,
   const std::shared_ptr<Transfer> transfer_;
   const std::shared_ptr<const RequestContext> request_;
   FetchPlan plan_;
-  State state_ = State::kConnecting;
-  Doing doing_;
+  FetchState state_;
   Publication publication_ = Publication::kNotYet;
   OriginLink link_;
   RequestWriter writer_;

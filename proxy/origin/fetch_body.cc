@@ -12,7 +12,7 @@ namespace encore::server {
 using AttemptFailure = OriginLink::AttemptFailure;
 
 std::size_t Fetch::on_data(net::Stream& stream, std::span<const std::byte> bytes) {
-  const PanicNote note(doing_);
+  const PanicNote note(state_.doing());
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   answered_ = true;
   std::size_t used = 0;
@@ -111,7 +111,7 @@ void Fetch::end_body(bool reusable) {
 }
 
 void Fetch::on_eof(net::Stream&) {
-  const PanicNote note(doing_);
+  const PanicNote note(state_.doing());
   // An origin that did not read all of the request may have lost a part of its answer by closing.
   if (state_ == State::kBody && body_.ends_with_connection() && !writer_.is_broken()) {
     end_body(false);
@@ -122,7 +122,7 @@ void Fetch::on_eof(net::Stream&) {
 }
 
 void Fetch::on_error(net::Stream&, net::CloseReason reason, int) {
-  const PanicNote note(doing_);
+  const PanicNote note(state_.doing());
   if (try_again(AttemptFailure::kClosed, "resets the connection")) return;
   fail({502, Outcome::kOriginAborted, "origin-" + std::string(to_string(reason))});
 }
@@ -138,7 +138,7 @@ bool Fetch::is_wanted() const {
 
 // Readers came or went, or one that came late wants it stored; or it has failed.
 void Fetch::look_after_readers() {
-  const PanicNote note(doing_);
+  const PanicNote note(state_.doing());
   if (state_ == State::kEnded) return;
   if (failure_) {
     fail(*failure_);
@@ -208,7 +208,7 @@ void Fetch::fail(TransferFailure failure) {
 
 // From here on it is the keeper's to destroy, in this turn but not within this call.
 void Fetch::end() {
-  go_to(State::kEnded);
+  state_.go(State::kEnded);
   transfer_->set_producer(nullptr);
   release_connection(false);
   services_.keeper.retire(*this);

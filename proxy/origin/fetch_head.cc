@@ -233,7 +233,7 @@ void Fetch::open_body(std::shared_ptr<SharedResponse> response, ResponseBody::Us
   } else if (use == ResponseBody::Use::kStore) {
     response_->outcome = Outcome::kTooLarge;
   }
-  go_to(State::kBody);
+  state_.go(State::kBody);
   publication_ = Publication::kDue;
   if (received_->completed && !body_.append_part(*plan_.completes)) {
     fail({503, Outcome::kNoMemory, "out-of-memory"});
