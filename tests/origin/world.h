@@ -175,7 +175,18 @@ class World final : public FetchKeeper,
   OriginLines::Limits origin_limits() const override { return limits; }
   std::size_t idle_connections_max() const override { return 100; }
   bool give_up_idle() override { return false; }
-  CacheView lookup(const RequestContext&) override { return {}; }
+  // Of the variants of a key the latest.
+  CacheView lookup(const RequestContext& request) override {
+    struct First final : public cache::Selector {
+      bool matches(cache::Payload payload) override {
+        found = store::ObjectRef::share(payload);
+        return true;
+      }
+      store::ObjectRef found;
+    } first;
+    const auto result = kernel->lookup(cache::Key{request.hash, request.key}, loop->now(), first);
+    return {std::move(first.found), result.any_resident, result.fresh_until};
+  }
   void release(std::span<const cache::Payload> payloads) override { store->release(payloads); }
 
   void run_turn() {
@@ -213,17 +224,7 @@ class World final : public FetchKeeper,
     return RequestContext::make(runtime, view, text, net::Address::loopback_v4(1));
   }
   // What is stored for a request; empty: nothing.
-  store::ObjectRef stored(const RequestContext& of) {
-    struct First final : public cache::Selector {
-      bool matches(cache::Payload payload) override {
-        found = store::ObjectRef::share(payload);
-        return true;
-      }
-      store::ObjectRef found;
-    } first;
-    (void)kernel->lookup(cache::Key{of.hash, of.key}, loop->now(), first);
-    return std::move(first.found);
-  }
+  store::ObjectRef stored(const RequestContext& of) { return lookup(of).object; }
 
   std::unique_ptr<net::Loop> loop;
   std::unique_ptr<TransferHome> home;
