@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "proxy/http/stored_meta.h"
-#include "proxy/http/targeted.h"
 #include "tests/catch.h"
-#include "tests/http/heads.h"
 #include "tests/origin/ballast.h"
+#include "tests/origin/receive.h"
 #include "tests/origin/world.h"
 
 namespace encore::server {
@@ -26,13 +25,7 @@ struct Storing {
         text("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nETag: \"v1\"\r\n" +
              std::string(framing) + "\r\n"),
         writer(*world.services, *request) {
-    received.head = http::response_head(text);
-    received.head_bytes = text;
-    received.directives = http::effective_directives(received.head.fields, {});
-    received.framing = http::response_framing(http::Method::kGet, received.head);
-    received.time = received.request_time = world.loop->now();
-    received.wall = world.loop->wall_now();
-    received.invalidations_seen = world.inflight.invalidations().count();
+    receive(world, text, received);
     response.meta = http::make_stored_meta(received.head, received.directives, {.seconds = 60},
                                            received.exchange());
     writer.allow(received, response);

@@ -1,0 +1,181 @@
+// What a validation's answer, or a HEAD's, makes of a stored response.
+#include "proxy/origin/freshening.h"
+
+#include <chrono>
+#include <string>
+
+#include "tests/catch.h"
+#include "tests/origin/receive.h"
+#include "tests/origin/world.h"
+
+namespace encore::server {
+namespace {
+
+using std::chrono::seconds;
+
+const std::string kGet = "GET /a HTTP/1.1\r\nHost: h\r\nAccept-Language: de\r\n\r\n";
+
+// A response is stored; then something is said of it.
+struct StoredOne {
+  explicit StoredOne(std::string_view fields = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n",
+                     bool large = false)
+      : world({origin.url()}), request(world.request(kGet)), body(large ? 100'000 : 5, 'x') {
+    FetchPlan plan;
+    plan.whole = true;
+    FetchReader reader(world, request, std::move(plan));
+    world.run_until_asked(origin);
+    origin.say("HTTP/1.1 200 OK\r\nX-Old: 1\r\nSurrogate-Key: old\r\n" + std::string(fields) +
+               "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+    world.run_until(origin, [&] { return reader.is_done(); });
+    old = world.stored(*request);
+    REQUIRE(old);
+  }
+  Confirmed freshen(std::string text) {
+    answer = std::move(text);
+    receive(world, answer, received);
+    return freshen_stored(*world.services, *request, received, old);
+  }
+  void head(std::string text) {
+    answer = std::move(text);
+    receive(world, answer, received, http::Method::kHead);
+    update_by_head(*world.services, *request, received, old);
+  }
+  // Until when the cache holds it for fresh.
+  Nanoseconds fresh_for() { return world.lookup(*request).fresh_until - world.loop->now(); }
+
+  Origin origin;
+  World world;
+  std::shared_ptr<const RequestContext> request;
+  std::string body;
+  store::ObjectRef old;
+  std::string answer;
+  Received received;
+};
+
+TEST_CASE("a 304 renews fields and lifetime, and the bytes stay", "[origin][freshening]") {
+  const bool large = GENERATE(false, true);
+  StoredOne one("Cache-Control: max-age=60\r\nETag: \"v1\"\r\n", large);
+  CHECK(one.fresh_for() <= seconds(60));
+  const Confirmed confirmed = one.freshen(
+      "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=600\r\nETag: \"v1\"\r\nX-New: 2\r\n"
+      "X-Old: 2\r\n\r\n");
+  CHECK(confirmed.stays);
+  const store::ObjectRef now = one.world.stored(*one.request);
+  REQUIRE(now);
+  CHECK(now.payload() == confirmed.object.payload());
+  const std::string_view head = stored_head_of(*now);
+  CHECK(head.starts_with("HTTP/1.1 200 OK\r\n"));
+  CHECK(head.find("X-New: 2\r\n") != std::string_view::npos);
+  CHECK(head.find("X-Old: 2\r\n") != std::string_view::npos);
+  CHECK(head.find("X-Old: 1\r\n") == std::string_view::npos);
+  CHECK(tags_of(*now) == "old\n");
+  CHECK(now->body_size() == one.body.size());
+  CHECK(now->body() == one.old->body());
+  CHECK(one.fresh_for() > seconds(500));
+  CHECK(meta_of(*now).plain == 1);
+  CHECK(one.world.kernel->statistics().objects == 1);
+  CHECK(one.world.kernel->statistics().used_bytes ==
+        now->charge() + one.world.kernel->charge_of_entry());
+}
+
+TEST_CASE("tags that a 304 brings take the place of those there were", "[origin][freshening]") {
+  StoredOne one;
+  (void)one.freshen(
+      "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=600\r\nETag: \"v1\"\r\n"
+      "Surrogate-Key: new\r\n\r\n");
+  const store::ObjectRef now = one.world.stored(*one.request);
+  REQUIRE(now);
+  CHECK(tags_of(*now) == "new\n");
+}
+
+TEST_CASE("a 304 that forbids storing ends what is stored, but answers who asked",
+          "[origin][freshening]") {
+  StoredOne one;
+  const Confirmed confirmed =
+      one.freshen("HTTP/1.1 304 Not Modified\r\nCache-Control: no-store\r\nETag: \"v1\"\r\n\r\n");
+  CHECK_FALSE(confirmed.stays);
+  REQUIRE(confirmed.object);
+  CHECK(confirmed.object->inline_body() == one.body);
+  CHECK_FALSE(one.world.stored(*one.request));
+  CHECK(one.world.kernel->statistics().used_bytes == 0);
+}
+
+TEST_CASE("a 304 that names other selecting fields moves it to another variant",
+          "[origin][freshening]") {
+  StoredOne one;
+  const Confirmed confirmed = one.freshen(
+      "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=600\r\nETag: \"v1\"\r\n"
+      "Vary: Accept-Language\r\n\r\n");
+  CHECK(confirmed.stays);
+  const store::ObjectRef now = one.world.stored(*one.request);
+  REQUIRE(now);
+  CHECK(names_of(*now) == "accept-language");
+  CHECK_FALSE(variant_key_of(*now).empty());
+  CHECK(primary_key_of(*now) == one.request->key);
+  CHECK(meta_of(*now).variant != meta_of(*one.old).variant);
+  CHECK(one.world.kernel->statistics().objects == 1);
+  CHECK(one.world.kernel->statistics().reserved_bytes == 0);
+}
+
+TEST_CASE("what was invalidated while it was validated is validated again",
+          "[origin][freshening]") {
+  StoredOne one;
+  one.answer = "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=600\r\nETag: \"v1\"\r\n\r\n";
+  receive(one.world, one.answer, one.received);
+  one.world.inflight.invalidate(one.request->hash, one.request->key);
+  (void)freshen_stored(*one.world.services, *one.request, one.received, one.old);
+  const store::ObjectRef now = one.world.stored(*one.request);
+  if (now) CHECK_FALSE(http::is_fresh(meta_of(*now).http, one.world.loop->now()));
+  CHECK((!now || meta_of(*now).http.is(http::StoredMeta::kInvalidated)));
+}
+
+TEST_CASE("what the cache has let go of meanwhile still answers who asked",
+          "[origin][freshening]") {
+  StoredOne one;
+  one.world.kernel->remove({one.request->hash, one.request->key}, meta_of(*one.old).variant,
+                           one.world.loop->now());
+  const Confirmed confirmed = one.freshen(
+      "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=600\r\nETag: \"v1\"\r\n\r\n");
+  REQUIRE(confirmed.object);
+  CHECK(confirmed.object->inline_body() == one.body);
+  CHECK(one.world.kernel->statistics().reserved_bytes == 0);
+}
+
+TEST_CASE(
+    "a HEAD's answer freshens what it is of, ends the freshness of what it is not, and errors "
+    "change nothing",
+    "[origin][freshening]") {
+  enum class Then : std::uint8_t { kFreshened, kStale, kAsBefore };
+  struct Row {
+    const char* answer;
+    Then then;
+  };
+  const Row row = GENERATE(values<Row>({
+      {"200 OK\r\nETag: \"v1\"\r\nContent-Length: 5\r\n", Then::kFreshened},
+      {"200 OK\r\nETag: \"v2\"\r\nContent-Length: 5\r\n", Then::kStale},
+      {"200 OK\r\nETag: \"v1\"\r\nContent-Length: 6\r\n", Then::kStale},
+      {"404 Not Found\r\nContent-Length: 5\r\n", Then::kStale},
+      {"503 Out\r\nContent-Length: 5\r\n", Then::kAsBefore},
+  }));
+  CAPTURE(row.answer);
+  StoredOne one;
+  const Nanoseconds before = one.fresh_for();
+  one.head("HTTP/1.1 " + std::string(row.answer) + "Cache-Control: max-age=600\r\n\r\n");
+  REQUIRE(one.world.stored(*one.request));
+  switch (row.then) {
+    case Then::kFreshened:
+      CHECK(one.fresh_for() > seconds(500));
+      break;
+    case Then::kStale:
+      CHECK(one.fresh_for() <= seconds(0));
+      break;
+    case Then::kAsBefore:
+      CHECK(one.fresh_for() > seconds(0));
+      CHECK(one.fresh_for() <= before);
+      break;
+  }
+  CHECK(one.world.stored(*one.request)->inline_body() == one.body);
+}
+
+}  // namespace
+}  // namespace encore::server
