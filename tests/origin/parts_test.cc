@@ -144,6 +144,22 @@ TEST_CASE("what comes from a private address stays so when it is joined", "[orig
   CHECK(meta_of(*world.stored(*request)).http.is(http::StoredMeta::kPrivateOrigin));
 }
 
+TEST_CASE("only a beginning that its tag proves the same to the byte is completed",
+          "[origin][parts]") {
+  const auto [part, may] = GENERATE(table<Part, bool>({
+      {{0, 4, "01234"}, true},
+      {{1, 4, "1234"}, false},
+      {{0, 4, "01234", "W/\"v1\""}, false},
+  }));
+  CAPTURE(part.range(), part.etag);
+  Origin origin;
+  World world({origin.url()});
+  bring(world, origin, part);
+  const store::ObjectRef stored = world.stored(*world.request(kAskWhole));
+  REQUIRE(stored);
+  CHECK(may_complete(*stored, 1000) == may);
+}
+
 TEST_CASE("the rest of a stored beginning is asked for, and makes the whole", "[origin][parts]") {
   Origin origin;
   World world({origin.url()});

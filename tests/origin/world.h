@@ -101,7 +101,8 @@ class World final : public FetchKeeper,
  public:
   // Of a reverse listener in front of these servers.
   explicit World(std::vector<std::string> servers,
-                 const std::function<void(config::Config&)>& change = {}) {
+                 const std::function<void(config::Config&)>& change = {},
+                 const std::function<void(cache::KernelOptions&)>& cache = {}) {
     auto made = net::Loop::create();
     REQUIRE(made.has_value());
     loop = std::move(*made);
@@ -113,6 +114,7 @@ class World final : public FetchKeeper,
     cache::KernelOptions options;
     options.capacity_bytes = 16U << 20U;
     options.admission.policy = cache::AdmissionPolicy::kAlways;
+    if (cache) cache(options);
     auto decides = cache::Kernel::create(options, {.owner = this}, {});
     REQUIRE(decides.has_value());
     kernel = std::move(*decides);
@@ -218,7 +220,9 @@ class World final : public FetchKeeper,
     REQUIRE(http::resolve_target(head, http::Scheme::kHttp, view.target) ==
             http::TargetStatus::kOk);
     view.route = runtime->router.match("", "/");
-    const std::string key = "a-realm:http://h" + std::string(head.target);
+    REQUIRE(view.route != nullptr);
+    const std::string key =
+        std::string(view.route->realm()) + "http://h" + std::string(head.target);
     view.key = key;
     view.hash = filter::hash_key(filter::HashFamily::kXxh3, seed, key);
     return RequestContext::make(runtime, view, text, net::Address::loopback_v4(1));
