@@ -125,8 +125,19 @@ TEST_CASE("what was invalidated while it was validated is validated again",
   one.world.inflight.invalidate(one.request->hash, one.request->key);
   (void)freshen_stored(*one.world.services, *one.request, one.received, one.old);
   const store::ObjectRef now = one.world.stored(*one.request);
-  if (now) CHECK_FALSE(http::is_fresh(meta_of(*now).http, one.world.loop->now()));
-  CHECK((!now || meta_of(*now).http.is(http::StoredMeta::kInvalidated)));
+  REQUIRE(now);
+  CHECK(meta_of(*now).http.is(http::StoredMeta::kInvalidated));
+  CHECK_FALSE(http::is_fresh(meta_of(*now).http, one.world.loop->now()));
+}
+
+TEST_CASE("what a private address has confirmed is stored as such", "[origin][freshening]") {
+  StoredOne one;
+  one.received.private_origin = true;
+  (void)one.freshen(
+      "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=600\r\nETag: \"v1\"\r\n\r\n");
+  const store::ObjectRef now = one.world.stored(*one.request);
+  REQUIRE(now);
+  CHECK(meta_of(*now).http.is(http::StoredMeta::kPrivateOrigin));
 }
 
 TEST_CASE("what the cache has let go of meanwhile still answers who asked",
