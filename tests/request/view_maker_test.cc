@@ -4,57 +4,29 @@
 #include <string>
 #include <vector>
 
-#include "proxy/http/parser.h"
 #include "tests/catch.h"
+#include "tests/request/requests.h"
 
 namespace encore::server {
 namespace {
 
 using config::Mode;
 
-class Views {
- public:
-  Views() {
-    config::Config config;
-    config.forward.allow_clients = {"127.0.0.0/8"};
-    config.cache.query_sort = true;
-    for (const auto& [host, path] : {std::pair("site", "/"), {"site", "/api/"}}) {
-      config::Origin& origin = config.origin.emplace_back();
-      origin.host = host;
-      origin.path = path;
-      origin.servers = {"http://127.0.0.1:1"};
-    }
-    auto made = Runtime::create(config, {}, "test");
-    REQUIRE(made.has_value());
-    runtime_ = *made;
-    views_.emplace(runtime_, seed_, doing);
+config::Config two_routes() {
+  config::Config config;
+  config.forward.allow_clients = {"127.0.0.0/8"};
+  config.cache.query_sort = true;
+  for (const auto& [host, path] : {std::pair("site", "/"), {"site", "/api/"}}) {
+    config::Origin& origin = config.origin.emplace_back();
+    origin.host = host;
+    origin.path = path;
+    origin.servers = {"http://127.0.0.1:1"};
   }
-  // `text`: request line and fields, each with LF.
-  ViewFault make(Mode mode, std::string_view text, const char* client = "127.0.0.1") {
-    text_.clear();
-    for (const char c : text) {
-      if (c == '\n') text_ += '\r';
-      text_ += c;
-    }
-    text_ += "\r\n";
-    http::ParseError error;
-    REQUIRE(http::parse_request(text_, {}, head_, error) == http::ParseStatus::kComplete);
-    view = {};
-    const ListenerContext listener{mode};
-    return views_->make(head_, listener, net::Address::parse_ip(client, 4711).value(), view);
-  }
-  void end() { views_.reset(); }
-  const Runtime& runtime() const { return *runtime_; }
+  return config;
+}
 
-  Doing doing;
-  RequestView view;
-
- private:
-  filter::Seed seed_{1, 2};
-  std::shared_ptr<const Runtime> runtime_;
-  std::optional<ViewMaker> views_;
-  std::string text_;
-  http::RequestHead head_;
+struct Views : Requests {
+  Views() : Requests(two_routes()) {}
 };
 
 TEST_CASE("a request that cannot be or is not to be answered says why", "[request][view]") {
