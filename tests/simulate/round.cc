@@ -50,7 +50,8 @@ class Round {
   void step_clock(Random& random);
   void shortage(Random& random);
   void refuse(Random& random);
-  void begin_drain();
+  void begin_drain(Random& random);
+  void all_leave(Random& random);
   void look();
   void finish();
 
@@ -173,7 +174,7 @@ void Round::schedule_happenings() {
   }
   Random& drains = stream('e');
   if (has(Feature::kDrain) && drains.percent(60)) {
-    happen(1.5, drains, [this] { begin_drain(); });
+    happen(1.5, drains, [this, &drains] { begin_drain(drains); });
   }
 }
 
@@ -230,13 +231,19 @@ void Round::refuse(Random& random) {
               [] { StoreConduct::refuses = false; });
 }
 
-void Round::begin_drain() {
+void Round::begin_drain(Random& random) {
   if (host_ == nullptr || draining_ || ring_.requests_left == 0) return;
   draining_ = true;
   drain_since_ = world_.last_ending = world_.ending_since = now();
   ring_.paused = true;
+  if (has(Feature::kMisbehave) && random.percent(40)) all_leave(random);
   host_->drain();
   world_.count("drains");
+}
+
+// What nobody waits for any more keeps a proxy from its end as well.
+void Round::all_leave(Random& random) {
+  for (const auto& client : clients_) client->leave(random.percent(50));
 }
 
 void Round::look() {
@@ -260,8 +267,11 @@ RoundResult Round::run() {
     clients_.push_back(std::make_unique<proxyfuzz::Client>(ring_, i));
   }
   schedule_happenings();
+  Random ending(plan_.seed, 'q', 1);
+  const bool ends_at_once = has(Feature::kMisbehave) && ending.percent(50);
   while (!stopped_ && (ring_.requests_left > 0 || ring_.active > 0 || draining_)) {
     if (!system_.step()) report("system", "nothing is to come, and clients wait");
+    if (ends_at_once && ring_.requests_left == 0 && ring_.active > 0) all_leave(ending);
     if (draining_ && host_->has_ended()) {
       draining_ = false;
       finish();

@@ -371,6 +371,13 @@ void Client::finish_front(Ending ending) {
   on_end();
 }
 
+void Client::leave(bool reset) {
+  if (waiting_.empty()) return disconnect(reset);
+  world_.count("request: left with all others");
+  leave_with_reset_ = reset;
+  finish_front(Ending::kLeft);
+}
+
 void Client::on_end() {
   out_.clear();
   --ring_.active;

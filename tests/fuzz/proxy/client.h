@@ -37,6 +37,8 @@ class Client final : public Handler {
   Client(Ring& ring, std::size_t number);
   ~Client() override;
   void on_ready(std::uint32_t events) override;
+  // Goes at once, whatever it waits for.
+  void leave(bool reset);
   // Tells of a request that has waited too long. Call now and then.
   void check_progress(bool origin_is_busy, double bound);
 
