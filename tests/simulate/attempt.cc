@@ -92,23 +92,53 @@ std::string rest_of(std::FILE* file) {
   std::_Exit(0);
 }
 
-// One that fails in the same way, by any of a few seeds.
-bool fails_alike(Plan plan, const std::string& kind, std::uint32_t& attempts_left,
-                 Shortened& best) {
-  constexpr std::uint64_t kSeeds = 4;
-  // Its own seed first; the others are far from those of a run with many rounds.
-  for (std::uint64_t i = 0; i < kSeeds && attempts_left > 0; ++i) {
-    Plan tried = plan;
-    tried.seed = i == 0 ? plan.seed : proxyfuzz::mix(plan.seed + i) >> 32U;
-    --attempts_left;
-    RoundResult result = attempt(tried);
-    if (result.finding != kind) continue;
-    tried.requests = std::max<std::uint64_t>(result.requests, 1);
-    best = {tried, std::move(result)};
+class Search {
+ public:
+  Search(const Plan& plan, const RoundResult& failed, std::uint32_t attempts_max, const Run& run)
+      : best_{plan, failed}, kind_(failed.finding), left_(attempts_max), run_(run) {}
+
+  const Plan& plan() const { return best_.plan; }
+  Shortened take() && { return std::move(best_); }
+
+  // One that fails in the same way, by any of a few seeds.
+  bool step(const std::function<void(Plan&)>& change) {
+    constexpr std::uint64_t kSeeds = 4;
+    Plan wanted = best_.plan;
+    change(wanted);
+    // Its own seed first; the others are far from those of a run with many rounds.
+    for (std::uint64_t i = 0; i < kSeeds; ++i) {
+      Plan tried = wanted;
+      if (i != 0) tried.seed = proxyfuzz::mix(wanted.seed + i) >> 32U;
+      if (!fails(tried)) continue;
+      end_at_finding();
+      return true;
+    }
+    return false;
+  }
+
+  // No request behind the finding. One that is the last makes another run of it (what happens goes
+  // on until then), so that this may fail.
+  void end_at_finding() {
+    Plan tried = best_.plan;
+    tried.requests = std::max<std::uint64_t>(best_.result.requests, 1);
+    if (tried.requests < best_.plan.requests) (void)fails(tried);
+  }
+
+ private:
+  bool fails(const Plan& tried) {
+    if (left_ == 0) return false;
+    --left_;
+    RoundResult result = run_(tried);
+    if (result.finding != kind_) return false;
+    best_ = {tried, std::move(result)};
     return true;
   }
-  return false;
-}
+
+  Shortened best_;
+  std::string kind_;
+  std::uint32_t left_;
+  const Run& run_;
+};
 
 }  // namespace
 
@@ -140,30 +170,26 @@ RoundResult attempt(const Plan& plan) {
   return result;
 }
 
-Shortened shorten(const Plan& plan, const RoundResult& failed, std::uint32_t attempts_max) {
-  Shortened best{plan, failed};
-  const std::string kind = failed.finding;
-  std::uint32_t left = attempts_max;
-  best.plan.requests = std::max<std::uint64_t>(failed.requests, 1);
-  const auto step = [&](const std::function<void(Plan&)>& change) {
-    Plan wanted = best.plan;
-    change(wanted);
-    return fails_alike(wanted, kind, left, best);
-  };
-  while (best.plan.requests > 20 && step([](Plan& to) { to.requests /= 4; })) {
+Shortened shorten(const Plan& plan, const RoundResult& failed, std::uint32_t attempts_max,
+                  const Run& run) {
+  Search search(plan, failed, attempts_max, run);
+  search.end_at_finding();
+  while (search.plan().requests > 20 && search.step([](Plan& to) { to.requests /= 4; })) {
   }
   for (std::size_t i = 0; i < kFeatures; ++i) {
     const auto feature = static_cast<Feature>(i);
-    if (best.plan.features.has(feature)) step([&](Plan& to) { to.features.remove(feature); });
+    if (search.plan().features.has(feature)) {
+      search.step([&](Plan& to) { to.features.remove(feature); });
+    }
   }
-  while (best.plan.urls > 1 &&
-         step([](Plan& to) { to.urls = (to.urls + 1) / 3 + (to.urls < 3); })) {
+  while (search.plan().urls > 1 &&
+         search.step([](Plan& to) { to.urls = (to.urls + 1) / 3 + (to.urls < 3); })) {
   }
-  while (best.plan.clients > 1 && step([](Plan& to) { to.clients /= 2; })) {
+  while (search.plan().clients > 1 && search.step([](Plan& to) { to.clients /= 2; })) {
   }
-  while (best.plan.requests > 2 && step([](Plan& to) { to.requests /= 2; })) {
+  while (search.plan().requests > 2 && search.step([](Plan& to) { to.requests /= 2; })) {
   }
-  return best;
+  return std::move(search).take();
 }
 
 std::string arguments_of(const Plan& plan) {

@@ -16,10 +16,13 @@ struct Shortened {
   Plan plan;
   RoundResult result;
 };
+using Run = std::function<RoundResult(const Plan&)>;
 // Fewer requests, clients and URLs, and without one feature of the adversity after the other, while
 // a run still fails by the same kind of finding. What is left out makes another run of it, so that
-// each step is tried with a few seeds. `attempts_max` runs at most.
-Shortened shorten(const Plan& plan, const RoundResult& failed, std::uint32_t attempts_max);
+// each step is tried with a few seeds. `attempts_max` runs at most. What comes out has been run as
+// it is: the plan fails with the result beside it.
+Shortened shorten(const Plan& plan, const RoundResult& failed, std::uint32_t attempts_max,
+                  const Run& run = attempt);
 
 // "--seed 4 --mode forward ...": what repeats it.
 std::string arguments_of(const Plan& plan);
