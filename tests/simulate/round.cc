@@ -78,6 +78,12 @@ double way_max(const Adversity& adversity) {
   return kPieces * static_cast<double>(adversity.latency_max + late) / 1e9;
 }
 
+// Seconds from a turn of who sends a piece to one of who reads it: both may be late.
+double piece_max(const Adversity& adversity) {
+  const std::int64_t late = adversity.starve != 0 ? adversity.starve_max : 0;
+  return kSlack + static_cast<double>(adversity.latency_max + 2 * late) / 1e9;
+}
+
 Adversity draw_adversity(const Plan& plan) {
   Random random(plan.seed, 'a', 0);
   return Adversity::draw(random, plan.features);
@@ -111,6 +117,7 @@ Round::Round(const Plan& plan)
   // Here all have one clock, and what it shows is what has happened.
   world_.slack = kSlack;
   world_.way = way_max(system_.adversity());
+  world_.piece = piece_max(system_.adversity());
   StoreConduct::refuses = false;
   StoreConduct::on_leak = [this](const std::string& what) { report("leak", what); };
   origin_.emplace(loop_, world_);

@@ -147,6 +147,18 @@ int Author::choose_range(const Url& url, const Content& content, const Fields& r
   return 416;
 }
 
+// A content that a condition names which is none of the client's.
+Content* Author::validated_by_proxy(const Url& url, const Fields& request,
+                                    const Request& cause) const {
+  const Field* condition = find(request, "If-None-Match");
+  if (condition == nullptr || cause.conditional || !cause.range.empty()) return nullptr;
+  const std::string tag = opaque(condition->value);
+  if (!tag.starts_with("\"c") || !tag.ends_with('"')) return nullptr;
+  const auto number = proxyfuzz::number(std::string_view(tag).substr(2, tag.size() - 3));
+  Content* named = world_.find_content(static_cast<std::uint64_t>(number.value_or(0)));
+  return named != nullptr && named->url == &url ? named : nullptr;
+}
+
 void Author::add_caching_fields(Url& url, Event& event) {
   const Character& character = url.character;
   const bool thin = event.status == 304 && character.thin_304;
@@ -156,9 +168,8 @@ void Author::add_caching_fields(Url& url, Event& event) {
     fields.push_back({"ETag", event.content->etag});
   }
   if (thin) return;
-  if (!character.cache_control.empty()) {
-    fields.push_back({"Cache-Control", character.cache_control});
-  }
+  const std::string control = event.withheld ? "no-store" : character.cache_control;
+  if (!control.empty()) fields.push_back({"Cache-Control", control});
   if (event.content != nullptr && event.content->last_modified != 0) {
     fields.push_back({"Last-Modified", http_date(event.content->last_modified)});
   }
@@ -268,6 +279,11 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
     }
   } else {
     change(url);
+    event.withheld = url.random.percent(url.character.withhold);
+    if (event.withheld) {
+      ++url.version;
+      url.current.clear();
+    }
     if (url.random.percent(url.character.missing)) event.status = 404;
     if (url.random.percent(url.character.error)) event.status = url.random.pick({500, 503, 504});
   }
@@ -329,6 +345,11 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
   if (url.random.percent(url.character.interim)) {
     reply.interim = "HTTP/1.1 103 Early Hints\r\nX-Interim: " + serial + "\r\n\r\n";
   }
+  if (!unsafe && method == "GET" && event.status != 304) {
+    ++content.sent;
+    if (event.trailers.empty() || event.status != 200) ++content.sent_without_trailers;
+  }
+  event.validated = validated_by_proxy(url, request, *cause);
   event.directives = directives_of(fields);
   for (const Fields* list : {&fields, &event.trailers}) {
     for (const Field& field : *list) content.lines.add(field);

@@ -111,6 +111,7 @@ Character random_character(Random& random) {
   out.not_modified = random.percent(85);
   out.thin_304 = random.percent(40);
   out.ranges = random.percent(70);
+  out.withhold = sometimes(20, 15);
   return out;
 }
 

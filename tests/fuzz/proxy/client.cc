@@ -111,6 +111,7 @@ void Client::begin() {
   }
   std::size_t batch = random_.percent(10) ? random_.between(2, 5) : 1;
   bytes_here_ = 0;
+  reads_here_ = 0;
   progress_ = now();
   ++ring_.active;
   std::string together;
@@ -209,6 +210,7 @@ void Client::read() {
   }
   progress_ = now();
   bytes_here_ += static_cast<std::uint64_t>(size);
+  ++reads_here_;
   unread_ = std::string_view(bytes.data(), static_cast<std::size_t>(size));
   if (!in_.empty()) unread_ = in_.append(unread_);
   take();
@@ -287,10 +289,10 @@ bool Client::take_head() {
     if (same_name(member, "keep-alive")) keeps = true;
   }
   if (!keeps || answer_.body.kind() == BodyReader::Kind::kClose) said_close_ = true;
-  // RFC 9112 9.6. What comes so late was written after the drain began.
-  constexpr double kOnItsWay = 0.15;
+  // RFC 9112 9.6. What comes so late was written after the drain had begun, in its worker's turn.
+  const double on_its_way = static_cast<double>(reads_here_ + 1) * world_.piece;
   const bool alone = !pipelined_ && !slow_;
-  if (!said_close_ && alone && answer_.head_at > world_.ending_since + kOnItsWay) {
+  if (!said_close_ && alone && answer_.head_at > world_.ending_since + on_its_way) {
     world_.report("drain", "an answer does not say that the connection ends", &request,
                   answer_.raw);
   }
@@ -321,7 +323,7 @@ bool Client::take_body() {
   const std::shared_ptr<Request> request = waiting_.front();
   waiting_.pop_front();
   answered_ = true;
-  request->ended = now();
+  request->ended = request->whole = now();
   request->answer = summary(answer_, Ending::kComplete);
   have_head_ = false;
   ring_.oracle.judge_end(*request, answer_, Ending::kComplete);

@@ -74,7 +74,8 @@ class Client final : public Handler {
   Answer answer_;
   bool have_head_ = false;
   std::uint64_t bytes_here_ = 0;  // of this batch
-  std::uint64_t leave_at_ = 0;    // goes after so many bytes; 0: stays
+  std::size_t reads_here_ = 0;
+  std::uint64_t leave_at_ = 0;  // goes after so many bytes; 0: stays
   bool leave_with_reset_ = false;
   bool half_close_ = false;
   bool slow_ = false;

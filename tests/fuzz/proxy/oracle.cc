@@ -116,7 +116,11 @@ bool Oracle::judge_head(const Request& request, Answer& answer) {
   judge_status(at);
   judge_fields(at);
   judge_cookies(at);
-  if (!at.direct()) judge_reuse(at);
+  if (at.direct()) {
+    note_gone(at);
+  } else {
+    judge_reuse(at);
+  }
   judge_age(at);
   set_bounds(at);
   return true;
@@ -260,6 +264,40 @@ void Oracle::judge_reuse(const Case& at) {
     // RFC 9111 4.4, and what a purge promises.
     fault(at, "invalidated", "what was asked for before it was invalidated");
   }
+  const Content& content = *at.answer.content;
+  if (content.gone && event.request && at.request.started > content.gone_since &&
+      event.request->whole < content.gone->started &&
+      at.request.selecting == content.gone->selecting) {
+    fault(at, "gone", "what a later answer to its validation should have removed");
+  }
+}
+
+// RFC 9111 4.3.3: a full response takes the place of what was to be validated; where it is not
+// stored, for what it says and not for how it was asked for, nothing does.
+void Oracle::note_gone(const Case& at) {
+  const Event& event = *at.answer.event;
+  Content* gone = event.validated;
+  if (gone == nullptr || event.is_update || event.status >= 500 || gone == event.content) return;
+  const std::string_view status = our_status(at.answer.head.fields);
+  const auto is_reason = [&](std::string_view reason) {
+    return status.find("; detail=" + std::string(reason)) != std::string_view::npos;
+  };
+  static constexpr std::array<std::string_view, 4> kOfTheResponse = {"private", "no-store",
+                                                                     "vary-star", "status"};
+  if (std::ranges::none_of(kOfTheResponse, is_reason)) return;
+  gone->gone = event.request;
+  gone->gone_since = at.answer.head_at;
+  world_.count("validated: gone");
+}
+
+// RFC 9110 6.5: what has a chunked body's trailers is asked for with them again. Of one that was
+// ever sent in another way the stored one may be that.
+void Oracle::judge_trailers(const Case& at) {
+  const Content& content = *at.answer.content;
+  if (!at.request.takes_trailers || at.request.http10 || at.request.method != "GET") return;
+  if (at.answer.status != 200 || !at.answer.body.trailers().empty()) return;
+  if (content.sent == 0 || content.sent_without_trailers != 0) return;
+  fault(at, "trailers", "the trailers of the origin are lost");
 }
 
 // RFC 9111 3: might it have been stored, or be shared as if it were?
@@ -476,6 +514,7 @@ void Oracle::judge_end(const Request& request, Answer& answer, Ending ending) {
       fault(at, "trailers", "the origin never sent this trailer: " + quoted(field));
     }
   }
+  if (complete && has_body) judge_trailers(at);
   if (complete && !answer.body.trailers().empty()) world_.count("answer: trailers");
 }
 

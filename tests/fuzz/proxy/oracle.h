@@ -55,6 +55,8 @@ class Oracle {
   void judge_selection(const Case& at);
   void judge_freshness(const Case& at, const Directives& merged);
   void judge_age(const Case& at);
+  void note_gone(const Case& at);
+  void judge_trailers(const Case& at);
   void set_bounds(const Case& at);
   void judge_parts(const Case& at);
   void count_outcome(const Case& at);

@@ -37,6 +37,7 @@ class Author {
   // 200, 206 or 416, and which bytes.
   int choose_range(const Url& url, const Content& content, const Fields& request,
                    std::uint32_t& begin, std::uint32_t& end) const;
+  Content* validated_by_proxy(const Url& url, const Fields& request, const Request& cause) const;
   void add_caching_fields(Url& url, Event& event);
   void add_personal_fields(Url& url, Event& event, int user);
   // Writes the body, of bytes [begin, end), and what says where it ends.

@@ -153,6 +153,10 @@ const Content* World::content(std::uint64_t number) const {
   return number - 1 < contents_.size() ? contents_[number - 1].get() : nullptr;
 }
 
+Content* World::find_content(std::uint64_t number) {
+  return number - 1 < contents_.size() ? contents_[number - 1].get() : nullptr;
+}
+
 std::shared_ptr<Request> World::make_request(Url& url) {
   auto request = std::make_shared<Request>();
   request->tag = requests_.size() + 1;

@@ -30,6 +30,7 @@ struct Selecting {
   std::optional<std::string> cookie;
   std::optional<std::string> lang;
   std::string encodings;
+  bool operator==(const Selecting&) const = default;
 };
 
 // Whether a and b agree in the field `name` of a Vary.
@@ -57,9 +58,10 @@ struct Request {
   double not_before = 0;  // what the origin was asked for earlier was invalidated before `started`
   double stale_before = 0;  // and made stale by a soft purge
   double ended = 0;
-  int asked_origin = 0;  // how often the origin saw it
-  std::string answer;    // for the history
-  std::string batch;     // and what was sent together with it
+  double whole = std::numeric_limits<double>::infinity();  // its answer has come to the end
+  int asked_origin = 0;                                    // how often the origin saw it
+  std::string answer;                                      // for the history
+  std::string batch;                                       // and what was sent together with it
 };
 
 // Field lines, whatever the case of their names, as 64-bit hashes: there are many, in one table
@@ -90,6 +92,13 @@ struct Content {
   std::int64_t last_modified = 0;  // 0: none. No two contents of a URL have the same.
   Selecting selecting;             // of the request that it was made for
   Lines lines;                     // every field and trailer line ever sent with it
+  // How often its body was sent, and how often not whole or without trailers.
+  int sent = 0;
+  int sent_without_trailers = 0;
+  // This request's validation of it was answered with what was not kept, and its client has that:
+  // what was whole before the request is gone. Null: there was none.
+  std::shared_ptr<const Request> gone;
+  double gone_since = 0;
   bool has_validator() const noexcept { return !etag.empty() || last_modified != 0; }
 };
 
@@ -106,9 +115,11 @@ struct Event {
   Fields fields;               // as sent
   Fields trailers;
   Directives directives;
-  std::int64_t age = 0;    // the Age it carried
-  bool is_update = false;  // 304, or the response to a HEAD: it changes heads, not bodies
-  bool cut = false;        // its end never came
+  std::int64_t age = 0;          // the Age it carried
+  Content* validated = nullptr;  // by the proxy's own condition: null without one
+  bool is_update = false;        // 304, or the response to a HEAD: it changes heads, not bodies
+  bool cut = false;              // its end never came
+  bool withheld = false;         // it is no-store, whatever the character says
 };
 
 // How the origin treats one URL: drawn from the seed when the URL is made.
@@ -137,6 +148,7 @@ struct Character {
   bool not_modified = true;   // conditions are honoured
   bool thin_304 = false;      // a 304 with nothing but what must be there
   bool ranges = true;
+  double withhold = 0;  // another version, which nobody may keep
 };
 
 struct Url {
@@ -184,6 +196,7 @@ class World {
   Event& make_event(Url& url);
   const Event* event(std::uint64_t serial) const;
   const Content* content(std::uint64_t number) const;
+  Content* find_content(std::uint64_t number);
   std::shared_ptr<Request> make_request(Url& url);
   std::shared_ptr<Request> request(std::uint64_t tag) const;
   void remember(Url& url, std::function<std::string()> happening);
@@ -192,6 +205,8 @@ class World {
   double slack = 0.3;
   // How many seconds what the origin did may be on its way to the proxy.
   double way = 0;
+  // And each piece of what is sent, from a turn of the sender's to one of the receiver's.
+  double piece = 0;
   // The network, or the system under the proxy, has failed it towards an origin last.
   double last_trouble = -1e9;
   // The proxy was ending last: what reached it then may go unanswered.
