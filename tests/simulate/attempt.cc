@@ -142,31 +142,41 @@ class Search {
 
 }  // namespace
 
-RoundResult attempt(const Plan& plan) {
+RunningRound::RunningRound(const Plan& plan) : plan_(plan) {
   (void)std::fflush(stdout);
   int ends[2];
   ENCORE_CHECK(::pipe(ends) == 0, "there is a pipe to a round");
-  std::FILE* errors = std::tmpfile();
-  ENCORE_CHECK(errors != nullptr, "there is room for what a round says");
-  const pid_t child = ::fork();
-  ENCORE_CHECK(child >= 0, "there is a process for a round");
-  if (child == 0) run_in_child(plan, ends[1], ::fileno(errors));
+  errors_ = std::tmpfile();
+  ENCORE_CHECK(errors_ != nullptr, "there is room for what a round says");
+  child_ = ::fork();
+  ENCORE_CHECK(child_ >= 0, "there is a process for a round");
+  if (child_ == 0) run_in_child(plan, ends[1], ::fileno(errors_));
   ::close(ends[1]);
-  std::FILE* file = ::fdopen(ends[0], "rb");
+  results_ = ::fdopen(ends[0], "rb");
+}
+
+RunningRound::~RunningRound() {
+  if (child_ >= 0) {
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+  }
+  if (results_ != nullptr) std::fclose(results_);
+  std::fclose(errors_);
+}
+
+RoundResult RunningRound::wait() {
   RoundResult result;
-  const bool good = read_result(Pipe(file), result);
-  std::fclose(file);
+  const bool good = read_result(Pipe(results_), result);
   int status = 0;
-  ::waitpid(child, &status, 0);
+  ::waitpid(std::exchange(child_, -1), &status, 0);
   if (!good || status != 0) {
     result = RoundResult();
     result.finding = "crash";
-    result.requests = plan.requests;
+    result.requests = plan_.requests;
     const std::string how = WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
                                                 : "status " + std::to_string(WEXITSTATUS(status));
-    result.text = "the proxy ended by " + how + "\n" + rest_of(errors);
+    result.text = "the proxy ended by " + how + "\n" + rest_of(errors_);
   }
-  std::fclose(errors);
   return result;
 }
 

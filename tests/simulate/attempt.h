@@ -2,6 +2,9 @@
 // and the search for a shorter run that fails in the same way.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstdio>
 #include <functional>
 #include <string>
 
@@ -9,8 +12,28 @@
 
 namespace encore::simulate {
 
-// The same as run_round(), where the proxy lives; else a finding "crash" with what it said.
-RoundResult attempt(const Plan& plan);
+// A round under way in another process.
+class RunningRound {
+ public:
+  explicit RunningRound(const Plan& plan);
+  // Ends one that was not waited for.
+  ~RunningRound();
+  RunningRound(const RunningRound&) = delete;
+  RunningRound& operator=(const RunningRound&) = delete;
+
+  const Plan& plan() const { return plan_; }
+  // The same as run_round(), where the proxy lives; else a finding "crash" with what it said.
+  // REQUIRES: called once.
+  RoundResult wait();
+
+ private:
+  Plan plan_;
+  pid_t child_ = -1;
+  std::FILE* results_ = nullptr;
+  std::FILE* errors_ = nullptr;
+};
+
+inline RoundResult attempt(const Plan& plan) { return RunningRound(plan).wait(); }
 
 struct Shortened {
   Plan plan;

@@ -8,8 +8,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "tests/simulate/attempt.h"
 
@@ -19,10 +22,11 @@ namespace {
 constexpr std::string_view kUsage =
     "usage: encore_simulate [--seed N] [--requests N] [--seconds S] [--mode forward|reverse|both]\n"
     "       [--round N] [--clients N] [--urls N] [--without FEATURE,...] [--shorten ATTEMPTS]\n"
-    "       [--quiet 1]\n"
+    "       [--jobs N] [--quiet 1]\n"
     "A run is cut in rounds; each has a world, a weather and proxies of its own, by the seed and "
     "the\n"
-    "round's number. What can be left out of the adversity, with --without:\n";
+    "round's number. Rounds run side by side, as many as there are cores or --jobs says; what is\n"
+    "found and printed is the same. What can be left out of the adversity, with --without:\n";
 
 struct Options {
   Plan plan;
@@ -31,6 +35,7 @@ struct Options {
   double seconds = 0;
   std::uint32_t attempts = 80;  // to shorten a failing run
   bool quiet = false;           // the last line alone
+  std::size_t jobs = std::max(1U, std::thread::hardware_concurrency());
 };
 
 struct Totals {
@@ -103,6 +108,8 @@ Options read_options(int argc, char** argv) {
       options.plan.urls = static_cast<std::uint32_t>(std::max<std::uint64_t>(number, 1));
     } else if (name == "--shorten") {
       options.attempts = static_cast<std::uint32_t>(number);
+    } else if (name == "--jobs") {
+      options.jobs = std::max<std::size_t>(number, 1);
     } else if (name == "--quiet") {
       options.quiet = number != 0;
     } else {
@@ -169,19 +176,32 @@ int run(int argc, char** argv) {
   mallopt(M_PERTURB, 0xa5);
   const auto started = std::chrono::steady_clock::now();
   Totals totals;
+  // They end in any order, and are looked at in that of their seeds: what is counted and found does
+  // not depend on how many there are at once.
+  std::deque<std::unique_ptr<RunningRound>> running;
+  Plan next = options.plan;
+  next.requests = std::min(next.requests, options.requests);
   bool failed = false;
-  while (!failed && totals.requests < options.requests &&
-         (options.seconds == 0 || seconds_since(started) < options.seconds)) {
-    Plan plan = options.plan;
-    plan.seed += totals.rounds;
-    plan.requests = std::min(plan.requests, options.requests - totals.requests);
-    const bool reverse =
-        options.mode == "reverse" || (options.mode == "both" && plan.seed % 2 == 1);
-    plan.direction = reverse ? Direction::kReverse : Direction::kForward;
-    const RoundResult result = attempt(plan);
+  while (!failed && totals.requests < options.requests) {
+    while (running.size() < options.jobs &&
+           totals.requests + running.size() * next.requests < options.requests &&
+           (options.seconds == 0 || seconds_since(started) < options.seconds)) {
+      const bool reverse =
+          options.mode == "reverse" || (options.mode == "both" && next.seed % 2 == 1);
+      next.direction = reverse ? Direction::kReverse : Direction::kForward;
+      running.push_back(std::make_unique<RunningRound>(next));
+      ++next.seed;
+    }
+    if (running.empty()) break;
+    const std::unique_ptr<RunningRound> first = std::move(running.front());
+    running.pop_front();
+    const RoundResult result = first->wait();
     totals.add(result);
     failed = !result.finding.empty();
-    if (failed) tell_finding(options, plan, result, totals);
+    if (failed) {
+      running.clear();
+      tell_finding(options, first->plan(), result, totals);
+    }
   }
   summarise(options, totals, seconds_since(started));
   std::printf("%llu passed, %d failed\n",
