@@ -56,7 +56,7 @@ ClientKey key_of(const Address& client) {
   return key;
 }
 
-// Answers what is known already.
+// Gives what is known already.
 class KnownQuery final : public Resolver::Query {
  public:
   KnownQuery(Loop& loop, Answer answer, Resolver::OnDone on_done)

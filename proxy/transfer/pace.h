@@ -25,7 +25,7 @@ class Pace {
     window_ = {};
     window_bytes_ = 0;
   }
-  // There is more than the client takes; until now it took `taken` bytes of its connection. Answers
+  // There is more than the client takes; until now it took `taken` bytes of its connection. Returns
   // whether it was so at the last look, and it has taken some since.
   bool look_at_blocked(MonotonicTime now, std::uint64_t taken) {
     const Nanoseconds elapsed = now - looked_;

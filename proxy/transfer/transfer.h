@@ -150,7 +150,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // have read it all, the slowest one is to blame. Blame grows with the time of such pauses and
   // fades with that between them, so that who is less than half as fast as the others comes to be
   // cut, one that takes nothing after two seconds; readers of like speed take turns, and none is.
-  // Answers whether one was cut; the next wake-up tells it.
+  // Returns whether one was cut; the next wake-up tells it.
   struct HoldBack {
     std::uint64_t written = 0;
     Nanoseconds elapsed{};
