@@ -62,7 +62,7 @@ class Admin {
   }
   // What comes until the end of the connection, or until `done`.
   std::string hear(const std::function<bool()>& done = [] { return false; }) {
-    constexpr int kTurnsMax = 200'000;
+    constexpr int kTurnsMax = 1'000'000;
     for (int i = 0; i < kTurnsMax && !done(); ++i) {
       if (!text_.empty() && ::send(client_.get(), text_.data(), text_.size(), MSG_NOSIGNAL) > 0) {
         text_.clear();
