@@ -1,6 +1,7 @@
 #include "proxy/http/cache_control.h"
 
 #include <algorithm>
+#include <array>
 
 namespace encore::http {
 namespace {
@@ -59,7 +60,26 @@ void take_qualified(bool& unqualified, std::vector<std::string>& names,
   }
 }
 
+struct Flag {
+  std::string_view name;
+  bool ResponseDirectives::* said;
+};
+constexpr std::array kFlags = {
+    Flag{"no-store", &ResponseDirectives::no_store},
+    Flag{"public", &ResponseDirectives::is_public},
+    Flag{"must-revalidate", &ResponseDirectives::must_revalidate},
+    Flag{"proxy-revalidate", &ResponseDirectives::proxy_revalidate},
+    Flag{"must-understand", &ResponseDirectives::must_understand},
+    Flag{"no-transform", &ResponseDirectives::no_transform},
+    Flag{"immutable", &ResponseDirectives::immutable},
+};
+
 void read(ResponseDirectives& result, const Directive& directive) {
+  for (const Flag& flag : kFlags) {
+    if (!directive.is(flag.name)) continue;
+    result.*flag.said = true;
+    return;
+  }
   if (directive.is("max-age")) {
     take_shorter(result.max_age, directive);
   } else if (directive.is("s-maxage")) {
@@ -72,14 +92,6 @@ void read(ResponseDirectives& result, const Directive& directive) {
     take_qualified(result.no_cache, result.stripped_fields, directive);
   } else if (directive.is("private")) {
     take_qualified(result.is_private, result.stripped_fields, directive);
-  } else {
-    result.no_store = result.no_store || directive.is("no-store");
-    result.is_public = result.is_public || directive.is("public");
-    result.must_revalidate = result.must_revalidate || directive.is("must-revalidate");
-    result.proxy_revalidate = result.proxy_revalidate || directive.is("proxy-revalidate");
-    result.must_understand = result.must_understand || directive.is("must-understand");
-    result.no_transform = result.no_transform || directive.is("no-transform");
-    result.immutable = result.immutable || directive.is("immutable");
   }
 }
 

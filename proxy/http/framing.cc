@@ -1,5 +1,6 @@
 #include "proxy/http/framing.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace encore::http {
@@ -14,15 +15,17 @@ Framing refused(std::uint16_t status, FramingReason reason) noexcept {
 
 // REQUIRES: Content-Length is there.
 Framing by_length(const Fields& fields, std::uint16_t error_status) noexcept {
-  if (fields.count(FieldId::kContentLength) != 1) {
-    return refused(error_status, FramingReason::kRepeatedLength);
-  }
-  const std::string_view text = fields.value(FieldId::kContentLength);
-  if (text.find(',') != std::string_view::npos) {
-    return refused(error_status, FramingReason::kRepeatedLength);
-  }
+  const Field* const first = fields.find(FieldId::kContentLength);
+  const bool repeated = std::any_of(first + 1, fields.end(), [](const Field& field) {
+    return field.id == FieldId::kContentLength;
+  });
+  if (repeated) return refused(error_status, FramingReason::kRepeatedLength);
+  const std::string_view text = first->value;
   std::uint64_t length = 0;
   if (!parse_decimal(text, length)) {
+    if (text.find(',') != std::string_view::npos) {
+      return refused(error_status, FramingReason::kRepeatedLength);
+    }
     const bool digits = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
     return refused(error_status,
                    digits ? FramingReason::kLengthTooLarge : FramingReason::kBadLength);

@@ -28,8 +28,10 @@ bool is_token(std::string_view text) noexcept {
 bool ListReader::next(std::string_view& member) noexcept {
   while (!rest_.empty() && (is_ows(rest_.front()) || rest_.front() == ',')) rest_.remove_prefix(1);
   if (rest_.empty()) return false;
-  bool quoted = false;
+  // Most members have no quotes.
   std::size_t at = 0;
+  while (at < rest_.size() && rest_[at] != ',' && rest_[at] != '"') ++at;
+  bool quoted = false;
   for (; at < rest_.size(); ++at) {
     const char c = rest_[at];
     if (c == '"') {

@@ -94,7 +94,9 @@ std::optional<ResponseDirectives> parse_targeted(std::string_view joined_value) 
 ResponseDirectives effective_directives(const Fields& fields,
                                         std::span<const std::string> targets) {
   for (const std::string& name : targets) {
-    if (auto directives = parse_targeted(joined(fields, name))) return *std::move(directives);
+    const std::string value = joined(fields, name);
+    if (value.empty()) continue;
+    if (auto directives = parse_targeted(value)) return *std::move(directives);
   }
   return parse_response_directives(fields);
 }

@@ -14,12 +14,17 @@
 namespace encore::http {
 namespace {
 
-constexpr std::size_t kHostBytesMax = 255;
-
-bool is_host_char(char c) noexcept {
-  return is_digit(c) || (to_lower(c) >= 'a' && to_lower(c) <= 'z') || c == '-' || c == '.' ||
-         c == '_';
+consteval std::array<bool, 256> make_host_table() {
+  std::array<bool, 256> table{};
+  for (std::size_t c = 0; c < table.size(); ++c) {
+    table[c] = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+               c == '-' || c == '.' || c == '_';
+  }
+  return table;
 }
+constexpr std::array<bool, 256> kHostTable = make_host_table();
+
+bool is_host_char(char c) noexcept { return kHostTable[static_cast<unsigned char>(c)]; }
 
 bool is_ipv6(std::string_view text) noexcept {
   std::array<char, INET6_ADDRSTRLEN> copy{};
@@ -186,8 +191,27 @@ char* put_path(char* out, std::string_view path) noexcept {
   return is_plain_path(path) ? put(out, path) : write_path_slowly(path, out);
 }
 
+// The capitals of eight ASCII characters in lower case.
+std::uint64_t lower_word(std::uint64_t word) noexcept {
+  constexpr std::uint64_t kEach = 0x0101010101010101U;
+  // The top bit of each byte tells whether it is from 'A' on, and whether it is beyond 'Z'.
+  const std::uint64_t capitals = (word + (0x80 - 'A') * kEach) & ~(word + (0x7f - 'Z') * kEach);
+  return word | (capitals & (0x80 * kEach)) >> 2U;
+}
+
+// REQUIRES: ASCII. In words, of which the last two overlap.
 char* put_lower(char* out, std::string_view text) noexcept {
-  return std::ranges::transform(text, out, to_lower).out;
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  if (text.size() < kWord) return std::ranges::transform(text, out, to_lower).out;
+  const auto put_word = [&](std::size_t at) {
+    std::uint64_t word;
+    std::memcpy(&word, text.data() + at, kWord);
+    word = lower_word(word);
+    std::memcpy(out + at, &word, kWord);
+  };
+  for (std::size_t at = 0; at + kWord < text.size(); at += kWord) put_word(at);
+  put_word(text.size() - kWord);
+  return out + text.size();
 }
 
 char* put_authority(char* out, const Target& target) noexcept {

@@ -113,7 +113,9 @@ std::size_t write_origin_form(const Target& target, Method method, const KeyOpti
                               std::span<char> out);
 
 // Writes "host[:port]" for a Host field, the port only where it is not the scheme's default.
-// REQUIRES: out.size() >= host size + 8.
+// REQUIRES: out.size() >= host size + 8, or kHostTextBytesMax.
+inline constexpr std::size_t kHostBytesMax = 255;  // longer ones are refused
+inline constexpr std::size_t kHostTextBytesMax = kHostBytesMax + 8;
 std::size_t write_host(const Target& target, std::span<char> out) noexcept;
 
 }  // namespace encore::http
