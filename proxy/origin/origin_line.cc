@@ -2,9 +2,8 @@
 
 namespace encore::server {
 
-void OriginLines::Slot::reset() {
+void OriginLines::Slot::give_back() {
   Server* server = std::exchange(server_, nullptr);
-  if (server == nullptr) return;
   --server->connections;
   server->lines->note_room(*server);
   server->lines->forget_if_unused(*server);
@@ -14,9 +13,8 @@ void OriginLines::Slot::note_idle() const {
   if (server_ != nullptr) server_->lines->note_room(*server_);
 }
 
-void OriginLines::Waiter::leave() {
+void OriginLines::Waiter::leave_line() {
   Server* server = std::exchange(server_, nullptr);
-  if (server == nullptr) return;
   server->line.erase(position_);
   --server->lines->waiting_;
   server->lines->forget_if_unused(*server);

@@ -34,13 +34,16 @@ class OriginLines {
     }
     ~Slot() { reset(); }
     explicit operator bool() const { return server_ != nullptr; }
-    void reset();
+    void reset() {
+      if (server_ != nullptr) give_back();
+    }
     // Its connection is idle now: whoever waits may have it.
     void note_idle() const;
 
    private:
     friend class OriginLines;
     explicit Slot(Server& server) : server_(&server) {}
+    void give_back();
     Server* server_ = nullptr;
   };
 
@@ -54,10 +57,13 @@ class OriginLines {
     Waiter& operator=(const Waiter&) = delete;
     ~Waiter() { leave(); }
     bool is_waiting() const { return server_ != nullptr; }
-    void leave();
+    void leave() {
+      if (server_ != nullptr) leave_line();
+    }
 
    private:
     friend class OriginLines;
+    void leave_line();
     std::function<bool()> on_turn_;
     Server* server_ = nullptr;
     std::list<Waiter*>::iterator position_;

@@ -42,24 +42,19 @@ void OriginLink::choose_destination() {
     return;
   }
   const http::Target& target = request_.target;
-  host_ = target.authority.host;
+  forward_host_ = target.authority.host;
   port_ = target.port();
-  std::ranges::transform(host_, host_.begin(), http::to_lower);
+  std::ranges::transform(forward_host_, forward_host_.begin(), http::to_lower);
   const bool tls = target.scheme == http::Scheme::kHttps;
-  if (tls) {
-    tls_ = request_.runtime->router.forward_tls();
-    tls_name_ = host_;
-  }
+  if (tls) tls_ = request_.runtime->router.forward_tls();
   forward_pool_key_ =
-      (tls ? "forward+https://" : "forward+http://") + host_ + ":" + std::to_string(port_);
+      (tls ? "forward+https://" : "forward+http://") + forward_host_ + ":" + std::to_string(port_);
 }
 
 void OriginLink::choose_server(const OriginServer& server) {
   server_ = &server;
-  host_ = server.host;
   port_ = server.port;
   tls_ = server.tls;
-  tls_name_ = server.tls_name;
 }
 
 net::Stream& OriginLink::stream() const {
@@ -148,7 +143,7 @@ OriginLink::Progress OriginLink::end_wait() {
 }
 
 void OriginLink::resolve() {
-  net::Resolver::Name name{.host = host_, .port = port_};
+  net::Resolver::Name name{.host = host(), .port = port_};
   if (request_.is_forward()) name.client = request_.client;
   state_ = Resolving{.query = services_.resolver.resolve(
                          name,
@@ -173,7 +168,7 @@ void OriginLink::on_resolved(std::expected<net::Resolved, net::ResolveFailure> r
     const NameFault fault = name_fault(outcome);
     const TransferFailure failure{fault.status, fault.outcome, fault.detail,
                                   outcome == net::ResolveOutcome::kLimit};
-    const std::string why = "cannot resolve " + host_ + ": " + std::string(to_string(outcome));
+    const std::string why = "cannot resolve " + host() + ": " + std::string(to_string(outcome));
     if (fault.is_own_want) {
       warn(why);
       handler_.on_link_failed(failure);
@@ -204,7 +199,7 @@ void OriginLink::connect(std::vector<net::Address> addresses) {
   const Nanoseconds timeout = request_.runtime->config.timeouts.origin_connect;
   options.timeout = timeout.count() == 0 ? Nanoseconds(std::chrono::hours(1)) : timeout;
   options.tls = tls_;
-  options.tls_host = tls_name_;
+  options.tls_host = tls_name();
   state_ = Connecting{std::make_unique<net::Connector>(
       services_.loop, std::move(options),
       [this](std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result) {
@@ -273,7 +268,7 @@ void OriginLink::tell(Progress progress, const TransferFailure& failure) {
 void OriginLink::warn(const std::string& why) {
   if (server_ == nullptr) return;
   const std::string origin =
-      (server_->tls != nullptr ? "https://" : "http://") + host_ + ":" + std::to_string(port_);
+      (server_->tls != nullptr ? "https://" : "http://") + host() + ":" + std::to_string(port_);
   const std::string line = services_.warnings.line(origin, why, services_.loop.now());
   if (!line.empty()) spdlog::warn("{}", line);
 }
@@ -281,6 +276,7 @@ void OriginLink::warn(const std::string& why) {
 void OriginLink::release(Fate fate) {
   OriginLines::Slot slot = std::move(slot_);
   waiter_.leave();
+  if (std::holds_alternative<Idle>(state_)) return;
   auto state = std::exchange(state_, Idle{});
   auto* open = std::get_if<Open>(&state);
   if (open == nullptr) return;
@@ -311,7 +307,7 @@ void OriginLink::check_timeouts(MonotonicTime now) {
   // The connector has its own limit; this one is for the name.
   const auto* resolving = std::get_if<Resolving>(&state_);
   if (resolving == nullptr || !over(resolving->since, timeouts.dns)) return;
-  go_on_after(AttemptFailure::kConnectTimeout, "cannot resolve " + host_ + ": timeout",
+  go_on_after(AttemptFailure::kConnectTimeout, "cannot resolve " + host() + ": timeout",
               {504, Outcome::kOriginTimeout, "dns-timeout"});
 }
 

@@ -118,6 +118,10 @@ class OriginLink {
   const std::string& pool_key() const {
     return server_ != nullptr ? server_->pool_key : forward_pool_key_;
   }
+  const std::string& host() const { return server_ != nullptr ? server_->host : forward_host_; }
+  const std::string& tls_name() const {
+    return server_ != nullptr ? server_->tls_name : forward_host_;
+  }
   Progress acquire_here();
   bool take_connection();
   bool take_idle();
@@ -142,11 +146,10 @@ class OriginLink {
   OriginLinkHandler& handler_;
 
   const OriginServer* server_ = nullptr;  // of the request's runtime
-  std::string host_;
+  std::string forward_host_;              // where there is no server
+  std::string forward_pool_key_;
   std::uint16_t port_ = 0;
   const net::TlsContext* tls_ = nullptr;
-  std::string tls_name_;
-  std::string forward_pool_key_;
 
   Need need_ = Need::kAny;
   OriginLines::Slot slot_;  // of the connection, from before it is made
