@@ -21,12 +21,15 @@ bool BodyReader::set_body(store::BodyRef body, std::uint64_t start) {
 }
 
 BodyReader::Piece& BodyReader::last_piece() {
-  if (at_end() || pieces_.back().has_range()) pieces_.emplace_back();
-  return pieces_.back();
+  if (at_end() || piece_at(pieces_ - 1).has_range()) {
+    if (pieces_ != 0) further_.emplace_back();
+    ++pieces_;
+  }
+  return piece_at(pieces_ - 1);
 }
 
 void BodyReader::add_text(std::string text) {
-  ENCORE_CHECK(pieces_.empty() || pieces_.back().end != kOpenEnd, "nothing follows an open body");
+  ENCORE_CHECK(!has_open_end(), "nothing follows an open body");
   if (text.empty()) return;
   std::string& last = last_piece().text;
   if (last.empty()) {
@@ -39,7 +42,7 @@ void BodyReader::add_text(std::string text) {
 void BodyReader::add_range(std::uint64_t begin, std::uint64_t end) {
   ENCORE_CHECK(cursor_, "a range is cut from a body");
   ENCORE_CHECK(begin <= end && end != kOpenEnd, "a range has two ends");
-  ENCORE_CHECK(pieces_.empty() || pieces_.back().end != kOpenEnd, "nothing follows an open body");
+  ENCORE_CHECK(!has_open_end(), "nothing follows an open body");
   if (begin == end) return;
   Piece& last = last_piece();
   last.begin = begin;
@@ -47,7 +50,7 @@ void BodyReader::add_range(std::uint64_t begin, std::uint64_t end) {
 }
 
 void BodyReader::add_rest() {
-  ENCORE_CHECK(cursor_ && pieces_.empty(), "an open body is all that there is");
+  ENCORE_CHECK(cursor_ && pieces_ == 0, "an open body is all that there is");
   Piece& last = last_piece();
   last.begin = cursor_->position();
   last.end = kOpenEnd;
@@ -90,7 +93,7 @@ BodyReader::Peeked BodyReader::peek(std::span<iovec> room, std::size_t bytes_max
   ENCORE_CHECK(room.size() >= 2 && bytes_max != 0, "there is room for what is peeked at");
   shown_ = 0;
   if (at_end()) return {};
-  Piece& piece = pieces_[piece_];
+  Piece& piece = piece_at(piece_);
   Peeked peeked;
   const std::size_t text_left = std::min(piece.text.size() - text_read_, bytes_max);
   if (text_left != 0) {
@@ -113,7 +116,7 @@ void BodyReader::advance(std::size_t bytes) {
   ENCORE_CHECK(bytes <= shown_, "what is read was shown");
   shown_ -= bytes;
   if (bytes == 0) return;
-  Piece& piece = pieces_[piece_];
+  Piece& piece = piece_at(piece_);
   const std::size_t from_text = std::min(bytes, piece.text.size() - text_read_);
   text_read_ += from_text;
   const std::size_t from_body = bytes - from_text;
@@ -130,7 +133,7 @@ void BodyReader::advance(std::size_t bytes) {
 
 std::uint64_t BodyReader::held_bytes() const {
   std::uint64_t bytes = 0;
-  for (std::size_t i = piece_; i < pieces_.size(); ++i) bytes += pieces_[i].text.size();
+  for (std::size_t i = piece_; i < pieces_; ++i) bytes += piece_at(i).text.size();
   if (cursor_) bytes += cursor_->body().held_for(cursor_->position());
   return bytes;
 }

@@ -54,7 +54,7 @@ class BodyReader {
 
   // All is read, as far as can be told without a look at the body: not where it is one whose length
   // nobody knows.
-  bool at_end() const { return piece_ == pieces_.size(); }
+  bool at_end() const { return piece_ == pieces_; }
   bool has_body() const { return cursor_.has_value(); }
   // How far into the body it is.
   std::uint64_t position() const { return cursor_ ? cursor_->position() : 0; }
@@ -71,6 +71,9 @@ class BodyReader {
     std::uint64_t end = 0;
     bool has_range() const { return begin < end; }
   };
+  const Piece& piece_at(std::size_t i) const { return i == 0 ? first_ : further_[i - 1]; }
+  Piece& piece_at(std::size_t i) { return i == 0 ? first_ : further_[i - 1]; }
+  bool has_open_end() const { return pieces_ != 0 && piece_at(pieces_ - 1).end == kOpenEnd; }
   Piece& last_piece();
   bool skip_to(std::uint64_t position);
   Peeked peek_body(const Piece& piece, std::span<iovec> room, std::size_t bytes_max);
@@ -78,8 +81,10 @@ class BodyReader {
   store::ObjectRef object_;
   store::BodyRef body_;
   std::optional<store::Body::Cursor> cursor_;
-  std::vector<Piece> pieces_;
-  std::size_t piece_ = 0;
+  Piece first_;  // most have no other
+  std::vector<Piece> further_;
+  std::size_t pieces_ = 0;
+  std::size_t piece_ = 0;      // the one that is read
   std::size_t text_read_ = 0;  // of the piece
   std::size_t shown_ = 0;      // by the last peek
   std::uint64_t body_bytes_ = 0;

@@ -41,8 +41,10 @@ PassedResponse make_passed_response(const OriginServices& services, const Reques
   }
   response->variant = variant_of(response->names, response->variant_key);
   response->whole = whole && received.head.status == 200;
-  if (services.worker.logs_requests()) response->origin = peer.to_string();
-  response->content_type = received.head.fields.value(http::FieldId::kContentType);
+  if (services.worker.logs_requests()) {
+    response->origin = peer.to_string();
+    response->content_type = received.head.fields.value(http::FieldId::kContentType);
+  }
   response->common_bytes = build_forward_head(received.head,
                                               {.length = response->length,
                                                .http_date = services.loop.http_date(),

@@ -199,7 +199,10 @@ void Worker::ask_origin(std::shared_ptr<Transfer> transfer,
 }
 
 void Worker::drop_retired_fetches() {
-  while (!retired_fetches_.empty()) (void)std::exchange(retired_fetches_, {});
+  while (!retired_fetches_.empty()) {
+    ending_fetches_.swap(retired_fetches_);
+    ending_fetches_.clear();
+  }
   if (draining_) end_if_drained();
 }
 

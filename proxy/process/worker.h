@@ -153,6 +153,7 @@ class Worker final : private ConnectionKeeper,
   ClientConnection* connections_ = nullptr;  // owned, an intrusive list
   std::vector<std::unique_ptr<Fetch>> fetches_;
   std::vector<std::unique_ptr<Fetch>> retired_fetches_;
+  std::vector<std::unique_ptr<Fetch>> ending_fetches_;  // while they are dropped
   bool draining_ = false;
   bool begun_ = false;
   std::thread thread_;
