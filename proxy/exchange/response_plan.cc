@@ -10,6 +10,7 @@
 #include "base/recycled.h"
 #include "proxy/http/conditional.h"
 #include "proxy/http/head_text.h"
+#include "proxy/http/head_writer.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/reply_text.h"
 #include "proxy/http/stored_head.h"
@@ -21,6 +22,9 @@ using Content = ResponsePlan::Content;
 using Framing = ClientStream::Framing;
 
 constexpr http::RangeLimits kRangeLimits;
+
+// What our own fields mostly take, and what frames the response.
+constexpr std::size_t kOwnFieldsBytes = 384;
 
 // 128 random bits: nobody can put it into a body beforehand, and it tells nothing of ours.
 std::string make_boundary() {
@@ -36,6 +40,22 @@ bool is_get(const ResponseMoment& moment) {
 }
 bool is_head(const ResponseMoment& moment) {
   return moment.request.head.method == http::Method::kHead;
+}
+
+// The fields that we add to each response but its framing.
+void write_own_fields(const ResponseSource& source, const ResponseMoment& moment,
+                      http::HeadWriter& out) {
+  out.text(source.more_fields);
+  if (source.has_age) out.field("Age", http::current_age(*source.meta, moment.now));
+  const RequestContext& request = moment.request;
+  out.text(request.runtime->via_field_11);
+  if (!request.runtime->config.cache.cache_status_key || request.key.empty()) {
+    http::write_cache_status(moment.cache_status, out);
+    return;
+  }
+  http::CacheStatus status = moment.cache_status;
+  status.key = std::string_view(request.key).substr(kRealmBytes);
+  http::write_cache_status(status, out);
 }
 
 // 304 and 412, which the client's conditions ask for.
@@ -140,9 +160,11 @@ ResponsePlan plan_whole(const ResponseSource& source, const ResponseMoment& mome
   ResponsePlan plan;
   plan.status = source.meta->status;
   plan.head = take_text();
-  plan.head.reserve(source.head.size() + 512);
-  plan.head += source.head;
-  append_own_fields(source, moment, plan.head);
+  {
+    http::HeadWriter head(plan.head, source.head.size() + kOwnFieldsBytes);
+    head.text(source.head);
+    write_own_fields(source, moment, head);
+  }
   const bool has_content = !is_head(moment) && plan.status != 204 && plan.status != 304;
   if (has_content && !source.length && source.body) {
     plan.framing = Framing::kOpen;
@@ -160,17 +182,8 @@ ResponsePlan plan_whole(const ResponseSource& source, const ResponseMoment& mome
 
 void append_own_fields(const ResponseSource& source, const ResponseMoment& moment,
                        std::string& head) {
-  http::CacheStatus status = moment.cache_status;
-  const RequestContext& request = moment.request;
-  if (request.runtime->config.cache.cache_status_key && !request.key.empty()) {
-    status.key = std::string_view(request.key).substr(kRealmBytes);
-  }
-  head += source.more_fields;
-  if (source.has_age) {
-    http::append_field("Age", std::to_string(http::current_age(*source.meta, moment.now)), head);
-  }
-  head += request.runtime->via_field_11;
-  http::append_cache_status(status, head);
+  http::HeadWriter out(head, kOwnFieldsBytes);
+  write_own_fields(source, moment, out);
 }
 
 ResponsePlan plan_response(const ResponseSource& source, const ResponseMoment& moment) {

@@ -1,8 +1,8 @@
 #include "proxy/http/cache_status.h"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstring>
 
 #include "proxy/http/list.h"
 
@@ -15,7 +15,10 @@ constexpr std::array<std::string_view, 9> kForwardedNames = {
 // Longer than all parameters with their numbers, key and detail apart.
 constexpr std::size_t kFixedBytes = 128;
 
-char* put(char* out, std::string_view text) noexcept { return std::ranges::copy(text, out).out; }
+char* put(char* out, std::string_view text) noexcept {
+  if (!text.empty()) std::memcpy(out, text.data(), text.size());
+  return out + text.size();
+}
 
 template <typename Number>
 char* put_number(char* out, Number number) noexcept {

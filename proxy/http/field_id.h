@@ -98,6 +98,7 @@ class FieldSet {
     for (const FieldId id : ids) insert(id);
   }
   constexpr void insert(FieldId id) noexcept { bits_ |= bit(id); }
+  constexpr void insert(FieldSet other) noexcept { bits_ |= other.bits_; }
   constexpr bool has(FieldId id) const noexcept { return (bits_ & bit(id)) != 0; }
   constexpr bool intersects(FieldSet other) const noexcept { return (bits_ & other.bits_) != 0; }
   constexpr bool empty() const noexcept { return bits_ == 0; }

@@ -112,9 +112,8 @@ HopByHop::HopByHop(const Fields& fields) noexcept : fields_(fields), dropped_(kA
   });
 }
 
-bool HopByHop::drops(const Field& field) const noexcept {
-  if (field.id != FieldId::kOther) return dropped_.has(field.id);
-  if (others_ == 0) return false;
+// REQUIRES: a name outside the table.
+bool HopByHop::is_listed(const Field& field) const noexcept {
   if (others_ > kListedNamesMax) return true;
   bool listed = false;
   fields_.for_each_member(FieldId::kConnection, [&](std::string_view member) {

@@ -22,9 +22,13 @@ class HopByHop {
   // Whether the field must be neither forwarded nor stored. Also true for Content-Length's
   // counterpart Transfer-Encoding: the framing of the next hop is written anew. Trailer is kept:
   // it describes the trailers, which are forwarded.
-  bool drops(const Field& field) const noexcept;
+  bool drops(const Field& field) const noexcept {
+    return field.id != FieldId::kOther ? dropped_.has(field.id) : others_ != 0 && is_listed(field);
+  }
 
  private:
+  bool is_listed(const Field& field) const noexcept;
+
   const Fields& fields_;
   FieldSet dropped_;
   std::size_t others_ = 0;  // names outside the table that Connection lists

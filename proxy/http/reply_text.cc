@@ -32,12 +32,15 @@ std::size_t write_hit_fields(std::uint32_t age_seconds, std::int64_t ttl_seconds
   return static_cast<std::size_t>(end - out);
 }
 
-void append_cache_status(const CacheStatus& status, std::string& out) {
-  out += "Cache-Status: ";
-  const std::size_t begin = out.size();
-  out.resize(begin + cache_status_bytes_max(kName, status));
-  out.resize(begin + write_cache_status(kName, status, out.data() + begin));
-  out += "\r\n";
+void write_cache_status(const CacheStatus& status, HeadWriter& out) {
+  out.text("Cache-Status: ");
+  out.written(write_cache_status(kName, status, out.room(cache_status_bytes_max(kName, status))));
+  out.text("\r\n");
+}
+
+void append_cache_status(const CacheStatus& status, std::string& text) {
+  HeadWriter out(text, 0);
+  write_cache_status(status, out);
 }
 
 OwnReply make_own_reply(int status, std::string_view text, std::string_view http_date,

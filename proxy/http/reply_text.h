@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "proxy/http/cache_status.h"
+#include "proxy/http/head_writer.h"
 
 namespace encore::http {
 
@@ -20,8 +21,9 @@ inline constexpr std::size_t kHitFieldsBytesMax = 160;
 std::size_t write_hit_fields(std::uint32_t age_seconds, std::int64_t ttl_seconds,
                              std::string_view via_line, char* out);
 
-// Appends our Cache-Status, as a field line.
-void append_cache_status(const CacheStatus& status, std::string& out);
+// Our Cache-Status, as a field line.
+void write_cache_status(const CacheStatus& status, HeadWriter& out);
+void append_cache_status(const CacheStatus& status, std::string& text);
 
 // A whole reply of our own.
 struct OwnReply {

@@ -8,10 +8,6 @@
 namespace encore::http {
 namespace {
 
-// Ours to say, or nobody's.
-constexpr FieldSet kNotTheClients = {FieldId::kHost, FieldId::kForwarded, FieldId::kXForwardedFor,
-                                     FieldId::kXForwardedHost, FieldId::kXForwardedProto};
-
 // A '_' counts as '-': what is behind an origin may not tell them apart. REQUIRES: `lower` in lower
 // case.
 bool begins_with(std::string_view name, std::string_view lower) noexcept {
@@ -42,55 +38,50 @@ bool read_weight(std::string_view parameter, bool& zero) noexcept {
   return weight.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
-struct Coding {
-  std::string_view name;
-  std::string_view alias;
-  bool accepted = false;
-};
+// The codings that are told apart. What is made of a set of them, in the order of the bits.
+constexpr unsigned kBr = 1;
+constexpr unsigned kGzip = 2;
+constexpr unsigned kZstd = 4;
+constexpr std::array<std::string_view, 8> kSets = {
+    "identity", "br", "gzip", "br, gzip", "zstd", "br, zstd", "gzip, zstd", "br, gzip, zstd"};
+
+unsigned coding_of(std::string_view name) noexcept {
+  if (equals_lower(name, "br")) return kBr;
+  if (equals_lower(name, "gzip") || equals_lower(name, "x-gzip")) return kGzip;
+  return equals_lower(name, "zstd") ? kZstd : 0;
+}
 
 // One member of Accept-Encoding. False: it says more than a set of codings can.
-bool read_coding(std::string_view member, std::array<Coding, 3>& codings) noexcept {
+bool read_coding(std::string_view member, unsigned& accepted) noexcept {
   const std::size_t end = std::min(member.find(';'), member.size());
   const std::string_view name = trim_ows(member.substr(0, end));
   bool refused = false;
   if (end != member.size() && !read_weight(trim_ows(member.substr(end + 1)), refused)) return false;
-  if (!is_token(name) || name == "*" || (refused && equals_lower(name, "identity"))) return false;
-  for (Coding& coding : codings) {
-    if (equals_lower(name, coding.name) || equals_lower(name, coding.alias)) {
-      coding.accepted = !refused;
-    }
-  }
+  const unsigned coding = coding_of(name);
+  if (coding == 0)
+    return is_token(name) && name != "*" && !(refused && equals_lower(name, "identity"));
+  accepted = refused ? accepted & ~coding : accepted | coding;
   return true;
 }
 
 }  // namespace
 
-bool SentFields::drops(const Field& field) const noexcept {
-  if (hop_by_hop_.drops(field)) return true;
-  if (field.id != FieldId::kOther) return kNotTheClients.has(field.id);
-  const char first = field.name.empty() ? '\0' : to_lower(field.name.front());
-  if ((first == 'x' || first == 'f') && speaks_for_a_proxy(field.name)) return true;
-  return reverse_ &&
-         (equals_lower(field.name, "proxy") || field.name.find('_') != std::string_view::npos);
+bool SentFields::drops_by_name(std::string_view name) const noexcept {
+  const char first = name.empty() ? '\0' : to_lower(name.front());
+  if ((first == 'x' || first == 'f') && speaks_for_a_proxy(name)) return true;
+  return reverse_ && (equals_lower(name, "proxy") || name.find('_') != std::string_view::npos);
 }
 
-bool normalise_accept_encoding(const SentFields& request, std::string& out) {
-  std::array<Coding, 3> codings = {Coding{"br", "br"}, Coding{"gzip", "x-gzip"},
-                                   Coding{"zstd", "zstd"}};
+std::optional<std::string_view> normalised_accept_encoding(const SentFields& request) {
+  unsigned accepted = 0;
   bool plain = true;
   request.for_each(FieldId::kAcceptEncoding, "accept-encoding", [&](const Field& field) {
     ListReader reader(field.value);
     std::string_view member;
-    while (reader.next(member)) plain = read_coding(member, codings) && plain;
+    while (reader.next(member)) plain = read_coding(member, accepted) && plain;
   });
-  out.clear();
-  for (const Coding& coding : codings) {
-    if (!coding.accepted) continue;
-    if (!out.empty()) out += ", ";
-    out += coding.name;
-  }
-  if (out.empty()) out = "identity";
-  return plain;
+  if (!plain) return std::nullopt;
+  return kSets[accepted];
 }
 
 }  // namespace encore::http

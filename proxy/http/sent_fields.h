@@ -3,7 +3,7 @@
 // thread-compatible.
 #pragma once
 
-#include <string>
+#include <optional>
 #include <string_view>
 
 #include "proxy/http/hop_by_hop.h"
@@ -29,7 +29,10 @@ class SentFields {
   // Forwarded, X-Real-IP, X-Original-URL, ...), which is in no key and which origins believe. In
   // reverse mode, where programs get fields as variables of the environment, also names with '_',
   // which are taken for those with '-', and Proxy (httpoxy).
-  bool drops(const Field& field) const noexcept;
+  bool drops(const Field& field) const noexcept {
+    if (hop_by_hop_.drops(field)) return true;
+    return field.id != FieldId::kOther ? kNotTheClients.has(field.id) : drops_by_name(field.name);
+  }
 
   // Calls f(const Field&) for every line of that name that is sent. REQUIRES: `id` is that of
   // `lower_name`.
@@ -45,14 +48,20 @@ class SentFields {
   const Fields& all() const noexcept { return fields_; }
 
  private:
+  // Ours to say, or nobody's.
+  static constexpr FieldSet kNotTheClients = {FieldId::kHost, FieldId::kForwarded,
+                                              FieldId::kXForwardedFor, FieldId::kXForwardedHost,
+                                              FieldId::kXForwardedProto};
+  bool drops_by_name(std::string_view name) const noexcept;
+
   const Fields& fields_;
   HopByHop hop_by_hop_;
   bool reverse_;
 };
 
 // Accept-Encoding as the set of {br, gzip, zstd} that it accepts, in that order: "br, gzip";
-// "identity" for none of them, said or not. False, and `out` unspecified, where the value says more
-// than that ("*", identity refused, malformed): then it stays as it is.
-bool normalise_accept_encoding(const SentFields& request, std::string& out);
+// "identity" for none of them, said or not. Nothing where the value says more than that ("*",
+// identity refused, malformed): then it stays as it is.
+std::optional<std::string_view> normalised_accept_encoding(const SentFields& request);
 
 }  // namespace encore::http

@@ -173,10 +173,9 @@ bool append_name(std::string_view lower_name, const SentFields& sent, const Vary
   // With these an origin is told who asks: its answer is for nobody else.
   if (options.reverse && (id == FieldId::kXForwardedFor || id == FieldId::kForwarded)) return false;
   if (id == FieldId::kAcceptEncoding && options.normalise_accept_encoding) {
-    std::string encodings;
-    if (normalise_accept_encoding(sent, encodings)) {
+    if (const auto encodings = normalised_accept_encoding(sent)) {
       key += kPresent;
-      key += encodings;
+      key += *encodings;
       return true;
     }
   }
@@ -200,6 +199,7 @@ bool append_name(std::string_view lower_name, const SentFields& sent, const Vary
 }  // namespace
 
 std::string selecting_names(const Fields& response) {
+  if (!response.has(FieldId::kVary)) return {};
   std::vector<std::string> names;
   bool star = false;
   response.for_each_member(FieldId::kVary, [&](std::string_view member) {

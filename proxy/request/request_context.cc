@@ -1,7 +1,9 @@
 #include "proxy/request/request_context.h"
 
+#include <array>
+
 #include "base/recycled.h"
-#include "proxy/http/head_text.h"
+#include "proxy/http/head_writer.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/sent_fields.h"
 
@@ -17,6 +19,9 @@ constexpr http::FieldSet kConditionalFields = {FieldId::kRange,       FieldId::k
 // More is not kept for the next request.
 constexpr std::size_t kKeptFieldsMax = 64;
 
+// What is written beside the request's own lines, but for names and what others gave us.
+constexpr std::size_t kOwnBytes = 256;
+
 // RFC 9110 7.6.2: OPTIONS and TRACE count down.
 std::string decremented(std::string_view value) {
   std::uint64_t hops = 0;
@@ -24,49 +29,83 @@ std::string decremented(std::string_view value) {
   return std::to_string(hops - 1);
 }
 
-// Appends "host[:port]" of the target as its key has it; nothing where there is none.
-void append_host(const http::Target& target, std::string& out) {
-  if (target.authority.host.empty()) return;
-  const std::size_t begin = out.size();
-  out.resize(begin + target.authority.host.size() + 8);
-  out.resize(begin + http::write_host(target, std::span(out).subspan(begin)));
+// "host[:port]" of the target as its key has it; empty where there is none.
+class HostText {
+ public:
+  explicit HostText(const http::Target& target) {
+    if (!target.authority.host.empty()) bytes_ = http::write_host(target, room_);
+  }
+  std::string_view get() const { return {room_.data(), bytes_}; }
+
+ private:
+  std::array<char, http::kHostTextBytesMax> room_;
+  std::size_t bytes_ = 0;
+};
+
+void write_target(const RequestContext& request, http::HeadWriter& out) {
+  const std::size_t bytes = request.target.path.size() + request.target.query.size() + 2;
+  out.written(http::write_origin_form(request.target, request.head.method, request.key_options(),
+                                      {out.room(bytes), bytes}));
+}
+
+// The client's lines, as far as they are the origin's to know.
+void write_sent_fields(const RequestContext& request, const OriginRequestOptions& options,
+                       http::HeadWriter& out) {
+  const http::RequestHead& head = request.head;
+  const http::SentFields sent(head.fields, request.vary());
+  std::optional<std::string_view> encodings;
+  if (request.vary().normalise_accept_encoding) encodings = http::normalised_accept_encoding(sent);
+  http::FieldSet left_out = {FieldId::kContentLength, FieldId::kVia};
+  if (encodings) left_out.insert(FieldId::kAcceptEncoding);
+  if (options.whole) left_out.insert(kConditionalFields);
+  if (options.drop_expect) left_out.insert(FieldId::kExpect);
+  http::FieldCopier copier(out);
+  for (const http::Field& field : head.fields) {
+    if (left_out.has(field.id) || sent.drops(field)) continue;
+    if (field.id == FieldId::kMaxForwards && http::is_idempotent(head.method)) {
+      copier.add(field.name, decremented(field.value));
+    } else {
+      copier.add(field);
+    }
+  }
+  if (encodings) copier.add("Accept-Encoding", *encodings);
 }
 
 // Whom the origin answers, by what we know ourselves: the connection, and the target that the key
 // names. RFC 7239, and the names that were in use before it.
-void append_forwarded(const RequestContext& request, std::string& out) {
+void write_forwarded(const RequestContext& request, std::string_view host, http::HeadWriter& out) {
   const std::string client = request.client.ip_string();
   const std::string_view scheme = to_string(request.target.scheme);
-  std::string host;
-  append_host(request.target, host);
-  http::append_field("X-Forwarded-For", client, out);
-  http::append_field("X-Forwarded-Proto", scheme, out);
-  if (!host.empty()) http::append_field("X-Forwarded-Host", host, out);
-  out += "Forwarded: for=";
-  out += request.client.is_v6() ? "\"[" + client + "]\"" : client;
+  out.field("X-Forwarded-For", client);
+  out.field("X-Forwarded-Proto", scheme);
+  if (!host.empty()) out.field("X-Forwarded-Host", host);
+  out.text("Forwarded: for=");
+  out.text(request.client.is_v6() ? "\"[" : "");
+  out.text(client);
+  out.text(request.client.is_v6() ? "]\"" : "");
   if (!host.empty()) {
-    out += ";host=\"";
-    out += host;
-    out += '"';
+    out.text(";host=\"");
+    out.text(host);
+    out.text("\"");
   }
-  out += ";proto=";
-  out += scheme;
-  out += "\r\n";
+  out.text(";proto=");
+  out.text(scheme);
+  out.text("\r\n");
 }
 
 // One field, hop after hop (RFC 9110 7.6.3).
-void append_via(const RequestContext& request, std::string& out) {
-  const std::string& own = request.head.version == http::Version::kHttp11
-                               ? request.runtime->via_field_11
-                               : request.runtime->via_field_10;
+void write_via(const RequestContext& request, http::HeadWriter& out) {
+  const std::string_view own = request.head.version == http::Version::kHttp11
+                                   ? request.runtime->via_field_11
+                                   : request.runtime->via_field_10;
   const std::size_t name = std::string_view("Via: ").size();
-  out.append(own, 0, name);
+  out.text(own.substr(0, name));
   request.head.fields.for_each(FieldId::kVia, [&](const http::Field& field) {
     if (field.value.empty()) return;
-    out += field.value;
-    out += ", ";
+    out.text(field.value);
+    out.text(", ");
   });
-  out.append(own, name);
+  out.text(own.substr(name));
 }
 
 }  // namespace
@@ -108,51 +147,30 @@ Doing doing_for(const RequestContext& request, std::string_view who, std::string
 }
 
 void build_origin_request(const RequestContext& request, const OriginServer* server,
-                          const OriginRequestOptions& options, std::string& out) {
+                          const OriginRequestOptions& options, std::string& text) {
   const http::RequestHead& head = request.head;
-  out.clear();
-  out.reserve(request.bytes.size() + 256);
-  out += head.method_text;
-  out += ' ';
-  const std::size_t line = out.size();
-  out.resize(line + request.target.path.size() + request.target.query.size() + 2);
-  out.resize(line + http::write_origin_form(request.target, head.method, request.key_options(),
-                                            std::span(out).subspan(line)));
-  out += " HTTP/1.1\r\nHost: ";
-  if (server != nullptr &&
-      (!request.route->preserves_host() || request.target.authority.host.empty())) {
-    out += server->authority;
-  } else {
-    append_host(request.target, out);
-  }
-  out += "\r\n";
-  const http::SentFields sent(head.fields, request.vary());
-  std::string encodings;
-  const bool normalised =
-      request.vary().normalise_accept_encoding && http::normalise_accept_encoding(sent, encodings);
-  for (const http::Field& field : head.fields) {
-    if (field.id == FieldId::kContentLength || field.id == FieldId::kVia) continue;
-    if (sent.drops(field)) continue;
-    if (normalised && field.id == FieldId::kAcceptEncoding) continue;
-    if (options.whole && kConditionalFields.has(field.id)) continue;
-    if (options.drop_expect && field.id == FieldId::kExpect) continue;
-    if (field.id == FieldId::kMaxForwards && http::is_idempotent(head.method)) {
-      http::append_field(field.name, decremented(field.value), out);
-    } else {
-      http::append_field(field.name, field.value, out);
-    }
-  }
-  if (normalised) http::append_field("Accept-Encoding", encodings, out);
-  if (http::accepts_trailers(head)) out += "TE: trailers\r\nConnection: TE\r\n";
+  const HostText host(request.target);
+  text.clear();
+  http::HeadWriter out(text, request.bytes.size() + options.validation_fields.size() + kOwnBytes);
+  out.text(head.method_text);
+  out.text(" ");
+  write_target(request, out);
+  out.text(" HTTP/1.1\r\nHost: ");
+  const bool asks_for_server =
+      server != nullptr && (!request.route->preserves_host() || host.get().empty());
+  out.text(asks_for_server ? server->authority : host.get());
+  out.text("\r\n");
+  write_sent_fields(request, options, out);
+  if (http::accepts_trailers(head)) out.text("TE: trailers\r\nConnection: TE\r\n");
   if (request.framing.kind == http::BodyKind::kLength) {
-    http::append_field("Content-Length", std::to_string(request.framing.length), out);
+    out.field("Content-Length", request.framing.length);
   } else if (request.framing.kind == http::BodyKind::kChunked) {
-    out += "Transfer-Encoding: chunked\r\n";
+    out.text("Transfer-Encoding: chunked\r\n");
   }
-  out += options.validation_fields;
-  if (!request.is_forward()) append_forwarded(request, out);
-  append_via(request, out);
-  out += "\r\n";
+  out.text(options.validation_fields);
+  if (!request.is_forward()) write_forwarded(request, host.get(), out);
+  write_via(request, out);
+  out.text("\r\n");
 }
 
 }  // namespace encore::server

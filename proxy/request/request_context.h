@@ -74,8 +74,8 @@ struct OriginRequestOptions {
 
 // The head to send: origin-form, Host, what http::SentFields lets through, Via, and (reverse)
 // X-Forwarded-* and Forwarded, by what is known here.
-// `out` is cleared first.
+// `text` is cleared first.
 void build_origin_request(const RequestContext& request, const OriginServer* server,
-                          const OriginRequestOptions& options, std::string& out);
+                          const OriginRequestOptions& options, std::string& text);
 
 }  // namespace encore::server

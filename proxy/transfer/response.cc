@@ -1,17 +1,20 @@
 #include "proxy/transfer/response.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "base/recycled.h"
 #include "proxy/http/field_id.h"
 #include "proxy/http/head_text.h"
+#include "proxy/http/head_writer.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/list.h"
 
 namespace encore::server {
 void SharedResponse::clear() {
   std::string text = std::move(head);
-  *this = {};
+  std::destroy_at(this);
+  std::construct_at(this);
   if (text.capacity() > kReusedTextMax) return;
   text.clear();
   head = std::move(text);
@@ -23,6 +26,21 @@ bool is_withheld(const http::Field& field, std::span<const std::string> withheld
   if (field.id == http::FieldId::kSetCookie) return true;
   return std::ranges::any_of(
       withheld, [&](const std::string& name) { return http::equals_lower(field.name, name); });
+}
+
+// Those that all may have, as they came.
+void write_common_fields(const http::ResponseHead& response, std::span<const std::string> withheld,
+                         const http::HeadOptions& options, http::HeadWriter& out) {
+  const http::HopByHop hop_by_hop(response.fields);
+  http::FieldCopier copier(out);
+  for (const http::Field& field : response.fields) {
+    if (field.id == http::FieldId::kContentLength || field.id == http::FieldId::kAge ||
+        is_withheld(field, withheld) || hop_by_hop.drops(field) ||
+        http::is_stripped(field, options)) {
+      continue;
+    }
+    copier.add(field);
+  }
 }
 
 }  // namespace
@@ -43,28 +61,20 @@ std::string private_lines(const http::ResponseHead& response, std::span<const st
 }
 
 std::size_t build_forward_head(const http::ResponseHead& response, const ForwardHead& more,
-                               const http::HeadOptions& options, std::string& out) {
-  out.clear();
-  out.reserve(response.head_size + 96);
-  http::append_status_line(response.status, response.reason, out);
-  const http::HopByHop hop_by_hop(response.fields);
-  for (const http::Field& field : response.fields) {
-    if (field.id == http::FieldId::kContentLength || field.id == http::FieldId::kAge ||
-        is_withheld(field, more.withheld) || hop_by_hop.drops(field) ||
-        http::is_stripped(field, options)) {
-      continue;
-    }
-    http::append_field(field.name, field.value, out);
-  }
-  if (more.length) http::append_field("Content-Length", std::to_string(*more.length), out);
+                               const http::HeadOptions& options, std::string& text) {
+  text.clear();
+  http::HeadWriter out(text, response.head_size + 96);
+  out.status_line(response.status, response.reason);
+  write_common_fields(response, more.withheld, options, out);
+  if (more.length) out.field("Content-Length", *more.length);
   // RFC 9110 6.6.1: a recipient with a clock supplies the Date that an origin left out.
-  if (!response.fields.has(http::FieldId::kDate)) http::append_field("Date", more.http_date, out);
+  if (!response.fields.has(http::FieldId::kDate)) out.field("Date", more.http_date);
   const std::size_t common_bytes = out.size();
   // To those who waited it is as old as it is when they get it.
   response.fields.for_each(http::FieldId::kAge, [&out](const http::Field& field) {
-    http::append_field(field.name, field.value, out);
+    out.field(field.name, field.value);
   });
-  out += private_lines(response, more.withheld, options);
+  out.text(private_lines(response, more.withheld, options));
   return common_bytes;
 }
 

@@ -117,9 +117,9 @@ struct ForwardHead {
 };
 // Builds the head that is forwarded: all end-to-end fields as they came, but those that end here.
 // Age, Set-Cookie and what is withheld from others come last: answers how many bytes stand before
-// them. `out` is cleared first.
+// them. `text` is cleared first.
 std::size_t build_forward_head(const http::ResponseHead& response, const ForwardHead& more,
-                               const http::HeadOptions& options, std::string& out);
+                               const http::HeadOptions& options, std::string& text);
 
 // The lines of a response that are for the one who asked alone, as above.
 std::string private_lines(const http::ResponseHead& response, std::span<const std::string> withheld,

@@ -117,11 +117,10 @@ TEST_CASE("Accept-Encoding is reduced to the codings that matter",
   };
   for (const Row& row : table) {
     CAPTURE(row.request);
-    std::string out;
     const FieldText text(row.request);
-    const bool plain = normalise_accept_encoding(SentFields(text.fields(), {}), out);
-    CHECK(plain == row.plain);
-    if (plain) CHECK(out == row.value);
+    const auto encodings = normalised_accept_encoding(SentFields(text.fields(), {}));
+    CHECK(encodings.has_value() == row.plain);
+    if (encodings) CHECK(*encodings == row.value);
   }
   const VaryOptions normalising{.normalise_accept_encoding = true};
   const auto of = [&](const std::string& value) {
