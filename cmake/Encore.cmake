@@ -16,7 +16,11 @@ add_library(encore_options INTERFACE)
 target_include_directories(encore_options INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(encore_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
-  -Woverloaded-virtual -Wcast-align -Wimplicit-fallthrough -Werror -fno-omit-frame-pointer)
+  -Woverloaded-virtual -Wcast-align -Wimplicit-fallthrough -Werror)
+# Profilers walk the stack by it; as released, its register and instructions are worth more.
+if(NOT CMAKE_BUILD_TYPE STREQUAL Release)
+  target_compile_options(encore_options INTERFACE -fno-omit-frame-pointer)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   # libstdc++ 12's own std::stable_sort calls what it declares deprecated, and clang says so.
   target_compile_options(encore_options INTERFACE -Wthread-safety -Wno-deprecated-declarations)
