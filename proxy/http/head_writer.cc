@@ -1,5 +1,6 @@
 #include "proxy/http/head_writer.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace encore::http {
@@ -8,8 +9,7 @@ namespace {
 constexpr std::size_t kDigitsMax = 20;
 
 char* put(char* out, std::string_view text) {
-  std::memcpy(out, text.data(), text.size());
-  return out + text.size();
+  return std::copy(text.begin(), text.end(), out);  // a text of nothing may stand nowhere
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 // to the call that makes it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -29,7 +29,7 @@ class HeadWriter {
 
   void text(std::string_view text) {
     char* const at = room(text.size());
-    std::memcpy(at, text.data(), text.size());
+    std::copy(text.begin(), text.end(), at);
     size_ += text.size();
   }
   void number(std::uint64_t value);

@@ -36,6 +36,17 @@ std::string copied(const Fields& fields) {
   return text;
 }
 
+TEST_CASE("texts of nothing stand nowhere, and are written as such", "[http][head]") {
+  std::string text;
+  {
+    HeadWriter out(text, 0);
+    out.text({});
+    out.status_line(200, {});
+    out.field("A", std::string_view());
+  }
+  CHECK(text == "HTTP/1.1 200 \r\nA: \r\n");
+}
+
 TEST_CASE("a head is as long as what was written, whatever was expected", "[http][head]") {
   for (const std::size_t expected : {0UZ, 1UZ, 40UZ, 500UZ}) {
     CAPTURE(expected);
