@@ -90,7 +90,7 @@ std::optional<std::size_t> Http1Connection::parse(std::string_view input) {
   if (status == http::ParseStatus::kIncomplete) {
     if (head_since_ == MonotonicTime{}) head_since_ = services_.loop.now();
     services_.keeper.note_unfinished_head(*this, input.size());
-    if (has_peer_ended()) close(After::kClose);  // its rest will not come
+    if (has_peer_ended()) end_behind_replies();  // its rest will not come
     return std::nullopt;
   }
   progress_ = {};
@@ -105,6 +105,17 @@ std::optional<std::size_t> Http1Connection::parse(std::string_view input) {
   const std::size_t head_size = head.head_size;
   handle_request(input.substr(0, head_size));
   return head_size;
+}
+
+// What was answered before comes to its client, however slowly it is taken.
+void Http1Connection::end_behind_replies() {
+  if (!services_.http1.batch.empty() && !flush_batch()) return;
+  phase_ = Phase::kLast;
+  if (pending_ == nullptr) {
+    close(After::kClose);
+  } else {
+    end_unfinished_head();
+  }
 }
 
 void Http1Connection::end_unfinished_head() {

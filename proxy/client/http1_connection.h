@@ -111,6 +111,7 @@ class Http1Connection final : public ClientConnection,
   void handle_request(std::string_view head_bytes);
   void start_request(const RequestView& view, std::string_view head_bytes, CacheView found);
   void refuse(const Refusal& refusal);
+  void end_behind_replies();
   void end_unfinished_head();
   void next_request();
   void continue_later();

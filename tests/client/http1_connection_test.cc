@@ -298,6 +298,45 @@ TEST_CASE("who has ended its side still has all its answers", "[client][connecti
   CHECK(client.heard.ends_with("/a"));
 }
 
+TEST_CASE("a head whose rest will not come takes nothing from the answers before it",
+          "[client][connection]") {
+  // The hit behind the miss, and the half head, are looked at when the end has been read already.
+  ClientWorld world;
+  Client client(world);
+  store(world, client, "/a");
+  client.say(get("/b") + get("/a") + "GET /half");
+  client.end();
+  world.run_until_asked();
+  world.run_turns(5);
+  world.origin.say(fleeting("/b"));
+  world.run_until([&] { return client.is_over(); });
+  CHECK(client.ended);
+  CHECK(statuses(client.heard) == std::vector{200, 200});
+  CHECK(client.heard.ends_with("/a"));
+  CHECK(world.heads.count() == 0);
+}
+
+TEST_CASE("who ends its side of a body that nobody wants has its whole answer",
+          "[client][connection]") {
+  ClientWorld world;
+  Client client(world, Client::Narrow{});
+  client.reads = false;
+  client.say("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhello");
+  world.run_until([&] { return world.origin.asked.ends_with("hello"); });
+  // More than the client's socket holds, and before the request has ended.
+  const std::string body(200'000, 'x');
+  world.answer("HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: " +
+               std::to_string(body.size()) + "\r\n\r\n" + body);
+  world.run_until([&] { return world.world.fetches.empty(); });
+  client.say("world");
+  client.end();
+  world.run_turns(20);
+  client.reads = true;
+  world.run_until([&] { return client.is_over(); });
+  CHECK(client.ended);
+  CHECK(client.heard.ends_with(body));
+}
+
 TEST_CASE("a body that its client ends early was no request", "[client][connection]") {
   ClientWorld world;
   Client client(world);

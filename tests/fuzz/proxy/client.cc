@@ -134,7 +134,13 @@ void Client::begin() {
     if (waiting_.back()->http10) break;
   }
   pipelined_ = waiting_.size() > 1;
-  if (half_close_) together += ", half-closed";
+  if (half_close_) {
+    together += ", half-closed";
+    if (!waiting_.back()->http10 && random_.percent(30)) {
+      together += " in a head";
+      out_ += "GET http://127";
+    }
+  }
   if (slow_) together += ", slow";
   for (const auto& request : waiting_) request->batch = together;
   flush();
