@@ -78,7 +78,7 @@ void Http1Stream::on_peer_end() {
   if (state_ == State::kEnded || carrier_.stream().kept_bytes() != 0) return;
   // A half-closed client still reads (RFC 9112 9.6); one that has gone is seen when we write.
   keeps_alive_ = false;
-  if (body_.is_done()) return;
+  if (body_.is_done() || exchange_.content_wish() == Exchange::Wish::kNever) return;
   const After after = after_cut();
   on_gone();
   carrier_.on_stream_end(after);
