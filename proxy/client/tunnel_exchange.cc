@@ -30,6 +30,7 @@ void TunnelExchange::start() {
     refuse(403, Outcome::kDenied, "connect-port");
     return;
   }
+  asked_ = services_.loop.now();
   query_ = services_.resolver.resolve(
       {.host = target.authority.host, .port = target.authority.port, .client = request_->client},
       [this](std::expected<net::Resolved, net::ResolveFailure> result) {
@@ -128,7 +129,7 @@ void TunnelExchange::record(Outcome outcome, int status, std::uint64_t bytes) {
 void TunnelExchange::check_timeouts(MonotonicTime now) {
   const config::Timeouts& timeouts = request_->runtime->config.timeouts;
   if (tunnel_ == nullptr) {
-    if (query_ != nullptr && timeouts.dns.count() != 0 && now - started_ >= timeouts.dns) {
+    if (query_ != nullptr && timeouts.dns.count() != 0 && now - asked_ >= timeouts.dns) {
       query_.reset();
       refuse(504, Outcome::kOriginTimeout, "dns-timeout");
     }

@@ -50,6 +50,7 @@ class TunnelExchange {
   Http1Carrier& carrier_;
   const std::shared_ptr<const RequestContext> request_;
   const MonotonicTime started_;
+  MonotonicTime asked_{};  // for the address, since then
   std::unique_ptr<net::Resolver::Query> query_;
   std::unique_ptr<net::Connector> connector_;
   std::unique_ptr<net::Stream> origin_;

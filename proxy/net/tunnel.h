@@ -40,6 +40,7 @@ class Tunnel final : private StreamHandler {
   TunnelOutcome failure_of(const Stream& stream) const {
     return &stream == &first_ ? TunnelOutcome::kFirstFailed : TunnelOutcome::kSecondFailed;
   }
+  void pass_end(Stream& from);
   void finish(TunnelOutcome outcome);
 
   Stream& first_;

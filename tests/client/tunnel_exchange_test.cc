@@ -93,6 +93,27 @@ TEST_CASE("what a client sends before its tunnel is there reaches the origin, an
   CHECK_FALSE(client.is_over());
 }
 
+TEST_CASE("a client's end that was read behind another request reaches the origin of its tunnel",
+          "[client][tunnel]") {
+  ClientWorld world(config::Mode::kForward);
+  Client client(world);
+  const std::string early = GENERATE(as<std::string>(), "", "early");
+  const std::string host = "127.0.0.1:" + std::to_string(world.origin.port());
+  client.say("GET http://" + host + "/ HTTP/1.1\r\nHost: " + host + "\r\n\r\n" +
+             connect_to(world.origin.port()) + early);
+  client.end();
+  world.run_until_asked();
+  world.run_turns(5);
+  world.origin.say("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+  world.run_until([&] { return client.heard.ends_with(kEstablished); });
+  world.run_until([&] { return world.origin.accepted == 2 && world.origin.ended; });
+  CHECK(world.origin.asked == early);
+  world.origin.end();
+  world.run_until([&] { return world.connections() == 0; });
+  CHECK(client.ended);
+  CHECK(world.ended_as(Outcome::kTunnel) == 1);
+}
+
 TEST_CASE("a side that breaks off breaks off the other", "[client][tunnel]") {
   Tunnelled t;
   SECTION("the origin") {
