@@ -146,11 +146,18 @@ class Timeouts(Case):
 
     def test_idle_connections_beyond_the_limit_give_way_and_others_live_on(self):
         encore = self.encore(limits={"connections": 20})
+
+        def accepted():
+            return encore.metrics()["encore_client_connections_total"]
+
         clients = []
-        for _ in range(30):
+        before = accepted()
+        for number in range(1, 31):
             client = Client(encore.port)
             self.addCleanup(client.close)
             clients.append(client)
+            # Who came in the same turn of a worker gives way to nobody yet.
+            eventually(lambda: accepted() >= before + number, f"client {number} is let in")
         eventually(lambda: encore.metrics()["encore_client_connections_given_up_total"] >= 10,
                    "ten are given up")
         self.assertEqual(20, encore.metrics()["encore_client_connections"])

@@ -1,5 +1,6 @@
 #include "tests/simulate/attempt.h"
 
+#include <sys/prctl.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -150,7 +151,11 @@ RunningRound::RunningRound(const Plan& plan) : plan_(plan) {
   ENCORE_CHECK(errors_ != nullptr, "there is room for what a round says");
   child_ = ::fork();
   ENCORE_CHECK(child_ >= 0, "there is a process for a round");
-  if (child_ == 0) run_in_child(plan, ends[1], ::fileno(errors_));
+  if (child_ == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it does not outlive who would read of it
+    ::close(ends[0]);
+    run_in_child(plan, ends[1], ::fileno(errors_));
+  }
   ::close(ends[1]);
   results_ = ::fdopen(ends[0], "rb");
 }
