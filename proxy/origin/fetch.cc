@@ -177,7 +177,7 @@ void Fetch::release_connection(bool reusable) {
 void Fetch::check_timeouts(MonotonicTime now) {
   const PanicNote note(state_.doing());
   const config::Timeouts& timeouts = request_->runtime->config.timeouts;
-  switch (state_) {
+  switch (static_cast<State>(state_)) {
     case State::kConnecting:
       link_.check_timeouts(now);
       return;
