@@ -99,8 +99,7 @@ double BloomFilter::fpr_from_bits() const {
 
 std::string BloomFilter::save() const {
   SavedFilter saved;
-  saved.generations.push_back(
-      {parameters_, std::min(insertions_, parameters_.bits), set_bits(), {}});
+  saved.generations.push_back({parameters_, std::min(insertions_, set_bits()), set_bits(), {}});
   return encode(saved, {&bits_});
 }
 

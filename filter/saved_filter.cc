@@ -137,8 +137,9 @@ Result<SavedGeneration> take_generation(Reader& reader, std::uint64_t bits_max) 
     return damaged("a size of " + std::to_string(parameters.bits) +
                    " bits, which its layout cannot have");
   }
-  if (generation.set_bits > parameters.bits || generation.insertions > parameters.bits) {
-    return damaged("more insertions or set bits than bits");
+  // An insertion is what set a bit at least.
+  if (generation.set_bits > parameters.bits || generation.insertions > generation.set_bits) {
+    return damaged("more insertions than set bits, or more of those than bits");
   }
   return generation;
 }

@@ -1,6 +1,7 @@
 #include "filter/saved_filter.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "filter/bloom_filter.h"
@@ -42,6 +43,38 @@ bool loads(std::string_view bytes) {
 }
 
 }  // namespace
+
+TEST_CASE("more insertions than set bits are no filter's", "[filter]") {
+  const RotatingBloomFilter filter = filled_ring();
+  const auto current = filter.statistics().generations.front();
+  std::string bytes = filter.save(kStart);
+  std::array<std::uint64_t, 2> counts = {current.insertions, current.set_bits};
+  const std::string_view as_saved(reinterpret_cast<const char*>(counts.data()), sizeof counts);
+  const std::size_t at = bytes.find(as_saved);
+  REQUIRE(at != std::string::npos);
+  for (const std::uint64_t more : {0U, 1U}) {
+    counts[0] = current.set_bits + more;
+    std::memcpy(bytes.data() + at, counts.data(), sizeof counts);
+    CHECK(loads(resealed(bytes)) == (more == 0));
+  }
+}
+
+TEST_CASE("what many filters make together is saved, and loads", "[filter]") {
+  // Each brings the same keys: the sum of the insertions is above the bits that are set.
+  auto filter = BloomFilter::create(
+      {.layout = Layout::kClassic, .bits = 1024, .hashes = 1, .capacity = 100, .seed = kSeed});
+  REQUIRE(filter);
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    filter->test_and_set(identify(kSeed, Key(0, i).bytes()).hash);
+  }
+  auto sum = BloomFilter::load(filter->save());
+  REQUIRE(sum);
+  for (int i = 0; i < 3; ++i) REQUIRE(sum->merge(*filter));
+  REQUIRE(sum->insertions() > sum->set_bits());
+  const auto loaded = BloomFilter::load(sum->save());
+  REQUIRE(loaded);
+  CHECK(loaded->set_bits() == filter->set_bits());
+}
 
 TEST_CASE("a rotating filter comes back with every key, count and age", "[filter]") {
   RotatingBloomFilter filter = filled_ring();
