@@ -10,18 +10,13 @@
 #include "proxy/store/memory_store.h"
 #include "tests/catch.h"
 #include "tests/client/http1_pair.h"
+#include "tests/letters.h"
 
 namespace encore::server {
 namespace {
 
 using Status = Http1Writer::Status;
 using Coding = Http1Writer::Coding;
-
-std::string letters(std::size_t bytes) {
-  std::string text(bytes, '\0');
-  for (std::size_t i = 0; i < bytes; ++i) text[i] = static_cast<char>('a' + (i * 7 + i / 251) % 26);
-  return text;
-}
 
 struct Fixture {
   Fixture() {

@@ -10,18 +10,12 @@
 
 #include "proxy/store/memory_store.h"
 #include "tests/catch.h"
+#include "tests/letters.h"
 
 namespace encore::server {
 namespace {
 
 using State = BodyReader::State;
-
-// Differs from place to place, so that shifted bytes show.
-std::string letters(std::size_t bytes) {
-  std::string text(bytes, '\0');
-  for (std::size_t i = 0; i < bytes; ++i) text[i] = static_cast<char>('a' + (i * 7 + i / 251) % 26);
-  return text;
-}
 
 struct Fixture {
   Fixture() {
