@@ -18,12 +18,15 @@ struct NamedFamily {
   HashFamily family;
   std::string_view name;
 };
-constexpr std::array<NamedFamily, 6> kFamilies{{{HashFamily::kXxh3, "xxh3"},
+constexpr std::array<NamedFamily, 9> kFamilies{{{HashFamily::kXxh3, "xxh3"},
                                                 {HashFamily::kMurmur3, "murmur3"},
                                                 {HashFamily::kSiphash, "siphash"},
                                                 {HashFamily::kMd5, "md5"},
                                                 {HashFamily::kSha1, "sha1"},
-                                                {HashFamily::kSha512, "sha512"}}};
+                                                {HashFamily::kSha512, "sha512"},
+                                                {HashFamily::kChained, "chained"},
+                                                {HashFamily::kSha1Fields20, "sha1-fields20"},
+                                                {HashFamily::kSquidMd5, "squid-md5"}}};
 
 std::uint64_t load_le64(const void* bytes) noexcept {
   std::uint64_t value = 0;
@@ -61,12 +64,6 @@ Hash128 xxh3(const Seed& seed, std::string_view bytes) noexcept {
 constexpr std::uint64_t kMurmur1 = 0x87c37b91114253d5U;
 constexpr std::uint64_t kMurmur2 = 0x4cf5ad432745937fU;
 
-constexpr std::uint64_t murmur_finish(std::uint64_t x) noexcept {
-  x = (x ^ (x >> 33U)) * 0xff51afd7ed558ccdU;
-  x = (x ^ (x >> 33U)) * 0xc4ceb9fe1a85ec53U;
-  return x ^ (x >> 33U);
-}
-
 Hash128 murmur3(const Seed& seed, std::string_view bytes) noexcept {
   std::uint64_t h1 = seed.lo;
   std::uint64_t h2 = seed.hi;
@@ -88,8 +85,8 @@ Hash128 murmur3(const Seed& seed, std::string_view bytes) noexcept {
   h2 ^= bytes.size();
   h1 += h2;
   h2 += h1;
-  h1 = murmur_finish(h1);
-  h2 = murmur_finish(h2);
+  h1 = scrambled(h1);
+  h2 = scrambled(h2);
   h1 += h2;
   h2 += h1;
   return {h1, h2};
@@ -209,6 +206,34 @@ Hash128 digest_hash(HashFamily family, const Seed& seed, std::string_view bytes)
   return {load_le64(out.data()), load_le64(out.data() + 8)};
 }
 
+// Field i is bits 20 i .. 20 i + 19 of the digest, read as one big number: five hex digits.
+void fields20(std::string_view key, std::uint64_t bits, std::span<std::uint64_t> out) noexcept {
+  ENCORE_CHECK(out.size() <= kFields20Max, "160 bits are eight fields of 20");
+  Digester::Output digest;
+  digester().digest(HashFamily::kSha1, key, {}, digest);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::size_t at = i * 20 / 8;
+    const std::uint32_t three =
+        std::uint32_t{digest[at]} << 16U | std::uint32_t{digest[at + 1]} << 8U | digest[at + 2];
+    out[i] = (i % 2 == 0 ? three >> 4U : three & 0xfffffU) % bits;
+  }
+}
+
+// Squid's storeKeyPublic() and cacheDigestHashKey().
+void squid_words(std::string_view url, std::uint64_t bits, std::span<std::uint64_t> out) noexcept {
+  ENCORE_CHECK(out.size() <= kSquidHashes, "an MD5 is four words");
+  constexpr char kGet = 1;
+  Digester::Output digest;
+  digester().digest(HashFamily::kMd5, std::string_view(&kGet, 1), url, digest);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    std::uint32_t word = 0;
+    for (std::size_t byte = 4 * i; byte < 4 * i + 4; ++byte) {
+      word = word << 8U | digest[byte];
+    }
+    out[i] = word % bits;
+  }
+}
+
 // Fills `out` with words of one digest after the other; `digest(counter, words)` makes them.
 template <typename Digest>
 void fill_from_digests(std::uint64_t bits, std::span<std::uint64_t> out, Digest digest) noexcept {
@@ -267,9 +292,31 @@ Hash128 hash_key(HashFamily family, const Seed& seed, std::string_view bytes) no
     case HashFamily::kSha1:
     case HashFamily::kSha512:
       return digest_hash(family, seed, bytes);
+    case HashFamily::kChained:
+    case HashFamily::kSha1Fields20:
+    case HashFamily::kSquidMd5:
+      break;
   }
-  ENCORE_CHECK(false, "a hash family outside the enum");
+  ENCORE_CHECK(false, "a hash family that lists indices, or none");
   return {};
+}
+
+void key_indices(HashFamily family, const Seed& seed, std::string_view key, std::uint64_t bits,
+                 std::span<std::uint64_t> out) noexcept {
+  ENCORE_CHECK(lists_indices(family), "this hash family gives 128 bits, not indices");
+  if (family == HashFamily::kChained) {
+    std::uint64_t value = seed.lo ^ std::rotl(seed.hi, 32);
+    for (std::uint64_t& index : out) {
+      value = XXH3_64bits_withSeed(key.data(), key.size(), value);
+      index = scaled(value, bits);
+    }
+    return;
+  }
+  if (family == HashFamily::kSquidMd5) {
+    squid_words(key, bits, out);
+    return;
+  }
+  fields20(key, bits, out);
 }
 
 Result<Seed> parse_seed(std::string_view hex) {

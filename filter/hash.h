@@ -38,14 +38,53 @@ struct Seed {
 // halves are the same 32-bit number. siphash: SipHash-2-4, 128 bits, the seed is its key; where
 // clients are hostile. md5, sha1, sha512: the first 128 bits of the digest, in little-endian
 // fields, of the seed's 16 bytes (left out where the seed is zero) and the key; for study.
-enum class HashFamily : std::uint8_t { kXxh3, kMurmur3, kSiphash, kMd5, kSha1, kSha512 };
+//
+// Three have no 128 bits that a filter cuts its indices from, but list them (lists_indices), for
+// classic filters only. chained: value i is the seed of value i + 1, as Apache Hadoop does; XXH3,
+// 64 bits. sha1-fields20: the digest's 160 bits in eight fields of 20, from the left, each mod m;
+// the published form of J. Gregorio's "Bloom Filter Resources" (2008). squid-md5: the key is a URL;
+// the four big-endian words of the MD5 of one byte, the number that GET has in Squid, and the URL,
+// each mod m, as in Squid's cache digests. Neither has a seed.
+enum class HashFamily : std::uint8_t {
+  kXxh3,
+  kMurmur3,
+  kSiphash,
+  kMd5,
+  kSha1,
+  kSha512,
+  kChained,
+  kSha1Fields20,
+  kSquidMd5
+};
+// (Appended to, never reordered: saved forms hold the numbers.)
+inline constexpr HashFamily kLastFamily = HashFamily::kSquidMd5;
 
-// "xxh3", "murmur3", "siphash", "md5", "sha1", "sha512".
+constexpr bool lists_indices(HashFamily family) noexcept {
+  return family == HashFamily::kChained || family == HashFamily::kSha1Fields20 ||
+         family == HashFamily::kSquidMd5;
+}
+
+// What sha1-fields20 reaches: so many indices, each below 2^20.
+inline constexpr std::uint32_t kFields20Max = 8;
+inline constexpr std::uint64_t kFields20Bits = std::uint64_t{1} << 20U;
+// What squid-md5 has: so many indices, and whole bytes of fewer bits than these, for Squid counts
+// them in an int.
+inline constexpr std::uint32_t kSquidHashes = 4;
+inline constexpr std::uint64_t kSquidBitsMax = std::uint64_t{1} << 31U;
+
+// "xxh3", "murmur3", "siphash", "md5", "sha1", "sha512", "chained", "sha1-fields20",
+// "squid-md5".
 std::string_view to_string(HashFamily family) noexcept;
 // Errors: an unknown name; the message shows it and the accepted ones.
 Result<HashFamily> parse_hash_family(std::string_view name);
 
+// REQUIRES: a family that does not list indices.
 Hash128 hash_key(HashFamily family, const Seed& seed, std::string_view bytes) noexcept;
+
+// Fills `out` with the key's indices below `bits`. REQUIRES: a family that lists indices, what
+// checked() asks of it (parameters.h).
+void key_indices(HashFamily family, const Seed& seed, std::string_view key, std::uint64_t bits,
+                 std::span<std::uint64_t> out) noexcept;
 
 // A key with its identity hash: xxh3 under the cache's own seed. `bytes` is borrowed for the call;
 // only a filter generation with another family or seed reads it.
@@ -61,6 +100,13 @@ inline HashedKey identify(const Seed& seed, std::string_view bytes) noexcept {
 __extension__ using Wide = unsigned __int128;
 constexpr std::uint64_t scaled(std::uint64_t bits, std::uint64_t range) noexcept {
   return static_cast<std::uint64_t>((static_cast<Wide>(bits) * range) >> 64U);
+}
+
+// MurmurHash3's 64-bit finaliser.
+constexpr std::uint64_t scrambled(std::uint64_t x) noexcept {
+  x = (x ^ (x >> 33U)) * 0xff51afd7ed558ccdU;
+  x = (x ^ (x >> 33U)) * 0xc4ceb9fe1a85ec53U;
+  return x ^ (x >> 33U);
 }
 
 // 64 bits that are independent of the filter's indices, see above.

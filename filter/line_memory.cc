@@ -63,6 +63,17 @@ Result<LineMemory> LineMemory::create(std::uint64_t lines) {
   if (memory.words_ == nullptr) {
     return refuse();
   }
+  memory.base_ = memory.words_;
+  return memory;
+}
+
+LineMemory LineMemory::adopt(const Mapping& mapping) {
+  LineMemory memory;
+  memory.base_ = mapping.base;
+  memory.words_ =
+      reinterpret_cast<std::uint64_t*>(static_cast<std::byte*>(mapping.base) + mapping.words_at);
+  memory.size_bytes_ = mapping.size_bytes;
+  memory.mapped_ = true;
   return memory;
 }
 
@@ -71,9 +82,9 @@ LineMemory::~LineMemory() {
     return;
   }
   if (mapped_) {
-    munmap(words_, size_bytes_);
+    munmap(base_, size_bytes_);
   } else {
-    std::free(words_);
+    std::free(base_);
   }
 }
 

@@ -17,6 +17,13 @@ class LineMemory {
  public:
   // Errors: memory that cannot be had; the message says how much was asked for.
   static Result<LineMemory> create(std::uint64_t lines);
+  // A mapping that is there already, and is unmapped at the end; words() are at base + words_at.
+  struct Mapping {
+    void* base = nullptr;
+    std::uint64_t size_bytes = 0;
+    std::size_t words_at = 0;  // a multiple of 64
+  };
+  static LineMemory adopt(const Mapping& mapping);
   LineMemory() = default;
   LineMemory(LineMemory&& other) noexcept { swap(other); }
   LineMemory& operator=(LineMemory&& other) noexcept {
@@ -32,10 +39,12 @@ class LineMemory {
  private:
   void swap(LineMemory& other) noexcept {
     std::swap(words_, other.words_);
+    std::swap(base_, other.base_);
     std::swap(size_bytes_, other.size_bytes_);
     std::swap(mapped_, other.mapped_);
   }
   std::uint64_t* words_ = nullptr;
+  void* base_ = nullptr;  // of what was allocated or mapped
   std::uint64_t size_bytes_ = 0;
   bool mapped_ = false;
 };

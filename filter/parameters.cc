@@ -19,6 +19,48 @@ constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
+// What a Squid digest can be.
+Result<void> check_squid(const FilterParameters& parameters) {
+  if (parameters.hashes != kSquidHashes) {
+    return fail("hash squid-md5 with " + std::to_string(parameters.hashes) +
+                " hashes, accepted: 4, the words that a digest has");
+  }
+  if (parameters.bits >= kSquidBitsMax) {
+    return fail("hash squid-md5 with " + std::to_string(parameters.bits) +
+                " bits, accepted: 1 to " + std::to_string(kSquidBitsMax - 8) + ", as in Squid");
+  }
+  return {};
+}
+
+// What a hash family that lists indices asks for.
+Result<void> check_lists(const FilterParameters& parameters) {
+  const std::string name(to_string(parameters.hash));
+  if (parameters.layout != Layout::kClassic) {
+    return fail("hash " + name + " with layout " + std::string(to_string(parameters.layout)) +
+                ", accepted: classic");
+  }
+  if (parameters.hash == HashFamily::kChained) {
+    return {};
+  }
+  if (parameters.seed != Seed{}) {
+    return fail("hash " + name + " with a seed, accepted: none, for its form is published");
+  }
+  if (parameters.hash == HashFamily::kSquidMd5) {
+    return check_squid(parameters);
+  }
+  if (parameters.hashes > kFields20Max) {
+    return fail("hash " + name + " with " + std::to_string(parameters.hashes) +
+                " hashes, accepted: 1 to " + std::to_string(kFields20Max) +
+                ", the fields that a digest has");
+  }
+  if (parameters.bits > kFields20Bits) {
+    return fail("hash " + name + " with " + std::to_string(parameters.bits) +
+                " bits, accepted: 1 to " + std::to_string(kFields20Bits) +
+                ", what a field reaches");
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string_view to_string(Layout layout) noexcept {
@@ -59,8 +101,16 @@ Result<FilterParameters> checked(FilterParameters parameters) {
   if (parameters.capacity == 0) {
     return fail("filter with capacity 0, accepted: at least 1 insertion");
   }
+  if (lists_indices(parameters.hash)) {
+    if (auto fine = check_lists(parameters); !fine) {
+      return std::unexpected(fine.error());
+    }
+  }
   switch (parameters.layout) {
     case Layout::kClassic:
+      if (parameters.hash == HashFamily::kSquidMd5) {
+        parameters.bits = round_up(parameters.bits, 8);
+      }
       break;
     case Layout::kPartitioned:
       if (parameters.bits < parameters.hashes) {
@@ -75,6 +125,21 @@ Result<FilterParameters> checked(FilterParameters parameters) {
       break;
   }
   return parameters;
+}
+
+Result<void> alike(const FilterParameters& a, const FilterParameters& b, const std::string& deed) {
+  if (a.shape() != b.shape() || a.hash != b.hash) {
+    const auto text = [](const FilterParameters& p) {
+      return std::string(to_string(p.layout)) + "/" + std::string(to_string(p.hash)) + ", " +
+             std::to_string(p.bits) + " bits, " + std::to_string(p.hashes) + " hashes";
+    };
+    return fail("filters of different make cannot be " + deed + ": " + text(a) + " and " + text(b));
+  }
+  if (a.seed != b.seed) {
+    return fail("filters with different seeds cannot be " + deed + ": fingerprints " +
+                fingerprint(a.seed) + " and " + fingerprint(b.seed));
+  }
+  return {};
 }
 
 }  // namespace encore::filter

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/error.h"
@@ -22,6 +23,7 @@ Result<Layout> parse_layout(std::string_view name);
 inline constexpr std::uint32_t kHashesMax = 1024;
 inline constexpr std::uint32_t kSplitHashes = 8;
 inline constexpr std::uint64_t kLineBits = 512;
+inline constexpr std::uint32_t kGenerationsMax = 16;               // of a ring
 inline constexpr std::uint64_t kBitsMax = std::uint64_t{1} << 42;  // half a tebibyte
 
 // What theory needs to know of a filter.
@@ -47,8 +49,15 @@ struct FilterParameters {
 };
 
 // The parameters with `bits` rounded up to what the layout can use: a multiple of k (partitioned)
-// or of 512 (blocked, split). Errors: bits 0 or above kBitsMax, hashes 0 or above kHashesMax, k
-// other than 8 with split, capacity 0, a partitioned filter with fewer bits than slices.
+// or of 512 (blocked, split), or of 8 (squid-md5). Errors: bits 0 or above kBitsMax, hashes 0 or
+// above kHashesMax, k other than 8 with split, capacity 0, a partitioned filter with fewer bits
+// than slices; a hash family that lists indices with another layout than classic, and sha1-fields20
+// or squid-md5 with a seed or more than they reach.
 Result<FilterParameters> checked(FilterParameters parameters);
+
+// Whether a position means the same in filters of both parameters, whatever their capacities.
+// Errors: another shape, hash or seed; the message shows what differs, and `deed`, which cannot be
+// done with both: "merged".
+Result<void> alike(const FilterParameters& a, const FilterParameters& b, const std::string& deed);
 
 }  // namespace encore::filter

@@ -26,6 +26,15 @@ Result<void> check_options(const RotatingOptions& options) {
   return {};
 }
 
+// A ring's keys come as 128 bits each.
+Result<FilterParameters> checked_for_ring(const FilterParameters& parameters) {
+  if (lists_indices(parameters.hash)) {
+    return fail("a ring of generations by the hash " + std::string(to_string(parameters.hash)) +
+                ", accepted: one of 128 bits");
+  }
+  return checked(parameters);
+}
+
 }  // namespace
 
 std::string_view to_string(Seen seen) noexcept {
@@ -51,7 +60,7 @@ Result<RotatingBloomFilter> RotatingBloomFilter::create(const RotatingOptions& o
   if (auto accepted = check_options(options); !accepted) {
     return std::unexpected(accepted.error());
   }
-  const auto parameters = checked(options.parameters);
+  const auto parameters = checked_for_ring(options.parameters);
   if (!parameters) {
     return std::unexpected(parameters.error());
   }
@@ -113,13 +122,13 @@ Result<void> RotatingBloomFilter::make_shadow() {
 }
 
 void RotatingBloomFilter::refresh_fast_path() {
-  stale_ = std::ranges::any_of(generations_, [](const auto& g) { return g.bits.stale(); });
+  dirty_ = std::ranges::any_of(generations_, [](const auto& g) { return g.bits.dirty(); });
   fast_ = {};
   Generation& current = generations_[0];
   const Generation& older = generations_[1];
-  if (stale_ || generations_.size() != 2 || current.parameters.layout != Layout::kSplit ||
-      !current.identity || current.bank.memory != older.bank.memory ||
-      options_.rotate_after.count() != 0) {
+  if (dirty_ || !adopted_.empty() || generations_.size() != 2 ||
+      current.parameters.layout != Layout::kSplit || !current.identity ||
+      current.bank.memory != older.bank.memory || options_.rotate_after.count() != 0) {
     return;
   }
   fast_ = {.pair = current.bits.split().pair,
@@ -170,11 +179,13 @@ const Hash128& RotatingBloomFilter::hash_for(const Generation& generation, const
 RotatingBloomFilter::Decision RotatingBloomFilter::decide(const HashedKey& key) {
   const std::uint32_t held_in = locate(key);
   if (held_in == 0) {
-    return {Seen::kCurrent, 0, false};
+    return {.seen = Seen::kCurrent};
   }
   const bool older = held_in < generations_.size();
-  if (older && !options_.refresh) {
-    return {Seen::kOlder, held_in, false};
+  const bool adopted = !older && is_adopted(key);
+  adopted_answers_ += adopted ? 1 : 0;
+  if ((older || adopted) && !options_.refresh) {
+    return {.seen = Seen::kOlder, .held_in = held_in, .adopted = adopted};
   }
   Hash128 own;
   count_answers(held_in, [&](const Generation& generation) {
@@ -182,7 +193,8 @@ RotatingBloomFilter::Decision RotatingBloomFilter::decide(const HashedKey& key) 
   });
   Generation& current = generations_.front();
   current.bits.insert(hash_for(current, key, own));
-  return {older ? Seen::kOlder : Seen::kNew, 0, true};
+  return {
+      .seen = older || adopted ? Seen::kOlder : Seen::kNew, .inserted = true, .adopted = adopted};
 }
 
 std::uint32_t RotatingBloomFilter::locate(const HashedKey& key) const {
@@ -197,7 +209,7 @@ std::uint32_t RotatingBloomFilter::locate(const HashedKey& key) const {
 
 Seen RotatingBloomFilter::decide_slowly(const HashedKey& key, MonotonicTime now) {
   rotate_if_due(now);
-  if (stale_) {
+  if (dirty_) {
     sweep();
   }
   if (shadow_ && shadow_->samples(key.hash)) {
@@ -205,7 +217,7 @@ Seen RotatingBloomFilter::decide_slowly(const HashedKey& key, MonotonicTime now)
   }
   const Decision decision = decide(key);
   if (decision.inserted) {
-    count_insertion(decision.seen, now);
+    count_insertion(known_as(decision), now);
   }
   return decision.seen;
 }
@@ -213,11 +225,14 @@ Seen RotatingBloomFilter::decide_slowly(const HashedKey& key, MonotonicTime now)
 Seen RotatingBloomFilter::decide_watched(const HashedKey& key, MonotonicTime now) {
   const double expected = follow_theory();
   const Decision decision = decide(key);
-  shadow_->told(
-      key.hash,
-      {.seen = decision.seen != Seen::kNew, .held_in = decision.held_in, .fpr_theory = expected});
+  // What stays in an adopted generation is nothing that the shadow follows.
+  if (decision.held_in < generations_.size()) {
+    shadow_->told(
+        key.hash,
+        {.seen = decision.seen != Seen::kNew, .held_in = decision.held_in, .fpr_theory = expected});
+  }
   if (decision.inserted) {
-    count_insertion(decision.seen, now);
+    count_insertion(known_as(decision), now);
   }
   return decision.seen;
 }
@@ -226,8 +241,9 @@ Seen RotatingBloomFilter::test_and_set_indices(std::span<const std::uint64_t> in
                                                MonotonicTime now) {
   ENCORE_CHECK(options_.parameters.layout == Layout::kClassic && !shadow_,
                "indices of one's own need a classic filter without a shadow");
+  ENCORE_CHECK(adopted_.empty(), "adopted generations are asked by text");
   rotate_if_due(now);
-  if (stale_) {
+  if (dirty_) {
     sweep();
   }
   const auto holder = std::ranges::find_if(
@@ -293,7 +309,7 @@ Seen RotatingBloomFilter::find(const HashedKey& key) const {
   if (held_in == 0) {
     return Seen::kCurrent;
   }
-  return held_in < generations_.size() ? Seen::kOlder : Seen::kNew;
+  return held_in < generations_.size() || is_adopted(key) ? Seen::kOlder : Seen::kNew;
 }
 
 void RotatingBloomFilter::test(std::span<const HashedKey> keys, std::span<bool> out) const {
@@ -325,6 +341,7 @@ void RotatingBloomFilter::rotate(MonotonicTime now) {
   }
   started_ = now;
   ++rotations_;
+  adopted_.rotate(options_.generations);
   theory_.rotate();
   followed_.insertions = 0;
   followed_.older = theory_.fpr_older();
@@ -352,7 +369,7 @@ std::uint32_t RotatingBloomFilter::free_place(const Bank& bank) const {
 
 Result<void> RotatingBloomFilter::reconfigure(const FilterParameters& parameters,
                                               MonotonicTime now) {
-  const auto accepted = checked(parameters);
+  const auto accepted = checked_for_ring(parameters);
   if (!accepted) {
     return std::unexpected(accepted.error());
   }
@@ -374,9 +391,22 @@ Result<void> RotatingBloomFilter::reconfigure(const FilterParameters& parameters
   generations_.front() = make_generation(*accepted, *bank, 0);
   started_ = now;
   ++rotations_;
+  adopted_.rotate(options_.generations);
   restart_theory();
   refresh_fast_path();
   return {};
+}
+
+Result<std::uint32_t> RotatingBloomFilter::adopt(std::shared_ptr<const AdoptedMemory> memory) {
+  auto taken = adopted_.add(std::move(memory), options_.generations);
+  if (!taken) {
+    return taken;
+  }
+  if (shadow_) {
+    shadow_->forget_all();
+  }
+  refresh_fast_path();
+  return taken;
 }
 
 RotatingStatistics RotatingBloomFilter::statistics(std::uint64_t lines_max) const {
@@ -402,6 +432,8 @@ RotatingStatistics RotatingBloomFilter::statistics(std::uint64_t lines_max) cons
   statistics.rotations = rotations_;
   statistics.fpr_theory = fpr_theory();
   statistics.fpr_bits = fpr_from_bits(lines_max);
+  statistics.adopted = adopted_.statistics();
+  statistics.adopted.answers = adopted_answers_;
   if (shadow_) {
     statistics.measured = shadow_->measured();
     statistics.shadow_bytes = shadow_->memory_bytes();

@@ -6,6 +6,9 @@
 // A key is in the filter only if all of its bits are set in ONE generation. A hit in an older
 // generation re-inserts the key in the current one ("refresh") and counts there as an insertion.
 //
+// Generations of another ring may be adopted as older ones (adopted_generations.h). They are asked
+// last, by the key's text, and leave as the ring rotates; while there are none they cost nothing.
+//
 // Thread-compatible: a cache shard owns one under its lock. Deterministic: it takes `now` and a
 // seed. Nothing here pauses at a rotation: the emptied generation is cleared in steps.
 #pragma once
@@ -21,6 +24,7 @@
 
 #include "base/error.h"
 #include "base/time.h"
+#include "filter/adopted_generations.h"
 #include "filter/generation_bits.h"
 #include "filter/hash.h"
 #include "filter/joint_bits.h"
@@ -35,8 +39,6 @@ namespace encore::filter {
 struct SavedGeneration;
 
 std::string_view to_string(Seen seen) noexcept;
-
-inline constexpr std::uint32_t kGenerationsMax = 16;
 
 struct RotatingOptions {
   FilterParameters parameters;  // of one generation of this filter (of one shard, in a cache)
@@ -62,10 +64,11 @@ struct RotatingStatistics {
   std::uint64_t insertions = 0;                   // over all time, refreshes included
   std::uint64_t refreshes = 0;
   std::uint64_t rotations = 0;
-  double fpr_theory = 0;  // of all generations, from what was inserted and refreshed
-  double fpr_bits = 0;    // by the bits, of a sample of the lines
+  double fpr_theory = 0;      // of all generations, from what was inserted and refreshed
+  double fpr_bits = 0;        // by the bits, of a sample of the lines
+  AdoptedStatistics adopted;  // fpr_theory and fpr_bits above are with them
   MeasuredFpr measured;
-  std::uint64_t memory_bytes = 0;  // all generations, shadow excluded
+  std::uint64_t memory_bytes = 0;  // all generations, shadow and adopted ones excluded
   std::uint64_t shadow_bytes = 0;
 };
 
@@ -110,6 +113,12 @@ class RotatingBloomFilter {
   Result<void> reconfigure(const FilterParameters& parameters, MonotonicTime now);
   void set_refresh(bool refresh);
   void set_rotate_after(Nanoseconds rotate_after);
+
+  // The memory's generations are older ones of this ring from now on, as many of them as it
+  // returns; nothing of its own is forgotten. Keys must come with their text while they are there.
+  // They are not saved. The shadow measures again when they and what they let in are gone. Errors:
+  // as AdoptedGenerations::add().
+  Result<std::uint32_t> adopt(std::shared_ptr<const AdoptedMemory> memory);
 
   // Options as in force; `parameters` are the current generation's, rounded as checked() does.
   const RotatingOptions& options() const { return options_; }
@@ -167,7 +176,7 @@ class RotatingBloomFilter {
     std::uint64_t insertions = 0;
   };
   // All that a decision reads where it is one pass over two adjacent lines: two split generations
-  // side by side that take the identity hash, nothing stale, no rotation by time. `pair` is null
+  // side by side that take the identity hash, nothing dirty, no rotation by time. `pair` is null
   // where it is not. Few instructions a decision are what lets many overlap.
   struct FastPath {
     decltype(SplitKernel::pair) pair = nullptr;
@@ -181,6 +190,7 @@ class RotatingBloomFilter {
     Seen seen = Seen::kNew;
     std::uint32_t held_in = 0;  // the generation that holds the key now
     bool inserted = false;
+    bool adopted = false;  // none but an adopted generation had it
   };
   // What theory has been told of the current generation, and what it made of it.
   struct Followed {
@@ -199,11 +209,16 @@ class RotatingBloomFilter {
   Result<void> restore_generation(const SavedGeneration& saved, std::size_t i);
   static const Hash128& hash_for(const Generation& generation, const HashedKey& key, Hash128& own);
   Decision decide(const HashedKey& key);
+  bool is_adopted(const HashedKey& key) const { return !adopted_.empty() && adopted_.test(key); }
   void prefetch_each(const Hash128& hash) const;
   // A decision that the shadow is told of.
   Seen decide_watched(const HashedKey& key, MonotonicTime now);
   Seen decide_slowly(const HashedKey& key, MonotonicTime now);
   void count_insertion(Seen seen, MonotonicTime now);
+  // What theory makes of an insertion: a key that was adopted is as good as new to our own.
+  static Seen known_as(const Decision& decision) {
+    return decision.adopted ? Seen::kNew : decision.seen;
+  }
   // Generations side by side, newest first, that are taken together.
   std::uint32_t joint(std::uint32_t first) const;
   // Rings of more than a pair: counts an insertion for which older generations from `held_in` on
@@ -227,7 +242,7 @@ class RotatingBloomFilter {
   RotatingOptions options_;
   std::vector<Generation> generations_;   // current first
   MonotonicTime started_;                 // of the current generation
-  bool stale_ = false;                    // some generation is being cleared
+  bool dirty_ = false;                    // some generation is being cleared
   std::uint64_t earlier_insertions_ = 0;  // of generations that are no longer current
   std::uint64_t refreshes_ = 0;
   std::uint64_t rotations_ = 0;
@@ -235,6 +250,8 @@ class RotatingBloomFilter {
   Followed followed_;
   std::vector<double> answered_;  // by the older generations that answered, since theory was told
   std::optional<Shadow> shadow_;
+  AdoptedGenerations adopted_;
+  std::uint64_t adopted_answers_ = 0;
 };
 
 template <typename Answers>

@@ -86,14 +86,14 @@ void RotatingBloomFilter::follow() {
                .shared = shared_of(own, theory_.fpr() - older)};
 }
 
-// p of the generations that theory takes together, and of the others.
+// p of the generations that theory takes together, and of the others, adopted ones included.
 double RotatingBloomFilter::with_independent(double fpr) const {
   for (std::size_t i = joint(0); i < generations_.size(); ++i) {
     const double other =
         generations_[i].bank.curve->at(static_cast<double>(generations_[i].insertions));
     fpr += (1 - fpr) * other;
   }
-  return fpr;
+  return adopted_.with_theory(fpr);
 }
 
 double RotatingBloomFilter::fpr_theory() const { return with_independent(theory_now().fpr()); }
@@ -126,12 +126,14 @@ double RotatingBloomFilter::fpr_from_bits(std::uint32_t first, std::uint32_t end
 }
 
 double RotatingBloomFilter::fpr_from_bits(std::uint64_t lines_max) const {
-  return fpr_from_bits(0, static_cast<std::uint32_t>(generations_.size()), lines_max);
+  return adopted_.with_bits(
+      fpr_from_bits(0, static_cast<std::uint32_t>(generations_.size()), lines_max));
 }
 
 RotatingBloomFilter::BitsReading RotatingBloomFilter::read_bits(std::uint64_t lines_max) const {
   const double current = current_fpr_from_bits(lines_max);
-  const double older = fpr_from_bits(1, static_cast<std::uint32_t>(generations_.size()), lines_max);
+  const double older = adopted_.with_bits(
+      fpr_from_bits(1, static_cast<std::uint32_t>(generations_.size()), lines_max));
   return {.older = older, .shared = shared_of(current, fpr_from_bits(lines_max) - older)};
 }
 

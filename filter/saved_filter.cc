@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -20,10 +21,14 @@ constexpr std::uint32_t kVersion = 2;
 // Without the positions that theory expects: those are then read from the bits.
 constexpr std::uint32_t kVersionWithoutTheory = 1;
 constexpr std::size_t kChecksumBytes = 8;
-// magic, version, kind, generations, four bytes of nothing, seed, three totals, age
+// magic, version, kind, generations, state, seed, three totals, age
 constexpr std::size_t kHeaderBytes = 8 + 4 * 4 + 16 + 4 * 8;
+// capacity, rate, growth, tightening
+constexpr std::size_t kGrowthBytes = 4 * 8;
 // layout, hash, two bytes of nothing, k, m, capacity, seed, insertions, set bits
 constexpr std::size_t kGenerationBytes = 4 + 4 + 8 + 8 + 16 + 8 + 8;
+
+static_assert(kSavedLinesAt == kHeaderBytes + kGenerationBytes && kSavedLinesAt % kLineBytes == 0);
 
 template <typename T>
 void put(std::string& out, T value) {
@@ -81,21 +86,35 @@ void put_generation(std::string& out, const SavedGeneration& generation) {
   }
 }
 
-void put_lines(std::string& out, const GenerationBits& bits) {
-  std::array<std::uint64_t, kLineWords> words{};
+void put_line(std::string& out, std::array<std::uint64_t, kLineWords> words) {
+  if constexpr (std::endian::native == std::endian::big) {
+    std::ranges::transform(words, words.begin(), [](auto word) { return std::byteswap(word); });
+  }
   std::array<char, kLineBytes> bytes{};
-  for (std::uint64_t i = 0; i < bits.lines(); ++i) {
-    bits.read_line(i, words.data());
-    if constexpr (std::endian::native == std::endian::big) {
-      std::ranges::transform(words, words.begin(), [](auto word) { return std::byteswap(word); });
-    }
-    std::memcpy(bytes.data(), words.data(), kLineBytes);
-    out.append(bytes.data(), bytes.size());
+  std::memcpy(bytes.data(), words.data(), kLineBytes);
+  out.append(bytes.data(), bytes.size());
+}
+
+void put_head(std::string& out, const SavedFilter& saved) {
+  put_header(out, saved);
+  for (const SavedGeneration& generation : saved.generations) {
+    put_generation(out, generation);
   }
 }
 
-std::uint64_t line_bytes(const FilterParameters& parameters) {
-  return GenerationBits::lines_for(parameters) * kLineBytes;
+void put_growth(std::string& out, const SavedGrowth& growth) {
+  put(out, growth.capacity);
+  for (const double number : {growth.fpr, growth.growth, growth.tightening}) {
+    put(out, std::bit_cast<std::uint64_t>(number));
+  }
+}
+
+constexpr std::uint64_t kCounterBits = 4;
+
+// Bytes of a generation's lines. (kBitsMax counters stay far below 2^64.)
+std::uint64_t line_bytes(SavedKind kind, const FilterParameters& parameters) {
+  const std::uint64_t bits = parameters.bits * (kind == SavedKind::kCounting ? kCounterBits : 1);
+  return (bits + kLineBits - 1) / kLineBits * kLineBytes;
 }
 
 // Of a ring of so many generations.
@@ -103,8 +122,23 @@ std::size_t positions_bytes(std::uint32_t generations) {
   return sizeof(std::uint64_t) << std::min(generations, kJointMax);
 }
 
-std::unexpected<Error> damaged(const std::string& what) {
-  return fail("saved filter refused: " + what);
+// Of what follows the lines.
+std::size_t tail_bytes(SavedKind kind, std::uint32_t version, std::uint32_t generations) {
+  if (kind == SavedKind::kScalable) {
+    return kGrowthBytes;
+  }
+  return kind == SavedKind::kRing && version == kVersion ? positions_bytes(generations) : 0;
+}
+
+std::unexpected<Error> damaged(const std::string& what) { return refuse_saved(what); }
+
+// Whether this is a saved form of a version that is known.
+bool is_known_version(std::string_view bytes) {
+  if (bytes.size() < kHeaderBytes || !bytes.starts_with(kMagic)) {
+    return false;
+  }
+  const auto version = Reader(bytes.substr(kMagic.size())).take<std::uint32_t>();
+  return version == kVersion || version == kVersionWithoutTheory;
 }
 
 Result<SavedGeneration> take_generation(Reader& reader, std::uint64_t bits_max) {
@@ -120,7 +154,7 @@ Result<SavedGeneration> take_generation(Reader& reader, std::uint64_t bits_max) 
   generation.insertions = reader.take<std::uint64_t>();
   generation.set_bits = reader.take<std::uint64_t>();
   if (layout > static_cast<std::uint8_t>(Layout::kSplit) ||
-      hash > static_cast<std::uint8_t>(HashFamily::kSha512) || padding != 0) {
+      hash > static_cast<std::uint8_t>(kLastFamily) || padding != 0) {
     return damaged("unknown layout " + std::to_string(layout) + " or hash " + std::to_string(hash));
   }
   parameters.layout = static_cast<Layout>(layout);
@@ -144,6 +178,15 @@ Result<SavedGeneration> take_generation(Reader& reader, std::uint64_t bits_max) 
   return generation;
 }
 
+SavedGrowth take_growth(Reader reader) {
+  SavedGrowth growth;
+  growth.capacity = reader.take<std::uint64_t>();
+  for (double* number : {&growth.fpr, &growth.growth, &growth.tightening}) {
+    *number = std::bit_cast<double>(reader.take<std::uint64_t>());
+  }
+  return growth;
+}
+
 // Shares of one whole, nearly: each was rounded.
 Result<std::vector<double>> take_positions(std::string_view bytes) {
   std::vector<double> positions;
@@ -162,31 +205,149 @@ Result<std::vector<double>> take_positions(std::string_view bytes) {
   return positions;
 }
 
+// What is said of each generation, without its lines; how many bytes those are.
+Result<std::uint64_t> take_generations(Reader& reader, std::uint32_t count,
+                                       const DecodeLimits& limits, SavedFilter& saved) {
+  // kBitsMax bits in at most 1024 generations: the sum stays far below 2^64.
+  std::uint64_t lines_size = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    auto generation = take_generation(reader, std::min(limits.bits_max, kBitsMax));
+    if (!generation) {
+      return std::unexpected(generation.error());
+    }
+    if (saved.kind == SavedKind::kRing && lists_indices(generation->parameters.hash)) {
+      return damaged("a ring by a hash that lists indices");
+    }
+    lines_size += line_bytes(saved.kind, generation->parameters);
+    saved.generations.push_back(*generation);
+  }
+  return lines_size;
+}
+
 }  // namespace
+
+std::unexpected<Error> refuse_saved(const std::string& what) {
+  return fail("saved filter refused: " + what);
+}
+
+std::array<std::uint64_t, kLineWords> saved_line(const SavedGeneration& saved, std::uint64_t i) {
+  std::array<std::uint64_t, kLineWords> words{};
+  Reader reader(saved.lines.substr(i * kLineBytes, kLineBytes));
+  for (std::uint64_t& word : words) {
+    word = reader.take<std::uint64_t>();
+  }
+  return words;
+}
 
 std::uint64_t saved_checksum(std::string_view bytes) {
   ENCORE_CHECK(bytes.size() >= kChecksumBytes, "no room for a checksum");
   return XXH3_64bits(bytes.data(), bytes.size() - kChecksumBytes);
 }
 
-std::string encode(const SavedFilter& saved, const std::vector<const GenerationBits*>& bits) {
-  ENCORE_CHECK(saved.generations.size() == bits.size(), "bits for each generation");
-  std::size_t size = kHeaderBytes + kChecksumBytes;
-  for (const SavedGeneration& generation : saved.generations) {
-    size += kGenerationBytes + line_bytes(generation.parameters);
-  }
+SavedChecksum::SavedChecksum() : state_(XXH3_createState()) {
+  ENCORE_CHECK(state_ != nullptr, "memory for a checksum");
+  XXH3_64bits_reset(static_cast<XXH3_state_t*>(state_));
+}
+
+SavedChecksum::~SavedChecksum() { XXH3_freeState(static_cast<XXH3_state_t*>(state_)); }
+
+void SavedChecksum::add(std::string_view bytes) {
+  XXH3_64bits_update(static_cast<XXH3_state_t*>(state_), bytes.data(), bytes.size());
+}
+
+bool SavedChecksum::is(std::string_view stated) const {
+  return Reader(stated).take<std::uint64_t>() ==
+         XXH3_64bits_digest(static_cast<const XXH3_state_t*>(state_));
+}
+
+std::string encode_head(const SavedFilter& saved) {
   std::string out;
-  size += saved.positions.size() * sizeof(double);
-  out.reserve(size);
-  put_header(out, saved);
-  for (const SavedGeneration& generation : saved.generations) {
-    put_generation(out, generation);
+  put_head(out, saved);
+  return out;
+}
+
+std::uint64_t saved_size_min() {
+  return kHeaderBytes + kGenerationBytes + kLineBytes + kChecksumBytes;
+}
+
+std::uint64_t saved_size(const FilterParameters& parameters) {
+  return kHeaderBytes + kGenerationBytes + line_bytes(SavedKind::kSingle, parameters) +
+         kChecksumBytes;
+}
+
+Result<void> verify_lines(const SavedGeneration& saved) {
+  const std::uint64_t bits = saved.parameters.bits;
+  std::uint64_t set_bits = 0;
+  for (std::uint64_t i = 0; i < saved.lines.size() / kLineBytes; ++i) {
+    for (const std::uint64_t word : saved_line(saved, i)) {
+      set_bits += static_cast<std::uint64_t>(std::popcount(word));
+    }
   }
-  for (const GenerationBits* generation : bits) {
-    put_lines(out, *generation);
+  // The last line is the one that may be longer than the filter.
+  const std::uint64_t last = bits / kLineBits;
+  if (bits % kLineBits != 0) {
+    const auto line = saved_line(saved, last);
+    for (std::uint64_t bit = bits % kLineBits; bit < kLineBits; ++bit) {
+      if ((line[bit / 64] >> (bit % 64) & 1U) != 0) {
+        return damaged("bits beyond the end of the filter");
+      }
+    }
+  }
+  if (set_bits != saved.set_bits) {
+    return damaged(std::to_string(set_bits) + " set bits, stated " +
+                   std::to_string(saved.set_bits));
+  }
+  return {};
+}
+
+Result<SavedKind> saved_kind(std::string_view bytes) {
+  if (bytes.size() < kHeaderBytes || !bytes.starts_with(kMagic)) {
+    return damaged("not a saved filter (" + std::to_string(bytes.size()) + " bytes)");
+  }
+  const auto kind = Reader(bytes.substr(kMagic.size() + sizeof kVersion)).take<std::uint32_t>();
+  switch (static_cast<SavedKind>(kind)) {
+    case SavedKind::kSingle:
+    case SavedKind::kRing:
+    case SavedKind::kScalable:
+    case SavedKind::kCounting:
+      return static_cast<SavedKind>(kind);
+  }
+  return damaged("unknown kind " + std::to_string(kind));
+}
+
+std::string encode(const SavedFilter& saved, const std::vector<const GenerationBits*>& bits) {
+  std::vector<ReadLine> reads;
+  reads.reserve(bits.size());
+  for (const GenerationBits* each : bits) {
+    reads.emplace_back(
+        [each](std::uint64_t i, std::uint64_t* words) { each->read_line(i, words); });
+  }
+  return encode(saved, std::span<const ReadLine>(reads));
+}
+
+std::string encode(const SavedFilter& saved, std::span<const ReadLine> reads) {
+  std::size_t size = kHeaderBytes + kChecksumBytes + saved.positions.size() * sizeof(double);
+  for (const SavedGeneration& generation : saved.generations) {
+    size += kGenerationBytes + line_bytes(saved.kind, generation.parameters);
+  }
+  ENCORE_CHECK(saved.generations.size() == reads.size(), "lines of each generation");
+  std::string out;
+  out.reserve(size + kGrowthBytes);
+  put_head(out, saved);
+  std::array<std::uint64_t, kLineWords> words{};
+  for (std::size_t g = 0; g < reads.size(); ++g) {
+    const std::uint64_t lines =
+        line_bytes(saved.kind, saved.generations[g].parameters) / kLineBytes;
+    for (std::uint64_t i = 0; i < lines; ++i) {
+      reads[g](i, words.data());
+      put_line(out, words);
+    }
   }
   for (const double share : saved.positions) {
     put(out, std::bit_cast<std::uint64_t>(share));
+  }
+  if (saved.kind == SavedKind::kScalable) {
+    put_growth(out, saved.growth);
   }
   out.append(kChecksumBytes, '\0');
   const std::uint64_t checksum = saved_checksum(out);
@@ -195,30 +356,32 @@ std::string encode(const SavedFilter& saved, const std::vector<const GenerationB
   return out;
 }
 
-Result<SavedFilter> decode(std::string_view bytes, const DecodeLimits& limits) {
+Result<SavedHead> decode_head(std::string_view bytes, const DecodeLimits& limits) {
   if (bytes.size() < kHeaderBytes + kChecksumBytes || !bytes.starts_with(kMagic)) {
     return damaged("not a saved filter (" + std::to_string(bytes.size()) + " bytes)");
   }
   Reader reader(bytes.substr(kMagic.size()));
-  const auto version = reader.take<std::uint32_t>();
-  if (version != kVersion && version != kVersionWithoutTheory) {
-    return damaged("version " + std::to_string(version) + ", accepted: " +
+  SavedHead head;
+  head.version = reader.take<std::uint32_t>();
+  if (head.version != kVersion && head.version != kVersionWithoutTheory) {
+    return damaged("version " + std::to_string(head.version) + ", accepted: " +
                    std::to_string(kVersionWithoutTheory) + ", " + std::to_string(kVersion));
   }
-  if (Reader(bytes.substr(bytes.size() - kChecksumBytes)).take<std::uint64_t>() !=
-      saved_checksum(bytes)) {
-    return damaged("the checksum does not match, the file is cut short or damaged");
-  }
-  SavedFilter saved;
+  SavedFilter& saved = head.saved;
   const auto kind = reader.take<std::uint32_t>();
   const auto count = reader.take<std::uint32_t>();
   if (kind != static_cast<std::uint32_t>(limits.kind)) {
     return damaged("kind " + std::to_string(kind) + ", expected " +
                    std::to_string(static_cast<std::uint32_t>(limits.kind)));
   }
-  if (reader.take<std::uint32_t>() != 0 || count < limits.generations_min ||
-      count > limits.generations_max ||
-      bytes.size() < kHeaderBytes + count * kGenerationBytes + kChecksumBytes) {
+  const auto state = static_cast<SavedState>(reader.take<std::uint32_t>());
+  if (state != SavedState::kWhole &&
+      !(state == SavedState::kBeingWritten && limits.may_be_marked)) {
+    return damaged("it was being written, and whoever wrote it did not come to an end");
+  }
+  head.lines_at = kHeaderBytes + std::uint64_t{count} * kGenerationBytes;
+  if (count < limits.generations_min || count > limits.generations_max ||
+      bytes.size() < head.lines_at) {
     return damaged(std::to_string(count) + " generations in " + std::to_string(bytes.size()) +
                    " bytes");
   }
@@ -228,29 +391,54 @@ Result<SavedFilter> decode(std::string_view bytes, const DecodeLimits& limits) {
   saved.refreshes = reader.take<std::uint64_t>();
   saved.rotations = reader.take<std::uint64_t>();
   saved.age_ns = reader.take<std::uint64_t>();
-  // kBitsMax bits in at most 16 generations: the sum stays far below 2^64.
-  std::uint64_t lines_size = 0;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    auto generation = take_generation(reader, std::min(limits.bits_max, kBitsMax));
-    if (!generation) {
-      return std::unexpected(generation.error());
-    }
-    lines_size += line_bytes(generation->parameters);
-    saved.generations.push_back(*generation);
+  const auto lines_size = take_generations(reader, count, limits, saved);
+  if (!lines_size) {
+    return std::unexpected(lines_size.error());
   }
-  const std::size_t lines_start = kHeaderBytes + count * kGenerationBytes;
-  const bool has_positions = version == kVersion && saved.kind == SavedKind::kRing;
-  const std::size_t expected =
-      lines_start + lines_size + (has_positions ? positions_bytes(count) : 0) + kChecksumBytes;
-  if (bytes.size() != expected) {
-    return damaged(std::to_string(bytes.size()) + " bytes, expected " + std::to_string(expected));
+  head.size =
+      head.lines_at + *lines_size + tail_bytes(saved.kind, head.version, count) + kChecksumBytes;
+  return head;
+}
+
+Result<std::uint64_t> stated_size(std::string_view bytes) {
+  const auto kind = saved_kind(bytes);
+  if (!kind) {
+    return std::unexpected(kind.error());
   }
-  std::size_t at = lines_start;
+  const auto head = decode_head(bytes, {.kind = *kind, .generations_max = kSavedGenerationsMax});
+  return head ? Result<std::uint64_t>(head->size) : std::unexpected(head.error());
+}
+
+// The checksum is asked before anything that it guards is believed, but for the kind of file.
+Result<SavedFilter> decode(std::string_view bytes, const DecodeLimits& limits) {
+  auto head = decode_head(bytes, limits);
+  const bool guarded =
+      limits.whole && bytes.size() >= kHeaderBytes + kChecksumBytes && is_known_version(bytes);
+  if (guarded && Reader(bytes.substr(bytes.size() - kChecksumBytes)).take<std::uint64_t>() !=
+                     saved_checksum(bytes)) {
+    return damaged("the checksum does not match, the file is cut short or damaged");
+  }
+  if (!head) {
+    return std::unexpected(head.error());
+  }
+  if (bytes.size() != head->size) {
+    return damaged(std::to_string(bytes.size()) + " bytes, expected " + std::to_string(head->size));
+  }
+  SavedFilter& saved = head->saved;
+  std::size_t at = head->lines_at;
   for (SavedGeneration& generation : saved.generations) {
-    generation.lines = bytes.substr(at, line_bytes(generation.parameters));
+    generation.lines = bytes.substr(at, line_bytes(saved.kind, generation.parameters));
     at += generation.lines.size();
   }
-  auto positions = take_positions(bytes.substr(at, bytes.size() - kChecksumBytes - at));
+  if (!limits.whole) {
+    return saved;
+  }
+  const std::string_view tail = bytes.substr(at, bytes.size() - kChecksumBytes - at);
+  if (saved.kind == SavedKind::kScalable) {
+    saved.growth = take_growth(Reader(tail));
+    return saved;
+  }
+  auto positions = take_positions(tail);
   if (!positions) {
     return std::unexpected(positions.error());
   }
@@ -259,13 +447,8 @@ Result<SavedFilter> decode(std::string_view bytes, const DecodeLimits& limits) {
 }
 
 Result<void> restore(const SavedGeneration& saved, GenerationBits& bits) {
-  std::array<std::uint64_t, kLineWords> words{};
   for (std::uint64_t i = 0; i < bits.lines(); ++i) {
-    Reader reader(saved.lines.substr(i * kLineBytes, kLineBytes));
-    for (std::uint64_t& word : words) {
-      word = reader.take<std::uint64_t>();
-    }
-    if (!bits.merge_line(i, words.data())) {
+    if (!bits.merge_line(i, saved_line(saved, i).data())) {
       return damaged("bits beyond the end of the filter");
     }
   }

@@ -39,6 +39,10 @@ struct PairLines {
 // core's buffers.
 inline constexpr std::size_t kAheadMax = 12;
 
+// What is not larger stays in a core's own cache: to find each place of a key beforehand, to ask
+// for it, costs more there than to look. (Of a key that is not there two places are looked at.)
+inline constexpr std::uint64_t kInCacheBytes = std::uint64_t{1} << 20U;
+
 // Calls visit(i) for 0 .. count - 1, and prefetch(i) for those that follow.
 template <typename Prefetch, typename Visit>
 void look_ahead(std::size_t count, Prefetch prefetch, Visit visit) {

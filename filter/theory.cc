@@ -10,30 +10,6 @@ namespace {
 
 double real(std::uint64_t value) { return static_cast<double>(value); }
 
-// ln (n!). std::lgamma leaves the sign in a variable that all threads share.
-double log_factorial(double n) {
-  int sign = 0;
-  return ::lgamma_r(n + 1, &sign);
-}
-
-// E[f(j)] for j Poisson with the given mean, of an f that never decreases; what is left out at both
-// ends has less than 1e-14 of the weight.
-template <typename F>
-double poisson_mean(double mean, F f) {
-  const double reach = 8 * std::sqrt(mean) + 20;
-  const double first = std::max(0.0, std::floor(mean - reach));
-  const double last = std::ceil(mean + reach);
-  // A hopelessly overfull line: the same for every count that there may be.
-  if (const double least = f(first); least == f(last)) return least;
-  double weight = mean == 0 ? 1.0 : std::exp(first * std::log(mean) - mean - log_factorial(first));
-  double sum = 0;
-  for (double j = first; j <= last; ++j) {
-    sum += weight * f(j);
-    weight *= mean / (j + 1);
-  }
-  return sum;
-}
-
 // 1 - (1 - 1/n)^throws, also where 1/n is tiny.
 double hit_probability(double cells, double throws) {
   if (cells <= 1) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "filter/counting_filter.h"
 #include "filter/theory.h"
 #include "tests/catch.h"
 #include "tests/filter/judge.h"
@@ -14,13 +15,12 @@ namespace encore::filter {
 namespace {
 
 using testing::Key;
+using testing::kLayouts;
+using testing::kSeed;
 using testing::kSigmas;
 
-constexpr std::array kLayouts{Layout::kClassic, Layout::kPartitioned, Layout::kBlocked,
-                              Layout::kSplit};
 constexpr std::array kFamilies{HashFamily::kXxh3, HashFamily::kMurmur3, HashFamily::kSiphash,
                                HashFamily::kMd5,  HashFamily::kSha1,    HashFamily::kSha512};
-constexpr Seed kSeed{0x5eed, 0xf00d};
 
 FilterParameters parameters_of(Layout layout, HashFamily family, std::uint64_t bits,
                                Seed seed = kSeed) {
@@ -178,6 +178,111 @@ TEST_CASE("md5 and sha lists of indices meet theory in a classic filter", "[filt
   }
 }
 
+// What fills with lists of indices, and the deviations that judge it at each fill.
+template <typename IndicesOf>
+bool meets_theory(const FilterParameters& parameters, IndicesOf indices_of) {
+  BloomFilter filter = make(parameters);
+  const FilterShape shape = filter.parameters().shape();
+  const auto list = [&](std::string_view key, std::span<std::uint64_t> out) {
+    indices_of(key, parameters.bits, out);
+    return out;
+  };
+  std::array<std::uint64_t, 8> room{};
+  const std::span<std::uint64_t> out = std::span(room).first(parameters.hashes);
+  bool met = true;
+  std::uint32_t inserted = 0;
+  for (const std::uint32_t keys : {5000U, 10'000U, 20'000U}) {
+    for (; inserted < keys; ++inserted) {
+      filter.test_and_set_indices(list(Key(0, inserted).bytes(), out));
+    }
+    const double rate = testing::false_positive_deviation(
+        60'000, filter.fpr_from_bits(),
+        [&](std::string_view key) { return filter.test_indices(list(key, out)); });
+    const double bits = (static_cast<double>(filter.set_bits()) - expected_set_bits(shape, keys)) /
+                        std::sqrt(set_bits_variance(shape, keys));
+    met = met && std::abs(rate) < kSigmas && std::abs(bits) < kSigmas;
+  }
+  return met;
+}
+
+TEST_CASE("hashes that list indices meet theory, by a key's bytes and in batches",
+          "[filter][theory]") {
+  for (const HashFamily family : {HashFamily::kChained, HashFamily::kSha1Fields20}) {
+    CAPTURE(to_string(family));
+    const Seed seed = family == HashFamily::kChained ? kSeed : Seed{};
+    // A power of two, which fields of 20 bits reach evenly.
+    const FilterParameters parameters =
+        parameters_of(Layout::kClassic, family, std::uint64_t{1} << 17U, seed);
+    CHECK(meets_theory(parameters, [&](std::string_view key, std::uint64_t bits, auto out) {
+      key_indices(family, seed, key, bits, out);
+    }));
+    BloomFilter filter = make(parameters);
+    std::vector<Key> storage;
+    for (std::uint32_t i = 0; i < 13'000; ++i) {
+      storage.emplace_back(0, i);
+      filter.add(storage.back().bytes());
+    }
+    std::vector<std::string_view> keys;
+    for (const Key& key : storage) {
+      REQUIRE(filter.test(key.bytes()));
+      keys.push_back(key.bytes());
+    }
+    const auto answers = std::make_unique<bool[]>(keys.size());
+    filter.test(keys, {answers.get(), keys.size()});
+    CHECK(
+        std::all_of(answers.get(), answers.get() + keys.size(), [](bool there) { return there; }));
+    const double rate = testing::false_positive_deviation(
+        60'000, filter.fpr_from_bits(), [&](std::string_view key) { return filter.test(key); });
+    CHECK(std::abs(rate) < kSigmas);
+    const auto loaded = BloomFilter::load(filter.save());
+    REQUIRE(loaded);
+    CHECK(loaded->save() == filter.save());
+  }
+}
+
+TEST_CASE("fields of 20 bits reach some positions more often, and the rate by the bits knows it",
+          "[filter][theory]") {
+  // 2^20 is 1.3 m, 34.95 m and 2 m.
+  for (const std::uint32_t bits : {800'000U, 30'000U, 524'288U}) {
+    CAPTURE(bits);
+    BloomFilter filter = make(parameters_of(Layout::kClassic, HashFamily::kSha1Fields20, bits, {}));
+    for (std::uint32_t i = 0; i < bits / 5; ++i) {
+      filter.add(Key(0, i).bytes());
+    }
+    const auto deviation = [&](double p) {
+      return testing::false_positive_deviation(
+          30'000, p, [&](std::string_view key) { return filter.test(key); });
+    };
+    CHECK(std::abs(deviation(filter.fpr_from_bits())) < kSigmas);
+    // Planted: as if all were reached alike.
+    const double alike = std::pow(filter.fill(), 7);
+    CHECK((std::abs(deviation(alike)) > kSigmas) == (bits == 800'000));
+    const auto counting = CountingFilter::create(filter.parameters());
+    REQUIRE(counting);
+    CHECK(counting->fpr_from_bits().value() == 0);
+  }
+}
+
+TEST_CASE("planted defect: a chain that forgets its value, fields that overlap, fail",
+          "[filter][theory]") {
+  const FilterParameters parameters =
+      parameters_of(Layout::kClassic, HashFamily::kChained, std::uint64_t{1} << 17U);
+  // Each value from the first seed: all are one.
+  CHECK_FALSE(meets_theory(parameters, [](std::string_view key, std::uint64_t bits, auto out) {
+    for (std::uint64_t& index : out) {
+      key_indices(HashFamily::kChained, kSeed, key, bits, {&index, 1});
+    }
+  }));
+  // Every field counted twice: half as many hashes as it is said.
+  CHECK_FALSE(meets_theory(parameters, [](std::string_view key, std::uint64_t bits, auto out) {
+    std::array<std::uint64_t, kFields20Max> fields{};
+    key_indices(HashFamily::kSha1Fields20, {}, key, bits, fields);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i] = fields[i / 2];
+    }
+  }));
+}
+
 TEST_CASE("the keys of one shard out of 16 fill their filter as theory says", "[filter][theory]") {
   for (const Layout layout : kLayouts) {
     CAPTURE(to_string(layout));
@@ -263,10 +368,43 @@ TEST_CASE("planted defect: a stride of zero fails the check that an odd one pass
   }
 }
 
+TEST_CASE("a batch in the cache is answered alike, whatever its length, the hashes and the fill",
+          "[filter]") {
+  for (const Layout layout : {Layout::kClassic, Layout::kPartitioned}) {
+    for (const HashFamily hash : {HashFamily::kXxh3, HashFamily::kMurmur3}) {
+      for (const std::uint32_t k : {1U, 2U, 3U, 4U, 11U}) {
+        FilterParameters parameters = parameters_of(layout, hash, 5'500);
+        parameters.hashes = k;
+        BloomFilter filter = make(parameters);
+        const std::array<std::size_t, 6> lengths{0, 1, 127, 128, 129, 1000};
+        for (std::uint32_t added = 0; added < 3000; ++added) {
+          if (added % 500 == 0) {
+            const std::size_t length = lengths[added / 500];
+            CAPTURE(to_string(layout), to_string(hash), k, added, length);
+            std::vector<Hash128> hashes;
+            for (std::uint32_t i = 0; i < length; ++i) {
+              // None of these are there, then half of them, then all.
+              hashes.push_back(hash_key(hash, kSeed, Key(i * 2 < added ? 0 : 1, i).bytes()));
+            }
+            const auto answers = std::make_unique<bool[]>(length + 1);
+            filter.test(hashes, {answers.get(), length});
+            for (std::size_t i = 0; i < length; ++i) {
+              REQUIRE(answers[i] == filter.test(hashes[i]));
+            }
+            CHECK_FALSE(answers[length]);
+          }
+          filter.test_and_set(hash_key(hash, kSeed, Key(0, added).bytes()));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("a batch gives the answers that single calls give", "[filter]") {
-  for (const Layout layout : kLayouts) {
-    CAPTURE(to_string(layout));
-    BloomFilter one = make(parameters_of(layout, HashFamily::kXxh3, 20'480));
+  // In a core's cache, and larger than that.
+  const auto agree = [](Layout layout, std::uint64_t bits) {
+    CAPTURE(to_string(layout), bits);
+    BloomFilter one = make(parameters_of(layout, HashFamily::kXxh3, bits));
     BloomFilter batched = make(one.parameters());
     std::vector<Hash128> hashes;
     for (std::uint32_t i = 0; i < 3000; ++i) {
@@ -282,6 +420,17 @@ TEST_CASE("a batch gives the answers that single calls give", "[filter]") {
     CHECK(one.insertions() == batched.insertions());
     batched.test(hashes, out);
     CHECK(std::ranges::all_of(out, [](bool there) { return there; }));
+    for (std::uint32_t i = 0; i < hashes.size(); ++i) {
+      hashes[i] = identify(kSeed, Key(i % 2, i).bytes()).hash;
+    }
+    batched.test(hashes, out);
+    for (std::size_t i = 0; i < hashes.size(); ++i) {
+      REQUIRE(one.test(hashes[i]) == out[i]);
+    }
+  };
+  for (const Layout layout : kLayouts) {
+    agree(layout, 20'480);
+    agree(layout, 16 * kInCacheBytes);
   }
 }
 

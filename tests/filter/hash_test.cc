@@ -3,6 +3,7 @@
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "filter/parameters.h"
 #include "tests/catch.h"
 #include "tests/filter/judge.h"
 
@@ -43,13 +45,15 @@ Hash128 openssl_siphash(const Seed& seed, std::string_view bytes) {
 }  // namespace
 
 TEST_CASE("hash families have names, and an unknown name shows the accepted ones", "[filter]") {
-  for (const HashFamily family : kFamilies) {
+  for (int i = 0; i <= static_cast<int>(kLastFamily); ++i) {
+    const auto family = static_cast<HashFamily>(i);
     CHECK(parse_hash_family(to_string(family)) == family);
   }
   const auto refused = parse_hash_family("xxh4");
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message ==
-        "unknown hash family \"xxh4\", accepted: xxh3, murmur3, siphash, md5, sha1, sha512");
+        "unknown hash family \"xxh4\", accepted: xxh3, murmur3, siphash, md5, sha1, sha512, "
+        "chained, sha1-fields20, squid-md5");
 }
 
 TEST_CASE("murmur3 is the published function where both halves of the seed are equal", "[filter]") {
@@ -175,6 +179,61 @@ TEST_CASE("shards get equal shares, and the shadow's sample is independent of th
     CHECK(std::abs(testing::deviation(sampled[shard], keys[shard], 1.0 / 16)) < testing::kSigmas);
   }
   CHECK(shard_of(identify({}, "x").hash, 1) == 0);
+}
+
+TEST_CASE("sha1-fields20 takes the digest five hex digits at a time", "[filter]") {
+  // SHA-1("jcgregorio") = b9cf2 471ff 6d335 04caf e8e6f 356b7 32b2c adced
+  std::array<std::uint64_t, 8> indices{};
+  key_indices(HashFamily::kSha1Fields20, {}, "jcgregorio", 30'000, indices);
+  CHECK(indices ==
+        std::array<std::uint64_t, 8>{11074, 21327, 27285, 19631, 23967, 8807, 27660, 21917});
+  key_indices(HashFamily::kSha1Fields20, {}, "barney", kFields20Bits, indices);
+  CHECK(indices == std::array<std::uint64_t, 8>{0x1ee77, 0x60a31, 0x90c95, 0x64144, 0x2f2be,
+                                                0x0ef77, 0x74e13, 0x9fb1f});
+}
+
+TEST_CASE("of chained values each is the seed of the next", "[filter]") {
+  const Seed seed{11, 22};
+  std::array<std::uint64_t, 9> indices{};
+  key_indices(HashFamily::kChained, seed, "a key", 1000, indices);
+  std::uint64_t value = seed.lo ^ std::rotl(seed.hi, 32);
+  for (const std::uint64_t index : indices) {
+    value = XXH3_64bits_withSeed("a key", 5, value);
+    CHECK(index == scaled(value, 1000));
+  }
+  std::array<std::uint64_t, 4> fewer{};
+  key_indices(HashFamily::kChained, seed, "a key", 1000, fewer);
+  CHECK(std::equal(fewer.begin(), fewer.end(), indices.begin()));
+}
+
+TEST_CASE("hashes that list indices ask for a classic filter within their reach", "[filter]") {
+  const FilterParameters good{.layout = Layout::kClassic,
+                              .hash = HashFamily::kSha1Fields20,
+                              .bits = kFields20Bits,
+                              .hashes = kFields20Max,
+                              .capacity = 1,
+                              .seed = {}};
+  const auto refusal = [&](auto change) {
+    FilterParameters changed = good;
+    change(changed);
+    const auto accepted = checked(changed);
+    return accepted ? std::string("none") : accepted.error().message;
+  };
+  CHECK(refusal([](auto&) {}) == "none");
+  CHECK(refusal([](auto& p) {
+          p.hash = HashFamily::kChained, p.bits = kBitsMax, p.hashes = 100;
+        }) == "none");
+  CHECK(refusal([](auto& p) {
+          p.bits += 1;
+        }).starts_with("hash sha1-fields20 with 1048577 bits, accepted: 1 to 1048576"));
+  CHECK(refusal([](auto& p) {
+          p.hashes = 9;
+        }).starts_with("hash sha1-fields20 with 9 hashes, accepted: 1 to 8"));
+  CHECK(refusal([](auto& p) { p.seed.hi = 1; }).starts_with("hash sha1-fields20 with a seed"));
+  CHECK(refusal([](auto& p) { p.layout = Layout::kPartitioned; }) ==
+        "hash sha1-fields20 with layout partitioned, accepted: classic");
+  CHECK(refusal([](auto& p) { p.hash = HashFamily::kChained, p.layout = Layout::kBlocked; }) ==
+        "hash chained with layout blocked, accepted: classic");
 }
 
 }  // namespace encore::filter

@@ -15,9 +15,8 @@ namespace encore::filter {
 namespace {
 
 using testing::Key;
+using testing::kSeed;
 using testing::kSigmas;
-
-constexpr Seed kSeed{0x5eed, 0xf00d};
 
 // Generations side by side; of the keys of each, the first `shared` are in all of them.
 class Ring {
@@ -139,7 +138,7 @@ TEST_CASE("a sample of the lines is near the whole, and only the sample is read"
   }
 }
 
-TEST_CASE("stale lines count as empty in what generations share", "[filter]") {
+TEST_CASE("dirty lines count as empty in what generations share", "[filter]") {
   for (const Case& c : kCases) {
     CAPTURE(to_string(c.layout), c.hashes);
     Ring ring(parameters_of(c, 20'000), 2);

@@ -2,18 +2,26 @@
 // The planted defects are put before the same functions, and must fail them.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "filter/hash.h"
+#include "filter/parameters.h"
 
 namespace encore::filter::testing {
 
 inline constexpr double kSigmas = 4.5;
+
+inline constexpr std::array kLayouts{Layout::kClassic, Layout::kPartitioned, Layout::kBlocked,
+                                     Layout::kSplit};
+inline constexpr Seed kSeed{0x5eed, 0xf00d};
 
 // Keys 0, 1, 2, ... of a stream, eight bytes each; streams do not share keys.
 class Key {
@@ -27,6 +35,31 @@ class Key {
  private:
   char bytes_[8];
 };
+
+// How many of keys first .. last - 1 of stream 0 a batch answers otherwise than they are answered
+// one by one, or than they must be, where they were added: those below `added`. And how many it
+// says are there.
+struct Batch {
+  std::uint32_t wrong = 0;
+  std::uint32_t there = 0;
+};
+template <typename Filter>
+Batch ask_in_batch(const Filter& filter, std::uint32_t first, std::uint32_t last,
+                   std::uint32_t added) {
+  std::vector<Key> storage;
+  for (std::uint32_t i = first; i < last; ++i) storage.emplace_back(0, i);
+  std::vector<std::string_view> keys;
+  for (const Key& key : storage) keys.push_back(key.bytes());
+  const auto answers = std::make_unique<bool[]>(keys.size());
+  filter.test(keys, std::span(answers.get(), keys.size()));
+  Batch batch;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const bool there = answers[i];
+    batch.there += there ? 1U : 0U;
+    batch.wrong += there != filter.test(keys[i]) || (!there && first + i < added) ? 1U : 0U;
+  }
+  return batch;
+}
 
 // How far `hits` of `trials` lies from a probability, in standard deviations.
 inline double deviation(std::uint64_t hits, std::uint64_t trials, double p) {

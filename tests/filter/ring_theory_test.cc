@@ -178,7 +178,7 @@ TEST_CASE("a ring of more than eight generations is no better than theory says",
 TEST_CASE(
     "pair and ring meet theory and their bits over twenty seeds, k = 1 and 2, with and without "
     "refresh",
-    "[filter][theory]") {
+    "[filter][theory][plain]") {
   constexpr std::uint64_t kCapacity = 5120;
   for (const Case& c :
        {Case{Layout::kClassic, 1, 3}, Case{Layout::kClassic, 2, 3},

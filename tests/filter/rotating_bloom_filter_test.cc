@@ -16,12 +16,11 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::Key;
+using testing::kLayouts;
+using testing::kSeed;
 using testing::kSigmas;
 
-constexpr Seed kSeed{0x5eed, 0xf00d};
 constexpr MonotonicTime kStart{1h};
-constexpr std::array kLayouts{Layout::kClassic, Layout::kPartitioned, Layout::kBlocked,
-                              Layout::kSplit};
 
 FilterParameters parameters_of(Layout layout, std::uint64_t capacity,
                                HashFamily family = HashFamily::kXxh3) {
@@ -174,7 +173,7 @@ TEST_CASE("across rotations every layout and hash meets theory, by the shadow on
   }
 }
 
-TEST_CASE("the pair's rate follows the fill of the current generation", "[filter][theory]") {
+TEST_CASE("the pair's rate follows the fill of the current generation", "[filter][theory][plain]") {
   const FilterParameters parameters = parameters_of(Layout::kSplit, 20'000);
   RotatingOptions options = options_of(parameters);
   options.shadow_one_in = 0;
@@ -243,7 +242,7 @@ TEST_CASE("a ring rotates without a pause: an emptied generation is zeroed in st
       bits.insert(hash_of(i));
     }
     bits.clear();
-    CHECK(bits.stale());
+    CHECK(bits.dirty());
     CHECK(bits.set_bits() == 0);
     const GenerationBits* const alone = &bits;
     CHECK(fpr_from_bits({&alone, 1}) == 0);
@@ -396,6 +395,10 @@ TEST_CASE("options outside their limits are refused", "[filter]") {
   CHECK(refused([](auto& o) { o.generations = kGenerationsMax + 1; }));
   CHECK(refused([](auto& o) { o.rotate_after = -1ns; }));
   CHECK(refused([](auto& o) { o.parameters.bits = 0; }));
+  CHECK(refused([](auto& o) {
+    o.parameters.layout = Layout::kClassic;
+    o.parameters.hash = HashFamily::kChained;
+  }));
   CHECK(refused([](auto& o) { o.shadow_one_in = 5; }));
   CHECK_FALSE(refused([](auto& o) { o.shadow_one_in = 0; }));
 }

@@ -8,14 +8,16 @@
 #include "filter/rotating_bloom_filter.h"
 #include "tests/catch.h"
 #include "tests/filter/judge.h"
+#include "tests/filter/saved_bytes.h"
 
 namespace encore::filter {
 namespace {
 
 using namespace std::chrono_literals;
 using testing::Key;
+using testing::kSeed;
+using testing::resealed;
 
-constexpr Seed kSeed{0x5eed, 0xf00d};
 constexpr MonotonicTime kStart{1h};
 
 RotatingBloomFilter filled_ring() {
@@ -29,13 +31,6 @@ RotatingBloomFilter filled_ring() {
     filter->test_and_set(identify(kSeed, Key(0, i).bytes()), kStart);
   }
   return std::move(*filter);
-}
-
-// With the checksum made right again, so that what lies behind it is reached.
-std::string resealed(std::string bytes) {
-  const std::uint64_t checksum = saved_checksum(bytes);
-  std::memcpy(bytes.data() + bytes.size() - 8, &checksum, 8);
-  return bytes;
 }
 
 bool loads(std::string_view bytes) {
@@ -218,6 +213,25 @@ TEST_CASE("a flipped bit anywhere is refused with a reason", "[filter]") {
       REQUIRE_FALSE(refused);
       REQUIRE(refused.error().message.starts_with("saved filter refused: "));
     }
+  }
+}
+
+TEST_CASE("a ring by a hash that lists indices is refused, a single filter is not", "[filter]") {
+  auto filter = RotatingBloomFilter::create(
+      {.parameters =
+           {.layout = Layout::kClassic, .bits = 1000, .hashes = 3, .capacity = 9, .seed = {}},
+       .identity_seed = {}},
+      kStart);
+  REQUIRE(filter);
+  std::string bytes = filter->save(kStart);
+  REQUIRE(loads(bytes));
+  constexpr std::size_t kHashAt = 72 + 1;
+  for (const std::size_t generation : {0U, 1U}) {
+    std::string other = bytes;
+    other[kHashAt + 56 * generation] = static_cast<char>(HashFamily::kChained);
+    CHECK_FALSE(loads(resealed(other)));
+    other[kHashAt + 56 * generation] = static_cast<char>(kLastFamily) + 1;
+    CHECK_FALSE(loads(resealed(other)));
   }
 }
 

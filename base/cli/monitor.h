@@ -1,0 +1,41 @@
+// Monitor: how long work tells how far it is, and hears that it should stop early. Thread-safe:
+// the work adds, whoever shows the progress reads. The work itself never reads a clock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace encore {
+
+struct Monitor {
+  std::atomic<const char*> phase{""};   // what is being done, a literal; empty: the work has one
+  std::atomic<std::uint64_t> done{0};   // in the phase's own unit
+  std::atomic<std::uint64_t> total{0};  // 0: not known
+  std::atomic<bool> in_bytes{false};    // the unit
+  std::atomic<bool> stop{false};        // set from outside: the work should end
+  std::atomic<bool> heard{false};       // the work knows, and has left something out
+
+  // A phase of so many units begins.
+  void begin(const char* what, std::uint64_t units) {
+    total = 0;
+    done = 0;
+    in_bytes = false;
+    phase = what;
+    total = units;
+  }
+  // Whether to end with what is known. REQUIRES: the caller leaves something out then.
+  bool stopped() {
+    if (!stop.load(std::memory_order_relaxed)) {
+      return false;
+    }
+    heard.store(true, std::memory_order_relaxed);
+    return true;
+  }
+  // Counts, and returns whether to go on.
+  bool advance(std::uint64_t count) {
+    done.fetch_add(count, std::memory_order_relaxed);
+    return !stopped();
+  }
+};
+
+}  // namespace encore

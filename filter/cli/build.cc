@@ -1,0 +1,129 @@
+// encore-filter build: a filter of all keys.
+#include "filter/cli/command.h"
+#include "filter/cli/filter_file.h"
+#include "filter/cli/key_options.h"
+#include "filter/cli/shape_options.h"
+#include "filter/scalable_theory.h"
+
+namespace encore::filter {
+namespace {
+
+constexpr RealRange kFprs{.min = 0, .max = 1, .without_min = true, .without_max = true};
+
+// Keys in the first slice of a filter of unknown size: about 7 KiB.
+constexpr std::uint64_t kFirstSlice = 4096;
+
+class BuildCommand final : public Command {
+ public:
+  std::string name() const override { return "build"; }
+  std::string summary() const override { return "Make a filter of keys, one a line"; }
+  std::string examples() const override {
+    return "seq 1000 | encore-filter build -o thousand.enc\n"
+           "seq 1000 | encore-filter build --capacity 1000 --fpr 0.01 -o thousand.enc\n"
+           "seq 1000 | encore-filter build --bits 9600 --hashes 7 -o thousand.enc\n"
+           "printf '%s\\n' jcgregorio barney | encore-filter build --hash sha1-fields20 -o "
+           "names.enc";
+  }
+  void declare(Arguments& a) override {
+    a.text("--kind", kind_,
+           "plain, scalable, growable, counting (default: scalable, for any number of keys; plain "
+           "with a size, or a hash of a published form)");
+    shape_.declare(a);
+    a.real("--fpr", fpr_, "false-positive rate at the capacity; of a scalable filter at any size",
+           kFprs);
+    a.real("--growth", growth_, "scalable: of the capacity from slice to slice",
+           {.min = 1, .max = kGrowthMax});
+    a.real("--tightening", tightening_, "scalable: of the rate from slice to slice", kFprs);
+    a.output("-o", output_, "the file to write, - for standard output");
+    keys_.declare(a);
+  }
+  Result<Found> run(const Context& context) override {
+    if (output_.empty()) {
+      return fail("there is no place for the filter, accepted: -o FILE, or -o -");
+    }
+    const auto options = filter_options(context.arguments);
+    if (!options) {
+      return std::unexpected(options.error());
+    }
+    auto filter = AnyFilter::create(*options);
+    if (!filter) {
+      return std::unexpected(filter.error());
+    }
+    FilterFile file{std::move(*filter), Form::kEncore};
+    auto done = add_keys(file.filter, keys_, context);
+    if (done) {
+      done = save_filter(file, output_, context.out);
+    }
+    if (!done) {
+      return std::unexpected(done.error());
+    }
+    return Found::kSomething;
+  }
+
+ private:
+  Result<AnyFilterOptions> filter_options(const Arguments& arguments) const {
+    AnyFilterOptions options{.kind = FilterKind::kPlain,
+                             .parameters = {},
+                             .fpr = fpr_,
+                             .growth = growth_,
+                             .tightening = tightening_};
+    const auto parameters = shape_.parameters(arguments);
+    if (!parameters) {
+      return std::unexpected(parameters.error());
+    }
+    options.parameters = *parameters;
+    if (kind_.empty()) {
+      const bool sized = parameters->bits != 0 || parameters->capacity != 0;
+      options.kind =
+          sized || lists_indices(parameters->hash) ? FilterKind::kPlain : FilterKind::kScalable;
+    } else {
+      const auto kind = parse_kind(kind_);
+      if (!kind) {
+        return fail("--kind: " + kind.error().message);
+      }
+      options.kind = *kind;
+    }
+    if (auto fine = check_kind(options, arguments); !fine) {
+      return std::unexpected(fine.error());
+    }
+    const bool slices =
+        options.kind == FilterKind::kScalable || options.kind == FilterKind::kGrowable;
+    if (options.parameters.bits != 0 && arguments.given("--fpr")) {
+      return fail("--bits with --fpr, accepted: --bits and --hashes, or --capacity and --fpr");
+    }
+    if (slices && options.parameters.capacity == 0) {
+      options.parameters.capacity = kFirstSlice;
+    }
+    return options;
+  }
+
+  // What the kind would not look at, and what it needs.
+  static Result<void> check_kind(const AnyFilterOptions& options, const Arguments& arguments) {
+    const std::string kind(to_string(options.kind));
+    for (const char* name : {"--growth", "--tightening"}) {
+      if (arguments.given(name) && options.kind != FilterKind::kScalable) {
+        return fail(std::string(name) + " for a " + kind + " filter, accepted: --kind scalable");
+      }
+    }
+    const bool one = options.kind == FilterKind::kPlain || options.kind == FilterKind::kCounting;
+    if (one && options.parameters.bits == 0 && options.parameters.capacity == 0) {
+      return fail("a " + kind +
+                  " filter without a size, accepted: --capacity and --fpr, or --bits and --hashes");
+    }
+    return {};
+  }
+
+  std::string kind_;
+  ShapeOptions shape_;
+  double fpr_ = 0.01;
+  double growth_ = AnyFilterOptions{}.growth;
+  double tightening_ = AnyFilterOptions{}.tightening;
+  std::string output_;
+  KeyOptions keys_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_build_command() { return std::make_unique<BuildCommand>(); }
+
+}  // namespace encore::filter

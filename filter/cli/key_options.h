@@ -1,0 +1,53 @@
+// KeyOptions: where a command's keys come from. Values; confined to one thread.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/cli/arguments.h"
+#include "base/error.h"
+#include "filter/any_filter.h"
+#include "filter/cli/command.h"
+#include "filter/cli/key_reader.h"
+
+namespace encore::filter {
+
+class KeyOptions {
+ public:
+  void declare(Arguments& arguments) {
+    arguments.optional_files("KEYS", paths_,
+                             "files of keys, one a line; without any, or for -, standard input");
+    arguments.flag("-0,--null", null_, "a key ends with a byte of zero, not with a line");
+  }
+  KeySource source(int in) const {
+    return {.paths = paths_, .in = in, .end = null_ ? KeyEnd::kNull : KeyEnd::kLine};
+  }
+  bool from_standard_input() const {
+    return paths_.empty() || std::ranges::find(paths_, "-") != paths_.end();
+  }
+  char end_of_key() const { return null_ ? '\0' : '\n'; }
+
+ private:
+  std::vector<std::string> paths_;
+  bool null_ = false;
+};
+
+// Calls each(key) for all of them. Errors: as KeyReader::next.
+Result<void> for_each_key(const KeyOptions& keys, const Context& context, auto each) {
+  KeyReader reader(keys.source(context.in), context.monitor);
+  for (auto some = reader.next(); !some || !some->empty(); some = reader.next()) {
+    if (!some) {
+      return std::unexpected(some.error());
+    }
+    for (const std::string_view key : *some) {
+      each(key);
+    }
+  }
+  return {};
+}
+
+// Puts every key in, and says on context.err where these are more than the filter is made for.
+Result<void> add_keys(AnyFilter& filter, const KeyOptions& keys, const Context& context);
+
+}  // namespace encore::filter

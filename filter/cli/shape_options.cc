@@ -1,0 +1,93 @@
+#include "filter/cli/shape_options.h"
+
+#include "filter/published/bloomnames.h"
+#include "filter/published/squid_digest.h"
+
+namespace encore::filter {
+namespace {
+
+// What a published form takes for granted where the command line leaves it open.
+Result<void> fill_in(FilterParameters& parameters, bool has_rate) {
+  if (parameters.hash == HashFamily::kSha1Fields20 && parameters.bits == 0 &&
+      parameters.capacity == 0) {
+    const FilterParameters published = bloomnames_parameters();
+    parameters.bits = published.bits;
+    parameters.hashes = parameters.hashes == 0 ? published.hashes : parameters.hashes;
+  }
+  if (parameters.hash == HashFamily::kSquidMd5) {
+    parameters.hashes = parameters.hashes == 0 ? kSquidHashes : parameters.hashes;
+    if (parameters.bits == 0 && parameters.capacity != 0 && !has_rate) {
+      if (parameters.capacity > kSquidCapacityMax) {
+        return fail("--capacity \"" + std::to_string(parameters.capacity) +
+                    "\", accepted for a Squid digest: up to " + std::to_string(kSquidCapacityMax));
+      }
+      parameters.bits = squid_digest_parameters(parameters.capacity).bits;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void ShapeOptions::declare(Arguments& arguments) {
+  arguments.text("--hash", hash_,
+                 "xxh3, murmur3, siphash, md5, sha1, sha512, chained, sha1-fields20 (bloomnames), "
+                 "squid-md5 (Squid's digests)");
+  arguments.text("--layout", layout_,
+                 "classic, partitioned, blocked, split (default: split; classic where the hash or "
+                 "another number of hashes than 8 needs it)");
+  arguments.number("--bits", bits_, "bits of the filter (m)", {.min = 1, .max = kBitsMax});
+  arguments.number("--hashes", hashes_, "hashes of a key (k)", {.min = 1, .max = kHashesMax});
+  arguments.number("--capacity", capacity_, "keys that the filter is made for",
+                   {.min = 1, .max = kBitsMax});
+  arguments.text("--seed", seed_,
+                 "up to 32 hex digits that key the hash (default: none, as for what is published)");
+}
+
+const char* ShapeOptions::given(const Arguments& arguments) {
+  for (const char* name : {"--hash", "--layout", "--bits", "--hashes", "--capacity", "--seed"}) {
+    if (arguments.given(name)) {
+      return name;
+    }
+  }
+  return nullptr;
+}
+
+Result<FilterParameters> ShapeOptions::parameters(const Arguments& arguments, bool classic) const {
+  FilterParameters parameters{.layout = Layout::kSplit,
+                              .hash = HashFamily::kXxh3,
+                              .bits = bits_,
+                              .hashes = static_cast<std::uint32_t>(hashes_),
+                              .capacity = capacity_,
+                              .seed = {}};
+  const auto hash = parse_hash_family(hash_);
+  if (!hash) {
+    return std::unexpected(hash.error());
+  }
+  parameters.hash = *hash;
+  if (!seed_.empty()) {
+    const auto seed = parse_seed(seed_);
+    if (!seed) {
+      return std::unexpected(seed.error());
+    }
+    parameters.seed = *seed;
+  }
+  if (!layout_.empty()) {
+    const auto layout = parse_layout(layout_);
+    if (!layout) {
+      return std::unexpected(layout.error());
+    }
+    parameters.layout = *layout;
+  } else if (classic || lists_indices(*hash) || (hashes_ != 0 && hashes_ != kSplitHashes)) {
+    parameters.layout = Layout::kClassic;
+  }
+  if (parameters.layout == Layout::kSplit && hashes_ == 0) {
+    parameters.hashes = kSplitHashes;
+  }
+  if (auto filled = fill_in(parameters, arguments.given("--fpr")); !filled) {
+    return std::unexpected(filled.error());
+  }
+  return parameters;
+}
+
+}  // namespace encore::filter
