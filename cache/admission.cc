@@ -239,6 +239,21 @@ Result<void> Admission::restore(std::string_view bytes, MonotonicTime now) {
   return {};
 }
 
+Result<void> Admission::can_adopt() const {
+  if (filter() != nullptr) {
+    return {};
+  }
+  return fail("only second-hit and nth-hit can adopt a memory, the policy is " +
+              std::string(to_string(settings_.options.policy)));
+}
+
+Result<std::uint32_t> Admission::adopt(std::shared_ptr<const filter::AdoptedMemory> memory) {
+  if (const auto able = can_adopt(); !able) {
+    return std::unexpected(able.error());
+  }
+  return filter()->adopt(std::move(memory));
+}
+
 void Admission::add_to(AdmissionStatistics& statistics, std::uint64_t lines_max) const {
   if (const auto* exact = std::get_if<ExactSecondHit>(&policy_)) {
     const ExactSecondHit::Statistics from = exact->statistics();
@@ -277,6 +292,12 @@ void Admission::add_to(AdmissionStatistics& statistics, std::uint64_t lines_max)
   statistics.rotations += from.rotations;
   statistics.fpr_theory += from.fpr_theory;
   statistics.fpr_bits += from.fpr_bits;
+  statistics.adopted.memories = std::max(statistics.adopted.memories, from.adopted.memories);
+  statistics.adopted.generations =
+      std::max(statistics.adopted.generations, from.adopted.generations);
+  statistics.adopted.answers += from.adopted.answers;
+  statistics.adopted.fpr_theory += from.adopted.fpr_theory;
+  statistics.adopted.fpr_bits += from.adopted.fpr_bits;
   statistics.measured.asked += from.measured.asked;
   statistics.measured.false_positives += from.measured.false_positives;
   statistics.measured.false_negatives += from.measured.false_negatives;

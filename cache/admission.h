@@ -3,6 +3,7 @@
 // make(), and what it needs in check_options() and the journal. Thread-compatible.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -57,6 +58,12 @@ class Admission {
   std::string save(MonotonicTime now) const;
   // Errors: a policy without a filter, or damaged, or of another seed.
   Result<void> restore(std::string_view bytes, MonotonicTime now);
+
+  // Errors: a policy without a filter.
+  Result<void> can_adopt() const;
+  // Takes another cache's memory beside its own; how many of its generations. Errors: those of
+  // can_adopt() and RotatingBloomFilter::adopt().
+  Result<std::uint32_t> adopt(std::shared_ptr<const filter::AdoptedMemory> memory);
 
   // Adds this shard's figures. `lines_max`: see RotatingBloomFilter::statistics.
   void add_to(AdmissionStatistics& statistics, std::uint64_t lines_max) const;

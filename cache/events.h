@@ -8,13 +8,15 @@
 #include <string_view>
 
 #include "base/time.h"
+#include "cache/disk_types.h"
 #include "filter/hash.h"
 
 namespace encore::cache {
 
 // A reservation that has to evict takes as many kReserve records as critical sections, one a shard
 // or more; the last one tells the outcome. kReload is the new options, kReloadShard their arrival
-// in a shard. kPurge and kPurgeSoftly are one entry each, as a visitor decided.
+// in a shard. kPurge and kPurgeSoftly are one entry each, as a visitor decided. From kWritten on
+// the disk tier: the functions of the kernel that are called so.
 //  enumerator     name
 #define ENCORE_EVENT_KINDS(X)     \
   X(kLookup, "lookup")            \
@@ -32,7 +34,21 @@ namespace encore::cache {
   X(kReload, "reload")            \
   X(kReloadShard, "reload-shard") \
   X(kRestore, "restore")          \
-  X(kMakeRoom, "make-room")
+  X(kMakeRoom, "make-room")       \
+  X(kAdopt, "adopt")              \
+  X(kWritten, "written")          \
+  X(kLost, "lost")                \
+  X(kDiskReclaim, "disk-reclaim") \
+  X(kFreeSegment, "free-segment") \
+  X(kLoad, "load")                \
+  X(kAttach, "attach")            \
+  X(kLoaded, "loaded")            \
+  X(kOffline, "offline")          \
+  X(kResize, "resize")            \
+  X(kNames, "names")              \
+  X(kPurgeRule, "purge-rule")     \
+  X(kPart, "part")                \
+  X(kPartFound, "part-found")
 
 enum class EventKind : std::uint8_t {
 #define ENCORE_ENUMERATOR(id, name) id,
@@ -40,7 +56,7 @@ enum class EventKind : std::uint8_t {
 #undef ENCORE_ENUMERATOR
 };
 inline constexpr std::size_t kEventKindCount =
-    static_cast<std::size_t>(EventKind::kMakeRoom) + 1;  // the last one
+    static_cast<std::size_t>(EventKind::kPartFound) + 1;  // the last one
 
 std::string_view to_string(EventKind kind) noexcept;
 
@@ -49,13 +65,26 @@ inline constexpr std::uint8_t kReserveNextShard = 100;
 inline constexpr std::uint8_t kReserveSameShard = 101;
 // The step of a freshening needs `freed_bytes` more first.
 inline constexpr std::uint8_t kFreshenNeedsRoom = 100;
+// A part was found; else the outcome is why not.
+inline constexpr std::uint8_t kPartIsWritten = 100;
+
+// Event::disk_flags. Lookup: the selected one lies on disk, and is to be promoted. Commit: the
+// queue was full; it came from disk (from `place`); its version is that of a tombstone as well; it
+// is for the disk only. Part: the queue was full. Admit: it is for the disk only.
+inline constexpr std::uint8_t kFoundOnDisk = 1;
+inline constexpr std::uint8_t kPromote = 2;
+inline constexpr std::uint8_t kQueueFull = 4;
+inline constexpr std::uint8_t kFromDisk = 8;
+inline constexpr std::uint8_t kTombstone = 16;
+inline constexpr std::uint8_t kDiskOnly = 32;
 
 // A field that a kind does not name is zero.
 struct Event {
   std::uint64_t sequence = 0;  // from 1, without gaps
   EventKind kind = EventKind::kLookup;
   // The enumerator of the kind's outcome: LookupState, AdmitReason, ReserveOutcome (or one of the
-  // numbers above), CommitOutcome, FreshenOutcome.
+  // numbers above), CommitOutcome, FreshenOutcome, PartMissing; reload-shard, adopt: 1 where it was
+  // refused.
   std::uint8_t outcome = 0;
   bool any_resident = false;  // lookup
   std::uint32_t shard = 0;
@@ -65,17 +94,33 @@ struct Event {
   std::uint64_t variant = 0;
   // reserve, abort, make-room: the bytes asked for; admit: size_bytes
   std::uint64_t charge_bytes = 0;
-  std::uint64_t reserved_bytes = 0;  // commit, freshen: what the reservation holds
-  std::uint32_t requests = 0;        // admit; reclaim, make-room: victims at most
-  MonotonicTime fresh_until{};       // lookup: of the selected one; commit, freshen: as given
-  MonotonicTime keep_until{};
+  std::uint64_t reserved_bytes = 0;  // commit, freshen, part: what the reservation holds
+  // admit; reclaim, make-room: victims at most; adopt: the generations that were taken
+  std::uint32_t requests = 0;
+  MonotonicTime fresh_until{};  // lookup: of the selected one; commit, freshen: as given
+  MonotonicTime keep_until{};   // part: useless_from
   // What left the cache: expired, evicted, replaced, removed.
   std::uint32_t removed = 0;
   std::uint64_t freed_bytes = 0;
   std::uint64_t removed_digest = 0;  // exclusive or of a mix of key and variant over them
+  // --- the disk tier
+  std::uint8_t disk_flags = 0;
+  std::uint8_t disk_outcome = 0;  // commit, part: DiskOutcome
+  std::uint16_t names = 0;        // commit: as given; names: what it came to
+  // Lookup, part-found: where the selected one is; commit, part: where it goes, or came from;
+  // written, lost, purge of an entry on disk: the one meant. disk-reclaim, free-segment, load,
+  // attach, loaded, offline, resize: disk and segment.
+  DiskPlace place{};
+  std::uint64_t turn = 0;   // commit, part: sequence of the segment to be opened first
+  DiskVersion version = 0;  // commit, part: the record's; where something went: the tombstone's
+  std::uint64_t disk_bytes = 0;  // commit, part: as given; disk-reclaim: of what was moved
+  // Entries on disk: removed, replaced, found, marked stale, loaded; disk-reclaim: moved. (There
+  // `removed` and `freed_bytes` are of what was dropped, and the digest is of both.)
+  std::uint32_t disk_entries = 0;
   // Borrowed for the call. admit: the key's text, where the filter takes it; reload: the options as
-  // encoded by the journal. (restore: charge_bytes and removed_digest are the size and checksum of
-  // the shard's saved state.)
+  // encoded by the journal; disk-reclaim, load, attach: what was given (cache/disk_codec.h); names:
+  // the text. (restore, adopt: charge_bytes and removed_digest are the size and
+  // checksum of the shard's saved state, or of the whole one that was adopted.)
   std::string_view text{};
 
   friend bool operator==(const Event&, const Event&) = default;

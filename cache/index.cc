@@ -5,14 +5,31 @@
 #endif
 
 #include <bit>
+#include <functional>
 
 #include "base/check.h"
 
 namespace encore::cache {
 
-Index::Index(const EntrySlab& slab) : slab_(slab), directory_(1, new Segment), segments_(1) {}
+std::uint64_t DiskKeys::spread(std::uint64_t mixed) {
+  // 2^28 log2(1 + i / 16).
+  static constexpr std::array<std::uint32_t, 17> kLog = {
+      0,         23478128,  45613895,  66552535,  86416915,  105311906,
+      123327736, 140542592, 157024676, 172833830, 188022855, 202638571,
+      216722687, 230312520, 243441591, 256140122, 268435456};
+  const std::uint64_t upper = mixed >> 32U;
+  const std::uint64_t piece = upper >> 28U;
+  const std::uint64_t from = kLog[piece];
+  const std::uint64_t within = ((kLog[piece + 1] - from) * (upper & 0xfffffffU)) >> 24U;
+  return (((from << 4U) + within) << 32U) | (mixed & 0xffffffffU);
+}
 
-Index::~Index() {
+template <typename Keys>
+BasicIndex<Keys>::BasicIndex(const typename Keys::Slab& slab)
+    : keys_(slab), directory_(1, new Segment), segments_(1) {}
+
+template <typename Keys>
+BasicIndex<Keys>::~BasicIndex() {
   for (std::size_t i = 0; i < directory_.size();) {
     Segment* const segment = directory_[i];
     i += std::size_t{1} << (depth_ - segment->depth);
@@ -20,7 +37,8 @@ Index::~Index() {
   }
 }
 
-std::uint32_t Index::match(const Bucket& bucket, std::uint8_t tag) {
+template <typename Keys>
+std::uint32_t BasicIndex<Keys>::match(const Bucket& bucket, std::uint8_t tag) {
 #if defined(__SSE2__)
   static_assert(offsetof(Bucket, tags) == 0 && sizeof(Bucket) >= 16);
   const __m128i tags = _mm_load_si128(reinterpret_cast<const __m128i*>(&bucket));
@@ -35,18 +53,20 @@ std::uint32_t Index::match(const Bucket& bucket, std::uint8_t tag) {
 #endif
 }
 
-Index::Place Index::locate(const filter::Hash128& key, std::uint64_t mixed) const {
+template <typename Keys>
+typename BasicIndex<Keys>::Place BasicIndex<Keys>::locate(const Key& key,
+                                                          std::uint64_t mixed) const {
   Segment* const segment = directory_[directory_index(mixed)];
-  const std::uint8_t tag = tag_of(mixed, key);
+  const std::uint8_t tag = Keys::tag_of(mixed, key);
   std::uint32_t at = bucket_of(mixed);
   for (std::uint32_t seen = 0; seen < kBuckets; ++seen) {
     Bucket& bucket = segment->buckets[at];
     for (std::uint32_t mask = match(bucket, tag); mask != 0; mask &= mask - 1) {
       const auto way = static_cast<std::uint32_t>(std::countr_zero(mask));
       // Both halves at once: who finds an entry reads the cold one next.
-      slab_.prefetch_cold(bucket.refs[way]);
-      if (slab_.hot(bucket.refs[way]).key == key) {
-        return {&bucket.refs[way], segment, at, way};
+      keys_.prefetch_rest(bucket.refs[way]);
+      if (keys_.is_key_of(bucket.refs[way], key)) {
+        return {&bucket.refs[way], segment};
       }
     }
     if (bucket.passed_by == 0) {
@@ -57,7 +77,28 @@ Index::Place Index::locate(const filter::Hash128& key, std::uint64_t mixed) cons
   return {};
 }
 
-void Index::put(Segment& segment, std::uint64_t mixed, std::uint8_t tag, EntryRef ref) {
+template <typename Keys>
+EntryRef BasicIndex<Keys>::find_mixed(const MixedKey& key) const {
+  const Segment& segment = *directory_[directory_index(key.mixed)];
+  std::uint32_t at = bucket_of(key.mixed);
+  for (std::uint32_t seen = 0; seen < kBuckets; ++seen) {
+    const Bucket& bucket = segment.buckets[at];
+    for (std::uint32_t mask = match(bucket, key.tag); mask != 0; mask &= mask - 1) {
+      const EntryRef ref = bucket.refs[static_cast<std::uint32_t>(std::countr_zero(mask))];
+      if (keys_.mixed_of(ref) == key.mixed) {
+        return ref;
+      }
+    }
+    if (bucket.passed_by == 0) {
+      break;
+    }
+    at = at + 1 == kBuckets ? 0 : at + 1;
+  }
+  return kNoEntry;
+}
+
+template <typename Keys>
+void BasicIndex<Keys>::put(Segment& segment, std::uint64_t mixed, std::uint8_t tag, EntryRef ref) {
   for (std::uint32_t at = bucket_of(mixed);; at = at + 1 == kBuckets ? 0 : at + 1) {
     Bucket& bucket = segment.buckets[at];
     const std::uint32_t empty = match(bucket, 0);
@@ -72,29 +113,40 @@ void Index::put(Segment& segment, std::uint64_t mixed, std::uint8_t tag, EntryRe
   }
 }
 
-void Index::insert(const filter::Hash128& key, EntryRef ref) {
-  const std::uint64_t mixed = mix(key);
+template <typename Keys>
+void BasicIndex<Keys>::insert(const Key& key, EntryRef ref) {
+  const std::uint64_t mixed = Keys::mix(key);
   while (directory_[directory_index(mixed)]->size >= kSplitAt) {
     split(mixed);
   }
-  put(*directory_[directory_index(mixed)], mixed, tag_of(mixed, key), ref);
+  put(*directory_[directory_index(mixed)], mixed, Keys::tag_of(mixed, key), ref);
 }
 
-void Index::replace(const filter::Hash128& key, EntryRef to) {
-  EntryRef* const slot = locate(key, mix(key)).slot;
+template <typename Keys>
+void BasicIndex<Keys>::replace(const Key& key, EntryRef to) {
+  EntryRef* const slot = locate(key, Keys::mix(key)).slot;
   ENCORE_CHECK(slot != nullptr, "only a key that is there can be replaced");
   *slot = to;
 }
 
-void Index::erase(const filter::Hash128& key) {
-  const std::uint64_t mixed = mix(key);
+template <typename Keys>
+bool BasicIndex<Keys>::holds(const Bucket& bucket, const EntryRef* slot) {
+  return std::less_equal<>{}(bucket.refs.data(), slot) &&
+         std::less<>{}(slot, bucket.refs.data() + kWays);
+}
+
+template <typename Keys>
+void BasicIndex<Keys>::erase(const Key& key) {
+  const std::uint64_t mixed = Keys::mix(key);
   const Place place = locate(key, mixed);
   ENCORE_CHECK(place.slot != nullptr, "only a key that is there can be erased");
-  place.segment->buckets[place.bucket].tags[place.way] = 0;
-  for (std::uint32_t at = bucket_of(mixed); at != place.bucket;
-       at = at + 1 == kBuckets ? 0 : at + 1) {
+  std::uint32_t at = bucket_of(mixed);
+  while (!holds(place.segment->buckets[at], place.slot)) {
     --place.segment->buckets[at].passed_by;
+    at = at + 1 == kBuckets ? 0 : at + 1;
   }
+  Bucket& bucket = place.segment->buckets[at];
+  bucket.tags[static_cast<std::size_t>(place.slot - bucket.refs.data())] = 0;
   if (--place.segment->size < kJoinAt / 2) {
     join(mixed);
   }
@@ -102,19 +154,20 @@ void Index::erase(const filter::Hash128& key) {
 
 // Distributes the entries by the first bit that `from` did not look at, or, without `high`, puts
 // them all into `low`.
-void Index::put_all(const Segment& from, Segment& low, Segment* high) {
+template <typename Keys>
+void BasicIndex<Keys>::put_all(const Segment& from, Segment& low, Segment* high) {
   // The keys are all over memory: ask for all before the first is needed.
   for (const Bucket& bucket : from.buckets) {
     for (std::uint32_t way = 0; way < kWays; ++way) {
       if (bucket.tags[way] != 0) {
-        __builtin_prefetch(&slab_.hot(bucket.refs[way]));
+        keys_.prefetch(bucket.refs[way]);
       }
     }
   }
   for (const Bucket& bucket : from.buckets) {
     for (std::uint32_t way = 0; way < kWays; ++way) {
       if (bucket.tags[way] != 0) {
-        const std::uint64_t mixed = mix(slab_.hot(bucket.refs[way]).key);
+        const std::uint64_t mixed = keys_.mixed_of(bucket.refs[way]);
         const bool is_high = high != nullptr && ((mixed >> (63 - from.depth)) & 1U) != 0;
         put(is_high ? *high : low, mixed, bucket.tags[way], bucket.refs[way]);
       }
@@ -122,7 +175,8 @@ void Index::put_all(const Segment& from, Segment& low, Segment* high) {
   }
 }
 
-void Index::split(std::uint64_t mixed) {
+template <typename Keys>
+void BasicIndex<Keys>::split(std::uint64_t mixed) {
   Segment* const old = directory_[directory_index(mixed)];
   ENCORE_CHECK(old->depth < kDepthMax, "the hash tells the keys apart");
   if (old->depth == depth_) {
@@ -147,7 +201,8 @@ void Index::split(std::uint64_t mixed) {
   ++segments_;
 }
 
-void Index::join(std::uint64_t mixed) {
+template <typename Keys>
+void BasicIndex<Keys>::join(std::uint64_t mixed) {
   Segment* const one = directory_[directory_index(mixed)];
   if (one->depth == 0) {
     return;
@@ -168,13 +223,18 @@ void Index::join(std::uint64_t mixed) {
   --segments_;
 }
 
-void Index::prefetch(const filter::Hash128& key) const {
-  const std::uint64_t mixed = mix(key);
+template <typename Keys>
+void BasicIndex<Keys>::prefetch(const Key& key) const {
+  const std::uint64_t mixed = Keys::mix(key);
   __builtin_prefetch(&directory_[directory_index(mixed)]->buckets[bucket_of(mixed)]);
 }
 
-std::uint64_t Index::memory_bytes() const {
+template <typename Keys>
+std::uint64_t BasicIndex<Keys>::memory_bytes() const {
   return std::uint64_t{segments_} * sizeof(Segment) + directory_.size() * sizeof(Segment*);
 }
+
+template class BasicIndex<EntryKeys>;
+template class BasicIndex<DiskKeys>;
 
 }  // namespace encore::cache

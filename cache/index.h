@@ -1,7 +1,8 @@
-// Index: from a key's hash to the first entry of its chain. Extendible hashing (Fagin et al. 1979)
-// over small segments of one-line buckets: a lookup reads the directory (8 bytes for some 200
-// entries), one 64-byte bucket with tags and references together, and the entry. Growing splits one
-// segment of some 300 entries, shrinking joins two: never a pause. Thread-compatible.
+// BasicIndex: from a key's hash to the first entry of its chain, a template over where keys lie.
+// Extendible hashing (Fagin et al. 1979) over small segments of one-line buckets: a lookup reads
+// the directory (8 bytes for some 200 entries), one 64-byte bucket with tags and references
+// together, and the entry. Growing splits one segment of some 300 entries, shrinking joins two:
+// never a pause. Thread-compatible.
 //
 // A bucket counts how many entries passed it by for a later one because it was full (as in
 // Facebook's F14, 2019), so a search ends at the first bucket with count 0 and erasing leaves no
@@ -13,31 +14,89 @@
 #include <memory>
 #include <vector>
 
+#include "cache/disk_slab.h"
 #include "cache/entry_slab.h"
 #include "filter/hash.h"
 
 namespace encore::cache {
 
-class Index {
+// The keys of entries in memory.
+class EntryKeys {
  public:
-  // The slab holds the keys; borrowed.
-  explicit Index(const EntrySlab& slab);
-  ~Index();
-  Index(const Index&) = delete;
-  Index& operator=(const Index&) = delete;
+  using Slab = EntrySlab;
+  using Key = filter::Hash128;
+  explicit EntryKeys(const EntrySlab& slab) : slab_(slab) {}
 
-  EntryRef find(const filter::Hash128& key) const {
-    const EntryRef* slot = locate(key, mix(key)).slot;
+  // 64 bits: the highest of them choose the segment, the low 32 the bucket.
+  static std::uint64_t mix(const Key& key) {
+    const std::uint64_t x = (key.lo + key.hi * 0xc2b2ae3d27d4eb4fU) * 0x9e3779b97f4a7c15U;
+    return (x ^ (x >> 32U)) * 0xd6e8feb86659fd93U;
+  }
+  static std::uint8_t tag_of(std::uint64_t mixed, const Key& key) {
+    return static_cast<std::uint8_t>(0x80U | ((key.lo ^ mixed) & 0x7fU));
+  }
+  static MixedKey mixed_key(const Key& key) {
+    const std::uint64_t mixed = mix(key);
+    return {mixed, tag_of(mixed, key)};
+  }
+  bool is_key_of(EntryRef ref, const Key& key) const { return slab_.hot(ref).key == key; }
+  std::uint64_t mixed_of(EntryRef ref) const { return mix(slab_.hot(ref).key); }
+  void prefetch(EntryRef ref) const { __builtin_prefetch(&slab_.hot(ref)); }
+  void prefetch_rest(EntryRef ref) const { slab_.prefetch_cold(ref); }
+
+ private:
+  const EntrySlab& slab_;
+};
+
+// The keys of entries on disk. The hash of a key is spread so that of the segments of the index as
+// many are small as are large at any time (as Martin's spiral storage, 1979): an entry costs the
+// same at every size of the whole.
+class DiskKeys {
+ public:
+  using Slab = DiskSlab;
+  using Key = MixedKey;
+  explicit DiskKeys(const DiskSlab& slab) : slab_(slab) {}
+
+  static std::uint64_t mix(const Key& key) { return spread(key.mixed); }
+  static std::uint8_t tag_of(std::uint64_t /*mixed*/, const Key& key) { return key.tag; }
+  bool is_key_of(EntryRef ref, const Key& key) const { return slab_.at(ref).key() == key; }
+  std::uint64_t mixed_of(EntryRef ref) const { return spread(slab_.at(ref).key().mixed); }
+  void prefetch(EntryRef ref) const { __builtin_prefetch(&slab_.at(ref)); }
+  void prefetch_rest(EntryRef /*ref*/) const {}
+
+ private:
+  // The upper half u of the hash, as a share of 1, becomes log2(1 + u), in pieces of straight
+  // lines.
+  static std::uint64_t spread(std::uint64_t mixed);
+
+  const DiskSlab& slab_;
+};
+
+template <typename Keys>
+class BasicIndex {
+ public:
+  using Key = typename Keys::Key;
+
+  // The slab holds the keys; borrowed.
+  explicit BasicIndex(const typename Keys::Slab& slab);
+  ~BasicIndex();
+  BasicIndex(const BasicIndex&) = delete;
+  BasicIndex& operator=(const BasicIndex&) = delete;
+
+  EntryRef find(const Key& key) const {
+    const EntryRef* slot = locate(key, Keys::mix(key)).slot;
     return slot == nullptr ? kNoEntry : *slot;
   }
-  // REQUIRES: the key is absent; slab.hot(ref).key is the key.
-  void insert(const filter::Hash128& key, EntryRef ref);
+  // Of a key of which no more is known than that.
+  EntryRef find_mixed(const MixedKey& key) const;
+  // REQUIRES: the key is absent; it is the key of the slab's entry `ref`.
+  void insert(const Key& key, EntryRef ref);
   // REQUIRES: the key is present. `to` has the same key.
-  void replace(const filter::Hash128& key, EntryRef to);
+  void replace(const Key& key, EntryRef to);
   // REQUIRES: the key is present, and its entry still in the slab.
-  void erase(const filter::Hash128& key);
+  void erase(const Key& key);
 
-  void prefetch(const filter::Hash128& key) const;
+  void prefetch(const Key& key) const;
   std::uint64_t memory_bytes() const;
 
  private:
@@ -62,40 +121,35 @@ class Index {
   };
   static_assert(sizeof(Bucket) == 64 && sizeof(Segment) == 2048);
 
+  // Small enough for two registers: a lookup makes one.
   struct Place {
     EntryRef* slot = nullptr;
     Segment* segment = nullptr;
-    std::uint32_t bucket = 0;
-    std::uint32_t way = 0;
   };
 
-  // 64 bits: the highest `depth` choose the segment, the low 32 the bucket, seven others the tag.
-  static std::uint64_t mix(const filter::Hash128& key) {
-    const std::uint64_t x = (key.lo + key.hi * 0xc2b2ae3d27d4eb4fU) * 0x9e3779b97f4a7c15U;
-    return (x ^ (x >> 32U)) * 0xd6e8feb86659fd93U;
-  }
   static std::uint32_t bucket_of(std::uint64_t mixed) {
     return static_cast<std::uint32_t>(((mixed & 0xffffffffU) * kBuckets) >> 32U);
-  }
-  static std::uint8_t tag_of(std::uint64_t mixed, const filter::Hash128& key) {
-    return static_cast<std::uint8_t>(0x80U | ((key.lo ^ mixed) & 0x7fU));
   }
   std::size_t directory_index(std::uint64_t mixed) const {
     return depth_ == 0 ? 0 : mixed >> (64 - depth_);
   }
+  static bool holds(const Bucket& bucket, const EntryRef* slot);
   static std::uint32_t match(const Bucket& bucket, std::uint8_t tag);
 
-  Place locate(const filter::Hash128& key, std::uint64_t mixed) const;
+  Place locate(const Key& key, std::uint64_t mixed) const;
   static void put(Segment& segment, std::uint64_t mixed, std::uint8_t tag, EntryRef ref);
   void put_all(const Segment& from, Segment& low, Segment* high);
   void split(std::uint64_t mixed);
   void join(std::uint64_t mixed);
 
-  const EntrySlab& slab_;
+  Keys keys_;
   std::vector<Segment*>
       directory_;  // 2^depth_; a segment of depth d stands there 2^(depth_-d) times
   std::uint32_t depth_ = 0;
   std::uint32_t segments_ = 0;
 };
+
+using Index = BasicIndex<EntryKeys>;
+using DiskIndex = BasicIndex<DiskKeys>;
 
 }  // namespace encore::cache

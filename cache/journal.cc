@@ -9,10 +9,15 @@
 namespace encore::cache {
 namespace {
 
-constexpr std::string_view kMagic = "ENCJRNL2";
+constexpr std::string_view kMagic = "ENCJRNL4";
+// Before there were parts of bodies: no event, flag or record of theirs.
+constexpr std::string_view kMagicWithoutParts = "ENCJRNL3";
+// Before there were disks: no field of theirs, and two bytes for the map of fields.
+constexpr std::string_view kMagicWithoutDisks = "ENCJRNL2";
 constexpr std::uint64_t kHeadMax = 4096;
-// A key's text is at most some ten KiB.
-constexpr std::uint64_t kTextMax = 1U << 20U;
+// A key's text is at most some ten KiB; the sequences of the most segments that a disk has are 10
+// MiB.
+constexpr std::uint64_t kTextMax = 1U << 24U;
 
 std::uint64_t ticks(MonotonicTime time) {
   return static_cast<std::uint64_t>(time.time_since_epoch().count());
@@ -87,6 +92,32 @@ ReloadOptions read_reload(ByteReader<Source>& reader, const filter::Seed& identi
   return options;
 }
 
+void write_disks(ByteWriter& writer, const KernelOptions& options) {
+  writer.number(options.disk_rules.life_seconds_min);
+  writer.number(options.disk_rules.write_rate_max);
+  writer.number(options.disk_rules.reinsert_percent);
+  writer.number(options.disks.size());
+  for (const DiskOptions& disk : options.disks) {
+    writer.number(disk.segments);
+    writer.number(disk.segment_bytes);
+  }
+}
+
+template <typename Source>
+void read_disks(ByteReader<Source>& reader, KernelOptions& options) {
+  constexpr std::uint64_t kTwoTo32 = std::uint64_t{1} << 32;
+  options.disk_rules.life_seconds_min = below<std::uint32_t>(reader, kTwoTo32);
+  options.disk_rules.write_rate_max = reader.number();
+  options.disk_rules.reinsert_percent = below<std::uint32_t>(reader, kTwoTo32);
+  const auto disks = below<std::uint32_t>(reader, kDisksMax + 1);
+  for (std::uint32_t i = 0; i < disks; ++i) {
+    DiskOptions disk;
+    disk.segments = below<std::uint32_t>(reader, kTwoTo32);
+    disk.segment_bytes = reader.number();
+    options.disks.push_back(disk);
+  }
+}
+
 std::string encode_head(const JournalHead& head) {
   std::string body;
   ByteWriter writer(body);
@@ -96,12 +127,13 @@ std::string encode_head(const JournalHead& head) {
   writer.number(head.identity_filter ? 1 : 0);
   writer.number(ticks(head.started));
   writer.text(head.seed_fingerprint);
+  write_disks(writer, head.options);
   std::string out(kMagic);
   ByteWriter(out).fixed(body.size(), 4);
   return out + body;
 }
 
-Result<JournalHead> decode_head(std::string_view body) {
+Result<JournalHead> decode_head(std::string_view body, bool has_disks) {
   ByteView view(body);
   ByteReader reader(view);
   const ReloadOptions options = read_reload(reader, {});
@@ -117,6 +149,9 @@ Result<JournalHead> decode_head(std::string_view body) {
   head.identity_filter = below<bool>(reader, 2);
   head.started = time_of(reader.number());
   head.seed_fingerprint = reader.text(kHeadMax);
+  if (has_disks) {
+    read_disks(reader, head.options);
+  }
   if (!reader.ok() || !view.rest().empty()) {
     return fail("a journal whose head is damaged, or of a filter with a seed of its own");
   }
@@ -142,8 +177,18 @@ enum Field : std::uint32_t {
   kRemoved,
   kFreed,
   kDigest,
-  kText,
+  kText,  // the last one without disks
+  kDiskFlags,
+  kDiskOutcome,
+  kNames,
+  kPlace,
+  kTurn,
+  kVersion,
+  kDiskBytes,
+  kDiskEntries,
 };
+constexpr int kFieldBytes = 3;
+constexpr int kFieldBytesWithoutDisks = 2;
 
 std::uint32_t fields_of(const Event& event, MonotonicTime last_now) {
   const auto bit = [](Field field, bool is_there) { return (is_there ? 1U : 0U) << field; };
@@ -154,7 +199,11 @@ std::uint32_t fields_of(const Event& event, MonotonicTime last_now) {
          bit(kRequests, event.requests != 0) | bit(kFresh, ticks(event.fresh_until) != 0) |
          bit(kKeep, ticks(event.keep_until) != 0) | bit(kRemoved, event.removed != 0) |
          bit(kFreed, event.freed_bytes != 0) | bit(kDigest, event.removed_digest != 0) |
-         bit(kText, !event.text.empty());
+         bit(kText, !event.text.empty()) | bit(kDiskFlags, event.disk_flags != 0) |
+         bit(kDiskOutcome, event.disk_outcome != 0) | bit(kNames, event.names != 0) |
+         bit(kPlace, event.place != DiskPlace{}) | bit(kTurn, event.turn != 0) |
+         bit(kVersion, event.version != 0) | bit(kDiskBytes, event.disk_bytes != 0) |
+         bit(kDiskEntries, event.disk_entries != 0);
 }
 
 void encode_event(const Event& event, MonotonicTime last_now, std::string& out) {
@@ -162,7 +211,7 @@ void encode_event(const Event& event, MonotonicTime last_now, std::string& out) 
   const std::uint32_t fields = fields_of(event, last_now);
   const auto has = [&](Field field) { return (fields >> field & 1U) != 0; };
   writer.fixed(static_cast<std::uint64_t>(event.kind), 1);
-  writer.fixed(fields, 2);
+  writer.fixed(fields, kFieldBytes);
   if (has(kOutcome)) writer.fixed(event.outcome, 1);
   if (has(kShard)) writer.number(event.shard);
   if (has(kNow)) writer.difference(ticks(event.now), ticks(last_now));
@@ -180,16 +229,59 @@ void encode_event(const Event& event, MonotonicTime last_now, std::string& out) 
   if (has(kFreed)) writer.number(event.freed_bytes);
   if (has(kDigest)) writer.fixed(event.removed_digest, 8);
   if (has(kText)) writer.text(event.text);
+  if (has(kDiskFlags)) writer.fixed(event.disk_flags, 1);
+  if (has(kDiskOutcome)) writer.fixed(event.disk_outcome, 1);
+  if (has(kNames)) writer.fixed(event.names, 2);
+  if (has(kPlace)) {
+    writer.number(event.place.disk);
+    writer.number(event.place.segment);
+    writer.number(event.place.unit);
+    writer.number(event.place.bytes);
+  }
+  if (has(kTurn)) writer.number(event.turn);
+  if (has(kVersion)) writer.number(event.version);
+  if (has(kDiskBytes)) writer.number(event.disk_bytes);
+  if (has(kDiskEntries)) writer.number(event.disk_entries);
 }
 
 template <typename Source>
-bool decode_event(ByteReader<Source>& reader, MonotonicTime last_now, Event& event,
+void decode_disk(ByteReader<Source>& reader, std::uint64_t fields, Event& event) {
+  constexpr std::uint64_t kTwoTo32 = std::uint64_t{1} << 32;
+  const auto has = [&](Field field) { return (fields >> field & 1U) != 0; };
+  if (has(kDiskFlags)) event.disk_flags = static_cast<std::uint8_t>(reader.byte());
+  if (has(kDiskOutcome)) event.disk_outcome = static_cast<std::uint8_t>(reader.byte());
+  if (has(kNames)) event.names = static_cast<std::uint16_t>(reader.fixed(2));
+  if (has(kPlace)) {
+    event.place.disk = below<std::uint16_t>(reader, kDisksMax);
+    event.place.segment = below<std::uint32_t>(reader, kSegmentsMax);
+    event.place.unit = below<std::uint32_t>(reader, kSegmentBytesMax / kDiskUnit);
+    event.place.bytes = reader.number();
+  }
+  if (has(kTurn)) event.turn = reader.number();
+  if (has(kVersion)) event.version = reader.number();
+  if (has(kDiskBytes)) event.disk_bytes = reader.number();
+  if (has(kDiskEntries)) event.disk_entries = below<std::uint32_t>(reader, kTwoTo32);
+  if (event.disk_outcome >= kDiskOutcomeCount || event.names >= kDiskNamesMax) {
+    reader.fail();
+  }
+}
+
+struct Decoding {
+  bool has_disks = true;
+  MonotonicTime last_now{};
+};
+
+template <typename Source>
+bool decode_event(ByteReader<Source>& reader, const Decoding& decoding, Event& event,
                   std::string& text) {
   constexpr std::uint64_t kTwoTo32 = std::uint64_t{1} << 32;
   event = {};
   event.kind = static_cast<EventKind>(reader.byte());
-  const std::uint64_t fields = reader.fixed(2);
-  if (static_cast<std::size_t>(event.kind) >= kEventKindCount || fields >> (kText + 1) != 0) {
+  const std::uint64_t fields =
+      reader.fixed(decoding.has_disks ? kFieldBytes : kFieldBytesWithoutDisks);
+  const int fields_max = decoding.has_disks ? kDiskEntries : kText;
+  const MonotonicTime last_now = decoding.last_now;
+  if (static_cast<std::size_t>(event.kind) >= kEventKindCount || fields >> (fields_max + 1) != 0) {
     reader.fail();
   }
   const auto has = [&](Field field) { return (fields >> field & 1U) != 0; };
@@ -212,6 +304,7 @@ bool decode_event(ByteReader<Source>& reader, MonotonicTime last_now, Event& eve
   if (has(kDigest)) event.removed_digest = reader.fixed(8);
   text = has(kText) ? reader.text(kTextMax) : std::string();
   event.text = text;
+  decode_disk(reader, fields, event);
   return reader.ok();
 }
 
@@ -249,6 +342,15 @@ Result<ReloadOptions> decode_reload(std::string_view bytes, const filter::Seed& 
   return options;
 }
 
+std::string adopted_path(const std::string& journal, std::uint64_t checksum) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string path = journal + ".adopted.";
+  for (int shift = 60; shift >= 0; shift -= 4) {
+    path += kDigits[checksum >> static_cast<unsigned>(shift) & 0xfU];
+  }
+  return path;
+}
+
 // --- recorder
 // -------------------------------------------------------------------------------------
 
@@ -270,7 +372,9 @@ void JournalRecorder::record(const Event& event) {
     if (!options || !takes_identity(options->admission, head_.options.identity_seed)) {
       key_text_.store(true, std::memory_order_relaxed);
     }
-  } else if (key_text_.load(std::memory_order_relaxed)) {
+  } else if (event.kind == EventKind::kAdopt) {
+    key_text_.store(true, std::memory_order_relaxed);
+  } else if (event.kind > EventKind::kAdopt || key_text_.load(std::memory_order_relaxed)) {
     recorded.text = event.text;
   }
   Lane& lane = *lanes_[event.shard];
@@ -311,8 +415,10 @@ Result<JournalReader> JournalReader::open(std::istream& stream) {
   for (std::size_t i = 0; reader.ok() && i < kMagic.size(); ++i) {
     magic.push_back(static_cast<char>(reader.byte()));
   }
-  if (magic != kMagic) {
-    return fail("not a decision journal: it does not begin with " + std::string(kMagic));
+  const bool has_disks = magic == kMagic || magic == kMagicWithoutParts;
+  if (!has_disks && magic != kMagicWithoutDisks) {
+    return fail("not a decision journal: it does not begin with " + std::string(kMagic) + ", " +
+                std::string(kMagicWithoutParts) + " or " + std::string(kMagicWithoutDisks));
   }
   const std::uint64_t size = reader.fixed(4);
   std::string body;
@@ -322,11 +428,12 @@ Result<JournalReader> JournalReader::open(std::istream& stream) {
   if (!reader.ok() || body.size() != size) {
     return fail("a decision journal that ends within its head");
   }
-  auto head = decode_head(body);
+  auto head = decode_head(body, has_disks);
   if (!head) {
     return std::unexpected(head.error());
   }
   JournalReader journal(stream);
+  journal.has_disks_ = has_disks;
   journal.head_ = std::move(*head);
   journal.last_now_ = journal.head_.started;
   return journal;
@@ -338,7 +445,7 @@ Result<JournalReader::Next> JournalReader::next(Event& event) {
   }
   StreamSource source{stream_->rdbuf()};
   ByteReader reader(source);
-  if (!decode_event(reader, last_now_, event, text_)) {
+  if (!decode_event(reader, {has_disks_, last_now_}, event, text_)) {
     return fail("a decision journal that is damaged or cut off after record " +
                 std::to_string(last_sequence_));
   }

@@ -1,10 +1,11 @@
 // The decision journal: events as bytes.
 //
-//   "ENCJRNL2"  length of head  head  { record }
+//   "ENCJRNL4"  length of head  head  { record }
 //
 // The head holds the options of the kernel, the moment it was made, and the fingerprint of its
 // seed (never the seed). A record is its kind, a map of the fields that are not zero, and these as
-// variable-length integers; sequence and now as differences from the record before.
+// variable-length integers; sequence and now as differences from the record before. Versions 2,
+// from before there were disks, and 3, from before there were parts of bodies, are read as well.
 #pragma once
 
 #include <atomic>
@@ -38,6 +39,10 @@ std::string encode_reload(const ReloadOptions& options, const filter::Seed& iden
 // Errors: not such bytes. A filter with the identity seed gets `identity`.
 Result<ReloadOptions> decode_reload(std::string_view bytes, const filter::Seed& identity);
 
+// Where the memory that an adopt event names lies: a file beside the journal. It holds the seed of
+// the cache that it came from, and is for the journal's owner alone.
+std::string adopted_path(const std::string& journal, std::uint64_t checksum);
+
 // Collects what a kernel does, for a writer thread to take. Thread-safe.
 class JournalRecorder final : public Observer {
  public:
@@ -65,7 +70,7 @@ class JournalRecorder final : public Observer {
   std::vector<std::unique_ptr<Lane>> lanes_;  // one a shard
   std::vector<Recorded> waiting_;             // taken, but something before them is missing
   bool head_taken_ = false;
-  // Some filter hashes the keys' text itself.
+  // Some filter hashes the keys' text itself, or was adopted.
   std::atomic<bool> key_text_{false};
   std::uint64_t next_ = 1;
   MonotonicTime last_now_{};
@@ -88,6 +93,7 @@ class JournalReader {
   explicit JournalReader(std::istream& stream) : stream_(&stream) {}
 
   std::istream* stream_;
+  bool has_disks_ = true;
   JournalHead head_;
   std::string text_;
   std::uint64_t last_sequence_ = 0;

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "cache/budget.h"
 #include "cache/candidate.h"
+#include "cache/disk_tier.h"
 #include "cache/shard.h"
 
 namespace encore::cache {
@@ -14,18 +15,37 @@ namespace {
 
 // Victims of one critical section of a reservation: a few microseconds.
 constexpr std::uint32_t kReserveVictims = 32;
-// A freshening that lost its room to others so often gives up.
-constexpr int kFreshenAttempts = 4;
 
-struct TakeFirst {
+// Whom a lookup asks, in memory and on disk.
+class TakeFirst {
+ public:
+  explicit TakeFirst(DiskView* found) : found_(found) {}
   Match operator()(Payload /*payload*/) const { return Match::kYes; }
+  static Selector* selector() { return nullptr; }
+  DiskView* found() const { return found_; }
+
+ private:
+  DiskView* found_;
 };
 
-void count_lookup(ShardCounters& counters, const LookupResult& result) {
-  Counter& counter = result.state == LookupState::kMiss    ? counters.misses
-                     : result.state == LookupState::kFresh ? counters.fresh_hits
-                                                           : counters.stale_hits;
-  counter.add();
+class AskSelector {
+ public:
+  explicit AskSelector(Selector& selector) : selector_(selector) {}
+  Match operator()(Payload payload) const {
+    if (selector_.matches(payload)) {
+      return Match::kYes;
+    }
+    return selector_.is_undecided() ? Match::kUndecided : Match::kNo;
+  }
+  Selector* selector() const { return &selector_; }
+  static DiskView* found() { return nullptr; }
+
+ private:
+  Selector& selector_;
+};
+
+void count_hit(ShardCounters& counters, const LookupResult& result) {
+  (result.state == LookupState::kFresh ? counters.fresh_hits : counters.stale_hits).add();
 }
 
 // Whether a decision depends on the room that is left. REQUIRES: the shard's lock.
@@ -33,24 +53,14 @@ bool reads_budget(const Shard& shard) ENCORE_NO_THREAD_SAFETY_ANALYSIS {
   return shard.admission.compares() || shard.table.knows_future();
 }
 
-void put_removals(const Removals& gone, Event& event) {
-  event.removed = gone.count();
-  event.freed_bytes = gone.bytes();
-  event.removed_digest = gone.digest();
-}
-
-void put_stored(const Stored& stored, std::uint64_t reserved_bytes, Event& event) {
-  event.variant = stored.variant;
-  event.charge_bytes = stored.charge_bytes;
-  event.reserved_bytes = reserved_bytes;
-  event.fresh_until = stored.fresh_until;
-  event.keep_until = stored.keep_until;
-}
-
 }  // namespace
 
 Kernel::Kernel(const KernelOptions& options, Hooks hooks)
-    : options_(options), hooks_(hooks), budget_(std::make_unique<Budget>(options)) {}
+    : options_(options), hooks_(hooks), budget_(std::make_unique<Budget>(options)) {
+  if (!options.disks.empty()) {
+    tier_ = std::make_unique<DiskTier>(options);
+  }
+}
 
 Result<std::unique_ptr<Kernel>> Kernel::create(const KernelOptions& options, Hooks hooks,
                                                MonotonicTime now) {
@@ -71,6 +81,7 @@ Result<std::unique_ptr<Kernel>> Kernel::create(const KernelOptions& options, Hoo
                         .eviction = options.eviction,
                         .concurrent = options.concurrent},
         std::move(*admission)));
+    kernel->give_disks(*kernel->shards_.back());
   }
   return kernel;
 }
@@ -124,61 +135,73 @@ LookupResult Kernel::lookup_with(const Key& key, const LookupArguments& argument
   if (result.is_undecided) [[unlikely]] {
     return result;
   }
-  count_lookup(shard.counters, result);
   if (result.state != LookupState::kMiss) {
+    count_hit(shard.counters, result);
     shard.admission.used(key);
+  } else if (shard.disk == nullptr) {
+    shard.counters.misses.add();
+  } else {
+    return lookup_on_disk(shard, key, {arguments.now, matches.selector(), matches.found()},
+                          {result, gone});
   }
   if (gone.count() == 0 && hooks_.observer == nullptr) [[likely]] {
     return result;
   }
+  end_lookup(shard, key, arguments.now, {result, gone}, {});
+  return result;
+}
+
+void Kernel::end_lookup(Shard& shard, const Key& key, MonotonicTime now, const Looked& looked,
+                        const DiskPlace& place) {
+  const LookupResult& result = looked.result;
+  const Removals& gone = looked.gone;
   Event event{.kind = EventKind::kLookup,
               .outcome = static_cast<std::uint8_t>(result.state),
               .any_resident = result.any_resident,
               .shard = shard.number,
-              .now = arguments.now,
+              .now = now,
               .key = key.hash,
               .variant = result.variant,
               .fresh_until = result.fresh_until};
+  if (result.on_disk()) {
+    event.disk_flags = result.promote() ? kFoundOnDisk | kPromote : kFoundOnDisk;
+    event.place = place;
+  }
   put_removals(gone, event);
   if (gone.count() == 0) {
     publish(event);
-    return result;
+    return;
   }
   shard.counters.expirations.add(gone.count());
   shard.count_entries();
   OptionalLock budget_lock(budget_->mutex);
   budget_->free(gone.bytes());
   publish(event);
-  return result;
 }
 
 LookupResult Kernel::lookup(const Key& key, MonotonicTime now, Selector& selector) {
-  return lookup_with(key, {now, 0}, [&](Payload payload) {
-    if (selector.matches(payload)) {
-      return Match::kYes;
-    }
-    return selector.is_undecided() ? Match::kUndecided : Match::kNo;
-  });
+  return lookup_with(key, {now, 0}, AskSelector(selector));
 }
 
-LookupResult Kernel::lookup(const Key& key, MonotonicTime now, std::uint64_t hint) {
-  return lookup_with(key, {now, hint}, TakeFirst{});
+LookupResult Kernel::lookup(const Key& key, MonotonicTime now, std::uint64_t hint,
+                            DiskView* found) {
+  return lookup_with(key, {now, hint}, TakeFirst(found));
 }
 
 bool Kernel::would_admit(const Key& key, MonotonicTime now, std::uint64_t size_bytes) const {
   const Shard& shard = shard_for(key.hash);
   OptionalLock lock(shard.mutex);
   return size_bytes <= shard.max_object_bytes &&
-         (shard.table.find(key.hash) != kNoEntry ||
+         (shard.table.find(key.hash) != kNoEntry || is_on_disk(shard, key) ||
           shard.admission.would_admit({.key = key, .now = now, .size_bytes = size_bytes}));
 }
 
 AdmitReason Kernel::decide(Shard& shard, const Key& key, const AdmitRequest& request,
                            MonotonicTime now) const {
-  if (request.size_bytes > shard.max_object_bytes) {
+  if (request.size_bytes > shard.max_object_bytes && !request.disk_only) {
     return AdmitReason::kTooLarge;
   }
-  if (shard.table.find(key.hash) != kNoEntry) {
+  if (shard.table.find(key.hash) != kNoEntry || is_on_disk(shard, key)) {
     return AdmitReason::kResident;
   }
   Candidate candidate{
@@ -186,7 +209,8 @@ AdmitReason Kernel::decide(Shard& shard, const Key& key, const AdmitRequest& req
       .now = now,
       .size_bytes = request.size_bytes == 0 ? shard.max_object_bytes : request.size_bytes};
   const std::uint64_t charge = request.size_bytes + options_.entry_overhead_bytes;
-  const bool needs_room = reads_budget(shard) && budget_->missing(charge) != 0;
+  const bool needs_room =
+      reads_budget(shard) && !request.disk_only && budget_->missing(charge) != 0;
   if (needs_room && shard.admission.compares()) {
     candidate.has_victim = shard.table.next_victim(candidate.victim);
   }
@@ -206,6 +230,9 @@ AdmitReason Kernel::admit(const Key& key, const AdmitRequest& request, Monotonic
   }
   const AdmitReason reason = decide(shard, key, request, now);
   shard.counters.admissions[static_cast<std::size_t>(reason)].add();
+  if (shard.disk != nullptr) {
+    shard.counters.storable_bytes.add(request.size_bytes);
+  }
   if (hooks_.observer != nullptr) [[unlikely]] {
     Event event{.kind = EventKind::kAdmit,
                 .outcome = static_cast<std::uint8_t>(reason),
@@ -215,6 +242,7 @@ AdmitReason Kernel::admit(const Key& key, const AdmitRequest& request, Monotonic
                 .variant = request.variant,
                 .charge_bytes = request.size_bytes,
                 .requests = request.requests,
+                .disk_flags = request.disk_only ? kDiskOnly : std::uint8_t{0},
                 .text = key.bytes};
     publish(event);
   }
@@ -295,144 +323,25 @@ void Kernel::abort(const Key& key, std::uint64_t reserved_bytes, MonotonicTime n
   publish(event);
 }
 
-CommitOutcome Kernel::commit(const Key& key, const Stored& stored, std::uint64_t reserved_bytes,
-                             MonotonicTime now) {
-  const std::uint64_t total = stored.charge_bytes + options_.entry_overhead_bytes;
-  if (total > reserved_bytes) {
-    const ReserveOutcome outcome = reserve(key, total - reserved_bytes, now);
-    if (outcome != ReserveOutcome::kReserved) {
-      abort(key, reserved_bytes, now);
-      return outcome == ReserveOutcome::kFull ? CommitOutcome::kFull : CommitOutcome::kTooLarge;
-    }
-    reserved_bytes = total;
-  }
-  return commit_step(key, stored, reserved_bytes, now);
-}
-
-CommitOutcome Kernel::commit_step(const Key& key, const Stored& stored,
-                                  std::uint64_t reserved_bytes, MonotonicTime now) {
-  Shard& shard = shard_for(key.hash);
-  Removals gone(hooks_.owner);
-  Stored complete = stored;
-  complete.charge_bytes += options_.entry_overhead_bytes;
-  OptionalLock lock(shard.mutex);
-  CommitOutcome outcome = CommitOutcome::kTooLarge;
-  if (complete.charge_bytes <= shard.max_object_bytes) {
-    switch (shard.table.insert(key.hash, complete, {.now = now, .hint = stored.hint},
-                               {.variants_max = shard.variants_max}, gone)) {
-      case Table::Inserted::kNew:
-        outcome = CommitOutcome::kStored;
-        break;
-      case Table::Inserted::kReplaced:
-        outcome = CommitOutcome::kReplaced;
-        break;
-      case Table::Inserted::kOutOfMemory:
-        outcome = CommitOutcome::kFull;
-        break;
-    }
-  }
-  const bool is_stored = outcome == CommitOutcome::kStored || outcome == CommitOutcome::kReplaced;
-  if (is_stored) {
-    const std::uint32_t replaced = outcome == CommitOutcome::kReplaced ? 1 : 0;
-    shard.counters.commits.add();
-    shard.counters.replacements.add(replaced);
-    shard.counters.variants_dropped.add(gone.count() - replaced);
-    shard.count_entries();
-  }
-  OptionalLock budget_lock(budget_->mutex);
-  budget_->give_back_reservation(reserved_bytes);
-  budget_->grow(is_stored ? complete.charge_bytes : 0);
-  budget_->free(gone.bytes());
-  if (hooks_.observer != nullptr) [[unlikely]] {
-    Event event{.kind = EventKind::kCommit,
-                .outcome = static_cast<std::uint8_t>(outcome),
-                .shard = shard.number,
-                .now = now,
-                .key = key.hash};
-    put_stored(stored, reserved_bytes, event);
-    put_removals(gone, event);
-    publish(event);
-  }
-  return outcome;
-}
-
-FreshenOutcome Kernel::freshen(const Key& key, const Stored& stored, MonotonicTime now) {
-  std::uint64_t reserved_bytes = 0;
-  for (int attempt = 0; attempt < kFreshenAttempts; ++attempt) {
-    const FreshenStep step = freshen_step(key, stored, reserved_bytes, now);
-    if (step.outcome != kFreshenNeedsRoom) {
-      return static_cast<FreshenOutcome>(step.outcome);
-    }
-    const ReserveOutcome reserved = reserve(key, step.needs_bytes, now);
-    if (reserved != ReserveOutcome::kReserved) {
-      abort(key, reserved_bytes, now);
-      return reserved == ReserveOutcome::kFull ? FreshenOutcome::kFull : FreshenOutcome::kTooLarge;
-    }
-    reserved_bytes += step.needs_bytes;
-  }
-  abort(key, reserved_bytes, now);
-  return FreshenOutcome::kFull;
-}
-
-Kernel::FreshenStep Kernel::freshen_step(const Key& key, const Stored& stored,
-                                         std::uint64_t reserved_bytes, MonotonicTime now) {
-  Shard& shard = shard_for(key.hash);
-  Removals gone(hooks_.owner);
-  Stored complete = stored;
-  complete.charge_bytes += options_.entry_overhead_bytes;
-  OptionalLock lock(shard.mutex);
-  OptionalLock budget_lock(budget_->mutex);
-  FreshenStep step{static_cast<std::uint8_t>(FreshenOutcome::kFreshened), 0};
-  const EntryRef ref = shard.table.find(key.hash, stored.variant);
-  const std::uint64_t before = ref == kNoEntry ? 0 : shard.table.charge(ref);
-  const std::uint64_t covered = before + reserved_bytes;
-  if (ref == kNoEntry) {
-    step.outcome = static_cast<std::uint8_t>(FreshenOutcome::kAbsent);
-  } else if (complete.charge_bytes > budget_->max_object()) {
-    step.outcome = static_cast<std::uint8_t>(FreshenOutcome::kTooLarge);
-  } else if (complete.charge_bytes > covered &&
-             budget_->missing(complete.charge_bytes - covered) != 0) {
-    step = {kFreshenNeedsRoom, complete.charge_bytes - covered};
-  }
-  if (step.outcome != kFreshenNeedsRoom) {
-    budget_->give_back_reservation(reserved_bytes);
-  }
-  if (step.outcome == static_cast<std::uint8_t>(FreshenOutcome::kFreshened)) {
-    budget_->grow(complete.charge_bytes);
-    budget_->free(before);
-    shard.table.update(ref, complete, gone);
-    shard.counters.freshens.add();
-  }
-  if (hooks_.observer != nullptr) [[unlikely]] {
-    Event event{.kind = EventKind::kFreshen,
-                .outcome = step.outcome,
-                .shard = shard.number,
-                .now = now,
-                .key = key.hash};
-    put_stored(stored, reserved_bytes, event);
-    event.freed_bytes = step.needs_bytes;
-    publish(event);
-  }
-  return step;
-}
-
 // --- removal
 // --------------------------------------------------------------------------------------
 
-std::uint32_t Kernel::invalidate(const Key& key, MonotonicTime now) {
+std::uint32_t Kernel::invalidate(const Key& key, MonotonicTime now, DiskTombstone* tombstone) {
   Shard& shard = shard_for(key.hash);
   Removals gone(hooks_.owner);
   OptionalLock lock(shard.mutex);
+  const std::uint32_t on_disk_alone = shard.disk == nullptr ? 0 : count_on_disk_alone(shard, key);
   for (EntryRef ref = shard.table.find(key.hash); ref != kNoEntry;
        ref = shard.table.find(key.hash)) {
     shard.table.erase(ref, Removal::kRemoved, gone);
   }
   Event event{.kind = EventKind::kInvalidate, .shard = shard.number, .now = now, .key = key.hash};
-  settle_removals(shard, gone, event);
-  return gone.count();
+  settle_removals(shard, gone, event, {.key = &key}, tombstone);
+  return gone.count() + on_disk_alone;
 }
 
-bool Kernel::remove(const Key& key, std::uint64_t variant, MonotonicTime now) {
+bool Kernel::remove(const Key& key, std::uint64_t variant, MonotonicTime now,
+                    DiskTombstone* tombstone) {
   Shard& shard = shard_for(key.hash);
   Removals gone(hooks_.owner);
   OptionalLock lock(shard.mutex);
@@ -445,20 +354,31 @@ bool Kernel::remove(const Key& key, std::uint64_t variant, MonotonicTime now) {
               .now = now,
               .key = key.hash,
               .variant = variant};
-  settle_removals(shard, gone, event);
-  return ref != kNoEntry;
+  settle_removals(shard, gone, event, {.key = &key, .variant = static_cast<std::uint32_t>(variant)},
+                  tombstone);
+  return gone.count() != 0 || event.disk_entries != 0;
 }
 
-void Kernel::settle_removals(Shard& shard, const Removals& gone, Event& event) {
+void Kernel::settle_removals(Shard& shard, const Removals& gone, Event& event, const OnDisk& meant,
+                             DiskTombstone* tombstone) {
   shard.counters.invalidations.add(gone.count());
   shard.count_entries();
   put_removals(gone, event);
   OptionalLock budget_lock(budget_->mutex);
   budget_->free(gone.bytes());
+  if (tier_ == nullptr || meant.key == nullptr) [[likely]] {
+    publish(event);
+    return;
+  }
+  OptionalLock tier_lock(tier_->mutex);
+  remove_on_disk(shard, meant, event);
+  if (tombstone != nullptr) {
+    *tombstone = {event.version};
+  }
   publish(event);
 }
 
-std::uint32_t Kernel::mark_stale(const Key& key, MonotonicTime now) {
+std::uint32_t Kernel::mark_stale(const Key& key, MonotonicTime now, DiskTombstone* tombstone) {
   Shard& shard = shard_for(key.hash);
   OptionalLock lock(shard.mutex);
   std::uint32_t marked = 0;
@@ -471,8 +391,18 @@ std::uint32_t Kernel::mark_stale(const Key& key, MonotonicTime now) {
               .now = now,
               .key = key.hash,
               .requests = marked};
+  if (tier_ == nullptr) [[likely]] {
+    publish(event);
+    return marked;
+  }
+  const std::uint32_t on_disk_alone = count_on_disk_alone(shard, key);
+  OptionalLock tier_lock(tier_->mutex);
+  mark_stale_on_disk(shard, key, event);
+  if (tombstone != nullptr) {
+    *tombstone = {event.version};
+  }
   publish(event);
-  return marked;
+  return marked + on_disk_alone;
 }
 
 bool Kernel::relocate(const filter::Hash128& key, Payload from, Payload to) {

@@ -15,7 +15,10 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,16 +26,20 @@
 #include "base/error.h"
 #include "base/mutex.h"
 #include "base/time.h"
+#include "cache/disk_types.h"
 #include "cache/events.h"
 #include "cache/options.h"
 #include "cache/payload_owner.h"
 #include "cache/statistics.h"
 #include "cache/types.h"
+#include "filter/adopted_memory.h"
 
 namespace encore::cache {
 
 class Budget;
+class DiskTier;
 class Removals;
+struct Adoptable;
 struct Shard;
 
 class Kernel {
@@ -52,12 +59,15 @@ class Kernel {
 
   // --- requests -------------------------------------------------------------------------------
 
-  // The variants of the key, latest stored first, until the selector takes one. Entries past their
-  // keep_until are removed on the way. The selected one counts as used for the eviction policy.
-  // Where the selector is undecided nothing has happened, and nothing is recorded.
+  // The variants of the key, latest stored first, until the selector takes one; where it takes none
+  // in memory, those on disk. Entries in memory past their keep_until are removed on the way. The
+  // selected one counts as used for the eviction policy. Where the selector is undecided nothing
+  // has happened, and nothing is recorded.
   LookupResult lookup(const Key& key, MonotonicTime now, Selector& selector);
-  // Takes the first one, whichever it is. `hint` is the eviction policy's, where it wants one.
-  LookupResult lookup(const Key& key, MonotonicTime now, std::uint64_t hint = 0);
+  // Takes the first one, whichever it is. `hint` is the eviction policy's, where it wants one;
+  // `found` gets what is known of one on disk, if it is not null.
+  LookupResult lookup(const Key& key, MonotonicTime now, std::uint64_t hint = 0,
+                      DiskView* found = nullptr);
 
   // Whether admit() would say yes to one request now, as far as can be told: where the size is not
   // known (0) policies that weigh sizes answer for the smallest, and tinylfu compares with the
@@ -74,19 +84,24 @@ class Kernel {
   // Turns a reservation into an entry, first among the key's variants. A reservation that is too
   // small is enlarged first, what is left of a larger one goes back. The payload's reference is
   // the kernel's from now on, if the outcome is kStored or kReplaced.
+  // Where Stored::disk_bytes says so it decides whether and where on disk it is written, too, and
+  // takes charge_of_disk_entry() more; `decision`, if it is not null, says what came of that.
+  // What is Stored::disk_only takes nothing but that, and needs no reservation.
   CommitOutcome commit(const Key& key, const Stored& stored, std::uint64_t reserved_bytes,
-                       MonotonicTime now);
+                       MonotonicTime now, DiskDecision* decision = nullptr);
   // A validation succeeded: new times, charge and payload for an entry that stays where it is. The
   // old payload is released, unless it is the same. On any outcome but kFreshened the new payload
   // stays the caller's.
   FreshenOutcome freshen(const Key& key, const Stored& stored, MonotonicTime now);
 
-  // Removes all variants of a key; how many there were.
-  std::uint32_t invalidate(const Key& key, MonotonicTime now);
-  // Removes one variant; whether it was there.
-  bool remove(const Key& key, std::uint64_t variant, MonotonicTime now);
+  // Removes all variants of a key, in memory and on disk; how many there were. `tombstone`, here
+  // and below, may be null; else it says what must be remembered of this over a restart.
+  std::uint32_t invalidate(const Key& key, MonotonicTime now, DiskTombstone* tombstone = nullptr);
+  // Removes one variant; whether it was there. The tombstone is for this variant alone.
+  bool remove(const Key& key, std::uint64_t variant, MonotonicTime now,
+              DiskTombstone* tombstone = nullptr);
   // Soft purge: all variants are stale from now on; how many there are.
-  std::uint32_t mark_stale(const Key& key, MonotonicTime now);
+  std::uint32_t mark_stale(const Key& key, MonotonicTime now, DiskTombstone* tombstone = nullptr);
 
   // The object behind an entry has moved: `to` takes the place of `from`, if the key still has
   // such an entry; whether it had. Nothing is released.
@@ -97,9 +112,10 @@ class Kernel {
   struct Cursor {
     std::uint32_t shard = 0;
     std::uint32_t slot = 0;
+    bool on_disk = false;  // the shard's entries in memory are done
   };
   // Visits about `slots_max` places and moves the cursor on; false at the end. Entries that stay
-  // for the whole round are visited exactly once.
+  // for the whole round are visited exactly once. Parts of bodies on disk are not visited.
   bool for_each(Cursor& cursor, std::uint32_t slots_max, Visitor& visitor, MonotonicTime now);
   // What reclaim() has come to.
   enum class Reclaimed : std::uint8_t {
@@ -125,6 +141,74 @@ class Kernel {
   };
   Freed make_room(const Room& wanted, MonotonicTime now);
 
+  // --- the disk tier (cache/kernel_disk.cc) -----------------------------------------------------
+
+  // REQUIRES, for all of them: there are disks, and `disk` is one of them. What is decided here is
+  // done by whoever calls, who tells what came of it. Records are told apart by their places; a
+  // record that has gone meanwhile is no error.
+
+  // The number of the names (Vary's text, in its normal form) that objects on disk vary by: 0 for
+  // the empty text, nothing where there are too many or it is too long: then it is not written.
+  std::optional<std::uint16_t> intern(std::string_view names, MonotonicTime now);
+  // The text of such a number. Thread-safe, without a lock; valid as long as the kernel.
+  std::string_view disk_names(std::uint16_t number) const;
+
+  // The record that a commit placed there, or that was to be moved there, is written: it can be
+  // found from now on. Else it is gone.
+  enum class Write : std::uint8_t { kDone, kFailed };
+  DiskTombstone written(const Key& key, const DiskPlace& place, Write write, MonotonicTime now);
+  // The record there cannot be read, or is not what the index takes it for.
+  DiskTombstone lost(const Key& key, const DiskPlace& place, MonotonicTime now);
+
+  // A part of a body (cache/disk_parts.h), under its own key, from before its object is committed.
+  // Where it is placed, kPlaced: whoever asked writes the record there and then says so (written(),
+  // with the part's key). It is never in memory, no response, and nothing that admission knows of;
+  // no tombstone is ever needed for it. What there was of this key is replaced.
+  DiskDecision place_part(const Key& part, const PartWish& wish, MonotonicTime now);
+  // The longest body that is worth writing in parts: an eighth of the disks in service. More of
+  // one object, and it pushes out what is asked for more often, or its own first parts.
+  std::uint64_t disk_body_max() const;
+  // Where a part lies, if it is there and written; a head of which one is absent is lost(). Counts
+  // neither as hit nor as miss, and keeps nothing: a part is moved on while it is read, and else
+  // goes with its segment.
+  std::expected<DiskPlace, PartMissing> find_part(const Key& part, MonotonicTime now) const;
+
+  // One step of reclaiming the disk's oldest segment: at most kReclaimEntries entries of one shard
+  // are dropped, or moved where they are fresh and were asked for (on disk, or are in memory), as
+  // far as the cap allows; what is being read is always moved, parts of bodies only then. One
+  // caller at a time a disk.
+  static constexpr std::uint32_t kReclaimEntries = 256;
+  DiskReclaim reclaim_disk(std::uint16_t disk, std::span<const DiskPlace> being_read,
+                           MonotonicTime now);
+  // A segment of which all is done (DiskReclaim::State::kDone) can be written again. Until its
+  // header is erased, what was dropped would be found again after a crash, so that comes first.
+  // False where it is not such a segment.
+  bool free_segment(std::uint16_t disk, std::uint32_t segment, MonotonicTime now);
+
+  // What was found on a disk at the start, before anything is placed on it: the sequence of each
+  // segment (0: none), and a number that no version on it is above. What lies there is unknown
+  // until it is loaded, newest segment first, and loaded() ends that.
+  // False where something was placed there or attached before, or a number is above kSegmentsMax.
+  bool attach(std::uint16_t disk, std::span<const std::uint64_t> sequences, DiskVersion newest,
+              MonotonicTime now);
+  // Records of one disk and segment, each in the index if it is the newest of its key and variant
+  // and there is room. What a tombstone or a rule speaks of is not given.
+  DiskLoaded load(std::span<const DiskRecord> records, MonotonicTime now);
+  void loaded(std::uint16_t disk, MonotonicTime now);
+  // Nothing is placed there any more; reclaim_disk() drops what is there.
+  void take_offline(std::uint16_t disk, MonotonicTime now);
+  // REQUIRES: 1 to kSegmentsMax segments. With fewer, those beyond the end are reclaimed first.
+  void resize_disk(std::uint16_t disk, std::uint32_t segments, MonotonicTime now);
+  // The version of a rule that purges: it is for all records below it.
+  DiskVersion purge_rule(MonotonicTime now);
+  // The sequence of the disk's newest turn: all records of the versions that were given until now
+  // lie in it or before, but for those that are moved later.
+  std::uint64_t disk_sequence(std::uint16_t disk) const;
+
+  // The index's bytes for an entry on disk, which a commit takes beside the charge.
+  std::uint32_t charge_of_disk_entry() const;
+  std::uint16_t disks() const { return static_cast<std::uint16_t>(options_.disks.size()); }
+
   // --- operation --------------------------------------------------------------------------------
 
   // New options for the running cache; no entry is lost by it. A smaller capacity takes effect
@@ -141,6 +225,23 @@ class Kernel {
   // and nth-hit are). Shards restored before an error stay restored. Parameters that differ from
   // the options' begin a new generation, as with reconfigure().
   Result<void> restore_admission(std::string_view bytes, MonotonicTime now);
+
+  // One shard of it, as the saved form has it. REQUIRES: shard < shards().
+  std::string save_admission_of(std::uint32_t shard, MonotonicTime now) const;
+
+  // Another cache's memory beside our own, for all shards: its generations become older ones of
+  // each shard's ring (filter/adopted_generations.h). Keys must come with their text from now on.
+  // Errors: a policy without a filter, kAdoptedMax memories that some shard still asks, more bytes
+  // in all than `held_bytes_max`; nothing has changed then. One at a time.
+  struct Adoption {
+    std::uint32_t shards = 0;       // of ours; fewer than all only where a reload came between
+    std::uint32_t generations = 0;  // that were taken
+  };
+  Result<Adoption> adopt(const Adoptable& adoptable, std::uint64_t held_bytes_max,
+                         MonotonicTime now);
+  // Gives back the memories that no shard asks any more: what a large one takes to be freed is
+  // nothing for a shard's lock. From a maintenance timer.
+  void release_adopted();
 
   KernelStatistics statistics() const;
   // Locks one shard after the other; reads about `lines_max` lines of the filters in all.
@@ -167,8 +268,23 @@ class Kernel {
     MonotonicTime now{};
     std::uint64_t hint = 0;
   };
+  struct DiskQuestion {
+    MonotonicTime now{};
+    Selector* selector = nullptr;  // null: the first one
+    DiskView* found = nullptr;     // gets what is known of it, if not null
+  };
+  struct Looked {
+    LookupResult result;
+    const Removals& gone;
+  };
   template <typename Matches>
   LookupResult lookup_with(const Key& key, const LookupArguments& arguments, Matches&& matches);
+
+  // REQUIRE the shard's lock.
+  LookupResult lookup_on_disk(Shard& shard, const Key& key, const DiskQuestion& question,
+                              Looked looked) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  void end_lookup(Shard& shard, const Key& key, MonotonicTime now, const Looked& looked,
+                  const DiskPlace& place) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
 
   // REQUIRES the shard's lock, and the budget's for a policy that compares with a victim.
   AdmitReason decide(Shard& shard, const Key& key, const AdmitRequest& request,
@@ -182,7 +298,15 @@ class Kernel {
   };
   std::uint8_t reserve_step(const Key& key, const ReserveStep& step, MonotonicTime now);
   CommitOutcome commit_step(const Key& key, const Stored& stored, std::uint64_t reserved_bytes,
-                            MonotonicTime now);
+                            MonotonicTime now, DiskDecision& decision);
+  // Into memory, or out of it where it is for the disk only. REQUIRES the shard's lock.
+  CommitOutcome commit_to_memory(Shard& shard, const Key& key, const Stored& complete,
+                                 MonotonicTime now,
+                                 Removals& gone) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  void count_commit(Shard& shard, CommitOutcome outcome, bool disk_only,
+                    const Removals& gone) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  DiskDecision place_part_step(const Key& part, const PartWish& wish, std::uint64_t reserved_bytes,
+                               MonotonicTime now);
   struct FreshenStep {
     std::uint8_t outcome = 0;
     std::uint64_t needs_bytes = 0;
@@ -198,6 +322,8 @@ class Kernel {
   void reload_step(const ReloadOptions& options, MonotonicTime now);
   Result<void> reload_shard_step(std::uint32_t shard, MonotonicTime now);
   Result<void> restore_step(std::uint32_t shard, std::string_view bytes, MonotonicTime now);
+  Result<std::uint32_t> adopt_step(std::uint32_t shard, const Adoptable& adoptable,
+                                   MonotonicTime now);
 
   struct Visit {
     Removals& gone;
@@ -209,13 +335,73 @@ class Kernel {
                    const Visit& visit) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
   void apply_verdict(Shard& shard, std::uint32_t slot, const Visit& visit,
                      Event& event) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  void settle_removals(Shard& shard, const Removals& gone,
-                       Event& event) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  // What is to be removed on disk as well; no key: nothing.
+  struct OnDisk {
+    const Key* key = nullptr;
+    std::optional<std::uint32_t> variant = std::nullopt;  // else all
+  };
+  void settle_removals(Shard& shard, const Removals& gone, Event& event, const OnDisk& meant,
+                       DiskTombstone* tombstone) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+
+  void give_disks(Shard& shard) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  // REQUIRE the shard's lock.
+  static bool is_on_disk(const Shard& shard, const Key& key) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  static bool is_variant_on_disk(const Shard& shard, const Key& key,
+                                 std::uint64_t variant) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  static bool is_on_disk_at(const Shard& shard, const Key& key,
+                            const DiskPlace& place) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  static std::uint32_t count_on_disk_alone(const Shard& shard,
+                                           const Key& key) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  static bool freshen_on_disk(Shard& shard, const Key& key,
+                              const Stored& stored) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  static DiskView find_on_disk(Shard& shard, const Key& key, const DiskQuestion& question,
+                               LookupResult& result) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  // REQUIRE the locks of the shard, the budget and the tier.
+  void commit_to_disk(Shard& shard, const Key& key, const Stored& stored, MonotonicTime now,
+                      DiskDecision& decision) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  void remove_on_disk(Shard& shard, const OnDisk& meant,
+                      Event& event) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  void mark_stale_on_disk(Shard& shard, const Key& key,
+                          Event& event) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  void erase_on_disk(Shard& shard, std::uint32_t ref) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  void count_loss(const Shard& shard, std::uint32_t ref,
+                  DiskLoss loss) const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  // Whether the index has no room for an entry more.
+  bool is_index_full() const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  bool is_worth_a_move(const Shard& shard, std::uint32_t ref,
+                       MonotonicTime now) const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  std::uint64_t index_max() const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+
+  DiskTombstone end_record(const Key& key, Event& event, DiskLoss loss);
+  struct DiskStep {
+    std::uint16_t disk = 0;
+    std::uint32_t shard = 0;
+    std::span<const DiskPlace> being_read;
+  };
+  DiskReclaim reclaim_disk_step(const DiskStep& step, MonotonicTime now);
+  struct LoadStep {
+    std::uint32_t shard = 0;
+    std::uint64_t reserved_bytes = 0;
+  };
+  DiskLoaded load_step(const LoadStep& step, std::span<const DiskRecord> records,
+                       MonotonicTime now);
+  void purge_disk_step(const Event& event);
+  static std::uint32_t slots_of(const Shard& shard,
+                                const Cursor& cursor) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  bool visit_disk_slot(Shard& shard, Cursor& cursor, Visitor& visitor,
+                       MonotonicTime now) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  void apply_disk_verdict(Shard& shard, std::uint32_t ref,
+                          Event& event) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
 
   KernelOptions options_;
   Hooks hooks_;
   std::unique_ptr<Budget> budget_;
+  std::unique_ptr<DiskTier> tier_;  // null: there are no disks
   std::vector<std::unique_ptr<Shard>> shards_;
+  using Memories = std::vector<std::shared_ptr<const filter::AdoptedMemory>>;
+  mutable Mutex adopted_mutex_;
+  Memories adopted_ ENCORE_GUARDED_BY(adopted_mutex_);
+  std::uint64_t adoptions_ ENCORE_GUARDED_BY(adopted_mutex_) = 0;
 };
 
 }  // namespace encore::cache

@@ -1,10 +1,12 @@
 // The part of the kernel that is not on the path of a request: bounded sweeps, reload, saved state,
 // statistics.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
 #include "cache/budget.h"
+#include "cache/disk_tier.h"
 #include "cache/journal.h"
 #include "cache/kernel.h"
 #include "cache/saved_admission.h"
@@ -20,16 +22,20 @@ bool Kernel::for_each(Cursor& cursor, std::uint32_t slots_max, Visitor& visitor,
   Shard& shard = *shards_[cursor.shard];
   Removals gone(hooks_.owner);
   OptionalLock lock(shard.mutex);
-  for (; slots_max != 0 && cursor.slot < shard.table.slots(); ++cursor.slot, --slots_max) {
-    if (gone.count() == Removals::kVictimsMax) {
+  std::uint32_t acted = 0;
+  for (; slots_max != 0 && cursor.slot < slots_of(shard, cursor); ++cursor.slot, --slots_max) {
+    if (gone.count() + acted == Removals::kVictimsMax) {
       return true;
     }
-    if (shard.table.holds(cursor.slot)) {
+    if (cursor.on_disk) {
+      acted += visit_disk_slot(shard, cursor, visitor, now) ? 1U : 0U;
+    } else if (shard.table.holds(cursor.slot)) {
       visit_entry(shard, cursor.slot, visitor, {gone, now});
     }
   }
-  if (cursor.slot >= shard.table.slots()) {
-    cursor = {cursor.shard + 1, 0};
+  if (cursor.slot >= slots_of(shard, cursor)) {
+    const bool to_disk = shard.disk != nullptr && !cursor.on_disk;
+    cursor = {.shard = cursor.shard + (to_disk ? 0U : 1U), .slot = 0, .on_disk = to_disk};
   }
   return cursor.shard < options_.shards;
 }
@@ -57,7 +63,7 @@ void Kernel::apply_verdict(Shard& shard, std::uint32_t ref, const Visit& visit, 
   Removals one(nullptr);
   one.add(shard.table.view(ref));
   shard.table.erase(ref, Removal::kRemoved, visit.gone);
-  settle_removals(shard, one, event);
+  settle_removals(shard, one, event, {}, nullptr);
 }
 
 void Kernel::purge_step(const Event& event) {
@@ -218,12 +224,16 @@ Result<void> Kernel::reload_shard_step(std::uint32_t number, MonotonicTime now) 
 // ----------------------------------------------------------------------------------
 
 std::string Kernel::save_admission(MonotonicTime now) const {
-  SavedAdmission saved{.identity_seed = options_.identity_seed};
-  for (const auto& shard : shards_) {
-    OptionalLock lock(shard->mutex);
-    saved.shards.push_back(shard->admission.save(now));
+  // With room for all, so that a large memory is copied once.
+  constexpr std::uint64_t kHeadsOfShard = 4096;
+  std::string out;
+  out.reserve(admission_statistics(0).memory_bytes + options_.shards * kHeadsOfShard);
+  AdmissionWriter writer;
+  out += writer.begin(options_.identity_seed, options_.shards);
+  for (std::uint32_t number = 0; number < options_.shards; ++number) {
+    out += writer.shard(save_admission_of(number, now));
   }
-  return encode(saved);
+  return out += writer.end();
 }
 
 Result<void> Kernel::restore_admission(std::string_view bytes, MonotonicTime now) {
@@ -258,6 +268,82 @@ Result<void> Kernel::restore_step(std::uint32_t number, std::string_view bytes, 
   return {};
 }
 
+std::string Kernel::save_admission_of(std::uint32_t number, MonotonicTime now) const {
+  const Shard& shard = *shards_[number];
+  OptionalLock lock(shard.mutex);
+  return shard.admission.save(now);
+}
+
+// --- adoption
+// -------------------------------------------------------------------------------------
+
+Result<Kernel::Adoption> Kernel::adopt(const Adoptable& adoptable, std::uint64_t held_bytes_max,
+                                       MonotonicTime now) {
+  release_adopted();
+  {
+    Shard& shard = *shards_.front();
+    OptionalLock lock(shard.mutex);
+    if (const auto able = shard.admission.can_adopt(); !able) {
+      return std::unexpected(able.error());
+    }
+  }
+  {
+    const MutexLock lock(adopted_mutex_);
+    const std::uint64_t own = adoptable.memory->memory_bytes();
+    if (own > held_bytes_max) {
+      return fail("it takes " + std::to_string(own) + " bytes, accepted: up to " +
+                  std::to_string(held_bytes_max) +
+                  " bytes in all, as admission.adopted_memory has it");
+    }
+    std::uint64_t held = own;
+    for (const auto& memory : adopted_) {
+      held += memory->memory_bytes();
+    }
+    if (adopted_.size() >= filter::kAdoptedMax || held > held_bytes_max) {
+      return fail("it would be adopted memory " + std::to_string(adopted_.size() + 1) + ", of " +
+                  std::to_string(held) + " bytes with those before it; accepted: up to " +
+                  std::to_string(filter::kAdoptedMax) + " memories of " +
+                  std::to_string(held_bytes_max) +
+                  " bytes in all; they leave as the filter rotates");
+    }
+    adopted_.push_back(adoptable.memory);
+    ++adoptions_;
+  }
+  Adoption adoption;
+  for (std::uint32_t number = 0; number < options_.shards; ++number) {
+    if (const auto taken = adopt_step(number, adoptable, now)) {
+      ++adoption.shards;
+      adoption.generations = std::max(adoption.generations, *taken);
+    }
+  }
+  return adoption;
+}
+
+Result<std::uint32_t> Kernel::adopt_step(std::uint32_t number, const Adoptable& adoptable,
+                                         MonotonicTime now) {
+  Shard& shard = *shards_[number];
+  OptionalLock lock(shard.mutex);
+  auto taken = shard.admission.adopt(adoptable.memory);
+  Event event{.kind = EventKind::kAdopt,
+              .outcome = taken ? std::uint8_t{0} : std::uint8_t{1},
+              .shard = number,
+              .now = now,
+              .charge_bytes = adoptable.size_bytes,
+              .requests = taken.value_or(0),
+              .removed_digest = adoptable.checksum};
+  publish(event);
+  return taken;
+}
+
+void Kernel::release_adopted() {
+  Memories gone;
+  const MutexLock lock(adopted_mutex_);
+  const auto unused =
+      std::ranges::partition(adopted_, [](const auto& memory) { return memory.use_count() > 1; });
+  std::ranges::move(unused, std::back_inserter(gone));
+  adopted_.erase(unused.begin(), unused.end());
+}
+
 // --- statistics
 // -----------------------------------------------------------------------------------
 
@@ -275,6 +361,15 @@ KernelStatistics Kernel::statistics() const {
     sum.index_bytes += counters.index_bytes.get();
   }
   OptionalLock lock(budget_->mutex);
+  if (tier_ != nullptr) {
+    OptionalLock tier_lock(tier_->mutex);
+    tier_->add_to(sum.disk);
+    for (const auto& shard : shards_) {
+      sum.disk.counters.fresh_hits += shard->counters.disk_fresh_hits.get();
+      sum.disk.counters.stale_hits += shard->counters.disk_stale_hits.get();
+      sum.disk.counters.storable_bytes += shard->counters.storable_bytes.get();
+    }
+  }
   sum.used_bytes = budget_->used();
   sum.reserved_bytes = budget_->reserved();
   sum.capacity_bytes = budget_->options().capacity_bytes;
@@ -296,6 +391,15 @@ AdmissionStatistics Kernel::admission_statistics(std::uint64_t lines_max) const 
   }
   statistics.fpr_theory /= shards;
   statistics.fpr_bits /= shards;
+  statistics.adopted.fpr_theory /= shards;
+  statistics.adopted.fpr_bits /= shards;
+  {
+    const MutexLock held(adopted_mutex_);
+    statistics.adoptions = adoptions_;
+    for (const auto& memory : adopted_) {
+      statistics.adopted_memory_bytes += memory->memory_bytes();
+    }
+  }
   statistics.size_parameter /= shards;
   return statistics;
 }

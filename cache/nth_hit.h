@@ -11,6 +11,7 @@
 #include <string>
 
 #include "cache/candidate.h"
+#include "filter/alias.h"
 #include "filter/rotating_bloom_filter.h"
 
 namespace encore::cache {
@@ -44,21 +45,17 @@ class NthHit {
   const filter::RotatingBloomFilter& filter() const { return filter_; }
 
  private:
-  // The key under another name. Its text is there only where the key's is: the filters that hash
-  // it need it.
+  // The key under another name (filter/alias.h). Its text is there only where the key's is: the
+  // filters that hash it need it.
   class Alias {
    public:
-    Alias(const Key& key, std::uint32_t number) : hash_(key.hash) {
+    Alias(const Key& key, std::uint32_t number) : hash_(filter::alias_hash(key.hash, number)) {
       if (number == 1) {
         bytes_ = key.bytes;
-        return;
-      }
-      const std::uint64_t step = number * 0x9e3779b97f4a7c15U;
-      hash_ = {mix(key.hash.lo ^ step), mix(key.hash.hi + step)};
-      if (!key.bytes.empty()) {
+      } else if (!key.bytes.empty()) {
         text_.reserve(key.bytes.size() + 2);
         text_ = key.bytes;
-        text_ += '\n';  // in no URI
+        text_ += filter::kAliasMark;
         text_ += static_cast<char>(number);
         bytes_ = text_;
       }
@@ -68,12 +65,6 @@ class NthHit {
     Key key() const { return {hash_, bytes_}; }
 
    private:
-    // The finaliser of MurmurHash3.
-    static std::uint64_t mix(std::uint64_t x) {
-      x = (x ^ (x >> 33U)) * 0xff51afd7ed558ccdU;
-      x = (x ^ (x >> 33U)) * 0xc4ceb9fe1a85ec53U;
-      return x ^ (x >> 33U);
-    }
     filter::Hash128 hash_;
     std::string text_;
     std::string_view bytes_;

@@ -63,6 +63,33 @@ constexpr std::uint64_t kCapacityMax = std::uint64_t{1} << 62;
 // HotEntry::charge has 40 bits.
 constexpr std::uint64_t kObjectMax = (std::uint64_t{1} << 40) - 1;
 
+Result<void> check_disks(const KernelOptions& options) {
+  if (options.disks.size() > kDisksMax) {
+    return fail(std::to_string(options.disks.size()) + " disks, accepted: up to " +
+                std::to_string(kDisksMax));
+  }
+  for (const DiskOptions& disk : options.disks) {
+    if (disk.segments < kDiskSegmentsMin || disk.segments > kSegmentsMax) {
+      return fail("a disk of " + std::to_string(disk.segments) + " segments, accepted: " +
+                  std::to_string(kDiskSegmentsMin) + " to " + std::to_string(kSegmentsMax));
+    }
+    if (!std::has_single_bit(disk.segment_bytes) || disk.segment_bytes < kSegmentBytesMin ||
+        disk.segment_bytes > kSegmentBytesMax) {
+      return fail("segments of " + std::to_string(disk.segment_bytes) +
+                  " bytes, accepted: a power of two, 65536 to 268435456");
+    }
+  }
+  if (options.disk_rules.reinsert_percent > kReinsertPercentMax) {
+    return fail("moving on up to " + std::to_string(options.disk_rules.reinsert_percent) +
+                " % of a segment, accepted: 0 to " + std::to_string(kReinsertPercentMax));
+  }
+  if (options.disk_rules.write_rate_max > kWriteRateMax) {
+    return fail("a write rate of " + std::to_string(options.disk_rules.write_rate_max) +
+                " bytes a second, accepted: up to 2^50, 0: no limit");
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string_view to_string(EvictionPolicy policy) noexcept {
@@ -113,6 +140,9 @@ Result<void> check_options(const KernelOptions& options) {
   if (!std::has_single_bit(options.shards) || options.shards > kShardsMax) {
     return fail(std::to_string(options.shards) + " shards, accepted: a power of two, 1 to " +
                 std::to_string(kShardsMax));
+  }
+  if (auto accepted = check_disks(options); !accepted) {
+    return accepted;
   }
   return check_options(reload_options(options));
 }

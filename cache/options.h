@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "base/time.h"
+#include "cache/disk_place.h"
 #include "filter/hash.h"
 #include "filter/parameters.h"
 
@@ -98,8 +100,35 @@ inline constexpr std::uint32_t kMinRequestsMax = 16;
 // Bytes of an entry with its share of the index, charged for each entry: 32 hot, 32 cold, 5 of an
 // index slot at a mean fill of 0.6, and room for the directory.
 inline constexpr std::uint32_t kEntryOverheadBytes = 76;
+// Charged for each entry on disk; all of them at most this share of the capacity.
+inline constexpr std::uint32_t kDiskEntryBytes = 46;
+inline constexpr std::uint32_t kDiskIndexShare = 2;  // a half
+// Of all disks, what one body takes at most.
+inline constexpr std::uint32_t kDiskBodyShare = 8;
 inline constexpr std::uint32_t kShardsMax = 256;
 inline constexpr std::uint32_t kVariantsMax = 256;
+
+// A disk of the disk tier.
+struct DiskOptions {
+  std::uint32_t segments = 0;       // kDiskSegmentsMin to kSegmentsMax
+  std::uint64_t segment_bytes = 0;  // a power of two, kSegmentBytesMin to kSegmentBytesMax
+  friend bool operator==(const DiskOptions&, const DiskOptions&) = default;
+};
+inline constexpr std::uint32_t kDiskSegmentsMin = 4;
+
+// What is written to disk, and what of it stays.
+struct DiskRules {
+  // What is of no use at all sooner than that is not written.
+  std::uint32_t life_seconds_min = 60;
+  // Bytes a second, over all disks (0: no limit); what is moved counts, but is never refused.
+  std::uint64_t write_rate_max = 0;
+  // Of a segment that is reclaimed at most so much is moved on.
+  std::uint32_t reinsert_percent = 50;
+  friend bool operator==(const DiskRules&, const DiskRules&) = default;
+};
+// More, and a segment that is reclaimed would hardly bring room.
+inline constexpr std::uint32_t kReinsertPercentMax = 90;
+inline constexpr std::uint64_t kWriteRateMax = 1ULL << 50U;
 
 struct KernelOptions {
   std::uint64_t capacity_bytes = 256ULL * 1024 * 1024;  // over all shards
@@ -111,7 +140,9 @@ struct KernelOptions {
   std::uint32_t entry_overhead_bytes = kEntryOverheadBytes;
   EvictionPolicy eviction = EvictionPolicy::kSieve;
   AdmissionOptions admission{};
-  filter::Seed identity_seed{};  // of every Key's hash
+  filter::Seed identity_seed{};         // of every Key's hash
+  std::vector<DiskOptions> disks = {};  // up to kDisksMax; empty: there is no disk tier
+  DiskRules disk_rules{};
   // False: confined to one thread, no lock is taken (the simulator).
   bool concurrent = true;
 };
@@ -128,8 +159,8 @@ struct ReloadOptions {
 ReloadOptions reload_options(const KernelOptions& options);
 
 // Errors: shards not a power of two or out of range, variants_max 0 or above its limit, a capacity
-// of 0 or above 2^62, a share of 0, what the filter refuses. The message says what and what is
-// accepted.
+// of 0 or above 2^62, a share of 0, disks and rules out of range, what the filter refuses. The
+// message says what and what is accepted.
 Result<void> check_options(const KernelOptions& options);
 Result<void> check_options(const ReloadOptions& options);
 

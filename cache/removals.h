@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "cache/events.h"
 #include "cache/options.h"
 #include "cache/payload_owner.h"
 #include "cache/types.h"
@@ -54,5 +55,11 @@ class Removals {
   // Not initialised: a lookup that removes nothing must not pay for it.
   std::array<Payload, kMax> payloads_;
 };
+
+inline void put_removals(const Removals& gone, Event& event) {
+  event.removed = gone.count();
+  event.freed_bytes = gone.bytes();
+  event.removed_digest = gone.digest();
+}
 
 }  // namespace encore::cache

@@ -3,7 +3,7 @@
 #include <tuple>
 #include <utility>
 
-#include "cache/saved_admission.h"
+#include "cache/disk_codec.h"
 
 namespace encore::cache {
 namespace {
@@ -13,20 +13,31 @@ class SelectVariant final : public Selector {
  public:
   explicit SelectVariant(const Event& event)
       : variant_(event.variant),
-        any_(event.outcome != static_cast<std::uint8_t>(LookupState::kMiss)) {}
-  bool matches(Payload payload) override { return any_ && payload == variant_; }
+        place_(event.place),
+        any_(event.outcome != static_cast<std::uint8_t>(LookupState::kMiss)),
+        on_disk_((event.disk_flags & kFoundOnDisk) != 0) {}
+  bool matches(Payload payload) override { return any_ && !on_disk_ && payload == variant_; }
+  bool matches_disk(const DiskView& view) override { return on_disk_ && view.place == place_; }
 
  private:
   std::uint64_t variant_;
+  DiskPlace place_;
   bool any_;
+  bool on_disk_;
 };
 
 Stored stored_of(const Event& event) {
-  return {.variant = event.variant,
-          .charge_bytes = event.charge_bytes,
-          .fresh_until = event.fresh_until,
-          .keep_until = event.keep_until,
-          .payload = event.variant};
+  return {
+      .variant = event.variant,
+      .charge_bytes = event.charge_bytes,
+      .fresh_until = event.fresh_until,
+      .keep_until = event.keep_until,
+      .payload = event.variant,
+      .disk_bytes = event.disk_bytes,
+      .disk_names = event.names,
+      .disk_queue_full = (event.disk_flags & kQueueFull) != 0,
+      .disk_only = (event.disk_flags & kDiskOnly) != 0,
+      .from_disk = (event.disk_flags & kFromDisk) != 0 ? std::optional(event.place) : std::nullopt};
 }
 
 std::string_view outcome_name(const Event& event) {
@@ -45,6 +56,8 @@ std::string_view outcome_name(const Event& event) {
     case EventKind::kFreshen:
       return outcome == kFreshenNeedsRoom ? "needs-room"
                                           : to_string(static_cast<FreshenOutcome>(outcome));
+    case EventKind::kPartFound:
+      return outcome == kPartIsWritten ? "written" : outcome == 0 ? "absent" : "not-written";
     default:
       return "done";
   }
@@ -54,6 +67,23 @@ std::string figures(const Event& event) {
   std::string text(outcome_name(event));
   if (event.variant != 0) {
     text += ", variant " + std::to_string(event.variant);
+  }
+  if (event.kind == EventKind::kAdopt) {
+    text += ", " + std::to_string(event.requests) + " generations";
+  }
+  if (event.disk_outcome != 0) {
+    text +=
+        ", for the disk " + std::string(to_string(static_cast<DiskOutcome>(event.disk_outcome)));
+  }
+  if (event.place != DiskPlace{}) {
+    text += ", disk " + std::to_string(event.place.disk) + " segment " +
+            std::to_string(event.place.segment) + " offset " + std::to_string(event.place.offset());
+  }
+  if (event.version != 0) {
+    text += ", version " + std::to_string(event.version);
+  }
+  if (event.disk_entries != 0) {
+    text += ", " + std::to_string(event.disk_entries) + " entries on disk";
   }
   if (event.removed != 0 || event.freed_bytes != 0) {
     text += ", " + std::to_string(event.removed) + " removed with " +
@@ -132,10 +162,12 @@ Result<void> Replay::dispatch(const Event& event) {
       return {};
     }
     case EventKind::kAdmit:
-      kernel_->admit(
-          key,
-          {.variant = event.variant, .requests = event.requests, .size_bytes = event.charge_bytes},
-          event.now);
+      kernel_->admit(key,
+                     {.variant = event.variant,
+                      .requests = event.requests,
+                      .size_bytes = event.charge_bytes,
+                      .disk_only = (event.disk_flags & kDiskOnly) != 0},
+                     event.now);
       return {};
     case EventKind::kReserve:
       kernel_->reserve_step(
@@ -145,8 +177,10 @@ Result<void> Replay::dispatch(const Event& event) {
     case EventKind::kAbort:
       kernel_->abort(key, event.charge_bytes, event.now);
       return {};
-    case EventKind::kCommit:
-      kernel_->commit_step(key, stored_of(event), event.reserved_bytes, event.now);
+    case EventKind::kCommit: {
+      DiskDecision decision;
+      kernel_->commit_step(key, stored_of(event), event.reserved_bytes, event.now, decision);
+    }
       return {};
     case EventKind::kFreshen:
       kernel_->freshen_step(key, stored_of(event), event.reserved_bytes, event.now);
@@ -170,6 +204,9 @@ Result<void> Replay::dispatch_rare(const Event& event) {
       return {};
     case EventKind::kPurge:
     case EventKind::kPurgeSoftly:
+      if (event.place != DiskPlace{}) {
+        return dispatch_disk(event);
+      }
       kernel_->purge_step(event);
       return {};
     case EventKind::kReclaim:
@@ -201,9 +238,124 @@ Result<void> Replay::dispatch_rare(const Event& event) {
       }
       return kernel_->restore_step(event.shard, state, event.now);
     }
+    case EventKind::kAdopt:
+      return adopt(event);
+    default:
+      return dispatch_disk(event);
+  }
+}
+
+Result<void> Replay::dispatch_disk(const Event& event) {
+  const std::uint16_t disk = event.place.disk;
+  if (disk >= kernel_->disks()) {
+    return fail("it names disk " + std::to_string(disk) + " of " +
+                std::to_string(kernel_->disks()));
+  }
+  const Key key{event.key, {}};
+  switch (event.kind) {
+    case EventKind::kPurge:
+    case EventKind::kPurgeSoftly:
+      kernel_->purge_disk_step(event);
+      return {};
+    case EventKind::kWritten:
+      kernel_->written(key, event.place,
+                       event.outcome == 0 ? Kernel::Write::kDone : Kernel::Write::kFailed,
+                       event.now);
+      return {};
+    case EventKind::kLost:
+      kernel_->lost(key, event.place, event.now);
+      return {};
+    case EventKind::kFreeSegment:
+      kernel_->free_segment(disk, event.place.segment, event.now);
+      return {};
+    case EventKind::kLoaded:
+      kernel_->loaded(disk, event.now);
+      return {};
+    case EventKind::kOffline:
+      kernel_->take_offline(disk, event.now);
+      return {};
+    case EventKind::kResize:
+      if (event.requests == 0 || event.requests > kSegmentsMax) {
+        return fail("a disk of " + std::to_string(event.requests) + " segments");
+      }
+      kernel_->resize_disk(disk, event.requests, event.now);
+      return {};
+    case EventKind::kNames:
+      kernel_->intern(event.text, event.now);
+      return {};
+    case EventKind::kPurgeRule:
+      kernel_->purge_rule(event.now);
+      return {};
+    case EventKind::kPart:
+      kernel_->place_part_step(key,
+                               {.bytes = event.disk_bytes,
+                                .queue_full = (event.disk_flags & kQueueFull) != 0,
+                                .useless_from = event.keep_until},
+                               event.reserved_bytes, event.now);
+      return {};
+    case EventKind::kPartFound:
+      // What it came to is the record's outcome, which is compared.
+      std::ignore = kernel_->find_part(key, event.now);
+      return {};
+    default:
+      return dispatch_given(event);
+  }
+}
+
+// What the caller of the kernel gave stands in the text.
+Result<void> Replay::dispatch_given(const Event& event) {
+  const std::uint16_t disk = event.place.disk;
+  switch (event.kind) {
+    case EventKind::kDiskReclaim: {
+      const auto places = decode_places(event.text);
+      if (!places) {
+        return std::unexpected(places.error());
+      }
+      kernel_->reclaim_disk_step({disk, event.shard, *places}, event.now);
+      return {};
+    }
+    case EventKind::kAttach: {
+      const auto sequences = decode_sequences(event.text);
+      if (!sequences) {
+        return std::unexpected(sequences.error());
+      }
+      kernel_->attach(disk, *sequences, event.version, event.now);
+      return {};
+    }
+    case EventKind::kLoad: {
+      const auto records = decode_records(event.text);
+      if (!records) {
+        return std::unexpected(records.error());
+      }
+      for (const DiskRecord& record : *records) {
+        if (record.place.disk >= kernel_->disks()) {
+          return fail("a record of disk " + std::to_string(record.place.disk));
+        }
+      }
+      kernel_->load_step({event.shard, event.reserved_bytes}, *records, event.now);
+      return {};
+    }
     default:
       return fail("a kind that is not replayed");
   }
+}
+
+Result<void> Replay::adopt(const Event& event) {
+  if (adoptable_.memory == nullptr || adoptable_.checksum != event.removed_digest) {
+    const std::string state = find_state_ ? find_state_(event.removed_digest) : std::string();
+    if (state_checksum(state) != event.removed_digest) {
+      return fail("the memory that it adopted is not at hand, expected in " +
+                  adopted_path("DECISIONS", event.removed_digest));
+    }
+    auto adoptable = read_adoptable(state);
+    if (!adoptable) {
+      return std::unexpected(adoptable.error());
+    }
+    adoptable_ = std::move(*adoptable);
+  }
+  // As with a reload.
+  std::ignore = kernel_->adopt_step(event.shard, adoptable_, event.now);
+  return {};
 }
 
 std::string describe(const Replay::Difference& difference) {

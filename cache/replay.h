@@ -12,12 +12,14 @@
 #include "cache/events.h"
 #include "cache/journal.h"
 #include "cache/kernel.h"
+#include "cache/saved_admission.h"
 
 namespace encore::cache {
 
 class Replay {
  public:
-  // Finds the saved state that a restore event read, by its checksum; empty if it is not at hand.
+  // Finds the saved state that a restore or an adopt event read, by its checksum; empty if it is
+  // not at hand.
   using FindState = std::function<std::string(std::uint64_t checksum)>;
 
   // `identity` is the seed, or zero where head.identity_filter. Errors: the seed is not the one of
@@ -27,7 +29,7 @@ class Replay {
   ~Replay();
 
   // Does what the event says. Nothing if the kernel decided the same, else what it did instead.
-  // Errors: an event that cannot be applied (a restore without its state).
+  // Errors: an event that cannot be applied (a restore or an adoption without its state).
   struct Difference {
     Event recorded;
     Event replayed;
@@ -41,11 +43,15 @@ class Replay {
   Replay();
   Result<void> dispatch(const Event& event);
   Result<void> dispatch_rare(const Event& event);
+  Result<void> dispatch_disk(const Event& event);
+  Result<void> dispatch_given(const Event& event);
+  Result<void> adopt(const Event& event);
 
   std::unique_ptr<Capture> capture_;
   std::unique_ptr<Kernel> kernel_;
   filter::Seed identity_;
   FindState find_state_;
+  Adoptable adoptable_;  // of the last adopt event: there is one for each shard
 };
 
 // "lookup 17 of shard 3: recorded fresh, variant 5; replayed miss", for people.

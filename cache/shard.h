@@ -4,8 +4,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "cache/admission.h"
+#include "cache/disk_table.h"
 #include "cache/optional_mutex.h"
 #include "cache/statistics.h"
 #include "cache/table.h"
@@ -32,6 +34,10 @@ struct ShardCounters {
   std::array<Counter, kAdmitReasonCount> admissions;
   Counter objects;
   Counter index_bytes;
+  // Of these lookups those that found it on disk alone, and what DiskCounters calls so.
+  Counter disk_fresh_hits;
+  Counter disk_stale_hits;
+  Counter storable_bytes;
 };
 
 struct alignas(64) Shard {
@@ -56,6 +62,7 @@ struct alignas(64) Shard {
   std::uint64_t max_object_bytes ENCORE_GUARDED_BY(mutex);
   Table table ENCORE_GUARDED_BY(mutex);
   Admission admission ENCORE_GUARDED_BY(mutex);
+  std::unique_ptr<DiskTable> disk ENCORE_GUARDED_BY(mutex);  // null: there are no disks
   ShardCounters counters;
 
   // Evicts until `bytes` are freed, at most `victims_max` entries.

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cache/disk_types.h"
 #include "cache/types.h"
 #include "filter/rotating_bloom_filter.h"
 
@@ -35,6 +36,70 @@ struct KernelCounters {
   friend bool operator==(const KernelCounters&, const KernelCounters&) = default;
 };
 
+// Of the disk tier, bytes as they are placed (with what pads them).
+//  member           meaning
+#define ENCORE_DISK_COUNTERS(X)                                       \
+  X(fresh_hits, "lookups that found a fresh entry on disk alone")     \
+  X(stale_hits, "lookups that found a stale entry on disk alone")     \
+  X(promotions, "entries stored in memory from disk")                 \
+  X(storable_bytes, "sizes of the responses that asked to be stored") \
+  X(admitted, "records placed for what was stored")                   \
+  X(admitted_bytes, "their bytes")                                    \
+  X(moved, "records placed again from a segment that was reclaimed")  \
+  X(moved_bytes, "their bytes")                                       \
+  X(replaced, "entries replaced by the same variant")                 \
+  X(invalidations, "entries invalidated, removed or purged")          \
+  X(loaded, "entries found at the start")                             \
+  X(stored_alone, "entries stored on disk and not in memory")         \
+  X(parts_placed, "of the records placed, parts of large bodies")     \
+  X(parts_placed_bytes, "their bytes")                                \
+  X(parts_loaded, "parts of large bodies found at the start")         \
+  X(segments_reclaimed, "segments reclaimed")
+
+// Bytes written for each byte admitted; 1 where none was.
+constexpr double write_amplification_of(std::uint64_t admitted_bytes, std::uint64_t moved_bytes) {
+  return admitted_bytes == 0 ? 1
+                             : static_cast<double>(admitted_bytes + moved_bytes) /
+                                   static_cast<double>(admitted_bytes);
+}
+
+struct DiskCounters {
+#define ENCORE_MEMBER(id, meaning) std::uint64_t id = 0;
+  ENCORE_DISK_COUNTERS(ENCORE_MEMBER)
+#undef ENCORE_MEMBER
+  std::array<std::uint64_t, kDiskOutcomeCount> outcomes{};  // of commits, by DiskOutcome
+  std::array<std::uint64_t, kDiskLossCount> losses{};       // by DiskLoss
+  // The same of parts of bodies, which count in neither.
+  std::array<std::uint64_t, kDiskOutcomeCount> part_outcomes{};
+  std::array<std::uint64_t, kDiskLossCount> part_losses{};
+
+  double write_amplification() const { return write_amplification_of(admitted_bytes, moved_bytes); }
+  friend bool operator==(const DiskCounters&, const DiskCounters&) = default;
+};
+
+struct DiskStatistics {
+  struct Disk {
+    std::uint32_t segments = 0;
+    std::uint32_t free_segments = 0;
+    std::uint64_t segment_bytes = 0;
+    std::uint64_t objects = 0;
+    std::uint64_t parts = 0;
+    std::uint64_t live_bytes = 0;  // of both
+    std::uint64_t admitted_bytes = 0;
+    std::uint64_t moved_bytes = 0;
+    bool offline = false;
+    bool loading = false;
+    double write_amplification() const {
+      return write_amplification_of(admitted_bytes, moved_bytes);
+    }
+  };
+  DiskCounters counters;
+  std::uint64_t entries = 0;
+  std::uint64_t parts = 0;        // of large bodies, beside the entries
+  std::uint64_t index_bytes = 0;  // of both, charged to the capacity
+  std::vector<Disk> disks;        // empty: there is no disk tier
+};
+
 // Cheap: reads counters without any lock of a shard.
 struct KernelStatistics {
   KernelCounters counters;
@@ -44,6 +109,7 @@ struct KernelStatistics {
   std::uint64_t capacity_bytes = 0;
   std::uint64_t max_object_bytes = 0;  // the effective one
   std::uint64_t index_bytes = 0;       // held for entries and index, the filter not included
+  DiskStatistics disk;
 };
 
 // The memory of the admission policy over all shards, generation by generation (current first):
@@ -59,6 +125,11 @@ struct AdmissionStatistics {
   double fpr_theory = 0;
   double fpr_bits = 0;
   double size_parameter = 0;  // adaptsize: c in bytes
+  // Most of any shard, but for answers, a sum, and rates, which are means. The rates above are with
+  // them.
+  filter::AdoptedStatistics adopted;
+  std::uint64_t adoptions = 0;             // since the start
+  std::uint64_t adopted_memory_bytes = 0;  // held for those that some shard asks
   filter::MeasuredFpr measured;
   std::uint64_t memory_bytes = 0;
   std::uint64_t shadow_bytes = 0;

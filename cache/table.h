@@ -20,6 +20,7 @@ class Table {
   // The latest stored variant; kNoEntry if the key is absent.
   EntryRef find(const filter::Hash128& key) const { return index_.find(key); }
   EntryRef find(const filter::Hash128& key, std::uint64_t variant) const;
+  EntryRef find_mixed(const MixedKey& key) const { return index_.find_mixed(key); }
   // The variant stored before this one.
   EntryRef next(EntryRef ref) const {
     return slab_.has_cold() ? slab_.cold(ref).next_variant : kNoEntry;

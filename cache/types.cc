@@ -24,10 +24,10 @@ constexpr std::array<std::string_view, kEventKindCount> kKindNames = {
 };
 constexpr std::array<std::string_view, 3> kStateNames = {"miss", "fresh", "stale"};
 constexpr std::array<std::string_view, 3> kReserveNames = {"reserved", "too-large", "full"};
-constexpr std::array<std::string_view, 4> kCommitNames = {"stored", "replaced", "too-large",
-                                                          "full"};
-constexpr std::array<std::string_view, 4> kFreshenNames = {"freshened", "absent", "too-large",
-                                                           "full"};
+constexpr std::array<std::string_view, 6> kCommitNames = {"stored", "replaced",   "too-large",
+                                                          "full",   "superseded", "refused"};
+constexpr std::array<std::string_view, 5> kFreshenNames = {"freshened", "absent", "too-large",
+                                                           "full", "freshened-on-disk"};
 
 template <typename Names, typename Enum>
 std::string_view name_of(const Names& names, Enum value) {

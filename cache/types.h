@@ -4,9 +4,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "base/time.h"
+#include "cache/disk_place.h"
 #include "filter/hash.h"
 
 namespace encore::cache {
@@ -63,11 +65,28 @@ constexpr Outcome outcome_of(AdmitReason reason) {
 enum class ReserveOutcome : std::uint8_t { kReserved, kTooLarge, kFull };
 
 // kReplaced: the key had this variant. kTooLarge, kFull: not stored, the reservation is given back
-// and the payload stays the caller's.
-enum class CommitOutcome : std::uint8_t { kStored, kReplaced, kTooLarge, kFull };
+// and the payload stays the caller's. kSuperseded: so, for the record that it was read from is not
+// the key's any more. kRefused: it was for the disk only (Stored::disk_only), which does not take
+// it; the disk's decision says why. Nothing is left of the variant then, in memory or on disk: what
+// it was to replace is not what the origin says any more.
+enum class CommitOutcome : std::uint8_t {
+  kStored,
+  kReplaced,
+  kTooLarge,
+  kFull,
+  kSuperseded,
+  kRefused
+};
 
 // kAbsent: evicted or removed meanwhile. kTooLarge, kFull: it may not grow so far, nothing changed.
-enum class FreshenOutcome : std::uint8_t { kFreshened, kAbsent, kTooLarge, kFull };
+// kFreshenedOnDisk: it lies on disk alone and has its new times there.
+enum class FreshenOutcome : std::uint8_t {
+  kFreshened,
+  kAbsent,
+  kTooLarge,
+  kFull,
+  kFreshenedOnDisk
+};
 
 std::string_view to_string(LookupState state) noexcept;
 std::string_view to_string(AdmitReason reason) noexcept;
@@ -79,12 +98,19 @@ bool is_stored(AdmitReason reason) noexcept;
 
 // --- arguments and results ----------------------------------------------------------------------
 
+enum class DiskHit : std::uint8_t { kNone, kFirst, kAgain };
+
 struct LookupResult {
   LookupState state = LookupState::kMiss;
   // Some variant of the key is resident, selected or not.
   bool any_resident = false;
   // Nothing was looked up: Selector::is_undecided().
   bool is_undecided = false;
+  // Not kNone: the selected one lies on disk alone; there is no payload, and of the variant the low
+  // half. kAgain: it has been asked for there before, and is worth a place in memory.
+  DiskHit disk = DiskHit::kNone;
+  bool on_disk() const { return disk != DiskHit::kNone; }
+  bool promote() const { return disk == DiskHit::kAgain; }
   Payload payload = 0;
   std::uint64_t variant = 0;
   MonotonicTime fresh_until{};
@@ -100,6 +126,9 @@ struct AdmitRequest {
   // largest that may be stored.
   std::uint64_t size_bytes = 0;
   std::uint64_t hint = 0;  // the eviction policy's, where it wants one
+  // It will be Stored::disk_only: the largest object of the memory is no bound, and neither is what
+  // would have to leave the memory for it.
+  bool disk_only = false;
 };
 
 // One variant of a key, to be stored or freshened. The kernel adds its own overhead to the charge.
@@ -113,6 +142,14 @@ struct Stored {
   MonotonicTime keep_until = MonotonicTime::max();
   Payload payload = 0;
   std::uint64_t hint = 0;  // the eviction policy's, where it wants one
+  // Of its record on disk; 0: it is not written, and what is there of this variant goes.
+  std::uint64_t disk_bytes = 0;
+  std::uint16_t disk_names = 0;  // number of the names that it varies by (Kernel::intern)
+  bool disk_queue_full = false;  // nothing can be written at the moment
+  // It is not kept in memory: no charge, no payload. What memory has of the variant goes.
+  bool disk_only = false;
+  // It was read from there, where it stays.
+  std::optional<DiskPlace> from_disk = std::nullopt;
 };
 
 struct EntryView {
@@ -124,6 +161,16 @@ struct EntryView {
   Payload payload = 0;
 };
 
+// A record on disk, as far as the index knows it.
+struct DiskView {
+  std::uint32_t variant = 0;  // the low half
+  std::uint16_t names = 0;    // number of the names that it varies by (Kernel::disk_names)
+  bool visited = false;
+  DiskPlace place;
+  MonotonicTime fresh_until{};
+  MonotonicTime keep_until{};
+};
+
 // --- what callers implement ---------------------------------------------------------------------
 
 // Chooses among the variants of a key. Called under the shard's lock: cheap, no locks, no I/O.
@@ -132,6 +179,8 @@ class Selector {
   virtual ~Selector() = default;
   // True selects the entry. May take a reference to what the payload stands for.
   virtual bool matches(Payload payload) = 0;
+  // The same for a record on disk, asked where nothing in memory is selected. May keep the view.
+  virtual bool matches_disk(const DiskView& /*view*/) { return false; }
   // Whether the last matches() said false for want of something that is not made under a lock: the
   // lookup ends, as if it had not been, to be repeated.
   virtual bool is_undecided() const { return false; }
@@ -147,6 +196,8 @@ class Visitor {
  public:
   virtual ~Visitor() = default;
   virtual Verdict visit(const EntryView& entry) = 0;
+  // The same for what lies on disk, in memory as well or not.
+  virtual Verdict visit_disk(const DiskView& /*view*/) { return Verdict::kKeep; }
 };
 
 }  // namespace encore::cache

@@ -1,10 +1,9 @@
 // What the texts of a config are made of.
 #include <algorithm>
 
+#include "base/text.h"
 #include "config/keys.h"
 #include "config/network.h"
-#include "config/text.h"
-#include "filter/hash.h"
 
 namespace encore::config {
 namespace {
@@ -27,36 +26,11 @@ bool has_control(std::string_view text) {
   });
 }
 
-// A text that has a parser of its own: kept as written.
-template <typename Parsed>
-Result<std::string> kept(std::string_view text, const Result<Parsed>& parsed) {
-  if (!parsed) return std::unexpected(parsed.error());
-  return std::string(text);
-}
-
 bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= 253 && only(text, "-._") && is_alnum(text.front());
 }
 
 }  // namespace
-
-Result<std::string> check_endpoint(std::string_view text) {
-  return kept(text, parse_endpoint(text));
-}
-
-Result<std::string> check_endpoint_or_empty(std::string_view text) {
-  return text.empty() ? std::string() : check_endpoint(text);
-}
-
-Result<std::string> check_nameserver(std::string_view text) {
-  return kept(text, parse_nameserver(text));
-}
-
-Result<std::string> check_server_url(std::string_view text) {
-  return kept(text, parse_server_url(text));
-}
-
-Result<std::string> check_cidr(std::string_view text) { return kept(text, parse_cidr(text)); }
 
 Result<std::string> check_host_pattern(std::string_view text) {
   std::string_view name = text;
@@ -82,6 +56,17 @@ Result<std::string> check_path_prefix(std::string_view text) {
   return std::string(text);
 }
 
+Result<std::string> check_folder_or_empty(std::string_view text) {
+  if (text.empty()) return std::string();
+  if (text.ends_with('/')) return fail("ends with \"/\"");
+  return check_path_prefix(text);
+}
+
+Result<std::string> check_published(std::string_view text) {
+  if (text != kPublishChanged && text != kPublishResident) return fail("is not published");
+  return std::string(text);
+}
+
 Result<std::string> check_field_name(std::string_view text) {
   if (text.empty() || text.size() > 128 || !only(text, kTokenMarks)) {
     return fail("is not the name of a field");
@@ -104,13 +89,18 @@ Result<std::string> check_query_name(std::string_view text) {
 }
 
 Result<std::string> check_seed(std::string_view text) {
-  if (!text.empty() && !filter::parse_seed(text)) return fail("is not a seed");
+  if (!SeedText::parse(text)) return fail("is not a seed");
   return std::string(text);
 }
 
 Result<std::string> check_file_name(std::string_view text) {
   if (has_control(text) || text.size() > 4096) return fail("is not a file name");
   return std::string(text);
+}
+
+Result<std::string> check_disk_name(std::string_view text) {
+  if (text.empty()) return fail("is not a file name");
+  return check_file_name(text);
 }
 
 }  // namespace encore::config

@@ -1,16 +1,18 @@
 // What an operator can configure, as plain values. The keys' names, ranges, units and meanings
 // are in config/schema.cc (and docs/CONFIG.md, which is made from it); the defaults are here.
 // Values, thread-compatible. A Config that load_config() (config/load.h) returned is valid: its
-// texts parse with config/network.h, its numbers are within the ranges of the schema.
+// numbers are within the ranges of the schema.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/time.h"
 #include "base/units.h"
 #include "cache/options.h"
+#include "config/parsed.h"
 #include "filter/hash.h"
 #include "filter/parameters.h"
 
@@ -27,9 +29,9 @@ enum class Switch : std::uint8_t { kAuto, kOn, kOff };
 enum class LogFormat : std::uint8_t { kJson, kSquid, kCombined };
 enum class LogLevel : std::uint8_t { kTrace, kDebug, kInfo, kWarn, kError, kOff };
 
-// [[listen]]: one listening address. `address` parses with parse_endpoint().
+// [[listen]]: one listening address.
 struct Listen {
-  std::string address = "127.0.0.1:3128";
+  EndpointText address = "127.0.0.1:3128";
   Mode mode = Mode::kForward;
   friend bool operator==(const Listen&, const Listen&) = default;
 };
@@ -38,7 +40,7 @@ struct Listen {
 struct Origin {
   std::string host = "*";  // lower case: exact, "*.example.com" (any depth below it), or "*"
   std::string path = "/";  // prefix, starts with "/"
-  std::vector<std::string> servers = {"http://127.0.0.1:8000"};  // parse_server_url()
+  std::vector<ServerText> servers = {"http://127.0.0.1:8000"};
   HostHeader host_header = HostHeader::kPreserve;
   bool tls_verify = true;
   std::string tls_ca_file;      // empty: upstream.tls_ca_file
@@ -47,7 +49,7 @@ struct Origin {
 };
 
 struct Forward {
-  std::vector<std::string> allow_clients = {"127.0.0.0/8", "::1"};  // parse_cidr()
+  std::vector<CidrText> allow_clients = {"127.0.0.0/8", "::1"};
   std::vector<std::uint64_t> connect_ports = {443};
   PrivateDestinations private_destinations = PrivateDestinations::kLoopbackClients;
   friend bool operator==(const Forward&, const Forward&) = default;
@@ -57,7 +59,7 @@ struct Cache {
   std::uint64_t memory_bytes = 256 * kMiB;
   std::uint32_t shards = 16;  // a power of two
   Eviction eviction = Eviction::kSieve;
-  std::uint64_t max_object_bytes = 32 * kMiB;  // as written; see effective_max_object() in derive.h
+  std::uint64_t max_object_bytes = 32 * kMiB;  // as written; see effective_max_object()
   // In flight.
   bool collapse = true;
   std::uint64_t collapse_buffer_bytes = 1 * kMiB;
@@ -81,33 +83,49 @@ struct Cache {
   SetCookie set_cookie = SetCookie::kStrip;
   // What is said.
   bool cache_status_key = false;
+  bool cache_status_admission = true;
   std::vector<std::string> tag_fields = {"Surrogate-Key", "Cache-Tag"};
   bool strip_tags = false;
+  // Of all disks.
+  std::uint64_t mean_object_bytes = 16 * kKiB;
+  std::uint64_t disk_write_rate = 0;                     // bytes a second; 0: no limit
+  std::uint32_t disk_reinsert = 50;                      // percent of a segment
+  Nanoseconds disk_life_min = std::chrono::seconds(60);  // counted in whole seconds, rounded up
   friend bool operator==(const Cache&, const Cache&) = default;
+};
+
+// [[disk]]: a file or a block device behind the memory; derive_disk() in derive.h divides it.
+struct Disk {
+  std::string path;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t segment_bytes = 0;  // a power of two; 0: by the size
+  friend bool operator==(const Disk&, const Disk&) = default;
 };
 
 // What `hashes` may be, and the most that follow from `bits` or `fpr`: each is a memory access of
 // the request that waits for it. The simulator takes as many as a filter does.
 inline constexpr std::uint32_t kConfiguredHashesMax = 64;
 
-// Either `capacity` and `fpr` (then bits is 0), or `bits` and maybe `hashes` and `capacity` (then
-// fpr is 0, and capacity 0 means the half-full point). derive_filter() in derive.h makes a filter
+// Either `capacity` and `fpr` (then bits is 0, and capacity 0 means window_of() in derive.h), or
+// `bits` and maybe `hashes` and `capacity` (then fpr is 0, and capacity 0 means the half-full
+// point). derive_filter() in derive.h makes a filter
 // of it. `seed` is secret: never log it, see filter::fingerprint().
 struct Admission {
   Policy policy = Policy::kSecondHit;
   std::uint32_t min_requests = 3;                  // nth-hit
   double probability = 0.5;                        // probability
   std::uint64_t size_threshold_bytes = 64 * kKiB;  // size-threshold
-  std::uint64_t capacity = 1'000'000;
+  std::uint64_t capacity = 0;
   double fpr = 0.01;
   std::uint64_t bits = 0;
   std::uint32_t hashes = 0;
   filter::Layout layout = filter::Layout::kSplit;
   filter::HashFamily hash = filter::HashFamily::kXxh3;
-  std::string seed;  // filter::parse_seed(); empty: random, kept with the state
+  SeedText seed = "";  // none: random, kept with the state
   Nanoseconds rotate_after = Nanoseconds(0);
   bool refresh = true;
   std::uint32_t shadow_sample = 256;  // one key in so many, a power of two; 0: no shadow
+  std::uint64_t adopted_memory_bytes = 256 * kMiB;
   friend bool operator==(const Admission&, const Admission&) = default;
 };
 
@@ -123,10 +141,29 @@ struct Workers {
 };
 
 struct Admin {
-  std::string address = "127.0.0.1:3129";  // parse_endpoint(); empty: none
+  OptionalEndpointText address = "127.0.0.1:3129";
   // Host names accepted beside the loopback names and the listener's own address.
   std::vector<std::string> allow_hosts;
+  std::string token_file;  // path, "" for none
   friend bool operator==(const Admin&, const Admin&) = default;
+};
+
+// [filters]: what is published.
+inline constexpr std::string_view kPublishChanged = "changed";
+inline constexpr std::string_view kPublishResident = "resident";
+// What a filter that is published is hashed with: never with a secret.
+enum class PublishedHash : std::uint8_t { kXxh3, kSha1Fields20 };
+struct Filters {
+  std::vector<std::string> publish;  // any of these two
+  std::string path;  // on proxy listeners: "/filters", no "/" at its end; empty: not there
+  std::vector<CidrText> allow_clients = {"127.0.0.0/8", "::1"};
+  Nanoseconds keep = std::chrono::hours(48);
+  std::uint64_t capacity = 10'000;  // keys an hour
+  double fpr = 0.01;
+  PublishedHash hash = PublishedHash::kXxh3;
+  std::uint64_t resident_capacity = 0;  // 0: as derive_resident_filter() says
+  bool squid_digest = false;
+  friend bool operator==(const Filters&, const Filters&) = default;
 };
 
 struct Log {
@@ -182,8 +219,8 @@ struct Upstream {
   std::uint32_t retries = 1;
   Nanoseconds set_aside = std::chrono::seconds(10);
   bool tls_verify = true;
-  std::string tls_ca_file;               // empty: the system's
-  std::vector<std::string> nameservers;  // parse_nameserver(); empty: the system's
+  std::string tls_ca_file;                  // empty: the system's
+  std::vector<NameserverText> nameservers;  // empty: the system's
   Nanoseconds dns_ttl_min = Nanoseconds(0);
   Nanoseconds dns_ttl_max = std::chrono::hours(1);  // not below dns_ttl_min
   Nanoseconds dns_negative_ttl = std::chrono::seconds(5);
@@ -204,10 +241,12 @@ struct Config {
   std::vector<Origin> origin;
   Forward forward;
   Cache cache;
+  std::vector<Disk> disk;
   Admission admission;
   State state;
   Workers workers;
   Admin admin;
+  Filters filters;
   Log log;
   Timeouts timeouts;
   Limits limits;

@@ -10,7 +10,7 @@ namespace encore::config {
 namespace {
 
 constexpr std::uint32_t kGenerations = 2;
-constexpr std::uint64_t kObjectShare = 8;  // no object is more than 1/8 of the memory
+constexpr std::uint64_t kObjectShare = 8;  // no object is more than 1/8 of the memory, or the disks
 
 std::uint64_t share(std::uint64_t whole, std::uint32_t shards) {
   return (whole + shards - 1) / shards;
@@ -42,10 +42,11 @@ filter::FilterParameters from_bits(const Admission& admission, std::uint32_t sha
   return shard;
 }
 
-Result<filter::FilterParameters> from_goal(const Admission& admission, std::uint32_t shards) {
+Result<filter::FilterParameters> from_goal(const Admission& admission, std::uint64_t capacity,
+                                           std::uint32_t shards) {
   filter::FilterParameters shard;
   shard.layout = admission.layout;
-  shard.capacity = share(admission.capacity, shards);
+  shard.capacity = share(capacity, shards);
   filter::RingGoal goal{.layout = admission.layout,
                         .capacity = static_cast<double>(shard.capacity),
                         .fpr_worst = admission.fpr,
@@ -59,7 +60,7 @@ Result<filter::FilterParameters> from_goal(const Admission& admission, std::uint
   }
   if (!sizing.reached) {
     return fail("a false-positive rate of " + shown(admission.fpr) + " for " +
-                std::to_string(admission.capacity) + " keys: no filter of layout " +
+                std::to_string(capacity) + " keys: no filter of layout " +
                 std::string(to_string(admission.layout)) + " with " +
                 std::to_string(sizing.hashes) + " hashes reaches it; accepted: a higher rate, or " +
                 "another layout");
@@ -69,7 +70,33 @@ Result<filter::FilterParameters> from_goal(const Admission& admission, std::uint
   return shard;
 }
 
+bool remembers_keys(Policy policy) {
+  return cache::has_filter(policy) || policy == Policy::kExactSecondHit;
+}
+
 }  // namespace
+
+Window window_of(const Config& config) noexcept {
+  constexpr std::uint64_t kUsual = 1'000'000;
+  constexpr std::uint64_t kTooLong = 10;
+  const Admission& admission = config.admission;
+  Window window{.derived = kUsual, .recommended = kUsual};
+  if (!remembers_keys(admission.policy)) return window;
+  const std::uint64_t each =
+      admission.policy == Policy::kNthHit ? admission.min_requests - std::uint64_t{1} : 1;
+  window.least = std::max<std::uint64_t>(1, estimate_objects(config).held()) * each;
+  const std::uint64_t enough = (window.least * 7 + 1) / 2;
+  if (config.disk.empty()) {
+    // What is stored in memory is not written anywhere, and the longer a key is known, the better.
+    window.recommended = std::max(kUsual, enough);
+    return window;
+  }
+  window.follows = true;
+  window.derived = enough;
+  window.recommended = enough;
+  window.most = kTooLong * window.least;
+  return window;
+}
 
 Result<FilterPlan> derive_filter(const Config& config) {
   const Admission& admission = config.admission;
@@ -77,15 +104,14 @@ Result<FilterPlan> derive_filter(const Config& config) {
   FilterPlan plan;
   plan.shards = shards;
   auto made = admission.bits != 0 ? Result<filter::FilterParameters>(from_bits(admission, shards))
-                                  : from_goal(admission, shards);
+                                  : from_goal(admission,
+                                              admission.capacity != 0 ? admission.capacity
+                                                                      : window_of(config).derived,
+                                              shards);
   if (!made) return std::unexpected(made.error());
   filter::FilterParameters& wanted = *made;
   wanted.hash = admission.hash;
-  if (!admission.seed.empty()) {
-    const auto seed = filter::parse_seed(admission.seed);
-    if (!seed) return std::unexpected(seed.error());
-    wanted.seed = *seed;
-  }
+  if (*admission.seed) wanted.seed = **admission.seed;
   auto shard = filter::checked(wanted);
   if (!shard) return std::unexpected(shard.error());
   plan.shard = *shard;
@@ -104,7 +130,68 @@ Result<FilterPlan> derive_filter(const Config& config) {
   return plan;
 }
 
-std::uint64_t effective_max_object(const Cache& cache) noexcept {
+bool publishes(const Filters& filters, std::string_view what) noexcept {
+  return std::ranges::find(filters.publish, what) != filters.publish.end();
+}
+
+namespace {
+
+Result<filter::FilterParameters> published_filter(const Filters& filters, std::uint64_t capacity) {
+  const filter::SizingGoal goal{static_cast<double>(capacity), filters.fpr};
+  const bool fields = filters.hash == PublishedHash::kSha1Fields20;
+  filter::Sizing sizing = filter::size_for(filter::Layout::kClassic, goal);
+  if (fields && sizing.hashes > filter::kFields20Max) {
+    sizing = filter::size_with_hashes(filter::Layout::kClassic, goal, filter::kFields20Max);
+  }
+  filter::FilterParameters parameters;
+  parameters.hash = fields ? filter::HashFamily::kSha1Fields20 : filter::HashFamily::kXxh3;
+  parameters.layout = filter::Layout::kClassic;
+  parameters.bits = sizing.bits;
+  parameters.hashes = sizing.hashes;
+  parameters.capacity = capacity;
+  return filter::checked(parameters);
+}
+
+}  // namespace
+
+Result<filter::FilterParameters> derive_changed_filter(const Filters& filters) {
+  return published_filter(filters, filters.capacity);
+}
+
+Result<filter::FilterParameters> derive_resident_filter(const Config& config) {
+  const std::uint64_t wanted = config.filters.resident_capacity;
+  return published_filter(config.filters,
+                          wanted == 0 ? resident_capacity_of(config.cache) : wanted);
+}
+
+std::uint64_t resident_capacity_of(const Cache& cache) noexcept {
+  constexpr std::uint64_t kBytesEach = 16 * kKiB;
+  return std::max<std::uint64_t>(1, cache.memory_bytes / kBytesEach);
+}
+
+std::uint64_t resident_capacity_max(const Filters& filters) {
+  // More keys take more bits: what is refused at one capacity is so at every larger one.
+  std::uint64_t fits = 0;
+  std::uint64_t refused = filter::kBitsMax;
+  while (refused - fits > 1) {
+    const std::uint64_t middle = fits + (refused - fits) / 2;
+    (published_filter(filters, middle) ? fits : refused) = middle;
+  }
+  return fits;
+}
+
+std::uint32_t hours_kept(const Filters& filters) noexcept {
+  return static_cast<std::uint32_t>(std::chrono::ceil<std::chrono::hours>(filters.keep).count());
+}
+
+std::uint64_t effective_max_object(const Config& config) noexcept {
+  std::uint64_t on_disk = 0;
+  for (const Disk& disk : config.disk) on_disk += disk.size_bytes;
+  return std::min(config.cache.max_object_bytes,
+                  std::max(config.cache.memory_bytes, on_disk) / kObjectShare);
+}
+
+std::uint64_t max_object_in_memory(const Cache& cache) noexcept {
   return std::min(cache.max_object_bytes, cache.memory_bytes / kObjectShare);
 }
 
@@ -113,7 +200,7 @@ Result<cache::KernelOptions> kernel_options(const Config& config) {
   if (!plan) return std::unexpected(plan.error());
   cache::KernelOptions options;
   options.capacity_bytes = config.cache.memory_bytes;
-  options.max_object_bytes = effective_max_object(config.cache);
+  options.max_object_bytes = max_object_in_memory(config.cache);
   options.shards = config.cache.shards;
   options.variants_max = config.cache.variants_max;
   options.eviction = config.cache.eviction;
@@ -126,6 +213,11 @@ Result<cache::KernelOptions> kernel_options(const Config& config) {
                        .probability = config.admission.probability,
                        .size_threshold_bytes = config.admission.size_threshold_bytes};
   options.identity_seed = plan->shard.seed;
+  options.disk_rules = {
+      .life_seconds_min = static_cast<std::uint32_t>(
+          std::chrono::ceil<std::chrono::seconds>(config.cache.disk_life_min).count()),
+      .write_rate_max = config.cache.disk_write_rate,
+      .reinsert_percent = config.cache.disk_reinsert};
   return options;
 }
 

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
+#include "cache/disk_layout.h"
 #include "cache/options.h"
 #include "config/config.h"
 #include "filter/parameters.h"
@@ -23,14 +25,62 @@ struct FilterPlan {
   filter::CycleFpr fpr;            // over a cycle, by theory
 };
 
+// Insertions that an admission policy should remember a key for. Of those that remember keys it
+// follows from the objects that the cache can hold (estimate_objects()), times the requests that
+// are insertions: with fewer than `least` a key is forgotten while what came with it is still held,
+// with more than `most` much is written to disk that is asked for too seldom.
+struct Window {
+  std::uint64_t derived = 0;  // what an admission.capacity of 0 means, without bits
+  bool follows = false;       // from the objects held; else it is fixed
+  std::uint64_t least = 0;
+  std::uint64_t most = 0;  // without disks there is no such bound
+  std::uint64_t recommended = 0;
+};
+Window window_of(const Config& config) noexcept;
+
 // Errors: what filter::checked() refuses; load_config() has asked already.
 Result<FilterPlan> derive_filter(const Config& config);
 
-// cache.max_object, but never more than an eighth of the memory.
-std::uint64_t effective_max_object(const Cache& cache) noexcept;
+// Whether [filters] publishes this.
+bool publishes(const Filters& filters, std::string_view what) noexcept;
+// The filter of an hour of changes: classic, for scripts that read it, and without a seed, for it
+// is published. Errors: those of filter::checked(); load_config() has asked already.
+Result<filter::FilterParameters> derive_changed_filter(const Filters& filters);
+// Likewise of what is resident; `capacity` is that of both of its filters.
+Result<filter::FilterParameters> derive_resident_filter(const Config& config);
+// Responses that it is made for where filters.resident_capacity is 0: one for each 16 KiB of the
+// cache; and the most that a filter of this hash and rate can be made for.
+std::uint64_t resident_capacity_of(const Cache& cache) noexcept;
+std::uint64_t resident_capacity_max(const Filters& filters);
+// filters.keep in hours, rounded up.
+std::uint32_t hours_kept(const Filters& filters) noexcept;
+
+// How a disk is divided when it is made; one that is there keeps the size of its segments. Errors:
+// as cache::lay_out_disk(); load_config() has asked already.
+Result<cache::DiskLayout> derive_disk(const Disk& disk);
+// disk.segment, or cache::default_segment_bytes() where it is 0.
+std::uint64_t segment_bytes_of(const Disk& disk) noexcept;
+
+// Objects of the mean size that the cache can hold, and what their index takes: all that fit on its
+// disks, those of them that the index has room for, and those in memory beside it.
+struct ObjectEstimate {
+  std::uint64_t on_disk = 0;
+  std::uint64_t index_bytes = 0;      // of all that fit
+  std::uint64_t index_bytes_max = 0;  // what the index gets of the memory
+  std::uint64_t indexed = 0;
+  std::uint64_t in_memory = 0;
+  std::uint64_t held() const { return indexed + in_memory; }
+};
+ObjectEstimate estimate_objects(const Config& config) noexcept;
+
+// The largest object that is stored: cache.max_object, but never more than an eighth of the memory,
+// or of the disks where there are any; what is in memory is never more than an eighth of that.
+std::uint64_t effective_max_object(const Config& config) noexcept;
+std::uint64_t max_object_in_memory(const Cache& cache) noexcept;
 
 // The kernel that the config describes. Both seeds are the configured one, or zero where none is:
-// the server then sets its own. Errors: as derive_filter().
+// the server then sets its own. The rules of the disks are in it, the disks are not: they are as
+// they are found. Errors: as derive_filter().
 Result<cache::KernelOptions> kernel_options(const Config& config);
 
 // workers.count, or `cores` where it is 0.

@@ -12,15 +12,16 @@ constexpr std::string_view kIntroduction =
 
 Made from the schema by `./dev docs`; a test compares the two. Do not edit by hand.
 
-`encore --config FILE` reads a [TOML](https://toml.io) file. Every key has a default, and so the file
-itself is optional. `--set section.key=value` sets a key after the file was read, as often as needed:
+`encore --config FILE` reads a [TOML](https://toml.io) file. Every key has a default but those marked
+*required*, and so the file itself is optional. `--set section.key=value` sets a key after the file
+was read, as often as needed:
 
 ```sh
 encore --set cache.memory=1GiB --set forward.connect_ports=443,8443 --set listen.0.address=127.0.0.1:8080
 encore --set listen.0.mode=reverse --set origin.0.servers=http://127.0.0.1:8000
 ```
 
-- Elements of `[[listen]]` and `[[origin]]` are counted from 0; the next number makes a new one.
+- Elements of `[[listen]]`, `[[origin]]` and `[[disk]]` are counted from 0; the next number makes a new one.
 - Lists may be written with commas, or as TOML: `'["10.0.0.0/8", "::1"]'`.
 - Bytes: `"4096"`, `"64KiB"`, `"1.5GiB"`, `"10MB"`. Durations: `"250ms"`, `"90s"`, `"2h"`, `"7d"`.
 - `encore --check-config` says whether the config is good, and what follows from it: the filter's
@@ -35,7 +36,7 @@ encore --set listen.0.mode=reverse --set origin.0.servers=http://127.0.0.1:8000
 constexpr std::string_view kWholeFile =
     R"(## The whole file
 
-All keys with their defaults, as `encore --dump-config` prints them:
+All keys with their defaults, as `encore --dump-config` prints them, but for those of `[[disk]]`:
 
 ```toml
 )";
@@ -50,8 +51,9 @@ std::string escaped(std::string_view text) {
 }
 
 std::string key_row(const Key& key, const void* defaults) {
-  std::string row = "| `" + std::string(key.name) + "` | `" +
-                    escaped(toml_text(key, key.get(defaults))) + "` | " +
+  const std::string usual =
+      key.required ? "*required*" : "`" + escaped(toml_text(key, key.get(defaults))) + "`";
+  std::string row = "| `" + std::string(key.name) + "` | " + usual + " | " +
                     escaped(accepted_text(key)) + " | " + escaped(key.doc);
   if (key.apply == Apply::kRestart) row += " *Restart.*";
   return row + " |\n";
@@ -74,6 +76,7 @@ std::string document_config() {
   Config defaults;
   for (const auto& section : schema()) text += section_text(section, defaults);
   text += kWholeFile;
+  defaults.disk.clear();  // what it needs has no default
   text += dump_config(defaults);
   return text + "```\n";
 }

@@ -1,13 +1,14 @@
 #include "config/draft.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "base/text.h"
 #include "config/derive.h"
 #include "config/network.h"
-#include "config/text.h"
 
 namespace encore::config {
 namespace {
@@ -92,33 +93,49 @@ void Draft::unknown_key(std::string_view where, const Section& section, std::str
 }
 
 void Draft::cross_check() {
+  check_required();
   check_listeners();
   check_origins();
+  check_disks();
   check_admission();
   check_limits();
+  check_filters();
+}
+
+void Draft::check_required() {
+  for (const auto& section : schema()) {
+    for (std::size_t i = 0; section.repeated && i < section.count(config); ++i) {
+      for (const auto& key : section.keys) {
+        const std::string path = key_path(section, i, key);
+        if (!key.required || !where(path).empty()) continue;
+        fault(where(section.name), path, "is missing; accepted: " + accepted_text(key));
+      }
+    }
+  }
 }
 
 void Draft::check_listeners() {
   if (config.listen.empty()) fault_at("listen", "no listener; accepted: at least one [[listen]]");
   std::map<std::string, std::string> taken;
-  const auto claim = [&](const std::string& address, const std::string& path) {
-    const auto endpoint = parse_endpoint(address);
-    if (!endpoint || endpoint->port == 0) return;
-    const auto [other, fresh] = taken.emplace(to_string(*endpoint), path);
+  const auto claim = [&](const auto& address, const Endpoint& endpoint, const std::string& path) {
+    if (endpoint.port == 0) return;
+    const auto [other, fresh] = taken.emplace(to_string(endpoint), path);
     if (fresh) return;
-    fault_at(path, "\"" + address + "\" is taken by " + other->second +
+    fault_at(path, "\"" + address.text() + "\" is taken by " + other->second +
                        "; accepted: an address of its own");
   };
   for (std::size_t i = 0; i < config.listen.size(); ++i) {
     const Listen& listen = config.listen[i];
-    claim(listen.address, element("listen", i, "address"));
+    claim(listen.address, *listen.address, element("listen", i, "address"));
     if (listen.mode == Mode::kReverse && config.origin.empty()) {
       fault_at(element("listen", i, "mode"),
                "\"reverse\" without anything to stand before; accepted: with at least one "
                "[[origin]]");
     }
   }
-  if (!config.admin.address.empty()) claim(config.admin.address, "admin.address");
+  if (const auto& endpoint = *config.admin.address) {
+    claim(config.admin.address, *endpoint, "admin.address");
+  }
 }
 
 void Draft::check_origins() {
@@ -134,6 +151,30 @@ void Draft::check_origins() {
   }
 }
 
+void Draft::check_disks() {
+  if (config.disk.size() > cache::kDisksMax) {
+    fault_at("disk", std::to_string(config.disk.size()) + " disks; accepted: up to " +
+                         std::to_string(cache::kDisksMax));
+  }
+  std::map<std::string, std::string> taken = {{config.log.access, "log.access"},
+                                              {config.log.decisions, "log.decisions"}};
+  for (std::size_t i = 0; i < config.disk.size(); ++i) {
+    const Disk& disk = config.disk[i];
+    const std::string path = element("disk", i, "path");
+    const auto [other, fresh] =
+        taken.emplace(std::filesystem::path(disk.path).lexically_normal().string(), path);
+    if (!fresh && !disk.path.empty()) {
+      fault_at(path, "\"" + disk.path + "\" is taken by " + other->second +
+                         "; accepted: a file or device of its own");
+    }
+    if (disk.size_bytes == 0) continue;  // a fault already
+    if (const auto layout = derive_disk(disk); !layout) {
+      fault_at(element("disk", i, "size"), layout.error().message + " with segments of " +
+                                               format_bytes(segment_bytes_of(disk)));
+    }
+  }
+}
+
 void Draft::check_admission() {
   Admission& admission = config.admission;
   const bool own_hashes = admission.hashes != 0 && admission.hashes != filter::kSplitHashes;
@@ -146,7 +187,6 @@ void Draft::check_admission() {
                                      " with layout \"split\"; accepted: 8, or another layout");
   }
   if (admission.bits != 0) {
-    if (where("admission.capacity").empty()) admission.capacity = 0;
     if (where("admission.fpr").empty()) admission.fpr = 0;
     if (admission.fpr != 0) {
       fault_at("admission.fpr",
@@ -157,16 +197,19 @@ void Draft::check_admission() {
       fault_at("admission.bits",
                "without hashes and capacity; accepted: bits with hashes, capacity or both");
     }
-  } else {
-    if (admission.capacity == 0) {
-      fault_at("admission.capacity", "0 without bits; accepted: 1 .. 1000000000000");
-    }
-    if (admission.fpr == 0) fault_at("admission.fpr", "0 without bits; accepted: 1e-09 .. 0.5");
+  } else if (admission.fpr == 0) {
+    fault_at("admission.fpr", "0 without bits; accepted: 1e-09 .. 0.5");
   }
   if (faults_.size() != faults_before) return;
   const auto plan = derive_filter(config);
   if (plan) return;
-  fault_at(admission.bits != 0 ? "admission.bits" : "admission.capacity", plan.error().message);
+  const bool is_derived = admission.bits == 0 && admission.capacity == 0 && !config.disk.empty();
+  fault_at(admission.bits != 0 ? "admission.bits" : "admission.capacity",
+           plan.error().message +
+               (is_derived ? " (a capacity for what memory and disks can hold at a mean of " +
+                                 format_bytes(config.cache.mean_object_bytes) +
+                                 " an object, cache.mean_object)"
+                           : ""));
 }
 
 void Draft::check_limits() {
@@ -187,6 +230,37 @@ void Draft::check_limits() {
   const Log& log = config.log;
   if (!log.decisions.empty() && (log.decisions == log.access || log.decisions == "-")) {
     fault_at("log.decisions", "\"" + log.decisions + "\"; accepted: a file of its own");
+  }
+}
+
+void Draft::check_filters() {
+  const Filters& filters = config.filters;
+  if (const auto changed = derive_changed_filter(filters); !changed) {
+    fault_at("filters.capacity", changed.error().message);
+  }
+  const bool resident = publishes(filters, kPublishResident);
+  if (const auto made = derive_resident_filter(config); resident && !made) {
+    const std::string most = std::to_string(resident_capacity_max(filters));
+    if (filters.resident_capacity != 0) {
+      fault_at("filters.resident_capacity", std::to_string(filters.resident_capacity) + ": " +
+                                                made.error().message + "; accepted: up to " + most);
+    } else {
+      // It follows from keys that say nothing of filters: the one that sets the limit is at fault.
+      fault_at("filters.hash",
+               made.error().message + ": \"resident\" is made for " +
+                   std::to_string(resident_capacity_of(config.cache)) +
+                   " responses, one for each 16 KiB of cache.memory; accepted: hash = \"xxh3\", or "
+                   "a filters.resident_capacity of up to " +
+                   most);
+    }
+  }
+  if (filters.squid_digest && !resident) {
+    fault_at("filters.squid_digest",
+             "true without what it is made of; accepted: with \"resident\" in filters.publish");
+  }
+  if (!filters.path.empty() && filters.publish.empty()) {
+    fault_at("filters.path",
+             "\"" + filters.path + "\" with nothing published; accepted: with filters.publish");
   }
 }
 

@@ -49,10 +49,13 @@ class Draft {
   Config config;
 
  private:
+  void check_required();
   void check_listeners();
   void check_origins();
+  void check_disks();
   void check_admission();
   void check_limits();
+  void check_filters();
 
   std::vector<std::string> faults_;
   Places where_;

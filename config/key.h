@@ -47,6 +47,7 @@ struct Key {
   bool zero_is_off = false;      // 0 is accepted below range.min too
   bool power_of_two = false;     // but for a 0 that is off
   bool secret = false;           // never printed
+  bool required = false;         // in each element of a list: there is no default
   Apply apply = Apply::kReload;  // when a change takes effect
   std::string_view accepted{};   // of texts: what item_check accepts
   std::span<const std::string_view> choices{};

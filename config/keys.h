@@ -2,6 +2,7 @@
 // the struct that it fills. Used by the keys_*.cc files only.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -22,6 +23,14 @@ Section section_of(Member Section::*);
 template <typename Section, typename Member>
 Member member_of(Member Section::*);
 
+template <typename T>
+concept IsParsed = requires(const T& value) {
+  { value.text() } -> std::same_as<const std::string&>;
+};
+template <typename T>
+concept IsParsedList =
+    IsParsed<typename T::value_type> && requires(T& list) { list.assign(1, list[0]); };
+
 template <auto kMember>
 Value get_member(const void* section) {
   const auto& value = static_cast<const decltype(section_of(kMember))*>(section)->*kMember;
@@ -30,6 +39,12 @@ Value get_member(const void* section) {
     return std::int64_t{value.count()};
   } else if constexpr (std::is_same_v<Member, std::vector<std::uint64_t>>) {
     return std::vector<std::int64_t>(value.begin(), value.end());
+  } else if constexpr (IsParsed<Member>) {
+    return value.text();
+  } else if constexpr (IsParsedList<Member>) {
+    std::vector<std::string> texts;
+    for (const auto& each : value) texts.push_back(each.text());
+    return texts;
   } else if constexpr (std::is_enum_v<Member> ||
                        (std::is_integral_v<Member> && !std::is_same_v<Member, bool>)) {
     return static_cast<std::int64_t>(value);
@@ -47,6 +62,11 @@ void set_member(void* section, const Value& value) {
   } else if constexpr (std::is_same_v<Member, std::vector<std::uint64_t>>) {
     const auto& numbers = std::get<std::vector<std::int64_t>>(value);
     member.assign(numbers.begin(), numbers.end());
+  } else if constexpr (IsParsed<Member>) {
+    member = std::get<std::string>(value);
+  } else if constexpr (IsParsedList<Member>) {
+    const auto& texts = std::get<std::vector<std::string>>(value);
+    member.assign(texts.begin(), texts.end());
   } else if constexpr (std::is_enum_v<Member> ||
                        (std::is_integral_v<Member> && !std::is_same_v<Member, bool>)) {
     member = static_cast<Member>(std::get<std::int64_t>(value));
@@ -71,29 +91,37 @@ std::span<const Key> listen_keys();
 std::span<const Key> origin_keys();
 std::span<const Key> forward_keys();
 std::span<const Key> cache_keys();
+std::span<const Key> disk_keys();
 std::span<const Key> admission_keys();
 std::span<const Key> state_keys();
 std::span<const Key> workers_keys();
 std::span<const Key> admin_keys();
+std::span<const Key> filters_keys();
 std::span<const Key> log_keys();
 std::span<const Key> timeouts_keys();
 std::span<const Key> limits_keys();
 std::span<const Key> upstream_keys();
 std::span<const Key> http_keys();
 
-// What texts are made of. Each gives the text as it is kept.
-Result<std::string> check_endpoint(std::string_view text);
-Result<std::string> check_endpoint_or_empty(std::string_view text);
-Result<std::string> check_nameserver(std::string_view text);
-Result<std::string> check_server_url(std::string_view text);
-Result<std::string> check_cidr(std::string_view text);
+// A text that is parsed is kept as it is written.
+template <typename Text>
+Result<std::string> check_parsed(std::string_view text) {
+  const auto parsed = Text::parse(text);
+  if (!parsed) return std::unexpected(parsed.error());
+  return std::string(text);
+}
+
+// What other texts are made of. Each gives the text as it is kept.
 Result<std::string> check_host_pattern(std::string_view text);
 Result<std::string> check_host_name(std::string_view text);
 Result<std::string> check_path_prefix(std::string_view text);
+Result<std::string> check_folder_or_empty(std::string_view text);
+Result<std::string> check_published(std::string_view text);
 Result<std::string> check_field_name(std::string_view text);
 Result<std::string> check_token(std::string_view text);
 Result<std::string> check_query_name(std::string_view text);
 Result<std::string> check_seed(std::string_view text);
 Result<std::string> check_file_name(std::string_view text);
+Result<std::string> check_disk_name(std::string_view text);  // a file name, not ""
 
 }  // namespace encore::config

@@ -1,6 +1,7 @@
-// Keys of [cache] and [admission].
+// Keys of [cache], [[disk]] and [admission].
 #include <array>
 
+#include "cache/disk_layout.h"
 #include "cache/options.h"
 #include "config/keys.h"
 
@@ -41,8 +42,10 @@ constexpr std::array kCacheKeys = {
     bound<&Cache::max_object_bytes>({.name = "max_object",
                                      .kind = Kind::kBytes,
                                      .doc = "Larger objects are not stored. Never more than an "
-                                            "eighth of `cache.memory`, whatever is written here; "
-                                            "`--check-config` prints what holds.",
+                                            "eighth of `cache.memory`, or of all disks where there "
+                                            "are any, whatever is written here: what is larger "
+                                            "than an eighth of the memory lies on disk alone, in "
+                                            "parts. `--check-config` prints what holds.",
                                      .range = {.min = 1.0 * kKiB, .max = 64.0 * kTiB}}),
     bound<&Cache::collapse>({.name = "collapse",
                              .kind = Kind::kBool,
@@ -152,6 +155,13 @@ constexpr std::array kCacheKeys = {
     bound<&Cache::cache_status_key>({.name = "cache_status_key",
                                      .kind = Kind::kBool,
                                      .doc = "`Cache-Status` shows the cache key."}),
+    bound<&Cache::cache_status_admission>(
+        {.name = "cache_status_admission",
+         .kind = Kind::kBool,
+         .doc = "`Cache-Status` says whether a response that may be stored was admitted: `stored`, "
+                "and why (`detail=first-request`, ...). Where it does not, what the origin is "
+                "asked does not depend on it either: `Range` and conditions go to it as they came, "
+                "also for what would be stored whole. That costs hits."}),
     bound<&Cache::tag_fields>({.name = "tag_fields",
                                .kind = Kind::kTextList,
                                .doc = "Response fields that carry tags for purging.",
@@ -161,6 +171,67 @@ constexpr std::array kCacheKeys = {
     bound<&Cache::strip_tags>({.name = "strip_tags",
                                .kind = Kind::kBool,
                                .doc = "These fields are not shown to clients."}),
+    bound<&Cache::mean_object_bytes>(
+        {.name = "mean_object",
+         .kind = Kind::kBytes,
+         .doc = "How large an object is on average, key, head and body: what is reckoned with "
+                "before any is there, for the window of admission behind disks "
+                "(`admission.capacity`) and where `--check-config` says what memory and disks can "
+                "hold.",
+         .range = {.min = 64, .max = 1.0 * kTiB}}),
+    bound<&Cache::disk_write_rate>(
+        {.name = "disk_write_rate",
+         .kind = Kind::kBytes,
+         .doc = "Bytes a second that are written to the disks for good, all of them together. What "
+                "would be more stays in memory alone. What is moved on in a reclaimed segment "
+                "counts, but is never held back. 0: no limit.",
+         .range = {.min = 1, .max = static_cast<double>(cache::kWriteRateMax)},
+         .zero_is_off = true,
+         .apply = Apply::kRestart}),
+    bound<&Cache::disk_reinsert>(
+        {.name = "disk_reinsert",
+         .kind = Kind::kInteger,
+         .doc = "Percent of a disk's segment that are moved on at most, for having been asked for, "
+                "when the segment is reclaimed: more hits for more writes.",
+         .range = {.min = 0, .max = cache::kReinsertPercentMax},
+         .apply = Apply::kRestart}),
+    bound<&Cache::disk_life_min>(
+        {.name = "disk_life_min",
+         .kind = Kind::kDuration,
+         .doc = "What is of no use any more sooner than this is not written to disk.",
+         .range = {.min = 0, .max = 365 * kDay},
+         .apply = Apply::kRestart}),
+};
+
+constexpr std::array kDiskKeys = {
+    bound<&Disk::path>({.name = "path",
+                        .doc = "A file, made where there is none, or a block device. A relative "
+                               "name is one in the directory in which encore was started. What "
+                               "holds anything but a disk of encore's is refused.",
+                        .required = true,
+                        .apply = Apply::kRestart,
+                        .accepted = "a file name",
+                        .item_check = check_disk_name}),
+    bound<&Disk::size_bytes>({.name = "size",
+                              .kind = Kind::kBytes,
+                              .doc = "What it takes, all told; taken at once. A disk that has "
+                                     "another size is fitted to this one at a start, and keeps "
+                                     "what it has room for.",
+                              .range = {.min = static_cast<double>(cache::kDiskBytesMin),
+                                        .max = static_cast<double>(cache::kDiskBytesMax)},
+                              .required = true,
+                              .apply = Apply::kRestart}),
+    bound<&Disk::segment_bytes>(
+        {.name = "segment",
+         .kind = Kind::kBytes,
+         .doc = "What is written, and later reclaimed, as a whole; at least 4 of them make a disk. "
+                "It counts when a disk is made: one that is there keeps its own. 0: 64MiB, 16MiB "
+                "where that would be fewer than 32, 256MiB beyond 4TiB.",
+         .range = {.min = static_cast<double>(cache::kSegmentBytesMin),
+                   .max = static_cast<double>(cache::kSegmentBytesMax)},
+         .zero_is_off = true,
+         .power_of_two = true,
+         .apply = Apply::kRestart}),
 };
 
 constexpr std::array kAdmissionKeys = {
@@ -197,9 +268,12 @@ constexpr std::array kAdmissionKeys = {
         {.name = "capacity",
          .kind = Kind::kInteger,
          .doc = "Insertions after which the pair rotates, over all shards: a key is remembered for "
-                "at least so many, and for at most twice as many, later ones. With `bits`, 0 means "
-                "the point at which a filter is half full. `tinylfu`: requests after which all "
-                "counts are halved. `adaptsize`: requests between two tunings.",
+                "at least so many, and for at most twice as many, later ones. 0: 1000000; with "
+                "`[[disk]]` 3.5 for each object that memory and disks can hold "
+                "(`cache.mean_object`), and with `nth-hit` as many for each request below "
+                "`min_requests`; with `bits` the point at which a filter is half full. `tinylfu`: "
+                "requests after which all counts are halved, `adaptsize`: requests between two "
+                "tunings, 1000000 where this is 0.",
          .range = {.min = 1, .max = 1e12},
          .zero_is_off = true}),
     bound<&Admission::fpr>(
@@ -260,11 +334,20 @@ constexpr std::array kAdmissionKeys = {
          .range = {.min = 1, .max = 65536},
          .zero_is_off = true,
          .power_of_two = true}),
+    bound<&Admission::adopted_memory_bytes>(
+        {.name = "adopted_memory",
+         .kind = Kind::kBytes,
+         .doc = "What the filters adopted from other caches (`POST /filter/adopt`, "
+                "`--adopt-from`) may take in all; a saved form may have 2 MiB more. 0: none is "
+                "adopted.",
+         .range = {.min = 1.0 * kMiB, .max = 1.0 * kTiB},
+         .zero_is_off = true}),
 };
 
 }  // namespace
 
 std::span<const Key> cache_keys() { return kCacheKeys; }
+std::span<const Key> disk_keys() { return kDiskKeys; }
 std::span<const Key> admission_keys() { return kAdmissionKeys; }
 
 }  // namespace encore::config

@@ -15,7 +15,7 @@ constexpr std::array kListenKeys = {
                              .doc = "Where clients connect: a numeric address and a port.",
                              .apply = Apply::kRestart,
                              .accepted = "\"127.0.0.1:3128\", \"[::1]:3128\" or \"*:3128\"",
-                             .item_check = check_endpoint}),
+                             .item_check = check_parsed<EndpointText>}),
     bound<&Listen::mode>({.name = "mode",
                           .kind = Kind::kChoice,
                           .doc = "`forward`: a proxy that clients are told to use (absolute-form "
@@ -41,7 +41,7 @@ constexpr std::array kOriginKeys = {
                                     "`forward.private_destinations`.",
                              .range = {.min = 1, .max = 256},
                              .accepted = "\"http://host:port\" or \"https://host:port\"",
-                             .item_check = check_server_url}),
+                             .item_check = check_parsed<ServerText>}),
     bound<&Origin::host_header>({.name = "host_header",
                                  .kind = Kind::kChoice,
                                  .doc = "`Host` of what is sent to the origin: the client's "
@@ -69,7 +69,7 @@ constexpr std::array kForwardKeys = {
                                     .doc = "Who may use forward listeners; others get 403.",
                                     .range = {.min = 0, .max = 4096},
                                     .accepted = "addresses and blocks, as \"10.0.0.0/8\"",
-                                    .item_check = check_cidr}),
+                                    .item_check = check_parsed<CidrText>}),
     bound<&Forward::connect_ports>({.name = "connect_ports",
                                     .kind = Kind::kIntegerList,
                                     .doc = "Ports that `CONNECT` may reach; others get 403.",
@@ -136,7 +136,7 @@ constexpr std::array kUpstreamKeys = {
                 "`/etc/hosts` again and forgets what was asked before.",
          .range = {.min = 0, .max = 16},
          .accepted = "addresses, as \"192.0.2.53\", \"127.0.0.1:5353\" or \"[2001:db8::1]:53\"",
-         .item_check = check_nameserver}),
+         .item_check = check_parsed<NameserverText>}),
     bound<&Upstream::dns_ttl_min>({.name = "dns_ttl_min",
                                    .kind = Kind::kDuration,
                                    .doc = "The addresses of a name are remembered for as long as "

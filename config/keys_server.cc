@@ -34,11 +34,12 @@ constexpr std::array kWorkersKeys = {
 
 constexpr std::array kAdminKeys = {
     bound<&Admin::address>({.name = "address",
-                            .doc = "Where `/healthz`, `/readyz`, `/metrics` and `/api/stats` are "
-                                   "served. Empty: nowhere.",
+                            .doc = "Where `/healthz`, `/readyz`, `/metrics`, `/api/stats` and "
+                                   "`/purge` are served, `/filters` where something is published, "
+                                   "and `/filter` to who has the token. Empty: nowhere.",
                             .apply = Apply::kRestart,
                             .accepted = "\"127.0.0.1:3129\", \"[::1]:3129\", \"*:3129\" or \"\"",
-                            .item_check = check_endpoint_or_empty}),
+                            .item_check = check_parsed<OptionalEndpointText>}),
     bound<&Admin::allow_hosts>(
         {.name = "allow_hosts",
          .kind = Kind::kTextList,
@@ -48,6 +49,14 @@ constexpr std::array kAdminKeys = {
          .range = {.min = 0, .max = 64},
          .accepted = "host names",
          .item_check = check_host_name}),
+    bound<&Admin::token_file>(
+        {.name = "token_file",
+         .doc = "A file with the token for `GET /filter` and `POST /filter/adopt`, one line of 16 "
+                "to 256 letters, digits and `-._~+/=`, which only this user, root and a group may "
+                "read. A relative name is one in the directory in which encore was started. It is "
+                "read again at a reload. Empty: neither is served.",
+         .accepted = "a file name or \"\"",
+         .item_check = check_file_name}),
 };
 
 constexpr std::array kLogKeys = {

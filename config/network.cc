@@ -8,7 +8,7 @@
 #include <cstring>
 #include <optional>
 
-#include "config/text.h"
+#include "base/text.h"
 
 namespace encore::config {
 namespace {

@@ -46,14 +46,14 @@ class Report {
 
 void report_listeners(const Config& config, Report& report) {
   for (const auto& listen : config.listen) {
-    report.line("listen", listen.address + " " + choice_text("listen", "mode", &listen));
+    report.line("listen", listen.address.text() + " " + choice_text("listen", "mode", &listen));
   }
   for (const auto& origin : config.origin) {
     std::string servers;
-    for (const auto& server : origin.servers) servers += " " + server;
+    for (const auto& server : origin.servers) servers += " " + server.text();
     report.line("origin", origin.host + " " + origin.path + " ->" + servers);
   }
-  report.line("admin", config.admin.address.empty() ? "none" : config.admin.address);
+  report.line("admin", *config.admin.address ? config.admin.address.text() : "none");
 }
 
 void report_cache(const Config& config, std::uint32_t cores, Report& report) {
@@ -62,20 +62,62 @@ void report_cache(const Config& config, std::uint32_t cores, Report& report) {
                              (config.workers.count == 0 ? " (one a core)" : ""));
   report.line("memory", format_bytes(cache.memory_bytes) + " in " + plural(cache.shards, "shard") +
                             ", eviction " + choice_text("cache", "eviction", &cache));
-  const std::uint64_t effective = effective_max_object(cache);
+  const std::uint64_t effective = effective_max_object(config);
+  const std::uint64_t in_memory = max_object_in_memory(cache);
   std::string object = format_bytes(effective) + " (" + std::to_string(effective) + " bytes)";
   if (effective < cache.max_object_bytes) {
-    object += ", an eighth of the memory; configured: " + format_bytes(cache.max_object_bytes);
+    object += std::string(", an eighth of the ") + (effective > in_memory ? "disks" : "memory") +
+              "; configured: " + format_bytes(cache.max_object_bytes);
+  }
+  if (effective > in_memory) {
+    object += "; on disk alone beyond " + format_bytes(in_memory) + ", an eighth of the memory";
   }
   report.line("max_object", object);
 }
 
-std::string seed_text(const Config& config) {
-  if (!config.admission.seed.empty()) {
-    const auto seed = filter::parse_seed(config.admission.seed);
-    return "configured, fingerprint " + (seed ? filter::fingerprint(*seed) : std::string());
+void report_disks(const Config& config, Report& report) {
+  if (config.disk.empty()) return;
+  const Cache& cache = config.cache;
+  const std::string mean = format_bytes(cache.mean_object_bytes);
+  for (const Disk& disk : config.disk) {
+    const auto layout = derive_disk(disk);
+    if (!layout) continue;
+    report.line("disk", disk.path + ": " + format_bytes(disk.size_bytes) + " in " +
+                            plural(layout->segments, "segment") + " of " +
+                            format_bytes(layout->segment_bytes));
   }
-  if (config.state.directory.empty()) return "random, new at every start (no state.directory)";
+  report.line("written to disk",
+              "what lives " + format_duration(cache.disk_life_min) + " or longer, " +
+                  (cache.disk_write_rate == 0
+                       ? std::string("at any rate")
+                       : "up to " + format_bytes(cache.disk_write_rate) + " a second") +
+                  "; of a reclaimed segment up to " + std::to_string(cache.disk_reinsert) +
+                  " % again");
+  const ObjectEstimate estimate = estimate_objects(config);
+  report.line("index of the disks", format_bytes(estimate.index_bytes) + " for " +
+                                        std::to_string(estimate.on_disk) + " objects of " + mean +
+                                        ", at most " + format_bytes(estimate.index_bytes_max) +
+                                        ", half of the memory");
+  if (estimate.indexed < estimate.on_disk) {
+    const double used =
+        static_cast<double>(estimate.indexed) / static_cast<double>(estimate.on_disk);
+    report.note(
+        "cache.memory has no room for the index of all that the disks can hold: at a mean "
+        "of " +
+        mean + " an object (cache.mean_object) " + percent(used) +
+        " of them are used. Recommended: a cache.memory of " +
+        format_bytes(cache::kDiskIndexShare * estimate.index_bytes) + " or more.");
+  }
+}
+
+std::string seed_text(const Config& config) {
+  if (const auto& seed = *config.admission.seed) {
+    return "configured, fingerprint " + filter::fingerprint(*seed);
+  }
+  if (config.state.directory.empty()) {
+    return config.disk.empty() ? "random, new at every start (no state.directory)"
+                               : "random, kept on the disks (no state.directory)";
+  }
   return "random, kept in " + config.state.directory;
 }
 
@@ -91,6 +133,35 @@ std::string window_text(const Config& config, const FilterPlan& plan) {
   return text;
 }
 
+// Why the capacity is what it is, where it follows from the disks.
+std::string derived_text(const Config& config) {
+  const Admission& admission = config.admission;
+  if (admission.capacity != 0 || admission.bits != 0 || !window_of(config).follows) return {};
+  return ", for " + std::to_string(estimate_objects(config).held()) +
+         " objects in memory and on disk";
+}
+
+void report_window(const Config& config, std::uint64_t capacity, Report& report) {
+  const Window window = window_of(config);
+  const std::string kept = std::to_string(estimate_objects(config).held()) +
+                           " objects that the cache can hold at a mean of " +
+                           format_bytes(config.cache.mean_object_bytes) + " (cache.mean_object)";
+  const std::string begin = "the window of " + std::to_string(capacity) + " insertions is ";
+  const std::string remedy =
+      " Recommended: an admission.capacity of " + std::to_string(window.recommended) + ".";
+  if (capacity < window.least) {
+    report.note(begin + "short for the " + kept +
+                ": a key is forgotten while what came with it is still held, and its second "
+                "request counts as the first." +
+                remedy);
+  } else if (window.most != 0 && capacity > window.most) {
+    report.note(begin + "long for the " + kept +
+                ": what is asked for again only after that long is written to disk, and leaves it "
+                "before it is asked for once more." +
+                remedy);
+  }
+}
+
 void report_filter(const Config& config, const FilterPlan& plan, Report& report) {
   const auto& shard = plan.shard;
   const double bits = static_cast<double>(plan.bits);
@@ -101,7 +172,7 @@ void report_filter(const Config& config, const FilterPlan& plan, Report& report)
                        " a shard), " + number(bits / capacity, "%.2f") + " a key");
   report.line("k", std::to_string(shard.hashes));
   report.line("capacity", std::to_string(plan.capacity) + " insertions a generation (" +
-                              std::to_string(shard.capacity) + " a shard)");
+                              std::to_string(shard.capacity) + " a shard)" + derived_text(config));
   report.line("bytes", std::to_string(plan.memory_bytes) + " (" + format_bytes(plan.memory_bytes) +
                            ") for both generations of all shards");
   report.line("fpr over a cycle", "low " + percent(plan.fpr.low) + ", mean " +
@@ -119,7 +190,7 @@ void report_threshold(const Config& config, Report& report) {
   const std::uint64_t threshold = config.admission.size_threshold_bytes;
   report.line("admitted",
               "up to " + format_bytes(threshold) + " (" + std::to_string(threshold) + " bytes)");
-  if (threshold > effective_max_object(config.cache)) {
+  if (threshold > max_object_in_memory(config.cache)) {
     report.note("admission.size_threshold keeps nothing out that max_object lets in.");
   }
 }
@@ -138,8 +209,9 @@ void report_admission(const Config& config, Report& report) {
   }
   switch (admission.policy) {
     case Policy::kExactSecondHit:
-      report.line("capacity",
-                  std::to_string(capacity) + " keys a generation, kept exactly; no filter");
+      report.line("capacity", std::to_string(capacity) +
+                                  " keys a generation, kept exactly; no filter" +
+                                  derived_text(config));
       break;
     case Policy::kProbability:
       report.line("admitted", "each request with probability " +
@@ -162,6 +234,30 @@ void report_admission(const Config& config, Report& report) {
     default:
       break;
   }
+  report_window(config, capacity, report);
+}
+
+void report_filters(const Config& config, Report& report) {
+  const Filters& filters = config.filters;
+  const auto text = [](const filter::FilterParameters& made) {
+    return std::to_string(made.bits) + " bits, k " + std::to_string(made.hashes);
+  };
+  if (const auto made = derive_changed_filter(filters);
+      made && publishes(filters, kPublishChanged)) {
+    const std::uint32_t hours = hours_kept(filters);
+    const std::uint64_t bytes = (made->bits + 7) / 8;
+    report.line("changes", plural(hours, "hour") + " and the current one, each " + text(*made) +
+                               ", " + format_bytes(bytes) +
+                               " where anything has changed: at most " +
+                               format_bytes(bytes * (hours + 1)));
+  }
+  if (const auto made = derive_resident_filter(config);
+      made && publishes(filters, kPublishResident)) {
+    // Four bits for each, and as many for each of the digest's five an entry.
+    const std::uint64_t bytes = (made->bits + 5 * made->capacity) / 2;
+    report.line("resident", std::to_string(made->capacity) + " responses, " + text(*made) +
+                                ", with Squid's digest " + format_bytes(bytes));
+  }
 }
 
 }  // namespace
@@ -170,7 +266,9 @@ std::string check_report(const Config& config, std::uint32_t cores) {
   Report report;
   report_listeners(config, report);
   report_cache(config, cores, report);
+  report_disks(config, report);
   report_admission(config, report);
+  report_filters(config, report);
   return std::move(report).text();
 }
 

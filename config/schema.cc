@@ -229,6 +229,13 @@ std::span<const Section> schema() {
       section<&Config::forward>("forward", "What forward listeners allow.", forward_keys()),
       section<&Config::cache>("cache", "What is stored, for how long, and what is said of it.",
                               cache_keys()),
+      section<&Config::disk>(
+          "disk",
+          "What lies behind the memory: files or block devices that hold what is stored, over a "
+          "restart too. Up to 16, none by default. `cache.disk_write_rate`, `cache.disk_reinsert` "
+          "and `cache.disk_life_min` are for all of them. `--check-config` says how a disk is "
+          "divided, and what its index takes of the memory.",
+          disk_keys()),
       section<&Config::admission>("admission",
                                   "What may enter the cache. Give `capacity` and `fpr`, or `bits` "
                                   "and `hashes`; `--check-config` prints the rest.",
@@ -236,6 +243,11 @@ std::span<const Section> schema() {
       section<&Config::state>("state", "What survives a restart.", state_keys()),
       section<&Config::workers>("workers", "Threads.", workers_keys()),
       section<&Config::admin>("admin", "The listener for operators.", admin_keys()),
+      section<&Config::filters>(
+          "filters",
+          "Bloom filters of URLs that others fetch, on the admin listener below `/filters` and, "
+          "where `path` says so, on proxy listeners: see [FILTERS.md](FILTERS.md).",
+          filters_keys()),
       section<&Config::log>("log", "What is written down.", log_keys()),
       section<&Config::timeouts>("timeouts", "How long is waited. 0 is for ever.", timeouts_keys()),
       section<&Config::limits>("limits", "How much is taken.", limits_keys()),

@@ -16,7 +16,7 @@ namespace encore::config {
 
 struct Section {
   std::string_view name;
-  bool repeated = false;  // [[listen]] and [[origin]]
+  bool repeated = false;  // [[listen]], [[origin]] and [[disk]]
   std::string_view doc;
   std::span<const Key> keys;
   // The n-th struct (n is 0 where not repeated). REQUIRES: index < count(config).

@@ -31,6 +31,10 @@ struct Options {
   bool no_refresh = false;
   bool trace = false;
   std::string compare;
+  BlockKindOptions kind;
+
+  bool pair() const { return filter == "pair"; }
+  bool grows() const { return filter == "scalable" || filter == "growable"; }
 };
 
 // FPR columns of one count, measured beside theory.
@@ -66,6 +70,9 @@ struct Theory {
 };
 Theory theory_for(const BlockResult& result, const BlockWorkload& workload) {
   const BlockFilter& filter = result.filter;
+  if (!filter.single_or_pair()) {
+    return {result.fpr_theory_end, result.all.by_theory(), result.one_off.by_theory()};
+  }
   const filter::FilterShape shape{filter.layout, filter.bits, filter.hashes};
   if (filter.pair()) {
     const filter::Ring ring{.shape = shape,
@@ -117,6 +124,10 @@ Row main_row(const BlockResult& result, const BlockWorkload& workload) {
              {"filter_bytes", result.filter_bytes},
              {"seeds", result.events / workload.events},
              {"events", result.events}};
+  if (!result.filter.single_or_pair()) {
+    row.push_back({"filter", std::string(to_string(result.filter.other.kind))});
+    row.push_back({"slices", result.slices});
+  }
   if (result.filter.pair()) {
     row.insert(row.end(), {Field{"capacity", result.filter.capacity},
                            {"insertions", result.insertions},
@@ -128,25 +139,32 @@ Row main_row(const BlockResult& result, const BlockWorkload& workload) {
 Table main_table(const Options& options, bool complete) {
   const bool pair = options.filter == "pair";
   Table table{.key = "rows", .title = "", .columns = {}, .rows = {}};
-  table.columns = {{"hashes", "k", Style::kCount},
-                   {"new_blocks", "N", Style::kCount},
-                   {"false_positives", "false positives", Style::kCount},
-                   {"fpr_measured", "measured", Style::kRate},
-                   {"fpr_full", pair ? "worst case" : "full", Style::kRate},
-                   {"fpr_incremental", pair ? "theory" : "incremental", Style::kRate},
-                   {"fpr_bits", "by the bits", Style::kRate},
-                   {"interval_low", "95 % from", Style::kRate},
-                   {"interval_high", "to", Style::kRate},
-                   {"z", "z", Style::kReal},
-                   {"one_off_blocks", "one-off", Style::kCount},
-                   {"one_off_false_positives", "FP", Style::kCount},
-                   {"fpr_one_off", "measured", Style::kRate},
-                   {"fpr_weighted", "weighted", Style::kRate},
-                   {"z_one_off", "z", Style::kReal}};
+  table.columns = {
+      {"hashes", "k", Style::kCount},
+      {"new_blocks", "N", Style::kCount},
+      {"false_positives", "false positives", Style::kCount},
+      {"fpr_measured", "measured", Style::kRate},
+      {"fpr_full", pair ? "worst case" : "full", Style::kRate},
+      {"fpr_incremental", options.filter == "single" ? "incremental" : "theory", Style::kRate},
+      {"fpr_bits", "by the bits", Style::kRate},
+      {"interval_low", "95 % from", Style::kRate},
+      {"interval_high", "to", Style::kRate},
+      {"z", "z", Style::kReal},
+      {"one_off_blocks", "one-off", Style::kCount},
+      {"one_off_false_positives", "FP", Style::kCount},
+      {"fpr_one_off", "measured", Style::kRate},
+      {"fpr_weighted", "weighted", Style::kRate},
+      {"z_one_off", "z", Style::kReal}};
   if (pair) {
     table.columns.push_back({"capacity", "c", Style::kCount});
     table.columns.push_back({"rotations", "rotations", Style::kCount});
     table.columns.push_back({"old_blocks_called_new", "old called new", Style::kCount});
+  }
+  if (options.grows()) {
+    table.columns.push_back({"slices", "slices", Style::kCount});
+  }
+  if (options.filter != "single" && !pair) {
+    table.columns.push_back({"filter_bytes", "memory", Style::kBytes});
   }
   if (!complete) {
     table.columns.insert(table.columns.begin() + 1,
@@ -270,12 +288,22 @@ class BlocksCommand final : public Command {
              {.min = 1, .max = filter::kBitsMax});
     a.text("--hashes", o.hashes, "numbers of hashes: 7, 1..8 or 1,2,4");
     a.text("--hash", o.hash,
-           "xxh3, murmur3, siphash, md5, sha1, sha512, or a bad one: cut32, prng, crc32, "
-           "trunc32, stride0");
+           "xxh3, murmur3, siphash, md5, sha1, sha512; chained, sha1-fields20 (classic); or a bad "
+           "one: cut32, prng, crc32, trunc32, stride0");
     a.text("--rng", o.rng, "random numbers of the workload: moa (Mother-of-All), xoshiro");
     a.text("--layout", o.layout, "classic, partitioned, blocked, split");
-    a.text("--filter", o.filter, "single, or pair (rotating)");
-    a.number("--capacity", o.capacity, "pair: insertions a generation (0: where it is half full)");
+    a.text("--filter", o.filter, "single, pair (rotating), scalable, growable, counting, bucketed");
+    a.number("--capacity", o.capacity,
+             "pair: insertions a generation (0: where it is half full); scalable, growable: keys "
+             "of the first slice (0: 1000)");
+    a.real("--fpr", o.kind.fpr, "scalable: compound rate; growable: of each slice",
+           {.min = 0, .max = 1, .without_min = true, .without_max = true});
+    a.real("--growth", o.kind.growth, "scalable: of the slices' capacities",
+           {.min = 1, .max = filter::kGrowthMax});
+    a.real("--tightening", o.kind.tightening, "scalable: of the slices' rates",
+           {.min = 0, .max = 1, .without_min = true, .without_max = true});
+    a.number("--buckets", o.kind.buckets, "bucketed: equal filters that --bits is divided into",
+             {.min = 1, .max = filter::kBitsMax});
     a.number("--generations", o.generations, "pair: 2; more make it a ring",
              {.min = 2, .max = filter::kGenerationsMax});
     a.flag("--no-refresh", o.no_refresh, "pair: do not re-insert what is found in the older one");
@@ -286,11 +314,8 @@ class BlocksCommand final : public Command {
   }
 
   Result<Outcome> run(const Context& context) override {
-    for (const char* option : {"--capacity", "--generations", "--no-refresh"}) {
-      if (options_.filter != "pair" && context.arguments.given(option)) {
-        return fail(std::string(option) + " with --filter " + options_.filter +
-                    ", accepted: --filter pair");
-      }
+    if (auto fine = check_options(context); !fine) {
+      return std::unexpected(fine.error());
     }
     const auto filters = make_filters(context);
     if (!filters) {
@@ -322,6 +347,33 @@ class BlocksCommand final : public Command {
   }
 
  private:
+  // Each option with the filters that it says something to.
+  Result<void> check_options(const Context& context) const {
+    struct Use {
+      const char* option;
+      bool accepted;
+      const char* filters;
+    };
+    const Options& o = options_;
+    const bool single_or_pair = o.filter == "single" || o.pair();
+    for (const Use& use :
+         {Use{"--capacity", o.pair() || o.grows(), "pair, scalable, growable"},
+          Use{"--generations", o.pair(), "pair"}, Use{"--no-refresh", o.pair(), "pair"},
+          Use{"--fpr", o.grows(), "scalable, growable"},
+          Use{"--growth", o.filter == "scalable", "scalable"},
+          Use{"--tightening", o.filter == "scalable", "scalable"},
+          Use{"--buckets", o.filter == "bucketed", "bucketed"},
+          Use{"--bits", !o.grows(), "single, pair, counting, bucketed"},
+          Use{"--hashes", !o.grows(), "single, pair, counting, bucketed"},
+          Use{"--compare", single_or_pair, "single, pair"}}) {
+      if (!use.accepted && context.arguments.given(use.option)) {
+        return fail(std::string(use.option) + " with --filter " + o.filter +
+                    ", accepted: --filter " + use.filters);
+      }
+    }
+    return {};
+  }
+
   Result<std::vector<BlockFilter>> make_filters(const Context& context) {
     Options& o = options_;
     const auto hash = parse_block_hash(o.hash);
@@ -330,16 +382,20 @@ class BlocksCommand final : public Command {
     if (!hash || !layout || !generator) {
       return std::unexpected(!hash ? hash.error() : !layout ? layout.error() : generator.error());
     }
-    if (o.filter != "single" && o.filter != "pair") {
-      return fail("unknown filter \"" + o.filter + "\", accepted: single, pair");
+    auto other = parse_block_kind(o.filter, o.kind);
+    if (!other) {
+      return std::unexpected(other.error());
     }
+    other->capacity = o.capacity != 0 ? o.capacity : other->capacity;
     o.workload.generator = *generator;
     o.workload.block_bytes = static_cast<std::uint32_t>(o.block_size);
     o.workload.one_off_percent = static_cast<std::uint32_t>(o.one_off_percent);
     const bool split = *layout == filter::Layout::kSplit;
-    const auto counts =
-        parse_numbers("--hashes", split && !context.arguments.given("--hashes") ? "8" : o.hashes,
-                      {.min = 1, .max = filter::kHashesMax});
+    const auto counts = parse_numbers("--hashes",
+                                      split && !context.arguments.given("--hashes") ? "8"
+                                      : o.grows()                                   ? "1"
+                                                                                    : o.hashes,
+                                      {.min = 1, .max = filter::kHashesMax});
     if (!counts) {
       return std::unexpected(counts.error());
     }
@@ -359,7 +415,8 @@ class BlocksCommand final : public Command {
                          .bits = checked->bits,
                          .hashes = checked->hashes,
                          .generations = static_cast<std::uint32_t>(o.generations),
-                         .refresh = !o.no_refresh};
+                         .refresh = !o.no_refresh,
+                         .other = *other};
       if (o.filter == "pair") {
         filter.capacity =
             o.capacity != 0 ? o.capacity : filter::half_full_capacity(checked->shape());
@@ -377,7 +434,9 @@ class BlocksCommand final : public Command {
     double bits = 0;
     double cycles = 0;
     for (const BlockFilter& filter : filters) {
-      bits += static_cast<double>(filter.bits) * (filter.pair() ? filter.generations : 1);
+      bits += filter.single_or_pair()
+                  ? static_cast<double>(filter.bits) * (filter.pair() ? filter.generations : 1)
+                  : memory_bits(filter.other, {filter.layout, filter.bits, filter.hashes}, events);
       cycles += filter.pair() ? events / static_cast<double>(filter.capacity) : 1;
     }
     const bool hashes = o.compare == "hashes";
@@ -489,6 +548,14 @@ class BlocksCommand final : public Command {
                          {"capacity", o.capacity},
                          {"generations", o.generations},
                          {"refresh", !o.no_refresh}};
+    if (o.grows()) {
+      report.parameters.push_back({"fpr", o.kind.fpr});
+      report.parameters.push_back({"growth", o.kind.growth});
+      report.parameters.push_back({"tightening", o.kind.tightening});
+    }
+    if (o.filter == "bucketed") {
+      report.parameters.push_back({"buckets", o.kind.buckets});
+    }
     return report;
   }
 

@@ -2,11 +2,11 @@
 // functions good and bad.
 #pragma once
 
+#include "base/cli/monitor.h"
 #include "base/error.h"
 #include "filter/parameters.h"
 #include "sim/report/report.h"
 #include "sim/workload/block_events.h"
-#include "sim/workload/monitor.h"
 
 namespace encore::sim {
 

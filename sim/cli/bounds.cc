@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "sim/cli/lists.h"
+#include "base/cli/lists.h"
 #include "sim/cli/memory_need.h"
 
 namespace encore::sim {

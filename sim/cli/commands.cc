@@ -16,6 +16,9 @@ std::vector<std::unique_ptr<Command>> all_commands() {
   for (auto& command : make_theory_grid_commands()) {
     all.push_back(std::move(command));
   }
+  for (auto& command : make_theory_kind_commands()) {
+    all.push_back(std::move(command));
+  }
   for (auto& command : make_generate_commands()) {
     all.push_back(std::move(command));
   }

@@ -14,6 +14,8 @@ std::unique_ptr<Command> make_theory_fill_command();
 std::vector<std::unique_ptr<Command>> make_theory_commands();
 // table, layouts.
 std::vector<std::unique_ptr<Command>> make_theory_grid_commands();
+// scalable, counting, union, kinds.
+std::vector<std::unique_ptr<Command>> make_theory_kind_commands();
 // One for each pattern.
 std::vector<std::unique_ptr<Command>> make_generate_commands();
 std::unique_ptr<Command> make_stats_command();

@@ -21,7 +21,7 @@ std::uint64_t scaled(std::uint64_t size_bytes, const DrivePlanOptions& options) 
 }
 
 Result<void> check(const DrivePlan& plan, const config::Config& config) {
-  if (config.admission.seed.empty()) {
+  if (!*config.admission.seed) {
     return fail(
         "the config has no admission.seed: with a random one the proxy's decisions cannot be "
         "simulated beforehand");

@@ -7,12 +7,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cli/monitor.h"
 #include "base/error.h"
 #include "config/config.h"
 #include "sim/drive/driven_object.h"
 #include "sim/replay/replay_run.h"
 #include "sim/trace/trace_reader.h"
-#include "sim/workload/monitor.h"
 
 namespace encore::sim {
 

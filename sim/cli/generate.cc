@@ -2,8 +2,8 @@
 #include <charconv>
 #include <fstream>
 
+#include "base/cli/lists.h"
 #include "sim/cli/commands.h"
-#include "sim/cli/lists.h"
 #include "sim/trace/trace_writer.h"
 #include "sim/workload/request_generator.h"
 

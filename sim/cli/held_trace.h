@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/cli/monitor.h"
 #include "base/error.h"
 #include "sim/cli/request_spool.h"
 #include "sim/replay/sample_estimate.h"
 #include "sim/replay/spatial_sample.h"
 #include "sim/replay/trace_object.h"
 #include "sim/trace/trace_reader.h"
-#include "sim/workload/monitor.h"
 
 namespace encore::sim {
 

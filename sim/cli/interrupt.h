@@ -8,9 +8,9 @@
 #include <string>
 #include <thread>
 
+#include "base/cli/monitor.h"
 #include "base/mutex.h"
 #include "base/time.h"
-#include "sim/workload/monitor.h"
 
 namespace encore::sim {
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <utility>
 
+#include "base/cli/lists.h"
 #include "base/units.h"
 #include "config/derive.h"
-#include "sim/cli/lists.h"
 
 namespace encore::sim {
 namespace {

@@ -7,125 +7,22 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <ostream>
 #include <sstream>
+#include <utility>
 
+#include "base/cli/program.h"
+#include "base/cli/progress.h"
 #include "base/time.h"
 #include "sim/cli/cpu_time.h"
-#include "sim/cli/progress.h"
-#include "sim/cli/usage_error.h"
 
 namespace encore::sim {
 
 namespace {
 
-// CLI11 would wrap negative numbers, and read 010 as eight.
-template <typename Number, typename Range, typename Parse>
-CLI::Option* add_number(CLI::App& app, const std::string& name, Number& value,
-                        const std::string& help, const Range& range, Parse parse) {
-  std::ostringstream shown;
-  shown << value;
-  return app
-      .add_option_function<std::string>(
-          name,
-          [&value, name, range, parse](const std::string& text) {
-            const auto number = parse(name, text, range);
-            if (!number) {
-              throw CLI::ValidationError(number.error().message);
-            }
-            value = *number;
-          },
-          help)
-      ->default_str(shown.str());
-}
-
-}  // namespace
-
-void Arguments::number(const std::string& name, std::uint64_t& value, const std::string& help,
-                       const NumberRange& range) {
-  add_number(app_, name, value, help, range, parse_number)->type_name("N");
-}
-void Arguments::real(const std::string& name, double& value, const std::string& help,
-                     const RealRange& range) {
-  add_number(app_, name, value, help, range, parse_real)->type_name("X");
-}
-void Arguments::text(const std::string& name, std::string& value, const std::string& help) {
-  app_.add_option(name, value, help)->capture_default_str()->type_name("TEXT");
-}
-void Arguments::flag(const std::string& name, bool& value, const std::string& help) {
-  app_.add_flag(name, value, help);
-}
-void Arguments::optional_text(const std::string& name, std::string& value, const std::string& alone,
-                              const std::string& help) {
-  app_.add_flag(name + "{" + alone + "}", value, help);
-}
-void Arguments::output(const std::string& name, std::string& value, const std::string& help) {
-  text(name, value, help);
-  outputs_.push_back({name, &value});
-}
-// --name alone is "-"; a file is --name=FILE.
-void Arguments::optional_output(const std::string& name, std::string& value,
-                                const std::string& help) {
-  optional_text(name, value, "-", help);
-  outputs_.push_back({name, &value});
-}
-void Arguments::files(const std::string& name, std::vector<std::string>& value,
-                      const std::string& help) {
-  app_.add_option(name, value, help)->required()->type_name("FILE");
-  inputs_ = &value;
-}
-void Arguments::file(const std::string& name, std::string& value, const std::string& help) {
-  app_.add_option(name, value, help)->required()->type_name("FILE");
-  input_.push_back(&value);
-}
-bool Arguments::given(const std::string& name) const {
-  const CLI::Option* option = app_.get_option_no_throw(name);
-  return option != nullptr && option->count() != 0;
-}
-
-namespace {
-
-// Links and other ways to write the same path are seen through; devices and pipes are nothing to
-// lose.
-bool is_same_file(const std::string& a, const std::string& b) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (fs::exists(a, error) && fs::exists(b, error)) {
-    return fs::is_regular_file(a, error) && fs::equivalent(a, b, error);
-  }
-  return fs::weakly_canonical(a, error) == fs::weakly_canonical(b, error);
-}
-
-}  // namespace
-
-Result<void> Arguments::check_outputs() const {
-  std::vector<std::string> inputs = inputs_ != nullptr ? *inputs_ : std::vector<std::string>{};
-  for (const std::string* path : input_) {
-    inputs.push_back(*path);
-  }
-  for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    const auto& [name, path] = outputs_[i];
-    if (path->empty() || *path == "-") {
-      continue;
-    }
-    for (const std::string& input : inputs) {
-      if (is_same_file(*path, input)) {
-        return fail(name + " \"" + *path + "\" is read as well, accepted: another file");
-      }
-    }
-    for (std::size_t other = 0; other < i; ++other) {
-      if (!outputs_[other].path->empty() && is_same_file(*path, *outputs_[other].path)) {
-        return fail(name + " \"" + *path + "\" is that of " + outputs_[other].name +
-                    " as well, accepted: another file");
-      }
-    }
-  }
-  return {};
-}
-
-namespace {
+Voice voice_of(const Streams& streams) { return {"encore-sim", streams.out, streams.err}; }
 
 // What every command takes.
 struct CommonOptions {
@@ -204,24 +101,12 @@ Result<void> write_plots(const Report& report, const CommonOptions& common) {
   return common.png.empty() ? Result<void>{} : draw(report, "pngcairo", common.png);
 }
 
-// The exit code, or 2 if something of what was printed did not get out: nobody must take a part of
-// a report for the whole. errno was 0 before.
-int check_written(const Streams& streams, int exit_code) {
-  streams.out.flush();
-  if (streams.out) {
-    return exit_code;
-  }
-  streams.err << "encore-sim: cannot write to standard output"
-              << (errno == 0 ? "" : std::string(": ") + std::strerror(errno)) << "\n";
-  return 2;
-}
-
 int write_report(const Outcome& outcome, const CommonOptions& common, const Streams& streams) {
   const JsonOptions options{.machine = !common.no_timing};
   const bool interrupted = outcome.report.interrupted;
   if (auto written = interrupted ? Result<void>{} : write_plots(outcome.report, common); !written) {
     streams.err << "encore-sim: " << written.error().message << "\n";
-    return 2;
+    return kExitTrouble;
   }
   errno = 0;
   if (common.json == "-") {
@@ -231,14 +116,14 @@ int write_report(const Outcome& outcome, const CommonOptions& common, const Stre
     if (!common.json.empty()) {
       if (auto written = write_file(common.json, to_json(outcome.report, options)); !written) {
         streams.err << "encore-sim: " << written.error().message << "\n";
-        return 2;
+        return kExitTrouble;
       }
     }
   }
-  const int exit_code = check_written(streams, interrupted ? kExitInterrupted
-                                               : outcome.verdict == Verdict::kGood ? 0
-                                                                                   : 1);
-  if (exit_code != 2 && common.json.empty() && !common.no_timing) {
+  const int exit_code = check_written(voice_of(streams), interrupted ? kExitInterrupted
+                                                         : outcome.verdict == Verdict::kGood ? 0
+                                                                                             : 1);
+  if (exit_code != kExitTrouble && common.json.empty() && !common.no_timing) {
     streams.err << machine_text(outcome.report) << "\n";
   }
   return exit_code;
@@ -277,7 +162,7 @@ int run_command(Command& command, const Arguments& arguments, const CommonOption
                 const Streams& streams, Monitor& monitor, Interrupt* interrupt) {
   if (auto fine = arguments.check_outputs(); !fine) {
     streams.err << "encore-sim " << command.name() << ": " << fine.error().message << "\n";
-    return 2;
+    return kExitTrouble;
   }
   if (interrupt != nullptr) {
     interrupt->set_last_words(last_words(command.name(), common));
@@ -295,7 +180,7 @@ int run_command(Command& command, const Arguments& arguments, const CommonOption
   }
   if (!outcome) {
     streams.err << "encore-sim " << command.name() << ": " << outcome.error().message << "\n";
-    return 2;
+    return kExitTrouble;
   }
   outcome->report.command = command.name();
   measure(outcome->report, monotonic_now() - started);
@@ -340,24 +225,6 @@ CLI::App& app_for(CLI::App& root, const Command& command) {
   return *app;
 }
 
-// "--bits=" gives an empty value, which CLI11 would take for none at all.
-void split_empty_values(const std::vector<Entry>& entries, std::vector<std::string>& arguments) {
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!arguments[i].starts_with("--") || !arguments[i].ends_with('=')) {
-      continue;
-    }
-    const std::string name = arguments[i].substr(0, arguments[i].size() - 1);
-    const bool takes_value = std::ranges::any_of(entries, [&](const Entry& entry) {
-      const CLI::Option* option = entry.app->get_option_no_throw(name);
-      return option != nullptr && option->get_items_expected_max() > 0;
-    });
-    if (takes_value) {
-      arguments[i] = name;
-      arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(++i), "");
-    }
-  }
-}
-
 }  // namespace
 
 int run_program(std::vector<std::string> arguments, const Streams& streams, Monitor& monitor,
@@ -381,17 +248,11 @@ int run_program(std::vector<std::string> arguments, const Streams& streams, Moni
     entry.command->declare(*entry.arguments);
     declare_common(*entry.arguments, entry.common);
   }
-  split_empty_values(entries, arguments);
-  try {
-    std::ranges::reverse(arguments);
-    root.parse(std::move(arguments));
-  } catch (const CLI::Success& asked) {
-    errno = 0;
-    root.exit(asked, streams.out, streams.err);
-    return check_written(streams, 0);
-  } catch (const CLI::ParseError& error) {
-    streams.err << "encore-sim: " << usage_error(root, error) << "\n";
-    return 2;
+  std::vector<const CLI::App*> apps;
+  std::ranges::transform(entries, std::back_inserter(apps), &Entry::app);
+  const Voice voice = voice_of(streams);
+  if (const auto over = parse_command_line(root, apps, std::move(arguments), voice)) {
+    return *over;
   }
   for (Entry& entry : entries) {
     if (entry.app->parsed()) {
@@ -399,7 +260,7 @@ int run_program(std::vector<std::string> arguments, const Streams& streams, Moni
                          interrupt);
     }
   }
-  return 2;
+  return kExitTrouble;
 }
 
 }  // namespace encore::sim

@@ -7,6 +7,7 @@
 
 #include "sim/cli/bounds.h"
 #include "sim/cli/commands.h"
+#include "sim/cli/disk_options.h"
 #include "sim/cli/kernel_options.h"
 #include "sim/cli/replay_charts.h"
 #include "sim/cli/replay_rows.h"
@@ -51,6 +52,7 @@ class ReplayCommand final : public Command {
   void declare(Arguments& a) override {
     trace_.declare(a);
     kernel_.declare(a);
+    disk_.declare(a);
     a.text("--object-size", object_size_text_, kObjectSizeHelp);
     a.text("--warmup", warmup_text_, "requests that are not counted: a number, or 10% of them");
     a.number("--interval", interval_, "report the series, so many requests a point (0: none)");
@@ -120,6 +122,12 @@ class ReplayCommand final : public Command {
   }
 
   Result<void> read_options(const Arguments& arguments) {
+    if (auto disk = disk_.read(arguments); !disk) {
+      return disk;
+    }
+    if (disk_.any() && (is_sampled() || curve_points_ != 0)) {
+      return fail("--disk-size goes neither with a sample nor with --mrc");
+    }
     if (sample_.objects_max != 0 && sample_.objects_max < kSampleObjectsMin) {
       return fail("--sample-objects " + std::to_string(sample_.objects_max) +
                   ", accepted: 64 or more, or 0 for all");
@@ -156,6 +164,7 @@ class ReplayCommand final : public Command {
     for (const PlannedKernel& kernel : planned) {
       plan.push_back({.options = {.kernel = kernel.options, .interval_requests = interval_},
                       .footprint_share = kernel.size.footprint_share});
+      disk_.apply(plan.back().options.kernel);
     }
     return plan;
   }
@@ -291,6 +300,9 @@ class ReplayCommand final : public Command {
     const auto shown = drop_unbegun(
         runs, planned, [](const FinishedRun& finished) { return finished.counts.requests; });
     report.tables.push_back(replay_table(replayed, runs, shown));
+    if (disk_.any()) {
+      report.tables.push_back(disk_table(runs));
+    }
     if (interval_ != 0) {
       report.tables.push_back(interval_table(runs, shown));
     }
@@ -314,11 +326,13 @@ class ReplayCommand final : public Command {
                            {"sample_seed", sample_.seed},
                            {"mrc", curve_points_},
                            {"bounds", bounds_text_}});
+    disk_.append_parameters(all);
     return all;
   }
 
   TraceArguments trace_;
   KernelArguments kernel_;
+  DiskArguments disk_;
   SampleOptions sample_;
   std::string object_size_text_ = "largest";
   ObjectSize object_size_ = ObjectSize::kLargest;

@@ -217,6 +217,59 @@ Table interval_table(const std::vector<FinishedRun>& runs,
   return table;
 }
 
+Table disk_table(const std::vector<FinishedRun>& runs) {
+  Table table{.key = "disk",
+              .title = "On disk",
+              .columns = {{"cache_bytes", "cache", Style::kBytes},
+                          {"disk_bytes", "disk", Style::kBytes},
+                          {"eviction", "eviction"},
+                          {"admission", "admission"},
+                          {"memory_hit_ratio", "hits in memory", Style::kPercent},
+                          {"disk_hit_ratio", "on disk", Style::kPercent},
+                          {"memory_byte_hit_ratio", "of bytes", Style::kPercent},
+                          {"disk_byte_hit_ratio", "on disk", Style::kPercent},
+                          {"disk_bytes_written", "written", Style::kBytes},
+                          {"disk_bytes_moved", "of it moved", Style::kBytes},
+                          {"disk_write_amplification", "amplification", Style::kRate},
+                          {"disk_objects", "objects", Style::kCount}},
+              .rows = {}};
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const ReplayCounts& c = runs[i].run->counts();
+    const cache::KernelStatistics kernel = runs[i].run->kernel();
+    const std::uint64_t written = c.disk_bytes_admitted + c.disk_bytes_moved;
+    std::uint64_t disk_bytes = 0;
+    for (const cache::DiskStatistics::Disk& disk : kernel.disk.disks) {
+      disk_bytes += disk.segments * disk.segment_bytes;
+    }
+    table.rows.push_back(
+        {{"run", std::uint64_t{i}},
+         {"eviction", std::string(to_string(runs[i].kernel.eviction))},
+         {"admission", std::string(to_string(runs[i].kernel.admission.policy))},
+         {"cache_bytes", runs[i].kernel.capacity_bytes},
+         {"disk_bytes", disk_bytes},
+         {"memory_hits", c.hits - c.disk_hits},
+         {"disk_hits", c.disk_hits},
+         {"memory_hit_ratio", ratio_of(c.hits - c.disk_hits, c.requests)},
+         {"disk_hit_ratio", ratio_of(c.disk_hits, c.requests)},
+         {"memory_byte_hit_ratio", ratio_of(c.bytes_hit - c.disk_bytes_hit, c.bytes_requested)},
+         {"disk_byte_hit_ratio", ratio_of(c.disk_bytes_hit, c.bytes_requested)},
+         {"disk_bytes_written", written},
+         {"disk_bytes_admitted", c.disk_bytes_admitted},
+         {"disk_bytes_moved", c.disk_bytes_moved},
+         {"disk_write_amplification",
+          c.disk_bytes_admitted == 0 ? 1.0 : ratio_of(written, c.disk_bytes_admitted)},
+         {"disk_objects_dropped", c.disk_objects_dropped},
+         {"disk_objects_refused", c.disk_objects_refused},
+         {"disk_parts_dropped", c.disk_parts_dropped},
+         {"disk_objects_broken", c.disk_objects_broken},
+         {"disk_objects_alone", kernel.disk.counters.stored_alone},
+         {"disk_objects", kernel.disk.entries},
+         {"disk_parts", kernel.disk.parts},
+         {"disk_index_bytes", kernel.disk.index_bytes}});
+  }
+  return table;
+}
+
 Row replay_machine(const ReplayedTrace& trace, const std::vector<FinishedRun>& runs) {
   std::vector<Row> each;
   double rate_min = 0;

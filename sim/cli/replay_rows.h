@@ -31,6 +31,8 @@ Table replay_table(const ReplayedTrace& trace, const std::vector<FinishedRun>& r
                    const std::vector<PlannedKernel>& planned);
 Table interval_table(const std::vector<FinishedRun>& runs,
                      const std::vector<PlannedKernel>& planned);
+// What the disk of each run took and gave. REQUIRES: they have one.
+Table disk_table(const std::vector<FinishedRun>& runs);
 // The report's machine part: speed and memory of the runs alone, and what objects take beside them.
 Row replay_machine(const ReplayedTrace& trace, const std::vector<FinishedRun>& runs);
 

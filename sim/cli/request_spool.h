@@ -9,10 +9,10 @@
 #include <span>
 #include <vector>
 
+#include "base/cli/monitor.h"
 #include "base/error.h"
 #include "sim/cli/spool_file.h"
 #include "sim/replay/trace_object.h"
-#include "sim/workload/monitor.h"
 
 namespace encore::sim {
 

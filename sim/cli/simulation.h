@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "base/cli/monitor.h"
 #include "base/error.h"
 #include "sim/cli/held_trace.h"
 #include "sim/replay/replay_run.h"
 #include "sim/replay/sample_estimate.h"
 #include "sim/trace/trace_reader.h"
-#include "sim/workload/monitor.h"
 
 namespace encore::sim {
 

@@ -7,6 +7,7 @@
 
 #include "filter/theory.h"
 #include "sim/cli/commands.h"
+#include "sim/cli/hash_counts.h"
 
 namespace encore::sim {
 namespace {
@@ -238,10 +239,7 @@ class PairCommand final : public Command {
     if (!layout) {
       return std::unexpected(layout.error());
     }
-    const bool split = *layout == Layout::kSplit;
-    const auto hashes =
-        parse_numbers("--hashes", split && !context.arguments.given("--hashes") ? "8" : hashes_,
-                      {.min = 1, .max = filter::kHashesMax});
+    const auto hashes = hash_counts(context, *layout, hashes_);
     if (!hashes) {
       return std::unexpected(hashes.error());
     }

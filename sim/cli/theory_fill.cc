@@ -3,6 +3,7 @@
 
 #include "filter/theory.h"
 #include "sim/cli/commands.h"
+#include "sim/cli/hash_counts.h"
 
 namespace encore::sim {
 namespace {
@@ -28,10 +29,7 @@ class TheoryFillCommand final : public Command {
     if (!layout) {
       return std::unexpected(layout.error());
     }
-    const bool split = *layout == filter::Layout::kSplit;
-    const auto counts =
-        parse_numbers("--hashes", split && !context.arguments.given("--hashes") ? "8" : hashes_,
-                      {.min = 1, .max = filter::kHashesMax});
+    const auto counts = hash_counts(context, *layout, hashes_);
     if (!counts) {
       return std::unexpected(counts.error());
     }

@@ -1,7 +1,7 @@
 #include "sim/cli/trace_options.h"
 
+#include "base/cli/lists.h"
 #include "base/units.h"
-#include "sim/cli/lists.h"
 
 namespace encore::sim {
 

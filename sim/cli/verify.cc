@@ -32,7 +32,8 @@ class VerifyCommand final : public Command {
     return "encore-sim verify decisions.journal --config encore.toml";
   }
   void declare(Arguments& a) override {
-    a.file("DECISIONS", journal_, "the file that log.decisions named");
+    a.file("DECISIONS", journal_,
+           "the file that log.decisions named; what was adopted lies beside it");
     a.text("--config", config_, "the proxy's config: its admission.seed, where one was configured");
     a.text("--state", state_, "the saved filter that the proxy started from, where it did");
   }
@@ -57,7 +58,10 @@ class VerifyCommand final : public Command {
     }
     auto replay = cache::Replay::create(
         reader->head(), reader->head().identity_filter && state_.empty() ? filter::Seed{} : *seed,
-        [&](std::uint64_t checksum) { return (*states)[checksum]; });
+        [&](std::uint64_t checksum) {
+          const auto shard = states->find(checksum);
+          return shard != states->end() ? shard->second : read_adopted(checksum);
+        });
     if (!replay) {
       return fail(journal_ + ": " + replay.error().message);
     }
@@ -88,6 +92,13 @@ class VerifyCommand final : public Command {
     return states;
   }
 
+  // What the proxy laid beside its journal when it adopted a memory; empty where it is not there.
+  std::string read_adopted(std::uint64_t checksum) const {
+    std::ifstream file(cache::adopted_path(journal_, checksum), std::ios::binary);
+    std::ostringstream bytes;
+    return file && (bytes << file.rdbuf()) ? bytes.str() : std::string();
+  }
+
   Result<filter::Seed> read_seed() const {
     if (config_.empty()) {
       return filter::Seed{};
@@ -96,8 +107,7 @@ class VerifyCommand final : public Command {
     if (!config) {
       return std::unexpected(config.error());
     }
-    return config->admission.seed.empty() ? Result<filter::Seed>(filter::Seed{})
-                                          : filter::parse_seed(config->admission.seed);
+    return (*config->admission.seed).value_or(filter::Seed{});
   }
 
   Result<Outcome> compare(const SourceStream& file, cache::JournalReader& reader,

@@ -32,6 +32,9 @@ std::string_view take_part(std::string_view& rest, char separator) {
   return part.substr(0, part.find_last_not_of(" \t") + 1);
 }
 
+// Of a hit it says where it came from, and nothing else.
+constexpr std::string_view kFromDisk = "disk";
+
 }  // namespace
 
 std::string cache_outcome(std::string_view field) {
@@ -57,7 +60,7 @@ std::string cache_outcome(std::string_view field) {
   if (forwarded == "bypass" || forwarded == "method") {
     return std::string(forwarded);
   }
-  if (!detail.empty()) {
+  if (!detail.empty() && !(hit && detail == kFromDisk)) {
     return std::string(detail);
   }
   if (collapsed) {

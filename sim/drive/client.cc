@@ -92,14 +92,14 @@ class Client {
   Result<Driven> run() {
     start_ = monotonic_now();
     while (driven_.answered < plan_.requests.size() && !monitor_.stopped()) {
-      const int wait = start_due();
       int running = 0;
       curl_multi_perform(multi_.get(), &running);
       if (auto fine = take_answers(); !fine) {
         return std::unexpected(fine.error());
       }
-      const bool more = next_ < plan_.requests.size() && !idle_.empty() && options_.rate == 0;
-      if (!more && driven_.answered < plan_.requests.size()) {
+      // Asked after the answers: a connection that one has freed must not wait for the next.
+      const int wait = start_due();
+      if (wait > 0 && driven_.answered < plan_.requests.size()) {
         curl_multi_poll(multi_.get(), nullptr, 0, wait, nullptr);
       }
     }
@@ -125,9 +125,10 @@ class Client {
     curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
   }
 
-  // Sends what is due, as far as connections are free. Returns how many milliseconds may pass
-  // until it is to be called again.
+  // Starts what is due, as far as connections are free. Returns how many milliseconds may pass
+  // without an answer until it is to be called again: none where something was started.
   int start_due() {
+    int wait_max = kWaitMax;
     while (next_ < plan_.requests.size() && !idle_.empty()) {
       const MonotonicTime now = monotonic_now();
       MonotonicTime due = now;
@@ -136,7 +137,7 @@ class Client {
                                                              options_.rate));
         if (due > now) {
           const auto wait = std::chrono::ceil<std::chrono::milliseconds>(due - now).count();
-          return static_cast<int>(std::min<std::int64_t>(wait, kWaitMax));
+          return static_cast<int>(std::min<std::int64_t>(wait, wait_max));
         }
       }
       Exchange& exchange = *idle_.back();
@@ -151,8 +152,9 @@ class Client {
                               path_of(*exchange.object);
       curl_easy_setopt(exchange.easy.get(), CURLOPT_URL, url.c_str());
       curl_multi_add_handle(multi_.get(), exchange.easy.get());
+      wait_max = 0;
     }
-    return kWaitMax;
+    return wait_max;
   }
 
   // Errors: the proxy was never reached.

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cli/monitor.h"
 #include "base/error.h"
 #include "sim/drive/driven_object.h"
-#include "sim/workload/monitor.h"
 
 namespace encore::sim {
 

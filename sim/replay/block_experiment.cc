@@ -37,7 +37,7 @@ struct BlockKey {
   filter::HashedKey hashed;
 };
 
-// The two kinds of filter behind one test-and-set.
+// The kinds of filter behind one test-and-set.
 class Subject {
  public:
   static Result<Subject> create(const BlockFilter& filter, const BlockWorkload& workload) {
@@ -65,6 +65,12 @@ class Subject {
         return std::unexpected(made.error());
       }
       subject.parameters_ = made->options().parameters;
+      subject.bloom_ = std::move(*made);
+    } else if (!filter.single_or_pair()) {
+      auto made = KindSubject::create(filter.other, subject.parameters_);
+      if (!made) {
+        return std::unexpected(made.error());
+      }
       subject.bloom_ = std::move(*made);
     } else {
       auto made = BloomFilter::create(subject.parameters_);
@@ -95,6 +101,9 @@ class Subject {
       }
       return seen;
     }
+    if (auto* other = std::get_if<KindSubject>(&bloom_)) {
+      return other->test_and_set(key.hashed.hash) ? Seen::kCurrent : Seen::kNew;
+    }
     auto& single = std::get<BloomFilter>(bloom_);
     const bool was_there = key.indices.empty() ? single.test_and_set(key.hashed.hash)
                                                : single.test_and_set_indices(key.indices);
@@ -105,13 +114,19 @@ class Subject {
     if (presented_since_reading_ >= reading_step_) {
       presented_since_reading_ = 0;
       const auto* pair = std::get_if<RotatingBloomFilter>(&bloom_);
-      reading_ = pair != nullptr ? read_pair(*pair) : std::get<BloomFilter>(bloom_).fpr_from_bits();
+      const auto* other = std::get_if<KindSubject>(&bloom_);
+      reading_ = pair != nullptr    ? read_pair(*pair)
+                 : other != nullptr ? other->fpr_from_bits()
+                                    : std::get<BloomFilter>(bloom_).fpr_from_bits();
     }
     return reading_;
   }
 
   // p by theory, `keys` distinct blocks having been presented so far.
   double fpr_theory(std::uint64_t keys) {
+    if (auto* other = std::get_if<KindSubject>(&bloom_)) {
+      return other->fpr_theory(keys);
+    }
     auto* pair = std::get_if<RotatingBloomFilter>(&bloom_);
     return pair != nullptr ? pair->follow_theory() : curve_.at(static_cast<double>(keys));
   }
@@ -125,9 +140,14 @@ class Subject {
     return pair != nullptr ? pair->current_insertions() : 0;
   }
   std::uint64_t memory_bytes() const {
+    if (const KindSubject* kind = other(); kind != nullptr) {
+      return kind->memory_bytes();
+    }
     const auto* pair = std::get_if<RotatingBloomFilter>(&bloom_);
     return pair != nullptr ? pair->statistics(1).memory_bytes : parameters_.bits / 8;
   }
+  // Nothing for a single filter or a pair.
+  const KindSubject* other() const { return std::get_if<KindSubject>(&bloom_); }
   // REQUIRES: a single classic filter.
   bool bit(std::uint64_t i) const { return std::get<BloomFilter>(bloom_).bit(i); }
 
@@ -141,7 +161,7 @@ class Subject {
   }
 
   filter::FilterParameters parameters_;
-  std::variant<std::monostate, BloomFilter, RotatingBloomFilter> bloom_;
+  std::variant<std::monostate, BloomFilter, RotatingBloomFilter, KindSubject> bloom_;
   FprCurve curve_;
   std::uint64_t reading_step_ = 1;
   std::uint64_t presented_since_reading_ = kNever / 2;
@@ -160,8 +180,13 @@ class Run {
       return fail("hash " + to_string(filter.hash) + " with layout " +
                   std::string(to_string(filter.layout)) + ", accepted: classic");
     }
+    if (filter.hash.bad != BadHash::kNone && !filter.single_or_pair()) {
+      return fail("hash " + to_string(filter.hash) + " with a " +
+                  std::string(to_string(filter.other.kind)) + " filter, accepted: a good hash");
+    }
     constexpr std::uint64_t kDigestBitsMax = std::uint64_t{1} << 32U;
-    if (filter.hash.own_indices(classic) && filter.bits > kDigestBitsMax) {
+    if (filter.own_indices() && filter.hash.family != filter::HashFamily::kChained &&
+        filter.bits > kDigestBitsMax) {
       return fail("hash " + to_string(filter.hash) + " with " + std::to_string(filter.bits) +
                   " bits, accepted: up to 4294967296, for its indices are 32-bit words");
     }
@@ -186,7 +211,7 @@ class Run {
   // with this hash and size: a shorter list is their beginning.
   BlockKey key_of(std::span<std::uint8_t> block) {
     const BlockFilter& filter = result_.filter;
-    if (filter.hash.own_indices(filter.layout == Layout::kClassic)) {
+    if (filter.own_indices()) {
       fill_indices(filter.hash, block, filter.bits, indices_);
       return {.indices = indices_, .hashed = {}};
     }
@@ -226,6 +251,12 @@ class Run {
     result_.rotations = subject_.rotations();
     result_.filter_bytes = subject_.memory_bytes();
     result_.filter.bits = subject_.parameters().bits;
+    if (const KindSubject* kind = subject_.other(); kind != nullptr) {
+      result_.filter.bits = kind->bits();
+      result_.filter.hashes = kind->hashes();
+      result_.slices = kind->slices();
+      result_.fpr_theory_end = subject_.fpr_theory(result_.all.tests);
+    }
     result_.events = events;
     result_.complete = events == events_;
     return std::move(result_);
@@ -283,8 +314,8 @@ class Run {
 
 // Whether one list of indices serves both: the shorter list is the beginning of the longer one.
 bool share_key(const BlockFilter& a, const BlockFilter& b) {
-  const bool a_own = a.hash.own_indices(a.layout == Layout::kClassic);
-  const bool b_own = b.hash.own_indices(b.layout == Layout::kClassic);
+  const bool a_own = a.own_indices();
+  const bool b_own = b.own_indices();
   if (a_own != b_own || a.hash.family != b.hash.family || a.hash.bad != b.hash.bad) {
     return false;
   }
@@ -390,7 +421,7 @@ Result<std::vector<BlockResult>> run_blocks(const BlockWorkload& workload,
 
 Result<BlockResult> trace_blocks(const BlockWorkload& workload, const BlockFilter& filter,
                                  const std::function<bool(std::string_view)>& line) {
-  if (filter.layout != Layout::kClassic || filter.pair() || !filter.hash.own_indices(true)) {
+  if (filter.layout != Layout::kClassic || filter.pair() || !filter.own_indices()) {
     return fail("a trace of a filter other than a single classic one with a digest or a bad hash");
   }
   constexpr std::uint64_t kBitsShown = 4096;

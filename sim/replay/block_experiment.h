@@ -12,16 +12,18 @@
 #include <string>
 #include <vector>
 
+#include "base/cli/monitor.h"
 #include "base/error.h"
 #include "filter/parameters.h"
 #include "sim/replay/block_hash.h"
+#include "sim/replay/block_kinds.h"
 #include "sim/workload/block_events.h"
-#include "sim/workload/monitor.h"
 
 namespace encore::sim {
 
 // One filter under test. The seed of its hash follows from the workload's seed (the digests have
-// none).
+// none). Of a kind other than single neither capacity nor generations, and of one that grows
+// neither bits nor hashes, are looked at.
 struct BlockFilter {
   filter::Layout layout = filter::Layout::kClassic;
   BlockHash hash = {};
@@ -30,7 +32,13 @@ struct BlockFilter {
   std::uint64_t capacity = 0;  // 0: a single filter; else the insertions a generation of the pair
   std::uint32_t generations = 2;  // of the pair; more: a ring
   bool refresh = true;
-  bool pair() const { return capacity != 0; }
+  BlockKindOptions other = {};
+  bool single_or_pair() const { return other.kind == BlockKind::kSingle; }
+  bool pair() const { return capacity != 0 && single_or_pair(); }
+  // Whether the filter is given ready indices, see BlockHash.
+  bool own_indices() const {
+    return single_or_pair() && hash.own_indices(layout == filter::Layout::kClassic);
+  }
 };
 
 // Tests of blocks that were not in the filter, and what came of them. `expected` and `variance`
@@ -80,8 +88,10 @@ struct BlockResult {
   std::uint64_t insertions = 0;
   std::uint64_t rotations = 0;
   std::uint64_t filter_bytes = 0;
-  std::uint64_t events = 0;  // that it rests on
-  bool complete = true;      // false: the monitor stopped it
+  std::uint64_t slices = 1;   // at the end; of a filter that grows
+  double fpr_theory_end = 0;  // of a kind other than single
+  std::uint64_t events = 0;   // that it rests on
+  bool complete = true;       // false: the monitor stopped it
 
   // Adds another seed's run of the same filter.
   void add(const BlockResult& other);

@@ -70,7 +70,7 @@ void lcg_indices(std::uint32_t state, std::uint64_t bits, std::span<std::uint64_
 }  // namespace
 
 bool BlockHash::own_indices(bool classic) const {
-  return bad != BadHash::kNone || (classic && is_digest(family));
+  return bad != BadHash::kNone || lists_indices(family) || (classic && is_digest(family));
 }
 
 Result<BlockHash> parse_block_hash(std::string_view name) {
@@ -113,6 +113,10 @@ void fill_indices(const BlockHash& hash, std::span<std::uint8_t> block, std::uin
   const std::string_view bytes(reinterpret_cast<const char*>(block.data()), block.size());
   switch (hash.bad) {
     case BadHash::kNone:
+      if (lists_indices(hash.family)) {
+        filter::key_indices(hash.family, {}, bytes, bits, out);
+        return;
+      }
       filter::overwriting_digest_indices(hash.family, block, bits, out);
       return;
     case BadHash::kCut32: {

@@ -36,7 +36,8 @@ std::string to_string(const BlockHash& hash);
 std::vector<BlockHash> all_block_hashes();
 
 // Fills `out` with indices below `bits`. Byte 0 of the block is the digest families' counter.
-// REQUIRES: hash.own_indices(true); 1 <= bits, <= 2^32 for digests; the block is not empty.
+// REQUIRES: hash.own_indices(true); 1 <= bits, <= 2^32 for digests; of the families that list
+// indices what filter::checked() asks; the block is not empty.
 void fill_indices(const BlockHash& hash, std::span<std::uint8_t> block, std::uint64_t bits,
                   std::span<std::uint64_t> out);
 

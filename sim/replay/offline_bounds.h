@@ -20,11 +20,11 @@
 #include <span>
 #include <vector>
 
+#include "base/cli/monitor.h"
 #include "cache/options.h"
 #include "filter/hash.h"
 #include "sim/replay/replay_run.h"
 #include "sim/replay/trace_object.h"
-#include "sim/workload/monitor.h"
 
 namespace encore::sim {
 

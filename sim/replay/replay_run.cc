@@ -53,6 +53,14 @@ ReplayCounts ReplayCounts::operator-(const ReplayCounts& other) const {
   d.bytes_written -= other.bytes_written;
   d.bytes_rewritten -= other.bytes_rewritten;
   d.not_stored_full -= other.not_stored_full;
+  d.disk_hits -= other.disk_hits;
+  d.disk_bytes_hit -= other.disk_bytes_hit;
+  d.disk_bytes_admitted -= other.disk_bytes_admitted;
+  d.disk_bytes_moved -= other.disk_bytes_moved;
+  d.disk_objects_dropped -= other.disk_objects_dropped;
+  d.disk_objects_refused -= other.disk_objects_refused;
+  d.disk_parts_dropped -= other.disk_parts_dropped;
+  d.disk_objects_broken -= other.disk_objects_broken;
   d.heaviest_requests -= other.heaviest_requests;
   d.heaviest_hits -= other.heaviest_hits;
   d.heaviest_bytes -= other.heaviest_bytes;
@@ -85,13 +93,19 @@ void ReplayRun::one(const ReplayRequest& request) {
   // Logs are not always in order; the kernel's time is.
   now_ = std::max(now_, MonotonicTime(Nanoseconds(request.time_ns)));
   const cache::Key key = key_of(request);
-  const cache::LookupResult found = kernel_->lookup(key, now_, hint_of(request));
+  cache::DiskView on_disk;
+  cache::LookupResult found = kernel_->lookup(key, now_, hint_of(request), &on_disk);
+  if (found.on_disk()) {
+    look_for_parts(request, key, on_disk, found);
+  }
   const bool hit = found.state == cache::LookupState::kFresh;
   const bool counts = seen_ >= options_.warmup_requests;
   if (counts) {
     counts_.add_request(request);
     if (hit) {
       counts_.add_hit(request);
+      counts_.disk_hits += found.on_disk() ? 1U : 0U;
+      counts_.disk_bytes_hit += found.on_disk() ? request.size_bytes : 0;
     }
   }
   ReplayOutcome outcome = ReplayOutcome::kHit;
@@ -101,6 +115,10 @@ void ReplayRun::one(const ReplayRequest& request) {
     counts_.validations += counts ? 1 : 0;
     freshen(key, stored_as(request));
     outcome = ReplayOutcome::kRevalidated;
+  } else if (found.on_disk()) {
+    if (found.promote()) {
+      promote(request, key, found, on_disk);
+    }
   } else if (request.resized) [[unlikely]] {
     cache::Stored stored = stored_as(request);
     stored.fresh_until = found.fresh_until;
@@ -150,19 +168,20 @@ ReplayOutcome ReplayRun::miss(const ReplayRequest& request, const cache::Key& ke
     counts_.not_stored_full += counts ? 1 : 0;
     return ReplayOutcome::kTooLarge;
   }
-  const cache::Stored stored = stored_as(request);
-  const cache::AdmitReason reason = kernel_->admit(
-      key,
-      {.variant = 0, .requests = 1, .size_bytes = charge_of(request), .hint = hint_of(request)},
-      now_);
+  cache::Stored stored = stored_as(request);
+  const std::uint64_t charge_bytes = stored.charge_bytes;
+  stored.disk_only = is_for_disk_only(charge_bytes);
+  const cache::AdmitReason reason = kernel_->admit(key,
+                                                   {.variant = 0,
+                                                    .requests = 1,
+                                                    .size_bytes = charge_of(request),
+                                                    .hint = hint_of(request),
+                                                    .disk_only = stored.disk_only},
+                                                   now_);
   if (!is_stored(reason)) {
     return cache::outcome_of<ReplayOutcome>(reason);
   }
-  const std::uint64_t reserved =
-      kernel_->charge_of_entry() +
-      charge_with(options_.charge ? options_.charge->reserved_bytes : 0, request);
-  if (kernel_->reserve(key, reserved, now_) != cache::ReserveOutcome::kReserved ||
-      kernel_->commit(key, stored, reserved, now_) != cache::CommitOutcome::kStored) {
+  if (!store(request, key, stored)) {
     counts_.not_stored_full += counts ? 1 : 0;
     return ReplayOutcome::kTooLarge;
   }
@@ -171,11 +190,33 @@ ReplayOutcome ReplayRun::miss(const ReplayRequest& request, const cache::Key& ke
   }
   if (counts) {
     ++counts_.objects_written;
-    counts_.bytes_written += stored.charge_bytes;
-    counts_.bytes_rewritten += stored_[request.object] ? stored.charge_bytes : 0;
+    counts_.bytes_written += charge_bytes;
+    counts_.bytes_rewritten += stored_[request.object] ? charge_bytes : 0;
   }
   stored_[request.object] = true;
   return cache::outcome_of<ReplayOutcome>(reason);
+}
+
+bool ReplayRun::store(const ReplayRequest& request, const cache::Key& key, cache::Stored& stored) {
+  if (stored.disk_only) {
+    stored.charge_bytes = 0;
+  }
+  const std::uint64_t reserved =
+      (has_disk() ? kernel_->charge_of_disk_entry() : 0) +
+      (stored.disk_only
+           ? 0
+           : kernel_->charge_of_entry() +
+                 charge_with(options_.charge ? options_.charge->reserved_bytes : 0, request));
+  if (kernel_->reserve(key, reserved, now_) != cache::ReserveOutcome::kReserved) {
+    return false;
+  }
+  stored.disk_bytes = has_disk() ? write_body(request, key, stored) : 0;
+  cache::DiskDecision decision;
+  const cache::CommitOutcome outcome = kernel_->commit(key, stored, reserved, now_, &decision);
+  if (has_disk() && (outcome == cache::CommitOutcome::kStored || stored.disk_only)) {
+    write(key, decision);
+  }
+  return outcome == cache::CommitOutcome::kStored;
 }
 
 void ReplayRun::end_interval() {

@@ -9,6 +9,10 @@
 // its charge does: it stays where it is in the order of eviction, others are evicted for what it
 // grew by (or itself, if its turn is first), and it leaves where it has become larger than what may
 // be stored. The request that brings the change is what it was before: a hit, or a validation.
+//
+// With a disk an object that is larger than the memory takes is on disk alone. What is longer than
+// one record (cache/disk_parts.h) lies there in parts, which are placed before its head; where one
+// of them has gone, the object has. A hit in memory does not ask for them.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +21,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
@@ -37,6 +42,16 @@ struct ReplayCounts {
   std::uint64_t bytes_written = 0;    // to the store, the next line included
   std::uint64_t bytes_rewritten = 0;  // of these, objects that were in the store before
   std::uint64_t not_stored_full = 0;  // admitted, but larger than the cache takes
+  // Of hits, those of what lay on disk alone; what was written there, with what pads it, for
+  // objects that were stored, and for those that were moved on as their segment was reclaimed.
+  std::uint64_t disk_hits = 0;
+  std::uint64_t disk_bytes_hit = 0;
+  std::uint64_t disk_bytes_admitted = 0;
+  std::uint64_t disk_bytes_moved = 0;
+  std::uint64_t disk_objects_dropped = 0;  // left with their segment
+  std::uint64_t disk_objects_refused = 0;  // not written, though they were to be
+  std::uint64_t disk_parts_dropped = 0;
+  std::uint64_t disk_objects_broken = 0;  // found on disk, but a part had gone
   // Of requests and hits, those for the heaviest objects by requests; of bytes, by bytes.
   std::uint64_t heaviest_requests = 0;
   std::uint64_t heaviest_hits = 0;
@@ -137,6 +152,25 @@ class ReplayRun {
   std::uint64_t charge_with(std::uint64_t head_bytes, const ReplayRequest& request) const;
   cache::Stored stored_as(const ReplayRequest& request) const;
   ReplayOutcome miss(const ReplayRequest& request, const cache::Key& key);
+  bool has_disk() const { return !options_.kernel.disks.empty(); }
+  // Reserves and commits, in memory, on disk or both.
+  bool store(const ReplayRequest& request, const cache::Key& key, cache::Stored& stored);
+  // --- the disk (replay_run_disk.cc)
+  bool is_for_disk_only(std::uint64_t charge_bytes) const;
+  // Writes what is longer than a record in parts. What is left to be written: the whole, or a head;
+  // 0 where a part found no place.
+  std::uint64_t write_body(const ReplayRequest& request, const cache::Key& key,
+                           const cache::Stored& stored);
+  // A hit on disk of which a part has gone is a miss.
+  void look_for_parts(const ReplayRequest& request, const cache::Key& key,
+                      const cache::DiskView& on_disk, cache::LookupResult& found);
+  // Disks take no time here: what is placed is written at once, and what has to be reclaimed is.
+  void write(const cache::Key& key, const cache::DiskDecision& decision);
+  bool write_record(const cache::Key& key, const cache::DiskDecision& decision);
+  void reclaim();
+  // Stored in memory, from disk.
+  void promote(const ReplayRequest& request, const cache::Key& key,
+               const cache::LookupResult& found, const cache::DiskView& view);
   // New times and charge for the resident object of the key.
   void freshen(const cache::Key& key, const cache::Stored& stored);
   void end_interval();
@@ -147,6 +181,12 @@ class ReplayRun {
   std::uint64_t seen_ = 0;  // requests, warm-up included
   MonotonicTime now_{};
   std::vector<bool> stored_;  // by object
+  struct Body {
+    std::uint64_t number = 0;
+    std::uint64_t parts = 0;
+  };
+  std::unordered_map<std::uint32_t, Body> bodies_;  // the latest, of objects in parts
+  std::uint64_t last_body_ = 0;
   std::vector<ReplayInterval> intervals_;
   ReplayCounts interval_start_;
   IntervalWorkingSet working_set_;  // where there are intervals

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/cli/monitor.h"
 #include "base/error.h"
-#include "sim/workload/monitor.h"
 
 namespace encore::sim {
 

@@ -16,10 +16,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cli/monitor.h"
 #include "base/error.h"
 #include "filter/hash.h"
 #include "sim/trace/request.h"
-#include "sim/workload/monitor.h"
 
 namespace encore::sim {
 

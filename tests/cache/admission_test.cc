@@ -1,6 +1,8 @@
 #include <set>
+#include <tuple>
 
 #include "cache/admission.h"
+#include "cache/saved_admission.h"
 #include "tests/cache/support.h"
 
 namespace encore::cache::test {
@@ -158,6 +160,152 @@ TEST_CASE("New filter parameters at run time forget nothing", "[cache][admission
     CHECK(ask(*kernel, 999) == AdmitReason::kPolicyAlways);
     CHECK_FALSE(kernel->admission_statistics().has_filter);
   }
+}
+
+namespace {
+
+Adoptable adoptable_of(const Kernel& kernel) {
+  auto adoptable = read_adoptable(kernel.save_admission(at(5)));
+  REQUIRE(adoptable);
+  return std::move(*adoptable);
+}
+
+// As the key of a cache with this seed.
+Key key_under(const filter::Seed& seed, std::uint64_t id) {
+  return filter::identify(seed, key(id).bytes);
+}
+
+}  // namespace
+
+TEST_CASE("A cache that starts cold admits at once what its neighbour saw once",
+          "[cache][admission]") {
+  const filter::Seed seed{77, 78};
+  const auto shards = GENERATE(1U, 8U, 64U);
+  const auto policy = GENERATE(AdmissionPolicy::kSecondHit, AdmissionPolicy::kNthHit);
+  KernelOptions theirs = second_hit_options(policy);
+  theirs.admission.min_requests = 3;
+  theirs.shards = shards;
+  theirs.identity_seed = seed;
+  theirs.admission.filter.seed = seed;
+  const auto neighbour = make_kernel(theirs);
+  const std::uint32_t before = policy == AdmissionPolicy::kNthHit ? 2 : 1;
+  for (std::uint32_t request = 0; request < before; ++request) {
+    for (std::uint64_t id = 0; id < 300; ++id) {
+      REQUIRE_FALSE(is_stored(neighbour->admit(key_under(seed, id), {}, at(1))));
+    }
+  }
+  KernelOptions ours = second_hit_options(policy);
+  ours.admission.min_requests = 3;
+  ours.shards = 4;
+  const auto kernel = make_kernel(ours);
+  ask(*kernel, 1000);
+  const auto adoption = kernel->adopt(adoptable_of(*neighbour), UINT64_MAX, at(6));
+  REQUIRE(adoption);
+  CHECK(adoption->shards == 4);
+  CHECK(adoption->generations == 2);
+  for (std::uint64_t id = 0; id < 300; ++id) {
+    REQUIRE(kernel->would_admit(key(id), at(6)));
+    REQUIRE(is_stored(ask(*kernel, id)));
+  }
+  CHECK_FALSE(is_stored(ask(*kernel, 999)));
+  // What it saw itself is still there.
+  CHECK(is_stored(ask(*kernel, 1000)) == (policy == AdmissionPolicy::kSecondHit));
+  const AdmissionStatistics statistics = kernel->admission_statistics();
+  CHECK(statistics.adoptions == 1);
+  CHECK(statistics.adopted.answers >= 300);
+  CHECK(statistics.adopted_memory_bytes > 0);
+}
+
+TEST_CASE("Adopted memories are bounded, and leave as the rings rotate", "[cache][admission]") {
+  const KernelOptions options = second_hit_options(AdmissionPolicy::kSecondHit);
+  const auto neighbour = make_kernel(options);
+  ask(*neighbour, 1);
+  const Adoptable adoptable = adoptable_of(*neighbour);
+  const std::uint64_t bytes = adoptable.memory->memory_bytes();
+  const auto kernel = make_kernel(options);
+  CHECK_FALSE(kernel->adopt(adoptable, bytes - 1, at(6)));
+  CHECK(kernel->admission_statistics().adoptions == 0);
+  REQUIRE(kernel->adopt(adoptable, bytes, at(6)));
+  CHECK_FALSE(kernel->adopt(adoptable_of(*neighbour), 2 * bytes - 1, at(6)));
+  for (std::uint32_t i = 1; i < filter::kAdoptedMax; ++i) {
+    REQUIRE(kernel->adopt(adoptable_of(*neighbour), UINT64_MAX, at(6)));
+  }
+  CHECK_FALSE(kernel->adopt(adoptable, UINT64_MAX, at(6)));
+  CHECK(kernel->admission_statistics().adopted.memories == filter::kAdoptedMax);
+  CHECK(kernel->admission_statistics().adopted_memory_bytes == filter::kAdoptedMax * bytes);
+  for (std::uint64_t id = 10'000; kernel->admission_statistics().rotations == 0; ++id) {
+    ask(*kernel, id);
+  }
+  kernel->release_adopted();
+  const AdmissionStatistics statistics = kernel->admission_statistics();
+  CHECK(statistics.adopted.memories == 0);
+  // The first of them is still held here.
+  CHECK(statistics.adopted_memory_bytes == bytes);
+  REQUIRE(kernel->adopt(adoptable, UINT64_MAX, at(7)));
+}
+
+TEST_CASE("A memory is adopted by policies that have one, and only whole", "[cache][admission]") {
+  KernelOptions options = second_hit_options(AdmissionPolicy::kSecondHit);
+  options.shards = 2;
+  options.admission.filter.bits = 512;
+  const auto neighbour = make_kernel(options);
+  ask(*neighbour, 1);
+  const std::string good = neighbour->save_admission(at(5));
+  REQUIRE(read_adoptable(good));
+  SECTION("not by a policy that remembers nothing") {
+    options.admission.policy = AdmissionPolicy::kAlways;
+    const auto kernel = make_kernel(options);
+    const auto refused = kernel->adopt(adoptable_of(*neighbour), UINT64_MAX, at(6));
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message.find("policy is always") != std::string::npos);
+    CHECK_FALSE(read_adoptable(kernel->save_admission(at(6))));
+  }
+  SECTION("not cut off anywhere, and not with a bit flipped") {
+    for (std::size_t size = 0; size < good.size(); ++size) {
+      REQUIRE_FALSE(read_adoptable(std::string_view(good).substr(0, size)));
+    }
+    for (std::size_t at = 0; at < good.size(); ++at) {
+      std::string flipped = good;
+      flipped[at] = static_cast<char>(flipped[at] ^ (1 << (at % 8)));
+      REQUIRE_FALSE(read_adoptable(flipped));
+    }
+  }
+  SECTION("not with lengths or counts of shards that are not there") {
+    constexpr std::size_t kShardsAt = 12;
+    constexpr std::size_t kFirstSizeAt = 32;
+    for (const auto& [at, bytes, value] : {std::tuple{kShardsAt, 4, std::uint64_t{UINT32_MAX}},
+                                           {kShardsAt, 4, std::uint64_t{1}},
+                                           {kShardsAt, 4, std::uint64_t{3}},
+                                           {kShardsAt, 4, std::uint64_t{0}},
+                                           {kFirstSizeAt, 8, std::uint64_t{1} << 63U},
+                                           {kFirstSizeAt, 8, UINT64_MAX},
+                                           {kFirstSizeAt, 8, std::uint64_t{0}}}) {
+      std::string hostile = good.substr(0, good.size() - 8);
+      for (int i = 0; i < bytes; ++i) {
+        hostile[at + static_cast<std::size_t>(i)] = static_cast<char>(value >> (8 * i));
+      }
+      const std::uint64_t checksum = state_checksum(hostile);
+      hostile.append(reinterpret_cast<const char*>(&checksum), sizeof checksum);
+      CAPTURE(at, value);
+      CHECK_FALSE(read_adoptable(hostile));
+    }
+  }
+}
+
+TEST_CASE("The saved memory in pieces is the saved memory", "[cache]") {
+  KernelOptions options = second_hit_options(AdmissionPolicy::kSecondHit);
+  options.shards = 4;
+  const auto kernel = make_kernel(options);
+  for (std::uint64_t id = 0; id < 300; ++id) {
+    ask(*kernel, id);
+  }
+  AdmissionWriter writer;
+  std::string pieces = writer.begin(options.identity_seed, kernel->shards());
+  for (std::uint32_t shard = 0; shard < kernel->shards(); ++shard) {
+    pieces += writer.shard(kernel->save_admission_of(shard, at(5)));
+  }
+  pieces += writer.end();
+  CHECK(pieces == kernel->save_admission(at(5)));
 }
 
 TEST_CASE("The saved memory of admission is restored, and nothing damaged is", "[cache]") {

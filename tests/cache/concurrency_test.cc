@@ -95,7 +95,8 @@ class LockSeer final : public PayloadOwner {
 
 }  // namespace
 
-TEST_CASE("Payloads are given back without a lock, at the end of the kernel too", "[cache]") {
+TEST_CASE("Payloads are given back without a lock, at the end of the kernel too",
+          "[cache][threads]") {
   LockSeer owner;
   {
     const auto kernel = make_kernel(plain_options(30), {.owner = &owner});
@@ -112,7 +113,8 @@ TEST_CASE("Payloads are given back without a lock, at the end of the kernel too"
   CHECK(owner.free);
 }
 
-TEST_CASE("Under many threads the budget holds and every payload comes back once", "[cache]") {
+TEST_CASE("Under many threads the budget holds and every payload comes back once",
+          "[cache][threads]") {
   CountingOwner owner;
   KernelOptions options = plain_options(kCapacity);
   options.shards = 4;

@@ -6,170 +6,12 @@
 
 #include "cache/replay.h"
 #include "cache/saved_admission.h"
-#include "tests/cache/support.h"
+#include "tests/cache/journal_worker.h"
 
 namespace encore::cache::test {
-namespace {
 
-KernelOptions busy_options() {
-  KernelOptions options = plain_options(50'000);
-  options.shards = 8;
-  options.max_object_share = 8;
-  options.entry_overhead_bytes = kEntryOverheadBytes;
-  options.variants_max = 4;
-  options.admission.policy = AdmissionPolicy::kSecondHit;
-  options.admission.filter.capacity = 50;
-  return options;
-}
-
-struct Outcome {
-  std::uint64_t records = 0;
-  std::uint64_t differences = 0;
-  std::string first;
-  std::array<std::uint64_t, kEventKindCount> kinds{};
-  std::uint64_t evicted = 0;
-};
-
-Outcome replay(const std::string& bytes, const filter::Seed& identity,
-               Replay::FindState find_state = {}) {
-  std::istringstream stream(bytes);
-  auto reader = JournalReader::open(stream);
-  REQUIRE(reader);
-  auto player = Replay::create(reader->head(), identity, std::move(find_state));
-  REQUIRE(player);
-  Outcome outcome;
-  Event event;
-  for (auto next = reader->next(event); next != JournalReader::Next::kEnd;
-       next = reader->next(event)) {
-    REQUIRE(next);
-    ++outcome.records;
-    ++outcome.kinds[static_cast<std::size_t>(event.kind)];
-    outcome.evicted += event.kind == EventKind::kReserve ? event.removed : 0;
-    const auto difference = (*player)->apply(event);
-    REQUIRE(difference);
-    if (difference->has_value() && outcome.differences++ == 0) {
-      outcome.first = describe(**difference);
-    }
-  }
-  return outcome;
-}
-
-// One worker: everything that a proxy does to a kernel, at random.
-class Worker {
- public:
-  Worker(Kernel& kernel, std::uint64_t seed) : kernel_(kernel), random_(seed) {}
-
-  void run(int requests) {
-    for (int i = 0; i < requests; ++i) {
-      now_ += Nanoseconds(random_() % 100'000'000);
-      request(key(popular()));
-    }
-  }
-
- private:
-  std::uint64_t popular() {
-    const std::uint64_t r = random_();
-    return r % 4 != 0 ? r % 61 : r % 5003;
-  }
-  void request(const Key& key) {
-    const std::uint64_t variant = random_() % 3;
-    Select selector(payload_of(key, variant));
-    const LookupResult result = kernel_.lookup(key, now_, selector);
-    if (result.state == LookupState::kFresh) {
-      maybe_purge(key);
-      return;
-    }
-    const Stored stored{.variant = variant,
-                        .charge_bytes = 50 + random_() % (random_() % 8 == 0 ? 6000 : 500),
-                        .fresh_until = now_ + std::chrono::seconds(random_() % 20),
-                        .keep_until = now_ + std::chrono::seconds(random_() % 60),
-                        .payload = payload_of(key, variant)};
-    if (result.state == LookupState::kStale && random_() % 2 == 0) {
-      kernel_.freshen(key, stored, now_);
-      return;
-    }
-    const AdmitRequest ask{.variant = variant,
-                           .requests = random_() % 16 == 0 ? 3U : 1U,
-                           .size_bytes = random_() % 2 == 0 ? stored.charge_bytes : 0};
-    if (is_stored(kernel_.admit(key, ask, now_))) {
-      fetch(key, stored);
-    }
-  }
-  void fetch(const Key& key, const Stored& stored) {
-    std::uint64_t reserved = 0;
-    for (const std::uint64_t part : {stored.charge_bytes / 2, stored.charge_bytes / 2}) {
-      if (kernel_.reserve(key, part, now_) != ReserveOutcome::kReserved) {
-        kernel_.abort(key, reserved, now_);
-        return;
-      }
-      reserved += part;
-    }
-    if (random_() % 10 == 0) {
-      kernel_.abort(key, reserved, now_);
-    } else {
-      kernel_.commit(key, stored, reserved, now_);
-    }
-  }
-  void maybe_purge(const Key& key) {
-    switch (random_() % 100) {
-      case 0:
-        kernel_.invalidate(key, now_);
-        break;
-      case 1:
-        kernel_.remove(key, 1, now_);
-        break;
-      case 2:
-        kernel_.mark_stale(key, now_);
-        break;
-      case 3:
-        kernel_.make_room({.bytes = 1 + random_() % 3000, .victims_max = 5}, now_);
-        break;
-      default:
-        break;
-    }
-  }
-  static Payload payload_of(const Key& key, std::uint64_t variant) {
-    return (key.hash.lo << 8U) | (variant + 1);
-  }
-
-  Kernel& kernel_;
-  std::mt19937_64 random_;
-  MonotonicTime now_ = at(1);
-};
-
-class PurgeSome final : public Visitor {
- public:
-  Verdict visit(const EntryView& entry) override {
-    return entry.key.lo % 4 == 0   ? Verdict::kRemove
-           : entry.key.lo % 4 == 1 ? Verdict::kMarkStale
-                                   : Verdict::kKeep;
-  }
-};
-
-// What an operator does meanwhile: reload, shrink, purge, look at figures.
-void operate(Kernel& kernel, const KernelOptions& options) {
-  ReloadOptions reload = reload_options(options);
-  PurgeSome purge;
-  for (int round = 0; round < 8; ++round) {
-    reload.capacity_bytes = round % 2 == 0 ? 20'000 : 50'000;
-    reload.eviction = static_cast<EvictionPolicy>(round % 3);
-    reload.admission.filter.capacity = 40 + static_cast<std::uint64_t>(round);
-    REQUIRE(kernel.reconfigure(reload, at(10 + round)));
-    while (kernel.reclaim(20, at(10 + round)) == Kernel::Reclaimed::kSome) {
-      std::this_thread::yield();
-    }
-    Kernel::Cursor cursor;
-    while (kernel.for_each(cursor, 500, purge, at(10 + round))) {
-    }
-    static_cast<void>(kernel.statistics());
-    static_cast<void>(kernel.admission_statistics());
-    static_cast<void>(kernel.save_admission(at(10 + round)));
-  }
-}
-
-}  // namespace
-
-TEST_CASE("The journal of every policy replays with every decision equal", "[cache][journal]") {
+TEST_CASE("The journal of every policy replays with every decision equal",
+          "[cache][journal][threads]") {
   // Each eviction policy with one admission policy, and the other way round.
   const auto number = GENERATE(range(std::size_t{0}, kEvictionPolicyCount));
   KernelOptions options = busy_options();
@@ -198,7 +40,8 @@ TEST_CASE("The journal of every policy replays with every decision equal", "[cac
   CHECK(outcome.records > 3500);
 }
 
-TEST_CASE("The journal of many threads replays with every decision equal", "[cache][journal]") {
+TEST_CASE("The journal of many threads replays with every decision equal",
+          "[cache][journal][threads]") {
   const auto eviction =
       GENERATE(EvictionPolicy::kSieve, EvictionPolicy::kLru, EvictionPolicy::kFifo);
   KernelOptions options = busy_options();
@@ -231,7 +74,9 @@ TEST_CASE("The journal of many threads replays with every decision equal", "[cac
   CHECK(outcome.evicted > 100);
   for (std::size_t kind = 0; kind < kEventKindCount; ++kind) {
     INFO(to_string(static_cast<EventKind>(kind)));
-    CHECK((outcome.kinds[kind] > 0) == (static_cast<EventKind>(kind) != EventKind::kRestore));
+    const bool rare = static_cast<EventKind>(kind) == EventKind::kRestore ||
+                      static_cast<EventKind>(kind) >= EventKind::kAdopt;
+    CHECK((outcome.kinds[kind] > 0) == !rare);
   }
 }
 
@@ -282,6 +127,88 @@ TEST_CASE("A restored memory replays if the saved state is at hand", "[cache][jo
   Event event;
   REQUIRE(reader->next(event));
   CHECK_FALSE((*player)->apply(event));
+}
+
+namespace {
+
+// Another cache, of another seed and number of shards, that has been busy.
+std::string busy_elsewhere(std::uint64_t seed) {
+  KernelOptions options = busy_options();
+  options.shards = 32;
+  options.identity_seed = {seed, 0xe15e};
+  options.admission.filter = {.layout = filter::Layout::kClassic,
+                              .hash = filter::HashFamily::kSiphash,
+                              .bits = 2000,
+                              .hashes = 5,
+                              .capacity = 100,
+                              .seed = {seed, seed}};
+  const auto kernel = make_kernel(options);
+  for (std::uint64_t id = 0; id < 4000; id += 2) {
+    const Key own = key(id);
+    kernel->admit({filter::identify(options.identity_seed, own.bytes).hash, own.bytes}, {}, at(0));
+  }
+  return kernel->save_admission(at(1));
+}
+
+Replay::FindState find_among(std::vector<std::string> states) {
+  return [states = std::move(states)](std::uint64_t checksum) -> std::string {
+    for (const std::string& state : states) {
+      if (state_checksum(state) == checksum) {
+        return state;
+      }
+    }
+    return {};
+  };
+}
+
+}  // namespace
+
+TEST_CASE("Memories that many threads meet while they are adopted replay without a difference",
+          "[cache][journal][threads]") {
+  KernelOptions options = busy_options();
+  options.admission.policy = GENERATE(AdmissionPolicy::kSecondHit, AdmissionPolicy::kNthHit);
+  const std::vector<std::string> states{busy_elsewhere(1), busy_elsewhere(2)};
+  JournalRecorder recorder(journal_head(options, at(0)));
+  const auto kernel = make_kernel(options, {.observer = &recorder});
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      threads.emplace_back([&kernel, i] { Worker(*kernel, 200 + i).run(4000); });
+    }
+    for (const std::string& state : states) {
+      const auto adoptable = read_adoptable(state);
+      REQUIRE(adoptable);
+      REQUIRE(kernel->adopt(*adoptable, UINT64_MAX, at(1)));
+      static_cast<void>(kernel->admission_statistics());
+      kernel->release_adopted();
+    }
+  }
+  // Once more with nothing beside it, so that adopted keys are met however the threads ran.
+  const auto adoptable = read_adoptable(states[0]);
+  REQUIRE(adoptable);
+  REQUIRE(kernel->adopt(*adoptable, UINT64_MAX, at(2)));
+  Worker(*kernel, 203).run(3000);
+  const std::string bytes = recorder.take();
+  CHECK(kernel->admission_statistics().adopted.answers > 0);
+  // The key's text is in the journal from the adoption on: no seed of ours is needed to replay.
+  const Outcome outcome = replay(bytes, filter::Seed{}, find_among(states));
+  INFO(outcome.first);
+  CHECK(outcome.differences == 0);
+  CHECK(outcome.kinds[static_cast<std::size_t>(EventKind::kAdopt)] == 3 * options.shards);
+
+  // Without the memory it is no replay, and with another in its place neither.
+  std::istringstream stream(bytes);
+  auto reader = JournalReader::open(stream);
+  REQUIRE(reader);
+  auto player = Replay::create(reader->head(), {}, [&](std::uint64_t) { return states[1] + "x"; });
+  REQUIRE(player);
+  Event event;
+  Result<std::optional<Replay::Difference>> applied;
+  while (applied && *reader->next(event) == JournalReader::Next::kEvent) {
+    applied = (*player)->apply(event);
+  }
+  REQUIRE_FALSE(applied);
+  CHECK(applied.error().message.find("DECISIONS.adopted.") != std::string::npos);
 }
 
 TEST_CASE("A replay under other options shows where it differs", "[cache][journal]") {
@@ -377,10 +304,11 @@ TEST_CASE("A record comes back from the journal as it went in", "[cache][journal
 }
 
 TEST_CASE("A damaged or truncated journal ends with an error, never worse", "[cache][journal]") {
-  const KernelOptions options = busy_options();
+  const KernelOptions options = GENERATE(busy_options(), disk_options());
   JournalRecorder recorder(journal_head(options, at(0)));
   const auto kernel = make_kernel(options, {.observer = &recorder});
   Worker(*kernel, 9).run(200);
+  reclaim_disks(*kernel, at(60));
   const std::string bytes = recorder.take();
   const auto read_all = [](const std::string& from) {
     std::istringstream stream(from);
@@ -405,7 +333,8 @@ TEST_CASE("A damaged or truncated journal ends with an error, never worse", "[ca
     }
   };
   CHECK(read_all(bytes).empty());
-  CHECK(read_all("") == "not a decision journal: it does not begin with ENCJRNL2");
+  CHECK(read_all("") ==
+        "not a decision journal: it does not begin with ENCJRNL4, ENCJRNL3 or ENCJRNL2");
   CHECK(read_all(bytes.substr(0, 20)) == "a decision journal that ends within its head");
   CHECK(read_all(bytes.substr(0, bytes.size() - 1))
             .starts_with("a decision journal that is damaged or cut off after record "));

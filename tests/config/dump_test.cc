@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "config/load.h"
 #include "config/schema.h"
-#include "config/text.h"
 #include "tests/catch.h"
 
 using namespace encore;
@@ -62,13 +62,24 @@ TEST_CASE("Each key of the schema is described, and its default is within its ow
       CHECK(key.doc.ends_with('.'));
       CHECK_FALSE(accepted_text(key).empty());
       CHECK((key.kind != Kind::kChoice || key.choices.size() > 1));
+      CHECK((!key.required || section.repeated));
       // accept() takes canonical numbers of bytes, but durations and choices only as written.
       std::string toml = section.repeated ? "[[" + std::string(section.name) + "]]\n"
                                           : "[" + std::string(section.name) + "]\n";
-      toml += std::string(key.name) + " = " + toml_text(key, key.get(section.at(defaults, 0)));
+      const std::string usual = toml_text(key, key.get(section.at(defaults, 0)));
+      for (const auto& other : section.keys) {
+        if (!other.required) continue;
+        const bool is_text = other.kind == Kind::kText;
+        toml += std::string(other.name) + (is_text ? " = \"x\"\n" : " = \"1GiB\"\n");
+      }
+      if (!key.required) toml += std::string(key.name) + " = " + usual;
       const auto config = parse_config(toml, "default");
       INFO((config ? std::string() : config.error().message));
       CHECK(config.has_value());
+      // Where there is no default, what stands in the struct is none.
+      const std::string list = "[[" + std::string(section.name) + "]]\n";
+      CHECK((!key.required ||
+             !parse_config(list + std::string(key.name) + " = " + usual, "default").has_value()));
     }
   }
   CHECK(paths.size() > 80);
@@ -92,6 +103,15 @@ TEST_CASE("docs/CONFIG.md is what the schema says", "[config][docs]") {
   text << file.rdbuf();
   INFO("./dev docs writes it anew");
   CHECK(text.str() == document_config());
+}
+
+TEST_CASE("The whole file that the documentation shows is accepted", "[config][docs]") {
+  const std::string text = document_config();
+  const std::string begin = "```toml\n";
+  const auto from = text.rfind(begin) + begin.size();
+  const auto config = parse_config(text.substr(from, text.rfind("```") - from), "whole.toml");
+  INFO((config ? std::string() : config.error().message));
+  CHECK(config.has_value());
 }
 
 TEST_CASE("A reload is blocked by what only a restart can change", "[config][reload]") {

@@ -78,8 +78,8 @@ level = "warn"
   CHECK(config.origin[0].host == "example.com");
   CHECK(config.origin[0].path == "/img");
   CHECK(config.origin[0].servers ==
-        std::vector<std::string>{"http://127.0.0.1:8000", "https://[::1]"});
-  CHECK(config.forward.allow_clients == std::vector<std::string>{"10.0.0.0/8"});
+        std::vector<ServerText>{"http://127.0.0.1:8000", "https://[::1]"});
+  CHECK(config.forward.allow_clients == std::vector<CidrText>{"10.0.0.0/8"});
   CHECK(config.forward.connect_ports == std::vector<std::uint64_t>{443, 8443});
   CHECK(config.forward.private_destinations == PrivateDestinations::kNever);
   CHECK(config.cache.memory_bytes == kGiB);
@@ -96,7 +96,7 @@ level = "warn"
   CHECK_FALSE(config.admission.refresh);
   CHECK(config.state.directory == "/var/lib/encore");
   CHECK(config.workers.count == 3);
-  CHECK(config.admin.address.empty());
+  CHECK_FALSE(*config.admin.address);
   CHECK(config.log.access == "-");
   CHECK(config.log.format == LogFormat::kSquid);
   CHECK(config.log.decisions == "d.journal");
@@ -107,14 +107,17 @@ TEST_CASE("Every fault is reported with its place, what is wrong and what is acc
           "[config]") {
   CHECK(faults("[cache]\nmemroy = \"1GiB\"\nshards = 3\n[admision]\nfpr = 1\n") ==
         "encore.toml:4:2: admision: unknown section, did you mean \"admission\"?; accepted: "
-        "listen, origin, forward, cache, admission, state, workers, admin, log, timeouts, limits, "
+        "listen, origin, forward, cache, disk, admission, state, workers, admin, filters, log, "
+        "timeouts, "
+        "limits, "
         "upstream, http\n"
         "encore.toml:2:1: cache.memroy: unknown key, did you mean \"memory\"?; accepted: memory, "
         "shards, eviction, max_object, collapse, collapse_buffer, uncacheable_memory, "
         "background_finish, range_fetch_max, variants_max, query_sort, query_drop, "
         "normalise_accept_encoding, heuristic_fraction, heuristic_max, keep_stale, "
         "serve_stale_on_error, stale_while_revalidate, stale_if_error, targets, "
-        "ignore_client_reload, set_cookie, cache_status_key, tag_fields, strip_tags\n"
+        "ignore_client_reload, set_cookie, cache_status_key, cache_status_admission, tag_fields, "
+        "strip_tags, mean_object, disk_write_rate, disk_reinsert, disk_life_min\n"
         "encore.toml:3:10: cache.shards: 3 is not a power of two; accepted: a power of two, 1 .. "
         "256");
 }
@@ -239,7 +242,7 @@ TEST_CASE("--set comes after the file, in order, through the same schema", "[con
   CHECK_FALSE(config.admission.refresh);
   CHECK(config.admission.capacity == 1'000'000);
   CHECK(config.forward.connect_ports == std::vector<std::uint64_t>{443, 8443});
-  CHECK(config.forward.allow_clients == std::vector<std::string>{"10.0.0.0/8", "::1"});
+  CHECK(config.forward.allow_clients == std::vector<CidrText>{"10.0.0.0/8", "::1"});
   CHECK(config.cache.query_drop == std::vector<std::string>{"a,b"});
   CHECK(config.cache.tag_fields.empty());
   CHECK(config.http.via == "own");
@@ -256,7 +259,7 @@ TEST_CASE("--set reaches into the lists of listeners and origins", "[config][set
   CHECK(config.listen[0] == Listen{"127.0.0.1:1", Mode::kForward});
   CHECK(config.listen[1] == Listen{"127.0.0.1:2", Mode::kReverse});
   REQUIRE(config.origin.size() == 2);
-  CHECK(config.origin[0].servers == std::vector<std::string>{"http://a", "http://b"});
+  CHECK(config.origin[0].servers == std::vector<ServerText>{"http://a", "http://b"});
   CHECK(config.origin[1].path == "/img");
 }
 

@@ -64,7 +64,7 @@ TEST_CASE("Each row is the same whether it runs alone or with others", "[sim][bl
   CHECK(results->front().all.false_positives == kPublished[2]);
 }
 
-TEST_CASE("Filters of up to 1024 hashes do what theory says", "[sim][blocks]") {
+TEST_CASE("Filters of up to 1024 hashes do what theory says", "[sim][blocks][plain]") {
   const BlockWorkload workload{.block_bytes = 64, .reused_blocks = 2000, .events = 20000};
   std::vector<BlockFilter> filters;
   for (const char* hash : {"md5", "sha512", "xxh3"}) {
@@ -108,7 +108,8 @@ TEST_CASE("The trace is the published one", "[sim][blocks]") {
         "N:          5.   False_positives:          1.   Rate:  0.200000\n");
 }
 
-TEST_CASE("Every layout and hash meets theory, single and as a pair", "[sim][blocks][theory]") {
+TEST_CASE("Every layout and hash meets theory, single and as a pair",
+          "[sim][blocks][theory][plain]") {
   struct Case {
     filter::Layout layout;
     std::uint32_t hashes;
@@ -228,7 +229,8 @@ TEST_CASE("Bad hashes are seen to miss theory", "[sim][blocks][theory]") {
   }
 }
 
-TEST_CASE("A pair forgets nothing before c insertions, and everything after 2c", "[sim][blocks]") {
+TEST_CASE("A pair forgets nothing before c insertions, and everything after 2c",
+          "[sim][blocks][plain]") {
   // One hash with many bits: no false positive blurs the picture.
   const std::array<BlockFilter, 1> filters = {
       BlockFilter{.bits = 1U << 22U, .hashes = 4, .capacity = 5000, .refresh = false}};
@@ -248,7 +250,8 @@ TEST_CASE("A pair forgets nothing before c insertions, and everything after 2c",
   CHECK(asked > 10000);
 }
 
-TEST_CASE("What a pair forgets between c and 2c grows as theory says", "[sim][blocks][theory]") {
+TEST_CASE("What a pair forgets between c and 2c grows as theory says",
+          "[sim][blocks][theory][plain]") {
   const std::array<BlockFilter, 1> filters = {
       BlockFilter{.bits = 1U << 22U, .hashes = 4, .capacity = 5000}};
   const auto results = run_blocks({.block_bytes = 16, .events = 400000}, filters);

@@ -1,5 +1,5 @@
-#include "sim/cli/numbers.h"
-#include "sim/cli/progress.h"
+#include "base/cli/numbers.h"
+#include "base/cli/progress.h"
 #include "tests/catch.h"
 #include "tests/sim/directory.h"
 #include "tests/sim/run.h"
@@ -99,6 +99,11 @@ TEST_CASE("A mistyped command or option is told what was probably meant", "[sim]
                   "unknown option \"--evicton\", did you mean \"--eviction\"? (see"),
         std::pair("theory pair --fpr 0.1",
                   "unknown option \"--fpr\" (see encore-sim theory pair --help)\n"),
+        // Options stand behind their command.
+        std::pair("--seed 1 blocks",
+                  "unknown option \"--seed\", accepted: behind \"blocks\" (see encore-sim blocks "
+                  "--help)\n"),
+        std::pair("theory --no-such fill", "unknown option \"--no-such\" (see encore-sim theory"),
         std::pair("blocks apples", "unexpected argument \"apples\" (see encore-sim blocks")}) {
     const Ran ran = run(line);
     CHECK(ran.exit_code == 2);

@@ -33,6 +33,8 @@ const std::string kTrace =
 
 TEST_CASE("A Cache-Status field is read as one word", "[sim][drive]") {
   CHECK(cache_outcome(" encore; hit; ttl=59") == "hit");
+  CHECK(cache_outcome("encore; hit; ttl=59; detail=disk") == "hit");
+  CHECK(cache_outcome("encore; fwd=stale; detail=disk") == "disk");
   CHECK(cache_outcome("encore; fwd=uri-miss; stored=?0; detail=first-request") == "first-request");
   CHECK(cache_outcome("encore; fwd=uri-miss; stored; detail=second-request") == "second-request");
   CHECK(cache_outcome("encore; fwd=uri-miss; collapsed") == "collapsed");
@@ -127,6 +129,16 @@ TEST_CASE("The client meets the origin alone: sizes, contents, 404, pace", "[sim
     CHECK(driven->names.name(driven->outcomes[7]) == "none");
   }
   CHECK((*origin)->requests() == 80);
+
+  // Where all is due, a connection that is free again waits for nothing: a tenth of a second for
+  // each request would be a quarter of an hour here.
+  DrivePlan many = plan;
+  many.requests.resize(10000, 0);
+  const ClientOptions at_once{
+      .proxy = options.proxy, .authority = {}, .reverse = true, .connections = 1, .rate = kRateMax};
+  const auto late = drive_plan(many, at_once, monitor);
+  REQUIRE(late);
+  CHECK(late->latency_us.size() == 10000);
 
   // What is no object of the origin is an error with its status, not an answer.
   options.proxy += "/elsewhere";

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/cli/numbers.h"
 #include "sim/cli/memory_need.h"
-#include "sim/cli/numbers.h"
 #include "sim/cli/warmup.h"
 #include "tests/catch.h"
 #include "tests/sim/directory.h"
@@ -76,7 +76,7 @@ constexpr std::array kNoNumbers = {
 
 TEST_CASE(
     "What is no number is refused by every option that takes one, by name, with what it takes",
-    "[sim][cli]") {
+    "[sim][cli][plain]") {
   std::size_t options = 0;
   for (const auto& command : all_commands()) {
     for (const std::string& option : number_options(command->name())) {
@@ -89,7 +89,7 @@ TEST_CASE(
   CHECK(options > 60);  // the help was understood
 }
 
-TEST_CASE("Lists, shares and sizes of the command line name the option too", "[sim][cli]") {
+TEST_CASE("Lists, shares and sizes of the command line name the option too", "[sim][cli][plain]") {
   for (const auto& [command, options] : kListOptions) {
     for (const std::string& option : options) {
       for (const char* value : kNoNumbers) {
@@ -118,7 +118,7 @@ TEST_CASE("A list of numbers keeps to its range", "[sim][cli]") {
   CHECK(!parse_numbers("--hashes", "0..8", {.min = 1, .max = 8}));
 }
 
-TEST_CASE("Output that is lost is an error of every command", "[sim][cli]") {
+TEST_CASE("Output that is lost is an error of every command", "[sim][cli][plain]") {
   const Directory directory;
   const std::string trace = directory.write("t.csv", "time,key,size\n1,a,10\n2,a,10\n3,b,10\n");
   const std::string config = directory.write("c.toml", "[admission]\nseed = \"01\"\n");

@@ -76,7 +76,7 @@ TEST_CASE("Every key of the JSON stands in the documentation", "[sim][report]") 
         std::string("theory capacity"), std::string("theory table --hashes 1,2"),
         std::string("theory pair"), std::string("theory ring"), std::string("theory layouts"),
         "stats " + trace, "replay --interval 1000 " + trace, "replay --mrc 2 " + trace,
-        "tune " + trace}) {
+        "replay --disk-size 64MiB " + trace, "tune " + trace}) {
     INFO(line);
     const Ran ran = run(line + " --json");
     REQUIRE(ran.exit_code == 0);

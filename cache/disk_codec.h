@@ -1,0 +1,26 @@
+// What callers of the disk tier give the kernel, as bytes for the journal. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "cache/disk_types.h"
+
+namespace encore::cache {
+
+// Errors of all: not such bytes. What they name is checked against a kernel by whoever uses it.
+std::string encode_places(std::span<const DiskPlace> places);
+Result<std::vector<DiskPlace>> decode_places(std::string_view bytes);
+
+// Of one disk and segment.
+std::string encode_records(std::span<const DiskRecord> records);
+Result<std::vector<DiskRecord>> decode_records(std::string_view bytes);
+
+std::string encode_sequences(std::span<const std::uint64_t> sequences);
+Result<std::vector<std::uint64_t>> decode_sequences(std::string_view bytes);
+
+}  // namespace encore::cache

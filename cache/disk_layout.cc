@@ -1,0 +1,71 @@
+#include "cache/disk_layout.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/units.h"
+
+namespace encore::cache {
+namespace {
+
+// Where segments begin, so that they meet the borders of what a device erases at once.
+constexpr std::uint64_t kDataAlign = kMiB;
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t step) {
+  return (value + step - 1) / step * step;
+}
+
+// A thousandth of the disk: a purged key takes 33 bytes of it, an object 10 KiB and more.
+std::uint64_t purge_bytes_of(std::uint64_t disk_bytes) {
+  return std::clamp(round_up(disk_bytes / 1024, kDiskPage), kPurgeBytesMin, kPurgeBytesMax);
+}
+
+std::uint64_t data_offset_of(std::uint64_t disk_bytes, std::uint64_t segment_bytes) {
+  return round_up(2 * kSecondSuperblock + 2 * purge_bytes_of(disk_bytes),
+                  std::min(segment_bytes, kDataAlign));
+}
+
+// Of so many segments, all in all. What lies before them grows with the whole, but far less.
+std::uint64_t disk_bytes_of(std::uint64_t segments, std::uint64_t segment_bytes) {
+  std::uint64_t bytes = 0;
+  std::uint64_t last = 0;
+  do {
+    last = bytes;
+    bytes = data_offset_of(last, segment_bytes) + segments * segment_bytes;
+  } while (bytes != last);
+  return bytes;
+}
+
+// A bound must read back as it is, not rounded.
+std::string shown(std::uint64_t bytes) {
+  std::string text = format_bytes(bytes);
+  return parse_bytes(text) == bytes ? text : std::to_string(bytes) + " bytes";
+}
+
+}  // namespace
+
+std::uint64_t default_segment_bytes(std::uint64_t disk_bytes) {
+  if (disk_bytes > 4 * kTiB) return 256 * kMiB;
+  return disk_bytes / (64 * kMiB) < 32 ? 16 * kMiB : 64 * kMiB;
+}
+
+Result<DiskLayout> lay_out_disk(std::uint64_t disk_bytes, std::uint64_t segment_bytes) {
+  const std::uint64_t data_offset = data_offset_of(disk_bytes, segment_bytes);
+  const std::uint64_t segments =
+      disk_bytes < data_offset ? 0 : (disk_bytes - data_offset) / segment_bytes;
+  if (segments < kDiskSegmentsMin) {
+    return fail("a disk of " + shown(disk_bytes) + " is too small: accepted are " +
+                shown(disk_bytes_of(kDiskSegmentsMin, segment_bytes)) + " and more");
+  }
+  if (segments > kSegmentsMax) {
+    return fail("a disk of " + shown(disk_bytes) + " is too large: accepted are " +
+                shown(disk_bytes_of(kSegmentsMax, segment_bytes)) + " and less");
+  }
+  return DiskLayout{.purge_offset = 2 * kSecondSuperblock,
+                    .purge_bytes = purge_bytes_of(disk_bytes),
+                    .data_offset = data_offset,
+                    .segment_bytes = segment_bytes,
+                    .segments = static_cast<std::uint32_t>(segments)};
+}
+
+}  // namespace encore::cache

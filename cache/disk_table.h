@@ -1,0 +1,85 @@
+// DiskTable: what of one shard's keys lies on disk: index, chains of the variants of a key, and of
+// what lies in the same part of a segment; times and places. At most 46 bytes an entry, all in all.
+// Knows nothing of locks, budget or room on the disks. Thread-compatible, confined to its shard.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cache/disk_slab.h"
+#include "cache/index.h"
+#include "cache/options.h"
+#include "cache/types.h"
+
+namespace encore::cache {
+
+class DiskTable {
+ public:
+  struct Record {
+    MixedKey key;
+    std::uint32_t variant = 0;
+    std::uint16_t names = 0;
+    DiskPlace place;
+    MonotonicTime fresh_until{};  // held rounded down to whole seconds, as keep_until is
+    MonotonicTime keep_until{};
+    bool written = false;
+    bool visited = false;
+    bool part = false;  // of a body: variant 0, no names
+  };
+
+  explicit DiskTable(std::span<const DiskOptions> disks);
+
+  // The latest stored variant; kNoEntry if the key is absent.
+  EntryRef find(const MixedKey& key) const { return index_.find(key); }
+  EntryRef find(const MixedKey& key, std::uint32_t variant) const;
+  // The key's entry that lies there.
+  EntryRef find_at(const MixedKey& key, const DiskPlace& place) const;
+  // The variant stored before this one.
+  EntryRef next(EntryRef ref) const { return slab_.at(ref).next_variant; }
+  std::uint32_t variants(const MixedKey& key) const;
+
+  // First in the key's chain. REQUIRES: the key has no such variant. kNoEntry: no memory, nothing
+  // has changed.
+  EntryRef insert(const Record& record);
+  void erase(EntryRef ref);
+  // It lies elsewhere from now on.
+  void move(EntryRef ref, const DiskPlace& place);
+  void set_times(EntryRef ref, MonotonicTime fresh_until, MonotonicTime keep_until);
+  void mark_stale(EntryRef ref, MonotonicTime now);
+  void set_written(EntryRef ref) { slab_.at(ref).set_written(true); }
+  void set_visited(EntryRef ref, bool visited) { slab_.at(ref).set_visited(visited); }
+
+  DiskView view(EntryRef ref) const;
+  MixedKey key(EntryRef ref) const { return slab_.at(ref).key(); }
+  DiskPlace place(EntryRef ref) const { return slab_.at(ref).place(); }
+  bool written(EntryRef ref) const { return slab_.at(ref).written(); }
+  bool is_part(EntryRef ref) const { return slab_.at(ref).is_part(); }
+
+  // An entry of a segment, kNoEntry where there is none. Which one is a pure function of the order
+  // of calls.
+  EntryRef first_of(std::uint16_t disk, std::uint32_t segment) const;
+
+  std::uint32_t size() const { return slab_.size(); }
+  std::uint32_t slots() const { return slab_.slots(); }
+  bool holds(EntryRef ref) const { return slab_.holds(ref); }
+  std::uint64_t memory_bytes() const;
+
+ private:
+  // A segment has several chains, by where in it an entry lies, so that leaving one is no long
+  // walk.
+  struct Chains {
+    std::uint64_t part_units = 1;
+    std::vector<EntryRef> heads;  // so many a segment, one after the other
+  };
+
+  EntryRef& head_of(const DiskPlace& place);
+  void link(EntryRef ref);
+  void unlink(EntryRef ref);
+
+  DiskSlab slab_;
+  DiskIndex index_{slab_};
+  std::vector<Chains> disks_;
+};
+
+}  // namespace encore::cache

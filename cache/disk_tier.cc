@@ -1,0 +1,312 @@
+#include "cache/disk_tier.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "cache/disk_table.h"
+
+namespace encore::cache {
+namespace {
+
+constexpr std::int64_t kMicrosecondsPerSecond = 1'000'000;
+
+// Free segments that there shall be: one is for what is moved, one is opened next, and a few give
+// time to reclaim others meanwhile.
+std::uint32_t free_wanted(std::uint32_t segments) { return 2 + segments / 128; }
+
+// An index that has grown to its bound less this share becomes smaller before it is refused.
+constexpr std::uint64_t kIndexSlack = 32;
+
+}  // namespace
+
+DiskTier::DiskTier(const KernelOptions& options)
+    : mutex(options.concurrent),
+      rules_(options.disk_rules),
+      shards_(options.shards),
+      disk_count_(options.disks.size()),
+      states_(options.disks.size()),
+      tokens_(static_cast<std::int64_t>(options.disk_rules.write_rate_max)) {
+  for (const DiskOptions& disk : options.disks) {
+    logs_.emplace_back(SegmentLog::Settings{.disk = static_cast<std::uint16_t>(logs_.size()),
+                                            .segments = disk.segments,
+                                            .segment_bytes = disk.segment_bytes});
+  }
+}
+
+DiskTier::~DiskTier() = default;
+
+std::string_view DiskTier::names(std::uint16_t number) const {
+  const std::string* text =
+      number < kDiskNamesMax ? texts_[number].load(std::memory_order_acquire) : nullptr;
+  return text == nullptr ? std::string_view() : *text;
+}
+
+std::optional<std::uint16_t> DiskTier::intern(std::string_view text) {
+  if (text.empty()) {
+    return 0;
+  }
+  if (const auto known = numbers_.find(text); known != numbers_.end()) {
+    return known->second;
+  }
+  // Number 0 is the empty text's.
+  const std::size_t number = numbers_.size() + 1;
+  if (text.size() > kNamesBytesMax || number >= kDiskNamesMax) {
+    return std::nullopt;
+  }
+  const auto added = numbers_.emplace(text, static_cast<std::uint16_t>(number)).first;
+  texts_[number].store(&added->first, std::memory_order_release);
+  return static_cast<std::uint16_t>(number);
+}
+
+// --- placing
+// ----------------------------------------------------------------------------------------
+
+std::optional<std::uint16_t> DiskTier::disk_for(const filter::Hash128& key) const {
+  std::optional<std::uint16_t> best;
+  double lowest = std::numeric_limits<double>::infinity();
+  for (std::uint16_t disk = 0; disk < disks(); ++disk) {
+    if (states_[disk].offline) {
+      continue;
+    }
+    if (disk_count_ == 1) {
+      return disk;
+    }
+    // Weighted rendezvous: an exponential variable a disk, with its size as the rate.
+    const std::uint64_t bits =
+        filter::scrambled(key.lo + (std::uint64_t{disk} + 1) * 0x9e3779b97f4a7c15U) ^ key.hi;
+    const double uniform = (static_cast<double>(filter::scrambled(bits) >> 11U) + 0.5) * 0x1p-53;
+    const auto size = static_cast<double>(logs_[disk].segments()) *
+                      static_cast<double>(logs_[disk].segment_bytes());
+    const double arrives = -std::log(uniform) / size;
+    if (arrives < lowest) {
+      lowest = arrives;
+      best = disk;
+    }
+  }
+  return best;
+}
+
+void DiskTier::refill(MonotonicTime now) {
+  if (!refilled_) {
+    refilled_ = now;
+  }
+  const auto elapsed = std::min<std::int64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(now - *refilled_).count(),
+      kMicrosecondsPerSecond);
+  if (elapsed <= 0) {
+    return;
+  }
+  // Up to what a second brings; nothing may overflow at rates of terabytes.
+  const auto rate = static_cast<std::int64_t>(rules_.write_rate_max);
+  tokens_ += rate / kMicrosecondsPerSecond * elapsed +
+             rate % kMicrosecondsPerSecond * elapsed / kMicrosecondsPerSecond;
+  tokens_ = std::min(tokens_, rate);
+  refilled_ =
+      elapsed == kMicrosecondsPerSecond ? now : *refilled_ + std::chrono::microseconds(elapsed);
+}
+
+DiskOutcome DiskTier::place(const Wish& wish, PlacedRecord& placed) {
+  if (wish.useless_from - wish.now < std::chrono::seconds(rules_.life_seconds_min)) {
+    return DiskOutcome::kShortLived;
+  }
+  if (wish.queue_full) {
+    return DiskOutcome::kQueueFull;
+  }
+  const auto disk = disk_for(wish.key);
+  if (!disk) {
+    return DiskOutcome::kOffline;
+  }
+  if (rules_.write_rate_max != 0) {
+    refill(wish.now);
+    if (tokens_ <= 0) {
+      return DiskOutcome::kWriteRate;
+    }
+  }
+  const SegmentLog::Record record{
+      .bytes = wish.bytes,
+      .names = wish.names,
+      .names_bytes = static_cast<std::uint32_t>(names(wish.names).size()),
+      .why = WriteReason::kAdmit};
+  const auto found = logs_[*disk].place(record);
+  if (!found) {
+    return logs_[*disk].fits_empty(record) ? DiskOutcome::kNoSegment : DiskOutcome::kTooLarge;
+  }
+  placed = *found;
+  tokens_ -= rules_.write_rate_max == 0 ? 0 : static_cast<std::int64_t>(placed.place.bytes);
+  counters.admitted += 1;
+  counters.admitted_bytes += placed.place.bytes;
+  counters.parts_placed += wish.part ? 1 : 0;
+  counters.parts_placed_bytes += wish.part ? placed.place.bytes : 0;
+  states_[*disk].admitted_total += placed.place.bytes;
+  return DiskOutcome::kPlaced;
+}
+
+std::optional<PlacedRecord> DiskTier::place_move(const DiskPlace& from, std::uint16_t names) {
+  const auto placed =
+      logs_[from.disk].place({.bytes = from.bytes,
+                              .names = names,
+                              .names_bytes = static_cast<std::uint32_t>(this->names(names).size()),
+                              .why = WriteReason::kMove});
+  if (placed) {
+    logs_[from.disk].died(from);
+    tokens_ -= rules_.write_rate_max == 0 ? 0 : static_cast<std::int64_t>(from.bytes);
+    states_[from.disk].moved_bytes += from.bytes;
+    states_[from.disk].moved_total += from.bytes;
+    counters.moved += 1;
+    counters.moved_bytes += from.bytes;
+  }
+  return placed;
+}
+
+void DiskTier::entry_came(const Entry& entry) {
+  ++entries_;
+  states_[entry.place.disk].parts += entry.part ? 1 : 0;
+}
+
+void DiskTier::entry_went(const Entry& entry) {
+  --entries_;
+  states_[entry.place.disk].parts -= entry.part ? 1 : 0;
+  logs_[entry.place.disk].died(entry.place);
+}
+
+std::uint64_t DiskTier::index_bytes() const { return entries_ * kDiskEntryBytes; }
+
+// --- reclaiming
+// -------------------------------------------------------------------------------------
+
+bool DiskTier::wants_reclaim(std::uint16_t disk, std::uint64_t index_max) const {
+  const SegmentLog& log = logs_[disk];
+  if (!log.oldest()) {
+    return false;
+  }
+  return states_[disk].offline || log.free_segments() < free_wanted(log.segments()) ||
+         log.held_segments() > log.segments() ||
+         index_bytes() > index_max - index_max / kIndexSlack;
+}
+
+std::optional<std::uint32_t> DiskTier::reclaim_shard(std::uint16_t disk,
+                                                     std::uint64_t index_max) const {
+  const State& state = states_[disk];
+  if (state.reclaimed) {
+    return state.reclaim_shard < shards_ ? std::optional(state.reclaim_shard) : std::nullopt;
+  }
+  return wants_reclaim(disk, index_max) ? std::optional(0U) : std::nullopt;
+}
+
+std::uint32_t DiskTier::reclaimed_segment(std::uint16_t disk) {
+  State& state = states_[disk];
+  if (!state.reclaimed) {
+    state.reclaimed = logs_[disk].oldest();
+    ENCORE_CHECK(state.reclaimed.has_value(), "there is a segment to reclaim");
+    logs_[disk].begin_reclaim(*state.reclaimed);
+    state.reclaim_shard = 0;
+    state.moved_bytes = 0;
+  }
+  return *state.reclaimed;
+}
+
+bool DiskTier::has_older(std::uint16_t disk, std::uint32_t segment) const {
+  const auto next = logs_[disk].oldest_in_order();
+  return next && logs_[disk].segment(*next).sequence < logs_[disk].segment(segment).sequence;
+}
+
+bool DiskTier::may_move(std::uint16_t disk, std::uint32_t shard, std::uint64_t bytes) const {
+  const std::uint64_t cap = logs_[disk].segment_bytes() * rules_.reinsert_percent / 100;
+  return states_[disk].moved_bytes + bytes <= cap * (std::uint64_t{shard} + 1) / shards_;
+}
+
+bool DiskTier::shard_reclaimed(std::uint16_t disk, std::uint32_t shard) {
+  states_[disk].reclaim_shard = shard + 1;
+  return shard + 1 == shards_;
+}
+
+bool DiskTier::free_segment(std::uint16_t disk, std::uint32_t segment) {
+  State& state = states_[disk];
+  if (state.reclaimed != segment || state.reclaim_shard < shards_ ||
+      !logs_[disk].end_reclaim(segment)) {
+    return false;
+  }
+  state.reclaimed.reset();
+  return true;
+}
+
+// --- disks
+// ------------------------------------------------------------------------------------------
+
+bool DiskTier::attach(std::uint16_t disk, std::span<const std::uint64_t> sequences,
+                      DiskVersion newest) {
+  if (logs_[disk].was_used() || sequences.size() > kSegmentsMax) {
+    return false;
+  }
+  logs_[disk].attach(sequences);
+  states_[disk].loading = true;
+  version_ = std::max(version_, newest);
+  return true;
+}
+
+void DiskTier::take_offline(std::uint16_t disk) {
+  states_[disk].offline = true;
+  states_[disk].loading = false;
+  logs_[disk].seal();
+}
+
+void DiskTier::resize(std::uint16_t disk, std::uint32_t segments) { logs_[disk].resize(segments); }
+
+std::uint64_t DiskTier::bytes_in_service() const {
+  std::uint64_t bytes = 0;
+  for (std::uint16_t disk = 0; disk < disks(); ++disk) {
+    bytes += is_offline(disk) ? 0 : logs_[disk].segments() * logs_[disk].segment_bytes();
+  }
+  return bytes;
+}
+
+bool DiskTier::hides_records() const {
+  return std::ranges::any_of(
+      states_, [](const State& state) { return state.loading || state.reclaimed.has_value(); });
+}
+
+bool DiskTier::is_later(const DiskPlace& a, const DiskPlace& b) const {
+  const SegmentLog& log = logs_[a.disk];
+  const std::uint64_t first = log.segment(a.segment).sequence;
+  const std::uint64_t second = log.segment(b.segment).sequence;
+  return first != second ? first > second : a.unit > b.unit;
+}
+
+bool DiskTier::takes_found(const DiskPlace& place) const {
+  const SegmentLog& log = logs_[place.disk];
+  return place.segment < log.held_segments() &&
+         log.segment(place.segment).state == SegmentLog::State::kSealed &&
+         !states_[place.disk].offline;
+}
+
+void DiskTier::found(const Entry& entry, bool is_live) {
+  logs_[entry.place.disk].found(entry.place, is_live);
+  if (is_live) {
+    entry_came(entry);
+  }
+}
+
+void DiskTier::add_to(DiskStatistics& statistics) const {
+  statistics.counters = counters;
+  statistics.parts = 0;
+  statistics.index_bytes = index_bytes();
+  for (std::uint16_t disk = 0; disk < disks(); ++disk) {
+    const SegmentLog& log = logs_[disk];
+    statistics.disks.push_back({.segments = log.segments(),
+                                .free_segments = log.free_segments(),
+                                .segment_bytes = log.segment_bytes(),
+                                .objects = log.live_records() - states_[disk].parts,
+                                .parts = states_[disk].parts,
+                                .live_bytes = log.live_bytes(),
+                                .admitted_bytes = states_[disk].admitted_total,
+                                .moved_bytes = states_[disk].moved_total,
+                                .offline = states_[disk].offline,
+                                .loading = states_[disk].loading});
+    statistics.parts += states_[disk].parts;
+  }
+  statistics.entries = entries_ - statistics.parts;
+}
+
+}  // namespace encore::cache

@@ -1,0 +1,150 @@
+// DiskTier: what all shards share of the disks: the rings of segments, the number of the next
+// version, the names that objects vary by, what may be written. Its mutex is taken inside the
+// budget's, and whoever changes anything here takes the event's number under it. What is where of
+// which key is each shard's (DiskTable).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "cache/disk_types.h"
+#include "cache/optional_mutex.h"
+#include "cache/options.h"
+#include "cache/segment_log.h"
+#include "cache/statistics.h"
+
+namespace encore::cache {
+
+class DiskTier {
+ public:
+  explicit DiskTier(const KernelOptions& options);
+  ~DiskTier();
+
+  OptionalMutex mutex;
+
+  // The text of a number; empty: no such number. Needs no lock.
+  std::string_view names(std::uint16_t number) const;
+  // 0 for the empty text; nothing where it is longer than kNamesBytesMax, or there are
+  // kDiskNamesMax others.
+  std::optional<std::uint16_t> intern(std::string_view text) ENCORE_REQUIRES(mutex);
+
+  // Where a record goes that is asked to be written; kPlaced, or why not.
+  struct Wish {
+    filter::Hash128 key{};
+    std::uint64_t bytes = 0;
+    std::uint16_t names = 0;
+    bool queue_full = false;
+    bool part = false;  // of a body
+    MonotonicTime useless_from{};
+    MonotonicTime now{};
+  };
+  DiskOutcome place(const Wish& wish, PlacedRecord& placed) ENCORE_REQUIRES(mutex);
+  // A further place for what lies at `from`, which it leaves; nothing where there is none.
+  std::optional<PlacedRecord> place_move(const DiskPlace& from, std::uint16_t names)
+      ENCORE_REQUIRES(mutex);
+  DiskVersion next_version() ENCORE_REQUIRES(mutex) { return ++version_; }
+
+  // --- entries, in bytes of the index ------------------------------------------------------------
+
+  // What is in the index, or was, and where.
+  struct Entry {
+    DiskPlace place;
+    bool part = false;
+  };
+  void entry_came(const Entry& entry) ENCORE_REQUIRES(mutex);
+  void entry_went(const Entry& entry) ENCORE_REQUIRES(mutex);
+  std::uint64_t index_bytes() const ENCORE_REQUIRES(mutex);
+  // Whether so many bytes more go into a share that is `index_max` large.
+  bool has_room(std::uint64_t bytes, std::uint64_t index_max) const ENCORE_REQUIRES(mutex) {
+    return index_bytes() + bytes <= index_max;
+  }
+
+  // --- reclaiming --------------------------------------------------------------------------------
+
+  // The shard whose turn it is on a disk; nothing where nothing has to be reclaimed. Segments that
+  // are free are meant to be a few; an index beyond its share has to become smaller.
+  std::optional<std::uint32_t> reclaim_shard(std::uint16_t disk, std::uint64_t index_max) const
+      ENCORE_REQUIRES(mutex);
+  // The segment that is being reclaimed, begun now where there is none. REQUIRES: reclaim_shard().
+  std::uint32_t reclaimed_segment(std::uint16_t disk) ENCORE_REQUIRES(mutex);
+  std::uint64_t sequence_of(std::uint16_t disk, std::uint32_t segment) const
+      ENCORE_REQUIRES(mutex) {
+    return logs_[disk].segment(segment).sequence;
+  }
+  // Whether there are older ones.
+  bool has_older(std::uint16_t disk, std::uint32_t segment) const ENCORE_REQUIRES(mutex);
+  // Whether so many bytes more may be moved by a shard: each has its share of the cap, and what
+  // those before it have left.
+  bool may_move(std::uint16_t disk, std::uint32_t shard, std::uint64_t bytes) const
+      ENCORE_REQUIRES(mutex);
+  // Nothing of this shard is in the segment; true where that was the last one.
+  bool shard_reclaimed(std::uint16_t disk, std::uint32_t shard) ENCORE_REQUIRES(mutex);
+  bool free_segment(std::uint16_t disk, std::uint32_t segment) ENCORE_REQUIRES(mutex);
+
+  // --- disks -------------------------------------------------------------------------------------
+
+  bool attach(std::uint16_t disk, std::span<const std::uint64_t> sequences, DiskVersion newest)
+      ENCORE_REQUIRES(mutex);
+  void loaded(std::uint16_t disk) ENCORE_REQUIRES(mutex) { states_[disk].loading = false; }
+  void take_offline(std::uint16_t disk) ENCORE_REQUIRES(mutex);
+  void resize(std::uint16_t disk, std::uint32_t segments) ENCORE_REQUIRES(mutex);
+  std::uint64_t sequence(std::uint16_t disk) const ENCORE_REQUIRES(mutex) {
+    return logs_[disk].sequence();
+  }
+  bool is_offline(std::uint16_t disk) const ENCORE_REQUIRES(mutex) { return states_[disk].offline; }
+  std::uint64_t bytes_in_service() const ENCORE_REQUIRES(mutex);
+  // Whether a record may lie on some disk that the index does not know: not loaded yet, or in a
+  // segment that is being reclaimed.
+  bool hides_records() const ENCORE_REQUIRES(mutex);
+  // Of two places on one disk the one that was given later.
+  bool is_later(const DiskPlace& a, const DiskPlace& b) const ENCORE_REQUIRES(mutex);
+  // Whether a record that was found there may go into the index.
+  bool takes_found(const DiskPlace& place) const ENCORE_REQUIRES(mutex);
+  void found(const Entry& entry, bool is_live) ENCORE_REQUIRES(mutex);
+
+  std::uint16_t disks() const { return static_cast<std::uint16_t>(disk_count_); }
+  DiskCounters counters ENCORE_GUARDED_BY(mutex);
+  void add_to(DiskStatistics& statistics) const ENCORE_REQUIRES(mutex);
+
+ private:
+  struct State {
+    bool offline = false;
+    bool loading = false;
+    std::optional<std::uint32_t> reclaimed;  // until it is free
+    std::uint32_t reclaim_shard = 0;         // shards_: all are done
+    std::uint64_t moved_bytes = 0;
+    std::uint64_t admitted_total = 0;
+    std::uint64_t moved_total = 0;
+    std::uint64_t parts = 0;  // in the index
+  };
+
+  std::optional<std::uint16_t> disk_for(const filter::Hash128& key) const ENCORE_REQUIRES(mutex);
+  bool wants_reclaim(std::uint16_t disk, std::uint64_t index_max) const ENCORE_REQUIRES(mutex);
+  void refill(MonotonicTime now) ENCORE_REQUIRES(mutex);
+
+  const DiskRules rules_;
+  const std::uint32_t shards_;
+  const std::size_t disk_count_;
+  std::vector<SegmentLog> logs_ ENCORE_GUARDED_BY(mutex);
+  std::vector<State> states_ ENCORE_GUARDED_BY(mutex);
+  DiskVersion version_ ENCORE_GUARDED_BY(mutex) = 0;
+  std::uint64_t entries_ ENCORE_GUARDED_BY(mutex) = 0;  // parts included
+
+  std::int64_t tokens_ ENCORE_GUARDED_BY(mutex);  // bytes; below 0: what was written too much
+  std::optional<MonotonicTime> refilled_ ENCORE_GUARDED_BY(mutex);
+
+  std::map<std::string, std::uint16_t, std::less<>> numbers_ ENCORE_GUARDED_BY(mutex);
+  // By number; the texts are the map's, which never gives one up.
+  std::array<std::atomic<const std::string*>, kDiskNamesMax> texts_{};
+};
+
+}  // namespace encore::cache

@@ -1,0 +1,71 @@
+#include "sim/cli/disk_options.h"
+
+#include <bit>
+#include <cmath>
+
+#include "base/cli/lists.h"
+#include "base/units.h"
+#include "cache/disk_layout.h"
+
+namespace encore::sim {
+
+void DiskArguments::declare(Arguments& a) {
+  a.text("--disk-size", size_, "a disk behind the memory, 10GiB; its I/O takes no time");
+  a.text("--disk-segment", segment_, "segments of it, a power of two (else: as the proxy does)");
+  a.real("--disk-reinsert", reinsert_, "of a segment that is reclaimed, moved on at most",
+         {.min = 0, .max = static_cast<double>(cache::kReinsertPercentMax) / 100});
+}
+
+Result<void> DiskArguments::read(const Arguments& arguments) {
+  if (size_.empty()) {
+    for (const char* option : {"--disk-segment", "--disk-reinsert"}) {
+      if (arguments.given(option)) {
+        return fail(std::string(option) + " goes with --disk-size only");
+      }
+    }
+    return {};
+  }
+  const auto size = parse_size("--disk-size", size_, {.min = 1});
+  if (!size) {
+    return std::unexpected(size.error());
+  }
+  disk_.segment_bytes = cache::default_segment_bytes(*size);
+  if (!segment_.empty()) {
+    const auto segment = parse_size("--disk-segment", segment_, {.min = 1});
+    if (!segment) {
+      return std::unexpected(segment.error());
+    }
+    disk_.segment_bytes = *segment;
+  }
+  const std::uint64_t segments = *size / disk_.segment_bytes;
+  if (segments < cache::kDiskSegmentsMin || segments > cache::kSegmentsMax) {
+    return fail("--disk-size " + size_ + " with segments of " + format_bytes(disk_.segment_bytes) +
+                ", accepted: " + std::to_string(cache::kDiskSegmentsMin) + " to " +
+                std::to_string(cache::kSegmentsMax) + " segments");
+  }
+  disk_.segments = static_cast<std::uint32_t>(segments);
+  if (!std::has_single_bit(disk_.segment_bytes) || disk_.segment_bytes < cache::kSegmentBytesMin ||
+      disk_.segment_bytes > cache::kSegmentBytesMax) {
+    return fail("--disk-segment \"" + segment_ + "\", accepted: a power of two, 64KiB to 256MiB");
+  }
+  return {};
+}
+
+void DiskArguments::apply(cache::KernelOptions& options) const {
+  if (any()) {
+    options.disks = {disk_};
+    // As the proxy: what is larger is for the disk only.
+    options.max_object_share = 8;
+    options.disk_rules.reinsert_percent = static_cast<std::uint32_t>(std::lround(reinsert_ * 100));
+  }
+}
+
+void DiskArguments::append_parameters(Row& row) const {
+  if (any()) {
+    row.insert(row.end(), {Field{"disk_size", size_},
+                           {"disk_segment", disk_.segment_bytes},
+                           {"disk_reinsert", reinsert_}});
+  }
+}
+
+}  // namespace encore::sim
