@@ -1,0 +1,82 @@
+#include "proxy/disk/disk_loads.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace encore::disk {
+
+std::unique_ptr<RecordReader> DiskLoads::take_reader() {
+  {
+    const MutexLock lock(mutex_);
+    if (!readers_.empty()) {
+      auto reader = std::move(readers_.back());
+      readers_.pop_back();
+      return reader;
+    }
+  }
+  return std::make_unique<RecordReader>(state_.file, state_.superblock);
+}
+
+void DiskLoads::give_back(std::unique_ptr<RecordReader> reader) {
+  const MutexLock lock(mutex_);
+  readers_.push_back(std::move(reader));
+}
+
+void DiskLoads::load(DiskEngine& engine, const filter::Hash128& key, const cache::DiskPlace& place,
+                     std::unique_ptr<DiskLoad> load, std::shared_ptr<void> owner) {
+  // A task that is not accepted is gone, and what it owns must be told first.
+  const std::shared_ptr<DiskLoad> shared = std::move(load);
+  state_.readings.begin(place);
+  auto task = [this, key, place, shared, owner = std::move(owner)](DiskRun run) {
+    const LoadEnd how = run == DiskRun::kCancelled ? LoadEnd::kStopped : read(key, place, *shared);
+    state_.readings.end(place);
+    shared->end(how);
+  };
+  const std::uint64_t bytes = std::min<std::uint64_t>(place.bytes, RecordReader::kWindowBytes);
+  const Submitted submitted = engine.submit(DiskLane::kRead, bytes, std::move(task));
+  if (submitted == Submitted::kAccepted) return;
+  state_.readings.end(place);
+  shared->end(submitted == Submitted::kFull ? LoadEnd::kBusy : LoadEnd::kStopped);
+}
+
+LoadEnd DiskLoads::read(const filter::Hash128& key, const cache::DiskPlace& place, DiskLoad& load) {
+  if (state_.is_offline()) {
+    state_.lose(key, place);
+    return LoadEnd::kLost;
+  }
+  const cache::DiskPlace where = state_.moves.begin_reading(place);
+  const std::uint64_t sequence = state_.sequence(where.segment);
+  bool is_dead = false;
+  const auto done = read_at(
+      {.place = where, .sequence = sequence, .key = key, .first_bytes = load.first_read_bytes()},
+      load, is_dead);
+  state_.readings.end(where);
+  if (state_.file.reads().failed_in_row.load() >= kFailedReadsMax) state_.take_offline();
+  if (done && !is_dead) return LoadEnd::kDone;
+  // What is dead by a rule, too: an older one that the rule is not of may not be loaded yet.
+  const bool was_there = state_.lose(key, place);
+  // Who was looked up long ago may find something else there, which is no damage.
+  const bool is_damaged = was_there || (!done && done.error() == Damage::kBody);
+  if (is_damaged && !is_dead) ++state_.damaged;
+  return LoadEnd::kLost;
+}
+
+std::expected<void, Damage> DiskLoads::read_at(const RecordReader::Wanted& wanted, DiskLoad& load,
+                                               bool& is_dead) {
+  auto reader = take_reader();
+  std::expected<void, Damage> done;
+  const auto front = reader->open(wanted);
+  if (!front) {
+    done = std::unexpected(front.error());
+  } else if (state_.rules.is_dead(**front)) {
+    is_dead = true;
+  } else {
+    done = load.read(**front, *reader);
+    // It may have been purged meanwhile.
+    is_dead = state_.rules.is_dead(**front);
+  }
+  give_back(std::move(reader));
+  return done;
+}
+
+}  // namespace encore::disk

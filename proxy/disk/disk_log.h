@@ -1,0 +1,55 @@
+// The purge log of one disk as it is used: what is to be remembered is collected, and appended
+// within a second. A log that cannot be written twice in a row has failed for good: nobody can say
+// any more what was purged, so the disk is emptied for the next start, and leaves service.
+//
+// bury() is thread-safe, all else confined to what writes the disk.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/mutex.h"
+#include "proxy/disk/disk_state.h"
+#include "proxy/disk/purge_log.h"
+
+namespace encore::disk {
+
+class DiskLog {
+ public:
+  // `state` is borrowed; the log is loaded.
+  DiskLog(DiskState& state, std::unique_ptr<PurgeLog> log)
+      : state_(state), log_(std::move(log)), entries_(log_->entries()) {}
+
+  // For append_buried(), whose sequence it gets. True: there are so many that it should not wait.
+  bool bury(const Purge& purge) ENCORE_EXCLUDES(mutex_);
+  Result<void> append_buried() ENCORE_EXCLUDES(mutex_);
+  // Something was buried that append_buried() has not come back with yet. Any thread.
+  bool has_buried() const { return waiting_.load() != 0; }
+  // Durable when it returns. Errors: it is not, and may come back at the next start.
+  Result<void> append(std::span<const Purge> purges);
+  // Forgets what only older turns have; SegmentWriter::sequence_min().
+  Result<void> prune(std::uint64_t sequence_min);
+
+  // Any thread.
+  std::uint64_t entries() const { return entries_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::size_t kBuriedMax = 4096;
+
+  Result<void> append_twice(std::span<const Purge> purges);
+  // Of a log that has failed: success where nothing of its disk is found any more.
+  Result<void> give_up(const Error& error);
+
+  DiskState& state_;
+  std::unique_ptr<PurgeLog> log_;
+  bool has_failed_ = false;
+  bool is_forgotten_ = false;  // the disk is empty for the next start
+  std::atomic<std::uint64_t> entries_;
+  std::atomic<std::size_t> waiting_ = 0;
+  Mutex mutex_;
+  std::vector<Purge> buried_ ENCORE_GUARDED_BY(mutex_);
+};
+
+}  // namespace encore::disk

@@ -1,0 +1,177 @@
+#include "proxy/disk/disk_service.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace encore::disk {
+
+Result<std::shared_ptr<DiskService>> DiskService::open(std::unique_ptr<File> file,
+                                                       const OpenOptions& options,
+                                                       const Setup& setup,
+                                                       std::shared_ptr<DiskCommon> common) {
+  auto counted = std::make_unique<CountedFile>(std::move(file));
+  auto superblock = open_disk(*counted, options);
+  if (!superblock) return std::unexpected(superblock.error());
+  auto found = std::make_unique<DiskStart>(*counted, *superblock);
+  if (auto begun = found->begin(); !begun) return std::unexpected(begun.error());
+  // It has become smaller, and nothing is left beyond its end.
+  const auto wanted = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(segments_in(*superblock, options.disk_bytes), superblock->segments));
+  if (wanted >= cache::kDiskSegmentsMin && wanted < superblock->segments &&
+      found->is_blank_from(wanted)) {
+    superblock = resize(*counted, *superblock, wanted);
+    if (!superblock) return std::unexpected(superblock.error());
+    found = std::make_unique<DiskStart>(*counted, *superblock);
+    if (auto begun = found->begin(); !begun) return std::unexpected(begun.error());
+  }
+  counted->data_from(superblock->data_offset);
+  return std::make_shared<DiskService>(std::move(counted), *superblock, std::move(found), setup,
+                                       std::move(common));
+}
+
+DiskService::DiskService(std::unique_ptr<CountedFile> file, const Superblock& superblock,
+                         std::unique_ptr<DiskStart> found, const Setup& setup,
+                         std::shared_ptr<DiskCommon> common)
+    : setup_(setup),
+      file_(std::move(file)),
+      state_(setup.number, std::move(common), *file_, superblock, setup.matches_rule),
+      start_(std::move(found)),
+      log_(state_, start_->take_purges()),
+      queue_(setup.engine.write_bytes_max),
+      loads_(state_) {}
+
+cache::DiskOptions DiskService::kernel_disk() const {
+  const std::uint64_t wanted = segments_in(state_.superblock, setup_.bytes);
+  const auto least = std::uint64_t{cache::kDiskSegmentsMin};
+  return {.segments = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+              wanted, least, std::max<std::uint64_t>(least, state_.superblock.segments))),
+          .segment_bytes = state_.superblock.segment_bytes};
+}
+
+cache::DiskVersion DiskService::attach() {
+  start_->attach(state_);
+  SegmentWriter::Found found = start_->found();
+  const cache::DiskVersion newest = found.version_max;
+  writer_ = std::make_unique<DiskWriter>(state_, log_, queue_, std::move(found));
+  return newest;
+}
+
+void DiskService::load_next() {
+  // Where it stopped, nothing of it is wanted any more.
+  (void)engine_->submit(DiskLane::kRead, 0, [self = shared_from_this()](DiskRun run) {
+    if (run == DiskRun::kCancelled || self->is_stopping_) return;
+    if (self->start_->step()) return self->load_next();
+    self->state_.is_loading = false;
+    // Segments may be reclaimed from here on.
+    self->work(&DiskWriter::work);
+  });
+}
+
+void DiskService::work(bool (DiskWriter::*part)()) {
+  (void)engine_->submit(DiskLane::kWrite, 0, [self = shared_from_this(), part](DiskRun run) {
+    if (part == &DiskWriter::tick) self->is_ticking_ = false;
+    if (run == DiskRun::kCancelled) return;
+    // One part at a time, for somebody may wait for a purge.
+    if (((*self->writer_).*part)()) self->work(&DiskWriter::work);
+  });
+}
+
+void DiskService::put(std::uint64_t order, ToWrite wanted) {
+  if (is_stopping_) return;
+  if (queue_.put(order, std::move(wanted))) work(&DiskWriter::work);
+}
+
+void DiskService::load(const filter::Hash128& key, const cache::DiskPlace& place,
+                       std::unique_ptr<DiskLoad> load) {
+  loads_.load(*engine_, key, place, std::move(load), shared_from_this());
+}
+
+void DiskService::bury(const filter::Hash128& key, cache::DiskTombstone tombstone) {
+  Purge purge;
+  purge.version = tombstone.version;
+  purge.key = key;
+  if (late_ticks_ > 0) {
+    purge.sequence = state_.common->kernel.use(
+        [&](cache::Kernel& kernel) { return kernel.disk_sequence(state_.number); });
+    state_.rules.add(purge);
+  }
+  if (log_.bury(purge)) work(&DiskWriter::tick);
+}
+
+void DiskService::purge(std::vector<Purge> purges, std::function<void(Result<void>)> done) {
+  if (purges.empty() && !log_.has_buried()) return done({});
+  const std::uint64_t sequence = state_.common->kernel.use(
+      [&](cache::Kernel& kernel) { return kernel.disk_sequence(state_.number); });
+  std::uint64_t bytes = 0;
+  for (Purge& purge : purges) {
+    purge.sequence = sequence;
+    bytes += purge.pattern.size();
+    if (purge.kind != PurgeKind::kKey || late_ticks_ > 0) state_.rules.add(purge);
+  }
+  const auto shared = std::make_shared<std::function<void(Result<void>)>>(std::move(done));
+  auto task = [self = shared_from_this(), purges = std::move(purges), shared](DiskRun run) {
+    (*shared)(run == DiskRun::kRun ? self->append(purges)
+                                   : fail("disk " + self->file_->path() + " has stopped"));
+  };
+  switch (engine_->submit(DiskLane::kUrgentWrite, bytes, std::move(task))) {
+    case Submitted::kAccepted:
+      return;
+    case Submitted::kFull:
+      return (*shared)(fail("disk " + file_->path() + ": too many purges wait to be written"));
+    case Submitted::kStopped:
+      return (*shared)(fail("disk " + file_->path() + " has stopped"));
+  }
+}
+
+Result<void> DiskService::append(std::span<const Purge> purges) {
+  // What was replaced unwritten a moment ago is gone for the kernel, and would be found again.
+  if (auto buried = log_.append_buried(); !buried) return buried;
+  return purges.empty() ? Result<void>() : log_.append(purges);
+}
+
+void DiskService::tick() {
+  if (!state_.is_loading && late_ticks_ > 0) --late_ticks_;
+  if (!is_ticking_.exchange(true)) work(&DiskWriter::tick);
+}
+
+void DiskService::finish() {
+  is_stopping_ = true;
+  (void)engine_->submit(DiskLane::kWrite, 0, [self = shared_from_this()](DiskRun run) {
+    if (run == DiskRun::kRun) self->is_finished_ = self->writer_->finish();
+  });
+}
+
+bool DiskService::stop(Nanoseconds patience) {
+  const bool has_ended = engine_ == nullptr || engine_->stop(patience);
+  return has_ended && (engine_ == nullptr || is_finished_);
+}
+
+DiskReport DiskService::report() const {
+  const CountedFile::Count& writes = file_->writes();
+  const CountedFile::Count& reads = file_->reads();
+  DiskReport report;
+  report.path = file_->path();
+  report.condition = state_.is_offline() ? DiskCondition::kOffline
+                     : state_.is_loading ? DiskCondition::kLoading
+                     : state_.is_paused  ? DiskCondition::kWritesPaused
+                                         : DiskCondition::kInService;
+  report.admit_bytes = state_.admit_bytes;
+  report.move_bytes = state_.move_bytes;
+  const std::uint64_t records = report.admit_bytes + report.move_bytes;
+  // What lies in a record's room behind it is not written.
+  report.format_bytes = std::max<std::uint64_t>(writes.bytes, records) - records;
+  report.read_bytes = reads.bytes;
+  report.reads = reads.done;
+  report.read_errors = reads.failed;
+  report.write_errors = writes.failed;
+  report.write_pauses = state_.pauses;
+  report.failed_records = state_.failed_records;
+  report.damaged_records = state_.damaged;
+  report.waiting_bytes = queue_.bytes();
+  report.segments = start_->segments();
+  report.segments_loaded = start_->loaded();
+  report.purge_log_entries = log_.entries();
+  return report;
+}
+
+}  // namespace encore::disk

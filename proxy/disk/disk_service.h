@@ -1,0 +1,101 @@
+// One disk in service: its file, its threads, and what they do, each on its lane: loads and the
+// start on that of reads, all that is written on that of writes. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "cache/options.h"
+#include "proxy/disk/counted_file.h"
+#include "proxy/disk/disk_loads.h"
+#include "proxy/disk/disk_log.h"
+#include "proxy/disk/disk_report.h"
+#include "proxy/disk/disk_start.h"
+#include "proxy/disk/disk_state.h"
+#include "proxy/disk/disk_writer.h"
+#include "proxy/disk/engine.h"
+#include "proxy/disk/open.h"
+#include "proxy/disk/write_queue.h"
+
+namespace encore::disk {
+
+class DiskService : public std::enable_shared_from_this<DiskService> {
+ public:
+  struct Setup {
+    std::uint16_t number = 0;
+    std::uint64_t bytes = 0;
+    EngineOptions engine;
+    MatchesRule matches_rule;
+  };
+  // Takes an opened file. Errors: open_disk(), PurgeLog::load(), resize().
+  static Result<std::shared_ptr<DiskService>> open(std::unique_ptr<File> file,
+                                                   const OpenOptions& options, const Setup& setup,
+                                                   std::shared_ptr<DiskCommon> common);
+  DiskService(std::unique_ptr<CountedFile> file, const Superblock& superblock,
+              std::unique_ptr<DiskStart> found, const Setup& setup,
+              std::shared_ptr<DiskCommon> common);
+
+  cache::DiskOptions kernel_disk() const;
+  // Tells the kernel what was found; nothing may be placed before. Answers a version above all that
+  // lies there.
+  cache::DiskVersion attach();
+  void set_engine(std::unique_ptr<DiskEngine> engine) { engine_ = std::move(engine); }
+  // Loads it in the background. REQUIRES: it has an engine, as have the others.
+  void begin() { load_next(); }
+
+  // Takes no more to write for now.
+  bool is_full() const { return queue_.is_full(); }
+  // Could write, if it had room.
+  bool writes() const { return !state_.is_offline() && !state_.is_paused.load(); }
+  void put(std::uint64_t order, ToWrite wanted);
+  void load(const filter::Hash128& key, const cache::DiskPlace& place,
+            std::unique_ptr<DiskLoad> load);
+  void bury(const filter::Hash128& key, cache::DiskTombstone tombstone);
+  // `done` is called once, on the engine's thread, or on this one where it has stopped or where
+  // nothing is to be done.
+  void purge(std::vector<Purge> purges, std::function<void(Result<void>)> done);
+  std::optional<cache::DiskVersion> version_at(const cache::DiskPlace& place,
+                                               const filter::Hash128& key) {
+    return state_.version_at(place, key);
+  }
+  // Has done what is due each second.
+  void tick();
+
+  // The end, in two parts, so that all disks end side by side: no more is taken, and what waits is
+  // written; then waits for it. False: something was left behind.
+  void finish();
+  bool stop(Nanoseconds patience);
+
+  DiskReport report() const;
+
+ private:
+  void load_next();
+  Result<void> append(std::span<const Purge> purges);
+  // On the lane that writes.
+  void work(bool (DiskWriter::*part)());
+
+  const Setup setup_;
+  const std::unique_ptr<CountedFile> file_;
+  DiskState state_;
+  const std::unique_ptr<DiskStart> start_;
+  DiskLog log_;
+  WriteQueue queue_;
+  std::unique_ptr<DiskWriter> writer_;
+  DiskLoads loads_;
+  std::unique_ptr<DiskEngine> engine_;
+  std::atomic<bool> is_ticking_ = false;  // one waits
+  std::atomic<bool> is_stopping_ = false;
+  std::atomic<bool> is_finished_ = false;  // and all went well
+  // Ticks for which purges of keys are still looked for after the start, for who purged one may
+  // say so later than the last segment was loaded.
+  static constexpr int kLateTicks = 60;
+  std::atomic<int> late_ticks_ = kLateTicks;
+};
+
+}  // namespace encore::disk

@@ -1,0 +1,175 @@
+#include "proxy/disk/disk_start.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace encore::disk {
+namespace {
+
+DiskCommon::KeyVariant key_variant(const cache::DiskRecord& record) {
+  return {{record.key.hi, record.key.lo}, record.variant};
+}
+
+}  // namespace
+
+DiskStart::DiskStart(CountedFile& file, const Superblock& superblock)
+    : purges_(std::make_unique<PurgeLog>(file, superblock)),
+      recovery_(file, superblock, *purges_, *this) {}
+
+Result<void> DiskStart::begin() { return recovery_.begin(); }
+
+bool DiskStart::is_blank_from(std::uint32_t segment) const {
+  const auto& sequences = recovery_.sequences();
+  return !recovery_.found().has_unknown &&
+         std::ranges::all_of(sequences.begin() + segment, sequences.end(),
+                             [](std::uint64_t sequence) { return sequence == 0; });
+}
+
+void DiskStart::attach(DiskState& state) {
+  state_ = &state;
+  for (const Purge& rule : rules_) state.rules.add(rule);
+  rules_.clear();
+  const auto& sequences = recovery_.sequences();
+  for (std::uint32_t segment = 0; segment < sequences.size(); ++segment) {
+    state.set_sequence(segment, sequences[segment]);
+  }
+  // The newest segment tells the highest version.
+  recovery_.step();
+  const cache::DiskVersion newest = recovery_.found().version_max;
+  const bool attached = state.common->kernel.use([&](cache::Kernel& kernel) {
+    return kernel.attach(state.number, sequences, newest, state.common->clocks.monotonic());
+  });
+  ENCORE_CHECK(attached, "a disk is attached before anything is placed on it");
+}
+
+void DiskStart::on_records(const FoundRecords& records) {
+  found_.push_back({records.segment,
+                    records.opened_at,
+                    {records.lines.begin(), records.lines.end()},
+                    records.names.texts()});
+}
+
+bool DiskStart::step() {
+  if (state_->is_offline()) return false;
+  for (const Found& found : std::exchange(found_, {})) load(found);
+  if (recovery_.step()) {
+    loaded_.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+  loaded_.store(segments(), std::memory_order_relaxed);
+  state_->common->kernel.use([&](cache::Kernel& kernel) {
+    kernel.loaded(state_->number, state_->common->clocks.monotonic());
+  });
+  return false;
+}
+
+std::optional<std::uint16_t> DiskStart::names_of(const Found& found, std::uint16_t number,
+                                                 std::map<std::uint16_t, std::uint16_t>& known) {
+  if (number == 0) return 0;
+  if (number > found.names.size()) return std::nullopt;
+  if (const auto at = known.find(number); at != known.end()) return at->second;
+  const auto given = state_->common->kernel.use([&](cache::Kernel& kernel) {
+    return kernel.intern(found.names[number - 1U], state_->common->clocks.monotonic());
+  });
+  if (given) known.emplace(number, *given);
+  return given;
+}
+
+// Older ones of its key and variant are not to be found in its place.
+void DiskStart::refuse(const cache::DiskRecord& record) {
+  const MutexLock lock(state_->common->loading);
+  state_->common->refused.insert(key_variant(record));
+}
+
+DiskStart::Records DiskStart::records_of(const Found& found) {
+  const DiskClocks& clocks = state_->common->clocks;
+  const MonotonicTime now = clocks.monotonic();
+  const WallTime wall = clocks.wall();
+  // What was written in the future, by this clock, may be of any age.
+  const bool is_of_future = found.opened_at > clocks.wall_seconds();
+  std::map<std::uint16_t, std::uint16_t> known;
+  Records out;
+  for (const RecordLine& line : found.lines) {
+    const auto names = names_of(found, line.names, known);
+    if (!names) {
+      refuse({.key = line.key, .variant = static_cast<std::uint32_t>(line.variant)});
+      continue;
+    }
+    const bool is_part = line.kind == RecordKind::kPart;
+    // A part is as fresh as its head.
+    MonotonicTime fresh_until =
+        is_part ? MonotonicTime::max() : monotonic_of(line.fresh_until, now, wall);
+    if (is_of_future && !is_part) fresh_until = std::min(fresh_until, now);
+    out.records.push_back(
+        {.key = line.key,
+         .variant = static_cast<std::uint32_t>(line.variant),
+         .names = *names,
+         .visited = false,
+         .part = is_part,
+         .place = {.disk = state_->number,
+                   .segment = found.segment,
+                   .unit = line.unit,
+                   .bytes = std::uint64_t{line.room_units} * cache::kDiskUnit},
+         .fresh_until = fresh_until,
+         .keep_until = is_part ? fresh_until
+                               : std::max(fresh_until, monotonic_of(line.keep_until, now, wall))});
+    out.versions.push_back(line.version);
+  }
+  return out;
+}
+
+cache::DiskLoaded DiskStart::give(Records& records) {
+  DiskCommon& common = *state_->common;
+  const MutexLock lock(common.loading);
+  // What was refused, and what was purged since the log was read.
+  Records left;
+  for (std::size_t i = 0; i < records.records.size(); ++i) {
+    const cache::DiskRecord& record = records.records[i];
+    if (common.refused.contains(key_variant(record)) ||
+        state_->rules.is_dead(record.key, records.versions[i])) {
+      continue;
+    }
+    left.records.push_back(record);
+    left.versions.push_back(records.versions[i]);
+  }
+  records = std::move(left);
+  cache::DiskLoaded loaded = common.kernel.use([&](cache::Kernel& kernel) {
+    return kernel.load(records.records, common.clocks.monotonic());
+  });
+  for (const std::size_t number : loaded.refused) {
+    common.refused.insert(key_variant(records.records[number]));
+  }
+  return loaded;
+}
+
+void DiskStart::load(const Found& found) {
+  Records records = records_of(found);
+  if (records.records.empty()) return;
+  const cache::DiskLoaded loaded = give(records);
+  if (!loaded.twins.empty()) settle(records, loaded);
+}
+
+void DiskStart::settle(const Records& records, const cache::DiskLoaded& loaded) {
+  DiskCommon& common = *state_->common;
+  Records again;
+  for (const cache::DiskLoaded::Twins& twin : loaded.twins) {
+    const cache::DiskRecord& record = records.records[twin.record];
+    const cache::DiskVersion version = records.versions[twin.record];
+    const auto other = common.version_at(twin.other, record.key);
+    // What cannot be read may not be written yet, and newer than all that is found.
+    if (!other) continue;
+    // Of all below it, in whatever order the disks are found the next time.
+    common.bury(record.key, {std::max(*other, version)});
+    if (*other >= version) continue;
+    common.kernel.use([&](cache::Kernel& kernel) {
+      return kernel.lost({record.key, {}}, twin.other, common.clocks.monotonic());
+    });
+    again.records.push_back(record);
+    again.versions.push_back(version);
+  }
+  if (!again.records.empty()) (void)give(again);
+}
+
+}  // namespace encore::disk

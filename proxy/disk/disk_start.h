@@ -1,0 +1,69 @@
+// The start of one disk: what lies on it goes to the kernel, the newest segment first, one step at
+// a time, while requests are served. Confined to one thread at a time; blocks in the device.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "proxy/disk/disk_state.h"
+#include "proxy/disk/purge_log.h"
+#include "proxy/disk/recovery.h"
+
+namespace encore::disk {
+
+class DiskStart final : private RecoverySink {
+ public:
+  // `file` is borrowed; `purges` is loaded by begin().
+  DiskStart(CountedFile& file, const Superblock& superblock);
+
+  // Reads the purges and the segments' headers. Errors: those of PurgeLog::load().
+  Result<void> begin();
+  // Whether no segment from this one on has anything.
+  bool is_blank_from(std::uint32_t segment) const;
+  // The rules and the sequences are the state's from now on, and what is found goes to its kernel,
+  // which knows the disk from here on. REQUIRES: begin() went well; nothing was placed yet.
+  void attach(DiskState& state);
+  // Loads a segment; false: that was all, and the kernel knows.
+  bool step();
+
+  std::unique_ptr<PurgeLog> take_purges() { return std::move(purges_); }
+  SegmentWriter::Found found() const { return recovery_.found(); }
+  // Segments that are loaded; any thread.
+  std::uint32_t loaded() const { return loaded_.load(std::memory_order_relaxed); }
+  std::uint32_t segments() const { return recovery_.counts().segments; }
+
+ private:
+  struct Found {
+    std::uint32_t segment = 0;
+    WallSeconds opened_at = 0;
+    std::vector<RecordLine> lines;
+    std::vector<std::string> names;  // from 1 on
+  };
+
+  void on_rule(const Purge& purge) override { rules_.push_back(purge); }
+  void on_records(const FoundRecords& records) override;
+  void load(const Found& found);
+  // For the kernel.
+  struct Records {
+    std::vector<cache::DiskRecord> records;
+    std::vector<cache::DiskVersion> versions;
+  };
+  Records records_of(const Found& found);
+  std::optional<std::uint16_t> names_of(const Found& found, std::uint16_t number,
+                                        std::map<std::uint16_t, std::uint16_t>& known);
+  void refuse(const cache::DiskRecord& record);
+  cache::DiskLoaded give(Records& records);
+  void settle(const Records& records, const cache::DiskLoaded& loaded);
+
+  std::unique_ptr<PurgeLog> purges_;
+  Recovery recovery_;
+  std::vector<Purge> rules_;
+  std::vector<Found> found_;  // not given yet
+  DiskState* state_ = nullptr;
+  std::atomic<std::uint32_t> loaded_ = 0;
+};
+
+}  // namespace encore::disk

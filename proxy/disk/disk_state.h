@@ -1,0 +1,104 @@
+// What the units of one disk share, and those of all disks. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/time.h"
+#include "cache/disk_types.h"
+#include "filter/hash.h"
+#include "proxy/disk/counted_file.h"
+#include "proxy/disk/format.h"
+#include "proxy/disk/kernel_link.h"
+#include "proxy/disk/moves.h"
+#include "proxy/disk/purge_rules.h"
+
+namespace encore::disk {
+
+struct DiskClocks {
+  std::function<MonotonicTime()> monotonic = monotonic_now;
+  std::function<WallTime()> wall = wall_now;
+
+  WallSeconds wall_seconds() const;
+};
+// What a time that lies on a disk is for the kernel: not before its beginning; the last one that
+// can be written is never.
+MonotonicTime monotonic_of(WallSeconds time, MonotonicTime now, WallTime wall);
+
+// One for all disks. It outlives them where a thread is stuck in a device.
+struct DiskCommon {
+  DiskClocks clocks;
+  KernelLink kernel;
+  // On all disks, within a second. The kernel's mutexes are not held.
+  std::function<void(const filter::Hash128& key, cache::DiskTombstone tombstone)> bury;
+  // Of the record there; nothing: it cannot be read now.
+  std::function<std::optional<cache::DiskVersion>(const cache::DiskPlace& place,
+                                                  const filter::Hash128& key)>
+      version_at;
+
+  // What is loaded at the start goes to the kernel one disk at a time, so that what it refuses of
+  // one is not given it from another.
+  Mutex loading;
+  using KeyVariant = std::pair<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t>;
+  std::set<KeyVariant> refused ENCORE_GUARDED_BY(loading);
+};
+
+// One disk's.
+class DiskState {
+ public:
+  DiskState(std::uint16_t disk_number, std::shared_ptr<DiskCommon> shared, CountedFile& disk_file,
+            const Superblock& layout, MatchesRule matches)
+      : number(disk_number),
+        common(std::move(shared)),
+        file(disk_file),
+        superblock(layout),
+        rules(std::move(matches)),
+        sequences_(layout.segments) {}
+
+  const std::uint16_t number;
+  const std::shared_ptr<DiskCommon> common;
+  CountedFile& file;
+  const Superblock superblock;
+  PurgeRules rules;
+  Readings readings;
+  Moves moves{readings};
+
+  // Of what lies in a segment now; 0: nothing.
+  std::uint64_t sequence(std::uint32_t segment) const {
+    return segment < sequences_.size() ? sequences_[segment].load() : 0;
+  }
+  void set_sequence(std::uint32_t segment, std::uint64_t sequence) {
+    sequences_[segment].store(sequence);
+  }
+
+  bool is_offline() const { return is_offline_.load(); }
+  // Nothing is written to it or loaded from it any more.
+  void take_offline();
+
+  // It cannot be read, or is not what it should be: the index forgets it. Whether it had it.
+  bool lose(const filter::Hash128& key, const cache::DiskPlace& place);
+  // Of the record there, wherever its bytes are. Blocks in the device.
+  std::optional<cache::DiskVersion> version_at(const cache::DiskPlace& place,
+                                               const filter::Hash128& key);
+
+  std::atomic<bool> is_loading = true;  // at the start
+  std::atomic<bool> is_paused = false;  // writes are, for they have failed
+  std::atomic<std::uint64_t> pauses = 0;
+  std::atomic<std::uint64_t> damaged = 0;  // records that were not sound when they were read
+  std::atomic<std::uint64_t> admit_bytes = 0;
+  std::atomic<std::uint64_t> move_bytes = 0;
+  std::atomic<std::uint64_t> failed_records = 0;  // that were not written, or not moved
+
+ private:
+  std::vector<std::atomic<std::uint64_t>> sequences_;
+  std::atomic<bool> is_offline_ = false;
+};
+
+}  // namespace encore::disk

@@ -1,0 +1,263 @@
+#include "proxy/disk/disk_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace encore::disk {
+namespace {
+
+// Of the kernel's steps at once, each of so many entries.
+constexpr int kReclaimSteps = 64;
+
+}  // namespace
+
+bool DiskWriter::work() {
+  const bool has_more = drain(kBatchBytes);
+  // Nothing else has its body: what comes for it in the second of a flush would ask its origin for
+  // all of it again.
+  if (!has_more && has_large_) flush();
+  report();
+  return reclaim() || has_more;
+}
+
+bool DiskWriter::tick() {
+  // In a pause, too: what was added before it is written or known to be lost.
+  if (!state_.is_offline()) flush();
+  (void)can_write();
+  const bool has_more = reclaim();
+  (void)log_.append_buried();
+  return has_more;
+}
+
+bool DiskWriter::finish() {
+  while (drain(kBatchBytes)) {
+  }
+  // Behind a place that nobody has told of.
+  while (auto wanted = queue_.take_any()) give_up(*wanted);
+  flush();
+  // What was reclaimed is erased, or else found again.
+  free_reclaimed();
+  const bool is_remembered = log_.append_buried().has_value();
+  if (state_.is_offline()) return is_remembered;
+  const bool is_sealed = segments_.seal().has_value();
+  report();
+  return is_sealed && log_.append_buried().has_value() && is_remembered;
+}
+
+// --- writing -----------------------------------------------------------------------------------
+
+bool DiskWriter::drain(std::uint64_t bytes_max) {
+  for (std::uint64_t bytes = 0; bytes < bytes_max;) {
+    auto next = queue_.take();
+    if (!next) return false;
+    bytes += next->place.bytes;
+    write(std::move(*next));
+  }
+  return true;
+}
+
+bool DiskWriter::can_write() {
+  if (paused_until_ && now() < *paused_until_) return false;
+  const CountedFile::Count& writes = state_.file.writes();
+  const std::uint64_t failures = writes.failed.load();
+  if (paused_until_) {
+    paused_until_.reset();
+    failures_before_ = failures;
+  }
+  if (writes.failed_in_row.load() >= kFailedWritesMax && failures > failures_before_) {
+    paused_until_ = now() + kPause;
+    ++state_.pauses;
+  }
+  state_.is_paused = paused_until_.has_value();
+  return !paused_until_;
+}
+
+void DiskWriter::write(ToWrite wanted) {
+  if (state_.is_offline()) return give_up(wanted);
+  if (wanted.turn.sequence != 0) {
+    // What fails is tried again with the records; a paused disk has its turns, too.
+    (void)segments_.open(wanted.turn, state_.common->clocks.wall_seconds());
+    state_.set_sequence(wanted.turn.segment, wanted.turn.sequence);
+    report();
+  }
+  if (!can_write()) return give_up(wanted);
+  if (wanted.from) {
+    if (!move(wanted)) give_up(wanted);
+    return;
+  }
+  if (wanted.source == nullptr) return give_up(wanted);
+  Record record = wanted.source->record();
+  record.fields.version = wanted.version;
+  const RecordShape shape = shape_of(record);
+  if (!is_sound(shape) || record_bytes(shape) > wanted.place.bytes) return give_up(wanted);
+  add(record, wanted);
+}
+
+void DiskWriter::add(const Record& record, const ToWrite& wanted) {
+  added_.push_back({*wanted.key, wanted.place, wanted.from.has_value()});
+  moves_added_ += wanted.from ? 1U : 0U;
+  has_large_ = has_large_ || record.fields.kind != RecordKind::kObject;
+  segments_.add(record, wanted.place);
+}
+
+bool DiskWriter::move(ToWrite& wanted) {
+  const cache::DiskPlace& from = *wanted.from;
+  const auto opened =
+      reader_.open({.place = from, .sequence = state_.sequence(from.segment), .key = std::nullopt});
+  if (!opened) {
+    ++state_.damaged;
+    return false;
+  }
+  const RecordFront& front = **opened;
+  wanted.key = front.fields.key;
+  // Where it is moved to, nobody would know any more that it was purged.
+  if (state_.rules.is_dead(front)) return false;
+  const auto body = read_body(front);
+  if (!body) {
+    ++state_.damaged;
+    return false;
+  }
+  const iovec piece{const_cast<std::byte*>(body->data()), body->size()};
+  add({.fields = front.fields, .text = front.text, .body = {&piece, 1}}, wanted);
+  return true;
+}
+
+std::expected<std::span<const std::byte>, Damage> DiskWriter::read_body(const RecordFront& front) {
+  const std::uint64_t bytes = front.shape.body_bytes;
+  if (body_.size() < bytes) body_ = AlignedBuffer(static_cast<std::size_t>(bytes));
+  for (std::uint64_t done = 0; done < bytes;) {
+    const auto out = std::span(body_.data() + done, body_.size() - done);
+    const auto got = reader_.read_into(done, out);
+    if (!got) return std::unexpected(got.error());
+    done += *got;
+  }
+  return body_.first(static_cast<std::size_t>(bytes));
+}
+
+void DiskWriter::give_up(ToWrite& wanted) {
+  if (!wanted.key && !state_.is_offline()) {
+    const cache::DiskPlace& from = *wanted.from;
+    const auto front = reader_.open(
+        {.place = from, .sequence = state_.sequence(from.segment), .key = std::nullopt});
+    if (front) wanted.key = (*front)->fields.key;
+  }
+  // Else whoever asks for it finds that it is not there.
+  if (wanted.key) {
+    failed(*wanted.key, wanted.place);
+  } else {
+    ++state_.failed_records;
+  }
+  if (wanted.from) state_.moves.end(wanted.place);
+}
+
+void DiskWriter::failed(const filter::Hash128& key, const cache::DiskPlace& place) {
+  ++state_.failed_records;
+  const auto tombstone = state_.common->kernel.use([&](cache::Kernel& kernel) {
+    return kernel.written({key, {}}, place, cache::Kernel::Write::kFailed, now());
+  });
+  if (tombstone) state_.common->bury(key, tombstone);
+}
+
+void DiskWriter::flush() {
+  // Its error is told by the records.
+  (void)segments_.flush();
+  has_large_ = false;
+  report();
+}
+
+void DiskWriter::report() {
+  for (const SegmentWriter::Written& written : segments_.take_written()) {
+    ENCORE_CHECK(!added_.empty() && added_.front().place == written.place,
+                 "what is told was added in that order");
+    const Added added = added_.front();
+    added_.pop_front();
+    moves_added_ -= added.is_move ? 1U : 0U;
+    if (!written.is_written) {
+      failed(added.key, added.place);
+    } else if (added.is_move) {
+      state_.move_bytes += added.place.bytes;
+    } else {
+      state_.admit_bytes += added.place.bytes;
+      state_.common->kernel.use([&](cache::Kernel& kernel) {
+        kernel.written({added.key, {}}, added.place, cache::Kernel::Write::kDone, now());
+      });
+    }
+    if (added.is_move) state_.moves.end(added.place);
+  }
+}
+
+// --- reclaiming --------------------------------------------------------------------------------
+
+bool DiskWriter::reclaim() {
+  // What is not loaded yet may be newer than what is: segments stay as they are until then.
+  if (state_.is_loading) return false;
+  bool waits = false;
+  for (int step = 0; step < kReclaimSteps; ++step) {
+    free_reclaimed();
+    if (reclaimed_ || (!state_.is_offline() && !can_write())) break;
+    const cache::DiskReclaim done = reclaim_step();
+    if (done.state == cache::DiskReclaim::State::kNothing) break;
+    bury(done);
+    waits |= put_moves(done);
+    if (done.state == cache::DiskReclaim::State::kDone) {
+      reclaimed_ = {done.segment, done.sequence};
+    }
+  }
+  // A small one is done at once.
+  if (waits) waits = drain(kBatchBytes);
+  free_reclaimed();
+  return waits;
+}
+
+cache::DiskReclaim DiskWriter::reclaim_step() {
+  const std::vector<cache::DiskPlace> being_read = state_.readings.places();
+  return state_.moves.decide([&] {
+    return state_.common->kernel.use([&](cache::Kernel& kernel) {
+      return kernel.reclaim_disk(state_.number, being_read, now());
+    });
+  });
+}
+
+bool DiskWriter::put_moves(const cache::DiskReclaim& step) {
+  bool waits = false;
+  for (const cache::DiskMove& move : step.moves) {
+    waits |= queue_.put(move.order, {.key = std::nullopt,
+                                     .place = move.to,
+                                     .turn = move.turn,
+                                     .version = 0,
+                                     .source = nullptr,
+                                     .from = move.from});
+  }
+  return waits;
+}
+
+void DiskWriter::bury(const cache::DiskReclaim& step) {
+  for (const cache::DiskPlace& place : step.buried) {
+    const auto front = reader_.open(
+        {.place = place, .sequence = state_.sequence(place.segment), .key = std::nullopt});
+    // Of what cannot be read nothing was shown since the start either.
+    if (front) state_.common->bury((*front)->fields.key, step.tombstone);
+  }
+}
+
+void DiskWriter::free_reclaimed() {
+  if (!reclaimed_) return;
+  if (moves_added_ != 0) flush();
+  const std::uint32_t segment = reclaimed_->segment;
+  if (!state_.moves.empty() || state_.readings.has(segment)) return;
+  if (!state_.is_offline()) {
+    // What the kernel has dropped of it may not have been written yet.
+    if (!segments_.is_past(reclaimed_->sequence)) return;
+    state_.set_sequence(segment, 0);
+    if (!log_.append_buried() || !segments_.erase(segment)) return;
+  }
+  state_.common->kernel.use(
+      [&](cache::Kernel& kernel) { return kernel.free_segment(state_.number, segment, now()); });
+  reclaimed_.reset();
+  // Where it fails, more is kept.
+  if (!state_.is_offline()) (void)log_.prune(segments_.sequence_min());
+}
+
+}  // namespace encore::disk

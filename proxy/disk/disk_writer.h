@@ -1,0 +1,93 @@
+// What writes one disk: takes what waits in the order of its places, tells the kernel what came of
+// it, and reclaims segments: what is moved is read from its old place, and verified, when its turn
+// to be written comes. Writes that fail five times in a row pause: what is placed meanwhile is
+// reported as failed.
+//
+// Confined to what writes the disk; blocks in the device.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "proxy/disk/aligned_buffer.h"
+#include "proxy/disk/disk_log.h"
+#include "proxy/disk/disk_state.h"
+#include "proxy/disk/record_reader.h"
+#include "proxy/disk/segment_writer.h"
+#include "proxy/disk/write_queue.h"
+
+namespace encore::disk {
+
+class DiskWriter {
+ public:
+  // All borrowed.
+  DiskWriter(DiskState& state, DiskLog& log, WriteQueue& queue, SegmentWriter::Found found)
+      : state_(state),
+        log_(log),
+        queue_(queue),
+        segments_(state.file, state.superblock, std::move(found)),
+        reader_(state.file, state.superblock) {}
+
+  // A part of what waits; true: more does.
+  bool work();
+  // What is due each second; as work().
+  bool tick();
+  // The end: writes what is there, and makes it durable. False: something of it failed.
+  bool finish();
+
+  static constexpr std::uint64_t kBatchBytes = 4ULL << 20U;
+  static constexpr std::uint64_t kFailedWritesMax = 5;  // in a row
+  static constexpr std::chrono::seconds kPause{30};
+
+ private:
+  struct Added {
+    filter::Hash128 key;
+    cache::DiskPlace place;
+    bool is_move = false;
+  };
+
+  // What was taken from the queue; true: something.
+  bool drain(std::uint64_t bytes_max);
+  void write(ToWrite wanted);
+  // False: it is not to be moved, or cannot be.
+  bool move(ToWrite& wanted);
+  std::expected<std::span<const std::byte>, Damage> read_body(const RecordFront& front);
+  void add(const Record& record, const ToWrite& wanted);
+  void flush();
+  // Tells what the segments' writer knows.
+  void report();
+  void failed(const filter::Hash128& key, const cache::DiskPlace& place);
+  void give_up(ToWrite& wanted);
+  bool can_write();
+
+  // Steps of the kernel's reclaiming; true: some of what is moved by them waits.
+  bool reclaim();
+  bool put_moves(const cache::DiskReclaim& step);
+  cache::DiskReclaim reclaim_step();
+  void bury(const cache::DiskReclaim& step);
+  // The segment whose records are dropped or moved, if nothing is left to do in it.
+  void free_reclaimed();
+
+  MonotonicTime now() const { return state_.common->clocks.monotonic(); }
+
+  DiskState& state_;
+  DiskLog& log_;
+  WriteQueue& queue_;
+  SegmentWriter segments_;
+  RecordReader reader_;  // of what is moved
+  AlignedBuffer body_;
+  std::deque<Added> added_;  // in the order of their places
+  std::size_t moves_added_ = 0;
+  bool has_large_ = false;  // since the last flush
+  std::optional<MonotonicTime> paused_until_;
+  std::uint64_t failures_before_ = 0;  // the last pause ended
+  struct Reclaimed {
+    std::uint32_t segment = 0;
+    std::uint64_t sequence = 0;
+  };
+  std::optional<Reclaimed> reclaimed_;  // the kernel has nothing in it any more
+};
+
+}  // namespace encore::disk

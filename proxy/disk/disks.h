@@ -1,0 +1,130 @@
+// Disks: the disks of a cache in service. What the kernel has placed is written, what the index
+// knows is loaded, purges are remembered over a restart, segments are reclaimed, and what lies
+// there at a start is found again. It decides nothing of it: that is the kernel's, which is told
+// what came of it. A disk that fails leaves service, and the others go on.
+//
+// Thread-safe but for open(), start() and stop(). Nothing here waits for a disk but open(), start()
+// (the headers and the newest segment of each), stop(), and the disks' own threads.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "base/mutex.h"
+#include "base/time.h"
+#include "cache/disk_types.h"
+#include "cache/kernel.h"
+#include "cache/options.h"
+#include "filter/hash.h"
+#include "proxy/disk/disk_loads.h"
+#include "proxy/disk/disk_service.h"
+#include "proxy/disk/disk_state.h"
+#include "proxy/disk/engine.h"
+#include "proxy/disk/purge_frame.h"
+#include "proxy/disk/write_queue.h"
+
+namespace encore::disk {
+
+struct DiskSetup {
+  std::string path;
+  std::uint64_t bytes = 0;
+  std::uint64_t segment_bytes = 0;  // of a new one; 0: default_segment_bytes()
+};
+
+struct DisksOptions {
+  std::vector<DiskSetup> disks;
+  filter::Seed identity_seed;
+  bool clear = false;         // makes new disks of whatever is there
+  EngineOptions engine = {};  // of each; write_bytes_max also bounds what waits to be written
+  bool is_inline = false;     // for tests: make_inline_engine(), and whoever calls calls tick()
+  // Whether a tag's or prefix' pattern is of a record; its version need not be looked at. Called on
+  // the threads of the disks. Empty: prefixes of text.key alone.
+  MatchesRule matches_rule = {};
+  // For tests.
+  DiskClocks clocks = {};
+  std::function<Result<std::unique_ptr<File>>(const std::string& path)> open_file = {};
+  std::function<std::unique_ptr<DiskEngine>(const EngineOptions&)> make_engine = {};
+};
+
+struct DisksStatistics {
+  std::vector<DiskReport> disks;  // in the order of the setup
+};
+
+class Disks {
+ public:
+  // Opens, makes or refuses them all. Errors: open_file(), open_disk(), a purge log that cannot be
+  // read; two of the same file.
+  static Result<std::unique_ptr<Disks>> open(const DisksOptions& options);
+  // Stops without patience.
+  ~Disks();
+  Disks(const Disks&) = delete;
+  Disks& operator=(const Disks&) = delete;
+
+  // For KernelOptions::disks.
+  std::vector<cache::DiskOptions> kernel_disks() const;
+  // Attaches what is found and begins to load it, newest first, in the background. `kernel` is
+  // borrowed until stop(). REQUIRES: called once, before all below and before anything is placed.
+  void start(cache::Kernel& kernel);
+
+  // Cheap: nothing more can be written now (Stored::disk_queue_full).
+  bool is_queue_full() const;
+  // What a commit has decided: writes it where outcome is kPlaced (source may be null else, and
+  // there too where it has gone), and remembers its tombstone. REQUIRES: called for each commit
+  // that was placed, for others wait behind its place; not under a lock of the kernel, as all here.
+  void decided(const cache::Key& key, const cache::DiskDecision& decision,
+               std::unique_ptr<RecordSource> source);
+  // For a body that is written in parts: no other of these disks ever had it, nor will; not 0.
+  std::uint64_t new_body_number();
+  // `place` is as the index has it; what is moved and not yet written is read from its old place.
+  void load(const cache::Key& key, const cache::DiskPlace& place, std::unique_ptr<DiskLoad> load);
+  // Durable within a second. Of all variants of the key, as it is written.
+  void bury(const filter::Hash128& key, cache::DiskTombstone tombstone);
+  // Durable on all disks when `done` is called, on an engine's thread (on this one where they have
+  // stopped); an error where a log could not be made durable: that disk has left service then, and
+  // is empty at the next start if that could be written at least; else each purge is an error. The
+  // rules are in force for loads from the moment of the call. `sequence` of each is filled in here.
+  // What was buried before is durable then, too: of a key of which the kernel knows nothing any
+  // more a tombstone may still wait, so that also a purge of nothing is to be asked for.
+  void purge(const std::vector<Purge>& purges, std::move_only_function<void(Result<void>)> done);
+
+  // What is due each second: flushes, reclaims, remembers. By a thread of its own, but for
+  // DisksOptions::is_inline and make_engine.
+  void tick();
+
+  // A clean stop: writes what waits, seals, waits at most so long; the kernel is not used
+  // afterwards. False: something was left behind. Again: nothing.
+  bool stop(Nanoseconds patience);
+
+  DisksStatistics statistics() const;
+
+ private:
+  Disks(const DisksOptions& options, std::shared_ptr<DiskCommon> common,
+        std::vector<std::shared_ptr<DiskService>> services);
+  void run_ticks() ENCORE_EXCLUDES(mutex_);
+
+  const DisksOptions options_;
+  const std::shared_ptr<DiskCommon> common_;
+  const std::vector<std::shared_ptr<DiskService>> services_;
+  Mutex mutex_;
+  std::condition_variable_any ended_;
+  bool stopping_ ENCORE_GUARDED_BY(mutex_) = false;
+  bool has_started_ = false;
+  std::atomic<std::uint64_t> next_body_ = 0;
+  std::optional<bool> stopped_;
+  std::thread ticks_;
+};
+
+// The identity seed of the disk at `path`, nothing if there is none: for a process that has none of
+// its own yet. Errors: open_file(), look_at_disk().
+Result<std::optional<filter::Seed>> seed_of_disk(const std::string& path);
+
+}  // namespace encore::disk

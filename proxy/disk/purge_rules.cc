@@ -1,0 +1,49 @@
+#include "proxy/disk/purge_rules.h"
+
+#include <algorithm>
+#include <mutex>
+
+namespace encore::disk {
+
+void PurgeRules::add(const Purge& purge) {
+  const std::unique_lock lock(mutex_);
+  if (purge.kind == PurgeKind::kKey) {
+    Buried& buried = keys_[purge.key];
+    buried.version = std::max(buried.version, purge.version);
+    buried.sequence = std::max(buried.sequence, purge.sequence);
+  } else {
+    rules_.insert(std::ranges::upper_bound(rules_, purge.version, {}, &Purge::version), purge);
+  }
+  size_.store(rules_.size() + keys_.size());
+}
+
+bool PurgeRules::is_buried(const filter::Hash128& key, cache::DiskVersion version) const {
+  const auto found = keys_.find(key);
+  return found != keys_.end() && version < found->second.version;
+}
+
+bool PurgeRules::is_dead(const filter::Hash128& key, cache::DiskVersion version) const {
+  if (size_.load() == 0) return false;
+  const std::shared_lock lock(mutex_);
+  return is_buried(key, version);
+}
+
+bool PurgeRules::is_dead(const RecordFront& front) const {
+  // A part is nobody's whose head is gone, and has nothing that a pattern could be of.
+  if (size_.load() == 0 || front.fields.kind == RecordKind::kPart) return false;
+  const std::shared_lock lock(mutex_);
+  const cache::DiskVersion version = front.fields.version;
+  if (is_buried(front.fields.key, version)) return true;
+  // Only those that came after it.
+  const auto first = std::ranges::upper_bound(rules_, version, {}, &Purge::version);
+  return std::any_of(first, rules_.end(), [&](const Purge& rule) { return matches_(rule, front); });
+}
+
+void PurgeRules::forget_below(std::uint64_t sequence_min) {
+  const std::unique_lock lock(mutex_);
+  std::erase_if(rules_, [&](const Purge& rule) { return rule.sequence < sequence_min; });
+  std::erase_if(keys_, [&](const auto& key) { return key.second.sequence < sequence_min; });
+  size_.store(rules_.size() + keys_.size());
+}
+
+}  // namespace encore::disk

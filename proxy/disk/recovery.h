@@ -1,0 +1,107 @@
+// Recovery: what lies on a disk, at a start. First the purges, then the segments, the newest first,
+// one a step, so that requests may be served from the first moment: what is not told yet is a miss,
+// and what is told is never older than what is told later of its key. A segment without a sound
+// footer is scanned record by record.
+//
+// Memory: one footer, the purged keys, a window of 1 MiB. Blocks in the device; thread-compatible.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+#include "proxy/disk/file.h"
+#include "proxy/disk/footer.h"
+#include "proxy/disk/format.h"
+#include "proxy/disk/purge_log.h"
+#include "proxy/disk/segment_writer.h"
+
+namespace encore::disk {
+
+// More than are given between two writes, and so few that 2^24 starts have versions below 2^56.
+inline constexpr cache::DiskVersion kVersionsLost = std::uint64_t{1} << 32U;
+
+struct FoundRecords {
+  std::uint32_t segment = 0;
+  std::uint64_t sequence = 0;
+  WallSeconds opened_at = 0;
+  // In the order of their places; none that a purge of its key is of. Of two of a key and variant
+  // that with the higher version counts, wherever it lies; of two with the same, the first told.
+  std::span<const RecordLine> lines;
+  const NameTable& names;  // of their `names`
+};
+
+class RecoverySink {
+ public:
+  // A purge by a pattern: it is for whoever reads a record to see whether it fits.
+  virtual void on_rule(const Purge& purge) = 0;
+  virtual void on_records(const FoundRecords& records) = 0;
+
+ protected:
+  ~RecoverySink() = default;
+};
+
+struct RecoveryCounts {
+  std::uint64_t records = 0;          // told
+  std::uint64_t purged = 0;           // not told, for a purge
+  std::uint32_t segments = 0;         // with records of ours
+  std::uint32_t scanned = 0;          // of those, without a sound footer
+  std::uint32_t unreadable = 0;       // of all: the device failed, or nothing is sound
+  std::uint64_t damaged_records = 0;  // in scanned ones: began, and were not whole
+};
+
+struct RecoveryOptions {
+  // A footer for what was scanned, so that the next start need not; not where one only looks.
+  bool writes_footers = true;
+  std::size_t batch = 4096;  // lines told at once
+};
+
+class Recovery {
+ public:
+  // All borrowed.
+  Recovery(File& file, const Superblock& superblock, PurgeLog& purges, RecoverySink& sink,
+           const RecoveryOptions& options = {});
+
+  // Reads the purges and the segments' headers. Errors: those of PurgeLog::load().
+  Result<void> begin();
+  // Tells the next segment's records; false: that was all. REQUIRES: begin() went well.
+  bool step();
+
+  // Of the segments' headers, for the kernel; 0: free.
+  const std::vector<std::uint64_t>& sequences() const { return sequences_; }
+  // For the writer. Its version_max is known after the first step(), and what is new gets a higher
+  // one: it is far above all that was found, for a crash may have taken higher ones, or hidden them
+  // for a while.
+  SegmentWriter::Found found() const {
+    return {sequences_, version_max_ + kVersionsLost, has_unknown_};
+  }
+  const RecoveryCounts& counts() const { return counts_; }
+
+ private:
+  void read_headers();
+  void write_footer(const SegmentHeader& header, const Footer& footer, std::uint64_t end);
+  void tell(const SegmentHeader& header, Footer footer);
+
+  struct HashKey {
+    std::size_t operator()(const filter::Hash128& key) const {
+      return static_cast<std::size_t>(key.lo);
+    }
+  };
+
+  File& file_;
+  Superblock superblock_;
+  PurgeLog& purges_;
+  RecoverySink& sink_;
+  RecoveryOptions options_;
+  std::unordered_map<filter::Hash128, cache::DiskVersion, HashKey> purged_;
+  std::vector<std::uint64_t> sequences_;
+  std::vector<SegmentHeader> headers_;  // of those that are still to be told, the newest last
+  bool has_unknown_ = false;            // a header could not be read
+  cache::DiskVersion version_max_ = 0;
+  RecoveryCounts counts_;
+};
+
+}  // namespace encore::disk

@@ -1,0 +1,45 @@
+#include "proxy/disk/write_queue.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace encore::disk {
+
+bool WriteQueue::put(std::uint64_t order, ToWrite wanted) {
+  std::unique_ptr<RecordSource> given_up;
+  const MutexLock lock(mutex_);
+  if (wanted.source != nullptr) {
+    // Who has not seen in time that it is full has a little more, and then nothing.
+    if (bytes_.load() + wanted.place.bytes > 2 * bytes_max_) {
+      given_up = std::move(wanted.source);
+    } else {
+      bytes_ += wanted.place.bytes;
+    }
+  }
+  const bool is_new = order >= next_ && waiting_.emplace(order, std::move(wanted)).second;
+  ENCORE_CHECK(is_new, "each place of a disk is told once");
+  return order == next_ && !std::exchange(is_taken_, true);
+}
+
+std::optional<ToWrite> WriteQueue::take() {
+  const MutexLock lock(mutex_);
+  is_taken_ = !waiting_.empty() && waiting_.begin()->first == next_;
+  return is_taken_ ? take_first() : std::nullopt;
+}
+
+std::optional<ToWrite> WriteQueue::take_any() {
+  const MutexLock lock(mutex_);
+  return waiting_.empty() ? std::nullopt : take_first();
+}
+
+std::optional<ToWrite> WriteQueue::take_first() {
+  const auto first = waiting_.begin();
+  next_ = first->first + 1;
+  ToWrite next = std::move(first->second);
+  waiting_.erase(first);
+  if (next.source != nullptr) bytes_ -= next.place.bytes;
+  return next;
+}
+
+}  // namespace encore::disk

@@ -1,0 +1,186 @@
+#include "proxy/disk/disks.h"
+
+#include <set>
+#include <string>
+
+#include "tests/catch.h"
+#include "tests/disk/model/served.h"
+
+namespace encore::disk {
+
+TEST_CASE("what was written is loaded, and found again after a clean stop", "[disk]") {
+  const auto engine = GENERATE(ServedEngine::kInline, ServedEngine::kSteps);
+  Served served({.engine = engine}, 1);
+  REQUIRE(served.start().empty());
+  served.run();
+  for (std::uint64_t key = 0; key < 20; ++key) served.commit({key, 0}, 1000 * key);
+  CHECK_FALSE(served.load({1, 0}));
+  served.settle();
+  for (std::uint64_t key = 0; key < 20; ++key) CHECK(served.load({key, 0}));
+  served.run();
+  CHECK(served.counts.done == 20);
+  REQUIRE(served.stop());
+  REQUIRE(served.start().empty());
+  served.run();
+  CHECK(served.missing().empty());
+  CHECK(served.counts.checked == 20);
+  CHECK(served.fault().empty());
+}
+
+TEST_CASE("no number of a body is given twice, in whatever life", "[disk]") {
+  std::set<std::uint64_t> numbers;
+  Served served({}, 1);
+  for (int life = 0; life < 6; ++life) {
+    // The clock stands still.
+    REQUIRE(served.start().empty());
+    served.run();
+    for (int i = 0; i < 100; ++i) numbers.insert(served.disks().new_body_number());
+    // So much of it reaches the disk that there may be parts.
+    served.commit({0, 0}, 100);
+    served.deliver();
+    served.run();
+    if (life % 2 == 0) {
+      REQUIRE(served.stop());
+    } else {
+      served.kill();
+    }
+  }
+  CHECK(numbers.size() == 600);
+  CHECK_FALSE(numbers.contains(0));
+}
+
+namespace {
+
+constexpr std::uint64_t kSeeds = 24;
+
+void live(Served& served, int steps) {
+  for (int i = 0; i < steps && served.fault().empty(); ++i) served.step();
+}
+
+}  // namespace
+
+TEST_CASE("what was dropped with its segment is forgotten on the disk, too", "[disk]") {
+  Served served({.disk_bytes = 2'500'000U, .segment_bytes = 128U << 10U, .keys = 400}, 1);
+  REQUIRE(served.start().empty());
+  served.run();
+  // Once around, and what nobody asked for goes.
+  for (std::uint64_t key = 0; key < 400; ++key) {
+    served.commit({key, 0}, 10'000);
+    if (key % 10 == 9) served.settle();
+  }
+  served.settle();
+  std::uint64_t dropped = 0;
+  for (std::uint64_t key = 0; key < 400; ++key) {
+    if (served.find({key, 0})) continue;
+    ++dropped;
+    // The kernel sees nothing that would have to be remembered.
+    served.invalidate(key, true);
+  }
+  CHECK(dropped > 100);
+  CHECK(served.counts.purges == 0);
+  served.settle();
+  served.kill();
+  REQUIRE(served.start().empty());
+  // It is seen as soon as it is loaded; later it would be dropped again.
+  served.run_reads();
+  std::uint64_t found = 0;
+  for (std::uint64_t key = 0; key < 400; ++key) found += served.load({key, 0}) ? 1U : 0U;
+  served.run_reads();
+  CAPTURE(served.fault());
+  CHECK(served.fault().empty());
+  CHECK(found == 400 - dropped);
+}
+
+TEST_CASE("what was replaced unwritten, and then purged, does not come back", "[disk]") {
+  Served served({.threads = {.write_bytes_max = 64U << 10U}}, 1);
+  REQUIRE(served.start().empty());
+  served.run();
+  REQUIRE(served.commit({0, 0}, 1000).outcome == cache::DiskOutcome::kPlaced);
+  served.settle();
+  for (std::uint64_t key = 1; !served.disks().is_queue_full(); ++key) {
+    REQUIRE(key < 40);
+    served.commit({key, 0}, 10'000);
+    served.deliver();
+  }
+  CHECK(served.commit({0, 0}, 1000).outcome == cache::DiskOutcome::kQueueFull);
+  // The kernel knows nothing of it on a disk any more. That is not a second ago yet.
+  served.invalidate(0, true);
+  served.run();
+  served.kill();
+  REQUIRE(served.start().empty());
+  served.run();
+  served.load({0, 0});
+  served.run();
+  CAPTURE(served.fault());
+  CHECK(served.fault().empty());
+}
+
+TEST_CASE("a segment is not written again while somebody reads in it", "[disk]") {
+  Served served({.disk_bytes = 2'500'000U, .segment_bytes = 128U << 10U, .keys = 400}, 1);
+  REQUIRE(served.start().empty());
+  served.commit({0, 0}, 10'000);
+  served.settle();
+  REQUIRE(served.load({0, 0}));
+  // As much as goes around the ring twice comes while the load waits for its turn.
+  for (std::uint64_t key = 1; key < 400; ++key) {
+    served.commit({key, 0}, 10'000);
+    served.deliver();
+    served.tick();
+    served.run_writes();
+  }
+  CHECK(served.counts.done + served.counts.lost == 0);
+  served.run();
+  CHECK(served.counts.done == 1);
+  CHECK(served.fault().empty());
+  // And is written again afterwards.
+  served.settle();
+  CHECK(served.commit({1, 0}, 10'000).outcome == cache::DiskOutcome::kPlaced);
+}
+
+TEST_CASE("nothing comes back, in whatever order and however it ends", "[disk]") {
+  std::uint64_t checked = 0;
+  std::uint64_t freshened = 0;
+  std::uint64_t incomplete = 0;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const std::size_t disks = 1 + seed % 2;
+    CAPTURE(seed, disks);
+    Served served({.disks = disks,
+                   .disk_bytes = disks == 1 ? 2'500'000U : 1'500'000U,
+                   .segment_bytes = 128U << 10U},
+                  seed);
+    std::mt19937_64 random(seed);
+    for (int life = 0; life < 8; ++life) {
+      CAPTURE(life);
+      REQUIRE(served.start().empty());
+      // Else it lives while it is being loaded.
+      if (random() % 2 == 0) {
+        served.run_reads();
+        const std::string missing = served.missing();
+        CAPTURE(missing);
+        REQUIRE(missing.empty());
+      }
+      live(served, 1500);
+      CAPTURE(served.fault());
+      REQUIRE(served.fault().empty());
+      CHECK(served.damaged() == 0);
+      if (random() % 2 == 0) {
+        REQUIRE(served.stop());
+      } else {
+        served.kill();
+      }
+    }
+    REQUIRE(served.fault().empty());
+    CHECK(served.counts.done > 100);
+    CHECK(served.counts.moved_bytes > 0);
+    CHECK(served.counts.purges > 10);
+    CHECK(served.counts.heads > 20);
+    checked += served.counts.checked;
+    freshened += served.counts.freshened;
+    incomplete += served.counts.incomplete;
+  }
+  CHECK(checked > 20 * kSeeds);
+  CHECK(freshened > 20 * kSeeds);
+  CHECK(incomplete > kSeeds);
+}
+
+}  // namespace encore::disk

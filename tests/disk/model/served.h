@@ -1,0 +1,194 @@
+// A cache in front of disks, for tests: a kernel and Disks on files in memory, driven by random
+// requests, and what it has promised (the oracle): what is loaded is byte-equal to something that
+// was committed, of no purge that was answered before, and not older than what was shown before.
+// Bodies in parts come piece by piece, between all that happens otherwise. Lives again on what a
+// stop or a kill has left. Thread-compatible.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cache/kernel.h"
+#include "proxy/disk/disks.h"
+#include "tests/disk/model/history.h"
+#include "tests/disk/model/memory_file.h"
+#include "tests/disk/model/step_engine.h"
+#include "tests/disk/model/switched_file.h"
+
+namespace encore::disk {
+
+enum class ServedEngine : std::uint8_t { kInline, kSteps, kThreads };
+
+struct ServedOptions {
+  std::size_t disks = 1;
+  std::uint64_t disk_bytes = 3ULL << 20U;
+  std::uint64_t segment_bytes = 256U << 10U;
+  ServedEngine engine = ServedEngine::kSteps;
+  EngineOptions threads = {};
+  std::uint64_t keys = 40;
+  std::uint64_t part_bytes =
+      0;  // of bodies in parts; 0: those of half of the keys begin with a page
+};
+
+class Served {
+ public:
+  Served(const ServedOptions& options, std::uint64_t seed);
+  ~Served();
+
+  // A process' life. Why it cannot begin; empty: it has.
+  std::string start();
+  // What it said.
+  bool stop();
+  // Nothing that has not reached the files by now ever does.
+  void kill();
+
+  // One thing that happens.
+  void step();
+  // All that waits is done, and a second passes: what was shown is not forgotten from here on.
+  void settle();
+  // After a start: what is missing of what was resident when it was stopped; empty: nothing.
+  std::string missing();
+
+  using Name = std::pair<std::uint64_t, std::uint32_t>;  // key's number and variant
+  cache::DiskDecision commit(const Name& name, std::size_t body_bytes);
+  // A body in parts begins to come, or goes on by one of them, which is the last for false: it was
+  // committed, or given up.
+  void begin_upload(const Name& name, std::size_t body_bytes);
+  bool upload_one();
+  // The last one that began ends too early.
+  void give_up() { uploads_.pop_back(); }
+  // All of it. Whether it was placed.
+  bool upload(const Name& name, std::size_t body_bytes);
+  // What was loaded in parts before has new times; false: nothing was.
+  bool freshen_one();
+  // Where it is found on a disk now.
+  std::optional<cache::DiskPlace> find(const Name& name);
+  // Loads it if it is found; false: it is not.
+  bool load(const Name& name);
+  // Tells what was decided, all or one of it at random.
+  void deliver();
+  void deliver_one();
+  void invalidate(std::uint64_t key, bool with_reply);
+  void purge(PurgeKind kind, std::string pattern);
+  void tick();
+  void run();
+  // The same, but for what is written.
+  void run_reads();
+  // The next read of some disk alone.
+  void run_read();
+  // And but for what is read.
+  void run_writes();
+
+  Disks& disks() { return *disks_; }
+  cache::Kernel& kernel() { return *kernel_; }
+  const cache::Kernel& kernel() const { return *kernel_; }
+  // Writes of segments fail, others do not.
+  void fail_records(std::size_t disk, bool fails);
+  FileSwitch& device(std::size_t disk) { return devices_[disk]; }
+  cache::Key key(std::uint64_t number) const;
+  // Of what was loaded in parts before.
+  cache::Key part_key(const Name& name, std::uint64_t part) const;
+  // A bit of what lies there.
+  void flip(const cache::DiskPlace& place, std::uint64_t at);
+  std::uint64_t damaged() const;
+
+  // What was wrong, first of all.
+  const std::string& fault() const { return fault_; }
+  struct Counts {
+    std::uint64_t commits = 0;
+    std::uint64_t placed = 0;
+    std::uint64_t loads = 0;  // that were asked for
+    std::uint64_t done = 0;   // that ended well
+    std::uint64_t lost = 0;
+    std::uint64_t busy = 0;
+    std::uint64_t stopped = 0;
+    std::uint64_t purges = 0;  // that were answered
+    std::uint64_t purges_failed = 0;
+    std::uint64_t moved_bytes = 0;
+    std::uint64_t checked = 0;  // by missing()
+    std::uint64_t parts = 0;    // that were placed
+    std::uint64_t heads = 0;    // loaded with all of their parts
+    std::uint64_t freshened = 0;
+    std::uint64_t incomplete = 0;  // loads of heads that lacked a part
+  };
+  Counts counts;
+
+ private:
+  class Load;
+  friend class Load;
+  class PartLoad;
+  friend class PartLoad;
+  // What was loaded so far of a head.
+  struct Loading {
+    Name name;
+    cache::DiskPlace place;  // the head's
+    cache::DiskVersion shown = 0;
+    std::size_t purges = 0;
+    Committed found;
+    std::uint64_t parts = 0;
+  };
+  struct Upload {
+    Name name;
+    std::shared_ptr<Committed> object;
+    std::uint64_t parts = 0;  // placed
+  };
+  struct Undelivered {
+    cache::Key key;
+    cache::DiskDecision decision;
+    std::shared_ptr<const Committed> object;
+  };
+  void step_parts();
+  std::uint64_t part_bytes(std::uint64_t key) const;
+  std::uint64_t part_count(const Committed& object, std::uint64_t key) const;
+  bool place_part(Upload& upload);
+  std::shared_ptr<Committed> made_object(const Name& name, std::size_t body_bytes);
+  cache::DiskDecision commit_object(const Name& name, std::shared_ptr<Committed> object,
+                                    bool disk_only);
+  void load_next(Loading loading);
+  void lost(const Loading& loading);
+  void remember(cache::DiskVersion version, std::uint64_t key,
+                std::optional<std::uint32_t> variant);
+  // Asks the disks for the ones, and is answered for the others.
+  void purged(const std::vector<Purge>& purges, std::vector<Purge> meant);
+  void loaded(const Name& name, const Committed& found, cache::DiskVersion shown,
+              std::size_t purges);
+  void note(const std::string& what);
+  Name some_name();
+
+  ServedOptions options_;
+  std::mt19937_64 random_;
+  std::vector<std::string> texts_;
+  std::vector<std::unique_ptr<MemoryFile>> files_;
+  std::array<FileSwitch, 2> devices_;
+  std::array<StepTasks, 2> tasks_;
+  MonotonicTime now_{std::chrono::seconds(1000)};
+  std::unique_ptr<Disks> disks_;
+  std::unique_ptr<cache::Kernel> kernel_;
+  std::vector<Undelivered> undelivered_;
+  std::vector<Upload> uploads_;
+  std::map<Name, std::shared_ptr<const Committed>> heads_;  // the last that was loaded
+  History history_;
+  std::vector<Purge> answered_;
+  std::vector<Purge> asked_;                            // patterns, answered or not
+  std::map<Name, cache::DiskVersion> shown_;            // nothing older may be found in this life
+  std::map<Name, cache::DiskVersion> kept_;             // nor in any after it
+  std::map<Name, cache::DiskVersion> resident_;         // at the last stop
+  std::map<std::uint64_t, cache::DiskVersion> buried_;  // keys
+  cache::DiskVersion last_version_ = 0;                 // that was loaded
+  std::string fault_;
+};
+
+// A record that owns all it shows.
+std::unique_ptr<RecordSource> source_of(std::shared_ptr<const Committed> object);
+// Of objects whose tags are in their meta.
+bool matches_meta(const Purge& rule, const RecordFront& front);
+
+}  // namespace encore::disk

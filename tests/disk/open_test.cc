@@ -1,0 +1,194 @@
+#include "proxy/disk/open.h"
+
+#include <algorithm>
+#include <random>
+#include <string>
+
+#include "base/units.h"
+#include "proxy/disk/bytes.h"
+#include "proxy/disk/purge_log.h"
+#include "tests/catch.h"
+#include "tests/disk/model/driver.h"
+#include "tests/disk/model/history.h"
+#include "tests/disk/model/memory_file.h"
+#include "tests/disk/model/start.h"
+
+namespace encore::disk {
+namespace {
+
+OpenOptions options_of(std::uint64_t disk_bytes) {
+  OpenOptions options;
+  options.disk_bytes = disk_bytes;
+  options.segment_bytes = 256 * kKiB;
+  options.identity_seed = {1, 2};
+  options.uuid = {3, 4};
+  options.now = 5;
+  return options;
+}
+
+std::string error_of(File& file, const OpenOptions& options) {
+  const auto opened = open_disk(file, options);
+  return opened ? "" : opened.error().message;
+}
+
+bool is_in(std::string_view part, const std::string& text) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a new disk is made once, and is the same later", "[disk]") {
+  MemoryFile file;
+  CHECK_FALSE(look_at_disk(file));
+  const auto made = open_disk(file, options_of(4 * kMiB));
+  REQUIRE(made);
+  CHECK(made->segments == 15);
+  CHECK(made->uuid == Uuid{3, 4});
+  CHECK(file.size() == made->disk_bytes());
+  OpenOptions later = options_of(4 * kMiB);
+  later.uuid = {9, 9};
+  CHECK(open_disk(file, later) == *made);
+  CHECK(look_at_disk(file) == *made);
+  CHECK(file.unsynced().empty());
+  later.clear = true;
+  CHECK(open_disk(file, later)->uuid == Uuid{9, 9});
+}
+
+TEST_CASE("what encore has not written is never wiped unless that is said", "[disk]") {
+  for (const std::size_t at : {0U, 1080U, 65'600U, 500'000U}) {
+    Image image(4 * kMiB);
+    image[at] = std::byte{0x53};
+    MemoryFile file(image);
+    const std::string error = error_of(file, options_of(4 * kMiB));
+    CHECK(is_in("/memory holds something that encore has not written", error));
+    CHECK(is_in("--clear-disk", error));
+    CHECK(file.image() == image);
+    OpenOptions clear = options_of(4 * kMiB);
+    clear.clear = true;
+    CHECK(open_disk(file, clear));
+  }
+  // A text, and less than a page of it.
+  MemoryFile text(Image(100, std::byte{'a'}));
+  CHECK(is_in("has not written", error_of(text, options_of(4 * kMiB))));
+}
+
+TEST_CASE("a newer, a damaged and another seed's disk are refused with a remedy", "[disk]") {
+  MemoryFile file;
+  REQUIRE(open_disk(file, options_of(4 * kMiB)));
+  const Image made = file.image();
+  OpenOptions other = options_of(4 * kMiB);
+  other.identity_seed = {7, 7};
+  const std::string error = error_of(file, other);
+  CHECK(is_in("was filled with another seed", error));
+  CHECK(is_in("--clear-disk", error));
+  for (const std::uint64_t copy : {std::uint64_t{0}, kSecondSuperblock}) {
+    MemoryFile newer(made);
+    std::byte* const page = newer.image().data() + copy;
+    put(page + 8, kFormatVersion + 1);
+    const std::span<const std::byte> sealed(page, kSectorBytes - kSumBytes);
+    put(page + sealed.size(), checksum(0x454e434f4449534bU, copy, sealed));
+    CHECK(is_in("was made by a newer encore (format 2, accepted: up to 1)",
+                error_of(newer, options_of(4 * kMiB))));
+  }
+  MemoryFile damaged(made);
+  damaged.image()[20] ^= std::byte{1};
+  damaged.image()[kSecondSuperblock + 20] ^= std::byte{1};
+  CHECK(is_in("neither of its two superblocks is whole", error_of(damaged, options_of(4 * kMiB))));
+}
+
+TEST_CASE("one superblock is enough, and is two again afterwards", "[disk]") {
+  MemoryFile file;
+  const auto made = open_disk(file, options_of(4 * kMiB));
+  REQUIRE(made);
+  for (const std::uint64_t copy : {std::uint64_t{0}, kSecondSuperblock}) {
+    std::fill_n(file.image().begin() + static_cast<std::ptrdiff_t>(copy), kPageBytes,
+                std::byte{0x11});
+    CHECK(open_disk(file, options_of(4 * kMiB)) == *made);
+  }
+  CHECK(look_at_disk(file) == *made);
+}
+
+TEST_CASE("a disk that is too small is refused with its size", "[disk]") {
+  MemoryFile file;
+  CHECK(is_in("disk /memory: a disk of 1MiB is too small", error_of(file, options_of(1 * kMiB))));
+  CHECK(file.image().empty());
+}
+
+TEST_CASE("a disk grows and shrinks without losing what lies where it stays", "[disk]") {
+  const std::uint64_t small = 256 * kKiB + 8 * 256 * kKiB;
+  const std::uint64_t large = 256 * kKiB + 14 * 256 * kKiB;
+  MemoryFile file;
+  History history;
+  std::uint64_t seed = 1;
+  const auto live = [&](std::uint64_t bytes) {
+    Driver driver(file, {bytes, 256 * kKiB}, history, seed++);
+    REQUIRE(driver.refusal().empty());
+    for (int i = 0; i < 200; ++i) driver.step();
+    REQUIRE(driver.stop());
+    return driver.resident();
+  };
+  const auto found = [&] {
+    std::map<std::string, cache::DiskVersion> all;
+    const auto superblock = look_at_disk(file);
+    REQUIRE(superblock);
+    const Start start(file, *superblock, {});
+    for (const auto& winner : start.winners()) {
+      CHECK_FALSE(history.fault_of(winner.object));
+      all[winner.object.key] = winner.object.fields.version;
+    }
+    return all;
+  };
+  auto before = live(small);
+  REQUIRE(open_disk(file, options_of(large)));
+  CHECK(look_at_disk(file)->segments == 14);
+  auto now = found();
+  for (const auto& [key, version] : before) CHECK(now[key] == version);
+  before = live(large);
+  // As after the kernel has given up the last ones; and what lay there does not come back.
+  REQUIRE(resize(file, *look_at_disk(file), 8));
+  CHECK(file.size() == small);
+  CHECK(look_at_disk(file)->segments == 8);
+  const auto kept = found();
+  for (const auto& [key, version] : kept) CHECK(version <= before[key]);
+  REQUIRE(open_disk(file, options_of(large)));
+  CHECK(found() == kept);
+}
+
+TEST_CASE("segments that a device still has are not there when it grows again", "[disk]") {
+  MemoryFile file;
+  auto block = open_disk(file, options_of(4 * kMiB));
+  REQUIRE(block);
+  SegmentWriter writer(file, *block, {});
+  REQUIRE(writer.open({0, 14, 9}, 1));
+  REQUIRE(writer.seal());
+  const Image kept = file.image();
+  auto smaller = resize(file, *block, 10);
+  REQUIRE(smaller);
+  // A block device is not truncated.
+  REQUIRE(file.allocate(kept.size()));
+  std::copy(kept.begin() + static_cast<std::ptrdiff_t>(smaller->disk_bytes()), kept.end(),
+            file.image().begin() + static_cast<std::ptrdiff_t>(smaller->disk_bytes()));
+  REQUIRE(open_disk(file, options_of(4 * kMiB)));
+  const Start start(file, *look_at_disk(file), {});
+  CHECK(start.counts().segments == 0);
+}
+
+TEST_CASE("whatever fails while a disk is opened, the next start goes on", "[disk]") {
+  for (const auto fault : {Fault::kEio, Fault::kEnospc, Fault::kShort}) {
+    for (std::uint64_t nth = 0;; ++nth) {
+      MemoryFile file;
+      FaultFile failing(file, nth, fault, true);
+      const bool opened = open_disk(failing, options_of(4 * kMiB)).has_value();
+      INFO("operation " << nth);
+      MemoryFile after(file.crash_after(file.unsynced().size()));
+      CHECK(open_disk(after, options_of(4 * kMiB)));
+      if (!failing.has_failed()) {
+        CHECK(opened);
+        break;
+      }
+      CHECK_FALSE(opened);
+    }
+  }
+}
+
+}  // namespace encore::disk
