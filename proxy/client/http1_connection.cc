@@ -269,6 +269,7 @@ void Http1Connection::on_writable(net::Stream&) {
     return;
   }
   if (request_ != nullptr) request_->on_writable();
+  if (tunnel_ != nullptr) tunnel_->on_writable();
 }
 
 void Http1Connection::on_eof(net::Stream&) {

@@ -48,6 +48,11 @@ bool Http1Stream::may_go_on() const {
   return keeps_alive_ && body_.is_done() && !carrier_.is_draining();
 }
 
+// Whether nothing that the client has sent, or did not send, can break the request any more.
+bool Http1Stream::is_request_taken() const {
+  return body_.is_done() || exchange_.content_wish() == Exchange::Wish::kNever;
+}
+
 std::size_t Http1Stream::on_data(std::string_view bytes) {
   std::size_t used = 0;
   while (used < bytes.size() && !body_.is_done() && state_ != State::kEnded) {
@@ -78,7 +83,7 @@ void Http1Stream::on_peer_end() {
   if (state_ == State::kEnded || carrier_.stream().kept_bytes() != 0) return;
   // A half-closed client still reads (RFC 9112 9.6); one that has gone is seen when we write.
   keeps_alive_ = false;
-  if (body_.is_done() || exchange_.content_wish() == Exchange::Wish::kNever) return;
+  if (is_request_taken()) return;
   const After after = after_cut();
   on_gone();
   carrier_.on_stream_end(after);
@@ -101,7 +106,7 @@ void Http1Stream::check_timeouts(MonotonicTime now) {
   exchange_.check_timeouts(now);
   if (state_ == State::kEnded) return;
   const Nanoseconds limit = request_->runtime->config.timeouts.client_write;
-  const bool waits = state_ == State::kOpen && carrier_.has_peer_ended();
+  const bool waits = state_ == State::kOpen && carrier_.has_peer_ended() && is_request_taken();
   // Only where it is the client that is waited for. What it sends meanwhile does not count.
   const bool stalled = limit.count() != 0 && writer_.stalled_for(now) >= limit;
   if (!stalled && !(waits && has_client_gone())) return;

@@ -84,6 +84,7 @@ class Http1Stream final : public ClientStream, public net::Retirable, public Rec
   enum class Shown : std::uint8_t { kByItself, kByConnection };
 
   bool may_go_on() const;
+  bool is_request_taken() const;
   bool has_client_gone();
 
   Http1Carrier& carrier_;

@@ -73,13 +73,36 @@ void TunnelExchange::on_connected(
   }
   origin_ = std::move(*result);
   origin_text_ = origin_->peer().to_string();
-  // Nothing else is under way on this connection: the line fits an empty socket buffer.
-  const net::WriteResult written =
-      carrier_.stream().write("HTTP/1.1 200 Connection established\r\n\r\n");
-  if (written.status != net::WriteStatus::kAll) {
-    refuse(502, Outcome::kClientAborted, "client-aborted");
-    return;
+  head_.add_text("HTTP/1.1 200 Connection established\r\n\r\n");
+  pump_head();
+}
+
+// What the client does not take of the answer comes later.
+void TunnelExchange::pump_head() {
+  switch (head_.pump(carrier_.stream())) {
+    case Http1Writer::Status::kDone:
+      if (origin_ != nullptr) {
+        open();
+      } else {
+        carrier_.on_stream_end(After::kClose);
+      }
+      return;
+    case Http1Writer::Status::kDead:
+      carrier_.on_stream_end(After::kAbort);
+      return;
+    case Http1Writer::Status::kBlocked:
+    case Http1Writer::Status::kWaiting:
+    case Http1Writer::Status::kMore:
+    case Http1Writer::Status::kBroken:
+      return;
   }
+}
+
+void TunnelExchange::on_writable() {
+  if (head_.is_blocked()) pump_head();
+}
+
+void TunnelExchange::open() {
   services_.stats.tunnels.add();
   services_.stats.tunnels_open.add();
   tunnel_ = std::make_unique<net::Tunnel>(
@@ -110,8 +133,8 @@ void TunnelExchange::refuse(int status, Outcome outcome, std::string_view detail
   reply.head += kHeadEnd;
   reply.head += reply.body;
   record(outcome, status, reply.head.size());
-  (void)carrier_.stream().write(reply.head);
-  carrier_.on_stream_end(After::kClose);
+  head_.add_text(std::move(reply.head));
+  pump_head();
 }
 
 void TunnelExchange::record(Outcome outcome, int status, std::uint64_t bytes) {
@@ -129,6 +152,10 @@ void TunnelExchange::record(Outcome outcome, int status, std::uint64_t bytes) {
 void TunnelExchange::check_timeouts(MonotonicTime now) {
   const config::Timeouts& timeouts = request_->runtime->config.timeouts;
   if (tunnel_ == nullptr) {
+    if (timeouts.client_write.count() != 0 && head_.stalled_for(now) >= timeouts.client_write) {
+      carrier_.on_stream_end(After::kAbort);
+      return;
+    }
     if (query_ != nullptr && timeouts.dns.count() != 0 && now - asked_ >= timeouts.dns) {
       query_.reset();
       refuse(504, Outcome::kOriginTimeout, "dns-timeout");

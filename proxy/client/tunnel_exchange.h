@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "proxy/client/http1_stream.h"
+#include "proxy/client/http1_writer.h"
 #include "proxy/exchange/request_log.h"
 #include "proxy/net/connector.h"
 #include "proxy/net/resolver.h"
@@ -36,12 +37,16 @@ class TunnelExchange {
 
   void start();
   void check_timeouts(MonotonicTime now);
+  // The client's connection takes more.
+  void on_writable();
   // The client's connection ends: what the origin still brings is for nobody.
   void on_gone();
 
  private:
   void on_resolved(std::expected<net::Resolved, net::ResolveFailure> result);
   void on_connected(std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result);
+  void pump_head();
+  void open();
   void on_ended(net::TunnelOutcome outcome);
   void refuse(int status, Outcome outcome, std::string_view detail);
   void record(Outcome outcome, int status, std::uint64_t bytes);
@@ -54,6 +59,8 @@ class TunnelExchange {
   std::unique_ptr<net::Resolver::Query> query_;
   std::unique_ptr<net::Connector> connector_;
   std::unique_ptr<net::Stream> origin_;
+  // The answer. Replies to what the client pipelined in front of it may still fill its connection.
+  Http1Writer head_;
   std::unique_ptr<net::Tunnel> tunnel_;
   std::string origin_text_;
   enum class Record : std::uint8_t { kDue, kMade } record_ = Record::kDue;

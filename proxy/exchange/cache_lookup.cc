@@ -13,7 +13,8 @@ namespace {
 // selecting fields agree with the request's.
 class VariantSelector final : public cache::Selector {
  public:
-  VariantSelector(std::string_view key, http::VariantKeys& own) : key_(key), own_(own) {}
+  VariantSelector(const cache::Kernel& kernel, std::string_view key, http::VariantKeys& own)
+      : kernel_(kernel), key_(key), own_(own) {}
 
   bool matches(cache::Payload payload) override {
     store::ObjectRef::prefetch(payload);
@@ -31,6 +32,22 @@ class VariantSelector final : public cache::Selector {
     found_ = store::ObjectRef::share(payload);
     return true;
   }
+  // The index knows no texts: what is read will tell whether it is the one.
+  bool matches_disk(const cache::DiskView& view) override {
+    const std::string_view names = kernel_.disk_names(view.names);
+    const std::string* own = nullptr;
+    if (!names.empty()) {
+      own = own_.find(names);
+      if (own == nullptr) {
+        missing_ = names;
+        return false;
+      }
+    }
+    const std::uint64_t variant = own == nullptr ? 0 : variant_of(names, *own);
+    if (static_cast<std::uint32_t>(variant) != view.variant) return false;
+    on_disk_ = view;
+    return true;
+  }
   bool is_undecided() const override { return !missing_.empty(); }
 
   // The selecting names for which it is undecided.
@@ -41,12 +58,15 @@ class VariantSelector final : public cache::Selector {
     missing_.clear();
   }
   store::ObjectRef take() { return std::move(found_); }
+  const cache::DiskView& on_disk() const { return on_disk_; }
 
  private:
+  const cache::Kernel& kernel_;
   std::string_view key_;
   http::VariantKeys& own_;
   std::string missing_;
   store::ObjectRef found_;
+  cache::DiskView on_disk_;
 };
 
 }  // namespace
@@ -57,7 +77,7 @@ CacheView CacheLookup::lookup(std::string_view key, const filter::Hash128& hash,
   http::VariantKeys own(fields, vary);
   const std::string_view expected = hints_.find(hash);
   if (!expected.empty()) (void)own.make(expected);
-  VariantSelector selector(key, own);
+  VariantSelector selector(*kernel_, key, own);
   auto result = kernel_->lookup(cache::Key{hash, key}, loop_.now(), selector);
   // Each turn knows one more of the sets of names that the key's variants have; there are more of
   // them than variants only while others come and go.
@@ -67,12 +87,30 @@ CacheView CacheLookup::lookup(std::string_view key, const filter::Hash128& hash,
     result = kernel_->lookup(cache::Key{hash, key}, loop_.now(), selector);
   }
   catch_up();
-  CacheView view{selector.take(), result.any_resident, result.fresh_until};
-  if (view.object && meta_of(*view.object).http.is(http::StoredMeta::kPrivateOrigin) &&
-      !runtime_->destinations.may_reach_private(client)) {
-    return {};
+  CacheView view{.object = selector.take(),
+                 .disk = {},
+                 .any_resident = result.any_resident,
+                 .fresh_until = result.fresh_until};
+  if (result.on_disk()) {
+    view.disk = {.place = selector.on_disk().place,
+                 .keep_until = selector.on_disk().keep_until,
+                 .promote = result.promote()};
   }
+  if (view.object && is_hidden(*view.object, client)) return {};
   return view;
+}
+
+bool CacheLookup::is_hidden(const store::Object& object, const net::Address& client) const {
+  return meta_of(object).http.is(http::StoredMeta::kPrivateOrigin) &&
+         !runtime_->destinations.may_reach_private(client);
+}
+
+bool CacheLookup::answers(const store::Object& object, const RequestContext& request,
+                          http::VariantKeys& own) const {
+  if (primary_key_of(object) != request.key || is_hidden(object, request.client)) return false;
+  const std::string_view names = names_of(object);
+  if (names.empty()) return true;
+  return variant_key_of(object) == own.make(names);
 }
 
 }  // namespace encore::server

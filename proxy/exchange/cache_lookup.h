@@ -9,6 +9,7 @@
 #include "filter/hash.h"
 #include "proxy/exchange/variant_hints.h"
 #include "proxy/http/message.h"
+#include "proxy/http/variant_keys.h"
 #include "proxy/http/vary.h"
 #include "proxy/net/address.h"
 #include "proxy/net/loop.h"
@@ -31,11 +32,16 @@ class CacheLookup {
   CacheView lookup(const RequestContext& request) {
     return lookup(request.key, request.hash, request.head.fields, request.vary(), request.client);
   }
+  // Whether a record that was found on disk, and read, is one that a lookup would have taken.
+  bool answers(const store::Object& object, const RequestContext& request,
+               http::VariantKeys& own) const;
   // To be called before what others have stored or shared is looked at: by this turn's clock, none
   // of it has happened later.
   void catch_up() { loop_.catch_up(latest_.get()); }
 
  private:
+  bool is_hidden(const store::Object& object, const net::Address& client) const;
+
   net::Loop& loop_;
   const std::unique_ptr<cache::Kernel>& kernel_;
   const LatestMoment& latest_;

@@ -63,11 +63,13 @@ RoadTaken choose_road(const RequestContext& request) {
   return {Road::kOrigin, precondition ? http::Forwarded::kRequest : http::Forwarded::kBypass};
 }
 
-// The whole object is asked for where it will be stored; otherwise the request goes as it is.
+// The whole object is asked for where it will be stored; otherwise the request goes as it is. What
+// clients are not told, the way that their ranges are answered must not tell either.
 bool depends_on_admission(const RequestContext& request, bool uncacheable) {
   const http::Fields& fields = request.head.fields;
   return is_get(request) && fields.has_any(kConditionalFields) && !request.directives.no_store &&
-         !(uncacheable && fields.has(FieldId::kRange));
+         !(uncacheable && fields.has(FieldId::kRange)) &&
+         request.runtime->config.cache.cache_status_admission;
 }
 
 AskedFor asked_for(const RequestContext& request, const MissFacts& facts) {

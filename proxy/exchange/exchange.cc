@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/recycled.h"
+#include "proxy/exchange/published.h"
 #include "proxy/http/head_text.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/range.h"
@@ -20,6 +21,9 @@ namespace {
 // others by whoever learnt it from the one before.
 constexpr std::uint32_t kJoinsMax = 3;
 
+// A disk that has not answered by then is slower than most origins.
+constexpr Nanoseconds kLoadPatience = std::chrono::seconds(1);
+
 ExpectedVariant variant_of(const store::Object& object) {
   return {.names = std::string(names_of(object)), .key = std::string(variant_key_of(object))};
 }
@@ -31,13 +35,18 @@ std::shared_ptr<const std::string> shared_key(
 
 bool is_get(const RequestContext& request) { return request.head.method == http::Method::kGet; }
 
-// What Cache-Status says of a response to the one who asked for it.
-std::string_view detail_of(const SharedResponse& response) {
-  if (response.outcome == Outcome::kMethod) return {};
-  if (response.outcome == Outcome::kUncacheable || response.outcome == Outcome::kBypass) {
-    return http::to_string(response.reason);
+// What Cache-Status says of a response to the one who asked for it. Of one that may be stored that
+// is what admission came to.
+void tell_of(const SharedResponse& response, const config::Cache& settings,
+             http::CacheStatus& status) {
+  if (response.reason == http::StoreReason::kOk) {
+    if (!settings.cache_status_admission) return;
+    status.stored = response.stored;
   }
-  return to_string(response.outcome);
+  if (response.outcome == Outcome::kMethod) return;
+  const bool refused =
+      response.outcome == Outcome::kUncacheable || response.outcome == Outcome::kBypass;
+  status.detail = refused ? http::to_string(response.reason) : to_string(response.outcome);
 }
 
 }  // namespace
@@ -56,7 +65,10 @@ Exchange::Exchange(const ExchangeServices& services, ClientStream& client,
   record_.started = services.loop.now();
 }
 
-Exchange::~Exchange() { leave_transfer(); }
+Exchange::~Exchange() {
+  leave_load();
+  leave_transfer();
+}
 
 void Exchange::go(Step next) {
   ENCORE_CHECK(may_follow(step_, next),
@@ -80,6 +92,10 @@ void Exchange::start() {
     answer(*here);
     return;
   }
+  if (is_published(*request_)) {
+    respond_published();
+    return;
+  }
   const RoadTaken taken = choose_road(*request_);
   switch (taken.road) {
     case Road::kOnlyIfCached:
@@ -90,7 +106,9 @@ void Exchange::start() {
       ask({});
       return;
     case Road::kCache:
-      if (!is_get(*request_) && !found_.object) found_ = services_.cache.lookup(*request_);
+      if (!is_get(*request_) && !found_.object && !found_.disk) {
+        found_ = services_.cache.lookup(*request_);
+      }
       look_at_found();
       return;
   }
@@ -113,6 +131,12 @@ void Exchange::answer(const LocalAnswer& answer) {
 }
 
 void Exchange::look_at_found() {
+  if (found_.disk) {
+    go(Step::kLoad);
+    load_began_ = services_.loop.now();
+    services_.loads.wait(*this, *request_, found_);
+    return;
+  }
   if (!found_.object) {
     go(Step::kAbsent);
     ask_for_absent();
@@ -124,6 +148,24 @@ void Exchange::look_at_found() {
   } else {
     decide_stored();
   }
+}
+
+void Exchange::on_loaded(store::ObjectRef object) {
+  const PanicNote note(doing_);
+  ENCORE_CHECK(is_at(Step::kLoad), "who waits for a record is told of it");
+  services_.cache.catch_up();
+  if (object && services_.cache.answers(*object, *request_, variants_)) {
+    found_.disk.reset();
+    found_.object = std::move(object);
+    from_disk_ = true;
+  } else {
+    found_ = {};
+  }
+  look_at_found();
+}
+
+void Exchange::leave_load() {
+  if (is_at(Step::kLoad)) services_.loads.leave(*this, *request_, found_);
 }
 
 void Exchange::decide_stored() {
@@ -270,6 +312,7 @@ void Exchange::ask_again() {
   leave_transfer();
   response_.reset();
   role_ = Role::kNone;
+  from_disk_ = false;
   found_ = services_.cache.lookup(*request_);
   look_at_found();
 }
@@ -335,6 +378,7 @@ void Exchange::respond_validated() {
   cache_status_.collapsed = has_joined();
   if (!has_joined()) private_lines_ = validated.private_lines;
   const store::ObjectRef object = validated.object;
+  unstored_ = validated.unstored;
   leave_transfer();
   respond_stored(object, stale ? Outcome::kStale : Outcome::kRevalidated);
 }
@@ -371,8 +415,7 @@ void Exchange::respond_shared() {
     cache_status_.collapsed = true;
     source.has_age = true;
   } else {
-    if (response_->reason == http::StoreReason::kOk) cache_status_.stored = response_->stored;
-    cache_status_.detail = detail_of(*response_);
+    tell_of(*response_, request_->runtime->config.cache, cache_status_);
     source.more_fields = head.substr(response_->common_bytes);
   }
   source.meta = &response_->meta;
@@ -473,6 +516,12 @@ bool Exchange::has_waited_long_enough(MonotonicTime now) const {
 
 void Exchange::check_timeouts(MonotonicTime now) {
   const PanicNote note(doing_);
+  if (is_at(Step::kLoad) && now - load_began_ >= kLoadPatience) {
+    leave_load();
+    found_ = {};
+    look_at_found();
+    return;
+  }
   if (!is_at(Step::kWait)) return;
   if (!upload_.is_done() && content_wish() == Wish::kNow) {
     const Upload::Pace pace = upload_.look(now);
@@ -495,6 +544,7 @@ void Exchange::check_timeouts(MonotonicTime now) {
 
 // The last but the call of client_.end(): one record, and nobody else's time is taken.
 void Exchange::end() {
+  leave_load();
   go(Step::kEnded);
   next_turn_.cancel();
   record_.sent_bytes = client_.sent_bytes();

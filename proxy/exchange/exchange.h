@@ -19,6 +19,7 @@
 #include "proxy/exchange/cache_lookup.h"
 #include "proxy/exchange/client_stream.h"
 #include "proxy/exchange/decide.h"
+#include "proxy/exchange/disk_loads.h"
 #include "proxy/exchange/request_log.h"
 #include "proxy/exchange/response_plan.h"
 #include "proxy/exchange/sharing.h"
@@ -28,6 +29,7 @@
 #include "proxy/http/variant_keys.h"
 #include "proxy/net/timer.h"
 #include "proxy/observe/stats.h"
+#include "proxy/publish/resources.h"
 #include "proxy/request/request_context.h"
 #include "proxy/request/request_view.h"
 #include "proxy/transfer/inflight.h"
@@ -67,9 +69,11 @@ struct ExchangeServices {
   RequestLog& log;
   TransferHome& home;
   OriginAsker& origins;
+  DiskLoads& loads;
+  publish::Resources* published = nullptr;  // null: nothing is published
 };
 
-class Exchange final : public TransferReader {
+class Exchange final : public TransferReader, private LoadReader {
  public:
   // `client` outlives it. `found` is what the cache had.
   Exchange(const ExchangeServices& services, ClientStream& client,
@@ -109,6 +113,8 @@ class Exchange final : public TransferReader {
   void on_transfer() override;
   void on_interim(std::string_view head) override;
   void on_upload_ready() override;
+  // LoadReader
+  void on_loaded(store::ObjectRef object) override;
 
   void go(Step next);
   bool is_at(Step step) const { return step_ == step; }
@@ -116,6 +122,7 @@ class Exchange final : public TransferReader {
   // Deciding.
   void answer(const LocalAnswer& answer);
   void look_at_found();
+  void leave_load();
   void decide_stored();
   void decide_part();
   void ask_for_absent();
@@ -145,7 +152,9 @@ class Exchange final : public TransferReader {
   ResponseSource source_of(const store::ObjectRef& object, Outcome outcome);
   void respond_stored(const store::ObjectRef& object, Outcome outcome);
   void respond(const ResponseSource& source, ResponsePlan plan);
+  void respond_published();
   void respond_failure(int status, Outcome outcome, std::string_view detail);
+  bool open_disk_body(const ResponseSource& source, const ResponsePlan& plan);
   void give_content(const ResponseSource& source, ResponsePlan& plan);
   void give_range(const ResponseSource& source, const http::ByteRange& range);
   void open_body(const ResponseSource& source, std::uint64_t start);
@@ -173,6 +182,8 @@ class Exchange final : public TransferReader {
   const std::shared_ptr<const RequestContext> request_;
   CacheView found_;
   Step step_ = Step::kBegun;
+  MonotonicTime load_began_{};
+  bool from_disk_ = false;  // found_.object was read for this request
   Doing doing_;
 
   std::shared_ptr<Transfer> transfer_;
@@ -185,8 +196,11 @@ class Exchange final : public TransferReader {
 
   Upload upload_;
   BodyReader content_;
+  std::unique_ptr<DiskBody> disk_body_;             // that content_ reads; null: another
   std::string trailers_;                            // of what is stored
   std::shared_ptr<const SharedResponse> response_;  // what is being sent, if from a transfer
+  std::shared_ptr<const UnstoredHead> unstored_;    // what a validation made of the head, if that
+                                                    // is not in the object itself
   std::string private_lines_;                       // of a validation's answer to this request
   http::VariantKeys variants_;
   http::CacheStatus cache_status_;

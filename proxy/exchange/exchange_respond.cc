@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "proxy/exchange/exchange.h"
+#include "proxy/exchange/published.h"
 #include "proxy/http/reply_text.h"
 #include "proxy/http/scan.h"
 
@@ -18,28 +19,35 @@ ResponseMoment Exchange::moment() const {
 
 ResponseSource Exchange::source_of(const store::ObjectRef& object, Outcome outcome) {
   record_.outcome = outcome;
-  const ObjectMeta& meta = meta_of(*object);
+  const HeadParts parts =
+      unstored_ ? HeadParts{.meta = unstored_->meta, .head = unstored_->head} : head_parts(*object);
+  const ObjectMeta& meta = parts.meta;
   if (outcome == Outcome::kHit ||
       (outcome == Outcome::kStale && cache_status_.forwarded == http::Forwarded::kNo)) {
     cache_status_.hit = true;
     // Who waited for a transfer and is answered from the store was not forwarded (RFC 9211 2.2).
     cache_status_.forwarded = http::Forwarded::kNo;
   }
-  const bool looked_up = object.get() == found_.object.get();
+  const bool looked_up = object.get() == found_.object.get() && !unstored_;
   cache_status_.ttl = http::remaining_ttl(
       looked_up ? meta_until(*object, found_.fresh_until) : meta.http, services_.loop.now());
+  if (outcome == Outcome::kHit && from_disk_) cache_status_.detail = "disk";
   if (outcome == Outcome::kStale) cache_status_.detail = "stale";
   if (outcome == Outcome::kRevalidated) cache_status_.detail = "revalidated";
   content_.hold(object);
-  record_.content_type = content_type_of(*object);
+  record_.content_type = parts.content_type();
   ResponseSource source;
-  source.head = stored_head_of(*object);
+  source.head = parts.stored_head();
   source.more_fields = private_lines_;
   source.meta = &meta.http;
-  source.length = object->body_size();
-  if (!object->is_inline()) source.body = store::BodyRef::share(object->body());
+  source.length = body_length_of(*object);
+  if (is_on_disk_alone(*object)) {
+    source.on_disk = large_body_of(*object);
+  } else if (!object->is_inline()) {
+    source.body = store::BodyRef::share(object->body());
+  }
   source.inline_body = object->inline_body();
-  source.stored_trailers = trailers_of(*object);
+  source.stored_trailers = parts.trailers();
   source.whole = meta.http.status == 200;
   source.has_age = true;
   return source;
@@ -50,7 +58,29 @@ void Exchange::respond_stored(const store::ObjectRef& object, Outcome outcome) {
   respond(source, plan_response(source, moment()));
 }
 
+// Begins to read what is wanted of a body that is on disk alone. False where there is no memory.
+bool Exchange::open_disk_body(const ResponseSource& source, const ResponsePlan& plan) {
+  DiskBody::Wanted wanted{
+      .key = request_->hash, .body = *source.on_disk, .begin = 0, .end = *source.length};
+  if (plan.content == ResponsePlan::Content::kParts) {
+    wanted.begin = plan.parts.front().range.begin;
+    wanted.end = plan.parts.back().range.end;
+  } else if (plan.content != ResponsePlan::Content::kWhole) {
+    return true;
+  }
+  disk_body_ = services_.loads.open(wanted, [this] { on_transfer(); });
+  if (disk_body_ == nullptr) return false;
+  const bool opened = content_.set_body(disk_body_->body(), wanted.begin);
+  ENCORE_CHECK(opened, "a body is kept until its reader has opened it");
+  disk_body_->body()->stop_retaining();
+  return true;
+}
+
 void Exchange::respond(const ResponseSource& source, ResponsePlan plan) {
+  if (source.on_disk && !open_disk_body(source, plan)) {
+    respond_failure(503, Outcome::kNoMemory, "out-of-memory");
+    return;
+  }
   go(Step::kRespond);
   record_.status = plan.status;
   ClientStream::Response response;
@@ -93,7 +123,7 @@ void Exchange::give_content(const ResponseSource& source, ResponsePlan& plan) {
 }
 
 void Exchange::give_range(const ResponseSource& source, const http::ByteRange& range) {
-  if (!source.body) {
+  if (!source.body && !source.on_disk) {
     record_.body_bytes += range.end - range.begin;
     content_.add_text(std::string(source.inline_body.substr(range.begin, range.end - range.begin)));
     return;
@@ -111,6 +141,25 @@ void Exchange::open_body(const ResponseSource& source, std::uint64_t start) {
   const bool opened = content_.set_body(source.body, start);
   ENCORE_CHECK(opened, "a body is kept until its readers have opened it");
   if (transfer_ != nullptr) transfer_->mark_opened(*this);
+}
+
+void Exchange::respond_published() {
+  go(Step::kRespond);
+  PublishedReply reply = answer_published(services_.published, *request_, services_.loop.wall_now(),
+                                          services_.loop.http_date());
+  record_.outcome = Outcome::kPublished;
+  record_.status = reply.status;
+  http::append_cache_status(cache_status_, reply.head);
+  ClientStream::Response response;
+  response.head = std::move(reply.head);
+  if (!reply.body.empty()) {
+    response.framing = ClientStream::Framing::kLength;
+    content_.add_text(std::move(reply.body));
+  }
+  // What is left of the request's content would be taken for the next request.
+  if (!upload_.is_done()) response.further = ClientStream::Further::kNone;
+  client_.begin(std::move(response), content_);
+  pump();
 }
 
 void Exchange::respond_failure(int status, Outcome outcome, std::string_view detail) {
@@ -158,6 +207,10 @@ void Exchange::pump() {
     set_over_share(client_.is_over_share());
     transfer_->advance(*this, content_.position());
   }
+  if (disk_body_ != nullptr) {
+    disk_body_->on_reader(
+        {.position = content_.position(), .may_read_ahead = !client_.is_over_share()});
+  }
   switch (status) {
     case ClientStream::Status::kDone:
       finish(ClientStream::End::kDone);
@@ -169,7 +222,8 @@ void Exchange::pump() {
       next_turn_.schedule();
       return;
     case ClientStream::Status::kBroken:
-      record_.outcome = transfer_ != nullptr && transfer_->is_out_of_memory()
+      record_.outcome = disk_body_ != nullptr ? Outcome::kCacheAborted
+                        : transfer_ != nullptr && transfer_->is_out_of_memory()
                             ? Outcome::kNoMemory
                             : Outcome::kOriginAborted;
       finish(ClientStream::End::kBroken);

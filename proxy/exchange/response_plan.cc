@@ -132,7 +132,8 @@ std::optional<ResponsePlan> plan_ranges(const ResponseSource& source,
     return b.begin < a.end;
   };
   const bool ascending = std::ranges::adjacent_find(ranges, goes_back) == ranges.end();
-  if (!ascending && source.body && source.body->state() == store::BodyState::kGrowing) {
+  const bool grows = source.body && source.body->state() == store::BodyState::kGrowing;
+  if (!ascending && (grows || source.on_disk)) {
     return std::nullopt;  // parts that go back need the whole body first: send all of it
   }
   ResponsePlan plan;

@@ -16,6 +16,7 @@
 #include "proxy/http/stored_meta.h"
 #include "proxy/request/request_context.h"
 #include "proxy/store/body.h"
+#include "proxy/transfer/response.h"
 
 namespace encore::server {
 
@@ -25,8 +26,9 @@ struct ResponseSource {
   std::string_view more_fields = {};  // lines that are not in it
   const http::StoredMeta* meta = nullptr;
   std::optional<std::uint64_t> length;
-  store::BodyRef body;  // or
-  std::string_view inline_body;
+  store::BodyRef body;           // or
+  std::string_view inline_body;  // or
+  std::optional<LargeBody> on_disk = {};
   bool whole = true;                      // ranges may be cut from it
   bool has_age = false;                   // Age is ours to say
   const std::string* trailers = nullptr;  // of a body whose length is not known

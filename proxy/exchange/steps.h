@@ -12,6 +12,7 @@ namespace encore::server {
 
 enum class Step : std::uint8_t {
   kBegun,
+  kLoad,
   kStored,
   kAbsent,
   kAsk,
@@ -41,11 +42,12 @@ struct StepRow {
 };
 
 // In the order of the enumerators.
-inline constexpr std::array<StepRow, 7> kSteps = {{
+inline constexpr std::array<StepRow, 8> kSteps = {{
     {Step::kBegun,
      "begun",
      "is it answered here, by the cache or by its origin alone",
-     {Step::kStored, Step::kAbsent, Step::kAsk, Step::kRespond, Step::kEnded}},
+     {Step::kLoad, Step::kStored, Step::kAbsent, Step::kAsk, Step::kRespond, Step::kEnded}},
+    {Step::kLoad, "load", "for the record on disk", {Step::kStored, Step::kAbsent, Step::kEnded}},
     {Step::kStored,
      "stored",
      "fresh, stale but allowed, or to be validated",
@@ -55,7 +57,7 @@ inline constexpr std::array<StepRow, 7> kSteps = {{
     {Step::kWait,
      "wait",
      "for the transfer's head, a validation or a failure",
-     {Step::kStored, Step::kAbsent, Step::kRespond, Step::kEnded}},
+     {Step::kLoad, Step::kStored, Step::kAbsent, Step::kRespond, Step::kEnded}},
     {Step::kRespond, "respond", "sends what the client asked for of it", {Step::kEnded}},
     {Step::kEnded, "ended", "one record for log and counters", {}},
 }};

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -27,14 +28,16 @@ class HeadWriter {
   // With what stood in the text before.
   std::size_t size() const { return size_; }
 
-  void text(std::string_view text) {
-    char* const at = room(text.size());
-    std::copy(text.begin(), text.end(), at);
-    size_ += text.size();
+  void text(std::string_view text) { texts(text); }
+  // One behind the other. Of a literal, the length is known where this is compiled.
+  void texts(std::convertible_to<std::string_view> auto const&... parts) {
+    char* at = room((std::string_view(parts).size() + ...));
+    ((at = put(at, parts)), ...);
+    size_ = static_cast<std::size_t>(at - out_.data());
   }
   void number(std::uint64_t value);
   // A field line with its CRLF.
-  void field(std::string_view name, std::string_view value);
+  void field(std::string_view name, std::string_view value) { texts(name, ": ", value, "\r\n"); }
   void field(std::string_view name, std::uint64_t value);
   // "HTTP/1.1 404 Not Found" and CRLF. REQUIRES: a status of three digits.
   void status_line(unsigned status, std::string_view reason);
@@ -51,6 +54,10 @@ class HeadWriter {
 
  private:
   void grow(std::size_t bytes);
+  // A text of nothing may stand nowhere.
+  static char* put(char* out, std::string_view text) {
+    return std::copy(text.begin(), text.end(), out);
+  }
 
   std::string& out_;
   std::size_t size_;

@@ -7,7 +7,7 @@ namespace {
 
 std::string key_of(const Target& target, const KeyOptions& options) {
   std::string key(key_bytes_max(target), '\0');
-  key.resize(write_key(target, options, key));
+  key.resize(write_key(target, options, key).bytes);
   return key;
 }
 

@@ -46,9 +46,32 @@ constexpr std::array<std::string_view, 8> kSets = {
     "identity", "br", "gzip", "br, gzip", "zstd", "br, zstd", "gzip, zstd", "br, gzip, zstd"};
 
 unsigned coding_of(std::string_view name) noexcept {
-  if (equals_lower(name, "br")) return kBr;
-  if (equals_lower(name, "gzip") || equals_lower(name, "x-gzip")) return kGzip;
-  return equals_lower(name, "zstd") ? kZstd : 0;
+  switch (name.size()) {
+    case 2:
+      return equals_lower(name, "br") ? kBr : 0;
+    case 4:
+      if (equals_lower(name, "gzip")) return kGzip;
+      return equals_lower(name, "zstd") ? kZstd : 0;
+    case 6:
+      return equals_lower(name, "x-gzip") ? kGzip : 0;
+    default:
+      return 0;
+  }
+}
+
+// As far as the value is what nearly all clients send: known codings, with a comma or a comma and
+// a space between them. Returns what is left of it.
+std::string_view read_known_codings(std::string_view value, unsigned& accepted) noexcept {
+  while (!value.empty()) {
+    std::size_t end = 0;
+    while (end < value.size() && value[end] != ',' && value[end] != ';') ++end;
+    const unsigned coding = coding_of(value.substr(0, end));
+    if (coding == 0 || (end < value.size() && value[end] != ',')) break;
+    accepted |= coding;
+    const bool space = end + 1 < value.size() && value[end + 1] == ' ';
+    value.remove_prefix(std::min(end + (space ? 2 : 1), value.size()));
+  }
+  return value;
 }
 
 // One member of Accept-Encoding. False: it says more than a set of codings can.
@@ -76,7 +99,7 @@ std::optional<std::string_view> normalised_accept_encoding(const SentFields& req
   unsigned accepted = 0;
   bool plain = true;
   request.for_each(FieldId::kAcceptEncoding, "accept-encoding", [&](const Field& field) {
-    ListReader reader(field.value);
+    ListReader reader(read_known_codings(field.value, accepted));
     std::string_view member;
     while (reader.next(member)) plain = read_coding(member, accepted) && plain;
   });

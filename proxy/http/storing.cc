@@ -41,7 +41,7 @@ bool describes_target(const Target& target, const ResponseHead& response) {
   if (!resolve_reference(location->value, target, storage, described)) return false;
   const auto key = [](const Target& uri) {
     std::string text(key_bytes_max(uri), '\0');
-    text.resize(write_key(uri, {}, text));
+    text.resize(write_key(uri, {}, text).bytes);
     return text;
   };
   return key(described) == key(target);

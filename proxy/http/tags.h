@@ -1,25 +1,18 @@
-// Tags by which stored responses are purged: Surrogate-Key (separated by spaces) and Cache-Tag
-// (by commas). Pure, thread-safe.
+// Tags by which stored responses are purged. Pure, thread-safe.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "proxy/http/message.h"
 
 namespace encore::http {
 
-// Calls f(std::string_view tag) for every tag of a response, in order; case is kept.
-template <typename F>
-void for_each_tag(const Fields& fields, F&& f) {
-  fields.for_each_member(FieldId::kCacheTag, f);
-  fields.for_each(FieldId::kSurrogateKey, [&](const Field& field) {
-    std::string_view rest = trim_ows(field.value);
-    while (!rest.empty()) {
-      const std::string_view tag = rest.substr(0, rest.find_first_of(" \t"));
-      rest = trim_ows(rest.substr(tag.size()));
-      f(tag);
-    }
-  });
-}
+// The tags of a response in fields of these names, in order, each with a line feed; case is kept.
+// Cache-Tag is separated by commas, the others (Surrogate-Key) by white space.
+std::string tags_in(const Fields& fields, const std::vector<std::string>& names);
+// Whether such a text has the tag.
+bool has_tag(std::string_view tags, std::string_view tag);
 
 }  // namespace encore::http

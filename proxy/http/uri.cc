@@ -371,26 +371,26 @@ std::size_t key_bytes_max(const Target& target) noexcept {
          target.query.size();
 }
 
-std::size_t write_key(const Target& target, const KeyOptions& options, std::span<char> out) {
+KeyText write_key(const Target& target, const KeyOptions& options, std::span<char> out) {
   ENCORE_CHECK(out.size() >= key_bytes_max(target), "room for the key");
+  const auto bytes_to = [&](const char* p) { return static_cast<std::size_t>(p - out.data()); };
+  KeyText key;
   char* p = put(put(out.data(), to_string(target.scheme)), "://");
+  key.authority = bytes_to(p);
   p = put_authority(p, target);
+  key.path = bytes_to(p);
   p = put_path(p, target.path);
   p = put_query(p, target, options);
-  return static_cast<std::size_t>(p - out.data());
+  key.bytes = bytes_to(p);
+  return key;
 }
 
-std::size_t write_origin_form(const Target& target, Method method, const KeyOptions& options,
-                              std::span<char> out) {
-  char* p = out.data();
+std::string_view origin_form(const Target& target, Method method,
+                             std::string_view key_path) noexcept {
   const bool nothing = target.path.empty() && !target.has_query;
-  if (target.form == TargetForm::kAsterisk || (nothing && method == Method::kOptions)) {
-    *p++ = '*';
-    return 1;
-  }
-  p = put_path(p, target.path);
-  p = put_query(p, target, options);
-  return static_cast<std::size_t>(p - out.data());
+  const bool server =
+      target.form == TargetForm::kAsterisk || (nothing && method == Method::kOptions);
+  return server ? "*" : key_path;
 }
 
 std::size_t write_host(const Target& target, std::span<char> out) noexcept {

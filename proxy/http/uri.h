@@ -98,19 +98,25 @@ struct KeyOptions {
 // The bytes that write_key may need for this target.
 std::size_t key_bytes_max(const Target& target) noexcept;
 
-// Writes the normalised target URI "scheme://host[:port]/path[?query]" and returns its length:
+// Where the parts of a normalised target URI begin, and its length.
+struct KeyText {
+  std::size_t authority = 0;  // "host[:port]"
+  std::size_t path = 0;       // "/path[?query]"
+  std::size_t bytes = 0;
+};
+
+// Writes the normalised target URI "scheme://host[:port]/path[?query]" and returns its parts:
 // scheme and host in lower case, default port omitted, percent-encoded unreserved characters
 // decoded and the other escapes in capitals, dot segments removed, the query byte for byte unless
 // options change it. REQUIRES: out.size() >= key_bytes_max(target); the form is kOrigin or
 // kAbsolute.
-std::size_t write_key(const Target& target, const KeyOptions& options, std::span<char> out);
+KeyText write_key(const Target& target, const KeyOptions& options, std::span<char> out);
 
-// Writes what the request line to an origin server names: the path as write_key() has it, so that
-// the origin answers for what the key names, the query too; "/" for an empty path, "*" for OPTIONS
-// without path and query (RFC 9112 3.2.4). The bytes needed are path and query's plus 2. Returns
-// the length.
-std::size_t write_origin_form(const Target& target, Method method, const KeyOptions& options,
-                              std::span<char> out);
+// What the request line to an origin server names: path and query as write_key() has written them,
+// `key_path`, so that the origin answers for what the key names; "*" for the asterisk-form and for
+// OPTIONS without path and query (RFC 9112 3.2.4).
+std::string_view origin_form(const Target& target, Method method,
+                             std::string_view key_path) noexcept;
 
 // Writes "host[:port]" for a Host field, the port only where it is not the scheme's default.
 // REQUIRES: out.size() >= host size + 8, or kHostTextBytesMax.

@@ -23,6 +23,11 @@ Validators received_validators(const ResponseHead& response, UnixSeconds now) no
           .date = parse_date(fields.value(FieldId::kDate), now).value_or(kNoDate)};
 }
 
+bool same_validator(const Validators& a, const Validators& b) noexcept {
+  if (!a.etag.empty() && !b.etag.empty()) return weak_match(a.etag, b.etag);
+  return a.last_modified != kNoDate && a.last_modified == b.last_modified;
+}
+
 bool is_etag(std::string_view text) noexcept {
   text = opaque(text);
   return text.size() >= 2 && text.front() == '"' && text.back() == '"' &&

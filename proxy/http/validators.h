@@ -20,6 +20,10 @@ struct Validators {
 // Those of a response just received.
 Validators received_validators(const ResponseHead& response, UnixSeconds now) noexcept;
 
+// Whether two responses have the same validator: the entity tag, where both have one, compared
+// weakly (RFC 9110 8.8.3.2), else Last-Modified. False where they have none in common.
+bool same_validator(const Validators& a, const Validators& b) noexcept;
+
 // Entity tags (RFC 9110 8.8.3).
 bool is_etag(std::string_view text) noexcept;
 bool is_strong_etag(std::string_view etag) noexcept;

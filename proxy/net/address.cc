@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 
 #include "base/check.h"
@@ -20,13 +19,25 @@ struct Block {
   Scope scope;
 };
 
-// In decimal digits, as few as will do.
-char* put_byte(char* out, std::uint8_t byte) {
-  if (byte >= 100) *out++ = static_cast<char>('0' + byte / 100);
-  if (byte >= 10) *out++ = static_cast<char>('0' + byte / 10 % 10);
-  *out++ = static_cast<char>('0' + byte % 10);
-  return out;
-}
+// Each byte in decimal digits, as few as will do, with a dot in front.
+struct DottedByte {
+  std::array<char, 4> text{};
+  std::uint32_t size = 0;
+};
+constexpr auto kDottedBytes = [] {
+  std::array<DottedByte, 256> table{};
+  for (std::uint32_t byte = 0; byte < table.size(); ++byte) {
+    DottedByte& entry = table[byte];
+    const auto put = [&](std::uint32_t digit) {
+      entry.text[entry.size++] = static_cast<char>('0' + digit % 10);
+    };
+    entry.text[entry.size++] = '.';
+    if (byte >= 100) put(byte / 100);
+    if (byte >= 10) put(byte / 10);
+    put(byte);
+  }
+  return table;
+}();
 
 constexpr unsigned kV4Bits = 96;  // of the mapped form, before the IPv4 address itself
 
@@ -103,13 +114,6 @@ bool is_mapped(const Bytes16& bytes) {
   return starts_with(bytes, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff});
 }
 
-std::optional<std::uint16_t> parse_port(std::string_view text) {
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return {};
-  return port;
-}
-
 }  // namespace
 
 std::string_view to_string(Scope scope) {
@@ -181,20 +185,6 @@ std::optional<Address> Address::parse_ip(std::string_view text, std::uint16_t po
   return std::nullopt;
 }
 
-Result<Address> Address::parse(std::string_view text) {
-  const auto colon = text.rfind(':');
-  if (colon != std::string_view::npos) {
-    const std::string_view host = text.substr(0, colon);
-    const auto port = parse_port(text.substr(colon + 1));
-    const bool bracketed = !host.empty() && host.front() == '[';
-    if (port && (bracketed || host.find(':') == std::string_view::npos)) {
-      if (const auto address = parse_ip(host, *port)) return *address;
-    }
-  }
-  return fail("\"" + std::string(text) +
-              "\" is not an address and port; accepted are \"127.0.0.1:3128\" and \"[::1]:3128\"");
-}
-
 std::uint16_t Address::port() const {
   return ntohs(is_v4() ? storage_.v4.sin_port : storage_.v6.sin6_port);
 }
@@ -211,13 +201,14 @@ std::string Address::ip_string() const {
   if (is_v4()) {
     // Every forwarded request tells its client's address: twenty times faster than inet_ntop.
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(&storage_.v4.sin_addr);
-    char text[INET_ADDRSTRLEN];
-    char* end = text;
+    std::array<char, 4 * sizeof(DottedByte::text)> text;
+    char* end = text.data();
     for (int i = 0; i < 4; ++i) {
-      if (i != 0) *end++ = '.';
-      end = put_byte(end, bytes[i]);
+      const DottedByte& dotted = kDottedBytes[bytes[i]];
+      std::ranges::copy(dotted.text, end);
+      end += dotted.size;
     }
-    return {text, end};
+    return {text.data() + 1, end};
   }
   char buffer[INET6_ADDRSTRLEN];
   return inet_ntop(AF_INET6, &storage_.v6.sin6_addr, buffer, sizeof buffer);

@@ -14,8 +14,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/error.h"
-
 namespace encore::net {
 
 // Where packets to an address go. Anything but kGlobal is special (RFC 6890 and the registries
@@ -44,9 +42,6 @@ class Address {
   static Address loopback_v4(std::uint16_t port);
   static Address loopback_v6(std::uint16_t port);
 
-  // Reads "127.0.0.1:3128" or "[::1]:3128". No names, no service names, no zone. Errors show the
-  // text.
-  static Result<Address> parse(std::string_view text);
   // Reads a bare "127.0.0.1" or "::1" (brackets accepted). Strict dotted decimal: "127.1",
   // "0x7f.0.0.1" and "0177.0.0.1" are not addresses. Empty: not an address.
   static std::optional<Address> parse_ip(std::string_view text, std::uint16_t port);

@@ -3,11 +3,11 @@
 #include <event2/buffer.h>
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
-#include <strings.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "proxy/net/admin_intake.h"
 #include "proxy/net/loop.h"
 #include "proxy/net/socket_options.h"
 
@@ -15,10 +15,6 @@ namespace encore::net {
 namespace {
 
 constexpr int kBacklog = 128;
-
-bool same_name(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
-}
 
 std::string_view or_empty(const char* text) { return text == nullptr ? "" : text; }
 
@@ -39,6 +35,17 @@ std::string_view method_name(evhttp_cmd_type command) {
   }
 }
 
+// In pieces, so that a large one is not there twice.
+void take_body(evbuffer* from, std::string& to) {
+  constexpr std::size_t kPiece = 256 * 1024;
+  to.reserve(evbuffer_get_length(from));
+  while (const std::size_t size = std::min(kPiece, evbuffer_get_length(from))) {
+    const std::size_t before = to.size();
+    to.resize(before + size);
+    evbuffer_remove(from, to.data() + before, size);
+  }
+}
+
 AdminRequest read_request(evhttp_request* from) {
   AdminRequest request;
   request.method = method_name(evhttp_request_get_command(from));
@@ -49,9 +56,7 @@ AdminRequest read_request(evhttp_request* from) {
   for (const evkeyval* field = fields->tqh_first; field != nullptr; field = field->next.tqe_next) {
     request.fields.emplace_back(field->key, field->value);
   }
-  evbuffer* body = evhttp_request_get_input_buffer(from);
-  request.body.resize(evbuffer_get_length(body));
-  evbuffer_copyout(body, request.body.data(), request.body.size());
+  take_body(evhttp_request_get_input_buffer(from), request.body);
   const sockaddr* peer = evhttp_connection_get_addr(evhttp_request_get_connection(from));
   if (peer != nullptr) {
     const socklen_t size = peer->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
@@ -60,17 +65,38 @@ AdminRequest read_request(evhttp_request* from) {
   return request;
 }
 
+void put_body(const AdminResponse& response, evbuffer* out) {
+  if (response.shared_body == nullptr) {
+    evbuffer_add(out, response.body.data(), response.body.size());
+    return;
+  }
+  using Held = std::shared_ptr<const std::string>;
+  auto held = std::make_unique<Held>(response.shared_body);
+  const auto let_go = [](const void*, std::size_t, void* kept) { delete static_cast<Held*>(kept); };
+  const std::string& bytes = *response.shared_body;
+  if (evbuffer_add_reference(out, bytes.data(), bytes.size(), let_go, held.get()) == 0) {
+    (void)held.release();
+  }
+}
+
 void send_response(evhttp_request* to, const AdminResponse& response) {
   evkeyvalq* fields = evhttp_request_get_output_headers(to);
-  evhttp_add_header(fields, "Content-Type", response.content_type.c_str());
-  evhttp_add_header(fields, "Content-Length", std::to_string(response.body.size()).c_str());
+  if (!response.content_type.empty()) {
+    evhttp_add_header(fields, "Content-Type", response.content_type.c_str());
+  }
+  // The length of what a 304 leaves out is not that of nothing (RFC 9110 8.6).
+  constexpr int kNotModified = 304;
+  if (response.status != kNotModified) {
+    const std::string& sent = response.shared_body ? *response.shared_body : response.body;
+    evhttp_add_header(fields, "Content-Length", std::to_string(sent.size()).c_str());
+  }
   for (const auto& [name, value] : response.fields) {
     evhttp_add_header(fields, name.c_str(), value.c_str());
   }
   evbuffer* body = nullptr;
   if (evhttp_request_get_command(to) != EVHTTP_REQ_HEAD) {
     body = evbuffer_new();
-    if (body != nullptr) evbuffer_add(body, response.body.data(), response.body.size());
+    if (body != nullptr) put_body(response, body);
   }
   // Without a reason evhttp has its own for the status.
   evhttp_send_reply(to, response.status, nullptr, body);
@@ -102,7 +128,7 @@ namespace {
 class EvhttpServer final : public AdminServer {
  public:
   EvhttpServer(Loop& loop, const Options& options, Handler handler)
-      : handler_(std::move(handler)), http_(evhttp_new(loop.base())) {
+      : handler_(std::move(handler)), intake_(loop, options), http_(evhttp_new(loop.base())) {
     if (http_ == nullptr) return;
     evhttp_set_max_headers_size(http_, static_cast<ev_ssize_t>(options.head_bytes_max));
     evhttp_set_max_body_size(http_, static_cast<ev_ssize_t>(options.body_bytes_max));
@@ -111,10 +137,12 @@ class EvhttpServer final : public AdminServer {
     evhttp_set_allowed_methods(http_, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST |
                                           EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE);
     evhttp_set_gencb(http_, &on_request, this);
+    intake_.attach(http_);
   }
   EvhttpServer(const EvhttpServer&) = delete;
   EvhttpServer& operator=(const EvhttpServer&) = delete;
   ~EvhttpServer() override {
+    intake_.fall_silent();
     for (const auto& pending : pending_) pending->request = nullptr;
     if (http_ != nullptr) evhttp_free(http_);
   }
@@ -131,6 +159,7 @@ class EvhttpServer final : public AdminServer {
   }
 
   const Address& address() const override { return address_; }
+  std::size_t under_way() const override { return intake_.under_way(); }
 
  private:
   static void on_request(evhttp_request* request, void* context) {
@@ -138,27 +167,19 @@ class EvhttpServer final : public AdminServer {
     std::erase_if(server.pending_, [](const auto& pending) { return pending->request == nullptr; });
     auto pending = std::make_shared<AdminReply::Pending>(request);
     server.pending_.push_back(pending);
-    server.handler_(read_request(request), AdminReply(std::move(pending)));
+    AdminRequest asked = read_request(request);
+    asked.body_left_out = server.intake_.begin(request);
+    server.handler_(std::move(asked), AdminReply(std::move(pending)));
   }
 
   Handler handler_;
+  AdminIntake intake_;
   std::vector<std::shared_ptr<AdminReply::Pending>> pending_;
   evhttp* http_;
   Address address_;
 };
 
 }  // namespace
-
-std::string_view AdminRequest::field(std::string_view name) const {
-  const auto at =
-      std::ranges::find_if(fields, [&](const auto& f) { return same_name(f.first, name); });
-  return at == fields.end() ? std::string_view() : std::string_view(at->second);
-}
-
-std::size_t AdminRequest::field_count(std::string_view name) const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(fields, [&](const auto& f) { return same_name(f.first, name); }));
-}
 
 Result<std::unique_ptr<AdminServer>> AdminServer::create(Loop& loop, const Options& options,
                                                          Handler handler) {

@@ -2,6 +2,8 @@
 
 #include <event2/event.h>
 
+#include <algorithm>
+
 #include "proxy/net/loop.h"
 
 namespace encore::net {
@@ -19,6 +21,13 @@ sigset_t set_of(std::initializer_list<int> signals) {
 void hold_signals(std::initializer_list<int> signals) {
   const sigset_t set = set_of(signals);
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+bool is_held(std::initializer_list<int> signals) {
+  sigset_t held;
+  sigemptyset(&held);
+  ::sigpending(&held);
+  return std::ranges::any_of(signals, [&](int signal) { return sigismember(&held, signal) == 1; });
 }
 
 Signals::Signals(Loop& loop, std::initializer_list<int> signals, OnSignal on_signal)

@@ -27,6 +27,7 @@ enum class OutcomeClass : std::uint8_t { kHit, kMiss, kPass, kError };
   X(kBypass, "bypass", kPass)                         \
   X(kMethod, "method", kPass)                         \
   X(kTunnel, "tunnel", kPass)                         \
+  X(kPublished, "published", kPass)                   \
   X(kBadRequest, "bad-request", kError)               \
   X(kDenied, "denied", kError)                        \
   X(kNoRoute, "no-route", kError)                     \
@@ -36,6 +37,7 @@ enum class OutcomeClass : std::uint8_t { kHit, kMiss, kPass, kError };
   X(kOriginTimeout, "origin-timeout", kError)         \
   X(kOriginInvalid, "origin-invalid", kError)         \
   X(kOriginAborted, "origin-aborted", kError)         \
+  X(kCacheAborted, "cache-aborted", kError)           \
   X(kClientAborted, "client-aborted", kError)         \
   X(kSlowReader, "slow-reader", kError)               \
   X(kNoMemory, "no-memory", kError)                   \

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
+
+#include "proxy/observe/disk_metrics.h"
+#include "proxy/observe/metrics_writer.h"
 
 namespace encore::server {
 namespace {
@@ -21,28 +23,6 @@ std::uint64_t resident_bytes() {
   if (!(file >> total_pages >> resident_pages)) return 0;
   return resident_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
-
-class MetricsWriter {
- public:
-  void family(std::string_view name, std::string_view type, std::string_view help) {
-    fmt::format_to(std::back_inserter(out_), "# HELP encore_{} {}\n# TYPE encore_{} {}\n", name,
-                   help, name, type);
-  }
-  template <typename T>
-  void sample(std::string_view name, std::string_view labels, T value) {
-    fmt::format_to(std::back_inserter(out_), "encore_{}{}{}{} {}\n", name,
-                   labels.empty() ? "" : "{", labels, labels.empty() ? "" : "}", value);
-  }
-  template <typename T>
-  void one(std::string_view name, std::string_view type, std::string_view help, T value) {
-    family(name, type, help);
-    sample(name, "", value);
-  }
-  std::string take() { return std::move(out_); }
-
- private:
-  std::string out_;
-};
 
 void write_latency(MetricsWriter& out, const Snapshot& snapshot) {
   constexpr std::string_view kName = "request_duration_seconds";
@@ -95,6 +75,21 @@ void write_cache(MetricsWriter& out, const Snapshot& snapshot) {
   }
 }
 
+void write_adopted(MetricsWriter& out, const cache::AdmissionStatistics& admission) {
+  out.one("filter_adoptions_total", "counter", "Memories of other caches adopted.",
+          admission.adoptions);
+  out.one("filter_adopted_generations", "gauge",
+          "Of their generations, those that are still asked, the most of any shard.",
+          admission.adopted.generations);
+  out.one("filter_adopted_memory_bytes", "gauge", "Their memory.", admission.adopted_memory_bytes);
+  out.one("filter_adopted_answers_total", "counter",
+          "Keys that none but an adopted generation knew.", admission.adopted.answers);
+  out.family("filter_adopted_fpr", "gauge",
+             "False-positive rate of the adopted generations alone; filter_fpr is with them.");
+  out.sample("filter_adopted_fpr", "source=\"theory\"", admission.adopted.fpr_theory);
+  out.sample("filter_adopted_fpr", "source=\"bits\"", admission.adopted.fpr_bits);
+}
+
 void write_filter(MetricsWriter& out, const cache::AdmissionStatistics& admission) {
   if (!admission.has_filter) return;
   out.family("filter_fill_ratio", "gauge", "Set bits over all bits, by generation.");
@@ -114,6 +109,7 @@ void write_filter(MetricsWriter& out, const cache::AdmissionStatistics& admissio
           admission.refreshes);
   out.one("filter_rotations_total", "counter", "Rotations, over all shards.", admission.rotations);
   out.one("filter_memory_bytes", "gauge", "Memory of both generations.", admission.memory_bytes);
+  write_adopted(out, admission);
   out.family("filter_fpr", "gauge", "False-positive rate: by theory, by the bits, measured.");
   const auto interval = admission.measured.interval();
   out.sample("filter_fpr", "source=\"theory\"", admission.fpr_theory);
@@ -194,6 +190,14 @@ Json admission_json(const Snapshot& snapshot) {
                    {"memory_bytes", admission.memory_bytes},
                    {"shadow_bytes", admission.shadow_bytes},
                    {"generations", generations},
+                   {"adopted",
+                    {{"adoptions", admission.adoptions},
+                     {"memories", admission.adopted.memories},
+                     {"generations", admission.adopted.generations},
+                     {"memory_bytes", admission.adopted_memory_bytes},
+                     {"answers", admission.adopted.answers},
+                     {"fpr_theory", admission.adopted.fpr_theory},
+                     {"fpr_bits", admission.adopted.fpr_bits}}},
                    {"fpr_theory", admission.fpr_theory},
                    {"fpr_bits", admission.fpr_bits},
                    {"fpr_measured", admission.measured.rate()},
@@ -203,6 +207,60 @@ Json admission_json(const Snapshot& snapshot) {
                    {"false_positives", admission.measured.false_positives},
                    {"false_positives_expected", admission.measured.expected},
                    {"false_negatives", admission.measured.false_negatives}};
+  return out;
+}
+
+Json device_json(const disk::DiskReport& device) {
+  Json out = {{"path", device.path},
+              {"condition", to_string(device.condition)},
+              {"written_bytes",
+               {{"admit", device.admit_bytes},
+                {"move", device.move_bytes},
+                {"format", device.format_bytes}}},
+              {"segments_found", device.segments},
+              {"segments_loaded", device.segments_loaded}};
+  for (const DeviceFigure& figure : kDeviceFigures) {
+    out[std::string(figure.name)] = device.*figure.member;
+  }
+  return out;
+}
+
+Json disk_json(const Snapshot& snapshot) {
+  const cache::DiskStatistics& disk = snapshot.kernel.disk;
+  Json out = {{"entries", disk.entries},
+              {"parts", disk.parts},
+              {"index_bytes", disk.index_bytes},
+              {"write_amplification", disk.counters.write_amplification()}};
+#define ENCORE_JSON(member, help) out[#member] = disk.counters.member;
+  ENCORE_DISK_COUNTERS(ENCORE_JSON)
+#undef ENCORE_JSON
+  for (std::size_t i = 0; i < cache::kDiskOutcomeCount; ++i) {
+    const std::string name(cache::kDiskOutcomeNames[i]);
+    out["outcomes"][name] = disk.counters.outcomes[i];
+    out["part_outcomes"][name] = disk.counters.part_outcomes[i];
+  }
+  for (std::size_t i = 0; i < cache::kDiskLossCount; ++i) {
+    const std::string name(cache::kDiskLossNames[i]);
+    out["losses"][name] = disk.counters.losses[i];
+    out["part_losses"][name] = disk.counters.part_losses[i];
+  }
+  for (std::size_t i = 0; i < disk.disks.size(); ++i) {
+    const cache::DiskStatistics::Disk& each = disk.disks[i];
+    out["disks"].push_back({{"segments", each.segments},
+                            {"free_segments", each.free_segments},
+                            {"segment_bytes", each.segment_bytes},
+                            {"objects", each.objects},
+                            {"parts", each.parts},
+                            {"live_bytes", each.live_bytes},
+                            {"admitted_bytes", each.admitted_bytes},
+                            {"moved_bytes", each.moved_bytes},
+                            {"write_amplification", each.write_amplification()},
+                            {"offline", each.offline},
+                            {"loading", each.loading}});
+    if (i < snapshot.devices.size()) {
+      out["disks"].back()["device"] = device_json(snapshot.devices[i]);
+    }
+  }
   return out;
 }
 
@@ -228,6 +286,7 @@ std::string metrics_text(const Snapshot& snapshot, const ProcessStatus& process)
   ENCORE_GAUGES(ENCORE_GAUGE_SAMPLE)
 #undef ENCORE_GAUGE_SAMPLE
   write_cache(out, snapshot);
+  write_disks(out, snapshot.kernel.disk, snapshot.devices);
   write_filter(out, snapshot.admission);
   return out.take();
 }
@@ -249,28 +308,29 @@ std::string stats_json(const Snapshot& snapshot, const ProcessStatus& process) {
 #undef ENCORE_JSON
   const store::StoreStats& store = snapshot.store;
   const auto uptime = std::chrono::duration<double>(process.uptime);
-  const Json out = {{"version", ENCORE_VERSION},
-                    {"uptime_seconds", uptime.count()},
-                    {"workers", process.workers},
-                    {"resident_bytes", resident_bytes()},
-                    {"reloads", process.reloads},
-                    {"reload_failures", process.reload_failures},
-                    {"requests", requests_json(snapshot)},
-                    {"ratios", ratios_json(snapshot)},
-                    {"latency", latency_json(snapshot)},
-                    {"counters", counters},
-                    {"cache", cache},
-                    {"admission", admission_json(snapshot)},
-                    {"transfer_memory_bytes", snapshot.transfer_memory_bytes},
-                    {"store",
-                     {{"objects", store.objects},
-                      {"live_bytes", store.live_bytes},
-                      {"held_bytes", store.held_bytes},
-                      {"limit_bytes", store.limit_bytes},
-                      {"pinned_bytes", store.pinned_bytes},
-                      {"in_flight_bytes", store.in_flight_bytes},
-                      {"moved_objects", store.moved_objects},
-                      {"failed_requests", store.failed_requests}}}};
+  Json out = {{"version", ENCORE_VERSION},
+              {"uptime_seconds", uptime.count()},
+              {"workers", process.workers},
+              {"resident_bytes", resident_bytes()},
+              {"reloads", process.reloads},
+              {"reload_failures", process.reload_failures},
+              {"requests", requests_json(snapshot)},
+              {"ratios", ratios_json(snapshot)},
+              {"latency", latency_json(snapshot)},
+              {"counters", counters},
+              {"cache", cache},
+              {"admission", admission_json(snapshot)},
+              {"transfer_memory_bytes", snapshot.transfer_memory_bytes},
+              {"store",
+               {{"objects", store.objects},
+                {"live_bytes", store.live_bytes},
+                {"held_bytes", store.held_bytes},
+                {"limit_bytes", store.limit_bytes},
+                {"pinned_bytes", store.pinned_bytes},
+                {"in_flight_bytes", store.in_flight_bytes},
+                {"moved_objects", store.moved_objects},
+                {"failed_requests", store.failed_requests}}}};
+  if (!kernel.disk.disks.empty()) out["disk"] = disk_json(snapshot);
   return out.dump(2) + "\n";
 }
 

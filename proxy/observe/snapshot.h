@@ -4,8 +4,10 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "cache/statistics.h"
+#include "proxy/disk/disk_report.h"
 #include "proxy/observe/stats.h"
 #include "proxy/store/store.h"
 
@@ -30,6 +32,7 @@ struct Snapshot {
   cache::KernelStatistics kernel;
   cache::AdmissionStatistics admission;
   store::StoreStats store;
+  std::vector<disk::DiskReport> devices;  // of kernel.disk.disks, in their order
   std::uint64_t transfer_memory_bytes = 0;
 
   std::uint64_t requests_of(OutcomeClass group) const;

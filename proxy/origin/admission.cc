@@ -1,9 +1,11 @@
 #include "proxy/origin/admission.h"
 
+#include <algorithm>
 #include <string>
 
 #include "filter/hash.h"
 #include "proxy/http/invalidation.h"
+#include "proxy/origin/changes.h"
 #include "proxy/origin/entry.h"
 
 namespace encore::server {
@@ -12,7 +14,12 @@ bool is_refused_for_size(const OriginServices& services, const RequestContext& r
   const cache::Key key = cache_key(request);
   const MonotonicTime now = services.loop.now();
   const cache::Kernel& kernel = services.kernel;
-  return kernel.would_admit(key, now) && !kernel.would_admit(key, now, bytes);
+  // What the memory is too small for is not refused for it where there are disks.
+  const Runtime& runtime = *request.runtime;
+  const std::uint64_t beyond = runtime.max_object_bytes > runtime.max_memory_object_bytes
+                                   ? std::min(bytes, runtime.max_memory_object_bytes)
+                                   : bytes;
+  return kernel.would_admit(key, now) && !kernel.would_admit(key, now, beyond);
 }
 
 void remember_sharing(OriginServices& services, const RequestContext& request,
@@ -26,6 +33,15 @@ void remember_sharing(OriginServices& services, const RequestContext& request,
       services.loop.now() + request.runtime->config.cache.uncacheable_memory);
 }
 
+namespace {
+
+bool is_beyond_memory(const RequestContext& request, const StoringPlan& plan) {
+  return plan.size_bytes > request.runtime->max_memory_object_bytes &&
+         plan.size_bytes <= request.runtime->max_object_bytes;
+}
+
+}  // namespace
+
 ResponseBody::Use admit(OriginServices& services, const RequestContext& request,
                         const StoringPlan& plan, std::uint32_t joined, SharedResponse& response) {
   response.shareable = plan.shareable;
@@ -35,7 +51,8 @@ ResponseBody::Use admit(OriginServices& services, const RequestContext& request,
   const auto reason = services.kernel.admit(cache_key(request),
                                             {.variant = response.variant,
                                              .requests = counts ? 1 : 1 + joined,
-                                             .size_bytes = plan.size_bytes},
+                                             .size_bytes = plan.size_bytes,
+                                             .disk_only = is_beyond_memory(request, plan)},
                                             services.loop.now());
   response.outcome = cache::outcome_of<Outcome>(reason);
   if (counts) {
@@ -48,7 +65,7 @@ ResponseBody::Use admit(OriginServices& services, const RequestContext& request,
 
 void drop_stored(OriginServices& services, const RequestContext& request,
                  const store::Object& stored) {
-  services.kernel.remove(cache_key(request), meta_of(stored).variant, services.loop.now());
+  remove_entry(services, request, meta_of(stored).variant);
 }
 
 void invalidate_others(OriginServices& services, const RequestContext& request,
@@ -66,7 +83,8 @@ void invalidate_others(OriginServices& services, const RequestContext& request,
     key += uri;
     const auto hash = filter::hash_key(filter::HashFamily::kXxh3, services.identity_seed, key);
     services.inflight.invalidate(hash, key);
-    services.kernel.invalidate(cache::Key{hash, key}, services.loop.now());
+    invalidate_entries(services, {hash, key});
+    note_change(services, uri);
   }
 }
 

@@ -1,19 +1,13 @@
 #include "proxy/origin/entry.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 
-#include "filter/hash.h"
+#include "proxy/disk/disks.h"
+#include "proxy/transfer/saved_object.h"
 
 namespace encore::server {
-
-std::uint64_t variant_of(std::string_view names, std::string_view variant_key) {
-  if (names.empty()) return 0;
-  std::string text(names);
-  text += '\n';
-  text += variant_key;
-  return filter::hash_key(filter::HashFamily::kXxh3, filter::Seed{}, text).lo;
-}
 
 void complete_meta(const OriginServices& services, const RequestContext& request,
                    const Received& received, http::StoredMeta& meta) {
@@ -35,6 +29,82 @@ MonotonicTime keep_until(const RequestContext& request, const Received& received
   return std::max(meta.fresh_until, received.time) + keep;
 }
 
+namespace {
+
+// What the kernel has to know of the object's record.
+void ask_for_disk(OriginServices& services, const store::Object& object, cache::Stored& stored) {
+  const auto bytes = record_bytes_of(object);
+  if (!bytes) return;
+  const auto names = services.kernel.intern(names_of(object), services.loop.now());
+  if (!names) return;
+  stored.disk_bytes = *bytes;
+  stored.disk_names = *names;
+  stored.disk_queue_full = services.disks->is_queue_full();
+}
+
+}  // namespace
+
+cache::CommitOutcome commit_entry(OriginServices& services, const RequestContext& request,
+                                  const Entry& entry) {
+  const store::Object& object = *entry.object;
+  const ObjectMeta& meta = meta_of(object);
+  const MonotonicTime now = services.loop.now();
+  cache::Stored stored{.variant = meta.variant,
+                       .charge_bytes = object.charge(),
+                       .fresh_until = meta.http.fresh_until,
+                       .keep_until = entry.keep_until,
+                       .payload = entry.object.payload()};
+  if (services.disks != nullptr) ask_for_disk(services, object, stored);
+  if (is_on_disk_alone(object)) {
+    stored.disk_only = true;
+    stored.charge_bytes = 0;
+    stored.payload = 0;
+  }
+  // The kernel's own: others may have it evicted before this call returns.
+  store::ObjectRef kept = entry.object;
+  cache::DiskDecision decision;
+  const cache::Key key = cache_key(request);
+  const auto outcome = services.kernel.commit(key, stored, entry.reserved_bytes, now, &decision);
+  if (!stored.disk_only &&
+      (outcome == cache::CommitOutcome::kStored || outcome == cache::CommitOutcome::kReplaced)) {
+    (void)kept.detach();
+  }
+  if (services.disks != nullptr) {
+    const bool is_placed = decision.outcome == cache::DiskOutcome::kPlaced;
+    services.disks->decided(key, decision,
+                            is_placed ? make_record_source(entry.object, key.hash,
+                                                           {stored.fresh_until, stored.keep_until},
+                                                           {now, services.loop.wall_now()})
+                                      : nullptr);
+  }
+  if (stored.disk_only) {
+    // The store is told that no kernel has it.
+    const store::Payload given_up = kept.detach();
+    services.store.release(std::span(&given_up, 1));
+  }
+  return outcome;
+}
+
+void remove_entry(OriginServices& services, const RequestContext& request, std::uint64_t variant) {
+  cache::DiskTombstone tombstone;
+  const cache::Key key = cache_key(request);
+  services.kernel.remove(key, variant, services.loop.now(), &tombstone);
+  if (services.disks != nullptr && tombstone) services.disks->bury(key.hash, tombstone);
+}
+
+void invalidate_entries(OriginServices& services, const cache::Key& key) {
+  cache::DiskTombstone tombstone;
+  services.kernel.invalidate(key, services.loop.now(), &tombstone);
+  if (services.disks != nullptr && tombstone) services.disks->bury(key.hash, tombstone);
+}
+
+void mark_entries_stale(OriginServices& services, const RequestContext& request) {
+  cache::DiskTombstone tombstone;
+  const cache::Key key = cache_key(request);
+  services.kernel.mark_stale(key, services.loop.now(), &tombstone);
+  if (services.disks != nullptr && tombstone) services.disks->bury(key.hash, tombstone);
+}
+
 bool is_overtaken(const OriginServices& services, const RequestContext& request,
                   const Received& received) {
   return services.inflight.invalidations().has_since(request.hash, received.invalidations_seen);
@@ -44,7 +114,7 @@ void drop_if_overtaken(OriginServices& services, const RequestContext& request,
                        const Received& received, const ObjectMeta& meta) {
   if (meta.http.is(http::StoredMeta::kInvalidated)) return;
   if (!is_overtaken(services, request, received)) return;
-  services.kernel.remove(cache_key(request), meta.variant, services.loop.now());
+  remove_entry(services, request, meta.variant);
 }
 
 }  // namespace encore::server

@@ -9,11 +9,10 @@
 #include "proxy/http/stored_meta.h"
 #include "proxy/origin/received.h"
 #include "proxy/origin/services.h"
+#include "proxy/store/object.h"
+#include "proxy/transfer/response.h"
 
 namespace encore::server {
-
-// What the kernel knows a variant by; 0 without selecting names.
-std::uint64_t variant_of(std::string_view names, std::string_view variant_key);
 
 inline cache::Key cache_key(const RequestContext& request) { return {request.hash, request.key}; }
 
@@ -25,6 +24,22 @@ void complete_meta(const OriginServices& services, const RequestContext& request
 // Until when it is worth keeping.
 MonotonicTime keep_until(const RequestContext& request, const Received& received,
                          const http::StoredMeta& meta);
+
+// Commits an object to the kernel, and to the disk tier as far as that is decided. Where it is
+// stored the kernel has a reference of its own.
+struct Entry {
+  const store::ObjectRef& object;
+  MonotonicTime keep_until;
+  std::uint64_t reserved_bytes = 0;
+};
+cache::CommitOutcome commit_entry(OriginServices& services, const RequestContext& request,
+                                  const Entry& entry);
+// Removes the stored variant from memory and disk.
+void remove_entry(OriginServices& services, const RequestContext& request, std::uint64_t variant);
+// Removes all variants of a key.
+void invalidate_entries(OriginServices& services, const cache::Key& key);
+// All variants are stale from now on, in memory and on disk.
+void mark_entries_stale(OriginServices& services, const RequestContext& request);
 
 // Whether the key was invalidated or purged since the request was sent: what comes may be from
 // before that, and is validated before its first use.

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "proxy/http/conditional.h"
+#include "proxy/origin/origin_request.h"
 #include "proxy/origin/parts.h"
 
 namespace encore::server {
@@ -117,6 +118,8 @@ void Fetch::send_request() {
   flush_what_waited();
 }
 
+void Fetch::give_way() { fail({503, Outcome::kNoMemory, "out-of-memory"}); }
+
 // Writes what is left of the request. Whether the connection has taken it all.
 bool Fetch::flush() {
   if (writer_.is_broken()) return false;
@@ -195,7 +198,7 @@ void Fetch::check_timeouts(MonotonicTime now) {
         case ResponseBody::Overdue::kNothing:
           return;
         case ResponseBody::Overdue::kMemory:
-          fail({503, Outcome::kNoMemory, "out-of-memory"});
+          give_way();
           return;
         case ResponseBody::Overdue::kOrigin:
           fail({504, Outcome::kOriginTimeout, "idle-timeout"});

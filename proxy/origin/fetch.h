@@ -79,6 +79,10 @@ class Fetch final : public Producer,
   bool waits_for_memory() const { return state_ == State::kBody && body_.waits_for_memory(); }
   // Goes on where there is memory now; whether there was. REQUIRES: waits_for_memory().
   bool retry_memory() { return body_.retry_memory(); }
+  // REQUIRES, as the next: waits_for_memory().
+  MonotonicTime waits_for_memory_since() const { return body_.waits_since(); }
+  // Ends without its body, so that others have the memory of what there is.
+  void give_way();
   // Ends it at once; what was stored of it is dropped.
   void abandon();
   std::size_t position = 0;  // in the worker's list

@@ -4,12 +4,21 @@
 
 #include "base/check.h"
 #include "proxy/http/reuse.h"
+#include "proxy/origin/changes.h"
 #include "proxy/origin/fetch.h"
 #include "proxy/origin/parts.h"
 
 namespace encore::server {
 
 using AttemptFailure = OriginLink::AttemptFailure;
+
+namespace {
+
+// A read of so much may have ended for want of room, and not of bytes: large bodies are read into
+// the room that they still need, and everything else into some that is larger than this.
+constexpr std::size_t kFullReadBytes = 16 * 1024;
+
+}  // namespace
 
 std::size_t Fetch::on_data(net::Stream& stream, std::span<const std::byte> bytes) {
   const PanicNote note(state_.doing());
@@ -67,7 +76,9 @@ std::size_t Fetch::on_body(std::string_view bytes) {
     return bytes.size();
   }
   // More than was announced is no response to anything: the connection is not used again.
-  end_body(keep_alive_ && taken.bytes == bytes.size());
+  const bool has_more = taken.bytes != bytes.size() ||
+                        (bytes.size() >= kFullReadBytes && link_.stream().has_unread());
+  end_body(keep_alive_ && !has_more);
   return bytes.size();
 }
 
@@ -101,8 +112,13 @@ void Fetch::end_body(bool reusable) {
   body_.store_if_wanted();
   release_connection(reusable);
   const auto stored = body_.complete(plan_.completes);
+  const bool replaced = stored == StoreWriter::Result::kReplaced;
   if (stored && publication_ == Publication::kDue) {
-    response_->stored = *stored == StoreWriter::Result::kStored;
+    response_->stored = replaced || *stored == StoreWriter::Result::kStored;
+  }
+  // Of a part that takes another's place nothing is known: the whole tells, when it is asked for.
+  if (replaced && !plan_.stored && !plan_.completes && received_->head.status != 206) {
+    note_overtaken(services_, *request_);
   }
   // Stored before it can no longer be joined: whoever comes next finds one or the other.
   services_.inflight.remove(*transfer_);

@@ -5,6 +5,7 @@
 #include "proxy/http/interim.h"
 #include "proxy/http/targeted.h"
 #include "proxy/origin/admission.h"
+#include "proxy/origin/changes.h"
 #include "proxy/origin/fetch.h"
 #include "proxy/origin/freshening.h"
 #include "proxy/origin/parts.h"
@@ -155,6 +156,7 @@ void Fetch::confirm_stored() {
   release_connection(keep_alive_);
   end();
   transfer->publish_validated({.object = std::move(confirmed.object),
+                               .unstored = std::move(confirmed.unstored),
                                .status = 304,
                                .shareable = shareable,
                                .private_lines = lines});
@@ -184,6 +186,9 @@ bool Fetch::ask_as_told() {
 void Fetch::pass_on(const HeadPlan& plan) {
   Received& received = *received_;
   if (plan.updates_stored) update_by_head(services_, *request_, received, plan_.stored);
+  if (plan_.stored && !plan.updates_stored) {
+    note_answer(services_, *request_, received, *plan_.stored);
+  }
   if (plan.invalidates) {
     invalidate_others(services_, *request_, received.head);
     // Its own response is newer than that.

@@ -6,7 +6,9 @@
 #include "proxy/http/conditional.h"
 #include "proxy/http/reuse.h"
 #include "proxy/http/stored_head.h"
+#include "proxy/http/tags.h"
 #include "proxy/http/vary.h"
+#include "proxy/origin/changes.h"
 #include "proxy/origin/entry.h"
 #include "proxy/origin/response_plan.h"
 #include "proxy/transfer/response.h"
@@ -20,23 +22,40 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
                      store::ObjectRef& made) {
   const cache::Key key = cache_key(request);
   const MonotonicTime now = services.loop.now();
-  const cache::Stored entry{.variant = meta.variant,
-                            .charge_bytes = made->charge(),
-                            .fresh_until = meta.http.fresh_until,
-                            .keep_until = keep_until(request, received, meta.http),
-                            .payload = made.payload()};
+  const MonotonicTime keep = keep_until(request, received, meta.http);
   bool stored = false;
-  if (meta.variant == old_variant) {
-    stored = services.kernel.freshen(key, entry, now) == cache::FreshenOutcome::kFreshened;
+  bool is_replaced = meta.variant != old_variant;
+  ResidentMark resident(services, request);
+  if (is_replaced) {
+    remove_entry(services, request, old_variant);
   } else {
-    services.kernel.remove(key, old_variant, now);
-    const std::uint64_t room = entry.charge_bytes + services.kernel.charge_of_entry();
-    if (services.kernel.reserve(key, room, now) != cache::ReserveOutcome::kReserved) return false;
-    const auto outcome = services.kernel.commit(key, entry, room, now);
+    const auto outcome = services.kernel.freshen(key,
+                                                 {.variant = meta.variant,
+                                                  .charge_bytes = made->charge(),
+                                                  .fresh_until = meta.http.fresh_until,
+                                                  .keep_until = keep,
+                                                  .payload = made.payload()},
+                                                 now);
+    stored = outcome == cache::FreshenOutcome::kFreshened;
+    // Its record still says what it said before.
+    is_replaced = outcome == cache::FreshenOutcome::kFreshenedOnDisk;
+    if (stored) {
+      store::ObjectRef kept = made;
+      (void)kept.detach();
+    }
+  }
+  if (is_replaced) {
+    const std::uint64_t room =
+        is_on_disk_alone(*made) ? 0 : made->charge() + services.kernel.charge_of_entry();
+    if (room != 0 && services.kernel.reserve(key, room, now) != cache::ReserveOutcome::kReserved) {
+      return false;
+    }
+    const auto outcome = commit_entry(services, request,
+                                      {.object = made, .keep_until = keep, .reserved_bytes = room});
     stored = outcome == cache::CommitOutcome::kStored || outcome == cache::CommitOutcome::kReplaced;
   }
   if (stored) {
-    (void)made.detach();
+    if (!is_on_disk_alone(*made)) resident.keep();
     drop_if_overtaken(services, request, received, meta);
   }
   // Where the cache let it go meanwhile, it is as good for those who wait.
@@ -62,7 +81,8 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
   complete_meta(services, request, received, meta.http);
   place_content_type(head, meta);
   head += trailers_of(*old);
-  std::string tags = tags_in(received.head.fields, runtime.config.cache.tag_fields);
+  if (const auto large = large_body_of(*old)) head += write_large_body(*large);
+  std::string tags = http::tags_in(received.head.fields, runtime.config.cache.tag_fields);
   if (tags.empty()) tags = tags_of(*old);
   meta.tag_bytes = static_cast<std::uint32_t>(tags.size());
   head += tags;
@@ -78,13 +98,14 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
   }
   auto made = services.store.with_head(
       old, {.key = key, .meta = std::as_bytes(std::span(&meta, 1)), .head = head});
-  Confirmed confirmed{.object = made ? *made : old, .stays = false};
+  Confirmed confirmed{.object = made ? *made : old};
+  if (!made) confirmed.unstored = std::make_shared<const UnstoredHead>(meta, std::move(head));
   const std::uint64_t old_variant = meta_of(*old).variant;
   if (allowed) {
     confirmed.stays =
         made && store_freshened(services, request, received, meta, old_variant, *made);
   } else if (!is_of_the_request(freshened.decision.reason)) {
-    services.kernel.remove(cache_key(request), old_variant, services.loop.now());
+    remove_entry(services, request, old_variant);
   }
   return confirmed;
 }
@@ -93,7 +114,8 @@ void update_by_head(OriginServices& services, const RequestContext& request,
                     const Received& received, const store::ObjectRef& old) {
   const ObjectMeta& meta = meta_of(*old);
   const http::Validators stored = http::stored_validators(meta.http, stored_head_of(*old));
-  const auto shown = http::head_shows(stored, received.head, old->body_size(), received.arrival());
+  const auto shown =
+      http::head_shows(stored, received.head, body_length_of(*old), received.arrival());
   const bool same_status = received.head.status == meta.http.status;
   if (same_status && shown == http::HeadShows::kSame) {
     (void)freshen_stored(services, request, received, old);
@@ -101,7 +123,8 @@ void update_by_head(OriginServices& services, const RequestContext& request,
              (!same_status || shown == http::HeadShows::kChange)) {
     const MonotonicTime now = services.loop.now();
     services.latest_moment.note(now);
-    services.kernel.mark_stale(cache_key(request), now);
+    mark_entries_stale(services, request);
+    note_answer(services, request, received, *old);
   }
 }
 

@@ -2,15 +2,20 @@
 // 4.3.4 and 4.3.5). Confined to the worker whose services are given.
 #pragma once
 
+#include <memory>
+
 #include "proxy/origin/received.h"
 #include "proxy/origin/services.h"
 #include "proxy/store/object.h"
+#include "proxy/transfer/response.h"
 
 namespace encore::server {
 
 // The stored response as a validation left it.
 struct Confirmed {
   store::ObjectRef object;
+  // What is to be said with its body where the store had no room for that; otherwise null.
+  std::shared_ptr<const UnstoredHead> unstored = {};
   bool stays = false;  // stored, so that it may answer others
 };
 

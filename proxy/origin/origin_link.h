@@ -137,7 +137,7 @@ class OriginLink {
   void tell(Progress progress, const TransferFailure& failure);
   bool move_on(const Attempt& attempt);
   void note_failure(const Attempt& attempt);
-  bool choose_other_server(AttemptFailure failure, bool stale);
+  bool choose_other_server(AttemptFailure failure, bool was_kept);
   void prefer_untried(std::vector<net::Address>& addresses);
   void warn(const std::string& why);
 

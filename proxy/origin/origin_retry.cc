@@ -28,16 +28,16 @@ bool OriginLink::move_on(const Attempt& attempt) {
   const AttemptFailure failure = attempt.failure;
   const bool connected = is_open();
   // A kept connection that is closed says nothing of its server.
-  const bool stale =
+  const bool was_kept =
       failure == AttemptFailure::kClosed && connected && std::get<Open>(state_).reused;
-  if (!stale) note_failure(attempt);
+  if (!was_kept) note_failure(attempt);
   if (connected && !attempt.repeatable) return false;
   // To be refused costs no attempt: nothing was sent, and no time has passed. Each server can
   // refuse but once.
   const bool counts = failure != AttemptFailure::kNotConnected;
   if (counts && retries_ >= request_.runtime->config.upstream.retries) return false;
   const OriginServer* before = server_;
-  const bool other_server = choose_other_server(failure, stale);
+  const bool other_server = choose_other_server(failure, was_kept);
   ENCORE_CHECK(other_server == (server_ != before), "another server is another one");
   if (!other_server) {
     const bool same_server = failure == AttemptFailure::kClosed ||
@@ -63,7 +63,7 @@ void OriginLink::note_failure(const Attempt& attempt) {
 
 // Another server of the origin, if there is one that was not tried. Where the present one may be
 // asked again, too, it is only left for one that nothing is known against.
-bool OriginLink::choose_other_server(AttemptFailure failure, bool stale) {
+bool OriginLink::choose_other_server(AttemptFailure failure, bool was_kept) {
   if (server_ == nullptr) return false;
   tried_.push_back(server_);
   const OriginServer* next = request_.route->group().next(
@@ -71,7 +71,7 @@ bool OriginLink::choose_other_server(AttemptFailure failure, bool stale) {
       {.tried = tried_,
        .rest = request_.runtime->config.upstream.set_aside,
        .last_resort = failure != AttemptFailure::kClosed && failure != AttemptFailure::kBusy});
-  if (stale) tried_.pop_back();
+  if (was_kept) tried_.pop_back();
   if (next == nullptr) return false;
   choose_server(*next);
   tried_addresses_.clear();

@@ -197,6 +197,8 @@ bool join_parts(OriginServices& services, const RequestContext& request, const R
   joining.range = *content->range;
   joining.length = *content->length;
   const CacheView found = services.worker.lookup(request);
+  // What lies on disk may be whole.
+  if (found.disk && services.loop.now() < found.fresh_until) return false;
   if (found.object) {
     // A whole response that is fresh is worth more than a part.
     if (!meta_of(*found.object).http.is(http::StoredMeta::kPartial)) {

@@ -92,7 +92,7 @@ ResponseBody::Taken ResponseBody::on_bytes(std::string_view bytes) {
 
 // Returns how many bytes found a place. Where some did not, it waits for memory.
 std::size_t ResponseBody::append(std::string_view content) {
-  if (is_storing() && !writer_.grow(body_->size() + content.size())) stop_storing();
+  if (is_storing() && !writer_.grow(*body_, body_->size() + content.size())) stop_storing();
   if (!direct_.empty() && content.data() == reinterpret_cast<const char*>(direct_.data())) {
     ENCORE_CHECK(content.size() <= direct_.size(), "a read fits where it was to go");
     direct_ = {};
@@ -110,16 +110,20 @@ std::size_t ResponseBody::append(std::string_view content) {
 // Whether it is worth trying again at once.
 bool ResponseBody::find_memory() {
   if (services_.relief.make_room()) return true;
-  if (!is_storing()) return false;
-  // What the readers have passed need not be kept then.
-  stop_storing();
-  limit_retention();
-  return true;
+  if (!body_->is_retaining()) return false;
+  // What the readers have passed need not be kept then: neither for the cache, nor for who might
+  // join. All transfers would wait for what each of them keeps for nobody.
+  if (writer_.keeps_whole()) stop_storing();
+  stop_retaining();
+  return !body_->is_retaining();
 }
 
 // What was read already is kept by the stream.
 void ResponseBody::wait_for_memory() {
   stream_->pause_reading();
+  // The readers, who are told next, give it back: chunks that are filled in part would be all that
+  // there is, and each transfer wait for the others'.
+  if (!body_->is_retaining()) body_->end_chunk();
   services_.relief.wait_for_room();
   if (memory_since_) return;
   memory_since_ = services_.loop.now();
@@ -128,6 +132,7 @@ void ResponseBody::wait_for_memory() {
 
 bool ResponseBody::retry_memory() {
   ENCORE_CHECK(memory_since_ && stream_ != nullptr, "who waits for memory has more to read");
+  if (body_->is_retaining()) stop_retaining();  // a reader that had not begun may have
   if (body_->writable(1).empty()) return false;
   memory_since_.reset();
   since_ = services_.loop.now();
@@ -140,8 +145,9 @@ void ResponseBody::read_on() {
 }
 
 void ResponseBody::after_append() {
+  if (is_storing() && !writer_.write(*body_)) stop_storing();
   limit_retention();
-  if (is_storing() || paused_since_) return;
+  if (writer_.keeps_whole() || paused_since_) return;
   const std::uint64_t behind = lag();
   if (behind != 0 && behind > lag_max()) pause(services_.loop.now());
 }
@@ -172,7 +178,8 @@ void ResponseBody::on_reader_advanced() {
   if (!paused_since_ || stream_ == nullptr) return;
   const std::uint64_t limit = request_.runtime->config.limits.transfer_buffer_bytes;
   const std::uint64_t behind = lag();
-  if (!is_storing() && behind != 0 && (behind > limit / 2 || transfer_.is_over_share())) return;
+  if (!writer_.keeps_whole() && behind != 0 && (behind > limit / 2 || transfer_.is_over_share()))
+    return;
   end_pause(services_.loop.now());
 }
 
@@ -206,10 +213,14 @@ ResponseBody::Overdue ResponseBody::check(MonotonicTime now, Nanoseconds limit) 
 
 // What is not stored is kept from byte 0 only as long as somebody may join.
 void ResponseBody::limit_retention() {
-  if (is_storing() || !body_->is_retaining()) return;
+  if (writer_.keeps_whole() || !body_->is_retaining()) return;
   const std::uint64_t buffer =
       is_joinable() ? request_.runtime->config.cache.collapse_buffer_bytes : 0;
-  if (body_->size() <= buffer) return;
+  if (body_->size() > buffer) stop_retaining();
+}
+
+// Nobody joins any more; readers that have joined keep what they have not begun to read.
+void ResponseBody::stop_retaining() {
   if (is_joinable()) {
     end_joining();
     transfer_.stop_joining();

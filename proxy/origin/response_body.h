@@ -80,6 +80,8 @@ class ResponseBody {
   // The origin is busy with something else of this response.
   void touch() { since_ = services_.loop.now(); }
   bool waits_for_memory() const { return memory_since_.has_value(); }
+  // REQUIRES: waits_for_memory().
+  MonotonicTime waits_since() const { return *memory_since_; }
   // Goes on where there is memory now; whether there was. REQUIRES: waits_for_memory().
   bool retry_memory();
 
@@ -109,6 +111,7 @@ class ResponseBody {
   bool find_memory();
   void wait_for_memory();
   void limit_retention();
+  void stop_retaining();
   std::uint64_t lag() const;
   std::uint64_t lag_max() const;
   void pause(MonotonicTime now);

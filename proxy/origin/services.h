@@ -21,6 +21,15 @@
 #include "proxy/transfer/inflight.h"
 #include "proxy/transfer/latest_moment.h"
 
+namespace encore::publish {
+class ChangedKeys;
+class ResidentKeys;
+}  // namespace encore::publish
+
+namespace encore::disk {
+class Disks;
+}  // namespace encore::disk
+
 namespace encore::server {
 
 class Fetch;
@@ -87,6 +96,9 @@ struct OriginServices {
   FetchKeeper& keeper;
   MemoryRelief& relief;
   WorkerNow& worker;
+  publish::ChangedKeys* changed = nullptr;    // null: nobody wants to know what changes
+  publish::ResidentKeys* resident = nullptr;  // null: nor what is stored
+  disk::Disks* disks = nullptr;               // null: there is no disk tier
 };
 
 }  // namespace encore::server

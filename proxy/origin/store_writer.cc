@@ -8,9 +8,13 @@
 
 #include "base/check.h"
 #include "cache/charge.h"
+#include "proxy/disk/record.h"
 #include "proxy/http/stored_head.h"
+#include "proxy/http/tags.h"
+#include "proxy/origin/changes.h"
 #include "proxy/origin/entry.h"
 #include "proxy/origin/parts.h"
+#include "proxy/transfer/saved_object.h"
 
 namespace encore::server {
 namespace {
@@ -38,14 +42,19 @@ bool StoreWriter::begin(store::Body& body, std::uint64_t body_bytes) {
   ENCORE_CHECK(state_ == State::kPossible, "storing begins once, where it may");
   state_ = State::kUnderWay;
   body.set_use(store::BodyUse::kStored);
-  if (grow(body_bytes)) return true;
+  if (grow(body, body_bytes)) return true;
   stop(&body);
   return false;
 }
 
-bool StoreWriter::grow(std::uint64_t body_bytes) {
+bool StoreWriter::grow(store::Body& body, std::uint64_t body_bytes) {
   ENCORE_CHECK(state_ == State::kUnderWay, "room is taken for what is being stored");
   if (body_bytes > request_.runtime->max_object_bytes) return false;
+  return on_disk_alone_ || reserve(body_bytes) || leave_memory(body);
+}
+
+bool StoreWriter::reserve(std::uint64_t body_bytes) {
+  if (body_bytes > request_.runtime->max_memory_object_bytes) return false;
   const cache::ObjectSizes sizes = {
       .key = request_.key.size() + response_->names.size() + response_->variant_key.size(),
       .meta = sizeof(ObjectMeta),
@@ -63,6 +72,42 @@ bool StoreWriter::grow(std::uint64_t body_bytes) {
   return true;
 }
 
+// Of a representation; or its first bytes are those of a stored one.
+bool StoreWriter::is_piece() const { return received_->head.status == 206 || received_->completed; }
+
+void StoreWriter::make_parts() {
+  http::StoredMeta meta = response_->meta;
+  complete_meta(services_, request_, *received_, meta);
+  parts_.emplace(services_, request_, keep_until(request_, *received_, meta));
+}
+
+// It will be on disk alone, if it can be.
+bool StoreWriter::leave_memory(store::Body& body) {
+  if (services_.disks == nullptr || is_piece() || parts_failed_) return false;
+  if (!parts_) {
+    make_parts();
+    if (!parts_->begin(body)) return false;
+  }
+  give_back();
+  on_disk_alone_ = true;
+  body.set_use(store::BodyUse::kTransfer);
+  return true;
+}
+
+bool StoreWriter::write(store::Body& body) {
+  ENCORE_CHECK(state_ == State::kUnderWay, "what is being stored is written");
+  if (services_.disks == nullptr || parts_failed_) return !on_disk_alone_;
+  if (!parts_ && (is_piece() || body.size() <= disk::kRecordBodyMax)) return true;
+  if (!parts_) {
+    make_parts();
+    ENCORE_CHECK(parts_->begin(body), "what is stored in memory is kept whole");
+  }
+  if (parts_->write(body)) return true;
+  parts_.reset();
+  parts_failed_ = true;
+  return !on_disk_alone_;
+}
+
 void StoreWriter::give_back() {
   if (reserved_bytes_ == 0) return;
   services_.kernel.abort(cache_key(request_), std::exchange(reserved_bytes_, 0),
@@ -74,44 +119,70 @@ bool StoreWriter::stop(store::Body* body) {
   if (!was_under_way) return false;
   services_.stats.store_aborts.add();
   give_back();
+  parts_.reset();
   if (body != nullptr) body->set_use(store::BodyUse::kTransfer);
   return true;
 }
 
 // Head, meta and, of a joined part, the body of the entry. False where there is nothing to store.
-bool StoreWriter::make_entry(const store::ObjectRef& completes, ObjectMeta& meta, std::string& head,
-                             store::BodyRef& body) {
+bool StoreWriter::make_entry(const store::ObjectRef& completes, Made& made) {
   const Received& received = *received_;
+  ObjectMeta& meta = made.meta;
+  std::string& head = made.head;
   meta.http = response_->meta;
   complete_meta(services_, request_, received, meta.http);
-  http::build_stored_head(received.head, received.directives, body->size(), received.arrival(),
+  http::build_stored_head(received.head, received.directives, made.body->size(), received.arrival(),
                           request_.runtime->head_options, head, meta.http);
-  std::string tags = tags_in(received.head.fields, request_.runtime->config.cache.tag_fields);
+  std::string tags = http::tags_in(received.head.fields, request_.runtime->config.cache.tag_fields);
   if (received.completed && tags.empty()) tags = tags_of(*completes);
   if (received.head.status == 206 &&
       !join_parts(services_, request_, received,
-                  [this](std::uint64_t bytes) { return grow(bytes); },
-                  {.meta = meta, .head = head, .tags = tags, .body = body})) {
+                  [this](std::uint64_t bytes) { return reserve(bytes); },
+                  {.meta = meta, .head = head, .tags = tags, .body = made.body})) {
     return false;
   }
   place_content_type(head, meta);
   head += response_->trailers;
+  if (!finish_parts(made)) return false;
   meta.tag_bytes = static_cast<std::uint32_t>(tags.size());
   head += tags;
   meta.variant = response_->variant;
   meta.primary_bytes = static_cast<std::uint32_t>(request_.key.size());
   meta.names_bytes = static_cast<std::uint32_t>(response_->names.size());
-  meta.plain = response_->trailers.empty() && meta.http.status != 206 ? 1 : 0;
+  const bool is_plain = response_->trailers.empty() && meta.http.status != 206 && !on_disk_alone_;
+  meta.plain = is_plain ? 1 : 0;
   return true;
 }
 
-store::ObjectRef StoreWriter::make_object(const ObjectMeta& meta, std::string_view head,
-                                          const store::BodyRef& body) {
+// What its body's parts are found by. False where the body lies nowhere else, and not there.
+bool StoreWriter::finish_parts(Made& made) {
+  const bool is_long = made.body->size() > disk::kRecordBodyMax && received_->head.status != 206;
+  if (is_long && services_.disks != nullptr && !parts_ && !parts_failed_) {
+    make_parts();
+    if (!parts_->begin(*made.body)) parts_.reset();
+  }
+  if (!parts_) return !on_disk_alone_;
+  const auto large = parts_->finish(*made.body);
+  parts_.reset();
+  if (!large) return !on_disk_alone_;
+  made.head += write_large_body(*large);
+  made.meta.large_bytes = kLargeBodyBytes;
+  return true;
+}
+
+store::ObjectRef StoreWriter::make_object(const Made& made) {
   const std::string key = request_.key + response_->names + response_->variant_key;
   const store::ObjectParts parts = {
-      .key = key, .meta = std::as_bytes(std::span(&meta, 1)), .head = head};
-  const cache::ObjectSizes sizes = {
-      .key = key.size(), .meta = sizeof(ObjectMeta), .head = head.size(), .body = body->size()};
+      .key = key, .meta = std::as_bytes(std::span(&made.meta, 1)), .head = made.head};
+  if (on_disk_alone_) {
+    auto object = make_bodiless(services_.store, parts);
+    return object ? std::move(*object) : store::ObjectRef();
+  }
+  const store::BodyRef& body = made.body;
+  const cache::ObjectSizes sizes = {.key = key.size(),
+                                    .meta = sizeof(ObjectMeta),
+                                    .head = made.head.size(),
+                                    .body = body->size()};
   if (cache::is_inline(sizes)) {
     std::array<iovec, 16> content;
     auto cursor = body->open(0);
@@ -132,32 +203,29 @@ StoreWriter::Result StoreWriter::commit(const store::BodyRef& body,
                                         const store::ObjectRef& completes) {
   ENCORE_CHECK(state_ == State::kUnderWay, "what is committed was begun");
   ENCORE_CHECK(!received_->completed || completes, "a completed part is still there");
-  ObjectMeta meta;
-  std::string head;
-  store::BodyRef whole = body;
+  Made made{.meta = {}, .head = {}, .body = body};
   store::ObjectRef object;
-  if (make_entry(completes, meta, head, whole)) object = make_object(meta, head, whole);
+  if (make_entry(completes, made)) object = make_object(made);
   if (!object) {
     stop(body.get());
     return Result::kUnfit;
   }
-  const cache::Stored entry{.variant = meta.variant,
-                            .charge_bytes = object->charge(),
-                            .fresh_until = meta.http.fresh_until,
-                            .keep_until = keep_until(request_, *received_, meta.http),
-                            .payload = object.payload()};
   state_ = State::kNo;
-  const auto outcome = services_.kernel.commit(
-      cache_key(request_), entry, std::exchange(reserved_bytes_, 0), services_.loop.now());
+  ResidentMark resident(services_, request_);
+  const auto outcome = commit_entry(services_, request_,
+                                    {.object = object,
+                                     .keep_until = keep_until(request_, *received_, made.meta.http),
+                                     .reserved_bytes = std::exchange(reserved_bytes_, 0)});
   if (outcome != cache::CommitOutcome::kStored && outcome != cache::CommitOutcome::kReplaced) {
     services_.stats.store_aborts.add();
     return Result::kRefused;
   }
+  // What is on disk alone is not named as resident: the filter is of the memory.
+  if (!on_disk_alone_) resident.keep();
   services_.stats.stored.add();
-  services_.stats.stored_bytes.add(entry.charge_bytes);
-  (void)object.detach();
-  drop_if_overtaken(services_, request_, *received_, meta);
-  return Result::kStored;
+  services_.stats.stored_bytes.add(on_disk_alone_ ? body->size() : object->charge());
+  drop_if_overtaken(services_, request_, *received_, made.meta);
+  return outcome == cache::CommitOutcome::kReplaced ? Result::kReplaced : Result::kStored;
 }
 
 }  // namespace encore::server

@@ -1,5 +1,6 @@
 // StoreWriter: the way of a response into the cache: room is reserved as the body grows, and the
-// whole is committed at its end, or all of it given back.
+// whole is committed at its end, or all of it given back. Where there are disks a long body is
+// written there in parts as it comes; what is too large for the memory lies there alone.
 //
 //   kNo -> allow() -> kPossible -> begin() -> kUnderWay -> commit() | stop() -> kNo
 //
@@ -7,7 +8,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
+#include "proxy/origin/part_writer.h"
 #include "proxy/origin/received.h"
 #include "proxy/origin/services.h"
 #include "proxy/store/body.h"
@@ -32,17 +36,23 @@ class StoreWriter {
   bool is_under_way() const { return state_ == State::kUnderWay; }
 
   // Takes room for a body of this size, 0 where none is known. False where it is too large for the
-  // cache: it is not stored then. REQUIRES: may_store(), not under way.
+  // cache: it is not stored then. REQUIRES: may_store(), not under way; the body keeps its first
+  // byte.
   [[nodiscard]] bool begin(store::Body& body, std::uint64_t body_bytes);
   // Takes room for a body of this size. REQUIRES: under way.
-  [[nodiscard]] bool grow(std::uint64_t body_bytes);
+  [[nodiscard]] bool grow(store::Body& body, std::uint64_t body_bytes);
+  // The body has grown. False where it cannot be stored any more. REQUIRES: under way.
+  [[nodiscard]] bool write(store::Body& body);
+  // Whether the body has to keep all of its bytes for it.
+  bool keeps_whole() const { return is_under_way() && !on_disk_alone_; }
   // Gives back what was taken: nothing is stored. Whether it was under way.
   bool stop(store::Body* body);
 
   enum class Result : std::uint8_t {
     kStored,
-    kRefused,  // the cache had another one, or no room any more
-    kUnfit,    // no memory for the object, or a part that does not fit
+    kReplaced,  // likewise, in the place of another
+    kRefused,   // the cache had another one, or no room any more
+    kUnfit,     // no memory for the object, or a part that does not fit
   };
   // Stores it. `completes` is the stored part that it was made of, if it was. REQUIRES: under way,
   // the body is complete.
@@ -51,10 +61,18 @@ class StoreWriter {
  private:
   enum class State : std::uint8_t { kNo, kPossible, kUnderWay };
 
-  bool make_entry(const store::ObjectRef& completes, ObjectMeta& meta, std::string& head,
-                  store::BodyRef& body);
-  store::ObjectRef make_object(const ObjectMeta& meta, std::string_view head,
-                               const store::BodyRef& body);
+  struct Made {
+    ObjectMeta meta;
+    std::string head;
+    store::BodyRef body;  // another than the response's, where it was joined with a stored part
+  };
+  bool is_piece() const;
+  void make_parts();
+  bool reserve(std::uint64_t body_bytes);
+  bool leave_memory(store::Body& body);
+  bool make_entry(const store::ObjectRef& completes, Made& made);
+  bool finish_parts(Made& made);
+  store::ObjectRef make_object(const Made& made);
   void give_back();
 
   OriginServices& services_;
@@ -62,7 +80,10 @@ class StoreWriter {
   const Received* received_ = nullptr;
   const SharedResponse* response_ = nullptr;
   State state_ = State::kNo;
+  bool on_disk_alone_ = false;
   std::uint64_t reserved_bytes_ = 0;
+  std::optional<PartWriter> parts_;  // as long as there is a use for them
+  bool parts_failed_ = false;
 };
 
 }  // namespace encore::server

@@ -10,6 +10,7 @@
 #include "config/network.h"
 #include "proxy/http/list.h"
 #include "proxy/http/uri.h"
+#include "proxy/settings/names.h"
 
 namespace encore::server {
 namespace {
@@ -27,11 +28,11 @@ bool is_host_accepted(const Administered& process, const net::AdminRequest& requ
   const config::Admin& admin = process.config().admin;
   if (const auto ip = net::Address::parse_ip(authority.host, 0)) {
     if (ip->is_loopback()) return true;
-    const auto own = config::parse_endpoint(admin.address);
-    const auto own_ip = own ? net::Address::parse_ip(own->address, 0) : std::nullopt;
+    if (!*admin.address) return false;
+    const net::Address own = to_address(**admin.address);
     // Addresses are no names: a page cannot make one of its own point here. With a listener on
     // every address, any of them is ours.
-    return own_ip && (own_ip->is_unspecified() || own_ip->same_ip(*ip));
+    return own.is_unspecified() || own.same_ip(*ip);
   }
   return std::ranges::any_of(admin.allow_hosts, [&](const std::string& host) {
     return http::equals_ignoring_case(host, authority.host);
@@ -62,31 +63,163 @@ net::AdminResponse method_not_allowed(const char* allowed) {
   return refused;
 }
 
-net::AdminResponse unavailable() {
-  auto refused = reply(503, "503 Service Unavailable\nToo many purges wait, or this is the end.\n");
+net::AdminResponse busy(std::string_view what) {
+  auto refused = reply(503, fmt::format("503 Service Unavailable\n{}\n", what));
   refused.fields.emplace_back("Retry-After", "1");
   return refused;
 }
 
+net::AdminResponse too_large(const net::AdminRequest& request, std::string_view accepted) {
+  const std::string found = request.body_left_out == UINT64_MAX
+                                ? "in chunks"
+                                : fmt::format("of {} bytes", request.body_left_out);
+  return reply(413,
+               fmt::format("413 Content Too Large\nA body {}, accepted: {}\n", found, accepted));
+}
+
 void answer_purge(Administered& process, const net::AdminRequest& request, net::AdminReply to) {
   if (request.method != "POST") return to.send(method_not_allowed("POST"));
+  if (request.body_left_out != 0) {
+    return to.send(too_large(request, fmt::format("at most {} bytes", net::kAdminBodyBytes)));
+  }
   auto order = read_purge_order(request);
   if (!order)
     return to.send(reply(400, fmt::format("400 Bad Request\n{}\n", order.error().message)));
   const bool soft = order->soft;
   // Where it is refused nobody calls, and the answer is still ours to give.
   auto owed = std::make_shared<net::AdminReply>(std::move(to));
-  const bool taken = process.purge(std::move(*order), [owed, soft](std::uint64_t count) {
-    auto done = reply(200, fmt::format("{{\"purged\": {}, \"soft\": {}}}\n", count, soft));
+  const bool taken = process.purge(std::move(*order), [owed, soft](const Purged& purged) {
+    if (!purged.durable) {
+      owed->send(reply(500, fmt::format("500 Internal Server Error\n{} purged, but not for good: "
+                                        "{}\n",
+                                        purged.count, purged.durable.error().message)));
+      return;
+    }
+    auto done = reply(200, fmt::format("{{\"purged\": {}, \"soft\": {}{}}}\n", purged.count, soft,
+                                       purged.lazily ? ", \"disk\": \"as it is read\"" : ""));
     done.content_type = "application/json";
     owed->send(done);
   });
-  if (!taken) owed->send(unavailable());
+  if (!taken) owed->send(busy("Too many purges wait, or this process is about to end."));
+}
+
+constexpr std::string_view kMemory = "/filter";
+constexpr std::string_view kAdopt = "/filter/adopt";
+
+bool has_token(Administered& process, const net::AdminRequest& request) {
+  const Token* token = process.memory().token();
+  return token != nullptr && request.field_count("Authorization") == 1 &&
+         token->authorizes(request.field("Authorization"));
+}
+
+// Nothing where the request may have what is asked for.
+std::optional<net::AdminResponse> refuse_stranger(Administered& process,
+                                                  const net::AdminRequest& request) {
+  if (process.memory().token() == nullptr) {
+    return reply(403,
+                 "403 Forbidden\nThe memory of admission holds its secret seed: it is for who has "
+                 "the token of admin.token_file, and none is configured.\n");
+  }
+  if (has_token(process, request)) return std::nullopt;
+  auto refused = reply(401,
+                       "401 Unauthorized\nAuthorization: Bearer with the token of "
+                       "admin.token_file is needed.\n");
+  refused.fields.emplace_back("WWW-Authenticate", "Bearer");
+  return refused;
+}
+
+void answer_memory(Administered& process, const net::AdminRequest& request, net::AdminReply to) {
+  if (request.method != "GET") return to.send(method_not_allowed("GET"));
+  const auto policy = process.config().admission.policy;
+  if (!cache::has_filter(policy)) {
+    return to.send(
+        reply(404, fmt::format("404 Not Found\nThe policy is {}, which remembers nothing "
+                               "in a filter.\n",
+                               cache::to_string(policy))));
+  }
+  auto owed = std::make_shared<net::AdminReply>(std::move(to));
+  const bool taken = process.memory().save([owed](MemoryHandover::Saved saved) {
+    auto done = reply(200, "");
+    done.content_type = "application/octet-stream";
+    done.shared_body = std::move(saved);
+    owed->send(done);
+  });
+  if (!taken) owed->send(busy("Too much else is being done, or this process is about to end."));
+}
+
+std::uint64_t memory_body_max(const Administered& process) {
+  const std::uint64_t memory = process.config().admission.adopted_memory_bytes;
+  return memory == 0 ? 0 : std::max<std::uint64_t>(net::kAdminBodyBytes, memory + kSavedFormBytes);
+}
+
+std::optional<net::AdminResponse> refuse_size(const Administered& process,
+                                              const net::AdminRequest& request) {
+  const std::uint64_t most = memory_body_max(process);
+  if (most == 0) {
+    return reply(409, "409 Conflict\nadmission.adopted_memory is 0: no memory is adopted.\n");
+  }
+  if (request.body_left_out == 0) return std::nullopt;
+  return too_large(request,
+                   fmt::format("at most {} bytes, as admission.adopted_memory has it", most));
+}
+
+void answer_adopt(Administered& process, net::AdminRequest& request, net::AdminReply to) {
+  if (request.method != "POST") return to.send(method_not_allowed("POST"));
+  if (const auto refused = refuse_size(process, request)) return to.send(*refused);
+  auto owed = std::make_shared<net::AdminReply>(std::move(to));
+  const bool taken =
+      process.memory().adopt(std::move(request.body), [owed](const Adopted& adopted) {
+        if (adopted) {
+          auto done = reply(200, taken_json(*adopted));
+          done.content_type = "application/json";
+          return owed->send(done);
+        }
+        const auto& [damaged, message] = adopted.error();
+        owed->send(damaged ? reply(400, fmt::format("400 Bad Request\n{}\n", message))
+                           : reply(409, fmt::format("409 Conflict\n{}\n", message)));
+      });
+  if (!taken) {
+    owed->send(
+        busy("Another memory is being adopted, too much else is being done, or this process "
+             "is about to end."));
+  }
+}
+
+// The fields of a request as the rules of HTTP read them. Views into `request`.
+http::RequestHead head_of(const net::AdminRequest& request) {
+  http::RequestHead head;
+  head.method_text = request.method;
+  head.method = http::classify_method(request.method);
+  head.target = request.path;
+  for (const auto& [name, value] : request.fields) head.fields.add(name, value);
+  return head;
+}
+
+constexpr std::string_view kFilters = "/filters";
+
+bool is_published(const Administered& process, std::string_view path) {
+  return process.published() != nullptr && path.starts_with(kFilters) &&
+         path.substr(kFilters.size()).starts_with('/');
+}
+
+net::AdminResponse read_published(Administered& process, const net::AdminRequest& request) {
+  publish::Answer answer =
+      process.published()->answer(head_of(request), kFilters, request.path, wall_now());
+  net::AdminResponse response;
+  response.status = answer.status;
+  response.content_type = std::move(answer.content_type);
+  response.fields = std::move(answer.fields);
+  response.fields.emplace_back("X-Content-Type-Options", "nosniff");
+  response.body = std::move(answer.body);
+  return response;
 }
 
 // What a page says to a GET; nothing where there is no such page.
 std::optional<net::AdminResponse> read_page(Administered& process, std::string_view path) {
-  if (path == "/") return reply(200, "encore\n/healthz\n/readyz\n/metrics\n/api/stats\n");
+  if (path == "/") {
+    return reply(200, std::string("encore\n/healthz\n/readyz\n/metrics\n/api/stats\n") +
+                          (process.published() != nullptr ? "/filters/links\n" : ""));
+  }
   if (path == "/healthz") return reply(200, "ok\n");
   if (path == "/readyz") {
     return process.is_ready() ? reply(200, "ready\n") : reply(503, "draining\n");
@@ -108,7 +241,14 @@ bool is_probe(std::string_view path) { return path == "/healthz" || path == "/re
 
 }  // namespace
 
-void answer_admin(Administered& process, const net::AdminRequest& request, net::AdminReply to) {
+std::size_t admin_body_max(Administered& process, const net::AdminRequest& head,
+                           std::size_t usual) {
+  if (head.path != kMemory && head.path != kAdopt) return usual;
+  if (head.path == kMemory || head.method != "POST" || !has_token(process, head)) return 0;
+  return memory_body_max(process);
+}
+
+void answer_admin(Administered& process, net::AdminRequest request, net::AdminReply to) {
   if (!is_probe(request.path) && !is_host_accepted(process, request)) {
     return to.send(
         reply(403, fmt::format("403 Forbidden\nHost \"{}\" is not one of this listener's names; "
@@ -120,10 +260,18 @@ void answer_admin(Administered& process, const net::AdminRequest& request, net::
     return to.send(reply(403, "403 Forbidden\nThe request comes from a page of another origin.\n"));
   }
   if (request.path == "/purge") return answer_purge(process, request, std::move(to));
+  if (request.path == kMemory || request.path == kAdopt) {
+    if (const auto refused = refuse_stranger(process, request)) return to.send(*refused);
+    if (request.path == kMemory) return answer_memory(process, request, std::move(to));
+    return answer_adopt(process, request, std::move(to));
+  }
+  if (is_published(process, request.path)) return to.send(read_published(process, request));
   const auto page = read_page(process, request.path);
   if (!page) {
     return to.send(
-        reply(404, "404 Not Found\nPages: /healthz /readyz /metrics /api/stats; POST /purge\n"));
+        reply(404,
+              "404 Not Found\nPages: /healthz /readyz /metrics /api/stats; POST /purge; with "
+              "the token: /filter, POST /filter/adopt\n"));
   }
   to.send(reads ? *page : method_not_allowed("GET, HEAD"));
 }

@@ -1,14 +1,18 @@
-// The admin pages: /healthz, /readyz, /metrics, /api/stats, and POST /purge. Confined to the main
+// The admin pages: /healthz, /readyz, /metrics, /api/stats, what is published below /filters,
+// POST /purge, and for who has the token GET /filter and POST /filter/adopt. Confined to the main
 // thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 
 #include "config/config.h"
 #include "proxy/net/admin_server.h"
 #include "proxy/observe/pages.h"
+#include "proxy/process/handover.h"
 #include "proxy/process/purge.h"
+#include "proxy/publish/resources.h"
 
 namespace encore::server {
 
@@ -19,9 +23,12 @@ class Administered {
   virtual bool is_ready() const = 0;
   virtual Snapshot snapshot() const = 0;
   virtual ProcessStatus status() const = 0;
+  // Null where nothing is published.
+  virtual publish::Resources* published() const = 0;
   // Purges and calls `done` later, with how many there were. False where too many orders wait, or
   // the end is near: then `done` is not called.
-  virtual bool purge(PurgeOrder order, std::move_only_function<void(std::uint64_t)> done) = 0;
+  virtual bool purge(PurgeOrder order, std::move_only_function<void(const Purged&)> done) = 0;
+  virtual MemoryHandover& memory() = 0;
 
  protected:
   ~Administered() = default;
@@ -31,6 +38,10 @@ class Administered {
 // of another site must not reach us through a name of its own), and any request but GET and HEAD
 // that a page of another origin sends. /healthz and /readyz tell nothing else and answer to any
 // Host: what watches many machines rarely knows their names.
-void answer_admin(Administered& process, const net::AdminRequest& request, net::AdminReply to);
+void answer_admin(Administered& process, net::AdminRequest request, net::AdminReply to);
+
+// What a request with this head may bring: a memory with the token, nothing where one is asked for
+// or given otherwise, else `usual` bytes.
+std::size_t admin_body_max(Administered& process, const net::AdminRequest& head, std::size_t usual);
 
 }  // namespace encore::server

@@ -5,14 +5,20 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "config/derive.h"
 #include "config/dump.h"
 #include "config/load.h"
+#include "config/network.h"
+#include "proxy/disk/cli/program.h"
 #include "proxy/net/signals.h"
 #include "proxy/process/server.h"
 #include "proxy/process/start_check.h"
+#include "proxy/process/token.h"
 
 namespace {
 
@@ -25,6 +31,9 @@ constexpr const char* kFooter =
     "  encore --config /etc/encore.toml            as configured\n"
     "  encore --set cache.memory=1GiB --check-config\n"
     "  encore --config a.toml --dump-config        the whole configuration in force\n"
+    "  encore --config b.toml --adopt-from http://10.0.0.1:3129\n"
+    "                                              knows what that neighbour saw\n"
+    "  encore disk stat /var/cache/encore/disk     what lies on a disk: encore disk --help\n"
     "\n"
     "Signals: SIGTERM, SIGINT drain and end; SIGHUP reads the configuration again without\n"
     "dropping a connection; SIGUSR1 opens log.access again, after it was renamed (log.decisions\n"
@@ -54,13 +63,48 @@ int check_config(const encore::config::Config& config, const encore::config::Pla
   return check.faults.empty() ? 0 : kExitFailed;
 }
 
-int run(const encore::config::Sources& sources, const encore::config::Config& config) {
+using AdoptFrom = encore::server::StartOrders::AdoptFrom;
+
+// What --adopt-from and --adopt-token-file say; nothing where there is no neighbour.
+encore::Result<std::optional<AdoptFrom>> read_neighbour(const std::optional<std::string>& url,
+                                                        const std::string& token_file,
+                                                        const encore::config::Config& config) {
+  if (!url) {
+    if (!token_file.empty()) return encore::fail("--adopt-token-file needs --adopt-from URL");
+    return std::nullopt;
+  }
+  auto parsed = encore::config::parse_server_url(*url);
+  if (!parsed) {
+    return encore::fail("--adopt-from \"" + *url + "\": " + parsed.error().message +
+                        "; accepted: http://host:port or https://host:port, with no path");
+  }
+  AdoptFrom from{.url = std::move(*parsed),
+                 .token_file = token_file.empty() ? config.admin.token_file : token_file};
+  if (from.token_file.empty()) {
+    return encore::fail(
+        "--adopt-from needs the neighbour's token: --adopt-token-file or "
+        "admin.token_file");
+  }
+  return from;
+}
+
+// Whether the neighbour's token can be had; the exit status.
+int check_token(const std::optional<AdoptFrom>& from) {
+  if (!from) return 0;
+  const auto token = encore::server::Token::read(from->token_file);
+  if (token) return 0;
+  std::fprintf(stderr, "encore: %s\n", token.error().message.c_str());
+  return kExitFailed;
+}
+
+int run(const encore::config::Sources& sources, const encore::config::Config& config,
+        const encore::server::StartOrders& orders) {
   // From here on an order to end is one to end in order, with status 0.
   encore::net::hold_signals({SIGTERM, SIGINT});
   raise_descriptor_limit();
   ignore_file_size_signal();
   auto server = encore::server::Server::create(
-      config, [sources] { return encore::config::load_config(sources); });
+      config, [sources] { return encore::config::load_config(sources); }, orders);
   if (!server) {
     std::fprintf(stderr, "encore: %s\n", server.error().message.c_str());
     return kExitFailed;
@@ -72,6 +116,9 @@ int run(const encore::config::Sources& sources, const encore::config::Config& co
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "disk") {
+    return encore::disk::disk_main({argv + 1, argv + argc});
+  }
   // Whoever starts us may send these at once. They wait until they can be obeyed.
   encore::net::hold_signals({SIGHUP, SIGUSR1});
   CLI::App app(
@@ -89,6 +136,18 @@ int main(int argc, char** argv) {
   app.add_flag(
       "--check-config", check,
       "Check the configuration and whether it can be started with, show what follows from it, end");
+  std::optional<std::string> adopt_url;
+  std::string adopt_token_file;
+  app.add_option("--adopt-from", adopt_url,
+                 "Take over what a neighbour's admission remembers before serving, from its admin "
+                 "listener; a warning where that fails")
+      ->type_name("URL");
+  app.add_option("--adopt-token-file", adopt_token_file,
+                 "The neighbour's token; without it, that of admin.token_file")
+      ->type_name("FILE");
+  bool clear_disks = false;
+  app.add_flag("--clear-disk", clear_disks,
+               "Make new disks of whatever is at the paths of [[disk]]: what they hold is lost");
   app.add_flag("--dump-config", dump, "Write the whole configuration in force as TOML, end");
   app.set_version_flag("--version", "encore " ENCORE_VERSION);
   app.footer(kFooter);
@@ -104,10 +163,15 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", config.error().message.c_str());
     return kExitUsage;
   }
-  if (check) return check_config(*config, places);
+  const auto adopt_from = read_neighbour(adopt_url, adopt_token_file, *config);
+  if (!adopt_from && !dump) {
+    std::fprintf(stderr, "encore: %s\n", adopt_from.error().message.c_str());
+    return kExitUsage;
+  }
+  if (check) return std::max(check_config(*config, places), check_token(*adopt_from));
   if (dump) {
     std::fputs(encore::config::dump_config(*config).c_str(), stdout);
     return 0;
   }
-  return run(sources, *config);
+  return run(sources, *config, {.adopt_from = *adopt_from, .clear_disks = clear_disks});
 }

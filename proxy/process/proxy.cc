@@ -9,16 +9,20 @@
 #include "config/network.h"
 #include "proxy/net/listener.h"
 #include "proxy/process/store_link.h"
+#include "proxy/settings/names.h"
 
 namespace encore::server {
+namespace {
 
-net::Address to_address(const std::string& text) {
-  const auto endpoint = config::parse_endpoint(text);
-  ENCORE_CHECK(endpoint.has_value(), "a loaded config has valid addresses");
-  const auto address = net::Address::parse_ip(endpoint->address, endpoint->port);
-  ENCORE_CHECK(address.has_value(), "a loaded config has numeric addresses");
-  return *address;
+// For the hours as a config has them.
+Result<publish::HourlyFilters::Options> hourly_options(const config::Config& config) {
+  const auto parameters = config::derive_changed_filter(config.filters);
+  if (!parameters) return std::unexpected(parameters.error());
+  return publish::HourlyFilters::Options{.keep = config::hours_kept(config.filters),
+                                         .filter = *parameters};
 }
+
+}  // namespace
 
 // The store may hold this much more than the cache's memory: a twentieth for what its slabs do not
 // fill, and room for transfers in flight.
@@ -27,12 +31,13 @@ std::uint64_t store_limit(const config::Config& config) {
   return memory + memory / 20 + memory / 4 + config.limits.transfer_memory_bytes;
 }
 
-cache::KernelOptions kernel_options(const config::Config& config,
-                                    const filter::Seed& identity_seed) {
+cache::KernelOptions kernel_options(const config::Config& config, const filter::Seed& identity_seed,
+                                    const disk::Disks* disks) {
   auto options = config::kernel_options(config);
   ENCORE_CHECK(options.has_value(), "a loaded config has a filter that can be made");
   options->identity_seed = identity_seed;
-  if (config.admission.seed.empty()) options->admission.filter.seed = identity_seed;
+  if (!*config.admission.seed) options->admission.filter.seed = identity_seed;
+  if (disks != nullptr) options->disks = disks->kernel_disks();
   return *options;
 }
 
@@ -42,8 +47,11 @@ Proxy::Proxy(const config::Config& config, const Options& options)
 }
 
 Proxy::~Proxy() {
+  // Before the loops that its reads are handed to.
+  if (shared_.disks != nullptr) (void)shared_.disks->stop(Nanoseconds::zero());
   for (auto& worker : workers_) worker->end_all();
   workers_.clear();
+  shared_.disks.reset();
   if (shared_.store != nullptr) shared_.store->set_relocator(nullptr);
   shared_.kernel.reset();
 }
@@ -51,6 +59,7 @@ Proxy::~Proxy() {
 Result<std::unique_ptr<Proxy>> Proxy::create(const config::Config& config, Options options) {
   ENCORE_CHECK(options.workers != 0, "a proxy has a worker");
   std::unique_ptr<Proxy> proxy(new Proxy(config, options));
+  if (auto made = proxy->make_published(); !made) return std::unexpected(made.error());
   if (auto made = proxy->make_cache(options); !made) return std::unexpected(made.error());
   proxy->shared_.access_log = std::move(options.access_log);
   if (auto made = proxy->make_workers(options.workers); !made) {
@@ -60,18 +69,52 @@ Result<std::unique_ptr<Proxy>> Proxy::create(const config::Config& config, Optio
   return proxy;
 }
 
-Result<void> Proxy::make_cache(const Options& options) {
+Result<void> Proxy::make_cache(Options& options) {
   auto store = store::make_memory_store({.limit_bytes = store_limit(config_)});
   if (!store) return std::unexpected(store.error());
   shared_.store = std::move(*store);
-  store_link_ = std::make_unique<StoreLink>(*shared_.store, shared_.identity_seed);
-  auto kernel = cache::Kernel::create(kernel_options(config_, shared_.identity_seed),
-                                      {.owner = store_link_.get(), .observer = options.observer},
-                                      options.started);
+  store_link_ =
+      std::make_unique<StoreLink>(*shared_.store, shared_.identity_seed, shared_.resident.get());
+  shared_.disks = std::move(options.disks);
+  auto kernel = cache::Kernel::create(
+      kernel_options(config_, shared_.identity_seed, shared_.disks.get()),
+      {.owner = store_link_.get(), .observer = options.observer}, options.started);
   if (!kernel) return std::unexpected(kernel.error());
   shared_.kernel = std::move(*kernel);
   store_link_->connect(shared_.kernel.get());
   shared_.store->set_relocator(store_link_.get());
+  if (shared_.disks != nullptr) shared_.disks->start(*shared_.kernel);
+  return {};
+}
+
+Result<void> Proxy::make_published() {
+  if (config_.filters.publish.empty()) return {};
+  if (config::publishes(config_.filters, config::kPublishChanged)) {
+    const auto options = hourly_options(config_);
+    if (!options) return std::unexpected(options.error());
+    auto hours = publish::HourlyFilters::create(*options, wall_now());
+    if (!hours) return std::unexpected(hours.error());
+    shared_.changed = std::make_unique<publish::ChangedKeys>(std::move(*hours));
+  }
+  if (config::publishes(config_.filters, config::kPublishResident)) {
+    const auto parameters = config::derive_resident_filter(config_);
+    if (!parameters) return std::unexpected(parameters.error());
+    auto resident = publish::ResidentKeys::create(*parameters);
+    if (!resident) return std::unexpected(resident.error());
+    shared_.resident = std::move(*resident);
+  }
+  shared_.published = std::make_unique<publish::Resources>(publish::Resources::Sources{
+      .changed = shared_.changed.get(), .resident = shared_.resident.get()});
+  return {};
+}
+
+Result<void> Proxy::restore_changed(std::string_view bytes) {
+  ENCORE_CHECK(shared_.changed != nullptr, "what is restored is published");
+  const auto options = hourly_options(config_);
+  if (!options) return std::unexpected(options.error());
+  auto hours = publish::HourlyFilters::restore(bytes, *options, wall_now());
+  if (!hours) return std::unexpected(hours.error());
+  shared_.changed->replace(std::move(*hours));
   return {};
 }
 
@@ -90,7 +133,7 @@ Result<void> Proxy::make_workers(std::uint32_t count) {
 
 Result<void> Proxy::listen() {
   for (const config::Listen& each : config_.listen) {
-    net::Address address = to_address(each.address);
+    net::Address address = to_address(*each.address);
     if (auto unused = net::Listener::check_unused(address); !unused) return unused;
     for (auto& worker : workers_) {
       auto bound = worker->listen(address, each.mode);
@@ -127,6 +170,7 @@ Result<void> Proxy::reload(const config::Config& config) {
 void Proxy::tick() {
   reclaim();
   (void)shared_.store->maintain(256);
+  shared_.kernel->release_adopted();
 }
 
 // After a reload to less memory: evicts for a share of the tick's time, a few under each lock.
@@ -155,6 +199,7 @@ Snapshot Proxy::snapshot() const {
   for (const auto& stats : shared_.stats) sum.add(*stats);
   sum.kernel = shared_.kernel->statistics();
   sum.admission = shared_.kernel->admission_statistics();
+  if (shared_.disks != nullptr) sum.devices = shared_.disks->statistics().disks;
   sum.store = shared_.store->stats();
   sum.transfer_memory_bytes = shared_.transfer_memory.bytes();
   return sum;

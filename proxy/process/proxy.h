@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -27,16 +28,14 @@ namespace encore::server {
 
 class StoreLink;
 
-// An address as a loaded config has it: "127.0.0.1:3128". REQUIRES: it is one.
-net::Address to_address(const std::string& text);
-
 // What the store of a cache of so much memory may take from the system, transfers included.
 std::uint64_t store_limit(const config::Config& config);
 
 // The kernel's options as they follow from a loaded config. `identity_seed` is the keys' and, where
 // the config names none, the filter's.
-cache::KernelOptions kernel_options(const config::Config& config,
-                                    const filter::Seed& identity_seed);
+// `disks`: null where there are none.
+cache::KernelOptions kernel_options(const config::Config& config, const filter::Seed& identity_seed,
+                                    const disk::Disks* disks = nullptr);
 
 class Proxy {
  public:
@@ -48,6 +47,7 @@ class Proxy {
     std::vector<net::Address> own = {};          // addresses of this process beside its listeners
     cache::Observer* observer = nullptr;         // of decisions; borrowed; null: none
     std::unique_ptr<LogWriter> access_log = {};  // null: none
+    std::unique_ptr<disk::Disks> disks = {};     // null: none
   };
 
   // Makes all of it and binds the listeners; nothing is served before the workers run. `config` is
@@ -60,6 +60,9 @@ class Proxy {
 
   // Takes another configuration over: all of it, or after an error nothing.
   Result<void> reload(const config::Config& config);
+  // Goes on with the hours of changes that were saved. Errors: damaged; nothing has changed then.
+  // REQUIRES: shared().changed; no worker runs.
+  Result<void> restore_changed(std::string_view bytes);
   // What no request waits for, in small steps: memory that a reload has taken, pages half empty.
   // To be called a few times a second.
   void tick();
@@ -78,7 +81,8 @@ class Proxy {
 
  private:
   Proxy(const config::Config& config, const Options& options);
-  Result<void> make_cache(const Options& options);
+  Result<void> make_cache(Options& options);
+  Result<void> make_published();
   Result<void> make_workers(std::uint32_t count);
   Result<void> listen();
   void reclaim();

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 #include <thread>
 #include <unordered_set>
 
 #include "proxy/http/uri.h"
 #include "proxy/net/admin_server.h"
+#include "proxy/process/disk_purge.h"
 #include "proxy/process/shared.h"
 #include "proxy/settings/router.h"
 #include "proxy/transfer/response.h"
@@ -118,7 +121,7 @@ std::string key_text(std::string_view url, const http::KeyOptions& options) {
   }
   if (options.scheme) http::set_scheme(target, *options.scheme);
   std::string key(http::key_bytes_max(target), '\0');
-  key.resize(http::write_key(target, options, key));
+  key.resize(http::write_key(target, options, key).bytes);
   return key;
 }
 
@@ -136,8 +139,10 @@ std::vector<std::string> keys_of(const config::Config& config, std::string_view 
 
 class Matcher final : public cache::Visitor {
  public:
-  explicit Matcher(const PurgeOrder& order)
-      : verdict_(order.soft ? cache::Verdict::kMarkStale : cache::Verdict::kRemove),
+  // `changed`: who is to know of it; null: nobody.
+  Matcher(const PurgeOrder& order, publish::ChangedKeys* changed)
+      : changed_(changed),
+        verdict_(order.soft ? cache::Verdict::kMarkStale : cache::Verdict::kRemove),
         tags_(order.tags.begin(), order.tags.end()) {
     for (const std::string& prefix : order.prefixes) {
       forward_.push_back(key_text(prefix, {}));
@@ -152,7 +157,19 @@ class Matcher final : public cache::Visitor {
       return cache::Verdict::kKeep;
     }
     ++count_;
+    if (changed_ != nullptr) met_.emplace_back(primary_key_of(object).substr(kRealmBytes));
     return verdict_;
+  }
+  // Tells of those that were met, outside the shard's lock.
+  void tell(WallTime now) {
+    for (const std::string& url : met_) changed_->note(url, now);
+    met_.clear();
+  }
+  // What of it lies on disk is older than `version`.
+  void tell(DiskPurge& on_disk, cache::DiskVersion version) const {
+    for (const std::string& prefix : forward_) on_disk.add_prefix(true, prefix, version);
+    for (const std::string& prefix : reverse_) on_disk.add_prefix(false, prefix, version);
+    for (const std::string_view tag : tags_) on_disk.add_tag(tag, version);
   }
   std::uint64_t count() const { return count_; }
 
@@ -172,6 +189,8 @@ class Matcher final : public cache::Visitor {
     return false;
   }
 
+  publish::ChangedKeys* changed_;
+  std::vector<std::string> met_;
   cache::Verdict verdict_;
   std::unordered_set<std::string_view> tags_;
   std::vector<std::string> forward_;
@@ -184,7 +203,7 @@ constexpr std::size_t kShardsInTurn = 4;
 // One slice of a shard after the other's: a lock is not fair, and whoever waits for one has it by
 // the time at which its turn comes again. Where few are left that is soon, and others are let go
 // first.
-void visit_all(cache::Kernel& kernel, cache::Visitor& visitor, LatestMoment& moment) {
+void visit_all(cache::Kernel& kernel, Matcher& visitor, LatestMoment& moment) {
   std::vector<cache::Kernel::Cursor> cursors;
   for (std::uint32_t shard = 0; shard < kernel.shards(); ++shard) cursors.push_back({shard, 0});
   while (!cursors.empty()) {
@@ -193,6 +212,7 @@ void visit_all(cache::Kernel& kernel, cache::Visitor& visitor, LatestMoment& mom
     std::erase_if(cursors, [&](cache::Kernel::Cursor& cursor) {
       const std::uint32_t shard = cursor.shard;
       (void)kernel.for_each(cursor, kPurgeSliceSlots, visitor, now);
+      visitor.tell(wall_now());
       return cursor.shard != shard;
     });
     if (cursors.size() < kShardsInTurn) std::this_thread::yield();
@@ -218,9 +238,24 @@ Result<PurgeOrder> read_purge_order(const net::AdminRequest& request) {
   return order;
 }
 
-std::uint64_t purge(Shared& shared, const config::Config& config, const PurgeOrder& order) {
+namespace {
+
+// The URLs themselves, in all forms that keys have them, whether anything is stored there or not.
+void tell_of_urls(Shared& shared, const config::Config& config, const PurgeOrder& order) {
+  if (shared.changed == nullptr) return;
+  std::set<std::string> urls;
+  for (const std::string& url : order.urls) {
+    for (const std::string& key : keys_of(config, url)) urls.insert(key.substr(kRealmBytes));
+  }
+  for (const std::string& url : urls) shared.changed->note(url, wall_now());
+}
+
+}  // namespace
+
+Purged purge(Shared& shared, const config::Config& config, const PurgeOrder& order) {
   cache::Kernel& kernel = *shared.kernel;
-  if (!order.prefixes.empty() || !order.tags.empty()) shared.inflight.invalidate_all();
+  const bool has_rules = !order.prefixes.empty() || !order.tags.empty();
+  DiskPurge on_disk(shared.disks.get());
   std::uint64_t count = 0;
   for (const std::string& url : order.urls) {
     for (const std::string& key : keys_of(config, url)) {
@@ -229,13 +264,25 @@ std::uint64_t purge(Shared& shared, const config::Config& config, const PurgeOrd
       const MonotonicTime now = monotonic_now();
       shared.latest_moment.note(now);
       shared.inflight.invalidate(hash, key);
-      count += order.soft ? kernel.mark_stale(entry, now) : kernel.invalidate(entry, now);
+      cache::DiskTombstone tombstone;
+      count += order.soft ? kernel.mark_stale(entry, now, &tombstone)
+                          : kernel.invalidate(entry, now, &tombstone);
+      on_disk.add_key(hash, tombstone);
     }
   }
-  if (order.prefixes.empty() && order.tags.empty()) return count;
-  Matcher matcher(order);
-  visit_all(kernel, matcher, shared.latest_moment);
-  return count + matcher.count();
+  tell_of_urls(shared, config, order);
+  Matcher matcher(order, shared.changed.get());
+  if (has_rules && shared.disks != nullptr)
+    matcher.tell(on_disk, kernel.purge_rule(monotonic_now()));
+  on_disk.begin();
+  if (has_rules) {
+    // What was read before the rules were in force is not used any more.
+    shared.inflight.invalidate_all();
+    visit_all(kernel, matcher, shared.latest_moment);
+  }
+  return {.count = count + matcher.count(),
+          .lazily = has_rules && shared.disks != nullptr,
+          .durable = on_disk.end()};
 }
 
 }  // namespace encore::server

@@ -36,10 +36,18 @@ struct PurgeOrder {
 // Errors: nothing to purge, an unknown name, a URL that is none, malformed JSON.
 Result<PurgeOrder> read_purge_order(const net::AdminRequest& request);
 
-// Returns how many stored responses there were; variants count each. A URL means the same in
+// How many stored responses there were; variants count each. On disk alone, what a prefix or a tag
+// is of goes when it is read, and is not counted. It is durable there when this returns; an error
+// says why it is not.
+struct Purged {
+  std::uint64_t count = 0;
+  bool lazily = false;  // more may go, as it is read
+  Result<void> durable = {};
+};
+// A URL means the same in
 // forward mode and on every origin's routes; http and https are one there. Takes one pass in
 // slices over the cache for all prefixes and tags together, so that no request waits longer than
 // for one slice. What is being fetched meanwhile is not used without validation.
-std::uint64_t purge(Shared& shared, const config::Config& config, const PurgeOrder& order);
+Purged purge(Shared& shared, const config::Config& config, const PurgeOrder& order);
 
 }  // namespace encore::server

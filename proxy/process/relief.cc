@@ -18,6 +18,8 @@ constexpr Nanoseconds kRetryInterval = std::chrono::milliseconds(20);
 // Between two looks at the readers. A shorter time would call a client slow that pauses for a
 // round trip or two.
 constexpr Nanoseconds kLookInterval = std::chrono::milliseconds(900);
+// That a fetch waits where nobody is slow: all readers were looked at twice.
+constexpr Nanoseconds kPatience = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -66,7 +68,20 @@ void Relief::retry() {
   if (!waiting) return;
   timer_.start(kRetryInterval);
   if (make_room()) return;
-  (void)parts_.slow_readers.cut(SlowReaders::Scope::kAll, kRoomBytes, parts_.loop.now());
+  if (parts_.slow_readers.cut(SlowReaders::Scope::kAll, kRoomBytes, parts_.loop.now())) return;
+  have_one_give_way();
+}
+
+void Relief::have_one_give_way() {
+  Fetch* longest = nullptr;
+  for (const auto& fetch : parts_.worker.fetches()) {
+    if (!fetch->waits_for_memory()) continue;
+    if (longest == nullptr || fetch->waits_for_memory_since() < longest->waits_for_memory_since()) {
+      longest = fetch.get();
+    }
+  }
+  if (longest == nullptr) return;
+  if (parts_.loop.now() - longest->waits_for_memory_since() >= kPatience) longest->give_way();
 }
 
 void Relief::look(MonotonicTime now) {

@@ -1,7 +1,8 @@
 // Relief: what a worker does where there is no memory for a body on its way. The order is this:
 // slow readers of clients that hold more than their share are cut; stored responses are evicted;
-// of all readers the slowest are cut. Until there is room the fetch waits, and its origin with it;
-// it fails only where nothing of this helps for long.
+// of all readers the slowest are cut. Until there is room the fetch waits, and its origin with it.
+// Where nobody is slow, those that wait hold what they wait for: the one that has waited for
+// longest gives way, if it has for some seconds.
 //
 // It also looks at the worker's readers about once a second: how fast they take what they are
 // sent, and what they hold. Confined to its worker.
@@ -67,6 +68,7 @@ class Relief final : public MemoryRelief, private SlowReaders::Cutter {
   void cut(SlowReaders::Scope scope, std::uint64_t bytes);
   bool evict(MonotonicTime now);
   void retry();
+  void have_one_give_way();
   SlowReaders::Slowest slowest() const;
 
   const Parts parts_;

@@ -5,6 +5,7 @@
 #include "proxy/client/http1_connection.h"
 #include "proxy/client/tunnel_exchange.h"
 #include "proxy/exchange/cache_lookup.h"
+#include "proxy/exchange/disk_loads.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/request/view_maker.h"
 
@@ -27,11 +28,21 @@ struct RoomParts {
   OriginAsker& origins;
   ConnectionKeeper& keeper;
   Doing& doing;
+  publish::Resources* published;  // null: nothing is
+  const std::unique_ptr<store::Store>& store;
+  const std::unique_ptr<disk::Disks>& disks;
+  publish::ResidentKeys* resident;  // null: nobody wants to know what is stored
 };
 
 struct Rooms {
   explicit Rooms(const RoomParts& parts)
       : cache(parts.loop, parts.kernel, parts.latest_moment, parts.runtime),
+        loads({.loop = parts.loop,
+               .disks = parts.disks,
+               .store = parts.store,
+               .kernel = parts.kernel,
+               .inflight = parts.inflight,
+               .resident = parts.resident}),
         views(parts.runtime, parts.identity_seed, parts.doing),
         exchange{.loop = parts.loop,
                  .kernel = parts.kernel,
@@ -40,7 +51,9 @@ struct Rooms {
                  .cache = cache,
                  .log = parts.log,
                  .home = parts.home,
-                 .origins = parts.origins},
+                 .origins = parts.origins,
+                 .loads = loads,
+                 .published = parts.published},
         tunnel{
             .loop = parts.loop, .resolver = parts.resolver, .stats = parts.stats, .log = parts.log},
         client{.loop = parts.loop,
@@ -59,6 +72,7 @@ struct Rooms {
   Rooms& operator=(const Rooms&) = delete;
 
   CacheLookup cache;
+  DiskLoads loads;
   ViewMaker views;
   Http1Scratch http1;
   ExchangeServices exchange;

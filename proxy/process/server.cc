@@ -12,10 +12,16 @@
 #include "base/check.h"
 #include "config/derive.h"
 #include "config/dump.h"
+#include "proxy/process/disk_start.h"
+#include "proxy/process/neighbour.h"
 #include "proxy/process/state.h"
+#include "proxy/settings/names.h"
 
 namespace encore::server {
 namespace {
+
+// For what waits to be written at the end: of a disk that answers it is a fraction of a second.
+constexpr Nanoseconds kDiskPatience = std::chrono::seconds(10);
 
 spdlog::level::level_enum level_of(config::LogLevel level) {
   switch (level) {
@@ -35,18 +41,40 @@ spdlog::level::level_enum level_of(config::LogLevel level) {
   return spdlog::level::info;
 }
 
+// What the descriptors allow.
+void limit_connections(Shared& shared, std::uint32_t wanted) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  // The lowest free one tells how many are in use; some are left for the admin pages and files.
+  constexpr rlim_t kOthers = 8;
+  const int lowest_free = ::dup(STDERR_FILENO);
+  if (lowest_free < 0) return;
+  ::close(lowest_free);
+  const rlim_t used = static_cast<rlim_t>(lowest_free) + kOthers;
+  shared.descriptors = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+  if (shared.connections_max() >= wanted) return;
+  spdlog::warn("{} file descriptors allow {} client connections, fewer than limits.connections {}",
+               limit.rlim_cur, shared.connections_max(), wanted);
+}
+
 }  // namespace
 
-Server::Server(LoadConfig load) : load_(std::move(load)), started_(monotonic_now()) {}
+Server::Server(LoadConfig load)
+    : load_(std::move(load)),
+      memory_(proxy_,
+              [this](auto work, auto done) { return submit(std::move(work), std::move(done)); }),
+      started_(monotonic_now()) {}
 
 Server::~Server() {
   admin_.reset();
   signals_.reset();
   timer_.reset();
+  drain_.reset();
   jobs_.reset();
 }
 
-Result<std::unique_ptr<Server>> Server::create(const config::Config& config, LoadConfig load) {
+Result<std::unique_ptr<Server>> Server::create(const config::Config& config, LoadConfig load,
+                                               const StartOrders& orders) {
   std::unique_ptr<Server> server(new Server(std::move(load)));
   // Standard output may carry the access log.
   spdlog::set_default_logger(std::make_shared<spdlog::logger>(
@@ -55,20 +83,27 @@ Result<std::unique_ptr<Server>> Server::create(const config::Config& config, Loa
   auto loop = net::Loop::create();
   if (!loop) return std::unexpected(loop.error());
   server->loop_ = std::move(*loop);
-  Start start{.config = config, .options = {}};
+  Start start{.config = config, .orders = orders, .options = {}};
   start.options.started = server->started_;
-  const auto steps = {&Server::make_seed, &Server::make_logs, &Server::make_admin,
-                      &Server::make_proxy};
+  if (auto done = server->make_seed(start); !done) return std::unexpected(done.error());
+  auto disks = open_disks(config, start.options.identity_seed, orders.clear_disks);
+  if (!disks) return std::unexpected(disks.error());
+  start.options.disks = std::move(*disks);
+  const auto steps = {&Server::make_logs, &Server::make_admin, &Server::make_proxy};
   for (const auto step : steps) {
     if (auto done = (server.get()->*step)(start); !done) return std::unexpected(done.error());
   }
   server->load_state();
-  server->limit_connections();
+  if (orders.adopt_from) {
+    if (auto done = server->adopt_from(*orders.adopt_from); !done)
+      return std::unexpected(done.error());
+  }
+  limit_connections(server->proxy_->shared(), config.limits.connections);
   return server;
 }
 
 Result<void> Server::make_seed(Start& start) {
-  const std::string& configured = start.config.admission.seed;
+  const std::optional<filter::Seed>& configured = *start.config.admission.seed;
   auto random = random_seed();
   if (!random) return std::unexpected(random.error());
   // Six hex digits: enough to tell the proxies of one chain apart.
@@ -77,17 +112,18 @@ Result<void> Server::make_seed(Start& start) {
   if (!fresh) return std::unexpected(fresh.error());
   filter::Seed& seed = start.options.identity_seed;
   seed = *fresh;
-  if (!configured.empty()) {
-    const auto parsed = filter::parse_seed(configured);
-    ENCORE_CHECK(parsed.has_value(), "a loaded config has a valid seed");
-    seed = *parsed;
+  if (!start.orders.clear_disks) {
+    const auto found = seed_of_disks(start.config);
+    if (!found) return std::unexpected(found.error());
+    if (*found) seed = **found;
   }
+  if (configured) seed = *configured;
   if (start.config.state.directory.empty()) return {};
   auto directory = StateDirectory::open(start.config.state.directory);
   if (!directory) return std::unexpected(directory.error());
   state_ = std::move(*directory);
   auto kept = state_->load_seed();
-  if (configured.empty()) {
+  if (!configured) {
     if (!kept) return std::unexpected(kept.error());
     if (*kept) seed = **kept;
   }
@@ -109,7 +145,8 @@ Result<void> Server::make_logs(Start& start) {
     if (!log) return std::unexpected(log.error());
     journal_log_ = std::move(*log);
     journal_ = std::make_unique<cache::JournalRecorder>(cache::journal_head(
-        kernel_options(start.config, start.options.identity_seed), start.options.started));
+        kernel_options(start.config, start.options.identity_seed, start.options.disks.get()),
+        start.options.started));
     start.options.observer = journal_.get();
   }
   return {};
@@ -126,31 +163,23 @@ Result<void> Server::make_proxy(Start& start) {
 
 // Every client may need a descriptor for its connection and one for that to its origin. More
 // clients than that would leave none of them served.
-void Server::limit_connections() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
-  // The lowest free one tells how many are in use; some are left for the admin pages and files.
-  constexpr rlim_t kOthers = 8;
-  const int lowest_free = ::dup(STDERR_FILENO);
-  if (lowest_free < 0) return;
-  ::close(lowest_free);
-  const rlim_t used = static_cast<rlim_t>(lowest_free) + kOthers;
-  Shared& shared = proxy_->shared();
-  shared.descriptors = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
-  const std::uint32_t wanted = config().limits.connections;
-  if (shared.connections_max() >= wanted) return;
-  spdlog::warn("{} file descriptors allow {} client connections, fewer than limits.connections {}",
-               limit.rlim_cur, shared.connections_max(), wanted);
-}
-
 Result<void> Server::make_admin(Start& start) {
-  if (start.config.admin.address.empty()) return {};
+  if (auto read = memory_.read_token(start.config); !read) return read;
+  const std::optional<config::Endpoint>& endpoint = *start.config.admin.address;
+  if (!endpoint) return {};
   net::AdminServer::Options options;
-  options.address = to_address(start.config.admin.address);
-  auto admin = net::AdminServer::create(
-      *loop_, options, [this](const net::AdminRequest& request, net::AdminReply to) {
-        answer_admin(*this, request, std::move(to));
-      });
+  options.address = to_address(*endpoint);
+  options.body_bytes_max_for = [this, usual = options.body_bytes_max](const auto& head) {
+    return admin_body_max(*this, head, usual);
+  };
+  options.on_end = [this] {
+    if (jobs_ != nullptr) end_if_done();
+  };
+  options.on_cut = [] { spdlog::warn("a transfer of the admin listener was too slow: it is cut"); };
+  auto admin = net::AdminServer::create(*loop_, options,
+                                        [this](net::AdminRequest&& request, net::AdminReply to) {
+                                          answer_admin(*this, std::move(request), std::move(to));
+                                        });
   if (!admin) return std::unexpected(admin.error());
   admin_ = std::move(*admin);
   start.options.own.push_back(admin_->address());
@@ -161,10 +190,8 @@ void Server::run() {
   timer_ = std::make_unique<net::Timer>(*loop_, [this] { tick(); });
   timer_->start_periodic(std::chrono::milliseconds(250));
   saved_ = monotonic_now();
-  jobs_ = std::make_unique<Jobs>(*loop_, [this] {
-    // In the next turn: in this one a page may still be on its way out.
-    if (workers_ended_ == proxy_->workers().size()) loop_->post([this] { loop_->stop(); });
-  });
+  jobs_ = std::make_unique<Jobs>(*loop_, [this] { end_if_done(); });
+  drain_ = std::make_unique<net::Timer>(*loop_, [this] { end_if_done(); });
   for (auto& worker : proxy_->workers()) {
     worker->start([this] { loop_->post([this] { worker_ended(); }); });
   }
@@ -181,6 +208,8 @@ void Server::run() {
   spdlog::info("ready: {} workers, seed {}", proxy_->workers().size(),
                filter::fingerprint(proxy_->shared().identity_seed));
   loop_->run();
+  const std::size_t cut = admin_ == nullptr ? 0 : admin_->under_way();
+  if (cut != 0) spdlog::warn("the drain is over: {} requests of the admin listener are cut", cut);
   write_journal();
   spdlog::info("ended");
 }
@@ -207,14 +236,27 @@ void Server::begin_drain() {
   if (!ready_) return;
   ready_ = false;
   spdlog::info("draining");
+  drain_->start(config().timeouts.drain);
   proxy_->drain();
 }
 
-// With the last of them nothing is learnt any more: what is saved now is all. The loop ends when
-// the jobs have.
+// The loop ends when the workers have, what they left is saved, and nobody is in the midst of a
+// page or a memory, or has been for too long.
+void Server::end_if_done() {
+  if (workers_ended_ < proxy_->workers().size() || jobs_->count() != 0) return;
+  if (admin_ != nullptr && admin_->under_way() != 0 && drain_->is_running()) return;
+  // In the next turn: in this one a page may still be on its way out.
+  loop_->post([this] { loop_->stop(); });
+}
+
+// With the last of them nothing is learnt any more: what is saved now is all.
 void Server::worker_ended() {
   if (++workers_ended_ < proxy_->workers().size()) return;
   for (auto& worker : proxy_->workers()) worker->join();
+  if (disk::Disks* const disks = proxy_->shared().disks.get()) {
+    // What waits is written; a disk that has died holds nobody up.
+    jobs_->submit([disks] { disks->stop(kDiskPatience); }, [] {});
+  }
   save_state([] {});
 }
 
@@ -239,17 +281,31 @@ Result<void> Server::try_reload() {
     for (const std::string& key : blockers) keys += (keys.empty() ? "" : ", ") + key;
     return fail(": a restart is needed for " + keys);
   }
-  if (auto done = proxy_->reload(*wanted); !done) return fail(": " + done.error().message);
+  const std::optional<Token> before =
+      memory_.token() == nullptr ? std::nullopt : std::optional(*memory_.token());
+  if (auto read = memory_.read_token(*wanted); !read) return fail(": " + read.error().message);
+  if (auto done = proxy_->reload(*wanted); !done) {
+    memory_.set_token(before);
+    return fail(": " + done.error().message);
+  }
   return {};
 }
 
 // Work that no request waits for, in small steps.
 void Server::tick() {
   proxy_->tick();
+  if (const disk::Disks* const disks = proxy_->shared().disks.get()) {
+    disk_watch_.look(disks->statistics());
+  }
   write_journal();
   const MonotonicTime now = loop_->now();
   const Nanoseconds interval = config().state.save_interval;
-  if (ready_ && !saving_ && interval.count() != 0 && now - saved_ >= interval) {
+  // An hour that is over is published as it is for ever: it is saved as it is, too.
+  publish::ChangedKeys* const changed = proxy_->shared().changed.get();
+  if (changed != nullptr && changed->advance(wall_now())) hour_over_ = true;
+  const bool due = hour_over_ || (interval.count() != 0 && now - saved_ >= interval);
+  if (ready_ && !saving_ && due) {
+    hour_over_ = false;
     saved_ = now;
     saving_ = true;
     save_state([this] { saving_ = false; });
@@ -265,6 +321,7 @@ void Server::write_journal() {
 
 void Server::load_state() {
   if (!state_) return;
+  load_changed();
   auto bytes = state_->load_admission();
   if (!bytes) {
     spdlog::warn("{}; starting with nothing remembered", bytes.error().message);
@@ -279,13 +336,50 @@ void Server::load_state() {
   spdlog::info("restored {} bytes of admission state", (*bytes)->size());
 }
 
+// A token that is no secret is the operator's error; all else is the network's, and no reason not
+// to serve.
+Result<void> Server::adopt_from(const StartOrders::AdoptFrom& neighbour) {
+  const auto token = Token::read(neighbour.token_file);
+  if (!token) return std::unexpected(token.error());
+  const std::uint64_t memory = config().admission.adopted_memory_bytes;
+  const auto bytes = fetch_memory({.url = neighbour.url,
+                                   .authorization = token->field(),
+                                   .ca_file = config().upstream.tls_ca_file,
+                                   .names = resolver_options(config().upstream),
+                                   .bytes_max = memory == 0 ? 0 : memory + kSavedFormBytes});
+  if (bytes) {
+    (void)memory_.adopt_now(*bytes);
+  } else {
+    spdlog::warn("no memory was adopted: {}", bytes.error().message);
+  }
+  return {};
+}
+
+void Server::load_changed() {
+  if (proxy_->shared().changed == nullptr) return;
+  auto bytes = state_->load_changed();
+  if (!bytes) {
+    spdlog::warn("{}; no hour of changes is known", bytes.error().message);
+    return;
+  }
+  if (!*bytes) return;
+  if (auto done = proxy_->restore_changed(**bytes); !done) {
+    spdlog::warn("{}: {}; no hour of changes is known", state_->changed_path(),
+                 done.error().message);
+  }
+}
+
 // Writing and syncing takes what the disk takes. A reload may change the config meanwhile.
 void Server::save_state(net::Loop::Function done) {
   const bool wanted = state_ && cache::has_filter(config().admission.policy);
   const auto save = [this, wanted] {
+    Shared& shared = proxy_->shared();
+    if (state_ && shared.changed != nullptr) {
+      const auto saved = state_->save_changed(shared.changed->save());
+      if (!saved) spdlog::error("changes not saved: {}", saved.error().message);
+    }
     if (!wanted) return;
-    const auto saved =
-        state_->save_admission(proxy_->shared().kernel->save_admission(monotonic_now()));
+    const auto saved = state_->save_admission(shared.kernel->save_admission(monotonic_now()));
     if (!saved) spdlog::error("state not saved: {}", saved.error().message);
   };
   jobs_->submit(save, std::move(done));
@@ -298,19 +392,23 @@ ProcessStatus Server::status() const {
           .reload_failures = reload_failures_};
 }
 
-bool Server::purge(PurgeOrder order, std::move_only_function<void(std::uint64_t)> done) {
+bool Server::submit(net::Loop::Function work, net::Loop::Function done) {
   // Each may be a mebibyte, as the admin listener takes it, and take seconds.
   constexpr std::size_t kJobsMax = 32;
   if (jobs_ == nullptr || jobs_->count() >= kJobsMax ||
       workers_ended_ == proxy_->workers().size()) {
     return false;
   }
-  auto count = std::make_shared<std::uint64_t>(0);
-  auto work = [this, count, order = std::move(order), config = config()] {
-    *count = server::purge(proxy_->shared(), config, order);
-  };
-  jobs_->submit(std::move(work), [count, done = std::move(done)]() mutable { done(*count); });
+  jobs_->submit(std::move(work), std::move(done));
   return true;
+}
+
+bool Server::purge(PurgeOrder order, std::move_only_function<void(const Purged&)> done) {
+  auto purged = std::make_shared<Purged>();
+  auto work = [this, purged, order = std::move(order), config = config()] {
+    *purged = server::purge(proxy_->shared(), config, order);
+  };
+  return submit(std::move(work), [purged, done = std::move(done)]() mutable { done(*purged); });
 }
 
 }  // namespace encore::server

@@ -12,16 +12,31 @@
 #include "base/error.h"
 #include "cache/journal.h"
 #include "config/config.h"
+#include "config/network.h"
 #include "proxy/net/admin_server.h"
 #include "proxy/net/loop.h"
 #include "proxy/net/signals.h"
 #include "proxy/net/timer.h"
 #include "proxy/process/admin.h"
+#include "proxy/process/disk_watch.h"
 #include "proxy/process/jobs.h"
 #include "proxy/process/proxy.h"
+#include "proxy/process/served_memory.h"
 #include "proxy/process/state.h"
 
 namespace encore::server {
+
+// What the command line asks of a start.
+struct StartOrders {
+  struct AdoptFrom {
+    config::ServerUrl url;
+    std::string token_file;
+  };
+  // What this neighbour remembers is fetched and adopted before anything is served; what goes wrong
+  // with that is in the log, and no error.
+  std::optional<AdoptFrom> adopt_from = {};
+  bool clear_disks = false;  // what they hold is given up
+};
 
 class Server final : private Administered {
  public:
@@ -30,18 +45,21 @@ class Server final : private Administered {
 
   // Binds everything; nothing is served yet. Errors: addresses in use, files that cannot be
   // opened, state that is damaged is reported and left behind.
-  static Result<std::unique_ptr<Server>> create(const config::Config& config, LoadConfig load);
+  static Result<std::unique_ptr<Server>> create(const config::Config& config, LoadConfig load,
+                                                const StartOrders& orders = {});
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Serves until SIGTERM or SIGINT, then drains. The admin listener answers until the end of it.
+  // Serves until SIGTERM or SIGINT, then drains. The admin listener answers until the end of it,
+  // which its requests may put off until the drain's time is up.
   void run();
 
  private:
   // Used while the proxy is made.
   struct Start {
     const config::Config& config;
+    const StartOrders& orders;
     Proxy::Options options;
   };
   explicit Server(LoadConfig load);
@@ -49,23 +67,30 @@ class Server final : private Administered {
   Result<void> make_logs(Start& start);
   Result<void> make_admin(Start& start);
   Result<void> make_proxy(Start& start);
-  void limit_connections();
 
   // Administered. A purge runs on the jobs' thread.
   const config::Config& config() const override { return proxy_->config(); }
   bool is_ready() const override { return ready_; }
   Snapshot snapshot() const override { return proxy_->snapshot(); }
   ProcessStatus status() const override;
-  bool purge(PurgeOrder order, std::move_only_function<void(std::uint64_t)> done) override;
+  publish::Resources* published() const override { return proxy_->shared().published.get(); }
+  bool purge(PurgeOrder order, std::move_only_function<void(const Purged&)> done) override;
+
+  MemoryHandover& memory() override { return memory_; }
+  // Gives the jobs' thread one more; false where it takes none.
+  bool submit(net::Loop::Function work, net::Loop::Function done);
 
   void on_signal(int signal);
   void reload();
   Result<void> try_reload();
   void tick();
   void load_state();
+  Result<void> adopt_from(const StartOrders::AdoptFrom& neighbour);
+  void load_changed();
   void save_state(net::Loop::Function done);
   void begin_drain();
   void worker_ended();
+  void end_if_done();
   void write_journal();
 
   LoadConfig load_;
@@ -74,13 +99,17 @@ class Server final : private Administered {
   std::optional<StateDirectory> state_;  // where one is configured
   std::unique_ptr<net::Loop> loop_;
   std::unique_ptr<Proxy> proxy_;
+  DiskWatch disk_watch_;
+  ServedMemory memory_;
   std::unique_ptr<net::Signals> signals_;
   std::unique_ptr<net::Timer> timer_;
+  std::unique_ptr<net::Timer> drain_;  // runs until a drain may take no longer
   std::unique_ptr<net::AdminServer> admin_;
   std::unique_ptr<Jobs> jobs_;
   bool ready_ = false;
   std::size_t workers_ended_ = 0;
   bool saving_ = false;
+  bool hour_over_ = false;  // of changes: it is to be saved
   MonotonicTime started_{};
   MonotonicTime saved_{};
   std::uint64_t reloads_ = 0;

@@ -12,10 +12,13 @@
 
 #include "cache/kernel.h"
 #include "filter/hash.h"
+#include "proxy/disk/disks.h"
 #include "proxy/observe/log_writer.h"
 #include "proxy/observe/stats.h"
 #include "proxy/process/client_counter.h"
 #include "proxy/process/slow_readers.h"
+#include "proxy/publish/changed_keys.h"
+#include "proxy/publish/resources.h"
 #include "proxy/store/store.h"
 #include "proxy/transfer/inflight.h"
 #include "proxy/transfer/latest_moment.h"
@@ -26,8 +29,13 @@ namespace encore::server {
 class Worker;
 
 struct Shared {
+  // What is published of the cache, which it outlives, and all that is published; null: nothing.
+  std::unique_ptr<publish::ChangedKeys> changed;
+  std::unique_ptr<publish::ResidentKeys> resident;
+  std::unique_ptr<publish::Resources> published;
   std::unique_ptr<store::Store> store;
   std::unique_ptr<cache::Kernel> kernel;
+  std::unique_ptr<disk::Disks> disks;  // null: there is no disk tier
   filter::Seed identity_seed;
   Inflight inflight;
   // Of what is stored and shared: when it came, and when it was made stale.

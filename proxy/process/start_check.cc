@@ -8,9 +8,12 @@
 #include "proxy/net/listener.h"
 #include "proxy/net/tls.h"
 #include "proxy/observe/log_writer.h"
+#include "proxy/process/disk_start.h"
 #include "proxy/process/proxy.h"
 #include "proxy/process/running.h"
 #include "proxy/process/state.h"
+#include "proxy/process/token.h"
+#include "proxy/settings/names.h"
 #include "proxy/settings/runtime.h"
 
 namespace encore::server {
@@ -22,9 +25,16 @@ class Checker {
 
   void check_addresses() {
     for (std::size_t i = 0; i < config_.listen.size(); ++i) {
-      check_address("listen." + std::to_string(i) + ".address", config_.listen[i].address);
+      const config::EndpointText& address = config_.listen[i].address;
+      check_address("listen." + std::to_string(i) + ".address", address.text(), *address);
     }
-    if (!config_.admin.address.empty()) check_address("admin.address", config_.admin.address);
+    const config::OptionalEndpointText& admin = config_.admin.address;
+    if (*admin) check_address("admin.address", admin.text(), **admin);
+  }
+
+  void check_token() {
+    const std::string& file = config_.admin.token_file;
+    if (!file.empty()) add("admin.token_file", Token::read(file));
   }
 
   void check_logs() {
@@ -43,14 +53,23 @@ class Checker {
     add("state.directory", StateDirectory::check(directory));
   }
 
+  void check_disks() {
+    const std::size_t faults_before = result_.faults.size();
+    for (std::size_t i = 0; i < config_.disk.size(); ++i) {
+      add("disk." + std::to_string(i) + ".path",
+          check_disk(config_.disk[i], *config_.admission.seed));
+    }
+    if (result_.faults.size() == faults_before) add("disk", seed_of_disks(config_));
+  }
+
   void check_certificates() {
     const std::size_t faults_before = result_.faults.size();
     const config::Upstream& upstream = config_.upstream;
     check_authorities("upstream.tls_ca_file", upstream.tls_ca_file, upstream.tls_verify);
     for (std::size_t i = 0; i < config_.origin.size(); ++i) {
       const config::Origin& origin = config_.origin[i];
-      const bool tls = std::ranges::any_of(
-          origin.servers, [](const std::string& url) { return url.starts_with("https"); });
+      const bool tls = std::ranges::any_of(origin.servers,
+                                           [](const config::ServerText& url) { return url->tls; });
       if (!tls || origin.tls_ca_file.empty()) continue;
       check_authorities("origin." + std::to_string(i) + ".tls_ca_file", origin.tls_ca_file,
                         origin.tls_verify && upstream.tls_verify);
@@ -77,14 +96,11 @@ class Checker {
     if (!outcome) result_.faults.push_back({std::move(key), outcome.error().message});
   }
 
-  void check_address(std::string key, const std::string& text) {
-    const auto endpoint = config::parse_endpoint(text);
-    const auto address = endpoint ? net::Address::parse_ip(endpoint->address, endpoint->port)
-                                  : std::optional<net::Address>();
-    if (!address) return;  // the config was loaded: it cannot be
-    const auto unused = net::Listener::check_unused(*address);
+  void check_address(std::string key, const std::string& text, const config::Endpoint& endpoint) {
+    const net::Address address = to_address(endpoint);
+    const auto unused = net::Listener::check_unused(address);
     if (unused) return;
-    if (const auto process = running_encore_on(address->port())) {
+    if (const auto process = running_encore_on(address.port())) {
       result_.notes.push_back(text + " is in use by a running encore (process " +
                               std::to_string(*process) + ")");
       return;
@@ -105,8 +121,10 @@ class Checker {
 StartCheck check_start(const config::Config& config) {
   Checker checker(config);
   checker.check_addresses();
+  checker.check_token();
   checker.check_logs();
   checker.check_state();
+  checker.check_disks();
   checker.check_certificates();
   checker.check_memory();
   return std::move(checker).take();

@@ -1,8 +1,9 @@
-// What survives a restart under state.directory: the secret seed and what second-hit admission
-// remembers. Files are written beside their place, synced and renamed, so that a crash leaves the
-// old or the new one, never a part. They are for their owner alone, in a directory that others may
-// write to as well: nothing there is followed, written into or believed that another user made.
-// Thread-compatible; the saving functions may be called from any one thread.
+// What survives a restart under state.directory: the secret seed, what second-hit admission
+// remembers, and what changed in which hour. Files are written beside their place, synced and
+// renamed, so that a crash leaves the old or the new one, never a part. They are for their owner
+// alone, in a directory that others may write to as well: nothing there is followed, written into
+// or believed that another user made. Thread-compatible; the saving functions may be called from
+// any one thread.
 #pragma once
 
 #include <optional>
@@ -33,6 +34,10 @@ class StateDirectory {
   // The saved admission memory (cache::Kernel::save_admission); nothing where there is none.
   Result<std::optional<std::string>> load_admission() const;
   Result<void> save_admission(const std::string& bytes) const;
+  // The saved hours of changes (publish::HourlyFilters::save); nothing where there are none.
+  Result<std::optional<std::string>> load_changed() const;
+  Result<void> save_changed(const std::string& bytes) const;
+  std::string changed_path() const { return path_ + "/changed"; }
   std::string admission_path() const { return path_ + "/admission"; }
 
  private:

@@ -5,6 +5,8 @@
 
 #include "cache/kernel.h"
 #include "cache/payload_owner.h"
+#include "proxy/publish/resident_keys.h"
+#include "proxy/settings/router.h"
 #include "proxy/store/store.h"
 #include "proxy/transfer/response.h"
 
@@ -12,12 +14,22 @@ namespace encore::server {
 
 class StoreLink final : public cache::PayloadOwner, public store::Relocator {
  public:
-  // `store` is borrowed and outlives it. connect() before the first request.
-  StoreLink(store::Store& store, const filter::Seed& identity_seed)
-      : store_(store), identity_seed_(identity_seed) {}
+  // `store` and `resident`, who is to know what goes (null: nobody), are borrowed and outlive it.
+  // connect() before the first request.
+  StoreLink(store::Store& store, const filter::Seed& identity_seed,
+            publish::ResidentKeys* resident = nullptr)
+      : store_(store), identity_seed_(identity_seed), resident_(resident) {}
   void connect(cache::Kernel* kernel) { kernel_ = kernel; }
 
-  void release(std::span<const cache::Payload> payloads) override { store_.release(payloads); }
+  void release(std::span<const cache::Payload> payloads) override {
+    if (resident_ != nullptr) {
+      for (const cache::Payload payload : payloads) {
+        const std::string_view key = primary_key_of(store::ObjectRef::peek(payload));
+        resident_->remove(key.substr(kRealmBytes));
+      }
+    }
+    store_.release(payloads);
+  }
 
   bool replace(std::string_view key, store::Payload from, store::Payload to) override {
     if (kernel_ == nullptr) return false;
@@ -29,6 +41,7 @@ class StoreLink final : public cache::PayloadOwner, public store::Relocator {
  private:
   store::Store& store_;
   const filter::Seed identity_seed_;
+  publish::ResidentKeys* const resident_;
   cache::Kernel* kernel_ = nullptr;
 };
 

@@ -55,7 +55,11 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
                                                      .log = *worker->log_,
                                                      .origins = *raw,
                                                      .keeper = *raw,
-                                                     .doing = worker->doing_});
+                                                     .doing = worker->doing_,
+                                                     .published = shared.published.get(),
+                                                     .store = shared.store,
+                                                     .disks = shared.disks,
+                                                     .resident = shared.resident.get()});
   worker->tick_timer_ = std::make_unique<net::Timer>(*worker->loop_, [raw] { raw->tick(); });
   worker->wake_origin_lines_ =
       std::make_unique<net::Deferred>(*worker->loop_, [raw] { raw->origin_lines_.wake(); });
@@ -78,7 +82,10 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
                                                       .identity_seed = shared.identity_seed,
                                                       .keeper = *worker,
                                                       .relief = *worker->relief_,
-                                                      .worker = *worker});
+                                                      .worker = *worker,
+                                                      .changed = shared.changed.get(),
+                                                      .resident = shared.resident.get(),
+                                                      .disks = shared.disks.get()});
   worker->trim_heads_ =
       std::make_unique<net::Deferred>(*worker->loop_, [raw] { raw->trim_heads(); });
   worker->drop_retired_fetches_ =

@@ -33,6 +33,8 @@ struct RequestContext {
   // For make_reused().
   void clear();
 
+  // The key without its realm. REQUIRES: there is a key.
+  std::string_view uri_text() const { return std::string_view(key).substr(kRealmBytes); }
   bool is_forward() const { return route == nullptr; }
   const http::VaryOptions& vary() const {
     return is_forward() ? runtime->forward_vary : runtime->reverse_vary;
@@ -58,24 +60,12 @@ struct RequestContext {
   http::Framing framing;
   const Route* route = nullptr;  // null: forward
   net::Address client;
-  std::string key;  // realm and normalised URI; empty for what is never cached
+  std::string key;    // realm and normalised URI; empty for what is never cached
+  http::KeyText uri;  // the parts of the key behind its realm
   filter::Hash128 hash{};
 };
 
 // What a panic report says of who works on `request`. Views into it.
 Doing doing_for(const RequestContext& request, std::string_view who, std::string_view step);
-
-// What is asked of the origin, in difference to what the client asked.
-struct OriginRequestOptions {
-  bool whole = false;                  // without the client's Range and conditions
-  std::string_view validation_fields;  // lines with CRLF, for our own validation or range
-  bool drop_expect = false;
-};
-
-// The head to send: origin-form, Host, what http::SentFields lets through, Via, and (reverse)
-// X-Forwarded-* and Forwarded, by what is known here.
-// `text` is cleared first.
-void build_origin_request(const RequestContext& request, const OriginServer* server,
-                          const OriginRequestOptions& options, std::string& text);
 
 }  // namespace encore::server

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "base/time.h"
+#include "cache/disk_place.h"
 #include "filter/hash.h"
 #include "proxy/http/framing.h"
 #include "proxy/http/message.h"
@@ -21,13 +23,23 @@ struct RequestView {
   http::Framing framing;
   const Route* route = nullptr;  // null: forward
   std::string_view key;          // realm and normalised URI; empty: never cached
+  http::KeyText uri;             // the parts of the key behind its realm
   filter::Hash128 hash{};
+};
+
+// What the cache had for a request on disk alone: a record of its key's hash, and of the variant as
+// far as the index tells them apart.
+struct DiskFind {
+  cache::DiskPlace place;
+  MonotonicTime keep_until{};
+  bool promote = false;  // it is worth a place in memory
 };
 
 // What the cache had for a request.
 struct CacheView {
-  store::ObjectRef object;    // empty: nothing that matches
-  bool any_resident = false;  // another variant is there
+  store::ObjectRef object;       // empty: nothing that matches in memory
+  std::optional<DiskFind> disk;  // where there is no object
+  bool any_resident = false;     // another variant is there
   // When it is stale by the kernel: a soft purge sets this before the response's own time.
   MonotonicTime fresh_until{};
 };

@@ -28,6 +28,10 @@ ViewFault ViewMaker::make(const http::RequestHead& head, const ListenerContext& 
     return {};
   }
   if (forward && view.target.form != http::TargetForm::kAbsolute) {
+    // Asked itself, it answers with what it publishes: without a key, for that is never stored.
+    if (view.target.form == http::TargetForm::kOrigin && runtime_->is_published(view.target.path)) {
+      return {};
+    }
     return {400, Outcome::kBadRequest, "forward-proxy-needs-absolute-form"};
   }
   if (view.target.form == http::TargetForm::kAsterisk) {
@@ -43,15 +47,15 @@ ViewFault ViewMaker::make(const http::RequestHead& head, const ListenerContext& 
     key_buffer_.resize(needed * 2);
   }
   const http::KeyOptions& options = forward ? runtime_->forward_keys : runtime_->reverse_keys;
-  const std::size_t key_bytes =
-      http::write_key(view.target, options, std::span(key_buffer_).subspan(kRealmBytes));
-  view.key = std::string_view(key_buffer_.data(), kRealmBytes + key_bytes);
-  doing_.key = view.key.substr(kRealmBytes);
+  view.uri = http::write_key(view.target, options, std::span(key_buffer_).subspan(kRealmBytes));
+  view.key = std::string_view(key_buffer_.data(), kRealmBytes + view.uri.bytes);
+  const std::string_view uri = view.key.substr(kRealmBytes);
+  doing_.key = uri;
   doing_.client_port = client.port();
   std::string_view realm = kForwardRealm;
   if (!forward) {
     // The route is chosen by what is cached.
-    view.route = runtime_->router.match_uri(view.key.substr(kRealmBytes));
+    view.route = runtime_->router.match_uri(uri, view.uri);
     if (view.route == nullptr) return {404, Outcome::kNoRoute, "no-route"};
     realm = view.route->realm();
   }

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "base/check.h"
-
 namespace encore::server {
 
 std::string_view to_string(DestinationVerdict verdict) {
@@ -28,11 +26,7 @@ DestinationPolicy::DestinationPolicy(const config::Forward& forward, std::vector
       connect_ports_(forward.connect_ports),
       own_(std::move(own)),
       local_(std::move(local)) {
-  for (const std::string& text : forward.allow_clients) {
-    auto cidr = config::parse_cidr(text);
-    ENCORE_CHECK(cidr.has_value(), "a loaded config has valid blocks");
-    allow_clients_.push_back(*cidr);
-  }
+  for (const config::CidrText& block : forward.allow_clients) allow_clients_.push_back(*block);
 }
 
 bool DestinationPolicy::is_client_allowed(const net::Address& client) const {

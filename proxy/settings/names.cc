@@ -1,18 +1,19 @@
 #include "proxy/settings/names.h"
 
 #include "base/check.h"
-#include "config/network.h"
 
 namespace encore::server {
 
+net::Address to_address(const config::Endpoint& endpoint) {
+  const auto address = net::Address::parse_ip(endpoint.address, endpoint.port);
+  ENCORE_CHECK(address.has_value(), "an endpoint has a numeric address");
+  return *address;
+}
+
 net::Resolver::Options resolver_options(const config::Upstream& upstream) {
   net::Resolver::Options options;
-  for (const std::string& text : upstream.nameservers) {
-    const auto server = config::parse_nameserver(text);
-    ENCORE_CHECK(server.has_value(), "a loaded config has valid name servers");
-    const auto address = net::Address::parse_ip(server->address, server->port);
-    ENCORE_CHECK(address.has_value(), "a name server has a numeric address");
-    options.nameservers.push_back(*address);
+  for (const config::NameserverText& server : upstream.nameservers) {
+    options.nameservers.push_back(to_address(*server));
   }
   options.ttl_min = upstream.dns_ttl_min;
   options.ttl_max = upstream.dns_ttl_max;

@@ -1,4 +1,4 @@
-// Names of origins: what the config, the counters and the clients are told of net::Resolver.
+// Addresses and names: what the config, the counters and the clients are told of net::Resolver.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace encore::server {
 
-// REQUIRES: `upstream` is of a loaded config.
+net::Address to_address(const config::Endpoint& endpoint);
 net::Resolver::Options resolver_options(const config::Upstream& upstream);
 
 void count(net::ResolveEvent event, WorkerStats& stats);

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
-#include "base/check.h"
-#include "config/network.h"
 #include "filter/hash.h"
 
 namespace encore::server {
@@ -32,6 +31,14 @@ std::string make_realm(const config::Origin& origin) {
   return fmt::format("r{:06x}:", hash.lo & 0xffffffU);
 }
 
+config::Origin nowhere(std::string_view host, std::string_view path) {
+  config::Origin origin;
+  origin.host = host;
+  origin.path = path;
+  origin.servers.clear();
+  return origin;
+}
+
 }  // namespace
 
 Route::Route(const config::Origin& origin)
@@ -39,9 +46,7 @@ Route::Route(const config::Origin& origin)
       path_(origin.path),
       realm_(make_realm(origin)),
       preserves_host_(origin.host_header == config::HostHeader::kPreserve) {
-  for (const std::string& text : origin.servers) {
-    const auto url = config::parse_server_url(text);
-    ENCORE_CHECK(url.has_value(), "a loaded config has valid servers");
+  for (const config::ServerText& url : origin.servers) {
     OriginServer server;
     server.host = url->host;
     server.port = url->port;
@@ -58,6 +63,10 @@ Route::Route(const config::Origin& origin)
   }
 }
 
+Route::Route(std::string_view host, std::string_view path) : Route(nowhere(host, path)) {
+  is_published_ = true;
+}
+
 Result<Router> Router::create(const config::Config& config) {
   Router router;
   auto forward = net::TlsContext::client(
@@ -66,13 +75,23 @@ Result<Router> Router::create(const config::Config& config) {
   router.forward_tls_ = std::make_unique<net::TlsContext>(std::move(*forward));
 
   std::map<std::tuple<bool, std::string>, const net::TlsContext*> known;
+  std::set<std::string_view> hosts;
+  for (const config::Origin& origin : config.origin) hosts.insert(origin.host);
+  std::vector<std::string> paths;
+  if (!config.filters.path.empty()) paths.push_back(config.filters.path + "/");
+  if (config.filters.squid_digest) paths.emplace_back("/squid-internal-periodic/");
+  for (const std::string_view host : hosts) {
+    for (const std::string& path : paths) {
+      router.routes_.push_back(std::make_unique<Route>(host, path));
+    }
+  }
   for (const config::Origin& origin : config.origin) {
     auto route = std::make_unique<Route>(origin);
     const bool verify = origin.tls_verify && config.upstream.tls_verify;
     const std::string& ca_file =
         origin.tls_ca_file.empty() ? config.upstream.tls_ca_file : origin.tls_ca_file;
     for (std::size_t i = 0; i < route->group_.servers().size(); ++i) {
-      if (!origin.servers[i].starts_with("https")) continue;
+      if (!origin.servers[i]->tls) continue;
       const net::TlsContext*& context = known[{verify, ca_file}];
       if (context == nullptr) {
         auto made = net::TlsContext::client({.ca_file = ca_file, .verify_peer = verify});
@@ -89,6 +108,10 @@ Result<Router> Router::create(const config::Config& config) {
     const std::size_t rank_b = host_rank(b->host());
     return rank_a != rank_b ? rank_a > rank_b : a->path().size() > b->path().size();
   });
+  if (!router.routes_.empty()) {
+    const Route& first = *router.routes_.front();
+    if (first.host() == "*" && first.path() == "/") router.only_ = &first;
+  }
   return router;
 }
 
@@ -100,10 +123,15 @@ const Route* Router::match(std::string_view host, std::string_view path) const {
 }
 
 const Route* Router::match_uri(std::string_view uri) const {
-  std::string_view rest = uri.substr(uri.find("://") + 3);
-  const std::size_t slash = std::min(rest.find('/'), rest.size());
-  std::string_view host = rest.substr(0, slash);
-  std::string_view path = rest.substr(slash);
+  const std::size_t authority = uri.find("://") + 3;
+  const std::size_t path = std::min(uri.find('/', authority), uri.size());
+  return match_uri(uri, {.authority = authority, .path = path, .bytes = uri.size()});
+}
+
+const Route* Router::match_uri(std::string_view uri, const http::KeyText& parts) const {
+  if (only_ != nullptr) return only_;
+  std::string_view host = uri.substr(parts.authority, parts.path - parts.authority);
+  std::string_view path = uri.substr(parts.path);
   path = path.substr(0, path.find('?'));
   if (!host.starts_with('[')) host = host.substr(0, host.find(':'));
   return match(host, path.empty() ? "/" : path);

@@ -29,6 +29,8 @@ inline constexpr http::Scheme kReverseScheme = http::Scheme::kHttp;
 class Route {
  public:
   explicit Route(const config::Origin& origin);
+  // What is published, instead of an origin: below this path, which ends with "/".
+  Route(std::string_view host, std::string_view path);
 
   const std::string& host() const { return host_; }
   const std::string& path() const { return path_; }
@@ -36,6 +38,8 @@ class Route {
   const std::string& realm() const { return realm_; }
   bool preserves_host() const { return preserves_host_; }
   const ServerGroup& group() const { return group_; }
+  // It is answered here: there is no server to be asked.
+  bool is_published() const { return is_published_; }
 
  private:
   friend class Router;
@@ -43,6 +47,7 @@ class Route {
   std::string path_;
   std::string realm_;
   bool preserves_host_;
+  bool is_published_ = false;
   ServerGroup group_;
 };
 
@@ -56,11 +61,14 @@ class Router {
   const Route* match(std::string_view host, std::string_view path) const;
   // The same for a normalised URI, "http://host[:port]/path?query", as cache keys have it.
   const Route* match_uri(std::string_view uri) const;
+  // And where its parts are known.
+  const Route* match_uri(std::string_view uri, const http::KeyText& parts) const;
   // TLS to servers that a forward client names.
   const net::TlsContext* forward_tls() const { return forward_tls_.get(); }
 
  private:
   std::vector<std::unique_ptr<Route>> routes_;  // most specific host first, then longest path
+  const Route* only_ = nullptr;                 // where all requests have the same
   std::vector<std::unique_ptr<net::TlsContext>> contexts_;
   std::unique_ptr<net::TlsContext> forward_tls_;
 };

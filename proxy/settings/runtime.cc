@@ -4,6 +4,7 @@
 #include <atomic>
 #include <utility>
 
+#include "base/check.h"
 #include "config/derive.h"
 #include "proxy/http/via.h"
 
@@ -105,10 +106,22 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   };
   runtime->via_field_11 = via(http::Version::kHttp11);
   runtime->via_field_10 = via(http::Version::kHttp10);
-  runtime->max_object_bytes = config::effective_max_object(cache);
+  runtime->max_object_bytes = config::effective_max_object(runtime->config);
+  runtime->max_memory_object_bytes = config::max_object_in_memory(cache);
   runtime->access_format = format_of(config.log.format);
   runtime->sweep_interval = server::sweep_interval(config.timeouts);
+  runtime->squid_digest = config.filters.squid_digest;
+  if (!config.filters.path.empty()) runtime->published_root = config.filters.path + "/";
+  for (const config::CidrText& block : config.filters.allow_clients) {
+    runtime->published_to.push_back(*block);
+  }
   return runtime;
+}
+
+bool Runtime::may_have_published(const net::Address& client) const {
+  const auto bytes = client.mapped_bytes();
+  return std::ranges::any_of(published_to,
+                             [&](const config::Cidr& block) { return block.contains(bytes); });
 }
 
 }  // namespace encore::server

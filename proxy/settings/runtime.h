@@ -4,10 +4,12 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "config/config.h"
+#include "config/network.h"
 #include "proxy/http/parser.h"
 #include "proxy/http/reuse.h"
 #include "proxy/http/stored_head.h"
@@ -23,6 +25,9 @@ namespace encore::server {
 // How often a worker looks at all that waits, so that each limit on waiting takes effect at most a
 // tenth of it, or 250 ms, late: no timer a request is needed for that.
 Nanoseconds sweep_interval(const config::Timeouts& timeouts);
+
+// Where a Squid asks a sibling for its digest.
+inline constexpr std::string_view kSquidDigestPath = "/squid-internal-periodic/store_digest";
 
 struct Runtime {
   // `own` are the bound listeners; see DestinationPolicy. Errors: certificates that cannot be
@@ -51,8 +56,19 @@ struct Runtime {
   std::string via_field_11;                  // "Via: 1.1 name\r\n", for messages received as 1.1
   std::string via_field_10;
   std::uint64_t max_object_bytes = 0;
+  std::uint64_t max_memory_object_bytes = 0;  // what is larger lies on disk alone
   AccessFormat access_format = AccessFormat::kJson;
   Nanoseconds sweep_interval{};
+  std::string published_root;              // "/filters/"; empty: not on proxy listeners
+  std::vector<config::Cidr> published_to;  // who gets it there
+
+  bool squid_digest = false;  // kSquidDigestPath is answered
+
+  bool is_published(std::string_view path) const {
+    return (!published_root.empty() && path.starts_with(published_root)) ||
+           (squid_digest && path == kSquidDigestPath);
+  }
+  bool may_have_published(const net::Address& client) const;
 
  private:
   Runtime(const config::Config& config, Router router, DestinationPolicy destinations);

@@ -32,6 +32,8 @@ Body::Body(SlabArena& arena, const BodyOptions& options)
       length_announced_(options.length.value_or(0)),
       last_(&first_),
       first_(*this) {
+  size_.store(options.begin, std::memory_order_relaxed);
+  first_.begin = options.begin;
   first_.references.store(2, std::memory_order_relaxed);  // retention and the writer
 }
 
@@ -167,6 +169,11 @@ std::size_t Body::append(std::span<const std::byte> bytes) {
   return done;
 }
 
+void Body::end_chunk() {
+  const bool is_empty = size_.load(std::memory_order_relaxed) == last_->begin;
+  if (!is_empty && !add_chunk()) arena_.count_refusal();
+}
+
 void Body::finish(BodyState state) {
   if (state_.load(std::memory_order_relaxed) != BodyState::kGrowing) return;
   state_.store(state, std::memory_order_release);
@@ -195,6 +202,7 @@ void Body::keep_for_object() {
 std::optional<Body::Cursor> Body::open(std::uint64_t offset) {
   MutexLock lock(mutex_);
   if (!retaining_.load(std::memory_order_relaxed)) return std::nullopt;
+  ENCORE_CHECK(offset >= first_.begin, "a cursor stands behind the first byte");
   return Cursor(*this, first_, offset);
 }
 

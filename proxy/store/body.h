@@ -46,6 +46,7 @@ enum class BodyUse : std::uint8_t {
 struct BodyOptions {
   std::optional<std::uint64_t> length;  // bytes announced; more or fewer may come
   BodyUse use = BodyUse::kTransfer;
+  std::uint64_t begin = 0;  // offset of the first byte that will be there; cursors stand behind it
 };
 
 // One piece of memory of a body; an implementation detail that cursors hold on to.
@@ -96,6 +97,9 @@ class Body {
     // REQUIRES: position() + bytes <= what peek() has shown.
     void advance(std::size_t bytes);
 
+    // Another one at the same place.
+    Cursor copy() const { return {*body_, *chunk_, position_}; }
+
     // Offset in the body of the next byte; it may lie beyond what was written so far.
     std::uint64_t position() const { return position_; }
     // The body is complete and read to its end.
@@ -126,6 +130,9 @@ class Body {
   void append(std::size_t bytes);
   // Copies; returns how many bytes found room (fewer than all only at the memory limit).
   std::size_t append(std::span<const std::byte> bytes);
+  // Ends the chunk that is being filled where it is: what does not retain gives it back once all
+  // readers have passed it, also where the next byte finds no memory. REQUIRES: growing.
+  void end_chunk();
   // Ends it; afterwards nothing can be appended. The second of the two is ignored.
   void complete();
   void abort();

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/recycled.h"
+#include "filter/hash.h"
 #include "proxy/http/field_id.h"
 #include "proxy/http/head_text.h"
 #include "proxy/http/head_writer.h"
@@ -11,6 +12,49 @@
 #include "proxy/http/list.h"
 
 namespace encore::server {
+
+std::uint64_t variant_of(std::string_view names, std::string_view variant_key) {
+  if (names.empty()) return 0;
+  std::string text(names);
+  text += '\n';
+  text += variant_key;
+  return filter::hash_key(filter::HashFamily::kXxh3, filter::Seed{}, text).lo;
+}
+
+namespace {
+
+std::uint64_t read_number(std::string_view bytes) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < 8; ++i) {
+    value |= std::uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  }
+  return value;
+}
+
+void write_number(std::uint64_t value, std::string& out) {
+  for (unsigned i = 0; i < 8; ++i) out.push_back(static_cast<char>(value >> (8 * i)));
+}
+
+}  // namespace
+
+std::string write_large_body(const LargeBody& body) {
+  std::string bytes;
+  write_number(body.number, bytes);
+  write_number(body.length, bytes);
+  return bytes;
+}
+
+std::optional<LargeBody> HeadParts::large_body() const {
+  if (meta.large_bytes == 0) return std::nullopt;
+  const std::string_view bytes = head.substr(head.size() - meta.tag_bytes - kLargeBodyBytes);
+  return LargeBody{.number = read_number(bytes), .length = read_number(bytes.substr(8))};
+}
+
+std::uint64_t body_length_of(const store::Object& object) {
+  const auto large = large_body_of(object);
+  return large ? large->length : object.body_size();
+}
+
 void SharedResponse::clear() {
   std::string text = std::move(head);
   std::destroy_at(this);
@@ -96,29 +140,6 @@ void place_content_type(std::string_view head, ObjectMeta& meta) {
   if (at > UINT16_MAX || type.size() > UINT16_MAX) return;
   meta.type_offset = static_cast<std::uint16_t>(at);
   meta.type_bytes = static_cast<std::uint16_t>(type.size());
-}
-
-std::string tags_in(const http::Fields& fields, const std::vector<std::string>& names) {
-  std::string tags;
-  const auto add = [&tags](std::string_view tag) {
-    if (tag.empty()) return;
-    tags += tag;
-    tags += '\n';
-  };
-  for (const http::Field& field : fields) {
-    const bool listed = std::ranges::any_of(names, [&](const std::string& name) {
-      return http::equals_ignoring_case(field.name, name);
-    });
-    if (!listed) continue;
-    const std::string_view separators = field.id == http::FieldId::kCacheTag ? "," : " \t";
-    std::string_view rest = field.value;
-    while (!rest.empty()) {
-      const std::string_view tag = rest.substr(0, rest.find_first_of(separators));
-      rest.remove_prefix(std::min(tag.size() + 1, rest.size()));
-      add(http::trim_ows(tag));
-    }
-  }
-  return tags;
 }
 
 bool forwardable_trailers(std::string_view raw, const http::Limits& limits,

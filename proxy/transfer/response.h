@@ -24,7 +24,8 @@ namespace encore::server {
 
 // Kept beside each stored object, as its meta blob. The object's key text is the primary key,
 // then the selecting names, then the variant key, one after the other; its head bytes are the
-// stored head (StoredMeta::head_bytes of them), then the trailer section's lines, then the tags.
+// stored head (StoredMeta::head_bytes of them), then the trailer section's lines, then the
+// LargeBody of one whose body lies in parts on disk, then the tags.
 struct ObjectMeta {
   http::StoredMeta http;
   std::uint64_t variant = 0;  // what the kernel knows the variant by; 0 without Vary
@@ -37,8 +38,19 @@ struct ObjectMeta {
   std::uint16_t type_bytes = 0;
   // Of the object's head bytes, at their end: the tags it can be purged by, each with a line feed.
   std::uint32_t tag_bytes = 0;
+  std::uint32_t large_bytes = 0;  // kLargeBodyBytes, or 0: it has no parts on disk
 };
 static_assert(sizeof(ObjectMeta) == cache::kRecordBytes);
+
+// A body that lies in parts on disk: what they are found by. The object may have the whole body in
+// memory beside them, or none of it.
+struct LargeBody {
+  std::uint64_t number = 0;  // disk::Disks::new_body_number()
+  std::uint64_t length = 0;
+  friend bool operator==(const LargeBody&, const LargeBody&) = default;
+};
+inline constexpr std::size_t kLargeBodyBytes = 16;
+std::string write_large_body(const LargeBody& body);  // kLargeBodyBytes bytes
 
 inline const ObjectMeta& meta_of(const store::Object& object) {
   return *reinterpret_cast<const ObjectMeta*>(object.meta().data());
@@ -54,21 +66,51 @@ inline std::string_view variant_key_of(const store::Object& object) {
   const ObjectMeta& meta = meta_of(object);
   return object.key().substr(meta.primary_bytes + meta.names_bytes);
 }
+// The parts of an object's head bytes. Views into `head`.
+struct HeadParts {
+  const ObjectMeta& meta;
+  std::string_view head;
+
+  std::string_view stored_head() const { return head.substr(0, meta.http.head_bytes); }
+  std::string_view content_type() const { return head.substr(meta.type_offset, meta.type_bytes); }
+  std::string_view trailers() const {
+    const std::string_view rest = head.substr(meta.http.head_bytes);
+    return rest.substr(0, rest.size() - meta.tag_bytes - meta.large_bytes);
+  }
+  std::optional<LargeBody> large_body() const;
+  std::string_view tags() const { return head.substr(head.size() - meta.tag_bytes); }
+};
+inline HeadParts head_parts(const store::Object& object) {
+  return {.meta = meta_of(object), .head = object.head()};
+}
 inline std::string_view stored_head_of(const store::Object& object) {
-  return object.head().substr(0, meta_of(object).http.head_bytes);
+  return head_parts(object).stored_head();
 }
 inline std::string_view content_type_of(const store::Object& object) {
-  return object.head().substr(meta_of(object).type_offset, meta_of(object).type_bytes);
+  return head_parts(object).content_type();
 }
 inline std::string_view trailers_of(const store::Object& object) {
-  const ObjectMeta& meta = meta_of(object);
-  const std::string_view rest = object.head().substr(meta.http.head_bytes);
-  return rest.substr(0, rest.size() - meta.tag_bytes);
+  return head_parts(object).trailers();
 }
-inline std::string_view tags_of(const store::Object& object) {
-  const std::string_view head = object.head();
-  return head.substr(head.size() - meta_of(object).tag_bytes);
+inline std::string_view tags_of(const store::Object& object) { return head_parts(object).tags(); }
+inline std::optional<LargeBody> large_body_of(const store::Object& object) {
+  return head_parts(object).large_body();
 }
+// Whether nothing of its body is in memory.
+inline bool is_on_disk_alone(const store::Object& object) {
+  return meta_of(object).large_bytes != 0 && object.body_size() == 0;
+}
+// Of the body, wherever it lies.
+std::uint64_t body_length_of(const store::Object& object);
+
+// What the kernel knows a variant by; 0 without selecting names.
+std::uint64_t variant_of(std::string_view names, std::string_view variant_key);
+
+// What an object would have in place of its meta and head, had the store room for it.
+struct UnstoredHead {
+  ObjectMeta meta;
+  std::string head;
+};
 
 // The rules' view of a stored response that the kernel holds for stale from `fresh_until` on.
 inline http::StoredMeta meta_until(const store::Object& object, MonotonicTime fresh_until) {
@@ -129,10 +171,6 @@ std::string private_lines(const http::ResponseHead& response, std::span<const st
 void place_etag(std::string_view head, std::string_view etag, http::StoredMeta& meta);
 // The same for the value of Content-Type, for the access log.
 void place_content_type(std::string_view head, ObjectMeta& meta);
-
-// The tags of a response in fields of these names, each with a line feed. Cache-Tag is separated
-// by commas, the others by white space.
-std::string tags_in(const http::Fields& fields, const std::vector<std::string>& names);
 
 // The lines of a trailer section that may be forwarded (RFC 9110 6.5.1): none that frame, route or
 // are of one hop, and none that `drops` answers true for. False where they are malformed: nothing

@@ -45,6 +45,8 @@ struct TransferFailure {
 // The result of a validation: a stored response to serve.
 struct Validated {
   store::ObjectRef object = {};
+  // Its meta and head as the validation left them, where the store has no room for those; or null.
+  std::shared_ptr<const UnstoredHead> unstored = {};
   bool stale = false;  // served stale, because the origin failed with this status (0: it gave none)
   int status = 0;
   bool shareable = false;          // may answer others for whom it is fresh

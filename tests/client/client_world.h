@@ -49,7 +49,11 @@ class ClientWorld final : private ConnectionKeeper, private OriginAsker {
                         .log = log_,
                         .origins = *this,
                         .keeper = *this,
-                        .doing = doing_}),
+                        .doing = doing_,
+                        .published = nullptr,
+                        .store = world.store,
+                        .disks = world.disks,
+                        .resident = nullptr}),
         listener_{mode} {}
   ~ClientWorld() {
     while (!connections_.empty()) connections_.back()->cut();

@@ -349,6 +349,20 @@ TEST_CASE("a body that its client ends early was no request", "[client][connecti
   CHECK(world.world.pool.size() == 0);
 }
 
+TEST_CASE("whether a body is whole is not known while no origin takes it", "[client][connection]") {
+  ClientWorld world;
+  world.origin.fall_silent();
+  Client client(world);
+  client.say("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhello");
+  client.end();
+  for (int i = 0; i < 3; ++i) {
+    world.run_turns(20);
+    REQUIRE(world.connections() == 1);
+    client.connection().check_timeouts(world.world.loop->now());
+  }
+  CHECK(client.heard.empty());
+}
+
 TEST_CASE("who goes while it is waited for an origin is recorded once, and the origin let go",
           "[client][connection]") {
   ClientWorld world;

@@ -212,6 +212,78 @@ TEST_CASE("a tunnel that is not to be had is refused, and its connection ends",
   CHECK(world.world.stats.tunnels.get() == 0);
 }
 
+// Until the kernel holds just so much of it that no head goes behind it at once.
+constexpr std::size_t kFillMin = 2000;
+constexpr std::size_t kFillMax = 10'000;
+constexpr std::size_t kFillStep = 500;
+
+TEST_CASE(
+    "an answer to CONNECT for which the client's socket has no room yet comes whole, behind "
+    "the replies in front of it",
+    "[client][tunnel]") {
+  const bool opens = GENERATE(true, false);
+  std::size_t waited = 0;
+  for (std::size_t fill = kFillMin; fill <= kFillMax; fill += kFillStep) {
+    ClientWorld world(config::Mode::kForward);
+    Client client(world, Client::Narrow{});
+    client.reads = false;
+    const std::string host = "127.0.0.1:" + std::to_string(world.origin.port());
+    const auto port = static_cast<std::uint16_t>(world.origin.port() + (opens ? 0 : 1));
+    client.say("GET http://" + host + "/ HTTP/1.1\r\nHost: " + host + "\r\n\r\n" +
+               connect_to(port));
+    world.run_until_asked();
+    world.origin.say("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " +
+                     std::to_string(fill) + "\r\n\r\n" + std::string(fill, 'x'));
+    world.run_turns(20);
+    if (world.world.stats.tunnels.get() == 0) ++waited;
+    client.reads = true;
+    if (opens) {
+      world.run_until([&] { return world.world.stats.tunnels.get() == 1; });
+      world.origin.say("hello");
+      world.run_until([&] { return client.heard.ends_with("hello"); });
+    } else {
+      world.run_until([&] { return client.is_over(); });
+    }
+    const std::string rest = client.heard.substr(client.heard.find("\r\n\r\n") + 4 + fill);
+    CAPTURE(fill, rest);
+    if (opens) {
+      REQUIRE(rest == std::string(kEstablished) + "hello");
+    } else {
+      REQUIRE(rest.starts_with("HTTP/1.1 403 "));
+      REQUIRE(rest.find("encore: connect-port") != std::string::npos);
+    }
+    REQUIRE(world.ended_as(Outcome::kClientAborted) == 0);
+  }
+  CHECK(waited != 0);
+}
+
+TEST_CASE("a client that takes nothing of the answer to its CONNECT is let go in time",
+          "[client][tunnel]") {
+  std::size_t let_go = 0;
+  for (std::size_t fill = kFillMin; fill <= kFillMax && let_go == 0; fill += kFillStep) {
+    ClientWorld world(config::Mode::kForward);
+    Client client(world, Client::Narrow{});
+    client.reads = false;
+    const std::string host = "127.0.0.1:" + std::to_string(world.origin.port());
+    client.say("GET http://" + host + "/ HTTP/1.1\r\nHost: " + host + "\r\n\r\n" +
+               connect_to(world.origin.port()));
+    world.run_until_asked();
+    world.origin.say("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " +
+                     std::to_string(fill) + "\r\n\r\n" + std::string(fill, 'x'));
+    world.run_until([&] { return world.origin.accepted == 2 || world.connections() == 0; });
+    world.run_turns(20);
+    // Where it waits behind the reply itself, that one's time counts.
+    if (world.world.stats.tunnels.get() != 0 || world.records() != 1) continue;
+    const MonotonicTime late = world.world.loop->now() + config::Timeouts{}.client_write;
+    client.connection().check_timeouts(late);
+    world.run_turns(5);
+    CHECK(world.connections() == 0);
+    CHECK(world.ended_as(Outcome::kClientAborted) == 1);
+    ++let_go;
+  }
+  CHECK(let_go == 1);
+}
+
 TEST_CASE("a client that goes before its tunnel is there leaves one record", "[client][tunnel]") {
   ClientWorld world(config::Mode::kForward);
   Client client(world);

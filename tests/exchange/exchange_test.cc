@@ -9,6 +9,7 @@
 #include "tests/catch.h"
 #include "tests/exchange/some_request.h"
 #include "tests/panic_report.h"
+#include "tests/temporary_directory.h"
 
 namespace encore::server {
 namespace {
@@ -60,11 +61,18 @@ class FakeOrigins final : public OriginAsker {
 };
 
 struct Fixture {
-  explicit Fixture(std::string_view text)
+  explicit Fixture(std::string_view text, const config::Config& config = {},
+                   const CacheView& found = {})
       : loop(*net::Loop::create()),
         home(*loop),
-        runtime(some_runtime()),
+        runtime(some_runtime(config)),
         cache(*loop, kernel, latest, runtime),
+        loads({.loop = *loop,
+               .disks = disks,
+               .store = store,
+               .kernel = kernel,
+               .inflight = inflight,
+               .resident = nullptr}),
         log(*loop, stats, nullptr, runtime),
         turn(home),
         services{.loop = *loop,
@@ -74,9 +82,10 @@ struct Fixture {
                  .cache = cache,
                  .log = log,
                  .home = home,
-                 .origins = origins},
-        exchange(std::make_unique<Exchange>(services, stream, some_request(text, runtime),
-                                            CacheView{})) {}
+                 .origins = origins,
+                 .loads = loads},
+        exchange(std::make_unique<Exchange>(services, stream, some_request(text, runtime), found)) {
+  }
   std::uint64_t ended_as(Outcome outcome) const {
     return stats.requests[static_cast<std::size_t>(outcome)].get();
   }
@@ -89,6 +98,9 @@ struct Fixture {
   Inflight inflight;
   WorkerStats stats;
   CacheLookup cache;
+  std::unique_ptr<store::Store> store;  // none
+  std::unique_ptr<disk::Disks> disks;   // likewise
+  DiskLoads loads;
   RequestLog log;
   TransferHome::Turn turn;
   FakeOrigins origins;
@@ -97,7 +109,60 @@ struct Fixture {
   std::unique_ptr<Exchange> exchange;
 };
 
+// A disk whose reads never end; what it is told to write is forgotten.
+class HungEngine final : public disk::DiskEngine {
+ public:
+  disk::Submitted submit(disk::DiskLane, std::uint64_t, disk::DiskTask task) override {
+    tasks_.push_back(std::move(task));
+    return disk::Submitted::kAccepted;
+  }
+  bool stop(Nanoseconds) override {
+    for (disk::DiskTask& task : std::exchange(tasks_, {})) task(disk::DiskRun::kCancelled);
+    return true;
+  }
+  std::uint64_t waiting_bytes(disk::DiskLane) const override { return 0; }
+
+ private:
+  std::vector<disk::DiskTask> tasks_;
+};
+
 const std::string kPost = "POST http://a.example/ HTTP/1.1\nHost: a.example\nContent-Length: 5\n";
+
+TEST_CASE("a disk that does not answer within a second is not waited for", "[exchange][disk]") {
+  const TemporaryDirectory directory;
+  auto opened = disk::Disks::open(
+      {.disks = {{.path = directory / "disk", .bytes = 8U << 20U, .segment_bytes = 1U << 20U}},
+       .identity_seed = {1, 2},
+       .make_engine = [](const auto&) { return std::make_unique<HungEngine>(); }});
+  REQUIRE(opened.has_value());
+  cache::KernelOptions options;
+  options.admission.policy = cache::AdmissionPolicy::kAlways;
+  options.disks = (*opened)->kernel_disks();
+  const auto kernel = cache::Kernel::create(options, {}, {});
+  REQUIRE(kernel.has_value());
+  (*opened)->start(**kernel);
+  const cache::DiskPlace place{.disk = 0, .segment = 1, .unit = 64, .bytes = 640};
+  Fixture fixture("GET http://a.example/ HTTP/1.1\nHost: a.example\n", {},
+                  {.object = {}, .disk = DiskFind{.place = place}, .any_resident = true});
+  fixture.disks = std::move(*opened);
+  fixture.store = std::move(*store::make_memory_store({.limit_bytes = 16U << 20U}));
+  fixture.exchange->start();
+  const MonotonicTime begun = fixture.loop->now();
+  fixture.exchange->check_timeouts(begun + std::chrono::milliseconds(999));
+  CHECK(fixture.origins.asks.empty());
+  SECTION("the origin is asked, and what comes late is for nobody") {
+    fixture.exchange->check_timeouts(begun + std::chrono::seconds(1));
+    REQUIRE(fixture.origins.asks.size() == 1);
+    CHECK_FALSE(fixture.stream.begun);
+  }
+  SECTION("a client that goes meanwhile leaves") {
+    fixture.exchange->on_gone();
+    CHECK(fixture.ended_as(Outcome::kClientAborted) == 1);
+  }
+  CHECK(fixture.disks->stop({}) == false);  // what could not be sealed was left
+  fixture.loop->turn();
+  CHECK(fixture.origins.asks.size() <= 1);
+}
 
 TEST_CASE("what is answered here asks no origin, and leaves one record", "[exchange]") {
   Fixture fixture("TRACE http://a.example/ HTTP/1.1\nHost: a.example\n");
@@ -181,6 +246,60 @@ TEST_CASE("how a response ends is what its client is shown", "[exchange]") {
     CHECK(fixture.stream.ended == End::kReset);
     CHECK(fixture.ended_as(Outcome::kSlowReader) == 1);
   }
+}
+
+// The Cache-Status of a response with this outcome, and what was logged of it.
+struct Said {
+  std::string status;
+  std::uint64_t logged;
+};
+Said said_of(const config::Config& config, Outcome outcome, http::StoreReason reason,
+             std::optional<bool> stored) {
+  Fixture fixture(kPost, config);
+  fixture.exchange->start();
+  REQUIRE(fixture.origins.transfers.size() == 1);
+  auto response = std::make_shared<SharedResponse>();
+  response->head = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n";
+  response->common_bytes = response->head.size();
+  response->meta.status = 200;
+  response->length = 0;
+  response->outcome = outcome;
+  response->reason = reason;
+  response->stored = stored;
+  fixture.origins.transfers[0]->publish_response(response, {}, false);
+  const std::string& head = fixture.stream.response.head;
+  const std::size_t at = head.find("Cache-Status: ");
+  REQUIRE(at != std::string::npos);
+  return {.status = head.substr(at, head.find("\r\n", at) - at),
+          .logged = fixture.ended_as(outcome)};
+}
+
+TEST_CASE("what admission came to is said, unless that is hidden; the log has it all the same",
+          "[exchange]") {
+  struct Row {
+    Outcome outcome;
+    http::StoreReason reason;
+    std::optional<bool> stored;
+    std::string_view told;
+    std::string_view hidden;
+  };
+  using enum http::StoreReason;
+  const Row row = GENERATE(values<Row>({
+      {Outcome::kFirstRequest, kOk, false, "; stored=?0; detail=first-request", ""},
+      {Outcome::kSecondRequest, kOk, true, "; stored; detail=second-request", ""},
+      {Outcome::kSecondRequest, kOk, std::nullopt, "; detail=second-request", ""},
+      {Outcome::kNotAdmitted, kOk, false, "; stored=?0; detail=not-admitted", ""},
+      {Outcome::kTooLarge, kOk, false, "; stored=?0; detail=too-large", ""},
+      {Outcome::kUncacheable, kNoStore, false, "; detail=no-store", "; detail=no-store"},
+      {Outcome::kMethod, kMethod, false, "", ""},
+  }));
+  config::Config config;
+  CHECK(said_of(config, row.outcome, row.reason, row.stored).status ==
+        "Cache-Status: encore; fwd=method" + std::string(row.told));
+  config.cache.cache_status_admission = false;
+  const Said hidden = said_of(config, row.outcome, row.reason, row.stored);
+  CHECK(hidden.status == "Cache-Status: encore; fwd=method" + std::string(row.hidden));
+  CHECK(hidden.logged == 1);
 }
 
 TEST_CASE("content that is no content is refused", "[exchange]") {

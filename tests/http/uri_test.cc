@@ -8,7 +8,7 @@ namespace {
 
 std::string key_of(const Target& target, const KeyOptions& options = {}) {
   std::string key(key_bytes_max(target), '\0');
-  key.resize(write_key(target, options, key));
+  key.resize(write_key(target, options, key).bytes);
   return key;
 }
 
@@ -27,9 +27,12 @@ std::string origin_form(const std::string& line, const KeyOptions& options) {
   const RequestHead head = request_head(text);
   Target target;
   REQUIRE(resolve_target(head, Scheme::kHttp, target) == TargetStatus::kOk);
-  std::string out(text.size() + 2, '\0');
-  out.resize(write_origin_form(target, head.method, options, out));
-  return out;
+  if (target.form == TargetForm::kAsterisk)
+    return std::string(origin_form(target, head.method, ""));
+  std::string key(key_bytes_max(target), '\0');
+  const KeyText parts = write_key(target, options, key);
+  return std::string(origin_form(target, head.method,
+                                 std::string_view(key).substr(0, parts.bytes).substr(parts.path)));
 }
 
 }  // namespace

@@ -6,25 +6,21 @@
 
 namespace encore::net {
 
-TEST_CASE("an address and port are read and written", "[net][address]") {
-  for (const char* text : {"127.0.0.1:3128", "0.0.0.0:0", "[::1]:443", "[2001:db8::1]:65535"}) {
-    const auto address = Address::parse(text);
-    REQUIRE(address);
-    CHECK(address->to_string() == text);
-  }
-  CHECK(Address::parse("[::1]:443")->ip_string() == "::1");
-  CHECK(Address::parse("[::1]:443")->port() == 443);
-  CHECK(Address::parse("[::1]:443")->is_v6());
+TEST_CASE("an address is read and written with its port", "[net][address]") {
+  CHECK(Address::parse_ip("127.0.0.1", 3128)->to_string() == "127.0.0.1:3128");
+  CHECK(Address::parse_ip("0.0.0.0", 0)->to_string() == "0.0.0.0:0");
+  CHECK(Address::parse_ip("[::1]", 443)->to_string() == "[::1]:443");
+  CHECK(Address::parse_ip("2001:db8::1", 65535)->to_string() == "[2001:db8::1]:65535");
+  CHECK(Address::parse_ip("::1", 443)->ip_string() == "::1");
+  CHECK(Address::parse_ip("::1", 443)->port() == 443);
+  CHECK(Address::parse_ip("::1", 443)->is_v6());
 }
 
-TEST_CASE("what is not an address and port is refused and shown", "[net][address]") {
-  for (const char* text : {"", ":", ":80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536",
-                           "127.0.0.1:-1", "127.0.0.1: 80", "::1:80", "[::1]", "[::1]80",
-                           "localhost:80", "[127.0.0.1]:80", "127.1:80", "[fe80::1%lo]:80"}) {
+TEST_CASE("what is not an address is none", "[net][address]") {
+  for (const char* text : {"", ":", "[::1", "[::1]80", "localhost", "[127.0.0.1]", "fe80::1%lo",
+                           "127.0.0.1:80", "::1]"}) {
     CAPTURE(text);
-    const auto address = Address::parse(text);
-    REQUIRE_FALSE(address);
-    CHECK(address.error().message.find("\"" + std::string(text) + "\"") != std::string::npos);
+    CHECK_FALSE(Address::parse_ip(text, 80));
   }
 }
 
@@ -107,11 +103,11 @@ TEST_CASE("the scope of an address looks through what carries IPv4 in IPv6", "[n
 }
 
 TEST_CASE("an IPv4-mapped address is the same as its IPv4 address", "[net][address]") {
-  const auto mapped = *Address::parse("[::ffff:10.1.2.3]:80");
-  const auto plain = *Address::parse("10.1.2.3:80");
+  const auto mapped = *Address::parse_ip("::ffff:10.1.2.3", 80);
+  const auto plain = *Address::parse_ip("10.1.2.3", 80);
   CHECK(mapped == plain);
-  CHECK(mapped.same_ip(*Address::parse("10.1.2.3:81")));
-  CHECK_FALSE(mapped == *Address::parse("10.1.2.3:81"));
+  CHECK(mapped.same_ip(*Address::parse_ip("10.1.2.3", 81)));
+  CHECK_FALSE(mapped == *Address::parse_ip("10.1.2.3", 81));
   CHECK(mapped.canonical().to_string() == "10.1.2.3:80");
   CHECK(mapped.mapped_bytes() == plain.mapped_bytes());
   CHECK(mapped.embedded_v4()->to_string() == "10.1.2.3:80");

@@ -3,6 +3,12 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tests/catch.h"
@@ -100,9 +106,7 @@ TEST_CASE("what is too large or malformed never reaches the handler", "[net][adm
   Serving s({.address = Address::loopback_v4(0), .head_bytes_max = 1024, .body_bytes_max = 100});
   const std::string head(2000, 'x');
   s.exchange("GET / HTTP/1.1\r\nHost: x\r\nX: " + head + "\r\n\r\n", "\r\n\r\n");
-  const std::string body =
-      s.exchange("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n" + head, "\r\n\r\n");
-  CHECK(body.find(" 413 ") != std::string::npos);
+  s.exchange("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1x1\r\n\r\n" + head, "\r\n\r\n");
   s.exchange("nonsense\r\n\r\n", "\r\n\r\n");
   s.exchange("BREW / HTTP/1.1\r\nHost: x\r\n\r\n", "\r\n\r\n");
   CHECK(s.seen.empty());
@@ -110,6 +114,200 @@ TEST_CASE("what is too large or malformed never reaches the handler", "[net][adm
   s.exchange("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n" + std::string(100, 'x'),
              "\r\n\r\n");
   CHECK(s.seen.size() == 1);
+}
+
+TEST_CASE("who may send more than others is known by the head", "[net][admin]") {
+  Serving s({.address = Address::loopback_v4(0),
+             .body_bytes_max = 1000,
+             .body_bytes_max_for = [](const AdminRequest& head) -> std::size_t {
+               return head.method == "PUT" && head.path == "/big" && head.field("key") == "yes"
+                          ? 300'000
+                          : 1000;
+             }});
+  s.response.body = "taken";
+  const auto put = [](std::string_view target, std::string_view fields, std::size_t size) {
+    return "PUT " + std::string(target) + " HTTP/1.1\r\nHost: a\r\n" + std::string(fields) +
+           "Content-Length: " + std::to_string(size) + "\r\n\r\n" + std::string(size, 'x');
+  };
+  CHECK(s.exchange(put("/big?a", "Key: yes\r\n", 300'000), "taken").starts_with("HTTP/1.1 200"));
+  REQUIRE(s.seen.size() == 1);
+  CHECK(s.seen[0].body == std::string(300'000, 'x'));
+  CHECK(s.seen[0].body_left_out == 0);
+  CHECK(s.exchange(put("/small", "key: yes\r\n", 1000), "taken").starts_with("HTTP/1.1 200"));
+  REQUIRE(s.seen.size() == 2);
+  // Above its limit none is read, and the handler says what there is to say.
+  for (const auto& [target, field, size] :
+       std::vector<std::tuple<const char*, const char*, int>>{{"/big", "key:yes\r\n", 300'001},
+                                                              {"/big", "key: no\r\n", 1001},
+                                                              {"/small", "key: yes\r\n", 1001}}) {
+    s.seen.clear();
+    const std::string got = s.exchange(put(target, field, static_cast<std::size_t>(size)), "");
+    CHECK(got.starts_with("HTTP/1.1 200"));
+    CHECK(got.find("Connection: close\r\n") != std::string::npos);
+    REQUIRE(s.seen.size() == 1);
+    CHECK(s.seen[0].body.empty());
+    CHECK(s.seen[0].body_left_out == static_cast<std::uint64_t>(size));
+    CHECK(s.seen[0].field("host") == "a");
+  }
+}
+
+TEST_CASE("a body that is not to be read is answered before it comes", "[net][admin]") {
+  Serving s({.address = Address::loopback_v4(0), .body_bytes_max = 1000});
+  s.response.status = 401;
+  const auto [fields, left_out] = GENERATE(table<const char*, std::uint64_t>({
+      {"Content-Length: 1001\r\n", 1001},
+      {"Content-Length: 1001\r\nExpect: 100-continue\r\n", 1001},
+      {"Content-Length: 10\r\ncontent-length:\t2000\r\n", 2000},
+      {"Content-Length: 18446744073709551615\r\n", UINT64_MAX - 1},
+      {"Content-Length: 99999999999999999999999\r\n", UINT64_MAX - 1},
+  }));
+  CAPTURE(fields);
+  const std::string got =
+      s.exchange("POST / HTTP/1.1\r\nHost: x\r\n" + std::string(fields) + "\r\n", "");
+  CHECK(got.starts_with("HTTP/1.1 401 "));
+  REQUIRE(s.seen.size() == 1);
+  CHECK(s.seen[0].body_left_out == left_out);
+}
+
+TEST_CASE("who still sends a body that is not read is not reset", "[net][admin]") {
+  Serving s({.address = Address::loopback_v4(0), .body_bytes_max = 1000});
+  const std::string part(50'000, 'x');
+  const Socket client =
+      s.begin("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 150000\r\n\r\n" + part);
+  CHECK(s.finish(client, "").starts_with("HTTP/1.1 200 "));
+  for (int i = 0; i < 2; ++i) {
+    CHECK(send_all(client, part));
+    s.loop.run_turns(8);
+  }
+}
+
+TEST_CASE("chunks are not read where there may be no body", "[net][admin]") {
+  std::size_t most = 0;
+  Serving s({.address = Address::loopback_v4(0),
+             .body_bytes_max_for = [&](const AdminRequest&) { return most; }});
+  const std::string head = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+  CHECK(s.exchange(head, "\r\n\r\n").starts_with("HTTP/1.1 200 "));
+  CHECK(s.seen.at(0).body_left_out == UINT64_MAX);
+  most = 3;
+  s.exchange(head + "3\r\nabc\r\n0\r\n\r\n", "\r\n\r\n");
+  CHECK(s.seen.at(1).body == "abc");
+  CHECK(s.exchange(head + "4\r\nabcd\r\n0\r\n\r\n", "\r\n\r\n").starts_with("HTTP/1.1 413 "));
+  CHECK(s.seen.size() == 2);
+}
+
+TEST_CASE("however a connection's bytes are cut, its requests are the same", "[net][admin]") {
+  Serving s({.address = Address::loopback_v4(0),
+             .body_bytes_max = 4,
+             .body_bytes_max_for = [](const AdminRequest& head) -> std::size_t {
+               return head.field("key") == "yes" ? 3000 : 4;
+             }});
+  s.response.body = "taken";
+  std::string bytes;
+  bytes += "POST /a?b HTTP/1.1\r\nHost: x\r\nKey: yes\r\nContent-Length: 3000\r\n\r\n";
+  bytes += std::string(1500, '\n') + std::string(1500, 'z');
+  bytes += "GET /b HTTP/1.1\nHost: y\n\n";
+  bytes += "PUT /c HTTP/1.1\r\nContent-Length: 4\r\n\r\n\r\n\r\n";
+  bytes +=
+      "POST /d HTTP/1.1\r\nkey:yes \r\nTransfer-Encoding: chunked\r\n\r\n2\r\n\n\n\r\n0\r\n\r\n";
+  bytes += "POST /e HTTP/1.1\r\nContent-Length: 5\r\n\r\nabcdeGET /never HTTP/1.1\r\n\r\n";
+  const std::vector<std::pair<std::string, std::string>> expected = {
+      {"/a", std::string(1500, '\n') + std::string(1500, 'z')},
+      {"/b", ""},
+      {"/c", "\r\n\r\n"},
+      {"/d", "\n\n"},
+      {"/e", ""}};
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    s.seen.clear();
+    const Socket client = s.begin("");
+    std::size_t at = 0;
+    while (at < bytes.size()) {
+      // Small ones and whole ones; a piece is read before the next is sent.
+      const std::size_t most = std::size_t{1} << (random() % 13);
+      const std::size_t size = std::min(bytes.size() - at, 1 + random() % most);
+      if (!send_all(client, std::string_view(bytes).substr(at, size))) break;
+      at += size;
+      s.loop.run_turns(2);
+    }
+    const std::string got = s.finish(client, "");
+    REQUIRE(s.seen.size() == expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      CHECK(s.seen[i].path == expected[i].first);
+      CHECK(s.seen[i].body == expected[i].second);
+    }
+    CHECK(s.seen.back().body_left_out == 5);
+    CHECK(s.server->under_way() == 0);
+  }
+}
+
+TEST_CASE("nothing beyond a head is read while a request is answered", "[net][admin]") {
+  Serving s({.address = Address::loopback_v4(0),
+             .head_bytes_max = 4096,
+             .idle_timeout = std::chrono::hours(1)});
+  s.response.shared_body = std::make_shared<const std::string>(30'000'000, 'm');
+  const Socket client = s.begin("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  s.loop.run_until([&] { return s.seen.size() == 1; });
+  // The answer is not read; what the server does not read either stays with the kernel, which
+  // takes no more than some MiB.
+  const std::string more(1 << 20, 'x');
+  std::size_t sent = 0;
+  for (int i = 0; i < 1500; ++i) {
+    const ssize_t wrote = ::send(client.get(), more.data(), more.size(), MSG_NOSIGNAL);
+    if (wrote > 0) sent += static_cast<std::size_t>(wrote);
+    s.loop.run_turns(8);
+  }
+  CHECK(sent < (std::size_t{40} << 20U));
+  CHECK(s.server->under_way() == 1);
+}
+
+TEST_CASE("who takes too long is cut", "[net][admin]") {
+  int cuts = 0;
+  int ends = 0;
+  const AdminServer::Options options = {.address = Address::loopback_v4(0),
+                                        .idle_timeout = std::chrono::hours(1),
+                                        .transfer_grace = Nanoseconds(0),
+                                        .bytes_per_second_min = std::uint64_t{1} << 40U,
+                                        .on_cut = [&] { ++cuts; },
+                                        .on_end = [&] { ++ends; }};
+  Serving s(options);
+  SECTION("reading") {
+    s.response.shared_body = std::make_shared<const std::string>(30'000'000, 'm');
+    const Socket slow = s.begin("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    s.loop.run_until([&] { return cuts == 1; });
+  }
+  SECTION("sending") {
+    const Socket slow = s.begin("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n");
+    s.loop.run_until([&] { return cuts == 1; });
+    CHECK(s.finish(slow, "").empty());
+  }
+  CHECK(ends == 1);
+  CHECK(s.server->under_way() == 0);
+  // Who waits for an answer is not.
+  const Socket waiting = s.begin("GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+  s.loop.run_until([&] { return s.owed.size() == 1; });
+  CHECK(s.server->under_way() == 1);
+  s.response = AdminResponse();
+  s.response.body = "then";
+  s.owed[0].send(s.response);
+  CHECK(s.finish(waiting, "then").ends_with("then"));
+  s.loop.run_until([&] { return s.server->under_way() == 0; });
+  CHECK(ends == 2);
+}
+
+TEST_CASE("a body that is shared is held until it has gone", "[net][admin]") {
+  Serving s;
+  auto body = std::make_shared<const std::string>(3'000'000, 'm');
+  const std::weak_ptr<const std::string> held = body;
+  s.response.shared_body = std::move(body);
+  const Socket client = s.begin("GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  s.loop.run_until([&] { return s.seen.size() == 1; });
+  s.response = {};
+  CHECK_FALSE(held.expired());
+  const std::string got = s.finish(client, "");
+  CHECK(got.find("\r\nContent-Length: 3000000\r\n") != std::string::npos);
+  CHECK(got.ends_with(std::string(3'000'000, 'm')));
+  CHECK(held.expired());
 }
 
 TEST_CASE("an admin address in use is refused by name", "[net][admin]") {

@@ -10,6 +10,7 @@
 #include "proxy/net/listener.h"
 #include "proxy/net/tunnel.h"
 #include "tests/catch.h"
+#include "tests/net/full_backlog.h"
 #include "tests/net/net_test_support.h"
 #include "tests/net/reset.h"
 
@@ -82,7 +83,7 @@ TEST_CASE("a listener accepts, and a connector reaches it", "[net][connect]") {
 TEST_CASE("a listener on :: takes IPv4 too and shows its clients as IPv4", "[net][connect]") {
   TestLoop loop;
   Accepted accepted;
-  const auto listener = accepted.listen(*loop, {.address = *Address::parse("[::]:0")});
+  const auto listener = accepted.listen(*loop, {.address = *Address::parse_ip("::", 0)});
   std::optional<ConnectResult> result;
   Connector connector(*loop, {.addresses = {Address::loopback_v4(listener->address().port())}},
                       [&](ConnectResult r) { result = std::move(r); });
@@ -207,19 +208,13 @@ TEST_CASE("the next address is tried while one is silent", "[net][connect]") {
   TestLoop loop;
   Accepted accepted;
   const auto listener = accepted.listen(*loop, on_loopback());
-  // A backlog that is full makes the kernel ignore further SYNs.
   const Socket silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   Address any = Address::loopback_v4(0);
   REQUIRE(::bind(silent.get(), any.data(), any.size()) == 0);
-  REQUIRE(::listen(silent.get(), 0) == 0);
+  const std::vector<Socket> fillers = fill_backlog(silent);
   sockaddr_in bound{};
   socklen_t size = sizeof bound;
   ::getsockname(silent.get(), reinterpret_cast<sockaddr*>(&bound), &size);
-  std::vector<Socket> fillers;
-  for (int i = 0; i < 3; ++i) {
-    fillers.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    ::connect(fillers.back().get(), reinterpret_cast<sockaddr*>(&bound), sizeof bound);
-  }
   std::optional<ConnectResult> result;
   const Connector connector(
       *loop,

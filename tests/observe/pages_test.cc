@@ -1,10 +1,12 @@
 #include "proxy/observe/pages.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <string>
 
+#include "proxy/observe/disk_metrics.h"
 #include "tests/catch.h"
 
 namespace encore::server {
@@ -21,7 +23,54 @@ Snapshot distinct() {
   ENCORE_COUNTERS(ENCORE_SET)
   ENCORE_GAUGES(ENCORE_SET)
 #undef ENCORE_SET
+  cache::DiskStatistics& disk = snapshot.kernel.disk;
+#define ENCORE_SET(member, help) disk.counters.member = next++;
+  ENCORE_DISK_COUNTERS(ENCORE_SET)
+#undef ENCORE_SET
+  for (auto& count : disk.counters.outcomes) count = next++;
+  for (auto& count : disk.counters.losses) count = next++;
+  for (auto& count : disk.counters.part_outcomes) count = next++;
+  for (auto& count : disk.counters.part_losses) count = next++;
+  disk.entries = next++;
+  disk.parts = next++;
+  disk.index_bytes = next++;
+  for (const bool second : {false, true}) {
+    disk.disks.push_back({.segments = static_cast<std::uint32_t>(next++),
+                          .free_segments = static_cast<std::uint32_t>(next++),
+                          .segment_bytes = next++,
+                          .objects = next++,
+                          .parts = next++,
+                          .live_bytes = next++,
+                          .admitted_bytes = next++,
+                          .moved_bytes = 3 * next++,
+                          .offline = second,
+                          .loading = !second});
+    disk::DiskReport& device = snapshot.devices.emplace_back();
+    device.path = second ? "/b" : "/a \"quoted\\";
+    device.condition =
+        second ? disk::DiskCondition::kWritesPaused : disk::DiskCondition::kInService;
+    for (auto* const figure :
+         {&device.admit_bytes, &device.move_bytes, &device.format_bytes, &device.reads,
+          &device.read_bytes, &device.read_errors, &device.write_errors, &device.write_pauses,
+          &device.failed_records, &device.damaged_records, &device.waiting_bytes,
+          &device.purge_log_entries}) {
+      *figure = next++;
+    }
+    device.segments = static_cast<std::uint32_t>(next++);
+    device.segments_loaded = static_cast<std::uint32_t>(next++);
+  }
   return snapshot;
+}
+
+// Of the metrics, by name and labels.
+std::map<std::string, double> samples_of(const std::string& metrics) {
+  std::map<std::string, double> samples;
+  std::istringstream lines(metrics);
+  for (std::string line; std::getline(lines, line);) {
+    const auto space = line.rfind(' ');
+    if (!line.starts_with('#')) samples[line.substr(0, space)] = std::stod(line.substr(space + 1));
+  }
+  return samples;
 }
 
 TEST_CASE("each counter has its value on both pages", "[observe][pages]") {
@@ -40,6 +89,126 @@ TEST_CASE("each counter has its value on both pages", "[observe][pages]") {
                            std::to_string(snapshot.requests[i]) + "\n"));
     CHECK(stats["requests"][name] == snapshot.requests[i]);
   }
+}
+
+TEST_CASE("what is known of the disks is on both pages", "[observe][pages][disk]") {
+  const Snapshot snapshot = distinct();
+  const cache::DiskStatistics& disk = snapshot.kernel.disk;
+  const Json stats = Json::parse(stats_json(snapshot, {}))["disk"];
+  const std::map<std::string, double> samples = samples_of(metrics_text(snapshot, {}));
+  const auto has = [&](const std::string& name, auto value) {
+    const auto found = samples.find("encore_" + name);
+    CAPTURE(name);
+    REQUIRE(found != samples.end());
+    CHECK(found->second == static_cast<double>(value));
+  };
+#define ENCORE_LOOK(member, help)                                          \
+  has(std::string(#member) == "storable_bytes" ? "storable_bytes_total"    \
+                                               : "disk_" #member "_total", \
+      disk.counters.member);                                               \
+  CHECK(stats[#member] == disk.counters.member);
+  ENCORE_DISK_COUNTERS(ENCORE_LOOK)
+#undef ENCORE_LOOK
+  for (std::size_t i = 0; i < cache::kDiskOutcomeCount; ++i) {
+    const std::string name(cache::kDiskOutcomeNames[i]);
+    has("disk_outcomes_total{outcome=\"" + name + "\"}", disk.counters.outcomes[i]);
+    has("disk_part_outcomes_total{outcome=\"" + name + "\"}", disk.counters.part_outcomes[i]);
+    CHECK(stats["outcomes"][name] == disk.counters.outcomes[i]);
+    CHECK(stats["part_outcomes"][name] == disk.counters.part_outcomes[i]);
+  }
+  for (std::size_t i = 0; i < cache::kDiskLossCount; ++i) {
+    const std::string name(cache::kDiskLossNames[i]);
+    has("disk_losses_total{reason=\"" + name + "\"}", disk.counters.losses[i]);
+    has("disk_part_losses_total{reason=\"" + name + "\"}", disk.counters.part_losses[i]);
+    CHECK(stats["losses"][name] == disk.counters.losses[i]);
+    CHECK(stats["part_losses"][name] == disk.counters.part_losses[i]);
+  }
+  has("disk_index_bytes", disk.index_bytes);
+  CHECK(stats["index_bytes"] == disk.index_bytes);
+  CHECK(stats["entries"] == disk.entries);
+  CHECK(stats["parts"] == disk.parts);
+  CHECK(stats["write_amplification"] == disk.counters.write_amplification());
+  REQUIRE(stats["disks"].size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const cache::DiskStatistics::Disk& each = disk.disks[i];
+    const Json& shown = stats["disks"][i];
+    const std::string label = "{disk=\"" + std::to_string(i) + "\"}";
+    const std::string placed = "disk_placed_bytes_total{disk=\"" + std::to_string(i) + "\",why=";
+    has("disk_segments" + label, each.segments);
+    has("disk_free_segments" + label, each.free_segments);
+    has("disk_capacity_bytes" + label, each.segments * each.segment_bytes);
+    has("disk_objects" + label, each.objects);
+    has("disk_parts" + label, each.parts);
+    has("disk_live_bytes" + label, each.live_bytes);
+    has(placed + "\"admit\"}", each.admitted_bytes);
+    has(placed + "\"move\"}", each.moved_bytes);
+    has("disk_write_amplification" + label, each.write_amplification());
+    has("disk_offline" + label, i);
+    has("disk_loading" + label, 1 - i);
+    CHECK(shown["segments"] == each.segments);
+    CHECK(shown["free_segments"] == each.free_segments);
+    CHECK(shown["segment_bytes"] == each.segment_bytes);
+    CHECK(shown["objects"] == each.objects);
+    CHECK(shown["parts"] == each.parts);
+    CHECK(shown["live_bytes"] == each.live_bytes);
+    CHECK(shown["admitted_bytes"] == each.admitted_bytes);
+    CHECK(shown["moved_bytes"] == each.moved_bytes);
+    CHECK(shown["write_amplification"] == each.write_amplification());
+    CHECK(shown["offline"] == each.offline);
+    CHECK(shown["loading"] == each.loading);
+  }
+}
+
+TEST_CASE("what is known of the devices is on both pages", "[observe][pages][disk]") {
+  const Snapshot snapshot = distinct();
+  const Json stats = Json::parse(stats_json(snapshot, {}))["disk"];
+  const std::map<std::string, double> samples = samples_of(metrics_text(snapshot, {}));
+  const auto has = [&](const std::string& name, auto value) {
+    const auto found = samples.find("encore_disk_" + name);
+    CAPTURE(name);
+    REQUIRE(found != samples.end());
+    CHECK(found->second == static_cast<double>(value));
+  };
+  has(R"(info{disk="0",path="/a \"quoted\\"})", 1);
+  has(R"(info{disk="1",path="/b"})", 1);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const disk::DiskReport& device = snapshot.devices[i];
+    const Json& shown = stats["disks"][i]["device"];
+    const std::string number = "{disk=\"" + std::to_string(i) + "\"";
+    has("bytes_written_total" + number + ",why=\"admit\"}", device.admit_bytes);
+    has("bytes_written_total" + number + ",why=\"move\"}", device.move_bytes);
+    has("bytes_written_total" + number + ",why=\"format\"}", device.format_bytes);
+    has("reads_total" + number + "}", device.reads);
+    has("read_bytes_total" + number + "}", device.read_bytes);
+    has("read_errors_total" + number + "}", device.read_errors);
+    has("write_errors_total" + number + "}", device.write_errors);
+    has("write_pauses_total" + number + "}", device.write_pauses);
+    has("failed_records_total" + number + "}", device.failed_records);
+    has("damaged_records_total" + number + "}", device.damaged_records);
+    has("waiting_bytes" + number + "}", device.waiting_bytes);
+    has("purge_log_entries" + number + "}", device.purge_log_entries);
+    has("writes_paused" + number + "}", i);
+    CHECK(shown["path"] == device.path);
+    CHECK(shown["condition"] == (i == 0 ? "in-service" : "writes-paused"));
+    CHECK(shown["written_bytes"] == Json{{"admit", device.admit_bytes},
+                                         {"move", device.move_bytes},
+                                         {"format", device.format_bytes}});
+    CHECK(shown["segments_found"] == device.segments);
+    CHECK(shown["segments_loaded"] == device.segments_loaded);
+    for (const DeviceFigure& figure : kDeviceFigures) {
+      CHECK(shown[std::string(figure.name)] == device.*figure.member);
+    }
+  }
+}
+
+TEST_CASE("without disks nothing is said of them", "[observe][pages][disk]") {
+  Snapshot snapshot = distinct();
+  snapshot.kernel.disk.disks.clear();
+  snapshot.devices.clear();
+  const std::string metrics = metrics_text(snapshot, {});
+  CHECK_FALSE(metrics.contains("disk"));
+  CHECK_FALSE(metrics.contains("storable"));
+  CHECK_FALSE(Json::parse(stats_json(snapshot, {})).contains("disk"));
 }
 
 TEST_CASE("what is known of the process is on both pages", "[observe][pages]") {

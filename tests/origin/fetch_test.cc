@@ -48,6 +48,27 @@ TEST_CASE("a response is handed on, stored, and its connection kept", "[origin][
   CHECK(world.pool.size() == 0);
 }
 
+TEST_CASE("what comes behind a body is no answer, also where it is left in the kernel",
+          "[origin][fetch]") {
+  // Of a large body the last read goes to where there is room for its rest alone.
+  const std::size_t size = GENERATE(as<std::size_t>(), 10, 100'000);
+  const std::string more =
+      GENERATE(as<std::string>(), "", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
+  CAPTURE(size, more);
+  Origin origin;
+  World world({origin.url()});
+  FetchReader asker(world, world.request(kGet), whole());
+  world.run_until_asked(origin);
+  origin.say("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(size) + "\r\n\r\n");
+  world.run_until(origin, [&] { return !asker.head.empty(); });
+  origin.say(std::string(size, 'x') + more);
+  world.run_until(origin, [&] { return world.fetches.empty(); });
+  CHECK(world.pool.size() == (more.empty() ? 1 : 0));
+  world.run_until(origin, [&] { return asker.is_done(); });
+  CHECK(asker.whole);
+  CHECK(asker.body == std::string(size, 'x'));
+}
+
 TEST_CASE("however its bytes are cut, a chunked response is whole, and its trailers are stored",
           "[origin][fetch]") {
   Origin origin;

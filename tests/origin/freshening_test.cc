@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/catch.h"
+#include "tests/origin/ballast.h"
 #include "tests/origin/receive.h"
 #include "tests/origin/world.h"
 
@@ -76,6 +77,35 @@ TEST_CASE("a 304 renews fields and lifetime, and the bytes stay", "[origin][fres
   CHECK(one.world.kernel->statistics().objects == 1);
   CHECK(one.world.kernel->statistics().used_bytes ==
         now->charge() + one.world.kernel->charge_of_entry());
+}
+
+TEST_CASE(
+    "without room for its new head a response is told as the 304 left it, and stays as it was",
+    "[origin][freshening]") {
+  const bool large = GENERATE(false, true);
+  StoredOne one("Cache-Control: max-age=60\r\nETag: \"v1\"\r\n", large);
+  Confirmed confirmed;
+  {
+    const Ballast ballast(*one.world.store);
+    // Longer than any slot that is left.
+    const std::string filling(25'000, 'f');
+    confirmed = one.freshen(
+        "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=600\r\nETag: \"v1\"\r\nX-Old: 2\r\n"
+        "X-Filling: " +
+        filling + "\r\n\r\n");
+  }
+  CHECK_FALSE(confirmed.stays);
+  CHECK(confirmed.object.get() == one.old.get());
+  REQUIRE(confirmed.unstored);
+  const HeadParts told{.meta = confirmed.unstored->meta, .head = confirmed.unstored->head};
+  CHECK(told.stored_head().find("X-Old: 2\r\n") != std::string_view::npos);
+  CHECK(told.stored_head().find("X-Old: 1\r\n") == std::string_view::npos);
+  CHECK(told.tags() == "old\n");
+  CHECK(told.meta.http.fresh_until > meta_of(*one.old).http.fresh_until);
+  const store::ObjectRef now = one.world.stored(*one.request);
+  REQUIRE(now);
+  CHECK(now.payload() == one.old.payload());
+  CHECK(stored_head_of(*now).find("X-Old: 1\r\n") != std::string_view::npos);
 }
 
 TEST_CASE("tags that a 304 brings take the place of those there were", "[origin][freshening]") {

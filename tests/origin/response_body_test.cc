@@ -22,15 +22,17 @@ constexpr std::uint64_t kOneRead = 2 * net::Loop::kScratchBytes;
 
 // A long response that its reader takes as it likes.
 struct Long {
-  explicit Long(std::string_view control, std::size_t size = kSize)
+  // `kept_to_join`: bytes that are kept for who might join; 0: nobody can.
+  explicit Long(std::string_view control, std::size_t size = kSize, std::uint64_t kept_to_join = 0)
       : world({origin.url()},
-              [](config::Config& config) {
+              [kept_to_join](config::Config& config) {
                 config.limits.transfer_buffer_bytes = kBuffer;
-                config.cache.collapse_buffer_bytes = kBuffer;
+                config.cache.collapse_buffer_bytes = std::max(kBuffer, kept_to_join);
               }),
-        reader(world, world.request("GET /a HTTP/1.1\r\nHost: h\r\n\r\n"), [] {
+        reader(world, world.request("GET /a HTTP/1.1\r\nHost: h\r\n\r\n"), [kept_to_join] {
           FetchPlan plan;
           plan.whole = true;
+          plan.in_table = kept_to_join != 0;
           return plan;
         }()) {
     reader.appetite = 0;
@@ -152,6 +154,13 @@ TEST_CASE("without memory a response waits, tells so, and goes on where there is
     response.finish();
     CHECK(response.world.stats.memory_failures.get() == 0);
   }
+  SECTION("it gives way to others") {
+    fetch.give_way();
+    response.world.run_until(response.origin, [&] { return response.reader.is_done(); });
+    CHECK_FALSE(response.reader.whole);
+    CHECK(response.world.stats.memory_failures.get() == 1);
+    CHECK(response.world.fetches.empty());
+  }
   SECTION("there is none in time") {
     const Nanoseconds limit = config::Timeouts{}.origin_idle;
     fetch.check_timeouts(response.world.loop->now() + limit - seconds(5));
@@ -177,6 +186,23 @@ TEST_CASE("where memory can be made a response does not wait", "[origin][respons
   response.finish();
   CHECK(asked > 0);
   CHECK(response.world.stats.memory_waits.get() == 0);
+}
+
+TEST_CASE("for want of memory nothing is kept for who might join", "[origin][response_body]") {
+  Long response("max-age=60", kStoredSize, 2 * kStoredSize);
+  Ballast ballast(*response.world.store);
+  ballast.drop(10);
+  response.reader.appetite = UINT64_MAX;
+  response.reader.on_transfer();
+  response.run();
+  // What the reader has passed is all that there is, and has come free.
+  while (!response.world.fetches.empty() && response.world.fetches.front()->waits_for_memory()) {
+    REQUIRE(response.world.fetches.front()->retry_memory());
+    response.run();
+  }
+  REQUIRE(response.said == kStoredSize);
+  response.finish();
+  CHECK(response.world.stats.store_aborts.get() == 1);
 }
 
 TEST_CASE("for want of memory a response is no longer stored, but passed on",

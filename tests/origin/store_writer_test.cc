@@ -99,8 +99,8 @@ TEST_CASE("an object may be as large as is configured, and no larger", "[origin]
   SECTION("as it grows") {
     Storing storing("Transfer-Encoding: chunked\r\n");
     REQUIRE(storing.writer.begin(*storing.body, 0));
-    CHECK(storing.writer.grow(kMaxObject / 2));
-    CHECK(storing.writer.grow(size) == fits);
+    CHECK(storing.writer.grow(*storing.body, kMaxObject / 2));
+    CHECK(storing.writer.grow(*storing.body, size) == fits);
     storing.writer.stop(storing.body.get());
     CHECK(storing.kernel().used_bytes == 0);
     storing.body->abort();
@@ -115,7 +115,7 @@ TEST_CASE("room for a body of unknown length is taken in steps, and the rest com
   std::uint64_t reserved = storing.kernel().reserved_bytes;
   for (std::uint64_t size = 10'000; size <= kMaxObject; size += 10'000) {
     storing.append(10'000);
-    REQUIRE(storing.writer.grow(size));
+    REQUIRE(storing.writer.grow(*storing.body, size));
     const std::uint64_t now = storing.kernel().reserved_bytes;
     CHECK(now > size);
     if (now != reserved) ++taken;

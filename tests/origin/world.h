@@ -20,12 +20,14 @@
 #include <vector>
 
 #include "cache/payload_owner.h"
+#include "proxy/disk/disks.h"
 #include "proxy/http/parser.h"
 #include "proxy/origin/fetch.h"
 #include "proxy/settings/names.h"
 #include "proxy/store/memory_store.h"
 #include "proxy/transfer/transfer_home.h"
 #include "tests/catch.h"
+#include "tests/net/full_backlog.h"
 #include "tests/net/reset.h"
 
 namespace encore::server {
@@ -47,6 +49,7 @@ class Origin {
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
   // Takes a connection that waits; false: there is none.
   bool accept() {
+    if (!fillers_.empty()) return false;
     const int taken = ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (taken < 0) return false;
     connection_ = net::Socket(taken);
@@ -82,6 +85,8 @@ class Origin {
   void close() { connection_ = net::Socket(); }
   void reset() { net::reset_connection(connection_); }
   void stop_listening() { listener_ = net::Socket(); }
+  // From now on no connection to it comes about.
+  void fall_silent() { fillers_ = net::fill_backlog(listener_); }
 
   std::string asked;  // since it has answered last
   int accepted = 0;
@@ -91,6 +96,7 @@ class Origin {
  private:
   net::Socket listener_;
   net::Socket connection_;
+  std::vector<net::Socket> fillers_;
   std::uint16_t port_ = 0;
 };
 
@@ -122,7 +128,7 @@ class World final : public FetchKeeper,
     config::Origin origin;
     origin.host = "*";
     origin.path = "/";
-    origin.servers = std::move(servers);
+    origin.servers.assign(servers.begin(), servers.end());
     config.origin = {origin};
     if (change) change(config);
     auto run = Runtime::create(config, {}, "test");
@@ -187,7 +193,10 @@ class World final : public FetchKeeper,
       store::ObjectRef found;
     } first;
     const auto result = kernel->lookup(cache::Key{request.hash, request.key}, loop->now(), first);
-    return {std::move(first.found), result.any_resident, result.fresh_until};
+    return {.object = std::move(first.found),
+            .disk = {},
+            .any_resident = result.any_resident,
+            .fresh_until = result.fresh_until};
   }
   void release(std::span<const cache::Payload> payloads) override { store->release(payloads); }
 
@@ -221,8 +230,9 @@ class World final : public FetchKeeper,
             http::TargetStatus::kOk);
     view.route = runtime->router.match("", "/");
     REQUIRE(view.route != nullptr);
-    const std::string key =
-        std::string(view.route->realm()) + "http://h" + std::string(head.target);
+    std::string uri(http::key_bytes_max(view.target), '\0');
+    view.uri = http::write_key(view.target, runtime->reverse_keys, uri);
+    const std::string key = view.route->realm() + uri.substr(0, view.uri.bytes);
     view.key = key;
     view.hash = filter::hash_key(filter::HashFamily::kXxh3, seed, key);
     return RequestContext::make(runtime, view, text, net::Address::loopback_v4(1));
@@ -243,6 +253,7 @@ class World final : public FetchKeeper,
   Inflight inflight;
   LatestMoment latest_moment;
   filter::Seed seed{1, 2};
+  std::unique_ptr<disk::Disks> disks;  // none
   std::unique_ptr<OriginServices> services;
   std::vector<std::unique_ptr<Fetch>> fetches;
   OriginLines::Limits limits;

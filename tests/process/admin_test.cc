@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,47 +18,72 @@
 namespace encore::server {
 namespace {
 
+struct Memory final : MemoryHandover {
+  const Token* token() const override { return secret ? &*secret : nullptr; }
+  bool save(std::move_only_function<void(Saved)> done) override {
+    if (takes) done(std::make_shared<const std::string>("the memory"));
+    return takes;
+  }
+  bool adopt(std::string bytes, std::move_only_function<void(Adopted)> done) override {
+    adopted.push_back(std::move(bytes));
+    if (takes) done(adoption);
+    return takes;
+  }
+  bool takes = true;
+  std::optional<Token> secret;
+  std::vector<std::string> adopted;
+  Adopted adoption;
+};
+
 struct Process final : Administered {
   const config::Config& config() const override { return settings; }
   bool is_ready() const override { return ready; }
   Snapshot snapshot() const override { return {}; }
   ProcessStatus status() const override { return {}; }
-  bool purge(PurgeOrder order, std::move_only_function<void(std::uint64_t)> done) override {
+  publish::Resources* published() const override { return resources; }
+  bool purge(PurgeOrder order, std::move_only_function<void(const Purged&)> done) override {
     orders.push_back(std::move(order));
     if (!takes) return false;
     if (at_once) {
-      done(1);
+      done({.count = 1});
     } else {
       dones.push_back(std::move(done));
     }
     return true;
   }
+  MemoryHandover& memory() override { return handover; }
+  Memory handover;
   config::Config settings;
+  publish::Resources* resources = nullptr;
   bool ready = true;
   bool takes = true;
   bool at_once = true;
   std::vector<PurgeOrder> orders;
-  std::vector<std::move_only_function<void(std::uint64_t)>> dones;
+  std::vector<std::move_only_function<void(const Purged&)>> dones;
 };
 
 class Admin {
  public:
   Admin() : loop_(std::move(*net::Loop::create())) {
     process.settings.admin.allow_hosts = {"metrics.example"};
-    auto server =
-        net::AdminServer::create(*loop_, {.address = net::Address::loopback_v4(0)},
-                                 [this](const net::AdminRequest& request, net::AdminReply reply) {
-                                   answer_admin(process, request, std::move(reply));
-                                 });
+    net::AdminServer::Options options = {.address = net::Address::loopback_v4(0)};
+    options.body_bytes_max_for = [this, usual = options.body_bytes_max](const auto& head) {
+      return admin_body_max(process, head, usual);
+    };
+    auto server = net::AdminServer::create(
+        *loop_, options, [this](net::AdminRequest&& request, net::AdminReply reply) {
+          answer_admin(process, std::move(request), std::move(reply));
+        });
     REQUIRE(server.has_value());
     server_ = std::move(*server);
   }
-  void ask(std::string_view line, std::string_view fields) {
+  // A body of `length` bytes is announced and not sent.
+  void ask(std::string_view line, std::string_view fields, std::uint64_t length = 0) {
     client_ = net::open_tcp(AF_INET);
     const net::Address& address = server_->address();
     (void)::connect(client_.get(), address.data(), address.size());
     text_ = std::string(line) + " HTTP/1.1\r\n" + std::string(fields) +
-            "Connection: close\r\nContent-Length: 0\r\n\r\n";
+            "Connection: close\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n";
     heard_.clear();
   }
   // What comes until the end of the connection, or until `done`.
@@ -79,6 +105,11 @@ class Admin {
   }
   std::string answer(std::string_view line, std::string_view fields = "Host: localhost\r\n") {
     ask(line, fields);
+    return hear();
+  }
+  std::string answer_before_body(std::string_view line, std::string_view fields,
+                                 std::uint64_t length) {
+    ask(line, fields, length);
     return hear();
   }
   int status(std::string_view line, std::string_view fields = "Host: localhost\r\n") {
@@ -126,6 +157,94 @@ TEST_CASE("a listener on every address is called by any of them", "[process][adm
   CHECK(admin.status("GET /metrics", "Host: evil.example\r\n") == 403);
 }
 
+TEST_CASE("a body that will not be taken is not waited for", "[process][admin]") {
+  Admin admin;
+  const auto with = [](std::string_view field) {
+    return "Host: localhost\r\n" + std::string(field);
+  };
+  const std::string right = with("Authorization: Bearer 0123456789abcdef\r\n");
+  const std::string wrong = with("Authorization: Bearer 0123456789abcdeX\r\n");
+  constexpr std::uint64_t kLarge = 100'000'000'000;
+  const auto asked = [&](std::string_view line, std::string_view fields, std::uint64_t length) {
+    return admin.answer_before_body(line, fields, length);
+  };
+  CHECK(asked("POST /filter/adopt", right, 1).starts_with("HTTP/1.1 403 "));
+  admin.process.handover.secret = *Token::parse("0123456789abcdef");
+  for (const std::uint64_t length : {std::uint64_t{1}, kLarge}) {
+    CAPTURE(length);
+    CHECK(asked("POST /filter/adopt", with(""), length).starts_with("HTTP/1.1 401 "));
+    CHECK(asked("POST /filter/adopt", wrong, length).starts_with("HTTP/1.1 401 "));
+    CHECK(asked("PUT /filter/adopt", wrong, length).starts_with("HTTP/1.1 401 "));
+    CHECK(asked("PUT /filter/adopt", right, length).starts_with("HTTP/1.1 405 "));
+    CHECK(asked("POST /filter", right, length).starts_with("HTTP/1.1 405 "));
+    CHECK(
+        asked("POST /filter/adopt", "Host: evil.example\r\n", length).starts_with("HTTP/1.1 403 "));
+  }
+  admin.process.settings.admission.adopted_memory_bytes = 5 << 20;
+  const std::string large = asked("POST /filter/adopt", right, kLarge);
+  CHECK(large.starts_with("HTTP/1.1 413 "));
+  CHECK(
+      large.ends_with("A body of 100000000000 bytes, accepted: at most 7340032 bytes, as "
+                      "admission.adopted_memory has it\n"));
+  admin.process.settings.admission.adopted_memory_bytes = 0;
+  const std::string none = asked("POST /filter/adopt", right, 1);
+  CHECK(none.starts_with("HTTP/1.1 409 "));
+  CHECK(none.find("admission.adopted_memory is 0") != std::string::npos);
+  CHECK(asked("POST /purge", with(""), kLarge)
+            .ends_with("A body of 100000000000 bytes, accepted: at most 1048576 bytes\n"));
+  CHECK(asked("GET /purge", with(""), kLarge).starts_with("HTTP/1.1 405 "));
+  CHECK(admin.process.handover.adopted.empty());
+  CHECK(admin.process.orders.empty());
+}
+
+TEST_CASE("the memory of admission is for who has the token", "[process][admin]") {
+  Admin admin;
+  const auto with = [](std::string_view field) {
+    return "Host: localhost\r\n" + std::string(field);
+  };
+  const std::string right = with("Authorization: Bearer 0123456789abcdef\r\n");
+  SECTION("where none is configured it is nobody's") {
+    CHECK(admin.answer("GET /filter", right).starts_with("HTTP/1.1 403 "));
+    CHECK(admin.hear().find("admin.token_file") != std::string::npos);
+    CHECK(admin.status("POST /filter/adopt", right) == 403);
+  }
+  SECTION("with it, it is given and taken") {
+    admin.process.handover.secret = *Token::parse("0123456789abcdef");
+    CHECK(admin.answer("GET /filter", right).ends_with("\r\n\r\nthe memory"));
+    CHECK(admin.status("POST /filter/adopt", right) == 200);
+    CHECK(admin.status("GET /filter", with("authorization: bearer 0123456789abcdef\r\n")) == 200);
+    CHECK(admin.status("GET /filter/adopt", right) == 405);
+    CHECK(admin.status("POST /filter", right) == 405);
+    admin.process.handover.adoption =
+        std::unexpected(AdoptRefusal{.damaged = true, .message = "torn"});
+    CHECK(admin.answer("POST /filter/adopt", right).ends_with("400 Bad Request\ntorn\n"));
+    admin.process.handover.adoption =
+        std::unexpected(AdoptRefusal{.damaged = false, .message = "full"});
+    CHECK(admin.answer("POST /filter/adopt", right).ends_with("409 Conflict\nfull\n"));
+    admin.process.handover.takes = false;
+    CHECK(admin.status("GET /filter", right) == 503);
+    CHECK(admin.status("POST /filter/adopt", right) == 503);
+    admin.process.settings.admission.policy = cache::AdmissionPolicy::kAlways;
+    CHECK(admin.status("GET /filter", right) == 404);
+  }
+  SECTION("without it, or with anything else, it is not") {
+    admin.process.handover.secret = *Token::parse("0123456789abcdef");
+    const auto* field = GENERATE(
+        "", "Authorization: Bearer 0123456789abcdeg\r\n",
+        "Authorization: Bearer 0123456789abcde\r\n", "Authorization: Bearer 0123456789abcdef0\r\n",
+        "Authorization: Bearer \r\n", "Authorization: 0123456789abcdef\r\n",
+        "Authorization: Basic 0123456789abcdef\r\n", "Authorization: Bearer  0123456789abcdef\r\n",
+        "Authorization: Bearer 0123456789abcdef\r\nAuthorization: Bearer x\r\n",
+        "X-Token: Bearer 0123456789abcdef\r\n");
+    CAPTURE(field);
+    const std::string heard = admin.answer("GET /filter", with(field));
+    CHECK(heard.starts_with("HTTP/1.1 401 "));
+    CHECK(heard.find("\r\nWWW-Authenticate: Bearer\r\n") != std::string::npos);
+    CHECK(admin.status("POST /filter/adopt", with(field)) == 401);
+    CHECK(admin.process.handover.adopted.empty());
+  }
+}
+
 TEST_CASE("a page of another origin changes nothing", "[process][admin]") {
   Admin admin;
   const auto [fields, allowed] = GENERATE(table<const char*, bool>({
@@ -152,10 +271,27 @@ TEST_CASE("a purge is answered when it is done, or at once where it is not taken
     admin.process.at_once = false;
     admin.ask("POST /purge?url=http://a/&soft=1", "Host: localhost\r\n");
     CHECK(admin.hear([&] { return !admin.process.dones.empty(); }).empty());
-    admin.process.dones[0](7);
+    admin.process.dones[0]({.count = 7});
     const std::string heard = admin.hear();
     CHECK(heard.starts_with("HTTP/1.1 200 "));
     CHECK(heard.ends_with("{\"purged\": 7, \"soft\": true}\n"));
+  }
+  SECTION("what is read from disk goes as it is read") {
+    admin.process.at_once = false;
+    admin.ask("POST /purge?tag=a", "Host: localhost\r\n");
+    CHECK(admin.hear([&] { return !admin.process.dones.empty(); }).empty());
+    admin.process.dones[0]({.count = 7, .lazily = true});
+    CHECK(
+        admin.hear().ends_with("{\"purged\": 7, \"soft\": false, \"disk\": \"as it is read\"}\n"));
+  }
+  SECTION("a purge that a crash would undo is an error") {
+    admin.process.at_once = false;
+    admin.ask("POST /purge?tag=a", "Host: localhost\r\n");
+    CHECK(admin.hear([&] { return !admin.process.dones.empty(); }).empty());
+    admin.process.dones[0]({.count = 7, .durable = fail("/disk: no answer")});
+    const std::string heard = admin.hear();
+    CHECK(heard.starts_with("HTTP/1.1 500 "));
+    CHECK(heard.ends_with("7 purged, but not for good: /disk: no answer\n"));
   }
   SECTION("not taken") {
     admin.process.takes = false;

@@ -1,5 +1,6 @@
 #include "proxy/process/purge.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -39,16 +40,51 @@ TEST_CASE("a purge looks at every object once, at few under one lock", "[server]
 TEST_CASE("a purge of many says how many, and leaves the others", "[server][purge]") {
   FilledCache cache(kObjects);
   const config::Config config;
-  CHECK(purge(cache.shared, config, {.tags = {"t3", "none"}}) == kObjects / 10);
+  CHECK(purge(cache.shared, config, {.tags = {"t3", "none"}}).count == kObjects / 10);
   CHECK_FALSE(cache.holds(13));
   CHECK(cache.holds(14));
-  CHECK(purge(cache.shared, config, {.prefixes = {"http://SITE.example:80/odd/"}, .soft = true}) ==
-        kObjects / 2 - kObjects / 10);
-  CHECK(purge(cache.shared, config, {.urls = {"http://site.example/odd/15"}}) == 1);
-  CHECK(purge(cache.shared, config, {.prefixes = {"http://site.example/even/"}}) == kObjects / 2);
-  CHECK(purge(cache.shared, config, {.tags = {"all"}}) == kObjects * 4 / 10 - 1);
+  CHECK(purge(cache.shared, config, {.prefixes = {"http://SITE.example:80/odd/"}, .soft = true})
+            .count == kObjects / 2 - kObjects / 10);
+  CHECK(purge(cache.shared, config, {.urls = {"http://site.example/odd/15"}}).count == 1);
+  CHECK(purge(cache.shared, config, {.prefixes = {"http://site.example/even/"}}).count ==
+        kObjects / 2);
+  CHECK(purge(cache.shared, config, {.tags = {"all"}}).count == kObjects * 4 / 10 - 1);
   CHECK(cache.shared.kernel->statistics().objects == 0);
   CHECK(cache.shared.store->stats().objects == 0);
+}
+
+TEST_CASE("what is purged is told of as changed", "[server][purge]") {
+  FilledCache cache(kObjects);
+  publish::HourlyFilters::Options options;
+  options.filter.layout = filter::Layout::kClassic;
+  options.filter.bits = 1'000'000;
+  options.filter.hashes = 14;
+  options.filter.capacity = 50'000;
+  auto hours = publish::HourlyFilters::create(options, wall_now());
+  REQUIRE(hours.has_value());
+  cache.shared.changed = std::make_unique<publish::ChangedKeys>(std::move(*hours));
+  const auto told = [&](std::string_view url) {
+    return cache.shared.changed->with([&](publish::HourlyFilters& all) {
+      return std::ranges::any_of(all.hours(), [&](const auto& hour) {
+        return hour.second.filter && hour.second.filter->test(url);
+      });
+    });
+  };
+  const config::Config config;
+  CHECK(purge(cache.shared, config, {.tags = {"t3"}}).count == kObjects / 10);
+  CHECK(told("http://site.example/odd/13"));
+  CHECK(told("http://site.example/odd/19993"));
+  CHECK_FALSE(told("http://site.example/odd/15"));
+  CHECK(purge(cache.shared, config, {.urls = {"http://SITE.example:80/odd/15"}, .soft = true})
+            .count == 1);
+  CHECK(told("http://site.example/odd/15"));
+  // It may have been stored before, or with another.
+  CHECK(purge(cache.shared, config, {.urls = {"http://site.example/none"}}).count == 0);
+  CHECK(told("http://site.example/none"));
+  CHECK(purge(cache.shared, config, {.prefixes = {"http://site.example/even/"}}).count ==
+        kObjects / 2);
+  CHECK(told("http://site.example/even/14"));
+  CHECK_FALSE(told("http://site.example/odd/17"));
 }
 
 // A turn of a worker's loop has one time, and begins before what others do within it.
@@ -69,7 +105,7 @@ TEST_CASE("what became stale within a worker's turn is stale to it", "[server][p
       const MonotonicTime begin = loop.now();
       while (monotonic_now() <= begin) {
       }
-      CHECK(purge(cache.shared, (*runtime)->config, purged) != 0);
+      CHECK(purge(cache.shared, (*runtime)->config, purged).count != 0);
       const std::string key = FilledCache::key_text(n);
       const CacheView found =
           lookup.lookup(key, cache.key(key).hash, {}, {}, *net::Address::parse_ip("192.0.2.1", 1));

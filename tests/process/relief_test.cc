@@ -8,6 +8,8 @@
 #include "proxy/client/client_connection.h"
 #include "proxy/origin/fetch.h"
 #include "tests/catch.h"
+#include "tests/origin/ballast.h"
+#include "tests/origin/world.h"
 #include "tests/process/filled_cache.h"
 
 namespace encore::server {
@@ -150,6 +152,76 @@ TEST_CASE("readers are looked at about once a second", "[process][relief]") {
   CHECK(place.reader(0).looks == 1);
   place.relief().look(start + std::chrono::milliseconds(900));
   CHECK(place.reader(0).looks == 2);
+}
+
+// Fetches of one worker, of which nobody is slow.
+class Fetches final : public Relieved {
+ public:
+  explicit Fetches(World& world) : world_(world) {
+    relief_ = std::make_unique<Relief>(Relief::Parts{.loop = *world.loop,
+                                                     .kernel = *world.kernel,
+                                                     .slow_readers = slow_readers_,
+                                                     .stats = world.stats,
+                                                     .worker = *this});
+  }
+  ClientConnection* connections() const override { return nullptr; }
+  std::span<const std::unique_ptr<Fetch>> fetches() const override { return world_.fetches; }
+  Relief& relief() { return *relief_; }
+
+ private:
+  World& world_;
+  SlowReaders slow_readers_;
+  std::unique_ptr<Relief> relief_;
+};
+
+// A response of which all but its body is there.
+struct Begun {
+  Begun(World& world, Origin& origin, std::string_view path)
+      : reader(world, world.request("GET " + std::string(path) + " HTTP/1.1\r\nHost: h\r\n\r\n"),
+               [] {
+                 FetchPlan plan;
+                 plan.whole = true;
+                 return plan;
+               }()) {
+    world.run_until_asked(origin);
+    origin.say("HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: " +
+               std::to_string(kBytes) + "\r\n\r\n");
+    world.run_until(origin, [&] { return !reader.head.empty(); });
+  }
+  static constexpr std::size_t kBytes = 200'000;
+  FetchReader reader;
+};
+
+TEST_CASE("of those that wait for memory the one that has for longest gives way",
+          "[process][relief]") {
+  Origin first;
+  Origin second;
+  World world({first.url(), second.url()});
+  Begun one(world, first, "/one");
+  Begun two(world, second, "/two");
+  Fetches place(world);
+  REQUIRE(world.fetches.size() == 2);
+  const Fetch& fetch_one = *world.fetches[0];
+  const Fetch& fetch_two = *world.fetches[1];
+  const std::string body(Begun::kBytes, 'x');
+  Ballast ballast(*world.store);
+  // The one that began later is the first to wait.
+  REQUIRE(second.offer(body) == body.size());
+  world.run_until(second, [&] { return fetch_two.waits_for_memory(); });
+  REQUIRE(first.offer(body) == body.size());
+  world.run_until(first, [&] { return fetch_one.waits_for_memory(); });
+  REQUIRE(fetch_two.waits_for_memory_since() < fetch_one.waits_for_memory_since());
+
+  place.relief().wait_for_room();
+  world.run_until(second, [&] { return two.reader.is_done(); });
+  CHECK_FALSE(two.reader.whole);
+  CHECK(world.stats.memory_failures.get() == 1);
+  REQUIRE(world.fetches.size() == 1);
+  CHECK_FALSE(one.reader.is_done());
+  ballast.drop(40);
+  world.run_until(first, [&] { return one.reader.is_done(); });
+  CHECK(one.reader.whole);
+  CHECK(one.reader.body == body);
 }
 
 }  // namespace

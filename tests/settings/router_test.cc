@@ -26,6 +26,11 @@ Router make_router(std::vector<config::Origin> origins) {
 
 std::string answer(const Router& router, std::string_view host, std::string_view path) {
   const Route* route = router.match(host, path);
+  for (const char* rest : {"", "?a=b/c", "?"}) {
+    const std::string uri = "http://" + std::string(host) + ":8080" + std::string(path) + rest;
+    INFO(uri);
+    CHECK(router.match_uri(uri) == route);
+  }
   return route == nullptr ? "none" : route->group().servers().front().authority;
 }
 
@@ -57,6 +62,17 @@ TEST_CASE("without a matching route there is none", "[server][router]") {
   const Router router = make_router({origin("a.test", "/only/", "http://a:1")});
   CHECK(answer(router, "a.test", "/other") == "none");
   CHECK(answer(router, "b.test", "/only/") == "none");
+}
+
+TEST_CASE("a route for all takes all, one for all hosts or all paths does not",
+          "[server][router]") {
+  CHECK(answer(make_router({origin("*", "/", "http://a:1")}), "x.test", "/y") == "a:1");
+  CHECK(answer(make_router({origin("*", "/only/", "http://a:1")}), "x.test", "/y") == "none");
+  CHECK(answer(make_router({origin("b.test", "/", "http://a:1")}), "x.test", "/y") == "none");
+  const Router two =
+      make_router({origin("*", "/", "http://a:1"), origin("*", "/only/", "http://b:1")});
+  CHECK(answer(two, "x.test", "/only/y") == "b:1");
+  CHECK(answer(two, "x.test", "/y") == "a:1");
 }
 
 TEST_CASE("default ports are left out and IPv6 is bracketed", "[server][router]") {

@@ -94,6 +94,30 @@ TEST_CASE("a chunk goes when it was read to its last byte", "[store]") {
   CHECK(body->held_bytes() == 2 * kTransferChunkBytes);
 }
 
+TEST_CASE("a chunk that is ended early goes when all have read what is in it", "[store]") {
+  const auto store = memory_store(16 * kMiB);
+  const BodyRef body = transfer(*store);
+  auto fast = body->open(0);
+  auto slow = body->open(0);
+  body->stop_retaining();
+  body->end_chunk();  // nothing is in it: it stays
+  CHECK(body->held_bytes() == 0);
+  append_pattern(*body, 10'000, 3'000);
+  std::size_t wrong = read_and_compare(*fast, 10'000) + read_and_compare(*slow, 4'000);
+  CHECK(body->held_bytes() >= 10'000);
+  body->end_chunk();
+  body->end_chunk();
+  wrong += read_and_compare(*fast, 1);
+  CHECK(body->held_bytes() >= 10'000);
+  wrong += read_and_compare(*slow, 10'000);
+  CHECK(body->held_bytes() == 0);
+  append_pattern(*body, 100'000, 7'000);
+  body->complete();
+  while (!fast->at_end()) wrong += read_and_compare(*fast, 9'000);
+  while (!slow->at_end()) wrong += read_and_compare(*slow, 90'000);
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("without readers a transfer that does not retain keeps nothing", "[store]") {
   const auto store = memory_store(16 * kMiB);
   const BodyRef body = transfer(*store);
@@ -115,6 +139,45 @@ TEST_CASE("a cursor may start beyond what was written and waits there", "[store]
   body->complete();
   CHECK(drain(*cursor) == pattern(kSeed, 100'000, 500'000));
   CHECK(cursor->at_end());
+}
+
+TEST_CASE("a body may begin beyond its first byte", "[store]") {
+  const auto store = memory_store(16 * kMiB);
+  auto made = store->make_body({.length = 900'000, .use = BodyUse::kStored, .begin = 655'360});
+  REQUIRE(made.has_value());
+  const BodyRef body = *made;
+  CHECK(body->size() == 655'360);
+  CHECK(body->held_bytes() == 0);
+  auto cursor = body->open(700'000);
+  REQUIRE(cursor);
+  body->stop_retaining();
+  const std::string text = pattern(kSeed, 244'640);
+  REQUIRE(body->append(bytes_of(text)) == text.size());
+  CHECK(body->size() == 900'000);
+  CHECK(body->held_bytes() < 400'000);
+  body->complete();
+  CHECK(drain(*cursor) == text.substr(700'000 - 655'360));
+  CHECK(cursor->at_end());
+}
+
+TEST_CASE("what a copied cursor has not passed stays", "[store]") {
+  const auto store = memory_store(16 * kMiB);
+  const BodyRef body = transfer(*store);
+  auto reader = body->open(0);
+  REQUIRE(reader);
+  auto writer = body->open(0);
+  REQUIRE(writer);
+  body->stop_retaining();
+  append_pattern(*body, 1'000'000, 64'000);
+  (void)drain(*reader);
+  {
+    auto copy = writer->copy();
+    writer->advance(900'000);
+    CHECK(body->held_bytes() >= 1'000'000);
+    body->complete();
+    CHECK(drain(copy) == pattern(kSeed, 1'000'000));
+  }
+  CHECK(body->held_bytes() <= 100'000 + 2 * kTransferChunkBytes);
 }
 
 TEST_CASE("memory asked for and not used goes back when a body is stored", "[store]") {

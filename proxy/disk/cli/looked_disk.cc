@@ -1,0 +1,94 @@
+#include "proxy/disk/cli/looked_disk.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "proxy/disk/aligned_buffer.h"
+#include "proxy/disk/open.h"
+
+namespace encore::disk {
+namespace {
+
+// Each has met another rewriting of the log, of which there is about one a turn of a segment.
+constexpr int kTriesMax = 100;
+
+}  // namespace
+
+Result<LookedDisk> LookedDisk::open(const std::string& path) {
+  auto file = open_file(path, FileUse::kLook);
+  if (!file) return std::unexpected(file.error());
+  return open(std::move(*file));
+}
+
+Result<LookedDisk> LookedDisk::open(std::unique_ptr<File> file) {
+  const auto superblock = look_at_disk(*file);
+  if (!superblock) return std::unexpected(superblock.error());
+  return LookedDisk(std::move(file), *superblock);
+}
+
+std::vector<std::byte> LookedDisk::purge_begins() const {
+  std::vector<std::byte> begins;
+  AlignedBuffer page(kPageBytes);
+  for (const std::uint64_t offset : {std::uint64_t{0}, superblock_.purge_bytes}) {
+    const auto bytes = page.first(kPageBytes);
+    if (!file_->read(bytes, superblock_.purge_offset + offset)) continue;
+    begins.insert(begins.end(), bytes.begin(), bytes.end());
+  }
+  return begins;
+}
+
+Result<void> LookedDisk::read_unchanged(const std::function<Result<void>()>& read) const {
+  for (int i = 1;; ++i) {
+    const auto before = purge_begins();
+    auto done = read();
+    if (done || i == kTriesMax || purge_begins() == before) return done;
+  }
+}
+
+Result<KnownPurges> LookedDisk::read_purges() const {
+  KnownPurges known;
+  auto read = read_unchanged([&] {
+    known = {};
+    PurgeLog log(*file_, superblock_);
+    auto loaded = log.load([&](const Purge& purge) {
+      if (purge.kind != PurgeKind::kKey) return known.rules.push_back(purge);
+      auto& version = known.keys[purge.key];
+      version = std::max(version, purge.version);
+    });
+    known.entries = log.entries();
+    known.used_bytes = log.used_bytes();
+    return loaded;
+  });
+  if (!read) return std::unexpected(read.error());
+  return known;
+}
+
+std::optional<SegmentHeader> LookedDisk::read_header(std::uint32_t segment) const {
+  AlignedBuffer page(kPageBytes);
+  const Page bytes(page.first(kPageBytes));
+  if (!file_->read(bytes, superblock_.segment_offset(segment))) return std::nullopt;
+  return decode_segment_header(bytes, superblock_.uuid, segment);
+}
+
+std::vector<SegmentHeader> LookedDisk::read_headers() const {
+  std::vector<SegmentHeader> headers;
+  for (std::uint32_t segment = 0; segment < superblock_.segments; ++segment) {
+    if (const auto header = read_header(segment)) headers.push_back(*header);
+  }
+  std::ranges::sort(headers, std::greater(), &SegmentHeader::sequence);
+  return headers;
+}
+
+bool LookedDisk::is_overwritten(const SegmentHeader& header) const {
+  const auto now = read_header(header.segment);
+  return now && now->sequence != header.sequence;
+}
+
+std::vector<const LookedDisk*> pointers_to(const std::vector<LookedDisk>& disks) {
+  std::vector<const LookedDisk*> pointers;
+  for (const LookedDisk& disk : disks) pointers.push_back(&disk);
+  return pointers;
+}
+
+}  // namespace encore::disk

@@ -1,0 +1,71 @@
+// LookedDisk: a disk that is looked at, whether a proxy has it or not. Nothing is ever written.
+// Thread-compatible.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+#include "proxy/disk/file.h"
+#include "proxy/disk/format.h"
+#include "proxy/disk/purge_log.h"
+
+namespace encore::disk {
+
+struct HashOfKey {
+  std::size_t operator()(const filter::Hash128& key) const {
+    return static_cast<std::size_t>(key.lo);
+  }
+};
+
+// What was purged and may still lie on the disk.
+struct KnownPurges {
+  // Of each key the highest version that it was purged at: what is below it is dead.
+  std::unordered_map<filter::Hash128, cache::DiskVersion, HashOfKey> keys;
+  std::vector<Purge> rules;  // by tag and by prefix
+  std::uint64_t entries = 0;
+  std::uint64_t used_bytes = 0;  // of the log, in each of its copies
+};
+
+class LookedDisk {
+ public:
+  // Errors: those of open_file() for a look, and of look_at_disk().
+  static Result<LookedDisk> open(const std::string& path);
+  static Result<LookedDisk> open(std::unique_ptr<File> file);
+
+  File& file() const { return *file_; }
+  const Superblock& superblock() const { return superblock_; }
+
+  // Errors: PurgeLog's.
+  Result<KnownPurges> read_purges() const;
+  // Calls `read`, which reads the purge log, again where it fails and a process has rewritten the
+  // log meanwhile. Errors: its last.
+  Result<void> read_unchanged(const std::function<Result<void>()>& read) const;
+  // As it is now. Nothing: none of ours, or the device failed.
+  std::optional<SegmentHeader> read_header(std::uint32_t segment) const;
+  // Of all segments that have one, the newest first.
+  std::vector<SegmentHeader> read_headers() const;
+  // Whether a process has begun the segment anew since its header was read.
+  bool is_overwritten(const SegmentHeader& header) const;
+
+ private:
+  LookedDisk(std::unique_ptr<File> file, const Superblock& superblock)
+      : file_(std::move(file)), superblock_(superblock) {}
+
+  // What the two copies of the purge log begin with: another after each time it is rewritten.
+  std::vector<std::byte> purge_begins() const;
+
+  std::unique_ptr<File> file_;
+  Superblock superblock_;
+};
+
+// Borrowed.
+std::vector<const LookedDisk*> pointers_to(const std::vector<LookedDisk>& disks);
+
+}  // namespace encore::disk

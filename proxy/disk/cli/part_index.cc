@@ -1,0 +1,31 @@
+#include "proxy/disk/cli/part_index.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "proxy/disk/segment_scan.h"
+
+namespace encore::disk {
+
+void PartIndex::read(const LookedDisk& disk) {
+  for (const SegmentHeader& header : disk.read_headers()) {
+    auto footer = read_footer(disk.file(), disk.superblock(), header);
+    if (!footer && disk.is_overwritten(header)) continue;
+    if (!footer) footer = scan_segment(disk.file(), disk.superblock(), header).footer;
+    for (const RecordLine& line : footer->lines) {
+      // Where it was moved, its old copy may be there still.
+      if (line.kind == RecordKind::kPart && keys_.insert(line.key)) ++parts_of_[line.body];
+    }
+  }
+}
+
+PartIndex::Found PartIndex::find(const RecordFields& head) {
+  for (const LookedDisk* disk : std::exchange(disks_, {})) read(*disk);
+  Found found{.all =
+                  head.body_bytes / part_bytes_ + (head.body_bytes % part_bytes_ == 0 ? 0U : 1U)};
+  const auto parts = parts_of_.find(head.body);
+  if (parts != parts_of_.end()) found.there = std::min(found.all, parts->second);
+  return found;
+}
+
+}  // namespace encore::disk

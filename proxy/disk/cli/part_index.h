@@ -1,0 +1,42 @@
+// PartIndex: which parts of bodies lie on the disks that are looked at, for whoever finds a head
+// there: of a cache with several disks the parts of one body lie on all of them.
+//
+// Memory: 21 to 43 bytes a part, and some 50 a body. Blocks in the device; thread-compatible.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "cache/disk_parts.h"
+#include "proxy/disk/cli/key_set.h"
+#include "proxy/disk/cli/looked_disk.h"
+#include "proxy/disk/record.h"
+
+namespace encore::disk {
+
+class PartIndex {
+ public:
+  // The disks are borrowed. `part_bytes`: of a body in each part but its last.
+  explicit PartIndex(std::vector<const LookedDisk*> disks,
+                     std::uint64_t part_bytes = cache::kPartBytes)
+      : disks_(std::move(disks)), part_bytes_(part_bytes) {}
+
+  struct Found {
+    std::uint64_t all = 0;    // parts of the body
+    std::uint64_t there = 0;  // of those
+    bool is_whole() const { return there == all; }
+  };
+  // Reads the footers of all disks when it is asked for the first time. REQUIRES: of a kHead.
+  Found find(const RecordFields& head);
+
+ private:
+  void read(const LookedDisk& disk);
+
+  std::vector<const LookedDisk*> disks_;  // that are not read yet
+  std::uint64_t part_bytes_;
+  KeySet keys_;
+  std::unordered_map<std::uint64_t, std::uint64_t> parts_of_;  // how many, by the body's number
+};
+
+}  // namespace encore::disk

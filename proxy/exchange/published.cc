@@ -1,0 +1,55 @@
+#include "proxy/exchange/published.h"
+
+#include <utility>
+
+#include "proxy/http/head_text.h"
+
+namespace encore::server {
+namespace {
+
+publish::Answer refusal(int status, std::string text) {
+  publish::Answer answer;
+  answer.status = status;
+  answer.content_type = "text/plain; charset=utf-8";
+  answer.fields.emplace_back("Cache-Control", "no-store");
+  answer.body = std::move(text);
+  return answer;
+}
+
+publish::Answer find_answer(publish::Resources* published, const RequestContext& request,
+                            WallTime now) {
+  const Runtime& runtime = *request.runtime;
+  if (!runtime.may_have_published(request.client)) {
+    return refusal(403, "403 Forbidden\nNot for this client; see filters.allow_clients.\n");
+  }
+  if (published == nullptr) return refusal(404, "404 Not Found\nNothing is published here.\n");
+  if (runtime.squid_digest && request.target.path == kSquidDigestPath) {
+    return published->answer(request.head, {}, "/resident.digest", now);
+  }
+  const std::string& root = runtime.config.filters.path;
+  return published->answer(request.head, root, request.target.path, now);
+}
+
+}  // namespace
+
+PublishedReply answer_published(publish::Resources* published, const RequestContext& request,
+                                WallTime now, std::string_view http_date) {
+  publish::Answer answer = find_answer(published, request, now);
+  PublishedReply reply;
+  reply.status = answer.status;
+  const auto reason = http::reason_phrase(static_cast<unsigned>(answer.status));
+  http::append_status_line(answer.status, reason, reply.head);
+  http::append_field("Date", http_date, reply.head);
+  if (!answer.content_type.empty()) {
+    http::append_field("Content-Type", answer.content_type, reply.head);
+  }
+  for (const auto& [name, value] : answer.fields) http::append_field(name, value, reply.head);
+  constexpr int kNotModified = 304;
+  if (answer.status != kNotModified) {
+    http::append_field("Content-Length", std::to_string(answer.body.size()), reply.head);
+  }
+  if (request.head.method != http::Method::kHead) reply.body = std::move(answer.body);
+  return reply;
+}
+
+}  // namespace encore::server

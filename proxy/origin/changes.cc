@@ -1,0 +1,46 @@
+#include "proxy/origin/changes.h"
+
+#include "proxy/http/conditional.h"
+#include "proxy/publish/changed_keys.h"
+#include "proxy/publish/resident_keys.h"
+#include "proxy/settings/router.h"
+#include "proxy/transfer/response.h"
+
+namespace encore::server {
+
+namespace {
+
+std::string_view url_of(const RequestContext& request) {
+  return std::string_view(request.key).substr(kRealmBytes);
+}
+
+}  // namespace
+
+ResidentMark::ResidentMark(OriginServices& services, const RequestContext& request)
+    : resident_(services.resident), request_(request) {
+  if (resident_ != nullptr) resident_->add(url_of(request_));
+}
+
+ResidentMark::~ResidentMark() {
+  if (resident_ != nullptr) resident_->remove(url_of(request_));
+}
+
+void note_change(OriginServices& services, std::string_view uri) {
+  if (services.changed != nullptr) services.changed->note(uri, services.loop.wall_now());
+}
+
+void note_overtaken(OriginServices& services, const RequestContext& request) {
+  if (request.key.size() > kRealmBytes) {
+    note_change(services, url_of(request));
+  }
+}
+
+void note_answer(OriginServices& services, const RequestContext& request, const Received& received,
+                 const store::Object& stored) {
+  if (services.changed == nullptr || received.head.status >= 500) return;
+  const auto before = http::stored_validators(meta_of(stored).http, stored_head_of(stored));
+  const auto after = http::received_validators(received.head, received.arrival());
+  if (!http::same_validator(before, after)) note_overtaken(services, request);
+}
+
+}  // namespace encore::server

@@ -1,0 +1,127 @@
+#include "proxy/origin/origin_request.h"
+
+#include <array>
+#include <optional>
+
+#include "proxy/http/head_writer.h"
+#include "proxy/http/hop_by_hop.h"
+#include "proxy/http/sent_fields.h"
+
+namespace encore::server {
+namespace {
+
+using http::FieldId;
+
+constexpr http::FieldSet kConditionalFields = {FieldId::kRange,       FieldId::kIfRange,
+                                               FieldId::kIfNoneMatch, FieldId::kIfModifiedSince,
+                                               FieldId::kIfMatch,     FieldId::kIfUnmodifiedSince};
+
+// What is written beside the request's own lines, but for names and what others gave us.
+constexpr std::size_t kOwnBytes = 256;
+
+// RFC 9110 7.6.2: OPTIONS and TRACE count down.
+std::string decremented(std::string_view value) {
+  std::uint64_t hops = 0;
+  if (!http::parse_decimal(value, hops) || hops == 0) return std::string(value);
+  return std::to_string(hops - 1);
+}
+
+// "host[:port]" of the target as its key has it; empty where there is none.
+class HostText {
+ public:
+  explicit HostText(const RequestContext& request) {
+    const http::Target& target = request.target;
+    if (!request.key.empty()) {
+      text_ = request.uri_text().substr(request.uri.authority,
+                                        request.uri.path - request.uri.authority);
+    } else if (!target.authority.host.empty()) {
+      text_ = {room_.data(), http::write_host(target, room_)};
+    }
+  }
+  HostText(const HostText&) = delete;
+  HostText& operator=(const HostText&) = delete;
+  std::string_view get() const { return text_; }
+
+ private:
+  std::array<char, http::kHostTextBytesMax> room_;
+  std::string_view text_;
+};
+
+// The client's lines, as far as they are the origin's to know.
+void write_sent_fields(const RequestContext& request, const OriginRequestOptions& options,
+                       http::HeadWriter& out) {
+  const http::RequestHead& head = request.head;
+  const http::SentFields sent(head.fields, request.vary());
+  std::optional<std::string_view> encodings;
+  if (request.vary().normalise_accept_encoding) encodings = http::normalised_accept_encoding(sent);
+  http::FieldSet left_out = {FieldId::kContentLength, FieldId::kVia};
+  if (encodings) left_out.insert(FieldId::kAcceptEncoding);
+  if (options.whole) left_out.insert(kConditionalFields);
+  if (options.drop_expect) left_out.insert(FieldId::kExpect);
+  http::FieldCopier copier(out);
+  for (const http::Field& field : head.fields) {
+    if (left_out.has(field.id) || sent.drops(field)) continue;
+    if (field.id == FieldId::kMaxForwards && http::is_idempotent(head.method)) {
+      copier.add(field.name, decremented(field.value));
+    } else {
+      copier.add(field);
+    }
+  }
+  if (encodings) copier.add("Accept-Encoding", *encodings);
+}
+
+// Whom the origin answers, by what we know ourselves: the connection, and the target that the key
+// names. RFC 7239, and the names that were in use before it.
+void write_forwarded(const RequestContext& request, std::string_view host, http::HeadWriter& out) {
+  const std::string client = request.client.ip_string();
+  const std::string_view scheme = to_string(request.target.scheme);
+  const bool v6 = request.client.is_v6();
+  out.texts("X-Forwarded-For: ", client, "\r\nX-Forwarded-Proto: ", scheme, "\r\n");
+  if (!host.empty()) out.field("X-Forwarded-Host", host);
+  out.texts("Forwarded: for=", v6 ? "\"[" : "", client, v6 ? "]\"" : "");
+  if (!host.empty()) out.texts(";host=\"", host, "\"");
+  out.texts(";proto=", scheme, "\r\n");
+}
+
+// One field, hop after hop (RFC 9110 7.6.3).
+void write_via(const RequestContext& request, http::HeadWriter& out) {
+  const std::string_view own = request.head.version == http::Version::kHttp11
+                                   ? request.runtime->via_field_11
+                                   : request.runtime->via_field_10;
+  const std::size_t name = std::string_view("Via: ").size();
+  out.text(own.substr(0, name));
+  request.head.fields.for_each(FieldId::kVia, [&](const http::Field& field) {
+    if (field.value.empty()) return;
+    out.texts(field.value, ", ");
+  });
+  out.text(own.substr(name));
+}
+
+}  // namespace
+
+void build_origin_request(const RequestContext& request, const OriginServer* server,
+                          const OriginRequestOptions& options, std::string& text) {
+  const http::RequestHead& head = request.head;
+  const HostText host(request);
+  text.clear();
+  http::HeadWriter out(text, request.bytes.size() + options.validation_fields.size() + kOwnBytes);
+  std::string_view key_path;
+  if (!request.key.empty()) key_path = request.uri_text().substr(request.uri.path);
+  const bool asks_for_server =
+      server != nullptr && (!request.route->preserves_host() || host.get().empty());
+  out.texts(head.method_text, " ", http::origin_form(request.target, head.method, key_path),
+            " HTTP/1.1\r\nHost: ", asks_for_server ? server->authority : host.get(), "\r\n");
+  write_sent_fields(request, options, out);
+  if (http::accepts_trailers(head)) out.text("TE: trailers\r\nConnection: TE\r\n");
+  if (request.framing.kind == http::BodyKind::kLength) {
+    out.field("Content-Length", request.framing.length);
+  } else if (request.framing.kind == http::BodyKind::kChunked) {
+    out.text("Transfer-Encoding: chunked\r\n");
+  }
+  out.text(options.validation_fields);
+  if (!request.is_forward()) write_forwarded(request, host.get(), out);
+  write_via(request, out);
+  out.text("\r\n");
+}
+
+}  // namespace encore::server

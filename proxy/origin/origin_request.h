@@ -1,0 +1,25 @@
+// The head of a request to an origin. Pure functions, thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "proxy/request/request_context.h"
+#include "proxy/settings/server_group.h"
+
+namespace encore::server {
+
+// What is asked of the origin, in difference to what the client asked.
+struct OriginRequestOptions {
+  bool whole = false;                  // without the client's Range and conditions
+  std::string_view validation_fields;  // lines with CRLF, for our own validation or range
+  bool drop_expect = false;
+};
+
+// The head to send: origin-form, Host, what http::SentFields lets through, Via, and (reverse)
+// X-Forwarded-* and Forwarded, by what is known here.
+// `text` is cleared first.
+void build_origin_request(const RequestContext& request, const OriginServer* server,
+                          const OriginRequestOptions& options, std::string& text);
+
+}  // namespace encore::server

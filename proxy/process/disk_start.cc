@@ -1,0 +1,79 @@
+#include "proxy/process/disk_start.h"
+
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include "proxy/process/disk_purge.h"
+
+namespace encore::server {
+namespace {
+
+Result<void> fail_making(const config::Disk& disk, int os_error) {
+  return fail("disk \"" + disk.path +
+              "\" cannot be made: " + std::generic_category().message(os_error));
+}
+
+Result<void> check_new_disk(const config::Disk& disk) {
+  std::filesystem::path directory = std::filesystem::path(disk.path).parent_path();
+  if (directory.empty()) directory = ".";
+  if (::access(directory.c_str(), W_OK | X_OK) != 0) return fail_making(disk, errno);
+  struct statvfs room{};
+  if (::statvfs(directory.c_str(), &room) != 0) return fail_making(disk, errno);
+  const std::uint64_t bytes = std::uint64_t{room.f_bavail} * room.f_frsize;
+  if (bytes >= disk.size_bytes) return {};
+  return fail("disk \"" + disk.path + "\" is to have " + std::to_string(disk.size_bytes) +
+              " bytes; its file system has room for " + std::to_string(bytes));
+}
+
+}  // namespace
+
+Result<std::optional<filter::Seed>> seed_of_disks(const config::Config& config) {
+  std::optional<filter::Seed> seed;
+  const config::Disk* whose = nullptr;
+  for (const config::Disk& each : config.disk) {
+    const auto found = disk::seed_of_disk(each.path);
+    if (!found) return std::unexpected(found.error());
+    if (!*found) continue;
+    if (seed && **found != *seed) {
+      return fail("disks \"" + whose->path + "\" and \"" + each.path +
+                  "\" were made with different seeds; --clear-disk makes new ones");
+    }
+    seed = *found;
+    whose = &each;
+  }
+  return seed;
+}
+
+Result<void> check_disk(const config::Disk& disk, const std::optional<filter::Seed>& seed) {
+  const auto found = disk::seed_of_disk(disk.path);
+  if (!found) return std::unexpected(found.error());
+  if (!*found) return check_new_disk(disk);
+  if (!seed || **found == *seed) return {};
+  return fail("disk \"" + disk.path + "\" was made with another seed than admission.seed");
+}
+
+disk::DisksOptions disk_options(const config::Config& config, const filter::Seed& identity_seed) {
+  disk::DisksOptions options;
+  for (const config::Disk& each : config.disk) {
+    options.disks.push_back(
+        {.path = each.path, .bytes = each.size_bytes, .segment_bytes = each.segment_bytes});
+  }
+  options.identity_seed = identity_seed;
+  options.matches_rule = matches_rule;
+  return options;
+}
+
+Result<std::unique_ptr<disk::Disks>> open_disks(const config::Config& config,
+                                                const filter::Seed& identity_seed, bool clear) {
+  if (config.disk.empty()) return nullptr;
+  disk::DisksOptions options = disk_options(config, identity_seed);
+  options.clear = clear;
+  return disk::Disks::open(options);
+}
+
+}  // namespace encore::server

@@ -1,0 +1,30 @@
+// The disks of a configuration, at a start. One thread, before the workers run.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "base/error.h"
+#include "config/config.h"
+#include "filter/hash.h"
+#include "proxy/disk/disks.h"
+
+namespace encore::server {
+
+// What the keys of the disks that are there were hashed with; nothing where none is there yet, or
+// none is configured. Errors: disks with different seeds, a disk that cannot be looked at.
+Result<std::optional<filter::Seed>> seed_of_disks(const config::Config& config);
+
+// Whether a start could take this disk: it is one of this seed (none: of any), or can be made.
+// Changes nothing. Errors: those of seed_of_disks(), another seed, no such directory or none that
+// may be written to, too little room.
+Result<void> check_disk(const config::Disk& disk, const std::optional<filter::Seed>& seed);
+
+// How they are opened.
+disk::DisksOptions disk_options(const config::Config& config, const filter::Seed& identity_seed);
+// Null where none is configured. `clear`: what is there is given up for new ones. Errors:
+// disk::Disks::open().
+Result<std::unique_ptr<disk::Disks>> open_disks(const config::Config& config,
+                                                const filter::Seed& identity_seed, bool clear);
+
+}  // namespace encore::server

@@ -1,0 +1,47 @@
+#include "proxy/process/disk_watch.h"
+
+#include <spdlog/spdlog.h>
+
+namespace encore::server {
+namespace {
+
+using disk::DiskCondition;
+
+void say(const disk::DiskReport& disk, DiskCondition before) {
+  switch (disk.condition) {
+    case DiskCondition::kLoading:
+      spdlog::info("disk {}: {} segments with records are being read", disk.path, disk.segments);
+      return;
+    case DiskCondition::kInService:
+      if (before == DiskCondition::kWritesPaused) {
+        spdlog::info("disk {}: is written to again", disk.path);
+      } else {
+        spdlog::info("disk {}: in service, all of {} segments read", disk.path, disk.segments);
+      }
+      return;
+    case DiskCondition::kWritesPaused:
+      spdlog::warn("disk {}: {} writes have failed; nothing is written for half a minute",
+                   disk.path, disk.write_errors);
+      return;
+    case DiskCondition::kOffline:
+      spdlog::error(
+          "disk {}: out of service after {} failed reads and {} failed writes; the "
+          "cache goes on without it",
+          disk.path, disk.read_errors, disk.write_errors);
+      return;
+  }
+}
+
+}  // namespace
+
+void DiskWatch::look(const disk::DisksStatistics& disks) {
+  const bool is_first = seen_.empty();
+  seen_.resize(disks.disks.size(), DiskCondition::kLoading);
+  for (std::size_t i = 0; i < seen_.size(); ++i) {
+    const disk::DiskReport& disk = disks.disks[i];
+    if (is_first || disk.condition != seen_[i]) say(disk, seen_[i]);
+    seen_[i] = disk.condition;
+  }
+}
+
+}  // namespace encore::server

@@ -1,0 +1,31 @@
+// What is fetched of a neighbour at start: the saved form of its admission memory, from its admin
+// listener. Blocks the thread that calls it, and needs no loop of the caller's.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+#include "base/time.h"
+#include "config/network.h"
+#include "proxy/net/resolver.h"
+
+namespace encore::server {
+
+struct Neighbour {
+  config::ServerUrl url;         // of its admin listener, or of what stands before that
+  std::string authorization;     // the field's value
+  std::string ca_file;           // for https; empty: the system's certificates
+  net::Resolver::Options names;  // how its name is looked up
+  std::uint64_t bytes_max = 0;   // more are not taken
+  Nanoseconds silence_max = std::chrono::seconds(5);  // until it is connected, and between reads
+  Nanoseconds time_max = std::chrono::seconds(60);    // for all
+};
+
+// A neighbour that answers 503 is asked again each second, until `time_max` has passed.
+// Errors show the URL and what went wrong: a name that is not found, no connection, a response
+// other than 200 with a stated length, one that is too long, cut off or too late, a SIGTERM or
+// SIGINT that is held back. Nothing more is allocated than what has come, and a read.
+Result<std::string> fetch_memory(const Neighbour& neighbour);
+
+}  // namespace encore::server

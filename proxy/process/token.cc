@@ -1,0 +1,88 @@
+#include "proxy/process/token.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "proxy/http/list.h"
+#include "proxy/net/socket.h"
+
+namespace encore::server {
+namespace {
+
+bool is_token_byte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("-._~+/=").find(c) != std::string_view::npos;
+}
+
+Result<void> check_owner(const net::Socket& file) {
+  struct stat status{};
+  if (::fstat(file.get(), &status) != 0) return fail(std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) return fail("not a regular file");
+  // A group may be given it to read: so root gives it to who runs this.
+  constexpr mode_t kForeign = 027;
+  const bool ours = status.st_uid == ::geteuid() || status.st_uid == 0;
+  if (!ours || (status.st_mode & kForeign) != 0) {
+    return fail(
+        "others can read or write it, accepted: a file of this user or root, mode 0600 or "
+        "0640");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Token> Token::parse(std::string_view text) {
+  while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
+  if (text.size() < kBytesMin || text.size() > kBytesMax ||
+      !std::ranges::all_of(text, is_token_byte)) {
+    // How many there are, and which is at fault, but none of them.
+    const bool lines = text.contains('\n');
+    const bool others = !std::ranges::all_of(text, is_token_byte);
+    return fail("no token, accepted: one line of " + std::to_string(kBytesMin) + " to " +
+                std::to_string(kBytesMax) + " letters, digits and -._~+/=, found " +
+                (lines ? "more than one line"
+                       : std::to_string(text.size()) + " characters" +
+                             (others ? ", others among them" : "")));
+  }
+  Token token;
+  token.size_ = text.size();
+  std::ranges::copy(text, token.bytes_.begin());
+  return token;
+}
+
+Result<Token> Token::read(const std::string& path) {
+  const auto refused = [&](const std::string& why) {
+    return fail("cannot take the token of " + path + ": " + why);
+  };
+  // Without waiting, for it may be a pipe.
+  const net::Socket file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!file) return refused(std::strerror(errno));
+  if (auto ours = check_owner(file); !ours) return refused(ours.error().message);
+  // One byte more than there may be, with the end of the line.
+  std::array<char, kBytesMax + 3> bytes{};
+  const ssize_t got = ::read(file.get(), bytes.data(), bytes.size());
+  if (got < 0) return refused(std::strerror(errno));
+  auto token = parse({bytes.data(), static_cast<std::size_t>(got)});
+  return token ? token : refused(token.error().message);
+}
+
+bool Token::authorizes(std::string_view field) const {
+  constexpr std::string_view kScheme = "Bearer ";
+  if (!http::equals_ignoring_case(field.substr(0, kScheme.size()), kScheme)) return false;
+  const std::string_view given = field.substr(kScheme.size());
+  // All bytes, whichever differs: the time tells nothing of how many were right.
+  std::array<char, kBytesMax> padded{};
+  std::ranges::copy(given.substr(0, kBytesMax), padded.begin());
+  unsigned differs = given.size() == size_ ? 0 : 1;
+  for (std::size_t i = 0; i < kBytesMax; ++i) {
+    differs |= static_cast<unsigned char>(padded[i] ^ bytes_[i]);
+  }
+  return differs == 0;
+}
+
+}  // namespace encore::server

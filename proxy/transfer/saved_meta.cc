@@ -1,0 +1,147 @@
+#include "proxy/transfer/saved_meta.h"
+
+#include <limits>
+#include <string_view>
+
+#include "base/check.h"
+#include "cache/byte_format.h"
+
+namespace encore::server {
+namespace {
+
+constexpr std::uint64_t kVersion = 1;
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+constexpr unsigned kKnownFlags = 2 * http::StoredMeta::kPrivateOrigin - 1;
+
+// `there` plus what lies between the two moments here; beyond its clock's range, the end of it.
+template <typename Time, typename Other>
+Time moved(Other moment, Other here, Time there) {
+  std::int64_t apart = 0;
+  std::int64_t sum = 0;
+  const bool overflows = __builtin_sub_overflow(moment.time_since_epoch().count(),
+                                                here.time_since_epoch().count(), &apart) ||
+                         __builtin_add_overflow(there.time_since_epoch().count(), apart, &sum);
+  if (overflows) return moment > here ? Time::max() : Time::min();
+  return Time(Nanoseconds(sum));
+}
+
+class Fields {
+ public:
+  explicit Fields(std::string& out) : out_(out) {}
+  void moment(MonotonicTime time, const Clocks& clocks) {
+    const bool never = time == MonotonicTime::max();
+    seconds(never ? kNever : moved(time, clocks.monotonic, clocks.wall).time_since_epoch().count());
+  }
+  void seconds(std::int64_t value) { out_.fixed(static_cast<std::uint64_t>(value), 8); }
+  void number(std::uint64_t value, int bytes) { out_.fixed(value, bytes); }
+
+ private:
+  cache::ByteWriter out_;
+};
+
+using Reader = cache::ByteReader<cache::ByteView>;
+
+template <typename Number>
+void read(Reader& reader, Number& number) {
+  number = static_cast<Number>(reader.fixed(sizeof(Number)));
+}
+
+MonotonicTime read_moment(Reader& reader, const Clocks& clocks) {
+  const auto count = static_cast<std::int64_t>(reader.fixed(8));
+  if (count == kNever) return MonotonicTime::max();
+  return moved(WallTime(Nanoseconds(count)), clocks.wall, clocks.monotonic);
+}
+
+bool lies_within(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size) {
+  return offset + bytes <= size;
+}
+
+bool fits(const ObjectMeta& meta, const SavedParts& parts) {
+  const http::StoredMeta& http = meta.http;
+  return lies_within(meta.primary_bytes, meta.names_bytes, parts.key_bytes) &&
+         (meta.large_bytes == 0 || meta.large_bytes == kLargeBodyBytes) &&
+         lies_within(http.head_bytes, std::uint64_t{meta.tag_bytes} + meta.large_bytes,
+                     parts.head_bytes) &&
+         lies_within(http.etag_offset, http.etag_bytes, http.head_bytes) &&
+         lies_within(meta.type_offset, meta.type_bytes, http.head_bytes);
+}
+
+}  // namespace
+
+std::string save_meta(const ObjectMeta& meta, const Clocks& clocks) {
+  std::string bytes;
+  bytes.reserve(kSavedMetaBytes);
+  Fields out(bytes);
+  const http::StoredMeta& http = meta.http;
+  out.number(kVersion, 2);
+  out.number(http.flags, 2);
+  out.number(http.status, 2);
+  out.number(http.etag_bytes, 2);
+  out.moment(http.age_zero, clocks);
+  out.moment(http.fresh_until, clocks);
+  out.seconds(http.last_modified);
+  out.seconds(http.date);
+  out.number(http.lifetime_seconds, 4);
+  out.number(http.swr_seconds, 4);
+  out.number(http.sie_seconds, 4);
+  out.number(http.head_bytes, 4);
+  out.number(http.etag_offset, 4);
+  out.number(meta.primary_bytes, 4);
+  out.number(meta.names_bytes, 4);
+  out.number(meta.plain, 4);
+  out.number(meta.variant, 8);
+  out.number(meta.type_offset, 2);
+  out.number(meta.type_bytes, 2);
+  out.number(meta.tag_bytes, 4);
+  out.number(meta.large_bytes, 4);
+  bytes.resize(kSavedMetaBytes);  // room for what comes, in zeros
+  return bytes;
+}
+
+Result<ObjectMeta> load_meta(std::span<const std::byte> bytes, const SavedParts& parts,
+                             const Clocks& clocks) {
+  if (bytes.size() != kSavedMetaBytes) {
+    return fail("a saved record of " + std::to_string(bytes.size()) + " bytes, expected " +
+                std::to_string(kSavedMetaBytes));
+  }
+  cache::ByteView view({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  Reader reader(view);
+  if (const std::uint64_t version = reader.fixed(2); version != kVersion) {
+    return fail("a saved record of version " + std::to_string(version) + ", expected " +
+                std::to_string(kVersion));
+  }
+  ObjectMeta meta;
+  http::StoredMeta& http = meta.http;
+  read(reader, http.flags);
+  read(reader, http.status);
+  read(reader, http.etag_bytes);
+  http.age_zero = read_moment(reader, clocks);
+  http.fresh_until = read_moment(reader, clocks);
+  read(reader, http.last_modified);
+  read(reader, http.date);
+  read(reader, http.lifetime_seconds);
+  read(reader, http.swr_seconds);
+  read(reader, http.sie_seconds);
+  read(reader, http.head_bytes);
+  read(reader, http.etag_offset);
+  read(reader, meta.primary_bytes);
+  read(reader, meta.names_bytes);
+  read(reader, meta.plain);
+  read(reader, meta.variant);
+  read(reader, meta.type_offset);
+  read(reader, meta.type_bytes);
+  read(reader, meta.tag_bytes);
+  read(reader, meta.large_bytes);
+  ENCORE_CHECK(reader.ok(), "the fields of a saved record fit its length");
+  if ((http.flags & ~kKnownFlags) != 0 || !fits(meta, parts)) {
+    return fail("a saved record that does not fit its key and head");
+  }
+  if (http.age_zero > clocks.monotonic) {
+    http.age_zero = clocks.monotonic;
+    http::mark_stale(http, clocks.monotonic);
+    http.flags |= http::StoredMeta::kInvalidated;
+  }
+  return meta;
+}
+
+}  // namespace encore::server

@@ -1,0 +1,201 @@
+// Bodies in parts on a real disk, read for one reader: every byte is the one that was written, and
+// little of it is in memory at a time.
+#include "proxy/exchange/disk_body.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cache/disk_parts.h"
+#include "tests/catch.h"
+#include "tests/exchange/on_disk.h"
+
+namespace encore::server {
+namespace {
+
+constexpr filter::Hash128 kKey{11, 12};
+constexpr std::uint64_t kSegmentBytes = 16U << 20U;
+
+std::string random_bytes(std::mt19937_64& random, std::size_t bytes) {
+  std::string text(bytes, '\0');
+  for (std::size_t i = 0; i + 8 <= bytes; i += 8) {
+    const std::uint64_t word = random();
+    std::copy_n(reinterpret_cast<const char*>(&word), 8, text.begin() + static_cast<long>(i));
+  }
+  return text;
+}
+
+struct LargeOnDisk : OnDisk {
+  LargeOnDisk() : OnDisk(kSegmentBytes) {}
+
+  // Puts the parts of a body on disk, but for those left out.
+  LargeBody put_body(const std::string& text, std::uint64_t leave_out = UINT64_MAX) {
+    auto made = store->make_body({.length = text.size()});
+    REQUIRE(made.has_value());
+    store::Body& body = **made;
+    REQUIRE(body.append(std::as_bytes(std::span(text))) == text.size());
+    body.complete();
+    const LargeBody large{.number = disks->new_body_number(), .length = text.size()};
+    auto cursor = body.open(0);
+    REQUIRE(cursor.has_value());
+    for (std::uint64_t i = 0; i < cache::part_count(text.size()); ++i) {
+      const std::uint64_t bytes = cache::part_bytes(text.size(), i);
+      if (i != leave_out) put_part(large, i, cursor->copy(), bytes);
+      cursor->advance(static_cast<std::size_t>(bytes));
+    }
+    disks->tick();
+    return large;
+  }
+  void put_part(const LargeBody& large, std::uint64_t i, store::Body::Cursor cursor,
+                std::uint64_t bytes) {
+    const cache::Key key = cache::part_key(kKey, large.number, i);
+    const cache::DiskDecision decision =
+        kernel->place_part(key, {.bytes = record_bytes_of_part(bytes)}, loop->now());
+    REQUIRE(decision.outcome == cache::DiskOutcome::kPlaced);
+    places.push_back(decision.place);
+    disks->decided(key, decision,
+                   make_part_source({.cursor = std::move(cursor),
+                                     .bytes = bytes,
+                                     .body = large.number,
+                                     .number = static_cast<std::uint32_t>(i)},
+                                    key.hash, {loop->now(), loop->wall_now()}));
+  }
+
+  std::vector<cache::DiskPlace> places;
+};
+
+// Reads what is there, at most so much at a time, and tells how far it is.
+struct BodyReading {
+  BodyReading(LargeOnDisk& on, const DiskBody::Wanted& wanted, std::size_t step_bytes)
+      : step(step_bytes) {
+    disk_body = on.loads->open(wanted, [this] { ++calls; });
+    REQUIRE(disk_body != nullptr);
+    body = disk_body->body();
+    cursor = body->open(wanted.begin);
+    REQUIRE(cursor.has_value());
+    body->stop_retaining();
+  }
+  void read() {
+    std::array<iovec, 4> room;
+    const auto peeked = cursor->peek(room, step);
+    for (std::size_t i = 0; i < peeked.parts; ++i) {
+      text.append(static_cast<const char*>(room[i].iov_base), room[i].iov_len);
+    }
+    cursor->advance(peeked.bytes);
+    disk_body->on_reader({.position = cursor->position(), .may_read_ahead = true});
+    held_max = std::max(held_max, body->held_bytes());
+  }
+  bool is_growing() const { return body->state() == store::BodyState::kGrowing; }
+
+  std::size_t step;
+  int calls = 0;
+  std::unique_ptr<DiskBody> disk_body;
+  store::BodyRef body;
+  std::optional<store::Body::Cursor> cursor;
+  std::string text;
+  std::uint64_t held_max = 0;
+};
+
+TEST_CASE("any range of a body on disk is what was written, and little is in memory",
+          "[exchange][disk]") {
+  std::mt19937_64 random(GENERATE(1U, 2U, 3U));
+  LargeOnDisk on;
+  const std::array<std::uint64_t, 4> sizes = {cache::kPartBytes, cache::kPartBytes + 1,
+                                              2 * cache::kPartBytes - 1,
+                                              9'000'000 + random() % 70'000};
+  const std::string text = random_bytes(random, sizes[random() % sizes.size()]);
+  const LargeBody large = on.put_body(text);
+  for (int turn = 0; turn < 12; ++turn) {
+    std::uint64_t begin = turn == 0 ? 0 : random() % text.size();
+    std::uint64_t end = turn == 0 ? text.size() : 1 + random() % text.size();
+    if (begin >= end) std::swap(begin, end);
+    if (begin == end) ++end;
+    end = std::min<std::uint64_t>(end, text.size());
+    if (begin == end) continue;
+    CAPTURE(text.size(), begin, end);
+    BodyReading reading(on, {.key = kKey, .body = large, .begin = begin, .end = end},
+                        1 + random() % 3'000'000);
+    while (reading.is_growing() || reading.cursor->position() < reading.body->size()) {
+      reading.read();
+      on.run();
+    }
+    REQUIRE(reading.body->state() == store::BodyState::kComplete);
+    REQUIRE(reading.text.size() >= end - begin);
+    const auto differ = std::mismatch(text.begin() + static_cast<long>(begin),
+                                      text.begin() + static_cast<long>(end), reading.text.begin());
+    CHECK(differ.first - text.begin() == static_cast<long>(end));
+    CHECK(reading.held_max <= 4 * DiskBody::kPieceBytes);
+    CHECK(reading.calls > 0);
+  }
+}
+
+TEST_CASE("who reads slowly is not read ahead of", "[exchange][disk]") {
+  std::mt19937_64 random(4);
+  LargeOnDisk on;
+  const std::string text = random_bytes(random, 3 * cache::kPartBytes);
+  BodyReading reading(on, {.key = kKey, .body = on.put_body(text), .begin = 0, .end = text.size()},
+                      1000);
+  for (int i = 0; i < 100; ++i) {
+    reading.read();
+    on.run();
+  }
+  CHECK(reading.body->size() <= 100'000 + 2 * DiskBody::kPieceBytes);
+  CHECK(reading.is_growing());
+}
+
+TEST_CASE("a body ends early where a part has gone, or is damaged", "[exchange][disk]") {
+  std::mt19937_64 random(5);
+  LargeOnDisk on;
+  const std::string text = random_bytes(random, 3 * cache::kPartBytes);
+  const bool is_damaged = GENERATE(false, true);
+  const LargeBody large = on.put_body(text, is_damaged ? UINT64_MAX : 1);
+  if (is_damaged) {
+    const cache::DiskPlace& place = on.places[1];
+    std::fstream file(on.directory / "disk", std::ios::in | std::ios::out | std::ios::binary);
+    std::string all((std::istreambuf_iterator<char>(file)), {});
+    const std::size_t at = all.find(text.substr(cache::kPartBytes + 2'000'000, 100));
+    REQUIRE(at != std::string::npos);
+    REQUIRE(place.bytes != 0);
+    file.clear();
+    file.seekp(static_cast<std::streamoff>(at));
+    file.put(static_cast<char>(all[at] ^ 1));
+  }
+  BodyReading reading(on, {.key = kKey, .body = large, .begin = 0, .end = text.size()}, 1U << 20U);
+  for (int i = 0; i < 100 && reading.is_growing(); ++i) {
+    reading.read();
+    on.run();
+  }
+  const int calls = reading.calls;
+  on.run();
+  CHECK(reading.body->state() == store::BodyState::kAborted);
+  CHECK(reading.calls >= calls);
+  CHECK(reading.calls > 0);
+  while (!reading.cursor->at_end() && reading.cursor->position() < reading.body->size()) {
+    reading.read();
+  }
+  CHECK(text.starts_with(reading.text));
+  CHECK(reading.text.size() >= cache::kPartBytes);
+  CHECK(reading.text.size() < 2 * cache::kPartBytes);
+}
+
+TEST_CASE("who leaves while it is read is not called", "[exchange][disk]") {
+  std::mt19937_64 random(6);
+  LargeOnDisk on;
+  const std::string text = random_bytes(random, 2 * cache::kPartBytes);
+  const LargeBody large = on.put_body(text);
+  int calls = 0;
+  {
+    const auto body = on.loads->open({.key = kKey, .body = large, .begin = 0, .end = text.size()},
+                                     [&] { ++calls; });
+    REQUIRE(body != nullptr);
+  }
+  on.run();
+  on.run();
+  CHECK(calls == 0);
+}
+
+}  // namespace
+}  // namespace encore::server

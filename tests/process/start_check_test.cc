@@ -1,0 +1,157 @@
+#include "proxy/process/start_check.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "proxy/net/listener.h"
+#include "proxy/net/socket.h"
+#include "proxy/net/socket_options.h"
+#include "proxy/process/disk_start.h"
+#include "proxy/process/state.h"
+#include "tests/catch.h"
+#include "tests/temporary_directory.h"
+
+namespace encore::server {
+namespace {
+
+net::Address loopback() { return net::Address::parse_ip("127.0.0.1", 0).value(); }
+
+// A listener of somebody else, and its address.
+struct Taken {
+  net::Socket listener = net::listen_on(loopback(), 1, net::SharePort::kNo).value();
+  std::string address = net::bound_address(listener).to_string();
+};
+
+config::Config sound_config() {
+  config::Config config;
+  config.listen = {{.address = "127.0.0.1:0", .mode = config::Mode::kForward}};
+  config.admin.address = "127.0.0.1:0";
+  config.cache.memory_bytes = 8 * kMiB;
+  config.cache.shards = 1;
+  return config;
+}
+
+std::vector<std::string> keys_at_fault(const config::Config& config) {
+  std::vector<std::string> keys;
+  for (const StartCheck::Fault& fault : check_start(config).faults) {
+    CAPTURE(fault.key);
+    CHECK_FALSE(fault.what.empty());
+    keys.push_back(fault.key);
+  }
+  return keys;
+}
+
+using Keys = std::vector<std::string>;
+
+TEST_CASE("a config that would start has no faults, and leaves nothing behind", "[server][start]") {
+  const TemporaryDirectory place;
+  config::Config config = sound_config();
+  config.log.access = place / "access.log";
+  config.log.decisions = place / "decisions";
+  config.state.directory = place / "state";
+  const StartCheck check = check_start(config);
+  CHECK(check.faults.empty());
+  CHECK(check.notes.empty());
+  CHECK(std::filesystem::is_empty(place.path()));
+}
+
+TEST_CASE("a disk that a start would refuse is named, and none is made", "[server][start]") {
+  const TemporaryDirectory place;
+  config::Config config = sound_config();
+  config.disk = {{.path = place / "new", .size_bytes = 8 * kMiB, .segment_bytes = kMiB}};
+  CHECK(keys_at_fault(config).empty());
+  CHECK(std::filesystem::is_empty(place.path()));
+  SECTION("what is no disk") {
+    write_text(place / "letter", std::string(10'000, 'a'));
+    config.disk.push_back({.path = place / "letter", .size_bytes = 8 * kMiB, .segment_bytes = 0});
+    CHECK(keys_at_fault(config) == Keys{"disk.1.path"});
+  }
+  SECTION("no directory for it") {
+    config.disk[0].path = place / "none/disk";
+    CHECK(keys_at_fault(config) == Keys{"disk.0.path"});
+  }
+  SECTION("no room for it") {
+    config.disk[0].size_bytes = std::uint64_t{1} << 60U;
+    CHECK(keys_at_fault(config) == Keys{"disk.0.path"});
+  }
+  SECTION("of another seed") {
+    auto made = open_disks(config, {1, 2}, false);
+    REQUIRE(made.has_value());
+    made->reset();
+    CHECK(keys_at_fault(config).empty());
+    config.admission.seed = "00000000000000000000000000000007";
+    CHECK(keys_at_fault(config) == Keys{"disk.0.path"});
+    config.admission.seed = "";
+    config.disk.push_back({.path = place / "other", .size_bytes = 8 * kMiB, .segment_bytes = kMiB});
+    config::Config other = config;
+    other.disk.erase(other.disk.begin());
+    made = open_disks(other, {3, 4}, false);
+    REQUIRE(made.has_value());
+    made->reset();
+    CHECK(keys_at_fault(config) == Keys{"disk"});
+  }
+}
+
+TEST_CASE("every address that is taken is named", "[server][start]") {
+  const Taken first;
+  const Taken second;
+  config::Config config = sound_config();
+  config.listen.push_back({.address = first.address, .mode = config::Mode::kForward});
+  config.admin.address = second.address;
+  const StartCheck check = check_start(config);
+  REQUIRE(check.faults.size() == 2);
+  CHECK(check.faults[0].key == "listen.1.address");
+  CHECK(check.faults[0].what.find(first.address) != std::string::npos);
+  CHECK(check.faults[1].key == "admin.address");
+  CHECK(check.faults[1].what.find(second.address) != std::string::npos);
+}
+
+TEST_CASE("all faults are told at once, each with its key", "[server][start]") {
+  const TemporaryDirectory place;
+  write_text(place / "file", "no directory, and no certificate");
+  config::Config config = sound_config();
+  config.log.access = place / "missing/access.log";
+  config.log.decisions = place / "file/decisions";
+  config.state.directory = place / "file/state";
+  config.upstream.tls_ca_file = place / "missing.pem";
+  CHECK(keys_at_fault(config) ==
+        Keys{"log.access", "log.decisions", "state.directory", "upstream.tls_ca_file"});
+}
+
+TEST_CASE("an origin's certificates are looked at where they would be used", "[server][start]") {
+  const TemporaryDirectory place;
+  config::Config config = sound_config();
+  config.listen[0].mode = config::Mode::kReverse;
+  config.origin.resize(3);
+  config.origin[0].servers = {"http://127.0.0.1:1"};
+  config.origin[0].tls_ca_file = place / "unused.pem";
+  config.origin[1].servers = {"http://127.0.0.1:1", "https://127.0.0.1:2"};
+  config.origin[1].host = "b.test";
+  config.origin[1].tls_ca_file = place / "missing.pem";
+  config.origin[2].servers = {"https://127.0.0.1:3"};
+  config.origin[2].host = "c.test";
+  CHECK(keys_at_fault(config) == Keys{"origin.1.tls_ca_file"});
+}
+
+TEST_CASE("memory that does not hold what is asked for is found before the start",
+          "[server][start]") {
+  config::Config config = sound_config();
+  config.admission.bits = 2 * filter::kBitsMax;
+  config.admission.hashes = 8;
+  CHECK(keys_at_fault(config) == Keys{"admission.capacity"});
+}
+
+TEST_CASE("state that a running encore holds is no fault, but worth a note", "[server][start]") {
+  const TemporaryDirectory place;
+  const auto held = StateDirectory::open(place / "state");
+  REQUIRE(held.has_value());
+  config::Config config = sound_config();
+  config.state.directory = place / "state";
+  const StartCheck check = check_start(config);
+  CHECK(check.faults.empty());
+  REQUIRE(check.notes.size() == 1);
+  CHECK(check.notes[0].find(place / "state") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace encore::server
