@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   ENCORE_CHECK(!config::check_report(*config, 2).empty(), "a good config has a report");
   // The seed is not dumped.
-  config->admission.seed.clear();
+  config->admission.seed = "";
   const auto back = config::parse_config(config::dump_config(*config), "dump");
   ENCORE_CHECK(back.has_value(), "what is dumped is accepted");
   ENCORE_CHECK(*back == *config, "what is dumped reads back the same");

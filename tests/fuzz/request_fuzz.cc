@@ -80,18 +80,17 @@ void compare(std::string_view bytes, ParseStatus status, const RequestHead& head
 
 std::string key_of(const Target& target, const KeyOptions& options) {
   std::vector<char> key(key_bytes_max(target));
-  return {key.data(), write_key(target, options, key)};
+  return {key.data(), write_key(target, options, key).bytes};
 }
 
 void check_target(const RequestHead& head) {
   Target target;
   if (resolve_target(head, Scheme::kHttp, target) != TargetStatus::kOk) return;
-  std::vector<char> form(target.path.size() + target.query.size() + 2);
-  ENCORE_CHECK(write_origin_form(target, head.method, {}, form) > 0, "something to ask for");
   std::vector<char> host(target.authority.host.size() + 8);
   static_cast<void>(write_host(target, host));
   if (target.form == TargetForm::kAuthority || target.form == TargetForm::kAsterisk) return;
   const std::string key = key_of(target, {});
+  ENCORE_CHECK(!origin_form(target, head.method, key).empty(), "something to ask for");
   static_cast<void>(key_of(target, {.sort_query = true, .drop_query = {"a*", "b"}}));
   if (target.authority.host.empty()) return;
   std::string storage;

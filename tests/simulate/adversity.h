@@ -30,6 +30,10 @@ using proxyfuzz::Random;
   X(kDrain, "drain", "the proxy ends and another takes its place")                      \
   X(kPurge, "purge", "a URL is purged, or made stale")                                  \
   X(kRefusal, "refusal", "the store has no room for a while")                           \
+  X(kSurplus, "surplus", "origins send more than an answer")                            \
+  X(kTunnels, "tunnels", "clients ask for tunnels")                                     \
+  X(kPublish, "publish", "clients ask for the filters that the proxy publishes")        \
+  X(kDisk, "disk", "there is a disk behind the memory")                                 \
   X(kNames, "names", "origins have names, some of which fail, are slow or are several") \
   X(kMisbehave, "misbehave", "clients leave, end their side early or read slowly")      \
   X(kTrouble, "trouble", "origins fail, stop in the middle, are slow")

@@ -2,12 +2,19 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "base/check.h"
 #include "cache/replay.h"
+#include "config/derive.h"
+#include "filter/bloom_filter.h"
 #include "proxy/net/syscalls.h"
+#include "proxy/process/disk_start.h"
 #include "proxy/process/worker.h"
+#include "proxy/settings/router.h"
+#include "proxy/transfer/response.h"
+#include "tests/disk/model/memory_file.h"
 
 namespace encore::simulate {
 namespace {
@@ -16,10 +23,41 @@ Poller& poller_of(server::Worker& worker) {
   return *static_cast<Poller*>(static_cast<void*>(worker.loop().base()));
 }
 
+// The URLs of all that is stored.
+class Collector final : public cache::Visitor {
+ public:
+  explicit Collector(filter::BloomFilter& keys) : keys_(keys) {}
+  cache::Verdict visit(const cache::EntryView& entry) override {
+    if (entry.payload == 0) return cache::Verdict::kKeep;
+    ++count_;
+    const auto key = server::primary_key_of(store::ObjectRef::peek(entry.payload));
+    keys_.add(key.substr(server::kRealmBytes));
+    return cache::Verdict::kKeep;
+  }
+  std::uint64_t count() const { return count_; }
+
+ private:
+  filter::BloomFilter& keys_;
+  std::uint64_t count_ = 0;
+};
+
+// In memory, and done with in no time.
+std::unique_ptr<disk::Disks> make_disks(const config::Config& config, const filter::Seed& seed) {
+  if (config.disk.empty()) return nullptr;
+  disk::DisksOptions options = server::disk_options(config, seed);
+  options.is_inline = true;
+  options.open_file = [](const std::string&) -> Result<std::unique_ptr<disk::File>> {
+    return std::make_unique<disk::MemoryFile>();
+  };
+  auto disks = disk::Disks::open(options);
+  ENCORE_CHECK(disks.has_value(), "a simulated disk can be made");
+  return std::move(*disks);
+}
+
 }  // namespace
 
 Host::Host(System& system, const config::Config& config, OnFault on_fault)
-    : system_(system), on_fault_(std::move(on_fault)) {
+    : system_(system), on_fault_(std::move(on_fault)), variants_max_(config.cache.variants_max) {
   // What goes wrong does so on purpose.
   spdlog::set_level(spdlog::level::off);
   // The proxy's own way into the kernel for these three is none that the linker knows.
@@ -28,14 +66,17 @@ Host::Host(System& system, const config::Config& config, OnFault on_fault)
   net::syscalls.sendmsg = ::sendmsg;
   seed_ = {.lo = system.random(), .hi = system.random()};
   const MonotonicTime now = monotonic_now();
+  std::unique_ptr<disk::Disks> disks = make_disks(config, seed_);
   recorder_ = std::make_unique<cache::JournalRecorder>(
-      cache::journal_head(server::kernel_options(config, seed_), now));
+      cache::journal_head(server::kernel_options(config, seed_, disks.get()), now));
   auto made = server::Proxy::create(config, {.identity_seed = seed_,
                                              .started = now,
                                              .instance = "simulated",
                                              .workers = config.workers.count,
                                              .own = {},
-                                             .observer = recorder_.get()});
+                                             .observer = recorder_.get(),
+                                             .access_log = {},
+                                             .disks = std::move(disks)});
   ENCORE_CHECK(made.has_value(), "a simulated proxy can be made");
   proxy_ = std::move(*made);
   for (std::size_t i = 0; i < proxy_->workers().size(); ++i) {
@@ -54,7 +95,16 @@ Host::~Host() {
 
 void Host::turn(std::size_t number) {
   server::Worker& worker = *proxy_->workers()[number];
-  if (worker.turn()) return;
+  const server::WorkerStats& stats = worker.stats();
+  const std::uint64_t cut_before = stats.slow_readers_cut.get();
+  const std::uint64_t failed_before = stats.memory_failures.get();
+  const bool goes_on = worker.turn();
+  const std::uint64_t cut = stats.slow_readers_cut.get() - cut_before;
+  if (cut != 0 && on_readers_cut) on_readers_cut(cut);
+  if (stats.memory_failures.get() != failed_before && system_.on_trouble) {
+    system_.on_trouble(System::Trouble::kShort);
+  }
+  if (goes_on) return;
   worker.finish();
   poller_of(worker).set_wake([] {});
   ++workers_ended_;
@@ -62,15 +112,58 @@ void Host::turn(std::size_t number) {
 
 void Host::tick() {
   proxy_->tick();
+  if (disk::Disks* const disks = proxy_->shared().disks.get()) disks->tick();
+  if (publish::ChangedKeys* const changed = proxy_->shared().changed.get()) {
+    changed->advance(wall_now());
+  }
   take_journal();
+}
+
+std::string Host::save_hours() {
+  publish::ChangedKeys* const changed = proxy_->shared().changed.get();
+  return changed == nullptr ? std::string() : changed->save();
+}
+
+bool Host::restore_hours(const std::string& bytes) {
+  return proxy_->restore_changed(bytes).has_value();
+}
+
+void Host::look_at_resident() {
+  const publish::ResidentKeys* const resident = proxy_->shared().resident.get();
+  if (resident == nullptr) return;
+  const auto published = resident->filter();
+  auto held = filter::BloomFilter::create(*config::derive_resident_filter(config()));
+  ENCORE_CHECK(published.has_value() && held.has_value(), "there is memory for what is resident");
+  Collector collector(*held);
+  cache::Kernel::Cursor cursor;
+  const MonotonicTime now = monotonic_now();
+  while (proxy_->shared().kernel->for_each(cursor, UINT32_MAX, collector, now)) {
+  }
+  const publish::ResidentKeys::Counts counts = resident->counts();
+  if (counts.stored != collector.count()) {
+    on_fault_("resident", std::to_string(counts.stored) + " responses are counted, " +
+                              std::to_string(collector.count()) + " are stored");
+  }
+  const std::string bits = published->plain()->raw_bits();
+  const std::string wanted = held->raw_bits();
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if ((wanted[i] & ~bits[i]) != 0) on_fault_("resident", "a URL that is stored is missing");
+  }
+  // A counter that has come to 15 stays up for ever. In a large filter it takes many variants.
+  constexpr std::uint64_t kLarge = 1000;
+  const bool counts_all = variants_max_ <= 2 && config().filters.resident_capacity >= kLarge;
+  if (counts_all && bits != wanted) on_fault_("resident", "a URL that is not stored is there");
 }
 
 void Host::reload(const config::Config& config) {
   if (auto done = proxy_->reload(config); !done) on_fault_("reload", done.error().message);
+  variants_max_ = std::max(variants_max_, config.cache.variants_max);
 }
 
 std::uint64_t Host::purge(const server::PurgeOrder& order) {
-  return server::purge(proxy_->shared(), proxy_->config(), order);
+  const server::Purged purged = server::purge(proxy_->shared(), proxy_->config(), order);
+  if (!purged.durable) on_fault_("purge", purged.durable.error().message);
+  return purged.count;
 }
 
 void Host::drain() { proxy_->drain(); }

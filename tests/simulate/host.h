@@ -29,6 +29,12 @@ class Host {
   // What the proxy does beside requests, a few times a second.
   void tick();
   void reload(const config::Config& config);
+  // The hours of changes, as they are saved at an end; empty where they are not published.
+  std::string save_hours();
+  // As at a start. False where the bytes are refused: all is as it was then.
+  bool restore_hours(const std::string& bytes);
+  // What is published as resident is what the cache holds, counted, and bit by bit.
+  void look_at_resident();
   // How many stored responses there were.
   std::uint64_t purge(const server::PurgeOrder& order);
   // No new client from now on. has_ended() tells when the last worker is done.
@@ -41,6 +47,9 @@ class Host {
   std::string describe() const;
   std::uint64_t decisions() const { return decisions_; }
 
+  // Called when readers were cut because there was no memory for what they are slow to take.
+  std::function<void(std::uint64_t count)> on_readers_cut;
+
  private:
   void turn(std::size_t worker);
   void take_journal();
@@ -49,6 +58,7 @@ class Host {
 
   System& system_;
   OnFault on_fault_;
+  std::uint32_t variants_max_;  // of all configurations so far
   std::unique_ptr<cache::JournalRecorder> recorder_;
   std::string journal_;
   filter::Seed seed_{};

@@ -36,6 +36,7 @@ std::uint32_t System::make_link(const Descriptor& connecting, const Descriptor& 
   for (End& end : link.ends) {
     end.in_max = buffer_bytes();
     end.transit_max = buffer_bytes();
+    end.moved = now_;
   }
   if (connecting.receive_buffer != 0) link.ends[0].in_max = connecting.receive_buffer;
   link.ends[0].is_proxys = connecting.side == Side::kProxy;
@@ -160,6 +161,7 @@ void System::reset_other(std::uint32_t number, std::size_t which) {
 void System::break_link(std::uint32_t number) {
   Link& link = *links_[number];
   if (link.to_origin && on_trouble) on_trouble(Trouble::kShort);
+  if (on_break) on_break();
   for (std::size_t which = 0; which < 2; ++which) {
     End& end = link.ends[which];
     if (end.closed || end.dead) continue;

@@ -172,8 +172,6 @@ int run(int argc, char** argv) {
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   mallopt(M_TOP_PAD, 1 << 26);
-  // Freed memory is overwritten: who uses it still is found without a sanitizer.
-  mallopt(M_PERTURB, 0xa5);
   const auto started = std::chrono::steady_clock::now();
   Totals totals;
   // They end in any order, and are looked at in that of their seeds: what is counted and found does

@@ -100,13 +100,13 @@ double now() noexcept { return static_cast<double>(simulate::system().now()) / 1
 
 // Theirs does not step.
 std::int64_t wall_seconds() noexcept {
-  return System::kWallSecondsAtStart +
-         (simulate::system().now() - System::kMonotonicStart) / 1'000'000'000;
+  const System& system = simulate::system();
+  return system.wall_seconds_at_start() + (system.now() - System::kMonotonicStart) / 1'000'000'000;
 }
 
 int listen_on_loopback(std::uint16_t& port) {
   System& system = simulate::system();
-  port = simulate::kOriginPort;
+  if (port == 0) port = simulate::kOriginPort;
   const int descriptor = system.socket(Side::kWorld, AF_INET, SOCK_STREAM);
   const sockaddr_in address = simulate::loopback(port);
   const int bound =
@@ -139,6 +139,13 @@ void close_with_reset(int descriptor) {
 
 bool was_broken(int descriptor) { return simulate::system().was_broken(descriptor); }
 
+bool had_read_all(int descriptor) { return simulate::system().had_read_all(descriptor); }
+
 bool was_heard(int descriptor) { return simulate::system().was_heard(descriptor); }
+
+std::optional<double> other_still_for(int descriptor) {
+  constexpr double kNanosecond = 1e-9;
+  return kNanosecond * static_cast<double>(simulate::system().other_still_for(descriptor));
+}
 
 }  // namespace encore::proxyfuzz

@@ -6,10 +6,12 @@
 #include <memory>
 #include <optional>
 
+#include "config/derive.h"
 #include "tests/fuzz/proxy/client.h"
 #include "tests/fuzz/proxy/origin.h"
 #include "tests/simulate/host.h"
 #include "tests/simulate/names.h"
+#include "tests/simulate/published.h"
 #include "tests/simulate/refusing_store.h"
 #include "tests/simulate/ring_loop.h"
 
@@ -29,6 +31,8 @@ constexpr double kSlack = 0.001;
 // In how many pieces a head comes that an answer depends on.
 constexpr double kPieces = 4;
 constexpr double kLongTrouble = 1.3;
+// As settings.cc has it.
+constexpr std::int64_t kHoursKept = 3;
 // A run that goes on for so long without its clients is not ending.
 constexpr std::uint64_t kStepsWithoutEnd = 200'000'000;
 
@@ -42,9 +46,13 @@ class Round {
   bool has(Feature feature) const { return plan_.features.has(feature); }
   void report(const std::string& kind, const std::string& text);
   void start();
+  void start_hours(Random& random);
+  void save_hours();
+  void await_hour();
   void schedule_happenings();
   // Calls `what` again and again, with a mean of so many seconds between.
   void happen(double mean_seconds, Random& random, const std::function<void()>& what);
+  config::Config read_config();
   void purge(Random& random);
   void reload(Random& random);
   void step_clock(Random& random);
@@ -65,7 +73,12 @@ class Round {
   std::optional<proxyfuzz::Origin> origin_;
   proxyfuzz::Ring ring_;
   std::vector<std::unique_ptr<proxyfuzz::Client>> clients_;
+  std::optional<proxyfuzz::Tunnels> tunnels_;
+  std::optional<PublishedOracle> published_;
+  proxyfuzz::Loop::Timer next_hour_{};
   std::unique_ptr<Host> host_;
+  // Of the hours of changes, the oldest first: what is in the files, and what should be.
+  std::vector<std::pair<std::string, HoursModel>> saved_;
   std::vector<std::unique_ptr<Random>> streams_;
   bool draining_ = false;
   bool stopped_ = false;
@@ -84,6 +97,13 @@ double piece_max(const Adversity& adversity) {
   return kSlack + static_cast<double>(adversity.latency_max + 2 * late) / 1e9;
 }
 
+// An hour ends in the midst of most rounds.
+std::int64_t wall_start(const Plan& plan) {
+  Random random(plan.seed, 'h', 0);
+  const std::int64_t hour = (System::kWallSecondsAtStart / 3600 + 1) * 3600;
+  return hour - random.pick<std::int64_t>({1, 1, 2, 3, 12});
+}
+
 Adversity draw_adversity(const Plan& plan) {
   Random random(plan.seed, 'a', 0);
   return Adversity::draw(random, plan.features);
@@ -92,7 +112,7 @@ Adversity draw_adversity(const Plan& plan) {
 Round::Round(const Plan& plan)
     : plan_(plan),
       random_(plan.seed, 'r', 0),
-      system_(plan.seed, draw_adversity(plan)),
+      system_(plan.seed, draw_adversity(plan), wall_start(plan)),
       loop_(system_),
       world_(plan.seed, plan.direction == Direction::kReverse, plan.urls,
              plan.features.has(Feature::kTrouble) ? proxyfuzz::World::Origins::kFailing
@@ -106,6 +126,8 @@ Round::Round(const Plan& plan)
             .hosts = {"127.0.0.1:8000"},
             .requests_left = plan.requests,
             .misbehave = plan.features.has(Feature::kMisbehave)} {
+  Random behind(plan.seed, 'b', 0);
+  if (has(Feature::kSurplus) && behind.percent(30)) world_.surplus = behind.pick({1, 10});
   world_.on_finding = [this](const proxyfuzz::Finding& finding) {
     report(finding.kind, finding.text);
   };
@@ -114,6 +136,7 @@ Round::Round(const Plan& plan)
     const double lasts = trouble == System::Trouble::kLong ? kLongTrouble : kShortTrouble;
     world_.last_trouble = std::max(world_.last_trouble, now() + lasts);
   };
+  system_.on_break = [this] { world_.last_break = now(); };
   // Here all have one clock, and what it shows is what has happened.
   world_.slack = kSlack;
   world_.way = way_max(system_.adversity());
@@ -125,8 +148,26 @@ Round::Round(const Plan& plan)
   if (names)
     ring_.hosts = {"127.0.0.1:8000", "plain.test:8000", "many.test:8000", "slow.test:8000"};
   Names::fail = names ? random_.pick({0.0, 1.0, 5.0}) : 0;
-  result_.configuration = draw_configuration(
-      {.direction = plan.direction, .port = kProxyPort, .names = names}, random_);
+  Random publishing(plan.seed, 'f', 0);
+  const bool publishes = has(Feature::kPublish) && publishing.percent(60);
+  // What is published as resident is what memory holds; hits from disk say nothing of that.
+  Random disks(plan.seed, 'v', 0);
+  const bool disk = has(Feature::kDisk) && !publishes && disks.percent(70);
+  result_.configuration = draw_configuration({.direction = plan.direction,
+                                              .port = kProxyPort,
+                                              .names = names,
+                                              .publishes = publishes,
+                                              .disk = disk},
+                                             random_);
+  if (has(Feature::kTunnels) && plan.direction == Direction::kForward) {
+    tunnels_.emplace(loop_, world_, kTunnelPort);
+    if (names) tunnels_->host = random_.pick<const char*>({"127.0.0.1", "plain.test", "slow.test"});
+    ring_.tunnels = &*tunnels_;
+  }
+  if (!publishes) return;
+  published_.emplace(world_, ring_, *origin_, kHoursKept);
+  ring_.published = &*published_;
+  await_hour();
 }
 
 Round::~Round() { StoreConduct::on_leak = nullptr; }
@@ -138,11 +179,63 @@ void Round::report(const std::string& kind, const std::string& text) {
   result_.text = text;
 }
 
-void Round::start() {
+// What follows from it for the world as well.
+config::Config Round::read_config() {
   const config::Config config = read_configuration(result_.configuration);
+  world_.note_object_max(config::effective_max_object(config));
+  if (tunnels_) {
+    const auto seconds = [](Nanoseconds time) { return static_cast<double>(time.count()) / 1e9; };
+    tunnels_->idle_min = std::min(tunnels_->idle_min, seconds(config.timeouts.tunnel_idle));
+    tunnels_->drain_min = seconds(config.timeouts.drain);
+  }
+  return config;
+}
+
+void Round::start() {
+  const config::Config config = read_config();
   host_ = std::make_unique<Host>(
       system_, config,
       [this](const std::string& kind, const std::string& what) { report(kind, what); });
+  host_->on_readers_cut = [this](std::uint64_t count) {
+    world_.readers_cut += count;
+    world_.count("readers cut for memory", count);
+  };
+  if (published_) start_hours(random_);
+}
+
+// What the proxy before it has saved is there, or an older state, or nothing, or what nobody saved.
+void Round::start_hours(Random& random) {
+  const std::uint64_t kind = random.below(100);
+  if (saved_.empty() || kind < 20) return published_->start(nullptr);
+  const auto& [bytes, hours] = kind < 40 ? saved_.front() : saved_.back();
+  if (kind >= 85) {
+    std::string damaged = bytes;
+    damaged[random.below(damaged.size())] ^= static_cast<char>(1 << random.below(8));
+    if (random.percent(30)) damaged.resize(random.below(damaged.size()));
+    if (host_->restore_hours(damaged)) report("published", "damaged hours are taken");
+    world_.count("published: damaged hours");
+    return published_->start(nullptr);
+  }
+  if (!host_->restore_hours(bytes)) return report("published", "saved hours are refused");
+  world_.count("published: hours restored");
+  published_->start(&hours);
+}
+
+void Round::save_hours() {
+  constexpr std::size_t kSaved = 3;
+  saved_.emplace_back(host_->save_hours(), published_->hours());
+  if (saved_.size() > kSaved) saved_.erase(saved_.begin());
+}
+
+void Round::await_hour() {
+  const std::int64_t hour = std::int64_t{3600} * 1'000'000'000;
+  const double left = static_cast<double>(hour - system_.wall_now() % hour) / 1e9;
+  loop_.cancel(next_hour_);
+  next_hour_ = loop_.after(left, [this] {
+    next_hour_ = {};
+    published_->look();
+    await_hour();
+  });
 }
 
 void Round::happen(double mean_seconds, Random& random, const std::function<void()>& what) {
@@ -163,6 +256,14 @@ void Round::schedule_happenings() {
   happen(0.25, stream('t'), [this] {
     if (host_ != nullptr) host_->tick();
   });
+  Random& saves = stream('w');
+  if (published_) {
+    happen(1, saves, [this, &saves] {
+      if (host_ == nullptr) return;
+      host_->look_at_resident();
+      if (saves.percent(30)) save_hours();
+    });
+  }
   happen(0.2, stream('l'), [this] { look(); });
   Random& purges = stream('p');
   if (has(Feature::kPurge)) happen(0.03, purges, [this, &purges] { purge(purges); });
@@ -194,6 +295,7 @@ void Round::purge(Random& random) {
   double& before = order.soft ? url.stale_before : url.not_before;
   before = std::max(before, now());
   (void)host_->purge(order);
+  if (published_) published_->note_purge(url);
   world_.remember(url, [time = now(), soft = order.soft] {
     return std::to_string(time) + (soft ? " made stale" : " purged");
   });
@@ -202,13 +304,17 @@ void Round::purge(Random& random) {
 
 void Round::reload(Random& random) {
   if (host_ == nullptr || draining_) return;
-  if (random.percent(40)) {
+  if (random.percent(30)) {
+    // While transfers are under way, and nothing else changes.
+    result_.configuration = redraw_object_max(result_.configuration, random);
+    world_.count("reloads: another limit for what is stored");
+  } else if (random.percent(40)) {
     result_.configuration = redraw_configuration(result_.configuration, random);
     world_.count("reloads: another configuration");
   } else {
     world_.count("reloads: the same configuration");
   }
-  host_->reload(read_configuration(result_.configuration));
+  host_->reload(read_config());
 }
 
 void Round::step_clock(Random& random) {
@@ -217,6 +323,12 @@ void Round::step_clock(Random& random) {
   const double wrong = static_cast<double>(system_.wall_now()) / 1e9 -
                        static_cast<double>(proxyfuzz::wall_seconds());
   world_.clock_error = std::max(world_.clock_error, std::abs(wrong) + 1);
+  // Which hour it is for the proxy is known: it looks, as it does a few times a second.
+  if (host_ != nullptr) host_->tick();
+  if (published_) {
+    published_->look();
+    await_hour();
+  }
   world_.count("steps of the wall clock");
 }
 
@@ -255,11 +367,16 @@ void Round::all_leave(Random& random) {
 
 void Round::look() {
   for (const auto& client : clients_) client->check_progress(origin_->busy() != 0, kHangSeconds);
+  if (tunnels_) tunnels_->check_progress(kHangSeconds);
 }
 
 // The end of a proxy: after a drain, or of the round.
 void Round::finish() {
   system_.set_descriptors_max(SIZE_MAX);
+  if (published_) {
+    host_->look_at_resident();
+    save_hours();
+  }
   host_->look_for_leaks();
   result_.decisions += host_->decisions();
   host_.reset();
@@ -303,6 +420,7 @@ RoundResult Round::run() {
     }
   }
   clients_.clear();
+  tunnels_.reset();
   origin_.reset();
   host_.reset();
   result_.requests = plan_.requests - ring_.requests_left;

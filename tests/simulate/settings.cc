@@ -12,11 +12,17 @@ std::string one_of(Random& random, std::initializer_list<const char*> of) {
   return std::string(random.pick(of)) + "\n";
 }
 
+constexpr std::string_view kObjectMax = "max_object = ";
+
+std::string object_max(Random& random) {
+  return one_of(random, {"\"32MiB\"", "\"32MiB\"", "\"2KiB\"", "\"40KiB\""});
+}
+
 // What a reload may give another value.
 std::string changeable(std::uint32_t shards, Random& random) {
   std::string out = "[cache]\nshards = " + std::to_string(shards) + "\n";
   out += "memory = " + one_of(random, {"\"256KiB\"", "\"2MiB\"", "\"2MiB\"", "\"16MiB\""});
-  out += "max_object = " + one_of(random, {"\"32MiB\"", "\"32MiB\"", "\"2KiB\"", "\"40KiB\""});
+  out += std::string(kObjectMax) + object_max(random);
   out += "collapse = " + one_of(random, {"true", "true", "true", "false"});
   out += "collapse_buffer = " + one_of(random, {"\"1KiB\"", "\"16KiB\"", "\"1MiB\""});
   out += "uncacheable_memory = " + one_of(random, {"\"0s\"", "\"1s\"", "\"2m\""});
@@ -24,6 +30,7 @@ std::string changeable(std::uint32_t shards, Random& random) {
   out += "background_finish = " + one_of(random, {"\"0B\"", "\"32MiB\""});
   out += "variants_max = " + one_of(random, {"2", "32"});
   out += "eviction = " + one_of(random, {"\"sieve\"", "\"lru\"", "\"s3-fifo\"", "\"w-tinylfu\""});
+  out += "disk_life_min = \"0s\"\n";
   out += "serve_stale_on_error = " + one_of(random, {"true", "true", "false"});
   out += "[admission]\npolicy = " +
          one_of(random, {"\"second-hit\"", "\"second-hit\"", "\"always\"", "\"probability\""});
@@ -35,6 +42,7 @@ std::string changeable(std::uint32_t shards, Random& random) {
   out += "[upstream]\nset_aside = " + one_of(random, {"\"0s\"", "\"100ms\""});
   out += "[timeouts]\norigin_connect = \"1s\"\npool_idle = " +
          one_of(random, {"\"2s\"", "\"100ms\"", "\"30s\""});
+  out += "tunnel_idle = " + one_of(random, {"\"10m\"", "\"10m\"", "\"400ms\""});
   return out;
 }
 
@@ -54,6 +62,17 @@ std::string draw_configuration(const Settings& settings, Random& random) {
   }
   out += "[admin]\naddress = \"\"\n[log]\naccess = \"\"\nlevel = \"off\"\n";
   out += "[workers]\ncount = " + one_of(random, {"1", "2", "2", "3"});
+  out += "[forward]\nconnect_ports = [" + std::to_string(kTunnelPort) + "]\n";
+  if (settings.publishes) {
+    out += "[filters]\npublish = [\"changed\", \"resident\"]\npath = \"/filters\"\n";
+    out += "hash = \"sha1-fields20\"\nkeep = \"3h\"\nsquid_digest = true\ncapacity = " +
+           one_of(random, {"20", "300", "1000"});
+    out += "resident_capacity = " + one_of(random, {"20", "1000", "1000"});
+  }
+  if (settings.disk) {
+    out += "[[disk]]\npath = \"disk\"\nsize = " + one_of(random, {"\"1MiB\"", "\"4MiB\""});
+    out += "segment = " + one_of(random, {"\"64KiB\"", "\"128KiB\""});
+  }
   const std::uint32_t shards = random.pick({1U, 4U, 16U});
   return out + kMark + changeable(shards, random);
 }
@@ -61,6 +80,11 @@ std::string draw_configuration(const Settings& settings, Random& random) {
 std::string redraw_configuration(const std::string& text, Random& random) {
   return text.substr(0, text.find(kMark)) + kMark +
          changeable(read_configuration(text).cache.shards, random);
+}
+
+std::string redraw_object_max(const std::string& text, Random& random) {
+  const std::size_t at = text.find(kObjectMax) + kObjectMax.size();
+  return text.substr(0, at) + object_max(random) + text.substr(text.find('\n', at) + 1);
 }
 
 config::Config read_configuration(const std::string& text) {

@@ -15,10 +15,17 @@ struct Settings {
   Direction direction = Direction::kForward;
   std::uint16_t port = 3128;
   bool names = false;  // origins are named in [[origin]]
+  bool publishes = false;
+  bool disk = false;  // behind the memory
 };
+
+// What tunnels may lead to.
+constexpr std::uint16_t kTunnelPort = 8001;
 
 // The whole text of the file.
 std::string draw_configuration(const Settings& settings, Random& random);
+// Another limit for what is stored, and nothing else.
+std::string redraw_object_max(const std::string& text, Random& random);
 // What a reload may change of it.
 std::string redraw_configuration(const std::string& text, Random& random);
 // REQUIRES: good text.

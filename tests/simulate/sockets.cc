@@ -139,6 +139,7 @@ ssize_t System::recv(int descriptor, void* bytes, std::size_t size, int flags) {
   if (at->kind != Kind::kStream) return fail(ENOTCONN);
   End& end = links_[at->link]->ends[at->end];
   if (is_interrupted(*at)) return fail(random_.percent(50) ? EINTR : EAGAIN);
+  end.read_all = end.read_all || end.in.size() == end.arrived;
   if (end.arrived == 0) {
     if (end.fin_came || at->reads_no_more) return 0;
     if (end.error != 0) return fail(take_error(*at));
@@ -152,6 +153,7 @@ ssize_t System::recv(int descriptor, void* bytes, std::size_t size, int flags) {
   }
   end.in.pop(bytes, taken);
   end.arrived -= taken;
+  end.moved = now_;
   // What found no room may come now.
   if (end.in.size() != end.arrived) schedule_arrival(at->link, at->end);
   return static_cast<ssize_t>(taken);
@@ -178,6 +180,8 @@ ssize_t System::send(int descriptor, std::span<const iovec> parts) {
       random_.percent(adversity_.short_write)) {
     room = random_.between(1, std::min<std::size_t>(room, 3000));
   }
+  if (other.in.size() == 0) other.other_knew = own.read_all;
+  other.read_all = false;
   std::size_t sent = 0;
   for (const iovec& part : parts) {
     const std::size_t size = std::min(part.iov_len, room - sent);
@@ -185,6 +189,7 @@ ssize_t System::send(int descriptor, std::span<const iovec> parts) {
     sent += size;
     if (sent == room) break;
   }
+  own.moved = now_;
   schedule_arrival(at->link, 1 - at->end);
   return static_cast<ssize_t>(sent);
 }
@@ -292,6 +297,17 @@ bool System::was_heard(int descriptor) const {
   if (at == nullptr || at->kind != Kind::kStream) return false;
   const Link& link = *links_[at->link];
   return !link.ends[at->end].unheard && link.ends[1 - at->end].in.size() == 0;
+}
+
+bool System::had_read_all(int descriptor) const {
+  const Descriptor* at = find(descriptor);
+  return at != nullptr && at->kind == Kind::kStream && links_[at->link]->ends[at->end].other_knew;
+}
+
+std::int64_t System::other_still_for(int descriptor) const {
+  const Descriptor* at = find(descriptor);
+  if (at == nullptr || at->kind != Kind::kStream) return 0;
+  return now_ - links_[at->link]->ends[1 - at->end].moved;
 }
 
 int System::choose_listener(const Port& to) {

@@ -23,11 +23,12 @@ struct Later {
 
 }  // namespace
 
-System::System(std::uint64_t seed, const Adversity& adversity)
+System::System(std::uint64_t seed, const Adversity& adversity, std::int64_t wall_seconds)
     : random_(seed, 's', 0),
       adversity_(adversity),
       now_(kMonotonicStart),
-      wall_offset_(kWallSecondsAtStart * 1'000'000'000 - kMonotonicStart),
+      wall_seconds_at_start_(wall_seconds),
+      wall_offset_(wall_seconds * 1'000'000'000 - kMonotonicStart),
       before_(std::exchange(current_system, this)) {}
 
 System::~System() { current_system = before_; }

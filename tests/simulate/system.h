@@ -32,7 +32,8 @@ constexpr int kFirstDescriptor = 1 << 20;
 
 class System final : public PolledSystem {
  public:
-  System(std::uint64_t seed, const Adversity& adversity);
+  System(std::uint64_t seed, const Adversity& adversity,
+         std::int64_t wall_seconds = kWallSecondsAtStart);
   ~System();
   System(const System&) = delete;
   System& operator=(const System&) = delete;
@@ -47,6 +48,7 @@ class System final : public PolledSystem {
   // Nanoseconds of the monotonic clock.
   std::int64_t now() const override { return now_; }
   std::int64_t wall_now() const { return now_ + wall_offset_; }
+  std::int64_t wall_seconds_at_start() const { return wall_seconds_at_start_; }
   void step_wall_clock(std::int64_t nanoseconds) { wall_offset_ += nanoseconds; }
   std::uint64_t random() { return random_.next(); }
   // Goes on to what happens next. False where nothing is to come.
@@ -79,10 +81,17 @@ class System final : public PolledSystem {
   bool was_broken(int descriptor) const;
   // Whether all that was sent has been read by the other side, when it closed if it has.
   bool was_heard(int descriptor) const;
+  // Whether the other side has read when all that was sent to it had arrived, before it began to
+  // send what has come from it last.
+  bool had_read_all(int descriptor) const;
+  // Nanoseconds since the other side has sent or read a byte, or was connected.
+  std::int64_t other_still_for(int descriptor) const;
   // Told when the network ends or refuses a connection between the proxy and an origin, or the
   // proxy has no descriptor: an error has a cause then.
   enum class Trouble : std::uint8_t { kShort, kLong };  // long: until a connect's time is up
   std::function<void(Trouble)> on_trouble;
+  // Told when the network ends a connection of the proxy's, whoever else it is with.
+  std::function<void()> on_break;
   // Told of what no program may do: a call on what is closed, a descriptor closed while watched.
   std::function<void(const std::string&)> on_fault;
 
@@ -131,6 +140,9 @@ class System final : public PolledSystem {
     bool broken = false;   // by the network
     bool unheard = false;  // the other end closed without reading all of what came
     bool is_proxys = false;
+    bool read_all = false;    // was read when all that was sent had arrived
+    bool other_knew = false;  // the other end had so, before it sent what is here
+    std::int64_t moved = 0;   // when its side last sent or read a byte
   };
   struct Link {
     explicit Link(BytePool& pool) : ends{End(pool), End(pool)} {}
@@ -216,6 +228,7 @@ class System final : public PolledSystem {
   Random random_;
   Adversity adversity_;
   std::int64_t now_ = 0;
+  std::int64_t wall_seconds_at_start_;
   std::int64_t wall_offset_;
   std::uint64_t digest_ = 0;
   std::uint64_t steps_ = 0;

@@ -341,6 +341,12 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
     event.trailers.clear();
   }
   spoil(url, reply);
+  if (world_.surplus != 0 && url.number % 5 == 0 && reply.end == Reply::End::kKeep && !event.cut &&
+      url.random.percent(world_.surplus)) {
+    const std::string surplus = "surplus behind " + serial + random_text(url.random, 3000);
+    reply.body += surplus;
+    reply.surplus = surplus.size();
+  }
   reply.head = head_of(event.status, fields);
   if (url.random.percent(url.character.interim)) {
     reply.interim = "HTTP/1.1 103 Early Hints\r\nX-Interim: " + serial + "\r\n\r\n";
@@ -360,6 +366,12 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
     }
   }
   if (event.status >= 500) url.last_error = now();
+  const Change change{.url = url, .path = url.path, .since = event.decided, .serial = event.serial};
+  if (event.status != 304) world_.note_change(change);
+  if (unsafe && event.status < 400) {
+    const std::string named = "/r/" + serial;
+    world_.note_change({.url = url, .path = named, .since = event.decided, .serial = event.serial});
+  }
   return reply;
 }
 

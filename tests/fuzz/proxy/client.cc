@@ -8,9 +8,12 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <utility>
 
 namespace encore::proxyfuzz {
 namespace {
+
+constexpr double kTunnelPercent = 2;
 
 std::string describe(const Request& request) {
   std::array<char, 160> text;
@@ -106,7 +109,7 @@ void Client::begin() {
     in_.clear();
     unread_ = {};
     said_close_ = false;
-    shut_down_ = false;
+    shut_down_ = broken_ = false;
     answered_ = false;
   }
   std::size_t batch = random_.percent(10) ? random_.between(2, 5) : 1;
@@ -114,29 +117,21 @@ void Client::begin() {
   reads_here_ = 0;
   progress_ = now();
   ++ring_.active;
-  std::string together;
   for (; batch > 0 && ring_.requests_left > 0; --batch) {
-    auto request = compose(ring_, random_, user_);
-    // Pipelining is HTTP/1.1's. Of a body without a length that was cut, HTTP/1.0 can be told by a
-    // reset alone, which may cost it what came before.
-    if (!waiting_.empty()) request->http10 = false;
-    --ring_.requests_left;
-    ++request->url->clients;
-    request->started = progress_;
-    request->not_before = request->url->not_before;
-    request->stale_before = request->url->stale_before;
-    out_ += text_of(ring_, *request);
-    world_.remember(*request->url, [request] { return describe(*request); });
-    world_.count("request: " + request->method);
-    together += " " + request->method + " " + request->url->path;
-    waiting_.push_back(std::move(request));
+    add(compose(ring_, random_, user_));
     // What follows an HTTP/1.0 request may go unanswered.
     if (waiting_.back()->http10) break;
+  }
+  if (ring_.tunnels != nullptr && random_.percent(kTunnelPercent)) add_tunnel();
+  std::string together;
+  for (const auto& request : waiting_) {
+    together += " " + request->method + " " + request->url->path + request->own_path;
   }
   pipelined_ = waiting_.size() > 1;
   if (half_close_) {
     together += ", half-closed";
-    if (!waiting_.back()->http10 && random_.percent(30)) {
+    const Request& last = *waiting_.back();
+    if (!last.http10 && last.method != "CONNECT" && random_.percent(30)) {
       together += " in a head";
       out_ += "GET http://127";
     }
@@ -150,6 +145,50 @@ void Client::begin() {
   }
 }
 
+void Client::add(std::shared_ptr<Request> request) {
+  // Pipelining is HTTP/1.1's. Of a body without a length that was cut, HTTP/1.0 can be told by a
+  // reset alone, which may cost it what came before.
+  if (!waiting_.empty()) request->http10 = false;
+  --ring_.requests_left;
+  ++request->url->clients;
+  request->started = progress_;
+  request->not_before = request->url->not_before;
+  request->stale_before = request->url->stale_before;
+  out_ += text_of(ring_, *request);
+  world_.remember(*request->url, [request] { return describe(*request); });
+  world_.count("request: " + request->method);
+  waiting_.push_back(std::move(request));
+}
+
+// Behind the others, or in their place.
+void Client::add_tunnel() {
+  if (waiting_.back()->http10 || ring_.requests_left == 0) return;
+  auto request = ring_.tunnels->compose(random_, user_);
+  std::string early = ring_.tunnels->compose_early(random_, *request);
+  add(std::move(request));
+  out_ += early;
+}
+
+// What was a connection for requests is an end of a tunnel.
+void Client::hand_over() {
+  const std::shared_ptr<Request> request = waiting_.front();
+  waiting_.pop_front();
+  request->ended = now();
+  request->answer = "a tunnel";
+  --request->url->clients;
+  ring_.loop.remove(descriptor_);
+  ring_.tunnels->open(*request, answer_,
+                      {.descriptor = std::exchange(descriptor_, -1),
+                       .unread = std::exchange(unread_, {}),
+                       .unsent = out_,
+                       .has_ended = shut_down_,
+                       .is_slow = slow_,
+                       .is_broken = broken_});
+  in_.clear();
+  half_close_ = false;
+  on_end();
+}
+
 void Client::flush() {
   while (!out_.empty()) {
     const ssize_t size = ::send(descriptor_, out_.data(), out_.size(), MSG_NOSIGNAL);
@@ -158,6 +197,10 @@ void Client::flush() {
       return;
     }
     if (size < 0) {
+      broken_ = true;
+      if (!waiting_.empty() && waiting_.back()->method == "CONNECT") {
+        ring_.tunnels->note_broken(*waiting_.back(), out_.size());
+      }
       out_.clear();  // what was answered before the end is still to be read
       break;
     }
@@ -167,6 +210,7 @@ void Client::flush() {
   if (half_close_ && !waiting_.empty()) {
     world_.count("request: half-closed");
     ::shutdown(descriptor_, SHUT_WR);
+    if (waiting_.back()->method == "CONNECT") ring_.tunnels->note_end(*waiting_.back());
     half_close_ = false;
     shut_down_ = true;
   }
@@ -270,6 +314,10 @@ bool Client::take_head() {
     ring_.oracle.judge_interim(request, answer_.head);
     return true;
   }
+  if (request.method == "CONNECT" && answer_.status == 200) {
+    hand_over();
+    return false;
+  }
   // RFC 9112 6.3.
   const Fields& fields = answer_.head.fields;
   const Field* length = find(fields, "Content-Length");
@@ -329,14 +377,23 @@ bool Client::take_body() {
   const std::shared_ptr<Request> request = waiting_.front();
   waiting_.pop_front();
   answered_ = true;
-  request->ended = request->whole = now();
+  request->ended = now();
+  // Of a part, or of nothing but the head, the proxy may have the end later.
+  if (answer_.status == 200 && request->method == "GET") request->whole = request->ended;
   request->answer = summary(answer_, Ending::kComplete);
   have_head_ = false;
-  ring_.oracle.judge_end(*request, answer_, Ending::kComplete);
+  if (request->own_path.empty()) {
+    ring_.oracle.judge_end(*request, answer_, Ending::kComplete);
+  } else if (request->method == "CONNECT") {
+    ring_.tunnels->judge_refusal(*request, answer_);
+  } else {
+    ring_.published->judge(*request, answer_);
+  }
   --request->url->clients;
   if (answer_.event != nullptr && request->method != "GET" && request->method != "HEAD" &&
       answer_.status < 400) {
     request->url->not_before = std::max(request->url->not_before, answer_.event->received);
+    note_write(*request->url, *answer_.event);
   }
   if (waiting_.empty()) {
     on_end();
@@ -350,6 +407,14 @@ bool Client::take_body() {
   return true;
 }
 
+// What RFC 9111 4.4 invalidates is another from now on.
+void Client::note_write(const Url& url, const Event& event) {
+  const std::string named = "/r/" + std::to_string(event.serial);
+  for (const std::string_view path : {std::string_view(url.path), std::string_view(named)}) {
+    world_.note_change({.url = url, .path = path, .since = event.decided, .certain = true});
+  }
+}
+
 // The connection is of no more use; the answer at the front has ended as it is.
 void Client::finish_front(Ending ending) {
   const std::shared_ptr<Request> request = waiting_.front();
@@ -360,8 +425,14 @@ void Client::finish_front(Ending ending) {
   const bool unheard = !have_head_ && unread_.empty() && (crossed || world_.last_ending >= since);
   // A reset is how HTTP/1.0 learns of a cut, and it takes with it what is on its way.
   const bool cut = request->http10 && ending == Ending::kReset && request->url->last_cut >= since;
-  const bool ours = ending == Ending::kLeft || unheard || cut || was_broken(descriptor_);
+  const Request& last = *waiting_.back();
+  const bool before_tunnel = last.method == "CONNECT";
+  // A tunnel's client learns of its failure in the same way.
+  const bool swept = before_tunnel && request != waiting_.back() && ending == Ending::kReset &&
+                     ring_.tunnels->may_have_failed(last);
+  const bool ours = ending == Ending::kLeft || unheard || cut || swept || was_broken(descriptor_);
   request->ended = now();
+  if (before_tunnel) ring_.tunnels->note_gone(last, out_.size());
   if (have_head_) {
     request->answer = summary(answer_, ending);
     if (!ours) ring_.oracle.judge_end(*request, answer_, ending);

@@ -10,6 +10,8 @@
 
 #include "tests/fuzz/proxy/loop.h"
 #include "tests/fuzz/proxy/oracle.h"
+#include "tests/fuzz/proxy/published.h"
+#include "tests/fuzz/proxy/tunnels.h"
 #include "tests/fuzz/proxy/world.h"
 
 namespace encore::proxyfuzz {
@@ -23,9 +25,11 @@ struct Ring {
   bool absolute = true;            // request targets, as a forward proxy wants them
   std::vector<std::string> hosts;  // "127.0.0.1:port"; a URL has one of them
   std::uint64_t requests_left = 0;
-  std::size_t active = 0;  // clients with requests under way
-  bool paused = false;     // nobody begins anything
-  bool misbehave = true;   // they leave, end their side early and read slowly
+  std::size_t active = 0;          // clients with requests under way
+  bool paused = false;             // nobody begins anything
+  bool misbehave = true;           // they leave, end their side early and read slowly
+  Published* published = nullptr;  // null: nobody asks for that
+  Tunnels* tunnels = nullptr;      // null: nobody asks for one
 };
 
 const std::string& host_of(const Ring& ring, const Url& url);
@@ -45,6 +49,9 @@ class Client final : public Handler {
  private:
   void schedule(double seconds);
   void begin();
+  void add(std::shared_ptr<Request> request);
+  void add_tunnel();
+  void hand_over();
   void plan_misbehaviour();
   void flush();
   // What it waits for to go on sending.
@@ -55,6 +62,7 @@ class Client final : public Handler {
   bool take_head();
   bool take_body();
   void on_end();
+  void note_write(const Url& url, const Event& event);
   void finish_front(Ending ending);
   void disconnect(bool reset);
 
@@ -65,6 +73,7 @@ class Client final : public Handler {
   int descriptor_ = -1;
   bool said_close_ = false;  // an answer is the connection's last
   bool shut_down_ = false;   // we send no more
+  bool broken_ = false;      // nor can we: a send has failed
   bool pipelined_ = false;   // this batch is more than one
   bool answered_ = false;    // the connection has been used before
   std::string out_;

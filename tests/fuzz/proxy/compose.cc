@@ -124,6 +124,12 @@ void add_conditions(Random& random, Request& request) {
 }  // namespace
 
 std::shared_ptr<Request> compose(Ring& ring, Random& random, int user) {
+  if (ring.published != nullptr && ring.published->is_due(random)) {
+    auto request = ring.world.make_request(ring.world.own());
+    request->user = user;
+    ring.published->compose(random, *request);
+    return request;
+  }
   Url& url = ring.world.pick_url(random);
   auto request = ring.world.make_request(url);
   request->user = user;
@@ -166,10 +172,14 @@ std::string text_of(const Ring& ring, const Request& request) {
   std::string out;
   out.reserve(512);
   out += request.method + " ";
-  if (ring.absolute) out += "http://" + host;
-  out += request.url->path;
+  if (!request.own_path.empty()) {
+    out += request.own_path;
+  } else {
+    if (ring.absolute) out += "http://" + host;
+    out += request.url->path;
+  }
   out += request.http10 ? " HTTP/1.0\r\n" : " HTTP/1.1\r\n";
-  out += "Host: " + host + "\r\n";
+  out += "Host: " + (request.method == "CONNECT" ? request.own_path : host) + "\r\n";
   for (const Field& field : request.fields) append_line(field, out);
   out += "\r\n";
   out.append(request.body_bytes, 'x');

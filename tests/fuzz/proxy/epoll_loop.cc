@@ -138,8 +138,12 @@ void close_with_reset(int descriptor) {
   close(descriptor);
 }
 
+bool had_read_all(int) { return false; }
+
 bool was_broken(int) { return false; }
 
 bool was_heard(int) { return true; }
+
+std::optional<double> other_still_for(int) { return std::nullopt; }
 
 }  // namespace encore::proxyfuzz

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -68,5 +69,11 @@ bool was_broken(int descriptor);
 // Whether all that was sent has been read, as far as the system can tell: a server that ends an
 // idle connection may cross a request on its way.
 bool was_heard(int descriptor);
+// Whether the other side had read when all that was sent to it was there, and has then sent what
+// came from it last. As far as the system can tell.
+bool had_read_all(int descriptor);
+// For how many seconds the other side has neither sent nor read a byte. Nothing: the system does
+// not tell.
+std::optional<double> other_still_for(int descriptor);
 
 }  // namespace encore::proxyfuzz

@@ -40,6 +40,12 @@ bool is_listed(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::any_of(names, [&](const std::string& one) { return same_name(one, name); });
 }
 
+// As they were sent: what means the same may still be another variant.
+std::string_view encodings_of(const Request& request) {
+  const Field* const field = find(request.fields, "Accept-Encoding");
+  return field == nullptr ? std::string_view() : std::string_view(field->value);
+}
+
 std::string_view our_status(const Fields& fields) {
   for (const Field& field : fields) {
     if (!same_name(field.name, "Cache-Status")) continue;
@@ -54,8 +60,6 @@ std::string_view our_status(const Fields& fields) {
 struct Oracle::Case {
   const Request& request;
   Answer& answer;
-  // It was validated for this request, but there was no memory for the head that came with that.
-  bool lacks_update = false;
   // Whether the response was made for this very request.
   bool direct() const { return answer.event->request.get() == &request; }
 };
@@ -82,8 +86,9 @@ void Oracle::judge_interim(const Request& request, const Head& head) {
 
 bool Oracle::judge_head(const Request& request, Answer& answer) {
   const Fields& fields = answer.head.fields;
-  const bool revalidated = our_status(fields).find("; fwd-status=304") != std::string::npos;
-  const Case at{request, answer, revalidated && had_trouble(request.started - world_.slack)};
+  const Case at{request, answer};
+  answer.own = !request.own_path.empty();
+  if (answer.own) return true;
   for (const std::string_view name : {"X-Head", "X-Body", "Content-Location", "Content-Length",
                                       "Date", "ETag", "Cache-Control", "Age"}) {
     if (count(fields, name) > 1) fault(at, "fields", "two lines " + std::string(name));
@@ -191,7 +196,7 @@ void Oracle::judge_fields(const Case& at) {
                           !same_name(field.name, "Set-Cookie");
     const bool multipart = same_name(field.name, "Content-Type") && at.answer.status == 206;
     // Parts are joined as a 304 updates (3.4), so that lines of an earlier part stay.
-    const bool adds = event.is_update || event.status == 206 || at.lacks_update;
+    const bool adds = event.is_update || event.status == 206;
     const bool known =
         adds && (at.answer.content->lines.contains(field) || event.content->lines.contains(field) ||
                  (updates != by_lengths.end() && updates->second.contains(field)));
@@ -250,10 +255,6 @@ void Oracle::judge_reuse(const Case& at) {
     fault(at, "method", "a " + at.request.method + " that the origin did not get");
     return;
   }
-  if (at.lacks_update) {
-    judge_selection(at);
-    return;
-  }
   // A thin 304 leaves the stored fields as they were: they are in the answer.
   const Directives merged =
       event.is_update ? directives_of(at.answer.head.fields) : event.directives;
@@ -267,7 +268,8 @@ void Oracle::judge_reuse(const Case& at) {
   const Content& content = *at.answer.content;
   if (content.gone && event.request && at.request.started > content.gone_since &&
       event.request->whole < content.gone->started &&
-      at.request.selecting == content.gone->selecting) {
+      at.request.selecting == content.gone->selecting &&
+      encodings_of(at.request) == encodings_of(*content.gone)) {
     fault(at, "gone", "what a later answer to its validation should have removed");
   }
 }
@@ -278,6 +280,8 @@ void Oracle::note_gone(const Case& at) {
   const Event& event = *at.answer.event;
   Content* gone = event.validated;
   if (gone == nullptr || event.is_update || event.status >= 500 || gone == event.content) return;
+  world_.note_change(
+      {.url = *event.url, .path = event.url->path, .since = event.decided, .certain = true});
   const std::string_view status = our_status(at.answer.head.fields);
   const auto is_reason = [&](std::string_view reason) {
     return status.find("; detail=" + std::string(reason)) != std::string_view::npos;
@@ -468,7 +472,7 @@ void Oracle::set_bounds(const Case& at) {
 }
 
 bool Oracle::judge_content(const Request& request, Answer& answer, std::string_view bytes) {
-  const Case at{request, answer, false};
+  const Case at{request, answer};
   if (answer.own || answer.multipart) {
     answer.kept += bytes;
     answer.content_bytes += bytes.size();
@@ -493,7 +497,7 @@ bool Oracle::judge_content(const Request& request, Answer& answer, std::string_v
 }
 
 void Oracle::judge_end(const Request& request, Answer& answer, Ending ending) {
-  const Case at{request, answer, false};
+  const Case at{request, answer};
   count_outcome(at);
   if (answer.own || answer.content == nullptr) return;
   const bool until_close = answer.body.kind() == BodyReader::Kind::kClose;
@@ -505,7 +509,8 @@ void Oracle::judge_end(const Request& request, Answer& answer, Ending ending) {
   }
   const Url& url = *request.url;
   const double since = request.started - world_.slack;
-  if (!complete && !answer.event->cut && url.last_cut < since - world_.way && !had_trouble(since)) {
+  if (!complete && !answer.event->cut && url.last_cut < since - world_.way && !had_trouble(since) &&
+      ++lost_ > world_.readers_cut) {
     fault(at, "lost", "the answer was not brought to its end");
   }
   if (complete && answer.multipart) judge_parts(at);
@@ -564,6 +569,14 @@ void Oracle::count_outcome(const Case& at) {
   const std::string_view status = our_status(at.answer.head.fields);
   if (status.find("; hit") != std::string::npos) {
     world_.count("outcome: hit");
+    if (!at.answer.own && !at.direct()) {
+      world_.note_hit(at.request, at.answer.event->serial, at.answer.head_at);
+      // A part of what is too large may be stored.
+      if (at.answer.status == 200 && at.request.method == "GET" &&
+          at.answer.content->bytes > world_.object_max_since(at.answer.content->made)) {
+        fault(at, "max-object", "a hit that was larger than what may be stored");
+      }
+    }
     // RFC 9211 2.2: what was not forwarded has no reason for it.
     if (status.find("; fwd=") != std::string::npos) fault(at, "cache-status", "a hit with fwd");
   }

@@ -61,10 +61,13 @@ class Oracle {
   void judge_parts(const Case& at);
   void count_outcome(const Case& at);
   // The network or the system has failed the proxy since.
-  bool had_trouble(double since) const { return world_.last_trouble >= since; }
+  bool had_trouble(double since) const {
+    return world_.last_trouble >= since || world_.spoiled != 0 || world_.last_spoiled >= since;
+  }
   void fault(const Case& at, std::string_view kind, const std::string& what);
 
   World& world_;
+  std::uint64_t lost_ = 0;  // answers that did not come to their end, for no reason that we know
 };
 
 }  // namespace encore::proxyfuzz

@@ -46,9 +46,19 @@ class OriginConnection final : public Handler {
   ~OriginConnection() override {
     origin_.loop_.cancel(timer_);
     set_busy(false);
+    set_spoiled(false);
     if (descriptor_ < 0) return;
     origin_.loop_.remove(descriptor_);
     ::close(descriptor_);
+  }
+
+  // The proxy has read all of the last answer, or wants no more of it.
+  void set_heard() {
+    if (answered_ != 0) world_.note_heard(answered_);
+    answered_ = 0;
+  }
+  void note_heard() {
+    if (!busy_ && was_heard(descriptor_)) set_heard();
   }
 
   void on_ready(std::uint32_t events) override {
@@ -67,6 +77,17 @@ class OriginConnection final : public Handler {
     }
   }
 
+  void set_spoiled(bool spoiled) {
+    if (spoiled == spoiled_) return;
+    spoiled_ = spoiled;
+    if (spoiled) {
+      ++world_.spoiled;
+    } else {
+      --world_.spoiled;
+      world_.last_spoiled = now();
+    }
+  }
+
   void end(bool reset) {
     if (descriptor_ < 0) return;
     origin_.loop_.cancel(timer_);
@@ -78,6 +99,7 @@ class OriginConnection final : public Handler {
     }
     descriptor_ = -1;
     set_busy(false);
+    set_spoiled(false);
     const auto found = origin_.connections_.find(number_);
     origin_.loop_.dispose(std::move(found->second));
     origin_.connections_.erase(found);
@@ -90,6 +112,7 @@ class OriginConnection final : public Handler {
       if (size < 0 && (errno == EAGAIN || errno == EINTR)) break;
       if (size <= 0) {
         if (busy_) world_.count("origin: the proxy left during an answer");
+        set_heard();
         end(false);
         return;
       }
@@ -110,7 +133,7 @@ class OriginConnection final : public Handler {
         return;
       }
       if (size == 0) return;
-      if (busy_) {
+      if (busy_ && !leave_out_surplus()) {
         world_.report("origin-request", "a request before the last one was answered", nullptr, in_);
       }
       in_.erase(0, size);
@@ -141,6 +164,27 @@ class OriginConnection final : public Handler {
     if (!reader_.is_done()) return;
     have_head_ = false;
     on_request();
+  }
+
+  // Whether the answer itself is all sent. What was still to come behind it does not come then; as
+  // long as none of it was sent, nobody can know of it.
+  bool leave_out_surplus() {
+    if (reply_.event == nullptr || reply_.surplus == 0 || !head_left_.empty() ||
+        body_left_.size() > reply_.surplus) {
+      return false;
+    }
+    origin_.loop_.cancel(timer_);
+    timer_ = {};
+    reply_.event = nullptr;
+    set_busy(false);
+    if (body_left_.size() == reply_.surplus) {
+      world_.count("origin: a request came before a surplus");
+      set_spoiled(false);
+    }
+    body_left_ = {};
+    due_ = 0;
+    pieces_left_ = 0;
+    return true;
   }
 
   std::string raw_head() const {
@@ -207,10 +251,21 @@ class OriginConnection final : public Handler {
       end(true);
       return;
     }
+    set_heard();
     check_request(*cause, method);
     ++cause->asked_origin;
     world_.count("origin: " + method);
     set_busy(true);
+    if (spoiled_) {
+      // RFC 9112 6.3: what is behind a message is not a part of it, nor the answer to another.
+      if (had_read_all(descriptor_)) {
+        world_.report("surplus", "a connection is used again that had more than an answer",
+                      cause.get(), raw_head());
+      }
+      world_.count("origin: a request has crossed a surplus");
+      drop(*url, true);
+      return;
+    }
     Random& random = url->random;
     if (random.percent(url->character.drop)) {
       drop(*url, random.percent(50));
@@ -239,9 +294,14 @@ class OriginConnection final : public Handler {
     reply_ = origin_.author_.write(url, method, head_.fields, cause, received_);
     url_ = &url;
     const Event& event = *reply_.event;
+    answered_ = event.serial;
     world_.count("origin: status " + std::to_string(event.status));
     if (event.cut) world_.count("origin: cut");
     world_.remember(url, [&event] { return describe(event, event.cut ? ", cut" : ""); });
+    if (reply_.surplus != 0) {
+      set_spoiled(true);
+      world_.count("origin: more than the answer");
+    }
     head_left_ = reply_.head;
     if (!reply_.interim.empty()) head_left_ = reply_.head.insert(0, reply_.interim);
     body_left_ = reply_.body;
@@ -315,6 +375,8 @@ class OriginConnection final : public Handler {
   std::string_view body_left_;
   std::size_t due_ = 0;  // of it, now
   std::size_t pieces_left_ = 0;
+  bool spoiled_ = false;        // more than an answer was sent
+  std::uint64_t answered_ = 0;  // the last event, as long as it is not heard
   Loop::Timer timer_{};
 };
 
@@ -327,6 +389,10 @@ Origin::~Origin() {
   connections_.clear();
   loop_.remove(listener_);
   ::close(listener_);
+}
+
+void Origin::note_heard() {
+  for (const auto& [number, connection] : connections_) connection->note_heard();
 }
 
 void Origin::on_ready(std::uint32_t) {

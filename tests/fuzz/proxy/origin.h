@@ -19,8 +19,9 @@ struct Reply {
   std::string head;
   std::string body;  // as framed, with the trailers
   enum class End : std::uint8_t { kKeep, kClose, kReset } end = End::kKeep;
-  std::size_t pieces = 1;  // in how many the body is sent
-  double pause = 0;        // seconds between them
+  std::size_t pieces = 1;   // in how many the body is sent
+  double pause = 0;         // seconds between them
+  std::size_t surplus = 0;  // bytes behind its end, the last of the body's
 };
 
 // Decides what to answer, by `url.random` alone.
@@ -51,6 +52,8 @@ class Author {
 int user_of(const Fields& request);
 Selecting selecting_of(const Fields& request);
 
+class OriginConnection;
+
 class Origin final : public Handler {
  public:
   Origin(Loop& loop, World& world);
@@ -59,6 +62,8 @@ class Origin final : public Handler {
   // Whether it holds a request back just now, or is at an answer.
   std::size_t busy() const noexcept { return busy_; }
   void on_ready(std::uint32_t events) override;
+  // Notes of each last answer of a connection whether the proxy has read all of it by now.
+  void note_heard();
 
  private:
   friend class OriginConnection;
@@ -69,7 +74,7 @@ class Origin final : public Handler {
   int listener_;
   std::size_t busy_ = 0;
   std::uint64_t connections_made_ = 0;
-  std::map<std::uint64_t, std::unique_ptr<Handler>> connections_;  // in their order
+  std::map<std::uint64_t, std::unique_ptr<OriginConnection>> connections_;  // in their order
 };
 
 }  // namespace encore::proxyfuzz

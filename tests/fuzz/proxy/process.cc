@@ -58,7 +58,12 @@ std::string Process::make_config(const Options& options, Random& random) const {
   }
   out += "[admin]\naddress = \"127.0.0.1:" + std::to_string(admin_port_) + "\"\n";
   out += "[workers]\ncount = " + std::to_string(random.pick({1, 2, 2, 3})) + "\n";
-  out += "[cache]\nmemory = " + text({"2MiB", "8MiB", "64MiB"});
+  // Most is let go by memory where a disk has it.
+  const bool has_disk = random.percent(50);
+  out += "[cache]\nmemory = ";
+  out += has_disk ? text({"1MiB", "2MiB"}) : text({"2MiB", "8MiB", "64MiB"});
+  out += "disk_life_min = " + text({"0s", "60s"});
+  out += "disk_reinsert = " + std::to_string(random.pick({0, 50, 90})) + "\n";
   out += "shards = " + std::to_string(random.pick({1, 4, 16})) + "\n";
   out += std::string("collapse = ") + (random.percent(80) ? "true\n" : "false\n");
   out += "collapse_buffer = " + text({"1KiB", "16KiB", "1MiB"});
@@ -68,6 +73,10 @@ std::string Process::make_config(const Options& options, Random& random) const {
   out += "variants_max = " + std::to_string(random.pick({2, 32})) + "\n";
   out += "eviction = " + text({"sieve", "sieve", "lru", "s3-fifo", "w-tinylfu"});
   out += "[admission]\npolicy = " + text({"second-hit", "second-hit", "always", "probability"});
+  if (has_disk) {
+    out += "[[disk]]\npath = \"" + disk_path_ + "\"\nsize = " + text({"8MiB", "64MiB"});
+    out += "segment = " + text({"512KiB", "1MiB"});
+  }
   out += "[limits]\ntransfer_buffer = " + text({"16KiB", "256KiB"});
   out += "[timeouts]\npool_idle = \"2s\"\n";
   out +=
@@ -77,7 +86,12 @@ std::string Process::make_config(const Options& options, Random& random) const {
 }
 
 Process::Process(const Options& options, Random& random)
-    : port_(free_port()), admin_port_(free_port()), output_path_(options.directory + "/output") {
+    : port_(free_port()),
+      admin_port_(free_port()),
+      output_path_(options.directory + "/output"),
+      disk_path_(options.directory + "/disk") {
+  // What the origin of an earlier round said is of no use in this one.
+  ::unlink(disk_path_.c_str());
   config_ = make_config(options, random);
   const std::string path = options.directory + "/encore.toml";
   std::ofstream(path) << config_;

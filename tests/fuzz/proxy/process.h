@@ -47,6 +47,7 @@ class Process {
   std::uint16_t admin_port_;
   std::string config_;
   std::string output_path_;
+  std::string disk_path_;
   pid_t pid_ = -1;
   int status_ = 0;
   bool ended_ = false;

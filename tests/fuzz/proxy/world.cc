@@ -59,6 +59,7 @@ void Lines::grow() {
 
 World::World(std::uint64_t seed, bool reverse, std::size_t urls, Origins origins)
     : seed_(seed), reverse_(reverse), origins_(origins), random_(seed, 'w', 0), active_(urls) {
+  own_.path = "(what the proxy publishes)";
   for (std::size_t slot = 0; slot < urls; ++slot) make_url(slot);
 }
 
@@ -122,6 +123,7 @@ Content& World::make_content(Url& url, const Selecting& selecting, int user, std
   content->name = {.number = contents_.size() + 1, .user = user};
   content->url = &url;
   content->bytes = bytes;
+  content->made = now();
   content->selecting = selecting;
   const std::string tag = "\"c" + std::to_string(content->name.number) + "\"";
   if (url.character.etag != 0) content->etag = (url.character.etag == 2 ? "W/" : "") + tag;
@@ -155,6 +157,33 @@ const Content* World::content(std::uint64_t number) const {
 
 Content* World::find_content(std::uint64_t number) {
   return number - 1 < contents_.size() ? contents_[number - 1].get() : nullptr;
+}
+
+void World::note_object_max(std::uint64_t bytes) { object_max_.emplace_back(now(), bytes); }
+
+std::uint64_t World::object_max_since(double time) const {
+  std::uint64_t most = object_max_.empty() ? UINT64_MAX : 0;
+  for (auto at = object_max_.rbegin(); at != object_max_.rend(); ++at) {
+    most = std::max(most, at->second);
+    if (at->first <= time) break;
+  }
+  return most;
+}
+
+void World::note_heard(std::uint64_t serial) {
+  Event* const event = events_[serial - 1].get();
+  if (event != nullptr) event->heard = now();
+}
+
+// Of a response that is stored once, and not again.
+void World::note_hit(const Request& request, std::uint64_t serial, double head_at) {
+  if (!on_hit) return;
+  Event& event = *events_[serial - 1];
+  if (event.first_hit < head_at) {
+    on_hit(request, event.first_hit);
+  } else {
+    event.first_hit = head_at;
+  }
 }
 
 std::shared_ptr<Request> World::make_request(Url& url) {

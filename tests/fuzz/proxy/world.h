@@ -43,6 +43,7 @@ struct Request {
   int user = -1;  // who asks
   std::string method;
   Url* url = nullptr;
+  std::string own_path;  // of what the proxy publishes itself; empty: it is the origin's
   bool http10 = false;
   Fields fields;
   Selecting selecting;
@@ -58,10 +59,11 @@ struct Request {
   double not_before = 0;  // what the origin was asked for earlier was invalidated before `started`
   double stale_before = 0;  // and made stale by a soft purge
   double ended = 0;
-  double whole = std::numeric_limits<double>::infinity();  // its answer has come to the end
-  int asked_origin = 0;                                    // how often the origin saw it
-  std::string answer;                                      // for the history
-  std::string batch;                                       // and what was sent together with it
+  // A whole response has come to its end.
+  double whole = std::numeric_limits<double>::infinity();
+  int asked_origin = 0;  // how often the origin saw it
+  std::string answer;    // for the history
+  std::string batch;     // and what was sent together with it
 };
 
 // Field lines, whatever the case of their names, as 64-bit hashes: there are many, in one table
@@ -90,8 +92,9 @@ struct Content {
   std::uint32_t bytes = 0;
   std::string etag;                // empty: none
   std::int64_t last_modified = 0;  // 0: none. No two contents of a URL have the same.
-  Selecting selecting;             // of the request that it was made for
-  Lines lines;                     // every field and trailer line ever sent with it
+  double made = 0;
+  Selecting selecting;  // of the request that it was made for
+  Lines lines;          // every field and trailer line ever sent with it
   // How often its body was sent, and how often not whole or without trailers.
   int sent = 0;
   int sent_without_trailers = 0;
@@ -120,6 +123,18 @@ struct Event {
   bool is_update = false;        // 304, or the response to a HEAD: it changes heads, not bodies
   bool cut = false;              // its end never came
   bool withheld = false;         // it is no-store, whatever the character says
+  // The proxy has read the whole of it, as far as that shows.
+  double heard = std::numeric_limits<double>::infinity();
+  double first_hit = std::numeric_limits<double>::infinity();  // it came out of the cache
+};
+
+// The content at a path has become another, as far as the proxy can have noticed.
+struct Change {
+  const Url& url;
+  std::string_view path;
+  double since = 0;          // it noticed it at that time or later
+  std::uint64_t serial = 0;  // of the response that told it; 0: it was told by nobody's
+  bool certain = false;      // and has noticed it by now
 };
 
 // How the origin treats one URL: drawn from the seed when the URL is made.
@@ -200,19 +215,41 @@ class World {
   std::shared_ptr<Request> make_request(Url& url);
   std::shared_ptr<Request> request(std::uint64_t tag) const;
   void remember(Url& url, std::function<std::string()> happening);
+  // What stands for the proxy's own paths.
+  Url& own() noexcept { return own_; }
+  void note_change(const Change& change) const {
+    if (on_change) on_change(change);
+  }
+  // The proxy has read all of that response.
+  void note_heard(std::uint64_t serial);
+  void note_hit(const Request& request, std::uint64_t serial, double head_at);
 
   // Seconds between two readings of our clocks that the proxy may have seen in another order.
   double slack = 0.3;
   // How many seconds what the origin did may be on its way to the proxy.
   double way = 0;
+  // The largest object that may be stored is another from now on.
+  void note_object_max(std::uint64_t bytes);
+  // The largest of these that were in force at that time or since.
+  std::uint64_t object_max_since(double time) const;
+  // Connections on which an origin has sent more than its answer, and which are open still; and
+  // when the last one was closed. A request that crosses such bytes fails.
+  std::size_t spoiled = 0;
+  double last_spoiled = -1e9;
+  // Percent of the answers of one URL in five.
+  double surplus = 0;
   // And each piece of what is sent, from a turn of the sender's to one of the receiver's.
   double piece = 0;
   // The network, or the system under the proxy, has failed it towards an origin last.
   double last_trouble = -1e9;
+  // Or some connection, whichever it is with, was lost to it in the network.
+  double last_break = -1e9;
   // The proxy was ending last: what reached it then may go unanswered.
   double last_ending = -1e9;
   // It has been ending since then; infinity: it is not.
   double ending_since = std::numeric_limits<double>::infinity();
+  // How many answers it has cut because their clients were slow to take them, as far as it tells.
+  std::uint64_t readers_cut = 0;
   // By how many seconds its wall clock has been wrong at most.
   double clock_error = 0;
 
@@ -231,6 +268,9 @@ class World {
   void report(std::string_view kind, std::string_view what, const Request* request,
               std::string_view answer);
   std::function<void(const Finding&)> on_finding;
+  std::function<void(const Change&)> on_change;
+  // What was in the cache at `first_hit` still was there when the request was looked up.
+  std::function<void(const Request&, double first_hit)> on_hit;
 
  private:
   void make_url(std::size_t slot);
@@ -243,9 +283,11 @@ class World {
   std::vector<std::unique_ptr<Url>> active_;
   std::deque<std::pair<double, std::unique_ptr<Url>>> retired_;
   std::map<std::string, Url*, std::less<>> by_path_;
+  Url own_;
   std::size_t focus_ = 0;
   int focus_left_ = 0;
   std::uint64_t urls_made_ = 0;
+  std::vector<std::pair<double, std::uint64_t>> object_max_;  // since when; none: no limit
   // By their numbers, which count from 1; null: gone with its URL.
   std::vector<std::unique_ptr<Event>> events_;
   std::vector<std::unique_ptr<Content>> contents_;
