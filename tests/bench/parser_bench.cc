@@ -90,7 +90,7 @@ void plain_hit(benchmark::State& state) {
     if (request_framing(head).kind != BodyKind::kNone) std::abort();
     Target target;
     if (resolve_target(head, Scheme::kHttp, target) != TargetStatus::kOk) std::abort();
-    std::size_t bytes = write_key(target, options, key);
+    std::size_t bytes = write_key(target, options, key).bytes;
     if (head.fields.has_any(kRequestExtras) || !is_fresh(meta, now)) std::abort();
     const bool persists = keep_alive(head);
     const CacheStatus hit{.hit = true, .ttl = remaining_ttl(meta, now)};

@@ -62,7 +62,9 @@ class Server:
     """One process under measurement. `port` is where the load goes, `origin_port` where it
     fetches from, `missing` why it cannot run on this machine (then nothing was started)."""
 
-    def __init__(self, name, command, port, forward_port=None, missing=None, log=None):
+    def __init__(self, name, command, port, forward_port=None, missing=None, log=None,
+                 cpu=PROXY_CPU, account=None):
+        """`cpu`: where it runs, None: wherever. `account`: user, group and extra_groups of Popen."""
         self.name, self.port, self.missing = name, port, missing
         self.forward_port = forward_port or port
         self.process = None
@@ -71,7 +73,7 @@ class Server:
         output = open(log, "wb") if log else subprocess.DEVNULL
         self.process = subprocess.Popen(
             [str(part) for part in command], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-            preexec_fn=pinned(LOAD_CPU if name == "origin" else PROXY_CPU))
+            preexec_fn=pinned(LOAD_CPU if name == "origin" else cpu), **(account or {}))
         self._wait_until_listening(log)
 
     def _wait_until_listening(self, log):

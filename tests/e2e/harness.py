@@ -37,12 +37,30 @@ SANITIZER_REPORT = re.compile(
     re.M)
 
 
+claimed_ports = []
+
+
+def claim_port(port):
+    """Whether this port is from now on, until this process ends, for none but who asks now: a name
+    stands for it that one socket of the machine can have."""
+    claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        claim.bind(f"\0encore-test-port-{port}")
+    except OSError:
+        claim.close()
+        return False
+    claimed_ports.append(claim)
+    return True
+
+
 def free_port(host="127.0.0.1"):
     """A port that nothing listens on, below those that the system gives to clients: between this
-    answer and its use no connection of another test can take it."""
+    answer and its use neither a connection nor another test can take it."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     while True:
         port = random.SystemRandom().randrange(10240, 32000)
+        if not claim_port(port):
+            continue
         with socket.socket(family) as s:
             try:
                 s.bind((host, port))

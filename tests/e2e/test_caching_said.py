@@ -1,11 +1,14 @@
 """What is said of it: Cache-Status (RFC 9211), and what configuration changes."""
 
+import email.utils
+import itertools
+import signal
 import threading
 import unittest
 
 from caching import Table, cases, date, hit, miss, refused, valid
 from client import Client, field, get
-from harness import Case, free_port
+from harness import Case, eventually, free_port
 from origin import Origin, chunked, fresh, response
 
 row = Table()
@@ -240,6 +243,92 @@ class Stored(Case):
                 get(encore.port, origin.url(path))
                 last = field(get(encore.port, origin.url(path)), "Cache-Status")
                 self.assertEqual(then_hit, "; hit" in last, last)
+
+
+BEGAN = email.utils.formatdate(usegmt=True)
+
+
+def pages(exchange):
+    """What an origin may answer: all of it the same each time, to the byte."""
+    asked = dict(exchange.request.fields)
+    path = exchange.request.target.partition("?")[0]
+    given = {"Date": BEGAN, "Cache_Control": "max-age=6000", "ETag": '"a"', "Age": "3",
+             "X_Cache": "MISS", "X_Served_By": "a", "Vary": "Accept-Encoding"}
+    if path == "/cookie":
+        given["Set_Cookie"] = "a=b"
+    if path == "/chunked":
+        return response(b"3\r\none\r\n0\r\nChecked: yes\r\n\r\n", Transfer_Encoding="chunked",
+                        **{**given, "Content_Length": None})
+    if path == "/moved":
+        return response(b"", "301 Moved", Location="/b", **given)
+    if path == "/large":
+        return response(b"x" * 200000, **given)
+    if path != "/ignores" and asked.get("if-none-match") == '"a"':
+        return response(b"", "304 Not Modified", **{**given, "Content_Length": None})
+    if path == "/ranges" and asked.get("range") == "bytes=0-1":
+        return response(b"01", "206 Partial Content", Content_Range="bytes 0-1/10", **given)
+    if path == "/ranges" and "range" in asked:
+        return response(b"", "416 Range Not Satisfiable", Content_Range="bytes */10", **given)
+    return response(b"0123456789", Content_Location=exchange.request.target, **given)
+
+
+class Hidden(Case):
+    """Whether a client sees that its request was the second one: without a switch it does, with
+    it no byte of the answer differs."""
+
+    ASKED = [("/plain", {}), ("/cookie", {}), ("/chunked", {}), ("/moved", {}), ("/large", {}),
+             ("/plain", {"method": "HEAD"}), ("/plain", {"method": "POST", "body": b"x"}),
+             ("/plain", {"fields": [("Connection", "close")]}),
+             ("/plain", {"fields": [("TE", "trailers")]}), ("/plain", {"version": "HTTP/1.0"}),
+             ("/plain", {"fields": [("If-None-Match", '"a"')]}),
+             ("/plain", {"fields": [("If-None-Match", '"b"')]}),
+             ("/ignores", {"fields": [("If-None-Match", '"a"')]}),
+             *((page, {"fields": [("Range", value), *more]}) for page in ("/ranges", "/ignores")
+               for value in ("bytes=0-1", "bytes=20-", "bytes=0-1,4-5")
+               for more in ((), (("If-Range", '"b"'),)))]
+
+    def differences(self, encore, origin, run):
+        """The requests of ASKED whose second answer is another one than the first."""
+        found = []
+        for number, (path, options) in enumerate(self.ASKED):
+            url = origin.url(f"{path}?{run}-{number}")
+            answers = [get(encore.port, url, **options) for _ in range(2)]
+            if answers[0] != answers[1]:
+                found.append((path, options))
+        return found
+
+    def test_the_second_answer_is_the_first_ones_double_where_admission_is_hidden(self):
+        origin = Origin(self, default=pages)
+        encore = self.encore(cache={"cache_status_admission": False})
+        self.assertEqual([], self.differences(encore, origin, "hidden"))
+        said = field(get(encore.port, origin.url("/new")), "Cache-Status")
+        self.assertEqual("encore; fwd=uri-miss", said)
+        # Who runs it sees what is hidden from its clients.
+        outcomes = [record["outcome"] for record in encore.access_records(2 * len(self.ASKED) + 1)]
+        self.assertEqual([len(self.ASKED) + 1, len(self.ASKED)],
+                         [outcomes.count(name) for name in ("first-request", "second-request")])
+
+    def test_what_is_asked_for_in_parts_is_stored_in_parts_and_not_with_conditions(self):
+        origin = Origin(self, default=pages)
+        encore = self.encore(cache={"cache_status_admission": False})
+        for path, fields, asked in (("/ranges?1", [("Range", "bytes=0-1")], 2),
+                                    ("/plain?2", [("If-None-Match", '"a"')], 4)):
+            for _ in range(4):
+                get(encore.port, origin.url(path), fields=fields)
+            self.assertEqual(asked, origin.count(path), path)
+
+    def test_without_the_switch_each_of_them_tells(self):
+        origin = Origin(self, default=pages)
+        encore = self.encore(workers={"count": 1})  # a reload reaches one by one
+        self.assertEqual(self.ASKED, self.differences(encore, origin, "told"))
+        # A reload hides it, from then on.
+        encore.sections["cache"]["cache_status_admission"] = False
+        encore.write_config()
+        encore.signal(signal.SIGHUP)
+        new = (origin.url(f"/new?{number}") for number in itertools.count())
+        eventually(lambda: field(get(encore.port, next(new)), "Cache-Status").endswith("uri-miss"),
+                   "the new setting holds")
+        self.assertEqual([], self.differences(encore, origin, "reloaded"))
 
 
 class SecondHit(Case):

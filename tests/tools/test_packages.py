@@ -3,12 +3,14 @@
 import fcntl
 import os
 import pathlib
+import select
 import shutil
 import subprocess
 import tempfile
 import unittest
 
 PACKAGES = pathlib.Path(__file__).parents[2] / "tools" / "packages.sh"
+SILENT = 30  # seconds
 CONFIG = """
 Dir::State "{0}";
 Dir::State::lists "{0}/lists";
@@ -38,6 +40,19 @@ class Locks(unittest.TestCase):
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                 env={**os.environ, "APT_CONFIG": str(self.directory / "apt.conf")})
 
+    def until_it_waits(self, process):
+        """What it has said when it says that it waits, or has been silent and alive for so long that
+        it does: apt says so in most runs, not in all."""
+        said = ""
+        while "aiting for" not in said:
+            if not select.select([process.stdout], [], [], SILENT)[0]:
+                self.assertIsNone(process.poll(), f"it did not wait: {said}")
+                return said
+            read = os.read(process.stdout.fileno(), 65536).decode()
+            self.assertTrue(read, f"it did not wait: {said}")
+            said += read
+        return said
+
     def test_a_lock_of_another_is_waited_for(self):
         for lock, arguments in (("lists/lock", "update"), ("dpkg/lock-frontend", "install --yes"),
                                 ("dpkg/lock", "install --yes"),
@@ -45,11 +60,7 @@ class Locks(unittest.TestCase):
             with self.subTest(lock), open(self.directory / lock, "w") as held:
                 fcntl.lockf(held, fcntl.LOCK_EX)
                 with self.apt_get(arguments) as process:
-                    said = ""
-                    while "aiting for" not in said:
-                        line = process.stdout.readline()
-                        self.assertTrue(line, f"it did not wait: {said}")
-                        said += line
+                    said = self.until_it_waits(process)
                     fcntl.lockf(held, fcntl.LOCK_UN)
                     said += process.stdout.read()
                     self.assertEqual(0, process.wait(), said)
