@@ -8,6 +8,7 @@ build_packages=(
 )
 test_packages=(
   catch2 nginx-light curl wget git python3 chromium apt-utils dpkg-dev openssl strace gnuplot-nox
+  squid
 )
 # Node comes from other places too; Debian's npm is taken only where there is none.
 command -v npm >/dev/null || test_packages+=(npm)
@@ -15,6 +16,7 @@ memcheck_packages=(valgrind)
 clang_packages=(clang-19 libclang-rt-19-dev)
 lint_packages=(clang-tidy-19 clang-format-19 git python3)
 bench_packages=(libbenchmark-dev wrk haproxy nginx-light python3 strace)
+disk_packages=(nginx-light trafficserver python3)
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
