@@ -50,7 +50,7 @@ std::expected<KeptFront, Damage> read_front(SegmentBytes& segment, const RecordH
   kept.bytes.assign(bytes->begin(), bytes->end());
   auto front = decode_front(header, kept.bytes, salt, offset);
   if (!front) return std::unexpected(front.error());
-  kept.front = std::move(*front);
+  kept.front = *front;
   return kept;
 }
 
