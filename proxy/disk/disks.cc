@@ -16,11 +16,12 @@
 namespace encore::disk {
 namespace {
 
-Uuid random_uuid() {
+std::uint64_t random_word() {
   std::random_device device;
-  const auto word = [&] { return (std::uint64_t{device()} << 32U) | device(); };
-  return {word(), word()};
+  return (std::uint64_t{device()} << 32U) | device();
 }
+
+Uuid random_uuid() { return {random_word(), random_word()}; }
 
 bool has_prefix(const Purge& rule, const RecordFront& front) {
   return rule.kind == PurgeKind::kPrefix && front.text.key.starts_with(rule.pattern);
@@ -103,7 +104,10 @@ Result<std::unique_ptr<Disks>> Disks::open(const DisksOptions& options) {
 
 Disks::Disks(const DisksOptions& options, std::shared_ptr<DiskCommon> common,
              std::vector<std::shared_ptr<DiskService>> services)
-    : options_(options), common_(std::move(common)), services_(std::move(services)) {
+    : options_(options),
+      common_(std::move(common)),
+      services_(std::move(services)),
+      run_(random_word() | 1U) {
   // A thread that is stuck in a device may outlive the other disks.
   const std::vector<std::weak_ptr<DiskService>> all(services_.begin(), services_.end());
   common_->bury = [all](const filter::Hash128& key, cache::DiskTombstone tombstone) {

@@ -82,6 +82,8 @@ class Disks {
   // that was placed, for others wait behind its place; not under a lock of the kernel, as all here.
   void decided(const cache::Key& key, const cache::DiskDecision& decision,
                std::unique_ptr<RecordSource> source);
+  // A number of this process that no other has, before or after; not 0.
+  std::uint64_t run() const { return run_; }
   // For a body that is written in parts: no other of these disks ever had it, nor will; not 0.
   std::uint64_t new_body_number();
   // `place` is as the index has it; what is moved and not yet written is read from its old place.
@@ -114,6 +116,7 @@ class Disks {
   const DisksOptions options_;
   const std::shared_ptr<DiskCommon> common_;
   const std::vector<std::shared_ptr<DiskService>> services_;
+  const std::uint64_t run_;
   Mutex mutex_;
   std::condition_variable_any ended_;
   bool stopping_ ENCORE_GUARDED_BY(mutex_) = false;

@@ -20,13 +20,16 @@ struct DiskLoads::Mailbox {
 
 class DiskLoads::Load final : public disk::DiskLoad {
  public:
-  Load(std::shared_ptr<Mailbox> mailbox, store::Store& store, const Name& name,
-       std::uint64_t number)
-      : mailbox_(std::move(mailbox)), store_(store), name_(name), number_(number) {}
+  Load(std::shared_ptr<Mailbox> mailbox, const Parts& parts, const Name& name, std::uint64_t number)
+      : mailbox_(std::move(mailbox)),
+        store_(*parts.store),
+        run_(parts.disks->run()),
+        name_(name),
+        number_(number) {}
 
   std::expected<void, disk::Damage> read(const disk::RecordFront& front,
                                          disk::RecordReader& reader) override {
-    auto object = load_object(store_, front, reader, {monotonic_now(), wall_now()});
+    auto object = load_object(store_, front, reader, {monotonic_now(), wall_now(), run_});
     if (object) object_ = std::move(*object);
     if (!object && object.error() == LoadFault::kDamaged) {
       return std::unexpected(disk::Damage::kBody);
@@ -52,6 +55,7 @@ class DiskLoads::Load final : public disk::DiskLoad {
  private:
   const std::shared_ptr<Mailbox> mailbox_;
   store::Store& store_;
+  const std::uint64_t run_;
   const Name name_;
   const std::uint64_t number_;
   store::ObjectRef object_;
@@ -90,7 +94,7 @@ void DiskLoads::wait(LoadReader& reader, const RequestContext& request, const Ca
   waiting.fresh_until = found.fresh_until;
   waiting.invalidations_seen = parts_.inflight.invalidations().count();
   parts_.disks->load({request.hash, request.key}, found.disk->place,
-                     std::make_unique<Load>(mailbox_, *parts_.store, name, waiting.number));
+                     std::make_unique<Load>(mailbox_, parts_, name, waiting.number));
 }
 
 void DiskLoads::leave(LoadReader& reader, const RequestContext& request, const CacheView& found) {

@@ -74,7 +74,8 @@ cache::CommitOutcome commit_entry(OriginServices& services, const RequestContext
     services.disks->decided(key, decision,
                             is_placed ? make_record_source(entry.object, key.hash,
                                                            {stored.fresh_until, stored.keep_until},
-                                                           {now, services.loop.wall_now()})
+                                                           {now, services.loop.wall_now(),
+                                                            services.disks->run()})
                                       : nullptr);
   }
   if (stored.disk_only) {

@@ -46,10 +46,15 @@ void read(Reader& reader, Number& number) {
   number = static_cast<Number>(reader.fixed(sizeof(Number)));
 }
 
-MonotonicTime read_moment(Reader& reader, const Clocks& clocks) {
-  const auto count = static_cast<std::int64_t>(reader.fixed(8));
+MonotonicTime monotonic_of(std::int64_t count, const Clocks& clocks) {
   if (count == kNever) return MonotonicTime::max();
   return moved(WallTime(Nanoseconds(count)), clocks.wall, clocks.monotonic);
+}
+
+// The clocks of the one that loads, or as they were to itself.
+Clocks clocks_of(const Clocks& now, std::uint64_t run, std::int64_t apart) {
+  if (run == 0 || run != now.run) return now;
+  return {now.monotonic, moved(now.monotonic, MonotonicTime{}, WallTime(Nanoseconds(apart)))};
 }
 
 bool lies_within(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size) {
@@ -94,6 +99,11 @@ std::string save_meta(const ObjectMeta& meta, const Clocks& clocks) {
   out.number(meta.type_bytes, 2);
   out.number(meta.tag_bytes, 4);
   out.number(meta.large_bytes, 4);
+  std::int64_t apart = 0;
+  const bool overflows = __builtin_sub_overflow(
+      clocks.wall.time_since_epoch().count(), clocks.monotonic.time_since_epoch().count(), &apart);
+  out.seconds(overflows ? 0 : apart);
+  out.number(overflows ? 0 : clocks.run, 8);
   bytes.resize(kSavedMetaBytes);  // room for what comes, in zeros
   return bytes;
 }
@@ -115,8 +125,10 @@ Result<ObjectMeta> load_meta(std::span<const std::byte> bytes, const SavedParts&
   read(reader, http.flags);
   read(reader, http.status);
   read(reader, http.etag_bytes);
-  http.age_zero = read_moment(reader, clocks);
-  http.fresh_until = read_moment(reader, clocks);
+  std::int64_t age_zero = 0;
+  std::int64_t fresh_until = 0;
+  read(reader, age_zero);
+  read(reader, fresh_until);
   read(reader, http.last_modified);
   read(reader, http.date);
   read(reader, http.lifetime_seconds);
@@ -132,6 +144,13 @@ Result<ObjectMeta> load_meta(std::span<const std::byte> bytes, const SavedParts&
   read(reader, meta.type_bytes);
   read(reader, meta.tag_bytes);
   read(reader, meta.large_bytes);
+  std::int64_t apart = 0;
+  std::uint64_t run = 0;
+  read(reader, apart);
+  read(reader, run);
+  const Clocks then = clocks_of(clocks, run, apart);
+  http.age_zero = monotonic_of(age_zero, then);
+  http.fresh_until = monotonic_of(fresh_until, then);
   ENCORE_CHECK(reader.ok(), "the fields of a saved record fit its length");
   if ((http.flags & ~kKnownFlags) != 0 || !fits(meta, parts)) {
     return fail("a saved record that does not fit its key and head");

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -17,10 +18,13 @@ namespace encore::server {
 struct Clocks {
   MonotonicTime monotonic;
   WallTime wall;
+  // Of the process that looks at them (disk::Disks::run()): what it has saved itself it reads as it
+  // was, whoever has set the wall clock meanwhile. 0: of nobody.
+  std::uint64_t run = 0;
 };
 
 // Version 1, little-endian: every field of the record with its own width, moments as nanoseconds
-// since 1970.
+// since 1970; and how far the clocks were apart, for who has written it.
 inline constexpr std::size_t kSavedMetaBytes = 112;
 
 // kSavedMetaBytes bytes.

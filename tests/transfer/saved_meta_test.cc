@@ -103,6 +103,36 @@ TEST_CASE("a record of a time that has not come yet is validated", "[server]") {
   CHECK(load_meta(bytes_of(saved), kParts, last)->http.age_zero == MonotonicTime::min());
 }
 
+TEST_CASE("what a process has saved itself it reads as it was, whatever the wall clock says",
+          "[server]") {
+  std::mt19937_64 random(2);
+  for (int round = 0; round < 2'000; ++round) {
+    const Clocks before{MonotonicTime(hours(10'000 + random() % 10'000)), WallTime(hours(400'000)),
+                        1 + random() % 3};
+    const ObjectMeta meta = random_meta(random, before);
+    const std::string saved = save_meta(meta, before);
+    // Some time later, and the clock was set by up to a year.
+    const Nanoseconds later = seconds(random() % 1'000);
+    const Nanoseconds set = seconds(random() % 60'000'000) - seconds(30'000'000);
+    Clocks now{before.monotonic + later, before.wall + later + set, before.run};
+    auto loaded = load_meta(bytes_of(saved), kParts, now);
+    REQUIRE(loaded);
+    CHECK(same(*loaded, meta));
+    // Another one has nothing but the wall clock.
+    now.run = random() % 2 == 0 ? 0 : before.run + 1;
+    loaded = load_meta(bytes_of(saved), kParts, now);
+    REQUIRE(loaded);
+    CHECK(same(*loaded, meta) == (set == Nanoseconds(0)));
+  }
+  // Of nobody, by nobody: the wall clock.
+  const Clocks nobody{MonotonicTime(hours(10)), WallTime(hours(400'000))};
+  ObjectMeta meta;
+  meta.http.age_zero = nobody.monotonic - hours(2);
+  const Clocks later{nobody.monotonic, nobody.wall + hours(1)};
+  CHECK(load_meta(bytes_of(save_meta(meta, nobody)), kParts, later)->http.age_zero ==
+        meta.http.age_zero - hours(1));
+}
+
 TEST_CASE("a record that does not fit what it lies beside is refused", "[server]") {
   const Clocks clocks{MonotonicTime(hours(10)), WallTime(hours(400'000))};
   std::mt19937_64 random(2);
