@@ -70,13 +70,15 @@ inline constexpr std::uint8_t kPartIsWritten = 100;
 
 // Event::disk_flags. Lookup: the selected one lies on disk, and is to be promoted. Commit: the
 // queue was full; it came from disk (from `place`); its version is that of a tombstone as well; it
-// is for the disk only. Part: the queue was full. Admit: it is for the disk only.
+// is for the disk only. Commit, freshen: it was overtaken. Part: the queue was full. Admit: it is
+// for the disk only.
 inline constexpr std::uint8_t kFoundOnDisk = 1;
 inline constexpr std::uint8_t kPromote = 2;
 inline constexpr std::uint8_t kQueueFull = 4;
 inline constexpr std::uint8_t kFromDisk = 8;
 inline constexpr std::uint8_t kTombstone = 16;
 inline constexpr std::uint8_t kDiskOnly = 32;
+inline constexpr std::uint8_t kOvertaken = 64;
 
 // A field that a kind does not name is zero.
 struct Event {

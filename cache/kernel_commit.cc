@@ -25,6 +25,10 @@ void put_stored(const Stored& stored, std::uint64_t reserved_bytes, Event& event
   event.keep_until = stored.keep_until;
 }
 
+bool is_overtaken(const Stored& stored) {
+  return stored.overtaking != nullptr && stored.overtaking->is_overtaken();
+}
+
 void put_disk(const Stored& stored, const DiskDecision& decision, Event& event) {
   event.disk_bytes = stored.disk_bytes;
   event.names = stored.disk_names;
@@ -117,7 +121,9 @@ CommitOutcome Kernel::commit_step(const Key& key, const Stored& stored,
   Stored complete = stored;
   complete.charge_bytes += options_.entry_overhead_bytes;
   OptionalLock lock(shard.mutex);
-  CommitOutcome outcome = commit_to_memory(shard, key, complete, now, gone);
+  const bool overtaken = is_overtaken(stored);
+  CommitOutcome outcome =
+      overtaken ? CommitOutcome::kSuperseded : commit_to_memory(shard, key, complete, now, gone);
   OptionalLock budget_lock(budget_->mutex);
   budget_->give_back_reservation(reserved_bytes);
   budget_->grow(is_stored(outcome) && !stored.disk_only ? complete.charge_bytes : 0);
@@ -130,7 +136,8 @@ CommitOutcome Kernel::commit_step(const Key& key, const Stored& stored,
       commit_to_disk(shard, key, stored, now, decision);
     }
   }
-  if (stored.disk_only && decision.outcome != DiskOutcome::kPlaced) [[unlikely]] {
+  if (stored.disk_only && is_stored(outcome) && decision.outcome != DiskOutcome::kPlaced)
+      [[unlikely]] {
     outcome = CommitOutcome::kRefused;
   }
   count_commit(shard, outcome, stored.disk_only, gone);
@@ -143,6 +150,7 @@ CommitOutcome Kernel::commit_step(const Key& key, const Stored& stored,
     put_stored(stored, reserved_bytes, event);
     put_removals(gone, event);
     put_disk(stored, decision, event);
+    if (overtaken) event.disk_flags |= kOvertaken;
     publish(event);
   }
   return outcome;
@@ -178,7 +186,8 @@ Kernel::FreshenStep Kernel::freshen_step(const Key& key, const Stored& stored,
   const EntryRef ref = shard.table.find(key.hash, stored.variant);
   const std::uint64_t before = ref == kNoEntry ? 0 : shard.table.charge(ref);
   const std::uint64_t covered = before + reserved_bytes;
-  if (ref == kNoEntry) {
+  const bool overtaken = is_overtaken(stored);
+  if (ref == kNoEntry || overtaken) {
     step.outcome = static_cast<std::uint8_t>(FreshenOutcome::kAbsent);
   } else if (complete.charge_bytes > budget_->max_object()) {
     step.outcome = static_cast<std::uint8_t>(FreshenOutcome::kTooLarge);
@@ -189,7 +198,7 @@ Kernel::FreshenStep Kernel::freshen_step(const Key& key, const Stored& stored,
   if (step.outcome != kFreshenNeedsRoom) {
     budget_->give_back_reservation(reserved_bytes);
   }
-  if (shard.disk != nullptr && step.outcome != kFreshenNeedsRoom &&
+  if (shard.disk != nullptr && step.outcome != kFreshenNeedsRoom && !overtaken &&
       freshen_on_disk(shard, key, stored) && ref == kNoEntry) [[unlikely]] {
     step.outcome = static_cast<std::uint8_t>(FreshenOutcome::kFreshenedOnDisk);
   }
@@ -207,6 +216,7 @@ Kernel::FreshenStep Kernel::freshen_step(const Key& key, const Stored& stored,
                 .key = key.hash};
     put_stored(stored, reserved_bytes, event);
     event.freed_bytes = step.needs_bytes;
+    if (overtaken) event.disk_flags |= kOvertaken;
     publish(event);
   }
   return step;

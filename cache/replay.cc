@@ -26,6 +26,11 @@ class SelectVariant final : public Selector {
   bool on_disk_;
 };
 
+struct Overtaken final : public Overtaking {
+  bool is_overtaken() const override { return true; }
+};
+const Overtaken kWasOvertaken;
+
 Stored stored_of(const Event& event) {
   return {
       .variant = event.variant,
@@ -37,7 +42,8 @@ Stored stored_of(const Event& event) {
       .disk_names = event.names,
       .disk_queue_full = (event.disk_flags & kQueueFull) != 0,
       .disk_only = (event.disk_flags & kDiskOnly) != 0,
-      .from_disk = (event.disk_flags & kFromDisk) != 0 ? std::optional(event.place) : std::nullopt};
+      .from_disk = (event.disk_flags & kFromDisk) != 0 ? std::optional(event.place) : std::nullopt,
+      .overtaking = (event.disk_flags & kOvertaken) != 0 ? &kWasOvertaken : nullptr};
 }
 
 std::string_view outcome_name(const Event& event) {

@@ -66,9 +66,9 @@ enum class ReserveOutcome : std::uint8_t { kReserved, kTooLarge, kFull };
 
 // kReplaced: the key had this variant. kTooLarge, kFull: not stored, the reservation is given back
 // and the payload stays the caller's. kSuperseded: so, for the record that it was read from is not
-// the key's any more. kRefused: it was for the disk only (Stored::disk_only), which does not take
-// it; the disk's decision says why. Nothing is left of the variant then, in memory or on disk: what
-// it was to replace is not what the origin says any more.
+// the key's any more, or it was overtaken. kRefused: it was for the disk only (Stored::disk_only),
+// which does not take it; the disk's decision says why. Nothing is left of the variant then, in
+// memory or on disk: what it was to replace is not what the origin says any more.
 enum class CommitOutcome : std::uint8_t {
   kStored,
   kReplaced,
@@ -78,8 +78,9 @@ enum class CommitOutcome : std::uint8_t {
   kRefused
 };
 
-// kAbsent: evicted or removed meanwhile. kTooLarge, kFull: it may not grow so far, nothing changed.
-// kFreshenedOnDisk: it lies on disk alone and has its new times there.
+// kAbsent: evicted or removed meanwhile, or about to be (Overtaking). kTooLarge, kFull: it may not
+// grow so far, nothing changed. kFreshenedOnDisk: it lies on disk alone and has its new times
+// there.
 enum class FreshenOutcome : std::uint8_t {
   kFreshened,
   kAbsent,
@@ -131,6 +132,15 @@ struct AdmitRequest {
   bool disk_only = false;
 };
 
+// Says whether what comes was overtaken by an invalidation while it was on its way. Asked under the
+// shard's lock: cheap, no I/O, nothing of the kernel. Who invalidates says so first and calls the
+// kernel then, so that either it is seen here, or what is stored here is there to be removed.
+class Overtaking {
+ public:
+  virtual ~Overtaking() = default;
+  virtual bool is_overtaken() const = 0;
+};
+
 // One variant of a key, to be stored or freshened. The kernel adds its own overhead to the charge.
 struct Stored {
   std::uint64_t variant = 0;
@@ -150,6 +160,8 @@ struct Stored {
   bool disk_only = false;
   // It was read from there, where it stays.
   std::optional<DiskPlace> from_disk = std::nullopt;
+  // If it is not null: what was overtaken is neither stored (kSuperseded) nor freshened (kAbsent).
+  const Overtaking* overtaking = nullptr;
 };
 
 struct EntryView {

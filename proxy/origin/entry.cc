@@ -54,6 +54,8 @@ cache::CommitOutcome commit_entry(OriginServices& services, const RequestContext
                        .fresh_until = meta.http.fresh_until,
                        .keep_until = entry.keep_until,
                        .payload = entry.object.payload()};
+  const OvertakenSince overtaking(services, request, entry.received);
+  if (!meta.http.is(http::StoredMeta::kInvalidated)) stored.overtaking = &overtaking;
   if (services.disks != nullptr) ask_for_disk(services, object, stored);
   if (is_on_disk_alone(object)) {
     stored.disk_only = true;
@@ -71,12 +73,12 @@ cache::CommitOutcome commit_entry(OriginServices& services, const RequestContext
   }
   if (services.disks != nullptr) {
     const bool is_placed = decision.outcome == cache::DiskOutcome::kPlaced;
-    services.disks->decided(key, decision,
-                            is_placed ? make_record_source(entry.object, key.hash,
-                                                           {stored.fresh_until, stored.keep_until},
-                                                           {now, services.loop.wall_now(),
-                                                            services.disks->run()})
-                                      : nullptr);
+    services.disks->decided(
+        key, decision,
+        is_placed
+            ? make_record_source(entry.object, key.hash, {stored.fresh_until, stored.keep_until},
+                                 {now, services.loop.wall_now(), services.disks->run()})
+            : nullptr);
   }
   if (stored.disk_only) {
     // The store is told that no kernel has it.
@@ -109,13 +111,6 @@ void mark_entries_stale(OriginServices& services, const RequestContext& request)
 bool is_overtaken(const OriginServices& services, const RequestContext& request,
                   const Received& received) {
   return services.inflight.invalidations().has_since(request.hash, received.invalidations_seen);
-}
-
-void drop_if_overtaken(OriginServices& services, const RequestContext& request,
-                       const Received& received, const ObjectMeta& meta) {
-  if (meta.http.is(http::StoredMeta::kInvalidated)) return;
-  if (!is_overtaken(services, request, received)) return;
-  remove_entry(services, request, meta.variant);
 }
 
 }  // namespace encore::server

@@ -26,9 +26,11 @@ MonotonicTime keep_until(const RequestContext& request, const Received& received
                          const http::StoredMeta& meta);
 
 // Commits an object to the kernel, and to the disk tier as far as that is decided. Where it is
-// stored the kernel has a reference of its own.
+// stored the kernel has a reference of its own. What was overtaken since complete_meta() looked is
+// not stored: nobody may find it, not even until it is removed.
 struct Entry {
   const store::ObjectRef& object;
+  const Received& received;
   MonotonicTime keep_until;
   std::uint64_t reserved_bytes = 0;
 };
@@ -46,8 +48,20 @@ void mark_entries_stale(OriginServices& services, const RequestContext& request)
 bool is_overtaken(const OriginServices& services, const RequestContext& request,
                   const Received& received);
 
-// After it was stored: what was invalidated between the look before and the storing goes again.
-void drop_if_overtaken(OriginServices& services, const RequestContext& request,
-                       const Received& received, const ObjectMeta& meta);
+// The same as the kernel asks it, for what complete_meta() did not find to be overtaken.
+class OvertakenSince final : public cache::Overtaking {
+ public:
+  OvertakenSince(const OriginServices& services, const RequestContext& request,
+                 const Received& received)
+      : services_(services), request_(request), received_(received) {}
+  bool is_overtaken() const override {
+    return server::is_overtaken(services_, request_, received_);
+  }
+
+ private:
+  const OriginServices& services_;
+  const RequestContext& request_;
+  const Received& received_;
+};
 
 }  // namespace encore::server

@@ -29,12 +29,15 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
   if (is_replaced) {
     remove_entry(services, request, old_variant);
   } else {
+    const OvertakenSince overtaking(services, request, received);
+    const bool is_known = meta.http.is(http::StoredMeta::kInvalidated);
     const auto outcome = services.kernel.freshen(key,
                                                  {.variant = meta.variant,
                                                   .charge_bytes = made->charge(),
                                                   .fresh_until = meta.http.fresh_until,
                                                   .keep_until = keep,
-                                                  .payload = made.payload()},
+                                                  .payload = made.payload(),
+                                                  .overtaking = is_known ? nullptr : &overtaking},
                                                  now);
     stored = outcome == cache::FreshenOutcome::kFreshened;
     // Its record still says what it said before.
@@ -50,14 +53,12 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
     if (room != 0 && services.kernel.reserve(key, room, now) != cache::ReserveOutcome::kReserved) {
       return false;
     }
-    const auto outcome = commit_entry(services, request,
-                                      {.object = made, .keep_until = keep, .reserved_bytes = room});
+    const auto outcome = commit_entry(
+        services, request,
+        {.object = made, .received = received, .keep_until = keep, .reserved_bytes = room});
     stored = outcome == cache::CommitOutcome::kStored || outcome == cache::CommitOutcome::kReplaced;
   }
-  if (stored) {
-    if (!is_on_disk_alone(*made)) resident.keep();
-    drop_if_overtaken(services, request, received, meta);
-  }
+  if (stored && !is_on_disk_alone(*made)) resident.keep();
   // Where the cache let it go meanwhile, it is as good for those who wait.
   return true;
 }

@@ -214,6 +214,7 @@ StoreWriter::Result StoreWriter::commit(const store::BodyRef& body,
   ResidentMark resident(services_, request_);
   const auto outcome = commit_entry(services_, request_,
                                     {.object = object,
+                                     .received = *received_,
                                      .keep_until = keep_until(request_, *received_, made.meta.http),
                                      .reserved_bytes = std::exchange(reserved_bytes_, 0)});
   if (outcome != cache::CommitOutcome::kStored && outcome != cache::CommitOutcome::kReplaced) {
@@ -224,7 +225,6 @@ StoreWriter::Result StoreWriter::commit(const store::BodyRef& body,
   if (!on_disk_alone_) resident.keep();
   services_.stats.stored.add();
   services_.stats.stored_bytes.add(on_disk_alone_ ? body->size() : object->charge());
-  drop_if_overtaken(services_, request_, *received_, made.meta);
   return outcome == cache::CommitOutcome::kReplaced ? Result::kReplaced : Result::kStored;
 }
 

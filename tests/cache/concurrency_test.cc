@@ -71,6 +71,36 @@ class Worker {
   std::uint64_t given_ = 0;
 };
 
+// The versions of one key's content: which one is the present one, and up to which one all is gone.
+struct Versions {
+  std::atomic<std::uint64_t> present = 1;
+  std::atomic<std::uint64_t> gone = 0;
+};
+
+// A response of one version is overtaken when the next one has begun.
+class VersionOvertaken final : public Overtaking {
+ public:
+  VersionOvertaken(const Versions& versions, std::uint64_t of) : versions_(versions), of_(of) {}
+  bool is_overtaken() const override { return versions_.present > of_; }
+
+ private:
+  const Versions& versions_;
+  std::uint64_t of_;
+};
+
+// Stores and freshens what it fetched before it looks whether it was overtaken.
+void store_versions(Kernel& kernel, const Versions& versions, int times) {
+  for (int i = 0; i < times; ++i) {
+    const std::uint64_t version = versions.present;
+    const VersionOvertaken overtaking(versions, version);
+    std::this_thread::yield();
+    const Stored stored{.charge_bytes = 10, .payload = version, .overtaking = &overtaking};
+    if (i % 2 == 0 || kernel.freshen(key(1), stored, at(0)) != FreshenOutcome::kFreshened) {
+      kernel.commit(key(1), stored, 0, at(0));
+    }
+  }
+}
+
 // Sees from another thread whether the locks are free while it is called.
 class LockSeer final : public PayloadOwner {
  public:
@@ -111,6 +141,40 @@ TEST_CASE("Payloads are given back without a lock, at the end of the kernel too"
   }
   CHECK(owner.released == 4);
   CHECK(owner.free);
+}
+
+TEST_CASE("What was invalidated is found by nobody from then on", "[cache][threads]") {
+  const auto kernel = make_kernel(plain_options(kCapacity));
+  Versions versions;
+  std::uint64_t old = 0;
+  std::uint64_t found = 0;
+  {
+    std::atomic<int> running{2};
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 2; ++i) {
+      threads.emplace_back([&] {
+        store_versions(*kernel, versions, 20'000);
+        --running;
+      });
+    }
+    threads.emplace_back([&] {
+      while (running != 0) {
+        const std::uint64_t version = ++versions.present;
+        kernel->invalidate(key(1), at(0));
+        versions.gone = version - 1;
+        std::this_thread::yield();
+      }
+    });
+    while (running != 0) {
+      const std::uint64_t gone = versions.gone;
+      const LookupResult result = kernel->lookup(key(1), at(0));
+      if (result.state == LookupState::kMiss) continue;
+      ++found;
+      old += result.payload <= gone ? 1U : 0U;
+    }
+  }
+  CHECK(old == 0);
+  CHECK(found > 0);
 }
 
 TEST_CASE("Under many threads the budget holds and every payload comes back once",

@@ -83,10 +83,21 @@ inline Outcome replay(const std::string& bytes, const filter::Seed& identity,
   return outcome;
 }
 
+// Now and then, whenever it is asked.
+class OvertakenAtRandom final : public Overtaking {
+ public:
+  explicit OvertakenAtRandom(std::uint64_t seed) : random_(seed) {}
+  bool is_overtaken() const override { return random_() % 32 == 0; }
+
+ private:
+  mutable std::mt19937_64 random_;
+};
+
 // One worker: everything that a proxy does to a kernel, at random.
 class Worker {
  public:
-  Worker(Kernel& kernel, std::uint64_t seed) : kernel_(kernel), random_(seed) {}
+  Worker(Kernel& kernel, std::uint64_t seed)
+      : kernel_(kernel), random_(seed), overtaking_(seed + 1) {}
 
   void run(int requests) {
     for (int i = 0; i < requests; ++i) {
@@ -115,7 +126,8 @@ class Worker {
                   .charge_bytes = 50 + random_() % (random_() % 8 == 0 ? 6000 : 500),
                   .fresh_until = now_ + std::chrono::seconds(random_() % 20),
                   .keep_until = now_ + std::chrono::seconds(random_() % 60),
-                  .payload = payload_of(key, variant)};
+                  .payload = payload_of(key, variant),
+                  .overtaking = &overtaking_};
     if (kernel_.disks() != 0) {
       on_disk(stored);
     }
@@ -244,6 +256,7 @@ class Worker {
 
   Kernel& kernel_;
   std::mt19937_64 random_;
+  OvertakenAtRandom overtaking_;
   MonotonicTime now_ = at(1);
 };
 

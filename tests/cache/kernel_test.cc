@@ -248,6 +248,33 @@ TEST_CASE("Freshening gives an entry new times, charge and payload where it is",
   }
 }
 
+TEST_CASE("What was overtaken is not stored, and not freshened", "[cache]") {
+  struct Overtaken final : public Overtaking {
+    bool is_overtaken() const override { return is; }
+    bool is = true;
+  } overtaken;
+  CountingOwner owner;
+  const auto kernel = make_kernel(plain_options(100), {.owner = &owner});
+  const Stored first{.charge_bytes = 30, .payload = 1, .overtaking = &overtaken};
+  REQUIRE(kernel->reserve(key(1), 50, at(0)) == ReserveOutcome::kReserved);
+  CHECK(kernel->commit(key(1), first, 50, at(0)) == CommitOutcome::kSuperseded);
+  CHECK(kernel->lookup(key(1), at(0)).state == LookupState::kMiss);
+  overtaken.is = false;
+  CHECK(store(*kernel, key(1), first, at(0)) == CommitOutcome::kStored);
+  overtaken.is = true;
+  const Stored second{.charge_bytes = 40, .payload = 2, .overtaking = &overtaken};
+  CHECK(kernel->freshen(key(1), second, at(0)) == FreshenOutcome::kAbsent);
+  CHECK(store(*kernel, key(1), second, at(0)) == CommitOutcome::kSuperseded);
+  // What is there stays, until who says so removes it.
+  CHECK(kernel->lookup(key(1), at(0)).payload == 1);
+  overtaken.is = false;
+  CHECK(kernel->freshen(key(1), second, at(0)) == FreshenOutcome::kFreshened);
+  CHECK(kernel->lookup(key(1), at(0)).payload == 2);
+  CHECK(owner.total() == 1);
+  CHECK(kernel->statistics().used_bytes == 40);
+  CHECK(kernel->statistics().reserved_bytes == 0);
+}
+
 TEST_CASE("A moved object's payload is replaced only where the old one is still held", "[cache]") {
   const auto kernel = make_kernel(plain_options(100));
   store(*kernel, key(1), {.charge_bytes = 1, .payload = 5}, at(0));

@@ -160,6 +160,20 @@ TEST_CASE("what was invalidated while it was validated is validated again",
   CHECK_FALSE(http::is_fresh(meta_of(*now).http, one.world.loop->now()));
 }
 
+TEST_CASE("what was invalidated as it moved to another variant is not stored",
+          "[origin][freshening]") {
+  StoredOne one;
+  one.world.on_decision = [&](const cache::Event& event) {
+    if (event.kind != cache::EventKind::kRemove) return;
+    one.world.inflight.invalidate(one.request->hash, one.request->key);
+  };
+  (void)one.freshen(
+      "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=600\r\nETag: \"v1\"\r\n"
+      "Vary: Accept-Language\r\n\r\n");
+  CHECK_FALSE(one.world.stored(*one.request));
+  CHECK(one.world.kernel->statistics().used_bytes == 0);
+}
+
 TEST_CASE("what a private address has confirmed is stored as such", "[origin][freshening]") {
   StoredOne one;
   one.received.private_origin = true;

@@ -185,6 +185,24 @@ TEST_CASE("what an invalidation has overtaken is stored to be validated first", 
   CHECK(http::is_fresh(meta_of(*stored).http, storing.world.loop->now()) == !overtaken);
 }
 
+TEST_CASE("what is overtaken in the last moment is not stored at all", "[origin][store]") {
+  Storing storing("Content-Length: 5\r\n");
+  REQUIRE(storing.writer.begin(*storing.body, 0));
+  storing.append(300'000);
+  storing.body->complete();
+  // What was reserved is too little for it, so that the kernel is asked once more before it has it.
+  int reserved = 0;
+  storing.world.on_decision = [&](const cache::Event& event) {
+    if (event.kind != cache::EventKind::kReserve || reserved++ != 0) return;
+    storing.world.inflight.invalidate(storing.request->hash, storing.request->key);
+  };
+  CHECK((storing.writer.commit(storing.body, {}) == Result::kRefused));
+  CHECK(reserved == 1);
+  CHECK_FALSE(storing.world.stored(*storing.request));
+  CHECK(storing.kernel().used_bytes == 0);
+  CHECK(storing.kernel().reserved_bytes == 0);
+}
+
 TEST_CASE("what came from a private address is stored as such", "[origin][store]") {
   Storing storing("Content-Length: 5\r\n");
   storing.received.private_origin = GENERATE(true, false);

@@ -103,7 +103,8 @@ class Origin {
 class World final : public FetchKeeper,
                     public MemoryRelief,
                     public WorkerNow,
-                    public cache::PayloadOwner {
+                    public cache::PayloadOwner,
+                    public cache::Observer {
  public:
   // Of a reverse listener in front of these servers.
   explicit World(std::vector<std::string> servers,
@@ -121,7 +122,7 @@ class World final : public FetchKeeper,
     options.capacity_bytes = 16U << 20U;
     options.admission.policy = cache::AdmissionPolicy::kAlways;
     if (cache) cache(options);
-    auto decides = cache::Kernel::create(options, {.owner = this}, {});
+    auto decides = cache::Kernel::create(options, {.owner = this, .observer = this}, {});
     REQUIRE(decides.has_value());
     kernel = std::move(*decides);
     config::Config config;
@@ -163,7 +164,7 @@ class World final : public FetchKeeper,
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // --- FetchKeeper, MemoryRelief, WorkerNow, cache::PayloadOwner ---
+  // --- FetchKeeper, MemoryRelief, WorkerNow, PayloadOwner, Observer ---
   void keep(std::unique_ptr<Fetch> fetch) override { fetches.push_back(std::move(fetch)); }
   void retire(Fetch& fetch) override {
     for (auto it = fetches.begin(); it != fetches.end(); ++it) {
@@ -199,6 +200,9 @@ class World final : public FetchKeeper,
             .fresh_until = result.fresh_until};
   }
   void release(std::span<const cache::Payload> payloads) override { store->release(payloads); }
+  void record(const cache::Event& event) override {
+    if (on_decision) on_decision(event);
+  }
 
   void run_turn() {
     loop->stop();
@@ -260,6 +264,7 @@ class World final : public FetchKeeper,
   bool draining = false;
   std::function<bool()> relieve;  // where there is no memory; empty: nothing can be done
   int waits_for_room = 0;
+  std::function<void(const cache::Event&)> on_decision;  // of the kernel; empty: nobody looks
 
  private:
   std::unique_ptr<TransferHome::Turn> turn_;
