@@ -205,7 +205,10 @@ StoreWriter::Result StoreWriter::commit(const store::BodyRef& body,
   ENCORE_CHECK(!received_->completed || completes, "a completed part is still there");
   Made made{.meta = {}, .head = {}, .body = body};
   store::ObjectRef object;
-  if (make_entry(completes, made)) object = make_object(made);
+  // The kernel holds what is in memory to the bound of now; of this it does not know the size.
+  const bool fits =
+      !on_disk_alone_ || body->size() <= services_.worker.present_runtime().max_object_bytes;
+  if (fits && make_entry(completes, made)) object = make_object(made);
   if (!object) {
     stop(body.get());
     return Result::kUnfit;
