@@ -80,6 +80,9 @@ Result<std::unique_ptr<Disks>> Disks::open(const DisksOptions& options) {
   common->clocks = options.clocks;
   std::vector<std::shared_ptr<DiskService>> services;
   for (const DiskSetup& disk : options.disks) {
+    std::error_code unknown;  // then it is not ours to remove
+    const bool is_new =
+        !options.open_file && !std::filesystem::exists(disk.path, unknown) && !unknown;
     auto file = options.open_file ? options.open_file(disk.path)
                                   : disk::open_file(disk.path, FileUse::kMake);
     if (!file) return std::unexpected(file.error());
@@ -96,7 +99,11 @@ Result<std::unique_ptr<Disks>> Disks::open(const DisksOptions& options) {
          .engine = options.engine,
          .matches_rule = options.matches_rule ? options.matches_rule : MatchesRule(has_prefix)},
         common);
-    if (!service) return std::unexpected(service.error());
+    if (!service) {
+      // Nothing is there yet; but it may have taken all the room that there was.
+      if (is_new) std::filesystem::remove(disk.path, unknown);
+      return std::unexpected(service.error());
+    }
     services.push_back(std::move(*service));
   }
   return std::unique_ptr<Disks>(new Disks(options, std::move(common), std::move(services)));

@@ -61,8 +61,8 @@ struct DisksStatistics {
 
 class Disks {
  public:
-  // Opens, makes or refuses them all. Errors: open_file(), open_disk(), a purge log that cannot be
-  // read; two of the same file.
+  // Opens, makes or refuses them all; a file for which there is no room is not left behind. Errors:
+  // open_file(), open_disk(), a purge log that cannot be read; two of the same file.
   static Result<std::unique_ptr<Disks>> open(const DisksOptions& options);
   // Stops without patience.
   ~Disks();
