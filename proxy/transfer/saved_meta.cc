@@ -25,18 +25,27 @@ Time moved(Other moment, Other here, Time there) {
   return Time(Nanoseconds(sum));
 }
 
+// Little-endian, one behind the other.
 class Fields {
  public:
-  explicit Fields(std::string& out) : out_(out) {}
   void moment(MonotonicTime time, const Clocks& clocks) {
     const bool never = time == MonotonicTime::max();
-    seconds(never ? kNever : moved(time, clocks.monotonic, clocks.wall).time_since_epoch().count());
+    number<8>(never ? kNever
+                    : moved(time, clocks.monotonic, clocks.wall).time_since_epoch().count());
   }
-  void seconds(std::int64_t value) { out_.fixed(static_cast<std::uint64_t>(value), 8); }
-  void number(std::uint64_t value, int bytes) { out_.fixed(value, bytes); }
+  template <std::size_t kBytes, typename Number>
+  void number(Number value) {
+    const auto bits = static_cast<std::uint64_t>(value);
+    for (std::size_t i = 0; i < kBytes; ++i) {
+      out_[at_ + i] = static_cast<char>(bits >> (8 * i));
+    }
+    at_ += kBytes;
+  }
+  const SavedMeta& out() const { return out_; }
 
  private:
-  cache::ByteWriter out_;
+  SavedMeta out_{};  // what is left at the end is room for what comes, in zeros
+  std::size_t at_ = 0;
 };
 
 using Reader = cache::ByteReader<cache::ByteView>;
@@ -73,39 +82,36 @@ bool fits(const ObjectMeta& meta, const SavedParts& parts) {
 
 }  // namespace
 
-std::string save_meta(const ObjectMeta& meta, const Clocks& clocks) {
-  std::string bytes;
-  bytes.reserve(kSavedMetaBytes);
-  Fields out(bytes);
+SavedMeta save_meta(const ObjectMeta& meta, const Clocks& clocks) {
+  Fields out;
   const http::StoredMeta& http = meta.http;
-  out.number(kVersion, 2);
-  out.number(http.flags, 2);
-  out.number(http.status, 2);
-  out.number(http.etag_bytes, 2);
+  out.number<2>(kVersion);
+  out.number<2>(http.flags);
+  out.number<2>(http.status);
+  out.number<2>(http.etag_bytes);
   out.moment(http.age_zero, clocks);
   out.moment(http.fresh_until, clocks);
-  out.seconds(http.last_modified);
-  out.seconds(http.date);
-  out.number(http.lifetime_seconds, 4);
-  out.number(http.swr_seconds, 4);
-  out.number(http.sie_seconds, 4);
-  out.number(http.head_bytes, 4);
-  out.number(http.etag_offset, 4);
-  out.number(meta.primary_bytes, 4);
-  out.number(meta.names_bytes, 4);
-  out.number(meta.plain, 4);
-  out.number(meta.variant, 8);
-  out.number(meta.type_offset, 2);
-  out.number(meta.type_bytes, 2);
-  out.number(meta.tag_bytes, 4);
-  out.number(meta.large_bytes, 4);
+  out.number<8>(http.last_modified);
+  out.number<8>(http.date);
+  out.number<4>(http.lifetime_seconds);
+  out.number<4>(http.swr_seconds);
+  out.number<4>(http.sie_seconds);
+  out.number<4>(http.head_bytes);
+  out.number<4>(http.etag_offset);
+  out.number<4>(meta.primary_bytes);
+  out.number<4>(meta.names_bytes);
+  out.number<4>(meta.plain);
+  out.number<8>(meta.variant);
+  out.number<2>(meta.type_offset);
+  out.number<2>(meta.type_bytes);
+  out.number<4>(meta.tag_bytes);
+  out.number<4>(meta.large_bytes);
   std::int64_t apart = 0;
   const bool overflows = __builtin_sub_overflow(
       clocks.wall.time_since_epoch().count(), clocks.monotonic.time_since_epoch().count(), &apart);
-  out.seconds(overflows ? 0 : apart);
-  out.number(overflows ? 0 : clocks.run, 8);
-  bytes.resize(kSavedMetaBytes);  // room for what comes, in zeros
-  return bytes;
+  out.number<8>(overflows ? 0 : apart);
+  out.number<8>(overflows ? 0 : clocks.run);
+  return out.out();
 }
 
 Result<ObjectMeta> load_meta(std::span<const std::byte> bytes, const SavedParts& parts,

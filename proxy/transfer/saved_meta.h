@@ -3,6 +3,7 @@
 // read. Pure, thread-safe.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -27,8 +28,9 @@ struct Clocks {
 // since 1970; and how far the clocks were apart, for who has written it.
 inline constexpr std::size_t kSavedMetaBytes = 112;
 
-// kSavedMetaBytes bytes.
-std::string save_meta(const ObjectMeta& meta, const Clocks& clocks);
+using SavedMeta = std::array<char, kSavedMetaBytes>;
+
+SavedMeta save_meta(const ObjectMeta& meta, const Clocks& clocks);
 
 // What the saved record lies beside.
 struct SavedParts {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 #include <span>
 #include <string>
@@ -62,7 +63,7 @@ class ObjectSource final : public disk::RecordSource {
     return {.fields = fields_,
             .text = {.key = object_->key(),
                      .names = names_of(*object_),
-                     .meta = meta_,
+                     .meta = {meta_.data(), meta_.size()},
                      .head = object_->head()},
             .body = body_};
   }
@@ -88,7 +89,7 @@ class ObjectSource final : public disk::RecordSource {
   }
 
   store::ObjectRef object_;
-  std::string meta_;
+  SavedMeta meta_;
   disk::RecordFields fields_;
   std::vector<iovec> body_;
 };
@@ -149,7 +150,7 @@ std::expected<void, LoadFault> read_piece(disk::RecordReader& reader, std::uint6
   }
   const auto piece = reader.read(begin, begin + std::min(rest, room.size()));
   if (!piece) return std::unexpected(LoadFault::kDamaged);
-  std::ranges::copy(*piece, room.begin());
+  std::memcpy(room.data(), piece->data(), piece->size());
   body.append(piece->size());
   return {};
 }

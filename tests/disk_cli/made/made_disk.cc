@@ -78,7 +78,7 @@ cache::DiskVersion MadeDisk::write_head(const MadeObject& object) {
   meta.names_bytes = static_cast<std::uint32_t>(object.names.size());
   meta.tag_bytes = static_cast<std::uint32_t>(head.size() - kHead.size());
   meta.variant = object.names.empty() ? 0 : identity_of(object.variant_key).lo;
-  const std::string saved = server::save_meta(meta, {});
+  const server::SavedMeta saved = server::save_meta(meta, {});
   const bool in_parts = object.body_bytes > cache::kWholeBodyMax;
   const std::string body(in_parts ? 0 : object.body_bytes, 'b');
   const iovec piece{const_cast<char*>(body.data()), body.size()};
@@ -93,7 +93,10 @@ cache::DiskVersion MadeDisk::write_head(const MadeObject& object) {
                                  .stored_at = object.stored_at,
                                  .body_bytes = object.body_bytes,
                                  .body = in_parts ? body_of(hash) : 0},
-                      .text = {.key = key, .names = object.names, .meta = saved, .head = head},
+                      .text = {.key = key,
+                               .names = object.names,
+                               .meta = {saved.data(), saved.size()},
+                               .head = head},
                       .body = {&piece, 1}};
   write(record, object.stored_at);
   return version_;
