@@ -212,7 +212,7 @@ class Fleet:
 
     def get(self, name):
         """`origin`, `relay`, `floor:BYTES[:OBJECTS]`, or encore, nginx, haproxy with `+log`;
-        `encore+always` stores at the first request."""
+        `encore+always` stores at the first request, `encore+disk` on a disk as well."""
         if name not in self.servers:
             kind = name.partition(":")[0].partition("+")[0]
             self.servers[name] = getattr(self, "_start_" + kind)(name)
@@ -287,9 +287,12 @@ class Fleet:
         if not program.exists():
             return missing_server(name, "not built")
         folder, port, forward = self._folder(name), free_port(), free_port()
-        (folder / "encore.toml").write_text(ENCORE.format(
+        config = ENCORE.format(
             port=port, forward=forward, admin=free_port(), origin=self.origin.port,
             policy="always" if "+always" in name else "second-hit",
-            log=folder / "access.log" if "+log" in name else ""))
+            log=folder / "access.log" if "+log" in name else "")
+        if "+disk" in name:
+            config += f'\n[[disk]]\npath = "{folder / "disk"}"\nsize = "4GiB"\n'
+        (folder / "encore.toml").write_text(config)
         return Server(name, [program, "--config", folder / "encore.toml"], port,
                       forward_port=forward, log=folder / "output")
