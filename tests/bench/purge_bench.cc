@@ -103,7 +103,7 @@ int main(int count, char** arguments) {
     }
     return std::uint64_t{0};
   };
-  const auto by = [&](const PurgeOrder& order) { return purge(cache.shared, config, order); };
+  const auto by = [&](const PurgeOrder& order) { return purge(cache.shared, config, order).count; };
   measure("no purge", cache, objects, nothing);
   measure("a third thread is busy, no purge", cache, objects, spin);
   measure("a tag that none has", cache, objects, [&] { return by({.tags = {"none"}}); });
