@@ -33,6 +33,8 @@ class DiskTable {
   // The latest stored variant; kNoEntry if the key is absent.
   EntryRef find(const MixedKey& key) const { return index_.find(key); }
   EntryRef find(const MixedKey& key, std::uint32_t variant) const;
+  // Asks for the memory in which the key is looked for.
+  void prefetch(const MixedKey& key) const { index_.prefetch(key); }
   // The key's entry that lies there.
   EntryRef find_at(const MixedKey& key, const DiskPlace& place) const;
   // The variant stored before this one.

@@ -2,7 +2,9 @@
 // Locks, in this order: a shard's, the budget's, the tier's. What changes anything of the tier has
 // its event numbered under the tier's.
 #include <algorithm>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "cache/budget.h"
@@ -15,6 +17,9 @@ namespace encore::cache {
 namespace {
 
 MixedKey mixed_of(const Key& key) { return EntryKeys::mixed_key(key.hash); }
+// Records ahead of the one that is loaded for which the index's memory is asked.
+constexpr std::size_t kLoadAhead = 8;
+
 std::uint32_t low_half(std::uint64_t variant) { return static_cast<std::uint32_t>(variant); }
 
 // Of a place, for digests: no two places have the same.
@@ -427,31 +432,34 @@ bool Kernel::free_segment(std::uint16_t disk, std::uint32_t segment, MonotonicTi
 
 DiskLoaded Kernel::load(std::span<const DiskRecord> records, MonotonicTime now) {
   DiskLoaded loaded;
-  for (std::uint32_t number = 0; number < options_.shards; ++number) {
-    std::vector<DiskRecord> own;
-    std::vector<std::size_t> numbers;
-    for (std::size_t i = 0; i <= records.size(); ++i) {
-      if (i < records.size() && filter::shard_of(records[i].key, options_.shards) == number) {
-        own.push_back(records[i]);
-        numbers.push_back(i);
-      }
-      if (own.size() == kReclaimEntries || (i == records.size() && !own.empty())) {
-        // Without room in memory nothing is loaded; the step says so.
-        const std::uint64_t wanted = own.size() * kDiskEntryBytes;
-        const bool has_room =
-            reserve({own.front().key, {}}, wanted, now) == ReserveOutcome::kReserved;
-        const DiskLoaded step = load_step({number, has_room ? wanted : 0}, own, now);
-        loaded.inserted += step.inserted;
-        for (const DiskLoaded::Twins& twin : step.twins) {
-          loaded.twins.push_back({numbers[twin.record], twin.other});
-        }
-        for (const std::size_t refused : step.refused) {
-          loaded.refused.push_back(numbers[refused]);
-        }
-        own.clear();
-        numbers.clear();
-      }
+  // Their numbers, those of one shard behind those of the other: `ends` begins as the beginnings.
+  std::vector<std::size_t> ends(options_.shards + 1, 0);
+  const auto shard_of = [&](const DiskRecord& record) {
+    return filter::shard_of(record.key, options_.shards);
+  };
+  for (const DiskRecord& record : records) ++ends[shard_of(record) + 1];
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  std::vector<std::size_t> order(records.size());
+  for (std::size_t i = 0; i < records.size(); ++i) order[ends[shard_of(records[i])]++] = i;
+  std::vector<DiskRecord> own;
+  own.reserve(kReclaimEntries);
+  for (std::size_t at = 0, shard = 0; at < order.size();) {
+    while (ends[shard] == at) ++shard;
+    const auto numbers =
+        std::span(order).subspan(at, std::min<std::size_t>(kReclaimEntries, ends[shard] - at));
+    at += numbers.size();
+    own.clear();
+    for (const std::size_t number : numbers) own.push_back(records[number]);
+    // Without room in memory nothing is loaded; the step says so.
+    const std::uint64_t wanted = own.size() * kDiskEntryBytes;
+    const bool has_room = reserve({own.front().key, {}}, wanted, now) == ReserveOutcome::kReserved;
+    const DiskLoaded step =
+        load_step({static_cast<std::uint32_t>(shard), has_room ? wanted : 0}, own, now);
+    loaded.inserted += step.inserted;
+    for (const DiskLoaded::Twins& twin : step.twins) {
+      loaded.twins.push_back({numbers[twin.record], twin.other});
     }
+    for (const std::size_t refused : step.refused) loaded.refused.push_back(numbers[refused]);
   }
   return loaded;
 }
@@ -466,12 +474,16 @@ DiskLoaded Kernel::load_step(const LoadStep& step, std::span<const DiskRecord> r
   budget_->give_back_reservation(step.reserved_bytes);
   std::uint32_t& inserted = result.inserted;
   for (std::size_t i = 0; i < records.size(); ++i) {
+    if (i + kLoadAhead < records.size()) {
+      shard.disk->prefetch(EntryKeys::mixed_key(records[i + kLoadAhead].key));
+    }
     const DiskRecord& record = records[i];
     const MixedKey mixed = EntryKeys::mixed_key(record.key);
     if (!tier_->takes_found(record.place)) {
       continue;
     }
-    const EntryRef same = shard.disk->find(mixed, record.variant);
+    const bool is_new_key = shard.disk->find(mixed) == kNoEntry;
+    const EntryRef same = is_new_key ? kNoEntry : shard.disk->find(mixed, record.variant);
     const bool is_twin = same != kNoEntry && shard.disk->place(same).disk != record.place.disk;
     // What is past its time as well: an older one with more time must not take its place.
     const bool is_newest =
@@ -483,7 +495,7 @@ DiskLoaded Kernel::load_step(const LoadStep& step, std::span<const DiskRecord> r
       erase_on_disk(shard, same);
     }
     const bool is_live = is_newest && !is_index_full() &&
-                         shard.disk->variants(mixed) < shard.variants_max &&
+                         (is_new_key || shard.disk->variants(mixed) < shard.variants_max) &&
                          shard.disk->insert({.key = mixed,
                                              .variant = record.variant,
                                              .names = record.names,

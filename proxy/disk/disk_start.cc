@@ -42,22 +42,28 @@ void DiskStart::attach(DiskState& state) {
     return kernel.attach(state.number, sequences, newest, state.common->clocks.monotonic());
   });
   ENCORE_CHECK(attached, "a disk is attached before anything is placed on it");
+  is_attached_ = true;
 }
 
 void DiskStart::on_records(const FoundRecords& records) {
-  found_.push_back({records.segment,
-                    records.opened_at,
-                    {records.lines.begin(), records.lines.end()},
-                    records.names.texts()});
+  if (is_attached_) return load(records);
+  kept_.push_back({records.segment,
+                   records.sequence,
+                   records.opened_at,
+                   {records.lines.begin(), records.lines.end()},
+                   records.names});
 }
 
 bool DiskStart::step() {
   if (state_->is_offline()) return false;
-  for (const Found& found : std::exchange(found_, {})) load(found);
+  for (const Kept& kept : std::exchange(kept_, {})) {
+    load({kept.segment, kept.sequence, kept.opened_at, kept.lines, kept.names});
+  }
   if (recovery_.step()) {
     loaded_.fetch_add(1, std::memory_order_relaxed);
     return true;
   }
+  room_ = {};
   loaded_.store(segments(), std::memory_order_relaxed);
   state_->common->kernel.use([&](cache::Kernel& kernel) {
     kernel.loaded(state_->number, state_->common->clocks.monotonic());
@@ -65,13 +71,13 @@ bool DiskStart::step() {
   return false;
 }
 
-std::optional<std::uint16_t> DiskStart::names_of(const Found& found, std::uint16_t number,
+std::optional<std::uint16_t> DiskStart::names_of(const FoundRecords& found, std::uint16_t number,
                                                  std::map<std::uint16_t, std::uint16_t>& known) {
   if (number == 0) return 0;
-  if (number > found.names.size()) return std::nullopt;
+  if (number > found.names.texts().size()) return std::nullopt;
   if (const auto at = known.find(number); at != known.end()) return at->second;
   const auto given = state_->common->kernel.use([&](cache::Kernel& kernel) {
-    return kernel.intern(found.names[number - 1U], state_->common->clocks.monotonic());
+    return kernel.intern(found.names.text(number), state_->common->clocks.monotonic());
   });
   if (given) known.emplace(number, *given);
   return given;
@@ -83,14 +89,15 @@ void DiskStart::refuse(const cache::DiskRecord& record) {
   state_->common->refused.insert(key_variant(record));
 }
 
-DiskStart::Records DiskStart::records_of(const Found& found) {
+void DiskStart::take(const FoundRecords& found, Records& out) {
   const DiskClocks& clocks = state_->common->clocks;
   const MonotonicTime now = clocks.monotonic();
   const WallTime wall = clocks.wall();
   // What was written in the future, by this clock, may be of any age.
   const bool is_of_future = found.opened_at > clocks.wall_seconds();
   std::map<std::uint16_t, std::uint16_t> known;
-  Records out;
+  out.records.clear();
+  out.versions.clear();
   for (const RecordLine& line : found.lines) {
     const auto names = names_of(found, line.names, known);
     if (!names) {
@@ -117,24 +124,24 @@ DiskStart::Records DiskStart::records_of(const Found& found) {
                                : std::max(fresh_until, monotonic_of(line.keep_until, now, wall))});
     out.versions.push_back(line.version);
   }
-  return out;
 }
 
 cache::DiskLoaded DiskStart::give(Records& records) {
   DiskCommon& common = *state_->common;
   const MutexLock lock(common.loading);
   // What was refused, and what was purged since the log was read.
-  Records left;
+  std::size_t left = 0;
   for (std::size_t i = 0; i < records.records.size(); ++i) {
     const cache::DiskRecord& record = records.records[i];
-    if (common.refused.contains(key_variant(record)) ||
+    if ((!common.refused.empty() && common.refused.contains(key_variant(record))) ||
         state_->rules.is_dead(record.key, records.versions[i])) {
       continue;
     }
-    left.records.push_back(record);
-    left.versions.push_back(records.versions[i]);
+    records.records[left] = record;
+    records.versions[left++] = records.versions[i];
   }
-  records = std::move(left);
+  records.records.resize(left);
+  records.versions.resize(left);
   cache::DiskLoaded loaded = common.kernel.use([&](cache::Kernel& kernel) {
     return kernel.load(records.records, common.clocks.monotonic());
   });
@@ -144,11 +151,11 @@ cache::DiskLoaded DiskStart::give(Records& records) {
   return loaded;
 }
 
-void DiskStart::load(const Found& found) {
-  Records records = records_of(found);
-  if (records.records.empty()) return;
-  const cache::DiskLoaded loaded = give(records);
-  if (!loaded.twins.empty()) settle(records, loaded);
+void DiskStart::load(const FoundRecords& found) {
+  take(found, room_);
+  if (room_.records.empty()) return;
+  const cache::DiskLoaded loaded = give(room_);
+  if (!loaded.twins.empty()) settle(room_, loaded);
 }
 
 void DiskStart::settle(const Records& records, const cache::DiskLoaded& loaded) {

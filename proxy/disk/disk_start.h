@@ -36,23 +36,25 @@ class DiskStart final : private RecoverySink {
   std::uint32_t segments() const { return recovery_.counts().segments; }
 
  private:
-  struct Found {
+  // FoundRecords that lie here.
+  struct Kept {
     std::uint32_t segment = 0;
+    std::uint64_t sequence = 0;
     WallSeconds opened_at = 0;
     std::vector<RecordLine> lines;
-    std::vector<std::string> names;  // from 1 on
+    NameTable names;
   };
 
   void on_rule(const Purge& purge) override { rules_.push_back(purge); }
   void on_records(const FoundRecords& records) override;
-  void load(const Found& found);
+  void load(const FoundRecords& found);
   // For the kernel.
   struct Records {
     std::vector<cache::DiskRecord> records;
     std::vector<cache::DiskVersion> versions;
   };
-  Records records_of(const Found& found);
-  std::optional<std::uint16_t> names_of(const Found& found, std::uint16_t number,
+  void take(const FoundRecords& found, Records& out);
+  std::optional<std::uint16_t> names_of(const FoundRecords& found, std::uint16_t number,
                                         std::map<std::uint16_t, std::uint16_t>& known);
   void refuse(const cache::DiskRecord& record);
   cache::DiskLoaded give(Records& records);
@@ -61,7 +63,9 @@ class DiskStart final : private RecoverySink {
   std::unique_ptr<PurgeLog> purges_;
   Recovery recovery_;
   std::vector<Purge> rules_;
-  std::vector<Found> found_;  // not given yet
+  std::vector<Kept> kept_;  // what was found before the kernel knew the disk
+  bool is_attached_ = false;
+  Records room_;  // for one batch after the other
   DiskState* state_ = nullptr;
   std::atomic<std::uint32_t> loaded_ = 0;
 };

@@ -178,7 +178,8 @@ void mend_footer(Page last, std::uint64_t sequence) {
 }
 
 std::optional<Footer> decode_footer(std::span<const std::byte> bytes, std::uint64_t sequence,
-                                    Salt salt, std::uint64_t segment_bytes) {
+                                    Salt salt, std::uint64_t segment_bytes,
+                                    std::vector<RecordLine> lines) {
   if (bytes.size() < kPageBytes) return std::nullopt;
   const auto length = footer_length(bytes.last<kPageBytes>(), sequence, segment_bytes);
   if (length != bytes.size()) return std::nullopt;
@@ -195,6 +196,8 @@ std::optional<Footer> decode_footer(std::span<const std::byte> bytes, std::uint6
   const auto names_bytes = get<std::uint32_t>(head + kNamesAt);
   const std::size_t lines_bytes = std::size_t{records} * cache::kFooterEntryBytes;
   if (!get_names(bytes.subspan(lines_bytes, names_bytes), footer.names)) return std::nullopt;
+  footer.lines = std::move(lines);
+  footer.lines.clear();
   footer.lines.reserve(records);
   for (std::uint32_t i = 0; i < records; ++i) {
     const auto line =

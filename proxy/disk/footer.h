@@ -82,8 +82,9 @@ std::optional<std::uint64_t> footer_length(ConstPage last, std::uint64_t sequenc
 std::optional<std::uint64_t> footer_sequence(ConstPage last);
 // Gives the page what every footer of this turn ends with: one that has lost no more can be read.
 void mend_footer(Page last, std::uint64_t sequence);
-// `bytes`: of the length that was said. Nothing: damaged.
+// `bytes`: of the length that was said; `lines`: memory for the footer's. Nothing: damaged.
 std::optional<Footer> decode_footer(std::span<const std::byte> bytes, std::uint64_t sequence,
-                                    Salt salt, std::uint64_t segment_bytes);
+                                    Salt salt, std::uint64_t segment_bytes,
+                                    std::vector<RecordLine> lines = {});
 
 }  // namespace encore::disk

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "proxy/disk/aligned_buffer.h"
-#include "proxy/disk/segment_scan.h"
 
 namespace encore::disk {
 
@@ -55,10 +54,13 @@ void Recovery::read_headers() {
 }
 
 bool Recovery::step() {
-  if (headers_.empty()) return false;
+  if (headers_.empty()) {
+    room_ = {};
+    return false;
+  }
   const SegmentHeader header = headers_.back();
   headers_.pop_back();
-  if (auto footer = read_footer(file_, superblock_, header)) {
+  if (auto footer = read_footer(file_, superblock_, header, &room_)) {
     tell(header, std::move(*footer));
     return true;
   }
@@ -98,6 +100,7 @@ void Recovery::tell(const SegmentHeader& header, Footer footer) {
     sink_.on_records({header.segment, header.sequence, header.opened_at, lines, footer.names});
     rest = rest.subspan(lines.size());
   }
+  room_.lines = std::move(footer.lines);
 }
 
 }  // namespace encore::disk

@@ -17,6 +17,7 @@
 #include "proxy/disk/footer.h"
 #include "proxy/disk/format.h"
 #include "proxy/disk/purge_log.h"
+#include "proxy/disk/segment_scan.h"
 #include "proxy/disk/segment_writer.h"
 
 namespace encore::disk {
@@ -101,6 +102,7 @@ class Recovery {
   std::vector<SegmentHeader> headers_;  // of those that are still to be told, the newest last
   bool has_unknown_ = false;            // a header could not be read
   cache::DiskVersion version_max_ = 0;
+  FooterRoom room_;
   RecoveryCounts counts_;
 };
 

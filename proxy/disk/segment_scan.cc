@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "cache/disk_place.h"
-#include "proxy/disk/aligned_buffer.h"
 #include "proxy/disk/record.h"
 #include "proxy/disk/segment_bytes.h"
 
@@ -31,22 +31,26 @@ std::optional<RecordLine> line_at(SegmentBytes& segment, const RecordHeader& hea
 }  // namespace
 
 std::optional<Footer> read_footer(File& file, const Superblock& superblock,
-                                  const SegmentHeader& header) {
+                                  const SegmentHeader& header, FooterRoom* room) {
+  FooterRoom own;
+  if (room == nullptr) room = &own;
   const std::uint64_t size = superblock.segment_bytes;
   const std::uint64_t end = superblock.segment_offset(header.segment) + size;
   std::uint64_t bytes = std::min(kFooterWindow, size - cache::kSegmentHeaderBytes);
-  AlignedBuffer memory(bytes);
+  AlignedBuffer& memory = room->bytes;
+  if (memory.size() < bytes) memory = AlignedBuffer(bytes);
   if (!file.read(memory.first(bytes), end - bytes)) return std::nullopt;
   const auto last = memory.first(bytes).last<kPageBytes>();
   const auto length = footer_length(last, header.sequence, size);
   if (!length) return std::nullopt;
   if (*length > bytes) {
-    memory = AlignedBuffer(*length);
+    if (memory.size() < *length) memory = AlignedBuffer(*length);
     bytes = *length;
     if (!file.read(memory.first(bytes), end - bytes)) return std::nullopt;
   }
   return decode_footer(memory.first(bytes).last(*length), header.sequence,
-                       superblock.salt(header.segment, header.sequence), size);
+                       superblock.salt(header.segment, header.sequence), size,
+                       std::move(room->lines));
 }
 
 ScannedSegment scan_segment(File& file, const Superblock& superblock, const SegmentHeader& header) {

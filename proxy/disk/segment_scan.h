@@ -8,15 +8,24 @@
 #include <optional>
 #include <vector>
 
+#include "proxy/disk/aligned_buffer.h"
 #include "proxy/disk/file.h"
 #include "proxy/disk/footer.h"
 #include "proxy/disk/format.h"
 
 namespace encore::disk {
 
-// Nothing: none of this turn, damaged, or not to be read. Memory: the footer, 64 KiB at least.
+// Memory for one footer after the other: whoever puts the lines back needs no more of it, and
+// leaves no holes between what is made of them.
+struct FooterRoom {
+  AlignedBuffer bytes;
+  std::vector<RecordLine> lines;
+};
+
+// Nothing: none of this turn, damaged, or not to be read. Memory: the footer, 64 KiB at least; the
+// room's, if it is not null, whose lines go into the footer.
 std::optional<Footer> read_footer(File& file, const Superblock& superblock,
-                                  const SegmentHeader& header);
+                                  const SegmentHeader& header, FooterRoom* room = nullptr);
 
 struct ScannedSegment {
   Footer footer;                       // as it would have been

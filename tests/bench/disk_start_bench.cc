@@ -92,7 +92,8 @@ Cache open(const std::string& path, std::uint64_t objects) {
   options.disks = {{path, objects * kObjectBytes + 512 * kMiB, 0}};
   Cache cache{.disks = expected(Disks::open(options)), .kernel = nullptr};
   cache::KernelOptions kernel;
-  kernel.capacity_bytes = objects * 64 + 64 * kMiB;
+  // The index may take half of it.
+  kernel.capacity_bytes = objects * 112 + 64 * kMiB;
   kernel.shards = 16;
   kernel.admission.policy = cache::AdmissionPolicy::kAlways;
   kernel.identity_seed = kSeed;
