@@ -12,7 +12,7 @@ Result<std::shared_ptr<DiskService>> DiskService::open(std::unique_ptr<File> fil
   auto counted = std::make_unique<CountedFile>(std::move(file));
   auto superblock = open_disk(*counted, options);
   if (!superblock) return std::unexpected(superblock.error());
-  auto found = std::make_unique<DiskStart>(*counted, *superblock);
+  auto found = std::make_unique<DiskStart>(*counted, *superblock, options.now);
   if (auto begun = found->begin(); !begun) return std::unexpected(begun.error());
   // It has become smaller, and nothing is left beyond its end.
   const auto wanted = static_cast<std::uint32_t>(
@@ -21,7 +21,7 @@ Result<std::shared_ptr<DiskService>> DiskService::open(std::unique_ptr<File> fil
       found->is_blank_from(wanted)) {
     superblock = resize(*counted, *superblock, wanted);
     if (!superblock) return std::unexpected(superblock.error());
-    found = std::make_unique<DiskStart>(*counted, *superblock);
+    found = std::make_unique<DiskStart>(*counted, *superblock, options.now);
     if (auto begun = found->begin(); !begun) return std::unexpected(begun.error());
   }
   counted->data_from(superblock->data_offset);

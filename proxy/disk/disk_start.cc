@@ -14,9 +14,9 @@ DiskCommon::KeyVariant key_variant(const cache::DiskRecord& record) {
 
 }  // namespace
 
-DiskStart::DiskStart(CountedFile& file, const Superblock& superblock)
+DiskStart::DiskStart(CountedFile& file, const Superblock& superblock, WallSeconds now)
     : purges_(std::make_unique<PurgeLog>(file, superblock)),
-      recovery_(file, superblock, *purges_, *this) {}
+      recovery_(file, superblock, *purges_, *this, {.now = now}) {}
 
 Result<void> DiskStart::begin() { return recovery_.begin(); }
 

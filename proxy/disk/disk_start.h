@@ -17,7 +17,7 @@ namespace encore::disk {
 class DiskStart final : private RecoverySink {
  public:
   // `file` is borrowed; `purges` is loaded by begin().
-  DiskStart(CountedFile& file, const Superblock& superblock);
+  DiskStart(CountedFile& file, const Superblock& superblock, WallSeconds now);
 
   // Reads the purges and the segments' headers. Errors: those of PurgeLog::load().
   Result<void> begin();

@@ -53,6 +53,14 @@ void Recovery::read_headers() {
   counts_.segments = static_cast<std::uint32_t>(headers_.size());
 }
 
+SegmentWriter::Found Recovery::found() const {
+  cache::DiskVersion version = version_max_ + kVersionsLost;
+  if (has_unknown_) {
+    version = std::max(version, cache::DiskVersion{options_.now} << kVersionsASecond);
+  }
+  return {sequences_, version, has_unknown_};
+}
+
 bool Recovery::step() {
   if (headers_.empty()) {
     room_ = {};

@@ -54,7 +54,12 @@ struct RecoveryCounts {
   std::uint64_t damaged_records = 0;  // in scanned ones: began, and were not whole
 };
 
+// Where a header could not be read, versions may be above all that are known. By the clock there is
+// one that most likely is above them, too: nobody gives 2^22 a second for long.
+inline constexpr unsigned kVersionsASecond = 22;
+
 struct RecoveryOptions {
+  WallSeconds now = 0;  // see kVersionsASecond
   // A footer for what was scanned, so that the next start need not; not where one only looks.
   bool writes_footers = true;
   std::size_t batch = 4096;  // lines told at once
@@ -76,9 +81,7 @@ class Recovery {
   // For the writer. Its version_max is known after the first step(), and what is new gets a higher
   // one: it is far above all that was found, for a crash may have taken higher ones, or hidden them
   // for a while.
-  SegmentWriter::Found found() const {
-    return {sequences_, version_max_ + kVersionsLost, has_unknown_};
-  }
+  SegmentWriter::Found found() const;
   const RecoveryCounts& counts() const { return counts_; }
 
  private:

@@ -37,14 +37,14 @@ Driver::Driver(File& file, const DriverOptions& options, History& history, std::
                                   .segment_bytes = options.segment_bytes,
                                   .identity_seed = {1, 2},
                                   .uuid = {3, 4},
-                                  .now = 1,
+                                  .now = options.now,
                                   .clear = false});
   if (!opened) {
     refusal_ = opened.error().message;
     return;
   }
   superblock_ = *opened;
-  Start start(file_, superblock_, {});
+  Start start(file_, superblock_, {.now = options.now});
   refusal_ = start.refusal();
   if (refusal_.empty()) adopt(start);
 }
@@ -271,12 +271,23 @@ bool Driver::append_purges() {
 }
 
 bool Driver::reclaim() {
-  const auto oldest = log_->oldest();
-  if (!oldest) return false;
-  log_->begin_reclaim(*oldest);
-  reclaim_entries(*oldest);
-  reclaim_parts(*oldest);
-  ENCORE_CHECK(log_->end_reclaim(*oldest), "nothing is left of a segment that is reclaimed");
+  if (!emptied_) {
+    const auto oldest = log_->oldest();
+    if (!oldest) return false;
+    log_->begin_reclaim(*oldest);
+    reclaim_entries(*oldest);
+    reclaim_parts(*oldest);
+    emptied_ = oldest;
+  }
+  // As DiskWriter: before it is written again nothing of it is to be found, for of what it held a
+  // newer version may be overwritten and an older one not.
+  if (!append_purges()) return false;
+  if (!writer_->erase(*emptied_)) {
+    ++counts_.failed;
+    return false;
+  }
+  ENCORE_CHECK(log_->end_reclaim(*emptied_), "nothing is left of a segment that is reclaimed");
+  emptied_.reset();
   if (!purges_->prune(writer_->sequence_min())) ++counts_.failed;
   return true;
 }

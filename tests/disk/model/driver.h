@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ namespace encore::disk {
 struct DriverOptions {
   std::uint64_t disk_bytes = 0;
   std::uint64_t segment_bytes = 0;
+  WallSeconds now = 1;  // when it is opened
 };
 
 class Driver {
@@ -117,7 +119,8 @@ class Driver {
   // not.
   std::map<std::string, Entry> entries_;
   std::map<filter::Hash128, Part, Less> parts_;
-  std::vector<Purge> unsaid_;  // that are due within a second
+  std::optional<std::uint32_t> emptied_;  // a segment that is reclaimed, and not erased yet
+  std::vector<Purge> unsaid_;             // that are due within a second
   cache::DiskVersion version_ = 0;
   std::uint64_t sequence_ = 0;
   // Written records and their keys, until the next sync makes them durable.
