@@ -24,6 +24,15 @@ MonotonicTime monotonic_of(WallSeconds time, MonotonicTime now, WallTime wall) {
   return std::max(MonotonicTime{}, MonotonicTime(begin + since));
 }
 
+std::uint64_t DiskState::oldest_sequence() const {
+  std::uint64_t oldest = 0;
+  for (const auto& each : sequences_) {
+    const std::uint64_t sequence = each.load();
+    if (sequence != 0 && (oldest == 0 || sequence < oldest)) oldest = sequence;
+  }
+  return oldest;
+}
+
 void DiskState::take_offline() {
   if (is_offline_.exchange(true)) return;
   common->kernel.use(

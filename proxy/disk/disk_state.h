@@ -19,6 +19,7 @@
 #include "proxy/disk/kernel_link.h"
 #include "proxy/disk/moves.h"
 #include "proxy/disk/purge_rules.h"
+#include "proxy/disk/wanted_parts.h"
 
 namespace encore::disk {
 
@@ -36,6 +37,7 @@ MonotonicTime monotonic_of(WallSeconds time, MonotonicTime now, WallTime wall);
 struct DiskCommon {
   DiskClocks clocks;
   KernelLink kernel;
+  WantedParts wanted;
   // On all disks, within a second. The kernel's mutexes are not held.
   std::function<void(const filter::Hash128& key, cache::DiskTombstone tombstone)> bury;
   // Of the record there; nothing: it cannot be read now.
@@ -74,6 +76,8 @@ class DiskState {
   std::uint64_t sequence(std::uint32_t segment) const {
     return segment < sequences_.size() ? sequences_[segment].load() : 0;
   }
+  // The lowest of all segments; 0: there is none.
+  std::uint64_t oldest_sequence() const;
   void set_sequence(std::uint32_t segment, std::uint64_t sequence) {
     sequences_[segment].store(sequence);
   }

@@ -212,11 +212,26 @@ bool DiskWriter::reclaim() {
 }
 
 cache::DiskReclaim DiskWriter::reclaim_step() {
-  const std::vector<cache::DiskPlace> being_read = state_.readings.places();
+  std::vector<cache::DiskPlace> being_read = state_.readings.places();
+  add_wanted(being_read);
   return state_.moves.decide([&] {
     return state_.common->kernel.use([&](cache::Kernel& kernel) {
       return kernel.reclaim_disk(state_.number, being_read, now());
     });
+  });
+}
+
+void DiskWriter::add_wanted(std::vector<cache::DiskPlace>& places) {
+  const std::vector<cache::Key> keys = state_.common->wanted.keys();
+  if (keys.empty()) return;
+  const std::uint64_t oldest = state_.oldest_sequence();
+  state_.common->kernel.use([&](cache::Kernel& kernel) {
+    for (const cache::Key& key : keys) {
+      const auto place = kernel.find_part(key, now());
+      const bool is_next =
+          place && place->disk == state_.number && state_.sequence(place->segment) == oldest;
+      if (is_next) places.push_back(*place);
+    }
   });
 }
 

@@ -66,6 +66,8 @@ class DiskWriter {
   bool reclaim();
   bool put_moves(const cache::DiskReclaim& step);
   cache::DiskReclaim reclaim_step();
+  // Where parts lie that are wanted, of the segment that is the next to go.
+  void add_wanted(std::vector<cache::DiskPlace>& places);
   void bury(const cache::DiskReclaim& step);
   // The segment whose records are dropped or moved, if nothing is left to do in it.
   void free_reclaimed();

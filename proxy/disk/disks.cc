@@ -16,6 +16,9 @@
 namespace encore::disk {
 namespace {
 
+// Of the disks, what may be moved on for readers.
+constexpr std::uint64_t kWantedShare = 4;
+
 std::uint64_t random_word() {
   std::random_device device;
   return (std::uint64_t{device()} << 32U) | device();
@@ -115,6 +118,9 @@ Disks::Disks(const DisksOptions& options, std::shared_ptr<DiskCommon> common,
       common_(std::move(common)),
       services_(std::move(services)),
       run_(random_word() | 1U) {
+  std::uint64_t bytes = 0;
+  for (const DiskSetup& disk : options.disks) bytes += disk.bytes;
+  common_->wanted.set_most(bytes / kWantedShare / cache::kPartBytes);
   // A thread that is stuck in a device may outlive the other disks.
   const std::vector<std::weak_ptr<DiskService>> all(services_.begin(), services_.end());
   common_->bury = [all](const filter::Hash128& key, cache::DiskTombstone tombstone) {

@@ -86,6 +86,13 @@ class Disks {
   std::uint64_t run() const { return run_; }
   // For a body that is written in parts: no other of these disks ever had it, nor will; not 0.
   std::uint64_t new_body_number();
+  // While such a reader is there the parts that are still ahead of it are moved on by a reclaim. Of
+  // all readers together at most a quarter of the disks: beyond that nothing is wanted (0).
+  WantedParts::Number want(const WantedParts::Body& body) { return common_->wanted.add(body); }
+  void want_from(WantedParts::Number number, std::uint32_t part) {
+    common_->wanted.advance(number, part);
+  }
+  void want_no_more(WantedParts::Number number) { common_->wanted.remove(number); }
   // `place` is as the index has it; what is moved and not yet written is read from its old place.
   void load(const cache::Key& key, const cache::DiskPlace& place, std::unique_ptr<DiskLoad> load);
   // Durable within a second. Of all variants of the key, as it is written.

@@ -96,6 +96,11 @@ DiskBody::DiskBody(const Parts& parts, const Wanted& wanted, store::BodyRef body
       on_more_(std::move(on_more)),
       mailbox_(std::make_shared<Mailbox>()),
       again_(parts.loop, [this] { read_on(); }),
+      wanted_parts_(parts.disks.want(
+          {.object = wanted.key,
+           .number = wanted.body.number,
+           .from = static_cast<std::uint32_t>(wanted.begin / cache::kPartBytes),
+           .to = static_cast<std::uint32_t>((wanted.end - 1) / cache::kPartBytes + 1)})),
       reader_{.position = wanted.begin},
       began_at_(body_->size()) {
   ENCORE_CHECK(wanted.begin < wanted.end && wanted.end <= wanted.body.length,
@@ -109,6 +114,7 @@ DiskBody::DiskBody(const Parts& parts, const Wanted& wanted, store::BodyRef body
 }
 
 DiskBody::~DiskBody() {
+  parts_.disks.want_no_more(wanted_parts_);
   mailbox_->body = nullptr;
   const MutexLock lock(mailbox_->mutex);
   mailbox_->loop = nullptr;
@@ -129,14 +135,16 @@ void DiskBody::read_on() {
   const std::uint64_t part_begin = std::uint64_t{part} * cache::kPartBytes;
   const std::uint64_t part_end = part_begin + cache::part_bytes(wanted_.body.length, part);
   const std::uint64_t piece = is_first ? kFirstPieceBytes : kPieceBytes;
-  const cache::Key key = cache::part_key(wanted_.key, wanted_.body.number, part);
+  const cache::Key key = key_at(size);
   const auto place = parts_.kernel.find_part(key, parts_.loop.now());
   if (!place) {
     end_early();
     return;
   }
+  if (size == part_begin) parts_.disks.want_from(wanted_parts_, part);
   reading_ = true;
   began_at_ = size;
+  asked_at_ = *place;
   parts_.disks.load(
       key, *place,
       std::make_unique<Load>(
@@ -148,9 +156,20 @@ void DiskBody::read_on() {
                       .end = block_end(std::min(size + piece, wanted_.end), part_end)}));
 }
 
+// Since it was looked up: it was read where it no longer is.
+bool DiskBody::has_moved() const {
+  const auto place = parts_.kernel.find_part(key_at(body_->size()), parts_.loop.now());
+  return place && *place != asked_at_;
+}
+
+cache::Key DiskBody::key_at(std::uint64_t position) const {
+  return cache::part_key(wanted_.key, wanted_.body.number, position / cache::kPartBytes);
+}
+
 void DiskBody::finish(disk::LoadEnd how) {
   reading_ = false;
-  const bool may_come = how == disk::LoadEnd::kDone || how == disk::LoadEnd::kBusy;
+  const bool may_come = how == disk::LoadEnd::kDone || how == disk::LoadEnd::kBusy ||
+                        (how == disk::LoadEnd::kLost && has_moved());
   if (!may_come) {
     end_early();
     return;

@@ -64,6 +64,8 @@ class DiskBody {
 
   void read_on();
   void finish(disk::LoadEnd how);
+  bool has_moved() const;
+  cache::Key key_at(std::uint64_t position) const;
   void end_early();
 
   const Parts parts_;
@@ -72,7 +74,9 @@ class DiskBody {
   const std::function<void()> on_more_;
   const std::shared_ptr<Mailbox> mailbox_;
   net::Timer again_;
+  const disk::WantedParts::Number wanted_parts_;
   Reader reader_;
+  cache::DiskPlace asked_at_;
   std::uint64_t began_at_;  // what is being read, or was last
   bool reading_ = false;
   std::uint32_t vain_ = 0;  // attempts in a row that brought nothing

@@ -219,6 +219,22 @@ class Large(LargeCase):
         for client in clients[3:]:
             self.assertEqual(digest, hashlib.sha256(client.read_exactly(30 * MIB)).digest())
 
+    def test_a_disk_that_turns_beneath_a_slow_client_takes_nothing_from_it(self):
+        self.start_proxy(size="128MiB", memory="8MiB")
+        name = f"/beneath-{13 * MIB}"
+        self.store(name)
+        with Client(self.proxy.port, receive_buffer=65536) as client:
+            client.request(self.origin.url(name))
+            client.read_head()
+            first = client.read_exactly(100_000)
+            # Twice around.
+            for i in range(24):
+                self.store(f"/other/{i}-{10 * MIB}")
+            metrics = self.proxy.metrics()
+            self.assertGreater(metrics["encore_disk_segments_reclaimed_total"], 10)
+            body = first + client.read_exactly(13 * MIB - len(first))
+            self.assertEqual(content(name, 1, 13 * MIB), body)
+
     def test_an_origin_that_breaks_off_leaves_nothing(self):
         body = content("/b", 1, 12 * MIB)
 
