@@ -120,7 +120,7 @@ Disks::Disks(const DisksOptions& options, std::shared_ptr<DiskCommon> common,
       run_(random_word() | 1U) {
   std::uint64_t bytes = 0;
   for (const DiskSetup& disk : options.disks) bytes += disk.bytes;
-  common_->wanted.set_most(bytes / kWantedShare / cache::kPartBytes);
+  common_->wanted.set_most(bytes / kWantedShare);
   // A thread that is stuck in a device may outlive the other disks.
   const std::vector<std::weak_ptr<DiskService>> all(services_.begin(), services_.end());
   common_->bury = [all](const filter::Hash128& key, cache::DiskTombstone tombstone) {

@@ -6,18 +6,28 @@
 #include "cache/disk_parts.h"
 
 namespace encore::disk {
+namespace {
 
-void WantedParts::set_most(std::uint64_t parts) {
+std::uint64_t bytes_of(const WantedParts::Body& body) {
+  const auto begin_of = [&](std::uint64_t part) {
+    return std::min(part * cache::kPartBytes, body.length);
+  };
+  return begin_of(body.to) - begin_of(body.from);
+}
+
+}  // namespace
+
+void WantedParts::set_most(std::uint64_t bytes) {
   const MutexLock lock(mutex_);
-  most_ = parts;
+  most_ = bytes;
 }
 
 WantedParts::Number WantedParts::add(const Body& body) {
   ENCORE_CHECK(body.from <= body.to, "parts from one to another");
   const MutexLock lock(mutex_);
-  const std::uint64_t parts = body.to - body.from;
-  if (parts > most_ - std::min(parts_, most_)) return 0;
-  parts_ += parts;
+  const std::uint64_t bytes = bytes_of(body);
+  if (bytes > most_ - bytes_) return 0;
+  bytes_ += bytes;
   bodies_.emplace(++last_, body);
   return last_;
 }
@@ -27,16 +37,16 @@ void WantedParts::advance(Number number, std::uint32_t from) {
   const auto at = bodies_.find(number);
   if (at == bodies_.end()) return;
   Body& body = at->second;
-  const std::uint32_t left = std::clamp(from, body.from, body.to);
-  parts_ -= left - body.from;
-  body.from = left;
+  bytes_ -= bytes_of(body);
+  body.from = std::clamp(from, body.from, body.to);
+  bytes_ += bytes_of(body);
 }
 
 void WantedParts::remove(Number number) {
   const MutexLock lock(mutex_);
   const auto at = bodies_.find(number);
   if (at == bodies_.end()) return;
-  parts_ -= at->second.to - at->second.from;
+  bytes_ -= bytes_of(at->second);
   bodies_.erase(at);
 }
 

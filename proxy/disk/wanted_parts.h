@@ -18,14 +18,15 @@ class WantedParts {
   struct Body {
     filter::Hash128 object;    // the key of what it is the body of
     std::uint64_t number = 0;  // Disks::new_body_number()
-    std::uint32_t from = 0;    // parts [from, to)
+    std::uint64_t length = 0;
+    std::uint32_t from = 0;  // parts [from, to)
     std::uint32_t to = 0;
   };
   using Number = std::uint64_t;
 
-  // How many parts may be wanted of all bodies together; before any is.
-  void set_most(std::uint64_t parts) ENCORE_EXCLUDES(mutex_);
-  // 0: those that are wanted are too many with these, which are not.
+  // How many bytes may be wanted of all bodies together; before any is.
+  void set_most(std::uint64_t bytes) ENCORE_EXCLUDES(mutex_);
+  // 0: what is wanted would be too much with these, which are not.
   Number add(const Body& body) ENCORE_EXCLUDES(mutex_);
   // The first ones are not wanted any more. Both may be told of 0.
   void advance(Number number, std::uint32_t from) ENCORE_EXCLUDES(mutex_);
@@ -38,7 +39,7 @@ class WantedParts {
   mutable Mutex mutex_;
   std::map<Number, Body> bodies_ ENCORE_GUARDED_BY(mutex_);
   Number last_ ENCORE_GUARDED_BY(mutex_) = 0;
-  std::uint64_t parts_ ENCORE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t bytes_ ENCORE_GUARDED_BY(mutex_) = 0;
   std::uint64_t most_ ENCORE_GUARDED_BY(mutex_) = 0;
 };
 

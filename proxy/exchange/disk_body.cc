@@ -99,6 +99,7 @@ DiskBody::DiskBody(const Parts& parts, const Wanted& wanted, store::BodyRef body
       wanted_parts_(parts.disks.want(
           {.object = wanted.key,
            .number = wanted.body.number,
+           .length = wanted.body.length,
            .from = static_cast<std::uint32_t>(wanted.begin / cache::kPartBytes),
            .to = static_cast<std::uint32_t>((wanted.end - 1) / cache::kPartBytes + 1)})),
       reader_{.position = wanted.begin},

@@ -111,7 +111,7 @@ void DiskLoads::finish(const Name& name, std::uint64_t number, store::ObjectRef 
   waiting_.erase(at);
   if (parts_.inflight.invalidations().has_since(ended.hash, ended.invalidations_seen)) object = {};
   const bool is_alone = object && is_on_disk_alone(*object);
-  if (is_alone && !has_parts(ended, *large_body_of(*object))) object = {};
+  if (is_alone && !is_whole(ended, *large_body_of(*object))) object = {};
   if (object && (is_alone || !ended.where.promote || !promote(ended, object))) {
     // The store is told that no kernel has it.
     const store::Payload given_up = store::ObjectRef(object).detach();
@@ -126,21 +126,29 @@ void DiskLoads::finish(const Name& name, std::uint64_t number, store::ObjectRef 
   }
 }
 
-// Whether its parts are all there. Where one has gone, the object has.
-bool DiskLoads::has_parts(const Waiting& waiting, const LargeBody& body) {
-  const MonotonicTime now = parts_.loop.now();
+std::optional<cache::PartMissing> DiskLoads::missing(const filter::Hash128& key,
+                                                     const LargeBody& body) const {
   const std::uint64_t count = cache::part_count(body.length);
   for (std::uint64_t i = 0; i < count; ++i) {
-    const auto part = parts_.kernel->find_part(cache::part_key(waiting.hash, body.number, i), now);
-    if (part) continue;
-    if (part.error() == cache::PartMissing::kAbsent) {
-      const cache::DiskTombstone tombstone =
-          parts_.kernel->lost({waiting.hash, waiting.key}, waiting.where.place, now);
-      if (tombstone) parts_.disks->bury(waiting.hash, tombstone);
-    }
-    return false;
+    const auto part =
+        parts_.kernel->find_part(cache::part_key(key, body.number, i), parts_.loop.now());
+    if (!part) return part.error();
   }
-  return true;
+  return std::nullopt;
+}
+
+bool DiskLoads::has_parts(const filter::Hash128& key, const LargeBody& body) const {
+  return !missing(key, body);
+}
+
+bool DiskLoads::is_whole(const Waiting& waiting, const LargeBody& body) {
+  const auto why = missing(waiting.hash, body);
+  if (why == cache::PartMissing::kAbsent) {
+    const cache::DiskTombstone tombstone =
+        parts_.kernel->lost({waiting.hash, waiting.key}, waiting.where.place, parts_.loop.now());
+    if (tombstone) parts_.disks->bury(waiting.hash, tombstone);
+  }
+  return !why;
 }
 
 std::unique_ptr<DiskBody> DiskLoads::open(const DiskBody::Wanted& wanted,

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -60,6 +61,8 @@ class DiskLoads {
   // With what it waits for. Nothing where it does not.
   void leave(LoadReader& reader, const RequestContext& request, const CacheView& found);
 
+  // Whether the parts of such a body are all there.
+  bool has_parts(const filter::Hash128& key, const LargeBody& body) const;
   // The body of an object that is on disk alone; null where there is no memory.
   std::unique_ptr<DiskBody> open(const DiskBody::Wanted& wanted, std::function<void()> on_more);
 
@@ -82,7 +85,11 @@ class DiskLoads {
   static Name name_of(const RequestContext& request, const CacheView& found);
   void finish(const Name& name, std::uint64_t number, store::ObjectRef object);
   bool promote(const Waiting& waiting, const store::ObjectRef& object);
-  bool has_parts(const Waiting& waiting, const LargeBody& body);
+  // Why one of them is not; nothing: all are.
+  std::optional<cache::PartMissing> missing(const filter::Hash128& key,
+                                            const LargeBody& body) const;
+  // Of what was loaded. Where a part has gone, the object has.
+  bool is_whole(const Waiting& waiting, const LargeBody& body);
 
   const Parts parts_;
   const std::shared_ptr<Mailbox> mailbox_;

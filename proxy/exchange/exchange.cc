@@ -359,6 +359,11 @@ void Exchange::on_failure() {
   respond_failure(failure.status, failure.outcome, failure.detail);
 }
 
+bool Exchange::has_lost_body(const store::Object& object) const {
+  return is_get(*request_) && is_on_disk_alone(object) &&
+         !services_.loads.has_parts(request_->hash, *large_body_of(object));
+}
+
 // The stored response was confirmed, or may be served although it could not be.
 void Exchange::respond_validated() {
   const Validated& validated = transfer_->validated();
@@ -369,6 +374,12 @@ void Exchange::respond_validated() {
       ask_again();
       return;
     }
+  }
+  // Nothing is said yet, so what has given way on disk while the origin was asked is asked for
+  // anew.
+  if (has_lost_body(*validated.object)) {
+    ask_again();
+    return;
   }
   const bool stale = validated.stale;
   cache_status_.forward_status = stale ? 0 : 304;

@@ -144,6 +144,8 @@ class Exchange final : public TransferReader, private LoadReader {
   // Taking what came.
   Asker asker() { return {*request_, variants_, services_.loop.now()}; }
   void respond_validated();
+  // Of what lies on disk alone.
+  bool has_lost_body(const store::Object& object) const;
   void respond_shared();
   void on_failure();
   void count_late_join();

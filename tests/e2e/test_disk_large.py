@@ -156,6 +156,31 @@ class Large(LargeCase):
         self.assertEqual(1, len(validations))
         self.assertLess(placed, 9.5 * MIB)
 
+    def test_what_has_gone_while_it_was_validated_is_asked_for_anew(self):
+        asked, goes_on = threading.Event(), threading.Event()
+        name = f"/gone-{13 * MIB}"
+        usual = self.origin.default
+
+        def answer(exchange):
+            if not any(field == "if-none-match" for field, _ in exchange.request.fields):
+                return usual(exchange)
+            asked.set()
+            exchange.wait(goes_on)
+            exchange.send(response(b"", "304 Not Modified", ETag='"1"', Content_Length=None))
+        self.origin.default = answer
+        self.start_proxy(size="128MiB", memory="8MiB")
+        self.store(name)
+        with Client(self.proxy.port) as client:
+            client.request(self.origin.url(name), fields=[("Cache-Control", "no-cache")])
+            self.assertTrue(asked.wait(30 * SLOWDOWN))
+            for i in range(14):
+                self.store(f"/other/{i}-{10 * MIB}")
+            goes_on.set()
+            answered = client.read_response()
+        self.assertEqual(200, answered.status)
+        self.assertEqual(content(name, 1, 13 * MIB), answered.body)
+        self.assertEqual(2, self.asked[name])
+
     def test_the_commands_know_its_parts(self):
         self.start_proxy()
         size = 9 * MIB
