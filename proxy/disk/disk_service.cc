@@ -37,7 +37,8 @@ DiskService::DiskService(std::unique_ptr<CountedFile> file, const Superblock& su
       state_(setup.number, std::move(common), *file_, superblock, setup.matches_rule),
       start_(std::move(found)),
       log_(state_, start_->take_purges()),
-      queue_(setup.engine.write_bytes_max),
+      queue_(setup.engine.write_bytes_max,
+             std::min<std::uint64_t>(setup.engine.write_batch_bytes, superblock.segment_bytes / 8)),
       loads_(state_) {}
 
 cache::DiskOptions DiskService::kernel_disk() const {

@@ -23,10 +23,12 @@ bool DiskWriter::work() {
 }
 
 bool DiskWriter::tick() {
+  // What has come is too little yet to have woken anybody.
+  bool has_more = drain(kBatchBytes);
   // In a pause, too: what was added before it is written or known to be lost.
   if (!state_.is_offline()) flush();
   (void)can_write();
-  const bool has_more = reclaim();
+  has_more |= reclaim();
   (void)log_.append_buried();
   return has_more;
 }

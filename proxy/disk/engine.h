@@ -55,6 +55,9 @@ struct EngineOptions {
   std::uint32_t read_threads = 8;
   std::uint64_t read_bytes_max = 64ULL << 20U;   // that wait
   std::uint64_t write_bytes_max = 64ULL << 20U;  // of both lanes together
+  // So much has to wait for its writer to be woken before a second is over: a thread's waking costs
+  // more than writing a small record.
+  std::uint64_t write_batch_bytes = 256ULL << 10U;
 };
 
 // Its destructor stops it without patience.

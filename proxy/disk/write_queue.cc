@@ -17,9 +17,11 @@ bool WriteQueue::put(std::uint64_t order, ToWrite wanted) {
       bytes_ += wanted.place.bytes;
     }
   }
+  urgent_ += is_urgent(wanted) ? 1U : 0U;
   const bool is_new = order >= next_ && waiting_.emplace(order, std::move(wanted)).second;
   ENCORE_CHECK(is_new, "each place of a disk is told once");
-  return order == next_ && !std::exchange(is_taken_, true);
+  const bool is_worth_it = urgent_ != 0 || bytes_.load() >= batch_bytes_;
+  return is_worth_it && waiting_.begin()->first == next_ && !std::exchange(is_taken_, true);
 }
 
 std::optional<ToWrite> WriteQueue::take() {
@@ -39,6 +41,7 @@ std::optional<ToWrite> WriteQueue::take_first() {
   ToWrite next = std::move(first->second);
   waiting_.erase(first);
   if (next.source != nullptr) bytes_ -= next.place.bytes;
+  urgent_ -= is_urgent(next) ? 1U : 0U;
   return next;
 }
 

@@ -20,6 +20,8 @@ class RecordSource {
  public:
   virtual ~RecordSource() = default;
   virtual Record record() const = 0;  // fields.version is set by Disks
+  // It is not to wait until others have come.
+  virtual bool is_urgent() const { return false; }
 };
 
 struct ToWrite {
@@ -34,10 +36,12 @@ struct ToWrite {
 
 class WriteQueue {
  public:
-  explicit WriteQueue(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
+  // With less than `batch_bytes`, and nothing of it urgent or moved, nobody is asked to take it.
+  explicit WriteQueue(std::uint64_t bytes_max, std::uint64_t batch_bytes = 0)
+      : bytes_max_(bytes_max), batch_bytes_(batch_bytes) {}
 
   // `order`: DiskDecision::order; each comes once. True: take() has to be called until it answers
-  // nothing, and nobody does so yet.
+  // nothing, and nobody does so yet. What nobody was asked to take waits for a take() by the clock.
   bool put(std::uint64_t order, ToWrite wanted) ENCORE_EXCLUDES(mutex_);
   // The next one; nothing: it has not come yet.
   std::optional<ToWrite> take() ENCORE_EXCLUDES(mutex_);
@@ -51,12 +55,18 @@ class WriteQueue {
  private:
   std::optional<ToWrite> take_first() ENCORE_REQUIRES(mutex_);
 
+  static bool is_urgent(const ToWrite& wanted) {
+    return wanted.from || (wanted.source != nullptr && wanted.source->is_urgent());
+  }
+
   const std::uint64_t bytes_max_;
+  const std::uint64_t batch_bytes_;
   std::atomic<std::uint64_t> bytes_ = 0;  // changed under the mutex
   Mutex mutex_;
   std::map<std::uint64_t, ToWrite> waiting_ ENCORE_GUARDED_BY(mutex_);
   std::uint64_t next_ ENCORE_GUARDED_BY(mutex_) = 1;
   bool is_taken_ ENCORE_GUARDED_BY(mutex_) = false;
+  std::uint64_t urgent_ ENCORE_GUARDED_BY(mutex_) = 0;  // of those that wait
 };
 
 }  // namespace encore::disk

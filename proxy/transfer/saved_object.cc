@@ -59,6 +59,8 @@ class ObjectSource final : public disk::RecordSource {
     }
   }
 
+  // Of a body in parts nothing else has anything.
+  bool is_urgent() const override { return fields_.kind == disk::RecordKind::kHead; }
   disk::Record record() const override {
     return {.fields = fields_,
             .text = {.key = object_->key(),

@@ -227,6 +227,43 @@ TEST_CASE("records are given in the order of their places, whenever they come", 
   CHECK(taken == 200);
 }
 
+TEST_CASE("a writer is asked when much waits, or what is not to wait", "[disk]") {
+  struct Source final : public RecordSource {
+    explicit Source(bool urgent) : urgent_(urgent) {}
+    Record record() const override { return {}; }
+    bool is_urgent() const override { return urgent_; }
+    bool urgent_;
+  };
+  const auto of = [](std::uint64_t bytes, bool urgent) {
+    return ToWrite{.place = {.bytes = bytes}, .source = std::make_unique<Source>(urgent)};
+  };
+  WriteQueue queue(1'000'000, 1000);
+  CHECK_FALSE(queue.put(1, of(400, false)));
+  CHECK(queue.put(3, of(700, false)));
+  CHECK(queue.take());
+  // The second has not come.
+  CHECK_FALSE(queue.take());
+  CHECK_FALSE(queue.put(2, of(10, false)));
+  // Those before the gap can go.
+  CHECK(queue.put(5, of(10, true)));
+  CHECK(queue.take());
+  CHECK(queue.take());
+  CHECK_FALSE(queue.take());
+  CHECK(queue.put(4, of(10, false)));
+  CHECK(queue.take());
+  CHECK(queue.take());
+  CHECK_FALSE(queue.take());
+  CHECK_FALSE(queue.put(6, of(10, false)));
+  // What is moved holds up a segment.
+  CHECK(queue.put(7, {.place = {.bytes = 10}, .from = cache::DiskPlace{}}));
+  // By the clock everything is taken, asked for or not.
+  CHECK(queue.take());
+  CHECK(queue.take());
+  CHECK_FALSE(queue.put(8, of(10, false)));
+  CHECK(queue.take());
+  CHECK(queue.bytes() == 0);
+}
+
 TEST_CASE("beyond twice its bound a queue keeps places, not bodies", "[disk]") {
   WriteQueue queue(1000);
   const auto object = std::make_shared<Committed>();
