@@ -30,6 +30,7 @@ end
 
 function done(summary, latency, _)
   local e = summary.errors
-  io.write(string.format("RESULT %d %d %d %d %d\n", summary.requests, summary.bytes, e.status,
-                         e.connect + e.read + e.write + e.timeout, latency:percentile(50)))
+  io.write(string.format("RESULT %d %d %d %d %d %d\n", summary.requests, summary.bytes, e.status,
+                         e.connect + e.read + e.write + e.timeout, latency:percentile(50),
+                         latency:percentile(99)))
 end

@@ -43,27 +43,30 @@ def wrk_command(fleet, server, load, seconds, tag):
             f"http://127.0.0.1:{port}/", "--", load.mode, target, host, str(load.keys)]
 
 
+# `p50`, `p99`: of the time until an answer is there, in us.
+WrkResult = collections.namedtuple("WrkResult", "requests bytes failures p50 p99")
+
+
 def run_wrk(fleet, server, load, seconds, tag):
-    """(requests, bytes, failures, p50 in us)"""
     if not shutil.which("wrk"):
         raise Problem("wrk is missing")
     ended = subprocess.run(wrk_command(fleet, server, load, seconds, tag), text=True,
                            timeout=seconds + 60, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                            preexec_fn=pinned(LOAD_CPU))
-    found = re.search(r"^RESULT (\d+) (\d+) (\d+) (\d+) (\d+)$", ended.stdout, re.M)
+    found = re.search(r"^RESULT (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)$", ended.stdout, re.M)
     if not found:
         raise Problem("wrk: " + ended.stdout.strip()[-100:])
-    requests, size, status, broken, p50 = map(int, found.groups())
+    requests, size, status, broken, p50, p99 = map(int, found.groups())
     if requests == 0:
         raise Problem("no request was answered")
-    return requests, size, status + broken, p50
+    return WrkResult(requests, size, status + broken, p50, p99)
 
 
 def round_of(fleet, server, load, seconds, tag):
     """One round under load. A round with errors says so."""
     origin_count(fleet)
     before = server.cpu_seconds()
-    requests, size, failures, p50 = run_wrk(fleet, server, load, seconds, tag)
+    requests, size, failures, p50, _ = run_wrk(fleet, server, load, seconds, tag)
     used = server.cpu_seconds() - before
     if not server.alive():
         raise Problem("died under load")
