@@ -71,7 +71,7 @@ TEST_CASE("what is listed is what a start finds, and all that was resident", "[d
   std::uint64_t objects = 0;
   std::uint64_t open = 0;
   std::uint64_t heads = 0;
-  for (std::uint64_t seed = 1; seed <= 25; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     MemoryFile file;
     History history;
     for (std::uint64_t life = 0; life < 3; ++life) {
@@ -105,7 +105,7 @@ TEST_CASE("the numbers of a disk add up", "[disk-cli]") {
   std::uint64_t parts = 0;
   std::uint64_t incomplete = 0;
   std::uint64_t dead = 0;
-  for (std::uint64_t seed = 1; seed <= 25; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 90; ++seed) {
     MemoryFile file;
     History history;
     Driver driver(file, kDisk, history, seed);

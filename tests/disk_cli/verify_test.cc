@@ -27,6 +27,25 @@ struct Run {
   std::string what;
 };
 
+// Where segments begin that were erased, and have the footer of their turn still: that nothing is
+// there says that the rest means nothing.
+std::vector<std::uint64_t> erased_headers(File& file, const Superblock& superblock) {
+  std::vector<std::uint64_t> found;
+  AlignedBuffer page(kPageBytes);
+  for (std::uint32_t segment = 0; segment < superblock.segments; ++segment) {
+    const std::uint64_t at = superblock.segment_offset(segment);
+    REQUIRE(file.read(page.first(kPageBytes), at));
+    const Page bytes(page.first(kPageBytes));
+    if (decode_segment_header(bytes, superblock.uuid, segment)) continue;
+    REQUIRE(file.read(bytes, at + superblock.segment_bytes - kPageBytes));
+    const auto sequence = footer_sequence(bytes);
+    if (sequence && read_footer(file, superblock, {.segment = segment, .sequence = *sequence})) {
+      found.push_back(at);
+    }
+  }
+  return found;
+}
+
 // What means anything on the disk, by what the format says.
 std::vector<Run> live_bytes(File& file, const Superblock& superblock, std::uint64_t purge_used) {
   std::vector<Run> runs = {{0, kSectorBytes, "superblock"},
@@ -56,6 +75,9 @@ std::vector<Run> live_bytes(File& file, const Superblock& superblock, std::uint6
       const std::uint64_t end = at + superblock.segment_bytes;
       runs.push_back({end - footer_bytes(*footer), end, "footer"});
     }
+  }
+  for (const std::uint64_t at : erased_headers(copy, superblock)) {
+    runs.push_back({at, at + kSectorBytes, "header"});
   }
   std::erase_if(runs, [](const Run& run) { return run.begin == run.end; });
   return runs;

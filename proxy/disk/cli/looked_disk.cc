@@ -81,8 +81,13 @@ std::vector<SegmentHeader> LookedDisk::read_headers() const {
 }
 
 bool LookedDisk::is_overwritten(const SegmentHeader& header) const {
-  const auto now = read_header(header.segment);
-  return now && now->sequence != header.sequence;
+  AlignedBuffer page(kPageBytes);
+  const Page bytes(page.first(kPageBytes));
+  if (!file_->read(bytes, superblock_.segment_offset(header.segment))) return false;
+  const auto now = decode_segment_header(bytes, superblock_.uuid, header.segment);
+  if (now) return now->sequence != header.sequence;
+  // It is erased before it is written again.
+  return std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0}; });
 }
 
 std::vector<const LookedDisk*> pointers_to(const std::vector<LookedDisk>& disks) {
