@@ -11,7 +11,7 @@ namespace encore::cache {
 namespace {
 
 constexpr std::uint32_t kWordBits = 64;
-// The last number is kNoEntry, and one below it is the eviction policies' (kSearching).
+// The last number is kNoEntry, and two below it are the eviction policies' (kSearching).
 constexpr std::uint32_t kChunksMax = (kNoEntry / EntrySlab::kChunk) - 1;
 
 template <typename T>

@@ -63,6 +63,10 @@ std::string_view to_string(EventKind kind) noexcept;
 // The step of a reservation did not end it: more has to go, here or in the next shard.
 inline constexpr std::uint8_t kReserveNextShard = 100;
 inline constexpr std::uint8_t kReserveSameShard = 101;
+// Event::requests of a kReserve: no further shard was tried; what was used lately was spared, where
+// something had to go.
+inline constexpr std::uint32_t kReserveLast = 1;
+inline constexpr std::uint32_t kReserveSpares = 2;
 // The step of a freshening needs `freed_bytes` more first.
 inline constexpr std::uint8_t kFreshenNeedsRoom = 100;
 // A part was found; else the outcome is why not.
@@ -97,7 +101,8 @@ struct Event {
   // reserve, abort, make-room: the bytes asked for; admit: size_bytes
   std::uint64_t charge_bytes = 0;
   std::uint64_t reserved_bytes = 0;  // commit, freshen, part: what the reservation holds
-  // admit; reclaim, make-room: victims at most; adopt: the generations that were taken
+  // admit; reserve: kReserveLast, kReserveSpares; reclaim, make-room: victims at most; adopt: the
+  // generations that were taken
   std::uint32_t requests = 0;
   MonotonicTime fresh_until{};  // lookup: of the selected one; commit, freshen: as given
   MonotonicTime keep_until{};   // part: useless_from

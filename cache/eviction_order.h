@@ -30,13 +30,16 @@ enum class Removal : std::uint8_t { kEvicted, kRemoved };
 
 // victim() looked at as many entries as one critical section may; ask again.
 inline constexpr EntryRef kSearching = kNoEntry - 1;
+// victim() looked at all entries, and each was used since the last time: who has others to choose
+// from had better take one of those. Asked again, it gives one up.
+inline constexpr EntryRef kAllUsed = kNoEntry - 2;
 inline constexpr std::uint32_t kSearchMax = 256;
 
 //   insert  A new entry; its hot half is complete.
 //   hit     The entry was used.
 //   remove  The entry goes.
 //   victim  The entry that should go next; it stays until remove(). kNoEntry: there is none.
-//           kSearching: see there.
+//           kSearching, kAllUsed: see there.
 //   bypasses  (one that knows the future) Whether a newcomer would go before all entries, so that
 //   it
 //           had better not be stored. The admission policy has said yes to it.

@@ -255,14 +255,26 @@ std::uint8_t Kernel::reserve_step(const Key& key, const ReserveStep& step, Monot
   OptionalLock lock(shard.mutex);
   OptionalLock budget_lock(budget_->mutex);
   auto outcome = static_cast<std::uint8_t>(ReserveOutcome::kReserved);
+  std::uint32_t flags = step.last ? kReserveLast : 0;
   if (step.bytes > budget_->max_object()) {
     outcome = static_cast<std::uint8_t>(ReserveOutcome::kTooLarge);
   } else {
     if (const std::uint64_t missing = budget_->missing(step.bytes); missing != 0) {
-      const Table::Evicted last = shard.evict(missing, kReserveVictims, gone);
+      if (step.spares) {
+        flags |= kReserveSpares;
+      }
+      const bool is_lean =
+          shard.table.charged_bytes() * 2 * options_.shards < budget_->used() && step.spares;
+      Table::Evicted last = Table::Evicted::kNothingLeft;
+      if (!is_lean) {
+        last = shard.evict(missing, kReserveVictims, gone,
+                           step.spares ? Shard::Used::kSpare : Shard::Used::kEvict);
+      }
       budget_->free(gone.bytes());
       if (budget_->missing(step.bytes) != 0) {
-        outcome = last != Table::Evicted::kNothingLeft ? kReserveSameShard
+        const bool is_done =
+            last == Table::Evicted::kNothingLeft || last == Table::Evicted::kEachUsed;
+        outcome = !is_done    ? kReserveSameShard
                   : step.last ? static_cast<std::uint8_t>(ReserveOutcome::kFull)
                               : kReserveNextShard;
       }
@@ -282,7 +294,7 @@ std::uint8_t Kernel::reserve_step(const Key& key, const ReserveStep& step, Monot
                 .now = now,
                 .key = key.hash,
                 .charge_bytes = step.bytes,
-                .requests = step.last ? 1U : 0U};
+                .requests = flags};
     put_removals(gone, event);
     publish(event);
   }
@@ -291,11 +303,13 @@ std::uint8_t Kernel::reserve_step(const Key& key, const ReserveStep& step, Monot
 
 ReserveOutcome Kernel::reserve(const Key& key, std::uint64_t bytes, MonotonicTime now) {
   const std::uint32_t first = filter::shard_of(key.hash, options_.shards);
-  // Around once, and the key's own shard again.
-  for (std::uint32_t tried = 0; tried <= options_.shards; ++tried) {
+  // Around twice, and the key's own shard again.
+  const std::uint32_t last = 2 * options_.shards;
+  for (std::uint32_t tried = 0; tried <= last; ++tried) {
     const ReserveStep step{.shard = (first + tried) & (options_.shards - 1),
                            .bytes = bytes,
-                           .last = tried == options_.shards};
+                           .last = tried == last,
+                           .spares = tried < options_.shards};
     std::uint8_t outcome = kReserveSameShard;
     while (outcome == kReserveSameShard) {
       outcome = reserve_step(key, step, now);

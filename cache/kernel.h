@@ -77,7 +77,10 @@ class Kernel {
   AdmitReason admit(const Key& key, const AdmitRequest& request, MonotonicTime now);
 
   // Takes bytes from the budget, and evicts for them: in the key's shard first, then in those that
-  // follow. Ask for charge_of_entry() once for each entry, and for every byte before it is held.
+  // follow. What was used lately goes where nothing else is left in any of them only, and so does
+  // what lies in a shard that holds less than half of its share: where few large objects fill the
+  // memory, a shard may have but one that is asked for all the time. Ask for charge_of_entry() once
+  // for each entry, and for every byte before it is held.
   ReserveOutcome reserve(const Key& key, std::uint64_t bytes, MonotonicTime now);
   // Gives reserved bytes back.
   void abort(const Key& key, std::uint64_t reserved_bytes, MonotonicTime now);
@@ -294,7 +297,8 @@ class Kernel {
   struct ReserveStep {
     std::uint32_t shard = 0;
     std::uint64_t bytes = 0;
-    bool last = false;  // no further shard will be tried
+    bool last = false;    // no further shard will be tried
+    bool spares = false;  // others will be asked that have less to lose
   };
   std::uint8_t reserve_step(const Key& key, const ReserveStep& step, MonotonicTime now);
   CommitOutcome commit_step(const Key& key, const Stored& stored, std::uint64_t reserved_bytes,

@@ -155,10 +155,12 @@ Kernel::Freed Kernel::make_room_step(std::uint32_t number, const Room& wanted, M
   Removals gone(hooks_.owner);
   OptionalLock lock(shard.mutex);
   OptionalLock budget_lock(budget_->mutex);
-  shard.evict(wanted.bytes, wanted.victims_max, gone);
+  const Table::Evicted last = shard.evict(wanted.bytes, wanted.victims_max, gone);
   budget_->free(gone.bytes());
-  // An empty shard, asked again and again while memory is short, is no event.
-  if (gone.count() != 0 && hooks_.observer != nullptr) [[unlikely]] {
+  // An empty shard, asked again and again while memory is short, is no event; one in which nothing
+  // was found yet is: it was searched.
+  const bool is_empty = gone.count() == 0 && last == Table::Evicted::kNothingLeft;
+  if (!is_empty && hooks_.observer != nullptr) [[unlikely]] {
     Event event{.kind = EventKind::kMakeRoom,
                 .shard = number,
                 .now = now,

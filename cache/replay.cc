@@ -176,9 +176,12 @@ Result<void> Replay::dispatch(const Event& event) {
                      event.now);
       return {};
     case EventKind::kReserve:
-      kernel_->reserve_step(
-          key, {.shard = event.shard, .bytes = event.charge_bytes, .last = event.requests != 0},
-          event.now);
+      kernel_->reserve_step(key,
+                            {.shard = event.shard,
+                             .bytes = event.charge_bytes,
+                             .last = (event.requests & kReserveLast) != 0,
+                             .spares = (event.requests & kReserveSpares) != 0},
+                            event.now);
       return {};
     case EventKind::kAbort:
       kernel_->abort(key, event.charge_bytes, event.now);

@@ -15,6 +15,7 @@ class Sieve {
   void insert(EntryRef ref, const Access& /*access*/) {
     slab_.hot(ref).policy_bits = 0;
     list_.push_newest(slab_, ref);
+    ++entries_;
   }
 
   void hit(EntryRef ref, const Access& /*access*/) {
@@ -29,6 +30,7 @@ class Sieve {
       hand_ = slab_.hot(ref).newer;
     }
     list_.unlink(slab_, ref);
+    --entries_;
   }
 
   EntryRef victim() {
@@ -37,6 +39,7 @@ class Sieve {
       HotEntry& entry = slab_.hot(ref);
       hand_ = ref;
       if (entry.policy_bits == 0) {
+        spared_ = 0;
         return ref;
       }
       if (looked_at == kSearchMax) {
@@ -44,6 +47,11 @@ class Sieve {
       }
       entry.policy_bits = 0;
       ref = entry.newer == kNoEntry ? list_.oldest() : entry.newer;
+      if (++spared_ >= entries_) {
+        spared_ = 0;
+        hand_ = ref;
+        return kAllUsed;
+      }
     }
     return kNoEntry;
   }
@@ -52,6 +60,8 @@ class Sieve {
   EntrySlab& slab_;
   EntryList list_;
   EntryRef hand_ = kNoEntry;  // kNoEntry: at the oldest
+  std::uint32_t entries_ = 0;
+  std::uint32_t spared_ = 0;  // by the hand since it found a victim, or said that all are used
 };
 static_assert(EvictionOrder<Sieve>);
 

@@ -95,6 +95,7 @@ Table::Inserted Table::insert(const filter::Hash128& key, const Stored& stored,
   HotEntry& hot = slab_.hot(ref);
   hot.key = key;
   hot.charge = stored.charge_bytes & ((std::uint64_t{1} << 40U) - 1);
+  charged_bytes_ += hot.charge;
   hot.policy_bits = 0;
   hot.epoch = epoch_ ? 1 : 0;
   const EntryRef first = index_.find(key);
@@ -130,6 +131,7 @@ void Table::drop_beyond(const filter::Hash128& key, const Limits& limits, Remova
 void Table::update(EntryRef ref, const Stored& stored, Removals& gone) {
   HotEntry& hot = slab_.hot(ref);
   if (hot.charge != stored.charge_bytes) {
+    charged_bytes_ += stored.charge_bytes - hot.charge;
     hot.charge = stored.charge_bytes & ((std::uint64_t{1} << 40U) - 1);
     (in_old_order(ref) ? *old_order_ : *order_).resized(ref);
   }
@@ -185,6 +187,7 @@ void Table::erase(EntryRef ref, Removal why, Removals& gone) {
   } else {
     order_->remove(ref, why);
   }
+  charged_bytes_ -= slab_.hot(ref).charge;
   unlink_variant(ref);
   slab_.release(ref);
 }
@@ -203,8 +206,8 @@ void Table::erase_expired(EntryRef ref, EntryRef end, MonotonicTime now, Removal
 Table::Evicted Table::evict_one(Removals& gone) {
   if (old_order_ != nullptr) {
     const EntryRef ref = old_order_->victim();
-    if (ref == kSearching) {
-      return Evicted::kMore;
+    if (ref == kSearching || ref == kAllUsed) {
+      return ref == kSearching ? Evicted::kMore : Evicted::kEachUsed;
     }
     if (ref != kNoEntry) {
       erase(ref, Removal::kEvicted, gone);
@@ -213,8 +216,15 @@ Table::Evicted Table::evict_one(Removals& gone) {
     old_order_.reset();
   }
   const EntryRef ref = order_->victim();
-  if (ref == kNoEntry || ref == kSearching) {
-    return ref == kNoEntry ? Evicted::kNothingLeft : Evicted::kMore;
+  switch (ref) {
+    case kNoEntry:
+      return Evicted::kNothingLeft;
+    case kSearching:
+      return Evicted::kMore;
+    case kAllUsed:
+      return Evicted::kEachUsed;
+    default:
+      break;
   }
   erase(ref, Removal::kEvicted, gone);
   return Evicted::kOne;
@@ -225,7 +235,10 @@ bool Table::next_victim(filter::Hash128& key) {
   if (ref == kNoEntry) {
     ref = order_->victim();
   }
-  if (ref == kNoEntry || ref == kSearching) {
+  if (ref == kAllUsed) {  // one that may be used up is wanted all the same
+    ref = order_->victim();
+  }
+  if (ref == kNoEntry || ref == kSearching || ref == kAllUsed) {
     return false;
   }
   key = slab_.hot(ref).key;
@@ -238,7 +251,7 @@ void Table::change_policy(EvictionPolicy policy, const Access& access) {
   }
   if (old_order_ != nullptr) {
     for (EntryRef ref = old_order_->victim(); ref != kNoEntry; ref = old_order_->victim()) {
-      if (ref != kSearching) {
+      if (ref != kSearching && ref != kAllUsed) {
         old_order_->remove(ref, Removal::kRemoved);
         slab_.hot(ref).epoch = epoch_ ? 1 : 0;
         order_->insert(ref, access);

@@ -48,7 +48,7 @@ class Table {
   void erase(EntryRef ref, Removal why, Removals& gone);
 
   // kMore: none yet, ask again.
-  enum class Evicted : std::uint8_t { kOne, kMore, kNothingLeft };
+  enum class Evicted : std::uint8_t { kOne, kMore, kEachUsed, kNothingLeft };
   Evicted evict_one(Removals& gone);
   // The key that evict_one() would remove now; false where there is none, or it would take long to
   // find. Moves the eviction order on as evict_one() would.
@@ -70,6 +70,8 @@ class Table {
   std::uint32_t slots() const { return slab_.slots(); }
   bool holds(EntryRef ref) const { return slab_.holds(ref); }
   std::uint32_t size() const { return slab_.size(); }
+  // The sum of the entries' charges.
+  std::uint64_t charged_bytes() const { return charged_bytes_; }
   void prefetch(const filter::Hash128& key) const { index_.prefetch(key); }
   std::uint64_t memory_bytes() const { return slab_.memory_bytes() + index_.memory_bytes(); }
 
@@ -86,6 +88,7 @@ class Table {
 
   EntrySlab slab_;
   Index index_{slab_};
+  std::uint64_t charged_bytes_ = 0;
   std::unique_ptr<Eviction> order_;
   std::unique_ptr<Eviction> old_order_;  // null, or being worked off
   // Entries of this epoch are in order_, those of the other one in old_order_.

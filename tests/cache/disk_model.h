@@ -190,11 +190,14 @@ class DiskModel {
     }
     return sum;
   }
-  // Room for so many bytes, in the key's shard first.
+  // Room for so many bytes, in the key's shard first; at first of shards with half of their share.
   bool make_room_for(std::uint64_t id, std::uint64_t bytes) {
     const std::uint32_t first = filter::shard_of(key_of(id).hash, options_.shards);
-    for (std::uint32_t i = 0; i < options_.shards; ++i) {
+    for (std::uint32_t i = 0; i < 2 * options_.shards; ++i) {
       auto& fifo = fifo_[(first + i) % options_.shards];
+      std::uint64_t held = 0;
+      for (const InMemory& entry : fifo) held += entry.stored.charge_bytes;
+      if (i < options_.shards && held * 2 * options_.shards < used()) continue;
       while (used() + bytes > options_.capacity_bytes && !fifo.empty()) {
         fifo.pop_front();
       }

@@ -40,10 +40,26 @@ TEST_CASE("The journal of every policy replays with every decision equal",
   CHECK(outcome.records > 3500);
 }
 
+TEST_CASE("A search for room that has not found any is in the journal", "[cache][journal]") {
+  KernelOptions options = plain_options(1'000'000);
+  options.eviction = EvictionPolicy::kSieve;
+  JournalRecorder recorder(journal_head(options, at(0)));
+  const auto kernel = make_kernel(options, {.observer = &recorder});
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    REQUIRE(store(*kernel, key(i), {.charge_bytes = 10}, at(0)) == CommitOutcome::kStored);
+    REQUIRE(kernel->lookup(key(i), at(0)).state == LookupState::kFresh);
+  }
+  int searches = 1;
+  while (kernel->make_room({.bytes = 1, .victims_max = 1}, at(1)).victims == 0) ++searches;
+  CHECK(searches > 2);
+  CHECK(replay(recorder.take(), kSeed).differences == 0);
+}
+
 TEST_CASE("The journal of many threads replays with every decision equal",
           "[cache][journal][threads]") {
   const auto eviction =
       GENERATE(EvictionPolicy::kSieve, EvictionPolicy::kLru, EvictionPolicy::kFifo);
+  INFO(to_string(eviction));
   KernelOptions options = busy_options();
   options.eviction = eviction;
   JournalRecorder recorder(journal_head(options, at(0)));

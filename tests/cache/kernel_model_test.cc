@@ -46,8 +46,13 @@ class Model {
       return false;
     }
     const std::uint32_t first = shard_of(id);
-    for (std::uint32_t i = 0; i <= options_.shards; ++i) {
+    for (std::uint32_t i = 0; i < 2 * options_.shards; ++i) {
       auto& lru = lru_[(first + i) % options_.shards];
+      std::uint64_t held = 0;
+      for (const Entry& entry : lru) {
+        held += entry.stored.charge_bytes + options_.entry_overhead_bytes;
+      }
+      if (i < options_.shards && held * 2 * options_.shards < used_) continue;
       while (used_ + bytes > options_.capacity_bytes && !lru.empty()) {
         drop(lru.back().id, lru.back().stored.variant);
       }

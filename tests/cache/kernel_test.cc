@@ -210,6 +210,28 @@ TEST_CASE("An object larger than its shard's share evicts from the shards that f
   CHECK(kernel->statistics().objects == 11);
 }
 
+TEST_CASE("What is asked for all the time stays where few large objects fill the memory",
+          "[cache]") {
+  // A turn of the proxy's loop may store some of them before anything is asked for again.
+  const std::uint64_t burst = GENERATE(1U, 3U);
+  KernelOptions options = plain_options(16'000);
+  options.shards = 16;
+  options.eviction = GENERATE(EvictionPolicy::kSieve, EvictionPolicy::kLru);
+  INFO(to_string(options.eviction) << ", " << burst << " at once");
+  const auto kernel = make_kernel(options);
+  REQUIRE(store(*kernel, key(0), {.charge_bytes = 3}, at(0)) == CommitOutcome::kStored);
+  std::uint64_t lost = 0;
+  for (std::uint64_t i = 1; i <= 3000; ++i) {
+    REQUIRE(store(*kernel, key(i), {.charge_bytes = 1000}, at(0)) == CommitOutcome::kStored);
+    if (i % burst == 0 && kernel->lookup(key(0), at(0)).state != LookupState::kFresh) {
+      ++lost;
+      REQUIRE(store(*kernel, key(0), {.charge_bytes = 3}, at(0)) == CommitOutcome::kStored);
+    }
+  }
+  CHECK(kernel->statistics().counters.evictions > 2900);
+  CHECK(lost <= (burst == 1 ? 0U : 20U));
+}
+
 TEST_CASE("Freshening gives an entry new times, charge and payload where it is", "[cache]") {
   CountingOwner owner;
   KernelOptions options = plain_options(100);
