@@ -23,6 +23,12 @@ Result<void> CountedFile::read(std::span<std::byte> out, std::uint64_t offset) {
   return counted(reads_, {out.size(), true}, file_->read(out, offset));
 }
 
+Result<void> CountedFile::read_two(std::span<std::byte> first, std::span<std::byte> second,
+                                   std::uint64_t offset) {
+  return counted(reads_, {first.size() + second.size(), true},
+                 file_->read_two(first, second, offset));
+}
+
 Result<void> CountedFile::write(std::span<const std::byte> bytes, std::uint64_t offset) {
   return counted(writes_, {bytes.size(), offset >= data_offset_}, file_->write(bytes, offset));
 }

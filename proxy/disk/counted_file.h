@@ -17,6 +17,8 @@ class CountedFile final : public File {
   explicit CountedFile(std::unique_ptr<File> file) : file_(std::move(file)) {}
 
   Result<void> read(std::span<std::byte> out, std::uint64_t offset) override;
+  Result<void> read_two(std::span<std::byte> first, std::span<std::byte> second,
+                        std::uint64_t offset) override;
   Result<void> write(std::span<const std::byte> bytes, std::uint64_t offset) override;
   Result<void> sync() override;
   Result<void> allocate(std::uint64_t bytes) override { return file_->allocate(bytes); }

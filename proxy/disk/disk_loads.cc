@@ -47,9 +47,12 @@ LoadEnd DiskLoads::read(const filter::Hash128& key, const cache::DiskPlace& plac
   const cache::DiskPlace where = state_.moves.begin_reading(place);
   const std::uint64_t sequence = state_.sequence(where.segment);
   bool is_dead = false;
-  const auto done = read_at(
-      {.place = where, .sequence = sequence, .key = key, .first_bytes = load.first_read_bytes()},
-      load, is_dead);
+  const auto done = read_at({.place = where,
+                             .sequence = sequence,
+                             .key = key,
+                             .first_bytes = load.first_read_bytes(),
+                             .body_room = load.body_room(where.bytes)},
+                            load, is_dead);
   state_.readings.end(where);
   if (state_.file.reads().failed_in_row.load() >= kFailedReadsMax) state_.take_offline();
   if (done && !is_dead) return LoadEnd::kDone;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <expected>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/mutex.h"
@@ -35,6 +36,9 @@ class DiskLoad {
   virtual void end(LoadEnd how) = 0;
   // RecordReader::Wanted::first_bytes: what is read at once, on any thread.
   virtual std::size_t first_read_bytes() const { return RecordReader::kFirstWindowBytes; }
+  // RecordReader::Wanted::body_room for a record that takes `record_bytes`. Once at most, right
+  // before it is read.
+  virtual std::span<std::byte> body_room(std::uint64_t /*record_bytes*/) { return {}; }
 };
 
 class DiskLoads {

@@ -24,6 +24,13 @@ class File {
 
   // Fills `out` from `offset` on. REQUIRES: aligned. Errors: the system's; the file ends before.
   virtual Result<void> read(std::span<std::byte> out, std::uint64_t offset) = 0;
+  // The same into two pieces of memory, the second for what follows the first: at once where the
+  // system can.
+  virtual Result<void> read_two(std::span<std::byte> first, std::span<std::byte> second,
+                                std::uint64_t offset) {
+    if (auto done = read(first, offset); !done) return done;
+    return read(second, offset + first.size());
+  }
   // Errors: the system's; whatever part of it is then on the disk. REQUIRES: aligned.
   virtual Result<void> write(std::span<const std::byte> bytes, std::uint64_t offset) = 0;
   // Makes durable what was written before the call. After an error nothing is known of that, and a

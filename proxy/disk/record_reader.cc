@@ -40,18 +40,39 @@ std::expected<const RecordFront*, Damage> RecordReader::open(const Wanted& wante
   record_offset_ = place.offset();
   room_ = place.bytes;
   salt_ = superblock_.salt(place.segment, wanted.sequence);
-  if (auto loaded = load_front(wanted.first_bytes); !loaded) return std::unexpected(loaded.error());
+  if (auto loaded = load_front(wanted); !loaded) return std::unexpected(loaded.error());
   const bool is_key = (!wanted.key || front_.fields.key == *wanted.key) &&
                       (wanted.key_text.empty() || front_.text.key == wanted.key_text);
   if (!is_key) return std::unexpected(Damage::kKey);
   return &front_;
 }
 
-std::expected<void, Damage> RecordReader::load_front(std::size_t first_bytes) {
-  // Where it is not aligned its header may go on in the next page.
-  const std::uint64_t first = std::clamp(first_bytes, kRecordHeaderBytes, kWindowBytes);
-  const std::uint64_t window_end = page_ceil(record_offset_ + std::min(room_, first));
-  if (auto loaded = load(first_, record_offset_, window_end); !loaded) return loaded;
+std::expected<void, Damage> RecordReader::load_first(const Wanted& wanted) {
+  body_room_ = {};
+  const std::uint64_t behind = room_ - std::min<std::uint64_t>(room_, kPageBytes);
+  const auto fits =
+      static_cast<std::size_t>(std::min(page_ceil(behind), page_floor(wanted.body_room.size())));
+  if (fits == 0 || record_offset_ % kPageBytes != 0) {
+    // Where it is not aligned its header may go on in the next page.
+    const std::uint64_t first = std::clamp(wanted.first_bytes, kRecordHeaderBytes, kWindowBytes);
+    return load(first_, record_offset_, page_ceil(record_offset_ + std::min(room_, first)));
+  }
+  first_.begin = record_offset_;
+  first_.end = record_offset_ + kPageBytes;
+  if (first_.memory.size() < kPageBytes) first_.memory = AlignedBuffer(kPageBytes);
+  const std::span<std::byte> room = wanted.body_room.first(fits);
+  auto got = file_.read_two(first_.memory.first(kPageBytes), room, segment_offset_ + first_.begin);
+  if (got) {
+    body_room_ = room;
+    return {};
+  }
+  first_.end = first_.begin;
+  error_ = std::move(got.error().message);
+  return std::unexpected(Damage::kRead);
+}
+
+std::expected<void, Damage> RecordReader::load_front(const Wanted& wanted) {
+  if (auto loaded = load_first(wanted); !loaded) return loaded;
   const auto header =
       decode_header(first_.bytes(record_offset_, kRecordHeaderBytes).first<kRecordHeaderBytes>(),
                     salt_, record_offset_);
@@ -63,7 +84,18 @@ std::expected<void, Damage> RecordReader::load_front(std::size_t first_bytes) {
   auto front = decode_front(*header, first_.bytes(record_offset_, bytes), salt_, record_offset_);
   if (!front) return std::unexpected(front.error());
   front_ = *front;
+  if (front_.body_offset != record_offset_ + kPageBytes) body_room_ = {};
   return {};
+}
+
+std::expected<std::size_t, Damage> RecordReader::read_room() const {
+  std::uint64_t bytes = std::min<std::uint64_t>(body_room_.size(), front_.shape.body_bytes);
+  if (bytes < front_.shape.body_bytes) bytes = bytes / kBlockBytes * kBlockBytes;
+  const auto body = body_room_.first(static_cast<std::size_t>(bytes));
+  if (auto good = verify({0, block_count(bytes)}, body); !good) {
+    return std::unexpected(good.error());
+  }
+  return body.size();
 }
 
 std::uint64_t RecordReader::begin_of(std::size_t block) const {
@@ -130,13 +162,14 @@ std::expected<std::size_t, Damage> RecordReader::read_into(std::uint64_t begin,
   const bool is_aligned = from % kPageBytes == 0 && page_ceil(bytes) <= out.size() &&
                           reinterpret_cast<std::uintptr_t>(out.data()) % kIoAlign == 0;
   if (end_of(block) <= first_.end || !is_aligned) {
+    // What is there already; where it can be read to where it is wanted, no more is copied.
     std::size_t done = 0;
     do {
       const auto piece = read(begin + done, begin + bytes);
       if (!piece) return std::unexpected(piece.error());
       std::memcpy(out.data() + done, piece->data(), piece->size());
       done += piece->size();
-    } while (done < bytes);
+    } while (done < bytes && (!is_aligned || end_of((begin + done) / kBlockBytes) <= first_.end));
     return done;
   }
   if (auto got = file_.read(out.first(page_ceil(bytes)), segment_offset_ + from); !got) {

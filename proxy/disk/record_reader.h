@@ -40,6 +40,10 @@ class RecordReader {
     std::string_view key_text = {};      // empty: not compared
     // Read with the front, in whole pages and at most a window.
     std::size_t first_bytes = kFirstWindowBytes;
+    // Not empty: the front's first page is read alone, and at once with it, into this memory, what
+    // follows, which is the body where it is long. Aligned (kIoAlign), whole pages; of the
+    // caller's until read_room().
+    std::span<std::byte> body_room = {};
   };
   // Wanted::first_bytes for the front of a part alone: it is shorter.
   static constexpr std::size_t kPartFrontBytes = kPageBytes;
@@ -55,6 +59,11 @@ class RecordReader {
   // whole pages; what is in it behind those bytes is of no meaning. REQUIRES: `begin` is a multiple
   // of kBlockBytes; room for a block, or what is left.
   std::expected<std::size_t, Damage> read_into(std::uint64_t begin, std::span<std::byte> out);
+
+  // How many bytes of the body, from its first, are in Wanted::body_room, verified: whole blocks,
+  // or the whole body. None where it lies otherwise. What is behind them is of no meaning.
+  // REQUIRES: open() went well.
+  std::expected<std::size_t, Damage> read_room() const;
 
   // Of the last Damage::kRead.
   const std::string& error() const { return error_; }
@@ -77,7 +86,8 @@ class RecordReader {
   };
 
   std::expected<void, Damage> load(Window& window, std::uint64_t begin, std::uint64_t end);
-  std::expected<void, Damage> load_front(std::size_t first_bytes);
+  std::expected<void, Damage> load_first(const Wanted& wanted);
+  std::expected<void, Damage> load_front(const Wanted& wanted);
   std::expected<void, Damage> verify(Blocks blocks, std::span<const std::byte> bytes) const;
   // Where block i begins, and ends, in the segment.
   std::uint64_t begin_of(std::size_t block) const;
@@ -91,10 +101,11 @@ class RecordReader {
   std::uint64_t record_offset_ = 0;  // in the segment
   std::uint64_t room_ = 0;
   Salt salt_ = 0;
-  Window first_;                      // with the front
-  std::uint64_t first_verified_ = 0;  // a bit for each block of the body
-  Window later_;                      // of the body alone
-  Blocks later_blocks_;               // verified
+  Window first_;                          // with the front
+  std::uint64_t first_verified_ = 0;      // a bit for each block of the body
+  std::span<const std::byte> body_room_;  // with what follows the first page
+  Window later_;                          // of the body alone
+  Blocks later_blocks_;                   // verified
   RecordFront front_;
   std::string error_;
 };

@@ -1,7 +1,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -39,6 +41,8 @@ class SystemFile final : public File {
   }
 
   Result<void> read(std::span<std::byte> out, std::uint64_t offset) override;
+  Result<void> read_two(std::span<std::byte> first, std::span<std::byte> second,
+                        std::uint64_t offset) override;
   Result<void> write(std::span<const std::byte> bytes, std::uint64_t offset) override;
   Result<void> sync() override;
   Result<void> allocate(std::uint64_t bytes) override;
@@ -87,6 +91,21 @@ Result<void> SystemFile::read(std::span<std::byte> out, std::uint64_t offset) {
     done += static_cast<std::size_t>(got);
   }
   return {};
+}
+
+Result<void> SystemFile::read_two(std::span<std::byte> first, std::span<std::byte> second,
+                                  std::uint64_t offset) {
+  ENCORE_CHECK(is_aligned(first.data(), first.size(), offset) &&
+                   is_aligned(second.data(), second.size(), offset),
+               "a read is aligned");
+  const std::array<iovec, 2> pieces = {
+      {{first.data(), first.size()}, {second.data(), second.size()}}};
+  const ssize_t got = ::preadv(descriptor_.get(), pieces.data(), static_cast<int>(pieces.size()),
+                               static_cast<off_t>(offset));
+  // What it has not brought, and why, is found by asking for each piece.
+  const auto done = got < 0 ? 0 : static_cast<std::size_t>(got) / kIoAlign * kIoAlign;
+  if (done < first.size()) return File::read_two(first, second, offset);
+  return read(second.subspan(done - first.size()), offset + done);
 }
 
 Result<void> SystemFile::write(std::span<const std::byte> bytes, std::uint64_t offset) {

@@ -29,12 +29,19 @@ class DiskLoads::Load final : public disk::DiskLoad {
 
   std::expected<void, disk::Damage> read(const disk::RecordFront& front,
                                          disk::RecordReader& reader) override {
-    auto object = load_object(store_, front, reader, {monotonic_now(), wall_now(), run_});
+    auto object =
+        load_object(store_, front, reader, {monotonic_now(), wall_now(), run_}, std::move(room_));
     if (object) object_ = std::move(*object);
     if (!object && object.error() == LoadFault::kDamaged) {
       return std::unexpected(disk::Damage::kBody);
     }
     return {};
+  }
+
+  std::span<std::byte> body_room(std::uint64_t record_bytes) override {
+    BodyRoom room = make_body_room(store_, record_bytes);
+    room_ = std::move(room.body);
+    return room.bytes;
   }
 
   void end(disk::LoadEnd /*how*/) override {
@@ -59,6 +66,7 @@ class DiskLoads::Load final : public disk::DiskLoad {
   const Name name_;
   const std::uint64_t number_;
   store::ObjectRef object_;
+  store::BodyRef room_;
 };
 
 DiskLoads::DiskLoads(const Parts& parts) : parts_(parts), mailbox_(std::make_shared<Mailbox>()) {

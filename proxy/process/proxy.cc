@@ -22,6 +22,10 @@ Result<publish::HourlyFilters::Options> hourly_options(const config::Config& con
                                          .filter = *parameters};
 }
 
+// Memory that large responses have left and that the next ones take: to give it back and have it
+// again costs as much as copying it. It counts as held, and never keeps anything from being stored.
+constexpr std::uint64_t kIdleBytesMax = 64ULL << 20U;
+
 }  // namespace
 
 // The store may hold this much more than the cache's memory: a twentieth for what its slabs do not
@@ -70,7 +74,9 @@ Result<std::unique_ptr<Proxy>> Proxy::create(const config::Config& config, Optio
 }
 
 Result<void> Proxy::make_cache(Options& options) {
-  auto store = store::make_memory_store({.limit_bytes = store_limit(config_)});
+  const std::uint64_t limit = store_limit(config_);
+  auto store = store::make_memory_store(
+      {.limit_bytes = limit, .idle_bytes_max = std::min(limit / 4, kIdleBytesMax)});
   if (!store) return std::unexpected(store.error());
   shared_.store = std::move(*store);
   store_link_ =

@@ -158,11 +158,20 @@ std::expected<void, LoadFault> read_piece(disk::RecordReader& reader, std::uint6
 }
 
 Loaded load_large(store::Store& store, const store::ObjectParts& parts, std::uint64_t bytes,
-                  disk::RecordReader& reader) {
-  auto writer = store.reserve({.key = parts.key, .length = bytes, .body = {}});
+                  disk::RecordReader& reader, store::BodyRef room) {
+  const bool has_room = static_cast<bool>(room);
+  auto writer = store.reserve({.key = parts.key, .length = bytes, .body = std::move(room)});
   if (!writer) return std::unexpected(LoadFault::kNoMemory);
   store::Body& body = *(*writer)->body();
   body.set_use(store::BodyUse::kStored);
+  if (has_room) {
+    const auto there = reader.read_room();
+    if (!there) {
+      body.abort();
+      return std::unexpected(LoadFault::kDamaged);
+    }
+    body.append(*there);
+  }
   while (body.size() < bytes) {
     if (auto read = read_piece(reader, bytes, body); !read) {
       body.abort();
@@ -209,8 +218,20 @@ std::unique_ptr<disk::RecordSource> make_part_source(BodyPart part, const filter
   return std::make_unique<PartSource>(std::move(part), key, clocks);
 }
 
+BodyRoom make_body_room(store::Store& store, std::uint64_t record_bytes) {
+  if (record_bytes <= disk::kBlockBytes + disk::kPageBytes) return {};
+  const std::uint64_t behind = record_bytes - disk::kPageBytes;
+  auto body = store.make_body({.length = behind, .use = store::BodyUse::kStored});
+  if (!body) return {};
+  // Whole pages, the last one too: it may be longer than the body.
+  const auto pages = static_cast<std::size_t>((behind + disk::kPageBytes - 1) / disk::kPageBytes);
+  const std::span<std::byte> bytes = (*body)->writable(pages * disk::kPageBytes);
+  if (bytes.empty()) return {};
+  return {.body = std::move(*body), .bytes = bytes};
+}
+
 Loaded load_object(store::Store& store, const disk::RecordFront& front, disk::RecordReader& reader,
-                   const Clocks& clocks) {
+                   const Clocks& clocks, store::BodyRef room) {
   const disk::RecordText& text = front.text;
   const auto meta =
       load_meta(std::as_bytes(std::span(text.meta)),
@@ -232,7 +253,7 @@ Loaded load_object(store::Store& store, const disk::RecordFront& front, disk::Re
                          .meta = sizeof(ObjectMeta),
                          .head = text.head.size(),
                          .body = bytes})) {
-    return load_large(store, parts, bytes, reader);
+    return load_large(store, parts, bytes, reader, std::move(room));
   }
   std::string body;
   while (body.size() < bytes) {

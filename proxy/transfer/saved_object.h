@@ -6,6 +6,7 @@
 #include <expected>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "base/error.h"
 #include "base/time.h"
@@ -54,11 +55,20 @@ enum class LoadFault : std::uint8_t {
   kDamaged,   // it is not what was written
   kNoMemory,  // the store has no room for it
 };
+// Memory for the body of a record that takes `record_bytes`, to be read with its front
+// (RecordReader::Wanted::body_room); none where it is short, or there is no memory.
+struct BodyRoom {
+  store::BodyRef body;
+  std::span<std::byte> bytes;
+};
+BodyRoom make_body_room(store::Store& store, std::uint64_t record_bytes);
 // The object of a record whose front is verified; one that is on disk alone where its body lies in
-// parts. Blocks in the device. Moments are those of `clocks`.
+// parts. Blocks in the device. Moments are those of `clocks`. `room`: where the record's body was
+// read to; else none.
 std::expected<store::ObjectRef, LoadFault> load_object(store::Store& store,
                                                        const disk::RecordFront& front,
                                                        disk::RecordReader& reader,
-                                                       const Clocks& clocks);
+                                                       const Clocks& clocks,
+                                                       store::BodyRef room = {});
 
 }  // namespace encore::server

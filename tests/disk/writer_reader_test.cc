@@ -262,6 +262,81 @@ TEST_CASE("of a part its front is one page, and a piece of it exactly its blocks
   CHECK(file.reads == std::vector<std::size_t>{192 * kKiB});
 }
 
+TEST_CASE("a long body is read to where it is wanted, at once with its front", "[disk]") {
+  Disk disk;
+  const std::uint64_t bytes = GENERATE(65'536U, 100'001U, 262'144U, 700'000U);
+  const Stored one = *disk.write({RecordKind::kObject, bytes, 1});
+  REQUIRE(disk.writer.seal());
+  const std::string& body = one.made.body;
+  REQUIRE(one.place.offset() % kPageBytes == 0);
+  CountedFile file(disk.file);
+  RecordReader reader(file, disk.superblock);
+  AlignedBuffer memory(1 * kMiB);
+  const auto open = [&](std::size_t room) {
+    auto wanted = one.wanted();
+    wanted.body_room = memory.first(room);
+    std::ranges::fill(wanted.body_room, std::byte{0});
+    return reader.open(wanted).has_value();
+  };
+
+  SECTION("with room for all of it") {
+    REQUIRE(open(1 * kMiB));
+    CHECK(file.reads.size() == 2);
+    CHECK(file.reads[0] == kPageBytes);
+    CHECK(reader.read_room() == bytes);
+    CHECK(file.reads.size() == 2);
+    CHECK(text_of(memory.first(bytes)) == body);
+    // And from the disk again, as without.
+    CHECK(read_all_into(reader, bytes, 128 * kKiB, 0) == body);
+  }
+  SECTION("with room for some blocks, and a piece") {
+    const std::size_t room = 2 * kBlockBytes + kPageBytes;
+    REQUIRE(open(room));
+    const std::size_t there = std::min<std::size_t>(bytes, bytes > room ? 2 * kBlockBytes : room);
+    CHECK(reader.read_room() == there);
+    CHECK(text_of(memory.first(there)) == body.substr(0, there));
+    if (there < bytes) {
+      REQUIRE(reader.read_into(there, memory.first(1 * kMiB)) == bytes - there);
+      CHECK(text_of(memory.first(bytes - there)) == body.substr(there));
+    }
+  }
+  SECTION("with room for less than a block") {
+    REQUIRE(open(kPageBytes));
+    CHECK(reader.read_room() == 0);
+    CHECK(read_all_into(reader, bytes, 128 * kKiB, 0) == body);
+  }
+  SECTION("without any") {
+    REQUIRE(open(0));
+    CHECK(reader.read_room() == 0);
+  }
+  SECTION("damaged") {
+    const std::uint64_t at =
+        disk.superblock.segment_offset(one.place.segment) + one.place.offset() + kPageBytes;
+    disk.file.image()[at + bytes - 1] ^= std::byte{4};
+    REQUIRE(open(1 * kMiB));
+    CHECK(reader.read_room() == std::unexpected(Damage::kBody));
+  }
+}
+
+TEST_CASE("a body behind a longer front is read as any", "[disk]") {
+  Disk disk;
+  MadeRecord made = made_record(disk.random, {RecordKind::kObject, 200'000, 1});
+  made.head = random_text(disk.random, 5'000);
+  const Record record = made.view();
+  const auto placed = disk.log.place({.bytes = record_bytes(shape_of(record))});
+  REQUIRE(placed);
+  REQUIRE(disk.writer.open(placed->turn, 5));
+  disk.writer.add(record, placed->place);
+  REQUIRE(disk.writer.seal());
+  RecordReader reader(disk.file, disk.superblock);
+  AlignedBuffer memory(256 * kKiB);
+  RecordReader::Wanted wanted{placed->place, 1, made.fields.key, made.key};
+  wanted.body_room = memory.first(256 * kKiB);
+  REQUIRE(reader.open(wanted));
+  CHECK(reader.read_room() == 0);
+  CHECK(read_all_into(reader, made.body.size(), 128 * kKiB, 0) == made.body);
+}
+
 TEST_CASE("a front longer than the first window is read whole", "[disk]") {
   Disk disk;
   MadeRecord made = made_record(disk.random, {RecordKind::kHead, 200'000, 1});
