@@ -182,19 +182,19 @@ def start_traffic_server(name, setup, rule):
                          log=setup.folder / "output", account=account())
 
 
-def encore_config(setup, policy, port):
+def encore_config(setup, policy, port, memory):
     """The text of encore's configuration: the one place where it is said what a cache of
     `setup.bytes_max` is."""
-    return ENCORE.format(port=port, origin=setup.origin_port, memory=ENCORE_MEMORY, files=setup.files,
-                         size=setup.bytes_max - ENCORE_MEMORY, segment=ENCORE_SEGMENT, policy=policy)
+    return ENCORE.format(port=port, origin=setup.origin_port, memory=memory, files=setup.files,
+                         size=setup.bytes_max - memory, segment=ENCORE_SEGMENT, policy=policy)
 
 
-def start_encore(name, setup, policy, programs):
+def start_encore(name, setup, policy, programs, memory=ENCORE_MEMORY):
     program = pathlib.Path(programs) / "encore"
     if not program.exists():
         return missing_server(name, "not built")
     port = free_port()
-    (setup.folder / "encore.toml").write_text(encore_config(setup, policy, port))
+    (setup.folder / "encore.toml").write_text(encore_config(setup, policy, port, memory))
     return WritingServer(name, [program, "--config", setup.folder / "encore.toml"], port,
                          log=setup.folder / "output")
 

@@ -4,6 +4,7 @@ Every server is a cache in front of one origin, or a floor that answers by itsel
 127.0.0.1 at free ports, keep their files in one temporary directory, and die with the script.
 """
 
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -34,14 +35,18 @@ def free_port():
             return port
 
 
-def pinned(cpu):
-    """What a child does before exec: runs on one CPU, dies with us, may open many files."""
+def pinned(cpu, before_all=False):
+    """What a child does before exec: runs on one CPU, dies with us, may open many files.
+    `before_all`: before all others there, where we may say so."""
     libc = ctypes.CDLL(None)
 
     def prepare():
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
         if cpu in os.sched_getaffinity(0):
             os.sched_setaffinity(0, {cpu})
+        if before_all:
+            with contextlib.suppress(PermissionError):
+                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 
     return prepare
 
