@@ -36,12 +36,12 @@ std::uint32_t System::make_link(const Descriptor& connecting, const Descriptor& 
   for (End& end : link.ends) {
     end.in_max = buffer_bytes();
     end.transit_max = buffer_bytes();
-    end.moved = now_;
   }
   if (connecting.receive_buffer != 0) link.ends[0].in_max = connecting.receive_buffer;
   link.ends[0].is_proxys = connecting.side == Side::kProxy;
   link.ends[1].is_proxys = listener.side == Side::kProxy;
   link.ends[1].waits = true;
+  for (End& end : link.ends) note_move(end);
   link.to_origin = connecting.side == Side::kProxy;
   link.latency = 0;
   if (adversity_.latency_max != 0) {

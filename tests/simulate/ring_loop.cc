@@ -143,9 +143,18 @@ bool had_read_all(int descriptor) { return simulate::system().had_read_all(descr
 
 bool was_heard(int descriptor) { return simulate::system().was_heard(descriptor); }
 
-std::optional<double> other_still_for(int descriptor) {
-  constexpr double kNanosecond = 1e-9;
-  return kNanosecond * static_cast<double>(simulate::system().other_still_for(descriptor));
+std::optional<std::vector<OtherEnding>> other_endings(int descriptor) {
+  std::vector<OtherEnding> out;
+  for (const System::Ending& each : simulate::system().other_endings(descriptor)) {
+    out.push_back({.order = each.order,
+                   .at = static_cast<double>(each.at) / 1e9,
+                   .undelivered = each.undelivered});
+  }
+  return out;
+}
+
+std::optional<double> other_moved_before(int descriptor, std::uint64_t order) {
+  return static_cast<double>(simulate::system().other_moved_before(descriptor, order)) / 1e9;
 }
 
 }  // namespace encore::proxyfuzz

@@ -153,7 +153,7 @@ ssize_t System::recv(int descriptor, void* bytes, std::size_t size, int flags) {
   }
   end.in.pop(bytes, taken);
   end.arrived -= taken;
-  end.moved = now_;
+  note_move(end);
   // What found no room may come now.
   if (end.in.size() != end.arrived) schedule_arrival(at->link, at->end);
   return static_cast<ssize_t>(taken);
@@ -189,7 +189,7 @@ ssize_t System::send(int descriptor, std::span<const iovec> parts) {
     sent += size;
     if (sent == room) break;
   }
-  own.moved = now_;
+  note_move(own);
   schedule_arrival(at->link, 1 - at->end);
   return static_cast<ssize_t>(sent);
 }
@@ -198,11 +198,12 @@ int System::shutdown(int descriptor, int how) {
   Descriptor* at = checked(descriptor, "shutdown");
   if (at == nullptr) return fail(EBADF);
   if (at->kind != Kind::kStream) return fail(ENOTCONN);
-  const Link& link = *links_[at->link];
+  Link& link = *links_[at->link];
   if (link.ends[at->end].dead || is_over(link)) return fail(ENOTCONN);
   if (how == SHUT_RD || how == SHUT_RDWR) at->reads_no_more = true;
   if (how == SHUT_WR || how == SHUT_RDWR) {
     at->sends_no_more = true;
+    note_ending(link, at->end);
     end_of(at->link, at->end, false);
   }
   tell(descriptor);
@@ -221,6 +222,7 @@ int System::close(int descriptor) {
   const std::uint32_t link = at->link;
   if (is_stream) {
     End& own = links_[link]->ends[at->end];
+    note_ending(*links_[link], at->end);
     own.closed = true;
     own.descriptor = -1;
     // tcp_close: with bytes unread the other side shall know that they were lost.
@@ -304,10 +306,33 @@ bool System::had_read_all(int descriptor) const {
   return at != nullptr && at->kind == Kind::kStream && links_[at->link]->ends[at->end].other_knew;
 }
 
-std::int64_t System::other_still_for(int descriptor) const {
+std::span<const System::Ending> System::other_endings(int descriptor) const {
   const Descriptor* at = find(descriptor);
-  if (at == nullptr || at->kind != Kind::kStream) return 0;
-  return now_ - links_[at->link]->ends[1 - at->end].moved;
+  if (at == nullptr || at->kind != Kind::kStream) return {};
+  return links_[at->link]->ends[1 - at->end].endings;
+}
+
+std::int64_t System::other_moved_before(int descriptor, std::uint64_t order) const {
+  const Descriptor* at = find(descriptor);
+  if (at == nullptr || at->kind != Kind::kStream) return now_;
+  const std::vector<Move>& moves = links_[at->link]->ends[1 - at->end].moves;
+  if (moves.empty()) return now_;
+  // The first is in front of every ending.
+  const auto next = std::ranges::lower_bound(moves, order, {}, &Move::order);
+  return next == moves.begin() ? moves.front().at : std::prev(next)->at;
+}
+
+// Of the proxy's ends: nobody asks about others.
+void System::note_move(End& own) {
+  if (!own.is_proxys) return;
+  if (own.moves.empty() || own.moves.back().at != now_) own.moves.push_back({++order_, now_});
+}
+
+void System::note_ending(Link& link, std::size_t which) {
+  if (!link.ends[which].is_proxys) return;
+  const End& other = link.ends[1 - which];
+  link.ends[which].endings.push_back(
+      {.order = ++order_, .at = now_, .undelivered = other.in.size() - other.arrived});
 }
 
 int System::choose_listener(const Port& to) {

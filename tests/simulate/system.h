@@ -84,8 +84,15 @@ class System final : public PolledSystem {
   // Whether the other side has read when all that was sent to it had arrived, before it began to
   // send what has come from it last.
   bool had_read_all(int descriptor) const;
-  // Nanoseconds since the other side has sent or read a byte, or was connected.
-  std::int64_t other_still_for(int descriptor) const;
+  // Each call of the other side that ended its half of the connection, or all.
+  struct Ending {
+    std::uint64_t order = 0;  // among all endings and moves
+    std::int64_t at = 0;
+    std::size_t undelivered = 0;  // of what it had sent, what was still on its way
+  };
+  std::span<const Ending> other_endings(int descriptor) const;
+  // When the other side had last sent or read a byte, or was connected, before that.
+  std::int64_t other_moved_before(int descriptor, std::uint64_t order) const;
   // Told when the network ends or refuses a connection between the proxy and an origin, or the
   // proxy has no descriptor: an error has a cause then.
   enum class Trouble : std::uint8_t { kShort, kLong };  // long: until a connect's time is up
@@ -120,6 +127,11 @@ class System final : public PolledSystem {
     std::uint16_t port = 0;
     bool operator==(const Port&) const = default;
   };
+  // A side sent or read bytes, or was connected.
+  struct Move {
+    std::uint64_t order = 0;
+    std::int64_t at = 0;
+  };
   // One end of a connection. `in` holds what comes to it: first what has arrived, then what is on
   // its way.
   struct End {
@@ -142,7 +154,8 @@ class System final : public PolledSystem {
     bool is_proxys = false;
     bool read_all = false;    // was read when all that was sent had arrived
     bool other_knew = false;  // the other end had so, before it sent what is here
-    std::int64_t moved = 0;   // when its side last sent or read a byte
+    std::vector<Move> moves;  // one of each moment
+    std::vector<Ending> endings;
   };
   struct Link {
     explicit Link(BytePool& pool) : ends{End(pool), End(pool)} {}
@@ -219,6 +232,8 @@ class System final : public PolledSystem {
   void break_link(std::uint32_t link);
   void end_of(std::uint32_t link, std::size_t end, bool reset);
   void free_if_unused(std::uint32_t link);
+  void note_move(End& own);
+  void note_ending(Link& link, std::size_t which);
   void finish_connect(int descriptor);
   int choose_listener(const Port& to);
   std::uint32_t make_link(const Descriptor& connecting, const Descriptor& listener);
@@ -232,6 +247,7 @@ class System final : public PolledSystem {
   std::int64_t wall_offset_;
   std::uint64_t digest_ = 0;
   std::uint64_t steps_ = 0;
+  std::uint64_t order_ = 0;  // of moves and endings
   std::vector<Item> items_;  // a heap
   std::vector<Poller*> pollers_;
   std::vector<std::unique_ptr<Descriptor>> descriptors_;

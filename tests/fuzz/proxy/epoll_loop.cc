@@ -144,6 +144,8 @@ bool was_broken(int) { return false; }
 
 bool was_heard(int) { return true; }
 
-std::optional<double> other_still_for(int) { return std::nullopt; }
+std::optional<std::vector<OtherEnding>> other_endings(int) { return std::nullopt; }
+
+std::optional<double> other_moved_before(int, std::uint64_t) { return std::nullopt; }
 
 }  // namespace encore::proxyfuzz

@@ -72,8 +72,16 @@ bool was_heard(int descriptor);
 // Whether the other side had read when all that was sent to it was there, and has then sent what
 // came from it last. As far as the system can tell.
 bool had_read_all(int descriptor);
-// For how many seconds the other side has neither sent nor read a byte. Nothing: the system does
-// not tell.
-std::optional<double> other_still_for(int descriptor);
+// What the other side of a connection has done to end it: its own half, or all.
+struct OtherEnding {
+  std::uint64_t order = 0;  // among all that happens
+  double at = 0;
+  std::uint64_t undelivered = 0;  // of what it had sent, what had not arrived by then
+};
+// Each such call of the other side, the first in front. Nothing: the system does not tell.
+std::optional<std::vector<OtherEnding>> other_endings(int descriptor);
+// When the other side had last sent or read a byte, or was connected, before it did that. Nothing:
+// the system does not tell.
+std::optional<double> other_moved_before(int descriptor, std::uint64_t order);
 
 }  // namespace encore::proxyfuzz

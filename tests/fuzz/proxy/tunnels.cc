@@ -379,21 +379,33 @@ bool Tunnels::may_be_cut(const Side& at) const {
          now() - started >= drain_min && world_.last_ending > 0;
 }
 
-// For how long the proxy has moved nothing, as far as the system tells.
-std::optional<double> Tunnels::still_for(const Side& at) const {
-  std::optional<double> least;
+// For how long the proxy had moved nothing in either direction when it did that. What it reads from
+// then on is for nobody.
+double Tunnels::still_for(const Side& at, const OtherEnding& when) const {
+  double moved = 0;
   for (const Side* side : {&at, static_cast<const Side*>(at.peer)}) {
     if (side == nullptr || side->descriptor < 0) continue;
-    const auto still = other_still_for(side->descriptor);
-    if (still) least = std::min(least.value_or(*still), *still);
+    moved = std::max(moved, other_moved_before(side->descriptor, when.order).value_or(0));
   }
-  return least;
+  return when.at - moved;
 }
 
-// For about as long as neither end has sent anything nothing has moved in the proxy, which may have
-// been still for longer: what was sent may wait before it. What is sent then may come too late.
-bool Tunnels::may_be_idle(const Side& at) const {
-  if (still_for(at).value_or(0) + world_.piece >= idle_min) return true;
+// Whether the proxy may have ended it because nothing moved.
+bool Tunnels::may_be_idle(const Side& at, Seen seen) const {
+  const auto endings = other_endings(at.descriptor);
+  if (!endings) return may_be_silent(at);
+  constexpr double kRounding = 1e-6;
+  for (const OtherEnding& each : *endings) {
+    if (still_for(at, each) + kRounding >= idle_min) return true;
+    if (seen == Seen::kEnd) break;  // the first is what shows
+  }
+  return false;
+}
+
+// Where the system does not tell. For about as long as neither end has sent anything nothing has
+// moved in the proxy, which may have been still for longer: what was sent may wait before it. What
+// is sent then may come too late.
+bool Tunnels::may_be_silent(const Side& at) const {
   double last = at.last_sent;
   if (at.peer != nullptr) last = std::max(last, at.peer->last_sent);
   const bool was_idle = at.was_idle || (at.peer != nullptr && at.peer->was_idle);
@@ -401,14 +413,14 @@ bool Tunnels::may_be_idle(const Side& at) const {
 }
 
 void Tunnels::note_sent(Side& at) const {
-  at.was_idle = may_be_idle(at);
+  at.was_idle = may_be_silent(at);
   at.last_sent = now();
 }
 
 // An end of the stream came: it is the other's, behind all of its bytes.
 void Tunnels::judge_end(Side& at) {
   world_.count("tunnel: an end passed on");
-  if (at.peer == nullptr || may_be_idle(at)) return;
+  if (at.peer == nullptr || may_be_idle(at, Seen::kEnd)) return;
   if (!at.peer->has_ended) fault(at, "an end that the other one did not send");
   if (at.received != at.peer->sent) fault(at, "an end in front of what the other one sent");
 }
@@ -417,7 +429,7 @@ void Tunnels::judge_break(Side& at) {
   world_.count("tunnel: a break passed on");
   if (was_broken(at.descriptor)) return;
   at.has_failed = true;
-  if (at.peer == nullptr || may_be_cut(at) || may_be_idle(at)) return;
+  if (at.peer == nullptr || may_be_cut(at) || may_be_idle(at, Seen::kBreak)) return;
   const Side& peer = *at.peer;
   if (peer.has_failed) return;
   // Of an end that is done nothing but the trouble itself tells that the network has lost what it

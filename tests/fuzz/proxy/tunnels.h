@@ -8,7 +8,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -80,8 +79,11 @@ class Tunnels final : public Handler {
   bool pair(Side& at, std::uint64_t number);
   // Whether something else than its two ends may have ended it.
   bool may_be_cut(const Side& at) const;
-  bool may_be_idle(const Side& at) const;
-  std::optional<double> still_for(const Side& at) const;
+  // How an end sees that its tunnel is over.
+  enum class Seen : std::uint8_t { kEnd, kBreak };
+  bool may_be_idle(const Side& at, Seen seen) const;
+  double still_for(const Side& at, const OtherEnding& when) const;
+  bool may_be_silent(const Side& at) const;
   void note_sent(Side& at) const;
   void judge_end(Side& at);
   void judge_break(Side& at);

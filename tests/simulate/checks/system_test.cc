@@ -112,6 +112,34 @@ TEST_CASE("The proxy's descriptors have a limit, the world's have none", "[simul
   CHECK(system.descriptors() == 1);
 }
 
+TEST_CASE("What the proxy moves behind its end of a connection is told from what it moved before",
+          "[simulate]") {
+  System system(7, Adversity::none());
+  const int listener = listen_at(system, 80);
+  const int client = connect_to(system, 80);
+  const int proxys = system.accept(Side::kProxy, listener, nullptr, nullptr);
+  const auto read = [&](const std::string& text) {
+    REQUIRE(send_text(system, client, text) == static_cast<ssize_t>(text.size()));
+    while (system.step()) {
+    }
+    std::string came(text.size(), ' ');
+    REQUIRE(system.recv(proxys, came.data(), came.size(), 0) == static_cast<ssize_t>(came.size()));
+  };
+  CHECK(system.other_endings(client).empty());
+  read("early");
+  const std::int64_t moved = system.now();
+  REQUIRE(send_text(system, proxys, "four") == 4);
+  REQUIRE(system.shutdown(proxys, SHUT_WR) == 0);
+  read("late");
+  REQUIRE(system.now() > moved);
+  REQUIRE(system.other_endings(client).size() == 1);
+  const System::Ending ending = system.other_endings(client)[0];
+  CHECK(ending.at == moved);
+  CHECK(ending.undelivered == 4);
+  CHECK(system.other_moved_before(client, ending.order) == moved);
+  CHECK(system.other_moved_before(client, UINT64_MAX) == system.now());
+}
+
 TEST_CASE("What no program may do is told", "[simulate]") {
   System system(7, Adversity::none());
   std::vector<std::string> faults;
