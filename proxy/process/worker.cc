@@ -15,6 +15,14 @@
 #include "proxy/transfer/response.h"
 
 namespace encore::server {
+namespace {
+
+// Turns behind a tick's own until its sweep. A turn runs its timers behind what it found ready, but
+// in front of what that has deferred; and of much that is ready it is told a part, twice as much
+// with each turn.
+constexpr int kTurnsToSweep = 2;
+
+}  // namespace
 
 Worker::Worker(Shared& shared, WorkerStats& stats, std::shared_ptr<const Runtime> runtime)
     : shared_(shared),
@@ -61,6 +69,8 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
                                                      .disks = shared.disks,
                                                      .resident = shared.resident.get()});
   worker->tick_timer_ = std::make_unique<net::Timer>(*worker->loop_, [raw] { raw->tick(); });
+  worker->sweep_ =
+      std::make_unique<net::Deferred>(*worker->loop_, [raw] { raw->approach_sweep(); });
   worker->wake_origin_lines_ =
       std::make_unique<net::Deferred>(*worker->loop_, [raw] { raw->origin_lines_.wake(); });
   worker->relief_ = std::make_unique<Relief>(Relief::Parts{.loop = *worker->loop_,
@@ -213,8 +223,21 @@ void Worker::drop_retired_fetches() {
   if (draining_) end_if_drained();
 }
 
+// Who is silent for too long is so as of the tick, but judged when all has been seen that had come
+// by then: a turn that comes late finds the time over and what came in it at once.
 void Worker::tick() {
-  const MonotonicTime now = loop_->now();
+  if (sweep_->is_scheduled()) return;
+  ticked_ = loop_->now();
+  turns_to_sweep_ = kTurnsToSweep;
+  sweep_->schedule();
+}
+
+void Worker::approach_sweep() {
+  if (turns_to_sweep_-- != 0) return sweep_->schedule();
+  sweep(ticked_);
+}
+
+void Worker::sweep(MonotonicTime now) {
   for (ClientConnection* connection = connections_; connection != nullptr;) {
     ClientConnection* following = connection->next;  // the check may retire this one
     connection->check_timeouts(now);

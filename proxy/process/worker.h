@@ -120,6 +120,8 @@ class Worker final : private ConnectionKeeper,
   void trim_heads();
 
   void tick();
+  void approach_sweep();
+  void sweep(MonotonicTime now);
   void begin_drain(Nanoseconds limit);
   void end_if_drained();
   void drop_retired_fetches();
@@ -142,13 +144,16 @@ class Worker final : private ConnectionKeeper,
   std::vector<std::unique_ptr<ListenerContext>> contexts_;
   std::vector<std::unique_ptr<net::Listener>> listeners_;
   std::unique_ptr<net::Timer> tick_timer_;
+  std::unique_ptr<net::Deferred> sweep_;
   std::unique_ptr<net::Timer> drain_timer_;
   std::unique_ptr<net::Deferred> drop_retired_fetches_;
   std::unique_ptr<Relief> relief_;
   std::unique_ptr<OriginServices> origin_services_;
   std::unique_ptr<net::Deferred> trim_heads_;
   UnfinishedHeads unfinished_heads_;
-  std::size_t arrivals_waiting_ = 0;         // for another worker's idle connection
+  std::size_t arrivals_waiting_ = 0;  // for another worker's idle connection
+  MonotonicTime ticked_{};            // when the sweep under way became due
+  int turns_to_sweep_ = 0;
   MonotonicTime none_idle_until_{};          // a look at all has just found none
   ClientConnection* connections_ = nullptr;  // owned, an intrusive list
   std::vector<std::unique_ptr<Fetch>> fetches_;

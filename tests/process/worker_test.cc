@@ -1,0 +1,133 @@
+#include "proxy/process/worker.h"
+
+#include <sys/socket.h>
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "proxy/net/socket.h"
+#include "proxy/net/socket_options.h"
+#include "proxy/process/proxy.h"
+#include "tests/catch.h"
+
+namespace encore::server {
+namespace {
+
+// Enough for anything that happens on this machine; a test that needs more hangs.
+constexpr int kTurnsMax = 1'000'000;
+// Long enough that nothing but the test's own pause is.
+constexpr std::chrono::milliseconds kIdle{600};
+
+net::Address loopback() { return net::Address::parse_ip("127.0.0.1", 0).value(); }
+
+std::size_t receive(const net::Socket& socket) {
+  static std::array<char, 65536> room;
+  std::size_t sum = 0;
+  ssize_t got = 0;
+  while ((got = ::recv(socket.get(), room.data(), room.size(), 0)) > 0) {
+    sum += static_cast<std::size_t>(got);
+  }
+  return sum;
+}
+
+// A tunnel through the one worker of a forward proxy, both of whose ends the test has.
+class Site {
+ public:
+  Site() : listener_(net::listen_on(loopback(), 16, net::SharePort::kNo).value()) {
+    const net::Address origin = net::bound_address(listener_);
+    config::Config config;
+    config.listen = {{.address = "127.0.0.1:0", .mode = config::Mode::kForward}};
+    config.forward.connect_ports = {origin.port()};
+    config.forward.private_destinations = config::PrivateDestinations::kAlways;
+    config.timeouts.tunnel_idle = kIdle;
+    config.cache.memory_bytes = 8 * kMiB;
+    config.cache.shards = 1;
+    auto made = Proxy::create(
+        config, {.identity_seed = {1, 2}, .started = monotonic_now(), .instance = "test"});
+    REQUIRE(made.has_value());
+    proxy_ = std::move(*made);
+    worker().begin();
+    const net::Address& address = proxy_->listening().at(0);
+    client_ = net::open_tcp(address.family());
+    (void)::connect(client_.get(), address.data(), address.size());
+    const std::string head =
+        "CONNECT " + origin.to_string() + " HTTP/1.1\r\nHost: " + origin.to_string() + "\r\n\r\n";
+    bool sent = false;
+    run_until([&] {
+      if (!sent) sent = ::send(client_.get(), head.data(), head.size(), MSG_NOSIGNAL) > 0;
+      if (!origin_) {
+        origin_ = net::Socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK));
+      }
+      return origin_ && receive(client_) != 0;
+    });
+  }
+
+  // One that does not sleep.
+  void turn() {
+    worker().post([] {});
+    (void)worker().turn();
+  }
+  void run_until(const std::function<bool()>& done) {
+    int left = kTurnsMax;
+    while (!done() && --left != 0) turn();
+    REQUIRE(left != 0);
+  }
+  Worker& worker() { return *proxy_->workers()[0]; }
+  const net::Socket& client() const { return client_; }
+  const net::Socket& origin() const { return origin_; }
+  std::uint64_t open_tunnels() { return worker().stats().tunnels_open.get(); }
+
+ private:
+  net::Socket listener_;
+  std::unique_ptr<Proxy> proxy_;
+  net::Socket client_;
+  net::Socket origin_;
+};
+
+TEST_CASE("a tunnel in which nothing moves ends in time", "[process][worker]") {
+  Site site;
+  const auto since = std::chrono::steady_clock::now();
+  site.run_until([&] {
+    return site.open_tunnels() == 0 || std::chrono::steady_clock::now() - since > 10 * kIdle;
+  });
+  CHECK(site.open_tunnels() == 0);
+  CHECK(std::chrono::steady_clock::now() - since >= kIdle - std::chrono::milliseconds(100));
+}
+
+TEST_CASE("a tunnel that can go on is not idle, though its worker's turn comes late",
+          "[process][worker]") {
+  Site site;
+  // Until nobody takes any more.
+  const std::string bytes(65536, 'x');
+  std::size_t sent = 0;
+  for (int vain = 0; vain < 20; ++vain) {
+    const ssize_t taken = ::send(site.client().get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (taken > 0) {
+      sent += static_cast<std::size_t>(taken);
+      vain = 0;
+    }
+    site.turn();
+  }
+  // No turn comes until its time is over; meanwhile the origin takes what the kernel holds.
+  std::size_t came = 0;
+  const auto until = std::chrono::steady_clock::now() + kIdle + kIdle / 4;
+  while (std::chrono::steady_clock::now() < until) {
+    came += receive(site.origin());
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  REQUIRE(came != 0);
+  REQUIRE(came < sent);
+  for (int i = 0; i < kTurnsMax && came < sent && site.open_tunnels() != 0; ++i) {
+    site.turn();
+    came += receive(site.origin());
+  }
+  CHECK(came == sent);
+  CHECK(site.open_tunnels() == 1);
+}
+
+}  // namespace
+}  // namespace encore::server
