@@ -256,8 +256,9 @@ void Http1Connection::close(After how) {
 }
 
 void Http1Connection::cut() {
-  After how = tunnel_ != nullptr ? After::kAbort : After::kClose;
+  After how = After::kClose;
   if (request_ != nullptr) how = request_->after_cut();
+  if (tunnel_ != nullptr) how = tunnel_->after_cut();
   close(how);
 }
 

@@ -25,6 +25,7 @@ TunnelExchange::~TunnelExchange() {
 void TunnelExchange::start() {
   // What the client sends before it was answered waits in the kernel.
   carrier_.stream().pause_reading();
+  replies_bytes_ = carrier_.stream().bytes_written();
   const http::Target& target = request_->target;
   if (!request_->runtime->destinations.is_connect_port(target.authority.port)) {
     refuse(403, Outcome::kDenied, "connect-port");
@@ -112,8 +113,17 @@ void TunnelExchange::open() {
 void TunnelExchange::on_ended(net::TunnelOutcome outcome) {
   record(Outcome::kTunnel, 200, carrier_.stream().bytes_written());
   if (outcome == net::TunnelOutcome::kFirstFailed) origin_->abort();
-  carrier_.on_stream_end(outcome == net::TunnelOutcome::kSecondFailed ? After::kAbort
+  carrier_.on_stream_end(outcome == net::TunnelOutcome::kSecondFailed ? after_cut()
                                                                       : After::kClose);
+}
+
+// A reset shows the client that something is missing, and takes with it what is still on its way:
+// not replies that it asked for in front of its tunnel (RFC 9112 9.6).
+After TunnelExchange::after_cut() const {
+  if (!replies_bytes_) return After::kClose;
+  const net::Stream& stream = carrier_.stream();
+  return stream.bytes_written() < *replies_bytes_ + stream.bytes_in_kernel() ? After::kClose
+                                                                             : After::kAbort;
 }
 
 void TunnelExchange::on_gone() {

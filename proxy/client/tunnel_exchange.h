@@ -4,6 +4,7 @@
 
 #include <expected>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,8 @@ class TunnelExchange {
   void check_timeouts(MonotonicTime now);
   // The client's connection takes more.
   void on_writable();
+  // How to end the client's connection before the tunnel has ended.
+  Http1Carrier::After after_cut() const;
   // The client's connection ends: what the origin still brings is for nobody.
   void on_gone();
 
@@ -55,6 +58,9 @@ class TunnelExchange {
   Http1Carrier& carrier_;
   const std::shared_ptr<const RequestContext> request_;
   const MonotonicTime started_;
+  // Of what was written to the client, the replies in front of its answer. Nothing: they are being
+  // written yet.
+  std::optional<std::uint64_t> replies_bytes_;
   MonotonicTime asked_{};  // for the address, since then
   std::unique_ptr<net::Resolver::Query> query_;
   std::unique_ptr<net::Connector> connector_;

@@ -136,6 +136,92 @@ TEST_CASE("a side that breaks off breaks off the other", "[client][tunnel]") {
   CHECK(t.world.world.stats.tunnels_open.get() == 0);
 }
 
+// A tunnel behind the reply to another request, in one packet with it.
+struct Pipelined {
+  explicit Pipelined(std::size_t reply_bytes) : world(config::Mode::kForward), client(world) {
+    client.reads = false;
+    const std::string host = "127.0.0.1:" + std::to_string(world.origin.port());
+    client.say("GET http://" + host + "/ HTTP/1.1\r\nHost: " + host + "\r\n\r\n" +
+               connect_to(world.origin.port()));
+    world.run_until_asked();
+    world.answer("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " +
+                 std::to_string(reply_bytes) + "\r\n\r\n" + std::string(reply_bytes, 'x'));
+  }
+  void run_until_open() {
+    world.run_until(
+        [&] { return world.world.stats.tunnels.get() == 1 && world.origin.accepted == 2; });
+  }
+  // What came of the reply's content and behind it.
+  std::string content() const { return client.heard.substr(client.heard.find("\r\n\r\n") + 4); }
+  ClientWorld world;
+  Client client;
+};
+
+// More than the kernel gives to who does not read.
+constexpr std::size_t kUndelivered = 1'000'000;
+
+TEST_CASE("a tunnel that breaks takes nothing of the replies in front of it", "[client][tunnel]") {
+  Pipelined t(kUndelivered);
+  t.run_until_open();
+  if (GENERATE(true, false)) {
+    t.world.origin.reset();
+  } else {
+    t.client.connection().cut();
+  }
+  t.world.run_until([&] { return t.world.connections() == 0; });
+  t.client.reads = true;
+  t.world.run_until([&] { return t.client.is_over(); });
+  CHECK(t.client.ended);
+  CHECK((t.content() == std::string(kUndelivered, 'x') + std::string(kEstablished)));
+  CHECK(t.world.ended_as(Outcome::kTunnel) + t.world.ended_as(Outcome::kClientAborted) == 1);
+  CHECK(t.world.records() == 2);
+}
+
+TEST_CASE("a tunnel that breaks when the replies in front of it have come is seen to break",
+          "[client][tunnel]") {
+  Pipelined t(kUndelivered);
+  t.client.reads = true;
+  t.run_until_open();
+  t.world.run_until([&] { return t.client.heard.ends_with(kEstablished); });
+  if (GENERATE(true, false)) {
+    t.world.origin.reset();
+  } else {
+    t.client.connection().cut();
+  }
+  t.world.run_until([&] { return t.client.is_over(); });
+  CHECK(t.client.was_reset);
+}
+
+TEST_CASE("a client that is let go before its tunnel begins gets what it was sent",
+          "[client][tunnel]") {
+  ClientWorld world(config::Mode::kForward);
+  Client client(world, Client::Shallow{});
+  const std::string host = "127.0.0.1:" + std::to_string(world.origin.port());
+  const std::string get = "GET http://" + host + "/ HTTP/1.1\r\nHost: " + host + "\r\n\r\n";
+  const std::string body(2000, 'x');
+  client.say(get);
+  world.run_until_asked();
+  world.answer("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: " +
+               std::to_string(body.size()) + "\r\n\r\n" + body);
+  world.run_until([&] { return client.heard.ends_with(body); });
+  client.reads = false;
+  // Hits that are gathered, more than the kernel takes.
+  std::string many;
+  for (int i = 0; i < 60; ++i) many += get;
+  client.say(many + connect_to(world.origin.port()));
+  world.run_turns(50);
+  REQUIRE(world.ended_as(Outcome::kHit) == 60);
+  const std::uint64_t written = client.connection().stream().bytes_written();
+  REQUIRE(written < 60 * body.size());
+  client.connection().cut();
+  world.run_turns(5);
+  REQUIRE(world.ended_as(Outcome::kClientAborted) == 1);  // the tunnel was asked for
+  client.reads = true;
+  world.run_until([&] { return client.is_over(); });
+  CHECK(client.ended);
+  CHECK(client.heard.size() == written);
+}
+
 TEST_CASE("a tunnel in which nothing moves ends in time, one in which anything does goes on",
           "[client][tunnel]") {
   Tunnelled t;

@@ -183,7 +183,8 @@ void Client::hand_over() {
                        .unsent = out_,
                        .has_ended = shut_down_,
                        .is_slow = slow_,
-                       .is_broken = broken_});
+                       .is_broken = broken_,
+                       .is_behind_answers = pipelined_});
   in_.clear();
   half_close_ = false;
   on_end();
@@ -427,10 +428,7 @@ void Client::finish_front(Ending ending) {
   const bool cut = request->http10 && ending == Ending::kReset && request->url->last_cut >= since;
   const Request& last = *waiting_.back();
   const bool before_tunnel = last.method == "CONNECT";
-  // A tunnel's client learns of its failure in the same way.
-  const bool swept = before_tunnel && request != waiting_.back() && ending == Ending::kReset &&
-                     ring_.tunnels->may_have_failed(last);
-  const bool ours = ending == Ending::kLeft || unheard || cut || swept || was_broken(descriptor_);
+  const bool ours = ending == Ending::kLeft || unheard || cut || was_broken(descriptor_);
   request->ended = now();
   if (before_tunnel) ring_.tunnels->note_gone(last, out_.size());
   if (have_head_) {

@@ -43,7 +43,8 @@ class Tunnels final : public Handler {
     std::string unsent;       // of what was composed
     bool has_ended = false;   // the client sends no more
     bool is_slow = false;
-    bool is_broken = false;  // see note_broken(): its end is no end but a break
+    bool is_broken = false;          // see note_broken(): its end is no end but a break
+    bool is_behind_answers = false;  // to what was asked together with it
   };
   void open(const Request& request, const Answer& answer, Opened opened);
   void on_ready(std::uint32_t events) override;
@@ -64,6 +65,8 @@ class Tunnels final : public Handler {
     std::uint64_t received = 0;
     bool has_ended = false;   // it has sent its end
     bool has_failed = false;  // or has broken off, or lost its connection
+    bool is_behind_answers = false;
+    std::uint64_t head_bytes = 0;  // of the answer in front of what is received
     double started = 0;
     double last_sent = 0;
     bool was_idle = false;  // for as long as may end a tunnel
@@ -86,6 +89,7 @@ class Tunnels final : public Handler {
   bool may_be_silent(const Side& at) const;
   void note_sent(Side& at) const;
   void judge_end(Side& at);
+  bool may_stand_for_break(const Side& at) const;
   void judge_break(Side& at);
 
   Loop& loop_;
