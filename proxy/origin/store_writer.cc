@@ -161,6 +161,7 @@ bool StoreWriter::finish_parts(Made& made) {
     make_parts();
     if (!parts_->begin(*made.body)) parts_.reset();
   }
+  if (made.body->size() == 0) parts_.reset();  // there is none of it, wherever it was to lie
   if (!parts_) return !on_disk_alone_;
   const auto large = parts_->finish(*made.body);
   parts_.reset();

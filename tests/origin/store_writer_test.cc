@@ -9,6 +9,7 @@
 #include "tests/origin/ballast.h"
 #include "tests/origin/receive.h"
 #include "tests/origin/world.h"
+#include "tests/temporary_directory.h"
 
 namespace encore::server {
 namespace {
@@ -146,6 +147,34 @@ TEST_CASE("what the cache has no room for is not stored", "[origin][store]") {
   CHECK(storing.world.stats.store_aborts.get() == 1);
   storing.world.kernel->abort(key, others, storing.world.loop->now());
   storing.body->abort();
+}
+
+TEST_CASE("an empty body for which the memory had no room is stored nowhere", "[origin][store]") {
+  const TemporaryDirectory directory;
+  auto disks = disk::Disks::open(
+      {.disks = {{.path = directory / "disk", .bytes = 8U << 20U, .segment_bytes = 1U << 20U}},
+       .identity_seed = {1, 2},
+       .is_inline = true});
+  REQUIRE(disks.has_value());
+  Storing storing(GENERATE("Content-Length: 0\r\n", "Transfer-Encoding: chunked\r\n"));
+  storing.world.services->disks = disks->get();
+  const cache::Key key{storing.request->hash, storing.request->key};
+  std::uint64_t others = 0;
+  for (const std::uint64_t step : {500'000U, 1'000U, 1U}) {
+    while (storing.world.kernel->reserve(key, step, storing.world.loop->now()) ==
+           cache::ReserveOutcome::kReserved) {
+      others += step;
+    }
+  }
+  // The disk is to have it.
+  REQUIRE(storing.writer.begin(*storing.body, 0));
+  storing.body->complete();
+  CHECK((storing.writer.commit(storing.body, {}) == Result::kUnfit));
+  CHECK_FALSE(storing.world.stored(*storing.request));
+  CHECK(storing.kernel().used_bytes == others);
+  CHECK(storing.world.stats.store_aborts.get() == 1);
+  CHECK(storing.world.stats.stored.get() == 0);
+  storing.world.kernel->abort(key, others, storing.world.loop->now());
 }
 
 TEST_CASE("without memory for the object nothing is stored, and its room comes back",
