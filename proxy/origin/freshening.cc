@@ -25,6 +25,7 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
   const MonotonicTime keep = keep_until(request, received, meta.http);
   bool stored = false;
   bool is_replaced = meta.variant != old_variant;
+  bool is_outdated = false;
   ResidentMark resident(services, request);
   if (is_replaced) {
     remove_entry(services, request, old_variant);
@@ -41,7 +42,7 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
                                                  now);
     stored = outcome == cache::FreshenOutcome::kFreshened;
     // Its record still says what it said before.
-    is_replaced = outcome == cache::FreshenOutcome::kFreshenedOnDisk;
+    is_replaced = is_outdated = outcome == cache::FreshenOutcome::kFreshenedOnDisk;
     if (stored) {
       store::ObjectRef kept = made;
       (void)kept.detach();
@@ -51,6 +52,8 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
     const std::uint64_t room =
         is_on_disk_alone(*made) ? 0 : made->charge() + services.kernel.charge_of_entry();
     if (room != 0 && services.kernel.reserve(key, room, now) != cache::ReserveOutcome::kReserved) {
+      // Not fresh, then, with the fields of before (RFC 9111 4.3.4).
+      if (is_outdated) mark_entries_stale(services, request);
       return false;
     }
     const auto outcome = commit_entry(

@@ -3,11 +3,13 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 
 #include "tests/catch.h"
 #include "tests/origin/ballast.h"
 #include "tests/origin/receive.h"
 #include "tests/origin/world.h"
+#include "tests/temporary_directory.h"
 
 namespace encore::server {
 namespace {
@@ -19,8 +21,17 @@ const std::string kGet = "GET /a HTTP/1.1\r\nHost: h\r\nAccept-Language: de\r\n\
 // A response is stored; then something is said of it.
 struct StoredOne {
   explicit StoredOne(std::string_view fields = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n",
-                     bool large = false)
-      : world({origin.url()}), request(world.request(kGet)), body(large ? 100'000 : 5, 'x') {
+                     bool large = false, disk::Disks* disks = nullptr)
+      : world({origin.url()}, {},
+              [disks](cache::KernelOptions& options) {
+                if (disks == nullptr) return;
+                options.disks = disks->kernel_disks();
+                options.identity_seed = {1, 2};
+              }),
+        request(world.request(kGet)),
+        body(large ? 100'000 : 5, 'x') {
+    if (disks != nullptr) disks->start(*world.kernel);
+    world.services->disks = disks;
     FetchPlan plan;
     plan.whole = true;
     FetchReader reader(world, request, std::move(plan));
@@ -106,6 +117,50 @@ TEST_CASE(
   REQUIRE(now);
   CHECK(now.payload() == one.old.payload());
   CHECK(stored_head_of(*now).find("X-Old: 1\r\n") != std::string_view::npos);
+}
+
+TEST_CASE("what lies on disk alone is not fresh where there is no room for its new head",
+          "[origin][freshening]") {
+  const bool has_room = GENERATE(true, false);
+  const TemporaryDirectory directory;
+  auto disks = disk::Disks::open(
+      {.disks = {{.path = directory / "disk", .bytes = 8U << 20U, .segment_bytes = 1U << 20U}},
+       .identity_seed = {1, 2},
+       .is_inline = true});
+  REQUIRE(disks.has_value());
+  {
+    StoredOne one("Cache-Control: max-age=6000\r\nETag: \"v1\"\r\n", false, disks->get());
+    const struct Stop {
+      disk::Disks& disks;
+      ~Stop() { (void)disks.stop({}); }
+    } stop{**disks};
+    cache::Kernel& kernel = *one.world.kernel;
+    const cache::Key key{one.request->hash, one.request->key};
+    const auto now = [&] { return one.world.loop->now(); };
+    cache::DiskView found;
+    (*disks)->tick();
+    (void)kernel.make_room({.bytes = 1U << 30U, .victims_max = 1000}, now());
+    (void)kernel.lookup(key, now(), 0, &found);
+    REQUIRE(found.place.bytes != 0);
+    CHECK(kernel.mark_stale(key, now()) != 0);
+    // What is on its way cannot be evicted, and evicts all else.
+    std::uint64_t others = 0;
+    for (const std::uint64_t step : {500'000U, 1'000U, 1U}) {
+      while (kernel.reserve(key, step, now()) == cache::ReserveOutcome::kReserved) others += step;
+    }
+    REQUIRE(kernel.statistics().objects == 0);
+    (void)kernel.lookup(key, now(), 0, &found);
+    CHECK(found.fresh_until <= now());
+    if (has_room) kernel.abort(key, std::exchange(others, 0), now());
+    const Confirmed confirmed = one.freshen(
+        "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=60000\r\nETag: \"v1\"\r\n"
+        "X-Old: 2\r\n\r\n");
+    CHECK(confirmed.stays == has_room);
+    CHECK(stored_head_of(*confirmed.object).find("X-Old: 2\r\n") != std::string_view::npos);
+    const cache::LookupState state = kernel.lookup(key, now(), 0, &found).state;
+    CHECK((state == cache::LookupState::kFresh || found.fresh_until > now()) == has_room);
+    if (others != 0) kernel.abort(key, others, now());
+  }
 }
 
 TEST_CASE("tags that a 304 brings take the place of those there were", "[origin][freshening]") {
