@@ -356,8 +356,13 @@ class Kernel {
                             const DiskPlace& place) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
   static std::uint32_t count_on_disk_alone(const Shard& shard,
                                            const Key& key) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  struct Freshened {
+    const Stored& stored;
+    bool in_memory = false;
+    MonotonicTime now;
+  };
   static bool freshen_on_disk(Shard& shard, const Key& key,
-                              const Stored& stored) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+                              const Freshened& freshened) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
   static DiskView find_on_disk(Shard& shard, const Key& key, const DiskQuestion& question,
                                LookupResult& result) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
   // REQUIRE the locks of the shard, the budget and the tier.

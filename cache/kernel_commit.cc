@@ -199,7 +199,7 @@ Kernel::FreshenStep Kernel::freshen_step(const Key& key, const Stored& stored,
     budget_->give_back_reservation(reserved_bytes);
   }
   if (shard.disk != nullptr && step.outcome != kFreshenNeedsRoom && !overtaken &&
-      freshen_on_disk(shard, key, stored) && ref == kNoEntry) [[unlikely]] {
+      freshen_on_disk(shard, key, {stored, ref != kNoEntry, now}) && ref == kNoEntry) [[unlikely]] {
     step.outcome = static_cast<std::uint8_t>(FreshenOutcome::kFreshenedOnDisk);
   }
   if (step.outcome == static_cast<std::uint8_t>(FreshenOutcome::kFreshened)) {

@@ -162,12 +162,18 @@ void Kernel::commit_to_disk(Shard& shard, const Key& key, const Stored& stored, 
   ++tier_->counters.outcomes[static_cast<std::size_t>(decision.outcome)];
 }
 
-bool Kernel::freshen_on_disk(Shard& shard, const Key& key, const Stored& stored) {
+bool Kernel::freshen_on_disk(Shard& shard, const Key& key, const Freshened& freshened) {
+  const Stored& stored = freshened.stored;
   const EntryRef ref = shard.disk->find(mixed_of(key), low_half(stored.variant));
-  if (ref != kNoEntry) {
-    shard.disk->set_times(ref, stored.fresh_until, stored.keep_until);
+  if (ref == kNoEntry) {
+    return false;
   }
-  return ref != kNoEntry;
+  // Behind what is freshened in memory the record has the fields of before, and nobody writes it
+  // anew: it is to be validated first (RFC 9111 4.3.4).
+  shard.disk->set_times(
+      ref, freshened.in_memory ? std::min(stored.fresh_until, freshened.now) : stored.fresh_until,
+      stored.keep_until);
+  return true;
 }
 
 // --- removal

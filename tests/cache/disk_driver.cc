@@ -394,6 +394,18 @@ bool Driver::promote() {
   return (outcome == CommitOutcome::kSuperseded) == !is_there;
 }
 
+void Driver::make_stale(DiskModel::OnDisk& entry) const {
+  entry.fresh_until = whole_seconds(now_);
+  // What is kept beyond that has five digits.
+  std::int64_t beyond = whole_seconds(entry.keep_until) - whole_seconds(now_);
+  std::int64_t step = 1;
+  while (beyond / step >= 32) {
+    step *= 2;
+  }
+  beyond = std::max<std::int64_t>(beyond, 0) / step * step;
+  entry.keep_until = at(whole_seconds(now_) + beyond);
+}
+
 bool Driver::freshen(const Named& name) {
   Stored stored = random_stored(name);
   stored.disk_bytes = 0;
@@ -407,6 +419,10 @@ bool Driver::freshen(const Named& name) {
   if (on_disk != model_.on_disk.end()) {
     on_disk->second.fresh_until = whole_seconds(stored.fresh_until);
     on_disk->second.keep_until = kept_of(stored);
+    // What is freshened in memory leaves a record with the fields of before.
+    if (in_memory && stored.fresh_until > now_) {
+      make_stale(on_disk->second);
+    }
   }
   return kernel_->freshen(key(name.first), stored, now_) == (in_memory ? FreshenOutcome::kFreshened
                                                              : on_disk != model_.on_disk.end()

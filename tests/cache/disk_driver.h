@@ -76,6 +76,7 @@ class Driver {
   // Held with five digits of what is beyond freshness; here at most 30 seconds are.
   static MonotonicTime kept_of(const Stored& stored);
   bool promote();
+  void make_stale(DiskModel::OnDisk& entry) const;
   bool freshen(const Named& name);
 
   // --- parts

@@ -85,15 +85,7 @@ bool Driver::mark_stale(std::uint64_t id) {
       }
     }
     if (on_disk != model_.on_disk.end() && on_disk->second.fresh_until > whole_seconds(now_)) {
-      on_disk->second.fresh_until = whole_seconds(now_);
-      // What is kept beyond that has five digits.
-      std::int64_t beyond = whole_seconds(on_disk->second.keep_until) - whole_seconds(now_);
-      std::int64_t step = 1;
-      while (beyond / step >= 32) {
-        step *= 2;
-      }
-      beyond = std::max<std::int64_t>(beyond, 0) / step * step;
-      on_disk->second.keep_until = at(whole_seconds(now_) + beyond);
+      make_stale(on_disk->second);
     }
   }
   DiskTombstone tombstone;

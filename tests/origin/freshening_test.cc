@@ -2,6 +2,8 @@
 #include "proxy/origin/freshening.h"
 
 #include <chrono>
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -119,26 +121,59 @@ TEST_CASE(
   CHECK(stored_head_of(*now).find("X-Old: 1\r\n") != std::string_view::npos);
 }
 
+std::unique_ptr<disk::Disks> one_disk(const std::filesystem::path& path) {
+  auto disks =
+      disk::Disks::open({.disks = {{.path = path, .bytes = 8U << 20U, .segment_bytes = 1U << 20U}},
+                         .identity_seed = {1, 2},
+                         .is_inline = true});
+  REQUIRE(disks.has_value());
+  return std::move(*disks);
+}
+
+// Stops them when what uses them is still there.
+struct StopDisks {
+  explicit StopDisks(disk::Disks& stopped) : disks(stopped) {}
+  StopDisks(const StopDisks&) = delete;
+  StopDisks& operator=(const StopDisks&) = delete;
+  ~StopDisks() { (void)disks.stop({}); }
+  disk::Disks& disks;
+};
+
+TEST_CASE("a record behind what was freshened in memory is validated before it is used again",
+          "[origin][freshening]") {
+  const TemporaryDirectory directory;
+  const auto disks = one_disk(directory / "disk");
+  StoredOne one("Cache-Control: max-age=6000\r\nETag: \"v1\"\r\n", false, disks.get());
+  const StopDisks stop(*disks);
+  cache::Kernel& kernel = *one.world.kernel;
+  const cache::Key key{one.request->hash, one.request->key};
+  disks->tick();
+  (void)one.freshen(
+      "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=60000\r\nETag: \"v1\"\r\nX-Old: "
+      "2\r\n\r\n");
+  const MonotonicTime now = one.world.loop->now();
+  CHECK(kernel.lookup(key, now, 0).state == cache::LookupState::kFresh);
+  (void)kernel.make_room({.bytes = 1U << 30U, .victims_max = 1000}, now);
+  cache::DiskView found;
+  (void)kernel.lookup(key, now, 0, &found);
+  REQUIRE(found.place.bytes != 0);
+  CHECK(found.fresh_until <= now);
+  CHECK(found.keep_until > now);
+}
+
 TEST_CASE("what lies on disk alone is not fresh where there is no room for its new head",
           "[origin][freshening]") {
   const bool has_room = GENERATE(true, false);
   const TemporaryDirectory directory;
-  auto disks = disk::Disks::open(
-      {.disks = {{.path = directory / "disk", .bytes = 8U << 20U, .segment_bytes = 1U << 20U}},
-       .identity_seed = {1, 2},
-       .is_inline = true});
-  REQUIRE(disks.has_value());
+  const auto disks = one_disk(directory / "disk");
   {
-    StoredOne one("Cache-Control: max-age=6000\r\nETag: \"v1\"\r\n", false, disks->get());
-    const struct Stop {
-      disk::Disks& disks;
-      ~Stop() { (void)disks.stop({}); }
-    } stop{**disks};
+    StoredOne one("Cache-Control: max-age=6000\r\nETag: \"v1\"\r\n", false, disks.get());
+    const StopDisks stop(*disks);
     cache::Kernel& kernel = *one.world.kernel;
     const cache::Key key{one.request->hash, one.request->key};
     const auto now = [&] { return one.world.loop->now(); };
     cache::DiskView found;
-    (*disks)->tick();
+    disks->tick();
     (void)kernel.make_room({.bytes = 1U << 30U, .victims_max = 1000}, now());
     (void)kernel.lookup(key, now(), 0, &found);
     REQUIRE(found.place.bytes != 0);
