@@ -12,6 +12,8 @@ namespace encore::server {
 namespace {
 
 constexpr std::size_t kPartsMax = 64;
+// Of content: so much is not put off.
+constexpr std::size_t kLittleBytes = 64 * 1024;
 
 }  // namespace
 
@@ -74,6 +76,9 @@ Http1Writer::Status Http1Writer::pump_turn(net::Stream& stream) {
       if (chunk_left_ != 0) bytes_max = std::min<std::uint64_t>(bytes_max, chunk_left_);
       peeked = content_->peek(std::span(parts).subspan(1), bytes_max);
       frame(peeked);
+    }
+    if (peeked.bytes > kLittleBytes && stream.loop().written() >= kLoopTurnBytes) {
+      return Status::kMore;
     }
     const std::size_t text_left = text_.size() - text_written_;
     if (text_left == 0 && peeked.bytes == 0) {

@@ -29,6 +29,9 @@ class Http1Writer {
 
   // Bytes written in one turn before others get theirs.
   static constexpr std::size_t kTurnBytes = 1024 * 1024;
+  // By all of a loop, before who has much more leaves it to the next turn: those who want little
+  // wait for the turn. Fewer would let clients fall asleep in between, and cost a fifth more.
+  static constexpr std::size_t kLoopTurnBytes = 4 * kTurnBytes;
 
   // Text that goes before the content: heads. REQUIRES: no content yet; begins with what was sent
   // ahead of it, if something was.

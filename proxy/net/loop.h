@@ -74,6 +74,10 @@ class Loop {
     return now_;
   }
   WallTime wall_now();
+  // What streams have written in this turn: who has much more may leave it to a later one, so that
+  // no turn is long. Loop's thread only.
+  void count_written(std::uint64_t bytes) { written_ += bytes; }
+  std::uint64_t written() const { return written_; }
   // This turn is not before `moment`, which another thread's clock showed earlier: now() is from
   // here on no less. Loop's thread only.
   void catch_up(MonotonicTime moment) {
@@ -120,6 +124,7 @@ class Loop {
   bool wall_now_known_ = false;
   MonotonicTime now_{};
   WallTime wall_now_{};
+  std::uint64_t written_ = 0;
   std::int64_t date_second_ = -1;
   std::array<char, kHttpDateBytes> date_{};
 

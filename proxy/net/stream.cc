@@ -374,6 +374,7 @@ WriteResult Stream::write_tls(std::span<const iovec> parts, std::size_t asked) {
 WriteResult Stream::taken(std::size_t bytes, std::size_t asked) {
   if (bytes > 0) {
     bytes_written_ += bytes;
+    loop_.count_written(bytes);
     last_activity_ = loop_.now();
   }
   blocked_ = bytes < asked;

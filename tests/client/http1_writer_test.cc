@@ -166,6 +166,28 @@ TEST_CASE("a turn has its share, and says that there is more", "[client][writer]
   CHECK(turns >= 3);
 }
 
+TEST_CASE("who has much to write leaves it to the next turn where others have written much",
+          "[client][writer]") {
+  const bool is_much = GENERATE(true, false);
+  Fixture fixture;
+  StreamPair wide(8 << 20);
+  const std::string all = letters(is_much ? 64 * 1024 + 1 : 64 * 1024);
+  fixture.content.add_text(all);
+  fixture.writer.set_content(fixture.content, Coding::kChunked);
+  wide.loop->count_written(Http1Writer::kLoopTurnBytes);
+  CHECK(fixture.writer.pump(*wide.stream) == (is_much ? Status::kMore : Status::kDone));
+  CHECK((fixture.writer.sent_bytes() == 0) == is_much);
+  // With something to do at once, so that it does not sleep.
+  wide.loop->defer([] {});
+  REQUIRE(wide.loop->turn());
+  CHECK(wide.loop->written() == 0);
+  CHECK(fixture.writer.pump(*wide.stream) == Status::kDone);
+  const Decoded decoded = decode(wide.read());
+  CHECK(decoded.whole);
+  CHECK(decoded.content == all);
+  CHECK(wide.loop->written() == fixture.writer.sent_bytes() * (is_much ? 1 : 0));
+}
+
 TEST_CASE("a client that has gone is found out by a write", "[client][writer]") {
   Fixture fixture;
   fixture.pair.close_other();
