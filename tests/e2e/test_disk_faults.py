@@ -109,7 +109,7 @@ class Reads(TwoDisks):
         self.start_again()
         on_disk = [self.value("objects", disk) for disk in range(2)]
         self.assertGreater(min(on_disk), 150)
-        with self.failing("pread64", 0):
+        with self.failing("pread64,preadv", 0):
             hits = self.ask_all(names)
             self.assertGreater(self.value("read_errors_total", 0), 50)
             self.assertEqual(0, self.value("read_errors_total", 1))
@@ -187,7 +187,7 @@ class Slow(TwoDisks):
         self.start_two()
         names = self.fill(300)
         self.start_again()
-        with self.failing("pread64", 0, f"delay_enter={3 * SLOWDOWN}s"):
+        with self.failing("pread64,preadv", 0, f"delay_enter={3 * SLOWDOWN}s"):
             self.ask_all(names[:12])
             # Of half of them the record lies there: the origin was asked, after a second.
             again = [name for name in names[:12] if self.asked[name] > 1]
