@@ -3,6 +3,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
@@ -67,8 +68,9 @@ class Disk {
   }
 
   // Nothing where the disk is full.
-  Stored* write(const RecordWish& wish) {
-    auto made = std::make_unique<Stored>(Stored{made_record(random, wish), {}, 0});
+  Stored* write(const RecordWish& wish) { return write_made(made_record(random, wish)); }
+  Stored* write_made(MadeRecord of) {
+    auto made = std::make_unique<Stored>(Stored{std::move(of), {}, 0});
     made->made.fields.version = ++version_;
     const Record record = made->made.view();
     const auto placed =
@@ -322,35 +324,27 @@ TEST_CASE("a body behind a longer front is read as any", "[disk]") {
   Disk disk;
   MadeRecord made = made_record(disk.random, {RecordKind::kObject, 200'000, 1});
   made.head = random_text(disk.random, 5'000);
-  const Record record = made.view();
-  const auto placed = disk.log.place({.bytes = record_bytes(shape_of(record))});
-  REQUIRE(placed);
-  REQUIRE(disk.writer.open(placed->turn, 5));
-  disk.writer.add(record, placed->place);
+  const Stored& one = *disk.write_made(std::move(made));
   REQUIRE(disk.writer.seal());
   RecordReader reader(disk.file, disk.superblock);
   AlignedBuffer memory(256 * kKiB);
-  RecordReader::Wanted wanted{placed->place, 1, made.fields.key, made.key};
+  auto wanted = one.wanted();
   wanted.body_room = memory.first(256 * kKiB);
   REQUIRE(reader.open(wanted));
   CHECK(reader.read_room() == 0);
-  CHECK(read_all_into(reader, made.body.size(), 128 * kKiB, 0) == made.body);
+  CHECK(read_all_into(reader, one.made.body.size(), 128 * kKiB, 0) == one.made.body);
 }
 
 TEST_CASE("a front longer than the first window is read whole", "[disk]") {
   Disk disk;
   MadeRecord made = made_record(disk.random, {RecordKind::kHead, 200'000, 1});
   made.head = random_text(disk.random, 480'000);
-  const Record record = made.view();
-  const auto placed = disk.log.place({.bytes = record_bytes(shape_of(record))});
-  REQUIRE(placed);
-  REQUIRE(disk.writer.open(placed->turn, 5));
-  disk.writer.add(record, placed->place);
+  const Stored& one = *disk.write_made(std::move(made));
   REQUIRE(disk.writer.seal());
   RecordReader reader(disk.file, disk.superblock);
-  const auto front = reader.open({placed->place, 1, made.fields.key, made.key});
+  const auto front = reader.open(one.wanted());
   REQUIRE(front);
-  CHECK((*front)->text.head == made.head);
+  CHECK((*front)->text.head == one.made.head);
 }
 
 TEST_CASE("a record is not read under another key, turn or place", "[disk]") {
