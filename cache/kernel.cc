@@ -260,16 +260,12 @@ std::uint8_t Kernel::reserve_step(const Key& key, const ReserveStep& step, Monot
     outcome = static_cast<std::uint8_t>(ReserveOutcome::kTooLarge);
   } else {
     if (const std::uint64_t missing = budget_->missing(step.bytes); missing != 0) {
-      if (step.spares) {
-        flags |= kReserveSpares;
-      }
+      flags |= step.spares ? kReserveSpares : 0;
       const bool is_lean =
-          shard.table.charged_bytes() * 2 * options_.shards < budget_->used() && step.spares;
-      Table::Evicted last = Table::Evicted::kNothingLeft;
-      if (!is_lean) {
-        last = shard.evict(missing, kReserveVictims, gone,
-                           step.spares ? Shard::Used::kSpare : Shard::Used::kEvict);
-      }
+          step.spares && shard.table.charged_bytes() * 2 * options_.shards < budget_->used();
+      const auto used = step.spares ? Table::Used::kSpare : Table::Used::kEvict;
+      const Table::Evicted last =
+          is_lean ? Table::Evicted::kEachUsed : shard.evict(missing, kReserveVictims, gone, used);
       budget_->free(gone.bytes());
       if (budget_->missing(step.bytes) != 0) {
         const bool is_done =

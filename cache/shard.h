@@ -65,18 +65,12 @@ struct alignas(64) Shard {
   std::unique_ptr<DiskTable> disk ENCORE_GUARDED_BY(mutex);  // null: there are no disks
   ShardCounters counters;
 
-  // kSpare: ends with kEachUsed where each entry was used since it was last looked at.
-  enum class Used : std::uint8_t { kSpare, kEvict };
-
   // Evicts until `bytes` are freed, at most `victims_max` entries.
   Table::Evicted evict(std::uint64_t bytes, std::uint32_t victims_max, Removals& gone,
-                       Used used = Used::kEvict) ENCORE_REQUIRES(mutex) {
+                       Table::Used used = Table::Used::kEvict) ENCORE_REQUIRES(mutex) {
     Table::Evicted last = Table::Evicted::kOne;
     while (last == Table::Evicted::kOne && gone.bytes() < bytes && gone.count() < victims_max) {
-      last = table.evict_one(gone);
-      if (last == Table::Evicted::kEachUsed && used == Used::kEvict) {
-        last = table.evict_one(gone);
-      }
+      last = table.evict_one(gone, used);
     }
     counters.evictions.add(gone.count());
     counters.evicted_bytes.add(gone.bytes());

@@ -203,19 +203,23 @@ void Table::erase_expired(EntryRef ref, EntryRef end, MonotonicTime now, Removal
   }
 }
 
-Table::Evicted Table::evict_one(Removals& gone) {
+EntryRef Table::victim(Used used) {
+  const auto ask = [used](Eviction& order) {
+    const EntryRef ref = order.victim();
+    return ref == kAllUsed && used == Used::kEvict ? order.victim() : ref;
+  };
   if (old_order_ != nullptr) {
-    const EntryRef ref = old_order_->victim();
-    if (ref == kSearching || ref == kAllUsed) {
-      return ref == kSearching ? Evicted::kMore : Evicted::kEachUsed;
-    }
+    const EntryRef ref = ask(*old_order_);
     if (ref != kNoEntry) {
-      erase(ref, Removal::kEvicted, gone);
-      return Evicted::kOne;
+      return ref;
     }
     old_order_.reset();
   }
-  const EntryRef ref = order_->victim();
+  return ask(*order_);
+}
+
+Table::Evicted Table::evict_one(Removals& gone, Used used) {
+  const EntryRef ref = victim(used);
   switch (ref) {
     case kNoEntry:
       return Evicted::kNothingLeft;
@@ -231,14 +235,8 @@ Table::Evicted Table::evict_one(Removals& gone) {
 }
 
 bool Table::next_victim(filter::Hash128& key) {
-  EntryRef ref = old_order_ == nullptr ? kNoEntry : old_order_->victim();
-  if (ref == kNoEntry) {
-    ref = order_->victim();
-  }
-  if (ref == kAllUsed) {  // one that may be used up is wanted all the same
-    ref = order_->victim();
-  }
-  if (ref == kNoEntry || ref == kSearching || ref == kAllUsed) {
+  const EntryRef ref = victim(Used::kEvict);
+  if (ref == kNoEntry || ref == kSearching) {
     return false;
   }
   key = slab_.hot(ref).key;

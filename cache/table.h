@@ -47,11 +47,13 @@ class Table {
   void mark_stale(EntryRef ref, MonotonicTime now);
   void erase(EntryRef ref, Removal why, Removals& gone);
 
+  // Where each entry was used since it was last looked at: kSpare evicts none of them, and says so.
+  enum class Used : std::uint8_t { kSpare, kEvict };
   // kMore: none yet, ask again.
   enum class Evicted : std::uint8_t { kOne, kMore, kEachUsed, kNothingLeft };
-  Evicted evict_one(Removals& gone);
-  // The key that evict_one() would remove now; false where there is none, or it would take long to
-  // find. Moves the eviction order on as evict_one() would.
+  Evicted evict_one(Removals& gone, Used used);
+  // The key that evict_one(kEvict) would remove now; false where there is none, or it would take
+  // long to find. Moves the eviction order on as evict_one() would.
   bool next_victim(filter::Hash128& key);
   // See EvictionOrder; false where the policy knows no future.
   bool knows_future() const { return order_->knows_future(); }
@@ -81,6 +83,8 @@ class Table {
   void set_times(ColdEntry& cold, const Stored& stored);
   bool in_old_order(EntryRef ref) const { return (slab_.hot(ref).epoch != 0) != epoch_; }
   void hit(EntryRef ref, const Access& access);
+  // Of the order that gives the victims now.
+  EntryRef victim(Used used);
   void unlink_variant(EntryRef ref);
   // What is past its time from `ref` on, up to `end`.
   void erase_expired(EntryRef ref, EntryRef end, MonotonicTime now, Removals& gone);

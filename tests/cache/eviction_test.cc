@@ -2,6 +2,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cache/removals.h"
+#include "cache/table.h"
 #include "tests/cache/naive_eviction.h"
 #include "tests/cache/support.h"
 
@@ -178,6 +180,50 @@ TEST_CASE("A changed eviction policy keeps the entries, evicts the unused ones f
     CHECK(request(*kernel, 0));
     CHECK(request(*kernel, 3));
   }
+}
+
+TEST_CASE("What would be evicted next is what is evicted, in the old order too", "[cache]") {
+  const bool was_used = GENERATE(true, false);
+  const auto policy = GENERATE(EvictionPolicy::kSieve, EvictionPolicy::kLru);
+  INFO(to_string(policy) << (was_used ? ", all were used" : ""));
+  Table table(policy);
+  Removals gone(nullptr);
+  const auto put = [&](std::uint64_t id) {
+    REQUIRE(table.insert(key(id).hash, {.charge_bytes = 5}, {.now = at(0)}, {.variants_max = 1},
+                         gone) == Table::Inserted::kNew);
+  };
+  for (std::uint64_t id = 0; id < 3; ++id) {
+    put(id);
+    if (!was_used) continue;
+    table.lookup(key(id).hash, {.now = at(0)}, [](Payload) { return Match::kYes; }, gone);
+  }
+  CHECK(table.charged_bytes() == 15);
+  table.change_policy(EvictionPolicy::kFifo, {.now = at(0)});
+  put(3);
+  for (std::uint64_t left = 4; left != 0; --left) {
+    filter::Hash128 next;
+    REQUIRE(table.next_victim(next));
+    CHECK((next == key(3).hash) == (left == 1));
+    REQUIRE(table.find(next) != kNoEntry);
+    REQUIRE(table.evict_one(gone, Table::Used::kEvict) == Table::Evicted::kOne);
+    CHECK(table.find(next) == kNoEntry);
+    CHECK(table.charged_bytes() == 5 * (left - 1));
+  }
+  CHECK(table.evict_one(gone, Table::Used::kEvict) == Table::Evicted::kNothingLeft);
+}
+
+TEST_CASE("SIEVE spares once what was all used, where it is told to", "[cache]") {
+  Table table(EvictionPolicy::kSieve);
+  Removals gone(nullptr);
+  for (std::uint64_t id = 0; id < 3; ++id) {
+    REQUIRE(table.insert(key(id).hash, {.charge_bytes = 5}, {.now = at(0)}, {.variants_max = 1},
+                         gone) == Table::Inserted::kNew);
+    table.lookup(key(id).hash, {.now = at(0)}, [](Payload) { return Match::kYes; }, gone);
+  }
+  CHECK(table.evict_one(gone, Table::Used::kSpare) == Table::Evicted::kEachUsed);
+  CHECK(table.size() == 3);
+  CHECK(table.evict_one(gone, Table::Used::kSpare) == Table::Evicted::kOne);
+  CHECK(table.find(key(0).hash) == kNoEntry);
 }
 
 }  // namespace encore::cache::test

@@ -89,6 +89,16 @@ class Disk {
     return stored.back().get();
   }
 
+  // With so long a head; in a segment that is sealed.
+  const Stored& write_alone(const RecordWish& wish, std::size_t head_bytes) {
+    MadeRecord made = made_record(random, wish);
+    made.head = random_text(random, head_bytes);
+    const Stored* one = write_made(std::move(made));
+    REQUIRE(one != nullptr);
+    REQUIRE(writer.seal());
+    return *one;
+  }
+
   Superblock superblock = some_disk();
   MemoryFile file;
   cache::SegmentLog log{
@@ -322,10 +332,7 @@ TEST_CASE("a long body is read to where it is wanted, at once with its front", "
 
 TEST_CASE("a body behind a longer front is read as any", "[disk]") {
   Disk disk;
-  MadeRecord made = made_record(disk.random, {RecordKind::kObject, 200'000, 1});
-  made.head = random_text(disk.random, 5'000);
-  const Stored& one = *disk.write_made(std::move(made));
-  REQUIRE(disk.writer.seal());
+  const Stored& one = disk.write_alone({RecordKind::kObject, 200'000, 1}, 5'000);
   RecordReader reader(disk.file, disk.superblock);
   AlignedBuffer memory(256 * kKiB);
   auto wanted = one.wanted();
@@ -337,10 +344,7 @@ TEST_CASE("a body behind a longer front is read as any", "[disk]") {
 
 TEST_CASE("a front longer than the first window is read whole", "[disk]") {
   Disk disk;
-  MadeRecord made = made_record(disk.random, {RecordKind::kHead, 200'000, 1});
-  made.head = random_text(disk.random, 480'000);
-  const Stored& one = *disk.write_made(std::move(made));
-  REQUIRE(disk.writer.seal());
+  const Stored& one = disk.write_alone({RecordKind::kHead, 200'000, 1}, 480'000);
   RecordReader reader(disk.file, disk.superblock);
   const auto front = reader.open(one.wanted());
   REQUIRE(front);

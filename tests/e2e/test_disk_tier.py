@@ -182,6 +182,41 @@ class Tier(DiskCase):
         self.assertEqual(bodies, self.get("/s").body)
         self.assertEqual(1, len(validations))
 
+    def test_what_was_confirmed_in_memory_is_confirmed_again_behind_it(self):
+        body, confirmed = content("/s", 1, 3000), []
+
+        def answer(exchange):
+            if exchange.request.target != "/s":
+                self.answer(exchange)
+            elif any(name.lower() == "if-none-match" for name, _ in exchange.request.fields):
+                confirmed.append(1)
+                exchange.send(response(b"", "304 Not Modified", ETag='"1"',
+                                       Cache_Control="max-age=6000", Content_Length=None,
+                                       X_Confirmed=str(len(confirmed))))
+            else:
+                exchange.send(fresh(body, 6000, ETag='"1"', X_Confirmed="0"))
+        self.origin.default = answer
+        self.start_proxy(cache={"eviction": "fifo"})
+
+        def confirmations(**options):
+            found = self.get("/s", **options)
+            self.assertEqual((200, body), (found.status, found.body))
+            return field(found, "X-Confirmed"), field(found, "Cache-Status")
+        self.assertEqual("0", confirmations()[0])
+        eventually(self.is_written, "it is on disk, too")
+        self.assertEqual("1", confirmations(fields=[("Cache-Control", "no-cache")])[0])
+        self.assertEqual("1", confirmations()[0])
+        self.fill()
+        # Its record says 0 still.
+        number, status = confirmations()
+        self.assertEqual("2", number, status)
+        self.assertIn("fwd-status=304", status)
+        eventually(self.is_written, "what was confirmed is written anew")
+        self.restart()
+        eventually(lambda: self.is_disk_hit("/s"), "it is loaded")
+        self.assertEqual("2", confirmations()[0])
+        self.assertEqual(2, len(confirmed))
+
     def test_what_is_asked_for_once_is_never_written(self):
         self.start_proxy(admission={"policy": "second-hit"})
         names = self.fill(100)

@@ -121,81 +121,87 @@ TEST_CASE(
   CHECK(stored_head_of(*now).find("X-Old: 1\r\n") != std::string_view::npos);
 }
 
-std::unique_ptr<disk::Disks> one_disk(const std::filesystem::path& path) {
-  auto disks =
-      disk::Disks::open({.disks = {{.path = path, .bytes = 8U << 20U, .segment_bytes = 1U << 20U}},
-                         .identity_seed = {1, 2},
-                         .is_inline = true});
-  REQUIRE(disks.has_value());
-  return std::move(*disks);
-}
+// A response that is stored in memory and on a disk.
+struct StoredOnDisk {
+  StoredOnDisk()
+      : disks(open(directory / "disk")),
+        one("Cache-Control: max-age=6000\r\nETag: \"v1\"\r\n", false, disks.get()) {
+    disks->tick();
+  }
+  StoredOnDisk(const StoredOnDisk&) = delete;
+  StoredOnDisk& operator=(const StoredOnDisk&) = delete;
+  // While what uses them is still there.
+  ~StoredOnDisk() { (void)disks->stop({}); }
 
-// Stops them when what uses them is still there.
-struct StopDisks {
-  explicit StopDisks(disk::Disks& stopped) : disks(stopped) {}
-  StopDisks(const StopDisks&) = delete;
-  StopDisks& operator=(const StopDisks&) = delete;
-  ~StopDisks() { (void)disks.stop({}); }
-  disk::Disks& disks;
+  static std::unique_ptr<disk::Disks> open(const std::filesystem::path& path) {
+    auto opened = disk::Disks::open(
+        {.disks = {{.path = path, .bytes = 8U << 20U, .segment_bytes = 1U << 20U}},
+         .identity_seed = {1, 2},
+         .is_inline = true});
+    REQUIRE(opened.has_value());
+    return std::move(*opened);
+  }
+  MonotonicTime now() const { return one.world.loop->now(); }
+  cache::Kernel& kernel() { return *one.world.kernel; }
+  cache::Key key() const { return {one.request->hash, one.request->key}; }
+  cache::DiskView find() {
+    cache::DiskView found;
+    (void)kernel().lookup(key(), now(), 0, &found);
+    return found;
+  }
+  void leave_memory() {
+    (void)kernel().make_room({.bytes = 1U << 30U, .victims_max = 1000}, now());
+  }
+  Confirmed confirm() {
+    return one.freshen(
+        "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=60000\r\nETag: \"v1\"\r\n"
+        "X-Old: 2\r\n\r\n");
+  }
+
+  TemporaryDirectory directory;
+  std::unique_ptr<disk::Disks> disks;
+  StoredOne one;
 };
 
 TEST_CASE("a record behind what was freshened in memory is validated before it is used again",
           "[origin][freshening]") {
-  const TemporaryDirectory directory;
-  const auto disks = one_disk(directory / "disk");
-  StoredOne one("Cache-Control: max-age=6000\r\nETag: \"v1\"\r\n", false, disks.get());
-  const StopDisks stop(*disks);
-  cache::Kernel& kernel = *one.world.kernel;
-  const cache::Key key{one.request->hash, one.request->key};
-  disks->tick();
-  (void)one.freshen(
-      "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=60000\r\nETag: \"v1\"\r\nX-Old: "
-      "2\r\n\r\n");
-  const MonotonicTime now = one.world.loop->now();
-  CHECK(kernel.lookup(key, now, 0).state == cache::LookupState::kFresh);
-  (void)kernel.make_room({.bytes = 1U << 30U, .victims_max = 1000}, now);
-  cache::DiskView found;
-  (void)kernel.lookup(key, now, 0, &found);
+  StoredOnDisk on_disk;
+  (void)on_disk.confirm();
+  CHECK(on_disk.kernel().lookup(on_disk.key(), on_disk.now(), 0).state ==
+        cache::LookupState::kFresh);
+  on_disk.leave_memory();
+  const cache::DiskView found = on_disk.find();
   REQUIRE(found.place.bytes != 0);
-  CHECK(found.fresh_until <= now);
-  CHECK(found.keep_until > now);
+  CHECK(found.fresh_until <= on_disk.now());
+  CHECK(found.keep_until > on_disk.now());
 }
 
 TEST_CASE("what lies on disk alone is not fresh where there is no room for its new head",
           "[origin][freshening]") {
   const bool has_room = GENERATE(true, false);
-  const TemporaryDirectory directory;
-  const auto disks = one_disk(directory / "disk");
-  {
-    StoredOne one("Cache-Control: max-age=6000\r\nETag: \"v1\"\r\n", false, disks.get());
-    const StopDisks stop(*disks);
-    cache::Kernel& kernel = *one.world.kernel;
-    const cache::Key key{one.request->hash, one.request->key};
-    const auto now = [&] { return one.world.loop->now(); };
-    cache::DiskView found;
-    disks->tick();
-    (void)kernel.make_room({.bytes = 1U << 30U, .victims_max = 1000}, now());
-    (void)kernel.lookup(key, now(), 0, &found);
-    REQUIRE(found.place.bytes != 0);
-    CHECK(kernel.mark_stale(key, now()) != 0);
-    // What is on its way cannot be evicted, and evicts all else.
-    std::uint64_t others = 0;
-    for (const std::uint64_t step : {500'000U, 1'000U, 1U}) {
-      while (kernel.reserve(key, step, now()) == cache::ReserveOutcome::kReserved) others += step;
+  StoredOnDisk on_disk;
+  cache::Kernel& kernel = on_disk.kernel();
+  const cache::Key key = on_disk.key();
+  on_disk.leave_memory();
+  REQUIRE(on_disk.find().place.bytes != 0);
+  CHECK(kernel.mark_stale(key, on_disk.now()) != 0);
+  // What is on its way cannot be evicted, and evicts all else.
+  std::uint64_t others = 0;
+  for (const std::uint64_t step : {500'000U, 1'000U, 1U}) {
+    while (kernel.reserve(key, step, on_disk.now()) == cache::ReserveOutcome::kReserved) {
+      others += step;
     }
-    REQUIRE(kernel.statistics().objects == 0);
-    (void)kernel.lookup(key, now(), 0, &found);
-    CHECK(found.fresh_until <= now());
-    if (has_room) kernel.abort(key, std::exchange(others, 0), now());
-    const Confirmed confirmed = one.freshen(
-        "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=60000\r\nETag: \"v1\"\r\n"
-        "X-Old: 2\r\n\r\n");
-    CHECK(confirmed.stays == has_room);
-    CHECK(stored_head_of(*confirmed.object).find("X-Old: 2\r\n") != std::string_view::npos);
-    const cache::LookupState state = kernel.lookup(key, now(), 0, &found).state;
-    CHECK((state == cache::LookupState::kFresh || found.fresh_until > now()) == has_room);
-    if (others != 0) kernel.abort(key, others, now());
   }
+  REQUIRE(kernel.statistics().objects == 0);
+  CHECK(on_disk.find().fresh_until <= on_disk.now());
+  if (has_room) kernel.abort(key, std::exchange(others, 0), on_disk.now());
+  const Confirmed confirmed = on_disk.confirm();
+  CHECK(confirmed.stays == has_room);
+  CHECK(stored_head_of(*confirmed.object).find("X-Old: 2\r\n") != std::string_view::npos);
+  cache::DiskView found;
+  const cache::LookupState state = kernel.lookup(key, on_disk.now(), 0, &found).state;
+  CHECK((state == cache::LookupState::kFresh || found.fresh_until > on_disk.now()) == has_room);
+  if (others != 0) kernel.abort(key, others, on_disk.now());
 }
 
 TEST_CASE("tags that a 304 brings take the place of those there were", "[origin][freshening]") {
