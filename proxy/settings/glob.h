@@ -1,0 +1,13 @@
+// Globs, as hosts and paths are named by them. Pure, thread-safe.
+#pragma once
+
+#include <string_view>
+
+namespace encore::server {
+
+// Whether the pattern describes the whole text. `*` is any run of characters, an empty one and one
+// with "/" or "." in it included; every other character is itself. Takes time in proportion to both
+// lengths, whatever they are made of, and no memory.
+bool glob_matches(std::string_view pattern, std::string_view text) noexcept;
+
+}  // namespace encore::server
