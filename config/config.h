@@ -185,6 +185,7 @@ struct Timeouts {
   Nanoseconds origin_response = std::chrono::seconds(60);
   Nanoseconds origin_idle = std::chrono::seconds(60);
   Nanoseconds tunnel_idle = std::chrono::minutes(10);
+  Nanoseconds upgrade_idle = std::chrono::minutes(10);
   Nanoseconds pool_idle = std::chrono::seconds(30);
   Nanoseconds dns = std::chrono::seconds(10);
   Nanoseconds drain = std::chrono::seconds(30);

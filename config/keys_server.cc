@@ -111,6 +111,9 @@ constexpr std::array kTimeoutsKeys = {
                                         "From the sent request to the head of the response."),
     timeout<&Timeouts::origin_idle>("origin_idle", "Between two reads of a response's body."),
     timeout<&Timeouts::tunnel_idle>("tunnel_idle", "A tunnel in which nothing moves."),
+    timeout<&Timeouts::upgrade_idle>("upgrade_idle",
+                                     "A connection that has gone over to another protocol, as "
+                                     "WebSocket, and in which nothing moves."),
     timeout<&Timeouts::pool_idle>("pool_idle", "An idle connection to a server is kept."),
     timeout<&Timeouts::dns>("dns", "Looking up a name."),
     timeout<&Timeouts::drain>("drain",

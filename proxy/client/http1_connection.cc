@@ -235,6 +235,14 @@ void Http1Connection::on_stream_end(After after) {
   next_request();
 }
 
+void Http1Connection::on_switched(std::shared_ptr<const RequestContext> request, Http1Writer writer,
+                                  Switched switched) {
+  if (is_closed()) return;
+  services_.retired.add(std::move(request_));
+  tunnel_.reset(new TunnelExchange(services_.tunnel, *this, std::move(request)));
+  tunnel_->start_switched(std::move(writer), std::move(switched));
+}
+
 void Http1Connection::close(After how) {
   if (is_closed()) return;
   ENCORE_CHECK(how != After::kNext, "a connection that is closed serves nobody");

@@ -80,6 +80,8 @@ class Http1Connection final : public ClientConnection,
   void account(const Http1Writer& writer) override;
   bool is_over_share() const override;
   void on_stream_end(After after) override;
+  void on_switched(std::shared_ptr<const RequestContext> request, Http1Writer writer,
+                   Switched switched) override;
 
  private:
   // How far requests are read.

@@ -173,6 +173,12 @@ void Http1Stream::end(End how) {
   }
 }
 
+void Http1Stream::switch_protocol(Switched switched) {
+  ENCORE_CHECK(state_ == State::kOpen, "a request has one response");
+  state_ = State::kEnded;
+  carrier_.on_switched(request_, std::exchange(writer_, {}), std::move(switched));
+}
+
 void Http1Stream::want_content() { carrier_.resume(); }
 
 }  // namespace encore::server

@@ -36,6 +36,10 @@ class Http1Carrier {
   virtual bool is_over_share() const = 0;
   // The request has its response, or never will. The stream is destroyed at the end of the turn.
   virtual void on_stream_end(After after) = 0;
+  // The same, where the connection goes over to another protocol. `writer` may still have something
+  // to send before.
+  virtual void on_switched(std::shared_ptr<const RequestContext> request, Http1Writer writer,
+                           Switched switched) = 0;
 
  protected:
   ~Http1Carrier() = default;
@@ -73,6 +77,7 @@ class Http1Stream final : public ClientStream, public net::Retirable, public Rec
   void begin(Response response, BodyReader& content) override;
   Status pump() override;
   void end(End how) override;
+  void switch_protocol(Switched switched) override;
   void want_content() override;
   std::uint64_t sent_bytes() const override { return writer_.sent_bytes(); }
   bool is_over_share() const override { return carrier_.is_over_share(); }

@@ -19,7 +19,11 @@ TunnelExchange::TunnelExchange(const TunnelServices& services, Http1Carrier& car
 
 TunnelExchange::~TunnelExchange() {
   if (record_ == Record::kDue) record(Outcome::kClientAborted, 0, 0);
-  if (tunnel_ != nullptr) services_.stats.tunnels_open.subtract();
+  if (tunnel_ != nullptr) open_count().subtract();
+}
+
+Counter& TunnelExchange::open_count() {
+  return is_switched() ? services_.stats.upgrades_open : services_.stats.tunnels_open;
 }
 
 void TunnelExchange::start() {
@@ -37,6 +41,18 @@ void TunnelExchange::start() {
       [this](std::expected<net::Resolved, net::ResolveFailure> result) {
         on_resolved(std::move(result));
       });
+}
+
+void TunnelExchange::start_switched(Http1Writer writer, Switched switched) {
+  // What the client has sent behind its request is for the origin, once it has its 101.
+  carrier_.stream().pause_reading();
+  replies_bytes_ = carrier_.stream().bytes_written() - writer.sent_bytes();
+  place_ = std::move(switched.place);
+  origin_ = std::move(switched.origin);
+  origin_text_ = origin_->peer().to_string();
+  head_ = std::move(writer);
+  head_.add_text(std::move(switched.head));
+  pump_head();
 }
 
 void TunnelExchange::on_resolved(std::expected<net::Resolved, net::ResolveFailure> result) {
@@ -104,14 +120,19 @@ void TunnelExchange::on_writable() {
 }
 
 void TunnelExchange::open() {
-  services_.stats.tunnels.add();
-  services_.stats.tunnels_open.add();
+  (is_switched() ? services_.stats.upgrades : services_.stats.tunnels).add();
+  open_count().add();
   tunnel_ = std::make_unique<net::Tunnel>(
       carrier_.stream(), *origin_, [this](net::TunnelOutcome outcome) { on_ended(outcome); });
 }
 
 void TunnelExchange::on_ended(net::TunnelOutcome outcome) {
-  record(Outcome::kTunnel, 200, carrier_.stream().bytes_written());
+  const std::uint64_t sent = carrier_.stream().bytes_written() - replies_bytes_.value_or(0);
+  if (is_switched()) {
+    record(Outcome::kUpgrade, 101, sent);
+  } else {
+    record(Outcome::kTunnel, 200, sent);
+  }
   if (outcome == net::TunnelOutcome::kFirstFailed) origin_->abort();
   carrier_.on_stream_end(outcome == net::TunnelOutcome::kSecondFailed ? after_cut()
                                                                       : After::kClose);
@@ -174,7 +195,8 @@ void TunnelExchange::check_timeouts(MonotonicTime now) {
   }
   const MonotonicTime active =
       std::max(carrier_.stream().last_activity(), origin_->last_activity());
-  if (timeouts.tunnel_idle.count() != 0 && now - active >= timeouts.tunnel_idle) {
+  const Nanoseconds idle = is_switched() ? timeouts.upgrade_idle : timeouts.tunnel_idle;
+  if (idle.count() != 0 && now - active >= idle) {
     on_ended(net::TunnelOutcome::kClosed);
   }
 }

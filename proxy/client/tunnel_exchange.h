@@ -1,5 +1,6 @@
-// TunnelExchange: a CONNECT request, from the check of its destination to the end of the tunnel.
-// Confined to its connection's worker.
+// TunnelExchange: a CONNECT request, from the check of its destination to the end of the tunnel; or
+// a connection that has gone over to another protocol, from the origin's 101 to its end. Confined
+// to its connection's worker.
 #pragma once
 
 #include <expected>
@@ -36,7 +37,10 @@ class TunnelExchange {
   TunnelExchange(const TunnelExchange&) = delete;
   TunnelExchange& operator=(const TunnelExchange&) = delete;
 
+  // One of the two, once.
   void start();
+  // `writer` may still have something to send before the 101.
+  void start_switched(Http1Writer writer, Switched switched);
   void check_timeouts(MonotonicTime now);
   // The client's connection takes more.
   void on_writable();
@@ -53,6 +57,8 @@ class TunnelExchange {
   void on_ended(net::TunnelOutcome outcome);
   void refuse(int status, Outcome outcome, std::string_view detail);
   void record(Outcome outcome, int status, std::uint64_t bytes);
+  bool is_switched() const { return place_ != nullptr; }
+  Counter& open_count();
 
   const TunnelServices& services_;
   Http1Carrier& carrier_;
@@ -64,6 +70,7 @@ class TunnelExchange {
   MonotonicTime asked_{};  // for the address, since then
   std::unique_ptr<net::Resolver::Query> query_;
   std::unique_ptr<net::Connector> connector_;
+  std::shared_ptr<void> place_;  // of a connection that has gone over; null: of CONNECT
   std::unique_ptr<net::Stream> origin_;
   // The answer. Replies to what the client pipelined in front of it may still fill its connection.
   Http1Writer head_;

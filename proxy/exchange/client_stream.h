@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "proxy/exchange/body_reader.h"
+#include "proxy/transfer/switched.h"
 
 namespace encore::server {
 
@@ -66,6 +67,10 @@ class ClientStream {
   virtual Status pump() = 0;
   // The last call: the exchange needs no more. REQUIRES: not ended; with kDone, pump() has said so.
   virtual void end(End how) = 0;
+
+  // In place of begin() and end(), and the last call like that one: the connection goes over to
+  // another protocol and is the origin's from here on. REQUIRES: the request asked for that.
+  virtual void switch_protocol(Switched switched) = 0;
 
   // The exchange takes more of the request's content now: it comes, from the loop.
   virtual void want_content() = 0;

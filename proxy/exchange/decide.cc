@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "proxy/http/hop_by_hop.h"
 #include "proxy/http/interim.h"
 #include "proxy/http/via.h"
 
@@ -34,10 +33,6 @@ std::optional<LocalAnswer> answer_locally(const RequestContext& request) {
   }
   // RFC 9110 9.3.8: TRACE would show what proxies in front of us added; we do not forward it.
   if (head.method == http::Method::kTrace) return LocalAnswer{405, Outcome::kMethod, "trace"};
-  // Without the other protocol it would be another request (RFC 9110 7.8).
-  if (http::asked_upgrade(head) == http::Upgrade::kOther) {
-    return LocalAnswer{501, Outcome::kMethod, "upgrade"};
-  }
   std::uint64_t hops = 1;
   if (head.method == http::Method::kOptions &&
       http::parse_decimal(head.fields.value(FieldId::kMaxForwards), hops) && hops == 0) {
@@ -58,7 +53,7 @@ RoadTaken choose_road(const RequestContext& request) {
   // Preconditions are the origin's to evaluate (RFC 9111 4.3.2).
   const bool precondition =
       request.head.fields.has_any({FieldId::kIfMatch, FieldId::kIfUnmodifiedSince});
-  if (!request.key.empty() && !has_content(request) && !precondition) return {};
+  if (request.is_cacheable() && !has_content(request) && !precondition) return {};
   if (request.directives.only_if_cached) return {.road = Road::kOnlyIfCached};
   return {Road::kOrigin, precondition ? http::Forwarded::kRequest : http::Forwarded::kBypass};
 }

@@ -1,6 +1,9 @@
 #include "proxy/http/hop_by_hop.h"
 
 #include <algorithm>
+#include <array>
+
+#include "proxy/http/list.h"
 
 namespace encore::http {
 namespace {
@@ -132,19 +135,53 @@ bool keep_alive(const ResponseHead& head) noexcept {
   return persists(head.fields, FieldId::kConnection, head.version);
 }
 
-Upgrade asked_upgrade(const RequestHead& head) noexcept {
+namespace {
+
+// name[/version], of tokens.
+bool is_protocol(std::string_view member) noexcept {
+  const std::size_t slash = member.find('/');
+  return is_token(member.substr(0, slash)) &&
+         (slash == std::string_view::npos || is_token(member.substr(slash + 1)));
+}
+
+bool is_http_or_tls(std::string_view protocol) noexcept {
+  const std::string_view name = protocol.substr(0, protocol.find('/'));
+  return std::ranges::any_of(std::to_array<std::string_view>({"h2c", "h2", "http", "tls"}),
+                             [name](std::string_view known) { return equals_lower(name, known); });
+}
+
+}  // namespace
+
+std::string asked_upgrade(const RequestHead& head) {
+  std::string asked;
   if (!head.fields.has(FieldId::kUpgrade) || head.version == Version::kHttp10 ||
       !head.fields.list_has(FieldId::kConnection, "upgrade")) {
-    return Upgrade::kNone;
+    return asked;
   }
-  Upgrade asked = Upgrade::kNone;
-  head.fields.for_each_member(FieldId::kUpgrade, [&asked](std::string_view protocol) {
-    const std::string_view name = protocol.substr(0, protocol.find('/'));
-    const bool http = equals_lower(name, "h2c") || equals_lower(name, "h2") ||
-                      equals_lower(name, "http") || equals_lower(name, "tls");
-    asked = std::max(asked, http ? Upgrade::kHttp : Upgrade::kOther);
+  std::size_t protocols = 0;
+  head.fields.for_each_member(FieldId::kUpgrade, [&](std::string_view member) {
+    if (!is_protocol(member) || is_http_or_tls(member)) return;
+    if (++protocols > kUpgradeProtocolsMax) return;
+    if (!asked.empty()) asked += ", ";
+    asked += member;
   });
   return asked;
+}
+
+std::string switched_protocol(std::string_view asked, const ResponseHead& head) {
+  std::string switched;
+  bool all_asked = true;
+  head.fields.for_each_member(FieldId::kUpgrade, [&](std::string_view member) {
+    ListReader offers(asked);
+    std::string_view offer;
+    bool found = false;
+    while (!found && offers.next(offer)) found = equals_ignoring_case(offer, member);
+    all_asked = all_asked && found;
+    if (!found) return;
+    if (!switched.empty()) switched += ", ";
+    switched += member;
+  });
+  return all_asked ? switched : std::string();
 }
 
 bool accepts_trailers(const RequestHead& head) noexcept {

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "proxy/http/message.h"
 
@@ -40,14 +42,15 @@ class HopByHop {
 bool keep_alive(const RequestHead& head) noexcept;
 bool keep_alive(const ResponseHead& head) noexcept;
 
-// What a request asks to go over to (RFC 9110 7.8). Nothing without "upgrade" in Connection, and in
-// HTTP/1.0.
-enum class Upgrade : std::uint8_t {
-  kNone,
-  kHttp,   // other versions of HTTP (h2c), or TLS: without them the request means the same
-  kOther,  // websocket and all others: without it the request means nothing
-};
-Upgrade asked_upgrade(const RequestHead& head) noexcept;
+// Protocols that one request may offer; those behind them are left out.
+inline constexpr std::size_t kUpgradeProtocolsMax = 16;
+// What a request asks to go over to (RFC 9110 7.8), as it is asked for at the next hop: the members
+// of Upgrade, in their order. Empty without "upgrade" in Connection, and in HTTP/1.0. Left out are
+// what is no protocol by its form, and other versions of HTTP and TLS (h2c), which a server may
+// pass over: a tunnel in which HTTP is spoken leads past all that is decided here.
+std::string asked_upgrade(const RequestHead& head);
+// What a 101 goes over to: its Upgrade, if all of that was `asked` for; else empty.
+std::string switched_protocol(std::string_view asked, const ResponseHead& head);
 
 // Whether TE lists "trailers" (RFC 9110 10.1.4). Not in HTTP/1.0, which has no chunks for them.
 bool accepts_trailers(const RequestHead& head) noexcept;

@@ -11,7 +11,7 @@
 namespace encore::http {
 namespace {
 
-constexpr std::array<std::string_view, 13> kReasonNames = {
+constexpr std::array<std::string_view, 14> kReasonNames = {
 #define ENCORE_HTTP_REASON(id, name) name,
     ENCORE_HTTP_STORE_REASONS(ENCORE_HTTP_REASON)
 #undef ENCORE_HTTP_REASON

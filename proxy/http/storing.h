@@ -13,7 +13,8 @@ namespace encore::http {
 
 #define ENCORE_HTTP_STORE_REASONS(X)                                            \
   X(kOk, "ok")                                                                  \
-  X(kMethod, "method") /* not GET or POST */                                    \
+  X(kMethod, "method")   /* not GET or POST */                                  \
+  X(kUpgrade, "upgrade") /* RFC 9110 7.8 */                                     \
   X(kRequestNoStore, "request-no-store")                                        \
   X(kNoStore, "no-store")                                                       \
   X(kPrivate, "private")                                                        \

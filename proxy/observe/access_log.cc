@@ -150,6 +150,7 @@ std::string_view squid_code(Outcome outcome) {
     case Outcome::kRevalidated:
       return "TCP_REFRESH_UNMODIFIED";
     case Outcome::kTunnel:
+    case Outcome::kUpgrade:
       return "TCP_TUNNEL";
     case Outcome::kDenied:
       return "TCP_DENIED";

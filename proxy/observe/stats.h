@@ -91,6 +91,7 @@ class LatencyHistogram {
   X(slow_readers_cut, "slow_readers_cut_total",                                               \
     "Responses cut because their client took them too slowly.")                               \
   X(tunnels, "tunnels_total", "CONNECT tunnels opened.")                                      \
+  X(upgrades, "upgrades_total", "Connections that went over to another protocol.")            \
   X(dns_questions, "dns_questions_total", "Questions to name servers, repetitions left out.") \
   X(dns_cache_hits, "dns_cache_hits_total", "Names answered from what was asked before.")     \
   X(dns_joined, "dns_joined_total", "Names that were being asked for already.")               \
@@ -105,6 +106,7 @@ class LatencyHistogram {
   X(origin_connections, "origin_connections", "Origin connections open.") \
   X(transfers_open, "transfers", "Transfers from origins under way.")     \
   X(tunnels_open, "tunnels", "CONNECT tunnels open.")                     \
+  X(upgrades_open, "upgrades", "Connections in another protocol open.")   \
   X(dns_lookups, "dns_lookups", "Names being looked up.")
 
 // What one worker counts. Confined to its worker for writing.

@@ -135,6 +135,7 @@ class Fetch final : public Producer,
   RequestWriter writer_;
   MonotonicTime since_{};         // when the present wait for the origin began
   bool asked_condition_ = false;  // a 304 is an answer to it
+  bool switched_ = false;         // what follows is for who has the connection now
   bool answered_ = false;         // some of an answer has come on this connection
 
   http::ParseProgress progress_;

@@ -35,6 +35,7 @@ std::size_t Fetch::on_data(net::Stream& stream, std::span<const std::byte> bytes
     used += taken;
   }
   services_.stats.bytes_from_origins.add(used);
+  if (switched_) return used;
   if (!goes_on()) return bytes.size();
   publish_head();
   if (state_ != State::kBody) return goes_on() ? used : bytes.size();

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "proxy/http/hop_by_hop.h"
 #include "proxy/http/interim.h"
 #include "proxy/http/targeted.h"
 #include "proxy/origin/admission.h"
@@ -90,7 +91,8 @@ void Fetch::on_interim_head() {
     fail({502, Outcome::kOriginInvalid, "too-many-interim-responses"});
     return;
   }
-  switch (http::interim_action(head.status, {.client = request_->head.version})) {
+  switch (http::interim_action(
+      head.status, {.client = request_->head.version, .asked_upgrade = request_->asks_upgrade()})) {
     case http::InterimAction::kForward:
       transfer_->publish_interim(interim_text(*request_, head));
       return;
@@ -98,9 +100,22 @@ void Fetch::on_interim_head() {
       return;
     case http::InterimAction::kSwitch:
     case http::InterimAction::kBad:
-      fail({502, Outcome::kOriginInvalid, "unasked-upgrade"});
-      return;
+      break;
   }
+  // The connection is no more ours to understand: it goes to who has the client's. Only where all
+  // of the request is with the origin (RFC 9110 7.8) is what follows no part of that.
+  const std::string protocol = http::switched_protocol(request_->upgrade, head);
+  if (protocol.empty() || !writer_.is_complete()) {
+    fail({502, Outcome::kOriginInvalid, "unasked-upgrade"});
+    return;
+  }
+  std::string text = switching_text(*request_, head, protocol);
+  const auto transfer = transfer_;
+  switched_ = true;
+  Switched switched = link_.hand_over();
+  switched.head = std::move(text);
+  end();
+  transfer->publish_switched(std::move(switched));
 }
 
 void Fetch::on_final_head(bool surplus) {
@@ -202,7 +217,7 @@ void Fetch::pass_on(const HeadPlan& plan) {
        .head = received.head,
        .directives = received.directives,
        .decision = decision,
-       .has_key = !request_->key.empty(),
+       .has_key = request_->is_cacheable(),
        .others_wait = plan_.in_table,
        .fits_range = received.head.status == 206 && fits_range(*request_, received.head),
        .validates = static_cast<bool>(plan_.stored),

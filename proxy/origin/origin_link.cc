@@ -295,6 +295,33 @@ void OriginLink::release(Fate fate) {
   services_.loop.defer([gone = std::move(stream)] {});
 }
 
+namespace {
+
+// What a connection that was given away takes of its server's number.
+class Place {
+ public:
+  Place(OriginLines::Slot slot, WorkerStats& stats) : slot_(std::move(slot)), stats_(stats) {}
+  ~Place() { stats_.origin_connections.subtract(); }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+ private:
+  OriginLines::Slot slot_;
+  WorkerStats& stats_;
+};
+
+}  // namespace
+
+Switched OriginLink::hand_over() {
+  ENCORE_CHECK(is_open(), "what is open is given away");
+  auto state = std::exchange(state_, Idle{});
+  std::unique_ptr<net::Stream> stream = std::move(std::get<Open>(state).stream);
+  stream->pause_reading();
+  stream->set_handler(nullptr);
+  return {.place = std::make_shared<Place>(std::move(slot_), services_.stats),
+          .origin = std::move(stream)};
+}
+
 void OriginLink::check_timeouts(MonotonicTime now) {
   const config::Timeouts& timeouts = request_.runtime->config.timeouts;
   const auto over = [now](MonotonicTime since, Nanoseconds limit) {

@@ -86,6 +86,9 @@ class OriginLink {
   // Lets go of what there is, whatever the state. The pool gets the connection where it is in step.
   enum class Fate : std::uint8_t { kDrop, kKeep };
   void release(Fate fate);
+  // Gives the connection away, with its place in its server's number; the link is idle then.
+  // REQUIRES: open.
+  Switched hand_over();
 
   bool is_open() const { return std::holds_alternative<Open>(state_); }
   // REQUIRES: open.

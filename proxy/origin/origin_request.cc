@@ -112,7 +112,14 @@ void build_origin_request(const RequestContext& request, const OriginServer* ser
   out.texts(head.method_text, " ", http::origin_form(request.target, head.method, key_path),
             " HTTP/1.1\r\nHost: ", asks_for_server ? server->authority : host.get(), "\r\n");
   write_sent_fields(request, options, out);
-  if (http::accepts_trailers(head)) out.text("TE: trailers\r\nConnection: TE\r\n");
+  const bool trailers = http::accepts_trailers(head);
+  if (trailers) out.text("TE: trailers\r\n");
+  if (request.asks_upgrade()) {
+    out.texts("Connection: ", trailers ? "TE, " : "", "upgrade\r\n");
+    out.field("Upgrade", request.upgrade);
+  } else if (trailers) {
+    out.text("Connection: TE\r\n");
+  }
   if (request.framing.kind == http::BodyKind::kLength) {
     out.field("Content-Length", request.framing.length);
   } else if (request.framing.kind == http::BodyKind::kChunked) {

@@ -22,7 +22,11 @@ PassedResponse make_passed_response(const OriginServices& services, const Reques
     response->names = "*";
     if (decision.ok()) decision.reason = http::StoreReason::kVaryTooLarge;
   }
-  response->reason = request.key.empty() ? http::StoreReason::kMethod : decision.reason;
+  response->reason = decision.reason;
+  if (!request.is_cacheable()) {
+    response->reason =
+        request.asks_upgrade() ? http::StoreReason::kUpgrade : http::StoreReason::kMethod;
+  }
   if (received.framing.kind == http::BodyKind::kLength) response->length = received.framing.length;
   if (received.framing.kind == http::BodyKind::kNone && received.head.status != 204) {
     // A HEAD's or a 304's Content-Length speaks of another message's body.
@@ -53,6 +57,22 @@ PassedResponse make_passed_response(const OriginServices& services, const Reques
   place_etag(response->head, received.head.fields.value(http::FieldId::kEtag), response->meta);
   if (decision.strips_set_cookie) received.directives.stripped_fields.emplace_back("set-cookie");
   return {.response = std::move(response), .decision = decision};
+}
+
+std::string switching_text(const RequestContext& request, const http::ResponseHead& head,
+                           std::string_view protocol) {
+  std::string text;
+  http::append_status_line(head.status, head.reason, text);
+  const http::HopByHop hop_by_hop(head.fields);
+  for (const http::Field& field : head.fields) {
+    if (field.id == http::FieldId::kContentLength || hop_by_hop.drops(field)) continue;
+    http::append_field(field.name, field.value, text);
+  }
+  http::append_field("Connection", "upgrade", text);
+  http::append_field("Upgrade", protocol, text);
+  text += request.runtime->via_field_11;
+  text += "\r\n";
+  return text;
 }
 
 std::string interim_text(const RequestContext& request, const http::ResponseHead& head) {

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "proxy/http/storing.h"
 #include "proxy/net/address.h"
@@ -26,5 +27,9 @@ PassedResponse make_passed_response(const OriginServices& services, const Reques
 
 // An interim response as the client gets it, with the empty line.
 std::string interim_text(const RequestContext& request, const http::ResponseHead& head);
+
+// A 101 likewise, which goes over to `protocol`.
+std::string switching_text(const RequestContext& request, const http::ResponseHead& head,
+                           std::string_view protocol);
 
 }  // namespace encore::server

@@ -1,6 +1,7 @@
 #include "proxy/request/request_context.h"
 
 #include "base/recycled.h"
+#include "proxy/http/hop_by_hop.h"
 
 namespace encore::server {
 namespace {
@@ -26,6 +27,7 @@ std::shared_ptr<const RequestContext> RequestContext::make(std::shared_ptr<const
   request->framing = view.framing;
   request->route = view.route;
   request->client = client;
+  request->upgrade = http::asked_upgrade(request->head);
   request->key = view.key;
   request->uri = view.uri;
   request->hash = view.hash;

@@ -36,6 +36,9 @@ struct RequestContext {
   // The key without its realm. REQUIRES: there is a key.
   std::string_view uri_text() const { return std::string_view(key).substr(kRealmBytes); }
   bool is_forward() const { return route == nullptr; }
+  // A request for another protocol is no request for what lies at its target.
+  bool asks_upgrade() const { return !upgrade.empty(); }
+  bool is_cacheable() const { return !key.empty() && !asks_upgrade(); }
   const http::VaryOptions& vary() const {
     return is_forward() ? runtime->forward_vary : runtime->reverse_vary;
   }
@@ -60,6 +63,8 @@ struct RequestContext {
   http::Framing framing;
   const Route* route = nullptr;  // null: forward
   net::Address client;
+  // Protocols that the connection may go over to, as the origin is told; empty: none.
+  std::string upgrade;
   std::string key;    // realm and normalised URI; empty for what is never cached
   http::KeyText uri;  // the parts of the key behind its realm
   filter::Hash128 hash{};

@@ -61,7 +61,7 @@ Nanoseconds sweep_interval(const config::Timeouts& timeouts) {
   for (const Nanoseconds limit :
        {timeouts.client_header, timeouts.client_idle, timeouts.client_body, timeouts.client_write,
         timeouts.collapse, timeouts.origin_connect, timeouts.origin_response, timeouts.origin_idle,
-        timeouts.tunnel_idle, timeouts.pool_idle, timeouts.dns}) {
+        timeouts.tunnel_idle, timeouts.upgrade_idle, timeouts.pool_idle, timeouts.dns}) {
     if (limit.count() != 0) shortest = std::min(shortest, limit);
   }
   return std::clamp(shortest / kSweepsPerTimeout, kShortestSweep, kLongestSweep);

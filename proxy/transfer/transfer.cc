@@ -183,6 +183,11 @@ void Transfer::publish_failure(TransferFailure failure) {
   publish_phase(TransferPhase::kFailed);
 }
 
+void Transfer::publish_switched(Switched switched) {
+  switched_ = std::move(switched);
+  publish_phase(TransferPhase::kSwitched);
+}
+
 // The one who asked is always at home; null once it has left.
 TransferReader* Transfer::first_reader() const {
   const Lock lock(*this);

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -22,6 +23,7 @@
 #include "proxy/store/body.h"
 #include "proxy/transfer/producer.h"
 #include "proxy/transfer/response.h"
+#include "proxy/transfer/switched.h"
 #include "proxy/transfer/transfer_home.h"
 #include "proxy/transfer/transfer_reader.h"
 
@@ -31,6 +33,7 @@ enum class TransferPhase : std::uint8_t {
   kWaiting,    // no final response head yet
   kSharing,    // the head is there; the body grows, or is complete or aborted (store::Body says)
   kValidated,  // nothing to read here: validated() is to be served
+  kSwitched,   // the connection has gone over to another protocol: take_switched()
   kFailed,     // no response came; failure() says why
 };
 
@@ -93,6 +96,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   const TransferFailure& failure() const { return failure_; }
   // REQUIRES: phase kValidated.
   const Validated& validated() const { return validated_; }
+  // REQUIRES: phase kSwitched, on the home's thread; once.
+  Switched take_switched() { return std::move(switched_); }
   // The producer, for readers of its own home; null once it has ended, and elsewhere.
   Producer* producer_here() const;
   // Whether more than the first reader joined before the head was known.
@@ -130,6 +135,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
                         bool joinable);
   void publish_validated(Validated validated);
   void publish_failure(TransferFailure failure);
+  void publish_switched(Switched switched);
   void publish_interim(std::string_view head);
   // More of the request's body can be taken.
   void publish_upload_ready();
@@ -223,6 +229,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   store::BodyRef body_;
   TransferFailure failure_;
   Validated validated_;
+  Switched switched_;
   std::optional<ExpectedVariant> expected_;  // set before others see the transfer
   std::atomic<std::uint32_t> joined_ = 0;
   std::atomic<bool> store_wanted_ = false;

@@ -61,44 +61,6 @@ class Fields(Case):
             self.assertEqual("kept", field(answer, "X-Other"))
 
 
-WEBSOCKET = [("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13"),
-             ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")]
-H2C = [("Connection", "Upgrade, HTTP2-Settings"), ("Upgrade", "h2c"),
-       ("HTTP2-Settings", "AAMAAABkAAQCAAAAAAIAAAAA")]
-
-
-class Upgrades(Case):
-    def test_a_request_for_another_protocol_is_refused_and_is_no_request_for_the_page(self):
-        origin = Origin(self, {"/page": fresh(b"page")})
-        encore = self.encore()
-        with Client(encore.port) as client:
-            for _ in range(3):
-                answer = client.ask(origin.url("/page"), fields=WEBSOCKET)
-                self.assertEqual(501, answer.status)
-                self.assertIn("detail=upgrade", field(answer, "Cache-Status"))
-        self.assertEqual(0, origin.count())
-        for expected in ("first-request", "second-request"):
-            answer = get(encore.port, origin.url("/page"))
-            self.assertIn(f"detail={expected}", field(answer, "Cache-Status"))
-        answer = get(encore.port, origin.url("/page"), fields=WEBSOCKET)
-        self.assertEqual((501, 2), (answer.status, origin.count()))
-
-    def test_an_offer_of_http2_is_passed_over(self):
-        origin = Origin(self, {"/page": fresh(b"page")})
-        encore = self.encore()
-        for expected in ("first-request", "second-request", None):
-            answer = get(encore.port, origin.url("/page"),
-                         fields=[*H2C, ("Upgrade-Insecure-Requests", "1")])
-            self.assertEqual((200, b"page"), (answer.status, answer.body))
-            if expected:
-                self.assertIn(f"detail={expected}", field(answer, "Cache-Status"))
-        self.assertIn("; hit", field(answer, "Cache-Status"))
-        got = dict(origin.last().fields)
-        for name in ("upgrade", "http2-settings", "connection"):
-            self.assertNotIn(name, got)
-        self.assertEqual("1", got["upgrade-insecure-requests"])
-
-
 class Loops(Case):
     def reverse(self, port, target):
         return self.encore(listen=[{"address": f"127.0.0.1:{port}", "mode": "reverse"}],

@@ -35,6 +35,10 @@ class FakeStream final : public ClientStream {
     CHECK_FALSE(ended);
     ended = how;
   }
+  void switch_protocol(Switched given) override {
+    CHECK_FALSE((begun || ended));
+    switched = std::move(given);
+  }
   void want_content() override { ++wanted; }
   std::uint64_t sent_bytes() const override { return response.head.size(); }
   bool is_over_share() const override { return false; }
@@ -45,6 +49,7 @@ class FakeStream final : public ClientStream {
   BodyReader* content = nullptr;
   Status status = Status::kDone;
   std::optional<End> ended;
+  std::optional<Switched> switched;
   int wanted = 0;
 };
 
@@ -201,6 +206,23 @@ TEST_CASE("an exchange is held to its steps", "[exchange]") {
   CHECK(fixture.stream.response.further == ClientStream::Further::kNone);
   CHECK(fixture.stream.ended == End::kDone);
   CHECK(fixture.ended_as(Outcome::kOriginTimeout) == 1);
+}
+
+TEST_CASE("a connection that goes over to another protocol is the stream's, and its record too",
+          "[exchange]") {
+  Fixture fixture(
+      "GET http://a.example/x HTTP/1.1\nHost: a.example\nConnection: upgrade\nUpgrade: raw/1\n");
+  fixture.exchange->start();
+  REQUIRE(fixture.origins.asks.size() == 1);
+  CHECK(fixture.origins.asks[0].what == AskedFor::kAsItIs);
+  CHECK(fixture.origins.asks[0].table == OriginAsk::Table::kNotIn);
+  fixture.origins.transfers[0]->publish_switched({.head = "HTTP/1.1 101 Go\r\n\r\n"});
+  REQUIRE(fixture.stream.switched);
+  CHECK(fixture.stream.switched->head == "HTTP/1.1 101 Go\r\n\r\n");
+  CHECK_FALSE(fixture.stream.begun);
+  CHECK_FALSE(fixture.stream.ended);
+  CHECK_FALSE(fixture.origins.transfers[0]->has_readers());
+  CHECK(fixture.ended_as(Outcome::kUpgrade) == 0);
 }
 
 TEST_CASE("a client that goes leaves the transfer, and is told nothing any more", "[exchange]") {

@@ -54,18 +54,52 @@ TEST_CASE("an upgrade is asked for in two fields", "[http][rfc9110][7.8]") {
     head.fields = text.fields();
     return asked_upgrade(head);
   };
-  CHECK(asked("Connection: upgrade\nUpgrade: websocket") == Upgrade::kOther);
-  CHECK(asked("Connection: close, Upgrade\nUpgrade: WebSocket") == Upgrade::kOther);
-  CHECK(asked("Connection: upgrade\nUpgrade: h2c, foo/1") == Upgrade::kOther);
-  CHECK(asked("Connection: upgrade\nUpgrade: h2c\nUpgrade: websocket") == Upgrade::kOther);
-  CHECK(asked("Connection: upgrade\nUpgrade: websocket", Version::kHttp10) == Upgrade::kNone);
-  CHECK(asked("Upgrade: websocket") == Upgrade::kNone);
-  CHECK(asked("Connection: upgrade") == Upgrade::kNone);
-  CHECK(asked("Connection: upgrade\nUpgrade:") == Upgrade::kNone);
-  CHECK(asked("Connection: Upgrade, HTTP2-Settings\nUpgrade: h2c\nHTTP2-Settings: AAMAAABkAAQ") ==
-        Upgrade::kHttp);
-  CHECK(asked("Connection: upgrade\nUpgrade: TLS/1.2, HTTP/2.0") == Upgrade::kHttp);
-  CHECK(asked("Upgrade-Insecure-Requests: 1\nConnection: keep-alive") == Upgrade::kNone);
+  CHECK(asked("Connection: upgrade\nUpgrade: websocket") == "websocket");
+  CHECK(asked("Connection: close, Upgrade\nUpgrade: WebSocket") == "WebSocket");
+  CHECK(asked("Connection: upgrade\nUpgrade: a/1, b\nUpgrade: c/2.0") == "a/1, b, c/2.0");
+  CHECK(asked("Connection: upgrade\nUpgrade: websocket", Version::kHttp10).empty());
+  CHECK(asked("Upgrade: websocket").empty());
+  CHECK(asked("Connection: upgrade").empty());
+  CHECK(asked("Connection: upgrade\nUpgrade:").empty());
+  CHECK(asked("Upgrade-Insecure-Requests: 1\nConnection: keep-alive").empty());
+  CHECK(asked("Connection: upgrade\nUpgrade: web socket, a/b/c, \"x\", /1, b/").empty());
+}
+
+TEST_CASE("other versions of HTTP are not offered, nor more protocols than anybody has",
+          "[http][rfc9110][7.8]") {
+  const auto asked = [](const std::string& fields) {
+    const FieldText text(fields);
+    RequestHead head;
+    head.fields = text.fields();
+    return asked_upgrade(head);
+  };
+  CHECK(asked("Connection: Upgrade, HTTP2-Settings\nUpgrade: h2c\nHTTP2-Settings: AAMAAABkAAQ")
+            .empty());
+  CHECK(asked("Connection: upgrade\nUpgrade: TLS/1.2, HTTP/2.0, H2C, h2").empty());
+  CHECK(asked("Connection: upgrade\nUpgrade: h2c, foo/1") == "foo/1");
+  CHECK(asked("Connection: upgrade\nUpgrade: h2c\nUpgrade: websocket") == "websocket");
+  std::string many = "p";
+  for (std::size_t i = 1; i < kUpgradeProtocolsMax; ++i) many += ", p";
+  CHECK(asked("Connection: upgrade\nUpgrade: " + many) == many);
+  CHECK(asked("Connection: upgrade\nUpgrade: " + many + ", p") == many);
+}
+
+TEST_CASE("a 101 goes over to what was asked for, and to nothing else", "[http][rfc9110][7.8]") {
+  const auto switched = [](std::string_view offered, const std::string& fields) {
+    const FieldText text(fields);
+    ResponseHead head;
+    head.fields = text.fields();
+    return switched_protocol(offered, head);
+  };
+  CHECK(switched("websocket", "Upgrade: websocket") == "websocket");
+  CHECK(switched("websocket", "Upgrade: WebSocket") == "WebSocket");
+  CHECK(switched("a/1, b", "Upgrade: b") == "b");
+  CHECK(switched("a/1, b", "Upgrade: a/1, b") == "a/1, b");
+  CHECK(switched("a/1, b", "Upgrade: a/2").empty());
+  CHECK(switched("websocket", "Upgrade: websocket, h2c").empty());
+  CHECK(switched("websocket", "Upgrade:").empty());
+  CHECK(switched("websocket", "X: y").empty());
+  CHECK(switched("", "Upgrade: websocket").empty());
 }
 
 TEST_CASE("framing, routing and control fields may not come as trailers",

@@ -109,6 +109,58 @@ TEST_CASE("what breaks off is stored nowhere, and its room comes back", "[origin
   CHECK(world.pool.size() == 0);
 }
 
+const std::string kUpgrade =
+    "GET /a HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: raw/1\r\n\r\n";
+
+TEST_CASE("a connection that goes over to another protocol is given away as it is",
+          "[origin][fetch][rfc9110][7.8]") {
+  Origin origin;
+  World world({origin.url()});
+  world.limits.connections = 1;
+  {
+    FetchReader asker(world, world.request(kUpgrade), {});
+    world.run_until_asked(origin);
+    CHECK(origin.asked.find("\r\nConnection: upgrade\r\nUpgrade: raw/1\r\n") != std::string::npos);
+    origin.say(
+        "HTTP/1.1 101 Go\r\nConnection: upgrade, x-hop\r\nUpgrade: raw/1\r\nX-Hop: 1\r\n"
+        "X-Kept: 2\r\nContent-Length: 3\r\n\r\nraw bytes");
+    world.run_until(origin, [&] { return asker.is_done(); });
+    REQUIRE(asker.switched);
+    const std::string& head = asker.switched->head;
+    CHECK(
+        head.starts_with("HTTP/1.1 101 Go\r\nX-Kept: 2\r\nConnection: upgrade\r\n"
+                         "Upgrade: raw/1\r\nVia: "));
+    CHECK(head.ends_with("\r\n\r\n"));
+    REQUIRE(asker.switched->origin != nullptr);
+    CHECK(asker.switched->origin->kept_bytes() == 9);
+    CHECK(world.fetches.empty());
+    CHECK(world.pool.size() == 0);
+    CHECK(world.stats.origin_connections.get() == 1);
+    CHECK_FALSE(
+        world.lines.claim(world.runtime->router.match("", "/")->group().servers()[0].pool_key, 1));
+  }
+  CHECK(world.stats.origin_connections.get() == 0);
+  CHECK(world.lines.size() == 0);
+}
+
+TEST_CASE("what answers a request for another protocol is not stored, nor counted",
+          "[origin][fetch]") {
+  Origin origin;
+  World world({origin.url()});
+  int decisions = 0;
+  world.on_decision = [&](const cache::Event&) { ++decisions; };
+  for (int i = 0; i < 3; ++i) {
+    FetchReader asker(world, world.request(kUpgrade), {});
+    world.run_until_asked(origin);
+    origin.asked.clear();
+    origin.say(kStorable);
+    world.run_until(origin, [&] { return asker.is_done(); });
+    CHECK(asker.body == "hello");
+    CHECK_FALSE(world.stored(asker.request()));
+  }
+  CHECK(world.stats.stored.get() == 0);
+}
+
 TEST_CASE("a head that makes no sense is a 502, and says why", "[origin][fetch]") {
   const std::pair<const char*, const char*> rows[] = {
       {"HTTP/1.1 304 Not Modified\r\n\r\n", "unasked-304"},

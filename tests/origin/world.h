@@ -291,6 +291,9 @@ class FetchReader final : public TransferReader {
     } else if (transfer_->phase() == TransferPhase::kValidated) {
       validated = transfer_->validated();
       leave();
+    } else if (transfer_->phase() == TransferPhase::kSwitched) {
+      switched = transfer_->take_switched();
+      leave();
     } else {
       read();
     }
@@ -312,6 +315,7 @@ class FetchReader final : public TransferReader {
 
   std::optional<TransferFailure> failure;
   std::optional<Validated> validated;
+  std::optional<Switched> switched;
   std::string interim;
   std::string head;
   std::string body;

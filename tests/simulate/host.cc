@@ -190,6 +190,7 @@ void Host::look_at_gauges() {
     none(stats.origin_connections.get(), "origin connections counted");
     none(stats.transfers_open.get(), "transfers counted");
     none(stats.tunnels_open.get(), "tunnels counted");
+    none(stats.upgrades_open.get(), "connections in other protocols counted");
     none(stats.dns_lookups.get(), "lookups counted");
     none(worker->fetches().size(), "fetches");
   }
