@@ -79,6 +79,41 @@ Result<std::string> check_token(std::string_view text) {
   return std::string(text);
 }
 
+Result<std::string> check_host_glob(std::string_view text) {
+  if (text.empty() || text.size() > 253 || !only(text, "-._*[]:")) return fail("is not a host");
+  return lower_ascii(text);
+}
+
+Result<std::string> check_path_glob(std::string_view text) {
+  if (!text.starts_with('/') && !text.starts_with('*')) {
+    return fail("does not start with \"/\" or \"*\"");
+  }
+  if (text.find_first_of("?# ") != std::string_view::npos || has_control(text)) {
+    return fail("holds what a path cannot");
+  }
+  return std::string(text);
+}
+
+Result<std::string> check_method(std::string_view text) {
+  if (text.empty() || text.size() > 64 || !only(text, kTokenMarks)) return fail("is not a method");
+  return std::string(text);
+}
+
+Result<std::string> check_lower_field_or_empty(std::string_view text) {
+  if (text.empty()) return std::string();
+  auto name = check_field_name(text);
+  if (name) *name = lower_ascii(*name);
+  return name;
+}
+
+Result<std::string> check_realm(std::string_view text) {
+  if (text.empty() || text.size() > 128 || has_control(text) ||
+      text.find_first_of("\"\\") != std::string_view::npos) {
+    return fail("is not a realm");
+  }
+  return std::string(text);
+}
+
 Result<std::string> check_query_name(std::string_view text) {
   std::string_view name = text;
   if (name.ends_with('*')) name.remove_suffix(1);

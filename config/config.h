@@ -29,10 +29,35 @@ enum class Switch : std::uint8_t { kAuto, kOn, kOff };
 enum class LogFormat : std::uint8_t { kJson, kSquid, kCombined };
 enum class LogLevel : std::uint8_t { kTrace, kDebug, kInfo, kWarn, kError, kOff };
 
+// The one field that a trusted proxy is taken to write; the other one is not looked at.
+enum class TrustedField : std::uint8_t { kXForwardedFor, kForwarded };
+// What origins are told of the client. auto: both behind a reverse listener, nothing behind a
+// forward one.
+enum class ForwardedFields : std::uint8_t { kAuto, kOff, kXForwarded, kForwarded, kBoth };
+
 // [[listen]]: one listening address.
 struct Listen {
   EndpointText address = "127.0.0.1:3128";
   Mode mode = Mode::kForward;
+  // Who the client is, and what is said of it.
+  std::vector<CidrText> trusted_proxies = {};
+  TrustedField trusted_field = TrustedField::kXForwardedFor;
+  bool proxy_protocol = false;
+  ForwardedFields forwarded = ForwardedFields::kAuto;
+  bool via = true;
+  bool cache_status = true;
+  // Access. An empty list of what is allowed allows all.
+  std::vector<CidrText> allow_clients = {};
+  std::vector<CidrText> deny_clients = {};
+  std::vector<std::string> allow_hosts = {};  // globs, lower case
+  std::vector<std::string> deny_hosts = {};
+  std::vector<std::string> allow_paths = {};  // globs
+  std::vector<std::string> deny_paths = {};
+  std::vector<std::string> allow_methods = {};
+  std::vector<PortRangeText> allow_ports = {};
+  std::string users_file = {};   // empty: none
+  std::string tokens_file = {};  // empty: none
+  std::string realm = "encore";
   friend bool operator==(const Listen&, const Listen&) = default;
 };
 
@@ -51,6 +76,9 @@ struct Origin {
 struct Forward {
   std::vector<CidrText> allow_clients = {"127.0.0.0/8", "::1"};
   std::vector<std::uint64_t> connect_ports = {443};
+  // What programs serve HTTP at: none of mail, remote shells, name servers and directories.
+  std::vector<PortRangeText> safe_ports = {"80-86", "88",  "280",     "443",     "488",
+                                           "591",   "777", "800-872", "874-988", "1025-65535"};
   PrivateDestinations private_destinations = PrivateDestinations::kLoopbackClients;
   friend bool operator==(const Forward&, const Forward&) = default;
 };
@@ -198,11 +226,13 @@ struct Limits {
   std::uint32_t fields = 256;
   std::uint64_t trailers_bytes = 16 * kKiB;
   std::uint64_t chunk_extension_bytes = 4 * kKiB;
-  std::uint64_t request_body_bytes = 0;      // 0: none
-  std::uint64_t client_body_rate_min = 512;  // bytes a second; 0: none
-  std::uint32_t connections = 65536;         // clients, over all workers
-  std::uint32_t connections_per_client = 0;  // 0: none
-  std::uint32_t unfinished_heads = 4096;     // over all workers
+  std::uint64_t request_body_bytes = 0;          // 0: none
+  std::uint64_t client_body_rate_min = 512;      // bytes a second; 0: none
+  std::uint32_t connections = 65536;             // clients, over all workers
+  std::uint32_t connections_per_client = 16384;  // a quarter of them; 0: none
+  std::uint32_t transfers_per_client = 8192;     // 0: none
+  std::uint32_t failed_logins_per_client = 20;   // a minute; 0: no limit
+  std::uint32_t unfinished_heads = 4096;         // over all workers
   std::uint64_t unfinished_head_bytes = 64 * kMiB;
   std::uint32_t pipeline = 64;
   std::uint32_t interim_responses = 32;
@@ -211,6 +241,20 @@ struct Limits {
   std::uint64_t transfer_memory_per_client_bytes = 64 * kMiB;  // 0: none
   std::uint64_t client_write_rate_min = 1 * kKiB;              // bytes a second; 0: none
   friend bool operator==(const Limits&, const Limits&) = default;
+};
+
+// [[limit]]: how often requests may come. The requests of one address, one network or one value of
+// a field have a bucket of `burst` tokens, into which `rate` come a second.
+struct RateLimit {
+  double rate = 10;
+  std::uint32_t burst = 20;
+  std::string field;  // lower case; empty: by the client's address
+  std::uint32_t prefix_v4 = 32;
+  std::uint32_t prefix_v6 = 64;
+  std::vector<std::string> hosts;  // globs, lower case; empty: all
+  std::vector<std::string> paths;  // globs; empty: all
+  std::uint32_t entries = 65536;   // buckets that are remembered
+  friend bool operator==(const RateLimit&, const RateLimit&) = default;
 };
 
 struct Upstream {
@@ -251,6 +295,7 @@ struct Config {
   Log log;
   Timeouts timeouts;
   Limits limits;
+  std::vector<RateLimit> limit;
   Upstream upstream;
   Http http;
   friend bool operator==(const Config&, const Config&) = default;

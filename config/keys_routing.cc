@@ -1,4 +1,4 @@
-// Keys of [[listen]], [[origin]], [forward], [upstream] and [http].
+// Keys of [[origin]], [forward], [upstream] and [http].
 #include <array>
 
 #include "config/keys.h"
@@ -6,23 +6,8 @@
 namespace encore::config {
 namespace {
 
-constexpr std::array<std::string_view, 2> kModes = {"forward", "reverse"};
 constexpr std::array<std::string_view, 2> kHostHeaders = {"preserve", "origin"};
 constexpr std::array<std::string_view, 3> kPrivate = {"never", "loopback-clients", "always"};
-
-constexpr std::array kListenKeys = {
-    bound<&Listen::address>({.name = "address",
-                             .doc = "Where clients connect: a numeric address and a port.",
-                             .apply = Apply::kRestart,
-                             .accepted = "\"127.0.0.1:3128\", \"[::1]:3128\" or \"*:3128\"",
-                             .item_check = check_parsed<EndpointText>}),
-    bound<&Listen::mode>({.name = "mode",
-                          .kind = Kind::kChoice,
-                          .doc = "`forward`: a proxy that clients are told to use (absolute-form "
-                                 "and `CONNECT`). `reverse`: stands before the `[[origin]]`s.",
-                          .apply = Apply::kRestart,
-                          .choices = kModes}),
-};
 
 constexpr std::array kOriginKeys = {
     bound<&Origin::host>({.name = "host",
@@ -184,7 +169,6 @@ constexpr std::array kHttpKeys = {
 
 }  // namespace
 
-std::span<const Key> listen_keys() { return kListenKeys; }
 std::span<const Key> origin_keys() { return kOriginKeys; }
 std::span<const Key> forward_keys() { return kForwardKeys; }
 std::span<const Key> upstream_keys() { return kUpstreamKeys; }

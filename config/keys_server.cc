@@ -161,7 +161,9 @@ constexpr std::array kLimitsKeys = {
                                  .range = {.min = 1, .max = 16777216}}),
     bound<&Limits::connections_per_client>({.name = "connections_per_client",
                                             .kind = Kind::kInteger,
-                                            .doc = "Of one client address. 0: no limit.",
+                                            .doc = "Of one client address, or IPv6 network of "
+                                                   "64 bits; `trusted_proxies` are not counted. "
+                                                   "0: no limit.",
                                             .range = {.min = 0, .max = 16777216}}),
     bound<&Limits::unfinished_heads>(
         {.name = "unfinished_heads",

@@ -184,4 +184,14 @@ Result<Cidr> parse_cidr(std::string_view text) {
   return cidr;
 }
 
+Result<PortRange> parse_port_range(std::string_view text) {
+  const auto dash = text.find('-');
+  const auto first = parse_number(text.substr(0, dash), 65535);
+  const auto last =
+      dash == std::string_view::npos ? first : parse_number(text.substr(dash + 1), 65535);
+  if (!first || !last || *first == 0 || *last == 0) return fail("has no port of 1 .. 65535");
+  if (*last < *first) return fail("ends in front of its beginning");
+  return PortRange{*first, *last};
+}
+
 }  // namespace encore::config

@@ -51,4 +51,15 @@ struct Cidr {
 // long, bits set behind the prefix (the message shows the block that was probably meant).
 Result<Cidr> parse_cidr(std::string_view text);
 
+// Ports, closed.
+struct PortRange {
+  std::uint16_t first = 0;
+  std::uint16_t last = 0;
+  bool contains(std::uint16_t port) const noexcept { return first <= port && port <= last; }
+  friend bool operator==(const PortRange&, const PortRange&) = default;
+};
+
+// Reads "443" and "1025-65535". Errors: no port of 1..65535, an end in front of the beginning.
+Result<PortRange> parse_port_range(std::string_view text);
+
 }  // namespace encore::config

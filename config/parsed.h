@@ -54,6 +54,7 @@ using OptionalEndpointText =
 using NameserverText = Parsed<Endpoint, parse_nameserver>;
 using ServerText = Parsed<ServerUrl, parse_server_url>;
 using CidrText = Parsed<Cidr, parse_cidr>;
+using PortRangeText = Parsed<PortRange, parse_port_range>;
 using SeedText =
     Parsed<std::optional<filter::Seed>, parse_or_none<filter::Seed, filter::parse_seed>>;
 

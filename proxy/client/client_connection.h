@@ -7,6 +7,7 @@
 
 #include "base/time.h"
 #include "proxy/client/unfinished_heads.h"
+#include "proxy/net/address.h"
 #include "proxy/net/retired.h"
 #include "proxy/net/stream.h"
 
@@ -48,11 +49,11 @@ class ClientConnection : public net::Retirable {
   // Ends it with a reset.
   virtual void cut_reader() = 0;
 
-  // Of whoever keeps the connections: the list of them, whether it stands in the count of its
-  // client's, and its place among the unfinished heads.
+  // Of whoever keeps the connections: the list of them, in whose count it stands, and its place
+  // among the unfinished heads.
   ClientConnection* previous = nullptr;
   ClientConnection* next = nullptr;
-  enum class Counted : std::uint8_t { kNo, kYes } counted = Counted::kNo;
+  std::optional<net::Address> counted_for;  // whose connections it is one of
   UnfinishedHeads::Place head_place;
 };
 

@@ -1,5 +1,6 @@
 #include "proxy/client/http1_connection.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -8,6 +9,7 @@
 #include "proxy/client/http1_text.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/reply_text.h"
+#include "proxy/net/proxy_header.h"
 
 namespace encore::server {
 namespace {
@@ -22,12 +24,54 @@ Http1Connection::Http1Connection(const ClientServices& services, const ListenerC
                                  net::Socket socket, const net::Address& peer)
     : services_(services),
       listener_(listener),
-      stream_(services.loop, std::move(socket), peer, this) {
+      stream_(services.loop, std::move(socket), peer, this),
+      client_(peer) {
   // One past the largest head is what shows that it is too large.
-  stream_.keep_at_least(services.runtime->head_limits.head_bytes_max + 1);
+  stream_.keep_at_least(
+      std::max(services.runtime->head_limits.head_bytes_max, net::kProxyHeaderBytesMax) + 1);
 }
 
 Http1Connection::~Http1Connection() = default;
+
+void Http1Connection::begin() {
+  const ListenerPolicy* const policy = services_.runtime->policy(listener_.index);
+  if (policy != nullptr && policy->proxy_protocol) {
+    gate_ = std::make_unique<ClientGate>(client_);
+    gate_->await_header();
+    // It is due at once, as the rest of a head is.
+    head_since_ = services_.loop.now();
+    services_.keeper.note_unfinished_head(*this, 0);
+  }
+  resume();
+}
+
+// Takes the PROXY header in front of all requests. Returns the bytes used; none: it is not all
+// there, or the connection ends.
+std::size_t Http1Connection::take_header(std::string_view input) {
+  const ListenerPolicy* const policy = services_.runtime->policy(listener_.index);
+  ClientGate::Intake intake;
+  if (policy != nullptr) intake = gate_->take_header(*policy, input);
+  if (intake.header == ClientGate::Header::kIncomplete && !has_peer_ended()) {
+    services_.keeper.note_unfinished_head(*this, input.size());
+    return 0;
+  }
+  if (intake.header != ClientGate::Header::kTaken) {
+    refuse({});
+    return 0;
+  }
+  end_unfinished_head();
+  client_ = gate_->from();
+  const std::uint32_t limit = services_.runtime->config.limits.connections_per_client;
+  if (limit != 0 && !policy->trusts(client_)) {
+    if (!services_.clients.enter(client_, limit)) {
+      services_.stats.connections_refused.add();
+      close(After::kClose);
+      return 0;
+    }
+    counted_for = client_;
+  }
+  return intake.used;
+}
 
 void Http1Connection::resume() {
   if (!is_closed() && stream_.is_open()) stream_.resume_reading();
@@ -55,6 +99,10 @@ std::size_t Http1Connection::on_data(net::Stream&, std::span<const std::byte> by
 // Answers as many requests as can be answered at once, in one write at the end.
 std::size_t Http1Connection::handle_input(std::string_view input) {
   std::size_t used = 0;
+  if (gate_ != nullptr && gate_->awaits_header()) {
+    used = take_header(input);
+    if (used == 0) return is_closed() ? input.size() : 0;
+  }
   std::uint32_t answered = 0;
   while (used < input.size() && !is_closed()) {
     if (tunnel_ != nullptr) break;
@@ -137,7 +185,14 @@ void Http1Connection::handle_request(std::string_view head_bytes) {
   const http::RequestHead& head = services_.http1.head;
   const Runtime& runtime = *services_.runtime;
   RequestView view;
-  const auto fault = services_.views.make(head, listener_, stream_.peer(), view);
+  const ListenerPolicy* const policy = runtime.policy(listener_.index);
+  if (policy != nullptr || gate_ != nullptr) {
+    if (gate_ == nullptr) gate_ = std::make_unique<ClientGate>(stream_.peer());
+    // Several clients may send by way of one proxy's connection.
+    client_ = gate_->identify(policy, head.fields, view);
+    if (holding_.bytes() == 0) holding_.reset();
+  }
+  const auto fault = services_.views.make(head, listener_, client_, view);
   if (fault.status != 0) {
     refuse({.status = fault.status,
             .outcome = fault.outcome,
@@ -150,7 +205,7 @@ void Http1Connection::handle_request(std::string_view head_bytes) {
     return;
   }
   const auto& vary = view.route == nullptr ? runtime.forward_vary : runtime.reverse_vary;
-  CacheView found = services_.cache.lookup(view.key, view.hash, head.fields, vary, stream_.peer());
+  CacheView found = services_.cache.lookup(view.key, view.hash, head.fields, vary, client_);
   if (is_plain_hit(view, found, runtime, services_.loop.now())) {
     reply_hit(view, head_bytes, found);
   } else {
@@ -164,7 +219,8 @@ void Http1Connection::start_request(const RequestView& view, std::string_view he
   // Replies keep the order of requests: what was gathered goes first.
   if (!services_.http1.batch.empty() && !flush_batch()) return;
   services_.exchange.inflight.prefetch_unshared(view.hash);
-  auto context = RequestContext::make(services_.runtime, view, head_bytes, stream_.peer());
+  auto context = RequestContext::make(services_.runtime, view, head_bytes, client_,
+                                      gate_ == nullptr ? client_ : gate_->from());
   if (view.head->method == http::Method::kConnect) {
     tunnel_.reset(new TunnelExchange(services_.tunnel, *this, std::move(context)));
     if (pending_ == nullptr) tunnel_->start();
@@ -176,11 +232,19 @@ void Http1Connection::start_request(const RequestView& view, std::string_view he
 
 // Answers with an error and closes: after a refusal the next request's beginning is not certain.
 void Http1Connection::refuse(const Refusal& refusal) {
+  if (gate_ != nullptr && gate_->awaits_header()) {
+    // Whoever it is, HTTP was not what it has begun with.
+    services_.stats.proxy_headers_bad.add();
+    close(After::kClose);
+    return;
+  }
   if (!services_.http1.batch.empty() && !flush_batch()) return;
   const http::RequestHead* head =
       refusal.outcome == Outcome::kBadRequest ? nullptr : &services_.http1.head;
   http::CacheStatus cache_status;
   cache_status.detail = refusal.detail;
+  const ListenerPolicy* const policy = services_.runtime->policy(listener_.index);
+  cache_status.said = policy == nullptr || policy->cache_status;
   const std::string explained =
       std::string(refusal.text) + " Reason: " + std::string(refusal.detail) + ".";
   http::OwnReply reply =
@@ -194,7 +258,7 @@ void Http1Connection::refuse(const Refusal& refusal) {
   record.started = services_.loop.now();
   record.status = refusal.status;
   record.sent_bytes = reply.head.size();
-  services_.log.record(record, head, stream_.peer());
+  services_.log.record(record, head, client_);
   pending().writer.add_text(std::move(reply.head));
   pump_pending();
 }

@@ -11,6 +11,8 @@
 
 #include "base/time.h"
 #include "proxy/client/client_connection.h"
+#include "proxy/client/client_counter.h"
+#include "proxy/client/client_gate.h"
 #include "proxy/client/http1_stream.h"
 #include "proxy/client/http1_writer.h"
 #include "proxy/client/reply_batch.h"
@@ -40,6 +42,7 @@ struct ClientServices {
   const std::shared_ptr<const Runtime>& runtime;  // the present one
   WorkerStats& stats;
   TransferMemory& transfer_memory;
+  ClientCounter& clients;  // connections of each
   ConnectionKeeper& keeper;
   CacheLookup& cache;
   RequestLog& log;
@@ -62,7 +65,7 @@ class Http1Connection final : public ClientConnection,
 
   // ClientConnection
   net::Stream& stream() override { return stream_; }
-  void begin() override { resume(); }
+  void begin() override;
   void check_timeouts(MonotonicTime now) override;
   void drain() override;
   void cut() override;
@@ -106,6 +109,7 @@ class Http1Connection final : public ClientConnection,
   void on_eof(net::Stream& stream) override;
   void on_error(net::Stream& stream, net::CloseReason reason, int os_error) override;
   // Reading (http1_connection.cc).
+  std::size_t take_header(std::string_view input);
   bool is_closed() const { return phase_ == Phase::kClosed; }
   bool is_idle() const { return request_ == nullptr && tunnel_ == nullptr && pending_ == nullptr; }
   std::size_t handle_input(std::string_view input);
@@ -132,6 +136,8 @@ class Http1Connection final : public ClientConnection,
   const ClientServices& services_;
   const ListenerContext& listener_;
   net::Stream stream_;
+  std::unique_ptr<ClientGate> gate_;  // null: not needed so far
+  net::Address client_;               // who sends the request that is looked at
   http::ParseProgress progress_;
   std::unique_ptr<Http1Stream> request_;
   std::unique_ptr<TunnelExchange> tunnel_;

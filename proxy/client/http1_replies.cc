@@ -39,11 +39,15 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
   const http::StoredMeta& meta = meta_of(object).http;
   if (!http::keep_alive(head) || is_draining()) phase_ = Phase::kLast;
   ReplyBatch& batch = services_.http1.batch;
-  const std::string& via = services_.runtime->via_field_11;
+  const bool plain = view.policy == nullptr;
+  std::string_view via;
+  if (plain || view.policy->via) via = services_.runtime->via_field_11;
   if (!batch.has_room(kTailBytesMax + via.size()) && !flush_batch()) return;
   char* const room = batch.text_room();
-  std::size_t tail = http::write_hit_fields(http::current_age(meta, now),
-                                            http::remaining_ttl(meta, now), via, room);
+  const std::uint32_t age = http::current_age(meta, now);
+  std::size_t tail = plain || view.policy->cache_status
+                         ? http::write_hit_fields(age, http::remaining_ttl(meta, now), via, room)
+                         : http::write_age_fields(age, via, room);
   tail += put(connection_field(head.version, phase_ == Phase::kOpen), room + tail);
   tail += put(kHeadEnd, room + tail);
   RequestRecord record;
@@ -56,7 +60,7 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
   record.sent_bytes = meta.head_bytes + tail + object.body_size();
   if (object.body() != nullptr) {
     if (!reply_large(found, std::string_view(room, tail))) {
-      pending_->request = RequestContext::make(services_.runtime, view, head_bytes, stream_.peer());
+      pending_->request = RequestContext::make(services_.runtime, view, head_bytes, client_);
       pending_->record = record;
       pending_->object = logged;
       return;
@@ -68,7 +72,7 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
     batch.hold(std::move(found.object));
     if (phase_ == Phase::kLast && !flush_batch()) return;
   }
-  services_.log.record(record, &head, stream_.peer());
+  services_.log.record(record, &head, client_);
   if (phase_ == Phase::kLast && pending_ == nullptr) close(After::kClose);
 }
 
@@ -154,7 +158,7 @@ void Http1Connection::end_pending(Outcome outcome) {
     record.body_bytes = ended->content.body_bytes();
     record.sent_bytes = std::min(record.sent_bytes, ended->writer.sent_bytes());
   }
-  services_.log.record(record, &ended->request->head, stream_.peer());
+  services_.log.record(record, &ended->request->head, ended->request->client);
 }
 
 // The client has taken what it was slow to take: what waited behind that goes on.
@@ -177,8 +181,7 @@ Http1Writer* Http1Connection::writer() const {
 // Counts what the writer holds in memory because the client does not take it.
 void Http1Connection::account(const Http1Writer& writer) {
   if (!writer.is_blocked() && holding_.bytes() == 0) return;
-  holding_.set(services_.transfer_memory, stream_.peer(),
-               writer.is_blocked() ? writer.held_bytes() : 0);
+  holding_.set(services_.transfer_memory, client_, writer.is_blocked() ? writer.held_bytes() : 0);
 }
 
 bool Http1Connection::is_over_share() const {

@@ -157,6 +157,7 @@ void TunnelExchange::refuse(int status, Outcome outcome, std::string_view detail
   const std::string kept(detail);
   http::CacheStatus cache_status;
   cache_status.forwarded = http::Forwarded::kMethod;
+  cache_status.said = request_->says_cache_status();
   cache_status.detail = kept;
   http::OwnReply reply =
       http::make_own_reply(status, "encore: " + kept, services_.loop.http_date(), cache_status);

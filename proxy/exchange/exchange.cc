@@ -63,6 +63,7 @@ Exchange::Exchange(const ExchangeServices& services, ClientStream& client,
       upload_(*request_, services.loop.now()),
       variants_(request_->head.fields, request_->vary()) {
   record_.started = services.loop.now();
+  cache_status_.said = request_->says_cache_status();
 }
 
 Exchange::~Exchange() {

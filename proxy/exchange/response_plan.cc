@@ -48,7 +48,7 @@ void write_own_fields(const ResponseSource& source, const ResponseMoment& moment
   out.text(source.more_fields);
   if (source.has_age) out.field("Age", http::current_age(*source.meta, moment.now));
   const RequestContext& request = moment.request;
-  out.text(request.runtime->via_field_11);
+  out.text(request.via_field(http::Version::kHttp11));
   if (!request.runtime->config.cache.cache_status_key || request.key.empty()) {
     http::write_cache_status(moment.cache_status, out);
     return;

@@ -29,6 +29,7 @@ struct CacheStatus {
   std::optional<std::int64_t> ttl = {};
   std::optional<bool> stored = {};  // of a forwarded request: nothing says nothing
   bool collapsed = false;
+  bool said = true;              // else no field is made of it
   std::string_view key = {};     // empty: left out
   std::string_view detail = {};  // a token such as "first-request"; empty: left out
 };

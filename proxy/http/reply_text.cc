@@ -20,6 +20,14 @@ char* put_number(char* out, std::int64_t value) { return std::to_chars(out, out 
 
 }  // namespace
 
+std::size_t write_age_fields(std::uint32_t age_seconds, std::string_view via_line, char* out) {
+  char* end = put(out, "Age: ");
+  end = put_number(end, age_seconds);
+  end = put(end, "\r\n");
+  end = put(end, via_line);
+  return static_cast<std::size_t>(end - out);
+}
+
 std::size_t write_hit_fields(std::uint32_t age_seconds, std::int64_t ttl_seconds,
                              std::string_view via_line, char* out) {
   char* end = put(out, "Age: ");
@@ -33,6 +41,7 @@ std::size_t write_hit_fields(std::uint32_t age_seconds, std::int64_t ttl_seconds
 }
 
 void write_cache_status(const CacheStatus& status, HeadWriter& out) {
+  if (!status.said) return;
   out.text("Cache-Status: ");
   out.written(write_cache_status(kName, status, out.room(cache_status_bytes_max(kName, status))));
   out.text("\r\n");

@@ -20,8 +20,10 @@ inline constexpr std::string_view kAllowField =
 inline constexpr std::size_t kHitFieldsBytesMax = 160;
 std::size_t write_hit_fields(std::uint32_t age_seconds, std::int64_t ttl_seconds,
                              std::string_view via_line, char* out);
+// The same without Cache-Status.
+std::size_t write_age_fields(std::uint32_t age_seconds, std::string_view via_line, char* out);
 
-// Our Cache-Status, as a field line.
+// Our Cache-Status, as a field line; nothing where it is not said.
 void write_cache_status(const CacheStatus& status, HeadWriter& out);
 void append_cache_status(const CacheStatus& status, std::string& text);
 

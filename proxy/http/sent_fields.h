@@ -16,6 +16,8 @@ struct VaryOptions {
   bool normalise_accept_encoding = false;
   // Before the operator's own origins, to which we say whom they answer (X-Forwarded-*, Forwarded).
   bool reverse = false;
+  // Others are told as well.
+  bool tells_client = false;
 };
 
 // The lines of a request that go to the origin as they came. Borrows the fields.

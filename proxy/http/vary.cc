@@ -171,7 +171,9 @@ bool append_name(std::string_view lower_name, const SentFields& sent, const Vary
                  std::string& key) {
   const FieldId id = classify_field(lower_name);
   // With these an origin is told who asks: its answer is for nobody else.
-  if (options.reverse && (id == FieldId::kXForwardedFor || id == FieldId::kForwarded)) return false;
+  if ((options.reverse || options.tells_client) &&
+      (id == FieldId::kXForwardedFor || id == FieldId::kForwarded))
+    return false;
   if (id == FieldId::kAcceptEncoding && options.normalise_accept_encoding) {
     if (const auto encodings = normalised_accept_encoding(sent)) {
       key += kPresent;

@@ -270,6 +270,15 @@ Scope Address::scope() const {
   return outer;
 }
 
+Bytes16 Address::network_bytes(NetworkBits bits) const {
+  Bytes16 bytes = mapped_bytes();
+  const unsigned kept = is_mapped(bytes) ? kV4Bits + bits.v4 : bits.v6;
+  for (unsigned bit = kept; bit < bytes.size() * 8; bit = (bit | 7U) + 1) {
+    bytes.at(bit / 8) &= static_cast<std::uint8_t>(0xff00U >> (bit % 8));
+  }
+  return bytes;
+}
+
 bool Address::same_ip(const Address& other) const { return mapped_bytes() == other.mapped_bytes(); }
 
 bool operator==(const Address& a, const Address& b) { return a.port() == b.port() && a.same_ip(b); }

@@ -81,6 +81,14 @@ class Address {
   // compared with. An IPv4-mapped address and its IPv4 address give the same.
   std::array<std::uint8_t, 16> mapped_bytes() const;
 
+  // The same with what stands behind the network's bits cleared: what makes one client.
+  struct NetworkBits {
+    unsigned v4 = 32;
+    unsigned v6 = 64;  // what one subscriber has
+  };
+  std::array<std::uint8_t, 16> network_bytes(NetworkBits bits) const;
+  std::array<std::uint8_t, 16> network_bytes() const { return network_bytes(NetworkBits()); }
+
   // Compares canonical IP and port.
   friend bool operator==(const Address& a, const Address& b);
   // Compares canonical IPs only.

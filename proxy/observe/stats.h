@@ -57,6 +57,8 @@ class LatencyHistogram {
     "Client connections closed at once because a limit was reached.")                         \
   X(connections_given_up, "client_connections_given_up_total",                                \
     "Idle client connections closed to make room for new ones.")                              \
+  X(proxy_headers_bad, "proxy_headers_refused_total",                                         \
+    "Client connections closed because no PROXY header that is believed came first.")         \
   X(heads_given_up, "client_heads_given_up_total",                                            \
     "Requests refused because too many heads did not end.")                                   \
   X(bytes_from_clients, "client_received_bytes_total", "Bytes received from clients.")        \

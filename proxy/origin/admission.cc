@@ -73,17 +73,21 @@ void invalidate_others(OriginServices& services, const RequestContext& request,
   if (request.key.empty()) return;
   for (const std::string& uri :
        http::invalidated_keys(request.target, head, request.key_options())) {
-    std::string key(kForwardRealm);
-    if (!request.is_forward()) {
+    const auto invalidate = [&](std::string_view realm) {
+      const std::string key = std::string(realm) + uri;
+      const auto hash = filter::hash_key(filter::HashFamily::kXxh3, services.identity_seed, key);
+      services.inflight.invalidate(hash, key);
+      invalidate_entries(services, {hash, key});
+    };
+    if (request.is_forward()) {
+      invalidate(kForwardRealm);
+    } else {
       // Location may lead to what another route of the same site answers.
       const Route* route = request.runtime->router.match_uri(uri);
       if (route == nullptr) continue;
-      key = route->realm();
+      invalidate(route->realm());
+      if (request.runtime->has_secure_realms) invalidate(route->secure_realm());
     }
-    key += uri;
-    const auto hash = filter::hash_key(filter::HashFamily::kXxh3, services.identity_seed, key);
-    services.inflight.invalidate(hash, key);
-    invalidate_entries(services, {hash, key});
     note_change(services, uri);
   }
 }

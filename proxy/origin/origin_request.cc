@@ -2,10 +2,13 @@
 
 #include <array>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "proxy/http/head_writer.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/sent_fields.h"
+#include "proxy/settings/sender.h"
 
 namespace encore::server {
 namespace {
@@ -70,24 +73,59 @@ void write_sent_fields(const RequestContext& request, const OriginRequestOptions
   if (encodings) copier.add("Accept-Encoding", *encodings);
 }
 
-// Whom the origin answers, by what we know ourselves: the connection, and the target that the key
-// names. RFC 7239, and the names that were in use before it.
+std::string node_text(const net::Address& client) {
+  return is_nobody(client) ? "unknown" : client.ip_string();
+}
+
+// The trusted proxies between the client and us. What stands in front of the client in what they
+// say is its own word, and goes no further.
+std::vector<net::Address> hops_of(const RequestContext& request) {
+  std::vector<net::Address> hops;
+  if (request.through_proxy) {
+    (void)find_sender(*request.policy, request.from, request.head.fields, &hops);
+  }
+  return hops;
+}
+
+// Whom the origin answers, by what we know ourselves: the connection, what trusted proxies say of
+// it, and the target that the key names. RFC 7239, and the names that were in use before it.
 void write_forwarded(const RequestContext& request, std::string_view host, http::HeadWriter& out) {
-  const std::string client = request.client.ip_string();
-  const std::string_view scheme = to_string(request.target.scheme);
-  const bool v6 = request.client.is_v6();
-  out.texts("X-Forwarded-For: ", client, "\r\nX-Forwarded-Proto: ", scheme, "\r\n");
-  if (!host.empty()) out.field("X-Forwarded-Host", host);
-  out.texts("Forwarded: for=", v6 ? "\"[" : "", client, v6 ? "]\"" : "");
+  const ToldOrigins told = request.told_origins();
+  if (!told.x_forwarded && !told.forwarded) return;
+  const std::string client = node_text(request.client);
+  const std::vector<net::Address> hops = hops_of(request);
+  const std::string_view scheme =
+      request.secure ? to_string(http::Scheme::kHttps) : to_string(request.target.scheme);
+  if (told.x_forwarded) {
+    out.texts("X-Forwarded-For: ", client);
+    for (const net::Address& hop : hops) out.texts(", ", hop.ip_string());
+    out.texts("\r\nX-Forwarded-Proto: ", scheme, "\r\n");
+    if (!host.empty()) out.field("X-Forwarded-Host", host);
+  }
+  if (!told.forwarded) return;
+  const auto node = [&out](const net::Address& address, std::string_view text) {
+    const bool v6 = address.is_v6();
+    out.texts("for=", v6 ? "\"[" : "", text, v6 ? "]\"" : "");
+  };
+  out.text("Forwarded: ");
+  node(request.client, client);
   if (!host.empty()) out.texts(";host=\"", host, "\"");
-  out.texts(";proto=", scheme, "\r\n");
+  out.texts(";proto=", scheme);
+  for (const net::Address& hop : hops) {
+    out.text(", ");
+    node(hop, hop.ip_string());
+  }
+  out.text("\r\n");
 }
 
 // One field, hop after hop (RFC 9110 7.6.3).
 void write_via(const RequestContext& request, http::HeadWriter& out) {
-  const std::string_view own = request.head.version == http::Version::kHttp11
-                                   ? request.runtime->via_field_11
-                                   : request.runtime->via_field_10;
+  const std::string_view own = request.via_field(request.head.version);
+  if (own.empty()) {
+    request.head.fields.for_each(FieldId::kVia,
+                                 [&](const http::Field& field) { out.field("Via", field.value); });
+    return;
+  }
   const std::size_t name = std::string_view("Via: ").size();
   out.text(own.substr(0, name));
   request.head.fields.for_each(FieldId::kVia, [&](const http::Field& field) {
@@ -126,7 +164,7 @@ void build_origin_request(const RequestContext& request, const OriginServer* ser
     out.text("Transfer-Encoding: chunked\r\n");
   }
   out.text(options.validation_fields);
-  if (!request.is_forward()) write_forwarded(request, host.get(), out);
+  write_forwarded(request, host.get(), out);
   write_via(request, out);
   out.text("\r\n");
 }

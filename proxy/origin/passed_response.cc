@@ -70,7 +70,7 @@ std::string switching_text(const RequestContext& request, const http::ResponseHe
   }
   http::append_field("Connection", "upgrade", text);
   http::append_field("Upgrade", protocol, text);
-  text += request.runtime->via_field_11;
+  text += request.via_field(http::Version::kHttp11);
   text += "\r\n";
   return text;
 }
@@ -82,7 +82,7 @@ std::string interim_text(const RequestContext& request, const http::ResponseHead
   for (const http::Field& field : head.fields) {
     if (!hop_by_hop.drops(field)) http::append_field(field.name, field.value, text);
   }
-  text += request.runtime->via_field_11;
+  text += request.via_field(http::Version::kHttp11);
   text += "\r\n";
   return text;
 }

@@ -132,7 +132,10 @@ std::vector<std::string> keys_of(const config::Config& config, std::string_view 
                                     .drop_query = config.cache.query_drop,
                                     .scheme = kReverseScheme};
   for (const config::Origin& origin : config.origin) {
-    keys.push_back(Route(origin).realm() + key_text(url, options));
+    const Route route(origin);
+    const std::string text = key_text(url, options);
+    keys.push_back(route.realm() + text);
+    keys.push_back(route.secure_realm() + text);
   }
   return keys;
 }

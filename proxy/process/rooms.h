@@ -22,6 +22,7 @@ struct RoomParts {
   const filter::Seed& identity_seed;
   Inflight& inflight;
   TransferMemory& transfer_memory;
+  ClientCounter& clients;
   TransferHome& home;
   WorkerStats& stats;
   RequestLog& log;
@@ -61,6 +62,7 @@ struct Rooms {
                .runtime = parts.runtime,
                .stats = parts.stats,
                .transfer_memory = parts.transfer_memory,
+               .clients = parts.clients,
                .keeper = parts.keeper,
                .cache = cache,
                .log = parts.log,

@@ -12,10 +12,10 @@
 
 #include "cache/kernel.h"
 #include "filter/hash.h"
+#include "proxy/client/client_counter.h"
 #include "proxy/disk/disks.h"
 #include "proxy/observe/log_writer.h"
 #include "proxy/observe/stats.h"
-#include "proxy/process/client_counter.h"
 #include "proxy/process/slow_readers.h"
 #include "proxy/publish/changed_keys.h"
 #include "proxy/publish/resources.h"

@@ -58,6 +58,7 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
                                                      .identity_seed = shared.identity_seed,
                                                      .inflight = shared.inflight,
                                                      .transfer_memory = shared.transfer_memory,
+                                                     .clients = shared.clients,
                                                      .home = *worker->home_,
                                                      .stats = stats,
                                                      .log = *worker->log_,
@@ -116,7 +117,8 @@ void Worker::end_all() {
 }
 
 Result<net::Address> Worker::listen(const net::Address& address, config::Mode mode) {
-  contexts_.push_back(std::make_unique<ListenerContext>(ListenerContext{mode}));
+  contexts_.push_back(
+      std::make_unique<ListenerContext>(ListenerContext{.mode = mode, .index = contexts_.size()}));
   const ListenerContext& context = *contexts_.back();
   auto listener = net::Listener::create(
       *loop_, {.address = address},
@@ -170,9 +172,7 @@ void Worker::retire(ClientConnection& connection) {
   }
   if (connection.next != nullptr) connection.next->previous = connection.previous;
   connection.previous = connection.next = nullptr;
-  if (connection.counted == ClientConnection::Counted::kYes) {
-    shared_.clients.leave(connection.stream().peer());
-  }
+  if (connection.counted_for) shared_.clients.leave(*connection.counted_for);
   stats_.connections_open.subtract();
   shared_.connections.fetch_sub(1, std::memory_order_relaxed);
   retired_->add(std::unique_ptr<ClientConnection>(&connection));

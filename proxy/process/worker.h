@@ -110,7 +110,7 @@ class Worker final : private ConnectionKeeper,
   // Clients that come, and what gives way to them (worker_accept.cc).
   enum class Entry : std::uint8_t { kIn, kCountedIn, kFull, kClientFull };
   struct Arrival;
-  Entry enter(const net::Address& peer);
+  Entry enter(const net::Address& peer, const ListenerContext& context);
   void accept(net::Socket socket, const net::Address& peer, const ListenerContext& context);
   void admit(net::Socket socket, const net::Address& peer, const ListenerContext& context,
              Entry entry);

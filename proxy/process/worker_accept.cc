@@ -23,6 +23,14 @@ constexpr Nanoseconds kRestPerConnection = std::chrono::microseconds(1);
 constexpr std::uint64_t kArrivalsMax = 256;
 constexpr std::uint64_t kArrivalsShare = 16;
 
+// How many connections the peer may have; 0: it is not counted, for it speaks for others.
+std::uint32_t connections_of(const Runtime& runtime, const net::Address& peer,
+                             const ListenerContext& context) {
+  const ListenerPolicy* const policy = runtime.policy(context.index);
+  if (policy != nullptr && (policy->proxy_protocol || policy->trusts(peer))) return 0;
+  return runtime.config.limits.connections_per_client;
+}
+
 }  // namespace
 
 // A client that has come while there was no room, and nothing to give up on its own worker.
@@ -35,13 +43,12 @@ struct Worker::Arrival {
 };
 
 // Counts one more connection of this client where the limits allow it.
-Worker::Entry Worker::enter(const net::Address& peer) {
+Worker::Entry Worker::enter(const net::Address& peer, const ListenerContext& context) {
   const config::Limits& limits = runtime_->config.limits;
-  const bool counted = limits.connections_per_client != 0;
+  const std::uint32_t per_client = connections_of(*runtime_, peer, context);
+  const bool counted = per_client != 0;
   // First, for nobody's connection is given up for one that is refused anyway.
-  if (counted && !shared_.clients.enter(peer, limits.connections_per_client)) {
-    return Entry::kClientFull;
-  }
+  if (counted && !shared_.clients.enter(peer, per_client)) return Entry::kClientFull;
   const std::uint32_t limit = std::min(limits.connections, shared_.connections_max());
   if (shared_.connections.fetch_add(1, std::memory_order_relaxed) >= limit && !give_up_idle()) {
     shared_.connections.fetch_sub(1, std::memory_order_relaxed);
@@ -52,7 +59,7 @@ Worker::Entry Worker::enter(const net::Address& peer) {
 }
 
 void Worker::accept(net::Socket socket, const net::Address& peer, const ListenerContext& context) {
-  const Entry entry = enter(peer);
+  const Entry entry = enter(peer, context);
   if (entry == Entry::kIn || entry == Entry::kCountedIn) {
     admit(std::move(socket), peer, context, entry);
     return;
@@ -77,7 +84,7 @@ void Worker::admit(net::Socket socket, const net::Address& peer, const ListenerC
   stats_.connections_open.add();
   ClientConnection* const connection =
       new Http1Connection(rooms_->client, context, std::move(socket), peer);
-  if (entry == Entry::kCountedIn) connection->counted = ClientConnection::Counted::kYes;
+  if (entry == Entry::kCountedIn) connection->counted_for = peer;
   connection->next = connections_;
   if (connections_ != nullptr) connections_->previous = connection;
   connections_ = connection;
@@ -107,7 +114,7 @@ void Worker::resume_arrival(const std::shared_ptr<Arrival>& arrival, bool room) 
   if (!room || draining_) return ask_others(arrival);
   shared_.connections.fetch_add(1, std::memory_order_relaxed);
   --arrivals_waiting_;
-  const std::uint32_t per_client = runtime_->config.limits.connections_per_client;
+  const std::uint32_t per_client = connections_of(*runtime_, arrival->peer, *arrival->context);
   if (per_client != 0 && !shared_.clients.enter(arrival->peer, per_client)) {
     shared_.connections.fetch_sub(1, std::memory_order_relaxed);
     stats_.connections_refused.add();

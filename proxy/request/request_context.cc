@@ -14,7 +14,8 @@ constexpr std::size_t kKeptFieldsMax = 64;
 std::shared_ptr<const RequestContext> RequestContext::make(std::shared_ptr<const Runtime> runtime,
                                                            const RequestView& view,
                                                            std::string_view head_bytes,
-                                                           const net::Address& client) {
+                                                           const net::Address& client,
+                                                           const net::Address& from) {
   auto request = make_reused<RequestContext>();
   request->runtime = std::move(runtime);
   request->bytes = head_bytes;
@@ -28,6 +29,10 @@ std::shared_ptr<const RequestContext> RequestContext::make(std::shared_ptr<const
   request->route = view.route;
   request->client = client;
   request->upgrade = http::asked_upgrade(request->head);
+  request->from = from;
+  request->policy = view.policy;
+  request->through_proxy = view.through_proxy;
+  request->secure = view.secure;
   request->key = view.key;
   request->uri = view.uri;
   request->hash = view.hash;

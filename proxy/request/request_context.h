@@ -26,7 +26,14 @@ struct RequestContext {
   static std::shared_ptr<const RequestContext> make(std::shared_ptr<const Runtime> runtime,
                                                     const RequestView& view,
                                                     std::string_view head_bytes,
-                                                    const net::Address& client);
+                                                    const net::Address& client,
+                                                    const net::Address& from);
+  static std::shared_ptr<const RequestContext> make(std::shared_ptr<const Runtime> runtime,
+                                                    const RequestView& view,
+                                                    std::string_view head_bytes,
+                                                    const net::Address& client) {
+    return make(std::move(runtime), view, head_bytes, client, client);
+  }
   RequestContext() = default;
   RequestContext(const RequestContext&) = delete;
   RequestContext& operator=(const RequestContext&) = delete;
@@ -39,6 +46,16 @@ struct RequestContext {
   // A request for another protocol is no request for what lies at its target.
   bool asks_upgrade() const { return !upgrade.empty(); }
   bool is_cacheable() const { return !key.empty() && !asks_upgrade(); }
+  // Our Via, as a field line; empty where the listener says none.
+  std::string_view via_field(http::Version received) const {
+    if (policy != nullptr && !policy->via) return {};
+    return received == http::Version::kHttp11 ? runtime->via_field_11 : runtime->via_field_10;
+  }
+  bool says_cache_status() const { return policy == nullptr || policy->cache_status; }
+  ToldOrigins told_origins() const {
+    if (policy != nullptr) return policy->told;
+    return {.x_forwarded = !is_forward(), .forwarded = !is_forward()};
+  }
   const http::VaryOptions& vary() const {
     return is_forward() ? runtime->forward_vary : runtime->reverse_vary;
   }
@@ -65,6 +82,11 @@ struct RequestContext {
   net::Address client;
   // Protocols that the connection may go over to, as the origin is told; empty: none.
   std::string upgrade;
+  const ListenerPolicy* policy = nullptr;  // of the runtime; null: the listener has none
+  // The peer, or whom it named in a PROXY header: a trusted proxy, or the client.
+  net::Address from;
+  bool through_proxy = false;
+  bool secure = false;
   std::string key;    // realm and normalised URI; empty for what is never cached
   http::KeyText uri;  // the parts of the key behind its realm
   filter::Hash128 hash{};

@@ -12,6 +12,7 @@
 #include "proxy/http/framing.h"
 #include "proxy/http/message.h"
 #include "proxy/http/uri.h"
+#include "proxy/settings/listener_policy.h"
 #include "proxy/settings/router.h"
 #include "proxy/store/object.h"
 
@@ -25,6 +26,10 @@ struct RequestView {
   std::string_view key;          // realm and normalised URI; empty: never cached
   http::KeyText uri;             // the parts of the key behind its realm
   filter::Hash128 hash{};
+  // Of the listener and the sender, before the rest is made of them.
+  const ListenerPolicy* policy = nullptr;  // null: the listener has nothing of its own
+  bool through_proxy = false;              // as Sender has it
+  bool secure = false;
 };
 
 // What the cache had for a request on disk alone: a record of its key's hash, and of the variant as

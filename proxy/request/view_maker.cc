@@ -57,7 +57,7 @@ ViewFault ViewMaker::make(const http::RequestHead& head, const ListenerContext& 
     // The route is chosen by what is cached.
     view.route = runtime_->router.match_uri(uri, view.uri);
     if (view.route == nullptr) return {404, Outcome::kNoRoute, "no-route"};
-    realm = view.route->realm();
+    realm = view.secure ? view.route->secure_realm() : view.route->realm();
   }
   std::ranges::copy(realm, key_buffer_.begin());
   view.hash = filter::hash_key(filter::HashFamily::kXxh3, identity_seed_, view.key);

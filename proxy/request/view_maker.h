@@ -20,6 +20,7 @@ namespace encore::server {
 // What a connection knows of the listener that accepted it.
 struct ListenerContext {
   config::Mode mode = config::Mode::kForward;
+  std::size_t index = 0;  // its place in the config
 };
 
 // Why a request is refused; status 0: it is not.

@@ -25,10 +25,10 @@ std::size_t host_rank(std::string_view pattern) {
   return pattern.starts_with("*.") ? pattern.size() : pattern.size() + 1024;
 }
 
-std::string make_realm(const config::Origin& origin) {
+std::string make_realm(char kind, const config::Origin& origin) {
   const auto hash =
       filter::hash_key(filter::HashFamily::kXxh3, filter::Seed{}, origin.host + " " + origin.path);
-  return fmt::format("r{:06x}:", hash.lo & 0xffffffU);
+  return fmt::format("{}{:06x}:", kind, hash.lo & 0xffffffU);
 }
 
 config::Origin nowhere(std::string_view host, std::string_view path) {
@@ -44,7 +44,8 @@ config::Origin nowhere(std::string_view host, std::string_view path) {
 Route::Route(const config::Origin& origin)
     : host_(origin.host),
       path_(origin.path),
-      realm_(make_realm(origin)),
+      realm_(make_realm('r', origin)),
+      secure_realm_(make_realm('s', origin)),
       preserves_host_(origin.host_header == config::HostHeader::kPreserve) {
   for (const config::ServerText& url : origin.servers) {
     OriginServer server;

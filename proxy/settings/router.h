@@ -34,8 +34,10 @@ class Route {
 
   const std::string& host() const { return host_; }
   const std::string& path() const { return path_; }
-  // kRealmBytes, the same for the same host and path in every run.
+  // kRealmBytes, the same for the same host and path in every run. What clients of a trusted proxy
+  // have asked by TLS has one of its own: origins that are told so answer otherwise.
   const std::string& realm() const { return realm_; }
+  const std::string& secure_realm() const { return secure_realm_; }
   bool preserves_host() const { return preserves_host_; }
   const ServerGroup& group() const { return group_; }
   // It is answered here: there is no server to be asked.
@@ -46,6 +48,7 @@ class Route {
   std::string host_;
   std::string path_;
   std::string realm_;
+  std::string secure_realm_;
   bool preserves_host_;
   bool is_published_ = false;
   ServerGroup group_;

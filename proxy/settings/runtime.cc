@@ -115,6 +115,14 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   for (const config::CidrText& block : config.filters.allow_clients) {
     runtime->published_to.push_back(*block);
   }
+  for (const config::Listen& listen : config.listen) {
+    runtime->policies.push_back(ListenerPolicy::make(listen));
+    if (listen.mode == config::Mode::kForward) {
+      const ToldOrigins told = told_origins(listen.forwarded, listen.mode);
+      runtime->forward_vary.tells_client |= told.x_forwarded || told.forwarded;
+    }
+    runtime->has_secure_realms |= !listen.trusted_proxies.empty() || listen.proxy_protocol;
+  }
   return runtime;
 }
 

@@ -18,6 +18,7 @@
 #include "proxy/http/vary.h"
 #include "proxy/observe/access_log.h"
 #include "proxy/settings/destination.h"
+#include "proxy/settings/listener_policy.h"
 #include "proxy/settings/router.h"
 
 namespace encore::server {
@@ -69,6 +70,14 @@ struct Runtime {
            (squid_digest && path == kSquidDigestPath);
   }
   bool may_have_published(const net::Address& client) const;
+
+  // What the listener of that place among all has of its own; null: nothing.
+  const ListenerPolicy* policy(std::size_t listener) const {
+    return listener < policies.size() ? policies[listener].get() : nullptr;
+  }
+  std::vector<std::unique_ptr<const ListenerPolicy>> policies;
+  // Some listener has a word for it that its client speaks TLS.
+  bool has_secure_realms = false;
 
  private:
   Runtime(const config::Config& config, Router router, DestinationPolicy destinations);

@@ -38,6 +38,11 @@ class TransferMemory {
     Holding& operator=(const Holding&) = delete;
 
     void set(TransferMemory& memory, const net::Address& client, std::uint64_t bytes);
+    // From here on it is another client's. REQUIRES: it holds nothing.
+    void reset() {
+      close();
+      account_ = nullptr;
+    }
     std::uint64_t bytes() const { return bytes_; }
     // All that the client's connections hold; 0 where this one has never held anything.
     std::uint64_t bytes_of_client() const {

@@ -44,6 +44,7 @@ class ClientWorld final : private ConnectionKeeper, private OriginAsker {
                         .identity_seed = world.seed,
                         .inflight = world.inflight,
                         .transfer_memory = transfer_memory,
+                        .clients = clients,
                         .home = *world.home,
                         .stats = world.stats,
                         .log = log_,
@@ -124,6 +125,7 @@ class ClientWorld final : private ConnectionKeeper, private OriginAsker {
  public:
   Origin origin;
   TransferMemory transfer_memory;
+  ClientCounter clients;
   UnfinishedHeads heads;
   World world;
 

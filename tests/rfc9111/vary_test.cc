@@ -198,6 +198,7 @@ TEST_CASE("a request that says too much, or whom it is from, selects nothing",
   }
   CHECK_FALSE(selects("x-forwarded-for", "A: b", {.reverse = true}));
   CHECK_FALSE(selects("forwarded", "A: b", {.reverse = true}));
+  CHECK_FALSE(selects("x-forwarded-for", "A: b", {.tells_client = true}));
   CHECK(selects("x-forwarded-for", "A: b"));
 }
 

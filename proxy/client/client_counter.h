@@ -1,5 +1,6 @@
-// ClientCounter: how many connections each client address has, for limits.connections_per_client.
-// Asked only where that limit is set. Thread-safe.
+// ClientCounter: how many connections, or requests under way, each client has: an IPv4 address or
+// an IPv6 network of 64 bits. For limits.connections_per_client and transfers_per_client.
+// Thread-safe.
 #pragma once
 
 #include <array>
@@ -20,7 +21,7 @@ class ClientCounter {
 
  private:
   Mutex mutex_;
-  // Addresses with at least one connection. IPv4 as IPv4-mapped.
+  // Clients with at least one of them. IPv4 as IPv4-mapped.
   std::map<std::array<std::uint8_t, 16>, std::uint32_t> counts_ ENCORE_GUARDED_BY(mutex_);
 };
 

@@ -1,4 +1,4 @@
-#include "proxy/process/client_counter.h"
+#include "proxy/client/client_counter.h"
 
 #include "base/check.h"
 
@@ -6,7 +6,7 @@ namespace encore::server {
 
 bool ClientCounter::enter(const net::Address& client, std::uint32_t limit) {
   const MutexLock lock(mutex_);
-  std::uint32_t& count = counts_[client.mapped_bytes()];
+  std::uint32_t& count = counts_[client.network_bytes()];
   if (count >= limit) return false;
   ++count;
   return true;
@@ -14,7 +14,7 @@ bool ClientCounter::enter(const net::Address& client, std::uint32_t limit) {
 
 void ClientCounter::leave(const net::Address& client) {
   const MutexLock lock(mutex_);
-  const auto found = counts_.find(client.mapped_bytes());
+  const auto found = counts_.find(client.network_bytes());
   ENCORE_CHECK(found != counts_.end(), "a connection that leaves has been counted");
   if (--found->second == 0) counts_.erase(found);
 }

@@ -1,4 +1,4 @@
-#include "proxy/process/client_counter.h"
+#include "proxy/client/client_counter.h"
 
 #include "tests/catch.h"
 
@@ -38,6 +38,15 @@ TEST_CASE("a mapped address is its IPv4 one", "[process][clients]") {
   ClientCounter counter;
   CHECK(counter.enter(address("192.0.2.1"), 1));
   CHECK_FALSE(counter.enter(address("::ffff:192.0.2.1"), 1));
+}
+
+TEST_CASE("an IPv6 network of 64 bits is one client", "[process][clients]") {
+  ClientCounter counter;
+  CHECK(counter.enter(address("2001:db8:0:1::1"), 1));
+  CHECK_FALSE(counter.enter(address("2001:db8:0:1:ffff::2"), 1));
+  CHECK(counter.enter(address("2001:db8:0:2::1"), 1));
+  CHECK(counter.enter(address("192.0.2.1"), 1));
+  CHECK(counter.enter(address("192.0.2.2"), 1));
 }
 
 }  // namespace

@@ -1,0 +1,43 @@
+#include "proxy/settings/listener_policy.h"
+
+#include <algorithm>
+
+namespace encore::server {
+
+AddressBlocks::AddressBlocks(const std::vector<config::CidrText>& texts) {
+  for (const config::CidrText& text : texts) blocks_.push_back(*text);
+}
+
+bool AddressBlocks::contains(const net::Address& address) const {
+  const auto bytes = address.mapped_bytes();
+  return std::ranges::any_of(blocks_,
+                             [&](const config::Cidr& block) { return block.contains(bytes); });
+}
+
+ToldOrigins told_origins(config::ForwardedFields fields, config::Mode mode) {
+  using config::ForwardedFields;
+  if (fields == ForwardedFields::kAuto) {
+    const bool reverse = mode == config::Mode::kReverse;
+    return {.x_forwarded = reverse, .forwarded = reverse};
+  }
+  const bool both = fields == ForwardedFields::kBoth;
+  return {.x_forwarded = both || fields == ForwardedFields::kXForwarded,
+          .forwarded = both || fields == ForwardedFields::kForwarded};
+}
+
+std::unique_ptr<const ListenerPolicy> ListenerPolicy::make(const config::Listen& listen) {
+  config::Listen plain;
+  plain.address = listen.address;
+  plain.mode = listen.mode;
+  if (listen == plain) return nullptr;
+  auto policy = std::make_unique<ListenerPolicy>();
+  policy->trusted = AddressBlocks(listen.trusted_proxies);
+  policy->trusted_field = listen.trusted_field;
+  policy->proxy_protocol = listen.proxy_protocol;
+  policy->told = told_origins(listen.forwarded, listen.mode);
+  policy->via = listen.via;
+  policy->cache_status = listen.cache_status;
+  return policy;
+}
+
+}  // namespace encore::server

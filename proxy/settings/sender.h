@@ -1,0 +1,41 @@
+// Who sends a request: the peer of its connection or, where that is a trusted proxy, whom it speaks
+// for (RFC 7239). Pure, thread-safe.
+//
+// The field is read from its end, where the proxy next to us has written: each address that is no
+// trusted proxy's is the client, and what stands in front of it is its own word. A client that a
+// trusted proxy does not name, or not so that it can be believed, is nobody: 0.0.0.0, who is in no
+// list of those who may, and never loopback.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "proxy/http/message.h"
+#include "proxy/net/address.h"
+#include "proxy/settings/listener_policy.h"
+
+namespace encore::server {
+
+struct Sender {
+  net::Address client;
+  bool through_proxy = false;  // a trusted proxy's word was taken for it
+  bool secure = false;         // and that its client speaks TLS to it
+};
+
+// More hops than that are nobody's.
+inline constexpr std::size_t kHopsMax = 64;
+
+// Whether it is nobody.
+inline bool is_nobody(const net::Address& client) { return client.is_unspecified(); }
+
+// `from` is the peer, or whom a PROXY header has named in its stead. `hops`, if not null, gets the
+// trusted proxies between the client and us, the nearest to us last.
+Sender find_sender(const ListenerPolicy& policy, const net::Address& from,
+                   const http::Fields& fields, std::vector<net::Address>* hops = nullptr);
+
+// Whom `speaker` may name as its client: a loopback address of another machine is not one of ours,
+// and what is no single machine's address is nobody's.
+net::Address believed(const net::Address& named, const net::Address& speaker);
+
+}  // namespace encore::server
