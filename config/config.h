@@ -20,6 +20,7 @@ namespace encore::config {
 
 enum class Mode : std::uint8_t { kForward, kReverse };
 enum class HostHeader : std::uint8_t { kPreserve, kOrigin };
+enum class Balance : std::uint8_t { kRoundRobin, kLeastRequests, kHash };
 enum class SetCookie : std::uint8_t { kStrip, kRefuse, kStore };
 enum class PrivateDestinations : std::uint8_t { kNever, kLoopbackClients, kAlways };
 using Eviction = cache::EvictionPolicy;  // all but kBelady
@@ -66,10 +67,21 @@ struct Origin {
   std::string host = "*";  // lower case: exact, "*.example.com" (any depth below it), or "*"
   std::string path = "/";  // prefix, starts with "/"
   std::vector<ServerText> servers = {"http://127.0.0.1:8000"};
+  Balance balance = Balance::kRoundRobin;
+  Nanoseconds slow_start = Nanoseconds(0);   // 0: none
+  std::string health_path;                   // empty: no checks
+  std::vector<std::uint64_t> health_status;  // empty: any of 200 .. 399
+  Nanoseconds health_interval = std::chrono::seconds(5);
+  Nanoseconds health_timeout = std::chrono::seconds(2);
+  std::uint32_t health_down = 2;  // checks in a row
+  std::uint32_t health_up = 2;
   HostHeader host_header = HostHeader::kPreserve;
+  std::string host_header_value;  // empty: as host_header says
   bool tls_verify = true;
   std::string tls_ca_file;      // empty: upstream.tls_ca_file
   std::string tls_server_name;  // SNI and the name verified; empty: the server's host
+  std::string tls_certificate;  // ours, for servers that ask for one; empty: upstream's
+  std::string tls_key;
   friend bool operator==(const Origin&, const Origin&) = default;
 };
 
@@ -80,6 +92,8 @@ struct Forward {
   std::vector<PortRangeText> safe_ports = {"80-86", "88",  "280",     "443",     "488",
                                            "591",   "777", "800-872", "874-988", "1025-65535"};
   PrivateDestinations private_destinations = PrivateDestinations::kLoopbackClients;
+  OptionalUrlText parent = "";     // another proxy, that is asked instead of the origins
+  std::vector<std::string> https;  // host patterns, as those of [[origin]]
   friend bool operator==(const Forward&, const Forward&) = default;
 };
 
@@ -262,9 +276,16 @@ struct Upstream {
   std::uint32_t connections_per_server = 8192;  // over all workers; 0: none
   std::uint32_t waiting_per_server = 1024;      // over all workers
   std::uint32_t retries = 1;
+  std::uint32_t eject_after = 1;
   Nanoseconds set_aside = std::chrono::seconds(10);
+  Nanoseconds set_aside_max = std::chrono::seconds(60);  // of no effect below set_aside
+  Nanoseconds first_byte = Nanoseconds(0);               // 0: timeouts.origin_response alone
+  Nanoseconds total = Nanoseconds(0);                    // 0: none
+  std::uint64_t buffer_requests_bytes = 0;               // 0: none is waited for
   bool tls_verify = true;
-  std::string tls_ca_file;                  // empty: the system's
+  std::string tls_ca_file;      // empty: the system's
+  std::string tls_certificate;  // empty: none is shown
+  std::string tls_key;
   std::vector<NameserverText> nameservers;  // empty: the system's
   Nanoseconds dns_ttl_min = Nanoseconds(0);
   Nanoseconds dns_ttl_max = std::chrono::hours(1);  // not below dns_ttl_min

@@ -7,6 +7,7 @@ namespace encore::config {
 namespace {
 
 constexpr std::array<std::string_view, 2> kHostHeaders = {"preserve", "origin"};
+constexpr std::array<std::string_view, 3> kBalances = {"round-robin", "least-requests", "hash"};
 constexpr std::array<std::string_view, 3> kPrivate = {"never", "loopback-clients", "always"};
 
 constexpr std::array kOriginKeys = {
@@ -22,11 +23,30 @@ constexpr std::array kOriginKeys = {
                           .item_check = check_path_prefix}),
     bound<&Origin::servers>({.name = "servers",
                              .kind = Kind::kTextList,
-                             .doc = "The origin's servers, asked in turn. They are exempt from "
-                                    "`forward.private_destinations`.",
+                             .doc = "The origin's servers. Behind a URL may stand `weight=N` (1 .. "
+                                    "100, its share beside the others; 1 where nothing is said) "
+                                    "and `backup` (asked where no other is to be had). They are "
+                                    "exempt from `forward.private_destinations`.",
                              .range = {.min = 1, .max = 256},
-                             .accepted = "\"http://host:port\" or \"https://host:port\"",
+                             .accepted = "\"http://host:port\" or \"https://host:port\"; "
+                                         "behind it weight=N, backup or both",
                              .item_check = check_parsed<ServerText>}),
+    bound<&Origin::balance>(
+        {.name = "balance",
+         .kind = Kind::kChoice,
+         .doc = "Which server is asked: each in its turn (`round-robin`), of two drawn at random "
+                "the one with fewer requests under way (`least-requests`), or always the same one "
+                "for a URL (`hash`: consistent hashing on the cache key with bounded loads; a "
+                "server with 1.25 times its share of what is under way passes the next request "
+                "on). All of them go by the weights.",
+         .choices = kBalances}),
+    bound<&Origin::slow_start>(
+        {.name = "slow_start",
+         .kind = Kind::kDuration,
+         .doc = "A server that comes back has a tenth of its weight at first, and all of it after "
+                "this time. 0: at once.",
+         .range = {.min = 1e6, .max = kDay},
+         .zero_is_off = true}),
     bound<&Origin::host_header>({.name = "host_header",
                                  .kind = Kind::kChoice,
                                  .doc = "`Host` of what is sent to the origin: the client's "
@@ -96,12 +116,42 @@ constexpr std::array kUpstreamKeys = {
                                       "answer in time is not asked again; one that refuses the "
                                       "connection costs none of these: nothing was sent.",
                                .range = {.min = 0, .max = 16}}),
+    bound<&Upstream::eject_after>(
+        {.name = "eject_after",
+         .kind = Kind::kInteger,
+         .doc = "After how many failures in a row (no connection, a reset or an end before an "
+                "answer, no answer in time) a server is set aside.",
+         .range = {.min = 1, .max = 1000}}),
     bound<&Upstream::set_aside>(
         {.name = "set_aside",
          .kind = Kind::kDuration,
-         .doc = "How long a server that failed (no connection, a reset or an end before an answer, "
-                "no answer in time) is not asked while another of its origin is left; then one "
-                "request tries it. 0: it keeps its turn.",
+         .doc = "How long a server that failed is not asked while another of its origin is left; "
+                "then one request that may be repeated tries it. Each time that this fails, too, "
+                "the time doubles, up to `upstream.set_aside_max`, and each time up to a tenth is "
+                "added at random. 0: it keeps its turn.",
+         .range = {.min = 1e6, .max = kDay},
+         .zero_is_off = true}),
+    bound<&Upstream::set_aside_max>(
+        {.name = "set_aside_max",
+         .kind = Kind::kDuration,
+         .doc = "The longest time that a server is set aside for. Below `upstream.set_aside`: that "
+                "is it, always.",
+         .range = {.min = 1e6, .max = kDay}}),
+    bound<&Upstream::first_byte>(
+        {.name = "first_byte",
+         .kind = Kind::kDuration,
+         .doc = "How long an answer may take to begin, where this is less than "
+                "`timeouts.origin_response`. The server is set aside then; a request that may be "
+                "repeated goes to another one of its origin (`upstream.retries`), others get 504. "
+                "0: `timeouts.origin_response` alone.",
+         .range = {.min = 1e6, .max = kDay},
+         .zero_is_off = true}),
+    bound<&Upstream::total>(
+        {.name = "total",
+         .kind = Kind::kDuration,
+         .doc = "How long a request to an origin may take in all, from the search for a connection "
+                "to the last byte of its response, retries included. What has not begun by then "
+                "is answered with 504, what has is cut off. 0: no limit.",
          .range = {.min = 1e6, .max = kDay},
          .zero_is_off = true}),
     bound<&Upstream::tls_verify>({.name = "tls_verify",

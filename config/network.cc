@@ -154,6 +154,36 @@ Result<ServerUrl> parse_server_url(std::string_view text) {
   return url;
 }
 
+Result<ServerEntry> parse_server(std::string_view text) {
+  const auto take_word = [&text] {
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(word.size());
+    return word;
+  };
+  if (text.starts_with(' ')) return fail("is not an http or https URL");
+  const auto url = parse_server_url(take_word());
+  if (!url) return std::unexpected(url.error());
+  ServerEntry entry;
+  static_cast<ServerUrl&>(entry) = *url;
+  bool weighed = false;
+  for (std::string_view word = take_word(); !word.empty(); word = take_word()) {
+    if (word == "backup" && !entry.backup) {
+      entry.backup = true;
+    } else if (word.starts_with("weight=") && !weighed) {
+      const auto weight = parse_number(word.substr(7), kWeightMax);
+      if (!weight || *weight == 0) {
+        return fail("has no weight of 1 .. " + std::to_string(kWeightMax));
+      }
+      entry.weight = *weight;
+      weighed = true;
+    } else {
+      return fail("has \"" + std::string(word) + "\" behind its URL");
+    }
+  }
+  return entry;
+}
+
 bool Cidr::contains(const std::array<std::uint8_t, 16>& other) const noexcept {
   const unsigned whole = prefix_bits / 8U;
   if (!std::equal(address.begin(), address.begin() + whole, other.begin())) return false;

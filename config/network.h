@@ -38,6 +38,18 @@ struct ServerUrl {
 // other scheme, user information, a path, a query, an empty host, a port outside 1..65535.
 Result<ServerUrl> parse_server_url(std::string_view text);
 
+// A server of an origin, and its part in it.
+inline constexpr std::uint32_t kWeightMax = 100;
+struct ServerEntry : ServerUrl {
+  std::uint32_t weight = 1;  // 1 .. kWeightMax
+  bool backup = false;       // asked where none of the others is to be had
+  friend bool operator==(const ServerEntry&, const ServerEntry&) = default;
+};
+
+// Reads a URL as parse_server_url() has it and, behind it, "weight=N" and "backup", in any order,
+// each once, with spaces between. Errors: those of the URL; anything else behind it.
+Result<ServerEntry> parse_server(std::string_view text);
+
 // A block of addresses. IPv4 is kept as IPv4-mapped IPv6, so that a client seen as
 // ::ffff:10.0.0.1 matches 10.0.0.0/8.
 struct Cidr {

@@ -52,7 +52,9 @@ using EndpointText = Parsed<Endpoint, parse_endpoint>;
 using OptionalEndpointText =
     Parsed<std::optional<Endpoint>, parse_or_none<Endpoint, parse_endpoint>>;
 using NameserverText = Parsed<Endpoint, parse_nameserver>;
-using ServerText = Parsed<ServerUrl, parse_server_url>;
+using ServerText = Parsed<ServerEntry, parse_server>;
+using OptionalUrlText =
+    Parsed<std::optional<ServerUrl>, parse_or_none<ServerUrl, parse_server_url>>;
 using CidrText = Parsed<Cidr, parse_cidr>;
 using PortRangeText = Parsed<PortRange, parse_port_range>;
 using SeedText =

@@ -18,6 +18,12 @@ RequestWriter::Body body_of(const FetchPlan& plan) {
   return plan.has_upload ? RequestWriter::Body::kExpected : RequestWriter::Body::kNone;
 }
 
+// Whether an answer has taken too long to begin.
+bool is_answer_overdue(const config::Config& config, Nanoseconds waited) {
+  const auto over = [waited](Nanoseconds limit) { return limit.count() != 0 && waited >= limit; };
+  return over(config.timeouts.origin_response) || over(config.upstream.first_byte);
+}
+
 }  // namespace
 
 Fetch::Fetch(OriginServices& services, std::shared_ptr<Transfer> transfer,
@@ -27,6 +33,7 @@ Fetch::Fetch(OriginServices& services, std::shared_ptr<Transfer> transfer,
       request_(std::move(request)),
       plan_(std::move(plan)),
       state_(*request_),
+      begun_(services.loop.now()),
       link_(services, *request_, *this),
       writer_(body_of(plan_)),
       received_(make_reused<Received>()),
@@ -180,6 +187,11 @@ void Fetch::release_connection(bool reusable) {
 void Fetch::check_timeouts(MonotonicTime now) {
   const PanicNote note(state_.doing());
   const config::Timeouts& timeouts = request_->runtime->config.timeouts;
+  const Nanoseconds total = request_->runtime->config.upstream.total;
+  if (total.count() != 0 && state_ != State::kEnded && now - begun_ >= total) {
+    fail({504, Outcome::kOriginTimeout, "total-timeout"});
+    return;
+  }
   switch (static_cast<State>(state_)) {
     case State::kConnecting:
       link_.check_timeouts(now);
@@ -188,7 +200,7 @@ void Fetch::check_timeouts(MonotonicTime now) {
     case State::kHead:
       // While the client still sends its body, the wait is for the client.
       if (writer_.waits_for_client()) return;
-      if (timeouts.origin_response.count() != 0 && now - since_ >= timeouts.origin_response &&
+      if (is_answer_overdue(request_->runtime->config, now - since_) &&
           !try_again(AttemptFailure::kSilent, "does not answer")) {
         fail({504, Outcome::kOriginTimeout, "response-timeout"});
       }

@@ -130,6 +130,7 @@ class Fetch final : public Producer,
   const std::shared_ptr<const RequestContext> request_;
   FetchPlan plan_;
   FetchState state_;
+  const MonotonicTime begun_;
   Publication publication_ = Publication::kNotYet;
   OriginLink link_;
   RequestWriter writer_;

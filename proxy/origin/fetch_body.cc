@@ -228,6 +228,7 @@ void Fetch::end() {
   state_.go(State::kEnded);
   transfer_->set_producer(nullptr);
   release_connection(false);
+  link_.end_lease();
   services_.keeper.retire(*this);
 }
 

@@ -71,7 +71,7 @@ std::size_t Fetch::on_head(std::string_view bytes) {
     fail({502, Outcome::kOriginInvalid, std::string(http::to_string(error.reason))});
     return bytes.size();
   }
-  if (link_.server() != nullptr) request_->route->group().put_back(*link_.server());
+  link_.note_answer();
   const std::size_t used = received.head.head_size;
   if (http::is_interim(received.head.status)) {
     on_interim_head();

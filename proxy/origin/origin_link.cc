@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "filter/hash.h"
 #include "proxy/settings/names.h"
 
 namespace encore::server {
@@ -16,6 +17,13 @@ namespace {
 bool is_own_want(int os_error) {
   return os_error == EMFILE || os_error == ENFILE || os_error == ENOBUFS || os_error == ENOMEM ||
          os_error == EADDRNOTAVAIL;
+}
+
+// By the key without its realm, which is the same in every proxy and after every start; what has
+// none, by its target.
+std::uint64_t place_on_ring(const RequestContext& request) {
+  const std::string_view text = request.key.empty() ? request.head.target : request.uri_text();
+  return filter::hash_key(filter::HashFamily::kXxh3, filter::Seed{}, text).lo;
 }
 
 }  // namespace
@@ -35,10 +43,9 @@ OriginLink::~OriginLink() { release(Fate::kDrop); }
 
 void OriginLink::choose_destination() {
   if (request_.route != nullptr) {
-    const Nanoseconds rest = request_.runtime->config.upstream.set_aside;
-    const OriginServer* next = request_.route->group().next(services_.loop.now(), {.rest = rest});
-    ENCORE_CHECK(next != nullptr, "a group that nothing was tried of has a server left");
-    choose_server(*next);
+    ServerLease next = next_server(LastResort::kYes);
+    ENCORE_CHECK(static_cast<bool>(next), "a group that nothing was tried of has a server left");
+    choose_server(std::move(next));
     return;
   }
   const http::Target& target = request_.target;
@@ -51,10 +58,23 @@ void OriginLink::choose_destination() {
       (tls ? "forward+https://" : "forward+http://") + forward_host_ + ":" + std::to_string(port_);
 }
 
-void OriginLink::choose_server(const OriginServer& server) {
-  server_ = &server;
-  port_ = server.port;
-  tls_ = server.tls;
+ServerLease OriginLink::next_server(LastResort last_resort) const {
+  const ServerGroup& group = request_.route->group();
+  const bool can_go_on =
+      http::is_idempotent(request_.head.method) && request_.framing.kind == http::BodyKind::kNone;
+  ServerGroup::Choice choice = {
+      .tried = tried_,
+      .trier = can_go_on ? ServerHealth::Trier::kCanGoOn : ServerHealth::Trier::kCannot,
+      .last_resort = last_resort == LastResort::kYes};
+  if (group.is_hashed()) choice.hash = place_on_ring(request_);
+  return group.next(services_.loop.now(), choice);
+}
+
+void OriginLink::choose_server(ServerLease lease) {
+  lease_ = std::move(lease);
+  server_ = lease_.server();
+  port_ = server_->port;
+  tls_ = server_->tls;
 }
 
 net::Stream& OriginLink::stream() const {
@@ -264,12 +284,14 @@ void OriginLink::tell(Progress progress, const TransferFailure& failure) {
   }
 }
 
+std::string OriginLink::server_text() const {
+  return (server_->tls != nullptr ? "https://" : "http://") + host() + ":" + std::to_string(port_);
+}
+
 // Of origins that a client chose nobody here is to be told.
 void OriginLink::warn(const std::string& why) {
   if (server_ == nullptr) return;
-  const std::string origin =
-      (server_->tls != nullptr ? "https://" : "http://") + host() + ":" + std::to_string(port_);
-  const std::string line = services_.warnings.line(origin, why, services_.loop.now());
+  const std::string line = services_.warnings.line(server_text(), why, services_.loop.now());
   if (!line.empty()) spdlog::warn("{}", line);
 }
 

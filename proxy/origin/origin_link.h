@@ -96,6 +96,10 @@ class OriginLink {
   bool is(const net::Stream& stream) const;
   // The server that is asked; null: the one that a forward client names.
   const OriginServer* server() const { return server_; }
+  // It answers: nothing is held against its server any more.
+  void note_answer();
+  // The request is done: its server has it no more under way.
+  void end_lease() { lease_ = {}; }
   // Ends what has taken too long. May call the handler.
   void check_timeouts(MonotonicTime now);
 
@@ -117,7 +121,9 @@ class OriginLink {
   };
 
   void choose_destination();
-  void choose_server(const OriginServer& server);
+  enum class LastResort : std::uint8_t { kYes, kNo };
+  ServerLease next_server(LastResort last_resort) const;
+  void choose_server(ServerLease lease);
   const std::string& pool_key() const {
     return server_ != nullptr ? server_->pool_key : forward_pool_key_;
   }
@@ -143,12 +149,14 @@ class OriginLink {
   bool choose_other_server(AttemptFailure failure, bool was_kept);
   void prefer_untried(std::vector<net::Address>& addresses);
   void warn(const std::string& why);
+  std::string server_text() const;
 
   OriginServices& services_;
   const RequestContext& request_;
   OriginLinkHandler& handler_;
 
   const OriginServer* server_ = nullptr;  // of the request's runtime
+  ServerLease lease_;                     // of that server, as long as the request may be with it
   std::string forward_host_;              // where there is no server
   std::string forward_pool_key_;
   std::uint16_t port_ = 0;

@@ -1,5 +1,7 @@
 // Where a link goes when an attempt has failed before an answer began (upstream.retries,
 // upstream.set_aside).
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 
 #include "base/check.h"
@@ -53,12 +55,18 @@ void OriginLink::note_failure(const Attempt& attempt) {
   const bool connected = is_open();
   if (connected && !attempt.answered) tried_addresses_.push_back(stream().peer());
   if (server_ == nullptr) return;
-  const bool aside = !attempt.answered &&
-                     request_.route->group().set_aside(*server_, services_.loop.now(),
-                                                       request_.runtime->config.upstream.set_aside);
+  const bool aside =
+      !attempt.answered && request_.route->group().note_failure(*server_, services_.loop.now());
   if (aside) services_.stats.origins_set_aside.add();
   const std::string why(attempt.why);
   if (aside || !connected) warn(aside ? why + "; it is set aside" : why);
+}
+
+void OriginLink::note_answer() {
+  if (server_ == nullptr || !request_.route->group().note_answer(*server_, services_.loop.now())) {
+    return;
+  }
+  spdlog::info("origin {}: answers again", server_text());
 }
 
 // Another server of the origin, if there is one that was not tried. Where the present one may be
@@ -66,14 +74,11 @@ void OriginLink::note_failure(const Attempt& attempt) {
 bool OriginLink::choose_other_server(AttemptFailure failure, bool was_kept) {
   if (server_ == nullptr) return false;
   tried_.push_back(server_);
-  const OriginServer* next = request_.route->group().next(
-      services_.loop.now(),
-      {.tried = tried_,
-       .rest = request_.runtime->config.upstream.set_aside,
-       .last_resort = failure != AttemptFailure::kClosed && failure != AttemptFailure::kBusy});
+  const bool same_will_do = failure == AttemptFailure::kClosed || failure == AttemptFailure::kBusy;
+  ServerLease next = next_server(same_will_do ? LastResort::kNo : LastResort::kYes);
   if (was_kept) tried_.pop_back();
-  if (next == nullptr) return false;
-  choose_server(*next);
+  if (!next) return false;
+  choose_server(std::move(next));
   tried_addresses_.clear();
   services_.stats.origin_failovers.add();
   return true;

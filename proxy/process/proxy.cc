@@ -127,9 +127,10 @@ Result<void> Proxy::restore_changed(std::string_view bytes) {
 Result<void> Proxy::make_workers(std::uint32_t count) {
   auto first_runtime = Runtime::create(config_, {}, instance_);
   if (!first_runtime) return std::unexpected(first_runtime.error());
+  runtime_ = *first_runtime;
   for (std::uint32_t i = 0; i < count; ++i) {
     shared_.stats.push_back(std::make_unique<WorkerStats>());
-    auto worker = Worker::create(shared_, *shared_.stats.back(), *first_runtime);
+    auto worker = Worker::create(shared_, *shared_.stats.back(), runtime_);
     if (!worker) return std::unexpected(worker.error());
     shared_.workers.push_back(worker->get());
     workers_.push_back(std::move(*worker));
@@ -152,6 +153,7 @@ Result<void> Proxy::listen() {
   // Only now it is known which addresses are ours.
   auto runtime = Runtime::create(config_, own_, instance_);
   if (!runtime) return std::unexpected(runtime.error());
+  runtime_ = *runtime;
   for (auto& worker : workers_) worker->set_runtime(*runtime);
   return {};
 }
@@ -161,7 +163,7 @@ Result<void> Proxy::reload(const config::Config& config) {
   if (limit > shared_.store->limit_bytes_max()) {
     return fail("a restart is needed for so much cache.memory");
   }
-  auto runtime = Runtime::create(config, own_, instance_);
+  auto runtime = Runtime::create(config, own_, instance_, runtime_.get());
   if (!runtime) return std::unexpected(runtime.error());
   const auto options = cache::reload_options(kernel_options(config, shared_.identity_seed));
   auto done = shared_.kernel->reconfigure(options, monotonic_now());
@@ -169,6 +171,7 @@ Result<void> Proxy::reload(const config::Config& config) {
   // A lower limit follows when the kernel has evicted down to it.
   if (limit > shared_.store->stats().limit_bytes) shared_.store->set_limit(limit);
   config_ = config;
+  runtime_ = *runtime;
   for (auto& worker : workers_) worker->set_runtime(*runtime);
   return {};
 }

@@ -89,6 +89,7 @@ class Proxy {
 
   config::Config config_;
   const std::string instance_;
+  std::shared_ptr<const Runtime> runtime_;  // of config_
   Shared shared_;
   std::unique_ptr<StoreLink> store_link_;
   std::vector<std::unique_ptr<Worker>> workers_;

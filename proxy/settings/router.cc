@@ -41,12 +41,17 @@ config::Origin nowhere(std::string_view host, std::string_view path) {
 
 }  // namespace
 
-Route::Route(const config::Origin& origin)
+Route::Route(const config::Origin& origin, const config::Upstream& upstream)
     : host_(origin.host),
       path_(origin.path),
       realm_(make_realm('r', origin)),
       secure_realm_(make_realm('s', origin)),
-      preserves_host_(origin.host_header == config::HostHeader::kPreserve) {
+      preserves_host_(origin.host_header == config::HostHeader::kPreserve),
+      group_({.balance = origin.balance,
+              .slow_start = origin.slow_start,
+              .ejection = {.after = upstream.eject_after,
+                           .rest = upstream.set_aside,
+                           .rest_max = upstream.set_aside_max}}) {
   for (const config::ServerText& url : origin.servers) {
     OriginServer server;
     server.host = url->host;
@@ -60,15 +65,17 @@ Route::Route(const config::Origin& origin)
       server.pool_key +=
           fmt::format("|{}|{}|{}", origin.tls_verify, origin.tls_ca_file, server.tls_name);
     }
+    server.weight = url->weight;
+    server.backup = url->backup;
     group_.add(std::move(server));
   }
 }
 
-Route::Route(std::string_view host, std::string_view path) : Route(nowhere(host, path)) {
+Route::Route(std::string_view host, std::string_view path) : Route(nowhere(host, path), {}) {
   is_published_ = true;
 }
 
-Result<Router> Router::create(const config::Config& config) {
+Result<Router> Router::create(const config::Config& config, const Router* before) {
   Router router;
   auto forward = net::TlsContext::client(
       {.ca_file = config.upstream.tls_ca_file, .verify_peer = config.upstream.tls_verify});
@@ -87,7 +94,7 @@ Result<Router> Router::create(const config::Config& config) {
     }
   }
   for (const config::Origin& origin : config.origin) {
-    auto route = std::make_unique<Route>(origin);
+    auto route = std::make_unique<Route>(origin, config.upstream);
     const bool verify = origin.tls_verify && config.upstream.tls_verify;
     const std::string& ca_file =
         origin.tls_ca_file.empty() ? config.upstream.tls_ca_file : origin.tls_ca_file;
@@ -102,6 +109,10 @@ Result<Router> Router::create(const config::Config& config) {
       }
       route->group_.servers()[i].tls = context;
     }
+    const Route* kept = before == nullptr ? nullptr : before->find(origin.host, origin.path);
+    route->group_.begin(
+        kept == nullptr ? nullptr : &kept->group_,
+        origin.health_path.empty() ? ServerGroup::Checks::kForgotten : ServerGroup::Checks::kKept);
     router.routes_.push_back(std::move(route));
   }
   std::ranges::stable_sort(router.routes_, [](const auto& a, const auto& b) {
@@ -114,6 +125,15 @@ Result<Router> Router::create(const config::Config& config) {
     if (first.host() == "*" && first.path() == "/") router.only_ = &first;
   }
   return router;
+}
+
+const Route* Router::find(std::string_view host, std::string_view path) const {
+  for (const auto& route : routes_) {
+    if (!route->is_published() && route->host() == host && route->path() == path) {
+      return route.get();
+    }
+  }
+  return nullptr;
 }
 
 const Route* Router::match(std::string_view host, std::string_view path) const {

@@ -28,7 +28,7 @@ inline constexpr http::Scheme kReverseScheme = http::Scheme::kHttp;
 
 class Route {
  public:
-  explicit Route(const config::Origin& origin);
+  explicit Route(const config::Origin& origin, const config::Upstream& upstream = {});
   // What is published, instead of an origin: below this path, which ends with "/".
   Route(std::string_view host, std::string_view path);
 
@@ -56,8 +56,9 @@ class Route {
 
 class Router {
  public:
-  // Loads the certificates that origins name. Errors: a certificate file that cannot be used.
-  static Result<Router> create(const config::Config& config);
+  // Loads the certificates that origins name. What `before` knows of servers that stay is known
+  // from the beginning; null: nothing is. Errors: a certificate file that cannot be used.
+  static Result<Router> create(const config::Config& config, const Router* before = nullptr);
 
   // The route for a host (lower case, without port) and a normalised path; null: none. A path
   // matches what begins with it.
@@ -69,7 +70,12 @@ class Router {
   // TLS to servers that a forward client names.
   const net::TlsContext* forward_tls() const { return forward_tls_.get(); }
 
+  // Of all [[origin]]s.
+  const std::vector<std::unique_ptr<Route>>& routes() const { return routes_; }
+
  private:
+  const Route* find(std::string_view host, std::string_view path) const;
+
   std::vector<std::unique_ptr<Route>> routes_;  // most specific host first, then longest path
   const Route* only_ = nullptr;                 // where all requests have the same
   std::vector<std::unique_ptr<net::TlsContext>> contexts_;

@@ -55,13 +55,14 @@ constexpr int kSweepsPerTimeout = 12;
 
 }  // namespace
 
-Nanoseconds sweep_interval(const config::Timeouts& timeouts) {
+Nanoseconds sweep_interval(const config::Timeouts& timeouts, const config::Upstream& upstream) {
   Nanoseconds shortest = kSweepsPerTimeout * kLongestSweep;
   // drain has a timer of its own, and origin_connect, but for those who wait for a connection.
   for (const Nanoseconds limit :
        {timeouts.client_header, timeouts.client_idle, timeouts.client_body, timeouts.client_write,
         timeouts.collapse, timeouts.origin_connect, timeouts.origin_response, timeouts.origin_idle,
-        timeouts.tunnel_idle, timeouts.upgrade_idle, timeouts.pool_idle, timeouts.dns}) {
+        timeouts.tunnel_idle, timeouts.upgrade_idle, timeouts.pool_idle, timeouts.dns,
+        upstream.first_byte, upstream.total}) {
     if (limit.count() != 0) shortest = std::min(shortest, limit);
   }
   return std::clamp(shortest / kSweepsPerTimeout, kShortestSweep, kLongestSweep);
@@ -72,8 +73,9 @@ Runtime::Runtime(const config::Config& settings, Router routes, DestinationPolic
 
 Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& config,
                                                        const std::vector<net::Address>& own,
-                                                       std::string_view instance) {
-  auto router = Router::create(config);
+                                                       std::string_view instance,
+                                                       const Runtime* before) {
+  auto router = Router::create(config, before == nullptr ? nullptr : &before->router);
   if (!router) return std::unexpected(router.error());
   std::shared_ptr<Runtime> runtime(new Runtime(
       config, std::move(*router), DestinationPolicy(config.forward, own, interface_addresses())));
@@ -109,7 +111,7 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   runtime->max_object_bytes = config::effective_max_object(runtime->config);
   runtime->max_memory_object_bytes = config::max_object_in_memory(cache);
   runtime->access_format = format_of(config.log.format);
-  runtime->sweep_interval = server::sweep_interval(config.timeouts);
+  runtime->sweep_interval = server::sweep_interval(config.timeouts, config.upstream);
   runtime->squid_digest = config.filters.squid_digest;
   if (!config.filters.path.empty()) runtime->published_root = config.filters.path + "/";
   for (const config::CidrText& block : config.filters.allow_clients) {

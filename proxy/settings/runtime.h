@@ -25,17 +25,18 @@ namespace encore::server {
 
 // How often a worker looks at all that waits, so that each limit on waiting takes effect at most a
 // tenth of it, or 250 ms, late: no timer a request is needed for that.
-Nanoseconds sweep_interval(const config::Timeouts& timeouts);
+Nanoseconds sweep_interval(const config::Timeouts& timeouts, const config::Upstream& upstream = {});
 
 // Where a Squid asks a sibling for its digest.
 inline constexpr std::string_view kSquidDigestPath = "/squid-internal-periodic/store_digest";
 
 struct Runtime {
-  // `own` are the bound listeners; see DestinationPolicy. Errors: certificates that cannot be
-  // loaded.
+  // `own` are the bound listeners; see DestinationPolicy. `before`: what is known of servers is
+  // taken over from it; null: there is nothing. Errors: certificates that cannot be loaded.
   static Result<std::shared_ptr<const Runtime>> create(const config::Config& config,
                                                        const std::vector<net::Address>& own,
-                                                       std::string_view instance);
+                                                       std::string_view instance,
+                                                       const Runtime* before = nullptr);
 
   // Of each another one.
   std::uint64_t number = 0;

@@ -1,21 +1,41 @@
 #include "proxy/settings/server_group.h"
 
 #include <algorithm>
-#include <limits>
-#include <utility>
 
 #include "base/check.h"
+#include "filter/hash.h"
 
 namespace encore::server {
-namespace {
-
-std::int64_t count_of(MonotonicTime time) { return time.time_since_epoch().count(); }
-
-}  // namespace
 
 void ServerGroup::add(OriginServer server) {
   servers_.push_back(std::move(server));
-  aside_until_.push_back(std::make_unique<Until>(0));
+  suspect_.push_back(std::make_unique<std::atomic<bool>>(false));
+  const MutexLock lock(mutex_);
+  states_.push_back({.health = {}, .active = std::make_shared<std::atomic<std::uint32_t>>(0)});
+}
+
+void ServerGroup::begin(const ServerGroup* before, Checks checks) {
+  std::vector<HashRing::Server> named;
+  std::string names;
+  for (const OriginServer& server : servers_) {
+    named.push_back({.name = server.pool_key, .weight = server.weight});
+    names += server.pool_key + " ";
+  }
+  if (is_hashed()) ring_ = HashRing(named);
+  const MutexLock lock(mutex_);
+  turns_ = RoundRobin(servers_.size());
+  // Where two choices fall is no secret, but not the same for two groups.
+  random_ = filter::hash_key(filter::HashFamily::kXxh3, filter::Seed{}, names).lo;
+  if (before == nullptr) return;
+  const MutexLock lock_before(before->mutex_);
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    const auto known =
+        std::ranges::find(before->servers_, servers_[i].pool_key, &OriginServer::pool_key);
+    if (known == before->servers_.end()) continue;
+    states_[i] = before->states_[static_cast<std::size_t>(known - before->servers_.begin())];
+    if (checks == Checks::kForgotten) states_[i].health.set_down(false, {});
+    suspect_[i]->store(!states_[i].health.is_clean(), std::memory_order_relaxed);
+  }
 }
 
 std::size_t ServerGroup::index_of(const OriginServer& server) const {
@@ -24,51 +44,124 @@ std::size_t ServerGroup::index_of(const OriginServer& server) const {
   return index;
 }
 
+ServerLease ServerGroup::lease(std::size_t index) const {
+  return {servers_[index], *states_[index].active};
+}
+
 bool ServerGroup::is_tried(std::size_t index, std::span<const OriginServer* const> tried) const {
   return std::ranges::find(tried, &servers_[index]) != tried.end();
 }
 
-const OriginServer* ServerGroup::next(MonotonicTime now, const Choice& choice) const {
-  // A second choice takes nobody's turn.
-  const std::size_t turn = choice.tried.empty() ? turn_.fetch_add(1, std::memory_order_relaxed)
-                                                : turn_.load(std::memory_order_relaxed);
-  std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
-  const OriginServer* last_resort = nullptr;
-  for (std::size_t step = 0; step < servers_.size(); ++step) {
-    const std::size_t index = (turn + step) % servers_.size();
-    if (is_tried(index, choice.tried)) continue;
-    Until& aside = *aside_until_[index];
-    std::int64_t until = aside.load(std::memory_order_relaxed);
-    if (until == 0) return &servers_[index];
-    // Whoever moves the time on is the one who tries it.
-    if (until <= count_of(now) && aside.compare_exchange_strong(until, count_of(now + choice.rest),
-                                                                std::memory_order_relaxed)) {
-      return &servers_[index];
-    }
-    if (until < earliest) {
-      earliest = until;
-      last_resort = &servers_[index];
-    }
-  }
-  return choice.last_resort ? last_resort : nullptr;
+// SplitMix64 (Steele, Lea, Flood 2014).
+std::uint64_t ServerGroup::random() const {
+  random_ += 0x9e3779b97f4a7c15U;
+  std::uint64_t mixed = random_;
+  mixed = (mixed ^ (mixed >> 30U)) * 0xbf58476d1ce4e5b9U;
+  mixed = (mixed ^ (mixed >> 27U)) * 0x94d049bb133111ebU;
+  return mixed ^ (mixed >> 31U);
 }
 
-bool ServerGroup::set_aside(const OriginServer& server, MonotonicTime now, Nanoseconds rest) const {
-  if (rest.count() == 0) return false;
-  const std::size_t index = index_of(server);
-  bool others = false;
+ServerLease ServerGroup::next(MonotonicTime now, const Choice& choice) const {
+  const MutexLock lock(mutex_);
+  if (servers_.size() == 1 && choice.tried.empty()) return lease(0);
+  for (const Rank rank : {Rank::kFirst, Rank::kBackup}) {
+    ServerLease found = next_of(rank, now, choice);
+    if (found) return found;
+  }
+  return choice.last_resort ? last_resort(choice) : ServerLease();
+}
+
+ServerLease ServerGroup::next_of(Rank rank, MonotonicTime now, const Choice& choice) const {
+  std::vector<ServerCandidate> candidates;
   for (std::size_t i = 0; i < servers_.size(); ++i) {
-    others |= i != index && aside_until_[i]->load(std::memory_order_relaxed) == 0;
+    if (servers_[i].backup != (rank == Rank::kBackup) || is_tried(i, choice.tried)) continue;
+    State& state = states_[i];
+    if (state.health.is_due(now, choice.trier)) {
+      state.health.begin_try(now);
+      return lease(i);
+    }
+    if (!state.health.is_in_turn()) continue;
+    candidates.push_back(
+        {.server = i,
+         .weight = servers_[i].weight * state.health.share(now, options_.slow_start),
+         .active = state.active->load(std::memory_order_relaxed)});
   }
-  if (!others) return false;
-  const std::int64_t before =
-      aside_until_[index]->exchange(count_of(now + rest), std::memory_order_relaxed);
-  return before == 0;
+  if (candidates.empty()) return {};
+  return lease(candidates[pick(candidates, choice)].server);
 }
 
-void ServerGroup::put_back(const OriginServer& server) const {
-  Until& aside = *aside_until_[index_of(server)];
-  if (aside.load(std::memory_order_relaxed) != 0) aside.store(0, std::memory_order_relaxed);
+std::size_t ServerGroup::pick(std::span<const ServerCandidate> candidates,
+                              const Choice& choice) const {
+  switch (options_.balance) {
+    case config::Balance::kLeastRequests:
+      return pick_least_requests(candidates, random());
+    case config::Balance::kHash:
+      return ring_.pick(choice.hash, candidates);
+    case config::Balance::kRoundRobin:
+      break;
+  }
+  // A second choice takes nobody's turn.
+  return turns_.pick(candidates,
+                     choice.tried.empty() ? RoundRobin::Turn::kTaken : RoundRobin::Turn::kLeft);
+}
+
+// Of those that are out: set aside before down, then whose time ends first.
+ServerLease ServerGroup::last_resort(const Choice& choice) const {
+  std::size_t best = servers_.size();
+  const auto out_of = [this](std::size_t index) ENCORE_REQUIRES(mutex_) {
+    const ServerHealth& health = states_[index].health;
+    return std::pair(health.is_down(), health.is_aside() ? health.until() : MonotonicTime{});
+  };
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    if (is_tried(i, choice.tried)) continue;
+    if (best == servers_.size() || out_of(i) < out_of(best)) best = i;
+  }
+  return best == servers_.size() ? ServerLease() : lease(best);
+}
+
+bool ServerGroup::note_failure(const OriginServer& server, MonotonicTime now) const {
+  const std::size_t index = index_of(server);
+  const MutexLock lock(mutex_);
+  auto others = ServerHealth::Others::kNone;
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    if (i != index && states_[i].health.is_in_turn()) others = ServerHealth::Others::kAreInTurn;
+  }
+  // Two proxies that begin alike part ways by the time.
+  const std::uint64_t jitter =
+      random() ^ static_cast<std::uint64_t>(now.time_since_epoch().count());
+  ServerHealth& health = states_[index].health;
+  const bool aside = health.fail(now, options_.ejection, jitter, others);
+  suspect_[index]->store(!health.is_clean(), std::memory_order_relaxed);
+  return aside;
+}
+
+bool ServerGroup::note_answer(const OriginServer& server, MonotonicTime now) const {
+  const std::size_t index = index_of(server);
+  if (!suspect_[index]->load(std::memory_order_relaxed)) return false;
+  const MutexLock lock(mutex_);
+  suspect_[index]->store(false, std::memory_order_relaxed);
+  return states_[index].health.succeed(now);
+}
+
+bool ServerGroup::set_down(const OriginServer& server, bool down, MonotonicTime now) const {
+  const std::size_t index = index_of(server);
+  const MutexLock lock(mutex_);
+  ServerHealth& health = states_[index].health;
+  const bool news = health.set_down(down, now);
+  suspect_[index]->store(!health.is_clean(), std::memory_order_relaxed);
+  return news;
+}
+
+std::vector<ServerGroup::Seen> ServerGroup::look() const {
+  std::vector<Seen> seen;
+  const MutexLock lock(mutex_);
+  for (const State& state : states_) {
+    Seen each{.standing = Standing::kUp, .active = state.active->load(std::memory_order_relaxed)};
+    if (state.health.is_aside()) each.standing = Standing::kAside;
+    if (state.health.is_down()) each.standing = Standing::kDown;
+    seen.push_back(each);
+  }
+  return seen;
 }
 
 }  // namespace encore::server

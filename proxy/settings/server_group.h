@@ -1,10 +1,9 @@
-// ServerGroup: the servers of one origin, whose turn it is, and which are set aside because they
-// failed. What is known of their failures is shared by all workers. Thread-safe after the last
-// add().
+// ServerGroup: the servers of one origin, which of them is asked, and what is known of each. That
+// is shared by all workers. Thread-safe after the last add().
 //
 // A server that failed is not asked for a while, unless no other is left. When its time is up one
 // request tries it, and the others wait for what comes of that: a dead server costs one attempt now
-// and then, not one a request.
+// and then, not one a request. One that checks found down is not even tried.
 #pragma once
 
 #include <atomic>
@@ -13,10 +12,16 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/time.h"
+#include "config/config.h"
 #include "proxy/net/tls.h"
+#include "proxy/settings/balance.h"
+#include "proxy/settings/hash_ring.h"
+#include "proxy/settings/server_health.h"
 
 namespace encore::server {
 
@@ -28,38 +33,111 @@ struct OriginServer {
   std::string pool_key;                  // unique for host, port, TLS and its settings
   const net::TlsContext* tls = nullptr;  // borrowed of the router; null: plain
   std::string tls_name;                  // what the certificate must be for
+  std::uint32_t weight = 1;
+  bool backup = false;  // asked where none of the others is to be had
+};
+
+// A server and a request that is under way to it, as the group counts them. It ends before its
+// group.
+class ServerLease {
+ public:
+  ServerLease() = default;
+  ServerLease(const OriginServer& server, std::atomic<std::uint32_t>& active)
+      : server_(&server), active_(&active) {
+    active.fetch_add(1, std::memory_order_relaxed);
+  }
+  ServerLease(ServerLease&& other) noexcept
+      : server_(std::exchange(other.server_, nullptr)),
+        active_(std::exchange(other.active_, nullptr)) {}
+  ServerLease& operator=(ServerLease&& other) noexcept {
+    std::swap(server_, other.server_);
+    std::swap(active_, other.active_);
+    return *this;
+  }
+  ~ServerLease() {
+    if (active_ != nullptr) active_->fetch_sub(1, std::memory_order_relaxed);
+  }
+  explicit operator bool() const { return server_ != nullptr; }
+  const OriginServer* server() const { return server_; }
+
+ private:
+  const OriginServer* server_ = nullptr;
+  std::atomic<std::uint32_t>* active_ = nullptr;
 };
 
 class ServerGroup {
  public:
+  struct Options {
+    config::Balance balance = config::Balance::kRoundRobin;
+    Nanoseconds slow_start{};
+    EjectionPolicy ejection;
+  };
+  explicit ServerGroup(const Options& options) : options_(options) {}
+  ServerGroup(const ServerGroup&) = delete;
+  ServerGroup& operator=(const ServerGroup&) = delete;
+
+  // REQUIRES, as the next two: no other thread knows of it yet.
   void add(OriginServer server);
-  // REQUIRES: no other thread knows of it yet.
   std::vector<OriginServer>& servers() { return servers_; }
+  // All are added. Takes over what another group knows of the servers that it has, too, and what is
+  // under way to them; null: there is none. Its checks count where this one has them as well.
+  enum class Checks : std::uint8_t { kKept, kForgotten };
+  void begin(const ServerGroup* before, Checks checks);
   const std::vector<OriginServer>& servers() const { return servers_; }
+  bool is_hashed() const { return options_.balance == config::Balance::kHash; }
 
   struct Choice {
     std::span<const OriginServer* const> tried = {};  // not these
-    Nanoseconds rest{};       // how long others leave one alone that is tried after its time is up
+    std::uint64_t hash = 0;                           // of the key, where is_hashed()
+    ServerHealth::Trier trier = ServerHealth::Trier::kCanGoOn;
     bool last_resort = true;  // where no other is left, one that is set aside, too
   };
-  // The server whose turn it is; of those set aside, the one whose time is up, or ends first where
-  // it is the last resort. Null: none is left.
-  const OriginServer* next(MonotonicTime now, const Choice& choice) const;
-  // It failed: it is set aside for `rest`, unless all others are. False where it stays in turn, or
-  // was set aside before.
-  bool set_aside(const OriginServer& server, MonotonicTime now, Nanoseconds rest) const;
-  // It answers: it is in turn again.
-  void put_back(const OriginServer& server) const;
+  // The server that is to be asked; of those that are out, the one whose time ends first where it
+  // is the last resort. Empty: none is left.
+  ServerLease next(MonotonicTime now, const Choice& choice) const;
+  // It failed. True: it is set aside now, and was not before.
+  bool note_failure(const OriginServer& server, MonotonicTime now) const;
+  // It answers. True: it was set aside.
+  bool note_answer(const OriginServer& server, MonotonicTime now) const;
+  // Checks found it down, or up again. True: that is news.
+  bool set_down(const OriginServer& server, bool down, MonotonicTime now) const;
+
+  enum class Standing : std::uint8_t { kUp, kAside, kDown };
+  struct Seen {
+    Standing standing = Standing::kUp;
+    std::uint32_t active = 0;
+  };
+  // Of each server, in their order.
+  std::vector<Seen> look() const;
 
  private:
-  using Until = std::atomic<std::int64_t>;  // MonotonicTime in nanoseconds; 0: in turn
-  std::size_t index_of(const OriginServer& server) const;
-  bool is_tried(std::size_t index, std::span<const OriginServer* const> tried) const;
+  struct State {
+    ServerHealth health;
+    std::shared_ptr<std::atomic<std::uint32_t>> active;
+  };
+  // Whom a look is for.
+  enum class Rank : std::uint8_t { kFirst, kBackup };
 
+  std::size_t index_of(const OriginServer& server) const;
+  ServerLease lease(std::size_t index) const ENCORE_REQUIRES(mutex_);
+  bool is_tried(std::size_t index, std::span<const OriginServer* const> tried) const;
+  ServerLease next_of(Rank rank, MonotonicTime now, const Choice& choice) const
+      ENCORE_REQUIRES(mutex_);
+  ServerLease last_resort(const Choice& choice) const ENCORE_REQUIRES(mutex_);
+  std::size_t pick(std::span<const ServerCandidate> candidates, const Choice& choice) const
+      ENCORE_REQUIRES(mutex_);
+  std::uint64_t random() const ENCORE_REQUIRES(mutex_);
+
+  const Options options_;
   std::vector<OriginServer> servers_;
-  // Until when each is set aside. Behind pointers: atomics do not move.
-  std::vector<std::unique_ptr<Until>> aside_until_;
-  mutable std::atomic<std::size_t> turn_ = 0;
+  HashRing ring_;  // where the group is hashed
+  // Whether something is known against each. Behind pointers: atomics do not move.
+  std::vector<std::unique_ptr<std::atomic<bool>>> suspect_;
+
+  mutable Mutex mutex_;
+  mutable std::vector<State> states_ ENCORE_GUARDED_BY(mutex_);
+  mutable RoundRobin turns_ ENCORE_GUARDED_BY(mutex_);
+  mutable std::uint64_t random_ ENCORE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace encore::server

@@ -15,6 +15,26 @@ std::array<std::uint8_t, 16> address(std::string_view text) {
   return cidr->address;
 }
 
+TEST_CASE("a server has a weight and may be a backup", "[config]") {
+  const auto plain = parse_server("http://a:8080");
+  REQUIRE(plain);
+  CHECK(plain->port == 8080);
+  CHECK(plain->weight == 1);
+  CHECK_FALSE(plain->backup);
+  const auto both = parse_server("https://a  backup weight=100");
+  REQUIRE(both);
+  CHECK(both->tls);
+  CHECK(both->weight == 100);
+  CHECK(both->backup);
+  for (const std::string_view text :
+       {"", " http://a", "http://a weight=0", "http://a weight=101", "http://a weight=",
+        "http://a weight=1x", "http://a weight=2 weight=2", "http://a backup backup",
+        "http://a Backup", "http://a\tbackup", "weight=2", "http://a b"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parse_server(text).has_value());
+  }
+}
+
 }  // namespace
 
 TEST_CASE("An endpoint is a numeric address and a port", "[config][network]") {

@@ -6,7 +6,7 @@ import pathlib
 from harness import free_port, need_program
 
 CONFIG = """
-worker_processes 1; daemon off; pid {dir}/nginx.pid; error_log {dir}/error.log warn; {user}
+worker_processes 1; daemon off; {main} pid {dir}/nginx.pid; error_log {dir}/error.log warn; {user}
 events {{ worker_connections 256; }}
 http {{
   types {{ text/html html; text/plain txt; application/octet-stream deb pack; }}
@@ -20,9 +20,10 @@ http {{
 
 
 class Nginx:
-    """Serves `root` on a free port; every answer is fresh for `expires`."""
+    """Serves `root` on a free port; every answer is fresh for `expires`. `extra` goes into its
+    server's section, `main` before all sections."""
 
-    def __init__(self, case, root, expires="1h", extra=""):
+    def __init__(self, case, root, expires="1h", extra="", main=""):
         self.program = need_program("nginx")
         self.case, self.port = case, free_port()
         self.directory = case.directory / f"nginx-{self.port}"
@@ -30,7 +31,8 @@ class Nginx:
         root = pathlib.Path(root)
         user = "user root;" if os.getuid() == 0 else ""
         (self.directory / "nginx.conf").write_text(CONFIG.format(
-            dir=self.directory, port=self.port, root=root, expires=expires, extra=extra, user=user))
+            dir=self.directory, port=self.port, root=root, expires=expires, extra=extra, main=main,
+            user=user))
         self.start()
 
     def start(self):

@@ -1,5 +1,6 @@
 #include "proxy/settings/server_group.h"
 
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -13,22 +14,29 @@ constexpr Nanoseconds kRest = std::chrono::seconds(10);
 MonotonicTime at(int seconds) { return MonotonicTime(std::chrono::seconds(seconds)); }
 
 // Servers named by their ports, 1 and up.
-void fill(ServerGroup& group, std::uint16_t count) {
+void fill(ServerGroup& group, std::uint16_t count, std::uint16_t backups = 0) {
   for (std::uint16_t port = 1; port <= count; ++port) {
     OriginServer server;
     server.port = port;
+    server.pool_key = std::to_string(port);
+    server.backup = port > count - backups;
     group.add(std::move(server));
   }
+  group.begin(nullptr, ServerGroup::Checks::kKept);
+}
+
+// As long as a tenth more than kRest, so that a look behind that is behind it in any case.
+ServerGroup::Options options() {
+  return {.ejection = {.after = 1, .rest = kRest, .rest_max = 6 * kRest}};
 }
 
 int next_port(const ServerGroup& group, MonotonicTime now, ServerGroup::Choice choice = {}) {
-  choice.rest = kRest;
-  const OriginServer* next = group.next(now, choice);
-  return next == nullptr ? 0 : next->port;
+  const ServerLease next = group.next(now, choice);
+  return next ? next.server()->port : 0;
 }
 
 TEST_CASE("servers take turns", "[server][group]") {
-  ServerGroup group;
+  ServerGroup group(options());
   fill(group, 2);
   for (int turn = 0; turn < 3; ++turn) {
     CHECK(next_port(group, at(1)) == 1);
@@ -38,50 +46,52 @@ TEST_CASE("servers take turns", "[server][group]") {
 
 TEST_CASE("a server that failed is left out until its time is up, then one request tries it",
           "[server][group]") {
-  ServerGroup group;
+  ServerGroup group(options());
   fill(group, 3);
   const OriginServer& second = group.servers()[1];
-  CHECK(group.set_aside(second, at(100), kRest));
-  CHECK_FALSE(group.set_aside(second, at(100), kRest));  // it was already
+  CHECK(group.note_failure(second, at(100)));
+  CHECK_FALSE(group.note_failure(second, at(100)));  // it was already
   for (int turn = 0; turn < 9; ++turn) CHECK(next_port(group, at(109)) != 2);
   int tried = 0;
-  for (int turn = 0; turn < 9; ++turn) tried += next_port(group, at(110)) == 2 ? 1 : 0;
+  for (int turn = 0; turn < 9; ++turn) tried += next_port(group, at(111)) == 2 ? 1 : 0;
   CHECK(tried == 1);
-  group.put_back(second);
-  for (int turn = 0; turn < 9; ++turn) tried += next_port(group, at(110)) == 2 ? 1 : 0;
+  CHECK(group.note_answer(second, at(111)));
+  for (int turn = 0; turn < 9; ++turn) tried += next_port(group, at(111)) == 2 ? 1 : 0;
   CHECK(tried == 1 + 3);
 }
 
 TEST_CASE("the last server in turn is not set aside, and with no rest none is", "[server][group]") {
-  ServerGroup group;
+  ServerGroup group(options());
   fill(group, 2);
-  CHECK_FALSE(group.set_aside(group.servers()[0], at(1), Nanoseconds(0)));
-  CHECK(group.set_aside(group.servers()[0], at(1), kRest));
-  CHECK_FALSE(group.set_aside(group.servers()[1], at(1), kRest));
+  CHECK(group.note_failure(group.servers()[0], at(1)));
+  CHECK_FALSE(group.note_failure(group.servers()[1], at(1)));
   CHECK(next_port(group, at(2)) == 2);
-  ServerGroup single;
+  ServerGroup without(ServerGroup::Options{});
+  fill(without, 2);
+  CHECK_FALSE(without.note_failure(without.servers()[0], at(1)));
+  ServerGroup single(options());
   fill(single, 1);
-  CHECK_FALSE(single.set_aside(single.servers()[0], at(1), kRest));
+  CHECK_FALSE(single.note_failure(single.servers()[0], at(1)));
   CHECK(next_port(single, at(1)) == 1);
 }
 
 TEST_CASE("what was tried is not asked again, and what is set aside is the last resort",
           "[server][group]") {
-  ServerGroup group;
+  ServerGroup group(options());
   fill(group, 3);
-  CHECK(group.set_aside(group.servers()[0], at(1), kRest));
-  CHECK(group.set_aside(group.servers()[1], at(2), kRest));
+  CHECK(group.note_failure(group.servers()[0], at(1)));
+  CHECK(group.note_failure(group.servers()[1], at(3)));
   std::vector<const OriginServer*> tried = {&group.servers()[2]};
-  CHECK(next_port(group, at(3), {.tried = tried, .last_resort = false}) == 0);
-  CHECK(next_port(group, at(3), {.tried = tried}) == 1);  // whose time ends first
+  CHECK(next_port(group, at(4), {.tried = tried, .last_resort = false}) == 0);
+  CHECK(next_port(group, at(4), {.tried = tried}) == 1);  // whose time ends first
   tried.push_back(&group.servers()[0]);
-  CHECK(next_port(group, at(3), {.tried = tried}) == 2);
+  CHECK(next_port(group, at(4), {.tried = tried}) == 2);
   tried.push_back(&group.servers()[1]);
-  CHECK(next_port(group, at(3), {.tried = tried}) == 0);
+  CHECK(next_port(group, at(4), {.tried = tried}) == 0);
 }
 
 TEST_CASE("a second choice takes nobody's turn", "[server][group]") {
-  ServerGroup group;
+  ServerGroup group(options());
   fill(group, 2);
   const std::vector<const OriginServer*> tried = {&group.servers()[0]};
   CHECK(next_port(group, at(1)) == 1);
@@ -90,9 +100,9 @@ TEST_CASE("a second choice takes nobody's turn", "[server][group]") {
 }
 
 TEST_CASE("of all threads one tries a server whose time is up", "[server][group]") {
-  ServerGroup group;
+  ServerGroup group(options());
   fill(group, 2);
-  CHECK(group.set_aside(group.servers()[0], at(1), kRest));
+  CHECK(group.note_failure(group.servers()[0], at(1)));
   std::atomic<int> tried = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
@@ -102,6 +112,93 @@ TEST_CASE("of all threads one tries a server whose time is up", "[server][group]
   }
   for (std::thread& thread : threads) thread.join();
   CHECK(tried == 1);
+}
+
+TEST_CASE("a backup is asked where none of the others is to be had", "[server][group]") {
+  ServerGroup group(options());
+  fill(group, 3, 1);
+  for (int turn = 0; turn < 6; ++turn) CHECK(next_port(group, at(1)) != 3);
+  const std::vector<const OriginServer*> tried = {&group.servers()[0], &group.servers()[1]};
+  CHECK(next_port(group, at(1), {.tried = tried}) == 3);
+  CHECK(group.note_failure(group.servers()[0], at(1)));
+  CHECK(group.note_failure(group.servers()[1], at(1)));  // it is not the last: there is the backup
+  CHECK(next_port(group, at(2)) == 3);
+  CHECK_FALSE(group.note_failure(group.servers()[2], at(2)));
+  // Those that come back are tried before it is asked on.
+  CHECK(next_port(group, at(13)) != 3);
+}
+
+TEST_CASE("what checks found down is the last that is asked", "[server][group]") {
+  ServerGroup group(options());
+  fill(group, 3);
+  CHECK(group.set_down(group.servers()[0], true, at(1)));
+  for (int turn = 0; turn < 6; ++turn) CHECK(next_port(group, at(1)) != 1);
+  CHECK(group.note_failure(group.servers()[1], at(1)));
+  CHECK_FALSE(group.note_failure(group.servers()[2], at(1)));
+  std::vector<const OriginServer*> tried = {&group.servers()[2]};
+  CHECK(next_port(group, at(2), {.tried = tried}) == 2);
+  tried.push_back(&group.servers()[1]);
+  CHECK(next_port(group, at(2), {.tried = tried}) == 1);
+  CHECK(group.set_down(group.servers()[0], false, at(3)));
+  CHECK_FALSE(group.set_down(group.servers()[0], false, at(3)));
+  CHECK(next_port(group, at(3)) != 2);
+}
+
+TEST_CASE("what is known of a server that stays is taken over, and of no other",
+          "[server][group]") {
+  ServerGroup before(options());
+  fill(before, 3);
+  CHECK(before.note_failure(before.servers()[0], at(1)));
+  CHECK(before.set_down(before.servers()[1], true, at(1)));
+  const ServerLease under_way = before.next(at(1), {});
+  REQUIRE(under_way.server()->port == 3);
+  for (const auto checks : {ServerGroup::Checks::kKept, ServerGroup::Checks::kForgotten}) {
+    ServerGroup group(options());
+    for (std::uint16_t port = 4; port != 0; --port) {
+      OriginServer server;
+      server.port = port;
+      server.pool_key = std::to_string(port);
+      group.add(std::move(server));
+    }
+    group.begin(&before, checks);
+    const auto seen = group.look();
+    CHECK((seen[0].standing == ServerGroup::Standing::kUp));
+    CHECK((seen[1].standing == ServerGroup::Standing::kUp));
+    CHECK(seen[1].active == 1);
+    CHECK(((seen[2].standing == ServerGroup::Standing::kDown) ==
+           (checks == ServerGroup::Checks::kKept)));
+    CHECK((seen[3].standing == ServerGroup::Standing::kAside));
+    CHECK(group.note_answer(group.servers()[3], at(2)));
+  }
+}
+
+TEST_CASE("requests under way are counted until they end", "[server][group]") {
+  ServerGroup::Options least = options();
+  least.balance = config::Balance::kLeastRequests;
+  ServerGroup group(least);
+  fill(group, 2);
+  std::vector<ServerLease> leases;
+  for (int i = 0; i < 10; ++i) leases.push_back(group.next(at(1), {}));
+  CHECK(group.look()[0].active == 5);
+  CHECK(group.look()[1].active == 5);
+  leases[0] = {};
+  CHECK(group.look()[0].active + group.look()[1].active == 9);
+  leases.clear();
+  CHECK(group.look()[0].active + group.look()[1].active == 0);
+}
+
+TEST_CASE("a key keeps to its server, and goes on from one that is out", "[server][group]") {
+  ServerGroup::Options hash = options();
+  hash.balance = config::Balance::kHash;
+  ServerGroup group(hash);
+  fill(group, 3);
+  const ServerGroup::Choice choice = {.hash = 99};
+  const int own = next_port(group, at(1), choice);
+  for (int i = 0; i < 5; ++i) CHECK(next_port(group, at(1), choice) == own);
+  CHECK(group.note_failure(group.servers()[static_cast<std::size_t>(own - 1)], at(1)));
+  const int other = next_port(group, at(1), choice);
+  CHECK(other != own);
+  CHECK(next_port(group, at(1), choice) == other);
 }
 
 }  // namespace

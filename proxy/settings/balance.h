@@ -1,0 +1,38 @@
+// Which of several servers gets a request: each in its turn, or one of two that has less to do.
+// Pure: what may be asked is given as candidates, randomness by the caller. (Always the same one
+// for a key: hash_ring.h.)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace encore::server {
+
+// A server that may be asked.
+struct ServerCandidate {
+  std::size_t server = 0;    // its place in the group
+  std::uint32_t weight = 1;  // its share beside the others', at least 1
+  std::uint32_t active = 0;  // requests under way
+};
+
+// Smooth weighted round robin: in any stretch of turns each server has its share of them, spread
+// evenly. Each turn gives everyone credit by its weight, and whoever has most pays for all. What
+// is left out for a while keeps its credit. Thread-compatible.
+class RoundRobin {
+ public:
+  explicit RoundRobin(std::size_t servers = 0) : credit_(servers) {}
+  enum class Turn : std::uint8_t { kTaken, kLeft };  // kLeft: whose turn it is, and stays
+  // The position of one of `candidates`. REQUIRES: there is one.
+  std::size_t pick(std::span<const ServerCandidate> candidates, Turn turn);
+
+ private:
+  std::vector<std::int64_t> credit_;
+};
+
+// The power of two choices (Mitzenmacher 2001): two candidates are drawn by weight, and the one
+// that has less under way for its weight is taken. The position of it. REQUIRES: there is one.
+std::size_t pick_least_requests(std::span<const ServerCandidate> candidates, std::uint64_t random);
+
+}  // namespace encore::server

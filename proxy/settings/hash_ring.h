@@ -1,0 +1,48 @@
+// HashRing: consistent hashing with bounded loads (Mirrokni, Thorup, Zadimoghaddam 2018). Each
+// server has points on a ring by its name and weight; a key belongs to the server of the next
+// point. A server that has its bound of what is under way passes the request on to the next one on
+// the ring, so that no key, however much it is asked for, overloads a server; and a server that
+// leaves takes only its own keys with it. Immutable, thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "proxy/settings/balance.h"
+
+namespace encore::server {
+
+// Of each unit of weight: a server's share of the keys is then within some 8 % (one sigma, 1 over
+// the root of the points) of its part by weight.
+inline constexpr std::size_t kPointsPerWeight = 160;
+
+class HashRing {
+ public:
+  struct Server {
+    std::string_view name;  // what its points follow from; each its own
+    std::uint32_t weight = 1;
+  };
+  HashRing() = default;
+  explicit HashRing(std::span<const Server> servers);
+
+  // The position of the candidate that has room and comes first for a key's hash. `candidates` are
+  // of the ring's servers, each once. REQUIRES: there is one.
+  std::size_t pick(std::uint64_t hash, std::span<const ServerCandidate> candidates) const;
+
+ private:
+  struct Point {
+    std::uint64_t at = 0;
+    std::uint32_t server = 0;
+  };
+  std::vector<Point> points_;  // in their order
+  std::size_t servers_ = 0;
+};
+
+// How many requests a candidate may have under way, with one more than all of them have now: 5/4 of
+// its share by weight, rounded up. The bounds of all add up to more than there is, so one has room.
+std::uint64_t load_bound(const ServerCandidate& of, std::span<const ServerCandidate> candidates);
+
+}  // namespace encore::server

@@ -1,0 +1,66 @@
+// ServerHealth: what is known of one server of an origin: whether it is set aside because requests
+// to it failed, and until when, and whether checks found it down. Pure: it is told the time, and
+// what is random. Thread-compatible; its group guards it.
+#pragma once
+
+#include <cstdint>
+
+#include "base/time.h"
+
+namespace encore::server {
+
+// When a server is set aside, and for how long.
+struct EjectionPolicy {
+  std::uint32_t after = 1;  // failures in a row
+  Nanoseconds rest{};       // the first time; 0: never
+  Nanoseconds rest_max{};
+};
+
+// How long a server rests that was set aside `times` before without an answer since: twice as long
+// each time, up to the most there is, and up to a tenth more at random, so that not all proxies
+// try it at once.
+Nanoseconds back_off(const EjectionPolicy& policy, std::uint32_t times, std::uint64_t random);
+
+class ServerHealth {
+ public:
+  // It is asked as others are.
+  bool is_in_turn() const { return !down_ && until_ == MonotonicTime{}; }
+  bool is_down() const { return down_; }
+  bool is_aside() const { return until_ != MonotonicTime{}; }
+  // Until when it is set aside. REQUIRES: is_aside().
+  MonotonicTime until() const { return until_; }
+
+  // Who may find out whether it answers again, as soon as its time is up: who can go on to another
+  // server if not. Others only where nobody has for as long again.
+  enum class Trier : std::uint8_t { kCanGoOn, kCannot };
+  bool is_due(MonotonicTime now, Trier trier) const;
+  // One request tries it: others leave it alone for as long as before. REQUIRES: is_due().
+  void begin_try(MonotonicTime now);
+
+  // What the group allows: never the last one.
+  enum class Others : std::uint8_t { kAreInTurn, kNone };
+  // A request to it failed. True: it is set aside now, and was not before.
+  bool fail(MonotonicTime now, const EjectionPolicy& policy, std::uint64_t random, Others others);
+  // It answered. True: it was set aside.
+  bool succeed(MonotonicTime now);
+  // Checks say so. True: this is news.
+  bool set_down(bool down, MonotonicTime now);
+
+  // What it has of its weight, in hundredths: all of it, but for what comes back a tenth at first.
+  std::uint32_t share(MonotonicTime now, Nanoseconds slow_start) const;
+  // Nothing is known against it, so that an answer is no news.
+  bool is_clean() const { return failures_ == 0 && !is_aside(); }
+
+ private:
+  void come_back(MonotonicTime now);
+
+  bool down_ = false;
+  bool trying_ = false;         // a request finds out whether it answers again
+  std::uint32_t failures_ = 0;  // in a row
+  std::uint32_t times_ = 0;     // it was set aside, without an answer since
+  Nanoseconds rest_{};          // of the last time
+  MonotonicTime until_{};       // zero: not set aside
+  MonotonicTime back_since_{};  // zero: it never came back
+};
+
+}  // namespace encore::server

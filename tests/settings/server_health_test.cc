@@ -1,0 +1,109 @@
+#include "proxy/settings/server_health.h"
+
+#include "tests/catch.h"
+
+namespace encore::server {
+namespace {
+
+using std::chrono::seconds;
+using Others = ServerHealth::Others;
+using Trier = ServerHealth::Trier;
+
+MonotonicTime at(int s) { return MonotonicTime(seconds(s)); }
+
+constexpr EjectionPolicy kPolicy = {.after = 1, .rest = seconds(10), .rest_max = seconds(60)};
+
+TEST_CASE("the time a server rests doubles up to its maximum, and a tenth more at most",
+          "[server][health]") {
+  const int expected[] = {10, 20, 40, 60, 60, 60};
+  for (std::uint32_t times = 0; times < 6; ++times) {
+    CHECK(back_off(kPolicy, times, 0) == seconds(expected[times]));
+    for (std::uint64_t random = 1; random < 1000; ++random) {
+      const Nanoseconds rest = back_off(kPolicy, times, random * 0x9e3779b97f4a7c15U);
+      CHECK(rest >= seconds(expected[times]));
+      CHECK(rest * 10 <= seconds(expected[times]) * 11);
+    }
+  }
+  // A maximum below the first time is none.
+  CHECK(back_off({.after = 1, .rest = seconds(10), .rest_max = seconds(1)}, 5, 0) == seconds(10));
+}
+
+TEST_CASE("a server is set aside after so many failures in a row", "[server][health]") {
+  EjectionPolicy policy = kPolicy;
+  policy.after = 3;
+  ServerHealth health;
+  CHECK_FALSE(health.fail(at(1), policy, 0, Others::kAreInTurn));
+  CHECK_FALSE(health.fail(at(1), policy, 0, Others::kAreInTurn));
+  CHECK_FALSE(health.succeed(at(1)));
+  CHECK_FALSE(health.fail(at(1), policy, 0, Others::kAreInTurn));
+  CHECK_FALSE(health.fail(at(1), policy, 0, Others::kAreInTurn));
+  CHECK(health.is_in_turn());
+  CHECK(health.fail(at(1), policy, 0, Others::kAreInTurn));
+  CHECK_FALSE(health.is_in_turn());
+  CHECK(health.succeed(at(2)));
+  CHECK(health.is_in_turn());
+}
+
+TEST_CASE("the last one in turn stays", "[server][health]") {
+  ServerHealth health;
+  for (int i = 0; i < 5; ++i) CHECK_FALSE(health.fail(at(1), kPolicy, 0, Others::kNone));
+  CHECK(health.is_in_turn());
+  // As soon as there is another the next failure counts.
+  CHECK(health.fail(at(1), kPolicy, 0, Others::kAreInTurn));
+}
+
+TEST_CASE("each attempt that fails doubles the rest, what was under way before does not",
+          "[server][health]") {
+  ServerHealth health;
+  CHECK(health.fail(at(100), kPolicy, 0, Others::kAreInTurn));
+  for (int i = 0; i < 5; ++i) CHECK_FALSE(health.fail(at(101), kPolicy, 0, Others::kAreInTurn));
+  CHECK_FALSE(health.is_due(at(109), Trier::kCanGoOn));
+  REQUIRE(health.is_due(at(110), Trier::kCanGoOn));
+  health.begin_try(at(110));
+  CHECK_FALSE(health.is_due(at(111), Trier::kCanGoOn));
+  CHECK_FALSE(health.fail(at(112), kPolicy, 0, Others::kAreInTurn));
+  CHECK(health.until() == at(132));
+  health.begin_try(at(132));
+  CHECK_FALSE(health.fail(at(132), kPolicy, 0, Others::kAreInTurn));
+  CHECK(health.until() == at(172));
+  // An answer makes all good.
+  CHECK(health.succeed(at(180)));
+  CHECK(health.fail(at(200), kPolicy, 0, Others::kAreInTurn));
+  CHECK(health.until() == at(210));
+}
+
+TEST_CASE("who cannot go on to another server tries one only when nobody else does",
+          "[server][health]") {
+  ServerHealth health;
+  CHECK(health.fail(at(100), kPolicy, 0, Others::kAreInTurn));
+  CHECK_FALSE(health.is_due(at(110), Trier::kCannot));
+  CHECK(health.is_due(at(120), Trier::kCannot));
+}
+
+TEST_CASE("what is down is neither in turn nor tried until it is up", "[server][health]") {
+  ServerHealth health;
+  CHECK(health.set_down(true, at(1)));
+  CHECK_FALSE(health.set_down(true, at(1)));
+  CHECK_FALSE(health.is_in_turn());
+  CHECK(health.fail(at(1), kPolicy, 0, Others::kAreInTurn));
+  CHECK_FALSE(health.is_due(at(100), Trier::kCanGoOn));
+  CHECK(health.set_down(false, at(200)));
+  CHECK(health.is_in_turn());
+}
+
+TEST_CASE("what comes back has a share that grows", "[server][health]") {
+  ServerHealth health;
+  CHECK(health.share(at(1), seconds(100)) == 100);  // it was never away
+  (void)health.set_down(true, at(1));
+  (void)health.set_down(false, at(1000));
+  CHECK(health.share(at(1000), seconds(100)) == 10);
+  CHECK(health.share(at(1050), seconds(100)) == 50);
+  CHECK(health.share(at(1100), seconds(100)) == 100);
+  CHECK(health.share(at(1000), Nanoseconds(0)) == 100);
+  // Of workers one may be a little behind the other that has found it up.
+  CHECK(health.share(at(999), seconds(100)) == 10);
+  CHECK(health.share(at(999), Nanoseconds(0)) == 100);
+}
+
+}  // namespace
+}  // namespace encore::server
