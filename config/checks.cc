@@ -56,6 +56,22 @@ Result<std::string> check_path_prefix(std::string_view text) {
   return std::string(text);
 }
 
+Result<std::string> check_target_or_empty(std::string_view text) {
+  if (text.empty()) return std::string();
+  if (!text.starts_with('/')) return fail("does not start with \"/\"");
+  if (text.find_first_of("# ") != std::string_view::npos || has_control(text)) {
+    return fail("holds what a path cannot");
+  }
+  return std::string(text);
+}
+
+Result<std::string> check_authority_or_empty(std::string_view text) {
+  const bool valid = text.empty() || (text.find('/') == std::string_view::npos &&
+                                      parse_server_url("http://" + std::string(text)));
+  if (!valid) return fail("is not a host with or without a port");
+  return std::string(text);
+}
+
 Result<std::string> check_folder_or_empty(std::string_view text) {
   if (text.empty()) return std::string();
   if (text.ends_with('/')) return fail("ends with \"/\"");

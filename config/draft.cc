@@ -138,10 +138,21 @@ void Draft::check_listeners() {
   }
 }
 
+// A certificate and its key come together.
+void Draft::check_certificate(const std::string& certificate, const std::string& key,
+                              const std::string& path) {
+  if (certificate.empty() == key.empty()) return;
+  const std::string given = path + (key.empty() ? "tls_certificate" : "tls_key");
+  const std::string missing = path + (key.empty() ? "tls_key" : "tls_certificate");
+  fault_at(given, "without " + missing + "; accepted: both or none");
+}
+
 void Draft::check_origins() {
+  check_certificate(config.upstream.tls_certificate, config.upstream.tls_key, "upstream.");
   std::map<std::pair<std::string, std::string>, std::size_t> routes;
   for (std::size_t i = 0; i < config.origin.size(); ++i) {
     const Origin& origin = config.origin[i];
+    check_certificate(origin.tls_certificate, origin.tls_key, element("origin", i, ""));
     const auto [other, fresh] = routes.emplace(std::pair(origin.host, origin.path), i);
     if (fresh) continue;
     const bool host_written = !where(element("origin", i, "host")).empty();

@@ -52,6 +52,8 @@ class Draft {
   void check_required();
   void check_listeners();
   void check_origins();
+  void check_certificate(const std::string& certificate, const std::string& key,
+                         const std::string& path);
   void check_disks();
   void check_admission();
   void check_limits();

@@ -115,6 +115,8 @@ Result<std::string> check_parsed(std::string_view text) {
 Result<std::string> check_host_pattern(std::string_view text);
 Result<std::string> check_host_name(std::string_view text);
 Result<std::string> check_path_prefix(std::string_view text);
+Result<std::string> check_target_or_empty(std::string_view text);
+Result<std::string> check_authority_or_empty(std::string_view text);
 Result<std::string> check_folder_or_empty(std::string_view text);
 Result<std::string> check_published(std::string_view text);
 Result<std::string> check_field_name(std::string_view text);

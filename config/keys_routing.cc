@@ -47,11 +47,47 @@ constexpr std::array kOriginKeys = {
                 "this time. 0: at once.",
          .range = {.min = 1e6, .max = kDay},
          .zero_is_off = true}),
+    bound<&Origin::health_path>(
+        {.name = "health_path",
+         .doc = "What each of the servers is asked for (`GET`, on a connection of its own) to find "
+                "out whether it is well: a path, with its query. Empty: they are not asked.",
+         .accepted = "a path that starts with \"/\", or \"\"",
+         .item_check = check_target_or_empty}),
+    bound<&Origin::health_status>(
+        {.name = "health_status",
+         .kind = Kind::kIntegerList,
+         .doc = "The statuses of a server that is well. None: 200 to 399.",
+         .range = {.min = 200, .max = 599}}),
+    bound<&Origin::health_interval>({.name = "health_interval",
+                                     .kind = Kind::kDuration,
+                                     .doc = "The time from the end of one check to the next.",
+                                     .range = {.min = 1e7, .max = kDay}}),
+    bound<&Origin::health_timeout>({.name = "health_timeout",
+                                    .kind = Kind::kDuration,
+                                    .doc = "How long a check may take, connection included.",
+                                    .range = {.min = 1e7, .max = kDay}}),
+    bound<&Origin::health_down>(
+        {.name = "health_down",
+         .kind = Kind::kInteger,
+         .doc = "After how many checks in a row that failed a server is down: it is asked only "
+                "where no other is to be had.",
+         .range = {.min = 1, .max = 1000}}),
+    bound<&Origin::health_up>(
+        {.name = "health_up",
+         .kind = Kind::kInteger,
+         .doc = "After how many checks in a row that were good it is up again.",
+         .range = {.min = 1, .max = 1000}}),
     bound<&Origin::host_header>({.name = "host_header",
                                  .kind = Kind::kChoice,
                                  .doc = "`Host` of what is sent to the origin: the client's "
                                         "(`preserve`) or the server's own name (`origin`).",
                                  .choices = kHostHeaders}),
+    bound<&Origin::host_header_value>(
+        {.name = "host_header_value",
+         .doc = "`Host` of what is sent to the origin, whatever `host_header` says. Empty: as that "
+                "says.",
+         .accepted = "\"host\", \"host:port\" or \"\"",
+         .item_check = check_authority_or_empty}),
     bound<&Origin::tls_verify>({.name = "tls_verify",
                                 .kind = Kind::kBool,
                                 .doc = "Whether the certificate of an https server must be "
@@ -66,6 +102,16 @@ constexpr std::array kOriginKeys = {
                                             "server's host.",
                                      .accepted = "a host name or \"\"",
                                      .item_check = check_host_name}),
+    bound<&Origin::tls_certificate>(
+        {.name = "tls_certificate",
+         .doc = "The certificate (PEM, its chain behind it) that is shown to servers that ask for "
+                "one; `tls_key` has its key. Empty: that of `upstream`.",
+         .accepted = "a file name or \"\"",
+         .item_check = check_file_name}),
+    bound<&Origin::tls_key>({.name = "tls_key",
+                             .doc = "The key (PEM) of `tls_certificate`.",
+                             .accepted = "a file name or \"\"",
+                             .item_check = check_file_name}),
 };
 
 constexpr std::array kForwardKeys = {
@@ -163,6 +209,17 @@ constexpr std::array kUpstreamKeys = {
                                           "servers. Empty: the system's.",
                                    .accepted = "a file name or \"\"",
                                    .item_check = check_file_name}),
+    bound<&Upstream::tls_certificate>(
+        {.name = "tls_certificate",
+         .doc =
+             "The certificate (PEM, its chain behind it) that is shown to https servers that ask "
+             "for one, those that forward clients name included. Empty: none is.",
+         .accepted = "a file name or \"\"",
+         .item_check = check_file_name}),
+    bound<&Upstream::tls_key>({.name = "tls_key",
+                               .doc = "The key (PEM) of `upstream.tls_certificate`.",
+                               .accepted = "a file name or \"\"",
+                               .item_check = check_file_name}),
     bound<&Upstream::nameservers>(
         {.name = "nameservers",
          .kind = Kind::kTextList,

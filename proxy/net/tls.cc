@@ -44,6 +44,21 @@ std::shared_ptr<TlsShared> make_shared(const SSL_METHOD* method) {
   return shared;
 }
 
+Result<void> use_certificate(SSL_CTX* context, const std::string& certificate_file,
+                             const std::string& key_file) {
+  if (SSL_CTX_use_certificate_chain_file(context, certificate_file.c_str()) != 1) {
+    return fail("certificate \"" + certificate_file + "\": " + openssl_error());
+  }
+  if (SSL_CTX_use_PrivateKey_file(context, key_file.c_str(), SSL_FILETYPE_PEM) != 1) {
+    return fail("key \"" + key_file + "\": " + openssl_error());
+  }
+  if (SSL_CTX_check_private_key(context) != 1) {
+    return fail("key \"" + key_file + "\" is not that of the certificate \"" + certificate_file +
+                "\"");
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string openssl_error() {
@@ -94,6 +109,10 @@ Result<TlsContext> TlsContext::client(const ClientOptions& options) {
   if (!loaded) {
     return fail("certificates of authorities in \"" + options.ca_file + "\": " + openssl_error());
   }
+  if (!options.certificate_file.empty()) {
+    auto used = use_certificate(context, options.certificate_file, options.key_file);
+    if (!used) return std::unexpected(used.error());
+  }
   SSL_CTX_set_verify(context, options.verify_peer ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
   SSL_CTX_set_alpn_protos(context, kAlpn, kAlpnBytes);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
@@ -106,15 +125,8 @@ Result<TlsContext> TlsContext::server(const ServerOptions& options) {
   auto shared = make_shared(TLS_server_method());
   if (shared == nullptr) return fail("TLS: " + openssl_error());
   SSL_CTX* context = shared->context;
-  if (SSL_CTX_use_certificate_chain_file(context, options.certificate_file.c_str()) != 1) {
-    return fail("certificate \"" + options.certificate_file + "\": " + openssl_error());
-  }
-  if (SSL_CTX_use_PrivateKey_file(context, options.key_file.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return fail("key \"" + options.key_file + "\": " + openssl_error());
-  }
-  if (SSL_CTX_check_private_key(context) != 1) {
-    return fail("key \"" + options.key_file + "\" is not that of the certificate \"" +
-                options.certificate_file + "\"");
+  if (auto used = use_certificate(context, options.certificate_file, options.key_file); !used) {
+    return std::unexpected(used.error());
   }
   SSL_CTX_set_alpn_select_cb(context, &on_alpn, nullptr);
   constexpr unsigned char kSessionContext[] = "encore";

@@ -26,6 +26,9 @@ class TlsContext {
   struct ClientOptions {
     std::string ca_file = {};  // PEM; empty: the system's certificates
     bool verify_peer = true;   // chain, dates and host name
+    // Ours, for servers that ask for one; PEM, leaf first, then the chain. Empty: none.
+    std::string certificate_file = {};
+    std::string key_file = {};
   };
   struct ServerOptions {
     std::string certificate_file;  // PEM, leaf first, then the chain

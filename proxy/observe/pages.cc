@@ -125,6 +125,45 @@ void write_filter(MetricsWriter& out, const cache::AdmissionStatistics& admissio
           admission.measured.false_negatives);
 }
 
+// As a label's value may be.
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+void write_servers(MetricsWriter& out, std::span<const ServerReport> servers) {
+  const auto each = [&](std::string_view name, std::string_view help, auto value) {
+    out.family(name, "gauge", help);
+    for (const ServerReport& server : servers) {
+      const std::string labels = fmt::format("origin=\"{}\",server=\"{}\"", escaped(server.origin),
+                                             escaped(server.server));
+      out.sample(name, labels, value(server));
+    }
+  };
+  if (servers.empty()) return;
+  each("origin_server_up", "1: it is asked; 0: it is set aside, or checks found it down.",
+       [](const ServerReport& server) { return server.standing == "up" ? 1 : 0; });
+  each("origin_server_down", "1: checks found it down.",
+       [](const ServerReport& server) { return server.standing == "down" ? 1 : 0; });
+  each("origin_server_requests", "Requests to it under way.",
+       [](const ServerReport& server) { return server.requests; });
+}
+
+Json servers_json(std::span<const ServerReport> servers) {
+  Json out = Json::array();
+  for (const ServerReport& server : servers) {
+    out.push_back({{"origin", server.origin},
+                   {"server", server.server},
+                   {"standing", server.standing},
+                   {"requests", server.requests}});
+  }
+  return out;
+}
+
 Json requests_json(const Snapshot& snapshot) {
   Json outcomes;
   for (std::size_t i = 0; i < kOutcomeCount; ++i) {
@@ -285,6 +324,7 @@ std::string metrics_text(const Snapshot& snapshot, const ProcessStatus& process)
 #define ENCORE_GAUGE_SAMPLE(member, name, help) out.one(name, "gauge", help, snapshot.member);
   ENCORE_GAUGES(ENCORE_GAUGE_SAMPLE)
 #undef ENCORE_GAUGE_SAMPLE
+  write_servers(out, snapshot.servers);
   write_cache(out, snapshot);
   write_disks(out, snapshot.kernel.disk, snapshot.devices);
   write_filter(out, snapshot.admission);
@@ -330,6 +370,7 @@ std::string stats_json(const Snapshot& snapshot, const ProcessStatus& process) {
                 {"in_flight_bytes", store.in_flight_bytes},
                 {"moved_objects", store.moved_objects},
                 {"failed_requests", store.failed_requests}}}};
+  if (!snapshot.servers.empty()) out["servers"] = servers_json(snapshot.servers);
   if (!kernel.disk.disks.empty()) out["disk"] = disk_json(snapshot);
   return out.dump(2) + "\n";
 }

@@ -78,6 +78,8 @@ class LatencyHistogram {
   X(origin_busy, "origin_busy_total",                                                         \
     "Requests that failed because their server had as many connections as it may.")           \
   X(origins_set_aside, "origins_set_aside_total", "Servers set aside because they failed.")   \
+  X(health_checks, "health_checks_total", "Checks whether a server is well.")                 \
+  X(health_failures, "health_check_failures_total", "Of these, those that it failed.")        \
   X(revalidations, "revalidations_total", "Conditional requests sent for a stored response.") \
   X(background_fetches, "background_fetches_total", "Fetches that no client waited for.")     \
   X(stored, "stored_total", "Responses committed to the cache.")                              \

@@ -284,14 +284,10 @@ void OriginLink::tell(Progress progress, const TransferFailure& failure) {
   }
 }
 
-std::string OriginLink::server_text() const {
-  return (server_->tls != nullptr ? "https://" : "http://") + host() + ":" + std::to_string(port_);
-}
-
 // Of origins that a client chose nobody here is to be told.
 void OriginLink::warn(const std::string& why) {
   if (server_ == nullptr) return;
-  const std::string line = services_.warnings.line(server_text(), why, services_.loop.now());
+  const std::string line = services_.warnings.line(server_->url, why, services_.loop.now());
   if (!line.empty()) spdlog::warn("{}", line);
 }
 

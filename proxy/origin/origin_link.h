@@ -149,7 +149,6 @@ class OriginLink {
   bool choose_other_server(AttemptFailure failure, bool was_kept);
   void prefer_untried(std::vector<net::Address>& addresses);
   void warn(const std::string& why);
-  std::string server_text() const;
 
   OriginServices& services_;
   const RequestContext& request_;

@@ -66,7 +66,7 @@ void OriginLink::note_answer() {
   if (server_ == nullptr || !request_.route->group().note_answer(*server_, services_.loop.now())) {
     return;
   }
-  spdlog::info("origin {}: answers again", server_text());
+  spdlog::info("origin {}: answers again", server_->url);
 }
 
 // Another server of the origin, if there is one that was not tried. Where the present one may be

@@ -26,6 +26,34 @@ Result<publish::HourlyFilters::Options> hourly_options(const config::Config& con
 // again costs as much as copying it. It counts as held, and never keeps anything from being stored.
 constexpr std::uint64_t kIdleBytesMax = 14ULL << 20U;
 
+std::string_view name_of(ServerGroup::Standing standing) {
+  switch (standing) {
+    case ServerGroup::Standing::kUp:
+      return "up";
+    case ServerGroup::Standing::kAside:
+      return "aside";
+    case ServerGroup::Standing::kDown:
+      return "down";
+  }
+  return "up";
+}
+
+std::vector<ServerReport> server_reports(const Runtime& runtime) {
+  std::vector<ServerReport> reports;
+  for (const config::Origin& origin : runtime.config.origin) {
+    const Route* route = runtime.router.find(origin.host, origin.path);
+    ENCORE_CHECK(route != nullptr, "each origin of a config has its route");
+    const auto seen = route->group().look();
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      reports.push_back({.origin = origin.host + origin.path,
+                         .server = route->group().servers()[i].url,
+                         .standing = name_of(seen[i].standing),
+                         .requests = seen[i].active});
+    }
+  }
+  return reports;
+}
+
 }  // namespace
 
 // The store may hold this much more than the cache's memory: a twentieth for what its slabs do not
@@ -127,10 +155,10 @@ Result<void> Proxy::restore_changed(std::string_view bytes) {
 Result<void> Proxy::make_workers(std::uint32_t count) {
   auto first_runtime = Runtime::create(config_, {}, instance_);
   if (!first_runtime) return std::unexpected(first_runtime.error());
-  runtime_ = *first_runtime;
+  keep_runtime(*first_runtime);
   for (std::uint32_t i = 0; i < count; ++i) {
     shared_.stats.push_back(std::make_unique<WorkerStats>());
-    auto worker = Worker::create(shared_, *shared_.stats.back(), runtime_);
+    auto worker = Worker::create(shared_, *shared_.stats.back(), *first_runtime);
     if (!worker) return std::unexpected(worker.error());
     shared_.workers.push_back(worker->get());
     workers_.push_back(std::move(*worker));
@@ -153,7 +181,7 @@ Result<void> Proxy::listen() {
   // Only now it is known which addresses are ours.
   auto runtime = Runtime::create(config_, own_, instance_);
   if (!runtime) return std::unexpected(runtime.error());
-  runtime_ = *runtime;
+  keep_runtime(*runtime);
   for (auto& worker : workers_) worker->set_runtime(*runtime);
   return {};
 }
@@ -163,7 +191,7 @@ Result<void> Proxy::reload(const config::Config& config) {
   if (limit > shared_.store->limit_bytes_max()) {
     return fail("a restart is needed for so much cache.memory");
   }
-  auto runtime = Runtime::create(config, own_, instance_, runtime_.get());
+  auto runtime = Runtime::create(config, own_, instance_, present_runtime().get());
   if (!runtime) return std::unexpected(runtime.error());
   const auto options = cache::reload_options(kernel_options(config, shared_.identity_seed));
   auto done = shared_.kernel->reconfigure(options, monotonic_now());
@@ -171,7 +199,7 @@ Result<void> Proxy::reload(const config::Config& config) {
   // A lower limit follows when the kernel has evicted down to it.
   if (limit > shared_.store->stats().limit_bytes) shared_.store->set_limit(limit);
   config_ = config;
-  runtime_ = *runtime;
+  keep_runtime(*runtime);
   for (auto& worker : workers_) worker->set_runtime(*runtime);
   return {};
 }
@@ -203,8 +231,19 @@ void Proxy::drain() {
   for (auto& worker : workers_) worker->drain(config_.timeouts.drain);
 }
 
+void Proxy::keep_runtime(std::shared_ptr<const Runtime> runtime) {
+  const MutexLock lock(runtime_mutex_);
+  runtime_ = std::move(runtime);
+}
+
+std::shared_ptr<const Runtime> Proxy::present_runtime() const {
+  const MutexLock lock(runtime_mutex_);
+  return runtime_;
+}
+
 Snapshot Proxy::snapshot() const {
   Snapshot sum;
+  sum.servers = server_reports(*present_runtime());
   for (const auto& stats : shared_.stats) sum.add(*stats);
   sum.kernel = shared_.kernel->statistics();
   sum.admission = shared_.kernel->admission_statistics();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/mutex.h"
 #include "base/time.h"
 #include "cache/events.h"
 #include "cache/options.h"
@@ -86,10 +87,13 @@ class Proxy {
   Result<void> make_workers(std::uint32_t count);
   Result<void> listen();
   void reclaim();
+  void keep_runtime(std::shared_ptr<const Runtime> runtime);
+  std::shared_ptr<const Runtime> present_runtime() const;
 
   config::Config config_;
   const std::string instance_;
-  std::shared_ptr<const Runtime> runtime_;  // of config_
+  mutable Mutex runtime_mutex_;
+  std::shared_ptr<const Runtime> runtime_ ENCORE_GUARDED_BY(runtime_mutex_);  // of config_
   Shared shared_;
   std::unique_ptr<StoreLink> store_link_;
   std::vector<std::unique_ptr<Worker>> workers_;

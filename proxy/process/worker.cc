@@ -10,6 +10,7 @@
 #include "proxy/client/client_connection.h"
 #include "proxy/origin/fetch.h"
 #include "proxy/origin/parts.h"
+#include "proxy/process/health_checks.h"
 #include "proxy/process/rooms.h"
 #include "proxy/settings/names.h"
 #include "proxy/transfer/response.h"
@@ -151,6 +152,10 @@ void Worker::start(net::Loop::Function on_end) {
 void Worker::begin() {
   begun_ = true;
   tick_timer_->start_periodic(runtime_->sweep_interval);
+  // One for all of them.
+  if (shared_.workers.empty() || shared_.workers.front() != this) return;
+  health_checks_ = std::make_unique<HealthChecks>(*loop_, *resolver_, stats_);
+  health_checks_->use(runtime_);
 }
 
 bool Worker::turn() {
@@ -264,6 +269,7 @@ void Worker::set_runtime(std::shared_ptr<const Runtime> runtime) {
     // They were made, and their origins verified, under the settings of before.
     pool_.close_all();
     origin_lines_.look_again();
+    if (health_checks_ != nullptr) health_checks_->use(runtime_);
     if (const auto set = resolver_->set_options(resolver_options(runtime_->config.upstream));
         !set) {
       spdlog::error("names are asked for as before: {}", set.error().message);
@@ -288,6 +294,7 @@ void Worker::begin_drain(Nanoseconds limit) {
   if (draining_) return;
   draining_ = true;
   for (auto& listener : listeners_) listener->stop();
+  health_checks_.reset();
   pool_.close_all();
   for (ClientConnection* connection = connections_; connection != nullptr;) {
     ClientConnection* following = connection->next;

@@ -37,6 +37,7 @@
 namespace encore::server {
 
 class Fetch;
+class HealthChecks;
 struct Rooms;
 
 class Worker final : private ConnectionKeeper,
@@ -148,6 +149,7 @@ class Worker final : private ConnectionKeeper,
   std::unique_ptr<net::Timer> drain_timer_;
   std::unique_ptr<net::Deferred> drop_retired_fetches_;
   std::unique_ptr<Relief> relief_;
+  std::unique_ptr<HealthChecks> health_checks_;  // of the first worker alone
   std::unique_ptr<OriginServices> origin_services_;
   std::unique_ptr<net::Deferred> trim_heads_;
   UnfinishedHeads unfinished_heads_;

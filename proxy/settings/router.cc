@@ -31,6 +31,25 @@ std::string make_realm(char kind, const config::Origin& origin) {
   return fmt::format("{}{:06x}:", kind, hash.lo & 0xffffffU);
 }
 
+net::TlsContext::ClientOptions forward_options(const config::Upstream& upstream) {
+  return {.ca_file = upstream.tls_ca_file,
+          .verify_peer = upstream.tls_verify,
+          .certificate_file = upstream.tls_certificate,
+          .key_file = upstream.tls_key};
+}
+
+net::TlsContext::ClientOptions origin_options(const config::Origin& origin,
+                                              const config::Upstream& upstream) {
+  net::TlsContext::ClientOptions options = forward_options(upstream);
+  options.verify_peer &= origin.tls_verify;
+  if (!origin.tls_ca_file.empty()) options.ca_file = origin.tls_ca_file;
+  if (!origin.tls_certificate.empty()) {
+    options.certificate_file = origin.tls_certificate;
+    options.key_file = origin.tls_key;
+  }
+  return options;
+}
+
 config::Origin nowhere(std::string_view host, std::string_view path) {
   config::Origin origin;
   origin.host = host;
@@ -46,7 +65,8 @@ Route::Route(const config::Origin& origin, const config::Upstream& upstream)
       path_(origin.path),
       realm_(make_realm('r', origin)),
       secure_realm_(make_realm('s', origin)),
-      preserves_host_(origin.host_header == config::HostHeader::kPreserve),
+      preserves_host_(origin.host_header == config::HostHeader::kPreserve &&
+                      origin.host_header_value.empty()),
       group_({.balance = origin.balance,
               .slow_start = origin.slow_start,
               .ejection = {.after = upstream.eject_after,
@@ -57,13 +77,16 @@ Route::Route(const config::Origin& origin, const config::Upstream& upstream)
     server.host = url->host;
     server.port = url->port;
     const bool v6 = url->host.find(':') != std::string::npos;
+    server.url = fmt::format("{}://{}:{}", url->tls ? "https" : "http",
+                             v6 ? "[" + url->host + "]" : url->host, url->port);
     server.authority = v6 ? "[" + url->host + "]" : url->host;
     if (url->port != (url->tls ? 443 : 80)) server.authority += ":" + std::to_string(url->port);
+    if (!origin.host_header_value.empty()) server.authority = origin.host_header_value;
     server.tls_name = origin.tls_server_name.empty() ? url->host : origin.tls_server_name;
     server.pool_key = fmt::format("{}://{}:{}", url->tls ? "https" : "http", url->host, url->port);
     if (url->tls) {
-      server.pool_key +=
-          fmt::format("|{}|{}|{}", origin.tls_verify, origin.tls_ca_file, server.tls_name);
+      server.pool_key += fmt::format("|{}|{}|{}|{}", origin.tls_verify, origin.tls_ca_file,
+                                     server.tls_name, origin.tls_certificate);
     }
     server.weight = url->weight;
     server.backup = url->backup;
@@ -77,12 +100,11 @@ Route::Route(std::string_view host, std::string_view path) : Route(nowhere(host,
 
 Result<Router> Router::create(const config::Config& config, const Router* before) {
   Router router;
-  auto forward = net::TlsContext::client(
-      {.ca_file = config.upstream.tls_ca_file, .verify_peer = config.upstream.tls_verify});
+  auto forward = net::TlsContext::client(forward_options(config.upstream));
   if (!forward) return std::unexpected(forward.error());
   router.forward_tls_ = std::make_unique<net::TlsContext>(std::move(*forward));
 
-  std::map<std::tuple<bool, std::string>, const net::TlsContext*> known;
+  std::map<std::tuple<bool, std::string, std::string>, const net::TlsContext*> known;
   std::set<std::string_view> hosts;
   for (const config::Origin& origin : config.origin) hosts.insert(origin.host);
   std::vector<std::string> paths;
@@ -95,14 +117,13 @@ Result<Router> Router::create(const config::Config& config, const Router* before
   }
   for (const config::Origin& origin : config.origin) {
     auto route = std::make_unique<Route>(origin, config.upstream);
-    const bool verify = origin.tls_verify && config.upstream.tls_verify;
-    const std::string& ca_file =
-        origin.tls_ca_file.empty() ? config.upstream.tls_ca_file : origin.tls_ca_file;
+    const net::TlsContext::ClientOptions options = origin_options(origin, config.upstream);
     for (std::size_t i = 0; i < route->group_.servers().size(); ++i) {
       if (!origin.servers[i]->tls) continue;
-      const net::TlsContext*& context = known[{verify, ca_file}];
+      const net::TlsContext*& context =
+          known[{options.verify_peer, options.ca_file, options.certificate_file}];
       if (context == nullptr) {
-        auto made = net::TlsContext::client({.ca_file = ca_file, .verify_peer = verify});
+        auto made = net::TlsContext::client(options);
         if (!made) return std::unexpected(made.error());
         router.contexts_.push_back(std::make_unique<net::TlsContext>(std::move(*made)));
         context = router.contexts_.back().get();

@@ -70,12 +70,10 @@ class Router {
   // TLS to servers that a forward client names.
   const net::TlsContext* forward_tls() const { return forward_tls_.get(); }
 
-  // Of all [[origin]]s.
-  const std::vector<std::unique_ptr<Route>>& routes() const { return routes_; }
-
- private:
+  // That of the [[origin]] with this host and path; null: there is none.
   const Route* find(std::string_view host, std::string_view path) const;
 
+ private:
   std::vector<std::unique_ptr<Route>> routes_;  // most specific host first, then longest path
   const Route* only_ = nullptr;                 // where all requests have the same
   std::vector<std::unique_ptr<net::TlsContext>> contexts_;
