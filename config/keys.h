@@ -100,6 +100,7 @@ std::span<const Key> filters_keys();
 std::span<const Key> log_keys();
 std::span<const Key> timeouts_keys();
 std::span<const Key> limits_keys();
+std::span<const Key> limit_keys();
 std::span<const Key> upstream_keys();
 std::span<const Key> http_keys();
 

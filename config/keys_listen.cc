@@ -1,4 +1,4 @@
-// Keys of [[listen]].
+// Keys of [[listen]] and [[limit]].
 #include <array>
 
 #include "config/keys.h"
@@ -12,6 +12,9 @@ constexpr std::array<std::string_view, 5> kForwardedFields = {"auto", "off", "x-
                                                               "forwarded", "both"};
 constexpr Range kListed = {.min = 0, .max = 4096};
 constexpr std::string_view kBlocks = "addresses and blocks, as \"10.0.0.0/8\"";
+
+constexpr std::string_view kHostGlobs = "hosts, as \"www.example.com\" or \"*.example.com\"";
+constexpr std::string_view kPathGlobs = "paths, as \"/public/*\" or \"*.css\"";
 
 constexpr std::array kListenKeys = {
     bound<&Listen::address>({.name = "address",
@@ -64,10 +67,118 @@ constexpr std::array kListenKeys = {
     bound<&Listen::cache_status>({.name = "cache_status",
                                   .kind = Kind::kBool,
                                   .doc = "Whether responses carry our `Cache-Status`."}),
+    bound<&Listen::allow_clients>(
+        {.name = "allow_clients",
+         .kind = Kind::kTextList,
+         .doc = "Who may use this listener; others get 403. Empty: everybody. A forward listener "
+                "asks `forward.allow_clients` as well.",
+         .range = kListed,
+         .accepted = kBlocks,
+         .item_check = check_parsed<CidrText>}),
+    bound<&Listen::deny_clients>({.name = "deny_clients",
+                                  .kind = Kind::kTextList,
+                                  .doc = "Who may not, whatever else is allowed.",
+                                  .range = kListed,
+                                  .accepted = kBlocks,
+                                  .item_check = check_parsed<CidrText>}),
+    bound<&Listen::allow_hosts>(
+        {.name = "allow_hosts",
+         .kind = Kind::kTextList,
+         .doc = "Hosts that may be asked for, without a port; others get 403. `*` stands for any "
+                "run of characters. Empty: all.",
+         .range = kListed,
+         .accepted = kHostGlobs,
+         .item_check = check_host_glob}),
+    bound<&Listen::deny_hosts>({.name = "deny_hosts",
+                                .kind = Kind::kTextList,
+                                .doc = "Hosts that may not, whatever else is allowed. It is the "
+                                       "name that counts, not the address behind it.",
+                                .range = kListed,
+                                .accepted = kHostGlobs,
+                                .item_check = check_host_glob}),
+    bound<&Listen::allow_paths>(
+        {.name = "allow_paths",
+         .kind = Kind::kTextList,
+         .doc = "Paths that may be asked for, as cache and origin see them: without the query, dot "
+                "segments and needless escapes gone; others get 403. Empty: all. `CONNECT` has "
+                "none, and is refused where there are such.",
+         .range = kListed,
+         .accepted = kPathGlobs,
+         .item_check = check_path_glob}),
+    bound<&Listen::deny_paths>(
+        {.name = "deny_paths",
+         .kind = Kind::kTextList,
+         .doc = "Paths that may not, whatever else is allowed. What goes through a `CONNECT` is "
+                "not seen.",
+         .range = kListed,
+         .accepted = kPathGlobs,
+         .item_check = check_path_glob}),
+    bound<&Listen::allow_methods>({.name = "allow_methods",
+                                   .kind = Kind::kTextList,
+                                   .doc = "Methods that may be used, in capitals as they are sent; "
+                                          "others get 403. Empty: all.",
+                                   .range = {.min = 0, .max = 64},
+                                   .accepted = "methods, as \"GET\"",
+                                   .item_check = check_method}),
+    bound<&Listen::allow_ports>(
+        {.name = "allow_ports",
+         .kind = Kind::kTextList,
+         .doc = "Ports that requests may name, `CONNECT` too; others get 403. Empty: all that "
+                "`forward.safe_ports` and `forward.connect_ports` allow.",
+         .range = {.min = 0, .max = 256},
+         .accepted = "ports, as \"80\" or \"1025-65535\"",
+         .item_check = check_parsed<PortRangeText>}),
+};
+
+constexpr std::array kLimitKeys = {
+    bound<&RateLimit::rate>(
+        {.name = "rate",
+         .kind = Kind::kReal,
+         .doc = "Requests a second that may come in the long run; more get 429 with "
+                "`Retry-After`.",
+         .range = {.min = 0.001, .max = 1e6}}),
+    bound<&RateLimit::burst>({.name = "burst",
+                              .kind = Kind::kInteger,
+                              .doc = "Requests that may come at once.",
+                              .range = {.min = 1, .max = 1e6}}),
+    bound<&RateLimit::field>(
+        {.name = "field",
+         .doc = "Requests with the same value of this field are counted together, and those "
+                "without it are not counted. Empty: those of one client address.",
+         .accepted = "the name of a field or \"\"",
+         .item_check = check_lower_field_or_empty}),
+    bound<&RateLimit::prefix_v4>({.name = "prefix_v4",
+                                  .kind = Kind::kInteger,
+                                  .doc = "Bits of an IPv4 address that make one client.",
+                                  .range = {.min = 8, .max = 32}}),
+    bound<&RateLimit::prefix_v6>({.name = "prefix_v6",
+                                  .kind = Kind::kInteger,
+                                  .doc = "Bits of an IPv6 address that make one client.",
+                                  .range = {.min = 16, .max = 128}}),
+    bound<&RateLimit::hosts>({.name = "hosts",
+                              .kind = Kind::kTextList,
+                              .doc = "Only requests for these hosts. Empty: for all.",
+                              .range = kListed,
+                              .accepted = kHostGlobs,
+                              .item_check = check_host_glob}),
+    bound<&RateLimit::paths>({.name = "paths",
+                              .kind = Kind::kTextList,
+                              .doc = "Only requests for these paths. Empty: for all.",
+                              .range = kListed,
+                              .accepted = kPathGlobs,
+                              .item_check = check_path_glob}),
+    bound<&RateLimit::entries>(
+        {.name = "entries",
+         .kind = Kind::kInteger,
+         .doc = "Clients or values that are remembered at a time, at 16 bytes each; beyond it "
+                "those leave first whose buckets are fullest. A power of two.",
+         .range = {.min = 1024, .max = 1 << 24},
+         .power_of_two = true}),
 };
 
 }  // namespace
 
 std::span<const Key> listen_keys() { return kListenKeys; }
+std::span<const Key> limit_keys() { return kLimitKeys; }
 
 }  // namespace encore::config

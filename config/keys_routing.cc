@@ -125,6 +125,15 @@ constexpr std::array kForwardKeys = {
                                     .kind = Kind::kIntegerList,
                                     .doc = "Ports that `CONNECT` may reach; others get 403.",
                                     .range = {.min = 1, .max = 65535}}),
+    bound<&Forward::safe_ports>(
+        {.name = "safe_ports",
+         .kind = Kind::kTextList,
+         .doc = "Ports that all other requests through forward listeners may reach, single ones "
+                "and ranges; others get 403. Those of mail, remote shells and name servers are "
+                "left out, for what speaks another protocol can be made to act on a request.",
+         .range = {.min = 0, .max = 256},
+         .accepted = "ports, as \"80\" or \"1025-65535\"",
+         .item_check = check_parsed<PortRangeText>}),
     bound<&Forward::private_destinations>(
         {.name = "private_destinations",
          .kind = Kind::kChoice,

@@ -165,6 +165,12 @@ constexpr std::array kLimitsKeys = {
                                                    "64 bits; `trusted_proxies` are not counted. "
                                                    "0: no limit.",
                                             .range = {.min = 0, .max = 16777216}}),
+    bound<&Limits::transfers_per_client>(
+        {.name = "transfers_per_client",
+         .kind = Kind::kInteger,
+         .doc = "Requests that one client address, or IPv6 network of 64 bits, may have under way "
+                "that are answered by more than a hit from memory; more get 429. 0: no limit.",
+         .range = {.min = 0, .max = 16777216}}),
     bound<&Limits::unfinished_heads>(
         {.name = "unfinished_heads",
          .kind = Kind::kInteger,

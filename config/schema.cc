@@ -251,6 +251,12 @@ std::span<const Section> schema() {
       section<&Config::log>("log", "What is written down.", log_keys()),
       section<&Config::timeouts>("timeouts", "How long is waited. 0 is for ever.", timeouts_keys()),
       section<&Config::limits>("limits", "How much is taken.", limits_keys()),
+      section<&Config::limit>(
+          "limit",
+          "How often requests may come, any number of them. The requests of one client have a "
+          "bucket of `burst` tokens, into which `rate` come a second; each takes one of it, and "
+          "none gets past an empty one.",
+          limit_keys()),
       section<&Config::upstream>("upstream", "Connections to origin servers.", upstream_keys()),
       section<&Config::http>("http", "What the proxy says of itself.", http_keys()),
   };

@@ -14,15 +14,39 @@ namespace encore::server {
 
 class ClientCounter {
  public:
-  // Counts one more connection of the address, unless it has `limit` already: then false.
+  // Counts one more of the client's, unless it has `limit` already: then false.
   bool enter(const net::Address& client, std::uint32_t limit);
-  // One of its connections has ended. REQUIRES: enter() answered true for it.
+  // One of them has ended. REQUIRES: enter() answered true for it.
   void leave(const net::Address& client);
 
+  // One of a client's, for as long as this lives. REQUIRES: the counter outlives it.
+  class Seat {
+   public:
+    Seat() = default;
+    ~Seat() { leave(); }
+    Seat(const Seat&) = delete;
+    Seat& operator=(const Seat&) = delete;
+
+    // False: it has `limit` already. REQUIRES: not taken.
+    bool take(ClientCounter& counter, const net::Address& client, std::uint32_t limit);
+    void leave();
+
+   private:
+    ClientCounter* counter_ = nullptr;  // null: not taken
+    net::Address client_;
+  };
+
  private:
-  Mutex mutex_;
-  // Clients with at least one of them. IPv4 as IPv4-mapped.
-  std::map<std::array<std::uint8_t, 16>, std::uint32_t> counts_ ENCORE_GUARDED_BY(mutex_);
+  using Key = std::array<std::uint8_t, 16>;
+  static constexpr std::size_t kShards = 16;
+  struct Shard {
+    Mutex mutex;
+    // Clients with at least one of them. IPv4 as IPv4-mapped.
+    std::map<Key, std::uint32_t> counts ENCORE_GUARDED_BY(mutex);
+  };
+  Shard& shard_of(const Key& key);
+
+  std::array<Shard, kShards> shards_;
 };
 
 }  // namespace encore::server

@@ -5,15 +5,30 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
+#include "base/time.h"
 #include "proxy/http/message.h"
 #include "proxy/net/address.h"
+#include "proxy/observe/outcome.h"
+#include "proxy/observe/stats.h"
 #include "proxy/request/request_view.h"
 #include "proxy/settings/listener_policy.h"
 #include "proxy/settings/sender.h"
 
 namespace encore::server {
+
+// A request that is answered by the connection itself, which then ends.
+struct Refusal {
+  int status = 0;  // 0: it is not refused
+  Outcome outcome = Outcome::kBadRequest;
+  std::string_view detail = {};
+  std::string_view text = {};
+  std::string fields = {};  // further field lines
+};
+// Of those that come too often; it may be tried again after `wait`.
+Refusal too_many(std::string_view detail, Nanoseconds wait);
 
 class ClientGate {
  public:
@@ -35,6 +50,10 @@ class ClientGate {
   // Who sends this request. Says so in the view as well. `policy` may be null.
   net::Address identify(const ListenerPolicy* policy, const http::Fields& fields,
                         RequestView& view) const;
+  // Whether the request may go on, by what it names. REQUIRES: `view` is made.
+  static Refusal check(const ListenerPolicy& policy, const http::RequestHead& head,
+                       const RequestView& view, const net::Address& client, MonotonicTime now,
+                       WorkerStats& stats);
 
  private:
   net::Address from_;

@@ -200,6 +200,14 @@ void Http1Connection::handle_request(std::string_view head_bytes) {
             .text = "The request is not accepted."});
     return;
   }
+  if (policy != nullptr) {
+    const Refusal refusal =
+        ClientGate::check(*policy, head, view, client_, services_.loop.now(), services_.stats);
+    if (refusal.status != 0) {
+      refuse(refusal);
+      return;
+    }
+  }
   if (!may_be_hit(view)) {
     start_request(view, head_bytes, {});
     return;
@@ -218,6 +226,14 @@ void Http1Connection::start_request(const RequestView& view, std::string_view he
   ENCORE_CHECK(request_ == nullptr && tunnel_ == nullptr, "one request follows the other");
   // Replies keep the order of requests: what was gathered goes first.
   if (!services_.http1.batch.empty() && !flush_batch()) return;
+  const std::uint32_t limit = services_.runtime->config.limits.transfers_per_client;
+  // Whoever speaks for others is not counted.
+  const bool counted = limit != 0 && (view.policy == nullptr || !view.policy->trusts(client_));
+  if (counted && !transfer_.take(services_.transfers, client_, limit)) {
+    services_.stats.transfers_refused.add();
+    refuse(too_many("transfers-per-client", Nanoseconds(0)));
+    return;
+  }
   services_.exchange.inflight.prefetch_unshared(view.hash);
   auto context = RequestContext::make(services_.runtime, view, head_bytes, client_,
                                       gate_ == nullptr ? client_ : gate_->from());
@@ -249,6 +265,7 @@ void Http1Connection::refuse(const Refusal& refusal) {
       std::string(refusal.text) + " Reason: " + std::string(refusal.detail) + ".";
   http::OwnReply reply =
       http::make_own_reply(refusal.status, explained, services_.loop.http_date(), cache_status);
+  reply.head += refusal.fields;
   reply.head += connection_field(http::Version::kHttp11, false);
   reply.head += kHeadEnd;
   if (head == nullptr || head->method != http::Method::kHead) reply.head += reply.body;
@@ -290,6 +307,7 @@ void Http1Connection::next_request() {
 }
 
 void Http1Connection::on_stream_end(After after) {
+  transfer_.leave();
   if (is_closed()) return;
   if (after != After::kNext || is_draining()) {
     close(after == After::kNext ? After::kClose : after);
@@ -311,6 +329,7 @@ void Http1Connection::close(After how) {
   if (is_closed()) return;
   ENCORE_CHECK(how != After::kNext, "a connection that is closed serves nobody");
   phase_ = Phase::kClosed;
+  transfer_.leave();
   if (pending_ != nullptr) end_pending(Outcome::kClientAborted);
   services_.keeper.drop_unfinished_head(*this);
   if (request_ != nullptr) request_->on_gone();

@@ -42,7 +42,8 @@ struct ClientServices {
   const std::shared_ptr<const Runtime>& runtime;  // the present one
   WorkerStats& stats;
   TransferMemory& transfer_memory;
-  ClientCounter& clients;  // connections of each
+  ClientCounter& clients;    // connections of each
+  ClientCounter& transfers;  // requests of each that are under way
   ConnectionKeeper& keeper;
   CacheLookup& cache;
   RequestLog& log;
@@ -96,12 +97,6 @@ class Http1Connection final : public ClientConnection,
   // Whether input is being looked at.
   enum class Input : std::uint8_t { kKept, kPresented };
   enum class Peer : std::uint8_t { kSending, kEnded };
-  struct Refusal {
-    int status = 0;
-    Outcome outcome = Outcome::kBadRequest;
-    std::string_view detail;
-    std::string_view text;
-  };
 
   // net::StreamHandler
   std::size_t on_data(net::Stream& stream, std::span<const std::byte> bytes) override;
@@ -144,7 +139,8 @@ class Http1Connection final : public ClientConnection,
   std::unique_ptr<Http1Pending> pending_;  // to be sent before anything else
   std::unique_ptr<net::Deferred> later_;   // made when first needed
   TransferMemory::Holding holding_;
-  MonotonicTime head_since_{};  // when the first byte of a head came; zero: none
+  ClientCounter::Seat transfer_;  // of the request under way
+  MonotonicTime head_since_{};    // when the first byte of a head came; zero: none
   Phase phase_ = Phase::kOpen;
   Input input_ = Input::kKept;
   Peer peer_ = Peer::kSending;

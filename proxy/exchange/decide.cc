@@ -31,6 +31,11 @@ std::optional<LocalAnswer> answer_locally(const RequestContext& request) {
       request.framing.length > limits.request_body_bytes) {
     return LocalAnswer{413, Outcome::kBadRequest, "request-body-too-large"};
   }
+  // A plain hit does not come here: what is stored was allowed to be asked for.
+  if (request.is_forward() && request.target.form == http::TargetForm::kAbsolute &&
+      !request.runtime->destinations.is_safe_port(request.target.port())) {
+    return LocalAnswer{403, Outcome::kDenied, "unsafe-port"};
+  }
   // RFC 9110 9.3.8: TRACE would show what proxies in front of us added; we do not forward it.
   if (head.method == http::Method::kTrace) return LocalAnswer{405, Outcome::kMethod, "trace"};
   std::uint64_t hops = 1;

@@ -59,6 +59,11 @@ class LatencyHistogram {
     "Idle client connections closed to make room for new ones.")                              \
   X(proxy_headers_bad, "proxy_headers_refused_total",                                         \
     "Client connections closed because no PROXY header that is believed came first.")         \
+  X(access_denied, "access_denied_total",                                                     \
+    "Requests refused by a listener's own lists of who may ask for what.")                    \
+  X(rate_limited, "rate_limited_total", "Requests refused because too many came.")            \
+  X(transfers_refused, "transfers_refused_total",                                             \
+    "Requests refused because their client had as many under way as it may.")                 \
   X(heads_given_up, "client_heads_given_up_total",                                            \
     "Requests refused because too many heads did not end.")                                   \
   X(bytes_from_clients, "client_received_bytes_total", "Bytes received from clients.")        \

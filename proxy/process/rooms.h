@@ -23,6 +23,7 @@ struct RoomParts {
   Inflight& inflight;
   TransferMemory& transfer_memory;
   ClientCounter& clients;
+  ClientCounter& transfers;
   TransferHome& home;
   WorkerStats& stats;
   RequestLog& log;
@@ -63,6 +64,7 @@ struct Rooms {
                .stats = parts.stats,
                .transfer_memory = parts.transfer_memory,
                .clients = parts.clients,
+               .transfers = parts.transfers,
                .keeper = parts.keeper,
                .cache = cache,
                .log = parts.log,

@@ -45,7 +45,8 @@ struct Shared {
   std::atomic<std::uint32_t> connections = 0;  // of clients, over all workers
   // Descriptors for clients and origins. Set before the workers start.
   std::uint64_t descriptors = UINT64_MAX;
-  ClientCounter clients;
+  ClientCounter clients;    // connections of each
+  ClientCounter transfers;  // requests under way
   TransferMemory transfer_memory;
   SlowReaders slow_readers;
   std::atomic<bool> draining = false;

@@ -60,6 +60,7 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
                                                      .inflight = shared.inflight,
                                                      .transfer_memory = shared.transfer_memory,
                                                      .clients = shared.clients,
+                                                     .transfers = shared.transfers,
                                                      .home = *worker->home_,
                                                      .stats = stats,
                                                      .log = *worker->log_,

@@ -27,12 +27,18 @@ DestinationPolicy::DestinationPolicy(const config::Forward& forward, std::vector
       own_(std::move(own)),
       local_(std::move(local)) {
   for (const config::CidrText& block : forward.allow_clients) allow_clients_.push_back(*block);
+  for (const config::PortRangeText& range : forward.safe_ports) safe_ports_.push_back(*range);
 }
 
 bool DestinationPolicy::is_client_allowed(const net::Address& client) const {
   const auto bytes = client.mapped_bytes();
   return std::ranges::any_of(allow_clients_,
                              [&](const config::Cidr& cidr) { return cidr.contains(bytes); });
+}
+
+bool DestinationPolicy::is_safe_port(std::uint16_t port) const {
+  return std::ranges::any_of(safe_ports_,
+                             [port](const auto& range) { return range.contains(port); });
 }
 
 bool DestinationPolicy::is_connect_port(std::uint16_t port) const {

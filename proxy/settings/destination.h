@@ -29,6 +29,8 @@ class DestinationPolicy {
 
   // Whether a client may use the forward proxy at all.
   bool is_client_allowed(const net::Address& client) const;
+  // Whether any other request may name the port.
+  bool is_safe_port(std::uint16_t port) const;
   // Whether CONNECT may name the port.
   bool is_connect_port(std::uint16_t port) const;
   // Whether `client` may be connected to `target`.
@@ -47,6 +49,7 @@ class DestinationPolicy {
   config::PrivateDestinations private_destinations_;
   std::vector<config::Cidr> allow_clients_;
   std::vector<std::uint64_t> connect_ports_;
+  std::vector<config::PortRange> safe_ports_;
   std::vector<net::Address> own_;
   std::vector<net::Address> local_;
 };

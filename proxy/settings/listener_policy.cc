@@ -1,18 +1,8 @@
 #include "proxy/settings/listener_policy.h"
 
-#include <algorithm>
+#include <utility>
 
 namespace encore::server {
-
-AddressBlocks::AddressBlocks(const std::vector<config::CidrText>& texts) {
-  for (const config::CidrText& text : texts) blocks_.push_back(*text);
-}
-
-bool AddressBlocks::contains(const net::Address& address) const {
-  const auto bytes = address.mapped_bytes();
-  return std::ranges::any_of(blocks_,
-                             [&](const config::Cidr& block) { return block.contains(bytes); });
-}
 
 ToldOrigins told_origins(config::ForwardedFields fields, config::Mode mode) {
   using config::ForwardedFields;
@@ -25,11 +15,12 @@ ToldOrigins told_origins(config::ForwardedFields fields, config::Mode mode) {
           .forwarded = both || fields == ForwardedFields::kForwarded};
 }
 
-std::unique_ptr<const ListenerPolicy> ListenerPolicy::make(const config::Listen& listen) {
+std::unique_ptr<const ListenerPolicy> ListenerPolicy::make(
+    const config::Listen& listen, std::shared_ptr<const RateLimits> rates) {
   config::Listen plain;
   plain.address = listen.address;
   plain.mode = listen.mode;
-  if (listen == plain) return nullptr;
+  if (listen == plain && rates == nullptr) return nullptr;
   auto policy = std::make_unique<ListenerPolicy>();
   policy->trusted = AddressBlocks(listen.trusted_proxies);
   policy->trusted_field = listen.trusted_field;
@@ -37,6 +28,8 @@ std::unique_ptr<const ListenerPolicy> ListenerPolicy::make(const config::Listen&
   policy->told = told_origins(listen.forwarded, listen.mode);
   policy->via = listen.via;
   policy->cache_status = listen.cache_status;
+  policy->access = Access(listen);
+  policy->rates = std::move(rates);
   return policy;
 }
 

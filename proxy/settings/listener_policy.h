@@ -1,30 +1,17 @@
-// ListenerPolicy: what a listener has settings of its own for: whom it believes, and what is said
-// of its clients. A listener with none of them has no policy, and its requests cost nothing here.
-// Immutable once made, thread-safe.
+// ListenerPolicy: what a listener has settings of its own for: whom it believes, what is said of
+// its clients, and which requests it takes. A listener with none of them has no policy, and its
+// requests cost nothing here. Immutable once made, thread-safe.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <memory>
-#include <vector>
 
+#include "base/error.h"
 #include "config/config.h"
-#include "config/network.h"
 #include "proxy/net/address.h"
+#include "proxy/settings/access.h"
+#include "proxy/settings/rate_limits.h"
 
 namespace encore::server {
-
-// Addresses, as blocks. Of a client that nobody knows (Sender) it is not known whether it is one.
-class AddressBlocks {
- public:
-  AddressBlocks() = default;
-  explicit AddressBlocks(const std::vector<config::CidrText>& texts);
-  bool empty() const { return blocks_.empty(); }
-  bool contains(const net::Address& address) const;
-
- private:
-  std::vector<config::Cidr> blocks_;
-};
 
 // What is said of clients to origins.
 struct ToldOrigins {
@@ -34,8 +21,9 @@ struct ToldOrigins {
 ToldOrigins told_origins(config::ForwardedFields fields, config::Mode mode);
 
 struct ListenerPolicy {
-  // Null: the listener has nothing of its own.
-  static std::unique_ptr<const ListenerPolicy> make(const config::Listen& listen);
+  // Null: the listener has nothing of its own. `rates` may be null, and is of all listeners.
+  static std::unique_ptr<const ListenerPolicy> make(const config::Listen& listen,
+                                                    std::shared_ptr<const RateLimits> rates = {});
 
   bool trusts(const net::Address& address) const { return trusted.contains(address); }
 
@@ -45,6 +33,8 @@ struct ListenerPolicy {
   ToldOrigins told;
   bool via = true;
   bool cache_status = true;
+  Access access;
+  std::shared_ptr<const RateLimits> rates;  // null: none
 };
 
 }  // namespace encore::server

@@ -117,8 +117,10 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   for (const config::CidrText& block : config.filters.allow_clients) {
     runtime->published_to.push_back(*block);
   }
+  std::shared_ptr<const RateLimits> rates;
+  if (!config.limit.empty()) rates = std::make_shared<RateLimits>(config.limit);
   for (const config::Listen& listen : config.listen) {
-    runtime->policies.push_back(ListenerPolicy::make(listen));
+    runtime->policies.push_back(ListenerPolicy::make(listen, rates));
     if (listen.mode == config::Mode::kForward) {
       const ToldOrigins told = told_origins(listen.forwarded, listen.mode);
       runtime->forward_vary.tells_client |= told.x_forwarded || told.forwarded;

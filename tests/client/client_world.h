@@ -45,6 +45,7 @@ class ClientWorld final : private ConnectionKeeper, private OriginAsker {
                         .inflight = world.inflight,
                         .transfer_memory = transfer_memory,
                         .clients = clients,
+                        .transfers = transfers,
                         .home = *world.home,
                         .stats = world.stats,
                         .log = log_,
@@ -126,6 +127,7 @@ class ClientWorld final : private ConnectionKeeper, private OriginAsker {
   Origin origin;
   TransferMemory transfer_memory;
   ClientCounter clients;
+  ClientCounter transfers;
   UnfinishedHeads heads;
   World world;
 

@@ -1,0 +1,211 @@
+"""Who may use a listener and for what, and how often: at each limit and one past it."""
+
+import unittest
+
+from client import Client, get
+from harness import Case, eventually, free_port, need_program
+from origin import Origin, fresh, response
+
+
+def status(port, target, method="GET", host="a", source=None, fields=""):
+    with Client(port, source=source) as client:
+        client.send(f"{method} {target} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n")
+        return client.read_response(method).status
+
+
+class Access(Case):
+    def setUp(self):
+        super().setUp()
+        self.origin = Origin(self, default=fresh(b"ok"))
+
+    def reverse(self, listen, **sections):
+        return self.encore(
+            listen=[{"address": f"127.0.0.1:{free_port()}", "mode": "reverse", **listen}],
+            origin=[{"servers": [self.origin.url("")]}], admission={"policy": "always"}, **sections)
+
+    def forward(self, listen, **sections):
+        return self.encore(
+            listen=[{"address": f"127.0.0.1:{free_port()}", "mode": "forward", **listen}],
+            **sections)
+
+
+class Lists(Access):
+    def test_clients(self):
+        encore = self.reverse({"allow_clients": ["127.0.0.0/30"], "deny_clients": ["127.0.0.2"]})
+        self.assertEqual([200, 403, 200, 403],
+                         [status(encore.port, "/", source=f"127.0.0.{n}") for n in (1, 2, 3, 4)])
+        self.assertEqual(2, encore.metrics()["encore_access_denied_total"])
+        # What is stored is no way around it.
+        self.assertEqual(1, self.origin.count())
+
+    def test_the_client_is_whom_a_trusted_proxy_names(self):
+        encore = self.reverse({"trusted_proxies": ["127.0.0.1"], "deny_clients": ["192.0.2.2"]})
+        def asked(said, source=None):
+            return status(encore.port, "/", source=source, fields=f"X-Forwarded-For: {said}\r\n")
+        self.assertEqual([200, 403, 403, 200],
+                         [asked("192.0.2.1"), asked("192.0.2.2"), asked("192.0.2.1, 192.0.2.2"),
+                          asked("192.0.2.2, 192.0.2.1")])
+        # Who cannot be told is no one that was let in; and nobody speaks for himself.
+        self.assertEqual([403, 403], [asked("unknown"), asked("127.0.0.1, x")])
+        self.assertEqual(200, asked("192.0.2.2", source="127.0.0.7"))
+
+    def test_hosts(self):
+        encore = self.reverse({"allow_hosts": ["*.example.com", "b"],
+                               "deny_hosts": ["secret.example.com"]})
+        table = {"www.example.com": 200, "WWW.EXAMPLE.COM": 200, "b": 200, "b:81": 200,
+                 "example.com": 403, "c": 403, "secret.example.com": 403,
+                 "Secret.Example.com": 403, "secret.example.com.": 403, "secret.example.com:80": 403}
+        self.assertEqual(table, {host: status(encore.port, "/", host=host) for host in table})
+
+    def test_paths_as_the_origin_sees_them(self):
+        encore = self.reverse({"allow_paths": ["/public/*", "*.css"], "deny_paths": ["/public/no*"]})
+        table = {"/public/a": 200, "/public/a?x=/y": 200, "/x.css": 200, "/public": 403, "/x": 403,
+                 "/public/no": 403, "/public/%6eo": 403, "/public/./no": 403,
+                 "/x/../public/no/x": 403, "/public/../x": 403, "/x?.css": 403,
+                 "/public/%2e%2e/x": 403}
+        self.assertEqual(table, {path: status(encore.port, path) for path in table})
+        forward = self.forward({"allow_paths": ["/a*"]},
+                               forward={"connect_ports": [self.origin.port]})
+        self.assertEqual(200, get(forward.port, self.origin.url("/a")).status)
+        self.assertEqual(403, get(forward.port, self.origin.url("/b")).status)
+        self.assertEqual(403, status(forward.port, self.origin.authority, "CONNECT"))
+
+    def test_methods(self):
+        encore = self.reverse({"allow_methods": ["GET", "HEAD"]})
+        table = {"GET": 200, "HEAD": 200, "POST": 403, "get": 403, "OPTIONS": 403, "PURGE": 403}
+        self.assertEqual(table, {method: status(encore.port, "/", method) for method in table})
+
+    def test_ports(self):
+        other = Origin(self, default=response(b"other"))
+        encore = self.forward(
+            {"allow_ports": [str(self.origin.port)]},
+            forward={"connect_ports": [self.origin.port, other.port]})
+        self.assertEqual([200, 403], [get(encore.port, o.url("/")).status
+                                      for o in (self.origin, other)])
+        self.assertEqual([200, 403], [status(encore.port, o.authority, "CONNECT")
+                                      for o in (self.origin, other)])
+
+    def test_a_pipeline_ends_with_what_is_refused(self):
+        encore = self.reverse({"deny_paths": ["/no"]})
+        with Client(encore.port) as client:
+            client.send("".join(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"
+                                for path in ("/a", "/a", "/no", "/a")))
+            self.assertEqual([200, 200, 403], [client.read_response().status for _ in range(3)])
+            self.assertTrue(client.at_end())
+
+    def test_a_reload_applies_to_connections_that_are_there(self):
+        encore = self.reverse({})
+        with Client(encore.port) as client:
+            client.send("GET /a HTTP/1.1\r\nHost: a\r\n\r\n")
+            self.assertEqual(200, client.read_response().status)
+            encore.sections["listen"][0]["deny_paths"] = ["/a"]
+            encore.write_config()
+            encore.signal(1)
+            eventually(lambda: encore.stats()["reloads"] == 1, "it is reloaded")
+            client.send("GET /a HTTP/1.1\r\nHost: a\r\n\r\n")
+            self.assertEqual(403, client.read_response().status)
+
+
+class SafePorts(Access):
+    def test_what_is_not_safe_is_not_asked(self):
+        ranges = f"{self.origin.port}-{self.origin.port}"
+        other = Origin(self, default=response(b"other"))
+        encore = self.forward({}, forward={"safe_ports": ["80", ranges]})
+        self.assertEqual([200, 403], [get(encore.port, o.url("/")).status
+                                      for o in (self.origin, other)])
+        self.assertEqual(0, other.connections)
+
+    def test_mail_and_shells_are_not_by_default(self):
+        curl = need_program("curl")
+        encore = self.forward({})
+        for port in (22, 23, 25, 53, 110, 139, 445, 465, 587, 873, 993):
+            answer = self.run_client([curl, "-sS", "-o", "/dev/null", "-w", "%{http_code}",
+                                      "-x", encore.url, f"http://127.0.0.1:{port}/"])
+            self.assertEqual(b"403", answer.stdout, port)
+        for port in (80, 81, 443, 888, 8080):
+            answer = self.run_client([curl, "-sS", "-o", "/dev/null", "-w", "%{http_code}",
+                                      "-x", encore.url, f"http://127.0.0.1:{port}/"])
+            self.assertNotEqual(b"403", answer.stdout, port)
+
+
+class Rates(Access):
+    def test_a_client_has_its_burst_and_then_waits(self):
+        encore = self.reverse({}, limit=[{"rate": 0.01, "burst": 3}])
+        ask = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"
+        with Client(encore.port) as client:
+            client.send(ask * 4)  # a miss, hits, and one too many
+            answers = [client.read_response() for _ in range(4)]
+        self.assertEqual([200, 200, 200, 429], [answer.status for answer in answers])
+        wait = int(dict(answers[3].fields)["retry-after"])
+        self.assertTrue(90 <= wait <= 100, wait)
+        self.assertEqual(200, status(encore.port, "/a", source="127.0.0.2"))
+        self.assertEqual(429, status(encore.port, "/b"))
+        self.assertEqual(2, encore.metrics()["encore_rate_limited_total"])
+
+    def test_by_field_and_for_some_paths(self):
+        encore = self.reverse({}, limit=[
+            {"rate": 0.01, "burst": 1, "field": "X-Api-Key", "paths": ["/api/*"]}])
+        def asked(path, key=None):
+            return status(encore.port, path, fields=f"X-Api-Key: {key}\r\n" if key else "")
+        self.assertEqual([200, 429, 200, 200, 200, 200],
+                         [asked("/api/a", "k"), asked("/api/b", "k"), asked("/api/b", "other"),
+                          asked("/b", "k"), asked("/api/a"), asked("/api/a")])
+
+    def test_tunnels_count(self):
+        encore = self.forward({}, limit=[{"rate": 0.01, "burst": 1}],
+                              forward={"connect_ports": [self.origin.port]})
+        self.assertEqual([200, 429], [status(encore.port, self.origin.authority, "CONNECT")
+                                      for _ in range(2)])
+
+
+class Transfers(Access):
+    def test_one_client_has_no_more_requests_under_way_than_its_limit(self):
+        self.origin = Origin(self, {"/slow": lambda exchange: exchange.wait_until_closed()},
+                             default=fresh(b"ok"))
+        encore = self.reverse({}, limits={"transfers_per_client": 2})
+        self.assertEqual(200, status(encore.port, "/hit"))
+        slow = []
+        for _ in range(2):
+            client = Client(encore.port)
+            self.addCleanup(client.close)
+            client.send("POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n")
+            slow.append(client)
+        eventually(lambda: self.origin.count("/slow") == 2, "both are under way")
+        with Client(encore.port) as client:
+            client.send("GET /a HTTP/1.1\r\nHost: a\r\n\r\n")
+            answer = client.read_response()
+            self.assertEqual((429, "1"), (answer.status, dict(answer.fields)["retry-after"]))
+        self.assertEqual(200, status(encore.port, "/hit"))
+        self.assertEqual(200, status(encore.port, "/a", source="127.0.0.2"))
+        self.assertEqual(1, encore.metrics()["encore_transfers_refused_total"])
+        slow[0].close()
+        eventually(lambda: status(encore.port, "/b") == 200, "there is room again")
+
+    def test_tunnels_count_for_as_long_as_they_are_open(self):
+        encore = self.forward({}, limits={"transfers_per_client": 1},
+                              forward={"connect_ports": [self.origin.port]})
+        with Client(encore.port) as tunnel:
+            tunnel.send(f"CONNECT {self.origin.authority} HTTP/1.1\r\nHost: a\r\n\r\n")
+            self.assertEqual(200, tunnel.read_response("CONNECT").status)
+            self.assertEqual(429, get(encore.port, self.origin.url("/")).status)
+        eventually(lambda: get(encore.port, self.origin.url("/")).status == 200, "it is closed")
+
+    def test_trusted_proxies_are_not_counted_and_their_clients_are(self):
+        self.origin = Origin(self, {"/slow": lambda exchange: exchange.wait_until_closed()},
+                             default=fresh(b"ok"))
+        encore = self.reverse({"trusted_proxies": ["127.0.0.1"]},
+                              limits={"transfers_per_client": 1, "connections_per_client": 1})
+        def ask(said=""):
+            client = Client(encore.port)
+            self.addCleanup(client.close)
+            client.send(f"POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n{said}\r\n")
+            return client
+        for n in range(3):
+            ask()
+            ask(f"X-Forwarded-For: 192.0.2.{n}\r\n")
+        eventually(lambda: self.origin.count("/slow") == 6, "all are under way")
+        self.assertEqual(429, ask("X-Forwarded-For: 192.0.2.1\r\n").read_response().status)
+
+
+if __name__ == "__main__":
+    unittest.main()

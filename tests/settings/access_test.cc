@@ -1,0 +1,110 @@
+#include "proxy/settings/access.h"
+
+#include "proxy/settings/rate_limits.h"
+#include "tests/catch.h"
+
+namespace encore::server {
+namespace {
+
+net::Address address(const char* text) { return net::Address::parse_ip(text, 0).value(); }
+
+}  // namespace
+
+TEST_CASE("a listener takes the clients that it allows and does not deny", "[settings][access]") {
+  config::Listen listen;
+  CHECK(Access(listen).may_come(address("192.0.2.1")));
+  CHECK(Access(listen).may_come(net::Address()));
+  listen.deny_clients = {"192.0.2.128/25"};
+  CHECK(Access(listen).may_come(address("192.0.2.127")));
+  CHECK_FALSE(Access(listen).may_come(address("192.0.2.128")));
+  CHECK_FALSE(Access(listen).may_come(address("::ffff:192.0.2.128")));
+  // Nobody is in no list, and so is not let past one.
+  CHECK_FALSE(Access(listen).may_come(net::Address()));
+  listen.allow_clients = {"192.0.2.0/24", "2001:db8::/32"};
+  const Access both(listen);
+  CHECK(both.may_come(address("192.0.2.1")));
+  CHECK(both.may_come(address("2001:db8::1")));
+  CHECK_FALSE(both.may_come(address("192.0.2.200")));
+  CHECK_FALSE(both.may_come(address("192.0.3.1")));
+  listen.allow_clients = {"0.0.0.0/0", "::/0"};
+  CHECK_FALSE(Access(listen).may_come(net::Address()));
+}
+
+TEST_CASE("a listener takes what it allows and does not deny", "[settings][access]") {
+  config::Listen listen;
+  const Named plain{.method = "GET", .host = "www.example.com", .path = "/a/b.css", .port = 80};
+  CHECK(Access(listen).refusal(plain).empty());
+  const auto with = [&](auto&& change) {
+    config::Listen changed = listen;
+    change(changed);
+    return std::string(Access(changed).refusal(plain));
+  };
+  CHECK(with([](auto& l) { l.allow_hosts = {"*.Example.com"}; }).empty());
+  CHECK(with([](auto& l) { l.allow_hosts = {"example.com"}; }) == "host-not-allowed");
+  CHECK(with([](auto& l) { l.deny_hosts = {"www.*"}; }) == "host-not-allowed");
+  CHECK(with([](auto& l) { l.allow_paths = {"/x/*", "*.css"}; }).empty());
+  CHECK(with([](auto& l) { l.allow_paths = {"/a"}; }) == "path-not-allowed");
+  CHECK(with([](auto& l) { l.deny_paths = {"/a/*"}; }) == "path-not-allowed");
+  CHECK(with([](auto& l) { l.allow_methods = {"HEAD", "GET"}; }).empty());
+  CHECK(with([](auto& l) { l.allow_methods = {"get"}; }) == "method-not-allowed");
+  CHECK(with([](auto& l) { l.allow_ports = {"1-79", "80"}; }).empty());
+  CHECK(with([](auto& l) { l.allow_ports = {"81-65535"}; }) == "port-not-allowed");
+  // CONNECT has no path: one that would have to be allowed is not.
+  listen.allow_paths = {"/a/*"};
+  CHECK(Access(listen).refusal({.method = "CONNECT", .host = "a", .path = "", .port = 443}) ==
+        "path-not-allowed");
+}
+
+TEST_CASE("a host is the same with a dot at its end and in capitals", "[settings][access]") {
+  CHECK(plain_host("WWW.Example.COM.") == "www.example.com");
+  CHECK(plain_host("[::1]") == "::1");
+  CHECK(plain_host("") == "");
+}
+
+TEST_CASE("requests are counted by client, network or field", "[settings][access][limits]") {
+  const MonotonicTime now{std::chrono::hours(1)};
+  const Named named{.method = "GET", .host = "a", .path = "/login", .port = 80};
+  http::Fields fields;
+  const auto taken = [&](const RateLimits& limits, const char* client) {
+    return limits.take(named, fields, address(client), now).count() == 0;
+  };
+  config::RateLimit limit;
+  limit.rate = 1;
+  limit.burst = 1;
+  {
+    const RateLimits limits({limit});
+    CHECK(taken(limits, "192.0.2.1"));
+    CHECK_FALSE(taken(limits, "192.0.2.1"));
+    CHECK(taken(limits, "192.0.2.2"));
+    CHECK(taken(limits, "2001:db8::1"));
+    CHECK_FALSE(taken(limits, "2001:db8::2"));
+    CHECK(taken(limits, "2001:db8:0:1::2"));
+  }
+  limit.prefix_v4 = 24;
+  limit.paths = {"/log*"};
+  {
+    const RateLimits limits({limit});
+    CHECK(taken(limits, "192.0.2.1"));
+    CHECK_FALSE(taken(limits, "192.0.2.2"));
+    CHECK(taken(limits, "192.0.3.1"));
+  }
+  limit.hosts = {"b"};
+  {
+    const RateLimits limits({limit});
+    CHECK(taken(limits, "192.0.2.1"));
+    CHECK(taken(limits, "192.0.2.1"));
+  }
+  limit.hosts.clear();
+  limit.field = "x-key";
+  const RateLimits limits({limit});
+  CHECK(taken(limits, "192.0.2.1"));
+  CHECK(taken(limits, "192.0.2.1"));
+  fields.add("X-Key", "one");
+  CHECK(taken(limits, "192.0.2.1"));
+  CHECK_FALSE(taken(limits, "192.0.4.1"));
+  fields.clear();
+  fields.add("X-Key", "two");
+  CHECK(taken(limits, "192.0.2.1"));
+}
+
+}  // namespace encore::server
