@@ -128,6 +128,23 @@ constexpr std::array kListenKeys = {
          .range = {.min = 0, .max = 256},
          .accepted = "ports, as \"80\" or \"1025-65535\"",
          .item_check = check_parsed<PortRangeText>}),
+    bound<&Listen::users_file>(
+        {.name = "users_file",
+         .doc = "Who may use this listener, by `Basic`: lines `NAME:HASH`, as `htpasswd -B` "
+                "writes them (bcrypt, yescrypt or SHA-512). It is read again at a reload. Others "
+                "get 407 of a forward listener, 401 of a reverse one. Empty: nobody is asked.",
+         .accepted = "a file name or \"\"",
+         .item_check = check_file_name}),
+    bound<&Listen::tokens_file>(
+        {.name = "tokens_file",
+         .doc = "The same by `Bearer`: lines `NAME:SHA256` with the hash of a random token of 128 "
+                "bits or more in hexadecimal digits. With `users_file` either will do.",
+         .accepted = "a file name or \"\"",
+         .item_check = check_file_name}),
+    bound<&Listen::realm>({.name = "realm",
+                           .doc = "What clients are told they log in to.",
+                           .accepted = "a text without quotation marks",
+                           .item_check = check_realm}),
 };
 
 constexpr std::array kLimitKeys = {

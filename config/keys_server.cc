@@ -171,6 +171,12 @@ constexpr std::array kLimitsKeys = {
          .doc = "Requests that one client address, or IPv6 network of 64 bits, may have under way "
                 "that are answered by more than a hit from memory; more get 429. 0: no limit.",
          .range = {.min = 0, .max = 16777216}}),
+    bound<&Limits::failed_logins_per_client>(
+        {.name = "failed_logins_per_client",
+         .kind = Kind::kInteger,
+         .doc = "Wrong credentials a minute of one client address, or IPv6 network of 64 bits, "
+                "that are looked at where a listener asks for some; more get 429. 0: no limit.",
+         .range = {.min = 0, .max = 1e6}}),
     bound<&Limits::unfinished_heads>(
         {.name = "unfinished_heads",
          .kind = Kind::kInteger,

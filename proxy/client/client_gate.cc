@@ -24,6 +24,14 @@ Named name_of(const http::RequestHead& head, const RequestView& view, std::strin
   return named;
 }
 
+// Only what was wrong is counted: many right logins may come at once.
+bool has_failed_too_often(TokenBuckets* failures, const std::string& whose, MonotonicTime now) {
+  if (failures == nullptr) return false;
+  if (failures->take(whose, now).count() != 0) return true;
+  failures->give_back(whose, now);
+  return false;
+}
+
 }  // namespace
 
 Refusal too_many(std::string_view detail, Nanoseconds wait) {
@@ -35,25 +43,123 @@ Refusal too_many(std::string_view detail, Nanoseconds wait) {
           .fields = "Retry-After: " + std::to_string(std::max<std::int64_t>(seconds, 1)) + "\r\n"};
 }
 
-Refusal ClientGate::check(const ListenerPolicy& policy, const http::RequestHead& head,
-                          const RequestView& view, const net::Address& client, MonotonicTime now,
-                          WorkerStats& stats) {
+std::optional<Refusal> ClientGate::check(const LoginServices& services,
+                                         const ListenerPolicy& policy, http::RequestHead& head,
+                                         const RequestView& view, const net::Address& client) {
   std::string host;
   const Named named = name_of(head, view, host);
   std::string_view why = policy.access.refusal(named);
   if (!policy.access.may_come(client)) why = "client-not-allowed";
   if (!why.empty()) {
-    stats.access_denied.add();
-    return {.status = 403,
-            .outcome = Outcome::kDenied,
-            .detail = why,
-            .text = "The request is not accepted."};
+    services.stats.access_denied.add();
+    return Refusal{.status = 403,
+                   .outcome = Outcome::kDenied,
+                   .detail = why,
+                   .text = "The request is not accepted."};
   }
-  if (policy.rates == nullptr) return {};
-  const Nanoseconds wait = policy.rates->take(named, head.fields, client, now);
-  if (wait.count() == 0) return {};
-  stats.rate_limited.add();
+  if (policy.credentials != nullptr) {
+    auto refusal = log_in(services, policy, head, view, client);
+    if (!refusal || refusal->status != 0) return refusal;
+  }
+  // Behind all that it may have to wait for: a request is counted once.
+  if (policy.rates == nullptr) return Refusal{};
+  const Nanoseconds wait = policy.rates->take(named, head.fields, client, services.loop.now());
+  if (wait.count() == 0) return Refusal{};
+  services.stats.rate_limited.add();
   return too_many("rate-limit", wait);
+}
+
+ClientGate::~ClientGate() {
+  if (check_ != nullptr) check_->gate = nullptr;
+}
+
+// Of a password that is not remembered, on another thread.
+ClientGate::Found ClientGate::look_at_password(const LoginServices& services,
+                                               const Credentials& credentials, const Login& login,
+                                               const std::string& whose) {
+  const Credentials::Hash hash = credentials.hash_of(login.name);
+  if (hash.text == nullptr) return Found::kUnknown;
+  const net::Digest id = services.passwords.id_of(login, *hash.text);
+  const MonotonicTime now = services.loop.now();
+  TokenBuckets* const failures = services.runtime.failed_logins.get();
+  if (check_ != nullptr && check_->id == id) {
+    if (!check_->right) return Found::kWaits;
+    const bool right = *check_->right;
+    check_.reset();
+    if (!right && failures != nullptr) (void)failures->take(whose, now);
+    return right ? Found::kRight : Found::kWrong;
+  }
+  if (hash.known && services.passwords.is_remembered(id, now)) return Found::kRight;
+  if (has_failed_too_often(failures, whose, now)) return Found::kTooMany;
+  if (check_ != nullptr) check_->gate = nullptr;
+  check_ = std::make_shared<Check>(Check{.gate = this, .id = id, .right = {}});
+  const bool taken = services.passwords.check(
+      {.login = login,
+       .hash = *hash.text,
+       .known = hash.known,
+       .done = [check = check_, &loop = services.loop](bool right) mutable {
+         loop.post([check = std::move(check), right] {
+           if (check->gate == nullptr) return;
+           check->right = right;
+           check->gate->resume_();
+         });
+       }});
+  if (taken) return Found::kWaits;
+  check_.reset();
+  return Found::kBusy;
+}
+
+ClientGate::Found ClientGate::look_at(const LoginServices& services, const Credentials& credentials,
+                                      const Login& login, const net::Address& client) {
+  const auto network = client.network_bytes();
+  const std::string whose(reinterpret_cast<const char*>(network.data()), network.size());
+  if (login.scheme == Login::Scheme::kBasic && credentials.has_users()) {
+    return look_at_password(services, credentials, login, whose);
+  }
+  if (login.scheme != Login::Scheme::kBearer || !credentials.has_tokens()) return Found::kUnknown;
+  TokenBuckets* const failures = services.runtime.failed_logins.get();
+  const MonotonicTime now = services.loop.now();
+  if (has_failed_too_often(failures, whose, now)) return Found::kTooMany;
+  if (credentials.has_token(login.secret)) return Found::kRight;
+  if (failures != nullptr) (void)failures->take(whose, now);
+  return Found::kWrong;
+}
+
+std::optional<Refusal> ClientGate::log_in(const LoginServices& services,
+                                          const ListenerPolicy& policy, http::RequestHead& head,
+                                          const RequestView& view, const net::Address& client) {
+  const bool forward = view.route == nullptr;
+  const auto field = forward ? http::FieldId::kProxyAuthorization : http::FieldId::kAuthorization;
+  Login login;
+  if (head.fields.count(field) == 1) login = read_login(head.fields.value(field));
+  const Found found = look_at(services, *policy.credentials, login, client);
+  switch (found) {
+    case Found::kRight:
+      head.fields.remove(field);
+      return Refusal{};
+    case Found::kWaits:
+      return std::nullopt;
+    case Found::kTooMany:
+      services.stats.logins_limited.add();
+      return too_many("failed-logins", std::chrono::minutes(1));
+    case Found::kBusy:
+      services.stats.logins_limited.add();
+      return Refusal{.status = 503,
+                     .outcome = Outcome::kDenied,
+                     .detail = "logins-busy",
+                     .text = "Too many log in.",
+                     .fields = "Retry-After: 1\r\n"};
+    case Found::kWrong:
+    case Found::kUnknown:
+      break;
+  }
+  const bool wrong = head.fields.has(field);
+  if (wrong) services.stats.logins_failed.add();
+  return Refusal{.status = forward ? 407 : 401,
+                 .outcome = Outcome::kDenied,
+                 .detail = wrong ? "wrong-credentials" : "no-credentials",
+                 .text = "Credentials are needed.",
+                 .fields = policy.challenge};
 }
 
 ClientGate::Intake ClientGate::take_header(const ListenerPolicy& policy, std::string_view input) {

@@ -5,16 +5,23 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/time.h"
+#include "proxy/client/password_checks.h"
 #include "proxy/http/message.h"
 #include "proxy/net/address.h"
+#include "proxy/net/loop.h"
 #include "proxy/observe/outcome.h"
 #include "proxy/observe/stats.h"
 #include "proxy/request/request_view.h"
 #include "proxy/settings/listener_policy.h"
+#include "proxy/settings/runtime.h"
 #include "proxy/settings/sender.h"
 
 namespace encore::server {
@@ -30,9 +37,22 @@ struct Refusal {
 // Of those that come too often; it may be tried again after `wait`.
 Refusal too_many(std::string_view detail, Nanoseconds wait);
 
+// What logging in needs of the worker. All are borrowed.
+struct LoginServices {
+  net::Loop& loop;
+  PasswordChecks& passwords;
+  const Runtime& runtime;
+  WorkerStats& stats;
+};
+
 class ClientGate {
  public:
-  explicit ClientGate(const net::Address& peer) : from_(peer) {}
+  // `resume` is called from the loop where a request that had to wait may be looked at again.
+  ClientGate(const net::Address& peer, std::function<void()> resume)
+      : from_(peer), resume_(std::move(resume)) {}
+  ~ClientGate();
+  ClientGate(const ClientGate&) = delete;
+  ClientGate& operator=(const ClientGate&) = delete;
 
   // A PROXY header must come first.
   void await_header() { awaits_header_ = true; }
@@ -50,15 +70,35 @@ class ClientGate {
   // Who sends this request. Says so in the view as well. `policy` may be null.
   net::Address identify(const ListenerPolicy* policy, const http::Fields& fields,
                         RequestView& view) const;
-  // Whether the request may go on, by what it names. REQUIRES: `view` is made.
-  static Refusal check(const ListenerPolicy& policy, const http::RequestHead& head,
-                       const RequestView& view, const net::Address& client, MonotonicTime now,
-                       WorkerStats& stats);
+  // Whether the request may go on, by its sender, what it names and who has logged in. Credentials
+  // that are for us are taken out of the head. Nothing: it has to wait, and is to be brought here
+  // again. REQUIRES: `view` is made.
+  std::optional<Refusal> check(const LoginServices& services, const ListenerPolicy& policy,
+                               http::RequestHead& head, const RequestView& view,
+                               const net::Address& client);
 
  private:
+  std::optional<Refusal> log_in(const LoginServices& services, const ListenerPolicy& policy,
+                                http::RequestHead& head, const RequestView& view,
+                                const net::Address& client);
+
+  // A password that is being checked.
+  struct Check {
+    ClientGate* gate = nullptr;  // null: gone
+    net::Digest id{};
+    std::optional<bool> right;  // nothing: not known yet
+  };
+  enum class Found : std::uint8_t { kRight, kWrong, kUnknown, kWaits, kTooMany, kBusy };
+  Found look_at(const LoginServices& services, const Credentials& credentials, const Login& login,
+                const net::Address& client);
+  Found look_at_password(const LoginServices& services, const Credentials& credentials,
+                         const Login& login, const std::string& whose);
+
   net::Address from_;
   bool awaits_header_ = false;
   bool secure_ = false;  // by the PROXY header
+  std::function<void()> resume_;
+  std::shared_ptr<Check> check_;  // null: none
 };
 
 }  // namespace encore::server

@@ -36,7 +36,7 @@ Http1Connection::~Http1Connection() = default;
 void Http1Connection::begin() {
   const ListenerPolicy* const policy = services_.runtime->policy(listener_.index);
   if (policy != nullptr && policy->proxy_protocol) {
-    gate_ = std::make_unique<ClientGate>(client_);
+    gate_ = std::make_unique<ClientGate>(client_, [this] { resume(); });
     gate_->await_header();
     // It is due at once, as the rest of a head is.
     head_since_ = services_.loop.now();
@@ -151,7 +151,7 @@ std::optional<std::size_t> Http1Connection::parse(std::string_view input) {
     return input.size();
   }
   const std::size_t head_size = head.head_size;
-  handle_request(input.substr(0, head_size));
+  if (!handle_request(input.substr(0, head_size))) return std::nullopt;
   return head_size;
 }
 
@@ -180,14 +180,17 @@ void Http1Connection::refuse_unfinished_head() {
           .text = "Too many requests do not end."});
 }
 
-// A plain hit is on its way at the end of this read; everything else goes the long way.
-void Http1Connection::handle_request(std::string_view head_bytes) {
-  const http::RequestHead& head = services_.http1.head;
+// A plain hit is on its way at the end of this read; everything else goes the long way. False: it
+// is to be looked at again when it is known whose it is.
+bool Http1Connection::handle_request(std::string_view head_bytes) {
+  http::RequestHead& head = services_.http1.head;
   const Runtime& runtime = *services_.runtime;
   RequestView view;
   const ListenerPolicy* const policy = runtime.policy(listener_.index);
   if (policy != nullptr || gate_ != nullptr) {
-    if (gate_ == nullptr) gate_ = std::make_unique<ClientGate>(stream_.peer());
+    if (gate_ == nullptr) {
+      gate_ = std::make_unique<ClientGate>(stream_.peer(), [this] { resume(); });
+    }
     // Several clients may send by way of one proxy's connection.
     client_ = gate_->identify(policy, head.fields, view);
     if (holding_.bytes() == 0) holding_.reset();
@@ -198,19 +201,23 @@ void Http1Connection::handle_request(std::string_view head_bytes) {
             .outcome = fault.outcome,
             .detail = fault.detail,
             .text = "The request is not accepted."});
-    return;
+    return true;
   }
   if (policy != nullptr) {
-    const Refusal refusal =
-        ClientGate::check(*policy, head, view, client_, services_.loop.now(), services_.stats);
-    if (refusal.status != 0) {
-      refuse(refusal);
-      return;
+    const std::optional<Refusal> refusal = gate_->check({.loop = services_.loop,
+                                                         .passwords = services_.passwords,
+                                                         .runtime = runtime,
+                                                         .stats = services_.stats},
+                                                        *policy, head, view, client_);
+    if (!refusal) return false;
+    if (refusal->status != 0) {
+      refuse(*refusal);
+      return true;
     }
   }
   if (!may_be_hit(view)) {
     start_request(view, head_bytes, {});
-    return;
+    return true;
   }
   const auto& vary = view.route == nullptr ? runtime.forward_vary : runtime.reverse_vary;
   CacheView found = services_.cache.lookup(view.key, view.hash, head.fields, vary, client_);
@@ -219,6 +226,7 @@ void Http1Connection::handle_request(std::string_view head_bytes) {
   } else {
     start_request(view, head_bytes, std::move(found));
   }
+  return true;
 }
 
 void Http1Connection::start_request(const RequestView& view, std::string_view head_bytes,

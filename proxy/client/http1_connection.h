@@ -44,6 +44,7 @@ struct ClientServices {
   TransferMemory& transfer_memory;
   ClientCounter& clients;    // connections of each
   ClientCounter& transfers;  // requests of each that are under way
+  PasswordChecks& passwords;
   ConnectionKeeper& keeper;
   CacheLookup& cache;
   RequestLog& log;
@@ -109,7 +110,7 @@ class Http1Connection final : public ClientConnection,
   bool is_idle() const { return request_ == nullptr && tunnel_ == nullptr && pending_ == nullptr; }
   std::size_t handle_input(std::string_view input);
   std::optional<std::size_t> parse(std::string_view input);
-  void handle_request(std::string_view head_bytes);
+  bool handle_request(std::string_view head_bytes);
   void start_request(const RequestView& view, std::string_view head_bytes, CacheView found);
   void refuse(const Refusal& refusal);
   void end_behind_replies();

@@ -102,6 +102,7 @@ class FieldSet {
   constexpr bool has(FieldId id) const noexcept { return (bits_ & bit(id)) != 0; }
   constexpr bool intersects(FieldSet other) const noexcept { return (bits_ & other.bits_) != 0; }
   constexpr bool empty() const noexcept { return bits_ == 0; }
+  constexpr void erase(FieldId id) noexcept { bits_ &= ~bit(id); }
   constexpr void clear() noexcept { bits_ = 0; }
 
  private:

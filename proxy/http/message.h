@@ -81,6 +81,12 @@ class Fields {
     add(Field{name, value, classify_field(name)});
   }
 
+  // Takes all lines with the id out. REQUIRES: not kOther.
+  void remove(FieldId id) {
+    std::erase_if(lines_, [id](const Field& field) { return field.id == id; });
+    present_.erase(id);
+  }
+
   std::size_t size() const noexcept { return lines_.size(); }
   bool empty() const noexcept { return lines_.empty(); }
   const Field* begin() const noexcept { return lines_.data(); }

@@ -62,6 +62,9 @@ class LatencyHistogram {
   X(access_denied, "access_denied_total",                                                     \
     "Requests refused by a listener's own lists of who may ask for what.")                    \
   X(rate_limited, "rate_limited_total", "Requests refused because too many came.")            \
+  X(logins_failed, "logins_failed_total", "Requests refused because of wrong credentials.")   \
+  X(logins_limited, "logins_limited_total",                                                   \
+    "Credentials not looked at because too many were wrong, or waited.")                      \
   X(transfers_refused, "transfers_refused_total",                                             \
     "Requests refused because their client had as many under way as it may.")                 \
   X(heads_given_up, "client_heads_given_up_total",                                            \

@@ -79,6 +79,8 @@ Proxy::Proxy(const config::Config& config, const Options& options)
 }
 
 Proxy::~Proxy() {
+  // Before the loops that are told what came of them.
+  shared_.passwords.stop();
   // Before the loops that its reads are handed to.
   if (shared_.disks != nullptr) (void)shared_.disks->stop(Nanoseconds::zero());
   for (auto& worker : workers_) worker->end_all();

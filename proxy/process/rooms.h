@@ -24,6 +24,7 @@ struct RoomParts {
   TransferMemory& transfer_memory;
   ClientCounter& clients;
   ClientCounter& transfers;
+  PasswordChecks& passwords;
   TransferHome& home;
   WorkerStats& stats;
   RequestLog& log;
@@ -65,6 +66,7 @@ struct Rooms {
                .transfer_memory = parts.transfer_memory,
                .clients = parts.clients,
                .transfers = parts.transfers,
+               .passwords = parts.passwords,
                .keeper = parts.keeper,
                .cache = cache,
                .log = parts.log,

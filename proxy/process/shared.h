@@ -13,6 +13,7 @@
 #include "cache/kernel.h"
 #include "filter/hash.h"
 #include "proxy/client/client_counter.h"
+#include "proxy/client/password_checks.h"
 #include "proxy/disk/disks.h"
 #include "proxy/observe/log_writer.h"
 #include "proxy/observe/stats.h"
@@ -47,6 +48,7 @@ struct Shared {
   std::uint64_t descriptors = UINT64_MAX;
   ClientCounter clients;    // connections of each
   ClientCounter transfers;  // requests under way
+  PasswordChecks passwords;
   TransferMemory transfer_memory;
   SlowReaders slow_readers;
   std::atomic<bool> draining = false;

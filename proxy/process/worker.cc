@@ -61,6 +61,7 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
                                                      .transfer_memory = shared.transfer_memory,
                                                      .clients = shared.clients,
                                                      .transfers = shared.transfers,
+                                                     .passwords = shared.passwords,
                                                      .home = *worker->home_,
                                                      .stats = stats,
                                                      .log = *worker->log_,

@@ -4,6 +4,20 @@
 
 namespace encore::server {
 
+namespace {
+
+std::string challenge_of(const config::Listen& listen) {
+  const std::string name =
+      listen.mode == config::Mode::kForward ? "Proxy-Authenticate: " : "WWW-Authenticate: ";
+  const std::string realm = "realm=\"" + listen.realm + "\"";
+  std::string lines;
+  if (!listen.users_file.empty()) lines += name + "Basic " + realm + ", charset=\"UTF-8\"\r\n";
+  if (!listen.tokens_file.empty()) lines += name + "Bearer " + realm + "\r\n";
+  return lines;
+}
+
+}  // namespace
+
 ToldOrigins told_origins(config::ForwardedFields fields, config::Mode mode) {
   using config::ForwardedFields;
   if (fields == ForwardedFields::kAuto) {
@@ -15,12 +29,12 @@ ToldOrigins told_origins(config::ForwardedFields fields, config::Mode mode) {
           .forwarded = both || fields == ForwardedFields::kForwarded};
 }
 
-std::unique_ptr<const ListenerPolicy> ListenerPolicy::make(
+Result<std::unique_ptr<const ListenerPolicy>> ListenerPolicy::make(
     const config::Listen& listen, std::shared_ptr<const RateLimits> rates) {
   config::Listen plain;
   plain.address = listen.address;
   plain.mode = listen.mode;
-  if (listen == plain && rates == nullptr) return nullptr;
+  if (listen == plain && rates == nullptr) return std::unique_ptr<const ListenerPolicy>();
   auto policy = std::make_unique<ListenerPolicy>();
   policy->trusted = AddressBlocks(listen.trusted_proxies);
   policy->trusted_field = listen.trusted_field;
@@ -30,6 +44,12 @@ std::unique_ptr<const ListenerPolicy> ListenerPolicy::make(
   policy->cache_status = listen.cache_status;
   policy->access = Access(listen);
   policy->rates = std::move(rates);
+  if (!listen.users_file.empty() || !listen.tokens_file.empty()) {
+    auto credentials = Credentials::load(listen.users_file, listen.tokens_file);
+    if (!credentials) return std::unexpected(credentials.error());
+    policy->credentials = std::move(*credentials);
+    policy->challenge = challenge_of(listen);
+  }
   return policy;
 }
 

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "base/error.h"
 #include "config/config.h"
 #include "proxy/net/address.h"
 #include "proxy/settings/access.h"
+#include "proxy/settings/credentials.h"
 #include "proxy/settings/rate_limits.h"
 
 namespace encore::server {
@@ -22,8 +24,9 @@ ToldOrigins told_origins(config::ForwardedFields fields, config::Mode mode);
 
 struct ListenerPolicy {
   // Null: the listener has nothing of its own. `rates` may be null, and is of all listeners.
-  static std::unique_ptr<const ListenerPolicy> make(const config::Listen& listen,
-                                                    std::shared_ptr<const RateLimits> rates = {});
+  // Errors: a file of credentials that cannot be used.
+  static Result<std::unique_ptr<const ListenerPolicy>> make(
+      const config::Listen& listen, std::shared_ptr<const RateLimits> rates = {});
 
   bool trusts(const net::Address& address) const { return trusted.contains(address); }
 
@@ -34,7 +37,9 @@ struct ListenerPolicy {
   bool via = true;
   bool cache_status = true;
   Access access;
-  std::shared_ptr<const RateLimits> rates;  // null: none
+  std::shared_ptr<const RateLimits> rates;         // null: none
+  std::shared_ptr<const Credentials> credentials;  // null: nobody has to log in
+  std::string challenge;                           // to those who have to, as field lines
 };
 
 }  // namespace encore::server

@@ -45,6 +45,9 @@ AccessFormat format_of(config::LogFormat format) {
   return AccessFormat::kJson;
 }
 
+// Clients whose failed logins are remembered, at 16 bytes each.
+constexpr std::size_t kFailedClients = 65536;
+
 // A look costs some nanoseconds a connection: ten in a second are not felt, and leave half of the
 // 250 ms to a busy loop.
 constexpr Nanoseconds kShortestSweep = std::chrono::milliseconds(100);
@@ -120,7 +123,15 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   std::shared_ptr<const RateLimits> rates;
   if (!config.limit.empty()) rates = std::make_shared<RateLimits>(config.limit);
   for (const config::Listen& listen : config.listen) {
-    runtime->policies.push_back(ListenerPolicy::make(listen, rates));
+    auto policy = ListenerPolicy::make(listen, rates);
+    if (!policy) return std::unexpected(policy.error());
+    const bool logs_in = *policy != nullptr && (*policy)->credentials != nullptr;
+    const std::uint32_t failures = config.limits.failed_logins_per_client;
+    if (logs_in && failures != 0 && runtime->failed_logins == nullptr) {
+      runtime->failed_logins = std::make_unique<TokenBuckets>(TokenBuckets::Options{
+          .rate = failures / 60.0, .burst = failures, .entries = kFailedClients});
+    }
+    runtime->policies.push_back(std::move(*policy));
     if (listen.mode == config::Mode::kForward) {
       const ToldOrigins told = told_origins(listen.forwarded, listen.mode);
       runtime->forward_vary.tells_client |= told.x_forwarded || told.forwarded;

@@ -20,6 +20,7 @@
 #include "proxy/settings/destination.h"
 #include "proxy/settings/listener_policy.h"
 #include "proxy/settings/router.h"
+#include "proxy/settings/token_buckets.h"
 
 namespace encore::server {
 
@@ -77,6 +78,7 @@ struct Runtime {
     return listener < policies.size() ? policies[listener].get() : nullptr;
   }
   std::vector<std::unique_ptr<const ListenerPolicy>> policies;
+  std::unique_ptr<TokenBuckets> failed_logins;  // of each client; null: not counted
   // Some listener has a word for it that its client speaks TLS.
   bool has_secure_realms = false;
 

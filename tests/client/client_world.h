@@ -46,6 +46,7 @@ class ClientWorld final : private ConnectionKeeper, private OriginAsker {
                         .transfer_memory = transfer_memory,
                         .clients = clients,
                         .transfers = transfers,
+                        .passwords = passwords,
                         .home = *world.home,
                         .stats = world.stats,
                         .log = log_,
@@ -128,6 +129,7 @@ class ClientWorld final : private ConnectionKeeper, private OriginAsker {
   TransferMemory transfer_memory;
   ClientCounter clients;
   ClientCounter transfers;
+  PasswordChecks passwords;
   UnfinishedHeads heads;
   World world;
 

@@ -32,7 +32,7 @@ bool same_ips(const std::vector<net::Address>& a, const std::vector<net::Address
 struct Behind {
   explicit Behind(std::vector<config::CidrText> trusted,
                   config::TrustedField field = config::TrustedField::kXForwardedFor)
-      : policy(ListenerPolicy::make(behind(std::move(trusted), field))) {}
+      : policy(ListenerPolicy::make(behind(std::move(trusted), field)).value()) {}
 
   std::string client(std::string_view from, const Lines& lines) {
     http::Fields fields;

@@ -1,0 +1,72 @@
+#include "proxy/client/password_checks.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace encore::server {
+
+net::Digest PasswordChecks::id_of(const Login& login, const std::string& hash) const {
+  std::string text = std::to_string(login.name.size()) + ":" + login.name;
+  text += hash + ":" + login.secret;
+  return net::keyed_digest(key_, text);
+}
+
+bool PasswordChecks::is_remembered(const net::Digest& id, MonotonicTime now) {
+  const MutexLock lock(remembered_mutex_);
+  const auto found = remembered_.find(id);
+  return found != remembered_.end() && now < found->second;
+}
+
+// Where there is no more room those leave first whose time is up, then whoever is next.
+void PasswordChecks::remember(const net::Digest& id, MonotonicTime now) {
+  const MutexLock lock(remembered_mutex_);
+  if (remembered_.size() >= kRememberedMax) {
+    std::erase_if(remembered_, [now](const auto& each) { return each.second <= now; });
+  }
+  if (remembered_.size() >= kRememberedMax) remembered_.erase(remembered_.begin());
+  remembered_[id] = now + kRemembered;
+}
+
+bool PasswordChecks::check(Job job) {
+  const MutexLock lock(mutex_);
+  if (stopped_ || waiting_.size() >= kWaitingMax) return false;
+  while (threads_.size() < kThreads) threads_.emplace_back([this] { run(); });
+  waiting_.push_back(std::move(job));
+  wake_.notify_one();
+  return true;
+}
+
+void PasswordChecks::stop() {
+  std::vector<std::thread> threads;
+  std::deque<Job> waiting;
+  {
+    const MutexLock lock(mutex_);
+    stopped_ = true;
+    threads.swap(threads_);
+    waiting.swap(waiting_);
+    wake_.notify_all();
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// It waits with the mutex itself, which the analysis does not follow.
+void PasswordChecks::run() ENCORE_NO_THREAD_SAFETY_ANALYSIS {
+  while (true) {
+    Job job;
+    {
+      const MutexLock lock(mutex_);
+      while (!stopped_ && waiting_.empty()) wake_.wait(mutex_);
+      if (stopped_) return;
+      job = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    const net::Digest id = id_of(job.login, job.hash);
+    // A client that opens many connections has brought it several times.
+    const bool found = job.known && is_remembered(id, monotonic_now());
+    const bool right = found || (net::has_hash(job.login.secret, job.hash) && job.known);
+    if (right && !found) remember(id, monotonic_now());
+    job.done(right);
+  }
+}
+
+}  // namespace encore::server

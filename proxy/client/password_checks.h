@@ -1,0 +1,70 @@
+// PasswordChecks: checks passwords on a few threads of its own, for that takes longer than a worker
+// may be away from its loop, and remembers for a while which were right, by a digest with a key of
+// this process. The threads begin with the first check. Thread-safe.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/time.h"
+#include "proxy/net/secrets.h"
+#include "proxy/settings/credentials.h"
+
+namespace encore::server {
+
+class PasswordChecks {
+ public:
+  // Checks that wait beyond those under way; more are not taken. At some 100 ms each the last of
+  // them waits for some seconds.
+  static constexpr std::size_t kWaitingMax = 64;
+  static constexpr std::size_t kThreads = 2;
+  static constexpr std::size_t kRememberedMax = 4096;
+  static constexpr Nanoseconds kRemembered = std::chrono::minutes(5);
+
+  PasswordChecks() : key_(net::random_digest()) {}
+  ~PasswordChecks() { stop(); }
+  PasswordChecks(const PasswordChecks&) = delete;
+  PasswordChecks& operator=(const PasswordChecks&) = delete;
+
+  // Under which a login is remembered: with the hash that it was checked against, so that another
+  // password, or none, is another login.
+  net::Digest id_of(const Login& login, const std::string& hash) const;
+  // Whether this login was found right lately.
+  bool is_remembered(const net::Digest& id, MonotonicTime now);
+
+  // One login with the hash of its name. `done` is called with the outcome on a thread of this.
+  // False: too many wait, and it never is.
+  using Done = std::move_only_function<void(bool right)>;
+  struct Job {
+    Login login;
+    std::string hash;
+    bool known = false;  // else it is wrong, whatever the hash says
+    Done done;
+  };
+  bool check(Job job);
+  // Ends the threads; what waits is forgotten, and its `done` destroyed uncalled.
+  void stop();
+
+ private:
+  void run();
+  void remember(const net::Digest& id, MonotonicTime now);
+
+  const net::Digest key_;
+  Mutex mutex_;
+  std::condition_variable_any wake_;
+  bool stopped_ ENCORE_GUARDED_BY(mutex_) = false;
+  std::deque<Job> waiting_ ENCORE_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_ ENCORE_GUARDED_BY(mutex_);
+  Mutex remembered_mutex_;
+  std::map<net::Digest, MonotonicTime> remembered_ ENCORE_GUARDED_BY(remembered_mutex_);
+};
+
+}  // namespace encore::server

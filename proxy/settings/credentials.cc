@@ -1,0 +1,109 @@
+#include "proxy/settings/credentials.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include "proxy/http/list.h"
+
+namespace encore::server {
+namespace {
+
+constexpr std::size_t kNameBytesMax = 255;
+constexpr std::size_t kLinesMax = 100'000;
+
+// Calls read(name, rest) for each line "NAME:REST" of a file; empty ones and those that begin with
+// '#' are comments.
+template <typename Read>
+Result<void> read_lines(const std::string& file, Read&& read) {
+  std::ifstream in(file);
+  if (!in) return fail(file + ": cannot be read");
+  std::string line;
+  for (std::size_t number = 1; std::getline(in, line); ++number) {
+    const auto wrong = [&](const std::string& what) {
+      return fail(file + ":" + std::to_string(number) + ": " + what);
+    };
+    if (number > kLinesMax) return wrong("too many lines");
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty() || line.starts_with('#')) continue;
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos) return wrong("has no colon behind a name");
+    if (colon == 0 || colon > kNameBytesMax) return wrong("has no name of 1 to 255 bytes");
+    if (auto done = read(line.substr(0, colon), line.substr(colon + 1)); !done) {
+      return wrong(done.error().message);
+    }
+  }
+  if (in.bad()) return fail(file + ": cannot be read to its end");
+  return {};
+}
+
+}  // namespace
+
+Login read_login(std::string_view value) {
+  Login login;
+  const std::size_t space = value.find(' ');
+  const std::string_view scheme = value.substr(0, space);
+  const std::string_view rest =
+      space == std::string_view::npos ? std::string_view() : http::trim_ows(value.substr(space));
+  login.scheme = Login::Scheme::kUnreadable;
+  if (http::equals_lower(scheme, "bearer") && !rest.empty()) {
+    login.scheme = Login::Scheme::kBearer;
+    login.secret = rest;
+  } else if (http::equals_lower(scheme, "basic")) {
+    auto decoded = net::decode_base64(rest);
+    const std::size_t colon = decoded ? decoded->find(':') : std::string::npos;
+    if (colon == std::string::npos) return login;
+    login.scheme = Login::Scheme::kBasic;
+    login.name = decoded->substr(0, colon);
+    login.secret = decoded->substr(colon + 1);
+  }
+  return login;
+}
+
+Result<std::shared_ptr<const Credentials>> Credentials::load(const std::string& users_file,
+                                                             const std::string& tokens_file) {
+  std::shared_ptr<Credentials> made(new Credentials());
+  if (auto read = made->read_users(users_file); !read) return std::unexpected(read.error());
+  if (auto read = made->read_tokens(tokens_file); !read) return std::unexpected(read.error());
+  return made;
+}
+
+Result<void> Credentials::read_users(const std::string& file) {
+  if (file.empty()) return {};
+  has_users_ = true;
+  return read_lines(file, [this](std::string name, std::string hash) -> Result<void> {
+    if (auto good = net::check_password_hash(hash); !good) return good;
+    if (!users_.emplace(std::move(name), std::move(hash)).second) return fail("a name twice");
+    return {};
+  });
+}
+
+Result<void> Credentials::read_tokens(const std::string& file) {
+  if (file.empty()) return {};
+  has_tokens_ = true;
+  return read_lines(file, [this](const std::string&, const std::string& hex) -> Result<void> {
+    const auto digest = net::parse_digest(hex);
+    if (!digest) return fail("has no SHA-256 of 64 hexadecimal digits");
+    tokens_.push_back(*digest);
+    return {};
+  });
+}
+
+Credentials::Hash Credentials::hash_of(std::string_view name) const {
+  if (users_.empty()) return {};
+  const auto found = users_.find(name);
+  if (found != users_.end()) return {.text = &found->second, .known = true};
+  return {.text = &users_.begin()->second};
+}
+
+// All are looked at, wherever it stands.
+bool Credentials::has_token(std::string_view token) const {
+  const net::Digest digest = net::sha256(token);
+  bool found = false;
+  for (const net::Digest& each : tokens_) {
+    const bool same = net::equal_in_constant_time(each, digest);
+    found = found || same;
+  }
+  return found;
+}
+
+}  // namespace encore::server

@@ -1,0 +1,197 @@
+"""Logging in: Basic and Bearer, to forward and reverse listeners, with curl and by hand."""
+
+import base64
+import hashlib
+import re
+import threading
+import unittest
+
+from client import Client, get
+from harness import Case, eventually, free_port, need_program
+from origin import Origin, fresh
+
+# Of "secret", by htpasswd -B -C 4 and openssl passwd -6.
+BCRYPT = "$2y$04$o7a32LtrLk7cLYVa2tWvvuNuGjv5ZEqlqmcmgXtp43nGtcdDlIgTm"
+SHA512 = ("$6$abcdefgh$ltjgWl6579NluT/Vi1nwEvcil.G5Nbc4NiXZaNGStk8PSwGfQv72N2CKPPrVACtLtip/cZ/"
+          "1GM/O6IND4WQhG.")
+TOKEN = "f5ba8dc1f6a24bd09e1f"
+
+
+def basic(name, password):
+    return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
+
+
+class Logins(Case):
+    def setUp(self):
+        super().setUp()
+        self.origin = Origin(self, default=fresh(b"ok"))
+        self.users = self.directory / "users"
+        self.users.write_text(f"ann:{BCRYPT}\nbob:{SHA512}\n")
+        self.tokens = self.directory / "tokens"
+        self.tokens.write_text(f"ci:{hashlib.sha256(TOKEN.encode()).hexdigest()}\n")
+
+    def start_one(self, mode, listen, **sections):
+        if mode == "reverse":
+            sections["origin"] = [{"servers": [self.origin.url("")]}]
+        return self.encore(
+            listen=[{"address": f"127.0.0.1:{free_port()}", "mode": mode, **listen}],
+            admission={"policy": "always"},
+            forward={"connect_ports": [self.origin.port]}, **sections)
+
+    def reverse(self, **sections):
+        return self.start_one("reverse", {"users_file": str(self.users)}, **sections)
+
+    def ask(self, encore, login=None, path="/", source=None, more=""):
+        with Client(encore.port, source=source) as client:
+            said = f"Authorization: {login}\r\n" if login else ""
+            client.send(f"GET {path} HTTP/1.1\r\nHost: a\r\n{said}{more}\r\n")
+            return client.read_response()
+
+    def told_credentials(self):
+        return [name for request in self.origin.requests for name, _ in request.fields
+                if "authorization" in name]
+
+    def test_a_reverse_listener_serves_who_has_logged_in(self):
+        encore = self.reverse()
+        table = [(None, 401), (basic("ann", "secret"), 200), (basic("bob", "secret"), 200),
+                 (basic("ann", "Secret"), 401), (basic("ann", "secret\0x"), 401),
+                 (basic("ann", ""), 401), (basic("eve", "secret"), 401), ("Basic !", 401),
+                 (f"Bearer {TOKEN}", 401), ("Digest username=ann", 401),
+                 (basic("ann", "secret"), 200)]
+        self.assertEqual([status for _, status in table],
+                         [self.ask(encore, login).status for login, _ in table])
+        answer = self.ask(encore)
+        self.assertEqual('Basic realm="encore", charset="UTF-8"',
+                         dict(answer.fields)["www-authenticate"])
+        # What is stored is for all who log in, and for nobody else.
+        self.assertEqual(1, self.origin.count())
+        self.assertEqual([], self.told_credentials())
+        self.assertEqual(7, encore.metrics()["encore_logins_failed_total"])
+        logged = encore.access_path.read_text() + encore.output()
+        for secret in ("secret", base64.b64encode(b"ann:secret").decode(), "Authorization"):
+            self.assertNotIn(secret, logged)
+
+    def test_two_fields_are_no_login(self):
+        encore = self.reverse()
+        login = basic("ann", "secret")
+        self.assertEqual(401, self.ask(encore, login, more=f"Authorization: {login}\r\n").status)
+
+    def test_curl_logs_in_to_a_forward_listener(self):
+        curl = need_program("curl")
+        encore = self.start_one("forward", {"users_file": str(self.users),
+                                            "tokens_file": str(self.tokens)})
+        def asked(*more, url="/a"):
+            answer = self.run_client([curl, "-sS", "-o", "/dev/null", "-w",
+                                      "%{http_code} %{http_connect}", "-x", encore.url, *more,
+                                      self.origin.url(url)], check=False)
+            return re.search(rb"\d{3} \d{3}(?!\d)", answer.stdout).group().decode()
+        self.assertEqual("407 000", asked())
+        self.assertEqual("407 000", asked("-U", "ann:wrong"))
+        for _ in range(2):
+            self.assertEqual("200 000", asked("-U", "ann:secret"))
+        self.assertEqual("200 000", asked("--proxy-anyauth", "-U", "bob:secret", url="/b"))
+        self.assertEqual("200 000",
+                         asked("--proxy-header", f"Proxy-Authorization: Bearer {TOKEN}", url="/c"))
+        self.assertEqual("407 000",
+                         asked("--proxy-header", f"Proxy-Authorization: Bearer {TOKEN}x"))
+        # Tunnels too, and what goes through them is untouched.
+        self.assertEqual("000 407", asked("-p", url="/d"))
+        self.assertEqual("200 200", asked("-p", "-U", "ann:secret", url="/d"))
+        self.assertEqual([], self.told_credentials())
+        # The origin's own login is none of ours.
+        self.assertEqual("200 000", asked("-U", "ann:secret", "-u", "own:login", url="/e"))
+        self.assertEqual(["authorization"], self.told_credentials())
+
+    def test_without_credentials_of_ours_an_origin_has_its_own(self):
+        encore = self.start_one("reverse", {})
+        self.assertEqual(200, self.ask(encore, basic("ann", "x")).status)
+        self.assertEqual(["authorization"], self.told_credentials())
+
+    def test_a_pipeline_keeps_its_order_while_passwords_are_looked_at(self):
+        encore = self.reverse()
+        names = ["ann", "bob", "ann", "bob", "bob"]
+        with Client(encore.port) as client:
+            client.send("".join(
+                f"GET /{n} HTTP/1.1\r\nHost: a\r\nAuthorization: {basic(name, 'secret')}\r\n\r\n"
+                for n, name in enumerate(names)))
+            self.assertEqual([200] * 5, [client.read_response().status for _ in names])
+        self.assertEqual([f"/{n}" for n in range(5)], [r.target for r in self.origin.requests])
+
+    def test_bodies_wait_and_clients_may_go_meanwhile(self):
+        slow = "$2y$12$" + "o7a32LtrLk7cLYVa2tWvvuNuGjv5ZEqlqmcmgXtp43nGtcdDlIgTm"
+        self.users.write_text(f"ann:{BCRYPT}\nslow:{slow}\n")
+        encore = self.reverse()
+        gone = [Client(encore.port) for _ in range(8)]
+        for client in gone:
+            client.send(f"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: {basic('slow', 'x')}\r\n\r\n")
+        for client in gone[:4]:
+            client.reset()
+        for client in gone[4:]:
+            client.shutdown()
+            self.assertEqual(401, client.read_response().status)
+            client.close()
+        body = b"x" * 1_000_000
+        with Client(encore.port) as client:
+            client.send(f"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n"
+                        f"Authorization: {basic('ann', 'secret')}\r\n\r\n".encode() + body)
+            self.assertEqual(200, client.read_response().status)
+        self.assertEqual(body, self.origin.last().body)
+        eventually(lambda: encore.metrics()["encore_client_connections"] == 0, "all have gone")
+
+    def test_a_guesser_is_stopped_and_others_are_not(self):
+        encore = self.reverse(limits={"failed_logins_per_client": 3})
+        self.assertEqual(200, self.ask(encore, basic("bob", "secret")).status)
+        self.assertEqual([401] * 3 + [429] * 2,
+                         [self.ask(encore, basic("ann", f"guess{n}")).status for n in range(5)])
+        answer = self.ask(encore, basic("ann", "secret"))
+        self.assertEqual((429, "60"), (answer.status, dict(answer.fields)["retry-after"]))
+        # Who is known is let in, and who comes from elsewhere is looked at.
+        self.assertEqual(200, self.ask(encore, basic("bob", "secret")).status)
+        self.assertEqual(200, self.ask(encore, basic("ann", "secret"), source="127.0.0.2").status)
+        metrics = encore.metrics()
+        self.assertEqual((3, 3), (metrics["encore_logins_failed_total"],
+                                  metrics["encore_logins_limited_total"]))
+
+    def test_many_may_log_in_at_once(self):
+        encore = self.reverse()
+        answers = []
+        threads = [threading.Thread(target=lambda n=n: answers.append(
+            self.ask(encore, basic("ann", "secret"), f"/{n}").status)) for n in range(40)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([200] * 40, answers)
+
+    def test_a_reload_reads_the_files_again(self):
+        encore = self.reverse()
+        login = basic("ann", "secret")
+        with Client(encore.port) as client:
+            ask = f"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: {login}\r\n\r\n"
+            client.send(ask)
+            self.assertEqual(200, client.read_response().status)
+            self.users.write_text("ann:$1$abcdefgh$irWbblnpmw.5z7wgBnprh0\n")
+            encore.signal(1)
+            eventually(lambda: encore.stats()["reload_failures"] == 1, "it is refused")
+            self.assertIn(f"{self.users}:1: is hashed by a method that is weak", encore.output())
+            client.send(ask)
+            self.assertEqual(200, client.read_response().status)
+            self.users.write_text(f"bob:{SHA512}\n")
+            encore.signal(1)
+            eventually(lambda: encore.stats()["reloads"] == 1, "it is reloaded")
+            client.send(ask)
+            self.assertEqual(401, client.read_response().status)
+
+    def test_a_file_that_cannot_be_used_keeps_it_from_starting(self):
+        encore = self.start_one("reverse", {"users_file": str(self.directory / "none")}, start=False,
+                                expect_exit=1)
+        encore.write_config()
+        for arguments in ([], ["--check-config"]):
+            ended = self.run_client([encore.program, "--config", encore.config_path, *arguments],
+                                    check=False)
+            self.assertEqual(1, ended.returncode)
+            self.assertIn(b"none: cannot be read", ended.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
