@@ -13,8 +13,9 @@ struct Answers {
   std::uint32_t requests_max;
 };
 
+constexpr std::uint32_t kDrawsMax = 64;
+
 Answers answers_of(const AdmissionOptions& options) {
-  constexpr std::uint32_t kDrawsMax = 64;
   switch (options.policy) {
     case AdmissionPolicy::kSecondHit:
     case AdmissionPolicy::kExactSecondHit:
@@ -107,11 +108,79 @@ Result<Admission> Admission::create(const Settings& settings, MonotonicTime now)
   return Admission(settings, std::move(*policy));
 }
 
-bool Admission::would_admit(const Candidate& candidate) const {
+namespace {
+
+Answers answers_of(const AdmissionRule& rule) {
+  using Kind = AdmissionRule::Kind;
+  switch (rule.kind) {
+    case Kind::kAlways:
+    case Kind::kNever:
+      return {AdmitReason::kPolicyNever, AdmitReason::kPolicyAlways, 1};
+    case Kind::kNthHit:
+      if (rule.parameter == 2) return {AdmitReason::kFirstRequest, AdmitReason::kSecondRequest, 2};
+      return {AdmitReason::kFewRequests, AdmitReason::kEnoughRequests,
+              static_cast<std::uint32_t>(rule.parameter)};
+    case Kind::kSizeThreshold:
+      return {AdmitReason::kPolicyRefuses, AdmitReason::kPolicyAdmits, 1};
+    case Kind::kPolicy:
+    case Kind::kProbability:
+      break;
+  }
+  return {AdmitReason::kPolicyRefuses, AdmitReason::kPolicyAdmits, kDrawsMax};
+}
+
+}  // namespace
+
+bool Admission::would_admit_by(const AdmissionRule& rule, const Candidate& candidate) const {
+  using Kind = AdmissionRule::Kind;
+  constexpr double kTwoTo32 = 4294967296.0;
+  const auto* const own = filter();
+  switch (rule.kind) {
+    case Kind::kPolicy:
+    case Kind::kNever:
+      return false;
+    case Kind::kAlways:
+      return true;
+    case Kind::kNthHit:
+      return own != nullptr &&
+             NthHit::would_admit(*own, candidate, static_cast<std::uint32_t>(rule.parameter));
+    case Kind::kProbability:
+      return draw(candidate.key.hash, rule_draws_) < static_cast<double>(rule.parameter) / kTwoTo32;
+    case Kind::kSizeThreshold:
+      return candidate.size_bytes <= rule.parameter;
+  }
+  return false;
+}
+
+bool Admission::admit_by(const AdmissionRule& rule, const Candidate& candidate) {
+  if (rule.kind == AdmissionRule::Kind::kNthHit) {
+    auto* const own = filter();
+    return own != nullptr &&
+           NthHit::admit(*own, candidate, static_cast<std::uint32_t>(rule.parameter));
+  }
+  const bool yes = would_admit_by(rule, candidate);
+  if (rule.kind == AdmissionRule::Kind::kProbability) ++rule_draws_;
+  return yes;
+}
+
+bool Admission::would_admit(const Candidate& candidate, const AdmissionRule& rule) const {
+  if (rule.kind != AdmissionRule::Kind::kPolicy) [[unlikely]] {
+    return would_admit_by(rule, candidate);
+  }
   return std::visit([&](const auto& policy) { return policy.would_admit(candidate); }, policy_);
 }
 
-AdmitReason Admission::admit(const Candidate& candidate, std::uint32_t requests) {
+AdmitReason Admission::admit(const Candidate& candidate, std::uint32_t requests,
+                             const AdmissionRule& rule) {
+  if (rule.kind != AdmissionRule::Kind::kPolicy) [[unlikely]] {
+    const Answers answers = answers_of(rule);
+    for (std::uint32_t i = 0; i < std::min(requests, answers.requests_max); ++i) {
+      if (admit_by(rule, candidate)) {
+        return answers.yes;
+      }
+    }
+    return answers.no;
+  }
   const Answers answers = answers_of(settings_.options);
   return std::visit(
       [&](auto& policy) {

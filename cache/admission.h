@@ -38,9 +38,11 @@ class Admission {
   static Result<Admission> create(const Settings& settings, MonotonicTime now);
 
   // Pure.
-  bool would_admit(const Candidate& candidate) const;
-  // `requests`: see AdmitRequest.
-  AdmitReason admit(const Candidate& candidate, std::uint32_t requests);
+  bool would_admit(const Candidate& candidate, const AdmissionRule& rule = {}) const;
+  // `requests` and `rule`: see AdmitRequest. A rule that needs a filter where there is none admits
+  // nothing.
+  AdmitReason admit(const Candidate& candidate, std::uint32_t requests,
+                    const AdmissionRule& rule = {});
 
   // Whether admit() wants to know what would be evicted.
   bool compares() const { return std::holds_alternative<TinyLfu>(policy_); }
@@ -82,6 +84,8 @@ class Admission {
         std::holds_alternative<TinyLfu>(policy_) || std::holds_alternative<AdaptSize>(policy_);
   }
   void learn_hit(const Key& key);
+  bool would_admit_by(const AdmissionRule& rule, const Candidate& candidate) const;
+  bool admit_by(const AdmissionRule& rule, const Candidate& candidate);
   // Null for policies without one.
   filter::RotatingBloomFilter* filter();
   const filter::RotatingBloomFilter* filter() const;
@@ -91,6 +95,7 @@ class Admission {
   Settings settings_;
   Policy policy_;
   bool learns_from_hits_ = false;
+  std::uint64_t rule_draws_ = 0;  // of rules with a probability
 };
 
 }  // namespace encore::cache

@@ -100,7 +100,8 @@ struct Event {
   std::uint64_t variant = 0;
   // reserve, abort, make-room: the bytes asked for; admit: size_bytes
   std::uint64_t charge_bytes = 0;
-  std::uint64_t reserved_bytes = 0;  // commit, freshen, part: what the reservation holds
+  // commit, freshen, part: what the reservation holds; admit: AdmissionRule::encoded()
+  std::uint64_t reserved_bytes = 0;
   // admit; reserve: kReserveLast, kReserveSpares; reclaim, make-room: victims at most; adopt: the
   // generations that were taken
   std::uint32_t requests = 0;

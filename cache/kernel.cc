@@ -188,12 +188,13 @@ LookupResult Kernel::lookup(const Key& key, MonotonicTime now, std::uint64_t hin
   return lookup_with(key, {now, hint}, TakeFirst(found));
 }
 
-bool Kernel::would_admit(const Key& key, MonotonicTime now, std::uint64_t size_bytes) const {
+bool Kernel::would_admit(const Key& key, MonotonicTime now, std::uint64_t size_bytes,
+                         const AdmissionRule& rule) const {
   const Shard& shard = shard_for(key.hash);
   OptionalLock lock(shard.mutex);
   return size_bytes <= shard.max_object_bytes &&
          (shard.table.find(key.hash) != kNoEntry || is_on_disk(shard, key) ||
-          shard.admission.would_admit({.key = key, .now = now, .size_bytes = size_bytes}));
+          shard.admission.would_admit({.key = key, .now = now, .size_bytes = size_bytes}, rule));
 }
 
 AdmitReason Kernel::decide(Shard& shard, const Key& key, const AdmitRequest& request,
@@ -214,7 +215,7 @@ AdmitReason Kernel::decide(Shard& shard, const Key& key, const AdmitRequest& req
   if (needs_room && shard.admission.compares()) {
     candidate.has_victim = shard.table.next_victim(candidate.victim);
   }
-  const AdmitReason reason = shard.admission.admit(candidate, request.requests);
+  const AdmitReason reason = shard.admission.admit(candidate, request.requests, request.rule);
   return is_stored(reason) && shard.table.bypasses({charge, request.hint, needs_room})
              ? AdmitReason::kPolicyRefuses
              : reason;
@@ -241,6 +242,7 @@ AdmitReason Kernel::admit(const Key& key, const AdmitRequest& request, Monotonic
                 .key = key.hash,
                 .variant = request.variant,
                 .charge_bytes = request.size_bytes,
+                .reserved_bytes = request.rule.encoded(),
                 .requests = request.requests,
                 .disk_flags = request.disk_only ? kDiskOnly : std::uint8_t{0},
                 .text = key.bytes};

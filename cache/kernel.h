@@ -72,7 +72,8 @@ class Kernel {
   // Whether admit() would say yes to one request now, as far as can be told: where the size is not
   // known (0) policies that weigh sizes answer for the smallest, and tinylfu compares with the
   // victim of its last decision. Pure: nothing is learnt.
-  bool would_admit(const Key& key, MonotonicTime now, std::uint64_t size_bytes = 0) const;
+  bool would_admit(const Key& key, MonotonicTime now, std::uint64_t size_bytes = 0,
+                   const AdmissionRule& rule = {}) const;
   // A storable response has come: test-and-set. See AdmitRequest for joined requests.
   AdmitReason admit(const Key& key, const AdmitRequest& request, MonotonicTime now);
 

@@ -22,18 +22,25 @@ class NthHit {
       : filter_(std::move(filter)), min_requests_(min_requests) {}
 
   bool would_admit(const Candidate& candidate) const {
-    for (std::uint32_t i = 1; i < min_requests_; ++i) {
+    return would_admit(filter_, candidate, min_requests_);
+  }
+  bool admit(const Candidate& candidate) { return admit(filter_, candidate, min_requests_); }
+  // The rule itself, on any filter.
+  static bool would_admit(const filter::RotatingBloomFilter& filter, const Candidate& candidate,
+                          std::uint32_t min_requests) {
+    for (std::uint32_t i = 1; i < min_requests; ++i) {
       const Alias alias(candidate.key, i);
-      if (!filter_.test(alias.key())) {
+      if (!filter.test(alias.key())) {
         return false;
       }
     }
     return true;
   }
-  bool admit(const Candidate& candidate) {
-    for (std::uint32_t i = 1; i < min_requests_; ++i) {
+  static bool admit(filter::RotatingBloomFilter& filter, const Candidate& candidate,
+                    std::uint32_t min_requests) {
+    for (std::uint32_t i = 1; i < min_requests; ++i) {
       const Alias alias(candidate.key, i);
-      if (filter_.test_and_set(alias.key(), candidate.now) == filter::Seen::kNew) {
+      if (filter.test_and_set(alias.key(), candidate.now) == filter::Seen::kNew) {
         return false;
       }
     }

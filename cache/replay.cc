@@ -172,7 +172,8 @@ Result<void> Replay::dispatch(const Event& event) {
                      {.variant = event.variant,
                       .requests = event.requests,
                       .size_bytes = event.charge_bytes,
-                      .disk_only = (event.disk_flags & kDiskOnly) != 0},
+                      .disk_only = (event.disk_flags & kDiskOnly) != 0,
+                      .rule = AdmissionRule::decoded(event.reserved_bytes)},
                      event.now);
       return {};
     case EventKind::kReserve:

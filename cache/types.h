@@ -117,6 +117,36 @@ struct LookupResult {
   MonotonicTime fresh_until{};
 };
 
+// What is asked in the policy's stead, for some requests: a policy without memory of its own, or
+// the rule of nth-hit (2: of second-hit) on the policy's filter, which must have one.
+struct AdmissionRule {
+  enum class Kind : std::uint8_t {
+    kPolicy,  // none: the policy is asked
+    kAlways,
+    kNever,
+    kNthHit,         // parameter: 2 to kMinRequestsMax
+    kProbability,    // in 2^-32
+    kSizeThreshold,  // bytes
+  };
+  Kind kind = Kind::kPolicy;
+  std::uint64_t parameter = 0;  // below 2^56
+  friend bool operator==(const AdmissionRule&, const AdmissionRule&) = default;
+
+  // As one number, for the journal; 0: none.
+  std::uint64_t encoded() const {
+    return static_cast<std::uint64_t>(kind) | parameter << kKindBits;
+  }
+  // Of a number that is none of these, none.
+  static AdmissionRule decoded(std::uint64_t number) {
+    const std::uint64_t kind = number & ((1U << kKindBits) - 1);
+    if (kind > static_cast<std::uint64_t>(Kind::kSizeThreshold)) return {};
+    return {.kind = static_cast<Kind>(kind), .parameter = number >> kKindBits};
+  }
+
+ private:
+  static constexpr unsigned kKindBits = 8;
+};
+
 // A storable response asks to be stored. `requests` counts all that it answers: 1 and the waiters
 // that joined before its head was known (each counts as a request, so with one of them it is a
 // second request). A request that joins later asks anew with requests = 1.
@@ -130,6 +160,7 @@ struct AdmitRequest {
   // It will be Stored::disk_only: the largest object of the memory is no bound, and neither is what
   // would have to leave the memory for it.
   bool disk_only = false;
+  AdmissionRule rule = {};
 };
 
 // Says whether what comes was overtaken by an invalidation while it was on its way. Asked under the

@@ -357,4 +357,37 @@ TEST_CASE("The saved memory of admission is restored, and nothing damaged is", "
   }
 }
 
+TEST_CASE("A rule is asked in the policy's stead, and shares its filter", "[cache][admission]") {
+  using Kind = AdmissionRule::Kind;
+  const auto kernel = make_kernel(second_hit_options(AdmissionPolicy::kSecondHit));
+  const auto by_rule = [&](std::uint64_t id, AdmissionRule rule, std::uint64_t bytes = 0) {
+    const bool would = kernel->would_admit(key(id), at(0), bytes, rule);
+    const AdmitReason reason = kernel->admit(key(id), {.size_bytes = bytes, .rule = rule}, at(0));
+    CHECK(would == is_stored(reason));
+    return reason;
+  };
+  CHECK(by_rule(1, {Kind::kAlways}) == AdmitReason::kPolicyAlways);
+  CHECK(by_rule(1, {Kind::kNever}) == AdmitReason::kPolicyNever);
+  CHECK(ask(*kernel, 1) == AdmitReason::kFirstRequest);  // neither has learnt anything
+  CHECK(by_rule(1, {Kind::kNthHit, 2}) == AdmitReason::kSecondRequest);
+  CHECK(by_rule(2, {Kind::kNthHit, 3}) == AdmitReason::kFewRequests);
+  CHECK(by_rule(2, {Kind::kNthHit, 3}) == AdmitReason::kFewRequests);
+  CHECK(by_rule(2, {Kind::kNthHit, 3}) == AdmitReason::kEnoughRequests);
+  CHECK(by_rule(3, {Kind::kSizeThreshold, 10}, 10) == AdmitReason::kPolicyAdmits);
+  CHECK(by_rule(3, {Kind::kSizeThreshold, 10}, 11) == AdmitReason::kPolicyRefuses);
+  int admitted = 0;
+  for (std::uint64_t id = 100; id < 1100; ++id) {
+    admitted += is_stored(by_rule(id, {Kind::kProbability, 1U << 30U})) ? 1 : 0;
+  }
+  CHECK(std::abs(admitted - 250) < 62);  // a quarter; 4.5 sigma
+  // Without a filter there is nothing to remember by.
+  const auto always = make_kernel(second_hit_options(AdmissionPolicy::kAlways));
+  for (int turn = 0; turn < 3; ++turn) {
+    CHECK(always->admit(key(1), {.rule = {Kind::kNthHit, 2}}, at(0)) == AdmitReason::kFirstRequest);
+  }
+  CHECK(AdmissionRule::decoded(AdmissionRule{Kind::kNthHit, 3}.encoded()) ==
+        AdmissionRule{Kind::kNthHit, 3});
+  CHECK(AdmissionRule::decoded(255) == AdmissionRule{});
+}
+
 }  // namespace encore::cache::test

@@ -141,10 +141,30 @@ class Worker {
     }
     const AdmitRequest ask{.variant = variant,
                            .requests = random_() % 16 == 0 ? 3U : 1U,
-                           .size_bytes = random_() % 2 == 0 ? stored.charge_bytes : 0};
+                           .size_bytes = random_() % 2 == 0 ? stored.charge_bytes : 0,
+                           .rule = some_rule()};
     if (is_stored(kernel_.admit(key, ask, now_))) {
       fetch(key, stored);
     }
+  }
+  // Mostly none.
+  AdmissionRule some_rule() {
+    using Kind = AdmissionRule::Kind;
+    if (random_() % 4 != 0) return {};
+    const auto kind = static_cast<Kind>(random_() % 6);
+    switch (kind) {
+      case Kind::kNthHit:
+        return {kind, 2 + random_() % 3};
+      case Kind::kProbability:
+        return {kind, random_() >> 32U};
+      case Kind::kSizeThreshold:
+        return {kind, random_() % 500};
+      case Kind::kPolicy:
+      case Kind::kAlways:
+      case Kind::kNever:
+        break;
+    }
+    return {kind, 0};
   }
   void on_disk(Stored& stored) {
     stored.disk_bytes = random_() % 8 == 0 ? 0 : stored.charge_bytes * (1 + random_() % 3);
