@@ -18,6 +18,25 @@ std::string object_max(Random& random) {
   return one_of(random, {"\"32MiB\"", "\"32MiB\"", "\"2KiB\"", "\"40KiB\""});
 }
 
+// Some that are for nothing, and some that are for a part of all URLs: what they say changes what is
+// stored, and nothing of what may be answered.
+std::string some_rules(Random& random) {
+  std::string out;
+  for (int left = random.pick({0, 0, 1, 2, 3}); left != 0; --left) {
+    out += "[[rule]]\nadmission = " +
+           one_of(random, {"\"always\"", "\"never\"", "\"probability\""});
+    out += "max_object = " + object_max(random);
+    out += "collapse = " + one_of(random, {"true", "false"});
+    out += "path = " +
+           one_of(random, {"\"*1*\"", "\"*3\"", "[\"*2*\", \"/none/*\"]", "\"*\""});
+    out += "host = " + one_of(random, {"\"*.elsewhere.test\"", "\"*\"", "\"*\""});
+    out += "clients = " + one_of(random, {"\"0.0.0.0/0\"", "\"127.0.0.1\"", "[]"});
+    out += "response_add = " + one_of(random, {"[]", "\"X-Rule: 1\""});
+    out += "request_add = " + one_of(random, {"[]", "\"X-Rule: 1\""});
+  }
+  return out;
+}
+
 // What a reload may give another value.
 std::string changeable(std::uint32_t shards, Random& random) {
   std::string out = "[cache]\nshards = " + std::to_string(shards) + "\n";
@@ -43,7 +62,7 @@ std::string changeable(std::uint32_t shards, Random& random) {
   out += "[timeouts]\norigin_connect = \"1s\"\npool_idle = " +
          one_of(random, {"\"2s\"", "\"100ms\"", "\"30s\""});
   out += "tunnel_idle = " + one_of(random, {"\"10m\"", "\"10m\"", "\"400ms\""});
-  return out;
+  return out + some_rules(random);
 }
 
 constexpr const char* kMark = "# what a reload may change\n";
