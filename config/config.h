@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -297,6 +298,65 @@ struct Upstream {
   friend bool operator==(const Upstream&, const Upstream&) = default;
 };
 
+// [[rule]]: what is done otherwise with some requests. Of all that match one, the first holds, and
+// no other. What it does not say stays as the rest of the config has it. Conditions that are empty
+// hold for everything.
+enum class RuleKey : std::uint8_t { kUrl, kDigest };
+enum class Verify : std::uint8_t { kNone, kSha256 };
+enum class AuthorizationUse : std::uint8_t { kRfc, kRecheck };
+struct Rule {
+  std::string name;  // empty: "rule-N"
+  // Conditions; globs but for the last four. A `content_type` is known with the response alone.
+  std::vector<std::string> host;
+  std::vector<std::string> path;
+  std::vector<std::string> content_type;
+  std::vector<std::string> method;
+  std::vector<std::string> listener;  // as [[listen]] address has it
+  std::vector<CidrText> clients;
+  // What is stored, and for how long.
+  std::optional<bool> cache;
+  std::optional<Policy> admission;
+  std::uint32_t min_requests = 3;                  // with nth-hit
+  double probability = 0.5;                        // with probability
+  std::uint64_t size_threshold_bytes = 64 * kKiB;  // with size-threshold
+  std::optional<std::uint64_t> max_object_bytes;
+  std::optional<Nanoseconds> fresh;
+  std::optional<Nanoseconds> fresh_min;
+  std::optional<Nanoseconds> fresh_max;
+  std::vector<StatusLifeText> negative;
+  std::optional<Nanoseconds> stale_while_revalidate;
+  std::optional<Nanoseconds> stale_if_error;
+  std::vector<std::string> ignore;
+  std::optional<bool> collapse;
+  // What is one object.
+  std::optional<CookiesText> cookies;
+  std::optional<KeyQueryText> key_query;
+  bool origin_query = false;  // the origin sees what the key leaves out
+  std::vector<std::string> key_fields;
+  RuleKey key = RuleKey::kUrl;
+  Verify verify = Verify::kNone;
+  AuthorizationUse authorization = AuthorizationUse::kRfc;
+  bool follow_redirects = false;
+  // What is sent on.
+  std::string strip_prefix;
+  std::string add_prefix;
+  std::vector<std::string> replace;  // "FROM=>TO"
+  std::vector<FieldLineText> request_set;
+  std::vector<FieldLineText> request_add;
+  std::vector<std::string> request_remove;
+  std::vector<FieldLineText> response_set;
+  std::vector<FieldLineText> response_add;
+  std::vector<std::string> response_remove;
+  // Answers of our own: at most one of these.
+  std::optional<std::uint32_t> deny;
+  std::string redirect;
+  std::uint32_t redirect_status = 302;
+  std::optional<std::uint32_t> static_status;
+  std::string static_body;
+  std::string static_type = "text/plain; charset=utf-8";
+  friend bool operator==(const Rule&, const Rule&) = default;
+};
+
 struct Http {
   std::string via = "encore";
   friend bool operator==(const Http&, const Http&) = default;
@@ -305,6 +365,7 @@ struct Http {
 struct Config {
   std::vector<Listen> listen = {Listen{}};
   std::vector<Origin> origin;
+  std::vector<Rule> rule;
   Forward forward;
   Cache cache;
   std::vector<Disk> disk;

@@ -184,15 +184,22 @@ std::uint32_t hours_kept(const Filters& filters) noexcept {
   return static_cast<std::uint32_t>(std::chrono::ceil<std::chrono::hours>(filters.keep).count());
 }
 
-std::uint64_t effective_max_object(const Config& config) noexcept {
+std::uint64_t bounded_max_object(const Config& config, std::uint64_t bytes) noexcept {
   std::uint64_t on_disk = 0;
   for (const Disk& disk : config.disk) on_disk += disk.size_bytes;
-  return std::min(config.cache.max_object_bytes,
-                  std::max(config.cache.memory_bytes, on_disk) / kObjectShare);
+  return std::min(bytes, std::max(config.cache.memory_bytes, on_disk) / kObjectShare);
 }
 
-std::uint64_t max_object_in_memory(const Cache& cache) noexcept {
-  return std::min(cache.max_object_bytes, cache.memory_bytes / kObjectShare);
+std::uint64_t effective_max_object(const Config& config) noexcept {
+  return bounded_max_object(config, config.cache.max_object_bytes);
+}
+
+std::uint64_t max_object_in_memory(const Config& config) noexcept {
+  std::uint64_t largest = config.cache.max_object_bytes;
+  for (const Rule& rule : config.rule) {
+    largest = std::max(largest, rule.max_object_bytes.value_or(0));
+  }
+  return std::min(largest, config.cache.memory_bytes / kObjectShare);
 }
 
 Result<cache::KernelOptions> kernel_options(const Config& config) {
@@ -200,7 +207,7 @@ Result<cache::KernelOptions> kernel_options(const Config& config) {
   if (!plan) return std::unexpected(plan.error());
   cache::KernelOptions options;
   options.capacity_bytes = config.cache.memory_bytes;
-  options.max_object_bytes = max_object_in_memory(config.cache);
+  options.max_object_bytes = max_object_in_memory(config);
   options.shards = config.cache.shards;
   options.variants_max = config.cache.variants_max;
   options.eviction = config.cache.eviction;

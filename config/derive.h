@@ -76,7 +76,10 @@ ObjectEstimate estimate_objects(const Config& config) noexcept;
 // The largest object that is stored: cache.max_object, but never more than an eighth of the memory,
 // or of the disks where there are any; what is in memory is never more than an eighth of that.
 std::uint64_t effective_max_object(const Config& config) noexcept;
-std::uint64_t max_object_in_memory(const Cache& cache) noexcept;
+// What may be stored in memory, by whichever rule takes the largest.
+std::uint64_t max_object_in_memory(const Config& config) noexcept;
+// As effective_max_object(), of another max_object than that of [cache].
+std::uint64_t bounded_max_object(const Config& config, std::uint64_t bytes) noexcept;
 
 // The kernel that the config describes. Both seeds are the configured one, or zero where none is:
 // the server then sets its own. The rules of the disks are in it, the disks are not: they are as

@@ -21,7 +21,7 @@ encore --set cache.memory=1GiB --set forward.connect_ports=443,8443 --set listen
 encore --set listen.0.mode=reverse --set origin.0.servers=http://127.0.0.1:8000
 ```
 
-- Elements of `[[listen]]`, `[[origin]]` and `[[disk]]` are counted from 0; the next number makes a new one.
+- Elements of `[[listen]]`, `[[origin]]`, `[[rule]]` and `[[disk]]` are counted from 0; the next number makes a new one.
 - Lists may be written with commas, or as TOML: `'["10.0.0.0/8", "::1"]'`.
 - Bytes: `"4096"`, `"64KiB"`, `"1.5GiB"`, `"10MB"`. Durations: `"250ms"`, `"90s"`, `"2h"`, `"7d"`.
 - `encore --check-config` says whether the config is good, and what follows from it: the filter's
@@ -36,7 +36,8 @@ encore --set listen.0.mode=reverse --set origin.0.servers=http://127.0.0.1:8000
 constexpr std::string_view kWholeFile =
     R"(## The whole file
 
-All keys with their defaults, as `encore --dump-config` prints them, but for those of `[[disk]]`:
+All keys with their defaults, as `encore --dump-config` prints them, but for those of `[[rule]]` and
+`[[disk]]`:
 
 ```toml
 )";
@@ -51,8 +52,10 @@ std::string escaped(std::string_view text) {
 }
 
 std::string key_row(const Key& key, const void* defaults) {
-  const std::string usual =
-      key.required ? "*required*" : "`" + escaped(toml_text(key, key.get(defaults))) + "`";
+  const Value value = key.get(defaults);
+  std::string usual = "`" + escaped(toml_text(key, value)) + "`";
+  if (key.required) usual = "*required*";
+  if (is_unset(value)) usual = "";
   std::string row = "| `" + std::string(key.name) + "` | " + usual + " | " +
                     escaped(accepted_text(key)) + " | " + escaped(key.doc);
   if (key.apply == Apply::kRestart) row += " *Restart.*";
@@ -77,6 +80,7 @@ std::string document_config() {
   for (const auto& section : schema()) text += section_text(section, defaults);
   text += kWholeFile;
   defaults.disk.clear();  // what it needs has no default
+  defaults.rule.clear();
   text += dump_config(defaults);
   return text + "```\n";
 }

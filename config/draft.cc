@@ -96,6 +96,7 @@ void Draft::cross_check() {
   check_required();
   check_listeners();
   check_origins();
+  check_rules();
   check_disks();
   check_admission();
   check_limits();

@@ -54,6 +54,9 @@ class Draft {
   void check_origins();
   void check_certificate(const std::string& certificate, const std::string& key,
                          const std::string& path);
+  void check_rules();
+  void check_rule(std::size_t index);
+  void check_rule_admission(const Rule& rule, const std::string& path);
   void check_disks();
   void check_admission();
   void check_limits();

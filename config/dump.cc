@@ -27,6 +27,7 @@ std::string dump_element(const Section& section, const void* values) {
   std::string text = section.repeated ? "[[" + name + "]]\n" : "[" + name + "]\n";
   for (const auto& key : section.keys) {
     const Value value = key.get(values);
+    if (is_unset(value)) continue;
     text += key.secret ? secret_line(key, value)
                        : std::string(key.name) + " = " + toml_text(key, value);
     text += '\n';

@@ -27,9 +27,12 @@ enum class Kind : std::uint8_t {
 
 // A value on its way between text and struct. Canonical (what accept() returns and Key::get gives):
 // kInteger, kBytes, kDuration (nanoseconds) and kChoice (number of the choice) are std::int64_t.
-// As written, kBytes and kDuration may also be a string, kChoice is one.
+// As written, kBytes and kDuration may also be a string, kChoice is one. Nothing: what the struct
+// has is not set, and the rest of the config holds; never written.
 using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>,
-                           std::vector<std::int64_t>>;
+                           std::vector<std::int64_t>, std::monostate>;
+
+inline bool is_unset(const Value& value) { return std::holds_alternative<std::monostate>(value); }
 
 // Closed, in the kind's own unit: bytes, nanoseconds, a count.
 struct Range {
@@ -47,6 +50,7 @@ struct Key {
   bool zero_is_off = false;      // 0 is accepted below range.min too
   bool power_of_two = false;     // but for a 0 that is off
   bool secret = false;           // never printed
+  bool one_will_do = false;      // of a text list: one text stands for a list of it
   bool required = false;         // in each element of a list: there is no default
   Apply apply = Apply::kReload;  // when a change takes effect
   std::string_view accepted{};   // of texts: what item_check accepts

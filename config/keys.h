@@ -15,6 +15,7 @@
 #include "base/time.h"
 #include "config/config.h"
 #include "config/key.h"
+#include "config/texts.h"
 
 namespace encore::config {
 
@@ -31,11 +32,17 @@ template <typename T>
 concept IsParsedList =
     IsParsed<typename T::value_type> && requires(T& list) { list.assign(1, list[0]); };
 
-template <auto kMember>
-Value get_member(const void* section) {
-  const auto& value = static_cast<const decltype(section_of(kMember))*>(section)->*kMember;
-  using Member = decltype(member_of(kMember));
-  if constexpr (std::is_same_v<Member, Nanoseconds>) {
+template <typename T>
+concept IsOptional = requires(T& value) {
+  value.reset();
+  value.has_value();
+};
+
+template <typename Member>
+Value value_of_member(const Member& value) {
+  if constexpr (IsOptional<Member>) {
+    return value.has_value() ? value_of_member(*value) : Value(std::monostate());
+  } else if constexpr (std::is_same_v<Member, Nanoseconds>) {
     return std::int64_t{value.count()};
   } else if constexpr (std::is_same_v<Member, std::vector<std::uint64_t>>) {
     return std::vector<std::int64_t>(value.begin(), value.end());
@@ -53,26 +60,38 @@ Value get_member(const void* section) {
   }
 }
 
-template <auto kMember>
-void set_member(void* section, const Value& value) {
-  auto& member = static_cast<decltype(section_of(kMember))*>(section)->*kMember;
-  using Member = decltype(member_of(kMember));
-  if constexpr (std::is_same_v<Member, Nanoseconds>) {
-    member = Nanoseconds(std::get<std::int64_t>(value));
+template <typename Member>
+Member member_of_value(const Value& value) {
+  if constexpr (IsOptional<Member>) {
+    if (is_unset(value)) return {};
+    return member_of_value<typename Member::value_type>(value);
+  } else if constexpr (std::is_same_v<Member, Nanoseconds>) {
+    return Nanoseconds(std::get<std::int64_t>(value));
   } else if constexpr (std::is_same_v<Member, std::vector<std::uint64_t>>) {
     const auto& numbers = std::get<std::vector<std::int64_t>>(value);
-    member.assign(numbers.begin(), numbers.end());
+    return Member(numbers.begin(), numbers.end());
   } else if constexpr (IsParsed<Member>) {
-    member = std::get<std::string>(value);
+    return Member(std::get<std::string>(value));
   } else if constexpr (IsParsedList<Member>) {
     const auto& texts = std::get<std::vector<std::string>>(value);
-    member.assign(texts.begin(), texts.end());
+    return Member(texts.begin(), texts.end());
   } else if constexpr (std::is_enum_v<Member> ||
                        (std::is_integral_v<Member> && !std::is_same_v<Member, bool>)) {
-    member = static_cast<Member>(std::get<std::int64_t>(value));
+    return static_cast<Member>(std::get<std::int64_t>(value));
   } else {
-    member = std::get<Member>(value);
+    return std::get<Member>(value);
   }
+}
+
+template <auto kMember>
+Value get_member(const void* section) {
+  return value_of_member(static_cast<const decltype(section_of(kMember))*>(section)->*kMember);
+}
+
+template <auto kMember>
+void set_member(void* section, const Value& value) {
+  static_cast<decltype(section_of(kMember))*>(section)->*kMember =
+      member_of_value<decltype(member_of(kMember))>(value);
 }
 
 // Starts a key of a member; what the kind needs beside name and doc is given in `key`.
@@ -89,6 +108,7 @@ constexpr double kDay = 86400 * kSecond;
 // The tables, one for each section; schema.cc puts them together.
 std::span<const Key> listen_keys();
 std::span<const Key> origin_keys();
+std::span<const Key> rule_keys();
 std::span<const Key> forward_keys();
 std::span<const Key> cache_keys();
 std::span<const Key> disk_keys();
@@ -111,25 +131,5 @@ Result<std::string> check_parsed(std::string_view text) {
   if (!parsed) return std::unexpected(parsed.error());
   return std::string(text);
 }
-
-// What other texts are made of. Each gives the text as it is kept.
-Result<std::string> check_host_pattern(std::string_view text);
-Result<std::string> check_host_name(std::string_view text);
-Result<std::string> check_path_prefix(std::string_view text);
-Result<std::string> check_target_or_empty(std::string_view text);
-Result<std::string> check_authority_or_empty(std::string_view text);
-Result<std::string> check_folder_or_empty(std::string_view text);
-Result<std::string> check_published(std::string_view text);
-Result<std::string> check_field_name(std::string_view text);
-Result<std::string> check_token(std::string_view text);
-Result<std::string> check_host_glob(std::string_view text);
-Result<std::string> check_path_glob(std::string_view text);
-Result<std::string> check_method(std::string_view text);
-Result<std::string> check_lower_field_or_empty(std::string_view text);
-Result<std::string> check_realm(std::string_view text);
-Result<std::string> check_query_name(std::string_view text);
-Result<std::string> check_seed(std::string_view text);
-Result<std::string> check_file_name(std::string_view text);
-Result<std::string> check_disk_name(std::string_view text);  // a file name, not ""
 
 }  // namespace encore::config

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "config/network.h"
+#include "config/rule_texts.h"
 #include "filter/hash.h"
 
 namespace encore::config {
@@ -57,6 +58,10 @@ using OptionalUrlText =
     Parsed<std::optional<ServerUrl>, parse_or_none<ServerUrl, parse_server_url>>;
 using CidrText = Parsed<Cidr, parse_cidr>;
 using PortRangeText = Parsed<PortRange, parse_port_range>;
+using StatusLifeText = Parsed<StatusLife, parse_status_life>;
+using KeyQueryText = Parsed<KeyQuery, parse_key_query>;
+using CookiesText = Parsed<Cookies, parse_cookies>;
+using FieldLineText = Parsed<FieldLine, parse_field_line>;
 using SeedText =
     Parsed<std::optional<filter::Seed>, parse_or_none<filter::Seed, filter::parse_seed>>;
 

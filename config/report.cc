@@ -63,7 +63,7 @@ void report_cache(const Config& config, std::uint32_t cores, Report& report) {
   report.line("memory", format_bytes(cache.memory_bytes) + " in " + plural(cache.shards, "shard") +
                             ", eviction " + choice_text("cache", "eviction", &cache));
   const std::uint64_t effective = effective_max_object(config);
-  const std::uint64_t in_memory = max_object_in_memory(cache);
+  const std::uint64_t in_memory = max_object_in_memory(config);
   std::string object = format_bytes(effective) + " (" + std::to_string(effective) + " bytes)";
   if (effective < cache.max_object_bytes) {
     object += std::string(", an eighth of the ") + (effective > in_memory ? "disks" : "memory") +
@@ -190,7 +190,7 @@ void report_threshold(const Config& config, Report& report) {
   const std::uint64_t threshold = config.admission.size_threshold_bytes;
   report.line("admitted",
               "up to " + format_bytes(threshold) + " (" + std::to_string(threshold) + " bytes)");
-  if (threshold > max_object_in_memory(config.cache)) {
+  if (threshold > max_object_in_memory(config)) {
     report.note("admission.size_threshold keeps nothing out that max_object lets in.");
   }
 }

@@ -105,6 +105,7 @@ struct Shown {
   std::string operator()(const std::string& value) const { return quoted(value); }
   std::string operator()(const std::vector<std::string>&) const { return "a list"; }
   std::string operator()(const std::vector<std::int64_t>&) const { return "a list"; }
+  std::string operator()(std::monostate) const { return "nothing"; }
 };
 
 std::unexpected<Error> refuse(const Key& key, const Value& written, std::string_view what) {
@@ -185,6 +186,9 @@ Result<std::string> accept_item(const Key& key, const std::string& text) {
 }
 
 Result<Value> accept_texts(const Key& key, const Value& written) {
+  if (const auto* one = std::get_if<std::string>(&written); one != nullptr && key.one_will_do) {
+    return accept_texts(key, Value(std::vector<std::string>(1, *one)));
+  }
   // An empty list has no type yet.
   const auto* numbers = std::get_if<std::vector<std::int64_t>>(&written);
   const auto* texts = std::get_if<std::vector<std::string>>(&written);
@@ -226,6 +230,15 @@ std::span<const Section> schema() {
                                "and then the longest path, wins; without a match the answer is "
                                "404.",
                                origin_keys()),
+      section<&Config::rule>(
+          "rule",
+          "What is done otherwise with some requests, of forward and of reverse listeners: any "
+          "number of rules, in order. Of all that match a request the first holds, and no other; "
+          "what it does not say stays as the rest of the configuration has it. A rule with "
+          "`content_type` is found when the response has come, so that it may only say what is "
+          "stored of it. [RULES.md](RULES.md) shows them at work, and `encore explain URL` prints "
+          "which one holds and what follows.",
+          rule_keys()),
       section<&Config::forward>("forward", "What forward listeners allow.", forward_keys()),
       section<&Config::cache>("cache", "What is stored, for how long, and what is said of it.",
                               cache_keys()),
@@ -317,7 +330,8 @@ std::string accepted_text(const Key& key) {
       return std::string(key.accepted);
     case Kind::kTextList: {
       const auto least = static_cast<int>(key.range.min);
-      return "a list of " + (least > 0 ? std::to_string(least) + " .. " : std::string("up to ")) +
+      return std::string(key.one_will_do ? "one, or a list of " : "a list of ") +
+             (least > 0 ? std::to_string(least) + " .. " : std::string("up to ")) +
              std::to_string(static_cast<int>(key.range.max)) + ": " + std::string(key.accepted);
     }
     case Kind::kChoice:
@@ -332,6 +346,7 @@ std::string accepted_text(const Key& key) {
 }
 
 std::string toml_text(const Key& key, const Value& value) {
+  if (is_unset(value)) return {};
   if (key.kind == Kind::kChoice) {
     return quoted(key.choices[static_cast<std::size_t>(std::get<std::int64_t>(value))]);
   }

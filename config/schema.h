@@ -16,7 +16,7 @@ namespace encore::config {
 
 struct Section {
   std::string_view name;
-  bool repeated = false;  // [[listen]], [[origin]] and [[disk]]
+  bool repeated = false;  // [[listen]], [[origin]], [[rule]] and [[disk]]
   std::string_view doc;
   std::span<const Key> keys;
   // The n-th struct (n is 0 where not repeated). REQUIRES: index < count(config).
@@ -40,7 +40,7 @@ Result<Value> accept(const Key& key, const Value& written);
 // What a key accepts, for messages and documentation: "64KiB .. 1TiB".
 std::string accepted_text(const Key& key);
 
-// A canonical value as TOML: `"256MiB"`, `[443, 8443]`.
+// A canonical value as TOML: `"256MiB"`, `[443, 8443]`; empty where it is unset.
 std::string toml_text(const Key& key, const Value& value);
 
 // "cache.memory", "listen.0.address".

@@ -41,12 +41,24 @@ std::optional<Value> list_of(const toml::array& array) {
   return items;
 }
 
-// Nothing: a date, a table, a list of such or of different kinds.
+// { 404 = "10s" } as ["404=10s"].
+std::optional<Value> pairs_of(const toml::table& table) {
+  std::vector<std::string> items;
+  for (const auto& [name, node] : table) {
+    const auto text = node.value_exact<std::string>();
+    if (!text) return std::nullopt;
+    items.push_back(std::string(name.str()) + "=" + *text);
+  }
+  return items;
+}
+
+// Nothing: a date, a table of anything but texts, a list of such or of different kinds.
 std::optional<Value> value_of(const toml::node& node) {
   if (const auto flag = node.value_exact<bool>()) return *flag;
   if (const auto number = node.value_exact<std::int64_t>()) return *number;
   if (const auto number = node.value_exact<double>()) return *number;
   if (auto text = node.value_exact<std::string>()) return std::move(*text);
+  if (const auto* table = node.as_table()) return pairs_of(*table);
   const auto* array = node.as_array();
   if (array == nullptr) return std::nullopt;
   if (auto numbers = list_of<std::int64_t>(*array)) return numbers;

@@ -34,7 +34,7 @@ MAY_INCLUDE = {
                        "proxy/transfer"],
     "proxy/publish": ["base", "filter", "filter/published", "cache", "proxy/http"],
     "proxy/observe": ["base", "cache", "proxy/store", "proxy/disk"],
-    "proxy/settings": ["base", "config", "filter", "proxy/http", "proxy/net", "proxy/observe"],
+    "proxy/settings": ["base", "cache", "config", "filter", "proxy/http", "proxy/net", "proxy/observe"],
     "proxy/request": ["base", "config", "filter", "cache", "proxy/http", "proxy/net", "proxy/store",
                       "proxy/observe", "proxy/settings"],
     "proxy/transfer": ["base", "filter", "cache", "proxy/http", "proxy/net", "proxy/store",

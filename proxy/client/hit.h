@@ -26,6 +26,7 @@ inline bool is_plain_hit(const RequestView& view, const CacheView& found, const 
          !fields.has(http::FieldId::kExpect) && !fields.has(http::FieldId::kUpgrade) &&
          (view.framing.kind == http::BodyKind::kNone ||
           (view.framing.kind == http::BodyKind::kLength && view.framing.length == 0)) &&
+         (view.rule == nullptr || view.rule->allows_plain_hits()) &&
          !runtime.config.cache.cache_status_key && now < found.fresh_until &&
          http::is_fresh(meta.http, now);
 }

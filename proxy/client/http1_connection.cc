@@ -219,8 +219,8 @@ bool Http1Connection::handle_request(std::string_view head_bytes) {
     start_request(view, head_bytes, {});
     return true;
   }
-  const auto& vary = view.route == nullptr ? runtime.forward_vary : runtime.reverse_vary;
-  CacheView found = services_.cache.lookup(view.key, view.hash, head.fields, vary, client_);
+  CacheView found =
+      services_.cache.lookup(view.key, view.hash, head.fields, view.treatment->vary, client_);
   if (is_plain_hit(view, found, runtime, services_.loop.now())) {
     reply_hit(view, head_bytes, found);
   } else {

@@ -42,12 +42,15 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
   const bool plain = view.policy == nullptr;
   std::string_view via;
   if (plain || view.policy->via) via = services_.runtime->via_field_11;
-  if (!batch.has_room(kTailBytesMax + via.size()) && !flush_batch()) return;
+  std::string_view further;  // what a rule adds
+  if (view.rule != nullptr) further = view.rule->response_edits().lines();
+  if (!batch.has_room(kTailBytesMax + via.size() + further.size()) && !flush_batch()) return;
   char* const room = batch.text_room();
   const std::uint32_t age = http::current_age(meta, now);
   std::size_t tail = plain || view.policy->cache_status
                          ? http::write_hit_fields(age, http::remaining_ttl(meta, now), via, room)
                          : http::write_age_fields(age, via, room);
+  tail += put(further, room + tail);
   tail += put(connection_field(head.version, phase_ == Phase::kOpen), room + tail);
   tail += put(kHeadEnd, room + tail);
   RequestRecord record;

@@ -26,6 +26,14 @@ std::optional<LocalAnswer> answer_locally(const RequestContext& request) {
   if (http::expectation(head) == http::Expectation::kUnknown) {
     return LocalAnswer{417, Outcome::kBadRequest, "unknown-expectation"};
   }
+  if (request.rule != nullptr && request.rule->answer()) {
+    const RuleAnswer& by_rule = *request.rule->answer();
+    LocalAnswer answer{by_rule.status, Outcome::kDenied, request.rule->detail()};
+    if (by_rule.is_refusal) return answer;
+    answer.outcome = Outcome::kRule;
+    answer.content = &by_rule;
+    return answer;
+  }
   const config::Limits& limits = request.runtime->config.limits;
   if (limits.request_body_bytes != 0 && request.framing.kind == http::BodyKind::kLength &&
       request.framing.length > limits.request_body_bytes) {

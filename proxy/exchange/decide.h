@@ -20,7 +20,8 @@ namespace encore::server {
 struct LocalAnswer {
   int status = 0;
   Outcome outcome = Outcome::kBadRequest;
-  std::string_view detail;  // for Cache-Status, and for people
+  std::string_view detail;              // for Cache-Status, and for people
+  const RuleAnswer* content = nullptr;  // null: none but that
 };
 // Nothing: the request goes on. A 204 is the answer to an OPTIONS that goes no further (RFC 9110
 // 7.6.2); all else are refusals.

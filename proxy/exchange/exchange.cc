@@ -116,6 +116,10 @@ void Exchange::start() {
 }
 
 void Exchange::answer(const LocalAnswer& answer) {
+  if (answer.content != nullptr) {
+    respond_by_rule(answer);
+    return;
+  }
   if (answer.status != 204) {
     respond_failure(answer.status, answer.outcome, answer.detail);
     return;
@@ -144,6 +148,7 @@ void Exchange::look_at_found() {
     return;
   }
   go(Step::kStored);
+  if (ask_permission()) return;
   if (meta_of(*found_.object).http.is(http::StoredMeta::kPartial)) {
     decide_part();
   } else {
@@ -234,7 +239,8 @@ void Exchange::ask_for_absent() {
   facts.uncacheable =
       services_.inflight.unshared(request_->hash, now) == Inflight::Unshared::kUncacheable;
   facts.admitted = depends_on_admission(*request_, facts.uncacheable) &&
-                   services_.kernel->would_admit({request_->hash, request_->key}, now);
+                   services_.kernel->would_admit({request_->hash, request_->key}, now, 0,
+                                                 request_->treatment->admission);
   ask({.what = asked_for(*request_, facts), .sharing = Ask::Sharing::kWhereAllowed});
 }
 
@@ -334,6 +340,10 @@ void Exchange::on_transfer() {
   if (transfer_ == nullptr) return;
   const TransferPhase phase = transfer_->phase();
   services_.cache.catch_up();
+  if (asks_permission_ && phase == TransferPhase::kSharing) {
+    on_permission();
+    return;
+  }
   switch (phase) {
     case TransferPhase::kWaiting:
       return;
@@ -402,10 +412,12 @@ void Exchange::respond_validated() {
 void Exchange::count_late_join() {
   const SharedResponse& response = transfer_->response();
   if (response.reason != http::StoreReason::kOk) return;
-  const auto reason = services_.kernel->admit(
-      {request_->hash, request_->key},
-      {.variant = response.variant, .requests = 1, .size_bytes = response.size_for_admission()},
-      services_.loop.now());
+  const auto reason = services_.kernel->admit({request_->hash, request_->key},
+                                              {.variant = response.variant,
+                                               .requests = 1,
+                                               .size_bytes = response.size_for_admission(),
+                                               .rule = response.admission},
+                                              services_.loop.now());
   if (cache::is_stored(reason)) transfer_->want_store();
 }
 

@@ -20,6 +20,7 @@
 #include "proxy/exchange/client_stream.h"
 #include "proxy/exchange/decide.h"
 #include "proxy/exchange/disk_loads.h"
+#include "proxy/exchange/rechecks.h"
 #include "proxy/exchange/request_log.h"
 #include "proxy/exchange/response_plan.h"
 #include "proxy/exchange/sharing.h"
@@ -70,6 +71,7 @@ struct ExchangeServices {
   TransferHome& home;
   OriginAsker& origins;
   DiskLoads& loads;
+  Rechecks& rechecks;
   publish::Resources* published = nullptr;  // null: nothing is published
 };
 
@@ -121,9 +123,13 @@ class Exchange final : public TransferReader, private LoadReader {
 
   // Deciding.
   void answer(const LocalAnswer& answer);
+  void respond_by_rule(const LocalAnswer& answer);
   void look_at_found();
   void leave_load();
   void decide_stored();
+  // Where each client is asked for at its origin (exchange_recheck.cc).
+  bool ask_permission();
+  void on_permission();
   void decide_part();
   void ask_for_absent();
 
@@ -191,6 +197,8 @@ class Exchange final : public TransferReader, private LoadReader {
 
   std::shared_ptr<Transfer> transfer_;
   Role role_ = Role::kNone;
+  bool asks_permission_ = false;  // what is under way says no more than that
+  bool is_permitted_ = false;
   bool alone_ = false;       // waits for nobody else any more
   std::uint32_t joins_ = 0;  // transfers of others that it waited for
   MonotonicTime joined_at_{};

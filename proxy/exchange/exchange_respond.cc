@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/published.h"
+#include "proxy/exchange/rule_reply.h"
 #include "proxy/http/reply_text.h"
 #include "proxy/http/scan.h"
 
@@ -83,6 +84,7 @@ void Exchange::respond(const ResponseSource& source, ResponsePlan plan) {
   }
   go(Step::kRespond);
   record_.status = plan.status;
+  if (request_->rule != nullptr) request_->rule->response_edits().apply(plan.head);
   ClientStream::Response response;
   response.head = std::move(plan.head);
   response.framing = plan.framing;
@@ -153,6 +155,27 @@ void Exchange::respond_published() {
   ClientStream::Response response;
   response.head = std::move(reply.head);
   if (!reply.body.empty()) {
+    response.framing = ClientStream::Framing::kLength;
+    content_.add_text(std::move(reply.body));
+  }
+  // What is left of the request's content would be taken for the next request.
+  if (!upload_.is_done()) response.further = ClientStream::Further::kNone;
+  client_.begin(std::move(response), content_);
+  pump();
+}
+
+// A redirection or a static answer.
+void Exchange::respond_by_rule(const LocalAnswer& answer) {
+  go(Step::kRespond);
+  record_.outcome = answer.outcome;
+  record_.status = answer.status;
+  cache_status_.detail = answer.detail;
+  RuleReply reply = make_rule_reply(*answer.content, *request_, services_.loop.http_date());
+  request_->rule->response_edits().apply(reply.head);
+  http::append_cache_status(cache_status_, reply.head);
+  ClientStream::Response response;
+  response.head = std::move(reply.head);
+  if (!reply.body.empty() && request_->head.method != http::Method::kHead) {
     response.framing = ClientStream::Framing::kLength;
     content_.add_text(std::move(reply.body));
   }

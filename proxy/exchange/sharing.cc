@@ -19,7 +19,7 @@ bool may_share(const http::StoredMeta& meta, const Asker& asker) {
 }  // namespace
 
 bool may_lead(const RequestContext& request, Inflight::Unshared unshared) {
-  return request.head.method == http::Method::kGet && request.runtime->config.cache.collapse &&
+  return request.head.method == http::Method::kGet && request.treatment->collapse &&
          !request.directives.no_store && !request.head.fields.has(http::FieldId::kAuthorization) &&
          unshared == Inflight::Unshared::kNo;
 }
@@ -41,7 +41,7 @@ Take may_take(const Validated& validated, const CacheView& found, const Asker& a
     const auto failure = validated.status == 0 ? http::OriginFailure::kUnreachable
                                                : http::OriginFailure::kErrorStatus;
     const bool allowed = http::may_serve_stale(meta, asker.request.directives, asker.now, failure,
-                                               asker.request.runtime->stale_options);
+                                               asker.request.treatment->stale);
     return allowed ? Take::kYes : Take::kAskAgain;
   }
   return validated.shareable && may_share(meta, asker) ? Take::kYes : Take::kAskAlone;

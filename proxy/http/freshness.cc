@@ -36,7 +36,9 @@ bool is_heuristically_cacheable(unsigned status) noexcept {
   return std::ranges::find(kHeuristic, status) != kHeuristic.end();
 }
 
-Lifetime freshness_lifetime(const ResponseHead& response, const ResponseDirectives& directives,
+namespace {
+
+Lifetime lifetime_by_origin(const ResponseHead& response, const ResponseDirectives& directives,
                             UnixSeconds arrival, const FreshnessOptions& options) noexcept {
   if (directives.s_maxage) return {LifetimeSource::kSMaxAge, *directives.s_maxage};
   if (directives.max_age) return {LifetimeSource::kMaxAge, *directives.max_age};
@@ -49,6 +51,35 @@ Lifetime freshness_lifetime(const ResponseHead& response, const ResponseDirectiv
   const auto modified = parse_date(fields.value(FieldId::kLastModified), arrival);
   if (!modified) return {};
   return {LifetimeSource::kHeuristic, heuristic_lifetime(date - *modified, options)};
+}
+
+constexpr unsigned kFirstError = 400;
+
+std::optional<std::uint32_t> lifetime_by_rule(unsigned status, const LifetimeRule& rule) noexcept {
+  if (status < kFirstError) return rule.seconds;
+  for (const LifetimeRule::ByStatus& error : rule.errors) {
+    if (status >= error.first && status <= error.last) return error.seconds;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Lifetime freshness_lifetime(const ResponseHead& response, const ResponseDirectives& directives,
+                            UnixSeconds arrival, const FreshnessOptions& options) noexcept {
+  const LifetimeRule& rule = options.rule;
+  if (const auto seconds = lifetime_by_rule(response.status, rule)) {
+    return {LifetimeSource::kRule, *seconds};
+  }
+  Lifetime lifetime = lifetime_by_origin(response, directives, arrival, options);
+  if (response.status >= kFirstError) return lifetime;
+  if (rule.seconds_min && lifetime.seconds < *rule.seconds_min) {
+    return {LifetimeSource::kRule, *rule.seconds_min};
+  }
+  if (rule.seconds_max && lifetime.seconds > *rule.seconds_max) {
+    lifetime.seconds = *rule.seconds_max;
+  }
+  return lifetime;
 }
 
 std::uint32_t age_value(const Fields& fields) noexcept {

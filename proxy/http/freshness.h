@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/time.h"
 #include "proxy/http/cache_control.h"
@@ -19,12 +20,27 @@ struct Exchange {
   MonotonicTime request_time;
 };
 
+// What an operator says of how long responses are fresh, in the place of what origins say.
+struct LifetimeRule {
+  struct ByStatus {
+    std::uint16_t first = 0;  // closed
+    std::uint16_t last = 0;
+    std::uint32_t seconds = 0;
+  };
+  std::optional<std::uint32_t> seconds = {};  // of all without an error
+  std::optional<std::uint32_t> seconds_min = {};
+  std::optional<std::uint32_t> seconds_max = {};
+  std::vector<ByStatus> errors = {};  // the first that has the status holds
+};
+
 struct FreshnessOptions {
   double heuristic_fraction = 0.1;              // of the time since Last-Modified (4.2.2)
   std::uint32_t heuristic_seconds_max = 86400;  // cap on it
+  LifetimeRule rule = {};
 };
 
-enum class LifetimeSource : std::uint8_t { kNone, kHeuristic, kExpires, kMaxAge, kSMaxAge };
+// kRule: an operator's word, which counts from when the response came, whatever its age.
+enum class LifetimeSource : std::uint8_t { kNone, kHeuristic, kExpires, kMaxAge, kSMaxAge, kRule };
 
 struct Lifetime {
   LifetimeSource source = LifetimeSource::kNone;
@@ -37,7 +53,7 @@ bool is_heuristically_cacheable(unsigned status) noexcept;
 
 // s-maxage, else max-age, else Expires - Date, else the heuristic; an invalid value of one of
 // these is 0, not the next one's turn. Where Date is missing or invalid the time of arrival stands
-// for it.
+// for it. An operator's rule comes before all of them.
 Lifetime freshness_lifetime(const ResponseHead& response, const ResponseDirectives& directives,
                             UnixSeconds arrival, const FreshnessOptions& options) noexcept;
 

@@ -92,7 +92,29 @@ bool read_coding(std::string_view member, unsigned& accepted) noexcept {
 bool SentFields::drops_by_name(std::string_view name) const noexcept {
   const char first = name.empty() ? '\0' : to_lower(name.front());
   if ((first == 'x' || first == 'f') && speaks_for_a_proxy(name)) return true;
-  return reverse_ && (equals_lower(name, "proxy") || name.find('_') != std::string_view::npos);
+  return options_.reverse &&
+         (equals_lower(name, "proxy") || name.find('_') != std::string_view::npos);
+}
+
+std::string SentFields::kept_cookies() const {
+  std::string kept;
+  if (options_.cookies != CookieUse::kSome || !fields_.has(FieldId::kCookie)) return kept;
+  for (const std::string& name : options_.cookie_names) {
+    fields_.for_each(FieldId::kCookie, [&](const Field& field) {
+      std::string_view rest = field.value;
+      while (!rest.empty()) {
+        const std::size_t end = std::min(rest.find(';'), rest.size());
+        const std::string_view pair = trim_ows(rest.substr(0, end));
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+        const std::size_t equals = pair.find('=');
+        if (equals == std::string_view::npos || trim_ows(pair.substr(0, equals)) != name) continue;
+        if (!kept.empty()) kept += "; ";
+        kept += name;
+        kept += pair.substr(equals);
+      }
+    });
+  }
+  return kept;
 }
 
 std::optional<std::string_view> normalised_accept_encoding(const SentFields& request) {

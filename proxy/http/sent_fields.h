@@ -3,13 +3,19 @@
 // thread-compatible.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/message.h"
 
 namespace encore::http {
+
+// What of the client's cookies is sent on.
+enum class CookieUse : std::uint8_t { kAll, kNone, kSome };
 
 struct VaryOptions {
   // Reduce Accept-Encoding to the set of codings that matter, so that browsers share variants.
@@ -18,13 +24,18 @@ struct VaryOptions {
   bool reverse = false;
   // Others are told as well.
   bool tells_client = false;
+  CookieUse cookies = CookieUse::kAll;
+  std::vector<std::string> cookie_names = {};  // of kSome, sorted
+  // What tells requests apart beside what a response says in Vary: lower case, sorted.
+  std::vector<std::string> further_names = {};
+  bool ignores_vary = false;
 };
 
-// The lines of a request that go to the origin as they came. Borrows the fields.
+// The lines of a request that go to the origin as they came. Borrows the fields and the options.
 class SentFields {
  public:
   SentFields(const Fields& fields, const VaryOptions& options) noexcept
-      : fields_(fields), hop_by_hop_(fields), reverse_(options.reverse) {}
+      : fields_(fields), hop_by_hop_(fields), options_(options) {}
 
   // Whether the line ends here: fields of one hop and what Connection lists; Host, which is written
   // anew; what a client says of itself and of the target in the place of a proxy (X-Forwarded-*,
@@ -33,6 +44,7 @@ class SentFields {
   // which are taken for those with '-', and Proxy (httpoxy).
   bool drops(const Field& field) const noexcept {
     if (hop_by_hop_.drops(field)) return true;
+    if (field.id == FieldId::kCookie && options_.cookies != CookieUse::kAll) return true;
     return field.id != FieldId::kOther ? kNotTheClients.has(field.id) : drops_by_name(field.name);
   }
 
@@ -49,6 +61,10 @@ class SentFields {
   }
   const Fields& all() const noexcept { return fields_; }
 
+  // Of a Cookie that does not go as it came, what does: "a=1; b=2", in the order of the options;
+  // empty: nothing.
+  std::string kept_cookies() const;
+
  private:
   // Ours to say, or nobody's.
   static constexpr FieldSet kNotTheClients = {FieldId::kHost, FieldId::kForwarded,
@@ -58,7 +74,7 @@ class SentFields {
 
   const Fields& fields_;
   HopByHop hop_by_hop_;
-  bool reverse_;
+  const VaryOptions& options_;
 };
 
 // Accept-Encoding as the set of {br, gzip, zstd} that it accepts, in that order: "br, gzip";

@@ -184,24 +184,27 @@ Freshened freshen(std::string_view stored_head, const ResponseHead& update,
   ResponseHead head;
   read_stored_head(out, head);
   ResponseDirectives directives = effective_directives(head.fields, validation.targets);
+  leave_out(directives, store.ignored);
   // A cookie that is stored was judged when it came; what this update sets is judged below.
   StoreOptions merged = store;
   merged.set_cookie = SetCookiePolicy::kStore;
+  merged.ignored.set_cookie = false;
   Freshened result;
   result.decision = may_store(validation.request, validation.target, validation.directives, head,
                               directives, arrival, merged);
-  result.names = selecting_names(head.fields);
+  result.names = selecting_names(head.fields, validation.vary);
   const Lifetime lifetime = freshness_lifetime(head, directives, arrival, store.freshness);
   if (result.decision.ok() && update.fields.has(FieldId::kSetCookie) &&
-      set_cookie_bars(validation.request, lifetime, store.set_cookie)) {
+      set_cookie_bars(validation.request, lifetime, store)) {
     result.decision.reason = StoreReason::kSetCookie;
   }
   result.meta = make_stored_meta(head, directives, lifetime, exchange);
   // Age is not kept in a stored head: the update's counts.
   result.meta.age_zero = exchange.response_time - corrected_initial_age(update.fields, exchange);
-  result.meta.fresh_until = result.meta.age_zero + std::chrono::seconds(lifetime.seconds);
+  set_lifetime(result.meta, lifetime, exchange.response_time);
   // What the merged head keeps for the one who asked goes, though it was stored before.
-  if (store.set_cookie != SetCookiePolicy::kStore && !is_marked_shared(directives)) {
+  if (store.ignored.set_cookie ||
+      (store.set_cookie != SetCookiePolicy::kStore && !is_marked_shared(directives))) {
     directives.stripped_fields.emplace_back("set-cookie");
   }
   std::string kept;

@@ -14,6 +14,7 @@
 #include "proxy/http/freshness.h"
 #include "proxy/http/message.h"
 #include "proxy/http/range.h"
+#include "proxy/http/sent_fields.h"
 #include "proxy/http/stored_meta.h"
 #include "proxy/http/storing.h"
 
@@ -57,6 +58,7 @@ struct Validation {
   const Target& target;
   const RequestDirectives& directives;
   std::span<const std::string> targets;  // targeted fields that govern us
+  const VaryOptions& vary;
   Exchange exchange;
 };
 

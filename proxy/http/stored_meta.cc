@@ -1,5 +1,7 @@
 #include "proxy/http/stored_meta.h"
 
+#include <algorithm>
+
 #include "proxy/http/validators.h"
 
 namespace encore::http {
@@ -28,6 +30,16 @@ std::uint16_t flags_of(const ResponseHead& response, const ResponseDirectives& d
 
 }  // namespace
 
+void set_lifetime(StoredMeta& meta, const Lifetime& lifetime, MonotonicTime came) noexcept {
+  meta.lifetime_seconds = lifetime.seconds;
+  if (lifetime.source == LifetimeSource::kRule && lifetime.seconds != 0) {
+    const auto age = std::chrono::floor<std::chrono::seconds>(came - meta.age_zero).count();
+    const std::int64_t seconds = std::int64_t{lifetime.seconds} + std::max<std::int64_t>(age, 0);
+    meta.lifetime_seconds = static_cast<std::uint32_t>(std::min<std::int64_t>(seconds, kDeltaMax));
+  }
+  meta.fresh_until = meta.age_zero + std::chrono::seconds(meta.lifetime_seconds);
+}
+
 StoredMeta make_stored_meta(const ResponseHead& response, const ResponseDirectives& directives,
                             const Lifetime& lifetime, const Exchange& exchange) noexcept {
   const UnixSeconds arrival = to_unix(exchange.response_wall);
@@ -35,10 +47,9 @@ StoredMeta make_stored_meta(const ResponseHead& response, const ResponseDirectiv
   if (validators.date == kNoDate) validators.date = arrival;  // as the stored head will say
   StoredMeta meta;
   meta.age_zero = exchange.response_time - corrected_initial_age(response.fields, exchange);
-  meta.fresh_until = meta.age_zero + std::chrono::seconds(lifetime.seconds);
   meta.last_modified = validators.last_modified;
   meta.date = validators.date;
-  meta.lifetime_seconds = lifetime.seconds;
+  set_lifetime(meta, lifetime, exchange.response_time);
   meta.swr_seconds = directives.stale_while_revalidate.value_or(0);
   meta.sie_seconds = directives.stale_if_error.value_or(0);
   meta.status = response.status;

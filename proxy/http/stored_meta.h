@@ -87,6 +87,9 @@ inline void mark_stale(StoredMeta& meta, MonotonicTime now) noexcept {
   meta.lifetime_seconds = current_age(meta, now);
 }
 
+// Sets fresh_until and lifetime_seconds of what came then. REQUIRES: age_zero.
+void set_lifetime(StoredMeta& meta, const Lifetime& lifetime, MonotonicTime came) noexcept;
+
 // Fills everything but head_bytes, etag_offset and etag_bytes, which the stored head's builder
 // knows. `response` is the response as received.
 StoredMeta make_stored_meta(const ResponseHead& response, const ResponseDirectives& directives,

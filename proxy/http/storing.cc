@@ -11,8 +11,8 @@
 namespace encore::http {
 namespace {
 
-constexpr std::array<std::string_view, 14> kReasonNames = {
-#define ENCORE_HTTP_REASON(id, name) name,
+constexpr std::array kReasonNames = {
+#define ENCORE_HTTP_REASON(id, name) std::string_view(name),
     ENCORE_HTTP_STORE_REASONS(ENCORE_HTTP_REASON)
 #undef ENCORE_HTTP_REASON
 };
@@ -64,7 +64,9 @@ bool is_storable_status(const RequestHead& request, const ResponseHead& response
 
 // Those clauses that forbid, in the order in which they are told.
 StoreReason forbidden(const RequestHead& request, const RequestDirectives& request_directives,
-                      const ResponseHead& response, const ResponseDirectives& directives) {
+                      const ResponseHead& response, const ResponseDirectives& directives,
+                      const StoreOptions& options) {
+  if (options.refuses) return StoreReason::kRule;
   const bool get = request.method == Method::kGet || request.method == Method::kHead;
   if (!get && request.method != Method::kPost) return StoreReason::kMethod;
   if (request_directives.no_store) return StoreReason::kRequestNoStore;
@@ -75,11 +77,11 @@ StoreReason forbidden(const RequestHead& request, const RequestDirectives& reque
   // must-understand, understood, overrides no-store (RFC 9111 5.2.2.3).
   if (directives.no_store && !directives.must_understand) return StoreReason::kNoStore;
   if (directives.is_private) return StoreReason::kPrivate;
-  if (request.fields.has(FieldId::kAuthorization) && !directives.is_public &&
-      !directives.must_revalidate && !directives.s_maxage) {
+  if (request.fields.has(FieldId::kAuthorization) && !options.ignored.authorization &&
+      !directives.is_public && !directives.must_revalidate && !directives.s_maxage) {
     return StoreReason::kAuthorization;
   }
-  if (varies_by_all(response.fields)) return StoreReason::kVaryStar;
+  if (!options.ignores_vary && varies_by_all(response.fields)) return StoreReason::kVaryStar;
   return StoreReason::kOk;
 }
 
@@ -89,9 +91,16 @@ std::string_view to_string(StoreReason reason) noexcept {
   return kReasonNames[static_cast<std::size_t>(reason)];
 }
 
+void leave_out(ResponseDirectives& directives, const Ignored& ignored) noexcept {
+  if (ignored.no_store) directives.no_store = false;
+  if (ignored.is_private) directives.is_private = false;
+  if (ignored.no_cache) directives.no_cache = false;
+}
+
 bool set_cookie_bars(const RequestHead& request, const Lifetime& lifetime,
-                     SetCookiePolicy policy) noexcept {
-  switch (policy) {
+                     const StoreOptions& options) noexcept {
+  if (options.ignored.set_cookie) return false;
+  switch (options.set_cookie) {
     case SetCookiePolicy::kStrip:
       return request.fields.has(FieldId::kCookie) || lifetime.source == LifetimeSource::kHeuristic;
     case SetCookiePolicy::kRefuse:
@@ -107,12 +116,14 @@ StoreDecision may_store(const RequestHead& request, const Target& target,
                         const ResponseDirectives& directives, UnixSeconds arrival,
                         const StoreOptions& options) {
   StoreDecision decision;
-  decision.reason = forbidden(request, request_directives, response, directives);
+  decision.reason = forbidden(request, request_directives, response, directives, options);
   if (!decision.ok()) return decision;
   decision.lifetime = freshness_lifetime(response, directives, arrival, options.freshness);
   const bool is_explicit = decision.lifetime.is_explicit();
   if (request.method == Method::kPost) {
-    const bool good = response.status == 200 && is_explicit && describes_target(target, response);
+    const bool good = response.status == 200 && is_explicit &&
+                      decision.lifetime.source != LifetimeSource::kRule &&
+                      describes_target(target, response);
     if (!good) decision.reason = StoreReason::kPost;
   } else {
     const bool allowed =
@@ -122,10 +133,11 @@ StoreDecision may_store(const RequestHead& request, const Target& target,
     }
   }
   if (decision.ok() && response.fields.has(FieldId::kSetCookie)) {
-    const bool barred = set_cookie_bars(request, decision.lifetime, options.set_cookie);
+    const bool barred = set_cookie_bars(request, decision.lifetime, options);
     if (barred) decision.reason = StoreReason::kSetCookie;
     decision.strips_set_cookie =
-        !barred && options.set_cookie == SetCookiePolicy::kStrip && !is_marked_shared(directives);
+        !barred && (options.ignored.set_cookie || (options.set_cookie == SetCookiePolicy::kStrip &&
+                                                   !is_marked_shared(directives)));
   }
   return decision;
 }

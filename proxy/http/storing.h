@@ -25,6 +25,7 @@ namespace encore::http {
   X(kVaryStar, "vary-star")                                                     \
   X(kVaryTooLarge, "vary-too-large") /* what the request says to select it */   \
   X(kSetCookie, "set-cookie")        /* SetCookiePolicy */                      \
+  X(kRule, "rule")                   /* of the operator's */                    \
   X(kPost, "post")                   /* without freshness, Content-Location */
 
 enum class StoreReason : std::uint8_t {
@@ -45,9 +46,24 @@ enum class SetCookiePolicy : std::uint8_t {
   kStore,   // stored as it came: the letter of RFC 9111 7.3
 };
 
+// What an operator overrides by name, and nothing else is: of the response, and `authorization` of
+// the request.
+struct Ignored {
+  bool no_store = false;
+  bool is_private = false;
+  bool no_cache = false;
+  bool set_cookie = false;  // it is stored without them, whatever SetCookiePolicy says
+  bool authorization = false;
+};
+// Leaves out of the directives what is ignored.
+void leave_out(ResponseDirectives& directives, const Ignored& ignored) noexcept;
+
 struct StoreOptions {
   SetCookiePolicy set_cookie = SetCookiePolicy::kStrip;
   FreshnessOptions freshness = {};
+  Ignored ignored = {};
+  bool ignores_vary = false;
+  bool refuses = false;  // whatever it is: nothing is stored
 };
 
 struct StoreDecision {
@@ -63,14 +79,14 @@ inline bool is_marked_shared(const ResponseDirectives& directives) noexcept {
   return directives.is_public || directives.s_maxage.has_value() || directives.targeted;
 }
 
-// Whether a Set-Cookie in a response to this request bars storing it, under a policy.
+// Whether a Set-Cookie in a response to this request bars storing it.
 bool set_cookie_bars(const RequestHead& request, const Lifetime& lifetime,
-                     SetCookiePolicy policy) noexcept;
+                     const StoreOptions& options) noexcept;
 
 // Decides on the head alone; that the body arrived whole is the caller's to see. `directives` are
-// the response's effective ones (targeted.h), `arrival` the wall clock's second. HEAD is judged as
-// its GET would be. A 206 is allowed where its one part and place are known (range.h). For what is
-// stored already and was freshened see freshen() in stored_head.h.
+// the response's effective ones (targeted.h) without those that are ignored, `arrival` the wall
+// clock's second. HEAD is judged as its GET would be. A 206 is allowed where its one part and place
+// are known (range.h). For what is stored already and was freshened see freshen() in stored_head.h.
 StoreDecision may_store(const RequestHead& request, const Target& target,
                         const RequestDirectives& request_directives, const ResponseHead& response,
                         const ResponseDirectives& directives, UnixSeconds arrival,

@@ -227,10 +227,12 @@ char* put_authority(char* out, const Target& target) noexcept {
 
 bool is_dropped(std::string_view parameter, const KeyOptions& options) noexcept {
   const std::string_view name = parameter.substr(0, parameter.find('='));
-  return std::ranges::any_of(options.drop_query, [name](std::string_view pattern) {
+  const auto names_it = [name](std::string_view pattern) {
     if (!pattern.ends_with('*')) return name == pattern;
     return name.starts_with(pattern.substr(0, pattern.size() - 1));
-  });
+  };
+  if (options.keep_query && std::ranges::none_of(*options.keep_query, names_it)) return true;
+  return std::ranges::any_of(options.drop_query, names_it);
 }
 
 // The query with parameters left out and sorted. Nothing is written where none is left.
@@ -255,7 +257,7 @@ char* put_changed_query(char* out, std::string_view query, const KeyOptions& opt
 
 char* put_query(char* out, const Target& target, const KeyOptions& options) {
   if (!target.has_query) return out;
-  if (options.sort_query || !options.drop_query.empty()) {
+  if (options.sort_query || !options.drop_query.empty() || options.keep_query) {
     return put_changed_query(out, target.query, options);
   }
   return put(put(out, "?"), target.query);
@@ -383,6 +385,13 @@ KeyText write_key(const Target& target, const KeyOptions& options, std::span<cha
   p = put_query(p, target, options);
   key.bytes = bytes_to(p);
   return key;
+}
+
+std::string_view host_of(std::string_view uri, const KeyText& parts) noexcept {
+  const std::string_view host = uri.substr(parts.authority, parts.path - parts.authority);
+  // The port stands behind the last ':', which an address in brackets has inside.
+  return host.starts_with('[') ? host.substr(0, host.find(']') + 1)
+                               : host.substr(0, host.find(':'));
 }
 
 std::string_view origin_form(const Target& target, Method method,

@@ -91,6 +91,8 @@ struct KeyOptions {
   bool sort_query = false;  // parameters in byte order, stable
   std::vector<std::string> drop_query =
       {};  // parameters to leave out: a name, or a prefix with '*'
+  // All others than these are left out, too; nothing: none for that. Of an empty list, all are.
+  std::optional<std::vector<std::string>> keep_query = {};
   // The scheme of all URIs, whatever they say; nothing: the one that they say.
   std::optional<Scheme> scheme = {};
 };
@@ -104,6 +106,9 @@ struct KeyText {
   std::size_t path = 0;       // "/path[?query]"
   std::size_t bytes = 0;
 };
+
+// The host of a normalised target URI, without its port.
+std::string_view host_of(std::string_view uri, const KeyText& parts) noexcept;
 
 // Writes the normalised target URI "scheme://host[:port]/path[?query]" and returns its parts:
 // scheme and host in lower case, default port omitted, percent-encoded unreserved characters

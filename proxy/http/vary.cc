@@ -167,6 +167,30 @@ class ValueWriter {
   std::array<Place, kSelectingMembersMax> places_;  // of the members in the key
 };
 
+std::string joined_names(const std::vector<std::string>& names) {
+  std::string joined;
+  for (const std::string& name : names) {
+    if (!joined.empty()) joined += ',';
+    joined += name;
+  }
+  return joined;
+}
+
+bool append_text(std::string_view text, std::string& key) {
+  if (text.size() > kSelectingBytesMax) return false;
+  key += kPresent;
+  key += text;
+  return true;
+}
+
+// Of the request's cookies those that the operator names, as the origin gets them.
+bool append_cookies(const SentFields& sent, std::string& key) {
+  const std::string kept = sent.kept_cookies();
+  if (!kept.empty()) return append_text(kept, key);
+  key += kAbsent;
+  return true;
+}
+
 bool append_name(std::string_view lower_name, const SentFields& sent, const VaryOptions& options,
                  std::string& key) {
   const FieldId id = classify_field(lower_name);
@@ -180,6 +204,9 @@ bool append_name(std::string_view lower_name, const SentFields& sent, const Vary
       key += *encodings;
       return true;
     }
+  }
+  if (id == FieldId::kCookie && options.cookies == CookieUse::kSome) {
+    return append_cookies(sent, key);
   }
   if (id == FieldId::kTe) {  // of one hop: what we ask for in its place
     key += sent.all().list_has(FieldId::kTe, "trailers") ? kPresent : kAbsent;
@@ -200,10 +227,13 @@ bool append_name(std::string_view lower_name, const SentFields& sent, const Vary
 
 }  // namespace
 
-std::string selecting_names(const Fields& response) {
-  if (!response.has(FieldId::kVary)) return {};
-  std::vector<std::string> names;
+std::string selecting_names(const Fields& response) { return selecting_names(response, {}); }
+
+std::string selecting_names(const Fields& response, const VaryOptions& options) {
+  if (!response.has(FieldId::kVary) && options.further_names.empty()) return {};
+  std::vector<std::string> names = options.further_names;
   bool star = false;
+  if (options.ignores_vary) return joined_names(names);
   response.for_each_member(FieldId::kVary, [&](std::string_view member) {
     star = star || member == "*" || !is_token(member);
     names.emplace_back(member);
@@ -213,12 +243,7 @@ std::string selecting_names(const Fields& response) {
   const auto repeated = std::ranges::unique(names);
   names.erase(repeated.begin(), repeated.end());
   if (star || names.size() > kSelectingNamesMax) return "*";
-  std::string joined;
-  for (const std::string& name : names) {
-    if (!joined.empty()) joined += ',';
-    joined += name;
-  }
-  return joined;
+  return joined_names(names);
 }
 
 bool write_variant_key(std::string_view names, const Fields& request, const VaryOptions& options,

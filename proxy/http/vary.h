@@ -19,6 +19,9 @@ inline constexpr std::size_t kSelectingNamesMax = 32;
 // it is stored for nobody (storing.h): a
 // member is "*" or no token, or there are more than kSelectingNamesMax.
 std::string selecting_names(const Fields& response);
+// The same where the operator has a say: without what Vary names, or with what tells requests apart
+// beside it (VaryOptions).
+std::string selecting_names(const Fields& response, const VaryOptions& options);
 
 // A selecting field that says more than this in a request selects nothing: what would be compared,
 // kept and searched for is the client's to make large. Long cookies are what comes near.

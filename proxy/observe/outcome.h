@@ -29,6 +29,7 @@ enum class OutcomeClass : std::uint8_t { kHit, kMiss, kPass, kError };
   X(kTunnel, "tunnel", kPass)                         \
   X(kUpgrade, "upgrade", kPass)                       \
   X(kPublished, "published", kPass)                   \
+  X(kRule, "rule", kPass)                             \
   X(kBadRequest, "bad-request", kError)               \
   X(kDenied, "denied", kError)                        \
   X(kNoRoute, "no-route", kError)                     \

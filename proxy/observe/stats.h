@@ -88,6 +88,10 @@ class LatencyHistogram {
   X(origins_set_aside, "origins_set_aside_total", "Servers set aside because they failed.")   \
   X(health_checks, "health_checks_total", "Checks whether a server is well.")                 \
   X(health_failures, "health_check_failures_total", "Of these, those that it failed.")        \
+  X(redirects_followed, "redirects_followed_total", "Redirections of origins followed here.") \
+  X(rechecks, "rechecks_total", "Questions whether a client may have what is stored.")        \
+  X(digest_mismatches, "digest_mismatches_total",                                             \
+    "Bodies that were not what the digest in their path says.")                               \
   X(revalidations, "revalidations_total", "Conditional requests sent for a stored response.") \
   X(background_fetches, "background_fetches_total", "Fetches that no client waited for.")     \
   X(stored, "stored_total", "Responses committed to the cache.")                              \

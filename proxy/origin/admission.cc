@@ -7,19 +7,22 @@
 #include "proxy/http/invalidation.h"
 #include "proxy/origin/changes.h"
 #include "proxy/origin/entry.h"
+#include "proxy/settings/url_keys.h"
 
 namespace encore::server {
 bool is_refused_for_size(const OriginServices& services, const RequestContext& request,
-                         std::uint64_t bytes) {
+                         const Treatment& treatment, std::uint64_t bytes) {
   const cache::Key key = cache_key(request);
   const MonotonicTime now = services.loop.now();
   const cache::Kernel& kernel = services.kernel;
   // What the memory is too small for is not refused for it where there are disks.
   const Runtime& runtime = *request.runtime;
-  const std::uint64_t beyond = runtime.max_object_bytes > runtime.max_memory_object_bytes
+  const std::uint64_t beyond = treatment.max_object_bytes > runtime.max_memory_object_bytes
                                    ? std::min(bytes, runtime.max_memory_object_bytes)
                                    : bytes;
-  return kernel.would_admit(key, now) && !kernel.would_admit(key, now, beyond);
+  return bytes > treatment.max_object_bytes ||
+         (kernel.would_admit(key, now, 0, treatment.admission) &&
+          !kernel.would_admit(key, now, beyond, treatment.admission));
 }
 
 void remember_sharing(OriginServices& services, const RequestContext& request,
@@ -35,25 +38,29 @@ void remember_sharing(OriginServices& services, const RequestContext& request,
 
 namespace {
 
-bool is_beyond_memory(const RequestContext& request, const StoringPlan& plan) {
+bool is_beyond_memory(const RequestContext& request, const Treatment& treatment,
+                      const StoringPlan& plan) {
   return plan.size_bytes > request.runtime->max_memory_object_bytes &&
-         plan.size_bytes <= request.runtime->max_object_bytes;
+         plan.size_bytes <= treatment.max_object_bytes;
 }
 
 }  // namespace
 
 ResponseBody::Use admit(OriginServices& services, const RequestContext& request,
-                        const StoringPlan& plan, std::uint32_t joined, SharedResponse& response) {
+                        const Treatment& treatment, const StoringPlan& plan, std::uint32_t joined,
+                        SharedResponse& response) {
   response.shareable = plan.shareable;
   response.outcome = plan.outcome;
   if (plan.admission == Admission::kNone) return ResponseBody::Use::kPass;
   const bool counts = plan.admission == Admission::kCount;
-  const auto reason = services.kernel.admit(cache_key(request),
-                                            {.variant = response.variant,
-                                             .requests = counts ? 1 : 1 + joined,
-                                             .size_bytes = plan.size_bytes,
-                                             .disk_only = is_beyond_memory(request, plan)},
-                                            services.loop.now());
+  const auto reason =
+      services.kernel.admit(cache_key(request),
+                            {.variant = response.variant,
+                             .requests = counts ? 1 : 1 + joined,
+                             .size_bytes = plan.size_bytes,
+                             .disk_only = is_beyond_memory(request, treatment, plan),
+                             .rule = response.admission},
+                            services.loop.now());
   response.outcome = cache::outcome_of<Outcome>(reason);
   if (counts) {
     response.reason = http::StoreReason::kOk;
@@ -70,25 +77,28 @@ void drop_stored(OriginServices& services, const RequestContext& request,
 
 void invalidate_others(OriginServices& services, const RequestContext& request,
                        const http::ResponseHead& head) {
-  if (request.key.empty()) return;
+  if (!request.has_uri()) return;
+  const Runtime& runtime = *request.runtime;
+  const Treatment& without_rule = request.is_forward() ? runtime.forward : runtime.reverse;
   for (const std::string& uri :
-       http::invalidated_keys(request.target, head, request.key_options())) {
-    const auto invalidate = [&](std::string_view realm) {
-      const std::string key = std::string(realm) + uri;
-      const auto hash = filter::hash_key(filter::HashFamily::kXxh3, services.identity_seed, key);
-      services.inflight.invalidate(hash, key);
-      invalidate_entries(services, {hash, key});
-    };
-    if (request.is_forward()) {
-      invalidate(kForwardRealm);
-    } else {
+       http::invalidated_keys(request.target, head, {.scheme = without_rule.keys.scheme})) {
+    std::vector<std::string_view> realms = {kForwardRealm};
+    if (!request.is_forward()) {
       // Location may lead to what another route of the same site answers.
-      const Route* route = request.runtime->router.match_uri(uri);
+      const Route* route = runtime.router.match_uri(uri);
       if (route == nullptr) continue;
-      invalidate(route->realm());
-      if (request.runtime->has_secure_realms) invalidate(route->secure_realm());
+      realms = {route->realm()};
+      if (runtime.has_secure_realms) realms.emplace_back(route->secure_realm());
     }
-    note_change(services, uri);
+    for (const std::string_view realm : realms) {
+      for (const std::string& key :
+           keys_of_url(uri, realm, runtime.rules, without_rule, request.is_forward())) {
+        const auto hash = filter::hash_key(filter::HashFamily::kXxh3, services.identity_seed, key);
+        services.inflight.invalidate(hash, key);
+        invalidate_entries(services, {hash, key});
+        note_change(services, std::string_view(key).substr(kRealmBytes));
+      }
+    }
   }
 }
 

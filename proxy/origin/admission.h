@@ -17,7 +17,7 @@ namespace encore::server {
 
 // Whether the cache would let it in, but for its size.
 bool is_refused_for_size(const OriginServices& services, const RequestContext& request,
-                         std::uint64_t bytes);
+                         const Treatment& treatment, std::uint64_t bytes);
 
 // Whoever asks next does not wait for what he could not have; or does again (kNo).
 void remember_sharing(OriginServices& services, const RequestContext& request,
@@ -26,7 +26,8 @@ void remember_sharing(OriginServices& services, const RequestContext& request,
 // Asks the kernel as the plan says, `joined` others having waited. Sets outcome and shareable of
 // the response, and reason where it is only counted; says what becomes of its body.
 ResponseBody::Use admit(OriginServices& services, const RequestContext& request,
-                        const StoringPlan& plan, std::uint32_t joined, SharedResponse& response);
+                        const Treatment& treatment, const StoringPlan& plan, std::uint32_t joined,
+                        SharedResponse& response);
 
 // A stored response that is outdated, and what came may not take its place.
 void drop_stored(OriginServices& services, const RequestContext& request,

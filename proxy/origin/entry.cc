@@ -5,18 +5,32 @@
 #include <string>
 
 #include "proxy/disk/disks.h"
+#include "proxy/http/targeted.h"
 #include "proxy/transfer/saved_object.h"
 
 namespace encore::server {
+
+http::ResponseDirectives governing_directives(const RequestContext& request,
+                                              const Received& received) {
+  auto directives = http::effective_directives(received.head.fields, request.targets());
+  http::leave_out(directives, received.treatment->store.ignored);
+  return directives;
+}
 
 void complete_meta(const OriginServices& services, const RequestContext& request,
                    const Received& received, http::StoredMeta& meta) {
   if (received.private_origin) meta.flags |= http::StoredMeta::kPrivateOrigin;
   if (is_overtaken(services, request, received)) meta.flags |= http::StoredMeta::kInvalidated;
-  const auto window = std::chrono::duration_cast<std::chrono::seconds>(
-      request.runtime->config.cache.stale_while_revalidate);
-  if (received.directives.stale_while_revalidate || window.count() == 0) return;
-  meta.swr_seconds = static_cast<std::uint32_t>(window.count());
+  const Treatment& treatment = *received.treatment;
+  if (treatment.swr_seconds) {
+    meta.swr_seconds = *treatment.swr_seconds;
+  } else if (!received.directives.stale_while_revalidate && treatment.swr_seconds_default != 0) {
+    meta.swr_seconds = treatment.swr_seconds_default;
+  }
+  if (treatment.sie_seconds) {
+    meta.sie_seconds = *treatment.sie_seconds;
+    meta.flags |= http::StoredMeta::kHasSie;
+  }
 }
 
 MonotonicTime keep_until(const RequestContext& request, const Received& received,

@@ -16,6 +16,11 @@ namespace encore::server {
 
 inline cache::Key cache_key(const RequestContext& request) { return {request.hash, request.key}; }
 
+// The directives that govern a response that has come, without those that a rule ignores. REQUIRES:
+// its treatment is known.
+http::ResponseDirectives governing_directives(const RequestContext& request,
+                                              const Received& received);
+
 // Adds what the response does not say itself: where it comes from, whether it was overtaken, for
 // how long it may be served while it is validated.
 void complete_meta(const OriginServices& services, const RequestContext& request,

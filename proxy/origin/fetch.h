@@ -36,11 +36,12 @@ namespace encore::server {
 
 // What is asked for, and for whom.
 struct FetchPlan {
-  bool whole = false;       // without the client's Range and conditions
-  bool in_table = false;    // others may join
-  bool background = false;  // nobody waits
-  bool has_upload = false;  // the first reader brings a body
-  store::ObjectRef stored;  // to be validated; empty: none
+  bool whole = false;           // without the client's Range and conditions
+  bool in_table = false;        // others may join
+  bool background = false;      // nobody waits
+  bool has_upload = false;      // the first reader brings a body
+  std::uint32_t redirects = 0;  // that were followed
+  store::ObjectRef stored;      // to be validated; empty: none
   MonotonicTime stored_fresh_until{};
   store::ObjectRef completes;  // a stored part: the rest of it is asked for; empty: none
 };
@@ -143,7 +144,8 @@ class Fetch final : public Producer,
   std::uint32_t interim_responses_ = 0;
   const std::shared_ptr<Received> received_;
   std::shared_ptr<SharedResponse> response_;
-  bool keep_alive_ = false;  // the connection, if the body ends as it should
+  std::optional<std::string> verified_digest_;  // the body is held to it
+  bool keep_alive_ = false;                     // the connection, if the body ends as it should
   ResponseBody body_;
   bool unread_ = false;  // nobody reads; it is finished for the store alone
 

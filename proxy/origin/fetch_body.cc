@@ -60,6 +60,9 @@ std::size_t Fetch::on_body(std::string_view bytes) {
     case ResponseBody::Status::kBadChunk:
       fail({502, Outcome::kOriginInvalid, "bad-chunk"});
       return bytes.size();
+    case ResponseBody::Status::kWrongDigest:
+      end_body(false);
+      return bytes.size();
     case ResponseBody::Status::kDone:
       break;
   }
@@ -110,6 +113,13 @@ void Fetch::on_storing_stopped() {
 
 void Fetch::end_body(bool reusable) {
   ENCORE_CHECK(state_ == State::kBody, "a body ends once");
+  if (!body_.is_right()) {
+    services_.stats.digest_mismatches.add();
+    // Who knows nothing of it yet gets an error.
+    if (publication_ == Publication::kDue) publication_ = Publication::kNotYet;
+    fail({502, Outcome::kOriginInvalid, "wrong-digest"});
+    return;
+  }
   body_.store_if_wanted();
   release_connection(reusable);
   const auto stored = body_.complete(plan_.completes);
@@ -198,7 +208,7 @@ void Fetch::fail_later(const TransferFailure& failure) {
 
 void Fetch::fail(TransferFailure failure) {
   if (state_ == State::kEnded) return;
-  const bool mid_body = state_ == State::kBody;
+  const bool mid_body = state_ == State::kBody && publication_ != Publication::kNotYet;
   const bool no_memory = failure.outcome == Outcome::kNoMemory;
   if (no_memory) services_.stats.memory_failures.add();
   body_.stop_storing();
@@ -210,12 +220,13 @@ void Fetch::fail(TransferFailure failure) {
     publish_end();
     return;
   }
+  body_.abort();
   end();
   const bool stale =
       plan_.stored && failure.outcome != Outcome::kDenied &&
       http::may_serve_stale(meta_until(*plan_.stored, plan_.stored_fresh_until),
                             request_->directives, services_.loop.now(),
-                            http::OriginFailure::kUnreachable, request_->runtime->stale_options);
+                            http::OriginFailure::kUnreachable, request_->treatment->stale);
   if (stale) {
     transfer_->publish_validated({.object = plan_.stored, .stale = true});
   } else {

@@ -2,11 +2,12 @@
 #include <utility>
 
 #include "base/check.h"
+#include "proxy/http/digest_path.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/interim.h"
-#include "proxy/http/targeted.h"
 #include "proxy/origin/admission.h"
 #include "proxy/origin/changes.h"
+#include "proxy/origin/entry.h"
 #include "proxy/origin/fetch.h"
 #include "proxy/origin/freshening.h"
 #include "proxy/origin/parts.h"
@@ -33,6 +34,53 @@ bool is_private_origin(const RequestContext& request, const FetchPlan& plan,
   return false;
 }
 
+// The digest that the body must have; nothing: it is not looked at.
+std::optional<std::string> digest_to_verify(const RequestContext& request,
+                                            const Received& received) {
+  const Rule* const rule = request.rule;
+  if (rule == nullptr || !rule->verifies() || request.head.method != http::Method::kGet ||
+      received.head.status != 200 || received.completed ||
+      received.head.fields.has(http::FieldId::kContentEncoding)) {
+    return std::nullopt;
+  }
+  return http::sha256_in_path(request.path_text());
+}
+
+// What could not be verified is kept neither under its digest, nor in part.
+bool may_keep(const RequestContext& request, const Received& received, bool is_verified) {
+  const Rule* const rule = request.rule;
+  constexpr int kSuccess = 2;
+  // A refusal is for who was refused.
+  if (rule != nullptr && rule->rechecks() && received.head.status / 100 != kSuccess) return false;
+  if (rule == nullptr || !rule->verifies() || is_verified) return true;
+  if (request.key.find(http::kDigestKey, kRealmBytes) == kRealmBytes) return false;
+  return received.head.status != 200 && received.head.status != 206;
+}
+
+// Where a rule follows a redirection to; null: nowhere, the client gets it.
+std::shared_ptr<const RequestContext> where_it_leads(
+    const std::shared_ptr<const RequestContext>& request, const FetchPlan& plan,
+    const http::ResponseHead& head) {
+  constexpr std::uint32_t kRedirectsMax = 5;
+  const Rule* const rule = request->rule;
+  const bool is_redirect = head.status == 301 || head.status == 302 || head.status == 303 ||
+                           head.status == 307 || head.status == 308;
+  if (rule == nullptr || !rule->follows_redirects() || !is_redirect || plan.has_upload ||
+      !http::is_safe(request->head.method) || plan.redirects == kRedirectsMax ||
+      head.fields.count(http::FieldId::kLocation) != 1) {
+    return nullptr;
+  }
+  return RequestContext::redirected(request, head.fields.value(http::FieldId::kLocation));
+}
+
+// A 304 tells of what is stored.
+const Treatment& treatment_of(const http::ResponseHead& head, const RequestContext& request,
+                              const FetchPlan& plan) {
+  std::string_view type = head.fields.value(http::FieldId::kContentType);
+  if (head.status == 304 && type.empty() && plan.stored) type = content_type_of(*plan.stored);
+  return request.treatment_of(type);
+}
+
 HeadPlan plan_by_head(const OriginServices& services, const RequestContext& request,
                       const Received& received, const FetchPlan& plan, const Asked& asked,
                       bool surplus) {
@@ -50,9 +98,10 @@ HeadPlan plan_by_head(const OriginServices& services, const RequestContext& requ
       .range_fetch_bytes_max = request.runtime->config.cache.range_fetch_max_bytes,
       .arrival = received.arrival(),
       .now = services.loop.now(),
-      .stale = request.runtime->stale_options};
+      .stale = request.treatment->stale};
   if (stands_for_range(facts) && received.framing.kind == http::BodyKind::kLength) {
-    facts.refused_for_size = is_refused_for_size(services, request, received.framing.length);
+    facts.refused_for_size =
+        is_refused_for_size(services, request, *received.treatment, received.framing.length);
   }
   return plan_head(facts);
 }
@@ -121,7 +170,8 @@ void Fetch::on_interim_head() {
 void Fetch::on_final_head(bool surplus) {
   Received& received = *received_;
   received.framing = http::response_framing(request_->head.method, received.head);
-  received.directives = http::effective_directives(received.head.fields, request_->targets());
+  received.treatment = &treatment_of(received.head, *request_, plan_);
+  received.directives = governing_directives(*request_, received);
   received.private_origin = is_private_origin(*request_, plan_, link_.stream().peer());
   const HeadPlan plan = plan_by_head(services_, *request_, received, plan_,
                                      asked_of(*request_, plan_, asked_condition_), surplus);
@@ -152,7 +202,19 @@ void Fetch::on_final_head(bool surplus) {
     case ResponseStep::kPass:
       break;
   }
-  pass_on(plan);
+  auto elsewhere = where_it_leads(request_, plan_, received.head);
+  if (elsewhere == nullptr) {
+    pass_on(plan);
+    return;
+  }
+  // Another fetch goes there, for the same readers. What is stored was not of there.
+  FetchPlan further = std::move(plan_);
+  ++further.redirects;
+  further.stored = {};
+  further.completes = {};
+  services_.stats.redirects_followed.add();
+  end();
+  start(services_, transfer_, std::move(elsewhere), std::move(further));
 }
 
 // RFC 9111 4.3.4: the stored response is confirmed; its fields and times are updated.
@@ -211,6 +273,10 @@ void Fetch::pass_on(const HeadPlan& plan) {
   }
   auto [response, decision] =
       make_passed_response(services_, *request_, received, plan_.whole, link_.stream().peer());
+  verified_digest_ = digest_to_verify(*request_, received);
+  if (!may_keep(*request_, received, verified_digest_.has_value())) {
+    decision.reason = response->reason = http::StoreReason::kRule;
+  }
   const std::uint32_t joined = transfer_->close_joining();
   const StoringPlan storing = plan_storing(
       {.asked = asked_of(*request_, plan_, asked_condition_),
@@ -224,11 +290,12 @@ void Fetch::pass_on(const HeadPlan& plan) {
        .private_etag = response->meta.etag_offset > response->common_bytes,
        .meta = response->meta,
        .length = response->length,
-       .object_bytes_max = request_->runtime->max_object_bytes,
+       .object_bytes_max = received.treatment->max_object_bytes,
        .now = services_.loop.now()});
   if (storing.drops_stored) drop_stored(services_, *request_, *plan_.stored);
   if (storing.unshared) remember_sharing(services_, *request_, *storing.unshared);
-  const ResponseBody::Use use = admit(services_, *request_, storing, joined, *response);
+  const ResponseBody::Use use =
+      admit(services_, *request_, *received.treatment, storing, joined, *response);
   if (use != ResponseBody::Use::kPass) received.keep();
   open_body(std::move(response), use);
 }
@@ -241,6 +308,7 @@ void Fetch::open_body(std::shared_ptr<SharedResponse> response, ResponseBody::Us
     fail({503, Outcome::kNoMemory, "out-of-memory"});
     return;
   }
+  if (verified_digest_) body_.expect(*verified_digest_);
   response_->stored = false;
   if (body_.is_storing()) {
     // What grows may turn out too large, and a part may not fit the one that is stored.

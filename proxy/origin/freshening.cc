@@ -79,8 +79,9 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
                      .target = request.target,
                      .directives = request.directives,
                      .targets = request.targets(),
+                     .vary = request.vary(),
                      .exchange = received.exchange()},
-                    runtime.store_options, runtime.head_options, head);
+                    received.treatment->store, runtime.head_options, head);
   meta.http = freshened.meta;
   complete_meta(services, request, received, meta.http);
   place_content_type(head, meta);

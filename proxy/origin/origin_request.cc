@@ -34,7 +34,7 @@ class HostText {
  public:
   explicit HostText(const RequestContext& request) {
     const http::Target& target = request.target;
-    if (!request.key.empty()) {
+    if (request.has_uri()) {
       text_ = request.uri_text().substr(request.uri.authority,
                                         request.uri.path - request.uri.authority);
     } else if (!target.authority.host.empty()) {
@@ -50,6 +50,24 @@ class HostText {
   std::string_view text_;
 };
 
+// What a rule makes of the request's fields; null: nothing.
+const http::HeadEdits* edits_of(const RequestContext& request) {
+  if (request.rule == nullptr || request.is_elsewhere) return nullptr;
+  if (request.rule->request_edits().empty()) return nullptr;
+  return &request.rule->request_edits();
+}
+
+// What is asked for, "/path?query": as the key has it, but as far as a rule says otherwise.
+std::string path_by_rule(const RequestContext& request) {
+  const Rule& rule = *request.rule;
+  std::string_view path = request.path_text();
+  const std::string_view query = request.uri_text().substr(request.uri.path + path.size());
+  std::string text = rule.rewrites_path() ? rule.rewritten(path) : std::string(path);
+  if (!rule.shows_whole_query()) return text.append(query);
+  if (request.target.has_query) text.append("?").append(request.target.query);
+  return text;
+}
+
 // The client's lines, as far as they are the origin's to know.
 void write_sent_fields(const RequestContext& request, const OriginRequestOptions& options,
                        http::HeadWriter& out) {
@@ -61,9 +79,14 @@ void write_sent_fields(const RequestContext& request, const OriginRequestOptions
   if (encodings) left_out.insert(FieldId::kAcceptEncoding);
   if (options.whole) left_out.insert(kConditionalFields);
   if (options.drop_expect) left_out.insert(FieldId::kExpect);
+  if (request.is_elsewhere) {
+    left_out.insert({FieldId::kAuthorization, FieldId::kCookie, FieldId::kReferer});
+  }
   http::FieldCopier copier(out);
+  const http::HeadEdits* const edits = edits_of(request);
   for (const http::Field& field : head.fields) {
     if (left_out.has(field.id) || sent.drops(field)) continue;
+    if (edits != nullptr && edits->leaves_out(field.name)) continue;
     if (field.id == FieldId::kMaxForwards && http::is_idempotent(head.method)) {
       copier.add(field.name, decremented(field.value));
     } else {
@@ -71,6 +94,8 @@ void write_sent_fields(const RequestContext& request, const OriginRequestOptions
     }
   }
   if (encodings) copier.add("Accept-Encoding", *encodings);
+  const std::string cookies = sent.kept_cookies();
+  if (!cookies.empty()) copier.add("Cookie", cookies);
 }
 
 std::string node_text(const net::Address& client) {
@@ -144,12 +169,19 @@ void build_origin_request(const RequestContext& request, const OriginServer* ser
   text.clear();
   http::HeadWriter out(text, request.bytes.size() + options.validation_fields.size() + kOwnBytes);
   std::string_view key_path;
-  if (!request.key.empty()) key_path = request.uri_text().substr(request.uri.path);
+  if (request.has_uri()) key_path = request.uri_text().substr(request.uri.path);
+  std::string by_rule;
+  if (request.rule != nullptr && request.has_uri() && !request.was_redirected &&
+      (request.rule->rewrites_path() || request.rule->shows_whole_query())) {
+    by_rule = path_by_rule(request);
+    key_path = by_rule;
+  }
   const bool asks_for_server =
       server != nullptr && (!request.route->preserves_host() || host.get().empty());
   out.texts(head.method_text, " ", http::origin_form(request.target, head.method, key_path),
             " HTTP/1.1\r\nHost: ", asks_for_server ? server->authority : host.get(), "\r\n");
   write_sent_fields(request, options, out);
+  if (const http::HeadEdits* const edits = edits_of(request)) out.text(edits->lines());
   const bool trailers = http::accepts_trailers(head);
   if (trailers) out.text("TE: trailers\r\n");
   if (request.asks_upgrade()) {

@@ -9,7 +9,7 @@
 #include "proxy/http/parser.h"
 #include "proxy/http/range.h"
 #include "proxy/http/stored_head.h"
-#include "proxy/http/targeted.h"
+#include "proxy/origin/entry.h"
 
 namespace encore::server {
 namespace {
@@ -99,7 +99,7 @@ bool complete_part(const RequestContext& request, const store::Object& part, Rec
   received.head = std::move(head);
   received.head_bytes = whole;
   received.keep();
-  received.directives = http::effective_directives(received.head.fields, request.targets());
+  received.directives = governing_directives(request, received);
   received.completed = true;
   return true;
 }

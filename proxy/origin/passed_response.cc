@@ -14,9 +14,9 @@ PassedResponse make_passed_response(const OriginServices& services, const Reques
                                     Received& received, bool whole, const net::Address& peer) {
   http::StoreDecision decision =
       http::may_store(request.head, request.target, request.directives, received.head,
-                      received.directives, received.arrival(), request.runtime->store_options);
+                      received.directives, received.arrival(), received.treatment->store);
   auto response = make_reused<SharedResponse>();
-  response->names = http::selecting_names(received.head.fields);
+  response->names = http::selecting_names(received.head.fields, request.vary());
   if (response->names != "*" && !http::write_variant_key(response->names, request.head.fields,
                                                          request.vary(), response->variant_key)) {
     response->names = "*";
@@ -43,6 +43,7 @@ PassedResponse make_passed_response(const OriginServices& services, const Reques
   } else {
     response->meta.status = received.head.status;
   }
+  response->admission = received.treatment->admission;
   response->variant = variant_of(response->names, response->variant_key);
   response->whole = whole && received.head.status == 200;
   if (services.worker.logs_requests()) {

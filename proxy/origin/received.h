@@ -14,6 +14,7 @@
 #include "proxy/http/framing.h"
 #include "proxy/http/freshness.h"
 #include "proxy/http/message.h"
+#include "proxy/settings/treatment.h"
 
 namespace encore::server {
 
@@ -23,6 +24,7 @@ struct Received {
   std::string kept;
   http::ResponseDirectives directives;
   http::Framing framing;
+  const Treatment* treatment = nullptr;  // how a response of its type is treated
   WallTime wall{};
   MonotonicTime time{};
   MonotonicTime request_time{};

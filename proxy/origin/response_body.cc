@@ -75,6 +75,11 @@ ResponseBody::Taken ResponseBody::on_bytes(std::string_view bytes) {
     used += step.consumed;
     switch (step.status) {
       case BodyFraming::Status::kContent:
+        // Without its last bytes it is whole for nobody.
+        if (digest_ && reader_.has_length() && reader_.left() == 0 &&
+            !digest_->is_right_with(step.content)) {
+          return {.status = Status::kWrongDigest, .bytes = used};
+        }
         if (const std::size_t left = step.content.size() - append(step.content); left != 0) {
           reader_.give_back(left);
           return {.status = Status::kGoesOn, .bytes = used - left};
@@ -83,6 +88,7 @@ ResponseBody::Taken ResponseBody::on_bytes(std::string_view bytes) {
       case BodyFraming::Status::kNeedMore:
         return {.status = Status::kGoesOn, .bytes = used};
       case BodyFraming::Status::kDone:
+        if (!is_right()) return {.status = Status::kWrongDigest, .bytes = used};
         return {.status = Status::kDone, .bytes = used};
       case BodyFraming::Status::kBad:
         return {.status = Status::kBadChunk, .bytes = used};
@@ -93,6 +99,12 @@ ResponseBody::Taken ResponseBody::on_bytes(std::string_view bytes) {
 // Returns how many bytes found a place. Where some did not, it waits for memory.
 std::size_t ResponseBody::append(std::string_view content) {
   if (is_storing() && !writer_.grow(*body_, body_->size() + content.size())) stop_storing();
+  const std::size_t done = append_here(content);
+  if (digest_) digest_->add(content.substr(0, done));
+  return done;
+}
+
+std::size_t ResponseBody::append_here(std::string_view content) {
   if (!direct_.empty() && content.data() == reinterpret_cast<const char*>(direct_.data())) {
     ENCORE_CHECK(content.size() <= direct_.size(), "a read fits where it was to go");
     direct_ = {};

@@ -9,9 +9,12 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/time.h"
+#include "proxy/net/body_digest.h"
 #include "proxy/net/stream.h"
 #include "proxy/origin/body_framing.h"
 #include "proxy/origin/received.h"
@@ -52,6 +55,10 @@ class ResponseBody {
   // borrowed until the end. False where there is no memory. REQUIRES: called once.
   [[nodiscard]] bool open(net::Stream& stream, const Received& received,
                           const SharedResponse& response, Use use, Joining joining);
+  // It must have this digest, in hexadecimal. REQUIRES: open, nothing has come.
+  void expect(std::string digest) { digest_.emplace(std::move(digest)); }
+  // Whether what has come is right, if that is all. REQUIRES: open.
+  bool is_right() const { return !digest_ || digest_->is_right_with({}); }
   // The first bytes are those of a stored part. False where there is no memory.
   [[nodiscard]] bool append_part(const store::Object& part);
   bool is_open() const { return static_cast<bool>(body_); }
@@ -60,6 +67,7 @@ class ResponseBody {
     kGoesOn,
     kDone,  // the rest of the bytes is none of it
     kBadChunk,
+    kWrongDigest,  // it is not what its digest says; its last bytes were kept from everybody
   };
   struct Taken {
     Status status = Status::kGoesOn;
@@ -108,6 +116,7 @@ class ResponseBody {
 
  private:
   std::size_t append(std::string_view content);
+  std::size_t append_here(std::string_view content);
   bool find_memory();
   void wait_for_memory();
   void limit_retention();
@@ -127,6 +136,7 @@ class ResponseBody {
   BodyFraming reader_;
   StoreWriter writer_;
   store::BodyRef body_;
+  std::optional<net::BodyDigest> digest_;
   std::span<std::byte> direct_;  // where the next read goes, within body_
   Joining joining_ = Joining::kNo;
   MonotonicTime since_{};                      // when bytes came, or could come again

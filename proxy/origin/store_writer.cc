@@ -49,7 +49,7 @@ bool StoreWriter::begin(store::Body& body, std::uint64_t body_bytes) {
 
 bool StoreWriter::grow(store::Body& body, std::uint64_t body_bytes) {
   ENCORE_CHECK(state_ == State::kUnderWay, "room is taken for what is being stored");
-  if (body_bytes > request_.runtime->max_object_bytes) return false;
+  if (body_bytes > received_->treatment->max_object_bytes) return false;
   return on_disk_alone_ || reserve(body_bytes) || leave_memory(body);
 }
 
@@ -208,7 +208,9 @@ StoreWriter::Result StoreWriter::commit(const store::BodyRef& body,
   store::ObjectRef object;
   // The kernel holds what is in memory to the bound of now; of this it does not know the size.
   const bool fits =
-      !on_disk_alone_ || body->size() <= services_.worker.present_runtime().max_object_bytes;
+      !on_disk_alone_ ||
+      body->size() <= std::max(services_.worker.present_runtime().reverse.max_object_bytes,
+                               received_->treatment->max_object_bytes);
   if (fits && make_entry(completes, made)) object = make_object(made);
   if (!object) {
     stop(body.get());

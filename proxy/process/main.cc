@@ -16,6 +16,7 @@
 #include "config/network.h"
 #include "proxy/disk/cli/program.h"
 #include "proxy/net/signals.h"
+#include "proxy/process/explain.h"
 #include "proxy/process/server.h"
 #include "proxy/process/start_check.h"
 #include "proxy/process/token.h"
@@ -31,6 +32,8 @@ constexpr const char* kFooter =
     "  encore --config /etc/encore.toml            as configured\n"
     "  encore --set cache.memory=1GiB --check-config\n"
     "  encore --config a.toml --dump-config        the whole configuration in force\n"
+    "  encore --config a.toml explain http://a.example/x.deb\n"
+    "                                              which rule holds, and what follows\n"
     "  encore --config b.toml --adopt-from http://10.0.0.1:3129\n"
     "                                              knows what that neighbour saw\n"
     "  encore disk stat /var/cache/encore/disk     what lies on a disk: encore disk --help\n"
@@ -97,6 +100,32 @@ int check_token(const std::optional<AdoptFrom>& from) {
   return kExitFailed;
 }
 
+void add_explain(CLI::App& app, encore::server::Explained& asked) {
+  CLI::App* const command = app.add_subcommand(
+      "explain", "Which rule holds for a request, and what follows, by the configuration alone");
+  command->fallthrough();
+  command->add_option("URL", asked.url, "What is asked for")->required();
+  command->add_option("--method", asked.method, "Its method")->capture_default_str();
+  command->add_option("--client", asked.client, "Whose request")->capture_default_str();
+  command->add_option("--listener", asked.listener, "Of which [[listen]], by its address")
+      ->type_name("ADDRESS");
+  command->add_option("--field", asked.fields, "With this field; may be repeated")
+      ->type_name("\"Name: value\"")
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
+// The exit status.
+int show_explained(const encore::config::Config& config, const encore::server::Explained& asked) {
+  const auto text = encore::server::explain(config, asked);
+  if (!text) {
+    std::fprintf(stderr, "encore: %s\n", text.error().message.c_str());
+    return kExitUsage;
+  }
+  std::fputs(text->c_str(), stdout);
+  return 0;
+}
+
 int run(const encore::config::Sources& sources, const encore::config::Config& config,
         const encore::server::StartOrders& orders) {
   // From here on an order to end is one to end in order, with status 0.
@@ -149,6 +178,11 @@ int main(int argc, char** argv) {
   app.add_flag("--clear-disk", clear_disks,
                "Make new disks of whatever is at the paths of [[disk]]: what they hold is lost");
   app.add_flag("--dump-config", dump, "Write the whole configuration in force as TOML, end");
+  encore::server::Explained asked;
+  app.add_option("--url", asked.url,
+                 "With --check-config: which rule holds for this URL, and what follows")
+      ->type_name("URL");
+  add_explain(app, asked);
   app.set_version_flag("--version", "encore " ENCORE_VERSION);
   app.footer(kFooter);
   try {
@@ -168,7 +202,16 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "encore: %s\n", adopt_from.error().message.c_str());
     return kExitUsage;
   }
-  if (check) return std::max(check_config(*config, places), check_token(*adopt_from));
+  const bool explains = app.got_subcommand("explain");
+  if (check) {
+    const int status = std::max(check_config(*config, places), check_token(*adopt_from));
+    return asked.url.empty() ? status : std::max(status, show_explained(*config, asked));
+  }
+  if (explains) return show_explained(*config, asked);
+  if (!asked.url.empty()) {
+    std::fprintf(stderr, "encore: --url goes with --check-config\n");
+    return kExitUsage;
+  }
   if (dump) {
     std::fputs(encore::config::dump_config(*config).c_str(), stdout);
     return 0;

@@ -173,7 +173,7 @@ Result<void> Proxy::listen() {
     net::Address address = to_address(*each.address);
     if (auto unused = net::Listener::check_unused(address); !unused) return unused;
     for (auto& worker : workers_) {
-      auto bound = worker->listen(address, each.mode);
+      auto bound = worker->listen(address, each);
       if (!bound) return std::unexpected(bound.error());
       address = *bound;  // port 0: all workers take the port that the first was given
     }

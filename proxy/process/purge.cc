@@ -13,6 +13,8 @@
 #include "proxy/process/disk_purge.h"
 #include "proxy/process/shared.h"
 #include "proxy/settings/router.h"
+#include "proxy/settings/rules.h"
+#include "proxy/settings/url_keys.h"
 #include "proxy/transfer/response.h"
 
 namespace encore::server {
@@ -127,15 +129,19 @@ std::string key_text(std::string_view url, const http::KeyOptions& options) {
 
 // A URL's key in every realm.
 std::vector<std::string> keys_of(const config::Config& config, std::string_view url) {
-  std::vector<std::string> keys = {std::string(kForwardRealm) + key_text(url, {})};
-  const http::KeyOptions options = {.sort_query = config.cache.query_sort,
-                                    .drop_query = config.cache.query_drop,
-                                    .scheme = kReverseScheme};
+  const Treatment forward;
+  Treatment reverse;
+  reverse.keys = {.sort_query = config.cache.query_sort,
+                  .drop_query = config.cache.query_drop,
+                  .scheme = kReverseScheme};
+  const Rules rules(config.rule, forward, reverse);
+  std::vector<std::string> keys = keys_of_url(url, kForwardRealm, rules, forward, true);
   for (const config::Origin& origin : config.origin) {
     const Route route(origin);
-    const std::string text = key_text(url, options);
-    keys.push_back(route.realm() + text);
-    keys.push_back(route.secure_realm() + text);
+    for (const std::string& realm : {route.realm(), route.secure_realm()}) {
+      const auto here = keys_of_url(url, realm, rules, reverse, false);
+      keys.insert(keys.end(), here.begin(), here.end());
+    }
   }
   return keys;
 }

@@ -7,6 +7,7 @@
 #include "proxy/exchange/cache_lookup.h"
 #include "proxy/exchange/disk_loads.h"
 #include "proxy/exchange/exchange.h"
+#include "proxy/exchange/rechecks.h"
 #include "proxy/request/view_maker.h"
 
 namespace encore::server {
@@ -46,6 +47,7 @@ struct Rooms {
                .kernel = parts.kernel,
                .inflight = parts.inflight,
                .resident = parts.resident}),
+        rechecks(parts.identity_seed),
         views(parts.runtime, parts.identity_seed, parts.doing),
         exchange{.loop = parts.loop,
                  .kernel = parts.kernel,
@@ -56,6 +58,7 @@ struct Rooms {
                  .home = parts.home,
                  .origins = parts.origins,
                  .loads = loads,
+                 .rechecks = rechecks,
                  .published = parts.published},
         tunnel{
             .loop = parts.loop, .resolver = parts.resolver, .stats = parts.stats, .log = parts.log},
@@ -79,6 +82,7 @@ struct Rooms {
 
   CacheLookup cache;
   DiskLoads loads;
+  Rechecks rechecks;
   ViewMaker views;
   Http1Scratch http1;
   ExchangeServices exchange;

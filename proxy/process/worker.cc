@@ -119,9 +119,9 @@ void Worker::end_all() {
   pool_.close_all();
 }
 
-Result<net::Address> Worker::listen(const net::Address& address, config::Mode mode) {
-  contexts_.push_back(
-      std::make_unique<ListenerContext>(ListenerContext{.mode = mode, .index = contexts_.size()}));
+Result<net::Address> Worker::listen(const net::Address& address, const config::Listen& listen) {
+  contexts_.push_back(std::make_unique<ListenerContext>(ListenerContext{
+      .mode = listen.mode, .index = contexts_.size(), .name = listen.address.text()}));
   const ListenerContext& context = *contexts_.back();
   auto listener = net::Listener::create(
       *loop_, {.address = address},

@@ -54,7 +54,7 @@ class Worker final : private ConnectionKeeper,
   Worker& operator=(const Worker&) = delete;
 
   // Before start(). Returns the bound address.
-  Result<net::Address> listen(const net::Address& address, config::Mode mode);
+  Result<net::Address> listen(const net::Address& address, const config::Listen& listen);
   // On a thread of its own, which calls `on_end` last, when a drain is over.
   void start(net::Loop::Function on_end = [] {});
   // The same in turns, on the caller's thread, for who runs several workers there: begin(), then

@@ -33,22 +33,116 @@ std::shared_ptr<const RequestContext> RequestContext::make(std::shared_ptr<const
   request->policy = view.policy;
   request->through_proxy = view.through_proxy;
   request->secure = view.secure;
+  request->rule = view.rule;
+  request->treatment = view.treatment;
+  if (request->treatment == nullptr) {
+    request->treatment =
+        view.route == nullptr ? &request->runtime->forward : &request->runtime->reverse;
+  }
+  request->listener.clear();
+  if (request->runtime->rules.wait_for_content_types()) request->listener = view.listener;
   request->key = view.key;
+  request->asked = view.asked;
   request->uri = view.uri;
   request->hash = view.hash;
   return request;
 }
 
+std::string_view RequestContext::host_text() const { return http::host_of(uri_text(), uri); }
+
+std::string_view RequestContext::path_text() const {
+  const std::string_view path = uri_text().substr(uri.path);
+  return path.substr(0, path.find('?'));
+}
+
+const Treatment& RequestContext::treatment_of(std::string_view content_type) const {
+  if (!runtime->rules.wait_for_content_types() || !has_uri()) return *treatment;
+  const Rule* const found = runtime->rules.find({.host = host_text(),
+                                                 .path = path_text(),
+                                                 .method = head.method_text,
+                                                 .listener = listener,
+                                                 .client = &client},
+                                                media_type(content_type));
+  if (found != nullptr) return found->treatment(is_forward());
+  return is_forward() ? runtime->forward : runtime->reverse;
+}
+
+void RequestContext::copy_from(const RequestContext& other) {
+  runtime = other.runtime;
+  bytes = other.bytes;
+  head = other.head;
+  target = other.target;
+  const http::Rebase rebase{other.bytes, bytes};
+  head.rebase(rebase);
+  target.rebase(rebase);
+  directives = other.directives;
+  framing = other.framing;
+  route = other.route;
+  client = other.client;
+  upgrade = other.upgrade;
+  policy = other.policy;
+  from = other.from;
+  through_proxy = other.through_proxy;
+  secure = other.secure;
+  rule = other.rule;
+  treatment = other.treatment;
+  listener = other.listener;
+  key = other.key;
+  asked = other.asked;
+  uri = other.uri;
+  is_elsewhere = other.is_elsewhere;
+  was_redirected = other.was_redirected;
+  hash = other.hash;
+}
+
+std::shared_ptr<const RequestContext> RequestContext::permission_for(
+    const std::shared_ptr<const RequestContext>& request) {
+  auto made = make_reused<RequestContext>();
+  made->copy_from(*request);
+  made->head.method = http::Method::kHead;
+  made->head.method_text = "HEAD";
+  made->asked = request->uri_text();
+  made->key.clear();
+  return made;
+}
+
+std::shared_ptr<const RequestContext> RequestContext::redirected(
+    const std::shared_ptr<const RequestContext>& request, std::string_view location) {
+  std::string storage;
+  http::Target to;
+  if (!http::resolve_reference(location, request->target, storage, to) ||
+      to.authority.host.empty()) {
+    return nullptr;
+  }
+  auto made = make_reused<RequestContext>();
+  made->copy_from(*request);
+  if (!http::same_origin(request->target, to)) {
+    made->is_elsewhere = true;
+    made->route = nullptr;
+  }
+  std::string text(http::key_bytes_max(to), '\0');
+  made->uri = http::write_key(to, {}, text);
+  text.resize(made->uri.bytes);
+  made->asked = std::move(text);
+  made->was_redirected = true;
+  // Views into what stays.
+  storage.clear();
+  if (!http::resolve_reference(made->asked, {}, storage, made->target)) return nullptr;
+  return made;
+}
+
 void RequestContext::clear() {
+  is_elsewhere = was_redirected = false;
   runtime.reset();
   if (bytes.capacity() > kReusedTextMax) bytes = std::string();
   if (key.capacity() > kReusedTextMax) key = std::string();
+  if (asked.capacity() > kReusedTextMax) asked = std::string();
   if (head.fields.size() > kKeptFieldsMax) head = {};
 }
 
 Doing doing_for(const RequestContext& request, std::string_view who, std::string_view step) {
   Doing doing{.who = who, .step = step, .request = request.bytes};
-  if (!request.key.empty()) doing.key = request.uri_text();
+  if (request.has_uri()) doing.key = request.uri_text();
   doing.client_port = request.client.port();
   return doing;
 }

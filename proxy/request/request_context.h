@@ -34,14 +34,28 @@ struct RequestContext {
                                                     const net::Address& client) {
     return make(std::move(runtime), view, head_bytes, client, client);
   }
+  // A HEAD in its stead, of which nothing is cached.
+  static std::shared_ptr<const RequestContext> permission_for(
+      const std::shared_ptr<const RequestContext>& request);
+  // The same request for where it was redirected to, cached as what was asked for. Null: not a URI
+  // that can be followed.
+  static std::shared_ptr<const RequestContext> redirected(
+      const std::shared_ptr<const RequestContext>& request, std::string_view location);
   RequestContext() = default;
   RequestContext(const RequestContext&) = delete;
   RequestContext& operator=(const RequestContext&) = delete;
   // For make_reused().
   void clear();
+  void copy_from(const RequestContext& other);
 
-  // The key without its realm. REQUIRES: there is a key.
-  std::string_view uri_text() const { return std::string_view(key).substr(kRealmBytes); }
+  // Whether a URI is asked for: not by CONNECT, nor by OPTIONS *.
+  bool has_uri() const { return !key.empty() || !asked.empty(); }
+  // The normalised URI. REQUIRES: has_uri().
+  std::string_view uri_text() const {
+    return asked.empty() ? std::string_view(key).substr(kRealmBytes) : std::string_view(asked);
+  }
+  std::string_view host_text() const;  // lower case, without port
+  std::string_view path_text() const;  // without query
   bool is_forward() const { return route == nullptr; }
   // A request for another protocol is no request for what lies at its target.
   bool asks_upgrade() const { return !upgrade.empty(); }
@@ -56,16 +70,11 @@ struct RequestContext {
     if (policy != nullptr) return policy->told;
     return {.x_forwarded = !is_forward(), .forwarded = !is_forward()};
   }
-  const http::VaryOptions& vary() const {
-    return is_forward() ? runtime->forward_vary : runtime->reverse_vary;
-  }
-  const http::ReuseOptions& reuse() const {
-    return is_forward() ? runtime->forward_reuse : runtime->reverse_reuse;
-  }
-
-  const http::KeyOptions& key_options() const {
-    return is_forward() ? runtime->forward_keys : runtime->reverse_keys;
-  }
+  const http::VaryOptions& vary() const { return treatment->vary; }
+  const http::ReuseOptions& reuse() const { return treatment->reuse; }
+  // How a response of this Content-Type is treated: by a rule that has waited for it, or as the
+  // request is.
+  const Treatment& treatment_of(std::string_view content_type) const;
   // Names of the targeted fields that govern us.
   std::span<const std::string> targets() const {
     if (is_forward()) return {};
@@ -87,8 +96,16 @@ struct RequestContext {
   net::Address from;
   bool through_proxy = false;
   bool secure = false;
-  std::string key;    // realm and normalised URI; empty for what is never cached
-  http::KeyText uri;  // the parts of the key behind its realm
+  const Rule* rule = nullptr;            // the runtime's; null: none holds
+  const Treatment* treatment = nullptr;  // the runtime's; never null once it is made
+  std::string listener;                  // as the config names it, where a rule may still ask
+  std::string key;    // realm and what is one object, mostly the URI; empty: never cached
+  std::string asked;  // the normalised URI, where the key does not say it
+  http::KeyText uri;  // the parts of uri_text()
+  // It was redirected to another origin than it was meant for: that gets nothing that says who
+  // asks.
+  bool is_elsewhere = false;
+  bool was_redirected = false;
   filter::Hash128 hash{};
 };
 

@@ -14,6 +14,7 @@
 #include "proxy/http/uri.h"
 #include "proxy/settings/listener_policy.h"
 #include "proxy/settings/router.h"
+#include "proxy/settings/rules.h"
 #include "proxy/store/object.h"
 
 namespace encore::server {
@@ -23,8 +24,13 @@ struct RequestView {
   http::Target target;
   http::Framing framing;
   const Route* route = nullptr;  // null: forward
-  std::string_view key;          // realm and normalised URI; empty: never cached
-  http::KeyText uri;             // the parts of the key behind its realm
+  const Rule* rule = nullptr;    // null: none holds
+  // By the rule, or without one; null: as without one.
+  const Treatment* treatment = nullptr;
+  std::string_view listener;  // as the config names it
+  std::string_view key;       // realm and what is one object, mostly the URI; empty: never cached
+  std::string_view asked;     // the normalised URI, where the key does not say it
+  http::KeyText uri;          // the parts of the normalised URI
   filter::Hash128 hash{};
   // Of the listener and the sender, before the rest is made of them.
   const ListenerPolicy* policy = nullptr;  // null: the listener has nothing of its own

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "base/text.h"
+#include "proxy/http/digest_path.h"
 #include "proxy/http/framing.h"
 #include "proxy/http/uri.h"
 
@@ -24,8 +26,7 @@ ViewFault ViewMaker::make(const http::RequestHead& head, const ListenerContext& 
     return {403, Outcome::kDenied, "client-not-allowed"};
   }
   if (head.method == http::Method::kConnect) {
-    if (!forward) return {405, Outcome::kDenied, "connect-on-reverse-listener"};
-    return {};
+    return look_at_connect(head, listener, client, view);
   }
   if (forward && view.target.form != http::TargetForm::kAbsolute) {
     // Asked itself, it answers with what it publishes: without a key, for that is never stored.
@@ -41,27 +42,108 @@ ViewFault ViewMaker::make(const http::RequestHead& head, const ListenerContext& 
   }
   // What is asked for is what the listener answers for, so that a purge and a write find it.
   if (!forward) http::set_scheme(view.target, kReverseScheme);
+  view.treatment = forward ? &runtime_->forward : &runtime_->reverse;
+  write_key(view);
+  doing_.client_port = client.port();
+  if (const ViewFault fault = find_route(forward, view); fault.status != 0) return fault;
+  view.hash = filter::hash_key(filter::HashFamily::kXxh3, identity_seed_, view.key);
+  if (!runtime_->rules.empty()) [[unlikely]] {
+    view.listener = listener.name;
+    view.rule = find_rule(head, listener, client, view);
+    if (view.rule != nullptr) apply_rule(head, forward, view);
+  }
+  return {};
+}
+
+ViewFault ViewMaker::look_at_connect(const http::RequestHead& head, const ListenerContext& listener,
+                                     const net::Address& client, const RequestView& view) {
+  if (listener.mode != config::Mode::kForward) {
+    return {405, Outcome::kDenied, "connect-on-reverse-listener"};
+  }
+  if (runtime_->rules.empty()) return {};
+  const std::string host = lower_ascii(view.target.authority.host);
+  const Rule* const rule = runtime_->rules
+                               .find({.host = host,
+                                      .path = {},
+                                      .method = head.method_text,
+                                      .listener = listener.name,
+                                      .client = &client})
+                               .rule;
+  if (rule == nullptr || !rule->answer() || !rule->answer()->is_refusal) return {};
+  return {rule->answer()->status, Outcome::kDenied, rule->detail()};
+}
+
+// By the treatment that the view has.
+void ViewMaker::write_key(RequestView& view) {
   const std::size_t needed = kRealmBytes + http::key_bytes_max(view.target);
   if (key_buffer_.size() < needed) {
     doing_.key = {};
     key_buffer_.resize(needed * 2);
   }
-  const http::KeyOptions& options = forward ? runtime_->forward_keys : runtime_->reverse_keys;
-  view.uri = http::write_key(view.target, options, std::span(key_buffer_).subspan(kRealmBytes));
+  view.uri = http::write_key(view.target, view.treatment->keys,
+                             std::span(key_buffer_).subspan(kRealmBytes));
   view.key = std::string_view(key_buffer_.data(), kRealmBytes + view.uri.bytes);
-  const std::string_view uri = view.key.substr(kRealmBytes);
-  doing_.key = uri;
-  doing_.client_port = client.port();
+  doing_.key = view.key.substr(kRealmBytes);
+}
+
+// The route is chosen by what is cached.
+ViewFault ViewMaker::find_route(bool forward, RequestView& view) {
   std::string_view realm = kForwardRealm;
   if (!forward) {
-    // The route is chosen by what is cached.
-    view.route = runtime_->router.match_uri(uri, view.uri);
+    view.route = runtime_->router.match_uri(view.key.substr(kRealmBytes), view.uri);
     if (view.route == nullptr) return {404, Outcome::kNoRoute, "no-route"};
     realm = view.secure ? view.route->secure_realm() : view.route->realm();
   }
   std::ranges::copy(realm, key_buffer_.begin());
-  view.hash = filter::hash_key(filter::HashFamily::kXxh3, identity_seed_, view.key);
   return {};
+}
+
+const Rule* ViewMaker::find_rule(const http::RequestHead& head, const ListenerContext& listener,
+                                 const net::Address& client, const RequestView& view) {
+  if (remembered_of_ != runtime_->number) {
+    remembered_.assign(kRemembered, {});
+    remembered_of_ = runtime_->number;
+  }
+  Remembered& remembered = remembered_[view.hash.lo & (kRemembered - 1)];
+  const bool is_get = head.method == http::Method::kGet;
+  if (is_get && remembered.key == view.hash && remembered.listener == &listener) {
+    return remembered.rule;
+  }
+  const std::string_view uri = view.key.substr(kRealmBytes);
+  const std::string_view path = uri.substr(view.uri.path);
+  const auto found = runtime_->rules.find({.host = http::host_of(uri, view.uri),
+                                           .path = path.substr(0, path.find('?')),
+                                           .method = head.method_text,
+                                           .listener = listener.name,
+                                           .client = &client});
+  if (is_get && !found.by_client) remembered = {view.hash, &listener, found.rule};
+  return found.rule;
+}
+
+void ViewMaker::apply_rule(const http::RequestHead& head, bool forward, RequestView& view) {
+  const Rule& rule = *view.rule;
+  view.treatment = &rule.treatment(forward);
+  if (rule.changes_key()) {
+    write_key(view);
+    if (rule.by_digest()) key_by_digest(view);
+    view.hash = filter::hash_key(filter::HashFamily::kXxh3, identity_seed_, view.key);
+  }
+  const bool bypasses = rule.bypasses_cookies() && head.fields.has(http::FieldId::kCookie);
+  if (!bypasses && view.treatment->is_cached) return;
+  if (view.asked.empty()) view.asked = view.key.substr(kRealmBytes);
+  view.key = {};
+}
+
+// What has the same digest is one object, whatever its host and path.
+void ViewMaker::key_by_digest(RequestView& view) {
+  const std::string_view uri = view.key.substr(kRealmBytes);
+  const auto digest = http::sha256_in_path(uri.substr(view.uri.path));
+  if (!digest) return;
+  digest_key_ = view.key.substr(0, kRealmBytes);
+  digest_key_ += http::kDigestKey;
+  digest_key_ += *digest;
+  view.asked = uri;
+  view.key = digest_key_;
 }
 
 }  // namespace encore::server

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,7 @@ namespace encore::server {
 struct ListenerContext {
   config::Mode mode = config::Mode::kForward;
   std::size_t index = 0;  // its place in the config
+  std::string name = {};  // its address as the config has it
 };
 
 // Why a request is refused; status 0: it is not.
@@ -41,7 +43,7 @@ class ViewMaker {
   ViewMaker(const ViewMaker&) = delete;
   ViewMaker& operator=(const ViewMaker&) = delete;
 
-  // `view` points into `head` and, with its key, into this until the next call.
+  // `view` points into `head`, `listener` and, with its key, into this until the next call.
   ViewFault make(const http::RequestHead& head, const ListenerContext& listener,
                  const net::Address& client, RequestView& view);
 
@@ -49,7 +51,28 @@ class ViewMaker {
   const std::shared_ptr<const Runtime>& runtime_;
   const filter::Seed& identity_seed_;
   Doing& doing_;
+  // The rule that holds for what write_key() wrote.
+  const Rule* find_rule(const http::RequestHead& head, const ListenerContext& listener,
+                        const net::Address& client, const RequestView& view);
+  void write_key(RequestView& view);
+  void key_by_digest(RequestView& view);
+  void apply_rule(const http::RequestHead& head, bool forward, RequestView& view);
+  ViewFault look_at_connect(const http::RequestHead& head, const ListenerContext& listener,
+                            const net::Address& client, const RequestView& view);
+  ViewFault find_route(bool forward, RequestView& view);
+
+  // What was found of late, so that many rules cost a hit next to nothing.
+  struct Remembered {
+    filter::Hash128 key{};
+    const ListenerContext* listener = nullptr;
+    const Rule* rule = nullptr;
+  };
+  static constexpr std::size_t kRemembered = 512;  // a power of two; 16 KiB
+  std::vector<Remembered> remembered_;             // empty without rules
+  std::uint64_t remembered_of_ = 0;                // Runtime::number
+
   std::vector<char> key_buffer_;
+  std::string digest_key_;
 };
 
 }  // namespace encore::server

@@ -172,11 +172,9 @@ const Route* Router::match_uri(std::string_view uri) const {
 
 const Route* Router::match_uri(std::string_view uri, const http::KeyText& parts) const {
   if (only_ != nullptr) return only_;
-  std::string_view host = uri.substr(parts.authority, parts.path - parts.authority);
   std::string_view path = uri.substr(parts.path);
   path = path.substr(0, path.find('?'));
-  if (!host.starts_with('[')) host = host.substr(0, host.find(':'));
-  return match(host, path.empty() ? "/" : path);
+  return match(http::host_of(uri, parts), path.empty() ? "/" : path);
 }
 
 }  // namespace encore::server

@@ -48,6 +48,41 @@ AccessFormat format_of(config::LogFormat format) {
 // Clients whose failed logins are remembered, at 16 bytes each.
 constexpr std::size_t kFailedClients = 65536;
 
+// What holds where no rule does, and by that what rules say.
+void set_treatments(Runtime& runtime) {
+  const config::Config& config = runtime.config;
+  const config::Cache& cache = config.cache;
+  Treatment both;
+  both.store.set_cookie = policy_of(cache.set_cookie);
+  both.store.freshness = {.heuristic_fraction = cache.heuristic_fraction,
+                          .heuristic_seconds_max = whole_seconds(cache.heuristic_max)};
+  const std::uint32_t keep = whole_seconds(cache.keep_stale);
+  both.stale.unreachable_seconds_max = cache.serve_stale_on_error ? keep : 0;
+  both.stale.error_status_seconds_max = whole_seconds(cache.stale_if_error);
+  both.max_object_bytes = config::effective_max_object(config);
+  both.collapse = cache.collapse;
+  both.swr_seconds_default = whole_seconds(cache.stale_while_revalidate);
+  runtime.forward = runtime.reverse = both;
+  using config::Switch;
+  runtime.forward.vary.normalise_accept_encoding = cache.normalise_accept_encoding == Switch::kOn;
+  runtime.reverse.vary.normalise_accept_encoding = cache.normalise_accept_encoding != Switch::kOff;
+  runtime.reverse.vary.reverse = true;
+  for (const config::Listen& listen : config.listen) {
+    if (listen.mode != config::Mode::kForward) continue;
+    const ToldOrigins told = told_origins(listen.forwarded, listen.mode);
+    runtime.forward.vary.tells_client |= told.x_forwarded || told.forwarded;
+  }
+  runtime.reverse.keys = {
+      .sort_query = cache.query_sort, .drop_query = cache.query_drop, .scheme = kReverseScheme};
+  runtime.reverse.reuse.ignore_client_reload = cache.ignore_client_reload;
+  std::vector<config::Rule> rules = config.rule;
+  for (config::Rule& rule : rules) {
+    if (!rule.max_object_bytes) continue;
+    rule.max_object_bytes = config::bounded_max_object(config, *rule.max_object_bytes);
+  }
+  runtime.rules = Rules(rules, runtime.forward, runtime.reverse);
+}
+
 // A look costs some nanoseconds a connection: ten in a second are not felt, and leave half of the
 // 250 ms to a busy loop.
 constexpr Nanoseconds kShortestSweep = std::chrono::milliseconds(100);
@@ -88,21 +123,9 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   runtime->head_limits = {.head_bytes_max = config.limits.head_bytes,
                           .target_bytes_max = config.limits.uri_bytes,
                           .fields_max = config.limits.fields};
-  runtime->reverse_keys = {
-      .sort_query = cache.query_sort, .drop_query = cache.query_drop, .scheme = kReverseScheme};
-  runtime->store_options.set_cookie = policy_of(cache.set_cookie);
-  runtime->store_options.freshness = {.heuristic_fraction = cache.heuristic_fraction,
-                                      .heuristic_seconds_max = whole_seconds(cache.heuristic_max)};
-  runtime->reverse_reuse.ignore_client_reload = cache.ignore_client_reload;
-  const std::uint32_t keep = whole_seconds(cache.keep_stale);
-  runtime->stale_options.unreachable_seconds_max = cache.serve_stale_on_error ? keep : 0;
-  runtime->stale_options.error_status_seconds_max = whole_seconds(cache.stale_if_error);
+  set_treatments(*runtime);
   runtime->head_options.strip_tags = cache.strip_tags;
   if (cache.strip_tags) runtime->head_options.strip_fields = lower_case(cache.tag_fields);
-  using config::Switch;
-  runtime->forward_vary.normalise_accept_encoding = cache.normalise_accept_encoding == Switch::kOn;
-  runtime->reverse_vary.normalise_accept_encoding = cache.normalise_accept_encoding != Switch::kOff;
-  runtime->reverse_vary.reverse = true;
   runtime->reverse_targets = lower_case(cache.targets);
   // Two proxies with the same configured name in a row are no loop: the instance tells them apart.
   runtime->pseudonym = config.http.via + "-" + std::string(instance);
@@ -111,8 +134,7 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   };
   runtime->via_field_11 = via(http::Version::kHttp11);
   runtime->via_field_10 = via(http::Version::kHttp10);
-  runtime->max_object_bytes = config::effective_max_object(runtime->config);
-  runtime->max_memory_object_bytes = config::max_object_in_memory(cache);
+  runtime->max_memory_object_bytes = config::max_object_in_memory(config);
   runtime->access_format = format_of(config.log.format);
   runtime->sweep_interval = server::sweep_interval(config.timeouts, config.upstream);
   runtime->squid_digest = config.filters.squid_digest;
@@ -132,10 +154,6 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
           .rate = failures / 60.0, .burst = failures, .entries = kFailedClients});
     }
     runtime->policies.push_back(std::move(*policy));
-    if (listen.mode == config::Mode::kForward) {
-      const ToldOrigins told = told_origins(listen.forwarded, listen.mode);
-      runtime->forward_vary.tells_client |= told.x_forwarded || told.forwarded;
-    }
     runtime->has_secure_realms |= !listen.trusted_proxies.empty() || listen.proxy_protocol;
   }
   return runtime;

@@ -11,16 +11,14 @@
 #include "config/config.h"
 #include "config/network.h"
 #include "proxy/http/parser.h"
-#include "proxy/http/reuse.h"
 #include "proxy/http/stored_head.h"
-#include "proxy/http/storing.h"
-#include "proxy/http/uri.h"
-#include "proxy/http/vary.h"
 #include "proxy/observe/access_log.h"
 #include "proxy/settings/destination.h"
 #include "proxy/settings/listener_policy.h"
 #include "proxy/settings/router.h"
+#include "proxy/settings/rules.h"
 #include "proxy/settings/token_buckets.h"
+#include "proxy/settings/treatment.h"
 
 namespace encore::server {
 
@@ -45,20 +43,14 @@ struct Runtime {
   Router router;
   DestinationPolicy destinations;
   http::Limits head_limits;
-  http::KeyOptions forward_keys;
-  http::KeyOptions reverse_keys;
-  http::StoreOptions store_options;
-  http::ReuseOptions forward_reuse;  // a forward proxy always honours its clients' reloads
-  http::ReuseOptions reverse_reuse;
-  http::StaleOptions stale_options;
+  Treatment forward;  // without a rule; a forward proxy always honours its clients' reloads
+  Treatment reverse;
+  Rules rules;
   http::HeadOptions head_options;
-  http::VaryOptions forward_vary;
-  http::VaryOptions reverse_vary;
   std::vector<std::string> reverse_targets;  // lower-case names of targeted fields
   std::string pseudonym;                     // ours in Via
   std::string via_field_11;                  // "Via: 1.1 name\r\n", for messages received as 1.1
   std::string via_field_10;
-  std::uint64_t max_object_bytes = 0;
   std::uint64_t max_memory_object_bytes = 0;  // what is larger lies on disk alone
   AccessFormat access_format = AccessFormat::kJson;
   Nanoseconds sweep_interval{};

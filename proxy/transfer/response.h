@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cache/charge.h"
+#include "cache/types.h"
 #include "proxy/http/message.h"
 #include "proxy/http/parser.h"
 #include "proxy/http/stored_head.h"
@@ -134,6 +135,7 @@ struct SharedResponse {
   std::uint64_t variant = 0;                // what the kernel knows it by
   Outcome outcome = Outcome::kUncacheable;  // for the one who asked
   http::StoreReason reason = http::StoreReason::kOk;
+  cache::AdmissionRule admission = {};  // by which it is stored
   bool shareable = false;  // with those for whom it is fresh; else they ask for themselves
   // Going into the cache as it was published; nothing: that shows at its end.
   std::optional<bool> stored = false;

@@ -88,7 +88,8 @@ struct Fixture {
                  .log = log,
                  .home = home,
                  .origins = origins,
-                 .loads = loads},
+                 .loads = loads,
+                 .rechecks = rechecks},
         exchange(std::make_unique<Exchange>(services, stream, some_request(text, runtime), found)) {
   }
   std::uint64_t ended_as(Outcome outcome) const {
@@ -106,6 +107,8 @@ struct Fixture {
   std::unique_ptr<store::Store> store;  // none
   std::unique_ptr<disk::Disks> disks;   // likewise
   DiskLoads loads;
+  filter::Seed seed{1, 2};
+  Rechecks rechecks{seed};
   RequestLog log;
   TransferHome::Turn turn;
   FakeOrigins origins;

@@ -106,11 +106,13 @@ void apply_rules(const ResponseHead& head) {
   }
   // The response as a 304 to itself, and a 304 made of it.
   std::string fresh;
+  const VaryOptions vary;
   const Freshened again = freshen(stored, head,
                                   {.request = request,
                                    .target = target,
                                    .directives = {},
                                    .targets = targets,
+                                   .vary = vary,
                                    .exchange = kExchange},
                                   {}, {}, fresh);
   ENCORE_CHECK(again.meta.head_bytes == fresh.size(), "the freshened head has its length");

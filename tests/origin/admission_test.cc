@@ -26,7 +26,7 @@ struct Deciding {
       : world({origin.url()}, settings, change),
         request(world.request("GET /a HTTP/1.1\r\nHost: h\r\n\r\n")) {}
   Use admit(const StoringPlan& plan, std::uint32_t joined = 0) {
-    return server::admit(*world.services, *request, plan, joined, response);
+    return server::admit(*world.services, *request, *request->treatment, plan, joined, response);
   }
 
   Origin origin;
@@ -93,14 +93,16 @@ TEST_CASE("those who joined count as requests, but not where one is only counted
 TEST_CASE("what is refused for its size alone is told from what is not", "[origin][admission]") {
   Deciding deciding;
   const auto refused = [&](std::uint64_t bytes) {
-    return is_refused_for_size(*deciding.world.services, *deciding.request, bytes);
+    return is_refused_for_size(*deciding.world.services, *deciding.request,
+                               *deciding.request->treatment, bytes);
   };
   CHECK_FALSE(refused(10));
   CHECK(refused(kThreshold + 1));
   Deciding never([](cache::KernelOptions& options) {
     options.admission.policy = cache::AdmissionPolicy::kNever;
   });
-  CHECK_FALSE(is_refused_for_size(*never.world.services, *never.request, kThreshold + 1));
+  CHECK_FALSE(is_refused_for_size(*never.world.services, *never.request, *never.request->treatment,
+                                  kThreshold + 1));
 }
 
 TEST_CASE("what is not shared is remembered as long as is configured, or forgotten",

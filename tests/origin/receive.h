@@ -15,6 +15,7 @@ inline void receive(World& world, std::string_view text, Received& received,
                     http::Method asked = http::Method::kGet) {
   received.head = http::response_head(text);
   received.head_bytes = text;
+  received.treatment = &world.runtime->reverse;
   received.directives = http::effective_directives(received.head.fields, {});
   received.framing = http::response_framing(asked, received.head);
   received.time = received.request_time = world.loop->now();

@@ -235,7 +235,7 @@ class World final : public FetchKeeper,
     view.route = runtime->router.match("", "/");
     REQUIRE(view.route != nullptr);
     std::string uri(http::key_bytes_max(view.target), '\0');
-    view.uri = http::write_key(view.target, runtime->reverse_keys, uri);
+    view.uri = http::write_key(view.target, runtime->reverse.keys, uri);
     const std::string key = view.route->realm() + uri.substr(0, view.uri.bytes);
     view.key = key;
     view.hash = filter::hash_key(filter::HashFamily::kXxh3, seed, key);

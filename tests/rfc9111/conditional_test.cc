@@ -201,12 +201,14 @@ Freshened freshened(const std::string& stored, const std::string& update, std::s
   const RequestHead request = request_head(request_text);
   const RequestDirectives directives = parse_request_directives(request.fields);
   Target target;
+  const VaryOptions vary;
   REQUIRE(resolve_target(request, Scheme::kHttp, target) == TargetStatus::kOk);
   return freshen(stored, response_head(update),
                  {.request = request,
                   .target = target,
                   .directives = directives,
                   .targets = {},
+                  .vary = vary,
                   .exchange = exchange()},
                  store, HeadOptions{}, out);
 }

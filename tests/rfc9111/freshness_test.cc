@@ -1,5 +1,6 @@
 #include "proxy/http/freshness.h"
 
+#include "proxy/http/stored_meta.h"
 #include "proxy/http/targeted.h"
 #include "tests/catch.h"
 #include "tests/http/heads.h"
@@ -125,6 +126,46 @@ TEST_CASE("a response's age counts Age, the exchange and what Date tells", "[rfc
   CHECK(initial("A: b\nDate: Sat, 01 Jan 0000 00:00:00 GMT", 0s) ==
         std::chrono::seconds(kDeltaMax));
   CHECK(initial("Age: 99999999999", 0s) == std::chrono::seconds(kDeltaMax));
+}
+
+TEST_CASE("what an operator says of the lifetime comes before what the origin says",
+          "[rfc9111][4.2.1]") {
+  using S = LifetimeSource;
+  const auto check = [](const FreshnessOptions& options, const std::string& lines, unsigned status,
+                        S source, std::uint32_t seconds) {
+    CAPTURE(lines, status);
+    const Lifetime result = lifetime(lines, status, options);
+    CHECK(result.source == source);
+    CHECK(result.seconds == seconds);
+  };
+  FreshnessOptions fixed;
+  fixed.rule.seconds = 50;
+  fixed.rule.errors = {{404, 404, 0}, {400, 499, 7}};
+  check(fixed, "", 200, S::kRule, 50);
+  check(fixed, "Cache-Control: s-maxage=5", 206, S::kRule, 50);
+  check(fixed, "Cache-Control: max-age=5", 404, S::kRule, 0);
+  check(fixed, "", 403, S::kRule, 7);
+  check(fixed, "", 500, S::kNone, 0);
+  check(fixed, "Cache-Control: max-age=5", 500, S::kMaxAge, 5);
+  FreshnessOptions bounded;
+  bounded.rule.seconds_min = 10;
+  bounded.rule.seconds_max = 20;
+  check(bounded, "", 200, S::kRule, 10);
+  check(bounded, "Cache-Control: max-age=5", 200, S::kRule, 10);
+  check(bounded, "Cache-Control: max-age=15", 200, S::kMaxAge, 15);
+  check(bounded, "Cache-Control: max-age=25", 200, S::kMaxAge, 20);
+  check(bounded, "", 404, S::kNone, 0);
+}
+
+TEST_CASE("an operator's lifetime counts from when the response came", "[rfc9111][4.2.3]") {
+  StoredMeta meta;
+  const MonotonicTime came{1000s};
+  meta.age_zero = came - 300s;
+  set_lifetime(meta, {LifetimeSource::kRule, 60}, came);
+  CHECK(meta.fresh_until == came + 60s);
+  CHECK(meta.lifetime_seconds == 360);
+  set_lifetime(meta, {LifetimeSource::kMaxAge, 60}, came);
+  CHECK(meta.fresh_until == meta.age_zero + 60s);
 }
 
 }  // namespace encore::http

@@ -1,5 +1,9 @@
 #include "proxy/http/storing.h"
 
+#include <string>
+#include <tuple>
+#include <vector>
+
 #include "proxy/http/stored_head.h"
 #include "tests/catch.h"
 #include "tests/http/heads.h"
@@ -211,6 +215,45 @@ TEST_CASE("a date that is there is never rewritten, and a 204 has no length",
   CHECK(head.status == 204);
   CHECK(head.reason == "x");
   CHECK(head.fields.size() == 1);
+}
+
+TEST_CASE("what an operator ignores by name forbids nothing, and all else does", "[rfc9111][3]") {
+  const auto with = [](std::string_view name) {
+    StoreOptions options;
+    options.ignored.no_store = name == "no-store";
+    options.ignored.is_private = name == "private";
+    options.ignored.no_cache = name == "no-cache";
+    options.ignored.set_cookie = name == "set-cookie";
+    options.ignored.authorization = name == "authorization";
+    options.ignores_vary = name == "vary";
+    return options;
+  };
+  const std::string cookie = "\nCookie: a=1";
+  const std::vector<std::tuple<std::string, std::string, std::string>> table = {
+      {"authorization", kGet + "\nAuthorization: Basic x", "200 x" + kFresh},
+      {"vary", kGet, "200 x\nVary: *" + kFresh},
+      {"set-cookie", kGet + cookie, "200 x\nSet-Cookie: b=2" + kFresh},
+  };
+  for (const auto& [name, request, response] : table) {
+    for (const std::string other :
+         {"no-store", "private", "no-cache", "set-cookie", "authorization", "vary", "nothing"}) {
+      CAPTURE(name, other);
+      const StoreDecision decision = decide(request, response, with(other));
+      CHECK(decision.ok() == (name == other));
+      if (decision.ok()) CHECK(decision.strips_set_cookie == (name == "set-cookie"));
+    }
+  }
+  ResponseDirectives directives;
+  directives.no_store = directives.is_private = directives.no_cache = true;
+  ResponseDirectives left = directives;
+  leave_out(left, with("private").ignored);
+  CHECK((left.no_store && !left.is_private && left.no_cache));
+  left = directives;
+  leave_out(left, {});
+  CHECK((left.no_store && left.is_private && left.no_cache));
+  StoreOptions refusing;
+  refusing.refuses = true;
+  CHECK(decide(kGet, "200 x" + kFresh, refusing).reason == StoreReason::kRule);
 }
 
 }  // namespace encore::http

@@ -210,4 +210,35 @@ TEST_CASE("more selecting names than the limit match nothing", "[rfc9111][4.1][l
   CHECK(names(vary + "more") == "*");
 }
 
+TEST_CASE("the operator may name what tells requests apart, and leave out what Vary names",
+          "[rfc9111][4.1]") {
+  VaryOptions options;
+  options.further_names = {"cookie", "x-tenant"};
+  const FieldText response("Vary: Accept, X-Tenant");
+  CHECK(selecting_names(response.fields(), options) == "accept,cookie,x-tenant");
+  CHECK(selecting_names(FieldText("A: b").fields(), options) == "cookie,x-tenant");
+  options.ignores_vary = true;
+  CHECK(selecting_names(response.fields(), options) == "cookie,x-tenant");
+  CHECK(selecting_names(FieldText("Vary: *").fields(), options) == "cookie,x-tenant");
+}
+
+TEST_CASE("of cookies that end here nothing tells requests apart, of others what goes on",
+          "[rfc9111][4.1]") {
+  VaryOptions options;
+  options.cookies = CookieUse::kNone;
+  CHECK(key("cookie", "Cookie: a=1", options) == key("cookie", "Cookie: a=2", options));
+  CHECK(key("cookie", "Cookie: a=1", options) == key("cookie", "A: b", options));
+  options.cookies = CookieUse::kSome;
+  options.cookie_names = {"a", "b"};
+  CHECK(key("cookie", "Cookie: x=1; b=2;a=1", options) ==
+        key("cookie", "Cookie: a=1\nCookie: b=2", options));
+  CHECK(key("cookie", "Cookie: a=1", options) != key("cookie", "Cookie: a=2", options));
+  CHECK(key("cookie", "Cookie: x=1", options) == key("cookie", "A: b", options));
+  CHECK(key("cookie", "Cookie: A=1", options) == key("cookie", "A: b", options));
+  const FieldText request("Cookie: x=1; b=\"2\"; a=1; a=3; c");
+  const SentFields sent(request.fields(), options);
+  CHECK(sent.kept_cookies() == "a=1; a=3; b=\"2\"");
+  CHECK(key("cookie", "Cookie: a=" + std::string(2000, 'x'), options) == "*");
+}
+
 }  // namespace encore::http

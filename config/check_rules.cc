@@ -1,0 +1,195 @@
+// What the texts of rules are made of, and what of a rule goes together.
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "cache/options.h"
+#include "config/draft.h"
+#include "config/keys.h"
+
+namespace encore::config {
+namespace {
+
+constexpr std::size_t kGlobBytesMax = 1024;
+constexpr std::size_t kStaticBytesMax = 64 * kKiB;
+
+bool is_plain(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte > 0x20 && byte != 0x7f;
+  });
+}
+
+std::string element(std::size_t index, std::string_view key) {
+  return "rule." + std::to_string(index) + "." + std::string(key);
+}
+
+bool remembers_requests(Policy policy) {
+  return policy == Policy::kSecondHit || policy == Policy::kNthHit;
+}
+
+bool learns_from_all(Policy policy) {
+  return policy == Policy::kTinyLfu || policy == Policy::kAdaptSize ||
+         policy == Policy::kExactSecondHit;
+}
+
+// What needs to be known before the origin is asked, and so cannot wait for its content_type.
+const char* asks_before(const Rule& rule) {
+  if (rule.cookies) return "cookies";
+  if (rule.key_query) return "key_query";
+  if (!rule.key_fields.empty()) return "key_fields";
+  if (rule.key != RuleKey::kUrl) return "key";
+  if (rule.verify != Verify::kNone) return "verify";
+  if (rule.authorization != AuthorizationUse::kRfc) return "authorization";
+  if (rule.follow_redirects) return "follow_redirects";
+  if (rule.collapse) return "collapse";
+  if (!rule.strip_prefix.empty()) return "strip_prefix";
+  if (!rule.add_prefix.empty()) return "add_prefix";
+  if (!rule.replace.empty()) return "replace";
+  if (!rule.request_set.empty()) return "request_set";
+  if (!rule.request_add.empty()) return "request_add";
+  if (!rule.request_remove.empty()) return "request_remove";
+  if (!rule.response_set.empty()) return "response_set";
+  if (!rule.response_add.empty()) return "response_add";
+  if (!rule.response_remove.empty()) return "response_remove";
+  if (rule.deny) return "deny";
+  if (!rule.redirect.empty()) return "redirect";
+  if (rule.static_status) return "static_status";
+  const auto asks = [](const std::string& name) {
+    return name == "client-no-cache" || name == "vary";
+  };
+  return std::ranges::any_of(rule.ignore, asks) ? "ignore" : nullptr;
+}
+
+}  // namespace
+
+Result<std::string> check_rule_name(std::string_view text) {
+  if (text.empty()) return std::string();
+  auto name = check_token(text);
+  if (!name) return fail("is not a name");
+  return name;
+}
+
+Result<std::string> check_glob(std::string_view text) {
+  if (text.empty() || text.size() > kGlobBytesMax || !is_plain(text)) return fail("is not a glob");
+  return std::string(text);
+}
+
+Result<std::string> check_ignored(std::string_view text) {
+  static constexpr std::array<std::string_view, 7> kNames = {
+      "no-store", "private", "no-cache", "client-no-cache", "authorization", "set-cookie", "vary"};
+  if (std::ranges::find(kNames, text) == kNames.end()) return fail("is unknown");
+  return std::string(text);
+}
+
+Result<std::string> check_prefix_or_empty(std::string_view text) {
+  return text.empty() ? Result<std::string>(std::string()) : check_path_prefix(text);
+}
+
+Result<std::string> check_replacement(std::string_view text) {
+  const std::size_t arrow = text.find("=>");
+  if (arrow == std::string_view::npos || arrow == 0) return fail("has no \"=>\" behind a text");
+  if (text.size() > kGlobBytesMax || !is_plain(text) ||
+      text.find_first_of("?#", 0) != std::string_view::npos) {
+    return fail("holds what a path cannot");
+  }
+  return std::string(text);
+}
+
+Result<std::string> check_redirect(std::string_view text) {
+  if (text.empty()) return std::string();
+  const bool absolute = text.starts_with("http://") || text.starts_with("https://");
+  if (!absolute && !text.starts_with('/')) return fail("is no URL and no path");
+  if (text.size() > kGlobBytesMax || !is_plain(text)) return fail("holds what a URL cannot");
+  std::string_view rest = text;
+  while (true) {
+    const std::size_t open = rest.find_first_of("{}");
+    if (open == std::string_view::npos) break;
+    rest.remove_prefix(open);
+    const auto known = [rest](std::string_view name) { return rest.starts_with(name); };
+    if (!known("{host}") && !known("{path}") && !known("{query}")) {
+      return fail("has a brace that is neither {host}, {path} nor {query}");
+    }
+    rest.remove_prefix(rest.find('}') + 1);
+  }
+  return std::string(text);
+}
+
+Result<std::string> check_static_text(std::string_view text) {
+  if (text.size() > kStaticBytesMax) return fail("is too long");
+  return std::string(text);
+}
+
+Result<std::string> check_media_type(std::string_view text) {
+  const auto good = [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; };
+  if (text.find('/') == std::string_view::npos || text.size() > 256 ||
+      !std::ranges::all_of(text, good)) {
+    return fail("is not a media type");
+  }
+  return std::string(text);
+}
+
+Result<std::string> check_edited_field(std::string_view text) {
+  auto line = parse_field_line(std::string(text) + ":");
+  if (!line) return std::unexpected(line.error());
+  return std::move(line->name);
+}
+
+void Draft::check_rules() {
+  for (std::size_t i = 0; i < config.rule.size(); ++i) check_rule(i);
+}
+
+void Draft::check_rule(std::size_t index) {
+  const Rule& rule = config.rule[index];
+  const auto at = [index](std::string_view key) { return element(index, key); };
+  for (const std::string& name : rule.listener) {
+    const auto is_named = [&](const Listen& listen) { return listen.address.text() == name; };
+    if (std::ranges::none_of(config.listen, is_named)) {
+      fault_at(at("listener"), "\"" + name + "\" is no address of a [[listen]]");
+    }
+  }
+  if (const char* early = asks_before(rule); early != nullptr && !rule.content_type.empty()) {
+    fault_at(at(early),
+             "comes before the response, whose content_type this rule waits for; "
+             "accepted: in a rule without content_type");
+  }
+  if (rule.fresh && (rule.fresh_min || rule.fresh_max)) {
+    fault_at(at("fresh"), "together with fresh_min or fresh_max; accepted: one or the other");
+  }
+  if (rule.fresh_min && rule.fresh_max && *rule.fresh_min > *rule.fresh_max) {
+    fault_at(at("fresh_min"), "is more than fresh_max; accepted: up to it");
+  }
+  if (rule.key == RuleKey::kDigest && rule.verify == Verify::kNone) {
+    fault_at(at("key"),
+             "\"digest\" without verify: whoever serves one wrong body would serve it "
+             "for all; accepted: with verify = \"sha256\"");
+  }
+  const int answers = static_cast<int>(rule.deny.has_value()) +
+                      static_cast<int>(!rule.redirect.empty()) +
+                      static_cast<int>(rule.static_status.has_value());
+  if (answers > 1) {
+    fault_at(at(rule.deny ? "deny" : "redirect"),
+             "together with another answer; accepted: one of deny, redirect and static_status");
+  }
+  const std::uint32_t status = rule.redirect_status;
+  if (status != 301 && status != 302 && status != 303 && status != 307 && status != 308) {
+    fault_at(at("redirect_status"), "is no redirection; accepted: 301, 302, 303, 307 or 308");
+  }
+  check_rule_admission(rule, at("admission"));
+}
+
+void Draft::check_rule_admission(const Rule& rule, const std::string& path) {
+  if (!rule.admission) return;
+  const Policy policy = *rule.admission;
+  const Policy all = config.admission.policy;
+  if (remembers_requests(policy) && !remembers_requests(all)) {
+    fault_at(path,
+             "needs the filter of admission.policy; accepted: with \"second-hit\" or "
+             "\"nth-hit\" there");
+  }
+  if (learns_from_all(policy) && policy != all) {
+    fault_at(path, "learns from all requests; accepted: where admission.policy is the same");
+  }
+}
+
+}  // namespace encore::config

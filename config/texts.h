@@ -1,0 +1,40 @@
+// What the texts of a config are made of. Pure functions, thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace encore::config {
+
+// Each gives the text as it is kept.
+Result<std::string> check_host_pattern(std::string_view text);
+Result<std::string> check_host_name(std::string_view text);
+Result<std::string> check_path_prefix(std::string_view text);
+Result<std::string> check_folder_or_empty(std::string_view text);
+Result<std::string> check_published(std::string_view text);
+Result<std::string> check_field_name(std::string_view text);
+Result<std::string> check_token(std::string_view text);
+Result<std::string> check_host_glob(std::string_view text);
+Result<std::string> check_path_glob(std::string_view text);
+Result<std::string> check_method(std::string_view text);
+Result<std::string> check_lower_field_or_empty(std::string_view text);
+Result<std::string> check_realm(std::string_view text);
+Result<std::string> check_query_name(std::string_view text);
+Result<std::string> check_seed(std::string_view text);
+Result<std::string> check_file_name(std::string_view text);
+Result<std::string> check_rule_name(std::string_view text);
+Result<std::string> check_glob(std::string_view text);
+Result<std::string> check_prefix_or_empty(std::string_view text);
+Result<std::string> check_media_type(std::string_view text);
+Result<std::string> check_edited_field(std::string_view text);
+Result<std::string> check_ignored(std::string_view text);
+Result<std::string> check_replacement(std::string_view text);
+Result<std::string> check_redirect(std::string_view text);
+Result<std::string> check_static_text(std::string_view text);
+Result<std::string> check_disk_name(std::string_view text);  // a file name, not ""
+Result<std::string> check_authority_or_empty(std::string_view text);
+Result<std::string> check_target_or_empty(std::string_view text);
+
+}  // namespace encore::config

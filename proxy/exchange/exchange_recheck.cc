@@ -1,0 +1,55 @@
+// The part of an exchange that asks the origin whether a client may have what is stored.
+#include <utility>
+
+#include "base/recycled.h"
+#include "proxy/exchange/exchange.h"
+
+namespace encore::server {
+
+// Asks by a HEAD with the client's own fields. False where that is not needed.
+bool Exchange::ask_permission() {
+  if (request_->rule == nullptr || !request_->rule->rechecks() || is_permitted_ ||
+      services_.rechecks.is_allowed(
+          services_.rechecks.name(request_->head.fields, request_->uri_text()),
+          services_.loop.now())) {
+    return false;
+  }
+  if (request_->directives.only_if_cached) {
+    respond_failure(504, Outcome::kOnlyIfCached, "only-if-cached");
+    return true;
+  }
+  go(Step::kAsk);
+  auto transfer =
+      make_recycled<Transfer>(services_.home, request_->hash, nullptr, request_->runtime->number);
+  go(Step::kWait);
+  asks_permission_ = true;
+  transfer_ = transfer;
+  role_ = Role::kAsked;
+  transfer_->add_first_reader(*this);
+  services_.stats.rechecks.add();
+  services_.origins.ask_origin(std::move(transfer), RequestContext::permission_for(request_), {});
+  return true;
+}
+
+void Exchange::on_permission() {
+  constexpr int kSuccess = 2;
+  const bool allowed = transfer_->response().meta.status / 100 == kSuccess;
+  asks_permission_ = false;
+  if (allowed) {
+    is_permitted_ = true;
+    services_.rechecks.allow(services_.rechecks.name(request_->head.fields, request_->uri_text()),
+                             services_.loop.now());
+    ask_again();
+    return;
+  }
+  // What the origin says to the request itself is what the client gets, and nobody else.
+  leave_transfer();
+  response_.reset();
+  found_ = {};
+  alone_ = true;
+  go(Step::kAbsent);
+  cache_status_.forwarded = http::Forwarded::kRequest;
+  ask({});
+}
+
+}  // namespace encore::server

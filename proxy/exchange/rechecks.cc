@@ -1,0 +1,31 @@
+#include "proxy/exchange/rechecks.h"
+
+namespace encore::server {
+
+filter::Hash128 Rechecks::name(const http::Fields& fields, std::string_view url) const {
+  std::string text(url);
+  fields.for_each(http::FieldId::kAuthorization, [&](const http::Field& field) {
+    text += '\n';
+    text += field.value;
+  });
+  return filter::hash_key(filter::HashFamily::kXxh3, seed_, text);
+}
+
+bool Rechecks::is_allowed(const filter::Hash128& name, MonotonicTime now) const {
+  const auto found = until_.find(name);
+  return found != until_.end() && now < found->second;
+}
+
+void Rechecks::allow(const filter::Hash128& name, MonotonicTime now) {
+  const auto [place, fresh] = until_.insert_or_assign(name, now + kHolds);
+  if (!fresh) return;
+  if (order_.size() < kMax) {
+    order_.push_back(name);
+    return;
+  }
+  until_.erase(order_[next_]);
+  order_[next_] = name;
+  next_ = (next_ + 1) % kMax;
+}
+
+}  // namespace encore::server

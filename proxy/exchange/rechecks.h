@@ -1,0 +1,47 @@
+// Rechecks: which clients an origin has lately allowed which URLs, so that a stored response may be
+// given to them (`authorization = "recheck"`). Credentials are kept as a keyed hash alone. One a
+// worker, confined to it.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "filter/hash.h"
+#include "proxy/http/message.h"
+
+namespace encore::server {
+
+class Rechecks {
+ public:
+  // For how long an origin's yes holds.
+  static constexpr Nanoseconds kHolds = std::chrono::seconds(60);
+  // Beyond so many the oldest are forgotten, and asked for again.
+  static constexpr std::size_t kMax = 16384;
+
+  // The seed is secret.
+  explicit Rechecks(const filter::Seed& seed) : seed_(seed) {}
+
+  // Who asks for what: the request's Authorization, or none, and the URL.
+  filter::Hash128 name(const http::Fields& fields, std::string_view url) const;
+  bool is_allowed(const filter::Hash128& name, MonotonicTime now) const;
+  void allow(const filter::Hash128& name, MonotonicTime now);
+
+ private:
+  struct Less {
+    bool operator()(const filter::Hash128& a, const filter::Hash128& b) const {
+      return a.hi != b.hi ? a.hi < b.hi : a.lo < b.lo;
+    }
+  };
+
+  const filter::Seed& seed_;
+  std::map<filter::Hash128, MonotonicTime, Less> until_;
+  // In the order in which they were allowed: the next to be forgotten stands at next_.
+  std::vector<filter::Hash128> order_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace encore::server

@@ -1,0 +1,221 @@
+#include "proxy/process/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "cache/options.h"
+#include "proxy/exchange/decide.h"
+#include "proxy/http/parser.h"
+#include "proxy/origin/origin_request.h"
+#include "proxy/request/request_context.h"
+#include "proxy/request/view_maker.h"
+
+namespace encore::server {
+namespace {
+
+class Lines {
+ public:
+  void add(std::string_view label, std::string_view text) {
+    constexpr std::size_t kWidth = 16;
+    std::string padded(label);
+    padded.resize(std::max(padded.size() + 1, kWidth), ' ');
+    text_ += padded;
+    text_ += text;
+    text_ += '\n';
+  }
+  std::string text() && { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+std::string seconds_text(std::uint32_t seconds) {
+  return format_duration(std::chrono::seconds(seconds));
+}
+
+std::string freshness_text(const http::StoreOptions& store) {
+  const http::LifetimeRule& rule = store.freshness.rule;
+  std::string text;
+  if (rule.seconds) {
+    text = seconds_text(*rule.seconds) + ", by the rule";
+  } else {
+    text = "as its origin says; without a word of that, " +
+           fmt::format("{:g}", store.freshness.heuristic_fraction) +
+           " of the time since Last-Modified, up to " +
+           seconds_text(store.freshness.heuristic_seconds_max);
+    if (rule.seconds_min) text += "; at least " + seconds_text(*rule.seconds_min);
+    if (rule.seconds_max) text += "; at most " + seconds_text(*rule.seconds_max);
+  }
+  for (const auto& error : rule.errors) {
+    text += fmt::format("; {}", error.first);
+    if (error.last != error.first) text += fmt::format("-{}", error.last);
+    text += ": " + seconds_text(error.seconds);
+  }
+  return text;
+}
+
+std::string admission_text(const cache::AdmissionRule& rule, const config::Admission& all) {
+  using Kind = cache::AdmissionRule::Kind;
+  switch (rule.kind) {
+    case Kind::kPolicy:
+      return std::string(to_string(all.policy));
+    case Kind::kAlways:
+      return "always, by the rule";
+    case Kind::kNever:
+      return "never, by the rule";
+    case Kind::kNthHit:
+      return fmt::format("at request {}, by the rule", rule.parameter);
+    case Kind::kProbability:
+      return fmt::format("with probability {:.6g}, by the rule",
+                         static_cast<double>(rule.parameter) / 4294967296.0);
+    case Kind::kSizeThreshold:
+      return "up to " + format_bytes(rule.parameter) + ", by the rule";
+  }
+  return {};
+}
+
+std::string ignored_text(const Treatment& treatment) {
+  const http::Ignored& ignored = treatment.store.ignored;
+  std::string text;
+  const auto add = [&text](bool is_ignored, std::string_view name) {
+    if (!is_ignored) return;
+    if (!text.empty()) text += ", ";
+    text += name;
+  };
+  add(ignored.no_store, "no-store");
+  add(ignored.is_private, "private");
+  add(ignored.no_cache, "no-cache");
+  add(treatment.reuse.ignore_client_reload, "client-no-cache");
+  add(ignored.set_cookie, "set-cookie");
+  add(ignored.authorization, "authorization");
+  add(treatment.store.ignores_vary, "vary");
+  return text.empty() ? "nothing" : text;
+}
+
+std::string conditions_of_type(const config::Config& config) {
+  std::string text;
+  for (std::size_t i = 0; i < config.rule.size(); ++i) {
+    const config::Rule& rule = config.rule[i];
+    if (rule.content_type.empty()) continue;
+    text += text.empty() ? "" : ", ";
+    text += rule.name.empty() ? "rule-" + std::to_string(i) : rule.name;
+  }
+  return text;
+}
+
+// The head of the request, as the listener would get it.
+Result<std::string> head_text(const Explained& asked, bool is_forward) {
+  std::string storage;
+  http::Target target;
+  if (!http::resolve_reference(asked.url, {}, storage, target) || target.authority.host.empty()) {
+    return fail("\"" + asked.url + "\" is no http(s) URL");
+  }
+  std::string host(http::kHostTextBytesMax, '\0');
+  host.resize(http::write_host(target, host));
+  std::string path(target.path.empty() ? "/" : target.path);
+  if (target.has_query) path.append("?").append(target.query);
+  std::string text = asked.method + " ";
+  if (is_forward) text.append(to_string(target.scheme)).append("://").append(host);
+  text += path + " HTTP/1.1\r\nHost: " + host + "\r\n";
+  for (const std::string& field : asked.fields) text += field + "\r\n";
+  return text + "\r\n";
+}
+
+void add_origin(const RequestContext& request, Lines& lines) {
+  if (request.is_forward()) {
+    lines.add("origin", "as the URL says");
+  } else {
+    std::string servers;
+    for (const OriginServer& server : request.route->group().servers()) {
+      servers +=
+          (servers.empty() ? "" : ", ") + server.pool_key.substr(0, server.pool_key.find('|'));
+    }
+    lines.add("origin", request.route->host() + " " + request.route->path() + " -> " + servers);
+  }
+  std::string head;
+  const OriginServer* const server =
+      request.is_forward() ? nullptr : &request.route->group().servers().front();
+  build_origin_request(request, server, {}, head);
+  std::string_view rest = head;
+  std::string_view label = "is asked";
+  while (!rest.empty() && !rest.starts_with("\r\n")) {
+    const std::size_t end = rest.find("\r\n");
+    lines.add(label, rest.substr(0, end));
+    rest.remove_prefix(end + 2);
+    label = "";
+  }
+}
+
+void add_treatment(const RequestContext& request, Lines& lines) {
+  const Treatment& treatment = *request.treatment;
+  lines.add("key", request.key.empty() ? "none: nothing of it is cached"
+                                       : request.key.substr(kRealmBytes));
+  if (request.key.empty()) return;
+  std::string apart;
+  for (const std::string& name : treatment.vary.further_names) {
+    apart += (apart.empty() ? "" : ", ") + name;
+  }
+  lines.add("told apart by", (treatment.store.ignores_vary ? std::string("not Vary")
+                                                           : std::string("what Vary names")) +
+                                 (apart.empty() ? "" : ", " + apart));
+  lines.add("admission", admission_text(treatment.admission, request.runtime->config.admission));
+  lines.add("fresh", freshness_text(treatment.store));
+  lines.add("ignored", ignored_text(treatment));
+  lines.add("max_object", format_bytes(treatment.max_object_bytes));
+  lines.add("collapse", treatment.collapse ? "yes" : "no");
+  if (treatment.swr_seconds) lines.add("stale while", seconds_text(*treatment.swr_seconds));
+  if (treatment.sie_seconds) lines.add("stale if error", seconds_text(*treatment.sie_seconds));
+}
+
+}  // namespace
+
+Result<std::string> explain(const config::Config& config, const Explained& asked) {
+  const auto listen = std::ranges::find_if(config.listen, [&](const config::Listen& each) {
+    return asked.listener.empty() || each.address.text() == asked.listener;
+  });
+  if (listen == config.listen.end()) {
+    return fail("\"" + asked.listener + "\" is no address of a [[listen]]");
+  }
+  const auto client = net::Address::parse_ip(asked.client, 1);
+  if (!client) return fail("\"" + asked.client + "\" is no address");
+  const bool is_forward = listen->mode == config::Mode::kForward;
+  const auto runtime = Runtime::create(config, {}, "explain");
+  if (!runtime) return std::unexpected(runtime.error());
+  const auto text = head_text(asked, is_forward);
+  if (!text) return std::unexpected(text.error());
+  http::RequestHead head;
+  http::ParseError error;
+  if (http::parse_request(*text, (*runtime)->head_limits, head, error) !=
+      http::ParseStatus::kComplete) {
+    return fail("no request can be made of that: " + std::string(http::to_string(error.reason)));
+  }
+  const filter::Seed seed{};
+  Doing doing;
+  ViewMaker views(*runtime, seed, doing);
+  const ListenerContext context{.mode = listen->mode, .name = listen->address.text()};
+  RequestView view;
+  const ViewFault fault = views.make(head, context, *client, view);
+  Lines lines;
+  lines.add("request", asked.method + " " + asked.url + " of " + asked.client);
+  lines.add("listener", listen->address.text() + (is_forward ? " forward" : " reverse"));
+  if (fault.status != 0) {
+    lines.add("answer", fmt::format("{} here: {}", fault.status, fault.detail));
+    return std::move(lines).text();
+  }
+  const auto request = RequestContext::make(*runtime, view, *text, *client);
+  lines.add("rule", request->rule == nullptr ? "none holds" : request->rule->name());
+  if (const std::string waiting = conditions_of_type(config); !waiting.empty()) {
+    lines.add("", "but for " + waiting + ", which wait for the response's content_type");
+  }
+  if (const auto answer = answer_locally(*request)) {
+    lines.add("answer", fmt::format("{} here: {}", answer->status, answer->detail));
+    return std::move(lines).text();
+  }
+  add_treatment(*request, lines);
+  add_origin(*request, lines);
+  return std::move(lines).text();
+}
+
+}  // namespace encore::server

@@ -1,0 +1,353 @@
+#include "proxy/settings/rules.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "proxy/settings/glob.h"
+
+namespace encore::server {
+namespace {
+
+using http::LifetimeRule;
+
+// What replies that are gathered for one write have room for.
+constexpr std::size_t kLinesOfPlainHitMax = 2048;
+
+std::uint32_t seconds_of(Nanoseconds duration) {
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(duration).count();
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(seconds, 0, http::kDeltaMax));
+}
+
+std::optional<std::uint32_t> seconds_of(const std::optional<Nanoseconds>& duration) {
+  return duration ? std::optional(seconds_of(*duration)) : std::nullopt;
+}
+
+bool matches_any(const std::vector<std::string>& globs, std::string_view text) {
+  return std::ranges::any_of(globs, [text](const auto& glob) { return glob_matches(glob, text); });
+}
+
+// Statuses of errors that may be kept without a word of the origin's (RFC 9110 15.1).
+constexpr std::uint16_t kUsualErrors[] = {404, 405, 410, 414, 501};
+
+void add_errors(const config::Rule& rule, LifetimeRule& lifetimes) {
+  for (const config::StatusLifeText& text : rule.negative) {
+    const std::uint32_t seconds = seconds_of(text->life);
+    if (!text->is_usual()) {
+      lifetimes.errors.push_back({static_cast<std::uint16_t>(text->first),
+                                  static_cast<std::uint16_t>(text->last), seconds});
+      continue;
+    }
+    for (const std::uint16_t status : kUsualErrors) {
+      lifetimes.errors.push_back({status, status, seconds});
+    }
+  }
+}
+
+void ignore(const std::string& what, Treatment& treatment) {
+  http::Ignored& ignored = treatment.store.ignored;
+  ignored.no_store |= what == "no-store";
+  ignored.is_private |= what == "private";
+  ignored.no_cache |= what == "no-cache";
+  ignored.set_cookie |= what == "set-cookie";
+  ignored.authorization |= what == "authorization";
+  treatment.reuse.ignore_client_reload |= what == "client-no-cache";
+  if (what == "vary") treatment.store.ignores_vary = treatment.vary.ignores_vary = true;
+}
+
+void name_what_tells_apart(const config::Rule& rule, http::VaryOptions& vary) {
+  for (const std::string& field : rule.key_fields) {
+    vary.further_names.push_back(lower_ascii(field));
+  }
+  if (rule.cookies && (*rule.cookies)->kind == config::Cookies::Kind::kIgnore) {
+    vary.cookies = http::CookieUse::kNone;
+  } else if (rule.cookies && (*rule.cookies)->kind == config::Cookies::Kind::kKey) {
+    vary.cookies = http::CookieUse::kSome;
+    vary.cookie_names = (*rule.cookies)->names;
+    vary.further_names.emplace_back("cookie");
+  }
+  std::ranges::sort(vary.further_names);
+  const auto repeated = std::ranges::unique(vary.further_names);
+  vary.further_names.erase(repeated.begin(), repeated.end());
+}
+
+void choose_query(const config::KeyQuery& query, http::KeyOptions& keys) {
+  switch (query.kind) {
+    case config::KeyQuery::Kind::kAll:
+      return;
+    case config::KeyQuery::Kind::kNone:
+      keys.keep_query.emplace();
+      return;
+    case config::KeyQuery::Kind::kOnly:
+      keys.keep_query = query.names;
+      return;
+    case config::KeyQuery::Kind::kExcept:
+      keys.drop_query.insert(keys.drop_query.end(), query.names.begin(), query.names.end());
+      return;
+  }
+}
+
+cache::AdmissionRule admission_of(const config::Rule& rule) {
+  using Kind = cache::AdmissionRule::Kind;
+  constexpr double kTwoTo32 = 4294967296.0;
+  switch (*rule.admission) {
+    case config::Policy::kAlways:
+      return {.kind = Kind::kAlways};
+    case config::Policy::kNever:
+      return {.kind = Kind::kNever};
+    case config::Policy::kSecondHit:
+      return {.kind = Kind::kNthHit, .parameter = 2};
+    case config::Policy::kNthHit:
+      return {.kind = Kind::kNthHit, .parameter = rule.min_requests};
+    case config::Policy::kProbability:
+      return {.kind = Kind::kProbability,
+              .parameter = static_cast<std::uint64_t>(std::ceil(rule.probability * kTwoTo32))};
+    case config::Policy::kSizeThreshold:
+      return {.kind = Kind::kSizeThreshold, .parameter = rule.size_threshold_bytes};
+    case config::Policy::kExactSecondHit:
+    case config::Policy::kTinyLfu:
+    case config::Policy::kAdaptSize:
+      break;  // the same for all
+  }
+  return {};
+}
+
+// A prefix ends where a segment does.
+bool is_below(std::string_view path, std::string_view prefix) {
+  if (prefix.empty() || !path.starts_with(prefix)) return false;
+  return prefix.ends_with('/') || path.size() == prefix.size() || path[prefix.size()] == '/';
+}
+
+// What was put together of pieces must not lead out of where it stands.
+std::string normalised(const std::string& path) {
+  if (path.find("/.") == std::string::npos) return path;
+  http::Target target;
+  target.authority.host = "x";
+  target.path = path;
+  std::string text(http::key_bytes_max(target), '\0');
+  const http::KeyText parts = http::write_key(target, {}, text);
+  return text.substr(parts.path, parts.bytes - parts.path);
+}
+
+http::HeadEdits edits_of(const std::vector<config::FieldLineText>& set,
+                         const std::vector<config::FieldLineText>& add,
+                         const std::vector<std::string>& remove) {
+  http::HeadEdits edits;
+  for (const auto& line : set) edits.set(line->name, line->value);
+  for (const auto& line : add) edits.add(line->name, line->value);
+  for (const auto& name : remove) edits.remove(name);
+  return edits;
+}
+
+std::optional<RuleAnswer> answer_of(const config::Rule& rule) {
+  if (rule.deny) return RuleAnswer{.status = static_cast<int>(*rule.deny), .is_refusal = true};
+  if (!rule.redirect.empty()) {
+    return RuleAnswer{.status = static_cast<int>(rule.redirect_status), .location = rule.redirect};
+  }
+  if (!rule.static_status) return std::nullopt;
+  return RuleAnswer{.status = static_cast<int>(*rule.static_status),
+                    .body = rule.static_body,
+                    .content_type = rule.static_type};
+}
+
+std::vector<std::pair<std::string, std::string>> replacements_of(const config::Rule& rule) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const std::string& text : rule.replace) {
+    const std::size_t arrow = text.find("=>");
+    pairs.emplace_back(text.substr(0, arrow), text.substr(arrow + 2));
+  }
+  return pairs;
+}
+
+}  // namespace
+
+Rule::Rule(const config::Rule& rule, std::size_t number, const Treatment& forward,
+           const Treatment& reverse)
+    : name_(rule.name.empty() ? "rule-" + std::to_string(number) : rule.name),
+      detail_(rule.name.empty() ? name_ : "rule-" + name_),
+      hosts_(rule.host),
+      paths_(rule.path),
+      methods_(rule.method),
+      listeners_(rule.listener),
+      forward_(forward),
+      reverse_(reverse),
+      answer_(answer_of(rule)),
+      request_edits_(edits_of(rule.request_set, rule.request_add, rule.request_remove)),
+      response_edits_(edits_of(rule.response_set, rule.response_add, rule.response_remove)),
+      strip_prefix_(rule.strip_prefix),
+      add_prefix_(rule.add_prefix),
+      replacements_(replacements_of(rule)) {
+  for (const std::string& type : rule.content_type) content_types_.push_back(lower_ascii(type));
+  for (const config::CidrText& block : rule.clients) clients_.push_back(*block);
+  apply(rule, forward_);
+  apply(rule, reverse_);
+  set(kByDigest, rule.key == config::RuleKey::kDigest);
+  set(kVerifies, rule.verify == config::Verify::kSha256);
+  set(kRechecks, rule.authorization == config::AuthorizationUse::kRecheck);
+  set(kFollowsRedirects, rule.follow_redirects);
+  set(kBypassesCookies, rule.cookies && (*rule.cookies)->kind == config::Cookies::Kind::kBypass);
+  set(kShowsWholeQuery, rule.origin_query);
+  set(kRewritesPath, !strip_prefix_.empty() || !add_prefix_.empty() || !replacements_.empty());
+  const bool chooses = rule.key_query && (*rule.key_query)->kind != config::KeyQuery::Kind::kAll;
+  set(kChangesKey, chooses || by_digest());
+  set(kAllowsPlainHits, !answer_ && !rechecks() && response_edits_.only_adds() &&
+                            response_edits_.lines().size() <= kLinesOfPlainHitMax);
+}
+
+void Rule::apply(const config::Rule& rule, Treatment& treatment) const {
+  treatment.is_cached = rule.cache.value_or(treatment.is_cached);
+  treatment.store.refuses = !treatment.is_cached;
+  treatment.collapse = rule.collapse.value_or(treatment.collapse);
+  if (rule.max_object_bytes) treatment.max_object_bytes = *rule.max_object_bytes;
+  if (rule.admission) treatment.admission = admission_of(rule);
+  LifetimeRule& lifetimes = treatment.store.freshness.rule;
+  lifetimes.seconds = seconds_of(rule.fresh);
+  lifetimes.seconds_min = seconds_of(rule.fresh_min);
+  lifetimes.seconds_max = seconds_of(rule.fresh_max);
+  add_errors(rule, lifetimes);
+  treatment.swr_seconds = seconds_of(rule.stale_while_revalidate);
+  treatment.sie_seconds = seconds_of(rule.stale_if_error);
+  for (const std::string& what : rule.ignore) ignore(what, treatment);
+  if (rule.authorization == config::AuthorizationUse::kRecheck) {
+    treatment.store.ignored.authorization = true;
+    treatment.collapse = false;  // each asks for itself
+  }
+  name_what_tells_apart(rule, treatment.vary);
+  if (rule.key_query) choose_query(**rule.key_query, treatment.keys);
+}
+
+std::string Rule::rewritten(std::string_view path) const {
+  std::string text(path);
+  if (is_below(text, strip_prefix_)) {
+    text.erase(0, strip_prefix_.size());
+    if (!text.starts_with('/')) text.insert(0, 1, '/');
+  }
+  for (const auto& [from, to] : replacements_) {
+    for (std::size_t at = text.find(from); at != std::string::npos;
+         at = text.find(from, at + to.size())) {
+      text.replace(at, from.size(), to);
+    }
+  }
+  if (!add_prefix_.empty()) {
+    const bool twice = add_prefix_.ends_with('/') && text.starts_with('/');
+    text.insert(0, add_prefix_, 0, add_prefix_.size() - (twice ? 1 : 0));
+  }
+  if (!text.starts_with('/')) text.insert(0, 1, '/');
+  return normalised(text);
+}
+
+bool Rule::matches_host(std::string_view host) const {
+  return hosts_.empty() || matches_any(hosts_, host);
+}
+
+bool Rule::matches_rest(const RuleQuery& query) const {
+  if (!paths_.empty() && !matches_any(paths_, query.path)) return false;
+  if (!methods_.empty() && std::ranges::find(methods_, query.method) == methods_.end()) {
+    return false;
+  }
+  return listeners_.empty() || query.listener.empty() ||
+         std::ranges::find(listeners_, query.listener) != listeners_.end();
+}
+
+bool Rule::matches_client(const RuleQuery& query) const {
+  if (clients_.empty() || query.client == nullptr) return true;
+  const auto bytes = query.client->mapped_bytes();
+  return std::ranges::any_of(clients_,
+                             [&](const config::Cidr& block) { return block.contains(bytes); });
+}
+
+bool Rule::matches_content_type(std::string_view type) const {
+  return content_types_.empty() || matches_any(content_types_, type);
+}
+
+Rules::Rules(const std::vector<config::Rule>& rules, const Treatment& forward,
+             const Treatment& reverse) {
+  for (const config::Rule& rule : rules) {
+    rules_.push_back(std::make_unique<const Rule>(rule, rules_.size(), forward, reverse));
+    wait_for_content_types_ |= rules_.back()->waits_for_content_type();
+    for (const std::string& host : rule.host) {
+      if (host.find('*') == std::string::npos) by_host_.try_emplace(host);
+    }
+  }
+  for (std::uint32_t i = 0; i < rules_.size(); ++i) {
+    const Rule& rule = *rules_[i];
+    const auto is_glob = [](const std::string& host) {
+      return host.find('*') != std::string::npos;
+    };
+    if (rule.hosts_.empty() || std::ranges::any_of(rule.hosts_, is_glob)) {
+      of_other_hosts_.push_back(i);
+    }
+    for (auto& [host, list] : by_host_) {
+      if (rule.matches_host(host)) list.push_back(i);
+    }
+  }
+}
+
+const std::vector<std::uint32_t>& Rules::candidates(std::string_view host, bool& is_known) const {
+  const auto known = by_host_.find(host);
+  is_known = known != by_host_.end();
+  return is_known ? known->second : of_other_hosts_;
+}
+
+Rules::Found Rules::find(const RuleQuery& query) const {
+  Found found;
+  bool is_known = false;
+  for (const std::uint32_t index : candidates(query.host, is_known)) {
+    const Rule& rule = *rules_[index];
+    if (rule.waits_for_content_type() || !rule.matches_rest(query)) continue;
+    if (!is_known && !rule.matches_host(query.host)) continue;
+    found.by_client |= !rule.clients_.empty();
+    if (!rule.matches_client(query)) continue;
+    found.rule = &rule;
+    break;
+  }
+  return found;
+}
+
+const Rule* Rules::find(const RuleQuery& query, std::string_view content_type) const {
+  bool is_known = false;
+  for (const std::uint32_t index : candidates(query.host, is_known)) {
+    const Rule& rule = *rules_[index];
+    if (rule.matches_rest(query) && (is_known || rule.matches_host(query.host)) &&
+        rule.matches_client(query) && rule.matches_content_type(content_type)) {
+      return &rule;
+    }
+  }
+  return nullptr;
+}
+
+std::vector<const Rule*> Rules::changing_keys(std::string_view host, std::string_view path) const {
+  std::vector<const Rule*> found;
+  bool is_known = false;
+  for (const std::uint32_t index : candidates(host, is_known)) {
+    const Rule& rule = *rules_[index];
+    const bool for_path = rule.paths_.empty() || matches_any(rule.paths_, path);
+    if (rule.changes_key() && for_path && (is_known || rule.matches_host(host))) {
+      found.push_back(&rule);
+    }
+  }
+  return found;
+}
+
+std::string media_type(std::string_view content_type) {
+  const std::string_view type = content_type.substr(0, content_type.find(';'));
+  return lower_ascii(http::trim_ows(type));
+}
+
+std::string filled_in(std::string_view location, std::string_view host, std::string_view path,
+                      std::string_view query) {
+  std::string text;
+  while (!location.empty()) {
+    const std::size_t open = std::min(location.find('{'), location.size());
+    text += location.substr(0, open);
+    location.remove_prefix(open);
+    if (location.empty()) break;
+    const std::size_t close = location.find('}');
+    const std::string_view name = location.substr(0, close + 1);
+    location.remove_prefix(name.size());
+    text += name == "{host}" ? host : name == "{path}" ? path : query;
+  }
+  return text;
+}
+
+}  // namespace encore::server

@@ -1,0 +1,153 @@
+// The [[rule]]s: which one holds for a request, and what it says. Immutable after construction,
+// thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/config.h"
+#include "config/network.h"
+#include "proxy/http/head_edits.h"
+#include "proxy/net/address.h"
+#include "proxy/settings/treatment.h"
+
+namespace encore::server {
+
+// What rules are chosen by. Views, borrowed for the call.
+struct RuleQuery {
+  std::string_view host;                 // lower case, without port
+  std::string_view path;                 // normalised, without query; empty: of CONNECT
+  std::string_view method;               // as sent
+  std::string_view listener = {};        // as the config names it; empty: not known, any
+  const net::Address* client = nullptr;  // null: not known, any
+};
+
+// An answer of our own.
+struct RuleAnswer {
+  int status = 0;
+  bool is_refusal = false;
+  std::string location = {};  // with its braces
+  std::string body = {};
+  std::string content_type = {};
+};
+
+class Rule {
+  enum Trait : std::uint16_t {
+    kChangesKey = 1,
+    kByDigest = 2,
+    kVerifies = 4,
+    kRechecks = 8,
+    kFollowsRedirects = 16,
+    kBypassesCookies = 32,
+    kShowsWholeQuery = 64,
+    kAllowsPlainHits = 128,
+    kRewritesPath = 256,
+  };
+
+ public:
+  // `number` is its place among all.
+  Rule(const config::Rule& rule, std::size_t number, const Treatment& forward,
+       const Treatment& reverse);
+
+  const std::string& name() const { return name_; }
+  // "rule-NAME", for Cache-Status and people.
+  const std::string& detail() const { return detail_; }
+  const Treatment& treatment(bool is_forward) const { return is_forward ? forward_ : reverse_; }
+
+  // Its key may be another than the URI.
+  bool changes_key() const { return has(kChangesKey); }
+  bool by_digest() const { return has(kByDigest); }
+  bool verifies() const { return has(kVerifies); }
+  bool rechecks() const { return has(kRechecks); }
+  bool follows_redirects() const { return has(kFollowsRedirects); }
+  bool bypasses_cookies() const { return has(kBypassesCookies); }
+  bool shows_whole_query() const { return has(kShowsWholeQuery); }
+
+  const std::optional<RuleAnswer>& answer() const { return answer_; }
+  const http::HeadEdits& request_edits() const { return request_edits_; }
+  const http::HeadEdits& response_edits() const { return response_edits_; }
+  // A fresh stored response may be sent as it lies, with what response_edits() adds.
+  bool allows_plain_hits() const { return has(kAllowsPlainHits); }
+
+  bool rewrites_path() const { return has(kRewritesPath); }
+  // The path that the origin is asked for.
+  std::string rewritten(std::string_view path) const;
+
+  bool waits_for_content_type() const { return !content_types_.empty(); }
+
+ private:
+  friend class Rules;
+  bool has(Trait trait) const { return (traits_ & trait) != 0; }
+  void set(Trait trait, bool is_so) { traits_ |= is_so ? trait : 0; }
+  bool matches_host(std::string_view host) const;
+  // All conditions but host, client and content type.
+  bool matches_rest(const RuleQuery& query) const;
+  bool matches_client(const RuleQuery& query) const;
+  bool matches_content_type(std::string_view type) const;
+  void apply(const config::Rule& rule, Treatment& treatment) const;
+
+  std::string name_;
+  std::string detail_;
+  std::vector<std::string> hosts_;
+  std::vector<std::string> paths_;
+  std::vector<std::string> methods_;
+  std::vector<std::string> listeners_;
+  std::vector<std::string> content_types_;
+  std::vector<config::Cidr> clients_;
+  Treatment forward_;
+  Treatment reverse_;
+  std::optional<RuleAnswer> answer_;
+  http::HeadEdits request_edits_;
+  http::HeadEdits response_edits_;
+  std::string strip_prefix_;
+  std::string add_prefix_;
+  std::vector<std::pair<std::string, std::string>> replacements_;
+  unsigned traits_ = 0;
+};
+
+class Rules {
+ public:
+  Rules() = default;
+  // The treatments are those without a rule.
+  Rules(const std::vector<config::Rule>& rules, const Treatment& forward, const Treatment& reverse);
+
+  bool empty() const { return rules_.empty(); }
+  std::size_t size() const { return rules_.size(); }
+  const Rule& operator[](std::size_t index) const { return *rules_[index]; }
+
+  struct Found {
+    const Rule* rule = nullptr;  // null: none
+    bool by_client = false;      // another client might find another one
+  };
+  // The first for a request, of those that do not wait for its response.
+  Found find(const RuleQuery& query) const;
+  // The first of all, once the media type is known (without parameters, in any case).
+  const Rule* find(const RuleQuery& query, std::string_view content_type) const;
+  bool wait_for_content_types() const { return wait_for_content_types_; }
+  // Those whose keys may be other than URIs and that hold for this host and path for some client,
+  // method or listener.
+  std::vector<const Rule*> changing_keys(std::string_view host, std::string_view path) const;
+
+ private:
+  const std::vector<std::uint32_t>& candidates(std::string_view host, bool& is_known) const;
+
+  std::vector<std::unique_ptr<const Rule>> rules_;
+  // By hosts that rules name in full: those that may hold for them, in order.
+  std::map<std::string, std::vector<std::uint32_t>, std::less<>> by_host_;
+  std::vector<std::uint32_t> of_other_hosts_;
+  bool wait_for_content_types_ = false;
+};
+
+// The media type of a Content-Type in lower case, without parameters.
+std::string media_type(std::string_view content_type);
+
+// {host}, {path} and {query} of a redirection filled in.
+std::string filled_in(std::string_view location, std::string_view host, std::string_view path,
+                      std::string_view query);
+
+}  // namespace encore::server

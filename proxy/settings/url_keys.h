@@ -1,0 +1,20 @@
+// The cache keys of a URL, for those who have nothing but that: purges, invalidations. Pure,
+// thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proxy/settings/rules.h"
+#include "proxy/settings/treatment.h"
+
+namespace encore::server {
+
+// All keys under which one realm may keep what answers for the URL: that of the treatment without a
+// rule first, then those of the rules that make other keys of it. Empty where it is no URL.
+std::vector<std::string> keys_of_url(std::string_view url, std::string_view realm,
+                                     const Rules& rules, const Treatment& without_rule,
+                                     bool is_forward);
+
+}  // namespace encore::server

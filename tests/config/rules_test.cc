@@ -1,0 +1,73 @@
+#include "config/dump.h"
+#include "config/load.h"
+#include "tests/catch.h"
+
+namespace encore::config {
+namespace {
+
+Config good(std::string_view toml) {
+  auto config = parse_config(toml, "t.toml");
+  INFO((config ? std::string() : config.error().message));
+  REQUIRE(config.has_value());
+  return *std::move(config);
+}
+
+std::string fault(std::string_view toml) {
+  const auto config = parse_config(toml, "t.toml");
+  REQUIRE_FALSE(config.has_value());
+  return config.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("a rule says what it says and leaves the rest unset", "[config][rules]") {
+  const Config config = good(
+      "[[rule]]\nhost = \"*.Example.org\"\npath = [\"/a*\", \"/b\"]\nadmission = \"always\"\n"
+      "fresh = \"30d\"\nnegative = {404 = \"10s\", 5xx = \"1s\"}\n[[rule]]\n");
+  REQUIRE(config.rule.size() == 2);
+  const Rule& rule = config.rule[0];
+  CHECK(rule.host == std::vector<std::string>{"*.example.org"});
+  CHECK(rule.path.size() == 2);
+  CHECK(rule.admission == Policy::kAlways);
+  CHECK(rule.fresh == std::chrono::hours(30 * 24));
+  CHECK_FALSE(rule.fresh_min);
+  CHECK_FALSE(rule.cache);
+  REQUIRE(rule.negative.size() == 2);
+  CHECK(rule.negative[1]->first == 500);
+  CHECK(rule.negative[1]->last == 599);
+  CHECK(config.rule[1] == Rule{});
+}
+
+TEST_CASE("what is dumped of rules is read again as the same", "[config][rules]") {
+  const Config config = good(
+      "[[rule]]\nname = \"a\"\ncookies = \"key:b,a\"\nkey_query = \"only:x,y*\"\n"
+      "max_object = \"4GiB\"\ncollapse = false\ndeny = 451\nrequest_set = \"X-A: b: c\"\n"
+      "negative = [\"10s\", \"400-403=1m\"]\nclients = \"10.0.0.0/8\"\nfresh = \"0s\"\n");
+  const std::string text = dump_config(config);
+  CHECK(text.find("fresh_min") == std::string::npos);
+  CHECK(good(text) == config);
+  REQUIRE(config.rule[0].cookies);
+  CHECK((*config.rule[0].cookies)->names == std::vector<std::string>{"a", "b"});
+  CHECK(config.rule[0].request_set[0]->value == "b: c");
+}
+
+TEST_CASE("a rule can be set on the command line", "[config][rules]") {
+  const std::string sets[] = {"rule.0.host=a.example", "rule.0.fresh=1h", "rule.0.deny=403"};
+  const auto config = parse_config("", "t.toml", sets);
+  REQUIRE(config.has_value());
+  CHECK(config->rule[0].host == std::vector<std::string>{"a.example"});
+  CHECK(config->rule[0].deny == 403);
+}
+
+TEST_CASE("what does not go together in a rule is refused where it stands", "[config][rules]") {
+  CHECK(fault("[[rule]]\ncontent_type = \"a/b\"\ncookies = \"ignore\"\n")
+            .starts_with("t.toml:3:11: rule.0.cookies: comes before the response"));
+  CHECK(fault("[[rule]]\nadmission = \"tinylfu\"\n").find("learns from all requests") !=
+        std::string::npos);
+  CHECK(fault("[[rule]]\ndeny = 200\n").find("200 is too small; accepted: 400 .. 599") !=
+        std::string::npos);
+  CHECK(fault("[[rule]]\nnegative = {404 = 10}\n").find("a value of another kind") !=
+        std::string::npos);
+}
+
+}  // namespace encore::config

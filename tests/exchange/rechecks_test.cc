@@ -1,0 +1,37 @@
+#include "proxy/exchange/rechecks.h"
+
+#include "tests/catch.h"
+#include "tests/http/heads.h"
+
+namespace encore::server {
+
+TEST_CASE("a yes holds for these credentials and this URL, and for a while",
+          "[exchange][rechecks]") {
+  const filter::Seed seed{1, 2};
+  Rechecks rechecks(seed);
+  const http::FieldText one("Authorization: Bearer a");
+  const http::FieldText other("Authorization: Bearer b");
+  const http::FieldText none("A: b");
+  const MonotonicTime now{std::chrono::seconds(100)};
+  rechecks.allow(rechecks.name(one.fields(), "http://h/a"), now);
+  CHECK(rechecks.is_allowed(rechecks.name(one.fields(), "http://h/a"), now));
+  CHECK_FALSE(rechecks.is_allowed(rechecks.name(other.fields(), "http://h/a"), now));
+  CHECK_FALSE(rechecks.is_allowed(rechecks.name(none.fields(), "http://h/a"), now));
+  CHECK_FALSE(rechecks.is_allowed(rechecks.name(one.fields(), "http://h/b"), now));
+  const MonotonicTime end = now + Rechecks::kHolds;
+  CHECK(rechecks.is_allowed(rechecks.name(one.fields(), "http://h/a"), end - Nanoseconds(1)));
+  CHECK_FALSE(rechecks.is_allowed(rechecks.name(one.fields(), "http://h/a"), end));
+}
+
+TEST_CASE("of many yeses the oldest is forgotten", "[exchange][rechecks]") {
+  const filter::Seed seed{1, 2};
+  Rechecks rechecks(seed);
+  const MonotonicTime now{};
+  const auto name = [](std::size_t n) { return filter::Hash128{n, 7}; };
+  for (std::size_t n = 0; n < Rechecks::kMax + 3; ++n) rechecks.allow(name(n), now);
+  for (std::size_t n = 0; n < 3; ++n) CHECK_FALSE(rechecks.is_allowed(name(n), now));
+  CHECK(rechecks.is_allowed(name(3), now));
+  CHECK(rechecks.is_allowed(name(Rechecks::kMax + 2), now));
+}
+
+}  // namespace encore::server

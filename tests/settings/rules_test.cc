@@ -1,0 +1,169 @@
+#include "proxy/settings/rules.h"
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "proxy/settings/glob.h"
+#include "proxy/settings/url_keys.h"
+#include "tests/catch.h"
+
+namespace encore::server {
+namespace {
+
+Rules make_rules(const std::vector<config::Rule>& rules) {
+  return Rules(rules, Treatment{}, Treatment{});
+}
+
+std::string found(const Rules& rules, const RuleQuery& query) {
+  const Rule* rule = rules.find(query).rule;
+  return rule == nullptr ? "none" : rule->name();
+}
+
+template <typename T>
+const T& pick(const std::vector<T>& from, std::mt19937_64& random) {
+  return from[random() % from.size()];
+}
+
+}  // namespace
+
+TEST_CASE("the first rule whose conditions all hold is found, as a look at each would find it",
+          "[settings][rules]") {
+  const std::vector<std::string> hosts = {"a.example", "b.example", "*.example", "*", "a.*"};
+  const std::vector<std::string> paths = {"/", "/x/*", "*.deb", "/x/y", "*"};
+  const std::vector<std::string> methods = {"GET", "POST"};
+  const std::vector<std::string> types = {"text/*", "image/png"};
+  const std::vector<config::CidrText> blocks = {"10.0.0.0/8", "10.1.0.0/16", "::1"};
+  const std::uint64_t seed = Catch::rngSeed();
+  std::mt19937_64 random(seed);
+  INFO("seed " << seed);
+  const auto some = [&random](const auto& from, auto& to) {
+    for (std::uint64_t left = random() % 3; left != 0; --left) to.push_back(pick(from, random));
+  };
+  for (int turn = 0; turn < 300; ++turn) {
+    std::vector<config::Rule> rules(random() % 8);
+    for (config::Rule& rule : rules) {
+      some(hosts, rule.host);
+      some(paths, rule.path);
+      if (random() % 2 == 0) some(methods, rule.method);
+      if (random() % 3 == 0) some(types, rule.content_type);
+      if (random() % 3 == 0) some(blocks, rule.clients);
+      if (random() % 4 == 0) rule.listener = {"127.0.0.1:1"};
+    }
+    const Rules made = make_rules(rules);
+    for (int ask = 0; ask < 40; ++ask) {
+      const std::string host =
+          pick<std::string>({"a.example", "b.example", "c.org", "a.b"}, random);
+      const std::string path = pick<std::string>({"/", "/x/y", "/x/z.deb", "/q"}, random);
+      const std::string method = pick(methods, random);
+      const std::string type = pick<std::string>({"text/html", "image/png", ""}, random);
+      const auto client = net::Address::parse_ip(
+          pick<std::string>({"10.1.2.3", "10.2.2.3", "::1", "9.9.9.9"}, random), 1);
+      REQUIRE(client.has_value());
+      const std::string listener = pick<std::string>({"127.0.0.1:1", "127.0.0.1:2"}, random);
+      const RuleQuery query{host, path, method, listener, &*client};
+      const auto holds = [&](const config::Rule& rule, bool by_type) {
+        const auto any = [](const auto& globs, const std::string& text) {
+          return globs.empty() || std::ranges::any_of(globs, [&](const std::string& glob) {
+                   return glob_matches(glob, text);
+                 });
+        };
+        const bool in_block = rule.clients.empty() ||
+                              std::ranges::any_of(rule.clients, [&](const config::CidrText& block) {
+                                return block->contains(client->mapped_bytes());
+                              });
+        return any(rule.host, host) && any(rule.path, path) && any(rule.method, method) &&
+               any(rule.listener, listener) && in_block &&
+               (by_type ? any(rule.content_type, type) : rule.content_type.empty());
+      };
+      std::string first = "none";
+      std::string first_by_type = "none";
+      for (std::size_t i = rules.size(); i-- > 0;) {
+        if (holds(rules[i], false)) first = "rule-" + std::to_string(i);
+        if (holds(rules[i], true)) first_by_type = "rule-" + std::to_string(i);
+      }
+      CHECK(found(made, query) == first);
+      const Rule* by_type = made.find(query, type);
+      CHECK((by_type == nullptr ? "none" : by_type->name()) == first_by_type);
+    }
+  }
+}
+
+TEST_CASE("what another client would find otherwise is marked as such", "[settings][rules]") {
+  std::vector<config::Rule> rules(2);
+  rules[0].path = {"/a"};
+  rules[0].clients = {"10.0.0.0/8"};
+  const Rules made = make_rules(rules);
+  const auto other = net::Address::parse_ip("9.9.9.9", 1);
+  CHECK(made.find({.host = "h", .path = "/a", .method = "GET", .client = &*other}).by_client);
+  CHECK_FALSE(made.find({.host = "h", .path = "/b", .method = "GET", .client = &*other}).by_client);
+}
+
+TEST_CASE("a rule rewrites paths by segments, and never out of where they stand",
+          "[settings][rules]") {
+  config::Rule rule;
+  rule.strip_prefix = "/app";
+  rule.add_prefix = "/v2/";
+  rule.replace = {"x=>"};
+  const Rules made = make_rules({rule});
+  CHECK(made[0].rewritten("/app/a") == "/v2/a");
+  CHECK(made[0].rewritten("/app") == "/v2/");
+  CHECK(made[0].rewritten("/apple") == "/v2/apple");
+  CHECK(made[0].rewritten("/app/.x./.x./etc") == "/etc");
+  CHECK(made[0].rewritten("/") == "/v2/");
+}
+
+TEST_CASE("a URL has a key for each rule that makes another of it", "[settings][rules]") {
+  std::vector<config::Rule> rules(3);
+  rules[0].path = {"/q"};
+  rules[0].key_query = "none";
+  rules[0].clients = {"10.0.0.0/8"};
+  rules[1].path = {"/q"};
+  rules[1].key_query = "only:a";
+  rules[2].key = config::RuleKey::kDigest;
+  const Rules made = make_rules(rules);
+  const auto keys = [&](std::string_view url) {
+    return keys_of_url(url, "forward:", made, Treatment{}, true);
+  };
+  CHECK(keys("http://h/q?a=1&b=2") ==
+        std::vector<std::string>{"forward:http://h/q?a=1&b=2", "forward:http://h/q",
+                                 "forward:http://h/q?a=1", "forward:http://h/q?a=1&b=2"});
+  const std::string hex(64, 'a');
+  CHECK(keys("http://h/blobs/sha256:" + hex) ==
+        std::vector<std::string>{"forward:http://h/blobs/sha256:" + hex, "forward:sha256:" + hex});
+  CHECK(keys("nonsense").empty());
+}
+
+TEST_CASE("a redirection is filled in from the request", "[settings][rules]") {
+  CHECK(filled_in("https://{host}{path}{query}", "h:1", "/a", "?b") == "https://h:1/a?b");
+  CHECK(filled_in("/x", "h", "/a", "") == "/x");
+  CHECK(media_type("Text/HTML ; charset=x") == "text/html");
+}
+
+TEST_CASE("what a rule does not say stays as it is for all", "[settings][rules]") {
+  Treatment all;
+  all.max_object_bytes = 7;
+  all.collapse = false;
+  all.reuse.ignore_client_reload = true;
+  all.keys.drop_query = {"a"};
+  std::vector<config::Rule> rules(2);
+  rules[1].max_object_bytes = 9;
+  rules[1].collapse = true;
+  rules[1].key_query = "except:b";
+  rules[1].fresh = std::chrono::milliseconds(1500);
+  const Rules made(rules, all, all);
+  const Treatment& same = made[0].treatment(true);
+  CHECK(same.max_object_bytes == 7);
+  CHECK_FALSE(same.collapse);
+  CHECK(same.reuse.ignore_client_reload);
+  CHECK(same.keys.drop_query == std::vector<std::string>{"a"});
+  CHECK_FALSE(made[0].changes_key());
+  const Treatment& other = made[1].treatment(false);
+  CHECK(other.max_object_bytes == 9);
+  CHECK(other.collapse);
+  CHECK(other.keys.drop_query == std::vector<std::string>{"a", "b"});
+  CHECK(other.store.freshness.rule.seconds == 2);
+  CHECK(made[1].changes_key());
+}
+
+}  // namespace encore::server
