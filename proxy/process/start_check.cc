@@ -13,6 +13,7 @@
 #include "proxy/process/running.h"
 #include "proxy/process/state.h"
 #include "proxy/process/token.h"
+#include "proxy/settings/credentials.h"
 #include "proxy/settings/names.h"
 #include "proxy/settings/runtime.h"
 
@@ -64,6 +65,12 @@ class Checker {
 
   void check_certificates() {
     const std::size_t faults_before = result_.faults.size();
+    for (std::size_t i = 0; i < config_.listen.size(); ++i) {
+      const config::Listen& listen = config_.listen[i];
+      const std::string section = "listen." + std::to_string(i);
+      add(section + ".users_file", Credentials::load(listen.users_file, ""));
+      add(section + ".tokens_file", Credentials::load("", listen.tokens_file));
+    }
     const config::Upstream& upstream = config_.upstream;
     check_authorities("upstream.tls_ca_file", upstream.tls_ca_file, upstream.tls_verify);
     for (std::size_t i = 0; i < config_.origin.size(); ++i) {

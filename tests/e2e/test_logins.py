@@ -191,6 +191,8 @@ class Logins(Case):
                                     check=False)
             self.assertEqual(1, ended.returncode)
             self.assertIn(b"none: cannot be read", ended.stdout)
+        # With the place in the config, as it is checked.
+        self.assertIn(f"{encore.config_path}:4:14: listen.0.users_file: ".encode(), ended.stdout)
 
 
 if __name__ == "__main__":
