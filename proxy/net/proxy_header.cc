@@ -7,7 +7,6 @@
 #include <array>
 #include <charconv>
 #include <cstring>
-#include <utility>
 
 namespace encore::net {
 namespace {
@@ -192,7 +191,7 @@ ProxyHeaderStatus parse_proxy_header(std::string_view input, ProxyHeader& header
   } else if (could_begin_with(input, kSignature)) {
     status = parse_binary(input, read);
   }
-  if (status == Status::kComplete) header = std::move(read);
+  if (status == Status::kComplete) header = read;
   return status;
 }
 
