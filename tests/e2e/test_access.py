@@ -163,7 +163,7 @@ class Transfers(Access):
         self.origin = Origin(self, {"/slow": lambda exchange: exchange.wait_until_closed()},
                              default=fresh(b"ok"))
         encore = self.reverse({}, limits={"transfers_per_client": 2})
-        self.assertEqual(200, status(encore.port, "/hit"))
+        self.assertEqual(200, status(encore.port, "/hit", source="127.0.0.3"))
         slow = []
         for _ in range(2):
             client = Client(encore.port)
