@@ -1,0 +1,156 @@
+"""recipes/: all of them can be started with and are short; a web application with sessions, and a
+static site. Those for packages are in test_recipes_apt and so on, those with other programs around
+them in test_recipes_fleet."""
+
+import subprocess
+import unittest
+
+from client import field
+from harness import Case, clean_environment
+from nginx import Nginx
+from origin import Origin, fresh, response
+from recipes import RECIPES, Recipe, at_once
+from test_reverse import ask
+
+LINES_MAX = 12
+WEB_HOST = "app.example"
+
+
+class Shipped(Case):
+    def test_each_has_twelve_lines_at_most_and_comments(self):
+        recipes = sorted(RECIPES.glob("*.toml"))
+        self.assertGreaterEqual(len(recipes), 10)
+        for recipe in recipes:
+            with self.subTest(recipe.name):
+                lines = recipe.read_text().splitlines()
+                said = [line for line in lines if line and not line.startswith("#")]
+                self.assertLessEqual(len(said), LINES_MAX)
+                self.assertTrue(lines[0].startswith("# "))
+                self.assertLessEqual(max(map(len, lines)), 110)
+
+    def test_each_can_be_started_with(self):
+        for recipe in sorted(RECIPES.glob("*.toml")):
+            with self.subTest(recipe.name):
+                encore = Recipe(self, recipe.stem, start=False)
+                said = subprocess.run(
+                    [encore.program, "--config", recipe, *encore.arguments, "--check-config"],
+                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
+                    env=clean_environment())
+                self.assertEqual(0, said.returncode, said.stdout.decode())
+
+
+def cookie_of(request):
+    return dict(request.fields).get("cookie")
+
+
+class WebApplication(Case):
+    """An application that gives everyone a session, as many do, and says of its public pages how
+    long they are fresh."""
+
+    def setUp(self):
+        super().setUp()
+        self.sessions = 0
+        self.origin = Origin(self, default=self.application)
+        self.encore = Recipe(self, "web-application", [self.origin.url("")])
+
+    def application(self, exchange):
+        path, cookie = exchange.request.target, cookie_of(exchange.request)
+        said = {}
+        if not cookie:
+            self.sessions += 1
+            said["Set_Cookie"] = f"session=s{self.sessions}"
+        if path.startswith("/assets/"):
+            return fresh(b"asset", 3600, **said)
+        if path.startswith("/login"):
+            return fresh(f"form for {said.get('Set_Cookie')}", 60, **said)
+        who = cookie or "nobody"
+        return response(f"{path} for {who}", Cache_Control="public, max-age=60", **said)
+
+    def ask(self, path, cookie=None):
+        return ask(self.encore.port, path, WEB_HOST, [("Cookie", cookie)] if cookie else [])
+
+    def test_who_has_no_session_gets_pages_from_the_cache_and_never_a_cookie_of_another(self):
+        answers = [self.ask("/news") for _ in range(6)]
+        self.assertEqual({b"/news for nobody"}, {answer.body for answer in answers})
+        self.assertEqual(2, self.origin.count("/news"))
+        for answer in answers[2:]:
+            self.assertIn("; hit", field(answer, "Cache-Status"))
+            self.assertIsNone(field(answer, "Set-Cookie"))
+
+    def test_who_has_a_session_gets_what_is_theirs_among_others_at_once(self):
+        def user(number):
+            for turn in range(10):
+                if number % 4 == 0:
+                    self.assertEqual(b"/news for nobody", self.ask("/news").body)
+                    continue
+                answer = self.ask("/news", f"session=u{number}")
+                self.assertEqual(f"/news for session=u{number}".encode(), answer.body)
+                self.assertNotIn("; hit", field(answer, "Cache-Status"))
+        at_once(16, user)
+
+    def test_assets_are_one_for_all_and_the_origin_sees_no_cookie_with_them(self):
+        for number in range(6):
+            answer = self.ask("/assets/app.js", f"session=u{number}")
+            self.assertEqual(b"asset", answer.body)
+            if number >= 2:
+                self.assertIn("; hit", field(answer, "Cache-Status"))
+                self.assertIsNone(field(answer, "Set-Cookie"))
+        self.assertEqual(2, self.origin.count("/assets/app.js"))
+        self.assertEqual({None}, {cookie_of(request) for request in self.origin.requests})
+
+    def test_each_visitor_gets_a_form_and_a_session_of_their_own(self):
+        cookies = {field(self.ask("/login"), "Set-Cookie") for _ in range(4)}
+        self.assertEqual(4, len(cookies - {None}))
+
+
+class StaticSite(Case):
+    def setUp(self):
+        super().setUp()
+        self.site = self.directory / "site"
+        (self.site / "assets").mkdir(parents=True)
+        (self.site / "page.html").write_text("<p>page</p>" * 1000)
+        (self.site / "assets" / "app.1a2b3c.js").write_text("script" * 1000)
+        self.servers = [Nginx(self, self.site, expires="off") for _ in range(2)]
+        self.encore = Recipe(self, "static-site", [nginx.url("") for nginx in self.servers])
+
+    def ask(self, path, **options):
+        return ask(self.encore.port, path, **options)
+
+    def asked(self):
+        """How often the origin was asked, for bodies and for confirmations."""
+        return self.encore.metrics()["encore_origin_requests_total"]
+
+    def test_links_that_are_counted_and_reloads_are_one_page(self):
+        for query in ("", "?utm_source=a", "?fbclid=b", "?utm_medium=c&gclid=d", "", "?utm_x=e"):
+            answer = self.ask("/page.html" + query, fields=[("Cache-Control", "no-cache")])
+            self.assertEqual(b"<p>page</p>" * 1000, answer.body)
+        self.assertEqual(2, self.asked())
+
+    def test_files_with_a_hash_are_fresh_for_a_month_and_pages_for_a_minute(self):
+        for path, low, high in (("/assets/app.1a2b3c.js", 2_591_000, 2_592_000),
+                                ("/page.html", 30, 60)):
+            said = [field(self.ask(path), "Cache-Status") for _ in range(3)][2]
+            ttl = int(said.partition("; hit; ttl=")[2].partition(";")[0])
+            self.assertTrue(low <= ttl <= high, said)
+
+    def test_twenty_readers_at_once_are_one_fetch(self):
+        def read(number):
+            self.assertEqual(200, self.ask("/page.html").status)
+        self.ask("/page.html")
+        before = self.asked()
+        at_once(20, read)
+        self.assertEqual(before + 1, self.asked())
+
+    def test_one_server_down_is_not_seen_and_both_down_leave_what_is_stored(self):
+        for _ in range(2):
+            self.ask("/page.html")
+        self.servers[0].stop()
+        for number in range(10):
+            (self.site / f"{number}.html").write_text("new")
+            self.assertEqual(b"new", self.ask(f"/{number}.html").body)
+        self.servers[1].stop()
+        self.assertEqual(200, self.ask("/page.html").status)
+
+
+if __name__ == "__main__":
+    unittest.main()
