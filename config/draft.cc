@@ -95,6 +95,7 @@ void Draft::unknown_key(std::string_view where, const Section& section, std::str
 void Draft::cross_check() {
   check_required();
   check_listeners();
+  check_forward();
   check_origins();
   check_rules();
   check_disks();
@@ -113,6 +114,13 @@ void Draft::check_required() {
       }
     }
   }
+}
+
+void Draft::check_forward() {
+  const auto& parent = *config.forward.parent;
+  if (!parent || !parent->tls) return;
+  fault_at("forward.parent", "\"" + config.forward.parent.text() +
+                                 "\" is asked by https; accepted: \"http://host:port\"");
 }
 
 void Draft::check_listeners() {

@@ -141,6 +141,23 @@ constexpr std::array kForwardKeys = {
                 "listener. It is the address connected to that counts, not the name. The proxy's "
                 "own listeners are never reached.",
          .choices = kPrivate}),
+    bound<&Forward::parent>(
+        {.name = "parent",
+         .doc = "Another proxy that forward listeners ask instead of the origins, by `CONNECT` for "
+                "https and for clients' own `CONNECT`. It resolves the names: of "
+                "`private_destinations` only addresses and `localhost` are checked here, the rest "
+                "is the parent's to deny. Empty: origins are asked.",
+         .accepted = "\"http://host:port\" or \"\"",
+         .item_check = check_parsed<OptionalUrlText>}),
+    bound<&Forward::https>(
+        {.name = "https",
+         .kind = Kind::kTextList,
+         .doc =
+             "Hosts that are asked by https, at port 443, when a client asks for them by http at "
+             "port 80. What is stored is stored for the http URL.",
+         .range = {.min = 0, .max = 4096},
+         .accepted = "\"www.example.com\", \"*.example.com\" or \"*\"",
+         .item_check = check_host_pattern}),
 };
 
 constexpr std::array kUpstreamKeys = {
@@ -208,6 +225,15 @@ constexpr std::array kUpstreamKeys = {
                 "to the last byte of its response, retries included. What has not begun by then "
                 "is answered with 504, what has is cut off. 0: no limit.",
          .range = {.min = 1e6, .max = kDay},
+         .zero_is_off = true}),
+    bound<&Upstream::buffer_requests_bytes>(
+        {.name = "buffer_requests",
+         .kind = Kind::kBytes,
+         .doc = "So much of a request's body is taken from the client before a connection to the "
+                "origin is asked for, so that a slow client holds none; all of it, where it is no "
+                "longer. What is longer streams from there on. Each upload under way takes that "
+                "much memory. A client that waits for `100 Continue` is not waited for. 0: none.",
+         .range = {.min = 1024, .max = 16.0 * kMiB},
          .zero_is_off = true}),
     bound<&Upstream::tls_verify>({.name = "tls_verify",
                                   .kind = Kind::kBool,

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "proxy/client/http1_text.h"
 #include "proxy/http/reply_text.h"
+#include "proxy/request/parent.h"
 #include "proxy/settings/names.h"
 
 namespace encore::server {
@@ -36,9 +38,13 @@ void TunnelExchange::start() {
     return;
   }
   asked_ = services_.loop.now();
+  net::Resolver::Name name = {
+      .host = target.authority.host, .port = target.authority.port, .client = request_->client};
+  if (const config::ServerUrl* parent = parent_of(*request_)) {
+    name = {.host = parent->host, .port = parent->port};
+  }
   query_ = services_.resolver.resolve(
-      {.host = target.authority.host, .port = target.authority.port, .client = request_->client},
-      [this](std::expected<net::Resolved, net::ResolveFailure> result) {
+      name, [this](std::expected<net::Resolved, net::ResolveFailure> result) {
         on_resolved(std::move(result));
       });
 }
@@ -64,11 +70,15 @@ void TunnelExchange::on_resolved(std::expected<net::Resolved, net::ResolveFailur
   }
   net::Connector::Options options;
   options.addresses = std::move(result->addresses);
-  const auto verdict =
-      request_->runtime->destinations.restrict_to_allowed(request_->client, options.addresses);
+  const http::Target& target = request_->target;
+  const std::string host = lower_ascii(target.authority.host);
+  const auto verdict = check_destination(*request_, host, target.authority.port, options.addresses);
   if (verdict != DestinationVerdict::kAllowed) {
     refuse(403, Outcome::kDenied, to_string(verdict));
     return;
+  }
+  if (parent_of(*request_) != nullptr) {
+    options.tunnel_to = authority_text(host, target.authority.port);
   }
   const Nanoseconds timeout = request_->runtime->config.timeouts.origin_connect;
   options.timeout = timeout.count() == 0 ? Nanoseconds(std::chrono::hours(1)) : timeout;

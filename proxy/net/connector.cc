@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -16,6 +17,9 @@
 
 namespace encore::net {
 namespace {
+
+// A longer head is no proxy's that opens a tunnel.
+constexpr std::size_t kAnswerBytesMax = std::size_t{16} * 1024;
 
 ConnectOutcome outcome_of(int os_error) {
   switch (os_error) {
@@ -51,10 +55,24 @@ std::string_view to_string(ConnectOutcome outcome) {
       return "timeout";
     case ConnectOutcome::kTls:
       return "tls";
+    case ConnectOutcome::kProxy:
+      return "proxy";
     case ConnectOutcome::kError:
       return "error";
   }
   return "unknown";
+}
+
+std::string tunnel_request(const std::string& authority) {
+  return "CONNECT " + authority + " HTTP/1.1\r\nHost: " + authority + "\r\n\r\n";
+}
+
+bool opens_tunnel(std::string_view head) {
+  constexpr std::string_view kVersion = "HTTP/1.";
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  return head.size() > 12 && head.starts_with(kVersion) && is_digit(head[7]) && head[8] == ' ' &&
+         head[9] == '2' && is_digit(head[10]) && is_digit(head[11]) &&
+         (head[12] == ' ' || head[12] == '\r');
 }
 
 // One address: first the descriptor, then, under TLS, a stream that shakes hands.
@@ -83,13 +101,64 @@ class Connector::Attempt final : public StreamHandler {
     socklen_t size = sizeof os_error;
     ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &os_error, &size);
     if (os_error != 0) return owner_.attempt_failed(*this, system_failure(address_, os_error));
+    if (!owner_.options_.tunnel_to.empty()) return ask_for_tunnel();
+    established();
+  }
+
+  // Right behind the connection so few bytes are always taken at once.
+  void ask_for_tunnel() {
+    const std::string text = tunnel_request(owner_.options_.tunnel_to);
+    const ssize_t sent = syscalls.send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL);
+    if (sent != static_cast<ssize_t>(text.size())) return tunnel_failed("takes no request");
+    event_.remove();
+    event_.assign(owner_.loop_.base(), socket_.get(), EV_READ | EV_PERSIST, &Attempt::on_answer,
+                  this);
+    if (!event_.add()) owner_.attempt_failed(*this, system_failure(address_, errno));
+  }
+
+  static void on_answer(int, short, void* context) { static_cast<Attempt*>(context)->answered(); }
+
+  // What comes behind the head is the tunnel's: it is looked at, and left where it is.
+  void answered() {
+    std::array<char, 4096> room;
+    const ssize_t seen = syscalls.recv(socket_.get(), room.data(), room.size(), MSG_PEEK);
+    if (seen < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (seen <= 0) return tunnel_failed("ends the connection");
+    const std::size_t before = answer_.size();
+    answer_.append(room.data(), static_cast<std::size_t>(seen));
+    const std::size_t end = answer_.find("\r\n\r\n", before < 3 ? 0 : before - 3);
+    if (end != std::string::npos) answer_.resize(end + 4);
+    const std::size_t taken = answer_.size() - before;
+    if (syscalls.recv(socket_.get(), room.data(), taken, 0) != static_cast<ssize_t>(taken)) {
+      return tunnel_failed("ends the connection");
+    }
+    if (end == std::string::npos) {
+      if (answer_.size() > kAnswerBytesMax) tunnel_failed("answers at too great a length");
+      return;
+    }
+    if (!opens_tunnel(answer_)) {
+      return tunnel_failed("answers \"" +
+                           answer_.substr(0, std::min<std::size_t>(answer_.find('\r'), 64)) + "\"");
+    }
+    event_.remove();
+    established();
+  }
+
+  void tunnel_failed(const std::string& why) {
+    owner_.attempt_failed(
+        *this, {ConnectOutcome::kProxy, 0, "the proxy " + address_.to_string() + " " + why});
+  }
+
+  void established() {
     const Options& options = owner_.options_;
     if (options.tls == nullptr) {
       return owner_.finish(
           std::make_unique<Stream>(owner_.loop_, std::move(socket_), address_, nullptr));
     }
-    auto session = options.tls->session(options.tls_host,
-                                        options.tls_host + ":" + std::to_string(address_.port()));
+    auto session = options.tls->session(
+        options.tls_host, options.tunnel_to.empty()
+                              ? options.tls_host + ":" + std::to_string(address_.port())
+                              : options.tunnel_to);
     if (session == nullptr) return tls_failed("no TLS for \"" + options.tls_host + "\"");
     stream_ = std::make_unique<Stream>(owner_.loop_, std::move(socket_), address_, this,
                                        std::move(session));
@@ -119,6 +188,7 @@ class Connector::Attempt final : public StreamHandler {
   Address address_;
   Socket socket_;
   Event event_;
+  std::string answer_;  // of a proxy, to the end of its head
   std::unique_ptr<Stream> stream_;
 };
 
@@ -155,8 +225,10 @@ void Connector::start_next() {
 }
 
 void Connector::attempt_failed(Attempt& attempt, ConnectFailure failure) {
-  // One that was connected to and failed over TLS says more than others that are not there.
-  if (last_failure_.outcome != ConnectOutcome::kTls) last_failure_ = std::move(failure);
+  // One that was connected to and failed behind that says more than others that are not there.
+  const bool was_connected = last_failure_.outcome == ConnectOutcome::kTls ||
+                             last_failure_.outcome == ConnectOutcome::kProxy;
+  if (!was_connected) last_failure_ = std::move(failure);
   std::erase_if(attempts_, [&](const auto& each) { return each.get() == &attempt; });
   stagger_.cancel();
   step_.schedule();

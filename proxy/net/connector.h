@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/time.h"
@@ -26,9 +27,15 @@ enum class ConnectOutcome : std::uint8_t {
   kUnreachable,  // no route, network or host down
   kTimeout,      // no answer within the time given
   kTls,          // connected, but the handshake or the verification failed
+  kProxy,        // connected, but the proxy on the way refused the tunnel
   kError,        // another error of the system
 };
 std::string_view to_string(ConnectOutcome outcome);
+
+// What is sent to a proxy for a tunnel.
+std::string tunnel_request(const std::string& authority);
+// Whether the head of an answer, from its beginning, opens it.
+bool opens_tunnel(std::string_view head);
 
 // Of the last address that failed, or of one that answered and failed over TLS.
 struct ConnectFailure {
@@ -51,6 +58,9 @@ class Connector {
     Nanoseconds timeout = std::chrono::seconds(10);  // over all, handshake included
     const TlsContext* tls = nullptr;                 // borrowed until done; null: plain
     std::string tls_host = {};  // the name or address the certificate must be for
+    // Of a proxy on the way: "host:port" that it is asked for by CONNECT; empty: there is none.
+    // TLS is with what is behind it.
+    std::string tunnel_to = {};
   };
 
   Connector(Loop& loop, Options options, OnDone on_done);

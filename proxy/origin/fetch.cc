@@ -18,6 +18,12 @@ RequestWriter::Body body_of(const FetchPlan& plan) {
   return plan.has_upload ? RequestWriter::Body::kExpected : RequestWriter::Body::kNone;
 }
 
+// Whether content comes before a connection. Who waits for a 100 waits for the origin's.
+bool gathers(const RequestContext& request) {
+  return request.runtime->config.upstream.buffer_requests_bytes != 0 &&
+         !request.head.fields.has(http::FieldId::kExpect);
+}
+
 // Whether an answer has taken too long to begin.
 bool is_answer_overdue(const config::Config& config, Nanoseconds waited) {
   const auto over = [waited](Nanoseconds limit) { return limit.count() != 0 && waited >= limit; };
@@ -38,7 +44,14 @@ Fetch::Fetch(OriginServices& services, std::shared_ptr<Transfer> transfer,
       writer_(body_of(plan_)),
       received_(make_reused<Received>()),
       body_(services, *request_, *transfer_, *this),
-      readers_changed_(services.loop, [this] { look_after_readers(); }) {}
+      readers_changed_(services.loop, [this] { look_after_readers(); }),
+      gathered_(services.loop, [this] {
+        const PanicNote note(state_.doing());
+        if (state_ == State::kEnded) return;
+        if (content_ == Content::kGathered) return transfer_->publish_upload_ready();
+        begun_ = services_.loop.now();
+        go_on(link_.acquire(OriginLink::Need::kNew));
+      }) {}
 
 Fetch::~Fetch() { ENCORE_CHECK(state_ == State::kEnded, "a fetch ends before it is destroyed"); }
 
@@ -49,6 +62,11 @@ void Fetch::start(OriginServices& services, std::shared_ptr<Transfer> transfer,
   Fetch& kept = *fetch;
   services.keeper.keep(std::move(fetch));
   kept.transfer_->set_producer(&kept);
+  if (kept.plan_.has_upload && gathers(*kept.request_)) {
+    kept.content_ = Content::kGathered;
+    kept.gathered_.schedule();
+    return;
+  }
   // What cannot be sent twice goes on a connection that is not about to be closed by its origin: of
   // a body, nothing is kept.
   const bool repeatable = !kept.plan_.has_upload && http::is_idempotent(kept.request_->head.method);
@@ -78,8 +96,9 @@ void Fetch::ask_again() {
 bool Fetch::try_again(AttemptFailure failure, std::string_view why) {
   if (state_ != State::kSending && state_ != State::kHead) return false;
   // RFC 9110 9.2.2: what has begun to be answered, or may have had an effect, is not sent again.
-  const bool repeatable = !answered_ && !writer_.has_taken_body() &&
-                          (!writer_.has_begun() || http::is_idempotent(request_->head.method));
+  const bool repeatable =
+      !answered_ && (!writer_.has_begun() ||
+                     (!writer_.has_taken_body() && http::is_idempotent(request_->head.method)));
   const auto progress = link_.try_again(
       {.failure = failure, .why = why, .answered = answered_, .repeatable = repeatable});
   if (!progress) return false;
@@ -100,6 +119,7 @@ void Fetch::on_link_open() {
 
 void Fetch::send_request() {
   OriginRequestOptions options;
+  options.to_proxy = link_.asks_proxy();
   options.whole = plan_.whole;
   options.drop_expect = !plan_.has_upload || request_->head.version == http::Version::kHttp10;
   std::string lines;
@@ -157,6 +177,7 @@ void Fetch::flush_what_waited() {
 }
 
 bool Fetch::accepts_upload() const {
+  if (content_ == Content::kGathered) return state_ != State::kEnded;
   return (state_ == State::kSending || state_ == State::kHead || state_ == State::kBody) &&
          link_.is_open() && writer_.accepts_upload();
 }
@@ -164,6 +185,14 @@ bool Fetch::accepts_upload() const {
 void Fetch::upload(std::string_view content, bool last, std::string_view trailers) {
   const PanicNote note(state_.doing());
   ENCORE_CHECK(accepts_upload(), "content comes when it is accepted");
+  if (content_ == Content::kGathered) {
+    writer_.gather(content, last, trailers, request_->framing.kind);
+    const std::uint64_t enough = request_->runtime->config.upstream.buffer_requests_bytes;
+    if (!last && writer_.gathered_bytes() < enough) return;
+    content_ = Content::kGoesOn;
+    gathered_.schedule();
+    return;
+  }
   writer_.upload(content, last, trailers, request_->framing.kind);
   since_ = services_.loop.now();
   if (state_ == State::kBody) body_.touch();
@@ -188,7 +217,8 @@ void Fetch::check_timeouts(MonotonicTime now) {
   const PanicNote note(state_.doing());
   const config::Timeouts& timeouts = request_->runtime->config.timeouts;
   const Nanoseconds total = request_->runtime->config.upstream.total;
-  if (total.count() != 0 && state_ != State::kEnded && now - begun_ >= total) {
+  if (total.count() != 0 && state_ != State::kEnded && content_ == Content::kGoesOn &&
+      now - begun_ >= total) {
     fail({504, Outcome::kOriginTimeout, "total-timeout"});
     return;
   }

@@ -90,6 +90,9 @@ class Fetch final : public Producer,
 
  private:
   using State = FetchState::At;
+  // What becomes of the client's content: it is gathered before there is a connection
+  // (upstream.buffer_requests), or goes on as it comes.
+  enum class Content : std::uint8_t { kGathered, kGoesOn };
   // Whether readers know of the head.
   enum class Publication : std::uint8_t { kNotYet, kDue, kDone };
 
@@ -131,7 +134,8 @@ class Fetch final : public Producer,
   const std::shared_ptr<const RequestContext> request_;
   FetchPlan plan_;
   FetchState state_;
-  const MonotonicTime begun_;
+  MonotonicTime begun_;  // the search for a connection
+  Content content_ = Content::kGoesOn;
   Publication publication_ = Publication::kNotYet;
   OriginLink link_;
   RequestWriter writer_;
@@ -151,6 +155,7 @@ class Fetch final : public Producer,
 
   std::optional<TransferFailure> failure_;  // it will end with this, later in this turn
   net::Deferred readers_changed_;
+  net::Deferred gathered_;  // content may come, or enough of it has
 };
 
 }  // namespace encore::server

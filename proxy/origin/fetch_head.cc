@@ -12,6 +12,7 @@
 #include "proxy/origin/freshening.h"
 #include "proxy/origin/parts.h"
 #include "proxy/origin/passed_response.h"
+#include "proxy/request/parent.h"
 
 namespace encore::server {
 namespace {
@@ -27,7 +28,13 @@ Asked asked_of(const RequestContext& request, const FetchPlan& plan, bool condit
 // What comes from where not everybody may go, now or as it was stored.
 bool is_private_origin(const RequestContext& request, const FetchPlan& plan,
                        const net::Address& peer) {
-  if (request.is_forward() && !peer.is_global()) return true;
+  if (parent_of(request) != nullptr) {
+    // What the parent has connected to is not known, but where the target says it.
+    const auto address = net::Address::parse_ip(std::string(request.target.authority.host), 0);
+    if (address && !address->is_global()) return true;
+  } else if (request.is_forward() && !peer.is_global()) {
+    return true;
+  }
   for (const store::ObjectRef* part : {&plan.stored, &plan.completes}) {
     if (*part && meta_of(**part).http.is(http::StoredMeta::kPrivateOrigin)) return true;
   }

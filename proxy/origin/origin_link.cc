@@ -13,6 +13,9 @@
 namespace encore::server {
 namespace {
 
+constexpr std::uint16_t kHttpPort = 80;
+constexpr std::uint16_t kHttpsPort = 443;
+
 // Errors that say nothing of the server: it is this process that can open no connection.
 bool is_own_want(int os_error) {
   return os_error == EMFILE || os_error == ENFILE || os_error == ENOBUFS || os_error == ENOMEM ||
@@ -52,10 +55,17 @@ void OriginLink::choose_destination() {
   forward_host_ = target.authority.host;
   port_ = target.port();
   std::ranges::transform(forward_host_, forward_host_.begin(), http::to_lower);
-  const bool tls = target.scheme == http::Scheme::kHttps;
+  bool tls = target.scheme == http::Scheme::kHttps;
+  if (!tls && port_ == kHttpPort && request_.runtime->router.asks_by_https(forward_host_)) {
+    tls = true;
+    port_ = kHttpsPort;
+  }
   if (tls) tls_ = request_.runtime->router.forward_tls();
   forward_pool_key_ =
       (tls ? "forward+https://" : "forward+http://") + forward_host_ + ":" + std::to_string(port_);
+  if (parent_of(request_) != nullptr && !tls) {
+    forward_pool_key_ = "parent+" + request_.runtime->config.forward.parent.text();
+  }
 }
 
 ServerLease OriginLink::next_server(LastResort last_resort) const {
@@ -129,8 +139,12 @@ bool OriginLink::take_connection() {
 
 bool OriginLink::take_idle() {
   auto [stream, slot] = services_.pool.take(pool_key(), [this](const net::Address& address) {
-    return !request_.is_forward() || request_.runtime->destinations.check(
-                                         request_.client, address) == DestinationVerdict::kAllowed;
+    if (!request_.is_forward()) return true;
+    const DestinationPolicy& policy = request_.runtime->destinations;
+    const auto verdict = parent_of(request_) != nullptr
+                             ? policy.check_host(request_.client, forward_host_, port_)
+                             : policy.check(request_.client, address);
+    return verdict == DestinationVerdict::kAllowed;
   });
   if (stream == nullptr) return false;
   services_.stats.origin_reuses.add();
@@ -164,7 +178,12 @@ OriginLink::Progress OriginLink::end_wait() {
 
 void OriginLink::resolve() {
   net::Resolver::Name name{.host = host(), .port = port_};
-  if (request_.is_forward()) name.client = request_.client;
+  const config::ServerUrl* parent = parent_of(request_);
+  if (parent != nullptr) {
+    name = {.host = parent->host, .port = parent->port};
+  } else if (request_.is_forward()) {
+    name.client = request_.client;
+  }
   state_ = Resolving{.query = services_.resolver.resolve(
                          name,
                          [this](std::expected<net::Resolved, net::ResolveFailure> result) {
@@ -202,8 +221,7 @@ void OriginLink::on_resolved(std::expected<net::Resolved, net::ResolveFailure> r
   std::vector<net::Address> addresses = std::move(result->addresses);
   if (request_.is_forward()) {
     // The addresses that are connected to are the ones that are checked here.
-    const auto verdict =
-        request_.runtime->destinations.restrict_to_allowed(request_.client, addresses);
+    const auto verdict = check_destination(request_, forward_host_, port_, addresses);
     if (verdict != DestinationVerdict::kAllowed) {
       handler_.on_link_failed({403, Outcome::kDenied, std::string(to_string(verdict)), true});
       return;
@@ -220,6 +238,9 @@ void OriginLink::connect(std::vector<net::Address> addresses) {
   options.timeout = timeout.count() == 0 ? Nanoseconds(std::chrono::hours(1)) : timeout;
   options.tls = tls_;
   options.tls_host = tls_name();
+  if (tls_ != nullptr && parent_of(request_) != nullptr) {
+    options.tunnel_to = authority_text(forward_host_, port_);
+  }
   state_ = Connecting{std::make_unique<net::Connector>(
       services_.loop, std::move(options),
       [this](std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result) {

@@ -23,6 +23,7 @@
 #include "proxy/net/stream.h"
 #include "proxy/origin/origin_line.h"
 #include "proxy/origin/services.h"
+#include "proxy/request/parent.h"
 #include "proxy/request/request_context.h"
 #include "proxy/transfer/transfer.h"
 
@@ -96,6 +97,9 @@ class OriginLink {
   bool is(const net::Stream& stream) const;
   // The server that is asked; null: the one that a forward client names.
   const OriginServer* server() const { return server_; }
+  // It is another proxy that is sent the request, and not through a tunnel: the target is said
+  // whole.
+  bool asks_proxy() const { return tls_ == nullptr && parent_of(request_) != nullptr; }
   // It answers: nothing is held against its server any more.
   void note_answer();
   // The request is done: its server has it no more under way.

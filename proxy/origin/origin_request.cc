@@ -178,7 +178,10 @@ void build_origin_request(const RequestContext& request, const OriginServer* ser
   }
   const bool asks_for_server =
       server != nullptr && (!request.route->preserves_host() || host.get().empty());
-  out.texts(head.method_text, " ", http::origin_form(request.target, head.method, key_path),
+  std::string_view path = http::origin_form(request.target, head.method, key_path);
+  if (options.to_proxy && path == "*") path = {};
+  out.texts(head.method_text, " ", options.to_proxy ? "http://" : "",
+            options.to_proxy ? host.get() : std::string_view(), path,
             " HTTP/1.1\r\nHost: ", asks_for_server ? server->authority : host.get(), "\r\n");
   write_sent_fields(request, options, out);
   if (const http::HeadEdits* const edits = edits_of(request)) out.text(edits->lines());

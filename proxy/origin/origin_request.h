@@ -11,6 +11,7 @@ namespace encore::server {
 
 // What is asked of the origin, in difference to what the client asked.
 struct OriginRequestOptions {
+  bool to_proxy = false;               // the request line has the whole target (RFC 9112 3.2.2)
   bool whole = false;                  // without the client's Range and conditions
   std::string_view validation_fields;  // lines with CRLF, for our own validation or range
   bool drop_expect = false;

@@ -45,8 +45,13 @@ net::WriteResult RequestWriter::flush(net::Stream& stream) {
 
 void RequestWriter::upload(std::string_view content, bool last, std::string_view trailers,
                            http::BodyKind framing) {
-  ENCORE_CHECK(expects_upload(), "a body that has ended takes no more");
   ENCORE_CHECK(accepts_upload(), "a body's next part comes when the one before has gone out");
+  gather(content, last, trailers, framing);
+}
+
+void RequestWriter::gather(std::string_view content, bool last, std::string_view trailers,
+                           http::BodyKind framing) {
+  ENCORE_CHECK(expects_upload(), "a body that has ended takes no more");
   upload_ = last ? Upload::kEnded : Upload::kBegun;
   const bool chunked = framing == http::BodyKind::kChunked;
   if (chunked && !content.empty()) {

@@ -32,6 +32,12 @@ class RequestWriter {
   void set_broken() { broken_ = true; }
   bool is_broken() const { return broken_; }
 
+  // Takes what the client brings before there is a connection: as upload(), however much is there
+  // already. REQUIRES: begin() was not called, the body has not ended.
+  void gather(std::string_view content, bool last, std::string_view trailers,
+              http::BodyKind framing);
+  std::size_t gathered_bytes() const { return body_.size(); }
+
   // Whether the connection has taken all that there was, so that more may be added.
   bool accepts_upload() const { return !broken_ && is_flushed(); }
   // REQUIRES: accepts_upload(), the body has not ended.

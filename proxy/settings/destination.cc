@@ -61,6 +61,16 @@ bool DestinationPolicy::is_own(const net::Address& target) const {
   });
 }
 
+DestinationVerdict DestinationPolicy::check_host(const net::Address& client,
+                                                 const std::string& host,
+                                                 std::uint16_t port) const {
+  if (const auto address = net::Address::parse_ip(host, port)) return check(client, *address);
+  if (host == "localhost" || host.ends_with(".localhost")) {
+    return check(client, net::Address::loopback_v4(port));
+  }
+  return DestinationVerdict::kAllowed;
+}
+
 DestinationVerdict DestinationPolicy::check(const net::Address& client,
                                             const net::Address& target) const {
   if (target.port() == 0) return DestinationVerdict::kNotUnicast;

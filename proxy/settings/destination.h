@@ -33,6 +33,10 @@ class DestinationPolicy {
   bool is_safe_port(std::uint16_t port) const;
   // Whether CONNECT may name the port.
   bool is_connect_port(std::uint16_t port) const;
+  // As far as a host (lower case, without brackets) tells by itself, for who leaves its name to
+  // another proxy: of an address all, of a name that it is not this machine's.
+  DestinationVerdict check_host(const net::Address& client, const std::string& host,
+                                std::uint16_t port) const;
   // Whether `client` may be connected to `target`.
   DestinationVerdict check(const net::Address& client, const net::Address& target) const;
   // Whether `client` may be connected to loopback and private addresses, and so be given what is

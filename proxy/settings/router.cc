@@ -102,6 +102,7 @@ Result<Router> Router::create(const config::Config& config, const Router* before
   Router router;
   auto forward = net::TlsContext::client(forward_options(config.upstream));
   if (!forward) return std::unexpected(forward.error());
+  router.https_hosts_ = config.forward.https;
   router.forward_tls_ = std::make_unique<net::TlsContext>(std::move(*forward));
 
   std::map<std::tuple<bool, std::string, std::string>, const net::TlsContext*> known;
@@ -146,6 +147,11 @@ Result<Router> Router::create(const config::Config& config, const Router* before
     if (first.host() == "*" && first.path() == "/") router.only_ = &first;
   }
   return router;
+}
+
+bool Router::asks_by_https(std::string_view host) const {
+  return std::ranges::any_of(
+      https_hosts_, [host](std::string_view pattern) { return host_matches(pattern, host); });
 }
 
 const Route* Router::find(std::string_view host, std::string_view path) const {

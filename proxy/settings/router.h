@@ -69,6 +69,8 @@ class Router {
   const Route* match_uri(std::string_view uri, const http::KeyText& parts) const;
   // TLS to servers that a forward client names.
   const net::TlsContext* forward_tls() const { return forward_tls_.get(); }
+  // Whether a host (lower case) that a forward client asks for by http is asked by https.
+  bool asks_by_https(std::string_view host) const;
 
   // That of the [[origin]] with this host and path; null: there is none.
   const Route* find(std::string_view host, std::string_view path) const;
@@ -78,6 +80,7 @@ class Router {
   const Route* only_ = nullptr;                 // where all requests have the same
   std::vector<std::unique_ptr<net::TlsContext>> contexts_;
   std::unique_ptr<net::TlsContext> forward_tls_;
+  std::vector<std::string> https_hosts_;  // patterns
 };
 
 }  // namespace encore::server

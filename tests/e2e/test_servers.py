@@ -5,7 +5,7 @@ import itertools
 import signal
 import threading
 
-from client import NoResponse, field
+from client import Client, NoResponse, field
 from harness import eventually
 from origin import Origin, response
 from servers import Clients, ServersCase
@@ -142,3 +142,34 @@ class Limits(ConnectionCase):
         self.assertEqual(504, answer.status)
         self.assertIn("total-timeout", field(answer, "cache-status"))
         self.assertEqual(1, silent.count())
+
+    def test_each_server_has_its_room_and_its_line(self):
+        go = threading.Event()
+
+        def held(exchange):
+            exchange.wait(go)
+            return response(b"held", Cache_Control="no-store")
+        servers = [Origin(self, default=held) for _ in range(2)]
+        encore = self.reverse([server.url("") for server in servers],
+                              upstream={"connections_per_server": 1, "waiting_per_server": 1})
+        clients = [Client(encore.port) for _ in range(5)]
+        for number, client in enumerate(clients):
+            self.addCleanup(client.close)
+            client.send(f"GET /{number} HTTP/1.1\r\nHost: h\r\n\r\n")
+            if number < 2:
+                eventually(lambda: sum(s.count() for s in servers) == number + 1, "it is asked")
+            elif number < 4:
+                eventually(lambda: encore.metrics()["encore_origin_waits_total"] == number - 1,
+                           "it waits")
+        # One at each server, one in each line, and no place for the fifth.
+        self.assertEqual([1, 1], [server.count() for server in servers])
+        answer = clients[4].read_response()
+        self.assertEqual(503, answer.status)
+        self.assertIn("origin-busy", field(answer, "cache-status"))
+        go.set()
+        for client in clients[:4]:
+            self.assertEqual((200, b"held"), client.read_response()[0:4:3])
+        self.assertEqual([2, 2], [server.count() for server in servers])
+        metrics = encore.metrics()
+        self.assertEqual(2, metrics["encore_origin_connects_total"])
+        self.assertEqual(0, metrics["encore_origins_set_aside_total"])

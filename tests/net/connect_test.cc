@@ -233,6 +233,23 @@ TEST_CASE("the next address is tried while one is silent", "[net][connect]") {
   CHECK(late->error().outcome == ConnectOutcome::kTimeout);
 }
 
+TEST_CASE("a proxy opens a tunnel by a status of 2xx and by nothing else", "[net][connect]") {
+  CHECK(tunnel_request("[::1]:443") == "CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\n\r\n");
+  for (const std::string_view head :
+       {"HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.0 200 Connection established\r\nVia: x\r\n\r\n",
+        "HTTP/1.1 204\r\n\r\n"}) {
+    CAPTURE(head);
+    CHECK(opens_tunnel(head));
+  }
+  for (const std::string_view head :
+       {"", "\r\n\r\n", "HTTP/1.1 407 Who\r\n\r\n", "HTTP/1.1 100 Continue\r\n\r\n",
+        "HTTP/2.0 200 OK\r\n\r\n", "HTTP/1.1 2000\r\n\r\n", "HTTP/1.1  200 OK\r\n\r\n",
+        "HTTP/1.1 20\r\n\r\n", "http/1.1 200 OK\r\n\r\n"}) {
+    CAPTURE(head);
+    CHECK_FALSE(opens_tunnel(head));
+  }
+}
+
 TEST_CASE("a cancelled connector never calls", "[net][connect]") {
   TestLoop loop;
   Accepted accepted;

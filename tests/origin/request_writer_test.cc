@@ -119,5 +119,25 @@ TEST_CASE("a broken connection takes no more, and the request is not complete",
   CHECK_FALSE(writer.waits_for_client());
 }
 
+TEST_CASE("what is gathered before there is a connection goes behind the head",
+          "[origin][writer]") {
+  for (const auto framing : {http::BodyKind::kLength, http::BodyKind::kChunked}) {
+    RequestWriter writer(RequestWriter::Body::kExpected);
+    writer.gather("abc", false, "", framing);
+    CHECK(writer.has_taken_body());
+    writer.gather("de", true, "", framing);
+    CHECK_FALSE(writer.expects_upload());
+    CHECK(writer.gathered_bytes() >= 5);
+    Connection connection;
+    writer.begin() = "head\r\n\r\n";
+    CHECK_FALSE(writer.has_begun());
+    (void)writer.flush(*connection.stream);
+    CHECK(writer.is_complete());
+    CHECK(connection.arrived() == (framing == http::BodyKind::kChunked
+                                       ? "head\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+                                       : "head\r\n\r\nabcde"));
+  }
+}
+
 }  // namespace
 }  // namespace encore::server

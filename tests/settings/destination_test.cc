@@ -123,5 +123,23 @@ TEST_CASE("clients and CONNECT's ports are those configured", "[server][destinat
   CHECK_FALSE(defaults.is_connect_port(25));
 }
 
+TEST_CASE("of what another proxy is asked for the host says as much as it can",
+          "[server][destination]") {
+  const DestinationPolicy never = policy(PrivateDestinations::kNever);
+  const net::Address client = address("127.0.0.1");
+  for (const std::string host :
+       {"127.0.0.1", "10.0.0.1", "::1", "fe80::1", "localhost", "a.localhost"}) {
+    CAPTURE(host);
+    CHECK(never.check_host(client, host, 80) == kPrivate);
+  }
+  for (const std::string host : {"93.184.216.34", "www.example.com", "notlocalhost"}) {
+    CAPTURE(host);
+    CHECK(never.check_host(client, host, 80) == kYes);
+  }
+  CHECK(never.check_host(client, "224.0.0.1", 80) == kNot);
+  CHECK(policy(PrivateDestinations::kLoopbackClients).check_host(client, "10.0.0.1", 80) == kYes);
+  CHECK(policy(PrivateDestinations::kAlways).check_host(client, "localhost", 3128) == kOwn);
+}
+
 }  // namespace
 }  // namespace encore::server

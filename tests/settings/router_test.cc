@@ -123,5 +123,18 @@ TEST_CASE("a certificate file that cannot be read is named", "[server][router]")
   CHECK(router.error().message.find("/nonexistent/ca.pem") != std::string::npos);
 }
 
+TEST_CASE("hosts that are asked by https are named by patterns", "[server][router]") {
+  config::Config config;
+  config.forward.https = {"a.example", "*.b.example"};
+  const auto router = Router::create(config);
+  REQUIRE(router);
+  for (const std::string_view host : {"a.example", "x.b.example", "y.x.b.example"}) {
+    CHECK(router->asks_by_https(host));
+  }
+  for (const std::string_view host : {"b.example", "xb.example", "x.a.example", ""}) {
+    CHECK_FALSE(router->asks_by_https(host));
+  }
+}
+
 }  // namespace
 }  // namespace encore::server

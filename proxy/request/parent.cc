@@ -1,0 +1,28 @@
+#include "proxy/request/parent.h"
+
+#include <algorithm>
+
+namespace encore::server {
+
+const config::ServerUrl* parent_of(const RequestContext& request) {
+  if (!request.is_forward()) return nullptr;
+  const auto& parent = *request.runtime->config.forward.parent;
+  return parent ? &*parent : nullptr;
+}
+
+std::string authority_text(const std::string& host, std::uint16_t port) {
+  const bool v6 = host.find(':') != std::string::npos;
+  return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+DestinationVerdict check_destination(const RequestContext& request, const std::string& host,
+                                     std::uint16_t port, std::vector<net::Address>& addresses) {
+  const DestinationPolicy& policy = request.runtime->destinations;
+  if (parent_of(request) == nullptr) return policy.restrict_to_allowed(request.client, addresses);
+  const bool own = std::ranges::any_of(
+      addresses, [&](const net::Address& address) { return policy.is_own(address); });
+  if (own) return DestinationVerdict::kOwnListener;
+  return policy.check_host(request.client, host, port);
+}
+
+}  // namespace encore::server

@@ -1,0 +1,27 @@
+// The proxy that forward listeners ask instead of the origins (forward.parent). Pure, thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/network.h"
+#include "proxy/net/address.h"
+#include "proxy/request/request_context.h"
+#include "proxy/settings/destination.h"
+
+namespace encore::server {
+
+// Whom a request is sent to instead of what it names; null: nobody.
+const config::ServerUrl* parent_of(const RequestContext& request);
+
+// "host:port", with brackets where they are needed, as CONNECT has it.
+std::string authority_text(const std::string& host, std::uint16_t port);
+
+// Whether a forward request may go to its destination by these addresses, which are restricted to
+// those that it may be sent to. Of what a parent is asked for the host alone is looked at, and that
+// the parent is not this proxy.
+DestinationVerdict check_destination(const RequestContext& request, const std::string& host,
+                                     std::uint16_t port, std::vector<net::Address>& addresses);
+
+}  // namespace encore::server
