@@ -75,7 +75,8 @@ bool may_share(const StoredMeta& meta, const RequestDirectives& request, Monoton
 
 bool may_serve_stale(const StoredMeta& meta, const RequestDirectives& request, MonotonicTime now,
                      OriginFailure failure, const StaleOptions& options) noexcept {
-  if (meta.is(StoredMeta::kNoCache) || meta.is(StoredMeta::kInvalidated) || request.no_cache) {
+  if (meta.is(StoredMeta::kNoCache) || meta.is(StoredMeta::kInvalidated) ||
+      (request.no_cache && !options.ignore_client_reload)) {
     return false;
   }
   if (!is_stale(meta, now)) return true;

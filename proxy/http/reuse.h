@@ -55,6 +55,7 @@ struct StaleOptions {
   std::uint32_t unreachable_seconds_max = 86400;
   // The same when it answers with an error status.
   std::uint32_t error_status_seconds_max = 0;
+  bool ignore_client_reload = false;  // as ReuseOptions
 };
 
 // After validation failed: may the stored response be served stale? Not where the response

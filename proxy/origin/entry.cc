@@ -40,6 +40,7 @@ MonotonicTime keep_until(const RequestContext& request, const Received& received
                                            std::chrono::seconds(meta.sie_seconds));
   const bool validator = meta.is(http::StoredMeta::kHasEtag) || meta.last_modified != http::kNoDate;
   if (validator || cache.serve_stale_on_error) keep = std::max(keep, cache.keep_stale);
+  if (!meta.is(http::StoredMeta::kNeverStale)) keep = std::max(keep, cache.stale_if_error);
   return std::max(meta.fresh_until, received.time) + keep;
 }
 

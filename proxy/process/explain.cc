@@ -194,7 +194,9 @@ Result<std::string> explain(const config::Config& config, const Explained& asked
   const filter::Seed seed{};
   Doing doing;
   ViewMaker views(*runtime, seed, doing);
-  const ListenerContext context{.mode = listen->mode, .name = listen->address.text()};
+  const ListenerContext context{.mode = listen->mode,
+                                .index = static_cast<std::size_t>(listen - config.listen.begin()),
+                                .name = listen->address.text()};
   RequestView view;
   const ViewFault fault = views.make(head, context, *client, view);
   Lines lines;

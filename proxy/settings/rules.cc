@@ -52,6 +52,7 @@ void ignore(const std::string& what, Treatment& treatment) {
   ignored.set_cookie |= what == "set-cookie";
   ignored.authorization |= what == "authorization";
   treatment.reuse.ignore_client_reload |= what == "client-no-cache";
+  treatment.stale.ignore_client_reload |= what == "client-no-cache";
   if (what == "vary") treatment.store.ignores_vary = treatment.vary.ignores_vary = true;
 }
 

@@ -75,6 +75,7 @@ void set_treatments(Runtime& runtime) {
   runtime.reverse.keys = {
       .sort_query = cache.query_sort, .drop_query = cache.query_drop, .scheme = kReverseScheme};
   runtime.reverse.reuse.ignore_client_reload = cache.ignore_client_reload;
+  runtime.reverse.stale.ignore_client_reload = cache.ignore_client_reload;
   std::vector<config::Rule> rules = config.rule;
   for (config::Rule& rule : rules) {
     if (!rule.max_object_bytes) continue;

@@ -45,11 +45,6 @@ class GitRecipe(PackageRecipe, Git):
         answer = ask(self.encore.port, LFS)
         self.assertEqual((200, LARGE), (answer.status, answer.body))
 
-    # git says Pragma: no-cache, and that forbids a stale answer also where a rule ignores it.
-    @unittest.expectedFailure
-    def test_with_the_origin_down_the_third_machine_still_installs(self):
-        super().test_with_the_origin_down_the_third_machine_still_installs()
-
     def test_what_is_named_after_its_content_is_had_with_the_origin_down(self):
         self.install(1)
         self.nginx.stop()

@@ -264,14 +264,20 @@ class Rules(Case):
         origin = Origin(self, default=response(b"body", ETag='"a"', Cache_Control="max-age=60",
                                                Age="100"))
         encore = self.forward([{"path": "/swr", "stale_while_revalidate": "1h"},
+                               {"path": "/sie/reload", "stale_if_error": "1h",
+                                "ignore": "client-no-cache"},
                                {"path": "/sie", "stale_if_error": "1h"}], origin)
         answer = self.twice(encore, origin.url("/swr"))
         self.assertIn("detail=stale", status_line(answer))
-        get(encore.port, origin.url("/sie"))
-        get(encore.port, origin.url("/none"))
+        for path in ("/sie", "/sie/reload", "/none"):
+            get(encore.port, origin.url(path))
         origin.default = response(b"", "503 Down")
         self.assertEqual(200, get(encore.port, origin.url("/sie")).status)
         self.assertEqual(503, get(encore.port, origin.url("/none")).status)
+        # A client's reload, where it is ignored, is ignored then, too.
+        reload = [("Pragma", "no-cache")]
+        self.assertEqual(200, get(encore.port, origin.url("/sie/reload"), fields=reload).status)
+        self.assertEqual(503, get(encore.port, origin.url("/sie"), fields=reload).status)
 
 
 class Actions(Case):

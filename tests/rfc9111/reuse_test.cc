@@ -207,6 +207,12 @@ TEST_CASE("a stale response stands in for a failed origin where nothing forbids 
     CHECK_FALSE(serves(never, "Cache-Control: stale-if-error=9", 1s, kUnreachable));
   }
   CHECK(serves("Cache-Control: max-age=0, stale-if-error=9", "A: b", 1s, kErrorStatus));
+  // Where clients' reloads are ignored, so is what they demand here.
+  const StoredMeta meta = stored(sie);
+  const auto reload = parse_request_directives(FieldText("Pragma: no-cache").fields());
+  CHECK_FALSE(may_serve_stale(meta, reload, kArrived + 61s, kUnreachable, {}));
+  CHECK(may_serve_stale(meta, reload, kArrived + 61s, kUnreachable,
+                        {.ignore_client_reload = true}));
   for (unsigned status = 100; status < 600; ++status) {
     CHECK(is_error_status(status) == (status == 500 || (status >= 502 && status <= 504)));
   }
