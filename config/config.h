@@ -60,6 +60,7 @@ struct Listen {
   std::string users_file = {};   // empty: none
   std::string tokens_file = {};  // empty: none
   std::string realm = "encore";
+  std::vector<CidrText> purge_clients = {};
   friend bool operator==(const Listen&, const Listen&) = default;
 };
 
@@ -359,6 +360,7 @@ struct Rule {
 
 struct Http {
   std::string via = "encore";
+  std::string error_pages;  // a folder, "" for none
   friend bool operator==(const Http&, const Http&) = default;
 };
 

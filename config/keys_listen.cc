@@ -64,6 +64,15 @@ constexpr std::array kListenKeys = {
          .kind = Kind::kBool,
          .doc = "Whether requests and responses carry our `Via`. Without it a request that goes in "
                 "a circle is not noticed by it, and goes round until a limit ends it."}),
+    bound<&Listen::purge_clients>(
+        {.name = "purge_clients",
+         .kind = Kind::kTextList,
+         .doc = "Who may empty the cache with the methods `PURGE` and `BAN` ([how](CACHING.md)); "
+                "others get 403. Empty: to these methods nothing is special here, and they go to "
+                "the origin as all that are not known.",
+         .range = kListed,
+         .accepted = kBlocks,
+         .item_check = check_parsed<CidrText>}),
     bound<&Listen::cache_status>({.name = "cache_status",
                                   .kind = Kind::kBool,
                                   .doc = "Whether responses carry our `Cache-Status`."}),

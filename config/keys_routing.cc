@@ -307,6 +307,15 @@ constexpr std::array kHttpKeys = {
                            "that two proxies in a row may have the same.",
                        .accepted = "letters, digits and -._",
                        .item_check = check_token}),
+    bound<&Http::error_pages>(
+        {.name = "error_pages",
+         .doc =
+             "A folder with pages for what the proxy answers of its own: `404.html`, `503.json`, "
+             "or for all others of a class `4xx.html`, `5xx.txt`, 256 KiB each at most. The "
+             "ending says their type: html, htm, txt, json, xml, svg. They are read at start and "
+             "at a reload, and never stored by anybody. Empty: one line of text.",
+         .accepted = "a folder or \"\"",
+         .item_check = check_file_name}),
 };
 
 }  // namespace

@@ -69,12 +69,13 @@ THIRD_PARTY = [
                     "proxy/process", "sim", "tests"]),
     (r"boost/", ["proxy/http", "tests/fuzz"]),
     (r"curl/", ["filter/cli", "sim/drive", "tests"]),
+    (r"re2/", ["proxy/process"]),
     (r"zlib\.h|zstd\.h", ["proxy/publish", "sim", "tests"]),
     (r"lzma\.h", ["sim", "tests"]),
     (r"catch2/", ["tests"]),
     (r"benchmark/", ["tests/bench"]),
 ]
-NOT_IN_HEADERS = re.compile(r"spdlog/|toml\+\+/|CLI/|nlohmann/|boost/|curl/")
+NOT_IN_HEADERS = re.compile(r"re2/|spdlog/|toml\+\+/|CLI/|nlohmann/|boost/|curl/")
 
 PURE = ["filter", "cache", "config", "proxy/http", "proxy/publish", "sim/workload", "sim/theory",
         "sim/replay"]

@@ -272,7 +272,8 @@ void Http1Connection::refuse(const Refusal& refusal) {
   const std::string explained =
       std::string(refusal.text) + " Reason: " + std::string(refusal.detail) + ".";
   http::OwnReply reply =
-      http::make_own_reply(refusal.status, explained, services_.loop.http_date(), cache_status);
+      http::make_own_reply(refusal.status, explained, services_.loop.http_date(), cache_status,
+                           services_.runtime->error_pages.find(refusal.status));
   reply.head += refusal.fields;
   reply.head += connection_field(http::Version::kHttp11, false);
   reply.head += kHeadEnd;

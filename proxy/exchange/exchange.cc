@@ -93,6 +93,10 @@ void Exchange::start() {
     answer(*here);
     return;
   }
+  if (request_->purges) {
+    purge();
+    return;
+  }
   if (is_published(*request_)) {
     respond_published();
     return;

@@ -20,6 +20,7 @@
 #include "proxy/exchange/client_stream.h"
 #include "proxy/exchange/decide.h"
 #include "proxy/exchange/disk_loads.h"
+#include "proxy/exchange/purge_wish.h"
 #include "proxy/exchange/rechecks.h"
 #include "proxy/exchange/request_log.h"
 #include "proxy/exchange/response_plan.h"
@@ -73,6 +74,7 @@ struct ExchangeServices {
   DiskLoads& loads;
   Rechecks& rechecks;
   publish::Resources* published = nullptr;  // null: nothing is published
+  Purger* purger = nullptr;                 // null: nothing is purged
 };
 
 class Exchange final : public TransferReader, private LoadReader {
@@ -161,6 +163,7 @@ class Exchange final : public TransferReader, private LoadReader {
   void respond_stored(const store::ObjectRef& object, Outcome outcome);
   void respond(const ResponseSource& source, ResponsePlan plan);
   void respond_published();
+  void purge();
   void respond_failure(int status, Outcome outcome, std::string_view detail);
   bool open_disk_body(const ResponseSource& source, const ResponsePlan& plan);
   void give_content(const ResponseSource& source, ResponsePlan& plan);

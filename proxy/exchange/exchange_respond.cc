@@ -185,14 +185,35 @@ void Exchange::respond_by_rule(const LocalAnswer& answer) {
   pump();
 }
 
+// What came of it is told as a failure is: an answer of our own, by its status.
+void Exchange::purge() {
+  auto wish = read_purge_wish(*request_);
+  if (!wish) {
+    respond_failure(400, Outcome::kBadRequest, wish.error().message);
+    return;
+  }
+  go(Step::kAsk);
+  go(Step::kWait);
+  transfer_ = std::make_shared<Transfer>(services_.home, request_->hash, nullptr);
+  role_ = Role::kAsked;
+  transfer_->add_first_reader(*this);
+  if (services_.purger != nullptr) {
+    services_.purger->purge(transfer_, std::move(*wish));
+    return;
+  }
+  leave_transfer();
+  respond_failure(503, Outcome::kInternal, "no-purges");
+}
+
 void Exchange::respond_failure(int status, Outcome outcome, std::string_view detail) {
   go(Step::kRespond);
   record_.outcome = outcome;
   record_.status = status;
   const std::string kept(detail);
   cache_status_.detail = http::is_token(kept) ? std::string_view(kept) : std::string_view();
-  http::OwnReply reply =
-      http::make_own_reply(status, "encore: " + kept, services_.loop.http_date(), cache_status_);
+  http::OwnReply reply = http::make_own_reply(
+      status, "encore: " + kept, services_.loop.http_date(), cache_status_,
+      outcome == Outcome::kPurge ? nullptr : request_->runtime->error_pages.find(status));
   cache_status_.detail = {};
   ClientStream::Response response;
   response.head = std::move(reply.head);

@@ -53,18 +53,25 @@ void append_cache_status(const CacheStatus& status, std::string& text) {
 }
 
 OwnReply make_own_reply(int status, std::string_view text, std::string_view http_date,
-                        const CacheStatus& cache_status) {
+                        const CacheStatus& cache_status, const OwnPage* page) {
   const std::string_view reason = reason_phrase(static_cast<unsigned>(status));
   OwnReply reply;
-  reply.body = std::to_string(status);
-  reply.body += ' ';
-  reply.body += reason;
-  reply.body += '\n';
-  reply.body += text;
-  reply.body += '\n';
+  if (page != nullptr) {
+    reply.body = page->body;
+  } else {
+    reply.body = std::to_string(status);
+    reply.body += ' ';
+    reply.body += reason;
+    reply.body += '\n';
+    reply.body += text;
+    reply.body += '\n';
+  }
   append_status_line(status, reason, reply.head);
   append_field("Date", http_date, reply.head);
-  reply.head += "Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n";
+  append_field("Content-Type",
+               page != nullptr ? std::string_view(page->content_type) : "text/plain; charset=utf-8",
+               reply.head);
+  reply.head += "Cache-Control: no-store\r\n";
   append_field("Content-Length", std::to_string(reply.body.size()), reply.head);
   if (status == 405) reply.head += kAllowField;
   append_cache_status(cache_status, reply.head);

@@ -32,8 +32,13 @@ struct OwnReply {
   std::string head;  // with Content-Length and Cache-Status, without the empty line
   std::string body;
 };
-// `text` is for people, one line.
+// What is said in place of the text.
+struct OwnPage {
+  std::string content_type;
+  std::string body;
+};
+// `text` is for people, one line. `page` null: that alone.
 OwnReply make_own_reply(int status, std::string_view text, std::string_view http_date,
-                        const CacheStatus& cache_status);
+                        const CacheStatus& cache_status, const OwnPage* page = nullptr);
 
 }  // namespace encore::http

@@ -16,7 +16,9 @@ std::string tags_in(const Fields& fields, const std::vector<std::string>& names)
     const bool listed = std::ranges::any_of(
         names, [&](const std::string& name) { return equals_ignoring_case(field.name, name); });
     if (!listed) continue;
-    const std::string_view separators = field.id == FieldId::kCacheTag ? "," : " \t";
+    const bool commas =
+        field.id == FieldId::kCacheTag || equals_ignoring_case(field.name, "x-cache-tags");
+    const std::string_view separators = commas ? "," : " \t";
     std::string_view rest = field.value;
     while (!rest.empty()) {
       const std::string_view tag = rest.substr(0, rest.find_first_of(separators));

@@ -30,6 +30,7 @@ enum class OutcomeClass : std::uint8_t { kHit, kMiss, kPass, kError };
   X(kUpgrade, "upgrade", kPass)                       \
   X(kPublished, "published", kPass)                   \
   X(kRule, "rule", kPass)                             \
+  X(kPurge, "purge", kPass)                           \
   X(kBadRequest, "bad-request", kError)               \
   X(kDenied, "denied", kError)                        \
   X(kNoRoute, "no-route", kError)                     \

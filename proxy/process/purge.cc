@@ -148,9 +148,10 @@ std::vector<std::string> keys_of(const config::Config& config, std::string_view 
 
 class Matcher final : public cache::Visitor {
  public:
-  // `changed`: who is to know of it; null: nobody.
-  Matcher(const PurgeOrder& order, publish::ChangedKeys* changed)
-      : changed_(changed),
+  // `changed`: who is to know of it; null: nobody. `ban` is borrowed, null: there is none.
+  Matcher(const PurgeOrder& order, const Ban* ban, publish::ChangedKeys* changed)
+      : ban_(ban),
+        changed_(changed),
         verdict_(order.soft ? cache::Verdict::kMarkStale : cache::Verdict::kRemove),
         tags_(order.tags.begin(), order.tags.end()) {
     for (const std::string& prefix : order.prefixes) {
@@ -162,11 +163,12 @@ class Matcher final : public cache::Visitor {
   cache::Verdict visit(const cache::EntryView& entry) override {
     if (entry.payload == 0) return cache::Verdict::kKeep;
     const store::Object& object = store::ObjectRef::peek(entry.payload);
-    if (!has_prefix(primary_key_of(object)) && !has_tag(tags_of(object))) {
-      return cache::Verdict::kKeep;
-    }
+    const std::string_view key = primary_key_of(object);
+    const bool banned =
+        ban_ != nullptr && ban_->holds(key, content_type_of(object), tags_of(object));
+    if (!banned && !has_prefix(key) && !has_tag(tags_of(object))) return cache::Verdict::kKeep;
     ++count_;
-    if (changed_ != nullptr) met_.emplace_back(primary_key_of(object).substr(kRealmBytes));
+    if (changed_ != nullptr) met_.emplace_back(key.substr(kRealmBytes));
     return verdict_;
   }
   // Tells of those that were met, outside the shard's lock.
@@ -179,6 +181,12 @@ class Matcher final : public cache::Visitor {
     for (const std::string& prefix : forward_) on_disk.add_prefix(true, prefix, version);
     for (const std::string& prefix : reverse_) on_disk.add_prefix(false, prefix, version);
     for (const std::string_view tag : tags_) on_disk.add_tag(tag, version);
+    if (ban_ == nullptr) return;
+    const BanOrder& order = ban_->order();
+    for (const std::string& tag : order.tags) on_disk.add_tag(tag, version);
+    for (const std::string& prefix : ban_->prefixes()) {
+      on_disk.add_prefix(order.forward, prefix, version);
+    }
   }
   std::uint64_t count() const { return count_; }
 
@@ -198,6 +206,7 @@ class Matcher final : public cache::Visitor {
     return false;
   }
 
+  const Ban* ban_;
   publish::ChangedKeys* changed_;
   std::vector<std::string> met_;
   cache::Verdict verdict_;
@@ -261,26 +270,48 @@ void tell_of_urls(Shared& shared, const config::Config& config, const PurgeOrder
 
 }  // namespace
 
-Purged purge(Shared& shared, const config::Config& config, const PurgeOrder& order) {
+namespace {
+
+// A key's entries, gone or stale; how many there were.
+std::uint64_t purge_key(Shared& shared, std::string_view key, bool soft, DiskPurge& on_disk) {
   cache::Kernel& kernel = *shared.kernel;
-  const bool has_rules = !order.prefixes.empty() || !order.tags.empty();
+  const auto hash = filter::hash_key(filter::HashFamily::kXxh3, shared.identity_seed, key);
+  const cache::Key entry{hash, key};
+  const MonotonicTime now = monotonic_now();
+  shared.latest_moment.note(now);
+  shared.inflight.invalidate(hash, key);
+  cache::DiskTombstone tombstone;
+  const std::uint64_t count =
+      soft ? kernel.mark_stale(entry, now, &tombstone) : kernel.invalidate(entry, now, &tombstone);
+  on_disk.add_key(hash, tombstone);
+  return count;
+}
+
+}  // namespace
+
+Purged purge(Shared& shared, const config::Config& config, const PurgeOrder& order) {
+  std::optional<Ban> ban;
+  if (order.ban) {
+    auto made = Ban::create(*order.ban);
+    if (!made) return {.refusal = made.error().message};
+    if (shared.disks != nullptr && !made->is_for_disks()) return {.refusal = "ban-needs-a-prefix"};
+    ban = std::move(*made);
+  }
+  cache::Kernel& kernel = *shared.kernel;
+  const bool has_rules = !order.prefixes.empty() || !order.tags.empty() || ban;
   DiskPurge on_disk(shared.disks.get());
   std::uint64_t count = 0;
   for (const std::string& url : order.urls) {
     for (const std::string& key : keys_of(config, url)) {
-      const auto hash = filter::hash_key(filter::HashFamily::kXxh3, shared.identity_seed, key);
-      const cache::Key entry{hash, key};
-      const MonotonicTime now = monotonic_now();
-      shared.latest_moment.note(now);
-      shared.inflight.invalidate(hash, key);
-      cache::DiskTombstone tombstone;
-      count += order.soft ? kernel.mark_stale(entry, now, &tombstone)
-                          : kernel.invalidate(entry, now, &tombstone);
-      on_disk.add_key(hash, tombstone);
+      count += purge_key(shared, key, order.soft, on_disk);
     }
   }
+  for (const std::string& key : order.keys) {
+    count += purge_key(shared, key, order.soft, on_disk);
+    if (shared.changed != nullptr) shared.changed->note(key.substr(kRealmBytes), wall_now());
+  }
   tell_of_urls(shared, config, order);
-  Matcher matcher(order, shared.changed.get());
+  Matcher matcher(order, ban ? &*ban : nullptr, shared.changed.get());
   if (has_rules && shared.disks != nullptr)
     matcher.tell(on_disk, kernel.purge_rule(monotonic_now()));
   on_disk.begin();

@@ -36,6 +36,7 @@ struct RoomParts {
   const std::unique_ptr<store::Store>& store;
   const std::unique_ptr<disk::Disks>& disks;
   publish::ResidentKeys* resident;  // null: nobody wants to know what is stored
+  Purger& purger;
 };
 
 struct Rooms {
@@ -59,7 +60,8 @@ struct Rooms {
                  .origins = parts.origins,
                  .loads = loads,
                  .rechecks = rechecks,
-                 .published = parts.published},
+                 .published = parts.published,
+                 .purger = &parts.purger},
         tunnel{
             .loop = parts.loop, .resolver = parts.resolver, .stats = parts.stats, .log = parts.log},
         client{.loop = parts.loop,

@@ -158,6 +158,11 @@ Result<void> Server::make_proxy(Start& start) {
   auto proxy = Proxy::create(start.config, std::move(start.options));
   if (!proxy) return std::unexpected(proxy.error());
   proxy_ = std::move(*proxy);
+  proxy_->shared().purge = [this](PurgeOrder order, std::function<void(const Purged&)> done) {
+    loop_->post([this, order = std::move(order), done = std::move(done)]() mutable {
+      if (!purge(std::move(order), done)) done({.refusal = "busy"});
+    });
+  };
   return {};
 }
 

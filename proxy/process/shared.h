@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "proxy/disk/disks.h"
 #include "proxy/observe/log_writer.h"
 #include "proxy/observe/stats.h"
+#include "proxy/process/purge_order.h"
 #include "proxy/process/slow_readers.h"
 #include "proxy/publish/changed_keys.h"
 #include "proxy/publish/resources.h"
@@ -52,6 +54,9 @@ struct Shared {
   TransferMemory transfer_memory;
   SlowReaders slow_readers;
   std::atomic<bool> draining = false;
+  // Purges by the jobs' thread, and tells there, or on the main one. Any thread; set before the
+  // workers start.
+  std::function<void(PurgeOrder order, std::function<void(const Purged&)> done)> purge;
   // All of them, borrowed. Set before they start.
   std::vector<Worker*> workers;
 

@@ -11,6 +11,7 @@
 #include "proxy/origin/fetch.h"
 #include "proxy/origin/parts.h"
 #include "proxy/process/health_checks.h"
+#include "proxy/process/purge_desk.h"
 #include "proxy/process/rooms.h"
 #include "proxy/settings/names.h"
 #include "proxy/transfer/response.h"
@@ -50,6 +51,7 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
   worker->retired_ = std::make_unique<net::Retired>(*worker->loop_, [raw] {
     if (raw->draining_) raw->end_if_drained();
   });
+  worker->purges_ = std::make_unique<PurgeDesk>(shared, *worker->loop_);
   worker->rooms_ = std::make_unique<Rooms>(RoomParts{.loop = *worker->loop_,
                                                      .retired = *worker->retired_,
                                                      .resolver = *worker->resolver_,
@@ -71,7 +73,8 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
                                                      .published = shared.published.get(),
                                                      .store = shared.store,
                                                      .disks = shared.disks,
-                                                     .resident = shared.resident.get()});
+                                                     .resident = shared.resident.get(),
+                                                     .purger = *worker->purges_});
   worker->tick_timer_ = std::make_unique<net::Timer>(*worker->loop_, [raw] { raw->tick(); });
   worker->sweep_ =
       std::make_unique<net::Deferred>(*worker->loop_, [raw] { raw->approach_sweep(); });

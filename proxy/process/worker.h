@@ -38,6 +38,7 @@ namespace encore::server {
 
 class Fetch;
 class HealthChecks;
+class PurgeDesk;
 struct Rooms;
 
 class Worker final : private ConnectionKeeper,
@@ -141,6 +142,7 @@ class Worker final : private ConnectionKeeper,
   Doing doing_{.step = "the worker's loop; what was parsed last was"};
   std::unique_ptr<RequestLog> log_;
   std::unique_ptr<net::Retired> retired_;  // connections and what they carry
+  std::unique_ptr<PurgeDesk> purges_;
   std::unique_ptr<Rooms> rooms_;
   std::vector<std::unique_ptr<ListenerContext>> contexts_;
   std::vector<std::unique_ptr<net::Listener>> listeners_;

@@ -45,6 +45,7 @@ std::shared_ptr<const RequestContext> RequestContext::make(std::shared_ptr<const
   request->asked = view.asked;
   request->uri = view.uri;
   request->hash = view.hash;
+  request->purges = view.purges;
   return request;
 }
 

@@ -107,6 +107,7 @@ struct RequestContext {
   bool is_elsewhere = false;
   bool was_redirected = false;
   filter::Hash128 hash{};
+  bool purges = false;  // RequestView::purges
 };
 
 // What a panic report says of who works on `request`. Views into it.

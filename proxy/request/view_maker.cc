@@ -10,6 +10,22 @@
 
 namespace encore::server {
 
+namespace {
+
+// The methods that caches before web sites are emptied with.
+bool is_purge(const http::RequestHead& head) {
+  return head.method == http::Method::kOther &&
+         (head.method_text == "PURGE" || head.method_text == "BAN");
+}
+
+bool may_purge(const std::vector<config::CidrText>& named, const net::Address& client) {
+  const auto bytes = client.mapped_bytes();
+  return std::ranges::any_of(named,
+                             [&](const config::CidrText& block) { return block->contains(bytes); });
+}
+
+}  // namespace
+
 ViewFault ViewMaker::make(const http::RequestHead& head, const ListenerContext& listener,
                           const net::Address& client, RequestView& view) {
   view.head = &head;
@@ -24,6 +40,13 @@ ViewFault ViewMaker::make(const http::RequestHead& head, const ListenerContext& 
   const bool forward = listener.mode == config::Mode::kForward;
   if (forward && !runtime_->destinations.is_client_allowed(client)) {
     return {403, Outcome::kDenied, "client-not-allowed"};
+  }
+  if (is_purge(head) && listener.index < runtime_->config.listen.size()) {
+    const auto& named = runtime_->config.listen[listener.index].purge_clients;
+    if (!named.empty() && !may_purge(named, client)) {
+      return {403, Outcome::kDenied, "purge-not-allowed"};
+    }
+    view.purges = !named.empty();
   }
   if (head.method == http::Method::kConnect) {
     return look_at_connect(head, listener, client, view);

@@ -116,10 +116,13 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
                                                        const Runtime* before) {
   auto router = Router::create(config, before == nullptr ? nullptr : &before->router);
   if (!router) return std::unexpected(router.error());
+  auto error_pages = ErrorPages::read(config.http.error_pages);
+  if (!error_pages) return std::unexpected(error_pages.error());
   std::shared_ptr<Runtime> runtime(new Runtime(
       config, std::move(*router), DestinationPolicy(config.forward, own, interface_addresses())));
   static std::atomic<std::uint64_t> numbers = 0;
   runtime->number = ++numbers;
+  runtime->error_pages = std::move(*error_pages);
   const config::Cache& cache = config.cache;
   runtime->head_limits = {.head_bytes_max = config.limits.head_bytes,
                           .target_bytes_max = config.limits.uri_bytes,

@@ -14,6 +14,7 @@
 #include "proxy/http/stored_head.h"
 #include "proxy/observe/access_log.h"
 #include "proxy/settings/destination.h"
+#include "proxy/settings/error_pages.h"
 #include "proxy/settings/listener_policy.h"
 #include "proxy/settings/router.h"
 #include "proxy/settings/rules.h"
@@ -32,6 +33,8 @@ inline constexpr std::string_view kSquidDigestPath = "/squid-internal-periodic/s
 struct Runtime {
   // `own` are the bound listeners; see DestinationPolicy. `before`: what is known of servers is
   // taken over from it; null: there is nothing. Errors: certificates that cannot be loaded.
+  // `own` are the bound listeners; see DestinationPolicy. Errors: certificates that cannot be
+  // loaded, error pages that cannot be read.
   static Result<std::shared_ptr<const Runtime>> create(const config::Config& config,
                                                        const std::vector<net::Address>& own,
                                                        std::string_view instance,
@@ -52,6 +55,7 @@ struct Runtime {
   std::string via_field_11;                  // "Via: 1.1 name\r\n", for messages received as 1.1
   std::string via_field_10;
   std::uint64_t max_memory_object_bytes = 0;  // what is larger lies on disk alone
+  ErrorPages error_pages;
   AccessFormat access_format = AccessFormat::kJson;
   Nanoseconds sweep_interval{};
   std::string published_root;              // "/filters/"; empty: not on proxy listeners

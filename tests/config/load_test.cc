@@ -295,7 +295,7 @@ TEST_CASE("A bad --set is refused by its own name", "[config][set]") {
                    "and -._"},
                Row{"http.vai=x",
                    "--set http.vai: unknown key, did you mean \"via\"?; accepted: "
-                   "via"});
+                   "via, error_pages"});
   CHECK(faults("", {row.set}) == row.message);
 }
 

@@ -137,6 +137,8 @@ TEST_CASE("tags are read from the fields that are named", "[http][purge]") {
   CHECK(tags_in(text.fields(), {"Surrogate-Key", "Cache-Tag"}) == "a\nb\nc d\nE\nf\n");
   CHECK(tags_in(text.fields(), {"x-tag"}) == "g\n");
   CHECK(tags_in(text.fields(), {}).empty());
+  const FieldText symfony("X-Cache-Tags: a,b-1\n");
+  CHECK(tags_in(symfony.fields(), {"X-Cache-Tags"}) == "a\nb-1\n");
 }
 
 }  // namespace encore::http

@@ -1,0 +1,48 @@
+// PurgeWish: what a request with the method PURGE or BAN wants to be gone from the cache, in the
+// forms in which content management systems say it. Reading it is pure and thread-safe.
+//
+//   PURGE /page                    the URL in all its variants
+//   PURGE /blog/.*                 with "X-Purge-Method: regex": URLs of this host that begin so
+//   BAN   X-Host, X-Url, X-Content-Type    regular expressions, found anywhere; all that are given
+//   BAN   X-Cache-Tags, Cache-Tags, Purge-Cache-Tags, Surrogate-Key    any of these tags
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "proxy/request/request_context.h"
+#include "proxy/transfer/transfer.h"
+
+namespace encore::server {
+
+struct PurgeWish {
+  bool forward = false;  // of what forward listeners store; else of all origins
+  // Of one URL, with each of its realms; empty: all for which the rest holds.
+  std::vector<std::string> keys = {};
+  // Regular expressions; empty: anything.
+  std::string host = {};  // of the URL, with a port that is not the scheme's
+  std::string url = {};   // its path and query
+  std::string content_type = {};
+  std::vector<std::string> tags = {};  // any of these; empty: whatever it is tagged with
+};
+
+inline constexpr std::size_t kPurgePatternBytesMax = 1024;
+inline constexpr std::size_t kPurgeTagsMax = 1024;
+
+// Errors: nothing that is wanted, a pattern that is too long, too many tags.
+Result<PurgeWish> read_purge_wish(const RequestContext& request);
+
+// Who purges. The answer comes through the transfer, from the loop: as a failure with the status
+// that says what came of it.
+class Purger {
+ public:
+  virtual void purge(std::shared_ptr<Transfer> transfer, PurgeWish wish) = 0;
+
+ protected:
+  ~Purger() = default;
+};
+
+}  // namespace encore::server

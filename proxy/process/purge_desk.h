@@ -1,0 +1,26 @@
+// PurgeDesk: where a worker's clients hand in what they want to be purged, and are told what came
+// of it. Confined to the worker.
+#pragma once
+
+#include <memory>
+
+#include "proxy/exchange/purge_wish.h"
+#include "proxy/net/loop.h"
+
+namespace encore::server {
+
+struct Shared;
+
+class PurgeDesk final : public Purger {
+ public:
+  // Both are borrowed; `loop` is the worker's, which outlives all purges.
+  PurgeDesk(Shared& shared, net::Loop& loop) : shared_(shared), loop_(loop) {}
+
+  void purge(std::shared_ptr<Transfer> transfer, PurgeWish wish) override;
+
+ private:
+  Shared& shared_;
+  net::Loop& loop_;
+};
+
+}  // namespace encore::server

@@ -1,0 +1,34 @@
+// What is to be purged, and what came of it. Values, thread-compatible.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "proxy/process/ban.h"
+
+namespace encore::server {
+
+struct PurgeOrder {
+  std::vector<std::string> urls = {};      // absolute
+  std::vector<std::string> prefixes = {};  // likewise
+  std::vector<std::string> tags = {};
+  bool soft = false;
+  // Of requests that purge: keys with their realms, and what a ban is of.
+  std::vector<std::string> keys = {};
+  std::optional<BanOrder> ban = {};
+};
+
+// How many stored responses there were; variants count each. On disk alone, what a prefix or a tag
+// is of goes when it is read, and is not counted. It is durable there when this returns; an error
+// says why it is not.
+struct Purged {
+  std::uint64_t count = 0;
+  bool lazily = false;  // more may go, as it is read
+  Result<void> durable = {};
+  std::string refusal = {};  // not empty: nothing was purged, and why
+};
+
+}  // namespace encore::server

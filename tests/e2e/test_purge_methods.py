@@ -1,0 +1,281 @@
+"""PURGE and BAN on proxy listeners, in the forms of WordPress, Drupal and Symfony; pages of our own."""
+
+import signal
+import subprocess
+import threading
+import unittest
+
+from client import Client, field, get
+from harness import Case, clean_environment, eventually, free_port, need_program
+from origin import Origin, fresh
+
+
+def ask(port, path, host="site.example", method="GET", fields=()):
+    with Client(port) as client:
+        lines = [f"{method} {path} HTTP/1.1", f"Host: {host}",
+                 *(f"{name}: {value}" for name, value in fields), "", ""]
+        client.send("\r\n".join(lines))
+        return client.read_response(method)
+
+
+class Purging(Case):
+    def start_all(self, routes=None, clients=("127.0.0.1",), default=None, **sections):
+        self.origin = Origin(self, routes, default=default or fresh(b"page"))
+        listen = [{"address": f"127.0.0.1:{free_port()}", "mode": "reverse",
+                   "purge_clients": list(clients)},
+                  {"address": f"127.0.0.1:{free_port()}", "mode": "forward",
+                   "purge_clients": list(clients)}]
+        self.proxy = self.encore(
+            listen=listen, origin=[{"servers": [self.origin.url("")]}],
+            admission={"policy": "always"},
+            cache={"memory": "64MiB", "tag_fields": ["Surrogate-Key", "Cache-Tags", "X-Cache-Tags"]},
+            **sections)
+        self.port = self.proxy.port
+        self.forward_port = int(listen[1]["address"].rpartition(":")[2])
+
+    def get(self, path, host="site.example", **options):
+        return ask(self.port, path, host, **options)
+
+    def load(self, *paths, host="site.example"):
+        for path in paths:
+            self.get(path, host)
+            self.assertTrue(self.has(path, host), path)
+
+    def has(self, path, host="site.example", **options):
+        """Whether it is stored; asking does not store it."""
+        answer = self.get(path, host, fields=[("Cache-Control", "only-if-cached")], **options)
+        return "encore; hit" in field(answer, "Cache-Status")
+
+    def send(self, method, path, *fields, host="site.example"):
+        return ask(self.port, path, host, method, fields).status
+
+
+class Purge(Purging):
+    def test_a_url_goes_with_all_its_variants_and_no_other(self):
+        self.start_all({"/a": fresh(b"a", Vary="Foo")})
+        for value in "12":
+            self.get("/a", fields=[("Foo", value)])
+        self.load("/ab")
+        self.load("/a", host="other.example")
+        seen = self.origin.count()
+        self.assertEqual(200, self.send("PURGE", "/%61"))
+        for value in "12":
+            answer = self.get("/a", fields=[("Foo", value), ("Cache-Control", "only-if-cached")])
+            self.assertEqual(504, answer.status)
+        self.assertTrue(self.has("/ab"))
+        self.assertTrue(self.has("/a", "other.example"))
+        self.assertEqual(404, self.send("PURGE", "/a"))
+        self.assertEqual(404, self.send("PURGE", "/never"))
+        self.assertEqual(seen, self.origin.count())
+        self.assertEqual(3, self.proxy.outcomes()["purge"])
+        records = [r for r in self.proxy.access_records(10) if r["method"] == "PURGE"]
+        self.assertEqual([200, 404, 404], sorted(record["status"] for record in records))
+
+    def test_each_listener_empties_what_it_serves(self):
+        self.start_all()
+        self.load("/a", host=self.origin.authority)
+        url = self.origin.url("/a")
+        get(self.forward_port, url)
+        self.assertIn("hit", field(get(self.forward_port, url), "Cache-Status"))
+        with Client(self.forward_port) as client:
+            self.assertEqual(200, client.ask(url, "PURGE").status)
+            self.assertEqual(404, client.ask(url, "PURGE").status)
+            self.assertTrue(self.has("/a", self.origin.authority))
+            self.assertEqual(200, client.ask(url).status)
+            client.request(url, "BAN", fields=[("X-Url", ".*"), ("X-Host", ".*")])
+            self.assertEqual(200, client.read_response().status)
+            self.assertTrue(self.has("/a", self.origin.authority))
+            answer = client.ask(url, fields=[("Cache-Control", "only-if-cached")])
+            self.assertEqual(504, answer.status)
+
+    def test_who_is_not_named_gets_403_and_nothing_goes(self):
+        self.start_all(clients=["192.0.2.0/24"])
+        self.load("/a")
+        seen = self.origin.count()
+        for method in ("PURGE", "BAN"):
+            answer = ask(self.port, "/a", method=method)
+            self.assertEqual(403, answer.status)
+            self.assertIn("detail=purge-not-allowed", field(answer, "Cache-Status"))
+        self.assertTrue(self.has("/a"))
+        self.assertEqual(seen, self.origin.count())
+
+    def test_where_nobody_is_named_the_methods_are_the_origins(self):
+        self.start_all(clients=[])
+        self.load("/a")
+        self.assertEqual(200, self.send("PURGE", "/b"))
+        self.assertEqual("PURGE", self.origin.last("/b").method)
+        self.assertTrue(self.has("/a"))
+
+    def test_what_is_on_its_way_is_not_stored_as_it_was(self):
+        release = threading.Event()
+
+        def slow(exchange):
+            exchange.wait(release)
+            return fresh(b"old")
+        self.start_all({"/slow": slow})
+        reader = threading.Thread(target=self.get, args=("/slow",))
+        reader.start()
+        eventually(lambda: self.origin.count("/slow") == 1, "it is asked")
+        self.assertIn(self.send("PURGE", "/slow"), (200, 404))
+        release.set()
+        reader.join(30)
+        answer = self.get("/slow")
+        self.assertEqual(2, self.origin.count("/slow"))
+        self.assertEqual(200, answer.status)
+
+    def test_many_at_once_beside_requests_on_kept_connections(self):
+        self.start_all()
+        faults = []
+
+        def one(lane):
+            try:
+                with Client(self.port) as client:
+                    for turn in range(30):
+                        path = f"/{(lane + turn) % 5}"
+                        client.send(f"GET {path} HTTP/1.1\r\nHost: h\r\n\r\n"
+                                    f"PURGE {path} HTTP/1.1\r\nHost: h\r\n\r\n"
+                                    f"GET {path} HTTP/1.1\r\nHost: h\r\n\r\n")
+                        answers = [client.read_response(m) for m in ("GET", "PURGE", "GET")]
+                        assert answers[0].body == answers[2].body == b"page", answers
+                        assert answers[1].status in (200, 404), answers
+            except Exception as error:  # noqa: BLE001
+                faults.append(repr(error)[:300])
+        threads = [threading.Thread(target=one, args=(lane,)) for lane in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        self.assertEqual([], faults)
+
+    def test_clients_that_leave_meanwhile_leave_nothing_behind(self):
+        self.start_all()
+        for _ in range(50):
+            client = Client(self.port)
+            client.send("PURGE /a HTTP/1.1\r\nHost: h\r\n\r\n")
+            client.reset()
+        eventually(lambda: self.proxy.metrics()["encore_client_connections"] == 0, "all are gone")
+        self.assertEqual(404, self.send("PURGE", "/a"))
+
+    def test_curl_purges(self):
+        self.start_all()
+        self.load("/a")
+        curl = need_program("curl")
+        for expected in (b"200", b"404"):
+            ended = subprocess.run([curl, "-s", "-o", "/dev/null", "-w", "%{http_code}", "-X",
+                                    "PURGE", "-H", "Host: site.example",
+                                    f"http://127.0.0.1:{self.port}/a"], env=clean_environment(),
+                                   stdout=subprocess.PIPE, timeout=60, check=False)
+            self.assertEqual(expected, ended.stdout)
+
+
+class Forms(Purging):
+    def test_wordpress_proxy_cache_purge(self):
+        self.start_all()
+        self.load("/blog/", "/blog/one?x=1", "/shop/")
+        self.load("/blog/", host="other.example")
+        self.assertEqual(200, self.send("PURGE", "/blog/.*", ("X-Purge-Method", "regex")))
+        self.assertEqual([False, False, True],
+                         [self.has(p) for p in ("/blog/", "/blog/one?x=1", "/shop/")])
+        self.assertTrue(self.has("/blog/", "other.example"))
+        self.assertEqual(200, self.send("PURGE", "/shop/", ("X-Purge-Method", "default")))
+        self.assertFalse(self.has("/shop/"))
+        self.load("/a1", "/b1", "/c1")
+        self.assertEqual(200, self.send("PURGE", "/", ("X-Purge-Regex", "^/[ab]1$")))
+        self.assertEqual([False, False, True], [self.has(p) for p in ("/a1", "/b1", "/c1")])
+
+    def test_drupal_purge_by_tags(self):
+        self.start_all({"/1": fresh(b"1", Cache_Tags="node:1 node_list"),
+                        "/2": fresh(b"2", Cache_Tags="node:2 node_list"),
+                        "/3": fresh(b"3", Cache_Tags="node:11")})
+        self.load("/1", "/2", "/3")
+        self.assertEqual(200, self.send("BAN", "/", ("Cache-Tags", "node:1")))
+        self.assertEqual([False, True, True], [self.has(p) for p in ("/1", "/2", "/3")])
+        self.assertEqual(200, self.send("BAN", "/", ("Purge-Cache-Tags", "x|node_list")))
+        self.assertEqual([False, True], [self.has(p) for p in ("/2", "/3")])
+
+    def test_symfony_foshttpcache(self):
+        self.start_all({"/x/a.png": fresh(b"1", Content_Type="image/png"),
+                        "/x/a": fresh(b"2", Content_Type="text/html", X_Cache_Tags="one,two-3"),
+                        "/y": fresh(b"3", Content_Type="text/html", X_Cache_Tags="two-3")})
+        self.load("/x/a.png", "/x/a", "/y")
+        self.assertEqual(200, self.send("BAN", "/", ("X-Host", "^(site.example)$"),
+                                        ("X-Url", "^/x/.*"), ("X-Content-Type", "image/.*")))
+        self.assertEqual([False, True, True], [self.has(p) for p in ("/x/a.png", "/x/a", "/y")])
+        self.assertEqual(200, self.send("BAN", "/", ("X-Host", ".*"), ("X-Url", ".*"),
+                                        ("X-Content-Type", ".*"),
+                                        ("X-Cache-Tags", r"(^|,)(one|o\.k)(,|$)")))
+        self.assertEqual([False, True], [self.has(p) for p in ("/x/a", "/y")])
+        self.assertEqual(200, self.send("BAN", "/", ("X-Host", "^other$"), ("X-Url", ".*")))
+        self.assertTrue(self.has("/y"))
+        self.assertEqual(200, self.send("BAN", "/", ("X-Host", ".*"), ("X-Url", ".*")))
+        self.assertFalse(self.has("/y"))
+
+    def test_what_is_no_expression_is_400_and_one_that_others_take_for_ever_is_quick(self):
+        self.start_all()
+        self.load("/" + "a" * 3000 + "b")
+        for pattern in ("(", "x" * 1025, "(a)\\1", "a{1000}{1000}"):
+            self.assertEqual(400, self.send("BAN", "/", ("X-Url", pattern)), pattern)
+        self.assertEqual(200, self.send("BAN", "/", ("X-Url", "^/(a+)+$")))
+        self.assertTrue(self.has("/" + "a" * 3000 + "b"))
+
+
+class OnDisk(Purging):
+    def test_a_prefix_and_tags_reach_the_disk_and_other_expressions_are_refused(self):
+        self.start_all({"/t": fresh(b"t", Surrogate_Key="tag")},
+                       disk=[{"path": str(self.directory / "disk"), "size": "256MiB"}])
+        self.load("/blog/a", "/t", "/z")
+        self.assertEqual(503, self.send("BAN", "/", ("X-Url", "a$")))
+        self.assertTrue(self.has("/blog/a"))
+        self.assertEqual(200, self.send("PURGE", "/blog/.*", ("X-Purge-Method", "regex")))
+        self.assertEqual(200, self.send("BAN", "/", ("Surrogate-Key", "tag")))
+        self.assertEqual(200, self.send("PURGE", "/z"))
+        self.assertEqual([False] * 3, [self.has(p) for p in ("/blog/a", "/t", "/z")])
+
+
+class Pages(Case):
+    def test_what_the_proxy_answers_of_its_own_has_the_operators_pages(self):
+        folder = self.directory / "pages"
+        folder.mkdir()
+        (folder / "502.html").write_text("<h1>the site is away</h1>")
+        (folder / "4xx.json").write_text('{"error": true}')
+        origin = Origin(self, {"/mine": b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 4\r\n\r\nmine"})
+        encore = self.encore(http={"error_pages": str(folder)})
+        dead = f"http://127.0.0.1:{free_port()}/x"
+        answer = get(encore.port, dead)
+        self.assertEqual((502, b"<h1>the site is away</h1>"), (answer.status, answer.body))
+        self.assertEqual("text/html; charset=utf-8", field(answer, "Content-Type"))
+        self.assertEqual("no-store", field(answer, "Cache-Control"))
+        answer = get(encore.port, dead, method="HEAD")
+        self.assertEqual((502, "25"), (answer.status, field(answer, "Content-Length")))
+        self.assertEqual(b"mine", get(encore.port, origin.url("/mine")).body)
+        for request in (b"GET / HTTP/1.1\r\nBad\r\n\r\n",
+                        b"CONNECT 127.0.0.1:25 HTTP/1.1\r\nHost: x\r\n\r\n"):
+            with Client(encore.port) as client:
+                client.send(request)
+                answer = client.read_response()
+                self.assertEqual(4, answer.status // 100)
+                self.assertEqual((b'{"error": true}', "application/json"),
+                                 (answer.body, field(answer, "Content-Type")))
+
+        (folder / "502.html").write_text("changed")
+        self.assertEqual(b"<h1>the site is away</h1>", get(encore.port, dead).body)
+        encore.signal(signal.SIGHUP)
+        eventually(lambda: get(encore.port, dead).body == b"changed", "the reload reads it")
+        (folder / "502.txt").write_text("two")
+        encore.signal(signal.SIGHUP)
+        eventually(lambda: encore.metrics()["encore_reload_failures_total"] == 1, "it is refused")
+        self.assertEqual(b"changed", get(encore.port, dead).body)
+
+    def test_a_folder_that_is_not_there_is_found_before_the_start(self):
+        encore = self.encore(start=False, http={"error_pages": str(self.directory / "none")})
+        encore.write_config()
+        ended = subprocess.run([encore.program, "--config", encore.config_path, "--check-config"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60,
+                               env=clean_environment(), check=False)
+        self.assertEqual(1, ended.returncode)
+        self.assertIn(b": http.error_pages: ", ended.stderr)
+        self.assertEqual(1, ended.stderr.count(b"\n"), ended.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
