@@ -41,6 +41,7 @@ enum class ForwardedFields : std::uint8_t { kAuto, kOff, kXForwarded, kForwarded
 struct Listen {
   EndpointText address = "127.0.0.1:3128";
   Mode mode = Mode::kForward;
+  SocketModeText socket_mode = "0660";  // of a file that is a socket
   // Who the client is, and what is said of it.
   std::vector<CidrText> trusted_proxies = {};
   TrustedField trusted_field = TrustedField::kXForwardedFor;

@@ -127,7 +127,7 @@ void Draft::check_listeners() {
   if (config.listen.empty()) fault_at("listen", "no listener; accepted: at least one [[listen]]");
   std::map<std::string, std::string> taken;
   const auto claim = [&](const auto& address, const Endpoint& endpoint, const std::string& path) {
-    if (endpoint.port == 0) return;
+    if (endpoint.port == 0 && endpoint.socket.empty()) return;
     const auto [other, fresh] = taken.emplace(to_string(endpoint), path);
     if (fresh) return;
     fault_at(path, "\"" + address.text() + "\" is taken by " + other->second +

@@ -18,16 +18,24 @@ constexpr std::string_view kPathGlobs = "paths, as \"/public/*\" or \"*.css\"";
 
 constexpr std::array kListenKeys = {
     bound<&Listen::address>({.name = "address",
-                             .doc = "Where clients connect: a numeric address and a port.",
-                             .apply = Apply::kRestart,
-                             .accepted = "\"127.0.0.1:3128\", \"[::1]:3128\" or \"*:3128\"",
+                             .doc = "Where clients connect: a numeric address and a port, or a "
+                                    "Unix socket, whose clients count as 127.0.0.1. A reload "
+                                    "keeps what stays, opens what is new before it changes "
+                                    "anything, and closes what is gone behind the requests that "
+                                    "are under way.",
+                             .accepted = "\"127.0.0.1:3128\", \"[::1]:3128\", \"*:3128\" or "
+                                         "\"unix:/run/encore.sock\"",
                              .item_check = check_parsed<EndpointText>}),
     bound<&Listen::mode>({.name = "mode",
                           .kind = Kind::kChoice,
                           .doc = "`forward`: a proxy that clients are told to use (absolute-form "
                                  "and `CONNECT`). `reverse`: stands before the `[[origin]]`s.",
-                          .apply = Apply::kRestart,
                           .choices = kModes}),
+    bound<&Listen::socket_mode>(
+        {.name = "socket_mode",
+         .doc = "The permissions of a Unix socket's file: who may write to it may connect.",
+         .accepted = "an octal number, as \"0660\"",
+         .item_check = check_parsed<SocketModeText>}),
     bound<&Listen::trusted_proxies>(
         {.name = "trusted_proxies",
          .kind = Kind::kTextList,

@@ -28,8 +28,9 @@ constexpr std::array kOriginKeys = {
                                     "and `backup` (asked where no other is to be had). They are "
                                     "exempt from `forward.private_destinations`.",
                              .range = {.min = 1, .max = 256},
-                             .accepted = "\"http://host:port\" or \"https://host:port\"; "
-                                         "behind it weight=N, backup or both",
+                             .accepted = "\"http://host:port\", \"https://host:port\" or "
+                                         "\"unix:/run/app.sock\"; behind it weight=N, backup or "
+                                         "both",
                              .item_check = check_parsed<ServerText>}),
     bound<&Origin::balance>(
         {.name = "balance",

@@ -110,6 +110,42 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
   return Endpoint{format_address(numeric->bytes, numeric->v4), *port};
 }
 
+namespace {
+
+constexpr std::string_view kUnix = "unix:";
+
+// What stands behind "unix:".
+Result<std::string> parse_socket_name(std::string_view name) {
+  if (!name.starts_with('/') || name.ends_with('/')) return fail("has no absolute file name");
+  if (name.size() > kSocketNameBytesMax) {
+    return fail("has a file name of more than " + std::to_string(kSocketNameBytesMax) + " bytes");
+  }
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; };
+  if (std::ranges::any_of(name, is_control)) return fail("has a control character");
+  return std::string(name);
+}
+
+}  // namespace
+
+Result<Endpoint> parse_listen_endpoint(std::string_view text) {
+  if (!text.starts_with(kUnix)) return parse_endpoint(text);
+  auto name = parse_socket_name(text.substr(kUnix.size()));
+  if (!name) return std::unexpected(name.error());
+  Endpoint endpoint;
+  endpoint.socket = *std::move(name);
+  return endpoint;
+}
+
+Result<unsigned> parse_socket_mode(std::string_view text) {
+  constexpr unsigned kAll = 0777;
+  unsigned mode = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
+  if (status != std::errc{} || end != text.data() + text.size() || mode > kAll) {
+    return fail("is no octal number up to 0777");
+  }
+  return mode;
+}
+
 Result<Endpoint> parse_nameserver(std::string_view text) {
   constexpr std::uint16_t kDnsPort = 53;
   if (const auto numeric = parse_numeric(text)) {
@@ -121,6 +157,7 @@ Result<Endpoint> parse_nameserver(std::string_view text) {
 }
 
 std::string to_string(const Endpoint& endpoint) {
+  if (!endpoint.socket.empty()) return std::string(kUnix) + endpoint.socket;
   const bool v6 = endpoint.address.find(':') != std::string::npos;
   return (v6 ? "[" + endpoint.address + "]" : endpoint.address) + ":" +
          std::to_string(endpoint.port);
@@ -154,6 +191,16 @@ Result<ServerUrl> parse_server_url(std::string_view text) {
   return url;
 }
 
+Result<ServerUrl> parse_origin_server(std::string_view text) {
+  if (!text.starts_with(kUnix)) return parse_server_url(text);
+  auto name = parse_socket_name(text.substr(kUnix.size()));
+  if (!name) return std::unexpected(name.error());
+  ServerUrl url;
+  url.host = "localhost";
+  url.socket = *std::move(name);
+  return url;
+}
+
 Result<ServerEntry> parse_server(std::string_view text) {
   const auto take_word = [&text] {
     text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
@@ -162,7 +209,7 @@ Result<ServerEntry> parse_server(std::string_view text) {
     return word;
   };
   if (text.starts_with(' ')) return fail("is not an http or https URL");
-  const auto url = parse_server_url(take_word());
+  const auto url = parse_origin_server(take_word());
   if (!url) return std::unexpected(url.error());
   ServerEntry entry;
   static_cast<ServerUrl&>(entry) = *url;

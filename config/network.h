@@ -10,10 +10,11 @@
 
 namespace encore::config {
 
-// A numeric address and a port: where something listens.
+// A numeric address and a port, or a file: where something listens.
 struct Endpoint {
   std::string address;  // "127.0.0.1", "::1": without brackets
   std::uint16_t port = 0;
+  std::string socket = {};  // absolute, of a Unix socket; empty: address and port
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
@@ -21,6 +22,14 @@ struct Endpoint {
 // any free port. Errors: not of these forms; a host name, for nothing is resolved here.
 Result<Endpoint> parse_endpoint(std::string_view text);
 std::string to_string(const Endpoint& endpoint);
+
+// The same, or "unix:/run/encore.sock". Errors: a file name that is not absolute or has more than
+// kSocketNameBytesMax bytes.
+Result<Endpoint> parse_listen_endpoint(std::string_view text);
+inline constexpr std::size_t kSocketNameBytesMax = 100;  // 107 is what the system takes
+
+// The permissions of a file: "0660". Errors: no octal number, more than 0777.
+Result<unsigned> parse_socket_mode(std::string_view text);
 
 // Where a name server is asked: "192.0.2.53", "2001:db8::1" (port 53), or with a port as
 // parse_endpoint() has it. Errors: not of these forms, port 0, "*".
@@ -31,12 +40,16 @@ struct ServerUrl {
   bool tls = false;
   std::string host;  // a name in lower case or a numeric address without brackets
   std::uint16_t port = 80;
+  std::string socket = {};  // absolute, of a Unix socket; empty: host and port
   friend bool operator==(const ServerUrl&, const ServerUrl&) = default;
 };
 
 // Reads "http://host[:port]" and "https://host[:port]", with or without a final "/". Errors: any
 // other scheme, user information, a path, a query, an empty host, a port outside 1..65535.
 Result<ServerUrl> parse_server_url(std::string_view text);
+
+// The same, or "unix:/run/app.sock", whose host is "localhost". Errors as parse_listen_endpoint().
+Result<ServerUrl> parse_origin_server(std::string_view text);
 
 // A server of an origin, and its part in it.
 inline constexpr std::uint32_t kWeightMax = 100;
@@ -46,8 +59,8 @@ struct ServerEntry : ServerUrl {
   friend bool operator==(const ServerEntry&, const ServerEntry&) = default;
 };
 
-// Reads a URL as parse_server_url() has it and, behind it, "weight=N" and "backup", in any order,
-// each once, with spaces between. Errors: those of the URL; anything else behind it.
+// Reads a URL as parse_origin_server() has it and, behind it, "weight=N" and "backup", in any
+// order, each once, with spaces between. Errors: those of the URL; anything else behind it.
 Result<ServerEntry> parse_server(std::string_view text);
 
 // A block of addresses. IPv4 is kept as IPv4-mapped IPv6, so that a client seen as

@@ -49,7 +49,8 @@ Result<std::optional<T>> parse_or_none(std::string_view text) {
   return std::optional<T>(*std::move(parsed));
 }
 
-using EndpointText = Parsed<Endpoint, parse_endpoint>;
+using EndpointText = Parsed<Endpoint, parse_listen_endpoint>;
+using SocketModeText = Parsed<unsigned, parse_socket_mode>;
 using OptionalEndpointText =
     Parsed<std::optional<Endpoint>, parse_or_none<Endpoint, parse_endpoint>>;
 using NameserverText = Parsed<Endpoint, parse_nameserver>;

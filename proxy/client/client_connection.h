@@ -13,6 +13,8 @@
 
 namespace encore::server {
 
+struct ListenerContext;
+
 // A reader that is behind, as the last look found it.
 struct SlowReader {
   std::uint64_t bytes_per_second = 0;
@@ -49,10 +51,11 @@ class ClientConnection : public net::Retirable {
   // Ends it with a reset.
   virtual void cut_reader() = 0;
 
-  // Of whoever keeps the connections: the list of them, in whose count it stands, and its place
-  // among the unfinished heads.
+  // Of whoever keeps the connections: the list of them, its listener, in whose count it stands, and
+  // its place among the unfinished heads.
   ClientConnection* previous = nullptr;
   ClientConnection* next = nullptr;
+  const ListenerContext* let_in_by = nullptr;
   std::optional<net::Address> counted_for;  // whose connections it is one of
   UnfinishedHeads::Place head_place;
 };

@@ -79,7 +79,7 @@ class Http1Connection final : public ClientConnection,
   void cut_reader() override;
 
   // Http1Carrier
-  bool is_draining() const override { return services_.keeper.is_draining(); }
+  bool is_draining() const override { return services_.keeper.is_draining() || listener_.closed; }
   bool has_peer_ended() const override { return peer_ == Peer::kEnded; }
   void resume() override;
   void account(const Http1Writer& writer) override;

@@ -360,9 +360,15 @@ void Exchange::on_transfer() {
     case TransferPhase::kFailed:
       on_failure();
       return;
-    case TransferPhase::kSwitched:
-      switch_protocol();
+    case TransferPhase::kSwitched: {
+      // The record is made by who has the connection from here on.
+      next_turn_.cancel();
+      go(Step::kEnded);
+      Switched switched = transfer_->take_switched();
+      leave_transfer();
+      client_.switch_protocol(std::move(switched));
       return;
+    }
   }
 }
 
@@ -582,15 +588,6 @@ void Exchange::end() {
   record_.body_bytes += content_.body_bytes();
   services_.log.record(record_, &request_->head, request_->client);
   leave_transfer();
-}
-
-// The record is made by who has the connection from here on.
-void Exchange::switch_protocol() {
-  Switched switched = transfer_->take_switched();
-  leave_transfer();
-  next_turn_.cancel();
-  go(Step::kEnded);
-  client_.switch_protocol(std::move(switched));
 }
 
 void Exchange::finish(ClientStream::End how) {

@@ -174,7 +174,6 @@ class Exchange final : public TransferReader, private LoadReader {
   void pump();
   void pump_interim();
   void finish(ClientStream::End how);
-  void switch_protocol();
   void end();
 
   // What it is to the transfer that it waits for.

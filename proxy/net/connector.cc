@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <system_error>
 #include <utility>
 
 #include "base/check.h"
@@ -39,8 +40,13 @@ ConnectOutcome outcome_of(int os_error) {
   }
 }
 
-ConnectFailure system_failure(const Address& address, int os_error) {
-  return {outcome_of(os_error), os_error, describe(address, os_error)};
+ConnectFailure system_failure(const Connector::Options& options, const Address& address,
+                              int os_error) {
+  if (options.socket_file.empty()) {
+    return {outcome_of(os_error), os_error, describe(address, os_error)};
+  }
+  return {outcome_of(os_error), os_error,
+          "unix:" + options.socket_file + ": " + std::generic_category().message(os_error)};
 }
 
 }  // namespace
@@ -82,6 +88,7 @@ class Connector::Attempt final : public StreamHandler {
 
   // 0, or the error that the system had at once.
   int start() {
+    if (!owner_.options_.socket_file.empty()) return start_unix(owner_.options_.socket_file);
     socket_ = open_tcp(address_.family());
     if (!socket_) return errno;
     set_connection_options(socket_);
@@ -89,18 +96,36 @@ class Connector::Attempt final : public StreamHandler {
         errno != EINPROGRESS && errno != EINTR) {
       return errno;
     }
+    return wait();
+  }
+
+ private:
+  int start_unix(const std::string& file) {
+    const auto address = unix_address(file);
+    if (!address) return ENAMETOOLONG;
+    socket_ = open_tcp(AF_UNIX);
+    if (!socket_) return errno;
+    const auto* any = reinterpret_cast<const sockaddr*>(&*address);
+    if (syscalls.connect(socket_.get(), any, sizeof *address) != 0 && errno != EINPROGRESS) {
+      // Nobody there, or as many waiting as there may be: another server may be asked at once.
+      return errno == ENOENT || errno == EAGAIN ? ECONNREFUSED : errno;
+    }
+    return wait();
+  }
+
+  int wait() {
     event_.assign(owner_.loop_.base(), socket_.get(), EV_WRITE, &Attempt::on_event, this);
     return event_.add() ? 0 : errno;
   }
 
- private:
   static void on_event(int, short, void* context) { static_cast<Attempt*>(context)->connected(); }
 
   void connected() {
     int os_error = 0;
     socklen_t size = sizeof os_error;
     ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &os_error, &size);
-    if (os_error != 0) return owner_.attempt_failed(*this, system_failure(address_, os_error));
+    if (os_error != 0)
+      return owner_.attempt_failed(*this, system_failure(owner_.options_, address_, os_error));
     if (!owner_.options_.tunnel_to.empty()) return ask_for_tunnel();
     established();
   }
@@ -113,7 +138,8 @@ class Connector::Attempt final : public StreamHandler {
     event_.remove();
     event_.assign(owner_.loop_.base(), socket_.get(), EV_READ | EV_PERSIST, &Attempt::on_answer,
                   this);
-    if (!event_.add()) owner_.attempt_failed(*this, system_failure(address_, errno));
+    if (!event_.add())
+      owner_.attempt_failed(*this, system_failure(owner_.options_, address_, errno));
   }
 
   static void on_answer(int, short, void* context) { static_cast<Attempt*>(context)->answered(); }
@@ -175,7 +201,8 @@ class Connector::Attempt final : public StreamHandler {
     owner_.finish(std::move(stream_));
   }
   void on_error(Stream& stream, CloseReason reason, int os_error) override {
-    if (os_error != 0) return owner_.attempt_failed(*this, system_failure(address_, os_error));
+    if (os_error != 0)
+      return owner_.attempt_failed(*this, system_failure(owner_.options_, address_, os_error));
     const std::string why = stream.tls_error();
     tls_failed(why.empty() ? std::string(to_string(reason)) : why);
   }
@@ -215,7 +242,7 @@ void Connector::start_next() {
   auto attempt = std::make_unique<Attempt>(*this, address);
   if (const int os_error = attempt->start(); os_error != 0) {
     if (last_failure_.outcome != ConnectOutcome::kTls) {
-      last_failure_ = system_failure(address, os_error);
+      last_failure_ = system_failure(options_, address, os_error);
     }
     step_.schedule();
     return;

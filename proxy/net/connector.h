@@ -61,6 +61,8 @@ class Connector {
     // Of a proxy on the way: "host:port" that it is asked for by CONNECT; empty: there is none.
     // TLS is with what is behind it.
     std::string tunnel_to = {};
+    // Of a Unix socket, in place of the address, of which there is one then; empty: none.
+    std::string socket_file = {};
   };
 
   Connector(Loop& loop, Options options, OnDone on_done);

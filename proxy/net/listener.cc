@@ -51,6 +51,12 @@ Result<std::unique_ptr<Listener>> Listener::create(Loop& loop, const Options& op
                                                 std::move(on_accept), std::move(on_overload)));
 }
 
+std::unique_ptr<Listener> Listener::take(Loop& loop, Socket socket, OnAccept on_accept,
+                                         OnOverload on_overload) {
+  return std::unique_ptr<Listener>(new Listener(loop, std::move(socket), Options{}.accepts_per_turn,
+                                                std::move(on_accept), std::move(on_overload)));
+}
+
 Result<void> Listener::check_unused(const Address& address) { return net::check_unused(address); }
 
 Listener::Listener(Loop& loop, Socket socket, int accepts_per_turn, OnAccept on_accept,
@@ -74,6 +80,14 @@ Listener::~Listener() {
 void Listener::stop() {
   pause();
   socket_.reset();
+}
+
+void Listener::stop_behind_waiting() {
+  // New ones are let in for ever while they come: no more than have room to wait.
+  int left = Options{}.backlog;
+  while (socket_ && left-- > 0 && accept_one()) {
+  }
+  stop();
 }
 
 void Listener::pause() {
@@ -108,7 +122,10 @@ bool Listener::accept_one() {
   auto* any = reinterpret_cast<sockaddr*>(&storage);
   Socket accepted(syscalls.accept4(socket_.get(), any, &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (accepted) {
-    const auto peer = Address::from_sockaddr(any, size).value_or(Address());
+    // Whoever may open the file of a Unix socket is on this machine.
+    const bool local = storage.ss_family == AF_UNIX;
+    const auto peer =
+        Address::from_sockaddr(any, size).value_or(local ? Address::loopback_v4(0) : Address());
     on_accept_(std::move(accepted), peer.canonical());
     return true;
   }

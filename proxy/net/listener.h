@@ -35,6 +35,9 @@ class Listener {
   static Result<std::unique_ptr<Listener>> create(Loop& loop, const Options& options,
                                                   OnAccept on_accept,
                                                   OnOverload on_overload = nullptr);
+  // On a socket that listens already.
+  static std::unique_ptr<Listener> take(Loop& loop, Socket socket, OnAccept on_accept,
+                                        OnOverload on_overload = nullptr);
   // An error where another listener has this address, even one that would share it: two processes
   // of one user would otherwise get half of the connections each. Ask before the first of one's
   // own.
@@ -47,6 +50,8 @@ class Listener {
   const Address& address() const { return address_; }
   // Closes the listening socket; connections not yet accepted are reset by the kernel.
   void stop();
+  // The same when those that wait have been accepted. The callback must not destroy the listener.
+  void stop_behind_waiting();
   // Stops accepting for a while without closing; connections wait in the backlog.
   void pause();
   void resume();

@@ -64,6 +64,14 @@ Address bound_address(const Socket& socket) {
   return Address::from_sockaddr(any, size).value_or(Address());
 }
 
+std::optional<sockaddr_un> unix_address(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return std::nullopt;
+  path.copy(address.sun_path, path.size());
+  return address;
+}
+
 std::string describe(const Address& address, int os_error) {
   return address.to_string() + ": " + std::generic_category().message(os_error);
 }

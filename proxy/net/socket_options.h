@@ -1,6 +1,9 @@
 // How the sockets of the house are opened. For net/ only.
 #pragma once
 
+#include <sys/un.h>
+
+#include <optional>
 #include <string>
 
 #include "base/error.h"
@@ -9,8 +12,8 @@
 
 namespace encore::net {
 
-// A TCP socket that does not block and is not inherited by other programs. None with errno where
-// there is none to be had.
+// A TCP socket, or one of AF_UNIX, that does not block and is not inherited by other programs. None
+// with errno where there is none to be had.
 Socket open_tcp(int family);
 
 // No Nagle delay; keepalive that finds a vanished peer in about two minutes. Set on a listening
@@ -26,6 +29,9 @@ Result<void> check_unused(const Address& address);
 
 // Its own address, with the port that the kernel chose.
 Address bound_address(const Socket& socket);
+
+// Of a Unix socket; nothing where the name is too long.
+std::optional<sockaddr_un> unix_address(const std::string& path);
 
 // "127.0.0.1:80: Connection refused"
 std::string describe(const Address& address, int os_error);

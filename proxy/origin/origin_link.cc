@@ -177,6 +177,11 @@ OriginLink::Progress OriginLink::end_wait() {
 }
 
 void OriginLink::resolve() {
+  if (server_ != nullptr && !server_->socket_file.empty()) {
+    // A file has no name to be asked for, and its peer is this machine.
+    connect({net::Address::loopback_v4(0)});
+    return;
+  }
   net::Resolver::Name name{.host = host(), .port = port_};
   const config::ServerUrl* parent = parent_of(request_);
   if (parent != nullptr) {
@@ -241,6 +246,7 @@ void OriginLink::connect(std::vector<net::Address> addresses) {
   if (tls_ != nullptr && parent_of(request_) != nullptr) {
     options.tunnel_to = authority_text(forward_host_, port_);
   }
+  if (server_ != nullptr) options.socket_file = server_->socket_file;
   state_ = Connecting{std::make_unique<net::Connector>(
       services_.loop, std::move(options),
       [this](std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result) {

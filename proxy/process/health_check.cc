@@ -50,6 +50,10 @@ void HealthCheck::begin() {
   sent_ = 0;
   parts_.stats.health_checks.add();
   limit_.start(parts_.origin.health_timeout);
+  if (!parts_.server.socket_file.empty()) {
+    connect({net::Address::loopback_v4(0)});
+    return;
+  }
   query_ =
       parts_.resolver.resolve({.host = parts_.server.host, .port = parts_.server.port},
                               [this](std::expected<net::Resolved, net::ResolveFailure> result) {
@@ -63,8 +67,13 @@ void HealthCheck::on_resolved(std::expected<net::Resolved, net::ResolveFailure> 
     end(false, "its name has no address");
     return;
   }
+  connect(std::move(result->addresses));
+}
+
+void HealthCheck::connect(std::vector<net::Address> addresses) {
   net::Connector::Options options;
-  options.addresses = std::move(result->addresses);
+  options.addresses = std::move(addresses);
+  options.socket_file = parts_.server.socket_file;
   options.timeout = parts_.origin.health_timeout;
   options.tls = parts_.server.tls;
   options.tls_host = parts_.server.tls_name;

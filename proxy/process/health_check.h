@@ -52,6 +52,7 @@ class HealthCheck final : private net::StreamHandler {
 
   void begin();
   void on_resolved(std::expected<net::Resolved, net::ResolveFailure> result);
+  void connect(std::vector<net::Address> addresses);
   void on_connected(std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result);
   void write();
   void end(bool is_good, std::string_view why);

@@ -7,9 +7,7 @@
 #include "base/check.h"
 #include "config/derive.h"
 #include "config/network.h"
-#include "proxy/net/listener.h"
 #include "proxy/process/store_link.h"
-#include "proxy/settings/names.h"
 
 namespace encore::server {
 namespace {
@@ -168,23 +166,31 @@ Result<void> Proxy::make_workers(std::uint32_t count) {
   return {};
 }
 
-Result<void> Proxy::listen() {
-  for (const config::Listen& each : config_.listen) {
-    net::Address address = to_address(*each.address);
-    if (auto unused = net::Listener::check_unused(address); !unused) return unused;
-    for (auto& worker : workers_) {
-      auto bound = worker->listen(address, each);
-      if (!bound) return std::unexpected(bound.error());
-      address = *bound;  // port 0: all workers take the port that the first was given
-    }
-    listening_.push_back(address);
-    own_.push_back(address);
+Result<std::shared_ptr<const Runtime>> Proxy::make_runtime(const config::Config& config,
+                                                           const Listeners::Plan& plan) const {
+  std::vector<net::Address> own = own_;
+  for (const net::Address& address : Listeners::addresses(plan)) own.push_back(address);
+  return Runtime::create(config, own, instance_, present_runtime().get());
+}
+
+void Proxy::adopt(Listeners::Plan plan, const std::shared_ptr<const Runtime>& runtime) {
+  auto seats = listeners_->adopt(std::move(plan));
+  listening_.clear();
+  for (const Listeners::Entry& entry : listeners_->present()) listening_.push_back(entry.bound);
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    workers_[i]->set_runtime(runtime, std::move(seats[i]));
   }
+}
+
+Result<void> Proxy::listen() {
+  listeners_ = std::make_unique<Listeners>(workers_.size());
+  auto plan = listeners_->plan(config_);
+  if (!plan) return std::unexpected(plan.error());
   // Only now it is known which addresses are ours.
-  auto runtime = Runtime::create(config_, own_, instance_);
+  auto runtime = make_runtime(config_, *plan);
   if (!runtime) return std::unexpected(runtime.error());
   keep_runtime(*runtime);
-  for (auto& worker : workers_) worker->set_runtime(*runtime);
+  adopt(std::move(*plan), *runtime);
   return {};
 }
 
@@ -193,7 +199,9 @@ Result<void> Proxy::reload(const config::Config& config) {
   if (limit > shared_.store->limit_bytes_max()) {
     return fail("a restart is needed for so much cache.memory");
   }
-  auto runtime = Runtime::create(config, own_, instance_, present_runtime().get());
+  auto plan = listeners_->plan(config);
+  if (!plan) return std::unexpected(plan.error());
+  auto runtime = make_runtime(config, *plan);
   if (!runtime) return std::unexpected(runtime.error());
   const auto options = cache::reload_options(kernel_options(config, shared_.identity_seed));
   auto done = shared_.kernel->reconfigure(options, monotonic_now());
@@ -202,7 +210,7 @@ Result<void> Proxy::reload(const config::Config& config) {
   if (limit > shared_.store->stats().limit_bytes) shared_.store->set_limit(limit);
   config_ = config;
   keep_runtime(*runtime);
-  for (auto& worker : workers_) worker->set_runtime(*runtime);
+  adopt(std::move(*plan), *runtime);
   return {};
 }
 

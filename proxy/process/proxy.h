@@ -77,7 +77,7 @@ class Proxy {
   Shared& shared() { return shared_; }
   const config::Config& config() const { return config_; }
   std::span<const std::unique_ptr<Worker>> workers() const { return workers_; }
-  // The bound addresses, in the order of the config's listeners.
+  // The bound addresses, in the order of the config's listeners; 0.0.0.0:0 for Unix sockets.
   const std::vector<net::Address>& listening() const { return listening_; }
 
  private:
@@ -86,6 +86,9 @@ class Proxy {
   Result<void> make_published();
   Result<void> make_workers(std::uint32_t count);
   Result<void> listen();
+  Result<std::shared_ptr<const Runtime>> make_runtime(const config::Config& config,
+                                                      const Listeners::Plan& plan) const;
+  void adopt(Listeners::Plan plan, const std::shared_ptr<const Runtime>& runtime);
   void reclaim();
   void keep_runtime(std::shared_ptr<const Runtime> runtime);
   std::shared_ptr<const Runtime> present_runtime() const;
@@ -97,8 +100,9 @@ class Proxy {
   Shared shared_;
   std::unique_ptr<StoreLink> store_link_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::unique_ptr<Listeners> listeners_;
   std::vector<net::Address> listening_;
-  std::vector<net::Address> own_;
+  const std::vector<net::Address> own_;  // beside those of the listeners
 };
 
 }  // namespace encore::server

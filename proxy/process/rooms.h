@@ -36,7 +36,7 @@ struct RoomParts {
   const std::unique_ptr<store::Store>& store;
   const std::unique_ptr<disk::Disks>& disks;
   publish::ResidentKeys* resident;  // null: nobody wants to know what is stored
-  Purger& purger;
+  Purger* purger = nullptr;         // null: nothing is purged
 };
 
 struct Rooms {
@@ -61,7 +61,7 @@ struct Rooms {
                  .loads = loads,
                  .rechecks = rechecks,
                  .published = parts.published,
-                 .purger = &parts.purger},
+                 .purger = parts.purger},
         tunnel{
             .loop = parts.loop, .resolver = parts.resolver, .stats = parts.stats, .log = parts.log},
         client{.loop = parts.loop,

@@ -53,6 +53,10 @@ bool has_descriptor_of(const fs::path& process, const std::set<std::string>& ino
 
 }  // namespace
 
+bool is_encore(pid_t process) {
+  return process != ::getpid() && is_encore(fs::path("/proc") / std::to_string(process));
+}
+
 std::optional<pid_t> running_encore_on(std::uint16_t port) {
   std::set<std::string> inodes;
   for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) add_listeners(table, port, inodes);

@@ -206,7 +206,9 @@ void Server::run() {
       [this](int signal) { on_signal(signal); });
   ready_ = true;
   for (std::size_t i = 0; i < proxy_->listening().size(); ++i) {
-    spdlog::info("listening on {} ({})", proxy_->listening()[i].to_string(),
+    const config::EndpointText& address = config().listen[i].address;
+    spdlog::info("listening on {} ({})",
+                 address->socket.empty() ? proxy_->listening()[i].to_string() : address.text(),
                  config().listen[i].mode == config::Mode::kForward ? "forward" : "reverse");
   }
   if (admin_ != nullptr) spdlog::info("admin on {}", admin_->address().to_string());

@@ -6,6 +6,7 @@
 #include "config/derive.h"
 #include "config/network.h"
 #include "proxy/net/listener.h"
+#include "proxy/net/listening.h"
 #include "proxy/net/tls.h"
 #include "proxy/observe/log_writer.h"
 #include "proxy/process/disk_start.h"
@@ -105,10 +106,26 @@ class Checker {
   }
 
   void check_address(std::string key, const std::string& text, const config::Endpoint& endpoint) {
+    if (!endpoint.socket.empty()) {
+      check_socket_file(std::move(key), text, endpoint.socket);
+      return;
+    }
     const net::Address address = to_address(endpoint);
     const auto unused = net::Listener::check_unused(address);
     if (unused) return;
     if (const auto process = running_encore_on(address.port())) {
+      result_.notes.push_back(text + " is in use by a running encore (process " +
+                              std::to_string(*process) + ")");
+      return;
+    }
+    add(std::move(key), unused);
+  }
+
+  void check_socket_file(std::string key, const std::string& text, const std::string& file) {
+    const auto unused = net::check_unix_unused(file);
+    if (unused) return;
+    const auto process = net::unix_listener(file);
+    if (process && is_encore(*process)) {
       result_.notes.push_back(text + " is in use by a running encore (process " +
                               std::to_string(*process) + ")");
       return;

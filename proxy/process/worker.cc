@@ -13,6 +13,7 @@
 #include "proxy/process/health_checks.h"
 #include "proxy/process/purge_desk.h"
 #include "proxy/process/rooms.h"
+#include "proxy/process/worker_listeners.h"
 #include "proxy/settings/names.h"
 #include "proxy/transfer/response.h"
 
@@ -74,12 +75,8 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
                                                      .store = shared.store,
                                                      .disks = shared.disks,
                                                      .resident = shared.resident.get(),
-                                                     .purger = *worker->purges_});
-  worker->tick_timer_ = std::make_unique<net::Timer>(*worker->loop_, [raw] { raw->tick(); });
-  worker->sweep_ =
-      std::make_unique<net::Deferred>(*worker->loop_, [raw] { raw->approach_sweep(); });
-  worker->wake_origin_lines_ =
-      std::make_unique<net::Deferred>(*worker->loop_, [raw] { raw->origin_lines_.wake(); });
+                                                     .purger = worker->purges_.get()});
+  worker->make_handlers();
   worker->relief_ = std::make_unique<Relief>(Relief::Parts{.loop = *worker->loop_,
                                                            .kernel = *shared.kernel,
                                                            .slow_readers = shared.slow_readers,
@@ -103,11 +100,29 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
                                                       .changed = shared.changed.get(),
                                                       .resident = shared.resident.get(),
                                                       .disks = shared.disks.get()});
-  worker->trim_heads_ =
-      std::make_unique<net::Deferred>(*worker->loop_, [raw] { raw->trim_heads(); });
-  worker->drop_retired_fetches_ =
-      std::make_unique<net::Deferred>(*worker->loop_, [raw] { raw->drop_retired_fetches(); });
   return worker;
+}
+
+// What the loop calls.
+void Worker::make_handlers() {
+  tick_timer_ = std::make_unique<net::Timer>(*loop_, [this] { tick(); });
+  sweep_ = std::make_unique<net::Deferred>(*loop_, [this] { approach_sweep(); });
+  wake_origin_lines_ = std::make_unique<net::Deferred>(*loop_, [this] { origin_lines_.wake(); });
+  trim_heads_ = std::make_unique<net::Deferred>(*loop_, [this] { trim_heads(); });
+  drop_retired_fetches_ =
+      std::make_unique<net::Deferred>(*loop_, [this] { drop_retired_fetches(); });
+  listeners_ = std::make_unique<WorkerListeners>(
+      *loop_,
+      [this](net::Socket socket, const net::Address& peer, const ListenerContext& context) {
+        accept(std::move(socket), peer, context);
+      },
+      [this](int os_error) {
+        stats_.connections_refused.add();
+        if (os_error != EMFILE && os_error != ENFILE) return;
+        // Idle connections give way to clients: to origins first, then those of others.
+        pool_.close_all();
+        (void)give_up_idle();
+      });
 }
 
 Worker::~Worker() { end_all(); }
@@ -120,27 +135,6 @@ void Worker::end_all() {
   while (!fetches_.empty()) fetches_.back()->abandon();
   drop_retired_fetches();
   pool_.close_all();
-}
-
-Result<net::Address> Worker::listen(const net::Address& address, const config::Listen& listen) {
-  contexts_.push_back(std::make_unique<ListenerContext>(ListenerContext{
-      .mode = listen.mode, .index = contexts_.size(), .name = listen.address.text()}));
-  const ListenerContext& context = *contexts_.back();
-  auto listener = net::Listener::create(
-      *loop_, {.address = address},
-      [this, &context](net::Socket socket, const net::Address& peer) {
-        accept(std::move(socket), peer, context);
-      },
-      [this](int os_error) {
-        stats_.connections_refused.add();
-        if (os_error != EMFILE && os_error != ENFILE) return;
-        // Idle connections give way to clients: to origins first, then those of others.
-        pool_.close_all();
-        (void)give_up_idle();
-      });
-  if (!listener) return std::unexpected(listener.error());
-  listeners_.push_back(std::move(*listener));
-  return listeners_.back()->address();
 }
 
 void Worker::start(net::Loop::Function on_end) {
@@ -261,14 +255,16 @@ void Worker::sweep(MonotonicTime now) {
   if (pool_idle.count() != 0) pool_.close_idle_since(now - pool_idle);
   pool_.close_beyond(shared_.idle_connections_max());
   if (!log_->hand_over()) stats_.log_dropped.add();
+  if (arrivals_waiting_ == 0) listeners_->forget_unused(connections_);
 }
 
-void Worker::set_runtime(std::shared_ptr<const Runtime> runtime) {
+void Worker::set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<ListenerSeat> seats) {
   if (!begun_) {
     runtime_ = std::move(runtime);
+    listeners_->set(std::move(seats));
     return;
   }
-  loop_->post([this, next = std::move(runtime)]() mutable {
+  loop_->post([this, next = std::move(runtime), seats = std::move(seats)]() mutable {
     runtime_ = std::move(next);
     tick_timer_->start_periodic(runtime_->sweep_interval);
     // They were made, and their origins verified, under the settings of before.
@@ -278,6 +274,15 @@ void Worker::set_runtime(std::shared_ptr<const Runtime> runtime) {
     if (const auto set = resolver_->set_options(resolver_options(runtime_->config.upstream));
         !set) {
       spdlog::error("names are asked for as before: {}", set.error().message);
+    }
+    if (draining_) return;
+    listeners_->set(std::move(seats));
+    for (ClientConnection* connection = connections_; connection != nullptr;) {
+      ClientConnection* following = connection->next;
+      // What has been asked already is read, and told that it comes too late.
+      const bool closed = connection->let_in_by != nullptr && connection->let_in_by->closed;
+      if (closed && !connection->stream().has_unread()) connection->drain();
+      connection = following;
     }
   });
 }
@@ -292,23 +297,21 @@ OriginLines::Limits Worker::origin_limits() const {
 }
 
 void Worker::drain(Nanoseconds limit) {
-  loop_->post([this, limit] { begin_drain(limit); });
-}
-
-void Worker::begin_drain(Nanoseconds limit) {
-  if (draining_) return;
-  draining_ = true;
-  for (auto& listener : listeners_) listener->stop();
-  health_checks_.reset();
-  pool_.close_all();
-  for (ClientConnection* connection = connections_; connection != nullptr;) {
-    ClientConnection* following = connection->next;
-    connection->drain();
-    connection = following;
-  }
-  drain_timer_ = std::make_unique<net::Timer>(*loop_, [this] { loop_->stop(); });
-  if (limit.count() != 0) drain_timer_->start(limit);
-  end_if_drained();
+  loop_->post([this, limit] {
+    if (draining_) return;
+    draining_ = true;
+    listeners_->stop();
+    health_checks_.reset();
+    pool_.close_all();
+    for (ClientConnection* connection = connections_; connection != nullptr;) {
+      ClientConnection* following = connection->next;
+      connection->drain();
+      connection = following;
+    }
+    drain_timer_ = std::make_unique<net::Timer>(*loop_, [this] { loop_->stop(); });
+    if (limit.count() != 0) drain_timer_->start(limit);
+    end_if_drained();
+  });
 }
 
 void Worker::end_if_drained() {

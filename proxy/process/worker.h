@@ -28,6 +28,7 @@
 #include "proxy/origin/origin_pool.h"
 #include "proxy/origin/origin_warnings.h"
 #include "proxy/origin/services.h"
+#include "proxy/process/listeners.h"
 #include "proxy/process/relief.h"
 #include "proxy/process/shared.h"
 #include "proxy/request/view_maker.h"
@@ -39,6 +40,7 @@ namespace encore::server {
 class Fetch;
 class HealthChecks;
 class PurgeDesk;
+class WorkerListeners;
 struct Rooms;
 
 class Worker final : private ConnectionKeeper,
@@ -54,8 +56,6 @@ class Worker final : private ConnectionKeeper,
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Before start(). Returns the bound address.
-  Result<net::Address> listen(const net::Address& address, const config::Listen& listen);
   // On a thread of its own, which calls `on_end` last, when a drain is over.
   void start(net::Loop::Function on_end = [] {});
   // The same in turns, on the caller's thread, for who runs several workers there: begin(), then
@@ -63,8 +63,10 @@ class Worker final : private ConnectionKeeper,
   void begin();
   bool turn();
   void finish();
-  // Any thread: uses another configuration from now on.
-  void set_runtime(std::shared_ptr<const Runtime> runtime);
+  // Any thread: uses another configuration from now on, and these listeners. Those that it has and
+  // that are not among them let in who waits already, and are closed; their connections end when
+  // they have answered what is under way.
+  void set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<ListenerSeat> seats);
   // Any thread: accepts no more, closes what is idle, ends when all is done or `limit` has passed.
   void drain(Nanoseconds limit);
   // Any thread: calls back on the loop.
@@ -88,6 +90,8 @@ class Worker final : private ConnectionKeeper,
 
  private:
   Worker(Shared& shared, WorkerStats& stats, std::shared_ptr<const Runtime> runtime);
+
+  void make_handlers();
 
   // ConnectionKeeper
   void retire(ClientConnection& connection) override;
@@ -124,7 +128,6 @@ class Worker final : private ConnectionKeeper,
   void tick();
   void approach_sweep();
   void sweep(MonotonicTime now);
-  void begin_drain(Nanoseconds limit);
   void end_if_drained();
   void drop_retired_fetches();
 
@@ -144,8 +147,7 @@ class Worker final : private ConnectionKeeper,
   std::unique_ptr<net::Retired> retired_;  // connections and what they carry
   std::unique_ptr<PurgeDesk> purges_;
   std::unique_ptr<Rooms> rooms_;
-  std::vector<std::unique_ptr<ListenerContext>> contexts_;
-  std::vector<std::unique_ptr<net::Listener>> listeners_;
+  std::unique_ptr<WorkerListeners> listeners_;
   std::unique_ptr<net::Timer> tick_timer_;
   std::unique_ptr<net::Deferred> sweep_;
   std::unique_ptr<net::Timer> drain_timer_;

@@ -85,6 +85,7 @@ void Worker::admit(net::Socket socket, const net::Address& peer, const ListenerC
   ClientConnection* const connection =
       new Http1Connection(rooms_->client, context, std::move(socket), peer);
   if (entry == Entry::kCountedIn) connection->counted_for = peer;
+  connection->let_in_by = &context;
   connection->next = connections_;
   if (connections_ != nullptr) connections_->previous = connection;
   connections_ = connection;

@@ -29,6 +29,7 @@ bool may_purge(const std::vector<config::CidrText>& named, const net::Address& c
 ViewFault ViewMaker::make(const http::RequestHead& head, const ListenerContext& listener,
                           const net::Address& client, RequestView& view) {
   view.head = &head;
+  if (listener.closed) return {503, Outcome::kDenied, "listener-closed"};
   view.framing = http::request_framing(head);
   if (view.framing.kind == http::BodyKind::kError) {
     return {view.framing.status, Outcome::kBadRequest, "framing"};

@@ -76,14 +76,17 @@ Route::Route(const config::Origin& origin, const config::Upstream& upstream)
     OriginServer server;
     server.host = url->host;
     server.port = url->port;
+    server.socket_file = url->socket;
     const bool v6 = url->host.find(':') != std::string::npos;
     server.url = fmt::format("{}://{}:{}", url->tls ? "https" : "http",
                              v6 ? "[" + url->host + "]" : url->host, url->port);
+    if (!url->socket.empty()) server.url = "unix:" + url->socket;
     server.authority = v6 ? "[" + url->host + "]" : url->host;
     if (url->port != (url->tls ? 443 : 80)) server.authority += ":" + std::to_string(url->port);
     if (!origin.host_header_value.empty()) server.authority = origin.host_header_value;
     server.tls_name = origin.tls_server_name.empty() ? url->host : origin.tls_server_name;
     server.pool_key = fmt::format("{}://{}:{}", url->tls ? "https" : "http", url->host, url->port);
+    if (!url->socket.empty()) server.pool_key = "unix:" + url->socket;
     if (url->tls) {
       server.pool_key += fmt::format("|{}|{}|{}|{}", origin.tls_verify, origin.tls_ca_file,
                                      server.tls_name, origin.tls_certificate);

@@ -32,9 +32,8 @@ inline constexpr std::string_view kSquidDigestPath = "/squid-internal-periodic/s
 
 struct Runtime {
   // `own` are the bound listeners; see DestinationPolicy. `before`: what is known of servers is
-  // taken over from it; null: there is nothing. Errors: certificates that cannot be loaded.
-  // `own` are the bound listeners; see DestinationPolicy. Errors: certificates that cannot be
-  // loaded, error pages that cannot be read.
+  // taken over from it; null: there is nothing. Errors: certificates that cannot be loaded, error
+  // pages that cannot be read.
   static Result<std::shared_ptr<const Runtime>> create(const config::Config& config,
                                                        const std::vector<net::Address>& own,
                                                        std::string_view instance,

@@ -30,6 +30,7 @@ struct OriginServer {
   std::string host;  // name or address, without brackets
   std::uint16_t port = 80;
   std::string url;                       // "http://host:port", for people
+  std::string socket_file = {};          // of a Unix socket, in place of host and port; empty: none
   std::string authority;                 // "host[:port]" as a Host field has it
   std::string pool_key;                  // unique for host, port, TLS and its settings
   const net::TlsContext* tls = nullptr;  // borrowed of the router; null: plain

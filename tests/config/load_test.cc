@@ -208,7 +208,8 @@ TEST_CASE("Bad values are refused", "[config]") {
           "\"10.0.0.0/8\""},
       Row{"[[origin]]\nservers = []",
           "2:11: origin.0.servers: a list is too short; accepted: a list of 1 .. 256: "
-          "\"http://host:port\" or \"https://host:port\"; behind it weight=N, backup or both"},
+          "\"http://host:port\", \"https://host:port\" or \"unix:/run/app.sock\"; behind it "
+          "weight=N, backup or both"},
       Row{"[log]\naccess = 2020-01-01",
           "2:10: log.access: a value of another kind; accepted: a file name, \"-\" or \"\""},
       Row{"[http]\nvia = \"a b\"",

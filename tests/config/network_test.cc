@@ -106,6 +106,38 @@ TEST_CASE("A block contains its addresses, IPv4 also when mapped into IPv6", "[c
   CHECK_FALSE(parse_cidr("::1")->contains(address("::2")));
 }
 
+TEST_CASE("A listener or a server may be a file", "[config][network]") {
+  const auto listener = parse_listen_endpoint("unix:/run/encore.sock");
+  REQUIRE(listener);
+  CHECK(listener->socket == "/run/encore.sock");
+  CHECK(to_string(*listener) == "unix:/run/encore.sock");
+  CHECK(parse_listen_endpoint("127.0.0.1:80")->socket.empty());
+  const auto server = parse_origin_server("unix:/run/app.sock");
+  REQUIRE(server);
+  CHECK(server->socket == "/run/app.sock");
+  CHECK(server->host == "localhost");
+  CHECK_FALSE(server->tls);
+  CHECK(parse_origin_server("http://a:1")->socket.empty());
+  CHECK_FALSE(parse_server_url("unix:/run/app.sock"));
+  CHECK_FALSE(parse_endpoint("unix:/run/encore.sock"));
+  const std::string longest = "unix:/" + std::string(kSocketNameBytesMax - 1, 'x');
+  CHECK(parse_listen_endpoint(longest));
+  const std::string bad = GENERATE_COPY(as<std::string>(), "unix:", "unix:relative", "unix:/",
+                                        "unix:/folder/", "unix:/a\nb", longest + "x");
+  CAPTURE(bad);
+  CHECK_FALSE(parse_listen_endpoint(bad));
+  CHECK_FALSE(parse_origin_server(bad));
+}
+
+TEST_CASE("A socket's permissions are an octal number", "[config][network]") {
+  CHECK(parse_socket_mode("0660") == 0660U);
+  CHECK(parse_socket_mode("0") == 0U);
+  CHECK(parse_socket_mode("777") == 0777U);
+  const char* const bad = GENERATE("", "0x1", "1000", "8", "rw", "-1", " 0660");
+  CAPTURE(bad);
+  CHECK_FALSE(parse_socket_mode(bad));
+}
+
 TEST_CASE("What is not a block is refused", "[config][network]") {
   const std::string text = GENERATE("", "10", "10.0.0.0/33", "::/129", "10.0.0.0/", "10.0.0.0/-1",
                                     "10.0.0.0/8/8", "localhost", "[::1]");

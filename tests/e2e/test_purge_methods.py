@@ -154,7 +154,8 @@ class Purge(Purging):
             client.send("PURGE /a HTTP/1.1\r\nHost: h\r\n\r\n")
             client.reset()
         eventually(lambda: self.proxy.metrics()["encore_client_connections"] == 0, "all are gone")
-        self.assertEqual(404, self.send("PURGE", "/a"))
+        # Those that wait are done first; beyond some of them there is no room for more.
+        eventually(lambda: self.send("PURGE", "/a") == 404, "all are done")
 
     def test_curl_purges(self):
         self.start_all()

@@ -1,0 +1,127 @@
+#include "proxy/net/listening.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "proxy/net/socket_options.h"
+
+namespace encore::net {
+namespace {
+
+constexpr int kBacklog = 4096;
+
+std::unexpected<Error> failed(const std::string& path, int os_error) {
+  return fail("cannot listen on unix:" + path + ": " + std::generic_category().message(os_error));
+}
+
+Socket open_unix() {
+  return Socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+enum class Found { kNothing, kStale, kInUse, kNoSocket };
+
+// What is at that place now.
+Found look_at(const std::string& path) {
+  struct stat status{};
+  if (::lstat(path.c_str(), &status) != 0) return Found::kNothing;
+  if (!S_ISSOCK(status.st_mode)) return Found::kNoSocket;
+  const Socket probe = open_unix();
+  const auto address = unix_address(path);
+  if (!probe || !address) return Found::kInUse;
+  const auto* any = reinterpret_cast<const sockaddr*>(&*address);
+  if (::connect(probe.get(), any, sizeof *address) == 0) return Found::kInUse;
+  return errno == ECONNREFUSED ? Found::kStale : Found::kInUse;
+}
+
+Result<void> refuse(const std::string& path) {
+  switch (look_at(path)) {
+    case Found::kNothing:
+    case Found::kStale:
+      return {};
+    case Found::kInUse:
+      return failed(path, EADDRINUSE);
+    case Found::kNoSocket:
+      return fail("cannot listen on unix:" + path + ": a file that is no socket is there");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Socket> open_listening(const Address& address) {
+  return listen_on(address, kBacklog, SharePort::kYes);
+}
+
+Address listening_address(const Socket& socket) { return bound_address(socket); }
+
+Socket duplicate(const Socket& socket) { return Socket(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0)); }
+
+SocketFile::SocketFile(SocketFile&& other) noexcept
+    : path_(std::exchange(other.path_, {})), device_(other.device_), inode_(other.inode_) {}
+
+SocketFile::~SocketFile() {
+  if (path_.empty()) return;
+  struct stat status{};
+  if (::lstat(path_.c_str(), &status) != 0) return;
+  if (status.st_dev == device_ && status.st_ino == inode_) ::unlink(path_.c_str());
+}
+
+Result<void> SocketFile::set_mode(unsigned mode) const {
+  if (::chmod(path_.c_str(), mode) != 0) return failed(path_, errno);
+  return {};
+}
+
+// It is made under a name of its own, and takes the place of the other when all about it is right.
+Result<UnixListening> open_unix_listening(const std::string& path, unsigned mode) {
+  if (auto free = refuse(path); !free) return std::unexpected(free.error());
+  const std::string made = path + "." + std::to_string(::getpid() % 100000);
+  Socket socket = open_unix();
+  if (!socket) return failed(path, errno);
+  const auto address = unix_address(made);
+  if (!address) return failed(path, ENAMETOOLONG);
+  ::unlink(made.c_str());
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
+    return failed(path, errno);
+  }
+  struct stat status{};
+  const bool done = ::chmod(made.c_str(), mode) == 0 && ::lstat(made.c_str(), &status) == 0 &&
+                    ::listen(socket.get(), kBacklog) == 0 &&
+                    std::rename(made.c_str(), path.c_str()) == 0;
+  if (!done) {
+    const int os_error = errno;
+    ::unlink(made.c_str());
+    return failed(path, os_error);
+  }
+  return UnixListening{.socket = std::move(socket),
+                       .file = SocketFile(path, status.st_dev, status.st_ino)};
+}
+
+Result<void> check_unix_unused(const std::string& path) {
+  if (auto free = refuse(path); !free) return free;
+  const std::string folder = path.substr(0, path.rfind('/') + 1);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) return failed(path, errno);
+  return {};
+}
+
+std::optional<pid_t> unix_listener(const std::string& path) {
+  const Socket probe = open_unix();
+  const auto address = unix_address(path);
+  if (!probe || !address) return std::nullopt;
+  const auto* any = reinterpret_cast<const sockaddr*>(&*address);
+  if (::connect(probe.get(), any, sizeof *address) != 0) return std::nullopt;
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(probe.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer.pid;
+}
+
+}  // namespace encore::net

@@ -1,0 +1,56 @@
+// Listening sockets before they have a loop: opened in one thread, given to a Listener in another.
+// Any thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "proxy/net/address.h"
+#include "proxy/net/socket.h"
+
+namespace encore::net {
+
+// Shares its address with other sockets of this user (SO_REUSEPORT), each of which gets a part of
+// the connections. Errors show the address.
+Result<Socket> open_listening(const Address& address);
+// Its own address, with the port that the kernel chose.
+Address listening_address(const Socket& socket);
+// The same socket once more: whoever takes a connection of one takes it of all. None with errno.
+Socket duplicate(const Socket& socket);
+
+// The file of a Unix socket, removed when this ends, if it is still the one that was made. A value
+// that is moved.
+class SocketFile {
+ public:
+  SocketFile(std::string path, dev_t device, ino_t inode)
+      : path_(std::move(path)), device_(device), inode_(inode) {}
+  SocketFile(SocketFile&& other) noexcept;
+  SocketFile& operator=(SocketFile&&) = delete;
+  ~SocketFile();
+
+  // Errors show the file.
+  Result<void> set_mode(unsigned mode) const;
+
+ private:
+  std::string path_;  // empty: none
+  dev_t device_;
+  ino_t inode_;
+};
+
+struct UnixListening {
+  Socket socket;
+  SocketFile file;
+};
+// A file that is a socket on which nobody listens any more is replaced, and nothing else. It has
+// its permissions before the first client can connect. Errors show the file.
+Result<UnixListening> open_unix_listening(const std::string& path, unsigned mode);
+// Whether that would find another who listens, a file that is no socket, or a folder in which
+// nothing may be made. Makes nothing.
+Result<void> check_unix_unused(const std::string& path);
+// The process that listens there; nothing where nobody does.
+std::optional<pid_t> unix_listener(const std::string& path);
+
+}  // namespace encore::net

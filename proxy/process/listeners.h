@@ -1,0 +1,63 @@
+// Listeners: the listening sockets of all workers, from one configuration to the next. What a
+// config wants anew is opened before anything of the present one is touched; what stays keeps its
+// sockets, so that no connection is lost. Confined to the main thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "config/config.h"
+#include "proxy/net/address.h"
+#include "proxy/net/listening.h"
+#include "proxy/net/socket.h"
+
+namespace encore::server {
+
+// One listener as one worker has it.
+struct ListenerSeat {
+  std::uint64_t id = 0;  // of each that was ever opened another one
+  config::Mode mode = config::Mode::kForward;
+  std::size_t index = 0;    // its place in the config
+  std::string name = {};    // its address as the config has it
+  net::Socket socket = {};  // of one that was opened now; none: it is there already
+};
+
+class Listeners {
+ public:
+  explicit Listeners(std::size_t workers) : workers_(workers) {}
+
+  struct Entry {
+    std::uint64_t id = 0;
+    unsigned socket_mode = 0;
+    config::EndpointText where = {"127.0.0.1:0"};
+    config::Mode mode = config::Mode::kForward;
+    net::Address bound = {};                     // of a Unix socket: 0.0.0.0:0
+    std::shared_ptr<net::SocketFile> file = {};  // of a Unix socket; null: of an address
+    std::vector<net::Socket> sockets = {};       // one a worker; empty: they were given out
+  };
+  using Plan = std::vector<Entry>;  // in the config's order
+
+  // What `config` wants, with that of the present which stays. Nothing is changed. Errors: an
+  // address or a file that cannot be had.
+  Result<Plan> plan(const config::Config& config);
+  // Addresses of the plan, Unix sockets left out.
+  static std::vector<net::Address> addresses(const Plan& plan);
+  // Makes it the present one. A seat for each listener, worker by worker; whoever is not among them
+  // is closed. Files of those that are gone go with them.
+  std::vector<std::vector<ListenerSeat>> adopt(Plan plan);
+
+  const Plan& present() const { return present_; }
+
+ private:
+  Result<Entry> open(const config::Listen& listen);
+  bool has_port(std::uint16_t port) const;
+
+  std::size_t workers_;
+  std::uint64_t ids_ = 0;
+  Plan present_;
+};
+
+}  // namespace encore::server

@@ -1,0 +1,52 @@
+// WorkerListeners: the listeners of one worker, and what their connections know of them. Confined
+// to the worker.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "proxy/client/client_connection.h"
+#include "proxy/net/listener.h"
+#include "proxy/net/loop.h"
+#include "proxy/process/listeners.h"
+#include "proxy/request/view_maker.h"
+
+namespace encore::server {
+
+class WorkerListeners {
+ public:
+  using OnAccept = std::function<void(net::Socket socket, const net::Address& peer,
+                                      const ListenerContext& context)>;
+  // `loop` is borrowed. The context that a connection comes with stays until forget_unused() finds
+  // it without one.
+  WorkerListeners(net::Loop& loop, OnAccept on_accept, std::function<void(int)> on_overload)
+      : loop_(loop), on_accept_(std::move(on_accept)), on_overload_(std::move(on_overload)) {}
+  WorkerListeners(const WorkerListeners&) = delete;
+  WorkerListeners& operator=(const WorkerListeners&) = delete;
+
+  // These and no others: new ones begin to accept, the others take in who waits, and are closed.
+  void set(std::vector<ListenerSeat> seats);
+  // The process wants to end.
+  void stop();
+  // Lets go of what nobody needs of those that were closed. `connections` are all that there are,
+  // an intrusive list; nobody else keeps a context.
+  void forget_unused(const ClientConnection* connections);
+
+ private:
+  struct Open {
+    std::uint64_t id = 0;
+    std::unique_ptr<ListenerContext> context;
+    std::unique_ptr<net::Listener> listener;
+  };
+  void open(ListenerSeat seat);
+
+  net::Loop& loop_;
+  OnAccept on_accept_;
+  std::function<void(int)> on_overload_;
+  std::vector<Open> open_;
+  std::vector<std::unique_ptr<ListenerContext>> closed_;
+};
+
+}  // namespace encore::server
