@@ -211,8 +211,8 @@ TEST_CASE("a stale response stands in for a failed origin where nothing forbids 
   const StoredMeta meta = stored(sie);
   const auto reload = parse_request_directives(FieldText("Pragma: no-cache").fields());
   CHECK_FALSE(may_serve_stale(meta, reload, kArrived + 61s, kUnreachable, {}));
-  CHECK(may_serve_stale(meta, reload, kArrived + 61s, kUnreachable,
-                        {.ignore_client_reload = true}));
+  CHECK(
+      may_serve_stale(meta, reload, kArrived + 61s, kUnreachable, {.ignore_client_reload = true}));
   for (unsigned status = 100; status < 600; ++status) {
     CHECK(is_error_status(status) == (status == 500 || (status >= 502 && status <= 504)));
   }

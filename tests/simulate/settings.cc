@@ -18,21 +18,17 @@ std::string object_max(Random& random) {
   return one_of(random, {"\"32MiB\"", "\"32MiB\"", "\"2KiB\"", "\"40KiB\""});
 }
 
-// Some that are for nothing, and some that are for a part of all URLs: what they say changes what is
-// stored, and nothing of what may be answered.
+// Some that are for nothing, and some that are for a part of all URLs: what they say changes what
+// is stored, and nothing of what may be answered.
 std::string some_rules(Random& random) {
   std::string out;
   for (int left = random.pick({0, 0, 1, 2, 3}); left != 0; --left) {
-    out += "[[rule]]\nadmission = " +
-           one_of(random, {"\"always\"", "\"never\"", "\"probability\""});
-    out += "max_object = " + object_max(random);
+    out +=
+        "[[rule]]\nadmission = " + one_of(random, {"\"always\"", "\"never\"", "\"probability\""});
     out += "collapse = " + one_of(random, {"true", "false"});
-    out += "path = " +
-           one_of(random, {"\"*1*\"", "\"*3\"", "[\"*2*\", \"/none/*\"]", "\"*\""});
+    out += "path = " + one_of(random, {"\"*1*\"", "\"*3\"", "[\"*2*\", \"/none/*\"]", "\"*\""});
     out += "host = " + one_of(random, {"\"*.elsewhere.test\"", "\"*\"", "\"*\""});
     out += "clients = " + one_of(random, {"\"0.0.0.0/0\"", "\"127.0.0.1\"", "[]"});
-    out += "response_add = " + one_of(random, {"[]", "\"X-Rule: 1\""});
-    out += "request_add = " + one_of(random, {"[]", "\"X-Rule: 1\""});
   }
   return out;
 }
@@ -59,10 +55,19 @@ std::string changeable(std::uint32_t shards, Random& random) {
   out += "[limits]\ntransfer_buffer = " + one_of(random, {"\"16KiB\"", "\"256KiB\""});
   out += "transfer_memory = " + one_of(random, {"\"1MiB\"", "\"4MiB\"", "\"64MiB\""});
   out += "[upstream]\nset_aside = " + one_of(random, {"\"0s\"", "\"100ms\""});
+  out += "eject_after = " + one_of(random, {"1", "1", "3"});
+  out += "buffer_requests = " + one_of(random, {"\"0B\"", "\"0B\"", "\"1KiB\"", "\"64KiB\""});
   out += "[timeouts]\norigin_connect = \"1s\"\npool_idle = " +
          one_of(random, {"\"2s\"", "\"100ms\"", "\"30s\""});
   out += "tunnel_idle = " + one_of(random, {"\"10m\"", "\"10m\"", "\"400ms\""});
   return out + some_rules(random);
+}
+
+// Beside the first server: none, the same under another name, and one at which nobody is.
+std::string others(Random& random) {
+  return random.pick({"", "", ", \"http://127.0.0.1:8009\"",
+                      ", \"http://localhost:8000 weight=3\", \"http://127.0.0.1:8009\"",
+                      ", \"http://127.0.0.1:8009\", \"http://localhost:8000 backup\""});
 }
 
 constexpr const char* kMark = "# what a reload may change\n";
@@ -77,7 +82,8 @@ std::string draw_configuration(const Settings& settings, Random& random) {
     const std::string named = one_of(random, {"plain.test", "many.test", "slow.test"});
     const std::string host =
         settings.names ? named.substr(0, named.size() - 1) : std::string("127.0.0.1");
-    out += "[[origin]]\nservers = [\"http://" + host + ":8000\"]\n";
+    out += "[[origin]]\nservers = [\"http://" + host + ":8000\"" + others(random) + "]\n";
+    out += "balance = " + one_of(random, {"\"round-robin\"", "\"least-requests\"", "\"hash\""});
   }
   out += "[admin]\naddress = \"\"\n[log]\naccess = \"\"\nlevel = \"off\"\n";
   out += "[workers]\ncount = " + one_of(random, {"1", "2", "2", "3"});
