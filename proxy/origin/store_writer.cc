@@ -207,10 +207,12 @@ StoreWriter::Result StoreWriter::commit(const store::BodyRef& body,
   Made made{.meta = {}, .head = {}, .body = body};
   store::ObjectRef object;
   // The kernel holds what is in memory to the bound of now; of this it does not know the size.
-  const bool fits =
-      !on_disk_alone_ ||
-      body->size() <= std::max(services_.worker.present_runtime().reverse.max_object_bytes,
-                               received_->treatment->max_object_bytes);
+  const Runtime& present = services_.worker.present_runtime();
+  std::uint64_t bytes_max = received_->treatment->max_object_bytes;
+  if (&present != request_.runtime.get()) {
+    bytes_max = std::min(bytes_max, present.reverse.max_object_bytes);
+  }
+  const bool fits = !on_disk_alone_ || body->size() <= bytes_max;
   if (fits && make_entry(completes, made)) object = make_object(made);
   if (!object) {
     stop(body.get());
