@@ -14,12 +14,15 @@ Named name_of(const http::RequestHead& head, const RequestView& view, std::strin
   Named named{.method = head.method_text, .port = view.target.port()};
   host = plain_host(view.target.authority.host);
   named.host = host;
-  if (view.key.empty()) {
+  // What the origin gets, whatever the key says.
+  std::string_view uri = view.asked;
+  if (uri.empty() && !view.key.empty()) uri = view.key.substr(kRealmBytes);
+  if (uri.empty()) {
     if (head.method == http::Method::kConnect) return named;
     named.path = view.target.form == http::TargetForm::kAsterisk ? "*" : view.target.path;
     return named;
   }
-  named.path = view.key.substr(kRealmBytes + view.uri.path);
+  named.path = uri.substr(view.uri.path);
   named.path = named.path.substr(0, named.path.find('?'));
   return named;
 }
@@ -62,11 +65,19 @@ std::optional<Refusal> ClientGate::check(const LoginServices& services,
     if (!refusal || refusal->status != 0) return refusal;
   }
   // Behind all that it may have to wait for: a request is counted once.
-  if (policy.rates == nullptr) return Refusal{};
-  const Nanoseconds wait = policy.rates->take(named, head.fields, client, services.loop.now());
-  if (wait.count() == 0) return Refusal{};
-  services.stats.rate_limited.add();
-  return too_many("rate-limit", wait);
+  if (policy.rates != nullptr) {
+    const Nanoseconds wait = policy.rates->take(named, head.fields, client, services.loop.now());
+    if (wait.count() != 0) {
+      services.stats.rate_limited.add();
+      return too_many("rate-limit", wait);
+    }
+  }
+  // They were for us.
+  if (policy.credentials != nullptr) {
+    head.fields.remove(view.route == nullptr ? http::FieldId::kProxyAuthorization
+                                             : http::FieldId::kAuthorization);
+  }
+  return Refusal{};
 }
 
 ClientGate::~ClientGate() {
@@ -81,30 +92,33 @@ ClientGate::Found ClientGate::look_at_password(const LoginServices& services,
   if (hash.text == nullptr) return Found::kUnknown;
   const net::Digest id = services.passwords.id_of(login, *hash.text);
   const MonotonicTime now = services.loop.now();
-  TokenBuckets* const failures = services.runtime.failed_logins.get();
+  const std::shared_ptr<TokenBuckets> failures = services.runtime.failed_logins;
   if (check_ != nullptr && check_->id == id) {
     if (!check_->right) return Found::kWaits;
     const bool right = *check_->right;
     check_.reset();
-    if (!right && failures != nullptr) (void)failures->take(whose, now);
     return right ? Found::kRight : Found::kWrong;
   }
   if (hash.known && services.passwords.is_remembered(id, now)) return Found::kRight;
-  if (has_failed_too_often(failures, whose, now)) return Found::kTooMany;
+  // Counts as wrong until it is known to be right, whoever still waits for that.
+  if (failures != nullptr && failures->take(whose, now).count() != 0) return Found::kTooMany;
   if (check_ != nullptr) check_->gate = nullptr;
   check_ = std::make_shared<Check>(Check{.gate = this, .id = id, .right = {}});
   const bool taken = services.passwords.check(
       {.login = login,
        .hash = *hash.text,
        .known = hash.known,
-       .done = [check = check_, &loop = services.loop](bool right) mutable {
-         loop.post([check = std::move(check), right] {
+       .done = [check = check_, &loop = services.loop, failures, whose](bool right) mutable {
+         loop.post([check = std::move(check), &loop, failures = std::move(failures),
+                    whose = std::move(whose), right] {
+           if (right && failures != nullptr) failures->give_back(whose, loop.now());
            if (check->gate == nullptr) return;
            check->right = right;
            check->gate->resume_();
          });
        }});
   if (taken) return Found::kWaits;
+  if (failures != nullptr) failures->give_back(whose, now);
   check_.reset();
   return Found::kBusy;
 }
@@ -135,7 +149,6 @@ std::optional<Refusal> ClientGate::log_in(const LoginServices& services,
   const Found found = look_at(services, *policy.credentials, login, client);
   switch (found) {
     case Found::kRight:
-      head.fields.remove(field);
       return Refusal{};
     case Found::kWaits:
       return std::nullopt;

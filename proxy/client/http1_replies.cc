@@ -40,9 +40,9 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
   if (!http::keep_alive(head) || is_draining()) phase_ = Phase::kLast;
   ReplyBatch& batch = services_.http1.batch;
   const bool plain = view.policy == nullptr;
-  std::string_view via;
+  std::string_view via = "";
   if (plain || view.policy->via) via = services_.runtime->via_field_11;
-  std::string_view further;  // what a rule adds
+  std::string_view further = "";  // what a rule adds
   if (view.rule != nullptr) further = view.rule->response_edits().lines();
   if (!batch.has_room(kTailBytesMax + via.size() + further.size()) && !flush_batch()) return;
   char* const room = batch.text_room();

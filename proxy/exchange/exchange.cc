@@ -146,6 +146,7 @@ void Exchange::look_at_found() {
     services_.loads.wait(*this, *request_, found_);
     return;
   }
+  if (found_.object && !may_be_asked_for(*request_, *found_.object)) found_ = {};
   if (!found_.object) {
     go(Step::kAbsent);
     ask_for_absent();

@@ -5,12 +5,24 @@
 #include "proxy/exchange/exchange.h"
 
 namespace encore::server {
+namespace {
+
+// With the realm, and the query as it came: what the origin sees of it may be more than the key.
+std::string asked_whole(const RequestContext& request) {
+  std::string text(request.is_forward() ? kForwardRealm : std::string_view(request.route->realm()));
+  text += request.uri_text();
+  text += '\n';
+  text += request.target.query;
+  return text;
+}
+
+}  // namespace
 
 // Asks by a HEAD with the client's own fields. False where that is not needed.
 bool Exchange::ask_permission() {
   if (request_->rule == nullptr || !request_->rule->rechecks() || is_permitted_ ||
       services_.rechecks.is_allowed(
-          services_.rechecks.name(request_->head.fields, request_->uri_text()),
+          services_.rechecks.name(request_->head.fields, asked_whole(*request_)),
           services_.loop.now())) {
     return false;
   }
@@ -37,7 +49,7 @@ void Exchange::on_permission() {
   asks_permission_ = false;
   if (allowed) {
     is_permitted_ = true;
-    services_.rechecks.allow(services_.rechecks.name(request_->head.fields, request_->uri_text()),
+    services_.rechecks.allow(services_.rechecks.name(request_->head.fields, asked_whole(*request_)),
                              services_.loop.now());
     ask_again();
     return;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "proxy/http/message.h"
+#include "proxy/settings/url_keys.h"
 
 namespace encore::server {
 namespace {
@@ -106,7 +107,7 @@ Result<PurgeWish> read_ban(const RequestContext& request, PurgeWish wish) {
   names_any = names_any || !wish.tags.empty();
   if (!names_any) {
     // Nothing but its target: what is below it, on this host.
-    if (request.key.empty()) return fail("nothing-to-ban");
+    if (!request.has_uri()) return fail("nothing-to-ban");
     wish.host = exactly(authority_of(request));
     wish.url = "^" + path_of(request);
   }
@@ -118,16 +119,21 @@ Result<PurgeWish> read_ban(const RequestContext& request, PurgeWish wish) {
 Result<PurgeWish> read_purge_wish(const RequestContext& request) {
   PurgeWish wish{.forward = request.is_forward()};
   if (request.head.method_text == "BAN") return read_ban(request, std::move(wish));
-  if (request.key.empty()) return fail("nothing-to-purge");
+  if (!request.has_uri()) return fail("nothing-to-purge");
   const std::string_view pattern = value_of(request, "x-purge-regex");
   if (pattern.empty() &&
       !http::equals_ignoring_case(value_of(request, "x-purge-method"), "regex")) {
     // Over http and https, in whichever way the request itself has come.
-    if (request.is_forward()) {
-      wish.keys = {request.key};
-    } else {
-      const std::string uri(request.uri_text());
-      wish.keys = {request.route->realm() + uri, request.route->secure_realm() + uri};
+    const Runtime& runtime = *request.runtime;
+    const bool forward = request.is_forward();
+    const std::string url = std::string(to_string(request.target.scheme)) + "://" +
+                            std::string(authority_of(request)) + path_of(request);
+    std::vector<std::string> realms = {std::string(kForwardRealm)};
+    if (!forward) realms = {request.route->realm(), request.route->secure_realm()};
+    for (const std::string& realm : realms) {
+      const auto keys = keys_of_url(url, realm, runtime.rules,
+                                    forward ? runtime.forward : runtime.reverse, forward);
+      wish.keys.insert(wish.keys.end(), keys.begin(), keys.end());
     }
     return wish;
   }

@@ -4,10 +4,13 @@ namespace encore::server {
 
 filter::Hash128 Rechecks::name(const http::Fields& fields, std::string_view url) const {
   std::string text(url);
-  fields.for_each(http::FieldId::kAuthorization, [&](const http::Field& field) {
+  for (const http::FieldId id : {http::FieldId::kAuthorization, http::FieldId::kCookie}) {
     text += '\n';
-    text += field.value;
-  });
+    fields.for_each(id, [&](const http::Field& field) {
+      text += '\r';
+      text += field.value;
+    });
+  }
   return filter::hash_key(filter::HashFamily::kXxh3, seed_, text);
 }
 

@@ -12,6 +12,8 @@
 #include "base/time.h"
 #include "filter/hash.h"
 #include "proxy/http/message.h"
+#include "proxy/request/request_context.h"
+#include "proxy/transfer/response.h"
 
 namespace encore::server {
 
@@ -25,7 +27,8 @@ class Rechecks {
   // The seed is secret.
   explicit Rechecks(const filter::Seed& seed) : seed_(seed) {}
 
-  // Who asks for what: the request's Authorization, or none, and the URL.
+  // Who asks for what: the request's Authorization and Cookie, or none, and what is asked for, with
+  // the realm that it is of.
   filter::Hash128 name(const http::Fields& fields, std::string_view url) const;
   bool is_allowed(const filter::Hash128& name, MonotonicTime now) const;
   void allow(const filter::Hash128& name, MonotonicTime now);
@@ -43,5 +46,12 @@ class Rechecks {
   std::vector<filter::Hash128> order_;
   std::size_t next_ = 0;
 };
+
+// False: it is for those alone whom its origin allows it, and no rule asks the origin of this
+// request.
+inline bool may_be_asked_for(const RequestContext& request, const store::Object& object) {
+  return !meta_of(object).http.is(http::StoredMeta::kWantsPermission) ||
+         (request.rule != nullptr && request.rule->rechecks());
+}
 
 }  // namespace encore::server

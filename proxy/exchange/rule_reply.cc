@@ -15,12 +15,12 @@ RuleReply make_rule_reply(const RuleAnswer& answer, const RequestContext& reques
   http::append_field("Date", http_date, reply.head);
   if (!answer.location.empty()) {
     const std::string_view uri = request.uri_text();
-    const std::string_view whole = uri.substr(request.uri.path);
     const std::string_view path = request.path_text();
     const std::string_view host =
         uri.substr(request.uri.authority, request.uri.path - request.uri.authority);
-    http::append_field(
-        "Location", filled_in(answer.location, host, path, whole.substr(path.size())), reply.head);
+    std::string query;
+    if (request.target.has_query) query.append("?").append(request.target.query);
+    http::append_field("Location", filled_in(answer.location, host, path, query), reply.head);
   }
   if (!answer.body.empty()) http::append_field("Content-Type", answer.content_type, reply.head);
   constexpr int kNoContent = 204;

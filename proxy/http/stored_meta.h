@@ -28,6 +28,8 @@ struct StoredMeta {
     // From a loopback or private address that a client chose: not for every client. The server's to
     // set.
     kPrivateOrigin = 4096,
+    // For those alone whom its origin allows it. The server's to set.
+    kWantsPermission = 8192,
   };
 
   MonotonicTime age_zero;     // when the response's age was 0
@@ -53,11 +55,11 @@ inline bool is_stale(const StoredMeta& meta, MonotonicTime now) noexcept {
   return now >= meta.fresh_until || meta.is(StoredMeta::kNeverFresh);
 }
 
-// What a hit asks first. True: serve it, if the request has none of Cache-Control, Pragma,
-// conditionals and Range (kRequestExtras).
+// What a hit asks first. True: it is for everybody, and serve it, if the request has none of
+// Cache-Control, Pragma, conditionals and Range (kRequestExtras).
 inline bool is_fresh(const StoredMeta& meta, MonotonicTime now) noexcept {
-  constexpr unsigned kBarred =
-      StoredMeta::kNoCache | StoredMeta::kInvalidated | StoredMeta::kNeverFresh;
+  constexpr unsigned kBarred = StoredMeta::kNoCache | StoredMeta::kInvalidated |
+                               StoredMeta::kNeverFresh | StoredMeta::kWantsPermission;
   return now < meta.fresh_until && (meta.flags & kBarred) == 0;
 }
 

@@ -21,6 +21,9 @@ void complete_meta(const OriginServices& services, const RequestContext& request
                    const Received& received, http::StoredMeta& meta) {
   if (received.private_origin) meta.flags |= http::StoredMeta::kPrivateOrigin;
   if (is_overtaken(services, request, received)) meta.flags |= http::StoredMeta::kInvalidated;
+  if (request.rule != nullptr && request.rule->rechecks()) {
+    meta.flags |= http::StoredMeta::kWantsPermission;
+  }
   const Treatment& treatment = *received.treatment;
   if (treatment.swr_seconds) {
     meta.swr_seconds = *treatment.swr_seconds;

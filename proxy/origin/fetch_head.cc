@@ -50,7 +50,7 @@ std::optional<std::string> digest_to_verify(const RequestContext& request,
       received.head.fields.has(http::FieldId::kContentEncoding)) {
     return std::nullopt;
   }
-  return http::sha256_in_path(request.path_text());
+  return request.digest.empty() ? std::nullopt : std::optional(request.digest);
 }
 
 // What could not be verified is kept neither under its digest, nor in part.
@@ -67,7 +67,8 @@ bool may_keep(const RequestContext& request, const Received& received, bool is_v
 // Where a rule follows a redirection to; null: nowhere, the client gets it.
 std::shared_ptr<const RequestContext> where_it_leads(
     const std::shared_ptr<const RequestContext>& request, const FetchPlan& plan,
-    const http::ResponseHead& head) {
+    const Received& received) {
+  const http::ResponseHead& head = received.head;
   constexpr std::uint32_t kRedirectsMax = 5;
   const Rule* const rule = request->rule;
   const bool is_redirect = head.status == 301 || head.status == 302 || head.status == 303 ||
@@ -77,6 +78,16 @@ std::shared_ptr<const RequestContext> where_it_leads(
       head.fields.count(http::FieldId::kLocation) != 1) {
     return nullptr;
   }
+  // What it leads to would be stored for all. One that is for who asked alone is followed by it.
+  const http::StoreOptions& store = received.treatment->store;
+  const http::ResponseDirectives& directives = received.directives;
+  const bool is_for_one =
+      directives.no_store || directives.is_private || directives.no_cache ||
+      (head.fields.has(http::FieldId::kVary) && !store.ignores_vary) ||
+      (head.fields.has(http::FieldId::kSetCookie) && !store.ignored.set_cookie) ||
+      (request->head.fields.has(http::FieldId::kAuthorization) && !store.ignored.authorization &&
+       !directives.is_public);
+  if (is_for_one) return nullptr;
   return RequestContext::redirected(request, head.fields.value(http::FieldId::kLocation));
 }
 
@@ -209,7 +220,7 @@ void Fetch::on_final_head(bool surplus) {
     case ResponseStep::kPass:
       break;
   }
-  auto elsewhere = where_it_leads(request_, plan_, received.head);
+  auto elsewhere = where_it_leads(request_, plan_, received);
   if (elsewhere == nullptr) {
     pass_on(plan);
     return;
@@ -281,6 +292,8 @@ void Fetch::pass_on(const HeadPlan& plan) {
   auto [response, decision] =
       make_passed_response(services_, *request_, received, plan_.whole, link_.stream().peer());
   verified_digest_ = digest_to_verify(*request_, received);
+  // Nothing is cut of what is not known to be right.
+  if (verified_digest_) response->whole = false;
   if (!may_keep(*request_, received, verified_digest_.has_value())) {
     decision.reason = response->reason = http::StoreReason::kRule;
   }

@@ -95,7 +95,7 @@ void write_sent_fields(const RequestContext& request, const OriginRequestOptions
   }
   if (encodings) copier.add("Accept-Encoding", *encodings);
   const std::string cookies = sent.kept_cookies();
-  if (!cookies.empty()) copier.add("Cookie", cookies);
+  if (!cookies.empty() && !request.is_elsewhere) copier.add("Cookie", cookies);
 }
 
 std::string node_text(const net::Address& client) {
@@ -199,7 +199,7 @@ void build_origin_request(const RequestContext& request, const OriginServer* ser
     out.text("Transfer-Encoding: chunked\r\n");
   }
   out.text(options.validation_fields);
-  write_forwarded(request, host.get(), out);
+  if (!request.is_elsewhere) write_forwarded(request, host.get(), out);
   write_via(request, out);
   out.text("\r\n");
 }

@@ -27,7 +27,10 @@ constexpr std::uint64_t kArrivalsShare = 16;
 std::uint32_t connections_of(const Runtime& runtime, const net::Address& peer,
                              const ListenerContext& context) {
   const ListenerPolicy* const policy = runtime.policy(context.index);
-  if (policy != nullptr && (policy->proxy_protocol || policy->trusts(peer))) return 0;
+  if (policy != nullptr &&
+      (policy->trusts(peer) || (policy->proxy_protocol && policy->trusted.empty()))) {
+    return 0;
+  }
   return runtime.config.limits.connections_per_client;
 }
 

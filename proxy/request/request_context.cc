@@ -1,6 +1,7 @@
 #include "proxy/request/request_context.h"
 
 #include "base/recycled.h"
+#include "proxy/http/digest_path.h"
 #include "proxy/http/hop_by_hop.h"
 
 namespace encore::server {
@@ -44,6 +45,10 @@ std::shared_ptr<const RequestContext> RequestContext::make(std::shared_ptr<const
   request->key = view.key;
   request->asked = view.asked;
   request->uri = view.uri;
+  request->digest.clear();
+  if (request->rule != nullptr && request->rule->verifies() && request->has_uri()) {
+    request->digest = http::sha256_in_path(request->path_text()).value_or("");
+  }
   request->hash = view.hash;
   request->purges = view.purges;
   return request;
@@ -57,7 +62,7 @@ std::string_view RequestContext::path_text() const {
 }
 
 const Treatment& RequestContext::treatment_of(std::string_view content_type) const {
-  if (!runtime->rules.wait_for_content_types() || !has_uri()) return *treatment;
+  if (!runtime->rules.wait_for_content_types() || !has_uri() || was_redirected) return *treatment;
   const Rule* const found = runtime->rules.find({.host = host_text(),
                                                  .path = path_text(),
                                                  .method = head.method_text,
@@ -91,6 +96,7 @@ void RequestContext::copy_from(const RequestContext& other) {
   key = other.key;
   asked = other.asked;
   uri = other.uri;
+  digest = other.digest;
   is_elsewhere = other.is_elsewhere;
   was_redirected = other.was_redirected;
   hash = other.hash;
@@ -107,6 +113,31 @@ std::shared_ptr<const RequestContext> RequestContext::permission_for(
   return made;
 }
 
+namespace {
+
+// Not to what would be refused, or answered by another origin, were it asked for.
+bool may_be_followed(const RequestContext& from, const RequestContext& to) {
+  const Runtime& runtime = *from.runtime;
+  if (!to.is_elsewhere) {
+    return to.is_forward() || runtime.router.match(to.host_text(), to.path_text()) == to.route;
+  }
+  http::Target target;
+  std::string storage;
+  if (!http::resolve_reference(to.asked, {}, storage, target) ||
+      !runtime.destinations.is_safe_port(target.port())) {
+    return false;
+  }
+  const Rule* const rule = runtime.rules
+                               .find({.host = to.host_text(),
+                                      .path = to.path_text(),
+                                      .method = to.head.method_text,
+                                      .client = &to.client})
+                               .rule;
+  return rule == nullptr || !rule->answer() || !rule->answer()->is_refusal;
+}
+
+}  // namespace
+
 std::shared_ptr<const RequestContext> RequestContext::redirected(
     const std::shared_ptr<const RequestContext>& request, std::string_view location) {
   std::string storage;
@@ -117,7 +148,8 @@ std::shared_ptr<const RequestContext> RequestContext::redirected(
   }
   auto made = make_reused<RequestContext>();
   made->copy_from(*request);
-  if (!http::same_origin(request->target, to)) {
+  const bool is_elsewhere = !http::same_origin(request->target, to);
+  if (is_elsewhere) {
     made->is_elsewhere = true;
     made->route = nullptr;
   }
@@ -126,6 +158,7 @@ std::shared_ptr<const RequestContext> RequestContext::redirected(
   text.resize(made->uri.bytes);
   made->asked = std::move(text);
   made->was_redirected = true;
+  if (!may_be_followed(*request, *made)) return nullptr;
   // Views into what stays.
   storage.clear();
   if (!http::resolve_reference(made->asked, {}, storage, made->target)) return nullptr;
@@ -133,7 +166,7 @@ std::shared_ptr<const RequestContext> RequestContext::redirected(
 }
 
 void RequestContext::clear() {
-  is_elsewhere = was_redirected = false;
+  is_elsewhere = was_redirected = purges = false;
   runtime.reset();
   if (bytes.capacity() > kReusedTextMax) bytes = std::string();
   if (key.capacity() > kReusedTextMax) key = std::string();

@@ -102,6 +102,8 @@ struct RequestContext {
   std::string key;    // realm and what is one object, mostly the URI; empty: never cached
   std::string asked;  // the normalised URI, where the key does not say it
   http::KeyText uri;  // the parts of uri_text()
+  // What a rule holds the body to, by the path that was asked for; empty: nothing.
+  std::string digest;
   // It was redirected to another origin than it was meant for: that gets nothing that says who
   // asks.
   bool is_elsewhere = false;

@@ -161,11 +161,17 @@ void ViewMaker::apply_rule(const http::RequestHead& head, bool forward, RequestV
 // What has the same digest is one object, whatever its host and path.
 void ViewMaker::key_by_digest(RequestView& view) {
   const std::string_view uri = view.key.substr(kRealmBytes);
-  const auto digest = http::sha256_in_path(uri.substr(view.uri.path));
+  const std::string_view path = uri.substr(view.uri.path);
+  const auto digest = http::sha256_in_path(path.substr(0, path.find('?')));
   if (!digest) return;
   digest_key_ = view.key.substr(0, kRealmBytes);
   digest_key_ += http::kDigestKey;
   digest_key_ += *digest;
+  // Who may have it is its own host's to say.
+  if (view.rule->rechecks()) {
+    digest_key_ += '@';
+    digest_key_ += uri.substr(0, view.uri.path);
+  }
   view.asked = uri;
   view.key = digest_key_;
 }

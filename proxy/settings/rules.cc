@@ -238,6 +238,7 @@ std::string Rule::rewritten(std::string_view path) const {
 }
 
 bool Rule::matches_host(std::string_view host) const {
+  if (host.size() > 1 && host.ends_with('.')) host.remove_suffix(1);
   return hosts_.empty() || matches_any(hosts_, host);
 }
 
@@ -284,8 +285,18 @@ Rules::Rules(const std::vector<config::Rule>& rules, const Treatment& forward,
   }
 }
 
+namespace {
+
+// "a.example." is the same host (RFC 3986 3.2.2).
+std::string_view without_dot(std::string_view host) {
+  if (host.size() > 1 && host.ends_with('.')) host.remove_suffix(1);
+  return host;
+}
+
+}  // namespace
+
 const std::vector<std::uint32_t>& Rules::candidates(std::string_view host, bool& is_known) const {
-  const auto known = by_host_.find(host);
+  const auto known = by_host_.find(without_dot(host));
   is_known = known != by_host_.end();
   return is_known ? known->second : of_other_hosts_;
 }

@@ -154,7 +154,7 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
     const bool logs_in = *policy != nullptr && (*policy)->credentials != nullptr;
     const std::uint32_t failures = config.limits.failed_logins_per_client;
     if (logs_in && failures != 0 && runtime->failed_logins == nullptr) {
-      runtime->failed_logins = std::make_unique<TokenBuckets>(TokenBuckets::Options{
+      runtime->failed_logins = std::make_shared<TokenBuckets>(TokenBuckets::Options{
           .rate = failures / 60.0, .burst = failures, .entries = kFailedClients});
     }
     runtime->policies.push_back(std::move(*policy));

@@ -73,7 +73,7 @@ struct Runtime {
     return listener < policies.size() ? policies[listener].get() : nullptr;
   }
   std::vector<std::unique_ptr<const ListenerPolicy>> policies;
-  std::unique_ptr<TokenBuckets> failed_logins;  // of each client; null: not counted
+  std::shared_ptr<TokenBuckets> failed_logins;  // of each client; null: not counted
   // Some listener has a word for it that its client speaks TLS.
   bool has_secure_realms = false;
 

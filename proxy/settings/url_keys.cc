@@ -25,8 +25,12 @@ std::vector<std::string> keys_of_url(std::string_view url, std::string_view real
        rules.changing_keys(http::host_of(uri, parts), path.substr(0, path.find('?')))) {
     std::string text(http::key_bytes_max(target), '\0');
     text.resize(http::write_key(target, rule->treatment(is_forward).keys, text).bytes);
-    const auto digest = rule->by_digest() ? http::sha256_in_path(path) : std::nullopt;
-    if (digest) text = std::string(http::kDigestKey) + *digest;
+    const auto digest =
+        rule->by_digest() ? http::sha256_in_path(path.substr(0, path.find('?'))) : std::nullopt;
+    if (digest) {
+      text = std::string(http::kDigestKey) + *digest;
+      if (rule->rechecks()) text.append("@").append(uri.substr(0, parts.path));
+    }
     keys.push_back(std::string(realm) + text);
   }
   std::ranges::sort(keys.begin() + 1, keys.end());

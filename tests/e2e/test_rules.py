@@ -66,6 +66,7 @@ class Rules(Case):
             answer = client.read_response("CONNECT")
         self.assertEqual(403, answer.status)
         self.assertIn("rule-no-ads", status_line(answer))
+        self.assertEqual(403, get(encore.port, "http://x.ads.example./").status)
         answer = get(encore.port, "http://X.ads.example/")
         self.assertEqual(403, answer.status)
         self.assertIn("detail=rule-no-ads", status_line(answer))

@@ -83,6 +83,42 @@ class Digests(Case):
             thread.join()
         self.assertEqual(4, len(broken))
 
+    def test_a_range_of_what_is_not_known_to_be_right_is_not_given(self):
+        body = b"x" * 70_000
+        wrong = response(b"y" * 70_000)
+        origin = Origin(self, {self.blob(body).format("a"): wrong})
+        encore = self.encore(rule=[self.RULE], admission={"policy": "always"})
+        try:
+            answer = get(encore.port, origin.url(self.blob(body).format("a")),
+                         fields=[("Range", "bytes=0-9")])
+            self.assertEqual(502, answer.status)
+        except NoResponse:
+            pass
+
+    def test_a_listener_with_words_of_its_own_reads_the_path_and_not_the_key(self):
+        origin = Origin(self, default=response(b"body"))
+        encore = self.encore(rule=[self.RULE, {"cookies": "bypass"}],
+                             listen=[{"address": f"127.0.0.1:{free_port()}", "mode": "reverse",
+                                      "deny_paths": ["/v2/private/*", "/admin*"],
+                                      "purge_clients": ["127.0.0.1"]}],
+                             origin=[{"servers": [origin.url("")]}],
+                             admission={"policy": "always"})
+
+        def ask(path, host="h", method="GET", more=""):
+            with Client(encore.port) as client:
+                client.send(f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n{more}\r\n")
+                return client.read_response(method)
+        path = self.blob(b"body")
+        self.assertEqual(403, ask(path.format("private")).status)
+        self.assertEqual(200, ask(path.format("x"), host="a" * 200).status)
+        for _ in range(2):
+            answer = ask(path.format("x"))
+        self.assertIn("; hit", status_line(answer))
+        for disguise in ("/%61dmin", "/x/../admin", "/./admin"):
+            self.assertEqual(403, ask(disguise, more="Cookie: a=b\r\n").status, disguise)
+        self.assertEqual(200, ask(path.format("x"), method="PURGE").status)
+        self.assertNotIn("; hit", status_line(ask(path.format("x"))))
+
     def test_an_error_of_one_repository_is_not_kept_for_the_digest(self):
         body = b"body"
         url = self.blob(body)
@@ -142,6 +178,50 @@ class Permission(Case):
         self.assertEqual(401, ask(method="HEAD").status)
         self.assertEqual(200, ask("Bearer a", method="HEAD").status)
 
+    def test_what_was_stored_for_members_is_not_there_without_the_rule(self):
+        ports = [free_port(), free_port()]
+        allowed = {"Bearer a"}
+
+        def answer(exchange):
+            if credentials(exchange) not in allowed:
+                return fresh(b"", status="401 Unauthorized")
+            return fresh(b"secret")
+        origin = Origin(self, default=answer)
+        self.encore(
+            rule=[{"authorization": "recheck", "fresh": "1h", "method": ["GET"],
+                   "listener": f"127.0.0.1:{ports[0]}"}], admission={"policy": "always"},
+            listen=[{"address": f"127.0.0.1:{port}", "mode": "forward"} for port in ports])
+        fields = [("Authorization", "Bearer a")]
+        self.assertEqual(b"secret", get(ports[0], origin.url("/a"), fields=fields).body)
+        self.assertEqual(401, get(ports[1], origin.url("/a")).status)
+        self.assertEqual(401, get(ports[0], origin.url("/a"), method="HEAD").status)
+
+    def test_a_digest_that_is_rechecked_is_its_own_hosts(self):
+        path = "/blobs/sha256:" + hashlib.sha256(b"secret").hexdigest()
+        rule = {"key": "digest", "verify": "sha256", "authorization": "recheck", "fresh": "1h"}
+        private = Origin(self, default=lambda exchange: response(b"secret")
+                         if credentials(exchange) else response(b"", "401 Unauthorized"))
+        evil = Origin(self, default=response(b""))
+        encore = self.encore(rule=[rule], admission={"policy": "always"})
+        fields = [("Authorization", "Bearer a")]
+        get(encore.port, private.url(path), fields=fields)
+        self.assertNotIn("; hit", status_line(get(encore.port, evil.url(path))))
+
+    def test_cookies_and_queries_are_what_is_allowed_too(self):
+        def answer(exchange):
+            told = dict((n.lower(), v) for n, v in exchange.request.fields).get("cookie")
+            good = told == "a=1" or exchange.request.target.endswith("?token=good")
+            return fresh(b"secret") if good else fresh(b"", status="401 x")
+        origin = Origin(self, default=lambda exchange: answer(exchange))
+        encore = self.encore(rule=[{"authorization": "recheck", "fresh": "1h", "key_query": "none",
+                                    "origin_query": True}], admission={"policy": "always"})
+        def ask(query="", cookie=None):
+            fields = [("Cookie", cookie)] if cookie else []
+            return get(encore.port, origin.url("/a" + query), fields=fields).status
+        self.assertEqual([200, 200, 401, 200, 401],
+                         [ask(cookie="a=1"), ask(cookie="a=1"), ask(), ask("?token=good"),
+                          ask("?token=bad")])
+
     def test_strangers_and_members_at_once(self):
         origin, encore, ask = self.registry({"Bearer a"})
         ask("Bearer a")
@@ -177,7 +257,8 @@ class Redirects(Case):
             b"", "307 Temporary Redirect", Location=cdn.url(f"/signed?{next(count)}")),
             "/b": response(b"", "302 Found", Location="/c"), "/c": fresh(b"here"),
             "/loop": response(b"", "302 Found", Location="/loop")})
-        encore = self.encore(rule=[{"path": ["/a", "/b", "/loop"], "follow_redirects": True}],
+        encore = self.encore(rule=[{"path": ["/a", "/b", "/loop"], "follow_redirects": True,
+                                    "ignore": "authorization"}],
                              admission={"policy": "always"})
         fields = [("Authorization", "Bearer x"), ("Cookie", "a=1"), ("X-Kept", "1")]
         answer = get(encore.port, origin.url("/a"), fields=fields)
@@ -194,6 +275,50 @@ class Redirects(Case):
         # Without an end, the client gets the last of them.
         self.assertEqual(302, get(encore.port, origin.url("/loop")).status)
         self.assertEqual(6, origin.count("/loop"))
+
+    def test_what_is_for_one_alone_is_not_followed_for_all(self):
+        one = {"/private": {"Cache_Control": "private"}, "/vary": {"Vary": "Accept-Language"},
+               "/cookie": {"Set_Cookie": "a=1"}, "/store": {"Cache_Control": "no-store"}}
+        origin = Origin(self, {path: response(b"", "302 Found", Location="/to", **fields)
+                               for path, fields in one.items()}, default=fresh(b"to"))
+        origin.routes["/login"] = response(b"", "302 Found", Location="/to")
+        encore = self.encore(rule=[{"follow_redirects": True}], admission={"policy": "always"})
+        for path in one:
+            self.assertEqual(302, get(encore.port, origin.url(path)).status, path)
+        fields = [("Authorization", "Bearer a")]
+        self.assertEqual(302, get(encore.port, origin.url("/login"), fields=fields).status)
+        self.assertEqual(0, origin.count("/to"))
+
+    def test_cookies_that_tell_apart_go_nowhere_else(self):
+        cdn = Origin(self, default=fresh(b"blob"))
+        origin = Origin(self, default=response(b"", "302 Found", Location=cdn.url("/x")))
+        encore = self.encore(rule=[{"follow_redirects": True, "cookies": "key:sid"}])
+        get(encore.port, origin.url("/a"), fields=[("Cookie", "sid=secret")])
+        self.assertNotIn("cookie", {name.lower() for name, _ in cdn.last().fields})
+
+    def test_what_would_be_refused_is_not_reached_by_a_redirection(self):
+        denied = Origin(self, default=fresh(b"denied"))
+        origin = Origin(self, default=response(b"", "302 Found", Location=denied.url("/denied/x")))
+        encore = self.encore(rule=[{"path": "/denied/*", "deny": 403},
+                                   {"follow_redirects": True}])
+        self.assertEqual(302, get(encore.port, origin.url("/a")).status)
+        self.assertEqual(0, denied.count())
+
+    def test_a_digest_is_that_of_what_was_asked_for(self):
+        body, other = b"right", b"wrong"
+        def path(of):
+            return "/blobs/sha256:" + hashlib.sha256(of).hexdigest()
+        cdn = Origin(self, {"/good": response(body), "/bad": response(other)})
+        origin = Origin(self, {path(body): response(b"", "302 Found", Location=path(other)),
+                               path(other): response(other)})
+        elsewhere = Origin(self, {path(body): response(b"", "307 x", Location=cdn.url("/good"))})
+        encore = self.encore(rule=[{"key": "digest", "verify": "sha256", "fresh": "1h",
+                                    "follow_redirects": True}], admission={"policy": "always"})
+        for _ in range(2):
+            self.assertEqual(502, get(encore.port, origin.url(path(body))).status)
+        self.assertEqual(body, get(encore.port, elsewhere.url(path(body))).body)
+        answer = get(encore.port, origin.url(path(body)))
+        self.assertEqual((body, True), (answer.body, "; hit" in status_line(answer)))
 
     def test_those_who_wait_get_what_it_leads_to(self):
         go = threading.Event()

@@ -161,7 +161,7 @@ TEST_CASE("a record that does not fit what it lies beside is refused", "[server]
     m.http.etag_bytes = 1;
   }));
   CHECK_FALSE(with([](ObjectMeta& m) { m.type_offset = UINT16_MAX; }));
-  CHECK_FALSE(with([](ObjectMeta& m) { m.http.flags |= 8192; }));
+  CHECK_FALSE(with([](ObjectMeta& m) { m.http.flags |= 16384; }));
   const std::string saved = saved_text(good, clocks);
   for (std::size_t size = 0; size < saved.size(); ++size) {
     CHECK_FALSE(load_meta(bytes_of(saved).first(size), kParts, clocks));
