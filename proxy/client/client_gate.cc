@@ -108,10 +108,11 @@ ClientGate::Found ClientGate::look_at_password(const LoginServices& services,
       {.login = login,
        .hash = *hash.text,
        .known = hash.known,
-       .done = [check = check_, &loop = services.loop, failures, whose](bool right) mutable {
-         loop.post([check = std::move(check), &loop, failures = std::move(failures),
-                    whose = std::move(whose), right] {
-           if (right && failures != nullptr) failures->give_back(whose, loop.now());
+       .done = [check = check_, &loop = services.loop, counted = failures,
+                who = whose](bool right) mutable {
+         loop.post([check = std::move(check), &loop, counted = std::move(counted),
+                    who = std::move(who), right] {
+           if (right && counted != nullptr) counted->give_back(who, loop.now());
            if (check->gate == nullptr) return;
            check->right = right;
            check->gate->resume_();

@@ -24,6 +24,9 @@ constexpr Nanoseconds kPaceWindow = std::chrono::seconds(60);
 constexpr std::size_t kTailBytesMax =
     http::kHitFieldsBytesMax + kConnectionFieldBytesMax + kHeadEnd.size();
 
+// Nothing, but somewhere: memcpy wants to know where.
+constexpr std::string_view kNothing = kHeadEnd.substr(0, 0);
+
 std::size_t put(std::string_view text, char* out) {
   std::memcpy(out, text.data(), text.size());
   return text.size();
@@ -40,9 +43,9 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
   if (!http::keep_alive(head) || is_draining()) phase_ = Phase::kLast;
   ReplyBatch& batch = services_.http1.batch;
   const bool plain = view.policy == nullptr;
-  std::string_view via = "";
+  std::string_view via = kNothing;
   if (plain || view.policy->via) via = services_.runtime->via_field_11;
-  std::string_view further = "";  // what a rule adds
+  std::string_view further = kNothing;  // what a rule adds
   if (view.rule != nullptr) further = view.rule->response_edits().lines();
   if (!batch.has_room(kTailBytesMax + via.size() + further.size()) && !flush_batch()) return;
   char* const room = batch.text_room();

@@ -9,6 +9,7 @@ namespace {
 // Where `part` begins first; npos: nowhere. The system's search is linear, std::string_view's is
 // not.
 std::size_t first_place(std::string_view text, std::string_view part) noexcept {
+  if (text.size() < part.size()) return std::string_view::npos;  // may stand nowhere
   const void* found = memmem(text.data(), text.size(), part.data(), part.size());
   if (found == nullptr) return std::string_view::npos;
   return static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
