@@ -33,6 +33,7 @@ bool any_glob_matches(const std::vector<std::string>& globs, std::string_view te
 std::string plain_host(std::string_view host) {
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   if (host.size() > 1 && host.ends_with('.')) host.remove_suffix(1);
+  if (host.empty()) return {};
   // An address has many spellings.
   if (const auto address = net::Address::parse_ip(host, 0)) {
     return address->canonical().ip_string();
