@@ -28,6 +28,24 @@ void tell_of_changes(const Listeners::Plan& before, const Listeners::Plan& after
   tell("no longer listening on", before, after);
 }
 
+// Whether who reached `before` reaches `after` as well: all addresses of the machine with its port.
+bool covers(const Listeners::Entry& after, const Listeners::Entry& before) {
+  return after.file == nullptr && before.file == nullptr && after.bound.is_unspecified() &&
+         after.bound.port() == before.bound.port() && (after.bound.is_v6() || before.bound.is_v4());
+}
+
+std::vector<std::uint64_t> succeeded_by(const Listeners::Entry& after,
+                                        const Listeners::Plan& present,
+                                        const Listeners::Plan& plan) {
+  std::vector<std::uint64_t> succeeds;
+  for (const Listeners::Entry& before : present) {
+    const bool stays = std::ranges::any_of(
+        plan, [&](const Listeners::Entry& each) { return each.id == before.id; });
+    if (!stays && covers(after, before)) succeeds.push_back(before.id);
+  }
+  return succeeds;
+}
+
 }  // namespace
 
 // Whether one of the present listeners has it, on whatever address.
@@ -112,12 +130,14 @@ std::vector<std::vector<ListenerSeat>> Listeners::adopt(Plan plan) {
   tell_of_changes(present_, plan);
   for (std::size_t index = 0; index < plan.size(); ++index) {
     Entry& entry = plan[index];
+    const auto succeeds = succeeded_by(entry, present_, plan);
     for (std::size_t worker = 0; worker < workers_; ++worker) {
       ListenerSeat seat{.id = entry.id,
                         .mode = entry.mode,
                         .index = index,
                         .name = entry.where.text(),
-                        .socket = {}};
+                        .socket = {},
+                        .succeeds = succeeds};
       if (!entry.sockets.empty()) seat.socket = std::move(entry.sockets[worker]);
       seats[worker].push_back(std::move(seat));
     }

@@ -23,6 +23,8 @@ struct ListenerSeat {
   std::size_t index = 0;    // its place in the config
   std::string name = {};    // its address as the config has it
   net::Socket socket = {};  // of one that was opened now; none: it is there already
+  // Of listeners that go, those for whose addresses this one answers from now on.
+  std::vector<std::uint64_t> succeeds = {};
 };
 
 class Listeners {

@@ -7,18 +7,41 @@
 
 namespace encore::server {
 
+namespace {
+
+// Whose clients those of listener `id` are: its own, those of the listener that has its address
+// now, or of none any more.
+const ListenerSeat* find_seat(std::uint64_t id, const std::vector<ListenerSeat>& seats) {
+  const auto own = std::ranges::find(seats, id, &ListenerSeat::id);
+  if (own != seats.end()) return &*own;
+  const auto heir = std::ranges::find_if(
+      seats, [id](const ListenerSeat& each) { return std::ranges::count(each.succeeds, id) != 0; });
+  return heir == seats.end() ? nullptr : &*heir;
+}
+
+void take_seat(const ListenerSeat* seat, ListenerContext& context) {
+  context.closed = seat == nullptr;
+  if (seat == nullptr) return;
+  context.mode = seat->mode;
+  context.index = seat->index;
+  context.name = seat->name;
+}
+
+}  // namespace
+
 void WorkerListeners::set(std::vector<ListenerSeat> seats) {
+  for (Left& left : left_) {
+    if (left.context->closed) continue;
+    const ListenerSeat* const seat = find_seat(left.id, seats);
+    take_seat(seat, *left.context);
+    if (seat != nullptr) left.id = seat->id;
+  }
   for (Open& open : open_) {
-    const auto seat =
-        std::ranges::find(seats, open.id, [](const ListenerSeat& each) { return each.id; });
-    if (seat != seats.end()) {
-      open.context->mode = seat->mode;
-      open.context->index = seat->index;
-      continue;
-    }
+    const ListenerSeat* const seat = find_seat(open.id, seats);
+    take_seat(seat, *open.context);
+    if (seat != nullptr && seat->id == open.id) continue;
     open.listener->stop_behind_waiting();
-    open.context->closed = true;
-    closed_.push_back(std::move(open.context));
+    left_.push_back({.id = seat == nullptr ? 0 : seat->id, .context = std::move(open.context)});
   }
   std::erase_if(open_, [](const Open& open) { return open.context == nullptr; });
   for (ListenerSeat& seat : seats) {
@@ -44,10 +67,10 @@ void WorkerListeners::stop() {
 }
 
 void WorkerListeners::forget_unused(const ClientConnection* connections) {
-  if (closed_.empty()) return;
-  std::erase_if(closed_, [connections](const std::unique_ptr<ListenerContext>& context) {
+  if (left_.empty()) return;
+  std::erase_if(left_, [connections](const Left& left) {
     for (const ClientConnection* each = connections; each != nullptr; each = each->next) {
-      if (each->let_in_by == context.get()) return false;
+      if (each->let_in_by == left.context.get()) return false;
     }
     return true;
   });

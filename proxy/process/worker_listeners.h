@@ -27,6 +27,7 @@ class WorkerListeners {
   WorkerListeners& operator=(const WorkerListeners&) = delete;
 
   // These and no others: new ones begin to accept, the others take in who waits, and are closed.
+  // Their clients are closed with them, or are those of whoever succeeds.
   void set(std::vector<ListenerSeat> seats);
   // The process wants to end.
   void stop();
@@ -40,13 +41,18 @@ class WorkerListeners {
     std::unique_ptr<ListenerContext> context;
     std::unique_ptr<net::Listener> listener;
   };
+  // What the clients of a listener that has gone know of it.
+  struct Left {
+    std::uint64_t id = 0;  // whose clients they are now
+    std::unique_ptr<ListenerContext> context;
+  };
   void open(ListenerSeat seat);
 
   net::Loop& loop_;
   OnAccept on_accept_;
   std::function<void(int)> on_overload_;
   std::vector<Open> open_;
-  std::vector<std::unique_ptr<ListenerContext>> closed_;
+  std::vector<Left> left_;
 };
 
 }  // namespace encore::server

@@ -14,6 +14,12 @@ from harness import Case, SLOWDOWN, clean_environment, eventually, free_port, li
 from origin import Origin, fresh, response
 
 
+def bound_to_loopback(port):
+    """Whether a socket listens on 127.0.0.1 alone at `port`."""
+    with open("/proc/net/tcp", encoding="ascii") as table:
+        return any(line.split()[1:4:2] == [f"0100007F:{port:04X}", "0A"] for line in table)
+
+
 class Reload(Case):
     def start_all(self, listen, **sections):
         self.origin = Origin(self, default=fresh(b"page"))
@@ -98,9 +104,23 @@ class Reload(Case):
         port = self.port_of(listen)
         self.start_all([listen, self.forward()])
         rest = self.proxy.sections["listen"][1:]
-        for address in (f"*:{port}", f"127.0.0.1:{port}"):
-            self.reload([{**listen, "address": address}, *rest])
+        # Who came to the one address is a client of all: also who has not asked yet, and who came
+        # while the workers still had the old socket.
+        with Client(port) as kept, Client(port) as silent:
+            self.assertEqual(b"page", kept.ask(self.origin.url("/page")).body)
+            self.reload([{**listen, "address": f"*:{port}"}, *rest])
+            self.assertEqual(b"page", kept.ask(self.origin.url("/page")).body)
+            self.assertEqual(b"page", silent.ask(self.origin.url("/page")).body)
+            # Whom the system gives to a socket while that is closed is reset: the old one is gone first.
+            eventually(lambda: not bound_to_loopback(port), "the workers have closed it")
             self.assertEqual(b"page", get(port, self.origin.url("/page")).body)
+            # They are its clients through the next reload as well, wherever it stands.
+            self.reload([*rest, {**listen, "address": f"*:{port}", "via": False}])
+            answer = kept.ask(self.origin.url("/page"))
+            self.assertEqual((b"page", None), (answer.body, field(answer, "Via")))
+            self.reload([listen, *rest])
+            self.assertTrue(kept.at_end())
+        self.assertEqual(b"page", get(port, self.origin.url("/page")).body)
 
     def test_what_cannot_be_had_is_refused_and_nothing_changes(self):
         first = self.forward()
