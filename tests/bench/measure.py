@@ -9,6 +9,7 @@ import resource
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import time
 
@@ -40,7 +41,7 @@ def wrk_command(fleet, server, load, seconds, tag):
     target = (f"http://{host}" if load.forward else "") + load.target.format(tag=tag)
     port = server.forward_port if load.forward else server.port
     return ["wrk", "-t1", f"-c{load.connections}", f"-d{seconds}s", "--timeout", "10s", "-s", LUA,
-            f"http://127.0.0.1:{port}/", "--", load.mode, target, host, str(load.keys)]
+            f"{server.scheme}://127.0.0.1:{port}/", "--", load.mode, target, host, str(load.keys)]
 
 
 # `p50`, `p99`: of the time until an answer is there, in us.
@@ -166,6 +167,19 @@ def prime(fleet, server, load, times=None, connections=64):
     finally:
         for sock in sockets:
             sock.close()
+
+
+def prime_once(server, target, times=3):
+    """Asks a server of TLS for one target until it is stored; the third answer is a hit."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as plain:
+        with context.wrap_socket(plain) as sock:
+            for _ in range(times):
+                sock.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+                status = read_response(sock)
+                if b" 200 " not in status:
+                    raise Problem(f"priming {target}: {status.decode(errors='replace')}")
 
 
 class IdleConnections:

@@ -67,6 +67,8 @@ class Server:
     """One process under measurement. `port` is where the load goes, `origin_port` where it
     fetches from, `missing` why it cannot run on this machine (then nothing was started)."""
 
+    scheme = "http"  # of the requests that it takes
+
     def __init__(self, name, command, port, forward_port=None, missing=None, log=None,
                  cpu=PROXY_CPU, account=None):
         """`cpu`: where it runs, None: wherever. `account`: user, group and extra_groups of Popen."""
