@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "base/time.h"
+#include "proxy/client/client_counter.h"
 #include "proxy/client/unfinished_heads.h"
-#include "proxy/net/address.h"
 #include "proxy/net/retired.h"
 #include "proxy/net/stream.h"
 
@@ -51,12 +51,12 @@ class ClientConnection : public net::Retirable {
   // Ends it with a reset.
   virtual void cut_reader() = 0;
 
-  // Of whoever keeps the connections: the list of them, its listener, in whose count it stands, and
-  // its place among the unfinished heads.
+  // Of whoever keeps the connections: the list of them, its listener, its seat among its client's
+  // connections, and its place among the unfinished heads.
   ClientConnection* previous = nullptr;
   ClientConnection* next = nullptr;
   const ListenerContext* let_in_by = nullptr;
-  std::optional<net::Address> counted_for;  // whose connections it is one of
+  ClientCounter::Seat seat;  // not taken: it is not counted
   UnfinishedHeads::Place head_place;
 };
 

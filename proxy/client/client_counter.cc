@@ -1,8 +1,36 @@
 #include "proxy/client/client_counter.h"
 
+#include <cstring>
+#include <utility>
+
 #include "base/check.h"
 
 namespace encore::server {
+namespace {
+
+// The same bytes, port included: so it is with one connection's requests. Others that are alike are
+// found by their networks.
+bool is_the_very_same(const net::Address& a, const net::Address& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+// Nothing else is told by these counts, so that they need no order among others.
+bool add_one(std::atomic<std::uint32_t>& count, std::uint32_t limit) {
+  std::uint32_t now = count.load(std::memory_order_relaxed);
+  do {
+    if (now >= limit) return false;
+  } while (!count.compare_exchange_weak(now, now + 1, std::memory_order_relaxed));
+  return true;
+}
+
+}  // namespace
+
+ClientCounter::~ClientCounter() {
+  for (Shard& shard : shards_) {
+    const MutexLock lock(shard.mutex);
+    ENCORE_CHECK(shard.records.empty(), "whoever was counted has gone");
+  }
+}
 
 ClientCounter::Shard& ClientCounter::shard_of(const Key& key) {
   std::size_t mixed = 0;
@@ -10,37 +38,65 @@ ClientCounter::Shard& ClientCounter::shard_of(const Key& key) {
   return shards_[mixed % kShards];
 }
 
-bool ClientCounter::enter(const net::Address& client, std::uint32_t limit) {
+ClientCounter::Record& ClientCounter::hold(const net::Address& client) {
   const Key key = client.network_bytes();
   Shard& shard = shard_of(key);
   const MutexLock lock(shard.mutex);
-  std::uint32_t& count = shard.counts[key];
-  if (count >= limit) return false;
-  ++count;
-  return true;
+  Record& record = shard.records[key];
+  ++record.seats;
+  return record;
 }
 
-void ClientCounter::leave(const net::Address& client) {
+void ClientCounter::let_go(const net::Address& client) {
   const Key key = client.network_bytes();
   Shard& shard = shard_of(key);
   const MutexLock lock(shard.mutex);
-  const auto found = shard.counts.find(key);
-  ENCORE_CHECK(found != shard.counts.end(), "who leaves has been counted");
-  if (--found->second == 0) shard.counts.erase(found);
+  const auto found = shard.records.find(key);
+  ENCORE_CHECK(found != shard.records.end(), "who is let go is known");
+  if (--found->second.seats != 0) return;
+  ENCORE_CHECK(found->second.count.load(std::memory_order_relaxed) == 0,
+               "nobody is counted without a seat");
+  shard.records.erase(found);
+}
+
+ClientCounter::Seat::Seat(Seat&& other) noexcept
+    : counter_(other.counter_),
+      record_(std::exchange(other.record_, nullptr)),
+      client_(other.client_),
+      taken_(std::exchange(other.taken_, false)) {}
+
+ClientCounter::Seat& ClientCounter::Seat::operator=(Seat&& other) noexcept {
+  if (this == &other) return *this;
+  reset();
+  counter_ = other.counter_;
+  record_ = std::exchange(other.record_, nullptr);
+  client_ = other.client_;
+  taken_ = std::exchange(other.taken_, false);
+  return *this;
 }
 
 bool ClientCounter::Seat::take(ClientCounter& counter, const net::Address& client,
                                std::uint32_t limit) {
-  ENCORE_CHECK(counter_ == nullptr, "a seat is taken once");
-  if (!counter.enter(client, limit)) return false;
-  counter_ = &counter;
-  client_ = client;
-  return true;
+  ENCORE_CHECK(!taken_ && (record_ == nullptr || counter_ == &counter), "a seat is taken once");
+  if (record_ == nullptr || !is_the_very_same(client, client_)) {
+    reset();
+    counter_ = &counter;
+    client_ = client;
+    record_ = &counter.hold(client);
+  }
+  taken_ = add_one(record_->count, limit);
+  return taken_;
 }
 
 void ClientCounter::Seat::leave() {
-  if (counter_ != nullptr) counter_->leave(client_);
-  counter_ = nullptr;
+  if (!std::exchange(taken_, false)) return;
+  const std::uint32_t before = record_->count.fetch_sub(1, std::memory_order_relaxed);
+  ENCORE_CHECK(before != 0, "who leaves has been counted");
+}
+
+void ClientCounter::Seat::reset() {
+  leave();
+  if (std::exchange(record_, nullptr) != nullptr) counter_->let_go(client_);
 }
 
 }  // namespace encore::server

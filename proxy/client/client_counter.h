@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <map>
 
@@ -14,37 +15,54 @@ namespace encore::server {
 
 class ClientCounter {
  public:
-  // Counts one more of the client's, unless it has `limit` already: then false.
-  bool enter(const net::Address& client, std::uint32_t limit);
-  // One of them has ended. REQUIRES: enter() answered true for it.
-  void leave(const net::Address& client);
+  ClientCounter() = default;
+  // REQUIRES: no seat is left.
+  ~ClientCounter();
+  ClientCounter(const ClientCounter&) = delete;
+  ClientCounter& operator=(const ClientCounter&) = delete;
 
-  // One of a client's, for as long as this lives. REQUIRES: the counter outlives it.
+ private:
+  using Key = std::array<std::uint8_t, 16>;  // IPv4 as IPv4-mapped
+  // Of one client, for as long as a seat refers to it.
+  struct Record {
+    std::atomic<std::uint32_t> count = 0;
+    std::uint32_t seats = 0;  // with the mutex of its shard
+  };
+
+ public:
+  // A place for one of a client's, taken and left any number of times. The client's record is
+  // looked for, with a lock, where it is taken for another client than before; else it costs one
+  // atomic operation, and so does leaving it. Thread-compatible. REQUIRES: the counter outlives it.
   class Seat {
    public:
     Seat() = default;
-    ~Seat() { leave(); }
-    Seat(const Seat&) = delete;
-    Seat& operator=(const Seat&) = delete;
+    ~Seat() { reset(); }
+    Seat(Seat&& other) noexcept;
+    Seat& operator=(Seat&& other) noexcept;
 
-    // False: it has `limit` already. REQUIRES: not taken.
+    // False: the client has `limit` already. REQUIRES: it is not taken; always of one counter.
     bool take(ClientCounter& counter, const net::Address& client, std::uint32_t limit);
     void leave();
 
    private:
-    ClientCounter* counter_ = nullptr;  // null: not taken
+    void reset();
+
+    ClientCounter* counter_ = nullptr;
+    Record* record_ = nullptr;  // of `client_`; null: nobody's yet
     net::Address client_;
+    bool taken_ = false;
   };
 
  private:
-  using Key = std::array<std::uint8_t, 16>;
   static constexpr std::size_t kShards = 16;
   struct Shard {
     Mutex mutex;
-    // Clients with at least one of them. IPv4 as IPv4-mapped.
-    std::map<Key, std::uint32_t> counts ENCORE_GUARDED_BY(mutex);
+    std::map<Key, Record> records ENCORE_GUARDED_BY(mutex);  // never moved
   };
   Shard& shard_of(const Key& key);
+  // Its record, which stays until it is let go as often.
+  Record& hold(const net::Address& client);
+  void let_go(const net::Address& client);
 
   std::array<Shard, kShards> shards_;
 };

@@ -62,13 +62,11 @@ std::size_t Http1Connection::take_header(std::string_view input) {
   end_unfinished_head();
   client_ = gate_->from();
   const std::uint32_t limit = services_.runtime->config.limits.connections_per_client;
-  if (limit != 0 && !policy->trusts(client_)) {
-    if (!services_.clients.enter(client_, limit)) {
-      services_.stats.connections_refused.add();
-      close(After::kClose);
-      return 0;
-    }
-    counted_for = client_;
+  seat.leave();  // the peer was counted where a reload has made it one who speaks for others
+  if (limit != 0 && !policy->trusts(client_) && !seat.take(services_.clients, client_, limit)) {
+    services_.stats.connections_refused.add();
+    close(After::kClose);
+    return 0;
   }
   return intake.used;
 }

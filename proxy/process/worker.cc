@@ -176,7 +176,7 @@ void Worker::retire(ClientConnection& connection) {
   }
   if (connection.next != nullptr) connection.next->previous = connection.previous;
   connection.previous = connection.next = nullptr;
-  if (connection.counted_for) shared_.clients.leave(*connection.counted_for);
+  connection.seat.leave();
   stats_.connections_open.subtract();
   shared_.connections.fetch_sub(1, std::memory_order_relaxed);
   retired_->add(std::unique_ptr<ClientConnection>(&connection));

@@ -114,12 +114,12 @@ class Worker final : private ConnectionKeeper,
   CacheView lookup(const RequestContext& request) override;
 
   // Clients that come, and what gives way to them (worker_accept.cc).
-  enum class Entry : std::uint8_t { kIn, kCountedIn, kFull, kClientFull };
+  enum class Entry : std::uint8_t { kIn, kFull, kClientFull };
   struct Arrival;
-  Entry enter(const net::Address& peer, const ListenerContext& context);
+  Entry enter(const net::Address& peer, const ListenerContext& context, ClientCounter::Seat& seat);
   void accept(net::Socket socket, const net::Address& peer, const ListenerContext& context);
   void admit(net::Socket socket, const net::Address& peer, const ListenerContext& context,
-             Entry entry);
+             ClientCounter::Seat seat);
   void ask_others(std::shared_ptr<Arrival> arrival);
   void resume_arrival(const std::shared_ptr<Arrival>& arrival, bool room);
   bool are_heads_over() const;

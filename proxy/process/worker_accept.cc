@@ -46,25 +46,26 @@ struct Worker::Arrival {
 };
 
 // Counts one more connection of this client where the limits allow it.
-Worker::Entry Worker::enter(const net::Address& peer, const ListenerContext& context) {
+Worker::Entry Worker::enter(const net::Address& peer, const ListenerContext& context,
+                            ClientCounter::Seat& seat) {
   const config::Limits& limits = runtime_->config.limits;
   const std::uint32_t per_client = connections_of(*runtime_, peer, context);
-  const bool counted = per_client != 0;
   // First, for nobody's connection is given up for one that is refused anyway.
-  if (counted && !shared_.clients.enter(peer, per_client)) return Entry::kClientFull;
+  if (per_client != 0 && !seat.take(shared_.clients, peer, per_client)) return Entry::kClientFull;
   const std::uint32_t limit = std::min(limits.connections, shared_.connections_max());
   if (shared_.connections.fetch_add(1, std::memory_order_relaxed) >= limit && !give_up_idle()) {
     shared_.connections.fetch_sub(1, std::memory_order_relaxed);
-    if (counted) shared_.clients.leave(peer);
+    seat.leave();
     return Entry::kFull;
   }
-  return counted ? Entry::kCountedIn : Entry::kIn;
+  return Entry::kIn;
 }
 
 void Worker::accept(net::Socket socket, const net::Address& peer, const ListenerContext& context) {
-  const Entry entry = enter(peer, context);
-  if (entry == Entry::kIn || entry == Entry::kCountedIn) {
-    admit(std::move(socket), peer, context, entry);
+  ClientCounter::Seat seat;
+  const Entry entry = enter(peer, context, seat);
+  if (entry == Entry::kIn) {
+    admit(std::move(socket), peer, context, std::move(seat));
     return;
   }
   if (entry == Entry::kClientFull || shared_.workers.size() < 2 ||
@@ -82,12 +83,12 @@ void Worker::accept(net::Socket socket, const net::Address& peer, const Listener
 }
 
 void Worker::admit(net::Socket socket, const net::Address& peer, const ListenerContext& context,
-                   Entry entry) {
+                   ClientCounter::Seat seat) {
   stats_.connections_accepted.add();
   stats_.connections_open.add();
   ClientConnection* const connection =
       new Http1Connection(rooms_->client, context, std::move(socket), peer);
-  if (entry == Entry::kCountedIn) connection->counted_for = peer;
+  connection->seat = std::move(seat);
   connection->let_in_by = &context;
   connection->next = connections_;
   if (connections_ != nullptr) connections_->previous = connection;
@@ -119,13 +120,13 @@ void Worker::resume_arrival(const std::shared_ptr<Arrival>& arrival, bool room) 
   shared_.connections.fetch_add(1, std::memory_order_relaxed);
   --arrivals_waiting_;
   const std::uint32_t per_client = connections_of(*runtime_, arrival->peer, *arrival->context);
-  if (per_client != 0 && !shared_.clients.enter(arrival->peer, per_client)) {
+  ClientCounter::Seat seat;
+  if (per_client != 0 && !seat.take(shared_.clients, arrival->peer, per_client)) {
     shared_.connections.fetch_sub(1, std::memory_order_relaxed);
     stats_.connections_refused.add();
     return;
   }
-  admit(std::move(arrival->socket), arrival->peer, *arrival->context,
-        per_client != 0 ? Entry::kCountedIn : Entry::kIn);
+  admit(std::move(arrival->socket), arrival->peer, *arrival->context, std::move(seat));
 }
 
 bool Worker::give_up_idle() {
