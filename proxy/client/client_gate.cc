@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/check.h"
 #include "proxy/net/proxy_header.h"
@@ -125,7 +126,7 @@ ClientGate::Found ClientGate::look_at_password(const LoginServices& services,
 }
 
 ClientGate::Found ClientGate::look_at(const LoginServices& services, const Credentials& credentials,
-                                      const Login& login, const net::Address& client) {
+                                      Login& login, const net::Address& client) {
   const auto network = client.network_bytes();
   const std::string whose(reinterpret_cast<const char*>(network.data()), network.size());
   if (login.scheme == Login::Scheme::kBasic && credentials.has_users()) {
@@ -135,7 +136,10 @@ ClientGate::Found ClientGate::look_at(const LoginServices& services, const Crede
   TokenBuckets* const failures = services.runtime.failed_logins.get();
   const MonotonicTime now = services.loop.now();
   if (has_failed_too_often(failures, whose, now)) return Found::kTooMany;
-  if (credentials.has_token(login.secret)) return Found::kRight;
+  if (const std::string* name = credentials.name_of_token(login.secret)) {
+    login.name = *name;
+    return Found::kRight;
+  }
   if (failures != nullptr) (void)failures->take(whose, now);
   return Found::kWrong;
 }
@@ -150,6 +154,8 @@ std::optional<Refusal> ClientGate::log_in(const LoginServices& services,
   const Found found = look_at(services, *policy.credentials, login, client);
   switch (found) {
     case Found::kRight:
+      services.stats.logins_right.add();
+      user_ = std::move(login.name);
       return Refusal{};
     case Found::kWaits:
       return std::nullopt;
@@ -195,7 +201,8 @@ ClientGate::Intake ClientGate::take_header(const ListenerPolicy& policy, std::st
 }
 
 net::Address ClientGate::identify(const ListenerPolicy* policy, const http::Fields& fields,
-                                  RequestView& view) const {
+                                  RequestView& view) {
+  user_.clear();
   Sender sender{.client = from_};
   if (policy != nullptr) sender = find_sender(*policy, from_, fields);
   view.policy = policy;

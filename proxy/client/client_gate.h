@@ -69,13 +69,16 @@ class ClientGate {
   const net::Address& from() const { return from_; }
   // Who sends this request. Says so in the view as well. `policy` may be null.
   net::Address identify(const ListenerPolicy* policy, const http::Fields& fields,
-                        RequestView& view) const;
+                        RequestView& view);
   // Whether the request may go on, by its sender, what it names and who has logged in. Credentials
   // that are for us are taken out of the head. Nothing: it has to wait, and is to be brought here
   // again. REQUIRES: `view` is made.
   std::optional<Refusal> check(const LoginServices& services, const ListenerPolicy& policy,
                                http::RequestHead& head, const RequestView& view,
                                const net::Address& client);
+  // Who has logged in for the request that was identified last: a user's name, or what the file
+  // calls a token; empty: nobody. Nothing of it is a client's that was not found right.
+  const std::string& user() const { return user_; }
 
  private:
   std::optional<Refusal> log_in(const LoginServices& services, const ListenerPolicy& policy,
@@ -89,7 +92,8 @@ class ClientGate {
     std::optional<bool> right;  // nothing: not known yet
   };
   enum class Found : std::uint8_t { kRight, kWrong, kUnknown, kWaits, kTooMany, kBusy };
-  Found look_at(const LoginServices& services, const Credentials& credentials, const Login& login,
+  // Sets the name of a login that has none of its own.
+  Found look_at(const LoginServices& services, const Credentials& credentials, Login& login,
                 const net::Address& client);
   Found look_at_password(const LoginServices& services, const Credentials& credentials,
                          const Login& login, const std::string& whose);
@@ -97,6 +101,7 @@ class ClientGate {
   net::Address from_;
   bool awaits_header_ = false;
   bool secure_ = false;  // by the PROXY header
+  std::string user_;
   std::function<void()> resume_;
   std::shared_ptr<Check> check_;  // null: none
 };

@@ -212,6 +212,7 @@ bool Http1Connection::handle_request(std::string_view head_bytes) {
       refuse(*refusal);
       return true;
     }
+    view.user = gate_->user();
   }
   if (!may_be_hit(view)) {
     start_request(view, head_bytes, {});
@@ -282,6 +283,7 @@ void Http1Connection::refuse(const Refusal& refusal) {
   record.started = services_.loop.now();
   record.status = refusal.status;
   record.sent_bytes = reply.head.size();
+  if (head != nullptr && gate_ != nullptr) record.user = gate_->user();
   services_.log.record(record, head, client_);
   pending().writer.add_text(std::move(reply.head));
   pump_pending();

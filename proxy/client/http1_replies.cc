@@ -61,6 +61,7 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
   record.started = now;
   record.status = meta.status;
   record.body_bytes = object.body_size();
+  record.user = view.user;
   const store::ObjectRef logged = services_.log.is_logging() ? found.object : store::ObjectRef();
   if (logged) record.content_type = content_type_of(*logged);
   record.sent_bytes = meta.head_bytes + tail + object.body_size();
@@ -68,6 +69,7 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
     if (!reply_large(found, std::string_view(room, tail))) {
       pending_->request = RequestContext::make(services_.runtime, view, head_bytes, client_);
       pending_->record = record;
+      pending_->record.user = pending_->request->user;
       pending_->object = logged;
       return;
     }

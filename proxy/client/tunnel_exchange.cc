@@ -189,6 +189,7 @@ void TunnelExchange::record(Outcome outcome, int status, std::uint64_t bytes) {
   entry.status = status;
   entry.sent_bytes = bytes;
   entry.origin = origin_text_;
+  entry.user = request_->user;
   services_.log.record(entry, &request_->head, request_->client);
 }
 

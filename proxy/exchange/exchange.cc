@@ -587,6 +587,7 @@ void Exchange::end() {
   next_turn_.cancel();
   record_.sent_bytes = client_.sent_bytes();
   record_.body_bytes += content_.body_bytes();
+  record_.user = request_->user;
   services_.log.record(record_, &request_->head, request_->client);
   leave_transfer();
 }

@@ -23,6 +23,7 @@ void RequestLog::record(const RequestRecord& record, const http::RequestHead* he
   entry.duration = duration;
   const std::string client_text = client.ip_string();
   entry.client = client_text;
+  entry.user = record.user;
   entry.status = record.status;
   entry.sent_bytes = record.sent_bytes;
   entry.body_bytes = record.body_bytes;

@@ -26,6 +26,7 @@ struct RequestRecord {
   std::uint64_t body_bytes = 0;
   std::string_view origin;
   std::string_view content_type;
+  std::string_view user;  // who has logged in; empty: nobody
 };
 
 class RequestLog {

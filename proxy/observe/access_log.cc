@@ -65,6 +65,15 @@ void append_plain(std::string& out, std::string_view text, bool quoted) {
                  });
 }
 
+// Nobody is "-" in these formats, so that a user of that name is written otherwise.
+void append_user(std::string& out, std::string_view user) {
+  if (user == "-") {
+    out += "%2d";
+  } else {
+    append_plain(out, user, false);
+  }
+}
+
 void append_number(std::string& out, std::int64_t value) {
   std::array<char, 24> text;
   const char* end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
@@ -120,6 +129,7 @@ void append_json(std::string& out, const AccessRecord& record) {
     out += name;
     append_json_string(out, value);
   };
+  if (!record.user.empty()) field(R"(,"user":)", record.user);
   field(R"(,"method":)", record.method);
   field(R"(,"url":)", record.url);
   if (!record.host.empty()) field(R"(,"host":)", record.host);
@@ -184,16 +194,20 @@ void append_squid(std::string& out, const AccessRecord& record) {
   append_plain(out, record.method, false);
   out += ' ';
   append_plain(out, record.url, false);
-  out += record.origin.empty() ? " - HIER_NONE/" : " - HIER_DIRECT/";
+  out += ' ';
+  append_user(out, record.user);
+  out += record.origin.empty() ? " HIER_NONE/" : " HIER_DIRECT/";
   append_plain(out, record.origin, false);
   out += ' ';
   append_plain(out, record.content_type.substr(0, record.content_type.find(';')), false);
 }
 
-// client - - [time] "request" status bytes "referer" "user agent"
+// client - user [time] "request" status bytes "referer" "user agent"
 void append_combined(std::string& out, const AccessRecord& record) {
   append_plain(out, record.client, false);
-  out += " - - [";
+  out += " - ";
+  append_user(out, record.user);
+  out += " [";
   out += second_of(record.received).combined;
   out += "] \"";
   if (!record.method.empty()) {

@@ -17,6 +17,7 @@ struct AccessRecord {
   WallTime received;             // when the request head was complete
   Nanoseconds duration{0};       // from then until the last byte was handed to the system
   std::string_view client;       // address without port
+  std::string_view user;         // who has logged in; empty: nobody
   std::string_view method;       // as received; empty when the request could not be parsed
   std::string_view url;          // the target as received, userinfo never
   std::string_view version;      // "HTTP/1.1"

@@ -62,6 +62,7 @@ class LatencyHistogram {
   X(access_denied, "access_denied_total",                                                     \
     "Requests refused by a listener's own lists of who may ask for what.")                    \
   X(rate_limited, "rate_limited_total", "Requests refused because too many came.")            \
+  X(logins_right, "logins_accepted_total", "Requests with right credentials.")                \
   X(logins_failed, "logins_failed_total", "Requests refused because of wrong credentials.")   \
   X(logins_limited, "logins_limited_total",                                                   \
     "Credentials not looked at because too many were wrong, or waited.")                      \

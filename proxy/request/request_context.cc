@@ -50,6 +50,7 @@ std::shared_ptr<const RequestContext> RequestContext::make(std::shared_ptr<const
     request->digest = http::sha256_in_path(request->path_text()).value_or("");
   }
   request->hash = view.hash;
+  request->user = view.user;
   request->purges = view.purges;
   return request;
 }
@@ -171,6 +172,7 @@ void RequestContext::clear() {
   if (bytes.capacity() > kReusedTextMax) bytes = std::string();
   if (key.capacity() > kReusedTextMax) key = std::string();
   if (asked.capacity() > kReusedTextMax) asked = std::string();
+  user.clear();
   if (head.fields.size() > kKeptFieldsMax) head = {};
 }
 

@@ -109,6 +109,7 @@ struct RequestContext {
   bool is_elsewhere = false;
   bool was_redirected = false;
   filter::Hash128 hash{};
+  std::string user;     // RequestView::user
   bool purges = false;  // RequestView::purges
 };
 

@@ -36,7 +36,8 @@ struct RequestView {
   const ListenerPolicy* policy = nullptr;  // null: the listener has nothing of its own
   bool through_proxy = false;              // as Sender has it
   bool secure = false;
-  bool purges = false;  // it empties the cache, and goes no further
+  std::string_view user;  // who has logged in; empty: nobody
+  bool purges = false;    // it empties the cache, and goes no further
 };
 
 // What the cache had for a request on disk alone: a record of its key's hash, and of the variant as

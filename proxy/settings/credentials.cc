@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <utility>
 
 #include "proxy/http/list.h"
 
@@ -80,10 +81,10 @@ Result<void> Credentials::read_users(const std::string& file) {
 Result<void> Credentials::read_tokens(const std::string& file) {
   if (file.empty()) return {};
   has_tokens_ = true;
-  return read_lines(file, [this](const std::string&, const std::string& hex) -> Result<void> {
+  return read_lines(file, [this](std::string name, const std::string& hex) -> Result<void> {
     const auto digest = net::parse_digest(hex);
     if (!digest) return fail("has no SHA-256 of 64 hexadecimal digits");
-    tokens_.push_back(*digest);
+    tokens_.push_back({.digest = *digest, .name = std::move(name)});
     return {};
   });
 }
@@ -96,12 +97,12 @@ Credentials::Hash Credentials::hash_of(std::string_view name) const {
 }
 
 // All are looked at, wherever it stands.
-bool Credentials::has_token(std::string_view token) const {
+const std::string* Credentials::name_of_token(std::string_view token) const {
   const net::Digest digest = net::sha256(token);
-  bool found = false;
-  for (const net::Digest& each : tokens_) {
-    const bool same = net::equal_in_constant_time(each, digest);
-    found = found || same;
+  const std::string* found = nullptr;
+  for (const Token& each : tokens_) {
+    const bool same = net::equal_in_constant_time(each.digest, digest);
+    found = same ? &each.name : found;
   }
   return found;
 }

@@ -37,7 +37,8 @@ class Credentials {
     bool known = false;
   };
   Hash hash_of(std::string_view name) const;
-  bool has_token(std::string_view token) const;
+  // What the file calls the token; null: there is none such.
+  const std::string* name_of_token(std::string_view token) const;
 
  private:
   Credentials() = default;
@@ -47,7 +48,11 @@ class Credentials {
   bool has_users_ = false;
   bool has_tokens_ = false;
   std::map<std::string, std::string, std::less<>> users_;
-  std::vector<net::Digest> tokens_;
+  struct Token {
+    net::Digest digest;
+    std::string name;
+  };
+  std::vector<Token> tokens_;
 };
 
 }  // namespace encore::server

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import re
 import threading
 import unittest
@@ -106,6 +107,64 @@ class Logins(Case):
         encore = self.start_one("reverse", {})
         self.assertEqual(200, self.ask(encore, basic("ann", "x")).status)
         self.assertEqual(["authorization"], self.told_credentials())
+
+    def test_the_log_names_who_has_logged_in_and_nobody_who_has_not(self):
+        name = 'a "b\\\x01é'
+        self.users.write_text(f"ann:{BCRYPT}\n{name}:{BCRYPT}\n-:{BCRYPT}\n")
+        self.origin = Origin(self, {"/large": fresh(b"x" * 3_000_000)}, default=fresh(b"ok"))
+        listen = {"users_file": str(self.users), "tokens_file": str(self.tokens),
+                  "deny_paths": ["/no"]}
+        ann, token = basic("ann", "secret"), f"Bearer {TOKEN}"
+        # What is asked, by whom, and who the log says it was: on the spot, the long way, after a
+        # hit that its client is slow to take, and of who is refused before and behind the login.
+        asked = [("/a", ann, "ann"), ("/a", token, "ci"), ("/b", token, "ci"), ("/a", ann, "ann"),
+                 ("/large", ann, "ann"), ("/large", token, "ci"),
+                 ("/a", basic("ann", "wrong"), None), ("/a", basic("eve", "secret"), None),
+                 ("/a", f"Bearer {TOKEN}x", None), ("/a", None, None), ("/no", ann, None),
+                 ("/a", basic(name, "secret"), name), ("/a", basic("-", "secret"), "-"),
+                 ("/c", basic("x" * 9000, "secret"), None)]
+        limit = [{"rate": 0.01, "burst": 1, "paths": ["/limited"]}]
+        logs = {}
+        for form in ("json", "combined", "squid"):
+            encore = self.start_one("reverse", listen, log={"format": form}, limit=limit,
+                                    workers={"count": 1})
+            for path, login, _ in asked:
+                self.ask(encore, login, path)
+            self.assertEqual([200, 429], [self.ask(encore, ann, "/limited").status for _ in range(2)])
+            # One connection, one user after the other, and nobody behind them.
+            with Client(encore.port) as client:
+                for login, status in ((ann, 200), (token, 200), (None, 401)):
+                    said = f"Authorization: {login}\r\n" if login else ""
+                    client.send(f"GET /d HTTP/1.1\r\nHost: a\r\n{said}\r\n")
+                    self.assertEqual(status, client.read_response().status)
+            with Client(encore.port) as client:
+                client.send(f"GET /d HTTP/1.1\r\nHost: a\r\nAuthorization: {ann}\r\n\r\n"
+                            "GET /d HTTP/1.1\r\nBad\r\n\r\n")
+                self.assertEqual([200, 400], [client.read_response().status for _ in range(2)])
+            count = len(asked) + 7
+            eventually(lambda log=encore.access_path: log.exists() and
+                       log.read_bytes().count(b"\n") == count, "all are logged")
+            logs[form] = encore.access_path.read_text()
+            self.assertEqual(13, encore.metrics()["encore_logins_accepted_total"])
+        users = [user for _, _, user in asked] + ["ann", "ann", "ann", "ci", None, "ann", None]
+        octets = [user and user.encode().decode("latin-1") for user in users]
+        self.assertEqual(octets, [json.loads(line).get("user") for line in logs["json"].splitlines()])
+        plain = [{None: "-", "-": "%2d", name: "a%20%22b%5c%01%c3%a9"}.get(user, user)
+                 for user in users]
+        self.assertEqual(plain, [line.split()[2] for line in logs["combined"].splitlines()])
+        self.assertEqual(plain, [line.split()[7] for line in logs["squid"].splitlines()])
+        for secret in ("secret", TOKEN, ann.partition(" ")[2], "eve", "xxxx"):
+            self.assertNotIn(secret, "".join(logs.values()))
+
+    def test_the_log_names_who_has_opened_a_tunnel(self):
+        encore = self.start_one("forward", {"users_file": str(self.users)})
+        for login, status in ((basic("bob", "secret"), 200), (basic("bob", "wrong"), 407)):
+            with Client(encore.port) as client:
+                client.send(f"CONNECT {self.origin.authority} HTTP/1.1\r\nHost: a\r\n"
+                            f"Proxy-Authorization: {login}\r\n\r\n")
+                self.assertEqual(status, client.read_response("CONNECT").status)
+        records = {record["status"]: record.get("user") for record in encore.access_records(2)}
+        self.assertEqual({200: "bob", 407: None}, records)
 
     def test_a_pipeline_keeps_its_order_while_passwords_are_looked_at(self):
         encore = self.reverse()

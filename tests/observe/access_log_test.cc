@@ -16,6 +16,7 @@ AccessRecord hostile_record() {
   record.received = WallTime(std::chrono::seconds(784111777) + std::chrono::microseconds(250'001));
   record.duration = std::chrono::milliseconds(12);
   record.client = "127.0.0.1";
+  record.user = kHostile;
   record.method = kHostile;
   record.url = kHostile;
   record.version = "HTTP/1.1";
@@ -97,6 +98,29 @@ TEST_CASE("a plain record looks as the format's readers expect", "[server][log]"
         R"("url":"http://a/b","version":"HTTP/1.1","status":200,"bytes":300,"body_bytes":200,)"
         R"("duration_us":12000,"outcome":"hit","content_type":"text/html; charset=utf-8"})"
         "\n");
+}
+
+TEST_CASE("a record names who has logged in where the format's readers look for it",
+          "[server][log]") {
+  AccessRecord record;
+  record.client = "::1";
+  record.user = "ann";
+  record.status = 403;
+  record.outcome = Outcome::kDenied;
+  CHECK(line(AccessFormat::kCombined, record) ==
+        "::1 - ann [01/Jan/1970:00:00:00 +0000] \"-\" 403 0 \"-\" \"-\"\n");
+  CHECK(line(AccessFormat::kSquid, record) ==
+        "0.000      0 ::1 TCP_DENIED/403 0 - - ann HIER_NONE/- -\n");
+  record.origin = "127.0.0.1";
+  CHECK(line(AccessFormat::kSquid, record) ==
+        "0.000      0 ::1 TCP_DENIED/403 0 - - ann HIER_DIRECT/127.0.0.1 -\n");
+  CHECK(line(AccessFormat::kJson, record).find(R"("client":"::1","user":"ann","method":"")") !=
+        std::string::npos);
+  // Who is called as nobody is, and who would end the field.
+  record.user = "-";
+  CHECK(line(AccessFormat::kCombined, record).starts_with("::1 - %2d ["));
+  record.user = "a b\"";
+  CHECK(line(AccessFormat::kCombined, record).starts_with("::1 - a%20b%22 ["));
 }
 
 TEST_CASE("what could not be parsed is logged without a request", "[server][log]") {

@@ -96,9 +96,11 @@ TEST_CASE("tokens are known by their digests", "[settings][credentials]") {
   Files files;
   const auto made = Credentials::load("", files.write("tokens", "ci:" + kAbc + "\n"));
   REQUIRE(made.has_value());
-  CHECK((*made)->has_token("abc"));
-  CHECK_FALSE((*made)->has_token("abd"));
-  CHECK_FALSE((*made)->has_token(""));
+  const std::string* const name = (*made)->name_of_token("abc");
+  REQUIRE(name != nullptr);
+  CHECK(*name == "ci");
+  CHECK((*made)->name_of_token("abd") == nullptr);
+  CHECK((*made)->name_of_token("") == nullptr);
   CHECK_FALSE((*made)->hash_of("ci").known);
   CHECK_FALSE(Credentials::load("", files.write("bad", "ci:" + kAbc + "0")).has_value());
   CHECK_FALSE(Credentials::load("", files.write("bad", "ci:abc")).has_value());
