@@ -142,12 +142,7 @@ void Draft::check_rules() {
 void Draft::check_rule(std::size_t index) {
   const Rule& rule = config.rule[index];
   const auto at = [index](std::string_view key) { return element(index, key); };
-  for (const std::string& name : rule.listener) {
-    const auto is_named = [&](const Listen& listen) { return listen.address.text() == name; };
-    if (std::ranges::none_of(config.listen, is_named)) {
-      fault_at(at("listener"), "\"" + name + "\" is no address of a [[listen]]");
-    }
-  }
+  check_are_listeners(at("listener"), rule.listener);
   if (const char* early = asks_before(rule); early != nullptr && !rule.content_type.empty()) {
     fault_at(at(early),
              "comes before the response, whose content_type this rule waits for; "

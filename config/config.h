@@ -268,9 +268,10 @@ struct RateLimit {
   std::string field;  // lower case; empty: by the client's address
   std::uint32_t prefix_v4 = 32;
   std::uint32_t prefix_v6 = 64;
-  std::vector<std::string> hosts;  // globs, lower case; empty: all
-  std::vector<std::string> paths;  // globs; empty: all
-  std::uint32_t entries = 65536;   // buckets that are remembered
+  std::vector<std::string> hosts;     // globs, lower case; empty: all
+  std::vector<std::string> paths;     // globs; empty: all
+  std::vector<std::string> listener;  // addresses as [[listen]] has them; empty: all
+  std::uint32_t entries = 65536;      // buckets that are remembered
   friend bool operator==(const RateLimit&, const RateLimit&) = default;
 };
 

@@ -232,7 +232,19 @@ void Draft::check_admission() {
                            : ""));
 }
 
+void Draft::check_are_listeners(const std::string& path, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const auto is_named = [&](const Listen& listen) { return listen.address.text() == name; };
+    if (std::ranges::none_of(config.listen, is_named)) {
+      fault_at(path, "\"" + name + "\" is no address of a [[listen]]");
+    }
+  }
+}
+
 void Draft::check_limits() {
+  for (std::size_t i = 0; i < config.limit.size(); ++i) {
+    check_are_listeners(element("limit", i, "listener"), config.limit[i].listener);
+  }
   if (config.limits.uri_bytes > config.limits.head_bytes) {
     fault_at(where("limits.uri").empty() ? "limits.head" : "limits.uri",
              "limits.uri is " + format_bytes(config.limits.uri_bytes) + ", limits.head " +

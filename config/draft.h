@@ -61,6 +61,8 @@ class Draft {
   void check_disks();
   void check_admission();
   void check_limits();
+  // That each of the names is a [[listen]]'s address.
+  void check_are_listeners(const std::string& path, const std::vector<std::string>& names);
   void check_filters();
 
   std::vector<std::string> faults_;

@@ -201,6 +201,14 @@ constexpr std::array kLimitKeys = {
                               .range = kListed,
                               .accepted = kPathGlobs,
                               .item_check = check_path_glob}),
+    bound<&RateLimit::listener>({.name = "listener",
+                                 .kind = Kind::kTextList,
+                                 .doc = "Only requests to these listeners, by their `address` in "
+                                        "`[[listen]]`. Empty: to all, counted together.",
+                                 .range = {.min = 0, .max = 256},
+                                 .one_will_do = true,
+                                 .accepted = "addresses of `[[listen]]`s",
+                                 .item_check = check_file_name}),
     bound<&RateLimit::entries>(
         {.name = "entries",
          .kind = Kind::kInteger,

@@ -67,7 +67,8 @@ std::optional<Refusal> ClientGate::check(const LoginServices& services,
   }
   // Behind all that it may have to wait for: a request is counted once.
   if (policy.rates != nullptr) {
-    const Nanoseconds wait = policy.rates->take(named, head.fields, client, services.loop.now());
+    const Nanoseconds wait =
+        policy.rates->take(policy.name, named, head.fields, client, services.loop.now());
     if (wait.count() != 0) {
       services.stats.rate_limited.add();
       return too_many("rate-limit", wait);

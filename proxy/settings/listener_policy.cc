@@ -31,6 +31,7 @@ ToldOrigins told_origins(config::ForwardedFields fields, config::Mode mode) {
 
 Result<std::unique_ptr<const ListenerPolicy>> ListenerPolicy::make(
     const config::Listen& listen, std::shared_ptr<const RateLimits> rates) {
+  if (rates != nullptr && !rates->concern(listen.address.text())) rates = nullptr;
   config::Listen plain;
   plain.address = listen.address;
   plain.mode = listen.mode;
@@ -43,6 +44,7 @@ Result<std::unique_ptr<const ListenerPolicy>> ListenerPolicy::make(
   policy->via = listen.via;
   policy->cache_status = listen.cache_status;
   policy->access = Access(listen);
+  policy->name = listen.address.text();
   policy->rates = std::move(rates);
   if (!listen.users_file.empty() || !listen.tokens_file.empty()) {
     auto credentials = Credentials::load(listen.users_file, listen.tokens_file);

@@ -23,7 +23,8 @@ struct ToldOrigins {
 ToldOrigins told_origins(config::ForwardedFields fields, config::Mode mode);
 
 struct ListenerPolicy {
-  // Null: the listener has nothing of its own. `rates` may be null, and is of all listeners.
+  // Null: the listener has nothing of its own. `rates` may be null, and is of all listeners; it is
+  // let go where none of them concerns this one.
   // Errors: a file of credentials that cannot be used.
   static Result<std::unique_ptr<const ListenerPolicy>> make(
       const config::Listen& listen, std::shared_ptr<const RateLimits> rates = {});
@@ -37,6 +38,7 @@ struct ListenerPolicy {
   bool via = true;
   bool cache_status = true;
   Access access;
+  std::string name;                                // the listener's address, as the config has it
   std::shared_ptr<const RateLimits> rates;         // null: none
   std::shared_ptr<const Credentials> credentials;  // null: nobody has to log in
   std::string challenge;                           // to those who have to, as field lines

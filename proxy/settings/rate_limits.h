@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/time.h"
@@ -19,10 +20,12 @@ class RateLimits {
   explicit RateLimits(const std::vector<config::RateLimit>& limits);
 
   bool empty() const { return limits_.empty(); }
-  // Counts a request. Zero: it may come; else when it may be tried again. What it has taken of
-  // other limits than the one that stops it is gone.
-  Nanoseconds take(const Named& named, const http::Fields& fields, const net::Address& client,
-                   MonotonicTime now) const;
+  // Whether requests to this listener, by its address in the config, are limited at all.
+  bool concern(std::string_view listener) const;
+  // Counts a request. Zero: it may come; else when it may be tried again, and no limit has counted
+  // it. (What others come for meanwhile may be refused for what is about to be given back.)
+  Nanoseconds take(std::string_view listener, const Named& named, const http::Fields& fields,
+                   const net::Address& client, MonotonicTime now) const;
 
  private:
   struct Limit {
@@ -30,8 +33,13 @@ class RateLimits {
     net::Address::NetworkBits network;
     std::vector<std::string> hosts;
     std::vector<std::string> paths;
+    std::vector<std::string> listeners;
     std::unique_ptr<TokenBuckets> buckets;
   };
+  // By whose bucket of this limit the request is counted; empty: by none.
+  static std::string counted_for(const Limit& limit, std::string_view listener, const Named& named,
+                                 const http::Fields& fields, const net::Address& client);
+
   std::vector<Limit> limits_;
 };
 

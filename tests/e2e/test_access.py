@@ -151,6 +151,35 @@ class Rates(Access):
                          [asked("/api/a", "k"), asked("/api/b", "k"), asked("/api/b", "other"),
                           asked("/b", "k"), asked("/api/a"), asked("/api/a")])
 
+    def test_a_limit_of_one_listener_is_none_of_another(self):
+        first, second = (f"127.0.0.1:{free_port()}" for _ in range(2))
+        encore = self.encore(
+            listen=[{"address": address, "mode": "reverse"} for address in (first, second)],
+            origin=[{"servers": [self.origin.url("")]}],
+            limit=[{"rate": 0.01, "burst": 2, "listener": first}])
+        ports = [int(address.rpartition(":")[2]) for address in (first, second)]
+        self.assertEqual([200, 200, 429, 429], [status(ports[0], "/") for _ in range(4)])
+        self.assertEqual([200] * 4, [status(ports[1], "/") for _ in range(4)])
+        # A reload has it count for the other one.
+        encore.sections["limit"][0]["listener"] = [second]
+        encore.write_config()
+        encore.signal(1)
+        eventually(lambda: encore.stats()["reloads"] == 1, "it is reloaded")
+        self.assertEqual([200] * 4, [status(ports[0], "/") for _ in range(4)])
+        self.assertEqual([200, 200, 429], [status(ports[1], "/") for _ in range(3)])
+        encore.sections["limit"][0]["listener"] = "127.0.0.1:1"
+        encore.write_config()
+        encore.signal(1)
+        eventually(lambda: encore.stats()["reload_failures"] == 1, "it is refused")
+        self.assertIn('limit.0.listener: "127.0.0.1:1" is no address of a [[listen]]',
+                      encore.output())
+
+    def test_what_a_later_limit_refuses_drains_no_earlier_one(self):
+        encore = self.reverse({}, limit=[{"rate": 0.01, "burst": 4},
+                                         {"rate": 0.01, "burst": 1, "paths": ["/login"]}])
+        self.assertEqual([200] + [429] * 8, [status(encore.port, "/login") for _ in range(9)])
+        self.assertEqual([200, 200, 200, 429], [status(encore.port, "/") for _ in range(4)])
+
     def test_tunnels_count(self):
         encore = self.forward({}, limit=[{"rate": 0.01, "burst": 1}],
                               forward={"connect_ports": [self.origin.port]})

@@ -66,7 +66,7 @@ TEST_CASE("requests are counted by client, network or field", "[settings][access
   const Named named{.method = "GET", .host = "a", .path = "/login", .port = 80};
   http::Fields fields;
   const auto taken = [&](const RateLimits& limits, const char* client) {
-    return limits.take(named, fields, address(client), now).count() == 0;
+    return limits.take("*:80", named, fields, address(client), now).count() == 0;
   };
   config::RateLimit limit;
   limit.rate = 1;
@@ -105,6 +105,57 @@ TEST_CASE("requests are counted by client, network or field", "[settings][access
   fields.clear();
   fields.add("X-Key", "two");
   CHECK(taken(limits, "192.0.2.1"));
+}
+
+TEST_CASE("a limit counts what comes to its listeners", "[settings][access][limits]") {
+  const MonotonicTime now{std::chrono::hours(1)};
+  const Named named{.method = "GET", .host = "a", .path = "/", .port = 80};
+  config::RateLimit one;
+  one.rate = 1;
+  one.burst = 1;
+  one.listener = {"*:80", "[::1]:81"};
+  config::RateLimit other = one;
+  other.listener = {"*:82"};
+  const RateLimits limits({one, other});
+  const auto taken = [&](const char* listener) {
+    return limits.take(listener, named, {}, address("192.0.2.1"), now).count() == 0;
+  };
+  CHECK(taken("*:80"));
+  CHECK_FALSE(taken("*:80"));
+  CHECK_FALSE(taken("[::1]:81"));  // counted together
+  CHECK(taken("*:82"));
+  CHECK_FALSE(taken("*:82"));
+  for (int i = 0; i < 3; ++i) CHECK(taken("*:8"));
+  CHECK(limits.concern("*:80"));
+  CHECK_FALSE(limits.concern("*:8"));
+}
+
+TEST_CASE("what one limit refuses has taken nothing of the others", "[settings][access][limits]") {
+  const MonotonicTime now{std::chrono::hours(1)};
+  config::RateLimit all;
+  all.rate = 0.001;
+  all.burst = 5;
+  config::RateLimit unrelated = all;
+  unrelated.paths = {"/other"};
+  unrelated.burst = 1;
+  config::RateLimit narrow = all;
+  narrow.paths = {"/login"};
+  narrow.burst = 2;
+  const RateLimits limits({all, unrelated, narrow});
+  const auto taken = [&](const char* path) {
+    const Named named{.method = "GET", .host = "a", .path = path, .port = 80};
+    return limits.take("*:80", named, {}, address("192.0.2.1"), now).count() == 0;
+  };
+  CHECK(taken("/login"));
+  CHECK(taken("/login"));
+  for (int i = 0; i < 50; ++i) CHECK_FALSE(taken("/login"));
+  // Three of five are left of the first, and no fourth.
+  CHECK(taken("/other"));
+  CHECK_FALSE(taken("/other"));
+  CHECK(taken("/a"));
+  CHECK(taken("/a"));
+  CHECK_FALSE(taken("/a"));
+  CHECK_FALSE(taken("/login"));
 }
 
 }  // namespace encore::server
