@@ -175,7 +175,8 @@ constexpr std::array kLimitsKeys = {
         {.name = "failed_logins_per_client",
          .kind = Kind::kInteger,
          .doc = "Wrong credentials a minute of one client address, or IPv6 network of 64 bits, "
-                "that are looked at where a listener asks for some; more get 429. 0: no limit.",
+                "where a listener asks for some; further passwords, and tokens that are wrong, "
+                "get 429. 0: no limit.",
          .range = {.min = 0, .max = 1e6}}),
     bound<&Limits::unfinished_heads>(
         {.name = "unfinished_heads",

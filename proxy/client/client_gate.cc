@@ -28,14 +28,6 @@ Named name_of(const http::RequestHead& head, const RequestView& view, std::strin
   return named;
 }
 
-// Only what was wrong is counted: many right logins may come at once.
-bool has_failed_too_often(TokenBuckets* failures, const std::string& whose, MonotonicTime now) {
-  if (failures == nullptr) return false;
-  if (failures->take(whose, now).count() != 0) return true;
-  failures->give_back(whose, now);
-  return false;
-}
-
 }  // namespace
 
 Refusal too_many(std::string_view detail, Nanoseconds wait) {
@@ -107,7 +99,8 @@ ClientGate::Found ClientGate::look_at_password(const LoginServices& services,
   if (check_ != nullptr) check_->gate = nullptr;
   check_ = std::make_shared<Check>(Check{.gate = this, .id = id, .right = {}});
   const bool taken = services.passwords.check(
-      {.login = login,
+      {.client = whose,
+       .login = login,
        .hash = *hash.text,
        .known = hash.known,
        .done = [check = check_, &loop = services.loop, counted = failures,
@@ -134,15 +127,16 @@ ClientGate::Found ClientGate::look_at(const LoginServices& services, const Crede
     return look_at_password(services, credentials, login, whose);
   }
   if (login.scheme != Login::Scheme::kBearer || !credentials.has_tokens()) return Found::kUnknown;
-  TokenBuckets* const failures = services.runtime.failed_logins.get();
-  const MonotonicTime now = services.loop.now();
-  if (has_failed_too_often(failures, whose, now)) return Found::kTooMany;
+  // A token is looked at whatever others at this address have tried: that costs next to nothing,
+  // and nobody guesses 128 bits, however often he may.
   if (const std::string* name = credentials.name_of_token(login.secret)) {
     login.name = *name;
     return Found::kRight;
   }
-  if (failures != nullptr) (void)failures->take(whose, now);
-  return Found::kWrong;
+  TokenBuckets* const failures = services.runtime.failed_logins.get();
+  const bool too_many =
+      failures != nullptr && failures->take(whose, services.loop.now()).count() != 0;
+  return too_many ? Found::kTooMany : Found::kWrong;
 }
 
 std::optional<Refusal> ClientGate::log_in(const LoginServices& services,

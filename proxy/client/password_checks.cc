@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
+
 namespace encore::server {
 
 net::Digest PasswordChecks::id_of(const Login& login, const std::string& hash) const {
@@ -29,21 +31,44 @@ void PasswordChecks::remember(const net::Digest& id, MonotonicTime now) {
 
 bool PasswordChecks::check(Job job) {
   const MutexLock lock(mutex_);
-  if (stopped_ || waiting_.size() >= kWaitingMax) return false;
+  if (stopped_) return false;
+  const auto found = waiting_.find(job.client);
+  const std::size_t own = found == waiting_.end() ? 0 : found->second.size();
+  if (own >= kWaitingMax - waiting_count_) return false;
   while (threads_.size() < kThreads) threads_.emplace_back([this] { run(); });
-  waiting_.push_back(std::move(job));
+  if (own == 0) turns_.push_back(job.client);
+  ++waiting_count_;
+  waiting_[job.client].push_back(std::move(job));
   wake_.notify_one();
   return true;
 }
 
+// Of the client whose turn it is, who stands behind the others then.
+PasswordChecks::Job PasswordChecks::take_next() {
+  const auto found = waiting_.find(turns_.front());
+  ENCORE_CHECK(found != waiting_.end(), "who has a turn waits");
+  Job job = std::move(found->second.front());
+  found->second.pop_front();
+  --waiting_count_;
+  if (found->second.empty()) {
+    waiting_.erase(found);
+  } else {
+    turns_.push_back(std::move(turns_.front()));
+  }
+  turns_.pop_front();
+  return job;
+}
+
 void PasswordChecks::stop() {
   std::vector<std::thread> threads;
-  std::deque<Job> waiting;
+  Waiting waiting;
   {
     const MutexLock lock(mutex_);
     stopped_ = true;
     threads.swap(threads_);
     waiting.swap(waiting_);
+    turns_.clear();
+    waiting_count_ = 0;
     wake_.notify_all();
   }
   for (std::thread& thread : threads) thread.join();
@@ -55,10 +80,9 @@ void PasswordChecks::run() ENCORE_NO_THREAD_SAFETY_ANALYSIS {
     Job job;
     {
       const MutexLock lock(mutex_);
-      while (!stopped_ && waiting_.empty()) wake_.wait(mutex_);
+      while (!stopped_ && turns_.empty()) wake_.wait(mutex_);
       if (stopped_) return;
-      job = std::move(waiting_.front());
-      waiting_.pop_front();
+      job = take_next();
     }
     const net::Digest id = id_of(job.login, job.hash);
     // A client that opens many connections has brought it several times.

@@ -23,7 +23,9 @@ namespace encore::server {
 class PasswordChecks {
  public:
   // Checks that wait beyond those under way; more are not taken. At some 100 ms each the last of
-  // them waits for some seconds.
+  // them waits for some seconds. Of one client no more wait than there is room left for others
+  // then: it has half of all at most, and with each that comes there is less for the next, and
+  // something.
   static constexpr std::size_t kWaitingMax = 64;
   static constexpr std::size_t kThreads = 2;
   static constexpr std::size_t kRememberedMax = 4096;
@@ -40,10 +42,12 @@ class PasswordChecks {
   // Whether this login was found right lately.
   bool is_remembered(const net::Digest& id, MonotonicTime now);
 
-  // One login with the hash of its name. `done` is called with the outcome on a thread of this.
-  // False: too many wait, and it never is.
+  // One login with the hash of its name. Clients have their turns, one check each. `done` is called
+  // with the outcome on a thread of this. False: too many wait, of all or of this client, and it
+  // never is.
   using Done = std::move_only_function<void(bool right)>;
   struct Job {
+    std::string client;  // whose turn it takes
     Login login;
     std::string hash;
     bool known = false;  // else it is wrong, whatever the hash says
@@ -55,13 +59,17 @@ class PasswordChecks {
 
  private:
   void run();
+  Job take_next() ENCORE_REQUIRES(mutex_);
   void remember(const net::Digest& id, MonotonicTime now);
 
   const net::Digest key_;
   Mutex mutex_;
   std::condition_variable_any wake_;
   bool stopped_ ENCORE_GUARDED_BY(mutex_) = false;
-  std::deque<Job> waiting_ ENCORE_GUARDED_BY(mutex_);
+  using Waiting = std::map<std::string, std::deque<Job>, std::less<>>;
+  Waiting waiting_ ENCORE_GUARDED_BY(mutex_);  // by client; none of them is empty
+  std::size_t waiting_count_ ENCORE_GUARDED_BY(mutex_) = 0;
+  std::deque<std::string> turns_ ENCORE_GUARDED_BY(mutex_);  // the clients, whose turn is first
   std::vector<std::thread> threads_ ENCORE_GUARDED_BY(mutex_);
   Mutex remembered_mutex_;
   std::map<net::Digest, MonotonicTime> remembered_ ENCORE_GUARDED_BY(remembered_mutex_);

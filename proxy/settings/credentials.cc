@@ -1,6 +1,7 @@
 #include "proxy/settings/credentials.h"
 
-#include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <fstream>
 #include <utility>
 
@@ -37,6 +38,10 @@ Result<void> read_lines(const std::string& file, Read&& read) {
   return {};
 }
 
+std::string_view text_of(const net::Digest& digest) {
+  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
+}
+
 }  // namespace
 
 Login read_login(std::string_view value) {
@@ -71,11 +76,15 @@ Result<std::shared_ptr<const Credentials>> Credentials::load(const std::string& 
 Result<void> Credentials::read_users(const std::string& file) {
   if (file.empty()) return {};
   has_users_ = true;
-  return read_lines(file, [this](std::string name, std::string hash) -> Result<void> {
+  auto read = read_lines(file, [this](std::string name, std::string hash) -> Result<void> {
     if (auto good = net::check_password_hash(hash); !good) return good;
     if (!users_.emplace(std::move(name), std::move(hash)).second) return fail("a name twice");
     return {};
   });
+  if (!read || users_.empty()) return read;
+  for (const auto& [name, hash] : users_) hashes_.push_back(&hash);
+  draw_key_ = net::sha256(*hashes_.front());
+  return {};
 }
 
 Result<void> Credentials::read_tokens(const std::string& file) {
@@ -84,27 +93,25 @@ Result<void> Credentials::read_tokens(const std::string& file) {
   return read_lines(file, [this](std::string name, const std::string& hex) -> Result<void> {
     const auto digest = net::parse_digest(hex);
     if (!digest) return fail("has no SHA-256 of 64 hexadecimal digits");
-    tokens_.push_back({.digest = *digest, .name = std::move(name)});
+    tokens_.emplace(net::keyed_digest(token_key_, text_of(*digest)), std::move(name));
     return {};
   });
 }
 
 Credentials::Hash Credentials::hash_of(std::string_view name) const {
   if (users_.empty()) return {};
+  // Drawn for those who are known as well, as this takes time, too.
+  const net::Digest drawn = net::keyed_digest(draw_key_, name);
+  std::uint64_t number = 0;
+  std::memcpy(&number, drawn.data(), sizeof number);
   const auto found = users_.find(name);
   if (found != users_.end()) return {.text = &found->second, .known = true};
-  return {.text = &users_.begin()->second};
+  return {.text = hashes_[number % hashes_.size()]};
 }
 
-// All are looked at, wherever it stands.
 const std::string* Credentials::name_of_token(std::string_view token) const {
-  const net::Digest digest = net::sha256(token);
-  const std::string* found = nullptr;
-  for (const Token& each : tokens_) {
-    const bool same = net::equal_in_constant_time(each.digest, digest);
-    found = same ? &each.name : found;
-  }
-  return found;
+  const auto found = tokens_.find(net::keyed_digest(token_key_, text_of(net::sha256(token))));
+  return found == tokens_.end() ? nullptr : &found->second;
 }
 
 }  // namespace encore::server

@@ -30,14 +30,16 @@ class Credentials {
 
   bool has_users() const { return has_users_; }
   bool has_tokens() const { return has_tokens_; }
-  // The hash of a user's password. Of a name that there is not, somebody else's: so that it takes
-  // as long to say no to it.
+  // The hash of a user's password. Of a name that there is not, somebody else's, always the same
+  // one's, who is drawn from all: it takes as long to say no to it as to one of the names, and how
+  // long says of no name whether it is one, whatever hashes stand side by side.
   struct Hash {
     const std::string* text = nullptr;  // null: there is nobody at all
     bool known = false;
   };
   Hash hash_of(std::string_view name) const;
-  // What the file calls the token; null: there is none such.
+  // What the file calls the token; null: there is none such. How long it takes says nothing of the
+  // tokens that there are: they are looked for by digests with a key of this process.
   const std::string* name_of_token(std::string_view token) const;
 
  private:
@@ -48,11 +50,10 @@ class Credentials {
   bool has_users_ = false;
   bool has_tokens_ = false;
   std::map<std::string, std::string, std::less<>> users_;
-  struct Token {
-    net::Digest digest;
-    std::string name;
-  };
-  std::vector<Token> tokens_;
+  std::vector<const std::string*> hashes_;  // of users_
+  net::Digest draw_key_{};  // of what the file says, so that it is the same after a restart
+  const net::Digest token_key_ = net::random_digest();
+  std::map<net::Digest, std::string> tokens_;  // names by keyed digests of the digests
 };
 
 }  // namespace encore::server

@@ -1,7 +1,9 @@
 #include "proxy/client/password_checks.h"
 
 #include <condition_variable>
+#include <cstddef>
 #include <string>
+#include <utility>
 
 #include "base/mutex.h"
 #include "tests/catch.h"
@@ -43,8 +45,11 @@ class Outcome {
 
 bool is_right(PasswordChecks& checks, const std::string& secret, bool known = true) {
   Outcome outcome;
-  REQUIRE(checks.check(
-      {.login = login(secret), .hash = kQuick, .known = known, .done = outcome.taker()}));
+  REQUIRE(checks.check({.client = "a",
+                        .login = login(secret),
+                        .hash = kQuick,
+                        .known = known,
+                        .done = outcome.taker()}));
   return outcome.wait();
 }
 
@@ -67,20 +72,97 @@ TEST_CASE("who was right is remembered for a while, with the hash that it was ch
   CHECK(is_right(checks, "secret"));
 }
 
-TEST_CASE("as many passwords wait as may, and one more is not taken", "[client][passwords]") {
+// Keeps both threads busy, until told otherwise.
+class Held {
+ public:
+  explicit Held(PasswordChecks& checks) {
+    for (std::size_t i = 0; i < PasswordChecks::kThreads; ++i) {
+      REQUIRE(checks.check({.client = "held",
+                            .login = login("x"),
+                            .hash = kQuick,
+                            .known = true,
+                            .done = [this](bool /*right*/) { hold(); }}));
+    }
+    const MutexLock lock(mutex_);
+    wait([this] { return entered_ == PasswordChecks::kThreads; });
+  }
+  // So many of them may go on.
+  void let_go(std::size_t count) {
+    const MutexLock lock(mutex_);
+    may_go_ += count;
+    wake_.notify_all();
+  }
+
+ private:
+  void hold() {
+    const MutexLock lock(mutex_);
+    ++entered_;
+    wake_.notify_all();
+    wait([this] { return may_go_ != 0; });
+    --may_go_;
+  }
+  template <typename Done>
+  void wait(Done done) ENCORE_NO_THREAD_SAFETY_ANALYSIS {
+    while (!done()) wake_.wait(mutex_);
+  }
+
+  Mutex mutex_;
+  std::condition_variable_any wake_;
+  std::size_t entered_ = 0;
+  std::size_t may_go_ = 0;
+};
+
+TEST_CASE("a client has half of those who wait at most, and the next has room beside him",
+          "[client][passwords]") {
   PasswordChecks checks;
-  std::size_t taken = 0;
-  const auto check = [&] {
-    return checks.check(
-        {.login = login("x"), .hash = kSlow, .known = true, .done = [](bool /*right*/) {}});
+  Held held(checks);
+  const auto taken_of = [&](const std::string& client) {
+    std::size_t taken = 0;
+    while (checks.check({.client = client,
+                         .login = login("x"),
+                         .hash = kQuick,
+                         .known = true,
+                         .done = [](bool /*right*/) {}})) {
+      ++taken;
+    }
+    return taken;
   };
-  while (taken < 200 && check()) ++taken;
-  // Those under way are not among those that wait.
-  CHECK(taken >= PasswordChecks::kWaitingMax);
-  CHECK(taken < 200);
+  CHECK(taken_of("first") == PasswordChecks::kWaitingMax / 2);
+  CHECK(taken_of("second") == PasswordChecks::kWaitingMax / 4);
+  CHECK(taken_of("third") == PasswordChecks::kWaitingMax / 8);
+  CHECK(taken_of("first") == 0);
+  std::size_t others = 0;
+  for (int i = 0; i < 100; ++i) others += taken_of(std::to_string(i));
+  CHECK(others == PasswordChecks::kWaitingMax / 8);
   // What waits is forgotten, and nothing more is taken.
+  held.let_go(PasswordChecks::kThreads);
   checks.stop();
-  CHECK_FALSE(check());
+  CHECK(taken_of("later") == 0);
+}
+
+TEST_CASE("clients have their turns, however many of one wait", "[client][passwords]") {
+  PasswordChecks checks;
+  Held held(checks);
+  std::string order;  // of the one thread that is let go
+  Outcome last;
+  const auto check = [&](const std::string& client, PasswordChecks::Done done) {
+    REQUIRE(checks.check({.client = client,
+                          .login = login("x"),
+                          .hash = kQuick,
+                          .known = true,
+                          .done = std::move(done)}));
+  };
+  const auto note = [&](const std::string& client) {
+    check(client, [&order, client](bool /*right*/) { order += client; });
+  };
+  for (int i = 0; i < 4; ++i) note("a");
+  for (int i = 0; i < 2; ++i) note("b");
+  note("c");
+  check("a", last.taker());
+  held.let_go(1);
+  (void)last.wait();
+  CHECK(order == "abcabaa");
+  held.let_go(1);
 }
 
 }  // namespace encore::server

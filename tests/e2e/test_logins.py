@@ -211,6 +211,39 @@ class Logins(Case):
         self.assertEqual((3, 3), (metrics["encore_logins_failed_total"],
                                   metrics["encore_logins_limited_total"]))
 
+    def test_a_right_token_passes_whatever_others_at_its_address_have_tried(self):
+        encore = self.start_one("reverse", {"users_file": str(self.users),
+                                            "tokens_file": str(self.tokens)},
+                                limits={"failed_logins_per_client": 3})
+        self.assertEqual([401] * 3 + [429] * 2,
+                         [self.ask(encore, f"Bearer guess{n}").status for n in range(5)])
+        self.assertEqual(429, self.ask(encore, basic("ann", "secret")).status)
+        # With what is wrong in between, which stays refused.
+        self.assertEqual([200, 429, 200, 429], [
+            self.ask(encore, login).status
+            for login in (f"Bearer {TOKEN}", f"Bearer {TOKEN}x", f"Bearer {TOKEN}", "Bearer x")])
+        metrics = encore.metrics()
+        self.assertEqual((2, 3, 5), tuple(metrics[f"encore_logins_{name}_total"]
+                                          for name in ("accepted", "failed", "limited")))
+
+    def test_a_guesser_leaves_others_their_turns(self):
+        # A check of the guesser's takes some 400 ms.
+        slow = "$2y$13$" + "o7a32LtrLk7cLYVa2tWvvuNuGjv5ZEqlqmcmgXtp43nGtcdDlIgTm"
+        self.users.write_text(f"ann:{BCRYPT}\nslow:{slow}\n")
+        encore = self.reverse(limits={"failed_logins_per_client": 100})
+        guessers = [Client(encore.port) for _ in range(60)]
+        for n, client in enumerate(guessers):
+            self.addCleanup(client.close)
+            login = basic("slow", f"guess{n}")
+            client.send(f"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: {login}\r\n\r\n")
+        # Those who find no room are told so at once: half of 64 wait, and two are looked at.
+        eventually(lambda: encore.metrics()["encore_logins_limited_total"] >= 60 - 34 - 2,
+                   "there is no more room for him")
+        before = encore.metrics()["encore_logins_failed_total"]
+        self.assertEqual(200, self.ask(encore, basic("ann", "secret"), source="127.0.0.2").status)
+        # Let in before most of the guesses in front were looked at.
+        self.assertLess(encore.metrics()["encore_logins_failed_total"] - before, 12)
+
     def test_many_may_log_in_at_once(self):
         encore = self.reverse()
         answers = []
