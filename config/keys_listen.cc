@@ -75,7 +75,8 @@ constexpr std::array kListenKeys = {
     bound<&Listen::purge_clients>(
         {.name = "purge_clients",
          .kind = Kind::kTextList,
-         .doc = "Who may empty the cache with the methods `PURGE` and `BAN` ([how](CACHING.md)); "
+         .doc = "Who may empty the cache with the methods `PURGE`, `PURGEKEYS`, `PURGETAGS` and "
+                "`BAN` ([how](CACHING.md)); "
                 "others get 403. Empty: to these methods nothing is special here, and they go to "
                 "the origin as all that are not known.",
          .range = kListed,

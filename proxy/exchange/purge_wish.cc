@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -31,6 +32,12 @@ std::string_view value_of(const RequestContext& request, std::string_view name) 
     if (http::equals_ignoring_case(field.name, name)) return field.value;
   }
   return {};
+}
+
+bool has_field(const RequestContext& request, std::string_view name) {
+  return std::ranges::any_of(request.head.fields, [name](const http::Field& field) {
+    return http::equals_ignoring_case(field.name, name);
+  });
 }
 
 // Symfony's FOSHttpCache says tags as an expression: "(^|,)(a|b)(,|$)", each with \ before what is
@@ -67,6 +74,51 @@ void add_tags(std::string_view text, std::vector<std::string>& tags) {
   end();
 }
 
+// Tags of a list as responses have it, so that they are told apart as they were.
+struct TagField {
+  std::string_view name;
+  std::string_view separators;
+};
+constexpr std::array<TagField, 7> kTagFields = {{{"xkey-purge", " \t,"},
+                                                 {"xkey", " \t,"},
+                                                 {"surrogate-key", " \t"},
+                                                 {"cache-tag", ","},
+                                                 {"x-cache-tags", ","},
+                                                 {"cache-tags", " \t,"},
+                                                 {"purge-cache-tags", " \t,"}}};
+constexpr TagField kSoftKeys = {"xkey-softpurge", " \t,"};
+
+void add_tags_of(const RequestContext& request, const TagField& field,
+                 std::vector<std::string>& tags) {
+  for (const http::Field& line : request.head.fields) {
+    if (!http::equals_ignoring_case(line.name, field.name)) continue;
+    std::string_view rest = line.value;
+    while (!rest.empty()) {
+      const std::string_view tag = rest.substr(0, rest.find_first_of(field.separators));
+      rest.remove_prefix(std::min(tag.size() + 1, rest.size()));
+      if (!http::trim_ows(tag).empty()) tags.emplace_back(http::trim_ows(tag));
+    }
+  }
+}
+
+// Magento says tags as an expression: "((^|,)a(,|$))|((^|,)b(,|$))". False: it is another one.
+bool add_framed_tags(std::string_view text, std::vector<std::string>& tags) {
+  constexpr std::string_view kBegin = "((^|,)";
+  constexpr std::string_view kEnd = "(,|$))";
+  while (true) {
+    const std::size_t end = text.find(kEnd);
+    if (!text.starts_with(kBegin) || end == std::string_view::npos) return false;
+    const std::string_view tag = text.substr(kBegin.size(), end - kBegin.size());
+    if (tag.empty() || tag.find_first_of("\\^$.|?*+()[]{},") != std::string_view::npos)
+      return false;
+    tags.emplace_back(tag);
+    text.remove_prefix(end + kEnd.size());
+    if (text.empty()) return true;
+    if (!text.starts_with('|')) return false;
+    text.remove_prefix(1);
+  }
+}
+
 // ".*" and its like say nothing.
 std::string pattern_of(std::string_view text) {
   return text == ".*" || text == "^.*$" || text == "^.*" ? std::string() : std::string(text);
@@ -101,9 +153,9 @@ Result<PurgeWish> read_ban(const RequestContext& request, PurgeWish wish) {
   wish.content_type = pattern_of(value_of(request, "x-content-type"));
   bool names_any = !value_of(request, "x-host").empty() || !value_of(request, "x-url").empty() ||
                    !wish.content_type.empty();
-  constexpr std::array<std::string_view, 4> kTagFields = {"x-cache-tags", "cache-tags",
-                                                          "purge-cache-tags", "surrogate-key"};
-  for (const std::string_view name : kTagFields) add_tags(value_of(request, name), wish.tags);
+  constexpr std::array<std::string_view, 4> kBannedFields = {"x-cache-tags", "cache-tags",
+                                                             "purge-cache-tags", "surrogate-key"};
+  for (const std::string_view name : kBannedFields) add_tags(value_of(request, name), wish.tags);
   names_any = names_any || !wish.tags.empty();
   if (!names_any) {
     // Nothing but its target: what is below it, on this host.
@@ -114,11 +166,45 @@ Result<PurgeWish> read_ban(const RequestContext& request, PurgeWish wish) {
   return check(std::move(wish));
 }
 
+// As Varnish's xkey and its like have it: any field with a word for it but "0" and "false".
+bool is_soft(const RequestContext& request) {
+  constexpr std::array<std::string_view, 3> kNames = {"x-soft-purge", "fastly-soft-purge",
+                                                      "x-magento-purge-soft"};
+  return std::ranges::any_of(kNames, [&](std::string_view name) {
+    const std::string_view value = value_of(request, name);
+    return !value.empty() && value != "0" && !http::equals_ignoring_case(value, "false");
+  });
+}
+
+// What a PURGE or its like wants by tags, or of everything. Nothing: it is of a URL.
+std::optional<Result<PurgeWish>> read_tags(const RequestContext& request, PurgeWish wish) {
+  const std::string_view pattern = value_of(request, "x-magento-tags-pattern");
+  if (pattern_of(pattern).empty() && !pattern.empty()) return wish;
+  if (http::equals_ignoring_case(value_of(request, "clear-cache"), "true")) return wish;
+  if (!pattern.empty() && !add_framed_tags(pattern, wish.tags)) return fail("bad-tags-pattern");
+  for (const TagField& field : kTagFields) add_tags_of(request, field, wish.tags);
+  // Both at once are a hard purge, and what is to be soft waits for a request of its own.
+  if (wish.tags.empty() && has_field(request, kSoftKeys.name)) {
+    wish.soft = true;
+    add_tags_of(request, kSoftKeys, wish.tags);
+  }
+  if (wish.tags.empty()) {
+    // Who names no tags where some belong does not mean the URL.
+    const auto named = [&](const TagField& field) { return has_field(request, field.name); };
+    const bool are_named =
+        named(kSoftKeys) || std::ranges::any_of(kTagFields, named) || !pattern.empty();
+    if (are_named || request.head.method_text != "PURGE") return fail("nothing-to-purge");
+    return std::nullopt;
+  }
+  return check(std::move(wish));
+}
+
 }  // namespace
 
 Result<PurgeWish> read_purge_wish(const RequestContext& request) {
-  PurgeWish wish{.forward = request.is_forward()};
+  PurgeWish wish{.forward = request.is_forward(), .soft = is_soft(request)};
   if (request.head.method_text == "BAN") return read_ban(request, std::move(wish));
+  if (auto by_tags = read_tags(request, wish)) return std::move(*by_tags);
   if (!request.has_uri()) return fail("nothing-to-purge");
   const std::string_view pattern = value_of(request, "x-purge-regex");
   if (pattern.empty() &&

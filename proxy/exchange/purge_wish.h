@@ -1,10 +1,16 @@
-// PurgeWish: what a request with the method PURGE or BAN wants to be gone from the cache, in the
-// forms in which content management systems say it. Reading it is pure and thread-safe.
+// PurgeWish: what a request with a method that purges wants to be gone from the cache, in the forms
+// in which content management systems say it. Reading it is pure and thread-safe.
 //
 //   PURGE /page                    the URL in all its variants
 //   PURGE /blog/.*                 with "X-Purge-Method: regex": URLs of this host that begin so
+//   PURGE with xkey, xkey-purge, xkey-softpurge, Surrogate-Key, Cache-Tag or X-Cache-Tags
+//                                  any of these tags, whatever its URL
+//   PURGE X-Magento-Tags-Pattern   the same, as an expression of tags; ".*" is everything
+//   PURGE Clear-Cache: true        everything
+//   PURGEKEYS, PURGETAGS           tags in the fields of Varnish's xkey, of Symfony
 //   BAN   X-Host, X-Url, X-Content-Type    regular expressions, found anywhere; all that are given
 //   BAN   X-Cache-Tags, Cache-Tags, Purge-Cache-Tags, Surrogate-Key    any of these tags
+//   any with X-Soft-Purge, Fastly-Soft-Purge or X-Magento-Purge-Soft    stale, and not gone
 #pragma once
 
 #include <cstddef>
@@ -20,6 +26,7 @@ namespace encore::server {
 
 struct PurgeWish {
   bool forward = false;  // of what forward listeners store; else of all origins
+  bool soft = false;     // to be validated before it is used again, or served while it is
   // Of one URL, with each of its realms; empty: all for which the rest holds.
   std::vector<std::string> keys = {};
   // Regular expressions; empty: anything.
@@ -32,7 +39,7 @@ struct PurgeWish {
 inline constexpr std::size_t kPurgePatternBytesMax = 1024;
 inline constexpr std::size_t kPurgeTagsMax = 1024;
 
-// Errors: nothing that is wanted, a pattern that is too long, too many tags.
+// Errors: nothing that is wanted, a pattern that is too long or not understood, too many tags.
 Result<PurgeWish> read_purge_wish(const RequestContext& request);
 
 // Who purges. The answer comes through the transfer, from the loop: as a failure with the status

@@ -4,6 +4,16 @@
 #include <string_view>
 
 namespace encore::http {
+namespace {
+
+std::string_view separators_of(const Field& field) {
+  if (field.id == FieldId::kCacheTag) return ",";
+  const auto is = [&](std::string_view name) { return equals_ignoring_case(field.name, name); };
+  if (is("x-cache-tags") || is("x-magento-tags")) return ",";
+  return is("xkey") || is("cache-tags") ? " \t," : " \t";
+}
+
+}  // namespace
 
 std::string tags_in(const Fields& fields, const std::vector<std::string>& names) {
   std::string tags;
@@ -16,9 +26,7 @@ std::string tags_in(const Fields& fields, const std::vector<std::string>& names)
     const bool listed = std::ranges::any_of(
         names, [&](const std::string& name) { return equals_ignoring_case(field.name, name); });
     if (!listed) continue;
-    const bool commas =
-        field.id == FieldId::kCacheTag || equals_ignoring_case(field.name, "x-cache-tags");
-    const std::string_view separators = commas ? "," : " \t";
+    const std::string_view separators = separators_of(field);
     std::string_view rest = field.value;
     while (!rest.empty()) {
       const std::string_view tag = rest.substr(0, rest.find_first_of(separators));

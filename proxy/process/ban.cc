@@ -65,6 +65,10 @@ std::string normalised(std::string_view url) {
 
 std::vector<std::string> prefixes_of(const BanOrder& order) {
   std::vector<std::string> prefixes;
+  if (order.host.empty() && order.url.empty() && order.content_type.empty() && order.tags.empty()) {
+    prefixes.emplace_back();  // everything
+    return prefixes;
+  }
   const auto host = literal_of(order.host);
   const auto path = literal_of(order.url.empty() ? "^/" : order.url);
   if (!host || !host->whole || !path || path->whole || !path->text.starts_with('/') ||

@@ -24,7 +24,7 @@ TransferFailure told_of(const Purged& purged, bool bans) {
 
 void PurgeDesk::purge(std::shared_ptr<Transfer> transfer, PurgeWish wish) {
   ENCORE_CHECK(shared_.purge, "who serves can purge");
-  PurgeOrder order;
+  PurgeOrder order{.soft = wish.soft};
   const bool bans = wish.keys.empty();
   if (bans) {
     order.ban = BanOrder{.forward = wish.forward,

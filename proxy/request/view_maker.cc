@@ -14,8 +14,9 @@ namespace {
 
 // The methods that caches before web sites are emptied with.
 bool is_purge(const http::RequestHead& head) {
+  const std::string_view name = head.method_text;
   return head.method == http::Method::kOther &&
-         (head.method_text == "PURGE" || head.method_text == "BAN");
+         (name == "PURGE" || name == "BAN" || name == "PURGEKEYS" || name == "PURGETAGS");
 }
 
 bool may_purge(const std::vector<config::CidrText>& named, const net::Address& client) {

@@ -7,7 +7,7 @@ import unittest
 
 from client import Client, field, get
 from harness import Case, clean_environment, eventually, free_port, need_program
-from origin import Origin, fresh
+from origin import Origin, fresh, response
 
 
 def ask(port, path, host="site.example", method="GET", fields=()):
@@ -28,7 +28,8 @@ class Purging(Case):
         self.proxy = self.encore(
             listen=listen, origin=[{"servers": [self.origin.url("")]}],
             admission={"policy": "always"},
-            cache={"memory": "64MiB", "tag_fields": ["Surrogate-Key", "Cache-Tags", "X-Cache-Tags"]},
+            cache={"memory": "64MiB", "tag_fields": ["Surrogate-Key", "Cache-Tags", "X-Cache-Tags",
+                                                     "xkey", "Cache-Tag", "X-Magento-Tags"]},
             **sections)
         self.port = self.proxy.port
         self.forward_port = int(listen[1]["address"].rpartition(":")[2])
@@ -211,6 +212,92 @@ class Forms(Purging):
         self.assertEqual(200, self.send("BAN", "/", ("X-Host", ".*"), ("X-Url", ".*")))
         self.assertFalse(self.has("/y"))
 
+    def left(self, *paths):
+        return "".join(path[1:] for path in paths if self.has(path))
+
+    def test_varnish_xkey_and_foshttpcache_purgekeys(self):
+        routes = {f"/{n}": fresh(n.encode(), xkey=keys)
+                  for n, keys in {"a": "one two", "b": "two,three", "c": "three", "d": "on"}.items()}
+        self.start_all(routes)
+        self.load(*routes)
+        self.assertEqual(200, self.send("PURGE", "/", ("xkey", "one")))
+        self.assertEqual("bcd", self.left(*routes))
+        self.assertEqual(200, self.send("PURGEKEYS", "/", ("xkey-purge", "two nothing")))
+        self.assertEqual("cd", self.left(*routes))
+        # The URL of a purge by tags means nothing; one without any is refused.
+        self.assertEqual(200, self.send("PURGE", "/d", ("xkey-purge", "three")))
+        self.assertEqual(400, self.send("PURGEKEYS", "/d"))
+        self.assertEqual(400, self.send("PURGE", "/d", ("xkey", " ,")))
+        self.assertEqual("d", self.left(*routes))
+
+    def test_fastly_and_cloudflare_fields(self):
+        routes = {"/a": fresh(b"a", Surrogate_Key="k,1 k2"), "/b": fresh(b"b", Surrogate_Key="k 1"),
+                  "/c": fresh(b"c", Cache_Tag="t 1, t2"), "/d": fresh(b"d", Cache_Tag="t, 1")}
+        self.start_all(routes)
+        self.load(*routes)
+        self.assertEqual(200, self.send("PURGE", "/", ("Surrogate-Key", "k,1 x")))
+        self.assertEqual(200, self.send("PURGE", "/", ("Cache-Tag", "x, t 1")))
+        self.assertEqual("bd", self.left(*routes))
+
+    def test_symfony_purgetags_and_clear_cache(self):
+        routes = {"/a": fresh(b"a", X_Cache_Tags="one,two"), "/b": fresh(b"b", X_Cache_Tags="two"),
+                  "/c": fresh(b"c")}
+        self.start_all(routes)
+        self.load(*routes)
+        self.assertEqual(200, self.send("PURGETAGS", "/", ("X-Cache-Tags", "zero,one")))
+        self.assertEqual("bc", self.left(*routes))
+        self.load("/b", host="other.example")
+        self.assertEqual(200, self.send("PURGE", "/", ("Clear-Cache", "true")))
+        self.assertEqual("", self.left(*routes))
+        self.assertFalse(self.has("/b", "other.example"))
+
+    def test_magento(self):
+        routes = {"/a": fresh(b"a", X_Magento_Tags="cat_p,cat_p_1,FPC"),
+                  "/b": fresh(b"b", X_Magento_Tags="cat_p_11,FPC"),
+                  "/c": fresh(b"c", X_Magento_Tags="cms_b,FPC")}
+        self.start_all(routes)
+        self.load(*routes)
+        name = "X-Magento-Tags-Pattern"
+        self.assertEqual(200, self.send("PURGE", "/", (name, "((^|,)cat_p_1(,|$))|((^|,)no(,|$))")))
+        self.assertEqual("bc", self.left(*routes))
+        self.assertEqual(400, self.send("PURGE", "/", (name, "cms_.*")))
+        self.assertEqual("bc", self.left(*routes))
+        self.assertEqual(200, self.send("PURGE", "/", (name, ".*")))
+        self.assertEqual("", self.left(*routes))
+
+    def test_a_soft_purge_makes_stale_and_keeps_what_a_validation_confirms(self):
+        def page(exchange):
+            if field(exchange.request, "If-None-Match") == '"1"':
+                return response(b"", status="304 Not Modified", ETag='"1"',
+                                Cache_Control="max-age=1000")
+            return fresh(b"page", ETag='"1"', xkey="k", Surrogate_Key="k")
+        self.start_all(default=page)
+        soft = [("PURGE", ("X-Soft-Purge", "1")), ("PURGE", ("Fastly-Soft-Purge", "1")),
+                ("PURGEKEYS", ("xkey-softpurge", "k")),
+                ("PURGE", ("Surrogate-Key", "k"), ("Fastly-Soft-Purge", "1")),
+                ("BAN", ("X-Url", "^/p"), ("X-Soft-Purge", "1"))]
+        for n, (method, *fields) in enumerate(soft):
+            path = f"/p{n}"
+            self.load(path)
+            self.assertEqual(200, self.send(method, path, *fields))
+            answer = self.get(path)
+            self.assertEqual((200, b"page"), (answer.status, answer.body))
+            self.assertEqual('"1"', field(self.origin.last(path), "If-None-Match"), fields)
+            self.assertTrue(self.has(path))
+            # Hard, nothing is left to validate.
+            hard = [(name, "0") if "Soft" in name else (name.replace("soft", ""), value)
+                    for name, value in fields]
+            self.assertEqual(200, self.send(method, path, *hard))
+            self.get(path)
+            self.assertIsNone(field(self.origin.last(path), "If-None-Match"), hard)
+
+    def test_who_may_not_purge_may_not_by_any_of_the_methods(self):
+        self.start_all(clients=["192.0.2.0/24"])
+        self.load("/a")
+        for method in ("PURGE", "PURGEKEYS", "PURGETAGS", "BAN"):
+            self.assertEqual(403, self.send(method, "/a", ("xkey-purge", "a")))
+        self.assertTrue(self.has("/a"))
+
     def test_what_is_no_expression_is_400_and_one_that_others_take_for_ever_is_quick(self):
         self.start_all()
         self.load("/" + "a" * 3000 + "b")
@@ -231,6 +318,16 @@ class OnDisk(Purging):
         self.assertEqual(200, self.send("BAN", "/", ("Surrogate-Key", "tag")))
         self.assertEqual(200, self.send("PURGE", "/z"))
         self.assertEqual([False] * 3, [self.has(p) for p in ("/blog/a", "/t", "/z")])
+
+
+    def test_everything_and_tags_of_all_forms_reach_the_disk(self):
+        self.start_all({"/k": fresh(b"k", xkey="key")},
+                       disk=[{"path": str(self.directory / "disk"), "size": "256MiB"}])
+        self.load("/k", "/z")
+        self.assertEqual(200, self.send("PURGEKEYS", "/", ("xkey-purge", "key")))
+        self.assertEqual([False, True], [self.has(path) for path in ("/k", "/z")])
+        self.assertEqual(200, self.send("PURGE", "/", ("Clear-Cache", "true")))
+        self.assertFalse(self.has("/z"))
 
 
 class Pages(Case):

@@ -64,6 +64,71 @@ TEST_CASE("BAN is of tags, as Drupal and Symfony ask for it", "[exchange][purge]
   CHECK(tags("Surrogate-Key: k\nX-Host: .*\nX-Url: .*\n") == Lines{"k"});
 }
 
+TEST_CASE("PURGE is of tags where it names some, as responses have them", "[exchange][purge]") {
+  const auto tags = [](const std::string& fields, const std::string& method = "PURGE") {
+    const auto made = wish(method, "/page", fields);
+    REQUIRE(made);
+    CHECK(made->keys.empty());
+    CHECK((made->host + made->url + made->content_type).empty());
+    CHECK_FALSE(made->soft);
+    return made->tags;
+  };
+  CHECK(tags("xkey: a b,c\n") == Lines{"a", "b", "c"});
+  CHECK(tags("XKey-Purge: a\nxkey-purge: b\n") == Lines{"a", "b"});
+  CHECK(tags("xkey-purge: a\nxkey-softpurge: b\n") == Lines{"a"});
+  CHECK(tags("Surrogate-Key: a,b c|d\n") == Lines{"a,b", "c|d"});
+  CHECK(tags("Cache-Tag: a b, c\n") == Lines{"a b", "c"});
+  CHECK(tags("X-Cache-Tags: a b,c\n") == Lines{"a b", "c"});
+  CHECK(tags("xkey-purge: a b\n", "PURGEKEYS") == Lines{"a", "b"});
+  CHECK(tags("X-Cache-Tags: a,b\n", "PURGETAGS") == Lines{"a", "b"});
+  CHECK(tags("X-Magento-Tags-Pattern: ((^|,)cat_p_1(,|$))\n") == Lines{"cat_p_1"});
+  CHECK(tags("X-Magento-Tags-Pattern: ((^|,)cat_p_1(,|$))|((^|,)cms-b(,|$))\n") ==
+        Lines{"cat_p_1", "cms-b"});
+  // Everything.
+  CHECK(tags("X-Magento-Tags-Pattern: .*\n").empty());
+  CHECK(tags("Clear-Cache: true\n").empty());
+  // As it was: nothing of a URL is said by these.
+  CHECK(wish("PURGE", "/a", "Clear-Cache: false\n")->keys == Lines{"forward:http://a.example/a"});
+}
+
+TEST_CASE("who names no tag that can be read purges nothing", "[exchange][purge]") {
+  for (const char* fields :
+       {"xkey: \n", "xkey: , ,\n", "Surrogate-Key:\n", "xkey-softpurge: \n", "X-Cache-Tags: ,\n"}) {
+    CAPTURE(fields);
+    const auto made = wish("PURGE", "/a", fields);
+    REQUIRE_FALSE(made);
+    CHECK(made.error().message == "nothing-to-purge");
+  }
+  for (const char* method : {"PURGEKEYS", "PURGETAGS"}) CHECK_FALSE(wish(method, "/a"));
+  for (const char* pattern :
+       {"cat_p", "((^|,)a(,|$))|", "((^|,)a(,|$))((^|,)b(,|$))", "((^|,)(,|$))", "((^|,)a|b(,|$))",
+        "((^|,)a.*(,|$))", "|((^|,)a(,|$))", "((^|,)a(,|$)"}) {
+    CAPTURE(pattern);
+    const auto made = wish("PURGE", "/", "X-Magento-Tags-Pattern: " + std::string(pattern) + "\n");
+    REQUIRE_FALSE(made);
+    CHECK(made.error().message == "bad-tags-pattern");
+  }
+}
+
+TEST_CASE("a purge is soft where its fields say so", "[exchange][purge]") {
+  for (const char* name : {"X-Soft-Purge", "Fastly-Soft-Purge", "x-magento-purge-soft"}) {
+    CAPTURE(name);
+    const auto soft = [&](const std::string& value, const std::string& method = "PURGE") {
+      return wish(method, "/a", std::string(name) + ": " + value + "\n")->soft;
+    };
+    CHECK(soft("1"));
+    CHECK(soft("true"));
+    CHECK(soft("1", "BAN"));
+    CHECK_FALSE(soft("0"));
+    CHECK_FALSE(soft("False"));
+    CHECK_FALSE(soft(""));
+  }
+  const auto keys = wish("PURGEKEYS", "/", "xkey-softpurge: a b\n");
+  REQUIRE(keys);
+  CHECK(keys->soft);
+  CHECK(keys->tags == Lines{"a", "b"});
+}
+
 TEST_CASE("what a wish may have has limits", "[exchange][purge]") {
   const auto pattern = [](std::size_t size) {
     return wish("BAN", "/", "X-Url: " + std::string(size, 'a') + "\n");
@@ -79,6 +144,14 @@ TEST_CASE("what a wish may have has limits", "[exchange][purge]") {
   CHECK(tags(kPurgeTagsMax));
   REQUIRE_FALSE(tags(kPurgeTagsMax + 1));
   CHECK(tags(kPurgeTagsMax + 1).error().message == "too-many-tags");
+  const auto keys = [](std::size_t count) {
+    std::string text = "xkey: t";
+    for (std::size_t i = 1; i < count; ++i) text += " t";
+    return wish("PURGE", "/", text + "\n");
+  };
+  CHECK(keys(kPurgeTagsMax));
+  REQUIRE_FALSE(keys(kPurgeTagsMax + 1));
+  CHECK(keys(kPurgeTagsMax + 1).error().message == "too-many-tags");
 }
 
 }  // namespace

@@ -51,6 +51,7 @@ TEST_CASE("a beginning of one host's URLs is a prefix", "[process][ban]") {
   CHECK(prefixes("^a\\.example$", "^/blog/.*") == Lines{"http://a.example/blog/"});
   CHECK(prefixes("^a\\.example\\:8080$", "^/x") == Lines{"http://a.example:8080/x"});
   CHECK(prefixes("^a\\.example$", "") == Lines{"http://a.example/"});
+  CHECK(prefixes("", "") == Lines{""});
   CHECK(prefixes("^a\\.example$", "^/a\\.b\\?c", true) ==
         Lines{"http://a.example/a.b?c", "https://a.example/a.b?c"});
   for (const char* host : {"", "a\\.example", "^a\\.example", "^a.example$", "^(a|b)$"}) {
