@@ -126,8 +126,8 @@ constexpr std::array kListenKeys = {
     bound<&Listen::deny_paths>(
         {.name = "deny_paths",
          .kind = Kind::kTextList,
-         .doc = "Paths that may not, whatever else is allowed. What goes through a `CONNECT` is "
-                "not seen.",
+         .doc = "Paths that may not, whatever else is allowed, in whichever way they are written "
+                "(`%2F`, `//`). What goes through a `CONNECT` is not seen.",
          .range = kListed,
          .accepted = kPathGlobs,
          .item_check = check_path_glob}),

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "proxy/settings/glob.h"
+#include "proxy/settings/path_readings.h"
 
 namespace encore::server {
 namespace {
@@ -73,11 +74,12 @@ std::string_view Access::refusal(const Named& named) const {
       (!allow_hosts_.empty() && !any_glob_matches(allow_hosts_, named.host))) {
     return "host-not-allowed";
   }
-  if (any_glob_matches(deny_paths_, named.path) ||
-      (!allow_paths_.empty() && !any_glob_matches(allow_paths_, named.path))) {
-    return "path-not-allowed";
-  }
-  return {};
+  if (deny_paths_.empty() && allow_paths_.empty()) return {};
+  const auto is_denied = [this](std::string_view path) {
+    return any_glob_matches(deny_paths_, path) ||
+           (!allow_paths_.empty() && !any_glob_matches(allow_paths_, path));
+  };
+  return any_reading(named.path, is_denied) ? "path-not-allowed" : std::string_view();
 }
 
 }  // namespace encore::server

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "proxy/settings/path_readings.h"
+
 namespace encore::server {
 namespace {
 
@@ -51,7 +53,10 @@ std::string RateLimits::counted_for(const Limit& limit, std::string_view listene
                                     const net::Address& client) {
   if (!is_for(limit.listeners, listener)) return {};
   if (!limit.hosts.empty() && !any_glob_matches(limit.hosts, named.host)) return {};
-  if (!limit.paths.empty() && !any_glob_matches(limit.paths, named.path)) return {};
+  const auto is_for_path = [&](std::string_view path) {
+    return any_glob_matches(limit.paths, path);
+  };
+  if (!limit.paths.empty() && !any_reading(named.path, is_for_path)) return {};
   return who(limit.field, limit.network, fields, client);
 }
 

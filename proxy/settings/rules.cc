@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "proxy/settings/glob.h"
+#include "proxy/settings/path_readings.h"
 
 namespace encore::server {
 namespace {
@@ -267,6 +268,7 @@ Rules::Rules(const std::vector<config::Rule>& rules, const Treatment& forward,
   for (const config::Rule& rule : rules) {
     rules_.push_back(std::make_unique<const Rule>(rule, rules_.size(), forward, reverse));
     wait_for_content_types_ |= rules_.back()->waits_for_content_type();
+    refuse_any_ |= rule.deny.has_value();
     for (const std::string& host : rule.host) {
       if (host.find('*') == std::string::npos) by_host_.try_emplace(host);
     }
@@ -302,6 +304,24 @@ const std::vector<std::uint32_t>& Rules::candidates(std::string_view host, bool&
 }
 
 Rules::Found Rules::find(const RuleQuery& query) const {
+  const auto refuses = [](const Rule* rule) {
+    return rule != nullptr && rule->answer() && rule->answer()->is_refusal;
+  };
+  Found found = find_as_it_stands(query);
+  if (!refuse_any_ || refuses(found.rule)) return found;
+  for (const std::string& reading : other_readings(query.path)) {
+    RuleQuery other = query;
+    other.path = reading;
+    const Found there = find_as_it_stands(other);
+    found.by_client |= there.by_client;
+    if (!refuses(there.rule)) continue;
+    found.rule = there.rule;
+    break;
+  }
+  return found;
+}
+
+Rules::Found Rules::find_as_it_stands(const RuleQuery& query) const {
   Found found;
   bool is_known = false;
   for (const std::uint32_t index : candidates(query.host, is_known)) {

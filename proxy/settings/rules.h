@@ -124,7 +124,8 @@ class Rules {
     const Rule* rule = nullptr;  // null: none
     bool by_client = false;      // another client might find another one
   };
-  // The first for a request, of those that do not wait for its response.
+  // The first for a request, of those that do not wait for its response. Where that refuses it by
+  // another reading of its path (path_readings.h), the one that does so.
   Found find(const RuleQuery& query) const;
   // The first of all, once the media type is known (without parameters, in any case).
   const Rule* find(const RuleQuery& query, std::string_view content_type) const;
@@ -134,6 +135,7 @@ class Rules {
   std::vector<const Rule*> changing_keys(std::string_view host, std::string_view path) const;
 
  private:
+  Found find_as_it_stands(const RuleQuery& query) const;
   const std::vector<std::uint32_t>& candidates(std::string_view host, bool& is_known) const;
 
   std::vector<std::unique_ptr<const Rule>> rules_;
@@ -141,6 +143,7 @@ class Rules {
   std::map<std::string, std::vector<std::uint32_t>, std::less<>> by_host_;
   std::vector<std::uint32_t> of_other_hosts_;
   bool wait_for_content_types_ = false;
+  bool refuse_any_ = false;  // some requests
 };
 
 // The media type of a Content-Type in lower case, without parameters.

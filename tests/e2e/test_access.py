@@ -62,7 +62,9 @@ class Lists(Access):
         table = {"/public/a": 200, "/public/a?x=/y": 200, "/x.css": 200, "/public": 403, "/x": 403,
                  "/public/no": 403, "/public/%6eo": 403, "/public/./no": 403,
                  "/x/../public/no/x": 403, "/public/../x": 403, "/x?.css": 403,
-                 "/public/%2e%2e/x": 403}
+                 "/public/%2e%2e/x": 403, "/public%2Fno": 403, "//public/no": 403,
+                 "/public//no": 403, "/public/a%2F..%2Fno": 403, "/public/..%2Fx": 403,
+                 "/public/a%2Fb": 200, "/public//a": 200, "/public/a/..%5Cno": 403}
         self.assertEqual(table, {path: status(encore.port, path) for path in table})
         forward = self.forward({"allow_paths": ["/a*"]},
                                forward={"connect_ports": [self.origin.port]})

@@ -57,6 +57,23 @@ class Rules(Case):
                 self.assertEqual(451, client.ask(origin.url("/")).status)
         eventually(lambda: encore.outcomes().get("denied") == 4, "each refusal is counted")
 
+    def test_a_path_is_refused_in_whichever_way_it_is_written(self):
+        origin = Origin(self, default=fresh(b"body"))
+        encore = self.forward([{"path": "/pub/*", "admission": "always"},
+                               {"path": "/admin/*", "clients": "127.0.0.2", "deny": 403}], origin)
+        written = ["/admin/x", "/admin%2fx", "//admin/x", "/pub/..%2Fadmin/x", "/a/.%2e%2Fadmin//x"]
+        # What one client had stored, and is a hit for him, is none for the other.
+        for path in written + ["/pub/a%2Fb"]:
+            for _ in range(2):
+                self.assertEqual(200, get(encore.port, origin.url(path)).status, path)
+        seen = origin.count()
+        for path in written:
+            with Client(encore.port, source="127.0.0.2") as client:
+                self.assertEqual(403, client.ask(origin.url(path)).status, path)
+        with Client(encore.port, source="127.0.0.2") as client:
+            self.assertEqual(200, client.ask(origin.url("/pub/a%2Fb")).status)
+        self.assertEqual(seen, origin.count())
+
     def test_a_host_is_refused_to_connect_as_to_all_others(self):
         origin = Origin(self, default=fresh(b"body"))
         encore = self.forward([{"name": "no-ads", "host": "*.ads.example", "deny": 403}], origin,

@@ -55,6 +55,38 @@ TEST_CASE("a listener takes what it allows and does not deny", "[settings][acces
         "path-not-allowed");
 }
 
+TEST_CASE("a path is denied in whichever way it is written", "[settings][access]") {
+  config::Listen listen;
+  const auto is_refused = [&](const char* path) {
+    return !Access(listen)
+                .refusal({.method = "GET", .host = "a", .path = path, .port = 80})
+                .empty();
+  };
+  listen.deny_paths = {"/admin/*"};
+  for (const char* path :
+       {"/admin/x", "/admin%2Fx", "//admin/x", "/admin//x", "/%2Fadmin/x", "/a/..%2Fadmin/x",
+        "/a%2F..%2Fadmin%2Fx", "/a//..%2F..%2Fadmin/x", "/admin%5Cx", "/admin\\x"}) {
+    CAPTURE(path);
+    CHECK(is_refused(path));
+  }
+  for (const char* path : {"/admin", "/a%2Fadmin/x", "/a/admin//x", "/admin%252Fx", "/b%20c"}) {
+    CAPTURE(path);
+    CHECK_FALSE(is_refused(path));
+  }
+  // What has to be allowed has to be so in each of its readings.
+  listen.deny_paths.clear();
+  listen.allow_paths = {"/public/*"};
+  for (const char* path : {"/public/a%2Fb", "/public//a", "/public/%40a"})
+    CHECK_FALSE(is_refused(path));
+  for (const char* path : {"/public/..%2Fadmin", "/public//..%2F..%2Fx", "/public/..%5Cx"}) {
+    CAPTURE(path);
+    CHECK(is_refused(path));
+  }
+  listen.deny_paths = {"/@admin/*"};
+  listen.allow_paths.clear();
+  CHECK(is_refused("/%40admin/x"));
+}
+
 TEST_CASE("a host is the same with a dot at its end and in capitals", "[settings][access]") {
   CHECK(plain_host("WWW.Example.COM.") == "www.example.com");
   CHECK(plain_host("[::1]") == "::1");
@@ -105,6 +137,24 @@ TEST_CASE("requests are counted by client, network or field", "[settings][access
   fields.clear();
   fields.add("X-Key", "two");
   CHECK(taken(limits, "192.0.2.1"));
+}
+
+TEST_CASE("a limit for a path counts it in whichever way it is written",
+          "[settings][access][limits]") {
+  const MonotonicTime now{std::chrono::hours(1)};
+  config::RateLimit limit;
+  limit.rate = 1;
+  limit.burst = 1;
+  limit.paths = {"/login/*"};
+  const RateLimits limits({limit});
+  const auto taken = [&](const char* path) {
+    const Named named{.method = "GET", .host = "a", .path = path, .port = 80};
+    return limits.take("*:80", named, {}, address("192.0.2.1"), now).count() == 0;
+  };
+  CHECK(taken("/login%2Fx"));
+  CHECK_FALSE(taken("//login/x"));
+  CHECK_FALSE(taken("/login/x"));
+  CHECK(taken("/log%2Fin"));
 }
 
 TEST_CASE("a limit counts what comes to its listeners", "[settings][access][limits]") {

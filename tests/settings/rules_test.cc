@@ -89,6 +89,44 @@ TEST_CASE("the first rule whose conditions all hold is found, as a look at each 
   }
 }
 
+TEST_CASE("a rule that refuses a path refuses it in whichever way it is written",
+          "[settings][rules]") {
+  std::vector<config::Rule> rules(4);
+  rules[0].name = "first";
+  rules[0].path = {"/admin/public/*"};
+  rules[1].name = "deny";
+  rules[1].path = {"/admin/*"};
+  rules[1].deny = 403;
+  rules[2].name = "local";
+  rules[2].path = {"/local/*"};
+  rules[2].clients = {"127.0.0.1"};
+  rules[2].deny = 403;
+  rules[3].name = "odd";
+  rules[3].path = {"/x%2F*", "//x/*", "/@*"};
+  const Rules made = make_rules(rules);
+  const auto of = [&](const char* path) {
+    return found(made, {.host = "a", .path = path, .method = "GET"});
+  };
+  CHECK(of("/admin/x") == "deny");
+  CHECK(of("/admin%2Fx") == "deny");
+  CHECK(of("//admin/x") == "deny");
+  CHECK(of("/x/..%2Fadmin/x") == "deny");
+  // Not by way of what an earlier rule holds for.
+  CHECK(of("/admin/public/x") == "first");
+  CHECK(of("/admin/public/..%2Fx") == "deny");
+  CHECK(of("/admin/public//x") == "first");
+  // Nor is a path that is written so lost to the rules that refuse nothing.
+  CHECK(of("/x%2Fy") == "odd");
+  CHECK(of("//x/y") == "odd");
+  CHECK(of("/@scope%2Fname") == "odd");
+  CHECK(of("/x/y") == "none");
+  const auto other = net::Address::parse_ip("192.0.2.1", 1);
+  const auto by_other =
+      made.find({.host = "a", .path = "//local/x", .method = "GET", .client = &*other});
+  CHECK(by_other.rule == nullptr);
+  CHECK(by_other.by_client);
+}
+
 TEST_CASE("what another client would find otherwise is marked as such", "[settings][rules]") {
   std::vector<config::Rule> rules(2);
   rules[0].path = {"/a"};
