@@ -10,6 +10,8 @@
 namespace encore::server {
 namespace {
 
+using Further = Refusal::Further;
+
 // What a request names, as its key has it; hosts of those without one lie in `host`.
 Named name_of(const http::RequestHead& head, const RequestView& view, std::string& host) {
   Named named{.method = head.method_text, .port = view.target.port()};
@@ -45,13 +47,15 @@ std::optional<Refusal> ClientGate::check(const LoginServices& services,
   std::string host;
   const Named named = name_of(head, view, host);
   std::string_view why = policy.access.refusal(named);
-  if (!policy.access.may_come(client)) why = "client-not-allowed";
+  const bool may_come = policy.access.may_come(client);
+  if (!may_come) why = "client-not-allowed";
   if (!why.empty()) {
     services.stats.access_denied.add();
     return Refusal{.status = 403,
                    .outcome = Outcome::kDenied,
                    .detail = why,
-                   .text = "The request is not accepted."};
+                   .text = "The request is not accepted.",
+                   .further = may_come ? Further::kMayStay : Further::kEnds};
   }
   if (policy.credentials != nullptr) {
     auto refusal = log_in(services, policy, head, view, client);
@@ -63,7 +67,9 @@ std::optional<Refusal> ClientGate::check(const LoginServices& services,
         policy.rates->take(policy.name, named, head.fields, client, services.loop.now());
     if (wait.count() != 0) {
       services.stats.rate_limited.add();
-      return too_many("rate-limit", wait);
+      Refusal refusal = too_many("rate-limit", wait);
+      refusal.further = Further::kMayStay;
+      return refusal;
     }
   }
   // They were for us.
@@ -174,7 +180,8 @@ std::optional<Refusal> ClientGate::log_in(const LoginServices& services,
                  .outcome = Outcome::kDenied,
                  .detail = wrong ? "wrong-credentials" : "no-credentials",
                  .text = "Credentials are needed.",
-                 .fields = policy.challenge};
+                 .fields = policy.challenge,
+                 .further = Further::kMayStay};
 }
 
 ClientGate::Intake ClientGate::take_header(const ListenerPolicy& policy, std::string_view input) {

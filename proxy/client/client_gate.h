@@ -26,13 +26,18 @@
 
 namespace encore::server {
 
-// A request that is answered by the connection itself, which then ends.
+// A request that is answered by the connection itself.
 struct Refusal {
+  // Of the connection, as far as this is its to say: it is kept for those who may well ask next for
+  // what they get, and ends with those who ask in vain.
+  enum class Further : std::uint8_t { kEnds, kMayStay };
+
   int status = 0;  // 0: it is not refused
   Outcome outcome = Outcome::kBadRequest;
   std::string_view detail = {};
   std::string_view text = {};
   std::string fields = {};  // further field lines
+  Further further = Further::kEnds;
 };
 // Of those that come too often; it may be tried again after `wait`.
 Refusal too_many(std::string_view detail, Nanoseconds wait);

@@ -18,6 +18,21 @@ std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// Refusals one behind the other that leave the connection open. More would spare a client who asks
+// for nothing else the connections that it costs him.
+constexpr std::uint8_t kRefusalsInRowMax = 3;
+
+// Whether what comes behind its head is the next request, and nothing else was sent ahead: not by
+// who has asked for a tunnel or another protocol, and may speak it already without waiting.
+bool ends_with_its_head(const RequestView& view) {
+  const http::RequestHead& head = *view.head;
+  const bool has_content =
+      view.framing.kind != http::BodyKind::kNone &&
+      (view.framing.kind != http::BodyKind::kLength || view.framing.length != 0);
+  return !has_content && head.method != http::Method::kConnect &&
+         !head.fields.has(http::FieldId::kUpgrade) && http::keep_alive(head);
+}
+
 }  // namespace
 
 Http1Connection::Http1Connection(const ClientServices& services, const ListenerContext& listener,
@@ -209,7 +224,7 @@ bool Http1Connection::handle_request(std::string_view head_bytes) {
                                                         *policy, head, view, client_);
     if (!refusal) return false;
     if (refusal->status != 0) {
-      refuse(*refusal);
+      refuse(*refusal, &view);
       return true;
     }
     view.user = gate_->user();
@@ -221,6 +236,7 @@ bool Http1Connection::handle_request(std::string_view head_bytes) {
   CacheView found =
       services_.cache.lookup(view.key, view.hash, head.fields, view.treatment->vary, client_);
   if (is_plain_hit(view, found, runtime, services_.loop.now())) {
+    refusals_in_row_ = 0;
     reply_hit(view, head_bytes, found);
   } else {
     start_request(view, head_bytes, std::move(found));
@@ -238,9 +254,12 @@ void Http1Connection::start_request(const RequestView& view, std::string_view he
   const bool counted = limit != 0 && (view.policy == nullptr || !view.policy->trusts(client_));
   if (counted && !transfer_.take(services_.transfers, client_, limit)) {
     services_.stats.transfers_refused.add();
-    refuse(too_many("transfers-per-client", Nanoseconds(0)));
+    Refusal refusal = too_many("transfers-per-client", Nanoseconds(0));
+    refusal.further = Refusal::Further::kMayStay;
+    refuse(refusal, &view);
     return;
   }
+  refusals_in_row_ = 0;
   services_.exchange.inflight.prefetch_unshared(view.hash);
   auto context = RequestContext::make(services_.runtime, view, head_bytes, client_,
                                       gate_ == nullptr ? client_ : gate_->from());
@@ -253,8 +272,9 @@ void Http1Connection::start_request(const RequestView& view, std::string_view he
   if (pending_ == nullptr) request_->start();
 }
 
-// Answers with an error and closes: after a refusal the next request's beginning is not certain.
-void Http1Connection::refuse(const Refusal& refusal) {
+// Answers with an error, and closes where the next request's beginning is not certain, or where
+// nothing but what is refused comes.
+void Http1Connection::refuse(const Refusal& refusal, const RequestView* view) {
   if (gate_ != nullptr && gate_->awaits_header()) {
     // Whoever it is, HTTP was not what it has begun with.
     services_.stats.proxy_headers_bad.add();
@@ -274,10 +294,14 @@ void Http1Connection::refuse(const Refusal& refusal) {
       http::make_own_reply(refusal.status, explained, services_.loop.http_date(), cache_status,
                            services_.runtime->error_pages.find(refusal.status));
   reply.head += refusal.fields;
-  reply.head += connection_field(http::Version::kHttp11, false);
+  const bool stays = refusal.further == Refusal::Further::kMayStay && view != nullptr &&
+                     ends_with_its_head(*view) && !is_draining() &&
+                     refusals_in_row_ < kRefusalsInRowMax;
+  ++refusals_in_row_;
+  reply.head += connection_field(head == nullptr ? http::Version::kHttp11 : head->version, stays);
   reply.head += kHeadEnd;
   if (head == nullptr || head->method != http::Method::kHead) reply.head += reply.body;
-  phase_ = Phase::kLast;
+  if (!stays) phase_ = Phase::kLast;
   RequestRecord record;
   record.outcome = refusal.outcome;
   record.started = services_.loop.now();

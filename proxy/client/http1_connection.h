@@ -112,7 +112,8 @@ class Http1Connection final : public ClientConnection,
   std::optional<std::size_t> parse(std::string_view input);
   bool handle_request(std::string_view head_bytes);
   void start_request(const RequestView& view, std::string_view head_bytes, CacheView found);
-  void refuse(const Refusal& refusal);
+  // `view` is of the request that is refused; null: there is none, and the connection ends.
+  void refuse(const Refusal& refusal, const RequestView* view = nullptr);
   void end_behind_replies();
   void end_unfinished_head();
   void next_request();
@@ -145,6 +146,7 @@ class Http1Connection final : public ClientConnection,
   Phase phase_ = Phase::kOpen;
   Input input_ = Input::kKept;
   Peer peer_ = Peer::kSending;
+  std::uint8_t refusals_in_row_ = 0;
 };
 
 }  // namespace encore::server

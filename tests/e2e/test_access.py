@@ -2,7 +2,7 @@
 
 import unittest
 
-from client import Client, get
+from client import Client, field, get
 from harness import Case, eventually, free_port, need_program
 from origin import Origin, fresh, response
 
@@ -87,12 +87,63 @@ class Lists(Access):
         self.assertEqual([200, 403], [status(encore.port, o.authority, "CONNECT")
                                       for o in (self.origin, other)])
 
-    def test_a_pipeline_ends_with_what_is_refused(self):
+    def test_a_pipeline_goes_on_behind_what_is_refused(self):
         encore = self.reverse({"deny_paths": ["/no"]})
+        paths = ("/a", "/a", "/no", "/a", "/no", "/no", "/b", "/no", "/no", "/no", "/no", "/a")
         with Client(encore.port) as client:
-            client.send("".join(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"
-                                for path in ("/a", "/a", "/no", "/a")))
-            self.assertEqual([200, 200, 403], [client.read_response().status for _ in range(3)])
+            client.send("".join(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n" for path in paths))
+            answers = [client.read_response() for _ in paths[:-1]]
+            self.assertEqual([403 if path == "/no" else 200 for path in paths[:-1]],
+                             [answer.status for answer in answers])
+            # The fourth in a row is the last.
+            self.assertEqual(["close"], [field(answer, "Connection") for answer in answers
+                                         if field(answer, "Connection")])
+            self.assertEqual("close", field(answers[-1], "Connection"))
+            self.assertTrue(client.at_end())
+
+    def test_the_connection_ends_with_a_refusal_that_something_may_stand_behind(self):
+        listen = {"deny_paths": ["/no", "/pub/*"], "deny_clients": ["127.0.0.2"]}
+        encore = self.reverse(listen)
+        smuggled = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"
+        length = f"Content-Length: {len(smuggled)}\r\n"
+        chunked = "Transfer-Encoding: chunked\r\n"
+        table = [("GET", "", "1.1", True), ("HEAD", "", "1.1", True), ("POST", "", "1.1", True),
+                 ("POST", "Content-Length: 0\r\n", "1.1", True), ("POST", length, "1.1", False),
+                 ("POST", chunked, "1.1", False), ("GET", length, "1.1", False),
+                 ("POST", "Expect: 100-continue\r\n" + length, "1.1", False),
+                 ("GET", "Connection: close\r\n", "1.1", False), ("GET", "", "1.0", False),
+                 ("GET", "Connection: keep-alive\r\n", "1.0", True),
+                 ("GET", "Connection: Upgrade\r\nUpgrade: websocket\r\n", "1.1", False)]
+        for method, fields, version, stays in table:
+            with Client(encore.port) as client:
+                client.send(f"{method} /no HTTP/{version}\r\nHost: a\r\n{fields}\r\n" + smuggled)
+                answer = client.read_response(method)
+                self.assertEqual(403, answer.status)
+                said = {True: "keep-alive" if version == "1.0" else None, False: "close"}[stays]
+                self.assertEqual(said, field(answer, "Connection"), (method, fields, version))
+                if stays:
+                    self.assertEqual(200, client.read_response().status)
+                else:
+                    self.assertTrue(client.at_end(), (method, fields, version))
+        with Client(encore.port, source="127.0.0.2") as client:
+            client.send(smuggled * 2)
+            self.assertEqual("close", field(client.read_response(), "Connection"))
+            self.assertTrue(client.at_end())
+        forward = self.forward({"deny_hosts": ["127.0.0.1"]}, forward={"connect_ports": [443]})
+        with Client(forward.port) as client:
+            # What stands behind was meant for the tunnel's other end.
+            client.send("CONNECT 127.0.0.1:443 HTTP/1.1\r\nHost: a\r\n\r\n" + smuggled)
+            self.assertEqual(403, client.read_response("CONNECT").status)
+            self.assertTrue(client.at_end())
+
+    def test_who_is_over_a_limit_keeps_his_connection_for_a_while(self):
+        encore = self.reverse({}, limit=[{"rate": 0.01, "burst": 1}])
+        with Client(encore.port) as client:
+            client.send("GET /a HTTP/1.1\r\nHost: a\r\n\r\n" * 8)
+            answers = [client.read_response() for _ in range(5)]
+            self.assertEqual([200] + [429] * 4, [answer.status for answer in answers])
+            self.assertEqual([None] * 4 + ["close"],
+                             [field(answer, "Connection") for answer in answers])
             self.assertTrue(client.at_end())
 
     def test_a_reload_applies_to_connections_that_are_there(self):
@@ -206,9 +257,15 @@ class Transfers(Access):
             client.send("GET /a HTTP/1.1\r\nHost: a\r\n\r\n")
             answer = client.read_response()
             self.assertEqual((429, "1"), (answer.status, dict(answer.fields)["retry-after"]))
+            client.send("GET /hit HTTP/1.1\r\nHost: a\r\n\r\n")
+            self.assertEqual(200, client.read_response().status)
+            # They end the connection as other refusals do.
+            client.send("GET /a HTTP/1.1\r\nHost: a\r\n\r\n" * 5)
+            self.assertEqual([429] * 4, [client.read_response().status for _ in range(4)])
+            self.assertTrue(client.at_end())
         self.assertEqual(200, status(encore.port, "/hit"))
         self.assertEqual(200, status(encore.port, "/a", source="127.0.0.2"))
-        self.assertEqual(1, encore.metrics()["encore_transfers_refused_total"])
+        self.assertEqual(5, encore.metrics()["encore_transfers_refused_total"])
         slow[0].close()
         eventually(lambda: status(encore.port, "/b") == 200, "there is room again")
 

@@ -7,7 +7,7 @@ import re
 import threading
 import unittest
 
-from client import Client, get
+from client import Client, field, get
 from harness import Case, eventually, free_port, need_program
 from origin import Origin, fresh
 
@@ -71,6 +71,37 @@ class Logins(Case):
         logged = encore.access_path.read_text() + encore.output()
         for secret in ("secret", base64.b64encode(b"ann:secret").decode(), "Authorization"):
             self.assertNotIn(secret, logged)
+
+    def test_who_is_asked_to_log_in_does_so_on_the_same_connection(self):
+        encore = self.reverse(limits={"failed_logins_per_client": 2})
+        def ask(client, login=None, method="GET", more=""):
+            said = f"Authorization: {login}\r\n" if login else ""
+            client.send(f"{method} / HTTP/1.1\r\nHost: a\r\n{said}{more}\r\n")
+            answer = client.read_response(method)
+            return answer.status, field(answer, "Connection")
+        with Client(encore.port) as client:
+            self.assertEqual((401, None), ask(client))
+            self.assertEqual((401, None), ask(client, basic("ann", "wrong")))
+            self.assertEqual((401, None), ask(client, method="HEAD"))
+            self.assertEqual((200, None), ask(client, basic("ann", "secret")))
+            self.assertEqual((401, None), ask(client))
+            # With content that has not been sent, or is not read, it ends.
+            self.assertEqual((401, "close"), ask(client, None, "POST", "Content-Length: 6\r\n"))
+            self.assertTrue(client.at_end())
+        # A guesser's ends at once.
+        with Client(encore.port) as client:
+            self.assertEqual((401, None), ask(client, basic("ann", "guess1")))
+            self.assertEqual((429, "close"), ask(client, basic("ann", "guess2")))
+            self.assertTrue(client.at_end())
+
+    def test_curl_needs_no_second_connection_to_log_in(self):
+        curl = need_program("curl")
+        encore = self.start_one("forward", {"users_file": str(self.users)})
+        answer = self.run_client([curl, "-sS", "-o", "/dev/null", "-w",
+                                  "%{http_code} %{num_connects}", "-x", encore.url,
+                                  "--proxy-anyauth", "-U", "ann:secret", self.origin.url("/")])
+        self.assertEqual(b"200 1", answer.stdout)
+        self.assertEqual([407, 200], [record["status"] for record in encore.access_records(2)])
 
     def test_two_fields_are_no_login(self):
         encore = self.reverse()
