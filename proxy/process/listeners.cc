@@ -48,11 +48,25 @@ std::vector<std::uint64_t> succeeded_by(const Listeners::Entry& after,
 
 }  // namespace
 
-// Whether one of the present listeners has it, on whatever address.
-bool Listeners::has_port(std::uint16_t port) const {
-  return std::ranges::any_of(present_, [port](const Entry& entry) {
-    return entry.file == nullptr && entry.bound.port() == port;
-  });
+// Whether a listener of ours has it, on whatever address: one of the present ones, or one that some
+// worker has not closed yet.
+bool Listeners::has_port(std::uint16_t port) {
+  std::erase_if(leaving_, [](const Leaving& each) { return each.closing.expired(); });
+  return std::ranges::count(leaving_, port, &Leaving::port) != 0 ||
+         std::ranges::any_of(present_, [port](const Entry& entry) {
+           return entry.file == nullptr && entry.bound.port() == port;
+         });
+}
+
+// What the workers keep until they have closed those of the present that `plan` is without.
+std::shared_ptr<const void> Listeners::note_leaving(const Plan& plan) {
+  std::shared_ptr<const void> closing;
+  for (const Entry& before : present_) {
+    if (before.file != nullptr || std::ranges::count(plan, before.id, &Entry::id) != 0) continue;
+    if (closing == nullptr) closing = std::make_shared<const char>();
+    leaving_.push_back({.port = before.bound.port(), .closing = closing});
+  }
+  return closing;
 }
 
 Result<Listeners::Entry> Listeners::open(const config::Listen& listen) {
@@ -73,7 +87,7 @@ Result<Listeners::Entry> Listeners::open(const config::Listen& listen) {
     return entry;
   }
   entry.bound = to_address(*listen.address);
-  // Where our own have the port it is ours to share; who else has it is refused it by the system.
+  // Where our own have the port it is ours to share: another user is refused it by the system.
   if (!has_port(entry.bound.port())) {
     if (auto unused = net::Listener::check_unused(entry.bound); !unused) {
       return std::unexpected(unused.error());
@@ -128,6 +142,7 @@ std::vector<net::Address> Listeners::addresses(const Plan& plan) {
 std::vector<std::vector<ListenerSeat>> Listeners::adopt(Plan plan) {
   std::vector<std::vector<ListenerSeat>> seats(workers_);
   tell_of_changes(present_, plan);
+  const auto closing = note_leaving(plan);
   for (std::size_t index = 0; index < plan.size(); ++index) {
     Entry& entry = plan[index];
     const auto succeeds = succeeded_by(entry, present_, plan);
@@ -137,7 +152,8 @@ std::vector<std::vector<ListenerSeat>> Listeners::adopt(Plan plan) {
                         .index = index,
                         .name = entry.where.text(),
                         .socket = {},
-                        .succeeds = succeeds};
+                        .succeeds = succeeds,
+                        .closing = closing};
       if (!entry.sockets.empty()) seat.socket = std::move(entry.sockets[worker]);
       seats[worker].push_back(std::move(seat));
     }

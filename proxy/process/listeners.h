@@ -25,6 +25,8 @@ struct ListenerSeat {
   net::Socket socket = {};  // of one that was opened now; none: it is there already
   // Of listeners that go, those for whose addresses this one answers from now on.
   std::vector<std::uint64_t> succeeds = {};
+  // Kept until this worker has closed those that go; null: there are none.
+  std::shared_ptr<const void> closing = {};
 };
 
 class Listeners {
@@ -55,11 +57,18 @@ class Listeners {
 
  private:
   Result<Entry> open(const config::Listen& listen);
-  bool has_port(std::uint16_t port) const;
+  bool has_port(std::uint16_t port);
+  std::shared_ptr<const void> note_leaving(const Plan& plan);
 
   std::size_t workers_;
   std::uint64_t ids_ = 0;
   Plan present_;
+  // Ports of listeners that went, until all workers have closed their sockets.
+  struct Leaving {
+    std::uint16_t port = 0;
+    std::weak_ptr<const void> closing;
+  };
+  std::vector<Leaving> leaving_;
 };
 
 }  // namespace encore::server
