@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "proxy/net/destruction.h"
+#include "proxy/net/listening.h"
 #include "proxy/net/socket_options.h"
 #include "proxy/net/syscalls.h"
 
@@ -15,6 +16,9 @@ namespace {
 
 // How long a listener rests that got no connection for want of memory or descriptors.
 constexpr Nanoseconds kRest = std::chrono::milliseconds(100);
+
+// So that a flood of connections does not starve those that are in.
+constexpr int kAcceptsPerTurn = 64;
 
 // A descriptor held back, to be given up for one accept that can then be closed.
 Socket open_spare() { return Socket(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
@@ -42,29 +46,18 @@ bool is_of_connection(int os_error) {
 
 }  // namespace
 
-Result<std::unique_ptr<Listener>> Listener::create(Loop& loop, const Options& options,
-                                                   OnAccept on_accept, OnOverload on_overload) {
-  auto socket = listen_on(options.address, options.backlog,
-                          options.reuse_port ? SharePort::kYes : SharePort::kNo);
-  if (!socket) return std::unexpected(socket.error());
-  return std::unique_ptr<Listener>(new Listener(loop, std::move(*socket), options.accepts_per_turn,
-                                                std::move(on_accept), std::move(on_overload)));
-}
-
 std::unique_ptr<Listener> Listener::take(Loop& loop, Socket socket, OnAccept on_accept,
                                          OnOverload on_overload) {
-  return std::unique_ptr<Listener>(new Listener(loop, std::move(socket), Options{}.accepts_per_turn,
-                                                std::move(on_accept), std::move(on_overload)));
+  return std::unique_ptr<Listener>(
+      new Listener(loop, std::move(socket), std::move(on_accept), std::move(on_overload)));
 }
 
 Result<void> Listener::check_unused(const Address& address) { return net::check_unused(address); }
 
-Listener::Listener(Loop& loop, Socket socket, int accepts_per_turn, OnAccept on_accept,
-                   OnOverload on_overload)
+Listener::Listener(Loop& loop, Socket socket, OnAccept on_accept, OnOverload on_overload)
     : socket_(std::move(socket)),
       spare_(open_spare()),
       address_(bound_address(socket_)),
-      accepts_per_turn_(accepts_per_turn),
       on_accept_(std::move(on_accept)),
       on_overload_(std::move(on_overload)),
       retry_(loop, [this] { resume(); }) {
@@ -84,7 +77,7 @@ void Listener::stop() {
 
 void Listener::stop_behind_waiting() {
   // New ones are let in for ever while they come: no more than have room to wait.
-  int left = Options{}.backlog;
+  int left = kListenBacklog;
   while (socket_ && left-- > 0 && accept_one()) {
   }
   stop();
@@ -108,7 +101,7 @@ void Listener::on_event(int, short, void* context) {
 
 void Listener::accept_ready() {
   const DestructionWatch watch(watched_);
-  int left = accepts_per_turn_;
+  int left = kAcceptsPerTurn;
   while (left-- > 0 && accept_one()) {
     if (watch.destroyed() || paused_) return;
   }

@@ -24,18 +24,7 @@ class Listener {
   // learns it; then the listener rests for a tenth of a second. It must not destroy the listener.
   using OnOverload = std::move_only_function<void(int os_error)>;
 
-  struct Options {
-    Address address = {};  // port 0: the kernel chooses; see Listener::address()
-    int backlog = 4096;
-    bool reuse_port = true;
-    int accepts_per_turn = 64;  // so that a flood of connections does not starve those that are in
-  };
-
-  // Errors show the address: in use, not ours, no permission.
-  static Result<std::unique_ptr<Listener>> create(Loop& loop, const Options& options,
-                                                  OnAccept on_accept,
-                                                  OnOverload on_overload = nullptr);
-  // On a socket that listens already.
+  // On a socket that listens already (listening.h).
   static std::unique_ptr<Listener> take(Loop& loop, Socket socket, OnAccept on_accept,
                                         OnOverload on_overload = nullptr);
   // An error where another listener has this address, even one that would share it: two processes
@@ -57,8 +46,7 @@ class Listener {
   void resume();
 
  private:
-  Listener(Loop& loop, Socket socket, int accepts_per_turn, OnAccept on_accept,
-           OnOverload on_overload);
+  Listener(Loop& loop, Socket socket, OnAccept on_accept, OnOverload on_overload);
   static void on_event(int descriptor, short what, void* context);
   void accept_ready();
   bool accept_one();
@@ -67,7 +55,6 @@ class Listener {
   Socket socket_;
   Socket spare_;
   Address address_;
-  int accepts_per_turn_;
   OnAccept on_accept_;
   OnOverload on_overload_;
   bool paused_ = true;

@@ -17,8 +17,6 @@
 namespace encore::net {
 namespace {
 
-constexpr int kBacklog = 4096;
-
 std::unexpected<Error> failed(const std::string& path, int os_error) {
   return fail("cannot listen on unix:" + path + ": " + std::generic_category().message(os_error));
 }
@@ -58,7 +56,7 @@ Result<void> refuse(const std::string& path) {
 }  // namespace
 
 Result<Socket> open_listening(const Address& address) {
-  return listen_on(address, kBacklog, SharePort::kYes);
+  return listen_on(address, kListenBacklog, SharePort::kYes);
 }
 
 Address listening_address(const Socket& socket) { return bound_address(socket); }
@@ -94,7 +92,7 @@ Result<UnixListening> open_unix_listening(const std::string& path, unsigned mode
   }
   struct stat status{};
   const bool done = ::chmod(made.c_str(), mode) == 0 && ::lstat(made.c_str(), &status) == 0 &&
-                    ::listen(socket.get(), kBacklog) == 0 &&
+                    ::listen(socket.get(), kListenBacklog) == 0 &&
                     std::rename(made.c_str(), path.c_str()) == 0;
   if (!done) {
     const int os_error = errno;

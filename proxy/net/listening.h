@@ -13,6 +13,9 @@
 
 namespace encore::net {
 
+// Connections that may wait to be accepted.
+inline constexpr int kListenBacklog = 4096;
+
 // Shares its address with other sockets of this user (SO_REUSEPORT), each of which gets a part of
 // the connections. Errors show the address.
 Result<Socket> open_listening(const Address& address);

@@ -6,8 +6,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "proxy/net/listener.h"
+#include "proxy/net/listening.h"
 #include "proxy/net/loop.h"
 #include "proxy/net/signals.h"
 #include "proxy/net/stream.h"
@@ -65,14 +67,15 @@ int main(int argc, char** argv) {
   auto loop = Loop::create();
   if (!loop) return 1;
   const encore::net::Signals signals(**loop, {SIGTERM, SIGINT}, [&](int) { (*loop)->stop(); });
-  const auto listener = encore::net::Listener::create(
-      **loop, {.address = Address::loopback_v4(port)}, [&](Socket socket, const Address& peer) {
-        new Connection(**loop, std::move(socket), peer, answer);
-      });
-  if (!listener) {
-    std::fprintf(stderr, "%s\n", listener.error().message.c_str());
+  auto listening = encore::net::open_listening(Address::loopback_v4(port));
+  if (!listening) {
+    std::fprintf(stderr, "%s\n", listening.error().message.c_str());
     return 1;
   }
+  const auto listener = encore::net::Listener::take(
+      **loop, std::move(*listening), [&](Socket socket, const Address& peer) {
+        new Connection(**loop, std::move(socket), peer, answer);
+      });
   (*loop)->run();
   return 0;
 }

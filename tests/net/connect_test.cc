@@ -19,7 +19,7 @@ namespace {
 
 using ConnectResult = std::expected<std::unique_ptr<Stream>, ConnectFailure>;
 
-Listener::Options on_loopback() { return {.address = Address::loopback_v4(0)}; }
+Address on_loopback() { return Address::loopback_v4(0); }
 
 // A port on which nobody listens: bound, so that nobody else gets it, but silent.
 struct ClosedPort {
@@ -39,16 +39,14 @@ struct Accepted {
   std::vector<Socket> sockets;
   std::vector<Address> peers;
   std::vector<int> overloads;
-  std::unique_ptr<Listener> listen(Loop& loop, const Listener::Options& options) {
-    auto listener = Listener::create(
-        loop, options,
+  std::unique_ptr<Listener> listen(Loop& loop, const Address& address) {
+    return net::listen(
+        loop, address,
         [this](Socket socket, const Address& peer) {
           sockets.push_back(std::move(socket));
           peers.push_back(peer);
         },
         [this](int os_error) { overloads.push_back(os_error); });
-    REQUIRE(listener);
-    return std::move(*listener);
   }
 };
 
@@ -83,7 +81,7 @@ TEST_CASE("a listener accepts, and a connector reaches it", "[net][connect]") {
 TEST_CASE("a listener on :: takes IPv4 too and shows its clients as IPv4", "[net][connect]") {
   TestLoop loop;
   Accepted accepted;
-  const auto listener = accepted.listen(*loop, {.address = *Address::parse_ip("::", 0)});
+  const auto listener = accepted.listen(*loop, *Address::parse_ip("::", 0));
   std::optional<ConnectResult> result;
   Connector connector(*loop, {.addresses = {Address::loopback_v4(listener->address().port())}},
                       [&](ConnectResult r) { result = std::move(r); });
@@ -96,10 +94,9 @@ TEST_CASE("two workers listen on one port, others are told that it is in use", "
   TestLoop loop;
   Accepted accepted;
   const auto first = accepted.listen(*loop, on_loopback());
-  const auto second = accepted.listen(*loop, {.address = first->address()});
+  const auto second = accepted.listen(*loop, first->address());
   CHECK(first->address() == second->address());
-  const auto third = Listener::create(*loop, {.address = first->address(), .reuse_port = false},
-                                      [](Socket, const Address&) {});
+  const auto third = Listener::check_unused(first->address());
   REQUIRE_FALSE(third);
   CHECK(third.error().message.find(first->address().to_string()) != std::string::npos);
 }
@@ -131,12 +128,10 @@ TEST_CASE("a listener may be destroyed by its callback", "[net][connect]") {
   TestLoop loop;
   std::unique_ptr<Listener> listener;
   bool accepted = false;
-  auto created = Listener::create(*loop, on_loopback(), [&](Socket, const Address&) {
+  listener = listen(*loop, on_loopback(), [&](Socket, const Address&) {
     accepted = true;
     listener.reset();
   });
-  REQUIRE(created);
-  listener = std::move(*created);
   std::optional<ConnectResult> result;
   const Connector connector(*loop, {.addresses = {listener->address()}},
                             [&](ConnectResult r) { result = std::move(r); });

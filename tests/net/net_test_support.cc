@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "proxy/net/listening.h"
 #include "proxy/net/timer.h"
 #include "tests/catch.h"
 
@@ -78,6 +79,13 @@ SocketPair::SocketPair() {
   REQUIRE(::fcntl(far.get(), F_SETFL, O_NONBLOCK) == 0);
   REQUIRE(::getsockname(far.get(), reinterpret_cast<sockaddr*>(&bound), &size) == 0);
   far_address = Address(bound);
+}
+
+std::unique_ptr<Listener> listen(Loop& loop, const Address& address, Listener::OnAccept on_accept,
+                                 Listener::OnOverload on_overload) {
+  auto socket = open_listening(address);
+  REQUIRE(socket);
+  return Listener::take(loop, std::move(*socket), std::move(on_accept), std::move(on_overload));
 }
 
 bool send_all(const Socket& socket, std::string_view bytes) {

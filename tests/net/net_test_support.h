@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "proxy/net/address.h"
+#include "proxy/net/listener.h"
 #include "proxy/net/loop.h"
 #include "proxy/net/socket.h"
 #include "proxy/net/stream.h"
@@ -46,6 +47,10 @@ struct SocketPair {
 bool send_all(const Socket& socket, std::string_view bytes);
 // What is there now, without waiting.
 std::string receive_now(const Socket& socket);
+
+// A listener as the proxy has them: on a socket that shares its address.
+std::unique_ptr<Listener> listen(Loop& loop, const Address& address, Listener::OnAccept on_accept,
+                                 Listener::OnOverload on_overload = nullptr);
 
 // A handler that records and does what the test says.
 struct Recorder final : StreamHandler {

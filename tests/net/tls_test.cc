@@ -40,14 +40,11 @@ TlsContext serving(const std::string& certificate) {
 struct Secured {
   explicit Secured(const std::string& certificate = certificates().certificate_file())
       : server_context(serving(certificate)) {
-    auto created = Listener::create(
-        *loop, {.address = Address::loopback_v4(0)}, [this](Socket socket, const Address& peer) {
-          server = std::make_unique<Stream>(*loop, std::move(socket), peer, &server_handler,
-                                            server_context.session());
-          server->resume_reading();
-        });
-    REQUIRE(created.has_value());
-    listener = std::move(*created);
+    listener = listen(*loop, Address::loopback_v4(0), [this](Socket socket, const Address& peer) {
+      server = std::make_unique<Stream>(*loop, std::move(socket), peer, &server_handler,
+                                        server_context.session());
+      server->resume_reading();
+    });
   }
 
   // True where the handshake was done and the host accepted.
@@ -132,16 +129,14 @@ TEST_CASE("a peer that does not speak TLS is a failed handshake", "[net][tls]") 
   TestLoop loop;
   std::vector<Socket> sockets;
   const std::string greeting = GENERATE("HTTP/1.1 400 Bad Request\r\n\r\n", "");
-  auto listener = Listener::create(*loop, {.address = Address::loopback_v4(0)},
-                                   [&](Socket socket, const Address&) {
-                                     send_all(socket, greeting);
-                                     if (!greeting.empty()) sockets.push_back(std::move(socket));
-                                   });
-  REQUIRE(listener.has_value());
+  const auto listener = listen(*loop, Address::loopback_v4(0), [&](Socket socket, const Address&) {
+    send_all(socket, greeting);
+    if (!greeting.empty()) sockets.push_back(std::move(socket));
+  });
   const TlsContext context = trusting();
   std::optional<ConnectResult> result;
   const Connector connector(
-      *loop, {.addresses = {(*listener)->address()}, .tls = &context, .tls_host = "origin.test"},
+      *loop, {.addresses = {listener->address()}, .tls = &context, .tls_host = "origin.test"},
       [&](ConnectResult r) { result = std::move(r); });
   loop.run_until([&] { return result.has_value(); });
   REQUIRE_FALSE(result->has_value());

@@ -36,13 +36,10 @@ struct Worker {
     auto created = Loop::create();
     REQUIRE(created.has_value());
     loop = std::move(*created);
-    auto listening =
-        Listener::create(*loop, {.address = address}, [this](Socket socket, const Address& peer) {
-          accepted.fetch_add(1, std::memory_order_relaxed);
-          echoes.push_back(std::make_unique<Echo>(*loop, std::move(socket), peer, tls));
-        });
-    REQUIRE(listening.has_value());
-    listener = std::move(*listening);
+    listener = listen(*loop, address, [this](Socket socket, const Address& peer) {
+      accepted.fetch_add(1, std::memory_order_relaxed);
+      echoes.push_back(std::make_unique<Echo>(*loop, std::move(socket), peer, tls));
+    });
   }
   void start() {
     thread = std::thread([this] { loop->run(); });
