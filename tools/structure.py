@@ -69,7 +69,7 @@ THIRD_PARTY = [
                     "proxy/process", "sim", "tests"]),
     (r"boost/", ["proxy/http", "tests/fuzz"]),
     (r"curl/", ["filter/cli", "sim/drive", "tests"]),
-    (r"re2/", ["proxy/process"]),
+    (r"re2/", ["proxy/settings"]),
     (r"zlib\.h|zstd\.h", ["proxy/publish", "sim", "tests"]),
     (r"lzma\.h", ["sim", "tests"]),
     (r"catch2/", ["tests"]),

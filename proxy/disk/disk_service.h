@@ -59,6 +59,7 @@ class DiskService : public std::enable_shared_from_this<DiskService> {
   void bury(const filter::Hash128& key, cache::DiskTombstone tombstone);
   // `done` is called once, on the engine's thread, or on this one where it has stopped or where
   // nothing is to be done.
+  std::size_t bans() const { return state_.rules.bans(); }
   void purge(std::vector<Purge> purges, std::function<void(Result<void>)> done);
   std::optional<cache::DiskVersion> version_at(const cache::DiskPlace& place,
                                                const filter::Hash128& key) {

@@ -223,6 +223,12 @@ void Disks::purge(const std::vector<Purge>& purges,
   }
 }
 
+std::size_t Disks::bans() const {
+  std::size_t most = 0;
+  for (const auto& service : services_) most = std::max(most, service->bans());
+  return most;
+}
+
 bool Disks::stop(Nanoseconds patience) {
   if (stopped_) return *stopped_;
   {

@@ -46,8 +46,8 @@ struct DisksOptions {
   bool clear = false;         // makes new disks of whatever is there
   EngineOptions engine = {};  // of each; write_bytes_max also bounds what waits to be written
   bool is_inline = false;     // for tests: make_inline_engine(), and whoever calls calls tick()
-  // Whether a tag's or prefix' pattern is of a record; its version need not be looked at. Called on
-  // the threads of the disks. Empty: prefixes of text.key alone.
+  // Whether a tag's, prefix' or ban's pattern is of a record; its version need not be looked at.
+  // Called on the threads of the disks. Empty: prefixes of text.key alone.
   MatchesRule matches_rule = {};
   // For tests.
   DiskClocks clocks = {};
@@ -104,6 +104,9 @@ class Disks {
   // What was buried before is durable then, too: of a key of which the kernel knows nothing any
   // more a tombstone may still wait, so that also a purge of nothing is to be asked for.
   void purge(const std::vector<Purge>& purges, std::move_only_function<void(Result<void>)> done);
+
+  // Bans in force, of the disk that has most: those of what may still lie on it.
+  std::size_t bans() const;
 
   // What is due each second: flushes, reclaims, remembers. By a thread of its own, but for
   // DisksOptions::is_inline and make_engine.

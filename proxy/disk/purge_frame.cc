@@ -125,7 +125,7 @@ bool for_each_purge(std::span<const std::byte> entries, const VisitPurge& visit)
     if (entries.size() < kEntryHeadBytes) return false;
     const auto kind = get<std::uint16_t>(entries.data());
     if (kind < static_cast<std::uint16_t>(PurgeKind::kKey) ||
-        kind > static_cast<std::uint16_t>(PurgeKind::kPrefix)) {
+        kind > static_cast<std::uint16_t>(PurgeKind::kBan)) {
       return false;
     }
     Purge purge;

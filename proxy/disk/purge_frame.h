@@ -24,6 +24,7 @@ enum class PurgeKind : std::uint8_t {
   kKey = 1,     // a purge of a URL, or a replacement that was not written
   kTag = 2,     // of a surrogate key
   kPrefix = 3,  // of the key's text
+  kBan = 4,     // of what a ban holds for, as whoever serves has saved it
 };
 
 struct Purge {

@@ -12,9 +12,21 @@ void PurgeRules::add(const Purge& purge) {
     buried.version = std::max(buried.version, purge.version);
     buried.sequence = std::max(buried.sequence, purge.sequence);
   } else {
+    if (purge.kind == PurgeKind::kBan) {
+      std::erase_if(rules_, [&](const Purge& rule) {
+        return rule.kind == PurgeKind::kBan && rule.version <= purge.version &&
+               rule.pattern == purge.pattern;
+      });
+    }
     rules_.insert(std::ranges::upper_bound(rules_, purge.version, {}, &Purge::version), purge);
   }
+  count();
+}
+
+void PurgeRules::count() {
   size_.store(rules_.size() + keys_.size());
+  bans_.store(static_cast<std::size_t>(
+      std::ranges::count(rules_, PurgeKind::kBan, [](const Purge& rule) { return rule.kind; })));
 }
 
 bool PurgeRules::is_buried(const filter::Hash128& key, cache::DiskVersion version) const {
@@ -43,7 +55,7 @@ void PurgeRules::forget_below(std::uint64_t sequence_min) {
   const std::unique_lock lock(mutex_);
   std::erase_if(rules_, [&](const Purge& rule) { return rule.sequence < sequence_min; });
   std::erase_if(keys_, [&](const auto& key) { return key.second.sequence < sequence_min; });
-  size_.store(rules_.size() + keys_.size());
+  count();
 }
 
 }  // namespace encore::disk

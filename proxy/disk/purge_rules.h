@@ -30,6 +30,7 @@ class PurgeRules {
   // Called by several threads at once.
   explicit PurgeRules(MatchesRule matches) : matches_(std::move(matches)) {}
 
+  // A ban that there is already is from then on of what this one is of.
   void add(const Purge& purge);
   // Never a part: it is as alive as the head that leads to it.
   bool is_dead(const RecordFront& front) const;
@@ -38,12 +39,15 @@ class PurgeRules {
   // Nothing that they are of is on the disk any more: PurgeLog::prune().
   void forget_below(std::uint64_t sequence_min);
   std::size_t size() const { return size_.load(std::memory_order_relaxed); }
+  // Of them, those by kBan: each takes a while with each record that is older.
+  std::size_t bans() const { return bans_.load(std::memory_order_relaxed); }
 
  private:
   struct Buried {
     cache::DiskVersion version = 0;
     std::uint64_t sequence = 0;
   };
+  void count();
   bool is_buried(const filter::Hash128& key, cache::DiskVersion version) const;
 
   const MatchesRule matches_;
@@ -51,6 +55,7 @@ class PurgeRules {
   std::vector<Purge> rules_;  // by version
   std::unordered_map<filter::Hash128, Buried, HashKey> keys_;
   std::atomic<std::size_t> size_ = 0;
+  std::atomic<std::size_t> bans_ = 0;
 };
 
 }  // namespace encore::disk

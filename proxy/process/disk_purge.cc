@@ -53,6 +53,15 @@ void DiskPurge::add_tag(std::string_view tag, cache::DiskVersion version) {
                      .pattern = std::string(tag)});
 }
 
+void DiskPurge::add_ban(const Ban& ban, cache::DiskVersion version) {
+  if (disks_ == nullptr) return;
+  purges_.push_back({.kind = disk::PurgeKind::kBan,
+                     .version = version,
+                     .sequence = 0,
+                     .key = {},
+                     .pattern = ban.saved()});
+}
+
 void DiskPurge::begin() {
   if (disks_ == nullptr) return;
   ENCORE_CHECK(done_ == nullptr, "a purge begins once");
@@ -65,7 +74,13 @@ Result<void> DiskPurge::end() {
   return done_ == nullptr ? Result<void>() : done_->promise.get_future().get();
 }
 
-bool matches_rule(const disk::Purge& rule, const disk::RecordFront& front) {
+Result<void> may_take(const disk::Disks& disks, const Ban& ban) {
+  if (ban.saved().size() > disk::kPatternBytesMax) return fail("ban-too-long");
+  if (disks.bans() >= kDiskBansMax) return fail("too-many-bans");
+  return {};
+}
+
+bool matches_rule(const disk::Purge& rule, const disk::RecordFront& front, SavedBans& bans) {
   const disk::RecordText& text = front.text;
   const auto meta = load_meta(std::as_bytes(std::span(text.meta)),
                               {.key_bytes = text.key.size(), .head_bytes = text.head.size()}, {});
@@ -74,6 +89,10 @@ bool matches_rule(const disk::Purge& rule, const disk::RecordFront& front) {
     return http::has_tag(HeadParts{.meta = *meta, .head = text.head}.tags(), rule.pattern);
   }
   const std::string_view key = text.key.substr(0, meta->primary_bytes);
+  if (rule.kind == disk::PurgeKind::kBan) {
+    const HeadParts head{.meta = *meta, .head = text.head};
+    return bans.hold(rule.pattern, key, head.content_type(), head.tags());
+  }
   const std::string_view pattern = rule.pattern;
   const bool is_forward = pattern.starts_with(kForwardRealm);
   return pattern.size() >= kRealmBytes && key.size() >= kRealmBytes &&

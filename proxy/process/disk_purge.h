@@ -1,5 +1,5 @@
-// What a purge means for the disk tier: keys are in its log; prefixes and tags become rules, which
-// each record is held to when it is read, for the index knows no texts. Any thread.
+// What a purge means for the disk tier: keys are in its log; prefixes, tags and bans become rules,
+// which each record is held to when it is read, for the index knows no texts. Any thread.
 #pragma once
 
 #include <string>
@@ -11,6 +11,7 @@
 #include "filter/hash.h"
 #include "proxy/disk/disks.h"
 #include "proxy/disk/record.h"
+#include "proxy/settings/ban.h"
 
 namespace encore::server {
 
@@ -26,6 +27,8 @@ class DiskPurge {
   // the origins' routes; a tag.
   void add_prefix(bool is_forward, std::string_view prefix, cache::DiskVersion version);
   void add_tag(std::string_view tag, cache::DiskVersion version);
+  // REQUIRES: may_take(ban).
+  void add_ban(const Ban& ban, cache::DiskVersion version);
 
   // In force when it returns.
   void begin();
@@ -40,7 +43,14 @@ class DiskPurge {
   std::shared_ptr<Done> done_;
 };
 
-// Whether a record is one that the rule speaks of. What cannot be read is.
-bool matches_rule(const disk::Purge& rule, const disk::RecordFront& front);
+// Bans by expressions that may be in force on a disk at a time: each takes microseconds with every
+// older record that is read, and memory, until nothing on the disk is older.
+inline constexpr std::size_t kDiskBansMax = 64;
+// Whether the disks take a ban by an expression now. Errors: why not.
+Result<void> may_take(const disk::Disks& disks, const Ban& ban);
+
+// Whether a record is one that the rule speaks of. What cannot be read is. `bans` may be shared by
+// all disks.
+bool matches_rule(const disk::Purge& rule, const disk::RecordFront& front, SavedBans& bans);
 
 }  // namespace encore::server

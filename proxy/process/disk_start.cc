@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <system_error>
 
@@ -64,7 +65,10 @@ disk::DisksOptions disk_options(const config::Config& config, const filter::Seed
         {.path = each.path, .bytes = each.size_bytes, .segment_bytes = each.segment_bytes});
   }
   options.identity_seed = identity_seed;
-  options.matches_rule = matches_rule;
+  options.matches_rule = [bans = std::make_shared<SavedBans>()](const disk::Purge& rule,
+                                                                const disk::RecordFront& front) {
+    return matches_rule(rule, front, *bans);
+  };
   return options;
 }
 

@@ -182,6 +182,7 @@ class Matcher final : public cache::Visitor {
     for (const std::string& prefix : reverse_) on_disk.add_prefix(false, prefix, version);
     for (const std::string_view tag : tags_) on_disk.add_tag(tag, version);
     if (ban_ == nullptr) return;
+    if (!ban_->is_plain()) return on_disk.add_ban(*ban_, version);
     const BanOrder& order = ban_->order();
     for (const std::string& tag : order.tags) on_disk.add_tag(tag, version);
     for (const std::string& prefix : ban_->prefixes()) {
@@ -294,7 +295,11 @@ Purged purge(Shared& shared, const config::Config& config, const PurgeOrder& ord
   if (order.ban) {
     auto made = Ban::create(*order.ban);
     if (!made) return {.refusal = made.error().message};
-    if (shared.disks != nullptr && !made->is_for_disks()) return {.refusal = "ban-needs-a-prefix"};
+    if (shared.disks != nullptr && !made->is_plain()) {
+      if (auto taken = may_take(*shared.disks, *made); !taken) {
+        return {.refusal = taken.error().message};
+      }
+    }
     ban = std::move(*made);
   }
   cache::Kernel& kernel = *shared.kernel;

@@ -12,7 +12,7 @@ namespace {
 // What a client is told of its purge. What goes as it is read is not counted.
 TransferFailure told_of(const Purged& purged, bool bans) {
   if (!purged.refusal.empty()) {
-    const bool beyond_us = purged.refusal == "ban-needs-a-prefix" || purged.refusal == "busy";
+    const bool beyond_us = purged.refusal == "too-many-bans" || purged.refusal == "busy";
     return {beyond_us ? 503 : 400, Outcome::kBadRequest, purged.refusal};
   }
   if (!purged.durable) return {500, Outcome::kInternal, "not-for-good"};

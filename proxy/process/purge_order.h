@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "proxy/process/ban.h"
+#include "proxy/settings/ban.h"
 
 namespace encore::server {
 

@@ -308,17 +308,57 @@ class Forms(Purging):
 
 
 class OnDisk(Purging):
-    def test_a_prefix_and_tags_reach_the_disk_and_other_expressions_are_refused(self):
+    def test_a_prefix_and_tags_reach_the_disk(self):
         self.start_all({"/t": fresh(b"t", Surrogate_Key="tag")},
                        disk=[{"path": str(self.directory / "disk"), "size": "256MiB"}])
         self.load("/blog/a", "/t", "/z")
-        self.assertEqual(503, self.send("BAN", "/", ("X-Url", "a$")))
-        self.assertTrue(self.has("/blog/a"))
         self.assertEqual(200, self.send("PURGE", "/blog/.*", ("X-Purge-Method", "regex")))
         self.assertEqual(200, self.send("BAN", "/", ("Surrogate-Key", "tag")))
         self.assertEqual(200, self.send("PURGE", "/z"))
         self.assertEqual([False] * 3, [self.has(p) for p in ("/blog/a", "/t", "/z")])
 
+
+    def restart(self):
+        self.proxy.stop()
+        self.proxy.start()
+        eventually(lambda: self.proxy.metrics()['encore_disk_loading{disk="0"}'] == 0, "all is loaded")
+
+    def test_expressions_hold_for_what_lies_on_a_disk_alone_and_after_a_restart(self):
+        routes = {"/a.png": fresh(b"png", Content_Type="image/png"),
+                  "/b.png": fresh(b"not", Content_Type="text/html"),
+                  "/c.css": fresh(b"css", Content_Type="text/css", Surrogate_Key="tag")}
+        self.start_all(routes, disk=[{"path": str(self.directory / "disk"), "size": "256MiB"}])
+        self.load(*routes)
+        self.restart()
+        self.assertTrue(all(self.has(path) for path in routes))
+        self.restart()
+        # Nothing is in memory now.
+        self.assertEqual(200, self.send("BAN", "/", ("X-Url", "[.]png$"), ("X-Content-Type", "image/")))
+        self.assertEqual([False, True, True], [self.has(path) for path in routes])
+        self.assertEqual(200, self.send("BAN", "/", ("X-Host", "other"), ("X-Url", "[.]css$")))
+        self.restart()
+        self.assertEqual([False, True, True], [self.has(path) for path in routes])
+        # What is stored behind a ban is not of it, in this life and in the next.
+        self.load("/a.png")
+        self.restart()
+        self.assertEqual([True, True, True], [self.has(path) for path in routes])
+        self.assertEqual(200, self.send("BAN", "/", ("X-Url", "[.](png|css)$"),
+                                        ("Surrogate-Key", "tag")))
+        self.assertEqual([True, True, False], [self.has(path) for path in routes])
+
+    def test_as_many_expressions_as_may_be_and_one_more(self):
+        self.start_all(disk=[{"path": str(self.directory / "disk"), "size": "256MiB"}])
+        self.load("/a", "/b")
+        # Those that are asked for again count once.
+        for n in [*range(63), *range(63), 63]:
+            self.assertEqual(200, self.send("BAN", "/", ("X-Url", f"[x]{n}$")))
+        # Beginnings and tags are not among them.
+        answer = ask(self.port, "/", method="BAN", fields=[("X-Url", "b$")])
+        self.assertEqual(503, answer.status)
+        self.assertIn("detail=too-many-bans", field(answer, "Cache-Status"))
+        self.assertTrue(self.has("/b"))
+        self.assertEqual(200, self.send("PURGE", "/a.*", ("X-Purge-Method", "regex")))
+        self.assertEqual([False, True], [self.has(path) for path in ("/a", "/b")])
 
     def test_everything_and_tags_of_all_forms_reach_the_disk(self):
         self.start_all({"/k": fresh(b"k", xkey="key")},

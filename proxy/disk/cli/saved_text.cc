@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <span>
 
+#include "proxy/settings/ban.h"
 #include "proxy/settings/router.h"
+#include "proxy/transfer/response.h"
 #include "proxy/transfer/saved_meta.h"
 
 namespace encore::disk {
@@ -26,6 +28,16 @@ bool has_prefix(std::string_view key, std::string_view prefix) {
 }
 
 bool is_visible(char letter) { return letter > ' ' && letter < '\x7f'; }
+
+bool is_banned(std::string_view ban, const RecordText& text) {
+  static server::SavedBans bans;  // compiled once for all records
+  const auto meta =
+      server::load_meta(std::as_bytes(std::span(text.meta)),
+                        {.key_bytes = text.key.size(), .head_bytes = text.head.size()}, {});
+  if (!meta) return true;
+  const server::HeadParts head{.meta = *meta, .head = text.head};
+  return bans.hold(ban, text.key.substr(0, meta->primary_bytes), head.content_type(), head.tags());
+}
 
 }  // namespace
 
@@ -69,6 +81,8 @@ bool is_purged(const Purge& purge, const RecordFields& fields, const RecordText&
       return has_line(saved_text(text).tags, purge.pattern);
     case PurgeKind::kPrefix:
       return has_prefix(text.key, purge.pattern);
+    case PurgeKind::kBan:
+      return is_banned(purge.pattern, text);
   }
   return false;
 }

@@ -16,6 +16,8 @@ bool is_purged_by(const Purge& purge, const RecordFields& fields, std::string_vi
       return meta.find(purge.pattern) != std::string_view::npos;
     case PurgeKind::kPrefix:
       return key.starts_with(purge.pattern);
+    case PurgeKind::kBan:
+      return key.find(purge.pattern) != std::string_view::npos;
   }
   return false;
 }

@@ -1,5 +1,5 @@
 // What a ban speaks of, and which of them disks can be told.
-#include "proxy/process/ban.h"
+#include "proxy/settings/ban.h"
 
 #include <string>
 
@@ -24,7 +24,7 @@ bool holds(const Ban& ban, std::string_view url, std::string_view type = "text/h
   return ban.holds(std::string(realm) + std::string(url), type, tags);
 }
 
-TEST_CASE("a ban holds where all that it says does", "[process][ban]") {
+TEST_CASE("a ban holds where all that it says does", "[settings][ban]") {
   const Ban ban = ban_of({.host = "^(a|b)\\.example$", .url = "\\.png$", .content_type = "image/"});
   CHECK(holds(ban, "http://a.example/x/y.png", "image/png"));
   CHECK(holds(ban, "http://b.example/y.png", "image/png"));
@@ -32,19 +32,19 @@ TEST_CASE("a ban holds where all that it says does", "[process][ban]") {
   CHECK_FALSE(holds(ban, "http://a.example/y.png?x", "image/png"));
   CHECK_FALSE(holds(ban, "http://a.example/y.png", "text/html"));
   CHECK_FALSE(holds(ban, "http://a.example/y.png", "image/png", "", kForward));
-  CHECK_FALSE(ban.is_for_disks());
+  CHECK_FALSE(ban.is_plain());
 }
 
-TEST_CASE("a ban of tags holds for any of them, whole", "[process][ban]") {
+TEST_CASE("a ban of tags holds for any of them, whole", "[settings][ban]") {
   const Ban ban = ban_of({.tags = {"one", "two"}});
   CHECK(holds(ban, "http://a/", "", "zero\ntwo\n"));
   CHECK_FALSE(holds(ban, "http://a/", "", "tw\nonetwo\n"));
   CHECK_FALSE(holds(ban, "http://a/"));
-  CHECK(ban.is_for_disks());
-  CHECK_FALSE(ban_of({.url = "x", .tags = {"one"}}).is_for_disks());
+  CHECK(ban.is_plain());
+  CHECK_FALSE(ban_of({.url = "x", .tags = {"one"}}).is_plain());
 }
 
-TEST_CASE("a beginning of one host's URLs is a prefix", "[process][ban]") {
+TEST_CASE("a beginning of one host's URLs is a prefix", "[settings][ban]") {
   const auto prefixes = [](std::string host, std::string url, bool forward = false) {
     return ban_of({.forward = forward, .host = std::move(host), .url = std::move(url)}).prefixes();
   };
@@ -65,7 +65,43 @@ TEST_CASE("a beginning of one host's URLs is a prefix", "[process][ban]") {
   }
 }
 
-TEST_CASE("what is no expression, or takes too much, is refused", "[process][ban]") {
+TEST_CASE("a ban that was saved is the same ban", "[settings][ban]") {
+  const Ban ban = ban_of({.forward = true,
+                          .host = "^(a|b)$",
+                          .url = "\\.png$",
+                          .content_type = "image/",
+                          .tags = {"one", "two"}});
+  const auto again = Ban::load(ban.saved());
+  REQUIRE(again);
+  CHECK(again->saved() == ban.saved());
+  CHECK(again->order().forward);
+  CHECK(again->order().host == "^(a|b)$");
+  CHECK(again->order().url == "\\.png$");
+  CHECK(again->order().content_type == "image/");
+  CHECK(again->order().tags == Lines{"one", "two"});
+  const Ban bare = ban_of({.url = "x"});
+  CHECK(Ban::load(bare.saved())->order().tags.empty());
+  for (const char* bad : {"", "\n", "forward", "forward\na\nb\n", "forward\na\nb\nc",
+                          "x\na\nb\nc\n", "reverse\n(\nb\nc\n"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(Ban::load(bad));
+  }
+}
+
+TEST_CASE("saved bans hold as they did, and what is none holds of everything", "[settings][ban]") {
+  SavedBans bans;
+  for (int turn = 0; turn < 300; ++turn) {
+    const std::string number = std::to_string(turn % 200);  // more than are kept
+    const std::string saved = ban_of({.url = "^/[x]" + number + "$"}).saved();
+    CHECK(bans.hold(saved, "12345678http://a/x" + number, "", ""));
+    CHECK_FALSE(bans.hold(saved, "12345678http://a/y" + number, "", ""));
+    CHECK_FALSE(bans.hold(saved, "forward:http://a/x" + number, "", ""));
+    CHECK_FALSE(bans.hold(saved, "short", "", ""));
+  }
+  CHECK(bans.hold("reverse\n(\n\n\n", "12345678http://a/y", "", ""));
+}
+
+TEST_CASE("what is no expression, or takes too much, is refused", "[settings][ban]") {
   for (const char* pattern : {"(", "[a", "*", "a{1000}{1000}", "\\", "(?=a)", "(a)\\1"}) {
     CAPTURE(pattern);
     CHECK_FALSE(Ban::create({.url = pattern}));

@@ -1,4 +1,4 @@
-#include "proxy/process/ban.h"
+#include "proxy/settings/ban.h"
 
 #include <re2/re2.h>
 
@@ -15,7 +15,9 @@ namespace encore::server {
 namespace {
 
 // Of one expression, compiled.
-constexpr std::int64_t kPatternMemoryBytes = 1 << 20;
+constexpr std::int64_t kPatternMemoryBytes = 256 << 10;
+// Bans of disks that are kept compiled; of more, which are few, all are compiled again.
+constexpr std::size_t kSavedBansMax = 128;
 
 bool is_meta(char c) { return std::string_view(R"(\^$.|?*+()[]{})").contains(c); }
 
@@ -123,7 +125,7 @@ Result<Ban> Ban::create(BanOrder order) {
 }
 
 bool Ban::holds(std::string_view key, std::string_view content_type, std::string_view tags) const {
-  if (key.starts_with(kForwardRealm) != order_.forward) return false;
+  if (key.size() < kRealmBytes || key.starts_with(kForwardRealm) != order_.forward) return false;
   key.remove_prefix(kRealmBytes);
   const auto tagged = [tags](const std::string& tag) { return http::has_tag(tags, tag); };
   if (!order_.tags.empty() && !std::ranges::any_of(order_.tags, tagged)) return false;
@@ -135,7 +137,54 @@ bool Ban::holds(std::string_view key, std::string_view content_type, std::string
          found_in(patterns_->content_type, content_type);
 }
 
-bool Ban::is_for_disks() const {
+// "forward", host, URL, content type and tags, each with a line feed: no field has one in it.
+std::string Ban::saved() const {
+  std::string text = order_.forward ? "forward\n" : "reverse\n";
+  for (const std::string* each : {&order_.host, &order_.url, &order_.content_type}) {
+    text += *each + '\n';
+  }
+  for (const std::string& tag : order_.tags) text += tag + '\n';
+  return text;
+}
+
+Result<Ban> Ban::load(std::string_view saved) {
+  std::vector<std::string> lines;
+  while (!saved.empty()) {
+    const std::size_t end = saved.find('\n');
+    if (end == std::string_view::npos) return fail("no line feed at its end");
+    lines.emplace_back(saved.substr(0, end));
+    saved.remove_prefix(end + 1);
+  }
+  constexpr std::size_t kLinesMin = 4;
+  if (lines.size() < kLinesMin || (lines[0] != "forward" && lines[0] != "reverse")) {
+    return fail("no ban");
+  }
+  return create({.forward = lines[0] == "forward",
+                 .host = std::move(lines[1]),
+                 .url = std::move(lines[2]),
+                 .content_type = std::move(lines[3]),
+                 .tags = {lines.begin() + kLinesMin, lines.end()}});
+}
+
+bool SavedBans::hold(std::string_view saved, std::string_view key, std::string_view content_type,
+                     std::string_view tags) {
+  std::shared_ptr<const Ban> ban;
+  {
+    const MutexLock lock(mutex_);
+    const auto found = bans_.find(saved);
+    if (found != bans_.end()) {
+      ban = found->second;
+    } else {
+      auto loaded = Ban::load(saved);
+      if (loaded) ban = std::make_shared<const Ban>(std::move(*loaded));
+      if (bans_.size() >= kSavedBansMax) bans_.clear();
+      bans_.emplace(saved, ban);
+    }
+  }
+  return ban == nullptr || ban->holds(key, content_type, tags);
+}
+
+bool Ban::is_plain() const {
   if (!prefixes_.empty()) return true;
   return !order_.tags.empty() && order_.host.empty() && order_.url.empty() &&
          order_.content_type.empty();
