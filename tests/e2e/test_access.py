@@ -294,6 +294,25 @@ class Transfers(Access):
         eventually(lambda: self.origin.count("/slow") == 6, "all are under way")
         self.assertEqual(429, ask("X-Forwarded-For: 192.0.2.1\r\n").read_response().status)
 
+    def test_a_proxys_connection_counts_for_whom_it_sends_just_then(self):
+        self.origin = Origin(self, {"/slow": lambda exchange: exchange.wait_until_closed()},
+                             default=response(b"ok"))
+        encore = self.reverse({"trusted_proxies": ["127.0.0.1"]}, limits={"transfers_per_client": 1})
+        def send(client, said, path="/"):
+            client.send(f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n"
+                        f"X-Forwarded-For: {said}\r\n\r\n")
+        with Client(encore.port) as first, Client(encore.port) as second:
+            for said in ("192.0.2.1", "192.0.2.2", "192.0.2.1", "2001:db8::1", "192.0.2.1"):
+                send(first, said)
+                self.assertEqual(200, first.read_response().status)
+            send(first, "192.0.2.2", "/slow")
+            eventually(lambda: self.origin.count("/slow") == 1, "it is under way")
+            for said, status_ in (("192.0.2.1", 200), ("192.0.2.2", 429), ("2001:db8::2", 200)):
+                send(second, said)
+                self.assertEqual(status_, second.read_response().status, said)
+        eventually(lambda: status(encore.port, "/", "POST", fields="Content-Length: 0\r\n"
+                                  "X-Forwarded-For: 192.0.2.2\r\n") == 200, "it has ended")
+
 
 if __name__ == "__main__":
     unittest.main()
