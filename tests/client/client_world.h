@@ -174,6 +174,9 @@ class Client {
     constexpr int kBufferBytes = 4096;
     REQUIRE(::setsockopt(pair.near.get(), SOL_SOCKET, SO_SNDBUF, &kBufferBytes,
                          sizeof kBufferBytes) == 0);
+    // Else the system lets it grow, to whatever comes while the machine is busy.
+    REQUIRE(::setsockopt(pair.far.get(), SOL_SOCKET, SO_RCVBUF, &kBufferBytes,
+                         sizeof kBufferBytes) == 0);
     socket_ = std::move(pair.far);
     start(std::move(pair.near), pair.far_address);
   }
