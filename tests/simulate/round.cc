@@ -292,8 +292,7 @@ void Round::purge(Random& random) {
   server::PurgeOrder order;
   order.urls = {"http://" + host_of(ring_, url) + url.path};
   order.soft = random.percent(30);
-  double& before = order.soft ? url.stale_before : url.not_before;
-  before = std::max(before, now());
+  world_.invalidate(url, {}, now(), order.soft);
   (void)host_->purge(order);
   if (published_) published_->note_purge(url);
   world_.remember(url, [time = now(), soft = order.soft] {

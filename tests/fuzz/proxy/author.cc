@@ -59,13 +59,15 @@ int user_of(const Fields& request) {
     return static_cast<int>(number(field->value.substr(field->value.rfind('-') + 1)).value_or(-1));
   }
   const Field* cookie = find(request, "Cookie");
-  if (cookie == nullptr) return -1;
-  return static_cast<int>(number(cookie->value.substr(cookie->value.rfind('=') + 1)).value_or(-1));
+  const std::size_t at = cookie == nullptr ? std::string::npos : cookie->value.find("uid=");
+  if (at == std::string::npos) return -1;
+  const std::string_view value = std::string_view(cookie->value).substr(at + 4);
+  return static_cast<int>(number(value.substr(0, value.find(';'))).value_or(-1));
 }
 
 Selecting selecting_of(const Fields& request) {
   Selecting out;
-  if (const Field* field = find(request, "Cookie")) out.cookie = field->value;
+  if (const Field* field = find(request, "Cookie")) out.cookie = sorted_cookie(field->value);
   if (const Field* field = find(request, "X-Lang")) out.lang = field->value;
   for (const std::string_view coding : {"br", "gzip", "zstd"}) {
     for (const std::string& member : members(request, "Accept-Encoding")) {
@@ -89,7 +91,8 @@ void Author::change(Url& url) {
 }
 
 // The representation that these fields select, of this version.
-Content& Author::choose(Url& url, const Fields& request, int status, bool unsafe) {
+Content& Author::choose(Url& url, const Request& cause, const Fields& request, int status,
+                        bool unsafe) {
   const Character& character = url.character;
   const Selecting selecting = selecting_of(request);
   const int user = character.personal ? user_of(request) : -1;
@@ -101,6 +104,9 @@ Content& Author::choose(Url& url, const Fields& request, int status, bool unsafe
     return content;
   }
   std::string variant = std::to_string(user);
+  if (!cause.query.empty()) {
+    variant += "?" + (cause.rule == nullptr ? cause.query : cause.rule->sent_query(cause.query));
+  }
   bool unique = false;
   for (const std::string& name : character.vary) {
     variant += "|";
@@ -287,7 +293,7 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
     if (url.random.percent(url.character.missing)) event.status = 404;
     if (url.random.percent(url.character.error)) event.status = url.random.pick({500, 503, 504});
   }
-  Content& content = choose(url, request, event.status, unsafe);
+  Content& content = choose(url, *cause, request, event.status, unsafe);
   event.content = &content;
   std::uint32_t begin = 0;
   std::uint32_t end = content.bytes;

@@ -22,6 +22,8 @@ std::string describe(const Request& request) {
                     request.started, request.user, static_cast<unsigned long long>(request.tag),
                     request.method.c_str(), request.ended);
   std::string out(text.data(), static_cast<std::size_t>(size));
+  if (!request.query.empty()) out += " ?" + request.query;
+  if (request.rule != nullptr) out += " by " + request.rule->name;
   for (const Field& field : request.fields) {
     if (field.name != "X-Request-Tag" && field.name != "TE" && field.name != "Connection") {
       out += "; " + field.name + ": " + field.value;
@@ -49,7 +51,7 @@ Client::Client(Ring& ring, std::size_t number)
     : ring_(ring),
       world_(ring.world),
       random_(ring.world.seed(), 'c', number),
-      user_(static_cast<int>(number % kUsers)) {
+      asker_{.user = static_cast<int>(number % kUsers)} {
   schedule(0.001 * static_cast<double>(number));
 }
 
@@ -104,7 +106,9 @@ void Client::begin() {
   if (descriptor_ >= 0 && (said_close_ || shut_down_ || random_.percent(3))) disconnect(false);
   plan_misbehaviour();
   if (descriptor_ < 0) {
-    descriptor_ = connect_to_loopback(ring_.proxy_port, slow_ ? 4096 : 0);
+    const int buffer = slow_ ? 4096 : 0;
+    descriptor_ = ring_.front == nullptr ? connect_to_loopback(ring_.proxy_port, buffer)
+                                         : ring_.front->connect(random_, asker_, buffer);
     ring_.loop.add(descriptor_, *this, EPOLLIN | EPOLLOUT);
     in_.clear();
     unread_ = {};
@@ -118,7 +122,7 @@ void Client::begin() {
   progress_ = now();
   ++ring_.active;
   for (; batch > 0 && ring_.requests_left > 0; --batch) {
-    add(compose(ring_, random_, user_));
+    add(compose(ring_, random_, asker_));
     // What follows an HTTP/1.0 request may go unanswered.
     if (waiting_.back()->http10) break;
   }
@@ -152,8 +156,9 @@ void Client::add(std::shared_ptr<Request> request) {
   --ring_.requests_left;
   ++request->url->clients;
   request->started = progress_;
-  request->not_before = request->url->not_before;
-  request->stale_before = request->url->stale_before;
+  const Url::Bounds& bounds = request->url->bounds[request->object];
+  request->not_before = bounds.not_before;
+  request->stale_before = bounds.stale_before;
   out_ += text_of(ring_, *request);
   world_.remember(*request->url, [request] { return describe(*request); });
   world_.count("request: " + request->method);
@@ -163,7 +168,7 @@ void Client::add(std::shared_ptr<Request> request) {
 // Behind the others, or in their place.
 void Client::add_tunnel() {
   if (waiting_.back()->http10 || ring_.requests_left == 0) return;
-  auto request = ring_.tunnels->compose(random_, user_);
+  auto request = ring_.tunnels->compose(random_, asker_.user);
   std::string early = ring_.tunnels->compose_early(random_, *request);
   add(std::move(request));
   out_ += early;
@@ -393,7 +398,7 @@ bool Client::take_body() {
   --request->url->clients;
   if (answer_.event != nullptr && request->method != "GET" && request->method != "HEAD" &&
       answer_.status < 400) {
-    request->url->not_before = std::max(request->url->not_before, answer_.event->received);
+    world_.invalidate(*request->url, request->query, answer_.event->received, false);
     note_write(*request->url, *answer_.event);
   }
   if (waiting_.empty()) {

@@ -16,6 +16,21 @@
 
 namespace encore::proxyfuzz {
 
+// Who asks, and where.
+struct Asker {
+  int user = -1;
+  int listener = 0;
+  bool from_second = false;  // from 127.0.0.2
+};
+
+// The proxy's listeners, where it has more than one.
+class Front {
+ public:
+  virtual ~Front() = default;
+  // Chooses one, and where to come from.
+  virtual int connect(Random& random, Asker& asker, int receive_buffer) = 0;
+};
+
 // What all clients share.
 struct Ring {
   Loop& loop;
@@ -30,10 +45,11 @@ struct Ring {
   bool misbehave = true;           // they leave, end their side early and read slowly
   Published* published = nullptr;  // null: nobody asks for that
   Tunnels* tunnels = nullptr;      // null: nobody asks for one
+  Front* front = nullptr;          // null: there is that port alone
 };
 
 const std::string& host_of(const Ring& ring, const Url& url);
-std::shared_ptr<Request> compose(Ring& ring, Random& random, int user);
+std::shared_ptr<Request> compose(Ring& ring, Random& random, const Asker& asker);
 std::string text_of(const Ring& ring, const Request& request);
 
 class Client final : public Handler {
@@ -69,7 +85,7 @@ class Client final : public Handler {
   Ring& ring_;
   World& world_;
   Random random_;
-  int user_;
+  Asker asker_;
   int descriptor_ = -1;
   bool said_close_ = false;  // an answer is the connection's last
   bool shut_down_ = false;   // we send no more

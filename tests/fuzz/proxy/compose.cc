@@ -1,4 +1,5 @@
 // What clients ask for.
+#include <algorithm>
 #include <string>
 
 #include "tests/fuzz/proxy/client.h"
@@ -7,9 +8,14 @@
 namespace encore::proxyfuzz {
 namespace {
 
-void add_selecting(Random& random, int user, Request& request) {
+void add_selecting(Random& random, int user, bool rich, Request& request) {
   Fields& fields = request.fields;
-  if (random.percent(60)) fields.push_back({"Cookie", "uid=" + std::to_string(user)});
+  if (random.percent(60)) {
+    std::string cookie = "uid=" + std::to_string(user);
+    if (rich && random.percent(40))
+      cookie.insert(0, random.percent(50) ? "lang=en; " : "lang=de; ");
+    fields.push_back({"Cookie", cookie});
+  }
   if (random.percent(8)) {
     fields.push_back({"Authorization", "Bearer secret-" + std::to_string(user)});
     request.authorized = true;
@@ -121,9 +127,70 @@ void add_conditions(Random& random, Request& request) {
   fields.push_back({"If-Range", etag});
 }
 
+// What rules look at, beside the path.
+void add_for_rules(Random& random, Request& request) {
+  if (random.percent(45)) {
+    request.query = random.pick<std::string_view>(
+        {"id=1", "id=1", "id=2", "id=1&utm_a=1", "id=1&utm_a=2", "utm_a=3&id=1", "id=2&utm_b=1",
+         "page=1", "id=1&page=1", "page=2&id=1&utm_a=1", "id=1&id=2", "idx=1", "id=1&idx=2"});
+  }
+  if (random.percent(5)) {
+    const std::string& path = request.url->path;
+    request.spelling = random.pick<std::string_view>({"/x/..", "/.", "/%75"});
+    request.spelling += request.spelling == "/%75" ? path.substr(2) : path;
+  }
+  Fields& fields = request.fields;
+  if (random.percent(40)) {
+    request.tenant = random.pick<std::string_view>({"t1", "t2"});
+    fields.push_back({"X-Tenant", *request.tenant});
+  }
+  if (random.percent(20)) fields.push_back({"X-Junk", "of " + std::to_string(request.tag)});
+  if (random.percent(20)) fields.push_back({"X-Spare", "of " + std::to_string(request.tag)});
+}
+
+// Who the client is, by what trusted proxies say and by nothing else (docs/CONFIG.md, [[listen]]).
+void add_client(Random& random, const Asker& asker, Request& request) {
+  request.listener = asker.listener;
+  request.from_second = asker.from_second;
+  request.client = asker.from_second ? "127.0.0.2" : "127.0.0.1";
+  const std::string other = "10.0.0." + std::to_string(asker.user + 1);
+  if (asker.listener == 1 && asker.from_second) {
+    request.client = other;
+    request.named_client = random.percent(30) ? "127.0.0.1, " + other : other;
+  } else if (random.percent(20)) {
+    request.named_client = other;
+  }
+  if (!request.named_client.empty()) {
+    request.fields.push_back({"X-Forwarded-For", request.named_client});
+  }
+}
+
+// What follows from the rule that holds for it.
+void apply_rule(const World& world, Request& request) {
+  const RuleTable& rules = world.rules;
+  if (request.listener == 1) {
+    const auto& methods = world.allowed_methods;
+    request.is_refused =
+        Rule::is_match(world.denied_path, request.url->path) ||
+        (!methods.empty() && std::ranges::find(methods, request.method) == methods.end());
+  }
+  request.object = request.query;
+  request.selecting = selecting_of(request.fields);
+  request.rule = rules.find({.path = request.url->path,
+                             .method = request.method,
+                             .client = request.client,
+                             .listener = request.listener});
+  if (request.rule == nullptr) return;
+  request.object = request.rule->key_of(request.query);
+  std::optional<std::string>& cookie = request.selecting.cookie;
+  if (cookie) cookie = request.rule->sent_cookie(*cookie);
+}
+
 }  // namespace
 
-std::shared_ptr<Request> compose(Ring& ring, Random& random, int user) {
+std::shared_ptr<Request> compose(Ring& ring, Random& random, const Asker& asker) {
+  const int user = asker.user;
+  const bool rich = ring.front != nullptr;
   if (ring.published != nullptr && ring.published->is_due(random)) {
     auto request = ring.world.make_request(ring.world.own());
     request->user = user;
@@ -142,7 +209,11 @@ std::shared_ptr<Request> compose(Ring& ring, Random& random, int user) {
   Fields& fields = request->fields;
   fields.reserve(12);
   fields.push_back({"X-Request-Tag", std::to_string(request->tag)});
-  add_selecting(random, user, *request);
+  add_selecting(random, user, rich, *request);
+  if (rich) {
+    add_for_rules(random, *request);
+    add_client(random, asker, *request);
+  }
   if (unsafe) {
     request->body_bytes = random.pick<std::size_t>({0, 10, 3000});
     fields.push_back({"Content-Length", std::to_string(request->body_bytes)});
@@ -159,7 +230,7 @@ std::shared_ptr<Request> compose(Ring& ring, Random& random, int user) {
   if (request->http10 && random.percent(50)) fields.push_back({"Connection", "keep-alive"});
   request->directives = directives_of(fields);
   request->no_cache = request->no_cache || request->directives.no_cache;
-  request->selecting = selecting_of(fields);
+  apply_rule(ring.world, *request);
   return request;
 }
 
@@ -176,7 +247,8 @@ std::string text_of(const Ring& ring, const Request& request) {
     out += request.own_path;
   } else {
     if (ring.absolute) out += "http://" + host;
-    out += request.url->path;
+    out += request.spelling.empty() ? request.url->path : request.spelling;
+    if (!request.query.empty()) out += "?" + request.query;
   }
   out += request.http10 ? " HTTP/1.0\r\n" : " HTTP/1.1\r\n";
   out += "Host: " + (request.method == "CONNECT" ? request.own_path : host) + "\r\n";

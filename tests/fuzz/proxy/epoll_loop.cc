@@ -106,6 +106,10 @@ int accept_connection(int listener) {
 }
 
 int connect_to_loopback(std::uint16_t port, int receive_buffer) {
+  return connect_from(nullptr, port, receive_buffer);
+}
+
+int connect_from(const char* address_text, std::uint16_t port, int receive_buffer) {
   const int descriptor =
       check(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), "socket");
   if (receive_buffer != 0) {
@@ -113,6 +117,12 @@ int connect_to_loopback(std::uint16_t port, int receive_buffer) {
   }
   const int one = 1;
   setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  if (address_text != nullptr) {
+    setsockopt(descriptor, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
+    sockaddr_in from = loopback(0);
+    inet_pton(AF_INET, address_text, &from.sin_addr);
+    check(bind(descriptor, reinterpret_cast<const sockaddr*>(&from), sizeof from), "bind");
+  }
   const sockaddr_in address = loopback(port);
   if (connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
       errno != EINPROGRESS) {

@@ -23,6 +23,9 @@ class EpollLoop final : public Loop {
   std::unordered_map<int, Handler*> handlers_;
 };
 
+// From that address of the loopback interface, or any: null.
+int connect_from(const char* address, std::uint16_t port, int receive_buffer);
+
 // A port that was free a moment ago, below those that the system gives to clients.
 std::uint16_t free_port();
 

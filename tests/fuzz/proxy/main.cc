@@ -20,8 +20,9 @@
 
 #include "tests/fuzz/proxy/client.h"
 #include "tests/fuzz/proxy/epoll_loop.h"
-#include "tests/fuzz/proxy/origin.h"
+#include "tests/fuzz/proxy/front.h"
 #include "tests/fuzz/proxy/process.h"
+#include "tests/fuzz/proxy/servers.h"
 
 namespace encore::proxyfuzz {
 namespace {
@@ -76,11 +77,10 @@ class Purger final : public Handler {
     std::array<char, 4096> bytes;
     const ssize_t size = ::recv(descriptor_, bytes.data(), bytes.size(), 0);
     if (size > 12 && std::string_view(bytes.data(), 12).ends_with("200")) {
-      double& before = soft_ ? url_->stale_before : url_->not_before;
-      before = std::max(before, sent_);
-      ring_.world.remember(*url_, [sent = sent_, done = now(), soft = soft_] {
-        return std::to_string(sent) + (soft ? " made stale" : " purged") + ", done " +
-               std::to_string(done);
+      ring_.world.invalidate(*url_, query_, sent_, soft_);
+      ring_.world.remember(*url_, [sent = sent_, done = now(), soft = soft_, query = query_] {
+        return std::to_string(sent) + (soft ? " made stale" : " purged") + " ?" + query +
+               ", done " + std::to_string(done);
       });
       ring_.world.count("purges");
     } else {
@@ -104,7 +104,11 @@ class Purger final : public Handler {
     if (ring_.requests_left == 0) return;
     url_ = &ring_.world.pick_url(random_);
     ++url_->clients;
-    const std::string target = "http://" + host_of(ring_, *url_) + url_->path;
+    // Its query as a value in another's.
+    query_ = random_.pick<std::string_view>({"", "", "id=1", "id=1&utm_a=1", "page=1", "id=2"});
+    std::string target = "http://" + host_of(ring_, *url_) + url_->path;
+    if (!query_.empty()) target += "%3F";
+    for (const char c : query_) target += c == '&' ? "%26" : std::string(1, c);
     soft_ = random_.percent(30);
     text_ = "POST /purge?url=" + target + (soft_ ? "&soft=true" : "") +
             " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -124,6 +128,7 @@ class Purger final : public Handler {
   int descriptor_ = -1;
   std::string text_;
   Url* url_ = nullptr;
+  std::string query_;
   double sent_ = 0;
   bool soft_ = false;
   Loop::Timer timer_{};
@@ -138,20 +143,24 @@ class Round {
         reverse_(reverse),
         world_(seed_, reverse, kUrls),
         oracle_(world_),
-        origin_(loop_, world_) {
+        random_(seed_, 'g', 0),
+        servers_(loop_, world_, random_) {
     world_.on_finding = [this](const Finding& finding) { on_finding(finding); };
+    world_.host = "127.0.0.1:" + std::to_string(servers_.port());
+    world_.rules = RuleTable::draw(random_);
+    if (random_.percent(60)) world_.denied_path = random_.pick({"/u*7", "/u1*5", "*8"});
+    if (random_.percent(40)) world_.allowed_methods = {"GET", "HEAD", "POST"};
   }
 
   // False where it is over.
   bool run(std::uint64_t requests, double until) {
     std::filesystem::create_directories(options_.directory);
-    Random random(seed_, 'g', 0);
     Process process({.program = options_.program,
                      .directory = options_.directory,
                      .reverse = reverse_,
-                     .origin_port = origin_.port(),
-                     .keep = {}},
-                    random);
+                     .upstream = servers_.text(random_)},
+                    world_, random_);
+    TwoListeners front(process);
     process_ = &process;
     config_ = process.config();
     const std::size_t descriptors = process.descriptors();
@@ -160,8 +169,10 @@ class Round {
               .oracle = oracle_,
               .proxy_port = process.port(),
               .absolute = !reverse_,
-              .hosts = {"127.0.0.1:" + std::to_string(origin_.port())},
-              .requests_left = requests};
+              .hosts = {world_.host},
+              .requests_left = requests,
+              .front = &front};
+    servers_.start();
     {
       std::vector<std::unique_ptr<Client>> clients;
       for (std::size_t i = 0; i < kClients; ++i)
@@ -169,6 +180,7 @@ class Round {
       const Purger purger(ring, process);
       drive(ring, clients, process, until);
     }
+    servers_.stop();
     totals_.requests += requests - ring.requests_left;
     if (!stopped_) look_for_leaks(process, descriptors);
     if (const std::string wrong = process.stop(60); !wrong.empty()) {
@@ -187,7 +199,7 @@ class Round {
     double idle_since = now();
     while (!stopped_ && (ring.requests_left > 0 || ring.active > 0)) {
       loop_.turn();
-      if (origin_.busy() != 0) idle_since = now();
+      if (servers_.busy() != 0) idle_since = now();
       if (now() < next_look) continue;
       next_look = now() + 0.2;
       if (now() > until) ring.requests_left = 0;
@@ -263,7 +275,8 @@ class Round {
   EpollLoop loop_;
   World world_;
   Oracle oracle_;
-  Origin origin_;
+  Random random_;
+  Servers servers_;
   std::string config_;
   Process* process_ = nullptr;
   std::uint64_t told_ = 0;

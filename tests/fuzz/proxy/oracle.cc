@@ -2,67 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstdio>
 
 #include "tests/fuzz/proxy/loop.h"
+#include "tests/fuzz/proxy/oracle_case.h"
 
 namespace encore::proxyfuzz {
-namespace {
-
-// Fields that belong to one connection, or that every proxy writes anew.
-bool is_connections(std::string_view name) {
-  static constexpr std::array<std::string_view, 6> kNames = {
-      "Connection", "Keep-Alive", "Transfer-Encoding", "X-Hop", "Trailer", "Proxy-Connection"};
-  return std::ranges::any_of(kNames,
-                             [&](std::string_view other) { return same_name(name, other); });
-}
-
-bool is_of_proxy(std::string_view name) {
-  static constexpr std::array<std::string_view, 6> kNames = {
-      "Via", "Cache-Status", "Age", "Date", "Content-Length", "Content-Range"};
-  return is_connections(name) || std::ranges::any_of(kNames, [&](std::string_view other) {
-           return same_name(name, other);
-         });
-}
-
-// RFC 9111 3.2: a 304 does not change what describes the body as it was stored.
-bool is_of_body(std::string_view name) {
-  static constexpr std::array<std::string_view, 5> kNames = {
-      "Content-Encoding", "ETag", "Content-Length", "Content-Range", "Trailer"};
-  return std::ranges::any_of(kNames,
-                             [&](std::string_view other) { return same_name(name, other); });
-}
-
-std::string quoted(const Field& field) { return "\"" + field.name + ": " + field.value + "\""; }
-
-bool is_listed(const std::vector<std::string>& names, std::string_view name) {
-  return std::ranges::any_of(names, [&](const std::string& one) { return same_name(one, name); });
-}
-
-// As they were sent: what means the same may still be another variant.
-std::string_view encodings_of(const Request& request) {
-  const Field* const field = find(request.fields, "Accept-Encoding");
-  return field == nullptr ? std::string_view() : std::string_view(field->value);
-}
-
-std::string_view our_status(const Fields& fields) {
-  for (const Field& field : fields) {
-    if (!same_name(field.name, "Cache-Status")) continue;
-    const std::size_t at = field.value.find("encore");
-    if (at != std::string::npos) return std::string_view(field.value).substr(at + 6);
-  }
-  return {};
-}
-
-}  // namespace
-
-struct Oracle::Case {
-  const Request& request;
-  Answer& answer;
-  // Whether the response was made for this very request.
-  bool direct() const { return answer.event->request.get() == &request; }
-};
 
 void Oracle::fault(const Case& at, std::string_view kind, const std::string& what) {
   std::string text = at.answer.raw;
@@ -118,8 +62,13 @@ bool Oracle::judge_head(const Request& request, Answer& answer) {
       return false;
     }
   }
+  if (request.is_refused || (request.rule != nullptr && request.rule->answers())) {
+    fault(at, "denied", "a response of the origin to what is refused, or answered by a rule");
+  }
   judge_status(at);
   judge_fields(at);
+  judge_edits(at);
+  judge_listener(at);
   judge_cookies(at);
   if (at.direct()) {
     note_gone(at);
@@ -137,7 +86,9 @@ void Oracle::judge_own(const Case& at) {
   answer.own = true;
   const int status = answer.status;
   const Url& url = *at.request.url;
+  if (judge_own_by_rule(at)) return;
   for (const Field& field : answer.head.fields) {
+    if (at.request.rule != nullptr && at.request.rule->says(field)) continue;
     if (field.name.starts_with("X-") || same_name(field.name, "Set-Cookie")) {
       fault(at, "fields", "an answer of the proxy's own with " + quoted(field));
     }
@@ -149,7 +100,10 @@ void Oracle::judge_own(const Case& at) {
   const double sent = since - world_.way;
   const bool failed = url.last_drop >= sent || url.last_cut >= sent || had_trouble(since);
   if (status == 504 && at.request.directives.only_if_cached) return;
-  if ((status == 502 || status == 503 || status == 504) && failed) return;
+  // What is not idempotent, or has a body, is not asked of another server.
+  const bool safe = at.request.method == "GET" || at.request.method == "HEAD";
+  const bool lost = !safe && (at.request.met_failure || world_.last_failure >= since);
+  if ((status == 502 || status == 503 || status == 504) && (failed || lost)) return;
   fault(at, "error", "an error of the proxy's own without a cause: " + std::to_string(status));
 }
 
@@ -190,6 +144,7 @@ void Oracle::judge_fields(const Case& at) {
   const auto updates = by_lengths.find(at.answer.content->bytes);
   for (const Field& field : fields) {
     if (is_of_proxy(field.name)) continue;
+    if (at.request.rule != nullptr && at.request.rule->says(field)) continue;
     const bool in_event = std::ranges::find(event.fields, field) != event.fields.end();
     if (in_event) continue;
     const bool replaced = count(event.fields, field.name) != 0 && !is_of_body(field.name) &&
@@ -216,6 +171,7 @@ void Oracle::judge_fields(const Case& at) {
   if (selective) return;
   for (const Field& field : event.fields) {
     if (is_of_proxy(field.name) || is_of_body(field.name)) continue;
+    if (at.request.rule != nullptr && at.request.rule->takes(field.name)) continue;
     if (same_name(field.name, "Set-Cookie") && (!at.direct() || event.is_update)) continue;
     if (same_name(field.name, "X-Foo") && (!at.direct() || event.is_update)) continue;
     if (same_name(field.name, "Content-Type") && at.answer.status == 206) continue;
@@ -240,234 +196,6 @@ void Oracle::judge_cookies(const Case& at) {
     if (!marked || !anonymous || source->is_update) {
       fault(at, "set-cookie", "another's " + quoted(field));
     }
-  }
-}
-
-// The answer was made for another request: may it be given to this one?
-void Oracle::judge_reuse(const Case& at) {
-  const Event& event = *at.answer.event;
-  world_.count("reused");
-  if (event.method != "GET" && event.method != "HEAD") {
-    fault(at, "method", "the response to a " + event.method);
-    return;
-  }
-  if (at.request.method != "GET" && at.request.method != "HEAD") {
-    fault(at, "method", "a " + at.request.method + " that the origin did not get");
-    return;
-  }
-  // A thin 304 leaves the stored fields as they were: they are in the answer.
-  const Directives merged =
-      event.is_update ? directives_of(at.answer.head.fields) : event.directives;
-  judge_storing(at, merged);
-  judge_selection(at);
-  judge_freshness(at, merged);
-  if (event.received < at.request.not_before) {
-    // RFC 9111 4.4, and what a purge promises.
-    fault(at, "invalidated", "what was asked for before it was invalidated");
-  }
-  const Content& content = *at.answer.content;
-  if (content.gone && event.request && at.request.started > content.gone_since &&
-      event.request->whole < content.gone->started &&
-      at.request.selecting == content.gone->selecting &&
-      encodings_of(at.request) == encodings_of(*content.gone)) {
-    fault(at, "gone", "what a later answer to its validation should have removed");
-  }
-}
-
-// RFC 9111 4.3.3: a full response takes the place of what was to be validated; where it is not
-// stored, for what it says and not for how it was asked for, nothing does.
-void Oracle::note_gone(const Case& at) {
-  const Event& event = *at.answer.event;
-  Content* gone = event.validated;
-  if (gone == nullptr || event.is_update || event.status >= 500 || gone == event.content) return;
-  world_.note_change(
-      {.url = *event.url, .path = event.url->path, .since = event.decided, .certain = true});
-  const std::string_view status = our_status(at.answer.head.fields);
-  const auto is_reason = [&](std::string_view reason) {
-    return status.find("; detail=" + std::string(reason)) != std::string_view::npos;
-  };
-  static constexpr std::array<std::string_view, 4> kOfTheResponse = {"private", "no-store",
-                                                                     "vary-star", "status"};
-  if (std::ranges::none_of(kOfTheResponse, is_reason)) return;
-  gone->gone = event.request;
-  gone->gone_since = at.answer.head_at;
-  world_.count("validated: gone");
-}
-
-// RFC 9110 6.5: what has a chunked body's trailers is asked for with them again. Of one that was
-// ever sent in another way the stored one may be that.
-void Oracle::judge_trailers(const Case& at) {
-  const Content& content = *at.answer.content;
-  if (!at.request.takes_trailers || at.request.http10 || at.request.method != "GET") return;
-  if (at.answer.status != 200 || !at.answer.body.trailers().empty()) return;
-  if (content.sent == 0 || content.sent_without_trailers != 0) return;
-  fault(at, "trailers", "the trailers of the origin are lost");
-}
-
-// RFC 9111 3: might it have been stored, or be shared as if it were?
-void Oracle::judge_storing(const Case& at, const Directives& merged) {
-  const Event& event = *at.answer.event;
-  if (merged.no_store) fault(at, "no-store", "another's response with no-store (5.2.2.5)");
-  if (merged.is_private) fault(at, "private", "another's response with private (5.2.2.7)");
-  if (!event.request) return;
-  const Request& cause = *event.request;
-  if (cause.directives.no_store && !event.is_update) {
-    fault(at, "no-store", "the response to a request with no-store (5.2.1.5)");
-  }
-  if (cause.authorized && !merged.is_public && !merged.must_revalidate && !merged.s_maxage) {
-    fault(at, "authorization", "the response to a request with Authorization (3.5)");
-  }
-  for (const Field& field : at.answer.head.fields) {
-    // 5.2.2.4 and 5.2.2.7: these fields are for who asked.
-    if (is_listed(merged.private_fields, field.name) ||
-        is_listed(merged.no_cache_fields, field.name)) {
-      fault(at, "qualified", "a field that Cache-Control keeps from others: " + quoted(field));
-    }
-  }
-  if (!event.is_update && find(event.fields, "Set-Cookie") != nullptr && cause.selecting.cookie) {
-    // [cache] set_cookie = "strip": a Set-Cookie in answer to a Cookie is a session's.
-    fault(at, "set-cookie", "a response with Set-Cookie to a request with Cookie was kept");
-  }
-}
-
-// RFC 9111 4.1.
-void Oracle::judge_selection(const Case& at) {
-  const Event& event = *at.answer.event;
-  std::vector<std::string> names = members(event.fields, "Vary");
-  if (event.is_update) names = members(at.answer.head.fields, "Vary");
-  for (const std::string& name : names) {
-    if (event.request && same_selecting(event.request->selecting, at.request.selecting, name)) {
-      continue;
-    }
-    // A 304 confirms what was made for an earlier request.
-    if (event.is_update &&
-        same_selecting(at.answer.content->selecting, at.request.selecting, name)) {
-      continue;
-    }
-    fault(at, "vary", "a variant for another " + name);
-  }
-}
-
-// RFC 9111 4.2: fresh, or stale where that is allowed (4.2.4, RFC 5861), and as the request wants
-// it (5.2.1). A validation made for another request counts like any other response: what is not
-// reusable without validation is for who asked alone (5.2.2.4).
-void Oracle::judge_freshness(const Case& at, const Directives& merged) {
-  const Event& event = *at.answer.event;
-  const Request& request = at.request;
-  if (merged.no_cache) fault(at, "no-cache", "another's response with no-cache (5.2.2.4)");
-  const double elapsed = std::max(0.0, request.started - event.decided);
-  const double age = elapsed + static_cast<double>(event.age);
-  double lifetime = 0;
-  const Fields& fields = event.is_update ? at.answer.head.fields : event.fields;
-  if (merged.s_maxage) {
-    lifetime = static_cast<double>(*merged.s_maxage);
-  } else if (merged.max_age) {
-    lifetime = static_cast<double>(*merged.max_age);
-  } else if (find(fields, "Expires") != nullptr) {
-    // What author.cc writes, and a second for its rounding.
-    lifetime = 2 + 1 + world_.clock_error;
-  } else if (at.answer.content->last_modified != 0) {
-    // 4.2.2: a tenth of what it has been unchanged.
-    lifetime = 0.1 * (static_cast<double>(wall_seconds() - at.answer.content->last_modified) + 1 +
-                      world_.clock_error);
-  }
-  const double since = request.started - world_.slack;
-  const double sent = since - world_.way;
-  const bool failed = request.url->last_drop >= sent || had_trouble(since);
-  const bool error = request.url->last_error >= sent || failed;
-  if (request.no_cache && event.decided < since) {
-    fault(at, "reload", "an older answer to a request with no-cache (5.2.1.4)");
-  }
-  // Where the origin fails, what is stored may stand in for it (4.3.3).
-  if (request.directives.max_age && !error &&
-      age > static_cast<double>(*request.directives.max_age) + world_.slack) {
-    fault(at, "request-max-age", "an answer older than the request's max-age (5.2.1.1)");
-  }
-  if (request.directives.min_fresh && !error &&
-      lifetime - age + world_.slack < static_cast<double>(*request.directives.min_fresh)) {
-    fault(at, "min-fresh", "an answer that is not fresh for as long as min-fresh (5.2.1.3)");
-  }
-  const double slack = lifetime > 0 ? 0.1 : 0;
-  const bool soft = event.received < request.stale_before;
-  if (age < lifetime + slack && !soft) return;
-  world_.count("stale");
-  const bool never =
-      merged.must_revalidate || merged.proxy_revalidate || merged.s_maxage || merged.no_cache;
-  const double beyond = soft ? 0 : age - lifetime;
-  const auto within = [&](const std::optional<std::int64_t>& window) {
-    return window && beyond < static_cast<double>(*window) + world_.slack;
-  };
-  const bool once_fresh = lifetime > 0 || merged.sie.value_or(0) > 0;
-  if (!never && (within(request.directives.max_stale) || within(merged.swr))) return;
-  if (!never && error && within(merged.sie)) return;
-  if (!never && failed && once_fresh) return;
-  fault(at, "stale",
-        "stale by " + std::to_string(beyond) + " s, with a lifetime of " +
-            std::to_string(lifetime) + " s (4.2.4)");
-}
-
-// RFC 9111 4.2.3 and 5.1. The age is counted in whole seconds, and the response was on its way for
-// a while.
-void Oracle::judge_age(const Case& at) {
-  const Event& event = *at.answer.event;
-  const Field* field = find(at.answer.head.fields, "Age");
-  const auto said = field == nullptr ? std::optional<std::int64_t>(0) : number(field->value);
-  if (!said) {
-    fault(at, "age", "no number");
-    return;
-  }
-  const bool joined = event.decided > at.request.started - world_.slack;
-  const double low = std::floor(std::max(0.0, at.request.started - event.decided)) +
-                     static_cast<double>(event.age);
-  const double high =
-      at.answer.head_at - event.received + static_cast<double>(event.age) + 2 + world_.clock_error;
-  const auto age = static_cast<double>(*said);
-  // A 304 of ours to a condition on what the origin has just sent tells no age.
-  if (field == nullptr && at.answer.status == 304 && (at.direct() || joined)) return;
-  if (age < low - (field == nullptr ? 1 : 0)) {
-    fault(at, "age", "younger than it is: at least " + std::to_string(low) + " s");
-  }
-  if (age > high) fault(at, "age", "older than it is: at most " + std::to_string(high) + " s");
-}
-
-// Which bytes must follow.
-void Oracle::set_bounds(const Case& at) {
-  Answer& answer = at.answer;
-  if (answer.body.kind() == BodyReader::Kind::kNone) return;
-  answer.expected = answer.content->bytes;
-  if (answer.status == 416)
-    answer.expected = answer.event->status == 416 ? 0 : answer.content_bytes;
-  if (answer.status != 206) return;
-  const Field* range = find(answer.head.fields, "Content-Range");
-  if (range == nullptr) {
-    answer.multipart = true;
-    return;
-  }
-  unsigned long long first = 0;
-  unsigned long long last = 0;
-  unsigned long long size = 0;
-  if (std::sscanf(range->value.c_str(), "bytes %llu-%llu/%llu", &first, &last, &size) != 3 ||
-      first > last || last >= size || size != answer.content->bytes) {
-    fault(at, "range", "a wrong Content-Range");
-    return;
-  }
-  // RFC 9110 13.1.5: a part only of what the client has the rest of.
-  if (!at.request.if_range.empty() && at.request.if_range != answer.content->etag) {
-    fault(at, "range", "a part in spite of If-Range");
-  }
-  answer.offset = first;
-  answer.expected = last - first + 1;
-  const std::string& asked = at.request.range;
-  unsigned long long wanted = 0;
-  unsigned long long wanted_last = 0;
-  if (asked.find(',') == std::string::npos &&
-      std::sscanf(asked.c_str(), "bytes=%llu-%llu", &wanted, &wanted_last) == 2 &&
-      last != std::min<unsigned long long>(wanted_last, size - 1)) {
-    fault(at, "range", "a part that ends elsewhere than was asked for");
-  }
-  if (!asked.starts_with("bytes=-") && asked.find(',') == std::string::npos &&
-      std::sscanf(asked.c_str(), "bytes=%llu-", &wanted) == 1 && wanted != first) {
-    fault(at, "range", "a part that was not asked for");
   }
 }
 
@@ -499,6 +227,7 @@ bool Oracle::judge_content(const Request& request, Answer& answer, std::string_v
 void Oracle::judge_end(const Request& request, Answer& answer, Ending ending) {
   const Case at{request, answer};
   count_outcome(at);
+  if (answer.own && ending == Ending::kComplete) judge_own_end(at);
   if (answer.own || answer.content == nullptr) return;
   const bool until_close = answer.body.kind() == BodyReader::Kind::kClose;
   const bool complete = ending == Ending::kComplete || (until_close && ending == Ending::kClosed);
@@ -523,47 +252,6 @@ void Oracle::judge_end(const Request& request, Answer& answer, Ending ending) {
   if (complete && !answer.body.trailers().empty()) world_.count("answer: trailers");
 }
 
-// RFC 9110 14.6.
-void Oracle::judge_parts(const Case& at) {
-  const Field* type = find(at.answer.head.fields, "Content-Type");
-  const std::size_t equals = type == nullptr ? std::string::npos : type->value.find("boundary=");
-  if (equals == std::string::npos) {
-    fault(at, "range", "a 206 without Content-Range and boundary");
-    return;
-  }
-  const std::string delimiter = "--" + type->value.substr(equals + 9);
-  std::string_view rest = at.answer.kept;
-  while (true) {
-    const std::size_t start = rest.find(delimiter);
-    if (start == std::string_view::npos) {
-      fault(at, "range", "a multipart body without an end");
-      return;
-    }
-    rest.remove_prefix(start + delimiter.size());
-    if (rest.starts_with("--")) return;
-    Head head;
-    std::string error;
-    const std::size_t size = read_head(rest.substr(0, rest.find(delimiter)), head, error);
-    const Field* range = find(head.fields, "Content-Range");
-    unsigned long long first = 0;
-    unsigned long long last = 0;
-    if (size == 0 || range == nullptr ||
-        std::sscanf(range->value.c_str(), "bytes %llu-%llu/", &first, &last) != 2 || last < first ||
-        last >= at.answer.content->bytes || rest.size() < size + last - first + 1) {
-      fault(at, "range", "a malformed part: " + std::string(rest.substr(0, 200)));
-      return;
-    }
-    if (find_difference(at.answer.content->name, first,
-                        rest.substr(size, static_cast<std::size_t>(last - first + 1))) !=
-        std::string_view::npos) {
-      fault(at, "bytes", "a part with other bytes: " + range->value);
-      return;
-    }
-    rest.remove_prefix(size + static_cast<std::size_t>(last - first + 1));
-    world_.count("answer: part of a multipart");
-  }
-}
-
 void Oracle::count_outcome(const Case& at) {
   world_.count("answer: status " + std::to_string(at.answer.status));
   const std::string_view status = our_status(at.answer.head.fields);
@@ -571,9 +259,15 @@ void Oracle::count_outcome(const Case& at) {
     world_.count("outcome: hit");
     if (!at.answer.own && !at.direct()) {
       world_.note_hit(at.request, at.answer.event->serial, at.answer.head_at);
+      const Rule* const rule = at.maker();
+      if (rule != nullptr && rule->admission == "never" &&
+          world_.rules.is_for_all(*rule, at.request.url->path)) {
+        fault(at, "admission", "a hit that a rule keeps out of the cache");
+      }
       // A part of what is too large may be stored.
       if (at.answer.status == 200 && at.request.method == "GET" &&
-          at.answer.content->bytes > world_.object_max_since(at.answer.content->made)) {
+          at.answer.content->bytes > std::max(world_.object_max_since(at.answer.content->made),
+                                              world_.rules.object_max())) {
         fault(at, "max-object", "a hit that was larger than what may be stored");
       }
     }

@@ -47,6 +47,13 @@ class Oracle {
  private:
   struct Case;  // one answer under judgement
   void judge_own(const Case& at);
+  bool judge_own_by_rule(const Case& at);
+  void judge_own_end(const Case& at);
+  void judge_edits(const Case& at);
+  void judge_listener(const Case& at);
+  void judge_key(const Case& at);
+  // True: it is a rule's, so that it counts from when the response came.
+  bool apply_lifetime(const Case& at, double& lifetime) const;
   void judge_status(const Case& at);
   void judge_fields(const Case& at);
   void judge_cookies(const Case& at);

@@ -61,6 +61,27 @@ class OriginConnection final : public Handler {
     if (!busy_ && was_heard(descriptor_)) set_heard();
   }
 
+  // The server has failed. An answer that has begun ends where it is; what has not is asked of
+  // another where that may be.
+  void die() {
+    std::array<char, kReadBytes> bytes;
+    const ssize_t size = ::recv(descriptor_, bytes.data(), bytes.size(), 0);
+    if (size > 0) in_.append(bytes.data(), static_cast<std::size_t>(size));
+    if (!in_.empty()) note_failed_request();
+    bool reset = false;
+    if (busy_ && cause_ != nullptr) {
+      cause_->met_failure = true;
+      reset = number_ % 2 == 0;
+      if (reply_.event != nullptr && head_left_.size() != reply_.head.size()) {
+        reply_.event->cut = true;
+        url_->last_cut = now();
+        // An end would be that of an answer that lasts until then.
+        reset = true;
+      }
+    }
+    end(reset);
+  }
+
   void on_ready(std::uint32_t events) override {
     if (descriptor_ >= 0 && (events & EPOLLOUT) != 0) flush();
     if (descriptor_ >= 0 && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) read();
@@ -119,7 +140,56 @@ class OriginConnection final : public Handler {
       in_.append(bytes.data(), static_cast<std::size_t>(size));
       if (static_cast<std::size_t>(size) < bytes.size()) break;
     }
-    take();
+    if (origin_.mood_ == Mood::kWell) {
+      take();
+    } else {
+      fail();
+    }
+  }
+
+  std::shared_ptr<Request> cause_of(std::string_view bytes) const {
+    constexpr std::string_view kName = "X-Request-Tag: ";
+    const std::size_t at = bytes.find(kName);
+    if (at == std::string_view::npos) return nullptr;
+    const std::string_view value = bytes.substr(at + kName.size());
+    return world_.request(
+        static_cast<std::uint64_t>(number(value.substr(0, value.find('\r'))).value_or(0)));
+  }
+
+  // What has arrived of a request counts as sent, whether the rest does or not.
+  void note_failed_request() {
+    world_.last_failure = now();
+    const auto cause = cause_of(in_);
+    if (cause == nullptr || is_noted_) return;
+    is_noted_ = true;
+    if (cause->method == "POST" && cause->asked_origin != 0) {
+      world_.report("origin-request", "a POST was sent twice", cause.get(), in_);
+    }
+    ++cause->asked_origin;
+    cause->met_failure = true;
+    world_.remember(*cause->url, [time = now(), tag = cause->tag, mood = origin_.mood_] {
+      return std::to_string(time) + " a server failed tag " + std::to_string(tag) + ", mood " +
+             std::to_string(static_cast<int>(mood));
+    });
+  }
+
+  void fail() {
+    note_failed_request();
+    world_.count("origin: a server failed");
+    if (origin_.mood_ == Mood::kSilent) {
+      in_.clear();
+      return;
+    }
+    if (origin_.mood_ == Mood::kDying && number_ % 3 == 0) {
+      // An answer has begun: nobody may ask for another.
+      static constexpr std::string_view kBeginning = "HTTP/1.1 20";
+      (void)::send(descriptor_, kBeginning.data(), kBeginning.size(), MSG_NOSIGNAL);
+      const auto cause = cause_of(in_);
+      if (cause != nullptr) cause->url->last_drop = now();
+      end(false);
+      return;
+    }
+    end(origin_.mood_ == Mood::kResetting);
   }
 
   void take() {
@@ -205,14 +275,15 @@ class OriginConnection final : public Handler {
     if (unsafe && body_ != std::string(cause.body_bytes, 'x')) {
       wrong("the origin got another request body, of " + std::to_string(body_.size()) + " bytes");
     }
-    for (const std::string_view name : {"Cookie", "Authorization", "X-Lang"}) {
+    for (const std::string_view name : {"Authorization", "X-Lang", "X-Tenant"}) {
       for (const Field& field : cause.fields) {
-        if (same_name(field.name, name) &&
-            std::ranges::find(head_.fields, field) == head_.fields.end()) {
+        if (same_name(field.name, name) && !has(field)) {
           wrong("the origin did not get " + field.name + ": " + field.value);
         }
       }
     }
+    const std::string by_rule = look_at_rule(cause);
+    if (!by_rule.empty()) wrong(by_rule);
     static constexpr std::array<std::string_view, 15> kOfProxies = {"Via",
                                                                     "Host",
                                                                     "Forwarded",
@@ -232,20 +303,97 @@ class OriginConnection final : public Handler {
       const bool own = std::ranges::any_of(
           kOfProxies, [&](std::string_view name) { return same_name(field.name, name); });
       const bool sent = std::ranges::find(cause.fields, field) != cause.fields.end();
-      if (!own && !sent) wrong("the origin got a field that its client never sent: " + field.name);
+      const bool judged = cause.rule != nullptr && is_by_rule(*cause.rule, field);
+      if (!own && !sent && !judged)
+        wrong("the origin got a field that its client never sent: " + field.name);
     }
   }
 
-  void on_request() {
+  bool has(const Field& field) const {
+    return std::ranges::find(head_.fields, field) != head_.fields.end();
+  }
+
+  // What a rule, or the listener, has the origin get (docs/RULES.md). What is wrong; empty:
+  // nothing.
+  std::string look_at_rule(const Request& cause) const {
+    const Rule* const rule = cause.rule;
+    if (rule != nullptr && rule->answers()) return "the origin was asked for what a rule answers";
+    if (cause.is_refused) return "the origin was asked for what a listener refuses";
+    std::string target = cause.url->path;
+    std::string query = cause.query;
+    if (rule != nullptr) {
+      target = rule->sent_path(target);
+      query = rule->sent_query(query);
+    }
+    if (!query.empty()) target += "?" + query;
     const std::size_t space = head_.start.find(' ');
-    const std::string method = head_.start.substr(0, space);
-    const std::string path = head_.start.substr(space + 1, head_.start.rfind(' ') - space - 1);
-    Url* url = world_.find_url(path);
+    if (head_.start.substr(space + 1, head_.start.rfind(' ') - space - 1) != target) {
+      return "the origin should have been asked for " + target;
+    }
+    if (const std::string wrong = look_at_cookies(cause); !wrong.empty()) return wrong;
+    if (rule != nullptr) {
+      for (const Fields* const lines : {&rule->request_set, &rule->request_add}) {
+        for (const Field& line : *lines) {
+          if (!has(line)) return "a rule's line is missing: " + line.name + ": " + line.value;
+        }
+      }
+      for (const Field& line : rule->request_set) {
+        if (count(head_.fields, line.name) != 1)
+          return "a field was set beside another " + line.name;
+      }
+      for (const std::string& name : rule->request_remove) {
+        if (count(head_.fields, name) != 0)
+          return "the origin got " + name + ", which a rule removes";
+      }
+    }
+    return look_at_sender(cause);
+  }
+
+  std::string look_at_cookies(const Request& cause) const {
+    std::optional<std::string> sent;
+    if (const Field* const cookie = find(head_.fields, "Cookie"))
+      sent = sorted_cookie(cookie->value);
+    if (sent == cause.selecting.cookie && count(head_.fields, "Cookie") == (sent ? 1 : 0))
+      return {};
+    return "the origin should have got the cookies \"" + cause.selecting.cookie.value_or("") + "\"";
+  }
+
+  // docs/CONFIG.md, `trusted_proxies`, `forwarded` and `via` of [[listen]].
+  std::string look_at_sender(const Request& cause) const {
+    if (cause.client.empty()) return {};
+    const std::vector<std::string> named = members(head_.fields, "X-Forwarded-For");
+    const bool told = world_.is_reverse() || cause.listener == 1;
+    if (told && (named.empty() || named.front() != cause.client)) {
+      return "the origin should have been told of " + cause.client;
+    }
+    if (!told && !named.empty()) return "the origin was told of a client of a forward proxy";
+    if ((count(head_.fields, "Via") == 0) != (cause.listener == 1)) {
+      return "a Via that should not be there, or none that should";
+    }
+    return {};
+  }
+
+  static bool is_by_rule(const Rule& rule, const Field& field) {
+    if (same_name(field.name, "Cookie")) return rule.keys_by_cookie();
+    const auto is_line = [&](const Field& line) { return line == field; };
+    return std::ranges::any_of(rule.request_set, is_line) ||
+           std::ranges::any_of(rule.request_add, is_line);
+  }
+
+  void answer_check() {
+    static constexpr std::string_view kWell = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    (void)::send(descriptor_, kWell.data(), kWell.size(), MSG_NOSIGNAL);
+  }
+
+  void on_request() {
+    if (head_.start == "GET /health HTTP/1.1") return answer_check();
+    const std::string method = head_.start.substr(0, head_.start.find(' '));
     const Field* tag = find(head_.fields, "X-Request-Tag");
     const auto cause =
         tag == nullptr ? nullptr
                        : world_.request(static_cast<std::uint64_t>(number(tag->value).value_or(0)));
-    if (url == nullptr || cause == nullptr || cause->url != url) {
+    Url* const url = cause == nullptr ? nullptr : cause->url;
+    if (url == nullptr || world_.find_url(url->path) != url) {
       // A URL that is long gone may still be fetched in the background.
       if (tag == nullptr) world_.report("origin-request", "no such request", nullptr, raw_head());
       end(true);
@@ -254,6 +402,7 @@ class OriginConnection final : public Handler {
     set_heard();
     check_request(*cause, method);
     ++cause->asked_origin;
+    cause_ = cause;
     world_.count("origin: " + method);
     set_busy(true);
     if (spoiled_) {
@@ -267,7 +416,7 @@ class OriginConnection final : public Handler {
       return;
     }
     Random& random = url->random;
-    if (random.percent(url->character.drop)) {
+    if (!world_.has_servers && random.percent(url->character.drop)) {
       drop(*url, random.percent(50));
       return;
     }
@@ -371,6 +520,8 @@ class OriginConnection final : public Handler {
   double received_ = 0;
   Reply reply_;
   Url* url_ = nullptr;
+  std::shared_ptr<Request> cause_;
+  bool is_noted_ = false;       // a request that was failed has been seen
   std::string_view head_left_;  // of the reply's, to be sent
   std::string_view body_left_;
   std::size_t due_ = 0;  // of it, now
@@ -389,6 +540,15 @@ Origin::~Origin() {
   connections_.clear();
   loop_.remove(listener_);
   ::close(listener_);
+}
+
+void Origin::set_mood(Mood mood) {
+  mood_ = mood;
+  if (mood == Mood::kWell) return;
+  world_.last_failure = now();
+  std::vector<OriginConnection*> all;
+  for (const auto& [number, connection] : connections_) all.push_back(connection.get());
+  for (OriginConnection* const connection : all) connection->die();
 }
 
 void Origin::note_heard() {

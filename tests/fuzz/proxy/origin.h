@@ -33,7 +33,7 @@ class Author {
 
  private:
   void change(Url& url);
-  Content& choose(Url& url, const Fields& request, int status, bool unsafe);
+  Content& choose(Url& url, const Request& cause, const Fields& request, int status, bool unsafe);
   bool is_not_modified(const Url& url, const Content& content, const Fields& request) const;
   // 200, 206 or 416, and which bytes.
   int choose_range(const Url& url, const Content& content, const Fields& request,
@@ -54,11 +54,18 @@ Selecting selecting_of(const Fields& request);
 
 class OriginConnection;
 
+// How a server is just now. Dying: it ends connections at the first bytes of a request, before an
+// answer or in the middle of its first line. Silent: it takes requests and says nothing.
+enum class Mood : std::uint8_t { kWell, kResetting, kSilent, kDying };
+
 class Origin final : public Handler {
  public:
   Origin(Loop& loop, World& world);
   ~Origin() override;
   std::uint16_t port() const noexcept { return port_; }
+  int listener() const noexcept { return listener_; }
+  // Ends the connections that it has, whatever they are at.
+  void set_mood(Mood mood);
   // Whether it holds a request back just now, or is at an answer.
   std::size_t busy() const noexcept { return busy_; }
   void on_ready(std::uint32_t events) override;
@@ -72,6 +79,7 @@ class Origin final : public Handler {
   Author author_;
   std::uint16_t port_ = 0;
   int listener_;
+  Mood mood_ = Mood::kWell;
   std::size_t busy_ = 0;
   std::uint64_t connections_made_ = 0;
   std::map<std::uint64_t, std::unique_ptr<OriginConnection>> connections_;  // in their order

@@ -45,17 +45,32 @@ bool is_ready(std::uint16_t port) {
 
 }  // namespace
 
+// The second one trusts a proxy, has lists, and says nothing of itself.
+std::string Process::listeners(const Options& options, const World& world) const {
+  const std::string mode = options.reverse ? "mode = \"reverse\"\n" : "mode = \"forward\"\n";
+  std::string out = "[[listen]]\naddress = \"127.0.0.1:" + std::to_string(port_) + "\"\n" + mode;
+  out += "[[listen]]\naddress = \"127.0.0.1:" + std::to_string(second_port_) + "\"\n" + mode;
+  out +=
+      "via = false\ncache_status = false\nforwarded = \"x-forwarded\"\n"
+      "trusted_proxies = [\"127.0.0.2\"]\n";
+  if (!world.denied_path.empty()) out += "deny_paths = [\"" + world.denied_path + "\"]\n";
+  for (const std::string& method : world.allowed_methods) {
+    out +=
+        (&method == world.allowed_methods.data() ? "allow_methods = [\"" : ", \"") + method + "\"";
+  }
+  if (!world.allowed_methods.empty()) out += "]\n";
+  return out;
+}
+
 // Small limits, so that what happens at them happens often.
-std::string Process::make_config(const Options& options, Random& random) const {
+std::string Process::make_config(const Options& options, const World& world, Random& random) const {
   const auto text = [&random](std::initializer_list<const char*> of) {
     return "\"" + std::string(random.pick(of)) + "\"\n";
   };
-  std::string out = "[[listen]]\naddress = \"127.0.0.1:" + std::to_string(port_) + "\"\n";
-  out += options.reverse ? "mode = \"reverse\"\n" : "mode = \"forward\"\n";
-  if (options.reverse) {
-    out += "[[origin]]\nservers = [\"http://127.0.0.1:" + std::to_string(options.origin_port) +
-           "\"]\n";
-  }
+  std::string out = listeners(options, world) + options.upstream;
+  // Who the second listener's clients are is made up.
+  out += "[forward]\nallow_clients = [\"127.0.0.0/8\", \"10.0.0.0/8\"]\n";
+  out += "private_destinations = \"always\"\n";
   out += "[admin]\naddress = \"127.0.0.1:" + std::to_string(admin_port_) + "\"\n";
   out += "[workers]\ncount = " + std::to_string(random.pick({1, 2, 2, 3})) + "\n";
   // Most is let go by memory where a disk has it.
@@ -82,17 +97,20 @@ std::string Process::make_config(const Options& options, Random& random) const {
   out +=
       "[log]\nlevel = \"warn\"\naccess = " +
       (random.percent(50) ? std::string("\"\"\n") : "\"" + options.directory + "/access.log\"\n");
+  out += world.rules.text(
+      {"127.0.0.1:" + std::to_string(port_), "127.0.0.1:" + std::to_string(second_port_)});
   return out;
 }
 
-Process::Process(const Options& options, Random& random)
+Process::Process(const Options& options, const World& world, Random& random)
     : port_(free_port()),
+      second_port_(free_port()),
       admin_port_(free_port()),
       output_path_(options.directory + "/output"),
       disk_path_(options.directory + "/disk") {
   // What the origin of an earlier round said is of no use in this one.
   ::unlink(disk_path_.c_str());
-  config_ = make_config(options, random);
+  config_ = make_config(options, world, random);
   const std::string path = options.directory + "/encore.toml";
   std::ofstream(path) << config_;
   pid_ = fork();

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tests/fuzz/proxy/random.h"
+#include "tests/fuzz/proxy/world.h"
 
 namespace encore::proxyfuzz {
 
@@ -17,17 +17,20 @@ class Process {
     std::string program;
     std::string directory;  // for the configuration and what it says
     bool reverse = false;
-    std::uint16_t origin_port = 0;
-    std::string keep;  // of the configuration, as lines: overrides nothing, only shown
+    std::string upstream;  // [[origin]] and [upstream], as lines
   };
 
-  // Starts it and waits until it is ready; the program ends where that fails.
-  Process(const Options& options, Random& random);
+  // Starts it and waits until it is ready; the program ends where that fails. The world's rules and
+  // lists of listener 1 are its configuration's.
+  Process(const Options& options, const World& world, Random& random);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  std::uint16_t port() const noexcept { return port_; }
+  // Of listener 0 or 1.
+  std::uint16_t port(int listener = 0) const noexcept {
+    return listener == 0 ? port_ : second_port_;
+  }
   std::uint16_t admin_port() const noexcept { return admin_port_; }
   const std::string& config() const noexcept { return config_; }
   bool is_running();
@@ -40,10 +43,12 @@ class Process {
   std::size_t resident_bytes() const;
 
  private:
-  std::string make_config(const Options& options, Random& random) const;
+  std::string make_config(const Options& options, const World& world, Random& random) const;
+  std::string listeners(const Options& options, const World& world) const;
   std::string said() const;
 
   std::uint16_t port_;
+  std::uint16_t second_port_;
   std::uint16_t admin_port_;
   std::string config_;
   std::string output_path_;

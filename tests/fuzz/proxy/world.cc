@@ -159,6 +159,14 @@ Content* World::find_content(std::uint64_t number) {
   return number - 1 < contents_.size() ? contents_[number - 1].get() : nullptr;
 }
 
+void World::invalidate(Url& url, std::string_view query, double time, bool soft) const {
+  for (const std::string& key : rules.keys_of(url.path, query)) {
+    Url::Bounds& bounds = url.bounds[key];
+    double& before = soft ? bounds.stale_before : bounds.not_before;
+    before = std::max(before, time);
+  }
+}
+
 void World::note_object_max(std::uint64_t bytes) { object_max_.emplace_back(now(), bytes); }
 
 std::uint64_t World::object_max_since(double time) const {
@@ -210,9 +218,15 @@ void World::report(std::string_view kind, std::string_view what, const Request* 
   if (request != nullptr) {
     finding.text += "--- the request, of user " + std::to_string(request->user) + ", tag " +
                     std::to_string(request->tag) + "\n" + request->method + " " +
-                    request->url->path + (request->http10 ? " HTTP/1.0\n" : " HTTP/1.1\n");
+                    request->url->path + (request->query.empty() ? "" : "?" + request->query) +
+                    (request->http10 ? " HTTP/1.0\n" : " HTTP/1.1\n");
     for (const Field& field : request->fields) {
       finding.text += field.name + ": " + field.value + "\n";
+    }
+    if (!rules.empty()) {
+      finding.text += "from " + request->client + " to listener " +
+                      std::to_string(request->listener) + " by " +
+                      (request->rule == nullptr ? "no rule" : request->rule->name) + "\n";
     }
     char times[96];
     std::snprintf(times, sizeof times, "started %.3f, told %.3f\n", request->started, now());

@@ -19,13 +19,15 @@
 #include "tests/fuzz/proxy/content.h"
 #include "tests/fuzz/proxy/message.h"
 #include "tests/fuzz/proxy/random.h"
+#include "tests/fuzz/proxy/rules.h"
 
 namespace encore::proxyfuzz {
 
 constexpr int kUsers = 12;
 
-// The fields of a request by which the origin's variants are chosen. `encodings` is what of br,
-// gzip and zstd is accepted: other spellings of the same set mean the same (RFC 9111 4.1).
+// The fields of a request by which the origin's variants are chosen, as the origin gets them.
+// `encodings` is what of br, gzip and zstd is accepted: other spellings of the same set mean the
+// same (RFC 9111 4.1).
 struct Selecting {
   std::optional<std::string> cookie;
   std::optional<std::string> lang;
@@ -43,7 +45,17 @@ struct Request {
   int user = -1;  // who asks
   std::string method;
   Url* url = nullptr;
-  std::string own_path;  // of what the proxy publishes itself; empty: it is the origin's
+  std::string own_path;        // of what the proxy publishes itself; empty: it is the origin's
+  std::string query;           // of the target, without its '?'
+  std::string object;          // what of it tells objects of the URL apart
+  std::string spelling;        // of the path in the target, where it is another than the URL's
+  std::string client;          // its address, as far as the proxy can know it; empty: of no concern
+  std::string named_client;    // and as it says itself, or whom it trusts; empty: nothing
+  int listener = 0;            // which of the proxy's it came to
+  bool from_second = false;    // by a connection from 127.0.0.2
+  bool is_refused = false;     // by the lists of its listener
+  const Rule* rule = nullptr;  // the one that holds for it; null: none
+  std::optional<std::string> tenant;  // its X-Tenant
   bool http10 = false;
   Fields fields;
   Selecting selecting;
@@ -61,9 +73,10 @@ struct Request {
   double ended = 0;
   // A whole response has come to its end.
   double whole = std::numeric_limits<double>::infinity();
-  int asked_origin = 0;  // how often the origin saw it
-  std::string answer;    // for the history
-  std::string batch;     // and what was sent together with it
+  int asked_origin = 0;      // how often the origin saw it
+  bool met_failure = false;  // a server has failed it, or might have
+  std::string answer;        // for the history
+  std::string batch;         // and what was sent together with it
 };
 
 // Field lines, whatever the case of their names, as 64-bit hashes: there are many, in one table
@@ -181,8 +194,12 @@ struct Url {
   double last_error = -1e9;  // the origin answered 5xx last
   double last_drop = -1e9;   // or not at all
   double last_cut = -1e9;    // or not to the end
-  double not_before = 0;
-  double stale_before = 0;
+  // Since when what answers for one of its objects counts: what was purged or written to.
+  struct Bounds {
+    double not_before = 0;
+    double stale_before = 0;
+  };
+  std::map<std::string, Bounds, std::less<>> bounds;
   int clients = 0;  // requests under way
   int requests_left = 0;
   // What goes when the URL goes.
@@ -223,6 +240,20 @@ class World {
   // The proxy has read all of that response.
   void note_heard(std::uint64_t serial);
   void note_hit(const Request& request, std::uint64_t serial, double head_at);
+
+  // What is stored for a URL as its clients ask for it is gone, or `soft`: stale, from that time
+  // on.
+  void invalidate(Url& url, std::string_view query, double time, bool soft) const;
+
+  RuleTable rules;
+  std::string host;  // of all URLs, where it matters
+  // What listener 1 refuses.
+  std::string denied_path;                   // a glob; empty: nothing
+  std::vector<std::string> allowed_methods;  // none: all are allowed
+  // Whether the servers of the origin come and go; then none of them ends a connection otherwise.
+  bool has_servers = false;
+  // One of them failed a request last.
+  double last_failure = -1e9;
 
   // Seconds between two readings of our clocks that the proxy may have seen in another order.
   double slack = 0.3;

@@ -1,0 +1,127 @@
+// What [[rule]]s say beside RFC 9111 (docs/RULES.md), and what listeners do (docs/CONFIG.md).
+#include "tests/fuzz/proxy/oracle_case.h"
+
+namespace encore::proxyfuzz {
+
+// Refused by its listener, or answered by its rule. False: neither.
+bool Oracle::judge_own_by_rule(const Case& at) {
+  const Request& request = at.request;
+  const Rule* const rule = request.rule;
+  const bool by_rule = rule != nullptr && rule->answers();
+  if (!request.is_refused && !by_rule) return false;
+  const int status = at.answer.status;
+  if (request.is_refused && status == 403) {
+    world_.count("answer: refused by the listener");
+    return true;
+  }
+  if (!by_rule || status != rule->deny + rule->redirect_status + rule->static_status) {
+    fault(at, "denied", "another answer than the one that a rule or the listener has for it");
+    return true;
+  }
+  world_.count("answer: by a rule");
+  if (rule->redirect_status == 0) return true;
+  const Field* const location = find(at.answer.head.fields, "Location");
+  const std::string expected = rule->location(world_.host, request.url->path, request.query);
+  if (location == nullptr || location->value != expected) {
+    fault(at, "redirect", "it should lead to " + expected);
+  }
+  return true;
+}
+
+void Oracle::judge_own_end(const Case& at) {
+  const Rule* const rule = at.request.rule;
+  if (rule == nullptr || rule->static_status == 0 || at.answer.status != rule->static_status ||
+      at.request.is_refused) {
+    return;
+  }
+  const std::string expected = at.request.method == "HEAD" ? std::string() : rule->static_body;
+  if (at.answer.kept != expected) fault(at, "static", "another body than the rule's");
+}
+
+// "Those that clients get: from the store, too, as the rule says at that time."
+void Oracle::judge_edits(const Case& at) {
+  const Rule* const rule = at.request.rule;
+  const Fields& fields = at.answer.head.fields;
+  // It says nothing of the representation but its length.
+  if (rule == nullptr || at.answer.status == 416) return;
+  for (const Fields* const lines : {&rule->response_set, &rule->response_add}) {
+    for (const Field& line : *lines) {
+      if (std::ranges::find(fields, line) == fields.end()) {
+        fault(at, "edits", "a line of the rule is missing: " + quoted(line));
+      }
+    }
+  }
+  for (const Field& line : rule->response_set) {
+    if (count(fields, line.name) != 1) fault(at, "edits", "a field was set beside another");
+  }
+  for (const std::string& name : rule->response_remove) {
+    if (count(fields, name) != 0) fault(at, "edits", "a field that the rule removes: " + name);
+  }
+}
+
+// `via` and `cache_status`, which listener 1 does without.
+void Oracle::judge_listener(const Case& at) {
+  if (at.request.client.empty()) return;
+  for (const std::string_view name : {"Via", "Cache-Status"}) {
+    if ((count(at.answer.head.fields, name) == 0) != (at.request.listener == 1)) {
+      fault(at, "listener",
+            "a field that should not be there, or is missing: " + std::string(name));
+    }
+  }
+}
+
+// "What is one object".
+void Oracle::judge_key(const Case& at) {
+  const Event& event = *at.answer.event;
+  if (event.request == nullptr) return;
+  const Request& cause = *event.request;
+  const Request& request = at.request;
+  const auto is_uncached = [](const Request& one) {
+    const bool has_cookie = find(one.fields, "Cookie") != nullptr;
+    return one.rule != nullptr && one.rule->is_uncached(has_cookie);
+  };
+  if (is_uncached(request)) fault(at, "rule-cache", "another's response where nothing is cached");
+  if (is_uncached(cause)) fault(at, "rule-cache", "what was not to be stored");
+  if (cause.object != request.object) {
+    fault(at, "key", "an object for the query \"" + cause.object + "\"");
+  }
+  if (cause.rule == nullptr) return;
+  if (!cause.rule->key_field.empty() && cause.tenant != request.tenant) {
+    fault(at, "key", "what was made for another X-Tenant");
+  }
+  if (cause.rule->keys_by_cookie() && cause.selecting.cookie != request.selecting.cookie) {
+    fault(at, "key", "what was made for another Cookie");
+  }
+}
+
+// "What is stored, and for how long."
+bool Oracle::apply_lifetime(const Case& at, double& lifetime) const {
+  const Rule* const rule = at.maker();
+  if (rule == nullptr) return false;
+  const Event& event = *at.answer.event;
+  // A 304 tells of what may have any status.
+  const bool may_be_error = event.status >= 400 || event.is_update;
+  const bool may_be_good = event.status < 400 || event.is_update;
+  std::optional<std::int64_t> said;
+  const auto add = [&said](std::int64_t seconds) { said = std::max(said.value_or(0), seconds); };
+  for (const Rule::Negative& one : rule->negative) {
+    const bool named = event.status >= one.first && event.status <= one.last;
+    if (may_be_error && (named || event.is_update)) add(one.seconds);
+  }
+  if (rule->fresh && may_be_good) add(*rule->fresh);
+  if (said && (!event.is_update || rule->fresh)) {
+    lifetime = static_cast<double>(*said);
+    return true;
+  }
+  if (said) lifetime = std::max(lifetime, static_cast<double>(*said));
+  if (rule->fresh_min && may_be_good && lifetime <= static_cast<double>(*rule->fresh_min)) {
+    lifetime = static_cast<double>(*rule->fresh_min);
+    return true;
+  }
+  if (rule->fresh_max && may_be_good && !may_be_error) {
+    lifetime = std::min(lifetime, static_cast<double>(*rule->fresh_max));
+  }
+  return false;
+}
+
+}  // namespace encore::proxyfuzz

@@ -1,0 +1,106 @@
+// The [[rule]]s of a round, out of its seed, and what follows from one by docs/RULES.md and
+// docs/CONFIG.md alone: nothing of it is read off the proxy. Immutable once drawn.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/fuzz/proxy/message.h"
+#include "tests/fuzz/proxy/random.h"
+
+namespace encore::proxyfuzz {
+
+// What rules are chosen by.
+struct RuleQuery {
+  std::string_view path;  // normalised, without query
+  std::string_view method;
+  std::string_view client;  // its address
+  int listener = 0;
+};
+
+struct Rule {
+  // A text that is the same, or begins with or ends in what stands beside the only '*' of a glob.
+  static bool is_match(std::string_view glob, std::string_view text);
+  bool holds_for(const RuleQuery& query) const;
+
+  std::string name;
+  std::vector<std::string> paths;  // globs; none, here and below: any
+  std::vector<std::string> methods;
+  std::string clients;  // "127.0.0.2" or "10.0.0.0/8"
+  int listener = -1;
+
+  bool is_cached = true;
+  std::string admission;
+  std::optional<std::int64_t> fresh, fresh_min, fresh_max, swr, sie, max_object;
+  struct Negative {
+    int first = 0;
+    int last = 0;
+    std::int64_t seconds = 0;
+  };
+  std::vector<Negative> negative;
+  std::vector<std::string> ignored;
+  std::optional<bool> collapse;
+
+  std::string cookies;    // "", "bypass", "ignore" or "key:..."
+  std::string key_query;  // "", "none", "only:..." or "except:..."
+  bool origin_query = false;
+  std::string key_field;
+
+  std::string strip_prefix, add_prefix, replaced, replacement;
+  Fields request_set, request_add, response_set, response_add;
+  std::vector<std::string> request_remove, response_remove;
+
+  int deny = 0;
+  std::string redirect;
+  int redirect_status = 0;
+  int static_status = 0;
+  std::string static_body;
+
+  bool answers() const { return deny != 0 || redirect_status != 0 || static_status != 0; }
+  bool ignores(std::string_view what) const;
+  // Whether a line of an answer comes from it, and whether those of a name go.
+  bool says(const Field& line) const;
+  bool takes(std::string_view name) const;
+  // "a=1&b=2" as it tells objects apart, and as the origin sees it.
+  std::string key_of(std::string_view query) const;
+  std::string sent_query(std::string_view query) const {
+    return origin_query ? std::string(query) : key_of(query);
+  }
+  // Of a Cookie what goes on, sorted; nothing: no Cookie does.
+  std::optional<std::string> sent_cookie(std::string_view cookie) const;
+  // Nothing is looked up for it, nor stored of its answer.
+  bool is_uncached(bool has_cookie) const {
+    return !is_cached || (cookies == "bypass" && has_cookie);
+  }
+  bool keys_by_cookie() const { return cookies.starts_with("key:"); }
+  std::string sent_path(std::string_view path) const;
+  std::string location(std::string_view host, std::string_view path, std::string_view query) const;
+};
+
+class RuleTable {
+ public:
+  RuleTable() = default;
+  static RuleTable draw(Random& random);
+  bool empty() const { return rules_.empty(); }
+  // The first that holds; null: none.
+  const Rule* find(const RuleQuery& query) const;
+  // Under which names what answers for a URL may be stored, whoever has asked for it.
+  std::vector<std::string> keys_of(std::string_view path, std::string_view query) const;
+  // Whoever asks for the path has this rule.
+  bool is_for_all(const Rule& rule, std::string_view path) const;
+  // As the configuration has them. `listeners` are their addresses.
+  std::string text(const std::vector<std::string>& listeners) const;
+  std::uint64_t object_max() const;
+
+ private:
+  std::vector<const Rule*> all_of(std::string_view path) const;
+  std::vector<Rule> rules_;
+};
+
+// The pairs of a Cookie in one order.
+std::string sorted_cookie(std::string_view cookie);
+
+}  // namespace encore::proxyfuzz
