@@ -59,9 +59,18 @@ bool may_keep(const RequestContext& request, const Received& received, bool is_v
   constexpr int kSuccess = 2;
   // A refusal is for who was refused.
   if (rule != nullptr && rule->rechecks() && received.head.status / 100 != kSuccess) return false;
-  if (rule == nullptr || !rule->verifies() || is_verified) return true;
+  if (rule == nullptr || is_verified) return true;
+  // A redirection may depend on who asked: to a page where one logs in, say.
+  if (rule->rechecks() && request.was_redirected) return false;
+  if (!rule->verifies()) return true;
   if (request.key.find(http::kDigestKey, kRealmBytes) == kRealmBytes) return false;
   return received.head.status != 200 && received.head.status != 206;
+}
+
+// Whether a client may have what is stored. To be sent elsewhere is no yes.
+bool asks_permission(const RequestContext& request) {
+  return request.rule->rechecks() && !request.is_cacheable() &&
+         request.head.method == http::Method::kHead;
 }
 
 // Where a rule follows a redirection to; null: nowhere, the client gets it.
@@ -75,7 +84,7 @@ std::shared_ptr<const RequestContext> where_it_leads(
                            head.status == 307 || head.status == 308;
   if (rule == nullptr || !rule->follows_redirects() || !is_redirect || plan.has_upload ||
       !http::is_safe(request->head.method) || plan.redirects == kRedirectsMax ||
-      head.fields.count(http::FieldId::kLocation) != 1) {
+      asks_permission(*request) || head.fields.count(http::FieldId::kLocation) != 1) {
     return nullptr;
   }
   // What it leads to would be stored for all. One that is for who asked alone is followed by it.

@@ -116,25 +116,33 @@ std::shared_ptr<const RequestContext> RequestContext::permission_for(
 
 namespace {
 
-// Not to what would be refused, or answered by another origin, were it asked for.
-bool may_be_followed(const RequestContext& from, const RequestContext& to) {
-  const Runtime& runtime = *from.runtime;
-  if (!to.is_elsewhere) {
-    return to.is_forward() || runtime.router.match(to.host_text(), to.path_text()) == to.route;
-  }
-  http::Target target;
-  std::string storage;
-  if (!http::resolve_reference(to.asked, {}, storage, target) ||
-      !runtime.destinations.is_safe_port(target.port())) {
-    return false;
-  }
-  const Rule* const rule = runtime.rules
+// What the client's listener, or a rule, would keep it from if it asked for that itself.
+bool may_be_asked_for(const RequestContext& to, std::uint16_t port) {
+  const std::string host = plain_host(to.host_text());
+  const Named named{
+      .method = to.head.method_text, .host = host, .path = to.path_text(), .port = port};
+  if (to.policy != nullptr && !to.policy->access.refusal(named).empty()) return false;
+  const Rule* const rule = to.runtime->rules
                                .find({.host = to.host_text(),
                                       .path = to.path_text(),
                                       .method = to.head.method_text,
+                                      .listener = to.listener,
                                       .client = &to.client})
                                .rule;
-  return rule == nullptr || !rule->answer() || !rule->answer()->is_refusal;
+  return rule == nullptr || !rule->answer();
+}
+
+// Not to what would be refused, or answered by a rule or another origin, were it asked for.
+bool may_be_followed(const RequestContext& to) {
+  http::Target target;
+  std::string storage;
+  if (!http::resolve_reference(to.asked, {}, storage, target) ||
+      !may_be_asked_for(to, target.port())) {
+    return false;
+  }
+  const Runtime& runtime = *to.runtime;
+  if (to.is_elsewhere) return runtime.destinations.is_safe_port(target.port());
+  return to.is_forward() || runtime.router.match(to.host_text(), to.path_text()) == to.route;
 }
 
 }  // namespace
@@ -159,7 +167,7 @@ std::shared_ptr<const RequestContext> RequestContext::redirected(
   text.resize(made->uri.bytes);
   made->asked = std::move(text);
   made->was_redirected = true;
-  if (!may_be_followed(*request, *made)) return nullptr;
+  if (!may_be_followed(*made)) return nullptr;
   // Views into what stays.
   storage.clear();
   if (!http::resolve_reference(made->asked, {}, storage, made->target)) return nullptr;
