@@ -152,6 +152,13 @@ std::optional<RuleAnswer> answer_of(const config::Rule& rule) {
                     .content_type = rule.static_type};
 }
 
+// What origins say of whom a response is for.
+bool overrides_whose(const config::Rule& rule) {
+  return std::ranges::any_of(rule.ignore, [](const std::string& word) {
+    return word == "no-store" || word == "private" || word == "authorization" || word == "vary";
+  });
+}
+
 std::vector<std::pair<std::string, std::string>> replacements_of(const config::Rule& rule) {
   std::vector<std::pair<std::string, std::string>> pairs;
   for (const std::string& text : rule.replace) {
@@ -265,8 +272,14 @@ bool Rule::matches_content_type(std::string_view type) const {
 
 Rules::Rules(const std::vector<config::Rule>& rules, const Treatment& forward,
              const Treatment& reverse) {
+  // Then a URL may be another rule's for another client.
+  const bool depend_on_who_asks = std::ranges::any_of(rules, [](const config::Rule& rule) {
+    return !rule.clients.empty() || !rule.listener.empty();
+  });
   for (const config::Rule& rule : rules) {
-    rules_.push_back(std::make_unique<const Rule>(rule, rules_.size(), forward, reverse));
+    auto made = std::make_unique<Rule>(rule, rules_.size(), forward, reverse);
+    if (depend_on_who_asks && overrides_whose(rule)) made->set(Rule::kChangesKey, true);
+    rules_.push_back(std::move(made));
     wait_for_content_types_ |= rules_.back()->waits_for_content_type();
     refuse_any_ |= rule.deny.has_value();
     for (const std::string& host : rule.host) {

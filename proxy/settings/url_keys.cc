@@ -7,6 +7,20 @@
 
 namespace encore::server {
 
+std::string ignored_part(const Rule& rule, const Treatment& treatment) {
+  const http::StoreOptions& store = treatment.store;
+  std::string part;
+  const auto add = [&part](bool is_ignored, std::string_view word) {
+    if (is_ignored) part.append(part.empty() ? "#ignore=" : ",").append(word);
+  };
+  add(store.ignored.no_store, "no-store");
+  add(store.ignored.is_private, "private");
+  // A rule that rechecks asks for each.
+  add(store.ignored.authorization && !rule.rechecks(), "authorization");
+  add(store.ignores_vary, "vary");
+  return part;
+}
+
 std::vector<std::string> keys_of_url(std::string_view url, std::string_view realm,
                                      const Rules& rules, const Treatment& without_rule,
                                      bool is_forward) {
@@ -24,13 +38,15 @@ std::vector<std::string> keys_of_url(std::string_view url, std::string_view real
   for (const Rule* const rule :
        rules.changing_keys(http::host_of(uri, parts), path.substr(0, path.find('?')))) {
     std::string text(http::key_bytes_max(target), '\0');
-    text.resize(http::write_key(target, rule->treatment(is_forward).keys, text).bytes);
+    const Treatment& treatment = rule->treatment(is_forward);
+    text.resize(http::write_key(target, treatment.keys, text).bytes);
     const auto digest =
         rule->by_digest() ? http::sha256_in_path(path.substr(0, path.find('?'))) : std::nullopt;
     if (digest) {
       text = std::string(http::kDigestKey) + *digest;
       if (rule->rechecks()) text.append("@").append(uri.substr(0, parts.path));
     }
+    text += ignored_part(*rule, treatment);
     keys.push_back(std::string(realm) + text);
   }
   std::ranges::sort(keys.begin() + 1, keys.end());

@@ -1,11 +1,93 @@
 """[[rule]]: what one client gets by a rule is not there for another for whom it does not hold, and nobody
 gets by a redirection what he would be refused."""
 
+import threading
 import unittest
 
-from client import field, get
-from harness import Case, free_port
+from client import Client, field, get
+from harness import Case, eventually, free_port
 from origin import Origin, fresh, response
+
+
+class Overridden(Case):
+    """What a rule keeps against its origin's word, where another rule or none holds for others."""
+
+    INSIDE, OUTSIDE = "127.0.0.2", "127.0.0.1"
+    ALLOWED = [("Authorization", "Bearer a")]
+
+    def ask(self, encore, url, source, **options):
+        with Client(encore.port, source=source) as client:
+            return client.ask(url, **options)
+
+    def started(self, origin, words):
+        listener = {"address": f"127.0.0.1:{free_port()}", "mode": "forward",
+                    "purge_clients": ["127.0.0.1"]}
+        # Who waits for another waits until the test fails.
+        return self.encore(listen=[listener], timeouts={"collapse": "1h"},
+                           rule=[{"clients": self.INSIDE, "ignore": words, "fresh": "1h"}],
+                           admission={"policy": "always"})
+
+    def test_it_is_there_for_those_alone_for_whom_the_same_is_overridden(self):
+        answers = {"private": {"Cache_Control": "private, max-age=60"},
+                   "no-store": {"Cache_Control": "no-store"},
+                   "vary": {"Vary": "X-Who", "Cache_Control": "max-age=60"},
+                   "authorization": {"Cache_Control": "max-age=60"}}
+        for word, fields in answers.items():
+            with self.subTest(word):
+                origin = Origin(self, default=lambda exchange, fields=fields: response(
+                    b"%d" % exchange.origin.count(), **fields))
+                encore = self.started(origin, [word])
+                asked = self.ALLOWED if word == "authorization" else [("X-Who", "one")]
+                for _ in range(2):
+                    self.assertEqual(b"1", self.ask(encore, origin.url("/a"), self.INSIDE,
+                                                    fields=asked).body)
+                other = self.ask(encore, origin.url("/a"), self.OUTSIDE,
+                                 fields=[("X-Who", "other")])
+                self.assertEqual(b"2", other.body)
+                # And theirs is not what those get who are inside.
+                self.assertEqual(b"1", self.ask(encore, origin.url("/a"), self.INSIDE).body)
+
+    def test_nobody_else_waits_for_it(self):
+        go = threading.Event()
+
+        def slow(exchange):
+            number = exchange.origin.count()
+            if number == 1:
+                exchange.wait(go)
+            return response(b"%d" % number, Cache_Control="private, max-age=60")
+        origin = Origin(self, default=slow)
+        encore = self.started(origin, ["private"])
+        bodies = {}
+
+        def inside():
+            bodies["inside"] = self.ask(encore, origin.url("/a"), self.INSIDE).body
+        thread = threading.Thread(target=inside)
+        thread.start()
+        eventually(lambda: origin.count() == 1, "the first has asked")
+        self.assertEqual(b"2", self.ask(encore, origin.url("/a"), self.OUTSIDE).body)
+        go.set()
+        thread.join()
+        self.assertEqual(b"1", bodies["inside"])
+
+    def test_purges_bans_and_writes_find_it(self):
+        origin = Origin(self, default=lambda exchange: response(
+            b"%d" % exchange.origin.count(), Cache_Control="private"))
+        encore = self.started(origin, ["private"])
+        url = origin.url("/a?b=1")
+        for _ in range(2):
+            self.assertEqual(b"1", self.ask(encore, url, self.INSIDE).body)
+        encore.admin("/purge?url=" + url, "POST")
+        for _ in range(2):
+            self.assertEqual(b"2", self.ask(encore, url, self.INSIDE).body)
+        self.assertEqual(200, self.ask(encore, url, self.OUTSIDE, method="BAN",
+                                       fields=[("X-Url", "b=1$")]).status)
+        for _ in range(2):
+            self.assertEqual(b"3", self.ask(encore, url, self.INSIDE).body)
+        self.assertEqual(200, self.ask(encore, url, self.OUTSIDE, method="PURGE").status)
+        for _ in range(2):
+            self.assertEqual(b"4", self.ask(encore, url, self.INSIDE).body)
+        self.ask(encore, url, self.OUTSIDE, method="POST", body=b"x")
+        self.assertEqual(b"6", self.ask(encore, url, self.INSIDE).body)
 
 
 class Followed(Case):
