@@ -174,14 +174,13 @@ void apply_rule(const World& world, Request& request) {
         Rule::is_match(world.denied_path, request.url->path) ||
         (!methods.empty() && std::ranges::find(methods, request.method) == methods.end());
   }
-  request.object = request.query;
   request.selecting = selecting_of(request.fields);
   request.rule = rules.find({.path = request.url->path,
                              .method = request.method,
                              .client = request.client,
                              .listener = request.listener});
+  request.object = rules.object_of(request.rule, request.query);
   if (request.rule == nullptr) return;
-  request.object = request.rule->key_of(request.query);
   std::optional<std::string>& cookie = request.selecting.cookie;
   if (cookie) cookie = request.rule->sent_cookie(*cookie);
 }

@@ -83,7 +83,7 @@ void Oracle::judge_key(const Case& at) {
   if (is_uncached(request)) fault(at, "rule-cache", "another's response where nothing is cached");
   if (is_uncached(cause)) fault(at, "rule-cache", "what was not to be stored");
   if (cause.object != request.object) {
-    fault(at, "key", "an object for the query \"" + cause.object + "\"");
+    fault(at, "key", "another object of the URL: \"" + cause.object + "\"");
   }
   if (cause.rule == nullptr) return;
   if (!cause.rule->key_field.empty() && cause.tenant != request.tenant) {

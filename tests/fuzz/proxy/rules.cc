@@ -275,10 +275,24 @@ std::vector<const Rule*> RuleTable::all_of(std::string_view path) const {
 
 std::vector<std::string> RuleTable::keys_of(std::string_view path, std::string_view query) const {
   std::vector<std::string> keys = {std::string(query)};
-  for (const Rule* const rule : all_of(path)) {
-    if (rule != nullptr) keys.push_back(rule->key_of(query));
-  }
+  for (const Rule* const rule : all_of(path)) keys.push_back(object_of(rule, query));
   return keys;
+}
+
+bool RuleTable::depends_on_who_asks() const {
+  return std::ranges::any_of(
+      rules_, [](const Rule& rule) { return !rule.clients.empty() || rule.listener >= 0; });
+}
+
+// "It is there for those alone for whose request a rule ignores the same of these words."
+std::string RuleTable::object_of(const Rule* rule, std::string_view query) const {
+  if (rule == nullptr) return std::string(query);
+  std::string object = rule->key_of(query);
+  if (!depends_on_who_asks()) return object;
+  for (const std::string_view word : {"private", "no-store", "authorization", "vary"}) {
+    if (rule->ignores(word)) object += "#" + std::string(word);
+  }
+  return object;
 }
 
 bool RuleTable::is_for_all(const Rule& rule, std::string_view path) const {

@@ -87,6 +87,8 @@ class RuleTable {
   bool empty() const { return rules_.empty(); }
   // The first that holds; null: none.
   const Rule* find(const RuleQuery& query) const;
+  // What of a query tells objects of a URL apart, and whose they are, under that rule; null: none.
+  std::string object_of(const Rule* rule, std::string_view query) const;
   // Under which names what answers for a URL may be stored, whoever has asked for it.
   std::vector<std::string> keys_of(std::string_view path, std::string_view query) const;
   // Whoever asks for the path has this rule.
@@ -97,6 +99,8 @@ class RuleTable {
 
  private:
   std::vector<const Rule*> all_of(std::string_view path) const;
+  // Who asks may have another rule than others for the same URL.
+  bool depends_on_who_asks() const;
   std::vector<Rule> rules_;
 };
 
