@@ -95,6 +95,28 @@ TEST_CASE("a seat that is moved is taken once", "[client][clients]") {
   CHECK(seats.take(address("192.0.2.1"), 1));
 }
 
+TEST_CASE("of many threads one at a time has the only seat", "[client][clients]") {
+  constexpr int kThreads = 4;
+  constexpr int kTurns = 500'000;
+  ClientCounter counter;
+  std::atomic<int> under_way = 0;
+  std::atomic<int> too_many = 0;
+  const auto client = address("192.0.2.1");
+  const auto work = [&] {
+    ClientCounter::Seat seat;
+    for (int turn = 0; turn < kTurns; ++turn) {
+      if (!seat.take(counter, client, 1)) continue;
+      if (under_way.fetch_add(1) != 0) ++too_many;
+      under_way.fetch_sub(1);
+      seat.leave();
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) threads.emplace_back(work);
+  for (std::thread& thread : threads) thread.join();
+  CHECK(too_many == 0);
+}
+
 // The counter's end sees that no record of a client stays behind.
 TEST_CASE("many threads never have more of a client's than its limit", "[client][clients]") {
   constexpr std::uint32_t kLimit = 3;
