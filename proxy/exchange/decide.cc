@@ -34,6 +34,10 @@ std::optional<LocalAnswer> answer_locally(const RequestContext& request) {
     answer.content = &by_rule;
     return answer;
   }
+  if (request.rule != nullptr && request.rule->rewrites_path() && request.has_uri() &&
+      request.rule->rewritten(request.path_text()).empty()) {
+    return LocalAnswer{414, Outcome::kBadRequest, "rewritten-path-too-long"};
+  }
   const config::Limits& limits = request.runtime->config.limits;
   if (limits.request_body_bytes != 0 && request.framing.kind == http::BodyKind::kLength &&
       request.framing.length > limits.request_body_bytes) {

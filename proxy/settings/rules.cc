@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "proxy/settings/access.h"
 #include "proxy/settings/glob.h"
 #include "proxy/settings/path_readings.h"
 
@@ -11,6 +12,10 @@ namespace encore::server {
 namespace {
 
 using http::LifetimeRule;
+
+// Whose path grows beyond this is not asked for: it is the client that says how often there is
+// something to replace.
+constexpr std::size_t kRewrittenBytesMax = 64 * std::size_t{1024};
 
 // What replies that are gathered for one write have room for.
 constexpr std::size_t kLinesOfPlainHitMax = 2048;
@@ -114,6 +119,21 @@ cache::AdmissionRule admission_of(const config::Rule& rule) {
   return {};
 }
 
+// False: there is no room for it.
+bool replace_all(std::string& text, const std::string& from, const std::string& to) {
+  const std::size_t bytes_max = std::max(kRewrittenBytesMax, text.size());
+  std::string out;
+  std::size_t used = 0;
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, used)) {
+    out.append(text, used, at - used).append(to);
+    used = at + from.size();
+    if (out.size() > bytes_max) return false;
+  }
+  if (used == 0) return true;
+  text = out.append(text, used);
+  return text.size() <= bytes_max;
+}
+
 // A prefix ends where a segment does.
 bool is_below(std::string_view path, std::string_view prefix) {
   if (prefix.empty() || !path.starts_with(prefix)) return false;
@@ -159,6 +179,14 @@ bool overrides_whose(const config::Rule& rule) {
   });
 }
 
+// As hosts are compared with it (plain_host()): of IPv6 addresses without brackets, also in part.
+std::string plain_glob(std::string_view glob) {
+  if (glob.find('*') == std::string_view::npos) return plain_host(glob);
+  if (glob.starts_with('[')) glob.remove_prefix(1);
+  if (glob.ends_with(']')) glob.remove_suffix(1);
+  return plain_host(glob);
+}
+
 std::vector<std::pair<std::string, std::string>> replacements_of(const config::Rule& rule) {
   std::vector<std::pair<std::string, std::string>> pairs;
   for (const std::string& text : rule.replace) {
@@ -174,7 +202,6 @@ Rule::Rule(const config::Rule& rule, std::size_t number, const Treatment& forwar
            const Treatment& reverse)
     : name_(rule.name.empty() ? "rule-" + std::to_string(number) : rule.name),
       detail_(rule.name.empty() ? name_ : "rule-" + name_),
-      hosts_(rule.host),
       paths_(rule.path),
       methods_(rule.method),
       listeners_(rule.listener),
@@ -186,6 +213,7 @@ Rule::Rule(const config::Rule& rule, std::size_t number, const Treatment& forwar
       strip_prefix_(rule.strip_prefix),
       add_prefix_(rule.add_prefix),
       replacements_(replacements_of(rule)) {
+  for (const std::string& host : rule.host) hosts_.push_back(plain_glob(host));
   for (const std::string& type : rule.content_type) content_types_.push_back(lower_ascii(type));
   for (const config::CidrText& block : rule.clients) clients_.push_back(*block);
   apply(rule, forward_);
@@ -232,10 +260,7 @@ std::string Rule::rewritten(std::string_view path) const {
     if (!text.starts_with('/')) text.insert(0, 1, '/');
   }
   for (const auto& [from, to] : replacements_) {
-    for (std::size_t at = text.find(from); at != std::string::npos;
-         at = text.find(from, at + to.size())) {
-      text.replace(at, from.size(), to);
-    }
+    if (!replace_all(text, from, to)) return {};
   }
   if (!add_prefix_.empty()) {
     const bool twice = add_prefix_.ends_with('/') && text.starts_with('/');
@@ -245,8 +270,8 @@ std::string Rule::rewritten(std::string_view path) const {
   return normalised(text);
 }
 
+// As plain_host() has it.
 bool Rule::matches_host(std::string_view host) const {
-  if (host.size() > 1 && host.ends_with('.')) host.remove_suffix(1);
   return hosts_.empty() || matches_any(hosts_, host);
 }
 
@@ -282,7 +307,7 @@ Rules::Rules(const std::vector<config::Rule>& rules, const Treatment& forward,
     rules_.push_back(std::move(made));
     wait_for_content_types_ |= rules_.back()->waits_for_content_type();
     refuse_any_ |= rule.deny.has_value();
-    for (const std::string& host : rule.host) {
+    for (const std::string& host : rules_.back()->hosts_) {
       if (host.find('*') == std::string::npos) by_host_.try_emplace(host);
     }
   }
@@ -300,18 +325,8 @@ Rules::Rules(const std::vector<config::Rule>& rules, const Treatment& forward,
   }
 }
 
-namespace {
-
-// "a.example." is the same host (RFC 3986 3.2.2).
-std::string_view without_dot(std::string_view host) {
-  if (host.size() > 1 && host.ends_with('.')) host.remove_suffix(1);
-  return host;
-}
-
-}  // namespace
-
 const std::vector<std::uint32_t>& Rules::candidates(std::string_view host, bool& is_known) const {
-  const auto known = by_host_.find(without_dot(host));
+  const auto known = by_host_.find(host);
   is_known = known != by_host_.end();
   return is_known ? known->second : of_other_hosts_;
 }
@@ -337,10 +352,11 @@ Rules::Found Rules::find(const RuleQuery& query) const {
 Rules::Found Rules::find_as_it_stands(const RuleQuery& query) const {
   Found found;
   bool is_known = false;
-  for (const std::uint32_t index : candidates(query.host, is_known)) {
+  const std::string host = plain_host(query.host);
+  for (const std::uint32_t index : candidates(host, is_known)) {
     const Rule& rule = *rules_[index];
     if (rule.waits_for_content_type() || !rule.matches_rest(query)) continue;
-    if (!is_known && !rule.matches_host(query.host)) continue;
+    if (!is_known && !rule.matches_host(host)) continue;
     found.by_client |= !rule.clients_.empty();
     if (!rule.matches_client(query)) continue;
     found.rule = &rule;
@@ -351,9 +367,10 @@ Rules::Found Rules::find_as_it_stands(const RuleQuery& query) const {
 
 const Rule* Rules::find(const RuleQuery& query, std::string_view content_type) const {
   bool is_known = false;
-  for (const std::uint32_t index : candidates(query.host, is_known)) {
+  const std::string host = plain_host(query.host);
+  for (const std::uint32_t index : candidates(host, is_known)) {
     const Rule& rule = *rules_[index];
-    if (rule.matches_rest(query) && (is_known || rule.matches_host(query.host)) &&
+    if (rule.matches_rest(query) && (is_known || rule.matches_host(host)) &&
         rule.matches_client(query) && rule.matches_content_type(content_type)) {
       return &rule;
     }
@@ -361,9 +378,10 @@ const Rule* Rules::find(const RuleQuery& query, std::string_view content_type) c
   return nullptr;
 }
 
-std::vector<const Rule*> Rules::changing_keys(std::string_view host, std::string_view path) const {
+std::vector<const Rule*> Rules::changing_keys(std::string_view asked, std::string_view path) const {
   std::vector<const Rule*> found;
   bool is_known = false;
+  const std::string host = plain_host(asked);
   for (const std::uint32_t index : candidates(host, is_known)) {
     const Rule& rule = *rules_[index];
     const bool for_path = rule.paths_.empty() || matches_any(rule.paths_, path);

@@ -74,6 +74,18 @@ class Rules(Case):
             self.assertEqual(200, client.ask(origin.url("/pub/a%2Fb")).status)
         self.assertEqual(seen, origin.count())
 
+    def test_an_address_is_refused_in_all_its_spellings(self):
+        origin = Origin(self, default=fresh(b"body"))
+        encore = self.forward([{"host": "127.0.0.1", "deny": 403}], origin)
+        for host in ("127.0.0.1", "[::ffff:127.0.0.1]", "[::FFFF:7f00:1]"):
+            url = f"http://{host}:{origin.port}/"
+            self.assertEqual(403, get(encore.port, url).status, host)
+            with Client(encore.port) as client:
+                client.send(f"CONNECT {host}:443 HTTP/1.1\r\nHost: {host}:443\r\n\r\n")
+                answer = client.read_response("CONNECT")
+            self.assertIn("rule-0", status_line(answer), host)
+        self.assertEqual(0, origin.count())
+
     def test_a_host_is_refused_to_connect_as_to_all_others(self):
         origin = Origin(self, default=fresh(b"body"))
         encore = self.forward([{"name": "no-ads", "host": "*.ads.example", "deny": 403}], origin,
@@ -325,6 +337,15 @@ class Actions(Case):
                 self.assertIn("; hit", field(answer, "Cache-Status"))
         status, text = encore.admin("/purge?url=http://site.example/app/a%3Fq=1", "POST")
         self.assertIn('"purged":1', text.replace(" ", ""), status)
+
+    def test_a_path_that_would_grow_without_bound_is_refused(self):
+        origin = Origin(self, default=lambda exchange: fresh(exchange.request.target.encode()))
+        encore = self.reverse([{"replace": [f"{n}=>" + str(n + 1) * 1000 for n in (1, 2, 3)]}],
+                              origin)
+        answer = self.ask(encore, "/" + "1" * 16)
+        self.assertEqual(414, answer.status)
+        self.assertIn("rewritten-path-too-long", field(answer, "Cache-Status"))
+        self.assertEqual(b"/" + b"4" * 1000, self.ask(encore, "/3").body)
 
     def test_fields_are_set_added_and_removed_both_ways(self):
         origin = Origin(self, default=fresh(b"body", X_Powered_By="old", X_Kept="1", Server="s"))

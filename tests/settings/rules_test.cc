@@ -151,6 +151,39 @@ TEST_CASE("a rule rewrites paths by segments, and never out of where they stand"
   CHECK(made[0].rewritten("/") == "/v2/");
 }
 
+TEST_CASE("a path that is rewritten grows to 64 KiB and no further", "[settings][rules]") {
+  config::Rule rule;
+  rule.replace = {"1=>" + std::string(256, '2')};
+  const Rules made = make_rules({rule});
+  CHECK(made[0].rewritten("/" + std::string(255, '1')).size() == 1 + 255 * 256);
+  CHECK(made[0].rewritten("/" + std::string(256, '1')).empty());
+  // What is replaced makes more to replace.
+  rule.replace = {"1=>" + std::string(1000, '2'), "2=>" + std::string(1000, '3'),
+                  "3=>" + std::string(1000, '4')};
+  CHECK(make_rules({rule})[0].rewritten("/" + std::string(16, '1')).empty());
+  const std::string long_path = "/" + std::string(100'000, 'x');
+  rule.replace = {"x=>y"};
+  CHECK(make_rules({rule})[0].rewritten(long_path).size() == long_path.size());
+}
+
+TEST_CASE("an address is the same host in whichever way it is written", "[settings][rules]") {
+  std::vector<config::Rule> rules(2);
+  rules[0].host = {"127.0.0.1"};
+  rules[1].host = {"[::1]", "[2001:db8:*"};
+  const Rules made = make_rules(rules);
+  const auto of = [&](std::string_view host) {
+    return found(made, {.host = host, .path = "/", .method = "GET"});
+  };
+  for (const std::string_view host : {"127.0.0.1", "127.0.0.1.", "[::ffff:127.0.0.1]"}) {
+    CHECK(of(host) == "rule-0");
+  }
+  CHECK(of("[::ffff:7f00:1]") == "rule-0");
+  CHECK(of("[::1]") == "rule-1");
+  CHECK(of("[0:0::1]") == "rule-1");
+  CHECK(of("[2001:db8::5]") == "rule-1");
+  CHECK(of("[::2]") == "none");
+}
+
 TEST_CASE("a URL has a key for each rule that makes another of it", "[settings][rules]") {
   std::vector<config::Rule> rules(3);
   rules[0].path = {"/q"};
