@@ -464,13 +464,6 @@ void Exchange::respond_shared() {
   respond(source, plan_response(source, moment()));
 }
 
-void Exchange::on_interim(std::string_view head) {
-  const PanicNote note(doing_);
-  if (!is_at(Step::kWait)) return;
-  client_.send_interim(head);
-  pump_interim();
-}
-
 // --- The request's content --------------------------------------------------------------------
 
 Exchange::Wish Exchange::content_wish() const {
@@ -496,9 +489,11 @@ void Exchange::on_content_end(std::string_view trailers) {
   ENCORE_CHECK(content_wish() == Wish::kNow, "content ends when it is wanted");
   std::string forwarded;
   const http::SentFields sent(request_->head.fields, request_->vary());
-  if (!forwardable_trailers(
-          trailers, request_->runtime->head_limits,
-          [&sent](const http::Field& field) { return sent.drops(field); }, forwarded)) {
+  const auto drops = [&](const http::Field& field) {
+    const Rule* const rule = request_->rule;
+    return sent.drops(field) || (rule != nullptr && rule->request_edits().leaves_out(field.name));
+  };
+  if (!forwardable_trailers(trailers, request_->runtime->head_limits, drops, forwarded)) {
     refuse_content(400, "bad-trailer");
     return;
   }

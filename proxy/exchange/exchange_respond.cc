@@ -77,6 +77,22 @@ bool Exchange::open_disk_body(const ResponseSource& source, const ResponsePlan& 
   return true;
 }
 
+namespace {
+
+// A head, with its empty line, without what a rule takes out of heads.
+std::string without_fields(std::string_view head, const http::HeadEdits& edits) {
+  std::string kept;
+  while (!head.empty()) {
+    const std::size_t end = std::min(head.find("\r\n"), head.size() - 2) + 2;
+    const std::string_view line = head.substr(0, end);
+    head.remove_prefix(end);
+    if (kept.empty() || !edits.leaves_out(line.substr(0, line.find(':')))) kept += line;
+  }
+  return kept;
+}
+
+}  // namespace
+
 void Exchange::respond(const ResponseSource& source, ResponsePlan plan) {
   if (source.on_disk && !open_disk_body(source, plan)) {
     respond_failure(503, Outcome::kNoMemory, "out-of-memory");
@@ -92,7 +108,9 @@ void Exchange::respond(const ResponseSource& source, ResponsePlan plan) {
     trailers_ = std::move(plan.trailers);
     const bool stored = plan.content != ResponsePlan::Content::kRest;
     const std::string* const lines = stored ? &trailers_ : source.trailers;
-    if (http::accepts_trailers(request_->head)) response.trailers = lines;
+    // Of what a rule takes out of heads, trailers may have the same.
+    const bool edited = request_->rule != nullptr && !request_->rule->response_edits().only_adds();
+    if (http::accepts_trailers(request_->head) && !edited) response.trailers = lines;
   }
   give_content(source, plan);
   client_.begin(std::move(response), content_);
@@ -237,6 +255,18 @@ void Exchange::on_writable() {
   } else {
     pump_interim();
   }
+}
+
+void Exchange::on_interim(std::string_view head) {
+  const PanicNote note(doing_);
+  if (!is_at(Step::kWait)) return;
+  std::string edited;
+  if (request_->rule != nullptr && !request_->rule->response_edits().only_adds()) {
+    edited = without_fields(head, request_->rule->response_edits());
+    head = edited;
+  }
+  client_.send_interim(head);
+  pump_interim();
 }
 
 void Exchange::pump_interim() {

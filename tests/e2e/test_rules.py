@@ -5,7 +5,7 @@ import unittest
 
 from client import Client, field, get
 from harness import Case, clean_environment, eventually, free_port
-from origin import Origin, fresh, response
+from origin import Origin, chunked, fresh, response
 
 
 def status_line(answer):
@@ -337,6 +337,30 @@ class Actions(Case):
                 self.assertIn("; hit", field(answer, "Cache-Status"))
         status, text = encore.admin("/purge?url=http://site.example/app/a%3Fq=1", "POST")
         self.assertIn('"purged":1', text.replace(" ", ""), status)
+
+    def test_no_trailer_and_no_interim_response_brings_what_a_rule_removes(self):
+        def hinted(exchange):
+            exchange.send(b"HTTP/1.1 103 Early Hints\r\nX-Secret: 1\r\nLink: </a>\r\n\r\n")
+            return fresh(b"body", X_Secret="1")
+        origin = Origin(self, {"/hinted": hinted},
+                        default=chunked(b"abc", trailers="X-Secret: 1\r\nX-Set: 1\r\n"))
+        rule = {"response_remove": "X-Secret", "response_set": "X-Set: rule",
+                "request_remove": "X-Admin"}
+        encore = self.encore(rule=[{"path": "/plain", "response_add": "X-Rule: 1"}, rule])
+        wants = [("TE", "trailers"), ("Connection", "TE")]
+        with Client(encore.port) as client:
+            for path, expected in (("/plain", {"x-secret": "1", "x-set": "1"}), ("/removed", {})):
+                for _ in range(3):  # passed on, stored and from the store
+                    answer = client.ask(origin.url(path), fields=wants)
+                    self.assertEqual((b"abc", expected), (answer.body, dict(answer.trailers)))
+            interim = client.ask(origin.url("/hinted")).interim
+            self.assertEqual([["link", "via"]], [sorted(name for name, _ in one.fields)
+                                                 for one in interim])
+            client.send(f"POST {origin.url('/posted')} HTTP/1.1\r\nHost: a\r\n"
+                        "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n"
+                        "X-Admin: 1\r\nX-Kept: 1\r\n\r\n")
+            client.read_response()
+        self.assertEqual(b"X-Kept: 1\r\n", origin.last("/posted").trailers)
 
     def test_a_path_that_would_grow_without_bound_is_refused(self):
         origin = Origin(self, default=lambda exchange: fresh(exchange.request.target.encode()))

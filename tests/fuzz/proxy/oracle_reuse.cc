@@ -65,6 +65,9 @@ void Oracle::note_gone(const Case& at) {
 // ever sent in another way the stored one may be that.
 void Oracle::judge_trailers(const Case& at) {
   const Content& content = *at.answer.content;
+  // Where a rule removes or sets fields there are none.
+  const Rule* const rule = at.request.rule;
+  if (rule != nullptr && rule->edits_answers()) return;
   if (!at.request.takes_trailers || at.request.http10 || at.request.method != "GET") return;
   if (at.answer.status != 200 || !at.answer.body.trailers().empty()) return;
   if (content.sent == 0 || content.sent_without_trailers != 0) return;

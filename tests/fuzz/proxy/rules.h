@@ -64,6 +64,7 @@ struct Rule {
   // Whether a line of an answer comes from it, and whether those of a name go.
   bool says(const Field& line) const;
   bool takes(std::string_view name) const;
+  bool edits_answers() const { return !response_set.empty() || !response_remove.empty(); }
   // "a=1&b=2" as it tells objects apart, and as the origin sees it.
   std::string key_of(std::string_view query) const;
   std::string sent_query(std::string_view query) const {
