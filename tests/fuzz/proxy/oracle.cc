@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "tests/fuzz/proxy/judged_fields.h"
 #include "tests/fuzz/proxy/loop.h"
-#include "tests/fuzz/proxy/oracle_case.h"
 
 namespace encore::proxyfuzz {
 

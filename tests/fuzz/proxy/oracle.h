@@ -45,7 +45,21 @@ class Oracle {
   void judge_end(const Request& request, Answer& answer, Ending ending);
 
  private:
-  struct Case;  // one answer under judgement
+  // One answer under judgement.
+  struct Case {
+    const Request& request;
+    Answer& answer;
+    // Whether the response was made for this very request.
+    bool direct() const { return answer.event->request.get() == &request; }
+    // The rule of the request that it was made for; null: none.
+    const Rule* maker() const {
+      return answer.event->request == nullptr ? nullptr : answer.event->request->rule;
+    }
+    // Whether that overrides it.
+    bool ignores(std::string_view what) const {
+      return maker() != nullptr && maker()->ignores(what);
+    }
+  };
   void judge_own(const Case& at);
   bool judge_own_by_rule(const Case& at);
   void judge_own_end(const Case& at);

@@ -1,7 +1,8 @@
 // Parts of bodies (RFC 9110 14).
 #include <cstdio>
 
-#include "tests/fuzz/proxy/oracle_case.h"
+#include "tests/fuzz/proxy/judged_fields.h"
+#include "tests/fuzz/proxy/oracle.h"
 
 namespace encore::proxyfuzz {
 

@@ -2,8 +2,9 @@
 // overrides of that (docs/RULES.md).
 #include <cmath>
 
+#include "tests/fuzz/proxy/judged_fields.h"
 #include "tests/fuzz/proxy/loop.h"
-#include "tests/fuzz/proxy/oracle_case.h"
+#include "tests/fuzz/proxy/oracle.h"
 
 namespace encore::proxyfuzz {
 

@@ -1,5 +1,6 @@
 // What [[rule]]s say beside RFC 9111 (docs/RULES.md), and what listeners do (docs/CONFIG.md).
-#include "tests/fuzz/proxy/oracle_case.h"
+#include "tests/fuzz/proxy/judged_fields.h"
+#include "tests/fuzz/proxy/oracle.h"
 
 namespace encore::proxyfuzz {
 

@@ -194,9 +194,14 @@ void draw_storing(Random& random, Rule& rule) {
   }
   if (random.percent(15)) rule.swr = seconds();
   if (random.percent(15)) rule.sie = seconds();
-  for (const std::string_view word : {"no-store", "private", "no-cache", "client-no-cache",
-                                      "set-cookie", "authorization", "vary"}) {
-    if (random.percent(8)) rule.ignored.emplace_back(word);
+  if (random.percent(35)) {
+    static constexpr std::array<std::string_view, 7> kWords = {
+        "no-store",   "private",       "no-cache", "client-no-cache",
+        "set-cookie", "authorization", "vary"};
+    for (std::uint64_t left = random.between(1, 3); left > 0; --left) {
+      const std::string_view word = kWords[random.below(kWords.size())];
+      if (!rule.ignores(word)) rule.ignored.emplace_back(word);
+    }
   }
   if (random.percent(10)) rule.max_object = random.pick<std::int64_t>({1, 300, 2000});
   if (random.percent(15)) rule.collapse = random.percent(50);

@@ -1,4 +1,4 @@
-// What the parts of the oracle share. Private to it.
+// Which fields of an answer are whose, and what ours say. For the oracle. Pure.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/fuzz/proxy/oracle.h"
+#include "tests/fuzz/proxy/message.h"
+#include "tests/fuzz/proxy/world.h"
 
 namespace encore::proxyfuzz {
 
@@ -57,18 +58,5 @@ inline std::string_view our_status(const Fields& fields) {
   }
   return {};
 }
-
-struct Oracle::Case {
-  const Request& request;
-  Answer& answer;
-  // Whether the response was made for this very request.
-  bool direct() const { return answer.event->request.get() == &request; }
-  // The rule of the request that it was made for; null: none.
-  const Rule* maker() const {
-    return answer.event->request == nullptr ? nullptr : answer.event->request->rule;
-  }
-  // Whether that overrides it.
-  bool ignores(std::string_view what) const { return maker() != nullptr && maker()->ignores(what); }
-};
 
 }  // namespace encore::proxyfuzz
