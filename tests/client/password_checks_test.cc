@@ -146,11 +146,12 @@ TEST_CASE("clients have their turns, however many of one wait", "[client][passwo
   std::string order;  // of the one thread that is let go
   Outcome last;
   const auto check = [&](const std::string& client, PasswordChecks::Done done) {
-    REQUIRE(checks.check({.client = client,
-                          .login = login("x"),
-                          .hash = kQuick,
-                          .known = true,
-                          .done = std::move(done)}));
+    const bool taken = checks.check({.client = client,
+                                     .login = login("x"),
+                                     .hash = kQuick,
+                                     .known = true,
+                                     .done = std::move(done)});
+    REQUIRE(taken);
   };
   const auto note = [&](const std::string& client) {
     check(client, [&order, client](bool /*right*/) { order += client; });

@@ -1,5 +1,6 @@
 """A reload that adds, removes and changes listeners, under load and with faults."""
 
+import contextlib
 import os
 import random
 import signal
@@ -121,6 +122,22 @@ class Reload(Case):
             self.reload([listen, *rest])
             self.assertTrue(kept.at_end())
         self.assertEqual(b"page", get(port, self.origin.url("/page")).body)
+
+    def test_what_goes_may_come_again_at_once(self):
+        first, second = self.forward(), self.forward()
+        self.start_all([first, second], workers={"count": 4})
+        # One order behind the other: the workers have not closed what the one before took away.
+        for _ in range(30):
+            self.reload([first])
+            self.reload([first, second])
+        self.assertEqual(0, self.proxy.stats()["reload_failures"])
+
+        def is_served():
+            # An old socket that is about to be closed may still be given a connection.
+            with contextlib.suppress(OSError, NoResponse):
+                return get(self.port_of(second), self.origin.url("/page")).body == b"page"
+            return False
+        eventually(is_served, "it is served")
 
     def test_what_cannot_be_had_is_refused_and_nothing_changes(self):
         first = self.forward()
