@@ -345,6 +345,11 @@ class OnDisk(Purging):
         self.assertEqual(200, self.send("BAN", "/", ("X-Url", "[.](png|css)$"),
                                         ("Surrogate-Key", "tag")))
         self.assertEqual([True, True, False], [self.has(path) for path in routes])
+        # Nor does who looks at the disk take it for stored.
+        self.proxy.stop()
+        listed = self.run_client([self.proxy.program, "disk", "list", self.directory / "disk"])
+        self.assertEqual([True, True, False],
+                         [f"site.example{path}".encode() in listed.stdout for path in routes])
 
     def test_as_many_expressions_as_may_be_and_one_more(self):
         self.start_all(disk=[{"path": str(self.directory / "disk"), "size": "256MiB"}])
