@@ -366,6 +366,11 @@ void Exchange::on_transfer() {
       next_turn_.cancel();
       go(Step::kEnded);
       Switched switched = transfer_->take_switched();
+      if (request_->rule != nullptr) {
+        switched.head.resize(switched.head.size() - 2);  // its empty line comes behind
+        request_->rule->response_edits().apply(switched.head);
+        switched.head += "\r\n";
+      }
       leave_transfer();
       client_.switch_protocol(std::move(switched));
       return;

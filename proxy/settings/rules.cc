@@ -263,6 +263,8 @@ std::string Rule::rewritten(std::string_view path) const {
     if (!replace_all(text, from, to)) return {};
   }
   if (!add_prefix_.empty()) {
+    // Not out of the prefix either.
+    text = text.starts_with('/') ? normalised(text) : normalised("/" + text).substr(1);
     const bool twice = add_prefix_.ends_with('/') && text.starts_with('/');
     text.insert(0, add_prefix_, 0, add_prefix_.size() - (twice ? 1 : 0));
   }
@@ -325,6 +327,18 @@ Rules::Rules(const std::vector<config::Rule>& rules, const Treatment& forward,
   }
 }
 
+namespace {
+
+// As plain_host() has it, of a host in lower case: names and IPv4 addresses are that already, but
+// for the dot that ends a whole name (RFC 3986 3.2.2).
+std::string_view compared_host(std::string_view host, std::string& storage) {
+  if (host.starts_with('[')) return storage = plain_host(host);
+  if (host.size() > 1 && host.ends_with('.')) host.remove_suffix(1);
+  return host;
+}
+
+}  // namespace
+
 const std::vector<std::uint32_t>& Rules::candidates(std::string_view host, bool& is_known) const {
   const auto known = by_host_.find(host);
   is_known = known != by_host_.end();
@@ -352,7 +366,8 @@ Rules::Found Rules::find(const RuleQuery& query) const {
 Rules::Found Rules::find_as_it_stands(const RuleQuery& query) const {
   Found found;
   bool is_known = false;
-  const std::string host = plain_host(query.host);
+  std::string storage;
+  const std::string_view host = compared_host(query.host, storage);
   for (const std::uint32_t index : candidates(host, is_known)) {
     const Rule& rule = *rules_[index];
     if (rule.waits_for_content_type() || !rule.matches_rest(query)) continue;
@@ -367,7 +382,8 @@ Rules::Found Rules::find_as_it_stands(const RuleQuery& query) const {
 
 const Rule* Rules::find(const RuleQuery& query, std::string_view content_type) const {
   bool is_known = false;
-  const std::string host = plain_host(query.host);
+  std::string storage;
+  const std::string_view host = compared_host(query.host, storage);
   for (const std::uint32_t index : candidates(host, is_known)) {
     const Rule& rule = *rules_[index];
     if (rule.matches_rest(query) && (is_known || rule.matches_host(host)) &&
@@ -381,7 +397,8 @@ const Rule* Rules::find(const RuleQuery& query, std::string_view content_type) c
 std::vector<const Rule*> Rules::changing_keys(std::string_view asked, std::string_view path) const {
   std::vector<const Rule*> found;
   bool is_known = false;
-  const std::string host = plain_host(asked);
+  std::string storage;
+  const std::string_view host = compared_host(asked, storage);
   for (const std::uint32_t index : candidates(host, is_known)) {
     const Rule& rule = *rules_[index];
     const bool for_path = rule.paths_.empty() || matches_any(rule.paths_, path);

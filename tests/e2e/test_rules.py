@@ -362,6 +362,20 @@ class Actions(Case):
             client.read_response()
         self.assertEqual(b"X-Kept: 1\r\n", origin.last("/posted").trailers)
 
+    def test_an_answer_that_switches_protocols_is_edited_too(self):
+        def switch(exchange):
+            exchange.send(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n"
+                          b"Upgrade: websocket\r\nX-Secret: 1\r\n\r\n")
+            exchange.wait_until_closed()
+        origin = Origin(self, default=switch)
+        encore = self.encore(rule=[{"response_remove": "X-Secret", "response_add": "X-Rule: 1"}])
+        with Client(encore.port) as client:
+            client.request(origin.url("/"), fields=[("Connection", "upgrade"),
+                                                    ("Upgrade", "websocket")])
+            answer = client.read_head()
+        self.assertEqual((101, "websocket", None, "1"), (
+            answer.status, *(field(answer, name) for name in ("Upgrade", "X-Secret", "X-Rule"))))
+
     def test_a_path_that_would_grow_without_bound_is_refused(self):
         origin = Origin(self, default=lambda exchange: fresh(exchange.request.target.encode()))
         encore = self.reverse([{"replace": [f"{n}=>" + str(n + 1) * 1000 for n in (1, 2, 3)]}],

@@ -147,7 +147,11 @@ TEST_CASE("a rule rewrites paths by segments, and never out of where they stand"
   CHECK(made[0].rewritten("/app/a") == "/v2/a");
   CHECK(made[0].rewritten("/app") == "/v2/");
   CHECK(made[0].rewritten("/apple") == "/v2/apple");
-  CHECK(made[0].rewritten("/app/.x./.x./etc") == "/etc");
+  CHECK(made[0].rewritten("/app/.x./.x./etc") == "/v2/etc");
+  CHECK(made[0].rewritten("/.x./etc") == "/v2/etc");
+  rule.add_prefix = "/v2";
+  rule.replace = {"/y=>", "x=>"};
+  CHECK(make_rules({rule})[0].rewritten("/y.x./etc") == "/v2etc");
   CHECK(made[0].rewritten("/") == "/v2/");
 }
 
