@@ -79,6 +79,7 @@ void Loop::run() {
 bool Loop::turn() {
   now_known_ = wall_now_known_ = false;
   written_ = 0;
+  handshakes_ = 0;
   // One pass of libevent's loop is one turn: sleep, then the callbacks of all that is ready.
   const int result = event_base_loop(base_, EVLOOP_ONCE | (has_deferred() ? EVLOOP_NONBLOCK : 0));
   ENCORE_CHECK(result == 0, "the kernel waits for events");

@@ -78,6 +78,15 @@ class Loop {
   // no turn is long. Loop's thread only.
   void count_written(std::uint64_t bytes) { written_ += bytes; }
   std::uint64_t written() const { return written_; }
+  // How many steps of handshakes that clients ask of us go on in one turn, so that those who come
+  // do not hold up those who are in. Loop's thread only.
+  void set_handshakes_per_turn(std::uint32_t steps) { handshakes_per_turn_ = steps; }
+  // For net/ only: whether one more step may be taken in this turn; it is counted.
+  bool take_handshake() {
+    if (handshakes_ >= handshakes_per_turn_) return false;
+    ++handshakes_;
+    return true;
+  }
   // This turn is not before `moment`, which another thread's clock showed earlier: now() is from
   // here on no less. Loop's thread only.
   void catch_up(MonotonicTime moment) {
@@ -125,6 +134,9 @@ class Loop {
   MonotonicTime now_{};
   WallTime wall_now_{};
   std::uint64_t written_ = 0;
+  // 16 of 0.3 ms are a turn of 5 ms.
+  std::uint32_t handshakes_per_turn_ = 16;
+  std::uint32_t handshakes_ = 0;
   std::int64_t date_second_ = -1;
   std::array<char, kHttpDateBytes> date_{};
 

@@ -41,14 +41,14 @@ CloseReason reason_of(int os_error) {
   }
 }
 
-CloseReason reason_of(const TlsResult& result) {
+CloseReason reason_of(const TlsResult& result, const TlsSession& tls) {
   switch (result.status) {
     case TlsStatus::kSystem:
       return reason_of(result.os_error);
     case TlsStatus::kTruncated:
       return CloseReason::kTlsTruncated;
     default:
-      return CloseReason::kTlsError;
+      return tls.got_plain_http() ? CloseReason::kTlsPlainHttp : CloseReason::kTlsError;
   }
 }
 
@@ -106,6 +106,8 @@ std::string_view to_string(CloseReason reason) {
       return "tls-error";
     case CloseReason::kTlsTruncated:
       return "tls-truncated";
+    case CloseReason::kTlsPlainHttp:
+      return "tls-plain-http";
   }
   return "unknown";
 }
@@ -187,11 +189,18 @@ bool Stream::deliver(std::span<const std::byte> bytes) {
   std::size_t used = 0;
   if (!call_handler([&] { used = handler_->on_data(*this, bytes); })) return false;
   ENCORE_CHECK(used <= bytes.size(), "a handler uses no more bytes than it was given");
-  if (used < bytes.size()) {
-    kept_ = std::make_unique<Kept>();
-    kept_->append(bytes.subspan(used));
-  }
+  if (used < bytes.size()) keep(bytes.subspan(used));
   return true;
+}
+
+// What the handler has not used; where it has begun TLS with this call, that is TLS.
+void Stream::keep(std::span<const std::byte> bytes) {
+  if (!ready_) {
+    tls_->feed(bytes);
+    return;
+  }
+  kept_ = std::make_unique<Kept>();
+  kept_->append(bytes);
 }
 
 bool Stream::deliver_kept() {
@@ -201,7 +210,12 @@ bool Stream::deliver_kept() {
   if (!call_handler([&] { used = handler_->on_data(*this, kept->bytes()); })) return false;
   ENCORE_CHECK(used <= kept->size(), "a handler uses no more bytes than it was given");
   kept->drop_front(used);
-  if (kept->size() > 0) kept_ = std::move(kept);
+  if (kept->size() == 0) return true;
+  if (ready_) {
+    kept_ = std::move(kept);
+  } else {
+    tls_->feed(kept->bytes());
+  }
   return true;
 }
 
@@ -247,9 +261,22 @@ void Stream::resume_reading() {
   if (!is_open() || is_dead()) return;
   paused_ = false;
   update_read_event();
-  if (kept_ != nullptr || watched_ != nullptr || tls_ != nullptr) {
+  // A client begins with its hello, and nothing is to be done before it is there.
+  const bool awaits_hello = !ready_ && tls_->is_server() && !tls_->has_fed();
+  if (kept_ != nullptr || watched_ != nullptr || (tls_ != nullptr && !awaits_hello)) {
     loop_.schedule(*this, &Stream::on_resumed);
   }
+}
+
+bool Stream::start_tls(TlsSessionPointer tls) {
+  ENCORE_CHECK(is_open() && tls_ == nullptr && health_ == Health::kWell && !blocked_,
+               "a plain stream with nothing unsent goes over to TLS");
+  if (!tls->attach(socket_.get())) return false;
+  tls_ = std::move(tls);
+  ready_ = false;
+  if (const auto kept = std::move(kept_)) tls_->feed(kept->bytes());
+  if (!paused_) loop_.schedule(*this, &Stream::on_resumed);
+  return true;
 }
 
 void Stream::on_resumed(DeferredNode& node) {
@@ -310,7 +337,7 @@ bool Stream::read_once() {
     const TlsResult got = tls_->read(target);
     if (got.status == TlsStatus::kWantRead || got.status == TlsStatus::kWantWrite) return false;
     if (got.status == TlsStatus::kEnd) return end_of_bytes();
-    if (got.status != TlsStatus::kOk) return end(reason_of(got), got.os_error);
+    if (got.status != TlsStatus::kOk) return end(reason_of(got, *tls_), got.os_error);
     bytes = got.bytes;
   }
   bytes_read_ += bytes;
@@ -321,6 +348,11 @@ bool Stream::read_once() {
 }
 
 bool Stream::drive_handshake() {
+  if (tls_->is_server() && !loop_.take_handshake()) {
+    // The loop tells again that the descriptor is ready; of what lies here it knows nothing.
+    if (tls_->has_fed()) loop_.schedule(*this, &Stream::on_resumed);
+    return false;
+  }
   const TlsResult result = tls_->handshake();
   switch (result.status) {
     case TlsStatus::kOk:
@@ -332,7 +364,7 @@ bool Stream::drive_handshake() {
       arm_write_event();
       return false;
     default:
-      end(reason_of(result), result.os_error);
+      end(reason_of(result, *tls_), result.os_error);
       return false;
   }
   ready_ = true;
@@ -364,7 +396,7 @@ WriteResult Stream::write(std::span<const iovec> parts) {
 WriteResult Stream::write_tls(std::span<const iovec> parts, std::size_t asked) {
   const TlsResult sent = tls_->write(parts, loop_.record_scratch());
   if (sent.status != TlsStatus::kOk && sent.status != TlsStatus::kWantWrite) {
-    return write_failed(reason_of(sent), sent.os_error);
+    return write_failed(reason_of(sent, *tls_), sent.os_error);
   }
   const WriteResult result = taken(sent.bytes, asked);
   if (tls_->has_unsent()) arm_write_event();
@@ -426,7 +458,7 @@ void Stream::write_ready() {
     const TlsResult flushed = tls_->flush(loop_.record_scratch());
     if (flushed.status == TlsStatus::kWantWrite) return;
     if (flushed.status != TlsStatus::kOk) {
-      end(reason_of(flushed), flushed.os_error);
+      end(reason_of(flushed, *tls_), flushed.os_error);
       return;
     }
     if (shutdown_due_) finish_shutdown();
@@ -480,6 +512,13 @@ void Stream::abort() {
   close();
 }
 
+void Stream::refuse_plain(std::string_view answer) {
+  ENCORE_CHECK(is_open() && tls_ != nullptr && !ready_, "a handshake has failed");
+  (void)send_bytes(socket_.get(), answer.data(), answer.size());
+  tls_.reset();
+  Lingering::of(loop_).take(std::move(socket_), {});
+}
+
 void Stream::close() {
   if (!is_open()) return;
   detach();
@@ -511,6 +550,8 @@ std::uint64_t Stream::bytes_in_kernel() const {
 }
 
 std::string Stream::tls_error() const { return tls_ == nullptr ? std::string() : tls_->error(); }
+
+TlsFacts Stream::tls_facts() const { return tls_->facts(); }
 
 bool Stream::is_tls_resumed() const { return tls_ != nullptr && tls_->is_resumed(); }
 

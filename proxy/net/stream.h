@@ -38,6 +38,7 @@ enum class CloseReason : std::uint8_t {
   kError,         // another error of the system; os_error says which
   kTlsError,      // handshake or record refused; tls_error() says why
   kTlsTruncated,  // under TLS: the peer ended the connection without saying so (no close_notify)
+  kTlsPlainHttp,  // a request of HTTP came where a TLS client was to begin; see refuse_plain()
 };
 std::string_view to_string(CloseReason reason);
 
@@ -87,7 +88,8 @@ class Stream : private DeferredNode {
   // Takes over a connected, non-blocking socket. `handler` may be null until set_handler; reading
   // is paused until resume_reading(). `loop` is borrowed.
   Stream(Loop& loop, Socket socket, const Address& peer, StreamHandler* handler);
-  // The same under TLS: the handshake starts when reading is resumed. See TlsContext::session.
+  // The same under TLS: the handshake starts when reading is resumed. See TlsContext::session and
+  // TlsServer::session.
   Stream(Loop& loop, Socket socket, const Address& peer, StreamHandler* handler,
          TlsSessionPointer tls);
   Stream(const Stream&) = delete;
@@ -98,6 +100,12 @@ class Stream : private DeferredNode {
   ~Stream();
 
   void set_handler(StreamHandler* handler) { handler_ = handler; }
+
+  // Goes on under TLS, as if it had been made so: on_ready comes when the handshake is done. What
+  // was read and not used is the beginning of it: in on_data, what the call leaves unused. False
+  // where memory is out; the stream is as it was then. REQUIRES: open, plain, well, with nothing
+  // unsent; `tls` is of a server.
+  bool start_tls(TlsSessionPointer tls);
 
   // Writes what the socket takes now: one system call (under TLS: records of at most 16 KiB,
   // several parts in one record). Copies nothing that it does not take: the caller keeps the rest,
@@ -126,6 +134,8 @@ class Stream : private DeferredNode {
   void close_gracefully();
   // Closes with a reset, so that the peer sees a truncated message as an error.
   void abort();
+  // In on_error, after kTlsPlainHttp: says this as it is, and closes gracefully.
+  void refuse_plain(std::string_view answer);
   // Closes at once, as destruction does.
   void close();
   bool is_open() const { return static_cast<bool>(socket_); }
@@ -148,6 +158,10 @@ class Stream : private DeferredNode {
   // Asks the kernel. 0.0.0.0:0 where the stream is closed.
   Address local() const;
   bool is_tls() const { return tls_ != nullptr; }
+  // A handshake is not done yet.
+  bool is_shaking_hands() const { return !ready_; }
+  // REQUIRES: is_tls(), and on_ready has come. Valid as long as the stream.
+  TlsFacts tls_facts() const;
   // Whether the handshake took up an earlier session.
   bool is_tls_resumed() const;
   // OpenSSL's or the verification's reason after kTlsError; empty without.
@@ -181,6 +195,7 @@ class Stream : private DeferredNode {
   bool drive_handshake();
   void read_ready();
   bool read_once();
+  void keep(std::span<const std::byte> bytes);
   bool deliver(std::span<const std::byte> bytes);
   bool deliver_kept();
   bool end(CloseReason reason, int os_error);

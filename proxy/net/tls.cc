@@ -18,30 +18,9 @@ constexpr unsigned kAlpnBytes = sizeof kAlpn - 1;
 int on_new_session(SSL* ssl, SSL_SESSION* session) {
   const auto* tls = static_cast<TlsSession*>(SSL_get_app_data(ssl));
   if (tls == nullptr || tls->session_key().empty()) return 0;
-  tls->shared().sessions.put(tls->session_key(), session);
+  auto* shared = static_cast<TlsShared*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
+  shared->sessions.put(tls->session_key(), session);
   return 1;  // the reference is ours now
-}
-
-int on_alpn(SSL*, const unsigned char** out, unsigned char* out_size, const unsigned char* offered,
-            unsigned offered_size, void*) {
-  unsigned char* chosen = nullptr;
-  const int result =
-      SSL_select_next_proto(&chosen, out_size, kAlpn, kAlpnBytes, offered, offered_size);
-  *out = chosen;
-  return result == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
-}
-
-std::shared_ptr<TlsShared> make_shared(const SSL_METHOD* method) {
-  SSL_CTX* context = SSL_CTX_new(method);
-  if (context == nullptr) return nullptr;
-  auto shared = std::make_shared<TlsShared>(context);
-  SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-  SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
-  // Moving buffers: what a write did not take is offered again from wherever the caller has it.
-  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                                SSL_MODE_RELEASE_BUFFERS);
-  SSL_CTX_set_read_ahead(context, 1);
-  return shared;
 }
 
 Result<void> use_certificate(SSL_CTX* context, const std::string& certificate_file,
@@ -60,6 +39,18 @@ Result<void> use_certificate(SSL_CTX* context, const std::string& certificate_fi
 }
 
 }  // namespace
+
+SSL_CTX* new_context(const SSL_METHOD* method) {
+  SSL_CTX* context = SSL_CTX_new(method);
+  if (context == nullptr) return nullptr;
+  SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+  SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+  // Moving buffers: what a write did not take is offered again from wherever the caller has it.
+  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                                SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_read_ahead(context, 1);
+  return context;
+}
 
 std::string openssl_error() {
   const unsigned long code = ERR_peek_error();
@@ -98,11 +89,11 @@ void SessionStore::give(const std::string& key, SSL* ssl) {
 
 Result<TlsContext> TlsContext::client(const ClientOptions& options) {
   ERR_clear_error();
-  auto shared = make_shared(TLS_client_method());
-  if (shared == nullptr) return fail("TLS: " + openssl_error());
-  shared->is_client = true;
+  SSL_CTX* const context = new_context(TLS_client_method());
+  if (context == nullptr) return fail("TLS: " + openssl_error());
+  auto shared = std::make_shared<TlsShared>(context);
+  SSL_CTX_set_app_data(context, shared.get());
   shared->verify_peer = options.verify_peer;
-  SSL_CTX* context = shared->context;
   const bool loaded = options.ca_file.empty()
                           ? SSL_CTX_set_default_verify_paths(context) == 1
                           : SSL_CTX_load_verify_file(context, options.ca_file.c_str()) == 1;
@@ -120,20 +111,6 @@ Result<TlsContext> TlsContext::client(const ClientOptions& options) {
   return TlsContext(std::move(shared));
 }
 
-Result<TlsContext> TlsContext::server(const ServerOptions& options) {
-  ERR_clear_error();
-  auto shared = make_shared(TLS_server_method());
-  if (shared == nullptr) return fail("TLS: " + openssl_error());
-  SSL_CTX* context = shared->context;
-  if (auto used = use_certificate(context, options.certificate_file, options.key_file); !used) {
-    return std::unexpected(used.error());
-  }
-  SSL_CTX_set_alpn_select_cb(context, &on_alpn, nullptr);
-  constexpr unsigned char kSessionContext[] = "encore";
-  SSL_CTX_set_session_id_context(context, kSessionContext, sizeof kSessionContext - 1);
-  return TlsContext(std::move(shared));
-}
-
 void TlsSessionDeleter::operator()(TlsSession* session) const { delete session; }
 
 TlsContext::TlsContext(std::shared_ptr<TlsShared> shared) : shared_(std::move(shared)) {}
@@ -145,12 +122,7 @@ TlsSessionPointer TlsContext::session(const std::string& host,
                                       const std::string& session_key) const {
   SSL* ssl = SSL_new(shared_->context);
   if (ssl == nullptr) return nullptr;
-  TlsSessionPointer session(new TlsSession(shared_, ssl, session_key));
-  if (!shared_->is_client) {
-    SSL_set_accept_state(ssl);
-    return session;
-  }
-  SSL_set_connect_state(ssl);
+  TlsSessionPointer session(new TlsSession(shared_, ssl, TlsSession::Side::kClient, session_key));
   const bool numeric = Address::parse_ip(host, 0).has_value();
   if (!numeric && SSL_set_tlsext_host_name(ssl, host.c_str()) != 1) return nullptr;
   if (shared_->verify_peer) {

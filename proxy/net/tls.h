@@ -1,12 +1,13 @@
-// TlsContext: what TLS connections of one kind have in common: certificates, whom to trust, stored
-// sessions. Thread-safe once made: workers share one.
+// TlsContext: what TLS connections to servers have in common: whom to trust, a certificate of our
+// own, stored sessions. Thread-safe once made: workers share one. TlsServer is its counterpart.
 //
-// TLS 1.2 and 1.3 only. Clients verify by default; there is no other way to switch that off than
-// to say so. ALPN offers http/1.1.
+// TLS 1.2 and 1.3 only. The server is verified by default; there is no other way to switch that off
+// than to say so. ALPN offers http/1.1.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 
@@ -21,6 +22,19 @@ struct TlsSessionDeleter {
 };
 using TlsSessionPointer = std::unique_ptr<TlsSession, TlsSessionDeleter>;
 
+// What a handshake has come to. The views hold as long as the session.
+struct TlsFacts {
+  std::string_view version;      // "TLSv1.3"
+  std::string_view cipher;       // "TLS_AES_128_GCM_SHA256"
+  std::string_view server_name;  // as the client has said it; empty: it has not
+  std::string_view alpn;         // empty: none
+  bool resumed = false;
+  // Of the client's certificate, where one was asked for and shown; "CN=..." (RFC 2253) and the
+  // SHA-256 of the whole in hexadecimal digits.
+  std::string subject = {};
+  std::string fingerprint = {};
+};
+
 class TlsContext {
  public:
   struct ClientOptions {
@@ -30,24 +44,17 @@ class TlsContext {
     std::string certificate_file = {};
     std::string key_file = {};
   };
-  struct ServerOptions {
-    std::string certificate_file;  // PEM, leaf first, then the chain
-    std::string key_file;          // PEM
-  };
-
   // Errors show the file and OpenSSL's reason.
   static Result<TlsContext> client(const ClientOptions& options);
-  static Result<TlsContext> server(const ServerOptions& options);
   TlsContext(TlsContext&&) noexcept;
   TlsContext& operator=(TlsContext&&) noexcept;
   ~TlsContext();
 
-  // One connection's state, for the constructor of Stream. For a client, `host` (a name, or an
-  // address without brackets) is what the certificate must be for, and is sent as SNI where it is
-  // a name; `session_key` ("host:port") finds a session to take up again, empty for none. A server
-  // gives neither. It may outlive the context. Null where memory is out or the host is not usable.
-  TlsSessionPointer session(const std::string& host = {},
-                            const std::string& session_key = {}) const;
+  // One connection's state, for the constructor of Stream. `host` (a name, or an address without
+  // brackets) is what the certificate must be for, and is sent as SNI where it is a name;
+  // `session_key` ("host:port") finds a session to take up again, empty for none. It may outlive
+  // the context. Null where memory is out or the host is not usable.
+  TlsSessionPointer session(const std::string& host, const std::string& session_key = {}) const;
 
  private:
   explicit TlsContext(std::shared_ptr<TlsShared> shared);

@@ -1,6 +1,9 @@
 #include "proxy/net/tls_bio.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <vector>
 
 #include "proxy/net/syscalls.h"
 
@@ -9,16 +12,33 @@ namespace {
 
 // The BIO's data.
 struct State {
-  int descriptor;
-  bool ended;
+  int descriptor = -1;
+  bool ended = false;
+  std::vector<std::byte> fed = {};  // given first
+  std::size_t given = 0;            // of it
 };
 
 State& state_of(BIO* bio) { return *static_cast<State*>(BIO_get_data(bio)); }
 
 bool is_transient(int os_error) { return os_error == EAGAIN || os_error == EINTR; }
 
+std::size_t take_fed(State& state, char* bytes, std::size_t size) {
+  const std::size_t taken = std::min(size, state.fed.size() - state.given);
+  std::memcpy(bytes, state.fed.data() + state.given, taken);
+  state.given += taken;
+  if (state.given == state.fed.size()) {
+    state.fed = {};
+    state.given = 0;
+  }
+  return taken;
+}
+
 int read_bytes(BIO* bio, char* bytes, std::size_t size, std::size_t* got) {
   BIO_clear_retry_flags(bio);
+  if (!state_of(bio).fed.empty()) {
+    *got = take_fed(state_of(bio), bytes, size);
+    return 1;
+  }
   errno = 0;
   const ssize_t result = syscalls.recv(state_of(bio).descriptor, bytes, size, 0);
   if (result > 0) {
@@ -74,9 +94,16 @@ BIO* new_descriptor_bio(int descriptor) {
   static BIO_METHOD* const method = make_method();
   BIO* bio = method == nullptr ? nullptr : BIO_new(method);
   if (bio == nullptr) return nullptr;
-  BIO_set_data(bio, new State{.descriptor = descriptor, .ended = false});
+  BIO_set_data(bio, new State{.descriptor = descriptor});
   BIO_set_init(bio, 1);
   return bio;
 }
+
+void feed_bio(BIO* bio, std::span<const std::byte> bytes) {
+  State& state = state_of(bio);
+  state.fed.insert(state.fed.end(), bytes.begin(), bytes.end());
+}
+
+bool has_fed_bio(BIO* bio) { return !state_of(bio).fed.empty(); }
 
 }  // namespace encore::net

@@ -4,9 +4,16 @@
 
 #include <openssl/bio.h>
 
+#include <cstddef>
+#include <span>
+
 namespace encore::net {
 
 // A BIO on a descriptor that it does not own. Null where memory is out.
 BIO* new_descriptor_bio(int descriptor);
+// Has it give these bytes, which are copied, before those of the descriptor.
+void feed_bio(BIO* bio, std::span<const std::byte> bytes);
+// Whether it has not given all of them yet.
+bool has_fed_bio(BIO* bio);
 
 }  // namespace encore::net

@@ -1,4 +1,4 @@
-// What tls.cc and tls_session.cc share. For these two only.
+// What the units of TLS share. For these only.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -13,6 +13,9 @@ namespace encore::net {
 
 // OpenSSL's oldest queued error as one line, without its codes.
 std::string openssl_error();
+
+// What clients and servers have in common. Null where memory is out.
+SSL_CTX* new_context(const SSL_METHOD* method);
 
 // The sessions that a client may take up again, one a peer. Thread-safe.
 class SessionStore {
@@ -40,7 +43,6 @@ struct TlsShared {
   ~TlsShared() { SSL_CTX_free(context); }
 
   SSL_CTX* context;
-  bool is_client = false;
   bool verify_peer = true;
   SessionStore sessions;
 };

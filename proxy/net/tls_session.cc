@@ -5,10 +5,12 @@
 #include <openssl/x509_vfy.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
 #include "proxy/net/tls_bio.h"
+#include "proxy/net/tls_identity.h"
 #include "proxy/net/tls_internal.h"
 
 namespace encore::net {
@@ -35,11 +37,42 @@ std::size_t gather(std::span<const iovec> parts, std::size_t skip, std::span<std
   return filled;
 }
 
+// What goes into the next record: as it lies there, where one part is enough for it.
+std::span<const std::byte> next_record(std::span<const iovec> parts, std::size_t skip,
+                                       std::span<std::byte> room) {
+  room = room.first(std::min(room.size(), kRecordBytes));
+  for (std::size_t i = 0, before = skip; i < parts.size(); ++i) {
+    const std::size_t size = parts[i].iov_len;
+    if (before >= size) {
+      before -= size;
+      continue;
+    }
+    const std::size_t left = size - before;
+    if (left < room.size() && i + 1 < parts.size()) break;
+    return {static_cast<const std::byte*>(parts[i].iov_base) + before, std::min(left, room.size())};
+  }
+  return room.first(gather(parts, skip, room));
+}
+
+bool is_plain_http(int reason) {
+  return reason == SSL_R_HTTP_REQUEST || reason == SSL_R_HTTPS_PROXY_REQUEST;
+}
+
+std::string_view view_of(const char* text) {
+  return text == nullptr ? std::string_view() : std::string_view(text);
+}
+
 }  // namespace
 
-TlsSession::TlsSession(std::shared_ptr<TlsShared> shared, ssl_st* ssl, std::string session_key)
-    : shared_(std::move(shared)), ssl_(ssl), session_key_(std::move(session_key)) {
+TlsSession::TlsSession(std::shared_ptr<const void> shared, ssl_st* ssl, Side side,
+                       std::string session_key)
+    : shared_(std::move(shared)), ssl_(ssl), side_(side), session_key_(std::move(session_key)) {
   SSL_set_app_data(ssl_, this);
+  if (is_server()) {
+    SSL_set_accept_state(ssl_);
+  } else {
+    SSL_set_connect_state(ssl_);
+  }
 }
 
 TlsSession::~TlsSession() { SSL_free(ssl_); }
@@ -50,6 +83,10 @@ bool TlsSession::attach(int descriptor) {
   SSL_set_bio(ssl_, bio, bio);
   return true;
 }
+
+void TlsSession::feed(std::span<const std::byte> bytes) { feed_bio(SSL_get_rbio(ssl_), bytes); }
+
+bool TlsSession::has_fed() const { return has_fed_bio(SSL_get_rbio(ssl_)); }
 
 TlsResult TlsSession::handshake() {
   ERR_clear_error();
@@ -75,7 +112,7 @@ TlsResult TlsSession::read(std::span<std::byte> into) {
   return outcome(result);
 }
 
-bool TlsSession::has_pending() const { return SSL_has_pending(ssl_) == 1; }
+bool TlsSession::has_pending() const { return SSL_has_pending(ssl_) == 1 || has_fed(); }
 
 TlsResult TlsSession::write_record(const void* bytes, std::size_t size) {
   ERR_clear_error();
@@ -103,10 +140,10 @@ TlsResult TlsSession::write(std::span<const iovec> parts, std::span<std::byte> r
       result.status = TlsStatus::kWantWrite;
       break;
     }
-    const std::size_t size =
-        gather(parts, result.bytes, record.first(std::min(record.size(), kRecordBytes)));
+    const std::span<const std::byte> next = next_record(parts, result.bytes, record);
+    const std::size_t size = next.size();
     if (size == 0) break;
-    const TlsResult sent = write_record(record.data(), size);
+    const TlsResult sent = write_record(next.data(), size);
     result.status = sent.status;
     result.os_error = sent.os_error;
     if (sent.status == TlsStatus::kOk) {
@@ -126,6 +163,31 @@ void TlsSession::shutdown() {
 }
 
 bool TlsSession::is_resumed() const { return SSL_session_reused(ssl_) == 1; }
+
+TlsFacts TlsSession::facts() const {
+  TlsFacts facts{.version = view_of(SSL_get_version(ssl_)),
+                 .cipher = view_of(SSL_get_cipher_name(ssl_)),
+                 .server_name = view_of(SSL_get_servername(ssl_, TLSEXT_NAMETYPE_host_name)),
+                 .alpn = {},
+                 .resumed = is_resumed()};
+  const unsigned char* alpn = nullptr;
+  unsigned alpn_size = 0;
+  SSL_get0_alpn_selected(ssl_, &alpn, &alpn_size);
+  if (alpn_size != 0) facts.alpn = {reinterpret_cast<const char*>(alpn), alpn_size};
+  const X509* const shown = SSL_get0_peer_certificate(ssl_);
+  if (shown == nullptr) return facts;
+  facts.subject = name_text(X509_get_subject_name(shown));
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  if (X509_digest(shown, EVP_sha256(), digest.data(), &size) == 1) {
+    static constexpr std::string_view kDigits = "0123456789abcdef";
+    for (unsigned i = 0; i < size; ++i) {
+      facts.fingerprint += kDigits[digest[i] >> 4U];
+      facts.fingerprint += kDigits[digest[i] & 0xfU];
+    }
+  }
+  return facts;
+}
 
 TlsResult TlsSession::outcome(int result) {
   const int os_error = errno;
@@ -147,6 +209,7 @@ TlsResult TlsSession::outcome(int result) {
     ERR_clear_error();
     return {.status = TlsStatus::kTruncated};
   }
+  got_plain_http_ = is_plain_http(ERR_GET_REASON(code));
   const long verified = SSL_get_verify_result(ssl_);
   error_ = verified == X509_V_OK
                ? openssl_error()

@@ -10,12 +10,11 @@
 #include <span>
 #include <string>
 
+#include "proxy/net/tls.h"
+
 struct ssl_st;
 
 namespace encore::net {
-
-// What a TlsSession's owner shares; see tls.cc.
-struct TlsShared;
 
 enum class TlsStatus : std::uint8_t {
   kOk,
@@ -35,14 +34,21 @@ struct TlsResult {
 
 class TlsSession {
  public:
-  // Takes `ssl` over. `session_key` is for the client's store of sessions.
-  TlsSession(std::shared_ptr<TlsShared> shared, ssl_st* ssl, std::string session_key);
+  enum class Side : std::uint8_t { kClient, kServer };
+  // Takes `ssl` over, and keeps what its context belongs to. `session_key` is for the client's
+  // store of sessions.
+  TlsSession(std::shared_ptr<const void> shared, ssl_st* ssl, Side side,
+             std::string session_key = {});
   TlsSession(const TlsSession&) = delete;
   TlsSession& operator=(const TlsSession&) = delete;
   ~TlsSession();
 
   // Uses this descriptor from now on. False where memory is out.
   bool attach(int descriptor);
+  // Bytes that were read of it already, which go before those that it has. REQUIRES: attached.
+  void feed(std::span<const std::byte> bytes);
+  // Whether there are such that were not looked at yet.
+  bool has_fed() const;
   TlsResult handshake();
   // One record's bytes at most.
   TlsResult read(std::span<std::byte> into);
@@ -56,18 +62,23 @@ class TlsSession {
   // Sends close_notify, if the socket takes it.
   void shutdown();
 
+  bool is_server() const { return side_ == Side::kServer; }
   bool is_resumed() const;
+  TlsFacts facts() const;
   // Why kFailed; one line.
   const std::string& error() const { return error_; }
+  // After kFailed: what came is not TLS but a request of HTTP.
+  bool got_plain_http() const { return got_plain_http_; }
   const std::string& session_key() const { return session_key_; }
-  TlsShared& shared() const { return *shared_; }
 
  private:
   TlsResult outcome(int result);
   TlsResult write_record(const void* bytes, std::size_t size);
 
-  std::shared_ptr<TlsShared> shared_;
+  std::shared_ptr<const void> shared_;
   ssl_st* ssl_;
+  Side side_;
+  bool got_plain_http_ = false;
   std::string session_key_;
   std::size_t unsent_ = 0;  // plain bytes of the record that is not wholly sent
   std::string error_;

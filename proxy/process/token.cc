@@ -1,15 +1,9 @@
 #include "proxy/process/token.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "proxy/http/list.h"
-#include "proxy/net/socket.h"
+#include "proxy/net/secret_file.h"
 
 namespace encore::server {
 namespace {
@@ -17,21 +11,6 @@ namespace {
 bool is_token_byte(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
          std::string_view("-._~+/=").find(c) != std::string_view::npos;
-}
-
-Result<void> check_owner(const net::Socket& file) {
-  struct stat status{};
-  if (::fstat(file.get(), &status) != 0) return fail(std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) return fail("not a regular file");
-  // A group may be given it to read: so root gives it to who runs this.
-  constexpr mode_t kForeign = 027;
-  const bool ours = status.st_uid == ::geteuid() || status.st_uid == 0;
-  if (!ours || (status.st_mode & kForeign) != 0) {
-    return fail(
-        "others can read or write it, accepted: a file of this user or root, mode 0600 or "
-        "0640");
-  }
-  return {};
 }
 
 }  // namespace
@@ -59,15 +38,10 @@ Result<Token> Token::read(const std::string& path) {
   const auto refused = [&](const std::string& why) {
     return fail("cannot take the token of " + path + ": " + why);
   };
-  // Without waiting, for it may be a pipe.
-  const net::Socket file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (!file) return refused(std::strerror(errno));
-  if (auto ours = check_owner(file); !ours) return refused(ours.error().message);
   // One byte more than there may be, with the end of the line.
-  std::array<char, kBytesMax + 3> bytes{};
-  const ssize_t got = ::read(file.get(), bytes.data(), bytes.size());
-  if (got < 0) return refused(std::strerror(errno));
-  auto token = parse({bytes.data(), static_cast<std::size_t>(got)});
+  const auto bytes = net::read_secret_file(path, kBytesMax + 2);
+  if (!bytes) return refused(bytes.error().message);
+  auto token = parse(*bytes);
   return token ? token : refused(token.error().message);
 }
 

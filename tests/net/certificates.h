@@ -2,6 +2,7 @@
 // goes with the object.
 #pragma once
 
+#include <memory>
 #include <string>
 
 namespace encore::net {
@@ -20,7 +21,24 @@ class TestCertificates {
   std::string expired_file() const { return directory_ + "/expired.pem"; }
   const std::string& directory() const { return directory_; }
 
+  // Another one of the authority, with a key of its own.
+  struct Wanted {
+    std::string names;  // "DNS:a.test,DNS:b.test"
+    std::string subject = "leaf";
+    bool rsa = false;  // else ECDSA with P-256
+    long from_days = -10;
+    long until_days = 1;
+  };
+  struct Pair {
+    std::string certificate;
+    std::string key;
+  };
+  Pair make(const Wanted& wanted) const;
+
  private:
+  struct Authority;
+  std::unique_ptr<Authority> authority_;
+  mutable int made_ = 0;
   std::string directory_;
 };
 

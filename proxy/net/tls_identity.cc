@@ -1,0 +1,239 @@
+#include "proxy/net/tls_identity.h"
+
+#include <openssl/asn1.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <fstream>
+#include <utility>
+
+#include "proxy/net/secret_file.h"
+#include "proxy/net/tls_internal.h"
+#include "proxy/net/tls_staple.h"
+
+namespace encore::net {
+namespace {
+
+constexpr std::size_t kFileBytesMax = 1024UL * 1024;
+constexpr std::size_t kChainMax = 16;
+constexpr std::size_t kNameBytesMax = 1024;
+
+using Names = std::unique_ptr<GENERAL_NAMES, decltype(&GENERAL_NAMES_free)>;
+
+Result<std::string> read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes(kFileBytesMax + 1, '\0');
+  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (in.bad() || !(in || in.eof()) || !in.is_open()) return fail("cannot be read");
+  bytes.resize(static_cast<std::size_t>(in.gcount()));
+  if (bytes.size() > kFileBytesMax) {
+    return fail("larger than " + std::to_string(kFileBytesMax) + " bytes");
+  }
+  return bytes;
+}
+
+OpenSsl<BIO> reading(const std::string& bytes) {
+  return OpenSsl<BIO>(BIO_new_mem_buf(bytes.data(), static_cast<int>(bytes.size())));
+}
+
+// A key that is locked is not asked for at the terminal.
+int no_password(char*, int, int, void*) { return -1; }
+
+Result<OpenSsl<EVP_PKEY>> read_key(const std::string& file) {
+  auto text = read_secret_file(file, kFileBytesMax);
+  if (!text) return fail(text.error().message);
+  ERR_clear_error();
+  const OpenSsl<BIO> bio = reading(*text);
+  OpenSsl<EVP_PKEY> key(PEM_read_bio_PrivateKey(bio.get(), nullptr, &no_password, nullptr));
+  OPENSSL_cleanse(text->data(), text->size());
+  const bool is_locked = text->contains("ENCRYPTED");
+  ERR_clear_error();
+  if (key == nullptr) {
+    return fail(is_locked ? "a key that is locked by a password, accepted: one that is not"
+                          : "no private key in it, accepted: PEM");
+  }
+  return key;
+}
+
+std::string ordinal(std::size_t place) { return std::to_string(place) + " of the file"; }
+
+// All certificates of a file, at least one.
+Result<std::vector<OpenSsl<X509>>> read_certificates(const std::string& file) {
+  const auto text = read_file(file);
+  if (!text) return fail(text.error().message);
+  ERR_clear_error();
+  const OpenSsl<BIO> bio = reading(*text);
+  std::vector<OpenSsl<X509>> certificates;
+  while (X509* one = PEM_read_bio_X509_AUX(bio.get(), nullptr, &no_password, nullptr)) {
+    certificates.emplace_back(one);
+    if (certificates.size() > kChainMax) {
+      return fail("more than " + std::to_string(kChainMax) + " certificates");
+    }
+  }
+  const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+  ERR_clear_error();
+  if (!at_end) return fail("certificate " + ordinal(certificates.size() + 1) + " is damaged");
+  if (certificates.empty()) return fail("no certificate in it, accepted: PEM, leaf first");
+  return certificates;
+}
+
+std::string text_of(WallTime time) {
+  const std::time_t seconds =
+      std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count();
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  std::array<char, 64> text;
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S UTC", &parts)};
+}
+
+Result<void> check_times(const X509* certificate, std::size_t place, WallTime now) {
+  const WallTime from = time_of(X509_get0_notBefore(certificate));
+  const WallTime until = time_of(X509_get0_notAfter(certificate));
+  const std::string which = "certificate " + ordinal(place);
+  if (now < from) return fail(which + " is not valid before " + text_of(from));
+  if (now >= until) return fail(which + " has expired at " + text_of(until));
+  return {};
+}
+
+// Where the certificate of the key stands; the size of the chain: nowhere.
+std::size_t place_of(EVP_PKEY* key, const std::vector<OpenSsl<X509>>& chain) {
+  const auto found = std::ranges::find_if(
+      chain, [key](const auto& each) { return X509_check_private_key(each.get(), key) == 1; });
+  ERR_clear_error();
+  return static_cast<std::size_t>(found - chain.begin());
+}
+
+// Leaf first, each followed by who has signed it.
+Result<void> check_chain(const std::vector<OpenSsl<X509>>& chain, WallTime now) {
+  for (std::size_t i = 0; i + 1 < chain.size(); ++i) {
+    const X509* const issuer = chain[i + 1].get();
+    if (X509_NAME_cmp(X509_get_issuer_name(chain[i].get()), X509_get_subject_name(issuer)) == 0) {
+      continue;
+    }
+    return fail("the chain is out of order: certificate " + ordinal(i + 1) + " was issued by \"" +
+                name_text(X509_get_issuer_name(chain[i].get())) + "\", but the next is \"" +
+                name_text(X509_get_subject_name(issuer)) + "\"");
+  }
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    if (auto valid = check_times(chain[i].get(), i + 1, now); !valid) return valid;
+  }
+  return {};
+}
+
+std::string lower(std::string_view text) {
+  std::string name(text);
+  for (char& c : name) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return name;
+}
+
+std::string_view text_of(const ASN1_STRING* text) {
+  return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
+          static_cast<std::size_t>(ASN1_STRING_length(text))};
+}
+
+// Of hosts; a certificate without any has the common name of its subject, as it was once.
+std::vector<std::string> names_of(const X509* certificate) {
+  std::vector<std::string> names;
+  const auto add = [&names](std::string_view text) {
+    const bool plain =
+        !text.empty() && std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; });
+    std::string name = lower(text);
+    if (plain && std::ranges::count(names, name) == 0) names.push_back(std::move(name));
+  };
+  const Names all(static_cast<GENERAL_NAMES*>(
+                      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)),
+                  &GENERAL_NAMES_free);
+  for (int i = 0; all != nullptr && i < sk_GENERAL_NAME_num(all.get()); ++i) {
+    const GENERAL_NAME* each = sk_GENERAL_NAME_value(all.get(), i);
+    if (each->type == GEN_DNS) add(text_of(each->d.dNSName));
+  }
+  if (all != nullptr) return names;
+  const X509_NAME* subject = X509_get_subject_name(certificate);
+  const int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+  if (at >= 0) add(text_of(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at))));
+  return names;
+}
+
+Result<void> read_staple(const std::string& file, WallTime now, TlsIdentity& identity) {
+  auto der = read_file(file);
+  if (!der) return fail(der.error().message);
+  ERR_clear_error();
+  const auto until = staple_end(*der, identity.certificate.get(), now);
+  ERR_clear_error();
+  if (!until) return fail(until.error().message);
+  identity.staple = std::move(*der);
+  identity.staple_until = *until;
+  return {};
+}
+
+std::unexpected<Error> in_file(std::string_view what, const std::string& file,
+                               const std::string& why) {
+  return fail(std::string(what) + " \"" + file + "\": " + why);
+}
+
+}  // namespace
+
+WallTime time_of(const ASN1_TIME* time) {
+  std::tm parts{};
+  if (ASN1_TIME_to_tm(time, &parts) != 1) return {};
+  return WallTime(std::chrono::seconds(::timegm(&parts)));
+}
+
+std::string name_text(const X509_NAME* name) {
+  const OpenSsl<BIO> bio(BIO_new(BIO_s_mem()));
+  if (bio == nullptr || X509_NAME_print_ex(bio.get(), name, 0, XN_FLAG_RFC2253) < 0) return {};
+  char* text = nullptr;
+  const long size = BIO_get_mem_data(bio.get(), &text);
+  if (size <= 0) return {};
+  return {text, std::min(static_cast<std::size_t>(size), kNameBytesMax)};
+}
+
+Result<TlsIdentity> TlsIdentity::load(const TlsServer::Pair& pair, WallTime now) {
+  auto key = read_key(pair.key_file);
+  if (!key) return in_file("key", pair.key_file, key.error().message);
+  auto read = read_certificates(pair.certificate_file);
+  if (!read) return in_file("certificate", pair.certificate_file, read.error().message);
+  const std::size_t place = place_of(key->get(), *read);
+  if (place == read->size()) {
+    return fail("key \"" + pair.key_file + "\" is not that of the certificate \"" +
+                pair.certificate_file + "\"");
+  }
+  if (place != 0) {
+    return in_file("certificate", pair.certificate_file,
+                   "that of the key is certificate " + ordinal(place + 1) +
+                       ", accepted: the first, each followed by its issuer");
+  }
+  if (auto good = check_chain(*read, now); !good) {
+    return in_file("certificate", pair.certificate_file, good.error().message);
+  }
+  TlsIdentity identity;
+  identity.certificate_file = pair.certificate_file;
+  identity.key = std::move(*key);
+  identity.key_type = EVP_PKEY_get_base_id(identity.key.get());
+  identity.certificate = std::move(read->front());
+  identity.chain.reset(sk_X509_new_null());
+  if (identity.chain == nullptr) return fail("no memory for a certificate");
+  for (std::size_t i = 1; i < read->size(); ++i) {
+    if (sk_X509_push(identity.chain.get(), (*read)[i].get()) == 0) {
+      return fail("no memory for a certificate");
+    }
+    (void)(*read)[i].release();
+  }
+  identity.names = names_of(identity.certificate.get());
+  identity.not_after = time_of(X509_get0_notAfter(identity.certificate.get()));
+  if (!pair.ocsp_file.empty()) {
+    if (auto stapled = read_staple(pair.ocsp_file, now, identity); !stapled) {
+      return in_file("ocsp", pair.ocsp_file, stapled.error().message);
+    }
+  }
+  return identity;
+}
+
+}  // namespace encore::net

@@ -1,0 +1,96 @@
+// TlsServer: what the TLS connections of one listener have in common: its certificates, chosen by
+// the name that the client asks for, the keys of its tickets, whose certificates it asks for.
+// Immutable once made, thread-safe: workers share one, and each session holds it, so that another
+// one may take its place at any time.
+//
+// TLS 1.2 and 1.3, no early data, no renegotiation, no compression, no store of sessions: what a
+// client takes up again is in its ticket.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+#include "base/time.h"
+#include "proxy/net/tls.h"
+#include "proxy/net/tls_tickets.h"
+
+namespace encore::net {
+
+struct TlsIdentity;
+
+class TlsServer : public std::enable_shared_from_this<TlsServer> {
+ public:
+  struct Pair {
+    std::string certificate_file;  // PEM, leaf first, then the chain
+    std::string key_file;          // PEM
+    std::string ocsp_file = {};    // DER; empty: none is stapled
+  };
+  enum class ClientVerify : std::uint8_t {
+    kOff,
+    kRequest,  // who shows none comes in; one that is not to be trusted does not
+    kRequire,
+  };
+  struct Options {
+    std::vector<Pair> pairs = {};      // at least one
+    bool refuse_unknown_name = false;  // else the first pair answers
+    bool only_tls13 = false;
+    // Protocols above TLS, the dearest first. A client that offers others alone is refused
+    // (RFC 7301 3.2). Empty: what a client offers is not looked at.
+    std::vector<std::string> alpn = {"http/1.1"};
+    std::string client_ca_file = {};  // PEM; with client_verify
+    ClientVerify client_verify = ClientVerify::kOff;
+    std::shared_ptr<TlsTickets> tickets = {};
+    WallTime now{};
+  };
+  // What is known of a certificate.
+  struct Certificate {
+    std::string file;
+    std::vector<std::string> names;  // lower case
+    WallTime not_after{};
+  };
+
+  // Pairs of one name are chosen from by the kind of key that the client can use; of one kind the
+  // first counts. Errors show the file and what is wrong with it. REQUIRES: a pair, and tickets.
+  static Result<std::shared_ptr<const TlsServer>> create(const Options& options);
+  // The same of certificates in memory; `options.pairs` is not looked at.
+  static Result<std::shared_ptr<const TlsServer>> create(const Options& options,
+                                                         std::vector<TlsIdentity> identities);
+  TlsServer(const TlsServer&) = delete;
+  TlsServer& operator=(const TlsServer&) = delete;
+  ~TlsServer();
+
+  // One connection's state, for Stream. Null where memory is out.
+  TlsSessionPointer session() const;
+  const std::vector<Certificate>& certificates() const { return certificates_; }
+
+  // For tls_callbacks.cc: what answers for a name (lower case; empty: none was said); null: it is
+  // refused.
+  struct Context;
+  const Context* find(std::string_view name) const;
+  const std::string& alpn() const { return alpn_; }
+  TlsTickets& tickets() const { return *tickets_; }
+
+ private:
+  TlsServer(const Options& options, std::vector<TlsIdentity> identities);
+  Result<void> make_contexts(const Options& options);
+  Result<std::unique_ptr<Context>> make_context(const Options& options,
+                                                const std::vector<std::size_t>& members) const;
+
+  std::vector<TlsIdentity> identities_;
+  std::vector<Certificate> certificates_;
+  std::shared_ptr<TlsTickets> tickets_;
+  std::string alpn_;  // as the protocol has it
+  bool refuse_unknown_name_ = false;
+  // By the identities that they show.
+  std::map<std::vector<std::size_t>, std::unique_ptr<Context>> contexts_;
+  std::unordered_map<std::string, const Context*> by_name_;  // "*.example.com" too
+  const Context* first_ = nullptr;
+};
+
+}  // namespace encore::net
