@@ -17,6 +17,7 @@
 #include "proxy/net/linger.h"
 #include "proxy/net/socket_options.h"
 #include "proxy/net/syscalls.h"
+#include "proxy/net/tls_facts.h"
 #include "proxy/net/tls_session.h"
 
 namespace encore::net {
@@ -551,7 +552,7 @@ std::uint64_t Stream::bytes_in_kernel() const {
 
 std::string Stream::tls_error() const { return tls_ == nullptr ? std::string() : tls_->error(); }
 
-TlsFacts Stream::tls_facts() const { return tls_->facts(); }
+TlsFacts Stream::tls_facts() const { return facts_of(tls_->ssl()); }
 
 bool Stream::is_tls_resumed() const { return tls_ != nullptr && tls_->is_resumed(); }
 

@@ -5,6 +5,8 @@
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
 
+#include <cstring>
+
 #include "proxy/net/address.h"
 #include "proxy/net/tls_internal.h"
 #include "proxy/net/tls_session.h"
@@ -55,6 +57,7 @@ SSL_CTX* new_context(const SSL_METHOD* method) {
 std::string openssl_error() {
   const unsigned long code = ERR_peek_error();
   if (code == 0) return "unknown error";
+  if (ERR_SYSTEM_ERROR(code)) return std::strerror(ERR_GET_REASON(code));
   if (const char* reason = ERR_reason_error_string(code)) return reason;
   char text[256];
   ERR_error_string_n(code, text, sizeof text);

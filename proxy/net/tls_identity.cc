@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::size_t kFileBytesMax = 1024UL * 1024;
 constexpr std::size_t kChainMax = 16;
-constexpr std::size_t kNameBytesMax = 1024;
 
 using Names = std::unique_ptr<GENERAL_NAMES, decltype(&GENERAL_NAMES_free)>;
 
@@ -180,41 +179,26 @@ std::unexpected<Error> in_file(std::string_view what, const std::string& file,
 
 }  // namespace
 
-WallTime time_of(const ASN1_TIME* time) {
-  std::tm parts{};
-  if (ASN1_TIME_to_tm(time, &parts) != 1) return {};
-  return WallTime(std::chrono::seconds(::timegm(&parts)));
-}
-
-std::string name_text(const X509_NAME* name) {
-  const OpenSsl<BIO> bio(BIO_new(BIO_s_mem()));
-  if (bio == nullptr || X509_NAME_print_ex(bio.get(), name, 0, XN_FLAG_RFC2253) < 0) return {};
-  char* text = nullptr;
-  const long size = BIO_get_mem_data(bio.get(), &text);
-  if (size <= 0) return {};
-  return {text, std::min(static_cast<std::size_t>(size), kNameBytesMax)};
-}
-
-Result<TlsIdentity> TlsIdentity::load(const TlsServer::Pair& pair, WallTime now) {
-  auto key = read_key(pair.key_file);
-  if (!key) return in_file("key", pair.key_file, key.error().message);
-  auto read = read_certificates(pair.certificate_file);
-  if (!read) return in_file("certificate", pair.certificate_file, read.error().message);
+Result<TlsIdentity> TlsIdentity::load(const Files& files, WallTime now) {
+  auto key = read_key(files.key);
+  if (!key) return in_file("key", files.key, key.error().message);
+  auto read = read_certificates(files.certificate);
+  if (!read) return in_file("certificate", files.certificate, read.error().message);
   const std::size_t place = place_of(key->get(), *read);
   if (place == read->size()) {
-    return fail("key \"" + pair.key_file + "\" is not that of the certificate \"" +
-                pair.certificate_file + "\"");
+    return fail("key \"" + files.key + "\" is not that of the certificate \"" + files.certificate +
+                "\"");
   }
   if (place != 0) {
-    return in_file("certificate", pair.certificate_file,
+    return in_file("certificate", files.certificate,
                    "that of the key is certificate " + ordinal(place + 1) +
                        ", accepted: the first, each followed by its issuer");
   }
   if (auto good = check_chain(*read, now); !good) {
-    return in_file("certificate", pair.certificate_file, good.error().message);
+    return in_file("certificate", files.certificate, good.error().message);
   }
   TlsIdentity identity;
-  identity.certificate_file = pair.certificate_file;
+  identity.certificate_file = files.certificate;
   identity.key = std::move(*key);
   identity.key_type = EVP_PKEY_get_base_id(identity.key.get());
   identity.certificate = std::move(read->front());
@@ -228,9 +212,9 @@ Result<TlsIdentity> TlsIdentity::load(const TlsServer::Pair& pair, WallTime now)
   }
   identity.names = names_of(identity.certificate.get());
   identity.not_after = time_of(X509_get0_notAfter(identity.certificate.get()));
-  if (!pair.ocsp_file.empty()) {
-    if (auto stapled = read_staple(pair.ocsp_file, now, identity); !stapled) {
-      return in_file("ocsp", pair.ocsp_file, stapled.error().message);
+  if (!files.ocsp.empty()) {
+    if (auto stapled = read_staple(files.ocsp, now, identity); !stapled) {
+      return in_file("ocsp", files.ocsp, stapled.error().message);
     }
   }
   return identity;

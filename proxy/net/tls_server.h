@@ -69,7 +69,7 @@ class TlsServer : public std::enable_shared_from_this<TlsServer> {
   TlsSessionPointer session() const;
   const std::vector<Certificate>& certificates() const { return certificates_; }
 
-  // For tls_callbacks.cc: what answers for a name (lower case; empty: none was said); null: it is
+  // What OpenSSL asks. What answers for a name (lower case; empty: none was said); null: it is
   // refused.
   struct Context;
   const Context* find(std::string_view name) const;

@@ -5,12 +5,10 @@
 #include <openssl/x509_vfy.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 
 #include "proxy/net/tls_bio.h"
-#include "proxy/net/tls_identity.h"
 #include "proxy/net/tls_internal.h"
 
 namespace encore::net {
@@ -56,10 +54,6 @@ std::span<const std::byte> next_record(std::span<const iovec> parts, std::size_t
 
 bool is_plain_http(int reason) {
   return reason == SSL_R_HTTP_REQUEST || reason == SSL_R_HTTPS_PROXY_REQUEST;
-}
-
-std::string_view view_of(const char* text) {
-  return text == nullptr ? std::string_view() : std::string_view(text);
 }
 
 }  // namespace
@@ -163,31 +157,6 @@ void TlsSession::shutdown() {
 }
 
 bool TlsSession::is_resumed() const { return SSL_session_reused(ssl_) == 1; }
-
-TlsFacts TlsSession::facts() const {
-  TlsFacts facts{.version = view_of(SSL_get_version(ssl_)),
-                 .cipher = view_of(SSL_get_cipher_name(ssl_)),
-                 .server_name = view_of(SSL_get_servername(ssl_, TLSEXT_NAMETYPE_host_name)),
-                 .alpn = {},
-                 .resumed = is_resumed()};
-  const unsigned char* alpn = nullptr;
-  unsigned alpn_size = 0;
-  SSL_get0_alpn_selected(ssl_, &alpn, &alpn_size);
-  if (alpn_size != 0) facts.alpn = {reinterpret_cast<const char*>(alpn), alpn_size};
-  const X509* const shown = SSL_get0_peer_certificate(ssl_);
-  if (shown == nullptr) return facts;
-  facts.subject = name_text(X509_get_subject_name(shown));
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  if (X509_digest(shown, EVP_sha256(), digest.data(), &size) == 1) {
-    static constexpr std::string_view kDigits = "0123456789abcdef";
-    for (unsigned i = 0; i < size; ++i) {
-      facts.fingerprint += kDigits[digest[i] >> 4U];
-      facts.fingerprint += kDigits[digest[i] & 0xfU];
-    }
-  }
-  return facts;
-}
 
 TlsResult TlsSession::outcome(int result) {
   const int os_error = errno;

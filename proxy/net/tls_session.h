@@ -10,8 +10,6 @@
 #include <span>
 #include <string>
 
-#include "proxy/net/tls.h"
-
 struct ssl_st;
 
 namespace encore::net {
@@ -64,7 +62,7 @@ class TlsSession {
 
   bool is_server() const { return side_ == Side::kServer; }
   bool is_resumed() const;
-  TlsFacts facts() const;
+  const ssl_st* ssl() const { return ssl_; }
   // Why kFailed; one line.
   const std::string& error() const { return error_; }
   // After kFailed: what came is not TLS but a request of HTTP.

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "proxy/net/tls_identity.h"
+#include "proxy/net/openssl_types.h"
 
 namespace encore::net {
 namespace {

@@ -28,6 +28,7 @@ class MemoryClient {
  public:
   MemoryClient() {
     SSL_set_connect_state(ssl_.get());
+    SSL_set_tlsext_host_name(ssl_.get(), "origin.test");
     SSL_set_bio(ssl_.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
   }
   // What it wants to send now.
@@ -162,6 +163,28 @@ TEST_CASE("a client that ends within its handshake ends the stream", "[net][tls]
     loop.run_until([&] { return handler.errors == 1; });
     CHECK(handler.readies == 0);
     CHECK_FALSE(stream.tls_error().empty());
+  }
+}
+
+TEST_CASE("a hello of which any byte is another one ends the stream or is answered", "[net][tls]") {
+  const unsigned flip = GENERATE(0x01U, 0x80U, 0xffU);
+  MemoryClient model;
+  const std::size_t size = model.sends().size();
+  for (std::size_t at = 0; at < size; ++at) {
+    CAPTURE(at);
+    TestLoop loop;
+    SocketPair pair;
+    Recorder handler;
+    Stream stream(*loop, std::move(pair.near), Address(), &handler, server().session());
+    stream.resume_reading();
+    MemoryClient client;
+    std::string hello = client.sends();
+    if (at >= hello.size()) break;
+    hello[at] = static_cast<char>(static_cast<unsigned char>(hello[at]) ^ flip);
+    REQUIRE(send_all(pair.far, hello));
+    ::shutdown(pair.far.get(), SHUT_WR);
+    loop.run_until([&] { return handler.errors == 1; });
+    CHECK(handler.readies == 0);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <optional>
 
+#include "proxy/net/tls_facts.h"
 #include "proxy/net/tls_session.h"
 #include "tests/catch.h"
 #include "tests/net/certificates.h"
@@ -107,7 +108,7 @@ class Peer {
     return text;
   }
   bool resumed() const { return SSL_session_reused(ssl_.get()) == 1; }
-  TlsFacts facts() const { return server_->facts(); }
+  TlsFacts facts() const { return facts_of(server_->ssl()); }
   // Ended by a word, so that it may be taken up again.
   Session session() {
     SSL_set_shutdown(ssl(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);

@@ -1,0 +1,13 @@
+// What a handshake of OpenSSL's has come to. For net/ only.
+#pragma once
+
+#include "proxy/net/tls.h"
+
+struct ssl_st;
+
+namespace encore::net {
+
+// REQUIRES: the handshake is done. The views hold as long as `ssl`.
+TlsFacts facts_of(const ssl_st* ssl);
+
+}  // namespace encore::net
