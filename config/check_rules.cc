@@ -135,6 +135,11 @@ Result<std::string> check_edited_field(std::string_view text) {
   return std::move(line->name);
 }
 
+Result<std::string> check_client_field(std::string_view text) {
+  if (text.empty()) return std::string();
+  return check_edited_field(text);
+}
+
 void Draft::check_rules() {
   for (std::size_t i = 0; i < config.rule.size(); ++i) check_rule(i);
 }

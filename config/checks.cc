@@ -32,6 +32,25 @@ bool is_name(std::string_view text) {
 
 }  // namespace
 
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      static constexpr std::string_view kDigits = "0123456789abcdef";
+      out += "\\u00";
+      out += kDigits[byte >> 4U];
+      out += kDigits[byte & 0xfU];
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
 Result<std::string> check_host_pattern(std::string_view text) {
   std::string_view name = text;
   if (name.starts_with("*.")) name.remove_prefix(2);

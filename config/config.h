@@ -37,6 +37,12 @@ enum class TrustedField : std::uint8_t { kXForwardedFor, kForwarded };
 // forward one.
 enum class ForwardedFields : std::uint8_t { kAuto, kOff, kXForwarded, kForwarded, kBoth };
 
+// What a TLS client gets that asks for a name that no certificate has.
+enum class UnknownName : std::uint8_t { kDefault, kRefuse };
+enum class TlsVersion : std::uint8_t { k12, k13 };
+// Whether TLS clients are asked for certificates.
+enum class ClientVerify : std::uint8_t { kOff, kRequest, kRequire };
+
 // [[listen]]: one listening address.
 struct Listen {
   EndpointText address = "127.0.0.1:3128";
@@ -62,6 +68,17 @@ struct Listen {
   std::string tokens_file = {};  // empty: none
   std::string realm = "encore";
   std::vector<CidrText> purge_clients = {};
+  // TLS to clients; without a certificate they speak plain HTTP.
+  std::vector<TlsPairText> tls = {};
+  UnknownName tls_unknown_name = UnknownName::kDefault;
+  TlsVersion tls_min_version = TlsVersion::k12;
+  std::vector<std::string> tls_alpn = {"http/1.1"};
+  std::string tls_ticket_file = {};  // empty: keys of our own
+  ClientVerify tls_client_verify = ClientVerify::kOff;
+  std::string tls_client_ca = {};
+  std::string tls_client_field = {};  // empty: origins are not told
+  bool redirect_https = false;
+  std::uint32_t redirect_https_port = 443;
   friend bool operator==(const Listen&, const Listen&) = default;
 };
 
@@ -221,6 +238,7 @@ struct Log {
 
 // 0 in any of them: no such limit.
 struct Timeouts {
+  Nanoseconds tls_handshake = std::chrono::seconds(10);
   Nanoseconds client_header = std::chrono::seconds(30);
   Nanoseconds client_idle = std::chrono::seconds(75);
   Nanoseconds client_body = std::chrono::seconds(60);
@@ -251,6 +269,8 @@ struct Limits {
   std::uint32_t failed_logins_per_client = 20;   // a minute; 0: no limit
   std::uint32_t unfinished_heads = 4096;         // over all workers
   std::uint64_t unfinished_head_bytes = 64 * kMiB;
+  std::uint32_t tls_handshakes_per_client = 256;  // 0: none
+  std::uint32_t tls_handshakes_per_turn = 16;     // of a worker's loop
   std::uint32_t pipeline = 64;
   std::uint32_t interim_responses = 32;
   std::uint64_t transfer_buffer_bytes = 256 * kKiB;

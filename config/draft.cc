@@ -136,6 +136,7 @@ void Draft::check_listeners() {
   for (std::size_t i = 0; i < config.listen.size(); ++i) {
     const Listen& listen = config.listen[i];
     claim(listen.address, *listen.address, element("listen", i, "address"));
+    check_listen_tls(i);
     if (listen.mode == Mode::kReverse && config.origin.empty()) {
       fault_at(element("listen", i, "mode"),
                "\"reverse\" without anything to stand before; accepted: with at least one "

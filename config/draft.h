@@ -51,6 +51,7 @@ class Draft {
  private:
   void check_required();
   void check_listeners();
+  void check_listen_tls(std::size_t index);
   void check_forward();
   void check_origins();
   void check_certificate(const std::string& certificate, const std::string& key,

@@ -1,5 +1,6 @@
 // Keys of [[listen]] and [[limit]].
 #include <array>
+#include <vector>
 
 #include "config/keys.h"
 
@@ -221,7 +222,14 @@ constexpr std::array kLimitKeys = {
 
 }  // namespace
 
-std::span<const Key> listen_keys() { return kListenKeys; }
+std::span<const Key> listen_keys() {
+  static const std::vector<Key> kAll = [] {
+    std::vector<Key> keys(kListenKeys.begin(), kListenKeys.end());
+    keys.insert(keys.end(), listen_tls_keys().begin(), listen_tls_keys().end());
+    return keys;
+  }();
+  return kAll;
+}
 std::span<const Key> limit_keys() { return kLimitKeys; }
 
 }  // namespace encore::config

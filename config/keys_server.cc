@@ -94,6 +94,8 @@ constexpr Key timeout(std::string_view name, std::string_view doc) {
 }
 
 constexpr std::array kTimeoutsKeys = {
+    timeout<&Timeouts::tls_handshake>(
+        "tls_handshake", "From a client's connection to the end of its TLS handshake."),
     timeout<&Timeouts::client_header>("client_header",
                                       "From the first byte of a request to the end of its head."),
     timeout<&Timeouts::client_idle>("client_idle", "A client's connection between requests."),
@@ -181,15 +183,27 @@ constexpr std::array kLimitsKeys = {
     bound<&Limits::unfinished_heads>(
         {.name = "unfinished_heads",
          .kind = Kind::kInteger,
-         .doc = "Client connections on which a request's head has begun and not ended, never more "
-                "than half of `connections`. Each worker has its share; beyond it the oldest gets "
-                "408.",
+         .doc = "Client connections on which a request's head or a TLS handshake has begun and not "
+                "ended, never more than half of `connections`. Each worker has its share; beyond "
+                "it the oldest gets 408, or is closed.",
          .range = {.min = 1, .max = 16777216}}),
     bound<&Limits::unfinished_head_bytes>(
         {.name = "unfinished_head_bytes",
          .kind = Kind::kBytes,
          .doc = "Memory for such heads. Each worker has its share; beyond it the oldest gets 408.",
          .range = {.min = 1.0 * kMiB, .max = 1.0 * kTiB}}),
+    bound<&Limits::tls_handshakes_per_client>(
+        {.name = "tls_handshakes_per_client",
+         .kind = Kind::kInteger,
+         .doc = "TLS handshakes under way of one client address, or IPv6 network of 64 bits; what "
+                "is more is closed at once. 0: no limit. Trusted proxies are not counted.",
+         .range = {.min = 0, .max = 16777216}}),
+    bound<&Limits::tls_handshakes_per_turn>(
+        {.name = "tls_handshakes_per_turn",
+         .kind = Kind::kInteger,
+         .doc = "Steps of TLS handshakes in one turn of a worker, at up to half a millisecond "
+                "each: those who are in wait no longer than for so many.",
+         .range = {.min = 1, .max = 4096}}),
     bound<&Limits::pipeline>({.name = "pipeline",
                               .kind = Kind::kInteger,
                               .doc = "Requests of one connection that are answered in one turn of "

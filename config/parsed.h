@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "config/network.h"
 #include "config/rule_texts.h"
+#include "config/tls_texts.h"
 #include "filter/hash.h"
 
 namespace encore::config {
@@ -62,6 +63,7 @@ using PortRangeText = Parsed<PortRange, parse_port_range>;
 using StatusLifeText = Parsed<StatusLife, parse_status_life>;
 using KeyQueryText = Parsed<KeyQuery, parse_key_query>;
 using CookiesText = Parsed<Cookies, parse_cookies>;
+using TlsPairText = Parsed<TlsPair, parse_tls_pair>;
 using FieldLineText = Parsed<FieldLine, parse_field_line>;
 using SeedText =
     Parsed<std::optional<filter::Seed>, parse_or_none<filter::Seed, filter::parse_seed>>;

@@ -46,7 +46,10 @@ class Report {
 
 void report_listeners(const Config& config, Report& report) {
   for (const auto& listen : config.listen) {
-    report.line("listen", listen.address.text() + " " + choice_text("listen", "mode", &listen));
+    const std::string tls =
+        listen.tls.empty() ? "" : ", TLS with " + plural(listen.tls.size(), "certificate");
+    report.line("listen",
+                listen.address.text() + " " + choice_text("listen", "mode", &listen) + tls);
   }
   for (const auto& origin : config.origin) {
     std::string servers;

@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "config/keys.h"
+#include "config/tls_texts.h"
 
 namespace encore::config {
 namespace {
@@ -54,25 +55,6 @@ Section section(std::string_view name, std::string_view doc, std::span<const Key
   return result;
 }
 
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      static constexpr std::string_view kDigits = "0123456789abcdef";
-      out += "\\u00";
-      out += kDigits[byte >> 4U];
-      out += kDigits[byte & 0xfU];
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
 std::string real_text(double value) {
   std::array<char, 32> buffer{};
   const auto [end, status] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
@@ -109,7 +91,9 @@ struct Shown {
 };
 
 std::unexpected<Error> refuse(const Key& key, const Value& written, std::string_view what) {
-  const std::string shown = key.secret ? "the value" : std::visit(Shown{}, written);
+  const auto* text = std::get_if<std::string>(&written);
+  std::string shown = key.secret ? "the value" : std::visit(Shown{}, written);
+  if (key.tables && text != nullptr) shown = inline_table(*text);
   return fail(shown + " " + std::string(what) + "; accepted: " + accepted_text(key));
 }
 
@@ -360,7 +344,9 @@ std::string toml_text(const Key& key, const Value& value) {
   }
   std::string text = "[";
   if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
-    for (const auto& item : *texts) text += (text.size() > 1 ? ", " : "") + quoted(item);
+    for (const auto& item : *texts) {
+      text += (text.size() > 1 ? ", " : "") + (key.tables ? inline_table(item) : quoted(item));
+    }
     return text + "]";
   }
   if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(&value)) {

@@ -8,6 +8,9 @@
 
 namespace encore::config {
 
+// In quotation marks, as a string of TOML.
+std::string quoted(std::string_view text);
+
 // Each gives the text as it is kept.
 Result<std::string> check_host_pattern(std::string_view text);
 Result<std::string> check_host_name(std::string_view text);
@@ -29,6 +32,7 @@ Result<std::string> check_glob(std::string_view text);
 Result<std::string> check_prefix_or_empty(std::string_view text);
 Result<std::string> check_media_type(std::string_view text);
 Result<std::string> check_edited_field(std::string_view text);
+Result<std::string> check_client_field(std::string_view text);  // or ""
 Result<std::string> check_ignored(std::string_view text);
 Result<std::string> check_replacement(std::string_view text);
 Result<std::string> check_redirect(std::string_view text);

@@ -52,6 +52,22 @@ std::optional<Value> pairs_of(const toml::table& table) {
   return items;
 }
 
+// [{ certificate = "a", key = "b" }] as ["certificate=a\nkey=b"].
+std::optional<Value> tables_of(const toml::array& array) {
+  std::vector<std::string> items;
+  for (const auto& node : array) {
+    const auto pairs = pairs_of(*node.as_table());
+    if (!pairs) return std::nullopt;
+    std::string lines;
+    for (const std::string& pair : std::get<std::vector<std::string>>(*pairs)) {
+      if (pair.contains('\n')) return std::nullopt;
+      lines += (lines.empty() ? "" : "\n") + pair;
+    }
+    items.push_back(std::move(lines));
+  }
+  return items;
+}
+
 // Nothing: a date, a table of anything but texts, a list of such or of different kinds.
 std::optional<Value> value_of(const toml::node& node) {
   if (const auto flag = node.value_exact<bool>()) return *flag;
@@ -61,6 +77,7 @@ std::optional<Value> value_of(const toml::node& node) {
   if (const auto* table = node.as_table()) return pairs_of(*table);
   const auto* array = node.as_array();
   if (array == nullptr) return std::nullopt;
+  if (array->is_homogeneous<toml::table>()) return tables_of(*array);
   if (auto numbers = list_of<std::int64_t>(*array)) return numbers;
   return list_of<std::string>(*array);
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "proxy/net/proxy_header.h"
 
 namespace encore::server {
@@ -28,6 +29,28 @@ Named name_of(const http::RequestHead& head, const RequestView& view, std::strin
   named.path = uri.substr(view.uri.path);
   named.path = named.path.substr(0, named.path.find('?'));
   return named;
+}
+
+// The same URL by https.
+Refusal to_https(std::uint32_t port, const http::RequestHead& head, const RequestView& view) {
+  const http::Target& target = view.target;
+  if (target.authority.host.empty()) {
+    return {.status = 400, .detail = "no-host", .text = "The request names no host."};
+  }
+  constexpr std::uint32_t kUsualPort = 443;
+  const bool v6 = target.authority.host.contains(':');
+  std::string fields = v6 ? "Location: https://[" : "Location: https://";
+  fields += lower_ascii(target.authority.host);
+  if (v6) fields += ']';
+  if (port != kUsualPort) fields += ":" + std::to_string(port);
+  fields.append(target.form == http::TargetForm::kAsterisk ? "/" : target.path);
+  if (target.has_query) fields.append("?").append(target.query);
+  const bool plain = head.method == http::Method::kGet || head.method == http::Method::kHead;
+  return {.status = plain ? 301 : 308,
+          .outcome = Outcome::kDenied,
+          .detail = "redirect-https",
+          .text = "The same is to be had by https.",
+          .fields = fields + "\r\n"};
 }
 
 }  // namespace
@@ -56,6 +79,10 @@ std::optional<Refusal> ClientGate::check(const LoginServices& services,
                    .detail = why,
                    .text = "The request is not accepted.",
                    .further = may_come ? Further::kMayStay : Further::kEnds};
+  }
+  // Before a password is sent that all can read.
+  if (policy.https_port != 0 && !view.secure && !view.purges) {
+    return to_https(policy.https_port, head, view);
   }
   if (policy.credentials != nullptr) {
     auto refusal = log_in(services, policy, head, view, client);
@@ -209,7 +236,7 @@ net::Address ClientGate::identify(const ListenerPolicy* policy, const http::Fiel
   if (policy != nullptr) sender = find_sender(*policy, from_, fields);
   view.policy = policy;
   view.through_proxy = sender.through_proxy;
-  view.secure = sender.through_proxy ? sender.secure : secure_;
+  view.secure = sender.through_proxy ? sender.secure : view.secure || secure_;
   return sender.client;
 }
 

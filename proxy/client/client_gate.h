@@ -72,7 +72,8 @@ class ClientGate {
 
   // Whose connection it is: the peer's, or of whom a PROXY header has named.
   const net::Address& from() const { return from_; }
-  // Who sends this request. Says so in the view as well. `policy` may be null.
+  // Who sends this request. Says so in the view as well, which knows already whether the connection
+  // is of TLS. `policy` may be null.
   net::Address identify(const ListenerPolicy* policy, const http::Fields& fields,
                         RequestView& view);
   // Whether the request may go on, by its sender, what it names and who has logged in. Credentials

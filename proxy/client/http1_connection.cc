@@ -10,6 +10,7 @@
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/reply_text.h"
 #include "proxy/net/proxy_header.h"
+#include "proxy/net/tls_server.h"
 
 namespace encore::server {
 namespace {
@@ -36,10 +37,11 @@ bool ends_with_its_head(const RequestView& view) {
 }  // namespace
 
 Http1Connection::Http1Connection(const ClientServices& services, const ListenerContext& listener,
-                                 net::Socket socket, const net::Address& peer)
+                                 net::Socket socket, const net::Address& peer,
+                                 net::TlsSessionPointer tls)
     : services_(services),
       listener_(listener),
-      stream_(services.loop, std::move(socket), peer, this),
+      stream_(services.loop, std::move(socket), peer, this, std::move(tls)),
       client_(peer) {
   // One past the largest head is what shows that it is too large.
   stream_.keep_at_least(
@@ -57,7 +59,32 @@ void Http1Connection::begin() {
     head_since_ = services_.loop.now();
     services_.keeper.note_unfinished_head(*this, 0);
   }
+  if (stream_.is_tls() && !shake_hands()) return;
   resume();
+}
+
+// False: the connection has ended.
+bool Http1Connection::shake_hands() {
+  handshake_ = std::make_unique<ClientHandshake>(
+      ClientHandshake::Parts{.stats = services_.stats,
+                             .handshakes = services_.handshakes,
+                             .keeper = services_.keeper,
+                             .connection = *this,
+                             .handler = *this},
+      [this](bool done) {
+        handshake_.reset();
+        if (!done) return close(After::kAbort);
+        const ListenerPolicy* const policy = services_.runtime->policy(listener_.index);
+        const bool is_told = policy != nullptr && !policy->client_field.empty();
+        if (is_told || services_.log.is_logging()) tls_ = client_tls_of(stream_);
+        if (is_draining()) close(After::kClose);
+      });
+  const ListenerPolicy* const policy = services_.runtime->policy(listener_.index);
+  const bool counted = policy == nullptr || !policy->trusts(client_);
+  const std::uint32_t limit = services_.runtime->config.limits.tls_handshakes_per_client;
+  if (handshake_->begin(client_, counted ? limit : 0, services_.loop.now())) return true;
+  close(After::kDrop);
+  return false;
 }
 
 // Takes the PROXY header in front of all requests. Returns the bytes used; none: it is not all
@@ -83,7 +110,14 @@ std::size_t Http1Connection::take_header(std::string_view input) {
     close(After::kClose);
     return 0;
   }
-  return intake.used;
+  if (listener_.tls == nullptr) return intake.used;
+  net::TlsSessionPointer session = listener_.tls->session();
+  if (session == nullptr || !stream_.start_tls(std::move(session))) {
+    services_.stats.connections_refused.add();
+    close(After::kDrop);
+    return 0;
+  }
+  return shake_hands() ? intake.used : 0;
 }
 
 void Http1Connection::resume() {
@@ -115,6 +149,7 @@ std::size_t Http1Connection::handle_input(std::string_view input) {
   if (gate_ != nullptr && gate_->awaits_header()) {
     used = take_header(input);
     if (used == 0) return is_closed() ? input.size() : 0;
+    if (handshake_ != nullptr) return used;  // what follows is TLS
   }
   std::uint32_t answered = 0;
   while (used < input.size() && !is_closed()) {
@@ -151,7 +186,16 @@ std::optional<std::size_t> Http1Connection::parse(std::string_view input) {
   if (status == http::ParseStatus::kIncomplete) {
     if (head_since_ == MonotonicTime{}) head_since_ = services_.loop.now();
     services_.keeper.note_unfinished_head(*this, input.size());
-    if (has_peer_ended()) end_behind_replies();  // its rest will not come
+    if (!has_peer_ended()) return std::nullopt;
+    // Its rest will not come. What was answered before comes to its client, however slowly it is
+    // taken.
+    if (!services_.http1.batch.empty() && !flush_batch()) return std::nullopt;
+    phase_ = Phase::kLast;
+    if (pending_ == nullptr) {
+      close(After::kClose);
+    } else {
+      end_unfinished_head();
+    }
     return std::nullopt;
   }
   progress_ = {};
@@ -168,17 +212,6 @@ std::optional<std::size_t> Http1Connection::parse(std::string_view input) {
   return head_size;
 }
 
-// What was answered before comes to its client, however slowly it is taken.
-void Http1Connection::end_behind_replies() {
-  if (!services_.http1.batch.empty() && !flush_batch()) return;
-  phase_ = Phase::kLast;
-  if (pending_ == nullptr) {
-    close(After::kClose);
-  } else {
-    end_unfinished_head();
-  }
-}
-
 void Http1Connection::end_unfinished_head() {
   services_.keeper.drop_unfinished_head(*this);
   head_since_ = {};
@@ -186,6 +219,11 @@ void Http1Connection::end_unfinished_head() {
 
 void Http1Connection::refuse_unfinished_head() {
   ENCORE_CHECK(!is_closed() && head_place, "the head that is refused is under way");
+  if (handshake_ != nullptr) {
+    handshake_->count_failure();
+    close(After::kDrop);
+    return;
+  }
   end_unfinished_head();
   refuse({.status = 408,
           .outcome = Outcome::kBadRequest,
@@ -199,6 +237,9 @@ bool Http1Connection::handle_request(std::string_view head_bytes) {
   http::RequestHead& head = services_.http1.head;
   const Runtime& runtime = *services_.runtime;
   RequestView view;
+  // To a forward proxy what is asked for says it, not how it is asked.
+  view.secure = stream_.is_tls() && listener_.mode == config::Mode::kReverse;
+  if (tls_ != nullptr) view.tls = &tls_;
   const ListenerPolicy* const policy = runtime.policy(listener_.index);
   if (policy != nullptr || gate_ != nullptr) {
     if (gate_ == nullptr) {
@@ -308,6 +349,7 @@ void Http1Connection::refuse(const Refusal& refusal, const RequestView* view) {
   record.status = refusal.status;
   record.sent_bytes = reply.head.size();
   if (head != nullptr && gate_ != nullptr) record.user = gate_->user();
+  record.tls = tls_.get();
   services_.log.record(record, head, client_);
   pending().writer.add_text(std::move(reply.head));
   pump_pending();
@@ -364,6 +406,7 @@ void Http1Connection::close(After how) {
   phase_ = Phase::kClosed;
   transfer_.leave();
   if (pending_ != nullptr) end_pending(Outcome::kClientAborted);
+  handshake_.reset();
   services_.keeper.drop_unfinished_head(*this);
   if (request_ != nullptr) request_->on_gone();
   if (tunnel_ != nullptr) tunnel_->on_gone();
@@ -424,6 +467,12 @@ void Http1Connection::check_timeouts(MonotonicTime now) {
   const auto over = [](Nanoseconds time, Nanoseconds limit) {
     return limit.count() != 0 && time >= limit;
   };
+  if (handshake_ != nullptr) {
+    if (!over(handshake_->lasts(now), timeouts.tls_handshake)) return;
+    handshake_->count_failure();
+    close(After::kDrop);
+    return;
+  }
   if (pending_ != nullptr) {
     if (over(pending_->writer.stalled_for(now), timeouts.client_write)) close(After::kAbort);
     return;

@@ -13,6 +13,7 @@
 #include "proxy/client/client_connection.h"
 #include "proxy/client/client_counter.h"
 #include "proxy/client/client_gate.h"
+#include "proxy/client/client_handshake.h"
 #include "proxy/client/http1_stream.h"
 #include "proxy/client/http1_writer.h"
 #include "proxy/client/reply_batch.h"
@@ -42,8 +43,9 @@ struct ClientServices {
   const std::shared_ptr<const Runtime>& runtime;  // the present one
   WorkerStats& stats;
   TransferMemory& transfer_memory;
-  ClientCounter& clients;    // connections of each
-  ClientCounter& transfers;  // requests of each that are under way
+  ClientCounter& clients;     // connections of each
+  ClientCounter& transfers;   // requests of each that are under way
+  ClientCounter& handshakes;  // of TLS
   PasswordChecks& passwords;
   ConnectionKeeper& keeper;
   CacheLookup& cache;
@@ -58,9 +60,10 @@ class Http1Connection final : public ClientConnection,
                               private net::StreamHandler,
                               private Http1Carrier {
  public:
-  // `services` and `listener` are borrowed and outlive it.
+  // `services` and `listener` are borrowed and outlive it. `tls` is null where the client begins
+  // with plain bytes: of HTTP, or of a PROXY header.
   Http1Connection(const ClientServices& services, const ListenerContext& listener,
-                  net::Socket socket, const net::Address& peer);
+                  net::Socket socket, const net::Address& peer, net::TlsSessionPointer tls);
   ~Http1Connection() override;
   Http1Connection(const Http1Connection&) = delete;
   Http1Connection& operator=(const Http1Connection&) = delete;
@@ -104,6 +107,7 @@ class Http1Connection final : public ClientConnection,
   void on_writable(net::Stream& stream) override;
   void on_eof(net::Stream& stream) override;
   void on_error(net::Stream& stream, net::CloseReason reason, int os_error) override;
+  bool shake_hands();
   // Reading (http1_connection.cc).
   std::size_t take_header(std::string_view input);
   bool is_closed() const { return phase_ == Phase::kClosed; }
@@ -114,7 +118,6 @@ class Http1Connection final : public ClientConnection,
   void start_request(const RequestView& view, std::string_view head_bytes, CacheView found);
   // `view` is of the request that is refused; null: there is none, and the connection ends.
   void refuse(const Refusal& refusal, const RequestView* view = nullptr);
-  void end_behind_replies();
   void end_unfinished_head();
   void next_request();
   void continue_later();
@@ -141,8 +144,10 @@ class Http1Connection final : public ClientConnection,
   std::unique_ptr<Http1Pending> pending_;  // to be sent before anything else
   std::unique_ptr<net::Deferred> later_;   // made when first needed
   TransferMemory::Holding holding_;
-  ClientCounter::Seat transfer_;  // of the request under way
-  MonotonicTime head_since_{};    // when the first byte of a head came; zero: none
+  ClientCounter::Seat transfer_;                // of the request under way
+  std::unique_ptr<ClientHandshake> handshake_;  // null: there is none, or no more
+  std::shared_ptr<const ClientTls> tls_;        // null: nothing is kept of it
+  MonotonicTime head_since_{};                  // when the first byte of a head came; zero: none
   Phase phase_ = Phase::kOpen;
   Input input_ = Input::kKept;
   Peer peer_ = Peer::kSending;

@@ -60,6 +60,7 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
   record.outcome = Outcome::kHit;
   record.started = now;
   record.status = meta.status;
+  record.tls = tls_.get();
   record.body_bytes = object.body_size();
   record.user = view.user;
   const store::ObjectRef logged = services_.log.is_logging() ? found.object : store::ObjectRef();

@@ -190,6 +190,7 @@ void TunnelExchange::record(Outcome outcome, int status, std::uint64_t bytes) {
   entry.sent_bytes = bytes;
   entry.origin = origin_text_;
   entry.user = request_->user;
+  entry.tls = request_->tls.get();
   services_.log.record(entry, &request_->head, request_->client);
 }
 

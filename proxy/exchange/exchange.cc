@@ -588,6 +588,7 @@ void Exchange::end() {
   record_.sent_bytes = client_.sent_bytes();
   record_.body_bytes += content_.body_bytes();
   record_.user = request_->user;
+  record_.tls = request_->tls.get();
   services_.log.record(record_, &request_->head, request_->client);
   leave_transfer();
 }

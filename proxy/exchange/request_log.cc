@@ -39,6 +39,14 @@ void RequestLog::record(const RequestRecord& record, const http::RequestHead* he
     entry.user_agent = head->fields.value(http::FieldId::kUserAgent);
     entry.host = head->fields.value(http::FieldId::kHost);
   }
+  if (record.tls != nullptr) {
+    entry.tls_version = record.tls->version;
+    entry.tls_cipher = record.tls->cipher;
+    entry.tls_server_name = record.tls->server_name;
+    entry.tls_resumed = record.tls->resumed;
+    entry.client_subject = record.tls->subject;
+    entry.client_fingerprint = record.tls->fingerprint;
+  }
   append_access_record(buffer_.text(), runtime_->access_format, entry);
   if (!buffer_.finish_record()) stats_.log_dropped.add();
 }

@@ -13,6 +13,7 @@
 #include "proxy/observe/log_writer.h"
 #include "proxy/observe/outcome.h"
 #include "proxy/observe/stats.h"
+#include "proxy/request/client_tls.h"
 #include "proxy/settings/runtime.h"
 
 namespace encore::server {
@@ -27,6 +28,7 @@ struct RequestRecord {
   std::string_view origin;
   std::string_view content_type;
   std::string_view user;  // who has logged in; empty: nobody
+  const ClientTls* tls = nullptr;  // of its client with us; null: none
 };
 
 class RequestLog {

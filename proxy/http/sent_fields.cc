@@ -96,6 +96,14 @@ bool SentFields::drops_by_name(std::string_view name) const noexcept {
          (equals_lower(name, "proxy") || name.find('_') != std::string_view::npos);
 }
 
+// Also as a program would read it that gets fields as variables of the environment.
+bool SentFields::is_own(std::string_view name) const noexcept {
+  return std::ranges::any_of(options_.own_names, [name](const std::string& own) {
+    return std::ranges::equal(
+        name, own, [](char a, char b) { return to_lower(a) == b || (a == '_' && b == '-'); });
+  });
+}
+
 std::string SentFields::kept_cookies() const {
   std::string kept;
   if (options_.cookies != CookieUse::kSome || !fields_.has(FieldId::kCookie)) return kept;

@@ -198,6 +198,7 @@ bool append_name(std::string_view lower_name, const SentFields& sent, const Vary
   if ((options.reverse || options.tells_client) &&
       (id == FieldId::kXForwardedFor || id == FieldId::kForwarded))
     return false;
+  if (std::ranges::count(options.own_names, lower_name) != 0) return false;
   if (id == FieldId::kAcceptEncoding && options.normalise_accept_encoding) {
     if (const auto encodings = normalised_accept_encoding(sent)) {
       key += kPresent;

@@ -147,6 +147,16 @@ void append_json(std::string& out, const AccessRecord& record) {
   if (!record.content_type.empty()) field(R"(,"content_type":)", record.content_type);
   if (!record.referer.empty()) field(R"(,"referer":)", record.referer);
   if (!record.user_agent.empty()) field(R"(,"user_agent":)", record.user_agent);
+  if (!record.tls_version.empty()) {
+    field(R"(,"tls_version":)", record.tls_version);
+    field(R"(,"tls_cipher":)", record.tls_cipher);
+    out += record.tls_resumed ? R"(,"tls_resumed":true)" : R"(,"tls_resumed":false)";
+    if (!record.tls_server_name.empty()) field(R"(,"tls_server_name":)", record.tls_server_name);
+    if (!record.client_subject.empty()) field(R"(,"client_subject":)", record.client_subject);
+    if (!record.client_fingerprint.empty()) {
+      field(R"(,"client_fingerprint":)", record.client_fingerprint);
+    }
+  }
   out += '}';
 }
 

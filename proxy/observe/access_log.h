@@ -30,6 +30,13 @@ struct AccessRecord {
   std::string_view referer;
   std::string_view user_agent;
   std::string_view host;
+  // Of TLS with us; empty where there is none, or nothing was said.
+  std::string_view tls_version;
+  std::string_view tls_cipher;
+  std::string_view tls_server_name;
+  bool tls_resumed = false;
+  std::string_view client_subject;
+  std::string_view client_fingerprint;
 };
 
 // Appends the record and a newline. Bytes that the format would misread are escaped (JSON: \u00XX,

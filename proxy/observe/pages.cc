@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -151,6 +152,31 @@ void write_servers(MetricsWriter& out, std::span<const ServerReport> servers) {
        [](const ServerReport& server) { return server.standing == "down" ? 1 : 0; });
   each("origin_server_requests", "Requests to it under way.",
        [](const ServerReport& server) { return server.requests; });
+}
+
+double seconds_of(Nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
+void write_certificates(MetricsWriter& out, std::span<const CertificateReport> certificates) {
+  constexpr std::string_view kName = "tls_certificate_expiry_seconds";
+  if (certificates.empty()) return;
+  out.family(kName, "gauge", "Time until a certificate for clients ends; negative: it has.");
+  for (const CertificateReport& each : certificates) {
+    out.sample(kName,
+               fmt::format("listener=\"{}\",names=\"{}\",file=\"{}\"", escaped(each.listener),
+                           escaped(each.names), escaped(each.file)),
+               std::floor(seconds_of(each.left)));
+  }
+}
+
+Json certificates_json(std::span<const CertificateReport> certificates) {
+  Json out = Json::array();
+  for (const CertificateReport& each : certificates) {
+    out.push_back({{"listener", each.listener},
+                   {"names", each.names},
+                   {"file", each.file},
+                   {"expiry_seconds", std::floor(seconds_of(each.left))}});
+  }
+  return out;
 }
 
 Json servers_json(std::span<const ServerReport> servers) {
@@ -324,6 +350,7 @@ std::string metrics_text(const Snapshot& snapshot, const ProcessStatus& process)
 #define ENCORE_GAUGE_SAMPLE(member, name, help) out.one(name, "gauge", help, snapshot.member);
   ENCORE_GAUGES(ENCORE_GAUGE_SAMPLE)
 #undef ENCORE_GAUGE_SAMPLE
+  write_certificates(out, snapshot.certificates);
   write_servers(out, snapshot.servers);
   write_cache(out, snapshot);
   write_disks(out, snapshot.kernel.disk, snapshot.devices);
@@ -370,6 +397,9 @@ std::string stats_json(const Snapshot& snapshot, const ProcessStatus& process) {
                 {"in_flight_bytes", store.in_flight_bytes},
                 {"moved_objects", store.moved_objects},
                 {"failed_requests", store.failed_requests}}}};
+  if (!snapshot.certificates.empty()) {
+    out["certificates"] = certificates_json(snapshot.certificates);
+  }
   if (!snapshot.servers.empty()) out["servers"] = servers_json(snapshot.servers);
   if (!kernel.disk.disks.empty()) out["disk"] = disk_json(snapshot);
   return out.dump(2) + "\n";

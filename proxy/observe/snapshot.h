@@ -8,6 +8,7 @@
 
 #include "cache/statistics.h"
 #include "proxy/disk/disk_report.h"
+#include "proxy/observe/certificate_report.h"
 #include "proxy/observe/server_report.h"
 #include "proxy/observe/stats.h"
 #include "proxy/store/store.h"
@@ -35,7 +36,8 @@ struct Snapshot {
   store::StoreStats store;
   std::vector<disk::DiskReport> devices;  // of kernel.disk.disks, in their order
   std::uint64_t transfer_memory_bytes = 0;
-  std::vector<ServerReport> servers;  // of all origins, in the order of the config
+  std::vector<CertificateReport> certificates;  // of all listeners that speak TLS
+  std::vector<ServerReport> servers;            // of all origins, in the order of the config
 
   std::uint64_t requests_of(OutcomeClass group) const;
   // Adds what a worker has counted. Its thread may be counting meanwhile.

@@ -57,6 +57,13 @@ class LatencyHistogram {
     "Client connections closed at once because a limit was reached.")                         \
   X(connections_given_up, "client_connections_given_up_total",                                \
     "Idle client connections closed to make room for new ones.")                              \
+  X(tls_handshakes, "tls_handshakes_total", "TLS handshakes of clients that were done.")      \
+  X(tls_resumed, "tls_resumed_total", "Of these, those that took up an earlier session.")     \
+  X(tls_failures, "tls_handshake_failures_total",                                             \
+    "TLS handshakes of clients that failed, or did not end in time.")                         \
+  X(tls_refused, "tls_handshakes_refused_total",                                              \
+    "Client connections closed because too many handshakes were under way.")                  \
+  X(tls_plain_http, "tls_plain_http_total", "Requests of plain HTTP where TLS is spoken.")    \
   X(proxy_headers_bad, "proxy_headers_refused_total",                                         \
     "Client connections closed because no PROXY header that is believed came first.")         \
   X(access_denied, "access_denied_total",                                                     \
@@ -118,12 +125,13 @@ class LatencyHistogram {
   X(log_dropped, "log_dropped_total", "Log records dropped because the writer fell behind.")
 
 //  member              name in /metrics (after encore_)   help
-#define ENCORE_GAUGES(X)                                                  \
-  X(connections_open, "client_connections", "Client connections open.")   \
-  X(origin_connections, "origin_connections", "Origin connections open.") \
-  X(transfers_open, "transfers", "Transfers from origins under way.")     \
-  X(tunnels_open, "tunnels", "CONNECT tunnels open.")                     \
-  X(upgrades_open, "upgrades", "Connections in another protocol open.")   \
+#define ENCORE_GAUGES(X)                                                       \
+  X(connections_open, "client_connections", "Client connections open.")        \
+  X(tls_handshaking, "tls_handshakes", "TLS handshakes of clients under way.") \
+  X(origin_connections, "origin_connections", "Origin connections open.")      \
+  X(transfers_open, "transfers", "Transfers from origins under way.")          \
+  X(tunnels_open, "tunnels", "CONNECT tunnels open.")                          \
+  X(upgrades_open, "upgrades", "Connections in another protocol open.")        \
   X(dns_lookups, "dns_lookups", "Names being looked up.")
 
 // What one worker counts. Confined to its worker for writing.

@@ -143,6 +143,13 @@ void write_forwarded(const RequestContext& request, std::string_view host, http:
   out.text("\r\n");
 }
 
+// Who the client is by its certificate, where the listener wants origins to know.
+void write_client_subject(const RequestContext& request, http::HeadWriter& out) {
+  if (request.policy == nullptr || request.policy->client_field.empty()) return;
+  if (request.tls == nullptr || request.tls->subject.empty()) return;
+  out.field(request.policy->client_field, request.tls->subject);
+}
+
 // One field, hop after hop (RFC 9110 7.6.3).
 void write_via(const RequestContext& request, http::HeadWriter& out) {
   const std::string_view own = request.via_field(request.head.version);
@@ -199,7 +206,10 @@ void build_origin_request(const RequestContext& request, const OriginServer* ser
     out.text("Transfer-Encoding: chunked\r\n");
   }
   out.text(options.validation_fields);
-  if (!request.is_elsewhere) write_forwarded(request, host.get(), out);
+  if (!request.is_elsewhere) {
+    write_forwarded(request, host.get(), out);
+    write_client_subject(request, out);
+  }
   write_via(request, out);
   out.text("\r\n");
 }

@@ -198,12 +198,18 @@ Result<std::string> explain(const config::Config& config, const Explained& asked
                                 .index = static_cast<std::size_t>(listen - config.listen.begin()),
                                 .name = listen->address.text()};
   RequestView view;
+  view.secure = !is_forward && !listen->tls.empty();
   const ViewFault fault = views.make(head, context, *client, view);
   Lines lines;
   lines.add("request", asked.method + " " + asked.url + " of " + asked.client);
-  lines.add("listener", listen->address.text() + (is_forward ? " forward" : " reverse"));
+  lines.add("listener", listen->address.text() + (is_forward ? " forward" : " reverse") +
+                            (listen->tls.empty() ? "" : " by TLS"));
   if (fault.status != 0) {
     lines.add("answer", fmt::format("{} here: {}", fault.status, fault.detail));
+    return std::move(lines).text();
+  }
+  if (listen->redirect_https) {
+    lines.add("answer", "301 here: redirect-https");
     return std::move(lines).text();
   }
   const auto request = RequestContext::make(*runtime, view, *text, *client);

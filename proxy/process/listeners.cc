@@ -139,7 +139,7 @@ std::vector<net::Address> Listeners::addresses(const Plan& plan) {
   return addresses;
 }
 
-std::vector<std::vector<ListenerSeat>> Listeners::adopt(Plan plan) {
+std::vector<std::vector<ListenerSeat>> Listeners::adopt(Plan plan, const TlsListeners& tls) {
   std::vector<std::vector<ListenerSeat>> seats(workers_);
   tell_of_changes(present_, plan);
   const auto closing = note_leaving(plan);
@@ -151,6 +151,7 @@ std::vector<std::vector<ListenerSeat>> Listeners::adopt(Plan plan) {
                         .mode = entry.mode,
                         .index = index,
                         .name = entry.where.text(),
+                        .tls = tls.of(index),
                         .socket = {},
                         .succeeds = succeeds,
                         .closing = closing};

@@ -13,6 +13,7 @@
 #include "proxy/net/address.h"
 #include "proxy/net/listening.h"
 #include "proxy/net/socket.h"
+#include "proxy/settings/tls_listeners.h"
 
 namespace encore::server {
 
@@ -20,8 +21,9 @@ namespace encore::server {
 struct ListenerSeat {
   std::uint64_t id = 0;  // of each that was ever opened another one
   config::Mode mode = config::Mode::kForward;
-  std::size_t index = 0;    // its place in the config
-  std::string name = {};    // its address as the config has it
+  std::size_t index = 0;                           // its place in the config
+  std::string name = {};                           // its address as the config has it
+  std::shared_ptr<const net::TlsServer> tls = {};  // null: plain HTTP
   net::Socket socket = {};  // of one that was opened now; none: it is there already
   // Of listeners that go, those for whose addresses this one answers from now on.
   std::vector<std::uint64_t> succeeds = {};
@@ -49,9 +51,9 @@ class Listeners {
   Result<Plan> plan(const config::Config& config);
   // Addresses of the plan, Unix sockets left out.
   static std::vector<net::Address> addresses(const Plan& plan);
-  // Makes it the present one. A seat for each listener, worker by worker; whoever is not among them
-  // is closed. Files of those that are gone go with them.
-  std::vector<std::vector<ListenerSeat>> adopt(Plan plan);
+  // Makes it the present one. `tls` is of the same config. A seat for each listener, worker by
+  // worker; whoever is not among them is closed. Files of those that are gone go with them.
+  std::vector<std::vector<ListenerSeat>> adopt(Plan plan, const TlsListeners& tls);
 
   const Plan& present() const { return present_; }
 

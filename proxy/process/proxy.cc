@@ -174,7 +174,8 @@ Result<std::shared_ptr<const Runtime>> Proxy::make_runtime(const config::Config&
 }
 
 void Proxy::adopt(Listeners::Plan plan, const std::shared_ptr<const Runtime>& runtime) {
-  auto seats = listeners_->adopt(std::move(plan));
+  auto seats = listeners_->adopt(std::move(plan), runtime->tls);
+  certificates_.begin(*runtime, monotonic_now());
   listening_.clear();
   for (const Listeners::Entry& entry : listeners_->present()) listening_.push_back(entry.bound);
   for (std::size_t i = 0; i < workers_.size(); ++i) {
@@ -216,6 +217,7 @@ Result<void> Proxy::reload(const config::Config& config) {
 
 void Proxy::tick() {
   reclaim();
+  certificates_.tick(*present_runtime(), monotonic_now());
   (void)shared_.store->maintain(256);
   shared_.kernel->release_adopted();
 }
@@ -253,7 +255,9 @@ std::shared_ptr<const Runtime> Proxy::present_runtime() const {
 
 Snapshot Proxy::snapshot() const {
   Snapshot sum;
-  sum.servers = server_reports(*present_runtime());
+  const auto runtime = present_runtime();
+  sum.servers = server_reports(*runtime);
+  sum.certificates = known_certificates(runtime->config, runtime->tls, wall_now());
   for (const auto& stats : shared_.stats) sum.add(*stats);
   sum.kernel = shared_.kernel->statistics();
   sum.admission = shared_.kernel->admission_statistics();

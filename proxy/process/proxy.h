@@ -21,6 +21,7 @@
 #include "config/config.h"
 #include "proxy/net/address.h"
 #include "proxy/observe/snapshot.h"
+#include "proxy/process/certificate_watch.h"
 #include "proxy/process/shared.h"
 #include "proxy/process/worker.h"
 #include "proxy/settings/runtime.h"
@@ -102,6 +103,7 @@ class Proxy {
   std::vector<std::unique_ptr<Worker>> workers_;
   std::unique_ptr<Listeners> listeners_;
   std::vector<net::Address> listening_;
+  CertificateWatch certificates_;
   const std::vector<net::Address> own_;  // beside those of the listeners
 };
 

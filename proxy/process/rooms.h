@@ -25,6 +25,7 @@ struct RoomParts {
   TransferMemory& transfer_memory;
   ClientCounter& clients;
   ClientCounter& transfers;
+  ClientCounter& handshakes;
   PasswordChecks& passwords;
   TransferHome& home;
   WorkerStats& stats;
@@ -71,6 +72,7 @@ struct Rooms {
                .transfer_memory = parts.transfer_memory,
                .clients = parts.clients,
                .transfers = parts.transfers,
+               .handshakes = parts.handshakes,
                .passwords = parts.passwords,
                .keeper = parts.keeper,
                .cache = cache,

@@ -48,8 +48,9 @@ struct Shared {
   std::atomic<std::uint32_t> connections = 0;  // of clients, over all workers
   // Descriptors for clients and origins. Set before the workers start.
   std::uint64_t descriptors = UINT64_MAX;
-  ClientCounter clients;    // connections of each
-  ClientCounter transfers;  // requests under way
+  ClientCounter clients;     // connections of each
+  ClientCounter transfers;   // requests under way
+  ClientCounter handshakes;  // of TLS
   PasswordChecks passwords;
   TransferMemory transfer_memory;
   SlowReaders slow_readers;

@@ -17,6 +17,7 @@
 #include "proxy/settings/credentials.h"
 #include "proxy/settings/names.h"
 #include "proxy/settings/runtime.h"
+#include "proxy/settings/tls_listeners.h"
 
 namespace encore::server {
 namespace {
@@ -71,6 +72,7 @@ class Checker {
       const std::string section = "listen." + std::to_string(i);
       add(section + ".users_file", Credentials::load(listen.users_file, ""));
       add(section + ".tokens_file", Credentials::load("", listen.tokens_file));
+      if (!listen.tls.empty()) check_tls(section, listen);
     }
     const config::Upstream& upstream = config_.upstream;
     check_authorities("upstream.tls_ca_file", upstream.tls_ca_file, upstream.tls_verify);
@@ -131,6 +133,30 @@ class Checker {
       return;
     }
     add(std::move(key), unused);
+  }
+
+  // Each file for itself, so that all that is wrong is said.
+  void check_tls(const std::string& section, const config::Listen& listen) {
+    const auto tickets = net::TlsTickets::create(monotonic_now());
+    if (!tickets) return add(section + ".tls", tickets);
+    if (!listen.tls_ticket_file.empty()) {
+      add(section + ".tls_ticket_file", net::TlsTickets::read(listen.tls_ticket_file));
+    }
+    if (!listen.tls_client_ca.empty()) {
+      check_authorities(section + ".tls_client_ca", listen.tls_client_ca, true);
+    }
+    for (const config::TlsPairText& pair : listen.tls) {
+      config::Listen only;
+      only.tls = {pair};
+      auto server = TlsListeners::make(only, *tickets);
+      add(section + ".tls", server);
+      if (!server) continue;
+      for (const CertificateReport& each : TlsListeners::reports(listen, **server, wall_now())) {
+        if (each.left < kRenewalDue) {
+          result_.notes.push_back("listen " + each.listener + ": " + renewal_text(each));
+        }
+      }
+    }
   }
 
   void check_authorities(std::string key, const std::string& file, bool verify) {

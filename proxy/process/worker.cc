@@ -64,6 +64,7 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
                                                      .transfer_memory = shared.transfer_memory,
                                                      .clients = shared.clients,
                                                      .transfers = shared.transfers,
+                                                     .handshakes = shared.handshakes,
                                                      .passwords = shared.passwords,
                                                      .home = *worker->home_,
                                                      .stats = stats,
@@ -261,11 +262,13 @@ void Worker::sweep(MonotonicTime now) {
 void Worker::set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<ListenerSeat> seats) {
   if (!begun_) {
     runtime_ = std::move(runtime);
+    loop_->set_handshakes_per_turn(runtime_->config.limits.tls_handshakes_per_turn);
     listeners_->set(std::move(seats));
     return;
   }
   loop_->post([this, next = std::move(runtime), seats = std::move(seats)]() mutable {
     runtime_ = std::move(next);
+    loop_->set_handshakes_per_turn(runtime_->config.limits.tls_handshakes_per_turn);
     tick_timer_->start_periodic(runtime_->sweep_interval);
     // They were made, and their origins verified, under the settings of before.
     pool_.close_all();

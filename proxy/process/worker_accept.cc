@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "proxy/client/client_connection.h"
+#include "proxy/net/tls_server.h"
 #include "proxy/process/rooms.h"
 #include "proxy/process/worker.h"
 
@@ -84,10 +85,21 @@ void Worker::accept(net::Socket socket, const net::Address& peer, const Listener
 
 void Worker::admit(net::Socket socket, const net::Address& peer, const ListenerContext& context,
                    ClientCounter::Seat seat) {
+  const ListenerPolicy* const policy = runtime_->policy(context.index);
+  net::TlsSessionPointer tls;
+  // A PROXY header comes in front of it.
+  if (context.tls != nullptr && (policy == nullptr || !policy->proxy_protocol)) {
+    tls = context.tls->session();
+    if (tls == nullptr) {  // no memory
+      shared_.connections.fetch_sub(1, std::memory_order_relaxed);
+      stats_.connections_refused.add();
+      return;
+    }
+  }
   stats_.connections_accepted.add();
   stats_.connections_open.add();
   ClientConnection* const connection =
-      new Http1Connection(rooms_->client, context, std::move(socket), peer);
+      new Http1Connection(rooms_->client, context, std::move(socket), peer, std::move(tls));
   connection->seat = std::move(seat);
   connection->let_in_by = &context;
   connection->next = connections_;

@@ -25,6 +25,7 @@ void take_seat(const ListenerSeat* seat, ListenerContext& context) {
   context.mode = seat->mode;
   context.index = seat->index;
   context.name = seat->name;
+  context.tls = seat->tls;
 }
 
 }  // namespace
@@ -51,7 +52,7 @@ void WorkerListeners::set(std::vector<ListenerSeat> seats) {
 
 void WorkerListeners::open(ListenerSeat seat) {
   auto context = std::make_unique<ListenerContext>(ListenerContext{
-      .mode = seat.mode, .index = seat.index, .name = std::move(seat.name), .closed = false});
+      .mode = seat.mode, .index = seat.index, .name = std::move(seat.name), .tls = seat.tls});
   const ListenerContext& lasting = *context;
   auto listener = net::Listener::take(
       loop_, std::move(seat.socket),

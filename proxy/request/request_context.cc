@@ -34,6 +34,7 @@ std::shared_ptr<const RequestContext> RequestContext::make(std::shared_ptr<const
   request->policy = view.policy;
   request->through_proxy = view.through_proxy;
   request->secure = view.secure;
+  request->tls = view.tls == nullptr ? nullptr : *view.tls;
   request->rule = view.rule;
   request->treatment = view.treatment;
   if (request->treatment == nullptr) {
@@ -91,6 +92,7 @@ void RequestContext::copy_from(const RequestContext& other) {
   from = other.from;
   through_proxy = other.through_proxy;
   secure = other.secure;
+  tls = other.tls;
   rule = other.rule;
   treatment = other.treatment;
   listener = other.listener;
@@ -177,6 +179,7 @@ std::shared_ptr<const RequestContext> RequestContext::redirected(
 void RequestContext::clear() {
   is_elsewhere = was_redirected = purges = false;
   runtime.reset();
+  tls.reset();
   if (bytes.capacity() > kReusedTextMax) bytes = std::string();
   if (key.capacity() > kReusedTextMax) key = std::string();
   if (asked.capacity() > kReusedTextMax) asked = std::string();

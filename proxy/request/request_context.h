@@ -16,6 +16,7 @@
 #include "proxy/http/message.h"
 #include "proxy/http/uri.h"
 #include "proxy/net/address.h"
+#include "proxy/request/client_tls.h"
 #include "proxy/request/request_view.h"
 #include "proxy/settings/runtime.h"
 
@@ -96,6 +97,7 @@ struct RequestContext {
   net::Address from;
   bool through_proxy = false;
   bool secure = false;
+  std::shared_ptr<const ClientTls> tls;  // of its client with us; null: nothing is kept of it
   const Rule* rule = nullptr;            // the runtime's; null: none holds
   const Treatment* treatment = nullptr;  // the runtime's; never null once it is made
   std::string listener;                  // as the config names it, where a rule may still ask

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -12,6 +13,7 @@
 #include "proxy/http/framing.h"
 #include "proxy/http/message.h"
 #include "proxy/http/uri.h"
+#include "proxy/request/client_tls.h"
 #include "proxy/settings/listener_policy.h"
 #include "proxy/settings/router.h"
 #include "proxy/settings/rules.h"
@@ -35,7 +37,8 @@ struct RequestView {
   // Of the listener and the sender, before the rest is made of them.
   const ListenerPolicy* policy = nullptr;  // null: the listener has nothing of its own
   bool through_proxy = false;              // as Sender has it
-  bool secure = false;
+  bool secure = false;                     // the client speaks TLS, to us or to a trusted proxy
+  const std::shared_ptr<const ClientTls>* tls = nullptr;  // to us; null: nothing is kept of it
   std::string_view user;  // who has logged in; empty: nobody
   bool purges = false;    // it empties the cache, and goes no further
 };

@@ -23,7 +23,9 @@ struct ListenerContext {
   config::Mode mode = config::Mode::kForward;
   std::size_t index = 0;  // its place in the config
   std::string name = {};  // its address as the config has it
-  bool closed = false;    // a reload has taken it away: nothing more is asked through it
+  // What its clients begin with; null: plain HTTP. One that was closed keeps what it had.
+  std::shared_ptr<const net::TlsServer> tls = {};
+  bool closed = false;  // a reload has taken it away: nothing more is asked through it
 };
 
 // Why a request is refused; status 0: it is not.

@@ -35,12 +35,22 @@ Result<std::unique_ptr<const ListenerPolicy>> ListenerPolicy::make(
   config::Listen plain;
   plain.address = listen.address;
   plain.mode = listen.mode;
+  // What comes before the first request is no concern of requests.
+  plain.tls = listen.tls;
+  plain.tls_unknown_name = listen.tls_unknown_name;
+  plain.tls_min_version = listen.tls_min_version;
+  plain.tls_alpn = listen.tls_alpn;
+  plain.tls_ticket_file = listen.tls_ticket_file;
+  plain.tls_client_verify = listen.tls_client_verify;
+  plain.tls_client_ca = listen.tls_client_ca;
   if (listen == plain && rates == nullptr) return std::unique_ptr<const ListenerPolicy>();
   auto policy = std::make_unique<ListenerPolicy>();
   policy->trusted = AddressBlocks(listen.trusted_proxies);
   policy->trusted_field = listen.trusted_field;
   policy->proxy_protocol = listen.proxy_protocol;
   policy->told = told_origins(listen.forwarded, listen.mode);
+  policy->client_field = listen.tls_client_field;
+  if (listen.redirect_https) policy->https_port = listen.redirect_https_port;
   policy->via = listen.via;
   policy->cache_status = listen.cache_status;
   policy->access = Access(listen);

@@ -41,7 +41,9 @@ struct ListenerPolicy {
   std::string name;                                // the listener's address, as the config has it
   std::shared_ptr<const RateLimits> rates;         // null: none
   std::shared_ptr<const Credentials> credentials;  // null: nobody has to log in
-  std::string challenge;                           // to those who have to, as field lines
+  std::string client_field;      // by which origins are told who a client is; empty: they are not
+  std::uint32_t https_port = 0;  // of those who ask by http; 0: they are answered
+  std::string challenge;         // to those who have to, as field lines
 };
 
 }  // namespace encore::server

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "config/derive.h"
 #include "proxy/http/via.h"
 
@@ -72,6 +73,11 @@ void set_treatments(Runtime& runtime) {
     const ToldOrigins told = told_origins(listen.forwarded, listen.mode);
     runtime.forward.vary.tells_client |= told.x_forwarded || told.forwarded;
   }
+  for (const config::Listen& listen : config.listen) {
+    if (listen.tls_client_field.empty()) continue;
+    runtime.forward.vary.own_names.push_back(lower_ascii(listen.tls_client_field));
+  }
+  runtime.reverse.vary.own_names = runtime.forward.vary.own_names;
   runtime.reverse.keys = {
       .sort_query = cache.query_sort, .drop_query = cache.query_drop, .scheme = kReverseScheme};
   runtime.reverse.reuse.ignore_client_reload = cache.ignore_client_reload;
@@ -98,10 +104,10 @@ Nanoseconds sweep_interval(const config::Timeouts& timeouts, const config::Upstr
   Nanoseconds shortest = kSweepsPerTimeout * kLongestSweep;
   // drain has a timer of its own, and origin_connect, but for those who wait for a connection.
   for (const Nanoseconds limit :
-       {timeouts.client_header, timeouts.client_idle, timeouts.client_body, timeouts.client_write,
-        timeouts.collapse, timeouts.origin_connect, timeouts.origin_response, timeouts.origin_idle,
-        timeouts.tunnel_idle, timeouts.upgrade_idle, timeouts.pool_idle, timeouts.dns,
-        upstream.first_byte, upstream.total}) {
+       {timeouts.tls_handshake, timeouts.client_header, timeouts.client_idle, timeouts.client_body,
+        timeouts.client_write, timeouts.collapse, timeouts.origin_connect, timeouts.origin_response,
+        timeouts.origin_idle, timeouts.tunnel_idle, timeouts.upgrade_idle, timeouts.pool_idle,
+        timeouts.dns, upstream.first_byte, upstream.total}) {
     if (limit.count() != 0) shortest = std::min(shortest, limit);
   }
   return std::clamp(shortest / kSweepsPerTimeout, kShortestSweep, kLongestSweep);
@@ -118,11 +124,14 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   if (!router) return std::unexpected(router.error());
   auto error_pages = ErrorPages::read(config.http.error_pages);
   if (!error_pages) return std::unexpected(error_pages.error());
+  auto tls = TlsListeners::create(config, before == nullptr ? nullptr : &before->tls);
+  if (!tls) return std::unexpected(tls.error());
   std::shared_ptr<Runtime> runtime(new Runtime(
       config, std::move(*router), DestinationPolicy(config.forward, own, interface_addresses())));
   static std::atomic<std::uint64_t> numbers = 0;
   runtime->number = ++numbers;
   runtime->error_pages = std::move(*error_pages);
+  runtime->tls = std::move(*tls);
   const config::Cache& cache = config.cache;
   runtime->head_limits = {.head_bytes_max = config.limits.head_bytes,
                           .target_bytes_max = config.limits.uri_bytes,
@@ -158,7 +167,8 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
           .rate = failures / 60.0, .burst = failures, .entries = kFailedClients});
     }
     runtime->policies.push_back(std::move(*policy));
-    runtime->has_secure_realms |= !listen.trusted_proxies.empty() || listen.proxy_protocol;
+    runtime->has_secure_realms |=
+        !listen.trusted_proxies.empty() || listen.proxy_protocol || !listen.tls.empty();
   }
   return runtime;
 }

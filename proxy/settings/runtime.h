@@ -18,6 +18,7 @@
 #include "proxy/settings/listener_policy.h"
 #include "proxy/settings/router.h"
 #include "proxy/settings/rules.h"
+#include "proxy/settings/tls_listeners.h"
 #include "proxy/settings/token_buckets.h"
 #include "proxy/settings/treatment.h"
 
@@ -74,7 +75,8 @@ struct Runtime {
   }
   std::vector<std::unique_ptr<const ListenerPolicy>> policies;
   std::shared_ptr<TokenBuckets> failed_logins;  // of each client; null: not counted
-  // Some listener has a word for it that its client speaks TLS.
+  TlsListeners tls;
+  // Some listener speaks TLS, or has a word for it that its client does.
   bool has_secure_realms = false;
 
  private:

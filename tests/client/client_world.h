@@ -46,6 +46,7 @@ class ClientWorld final : private ConnectionKeeper, private OriginAsker {
                         .transfer_memory = transfer_memory,
                         .clients = clients,
                         .transfers = transfers,
+                        .handshakes = handshakes,
                         .passwords = passwords,
                         .home = *world.home,
                         .stats = world.stats,
@@ -66,7 +67,8 @@ class ClientWorld final : private ConnectionKeeper, private OriginAsker {
   ClientWorld& operator=(const ClientWorld&) = delete;
 
   ClientConnection& connect(net::Socket socket, const net::Address& peer) {
-    connections_.push_back(new Http1Connection(rooms.client, listener_, std::move(socket), peer));
+    connections_.push_back(
+        new Http1Connection(rooms.client, listener_, std::move(socket), peer, {}));
     connections_.back()->begin();
     return *connections_.back();
   }
@@ -129,6 +131,7 @@ class ClientWorld final : private ConnectionKeeper, private OriginAsker {
   TransferMemory transfer_memory;
   ClientCounter clients;
   ClientCounter transfers;
+  ClientCounter handshakes;
   PasswordChecks passwords;
   UnfinishedHeads heads;
   World world;

@@ -160,13 +160,22 @@ def stop_process(process):
             process.wait()
 
 
+def toml_value(value):
+    """A value as TOML has it; dictionaries in a list are written in a line."""
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "[" + ", ".join(toml_value(each) for each in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {json.dumps(item)}" for key, item in value.items()) + "}"
+    return json.dumps(value)
+
+
 def toml(sections):
     """Sections as TOML. A list of dictionaries becomes an array of tables."""
     lines = []
     for name, value in sections.items():
         for table in value if isinstance(value, list) else [value]:
             lines.append(f"[[{name}]]" if isinstance(value, list) else f"[{name}]")
-            lines += [f"{key} = {json.dumps(item)}" for key, item in table.items()]
+            lines += [f"{key} = {toml_value(item)}" for key, item in table.items()]
     return "\n".join(lines) + "\n"
 
 

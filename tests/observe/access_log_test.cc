@@ -29,6 +29,11 @@ AccessRecord hostile_record() {
   record.referer = kHostile;
   record.user_agent = kHostile;
   record.host = kHostile;
+  record.tls_version = kHostile;
+  record.tls_cipher = kHostile;
+  record.tls_server_name = kHostile;
+  record.client_subject = kHostile;
+  record.client_fingerprint = kHostile;
   return record;
 }
 

@@ -241,4 +241,25 @@ TEST_CASE("of cookies that end here nothing tells requests apart, of others what
   CHECK(key("cookie", "Cookie: a=" + std::string(2000, 'x'), options) == "*");
 }
 
+TEST_CASE("by a field that we write ourselves nothing is selected, and a client's own ends here",
+          "[rfc9111][4.1]") {
+  VaryOptions options;
+  options.own_names = {"x-client-cert"};
+  std::string out;
+  const FieldText request("X-Client-Cert: CN=a\nFoo: 1");
+  CHECK_FALSE(write_variant_key("x-client-cert", request.fields(), options, out));
+  CHECK_FALSE(write_variant_key("foo,x-client-cert", request.fields(), options, out));
+  CHECK(write_variant_key("foo", request.fields(), options, out));
+  CHECK(write_variant_key("x-client-cert", request.fields(), {}, out));
+  const FieldText lines(
+      "X-Client-Cert: a\nx-client-cert: b\nX_CLIENT-cert: c\nX-Client-Certs: d\nX-Client: e\n"
+      "XXClient-Cert: f");
+  const SentFields sent(lines.fields(), options);
+  std::string left;
+  for (const Field& field : lines.fields()) {
+    if (!sent.drops(field)) left += field.value;
+  }
+  CHECK(left == "def");
+}
+
 }  // namespace encore::http

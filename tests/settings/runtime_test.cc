@@ -11,18 +11,14 @@ using std::chrono::milliseconds;
 
 TEST_CASE("every limit on waiting is looked at often enough to be kept", "[server][runtime]") {
   // Those that are looked at in a sweep.
-  const std::vector<Nanoseconds config::Timeouts::*> limits = {&config::Timeouts::client_header,
-                                                               &config::Timeouts::client_idle,
-                                                               &config::Timeouts::client_body,
-                                                               &config::Timeouts::client_write,
-                                                               &config::Timeouts::origin_connect,
-                                                               &config::Timeouts::origin_response,
-                                                               &config::Timeouts::origin_idle,
-                                                               &config::Timeouts::tunnel_idle,
-                                                               &config::Timeouts::upgrade_idle,
-                                                               &config::Timeouts::pool_idle,
-                                                               &config::Timeouts::dns,
-                                                               &config::Timeouts::collapse};
+  const std::vector<Nanoseconds config::Timeouts::*> limits = {
+      &config::Timeouts::tls_handshake,   &config::Timeouts::client_header,
+      &config::Timeouts::client_idle,     &config::Timeouts::client_body,
+      &config::Timeouts::client_write,    &config::Timeouts::origin_connect,
+      &config::Timeouts::origin_response, &config::Timeouts::origin_idle,
+      &config::Timeouts::tunnel_idle,     &config::Timeouts::upgrade_idle,
+      &config::Timeouts::pool_idle,       &config::Timeouts::dns,
+      &config::Timeouts::collapse};
   for (const auto limit : limits) {
     for (const int set : {1, 100, 500, 999, 1000, 1600, 2500, 5000, 16'000, 100'000}) {
       config::Timeouts timeouts;

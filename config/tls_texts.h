@@ -1,0 +1,25 @@
+// The texts of [[listen]] tls. Pure functions, thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace encore::config {
+
+// A certificate and its key, in files.
+struct TlsPair {
+  std::string certificate;
+  std::string key;
+  std::string ocsp;  // empty: nothing is stapled
+};
+
+// Of a table's lines, "name=value", as the reader of TOML writes them. The error is what is wrong.
+Result<TlsPair> parse_tls_pair(std::string_view lines);
+// The same as it is written in TOML: `{certificate = "a.pem", key = "a.key"}`.
+std::string inline_table(std::string_view lines);
+
+Result<std::string> check_alpn(std::string_view text);
+
+}  // namespace encore::config

@@ -1,0 +1,17 @@
+// What is known of one certificate of a listener, as the pages and the log show it. A value.
+#pragma once
+
+#include <string>
+
+#include "base/time.h"
+
+namespace encore::server {
+
+struct CertificateReport {
+  std::string listener;  // as the config has it
+  std::string file;
+  std::string names;  // separated by blanks
+  Nanoseconds left{};
+};
+
+}  // namespace encore::server

@@ -1,0 +1,16 @@
+#include "proxy/process/certificate_watch.h"
+
+#include <spdlog/spdlog.h>
+
+namespace encore::server {
+
+void CertificateWatch::begin(const Runtime& runtime, MonotonicTime now) {
+  looked_ = now;
+  for (const CertificateReport& each :
+       known_certificates(runtime.config, runtime.tls, wall_now())) {
+    if (each.left >= kRenewalDue) continue;
+    spdlog::warn("listen {}: {}", each.listener, renewal_text(each));
+  }
+}
+
+}  // namespace encore::server

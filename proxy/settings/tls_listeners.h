@@ -1,0 +1,49 @@
+// TlsListeners: the TLS of each listener that speaks it, as a configuration has it. Made off the
+// loops, at start and at each reload; a session holds what it was begun with. Immutable once made,
+// thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "config/config.h"
+#include "proxy/net/tls_server.h"
+#include "proxy/observe/certificate_report.h"
+
+namespace encore::server {
+
+class TlsListeners {
+ public:
+  // `before`: whose keys for tickets go on, where no file says otherwise; null: there are none.
+  // Errors show the listener, the file and what is wrong with it.
+  static Result<TlsListeners> create(const config::Config& config, const TlsListeners* before);
+  // Of one listener. `tickets` are for those who have no file of them. Errors show the file.
+  static Result<std::shared_ptr<const net::TlsServer>> make(
+      const config::Listen& listen, const std::shared_ptr<net::TlsTickets>& tickets);
+  // What is known of those of one listener; each file once.
+  static std::vector<CertificateReport> reports(const config::Listen& listen,
+                                                const net::TlsServer& server, WallTime now);
+
+  // Null: the listener of that place speaks plain HTTP.
+  const std::shared_ptr<const net::TlsServer>& of(std::size_t listener) const {
+    static const std::shared_ptr<const net::TlsServer> kNone;
+    return listener < servers_.size() ? servers_[listener] : kNone;
+  }
+
+ private:
+  std::shared_ptr<net::TlsTickets> tickets_;
+  std::vector<std::shared_ptr<const net::TlsServer>> servers_;
+};
+
+// Of all, in the order of the config.
+std::vector<CertificateReport> known_certificates(const config::Config& config,
+                                                  const TlsListeners& listeners, WallTime now);
+// One that has no more time than this is to be renewed.
+inline constexpr Nanoseconds kRenewalDue = std::chrono::hours(21 * 24);
+// "... of "a.pem" for a.example ends in 3 days", without its listener.
+std::string renewal_text(const CertificateReport& certificate);
+
+}  // namespace encore::server

@@ -1,0 +1,101 @@
+#include "config/dump.h"
+#include "config/load.h"
+#include "tests/catch.h"
+
+namespace encore::config {
+namespace {
+
+constexpr const char* kReverse =
+    "[[origin]]\nhost = \"*\"\n[[listen]]\naddress = \"127.0.0.1:8443\"\nmode = \"reverse\"\n";
+
+Config good(const std::string& keys) {
+  auto config = parse_config(kReverse + keys, "t.toml");
+  INFO((config ? std::string() : config.error().message));
+  REQUIRE(config.has_value());
+  return *std::move(config);
+}
+
+std::string fault(const std::string& keys) {
+  const auto config = parse_config(kReverse + keys, "t.toml");
+  REQUIRE_FALSE(config.has_value());
+  return config.error().message;
+}
+
+bool says(const std::string& message, std::string_view what) {
+  UNSCOPED_INFO(message);
+  return message.find(what) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("pairs for TLS are tables in a list, and are dumped as such", "[config][tls]") {
+  const Config config = good(
+      "tls = [{certificate = \"a b.pem\", key = \"a=\\\"1\\\".key\"},\n"
+      "       {key = \"b.key\", ocsp = \"b.der\", certificate = \"b.pem\"}]\n");
+  const auto& tls = config.listen[0].tls;
+  REQUIRE(tls.size() == 2);
+  CHECK(tls[0]->certificate == "a b.pem");
+  CHECK(tls[0]->key == "a=\"1\".key");
+  CHECK(tls[0]->ocsp.empty());
+  CHECK(tls[1]->certificate == "b.pem");
+  CHECK(tls[1]->key == "b.key");
+  CHECK(tls[1]->ocsp == "b.der");
+  const std::string text = dump_config(config);
+  CHECK(says(text,
+             "tls = [{certificate = \"a b.pem\", key = \"a=\\\"1\\\".key\"}, {certificate = "
+             "\"b.pem\", key = \"b.key\", ocsp = \"b.der\"}]"));
+  const auto again = parse_config(text, "t.toml");
+  REQUIRE(again.has_value());
+  CHECK(*again == config);
+}
+
+TEST_CASE("pairs for TLS may be set on the command line", "[config][tls]") {
+  const std::vector<std::string> sets = {
+      "listen.0.tls=[{certificate = \"a.pem\", key = \"a.key\"}]"};
+  const auto config = parse_config("", "t.toml", sets);
+  REQUIRE(config.has_value());
+  REQUIRE(config->listen[0].tls.size() == 1);
+  CHECK(config->listen[0].tls[0]->key == "a.key");
+}
+
+TEST_CASE("a pair for TLS that is no pair is refused with its place", "[config][tls]") {
+  CHECK(
+      says(fault("tls = [{certificate = \"a.pem\"}]"),
+           "t.toml:6:7: listen.0.tls: {certificate = \"a.pem\"} has no key; accepted: a list of"));
+  CHECK(says(fault("tls = [{key = \"a.pem\"}]"), "has no certificate"));
+  CHECK(says(fault("tls = [{certificate = \"a\", key = \"b\", name = \"c\"}]"),
+             "has an unknown \"name\""));
+  CHECK(says(fault("tls = [{certificate = \"a\", key = \"b\\nc\"}]"), "listen.0.tls: a value of"));
+  CHECK(says(fault("tls = [{certificate = \"a\", key = \"b\\u0001\"}]"), "not a file name"));
+  CHECK(says(fault("tls = [{certificate = \"a\", key = 1}]"), "a value of another kind"));
+  CHECK(says(fault("tls = [\"a.pem\"]"), "listen.0.tls"));
+  CHECK(says(fault("tls = {certificate = \"a\", key = \"b\"}"), "listen.0.tls"));
+  CHECK(says(fault("allow_hosts = [{a = \"b\"}]"), "is not a host"));
+}
+
+TEST_CASE("what goes together of the keys for TLS is checked", "[config][tls]") {
+  const std::string pair = "tls = [{certificate = \"a\", key = \"b\"}]\n";
+  CHECK(says(fault("tls_client_verify = \"require\"\ntls_client_ca = \"c\"\n"),
+             "tls_client_ca: without tls"));
+  CHECK(says(fault("tls_min_version = \"1.3\"\n"), "tls_min_version: without tls"));
+  CHECK(says(fault(pair + "tls_client_verify = \"request\"\n"), "without tls_client_ca"));
+  CHECK(says(fault(pair + "tls_client_ca = \"c\"\n"), "without tls_client_verify"));
+  CHECK(says(fault(pair + "tls_client_field = \"X-Client\"\n"), "without tls_client_verify"));
+  CHECK(says(fault(pair + "redirect_https = true\n"), "of a listener with tls"));
+  CHECK(says(fault("redirect_https = true\n[[listen]]\nredirect_https = true\n"),
+             "listen.1.redirect_https: of a forward listener"));
+  CHECK(says(fault(pair + "tls_alpn = [\"h2\"]\n"), "\"h2\" is not spoken"));
+  CHECK(says(fault(pair + "tls_client_verify = \"request\"\ntls_client_ca = \"c\"\n"
+                          "tls_client_field = \"Host\"\n"),
+             "tls_client_field: \"Host\""));
+  const Config config =
+      good(pair +
+           "tls_client_verify = \"request\"\ntls_client_ca = \"c\"\n"
+           "tls_client_field = \"X-Client\"\ntls_min_version = \"1.3\"\ntls_alpn = []\n"
+           "tls_unknown_name = \"refuse\"\n");
+  CHECK(config.listen[0].tls_client_field == "X-Client");
+  CHECK(config.listen[0].tls_min_version == TlsVersion::k13);
+  CHECK(good("redirect_https = true\n").listen[0].redirect_https_port == 443);
+}
+
+}  // namespace encore::config
