@@ -27,6 +27,7 @@ MAY_INCLUDE = {
     "cache": ["base", "filter"],
     "config": ["base", "filter", "cache"],
     "proxy/http": ["base"],
+    "proxy/tls": ["base"],
     "proxy/net": ["base"],
     "proxy/store": ["base", "cache", "proxy/http"],
     "proxy/disk": ["base", "filter", "cache"],
@@ -77,7 +78,7 @@ THIRD_PARTY = [
 ]
 NOT_IN_HEADERS = re.compile(r"re2/|spdlog/|toml\+\+/|CLI/|nlohmann/|boost/|curl/")
 
-PURE = ["filter", "cache", "config", "proxy/http", "proxy/publish", "sim/workload", "sim/theory",
+PURE = ["filter", "cache", "config", "proxy/http", "proxy/tls", "proxy/publish", "sim/workload", "sim/theory",
         "sim/replay"]
 IMPURE = re.compile(
     r"\b(monotonic_now|wall_now|clock_gettime|gettimeofday|timespec_get|getrandom|getentropy|"
