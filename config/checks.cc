@@ -67,6 +67,17 @@ Result<std::string> check_host_name(std::string_view text) {
   return lower_ascii(text);
 }
 
+Result<std::string> check_intercepted_host(std::string_view text) {
+  auto host = check_host_pattern(text);
+  if (!host) return host;
+  // What ends with a number is an address, or taken for one.
+  const std::string_view last = std::string_view(*host).substr(host->rfind('.') + 1);
+  const bool is_number = last.find_first_not_of("0123456789") == std::string_view::npos;
+  if (host->front() == '[' || is_number)
+    return fail("is an address, of which nothing is decrypted");
+  return host;
+}
+
 Result<std::string> check_path_prefix(std::string_view text) {
   if (!text.starts_with('/')) return fail("does not start with \"/\"");
   if (text.find_first_of("?# ") != std::string_view::npos || has_control(text)) {

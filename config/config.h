@@ -117,6 +117,23 @@ struct Forward {
   friend bool operator==(const Forward&, const Forward&) = default;
 };
 
+// A client that does not take our certificate.
+enum class ClientReject : std::uint8_t { kSplice, kFail };
+
+struct Intercept {
+  std::string ca_certificate;  // empty: off
+  std::string ca_key;
+  std::vector<std::string> hosts;  // patterns, as those of [[origin]], but no addresses
+  std::vector<std::string> never;
+  bool any_host = false;
+  std::vector<std::uint64_t> ports = {443};
+  ClientReject on_client_reject = ClientReject::kSplice;
+  Nanoseconds reject_memory = std::chrono::hours(1);
+  Nanoseconds hello_wait = std::chrono::seconds(1);
+  bool is_on() const { return !ca_certificate.empty() && !hosts.empty(); }
+  friend bool operator==(const Intercept&, const Intercept&) = default;
+};
+
 struct Cache {
   std::uint64_t memory_bytes = 256 * kMiB;
   std::uint32_t shards = 16;  // a power of two
@@ -391,6 +408,7 @@ struct Config {
   std::vector<Origin> origin;
   std::vector<Rule> rule;
   Forward forward;
+  Intercept intercept;
   Cache cache;
   std::vector<Disk> disk;
   Admission admission;

@@ -96,6 +96,7 @@ void Draft::cross_check() {
   check_required();
   check_listeners();
   check_forward();
+  check_intercept();
   check_origins();
   check_rules();
   check_disks();

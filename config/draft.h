@@ -53,6 +53,7 @@ class Draft {
   void check_listeners();
   void check_listen_tls(std::size_t index);
   void check_forward();
+  void check_intercept();
   void check_origins();
   void check_certificate(const std::string& certificate, const std::string& key,
                          const std::string& path);

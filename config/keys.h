@@ -111,6 +111,7 @@ std::span<const Key> listen_tls_keys();  // a part of them
 std::span<const Key> origin_keys();
 std::span<const Key> rule_keys();
 std::span<const Key> forward_keys();
+std::span<const Key> intercept_keys();
 std::span<const Key> cache_keys();
 std::span<const Key> disk_keys();
 std::span<const Key> admission_keys();

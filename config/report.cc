@@ -59,6 +59,33 @@ void report_listeners(const Config& config, Report& report) {
   report.line("admin", *config.admin.address ? config.admin.address.text() : "none");
 }
 
+// What follows for those who use the proxy is said in full.
+void report_intercept(const Config& config, Report& report) {
+  const Intercept& intercept = config.intercept;
+  const auto listed = [](const std::vector<std::string>& names) {
+    std::string text;
+    for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+    return text;
+  };
+  if (!intercept.is_on()) {
+    if (!intercept.hosts.empty()) {
+      report.note("intercept.hosts is without effect: there is no intercept.ca_certificate.");
+    }
+    return;
+  }
+  std::string ports;
+  for (const std::uint64_t port : intercept.ports) {
+    ports += (ports.empty() ? "" : ", ") + std::to_string(port);
+  }
+  report.line("decrypted",
+              "CONNECT to " + listed(intercept.hosts) + " at port " + ports +
+                  (intercept.never.empty() ? std::string() : ", never " + listed(intercept.never)));
+  report.line("other CONNECTs", "go through unread");
+  report.note(
+      "the proxy reads what clients send to these hosts and get of them. Those who use it must be "
+      "told.");
+}
+
 void report_cache(const Config& config, std::uint32_t cores, Report& report) {
   const Cache& cache = config.cache;
   report.line("workers", std::to_string(effective_workers(config.workers, cores)) +
@@ -268,6 +295,7 @@ void report_filters(const Config& config, Report& report) {
 std::string check_report(const Config& config, std::uint32_t cores) {
   Report report;
   report_listeners(config, report);
+  report_intercept(config, report);
   report_cache(config, cores, report);
   report_disks(config, report);
   report_admission(config, report);

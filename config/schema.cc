@@ -224,6 +224,12 @@ std::span<const Section> schema() {
           "which one holds and what follows.",
           rule_keys()),
       section<&Config::forward>("forward", "What forward listeners allow.", forward_keys()),
+      section<&Config::intercept>(
+          "intercept",
+          "Which hosts of a forward proxy's `CONNECT`s are decrypted, with an authority of one's "
+          "own, so that https is cached as http is. By default none; what that means, and who may "
+          "do it, is said in [INTERCEPTION.md](INTERCEPTION.md).",
+          intercept_keys()),
       section<&Config::cache>("cache", "What is stored, for how long, and what is said of it.",
                               cache_keys()),
       section<&Config::disk>(

@@ -14,6 +14,7 @@ std::string quoted(std::string_view text);
 // Each gives the text as it is kept.
 Result<std::string> check_host_pattern(std::string_view text);
 Result<std::string> check_host_name(std::string_view text);
+Result<std::string> check_intercepted_host(std::string_view text);
 Result<std::string> check_path_prefix(std::string_view text);
 Result<std::string> check_folder_or_empty(std::string_view text);
 Result<std::string> check_published(std::string_view text);
