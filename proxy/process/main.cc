@@ -14,6 +14,7 @@
 #include "config/dump.h"
 #include "config/load.h"
 #include "config/network.h"
+#include "proxy/ca/cli/program.h"
 #include "proxy/disk/cli/program.h"
 #include "proxy/net/signals.h"
 #include "proxy/process/explain.h"
@@ -37,6 +38,8 @@ constexpr const char* kFooter =
     "  encore --config b.toml --adopt-from http://10.0.0.1:3129\n"
     "                                              knows what that neighbour saw\n"
     "  encore disk stat /var/cache/encore/disk     what lies on a disk: encore disk --help\n"
+    "  encore ca create --out /etc/encore --host packages.example\n"
+    "                                              to cache https: encore ca --help\n"
     "\n"
     "Signals: SIGTERM, SIGINT drain and end; SIGHUP reads the configuration again without\n"
     "dropping a connection; SIGUSR1 opens log.access again, after it was renamed (log.decisions\n"
@@ -147,6 +150,9 @@ int run(const encore::config::Sources& sources, const encore::config::Config& co
 int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "disk") {
     return encore::disk::disk_main({argv + 1, argv + argc});
+  }
+  if (argc > 1 && std::string_view(argv[1]) == "ca") {
+    return encore::ca::ca_main({argv + 1, argv + argc});
   }
   // Whoever starts us may send these at once. They wait until they can be obeyed.
   encore::net::hold_signals({SIGHUP, SIGUSR1});

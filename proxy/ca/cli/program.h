@@ -1,0 +1,26 @@
+// `encore ca`: makes the authority that clients are told to trust, shows it, makes it again.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+
+namespace encore::ca {
+
+struct Surroundings {
+  std::ostream& out;
+  std::ostream& err;
+  std::string machine;  // its name
+  WallTime now;
+};
+
+// Runs one command line, which begins behind the word "ca". Returns the exit code: 0 done, 2 wrong
+// use, or it could not be done; then one line on `err` says why, and nothing was changed.
+int run_program(std::vector<std::string> words, const Surroundings& around);
+
+// All that a process does whose command line, without the program's name, begins with "ca".
+int ca_main(std::vector<std::string> words);
+
+}  // namespace encore::ca
