@@ -41,4 +41,11 @@ bool glob_matches(std::string_view pattern, std::string_view text) noexcept {
   return true;
 }
 
+bool host_matches(std::string_view pattern, std::string_view host) noexcept {
+  if (pattern == "*") return true;
+  if (!pattern.starts_with("*.")) return pattern == host;
+  const std::string_view suffix = pattern.substr(1);  // ".example.com"
+  return host.size() > suffix.size() && host.ends_with(suffix);
+}
+
 }  // namespace encore::server

@@ -10,4 +10,8 @@ namespace encore::server {
 // lengths, whatever they are made of, and no memory.
 bool glob_matches(std::string_view pattern, std::string_view text) noexcept;
 
+// Whether a pattern of hosts describes one (both in lower case): a name, "*.example.com" for every
+// name below it, or "*".
+bool host_matches(std::string_view pattern, std::string_view host) noexcept;
+
 }  // namespace encore::server

@@ -8,16 +8,10 @@
 #include <tuple>
 
 #include "filter/hash.h"
+#include "proxy/settings/glob.h"
 
 namespace encore::server {
 namespace {
-
-bool host_matches(std::string_view pattern, std::string_view host) {
-  if (pattern == "*") return true;
-  if (!pattern.starts_with("*.")) return pattern == host;
-  const std::string_view suffix = pattern.substr(1);  // ".example.com"
-  return host.size() > suffix.size() && host.ends_with(suffix);
-}
 
 // Exact names before wildcards, longer wildcards before shorter ones.
 std::size_t host_rank(std::string_view pattern) {

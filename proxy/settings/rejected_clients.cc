@@ -1,0 +1,74 @@
+#include "proxy/settings/rejected_clients.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace encore::server {
+
+std::string RejectedClients::key_of(const Network& network, std::string_view host) {
+  std::string key(network.begin(), network.end());
+  key += host;
+  return key;
+}
+
+void RejectedClients::drop(Order::iterator entry) {
+  const auto count = counts_.find(entry->network);
+  if (--count->second == 0) counts_.erase(count);
+  places_.erase(key_of(entry->network, entry->host));
+  order_.erase(entry);
+}
+
+void RejectedClients::drop_old(MonotonicTime now) {
+  while (!order_.empty() && order_.front().until <= now) drop(order_.begin());
+}
+
+bool RejectedClients::note(const net::Address& client, std::string_view host, MonotonicTime now,
+                           Nanoseconds memory) {
+  const Network network = client.network_bytes();
+  const std::string key = key_of(network, host);
+  const MutexLock lock(mutex_);
+  drop_old(now);
+  if (const auto place = places_.find(key); place != places_.end()) {
+    // By a reload times may be shorter than those of pairs in front, which leave before it then.
+    place->second->until = now + memory;
+    order_.splice(order_.end(), order_, place->second);
+    return false;
+  }
+  const auto count = counts_.find(network);
+  if (count != counts_.end() && count->second >= per_client_) return false;
+  if (order_.size() >= pairs_max_) drop(order_.begin());
+  order_.push_back({.network = network,
+                    .client = client.ip_string(),
+                    .host = std::string(host),
+                    .until = now + memory});
+  places_.emplace(key, std::prev(order_.end()));
+  ++counts_[network];
+  return true;
+}
+
+bool RejectedClients::contains(const net::Address& client, std::string_view host,
+                               MonotonicTime now) {
+  const std::string key = key_of(client.network_bytes(), host);
+  const MutexLock lock(mutex_);
+  const auto place = places_.find(key);
+  return place != places_.end() && place->second->until > now;
+}
+
+std::size_t RejectedClients::size(MonotonicTime now) {
+  const MutexLock lock(mutex_);
+  drop_old(now);
+  return order_.size();
+}
+
+std::vector<RejectedClients::Pair> RejectedClients::newest(std::size_t count, MonotonicTime now) {
+  const MutexLock lock(mutex_);
+  drop_old(now);
+  std::vector<Pair> pairs;
+  for (auto entry = order_.rbegin(); entry != order_.rend() && pairs.size() < count; ++entry) {
+    pairs.push_back({.client = entry->client, .host = entry->host, .left = entry->until - now});
+  }
+  return pairs;
+}
+
+}  // namespace encore::server
