@@ -164,7 +164,9 @@ class Exchange final : public TransferReader, private LoadReader {
   void respond(const ResponseSource& source, ResponsePlan plan);
   void respond_published();
   void purge();
-  void respond_failure(int status, Outcome outcome, std::string_view detail);
+  // `why` is for who reads the answer, behind the detail; empty: that is enough.
+  void respond_failure(int status, Outcome outcome, std::string_view detail,
+                       std::string_view why = {});
   bool open_disk_body(const ResponseSource& source, const ResponsePlan& plan);
   void give_content(const ResponseSource& source, ResponsePlan& plan);
   void give_range(const ResponseSource& source, const http::ByteRange& range);

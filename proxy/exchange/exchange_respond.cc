@@ -223,14 +223,16 @@ void Exchange::purge() {
   respond_failure(503, Outcome::kInternal, "no-purges");
 }
 
-void Exchange::respond_failure(int status, Outcome outcome, std::string_view detail) {
+void Exchange::respond_failure(int status, Outcome outcome, std::string_view detail,
+                               std::string_view why) {
   go(Step::kRespond);
   record_.outcome = outcome;
   record_.status = status;
   const std::string kept(detail);
   cache_status_.detail = http::is_token(kept) ? std::string_view(kept) : std::string_view();
   http::OwnReply reply = http::make_own_reply(
-      status, "encore: " + kept, services_.loop.http_date(), cache_status_,
+      status, "encore: " + kept + (why.empty() ? std::string() : ": " + std::string(why)),
+      services_.loop.http_date(), cache_status_,
       outcome == Outcome::kPurge ? nullptr : request_->runtime->error_pages.find(status));
   cache_status_.detail = {};
   ClientStream::Response response;

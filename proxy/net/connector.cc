@@ -49,6 +49,12 @@ ConnectFailure system_failure(const Connector::Options& options, const Address& 
           "unix:" + options.socket_file + ": " + std::generic_category().message(os_error)};
 }
 
+// One that was connected to and failed behind that says more than others that are not there.
+bool was_connected(ConnectOutcome outcome) {
+  return outcome == ConnectOutcome::kTls || outcome == ConnectOutcome::kTlsVerify ||
+         outcome == ConnectOutcome::kProxy;
+}
+
 }  // namespace
 
 std::string_view to_string(ConnectOutcome outcome) {
@@ -61,6 +67,8 @@ std::string_view to_string(ConnectOutcome outcome) {
       return "timeout";
     case ConnectOutcome::kTls:
       return "tls";
+    case ConnectOutcome::kTlsVerify:
+      return "tls-verify";
     case ConnectOutcome::kProxy:
       return "proxy";
     case ConnectOutcome::kError:
@@ -204,6 +212,10 @@ class Connector::Attempt final : public StreamHandler {
     if (os_error != 0)
       return owner_.attempt_failed(*this, system_failure(owner_.options_, address_, os_error));
     const std::string why = stream.tls_error();
+    if (const std::string fault(stream.certificate_fault()); !fault.empty()) {
+      return owner_.attempt_failed(
+          *this, {ConnectOutcome::kTlsVerify, 0, address_.to_string() + ": " + why, fault});
+    }
     tls_failed(why.empty() ? std::string(to_string(reason)) : why);
   }
   // Nothing of the application comes before on_ready, and there it goes to another handler.
@@ -241,7 +253,7 @@ void Connector::start_next() {
   const Address& address = options_.addresses[next_++];
   auto attempt = std::make_unique<Attempt>(*this, address);
   if (const int os_error = attempt->start(); os_error != 0) {
-    if (last_failure_.outcome != ConnectOutcome::kTls) {
+    if (!was_connected(last_failure_.outcome)) {
       last_failure_ = system_failure(options_, address, os_error);
     }
     step_.schedule();
@@ -252,10 +264,7 @@ void Connector::start_next() {
 }
 
 void Connector::attempt_failed(Attempt& attempt, ConnectFailure failure) {
-  // One that was connected to and failed behind that says more than others that are not there.
-  const bool was_connected = last_failure_.outcome == ConnectOutcome::kTls ||
-                             last_failure_.outcome == ConnectOutcome::kProxy;
-  if (!was_connected) last_failure_ = std::move(failure);
+  if (!was_connected(last_failure_.outcome)) last_failure_ = std::move(failure);
   std::erase_if(attempts_, [&](const auto& each) { return each.get() == &attempt; });
   stagger_.cancel();
   step_.schedule();

@@ -26,7 +26,8 @@ enum class ConnectOutcome : std::uint8_t {
   kRefused,      // ECONNREFUSED
   kUnreachable,  // no route, network or host down
   kTimeout,      // no answer within the time given
-  kTls,          // connected, but the handshake or the verification failed
+  kTls,          // connected, but the handshake failed
+  kTlsVerify,    // connected, but the certificate is not good
   kProxy,        // connected, but the proxy on the way refused the tunnel
   kError,        // another error of the system
 };
@@ -41,7 +42,8 @@ bool opens_tunnel(std::string_view head);
 struct ConnectFailure {
   ConnectOutcome outcome = ConnectOutcome::kError;
   int os_error = 0;
-  std::string message;  // "127.0.0.1:81: Connection refused"
+  std::string message;                 // "127.0.0.1:81: Connection refused"
+  std::string certificate_fault = {};  // with kTlsVerify: "certificate has expired"
 };
 
 class Connector {

@@ -552,6 +552,14 @@ std::uint64_t Stream::bytes_in_kernel() const {
 
 std::string Stream::tls_error() const { return tls_ == nullptr ? std::string() : tls_->error(); }
 
+bool Stream::is_tls_refused_by_peer() const {
+  return tls_ != nullptr && tls_->is_refused_by_peer();
+}
+
+std::string_view Stream::certificate_fault() const {
+  return tls_ == nullptr ? std::string_view() : tls_->certificate_fault();
+}
+
 TlsFacts Stream::tls_facts() const { return facts_of(tls_->ssl()); }
 
 bool Stream::is_tls_resumed() const { return tls_ != nullptr && tls_->is_resumed(); }

@@ -166,6 +166,10 @@ class Stream : private DeferredNode {
   bool is_tls_resumed() const;
   // OpenSSL's or the verification's reason after kTlsError; empty without.
   std::string tls_error() const;
+  // After kTlsError: the peer has refused to go on, by an alert or by leaving in the handshake.
+  bool is_tls_refused_by_peer() const;
+  // After kTlsError: why its certificate is not good; empty: it was not that.
+  std::string_view certificate_fault() const;
   std::uint64_t bytes_read() const { return bytes_read_; }
   std::uint64_t bytes_written() const { return bytes_written_; }
   // Of these, those that have not arrived at the peer (SIOCOUTQ). Asks the kernel, which takes far

@@ -281,6 +281,14 @@ Result<std::shared_ptr<const TlsServer>> TlsServer::create(const Options& option
   return server;
 }
 
+Result<std::shared_ptr<const TlsServer>> TlsServer::create_for(const Options& options,
+                                                               evp_pkey_st& key) {
+  std::vector<TlsIdentity> identities(1);
+  EVP_PKEY_up_ref(&key);
+  identities.front().key.reset(&key);
+  return create(options, std::move(identities));
+}
+
 Result<void> TlsServer::make_contexts(const Options& options) {
   // Which answer for a name: the first of each kind of key.
   std::map<std::string, std::vector<std::size_t>> members_of;
@@ -325,6 +333,10 @@ Result<std::unique_ptr<TlsServer::Context>> TlsServer::make_context(
   if (auto set = set_client_verify(ssl, options); !set) return std::unexpected(set.error());
   for (const std::size_t place : members) {
     const TlsIdentity& each = identities_[place];
+    if (each.certificate == nullptr) {
+      if (SSL_CTX_use_PrivateKey(ssl, each.key.get()) != 1) return openssl_fault("TLS");
+      continue;
+    }
     context->members.push_back(&each);
     if (SSL_CTX_use_cert_and_key(ssl, each.certificate.get(), each.key.get(), each.chain.get(),
                                  1) != 1) {
@@ -357,6 +369,21 @@ TlsSessionPointer TlsServer::session() const {
   SSL* const ssl = SSL_new(first_->ssl.get());
   if (ssl == nullptr) return nullptr;
   return TlsSessionPointer(new TlsSession(shared_from_this(), ssl, TlsSession::Side::kServer));
+}
+
+TlsSessionPointer TlsServer::session_showing(std::string_view certificate) const {
+  ERR_clear_error();
+  OpenSsl<SSL> ssl(SSL_new(first_->ssl.get()));
+  if (ssl == nullptr) return nullptr;
+  const auto* const der = reinterpret_cast<const unsigned char*>(certificate.data());
+  // One of another key would drop ours.
+  const bool shown =
+      SSL_use_certificate_ASN1(ssl.get(), der, static_cast<int>(certificate.size())) == 1 &&
+      SSL_check_private_key(ssl.get()) == 1;
+  ERR_clear_error();
+  if (!shown) return nullptr;
+  return TlsSessionPointer(
+      new TlsSession(shared_from_this(), ssl.release(), TlsSession::Side::kServer));
 }
 
 }  // namespace encore::net

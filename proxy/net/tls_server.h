@@ -20,6 +20,8 @@
 #include "proxy/net/tls.h"
 #include "proxy/net/tls_tickets.h"
 
+struct evp_pkey_st;
+
 namespace encore::net {
 
 struct TlsIdentity;
@@ -61,12 +63,18 @@ class TlsServer : public std::enable_shared_from_this<TlsServer> {
   // The same of certificates in memory; `options.pairs` is not looked at.
   static Result<std::shared_ptr<const TlsServer>> create(const Options& options,
                                                          std::vector<TlsIdentity> identities);
+  // One whose certificates are said with each session, all of the same key, which is shared.
+  static Result<std::shared_ptr<const TlsServer>> create_for(const Options& options,
+                                                             evp_pkey_st& key);
   TlsServer(const TlsServer&) = delete;
   TlsServer& operator=(const TlsServer&) = delete;
   ~TlsServer();
 
   // One connection's state, for Stream. Null where memory is out.
   TlsSessionPointer session() const;
+  // The same, which shows this certificate (DER). Null also where it is none, or another key's.
+  // REQUIRES: made by create_for().
+  TlsSessionPointer session_showing(std::string_view certificate) const;
   const std::vector<Certificate>& certificates() const { return certificates_; }
 
   // What OpenSSL asks. What answers for a name (lower case; empty: none was said); null: it is

@@ -87,6 +87,7 @@ TlsResult TlsSession::handshake() {
   const int result = SSL_do_handshake(ssl_);
   if (result == 1) return {};
   const TlsResult failed = outcome(result);
+  refused_by_peer_ |= failed.status == TlsStatus::kEnd || failed.status == TlsStatus::kTruncated;
   if (failed.status == TlsStatus::kEnd) {
     error_ = "the peer ended the connection during the handshake";
     return {.status = TlsStatus::kFailed};
@@ -179,10 +180,13 @@ TlsResult TlsSession::outcome(int result) {
     return {.status = TlsStatus::kTruncated};
   }
   got_plain_http_ = is_plain_http(ERR_GET_REASON(code));
+  // A reason that is beyond OpenSSL's own is the number of the alert that came.
+  refused_by_peer_ |=
+      ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) >= SSL_AD_REASON_OFFSET;
   const long verified = SSL_get_verify_result(ssl_);
-  error_ = verified == X509_V_OK
-               ? openssl_error()
-               : std::string("certificate refused: ") + X509_verify_cert_error_string(verified);
+  if (verified != X509_V_OK) certificate_fault_ = X509_verify_cert_error_string(verified);
+  error_ = verified == X509_V_OK ? openssl_error()
+                                 : "certificate refused: " + std::string(certificate_fault_);
   ERR_clear_error();
   return {.status = TlsStatus::kFailed};
 }

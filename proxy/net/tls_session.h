@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 struct ssl_st;
 
@@ -65,6 +66,10 @@ class TlsSession {
   const ssl_st* ssl() const { return ssl_; }
   // Why kFailed; one line.
   const std::string& error() const { return error_; }
+  // After kFailed: the peer has refused to go on: by an alert, or by going away in the handshake.
+  bool is_refused_by_peer() const { return refused_by_peer_; }
+  // After kFailed: why its certificate is not good; empty: it was not that.
+  std::string_view certificate_fault() const { return certificate_fault_; }
   // After kFailed: what came is not TLS but a request of HTTP.
   bool got_plain_http() const { return got_plain_http_; }
   const std::string& session_key() const { return session_key_; }
@@ -77,6 +82,8 @@ class TlsSession {
   ssl_st* ssl_;
   Side side_;
   bool got_plain_http_ = false;
+  bool refused_by_peer_ = false;
+  std::string_view certificate_fault_;  // a text of OpenSSL's
   std::string session_key_;
   std::size_t unsent_ = 0;  // plain bytes of the record that is not wholly sent
   std::string error_;

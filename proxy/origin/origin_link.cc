@@ -274,9 +274,13 @@ void OriginLink::on_connected(
     return;
   }
   const bool timeout = error.outcome == net::ConnectOutcome::kTimeout;
-  const TransferFailure failure{timeout ? 504 : 502,
-                                timeout ? Outcome::kOriginTimeout : Outcome::kOriginUnreachable,
-                                "connect-" + std::string(to_string(error.outcome))};
+  TransferFailure failure{timeout ? 504 : 502,
+                          timeout ? Outcome::kOriginTimeout : Outcome::kOriginUnreachable,
+                          "connect-" + std::string(to_string(error.outcome))};
+  if (error.outcome == net::ConnectOutcome::kTlsVerify) {
+    failure.detail = to_string(error.outcome);
+    failure.why = "the origin's certificate is not good: " + error.certificate_fault;
+  }
   if (is_own_want(error.os_error)) {
     warn(error.message);
     handler_.on_link_failed(failure);

@@ -43,6 +43,7 @@ struct TransferFailure {
   Outcome outcome = Outcome::kOriginUnreachable;
   std::string detail = {};
   bool of_the_client = false;  // who asked is why: others may fare better
+  std::string why = {};        // for who reads the answer
 };
 
 // The result of a validation: a stored response to serve.

@@ -194,7 +194,7 @@ class Reverse(Case):
         encore = self.reverse([{"servers": [f"https://localhost:{origin.port}"]}])
         answer = ask(encore.port, "/")
         self.assertEqual(502, answer.status)
-        self.assertIn("detail=connect-tls", field(answer, "Cache-Status"))
+        self.assertIn("detail=tls-verify", field(answer, "Cache-Status"))
 
     def test_a_reverse_listener_is_no_forward_proxy(self):
         origin = Origin(self, default=response(b"configured"))
