@@ -53,6 +53,15 @@ Refusal to_https(std::uint32_t port, const http::RequestHead& head, const Reques
           .fields = fields + "\r\n"};
 }
 
+// Inside a CONNECT nobody logs in: that was its own to do, where it was asked for.
+Refusal look_inside(const Inside& inside) {
+  if (inside.has_logged_in) return {};
+  return {.status = 403,
+          .outcome = Outcome::kDenied,
+          .detail = "no-credentials",
+          .text = "Connect again, with credentials."};
+}
+
 }  // namespace
 
 Refusal too_many(std::string_view detail, Nanoseconds wait) {
@@ -85,7 +94,8 @@ std::optional<Refusal> ClientGate::check(const LoginServices& services,
     return to_https(policy.https_port, head, view);
   }
   if (policy.credentials != nullptr) {
-    auto refusal = log_in(services, policy, head, view, client);
+    auto refusal = view.inside == nullptr ? log_in(services, policy, head, view, client)
+                                          : look_inside(*view.inside);
     if (!refusal || refusal->status != 0) return refusal;
   }
   // Behind all that it may have to wait for: a request is counted once.

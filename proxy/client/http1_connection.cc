@@ -153,7 +153,7 @@ std::size_t Http1Connection::handle_input(std::string_view input) {
   }
   std::uint32_t answered = 0;
   while (used < input.size() && !is_closed()) {
-    if (tunnel_ != nullptr) break;
+    if (tunnel_ != nullptr || interceptor_ != nullptr) break;
     if (request_ != nullptr) {
       const std::size_t taken = request_->on_data(input.substr(used));
       used += taken;
@@ -225,6 +225,10 @@ void Http1Connection::refuse_unfinished_head() {
     return;
   }
   end_unfinished_head();
+  if (interceptor_ != nullptr) {
+    close(After::kAbort);  // it speaks no HTTP yet
+    return;
+  }
   refuse({.status = 408,
           .outcome = Outcome::kBadRequest,
           .detail = "unfinished-heads",
@@ -241,10 +245,15 @@ bool Http1Connection::handle_request(std::string_view head_bytes) {
   view.secure = stream_.is_tls() && listener_.mode == config::Mode::kReverse;
   if (tls_ != nullptr) view.tls = &tls_;
   const ListenerPolicy* const policy = runtime.policy(listener_.index);
-  if (policy != nullptr || gate_ != nullptr) {
-    if (gate_ == nullptr) {
-      gate_ = std::make_unique<ClientGate>(stream_.peer(), [this] { resume(); });
-    }
+  if (policy != nullptr && gate_ == nullptr) {
+    gate_ = std::make_unique<ClientGate>(stream_.peer(), [this] { resume(); });
+  }
+  if (inside_ != nullptr) {
+    // Whose it is is known since the CONNECT; what stands in it is the client's own word.
+    view.policy = policy;
+    view.secure = true;
+    view.inside = inside_.get();
+  } else if (gate_ != nullptr) {
     // Several clients may send by way of one proxy's connection.
     client_ = gate_->identify(policy, head.fields, view);
     if (holding_.bytes() == 0) holding_.reset();
@@ -305,6 +314,11 @@ void Http1Connection::start_request(const RequestView& view, std::string_view he
   auto context = RequestContext::make(services_.runtime, view, head_bytes, client_,
                                       gate_ == nullptr ? client_ : gate_->from());
   if (view.head->method == http::Method::kConnect) {
+    interceptor_ = Interceptor::make(services_.intercept, *this, stream_, context);
+    if (interceptor_ != nullptr) {
+      if (pending_ == nullptr) interceptor_->start();
+      return;
+    }
     tunnel_.reset(new TunnelExchange(services_.tunnel, *this, std::move(context)));
     if (pending_ == nullptr) tunnel_->start();
     return;
@@ -350,6 +364,7 @@ void Http1Connection::refuse(const Refusal& refusal, const RequestView* view) {
   record.sent_bytes = reply.head.size();
   if (head != nullptr && gate_ != nullptr) record.user = gate_->user();
   record.tls = tls_.get();
+  record.intercepted = inside_ != nullptr;
   services_.log.record(record, head, client_);
   pending().writer.add_text(std::move(reply.head));
   pump_pending();
@@ -398,6 +413,33 @@ void Http1Connection::on_switched(std::shared_ptr<const RequestContext> request,
   services_.retired.add(std::move(request_));
   tunnel_.reset(new TunnelExchange(services_.tunnel, *this, std::move(request)));
   tunnel_->start_switched(std::move(writer), std::move(switched));
+}
+
+void Http1Connection::on_half_hello(std::size_t bytes) {
+  services_.keeper.note_unfinished_head(*this, bytes);
+}
+
+void Http1Connection::on_splice(std::shared_ptr<const RequestContext> connect) {
+  if (is_closed()) return;
+  end_unfinished_head();
+  services_.retired.add(std::move(interceptor_));
+  stream_.set_handler(this);
+  tunnel_.reset(new TunnelExchange(services_.tunnel, *this, std::move(connect)));
+  tunnel_->start_answered();
+}
+
+void Http1Connection::on_inside(Inside inside) {
+  if (is_closed()) return;
+  end_unfinished_head();
+  transfer_.leave();
+  services_.retired.add(std::move(interceptor_));
+  inside_ = std::make_unique<const Inside>(std::move(inside));
+  stream_.set_handler(this);
+  resume();
+}
+
+void Http1Connection::on_intercept_end(After after) {
+  if (!is_closed()) close(after);
 }
 
 void Http1Connection::close(After how) {
@@ -483,6 +525,10 @@ void Http1Connection::check_timeouts(MonotonicTime now) {
   }
   if (request_ != nullptr) {
     request_->check_timeouts(now);
+    return;
+  }
+  if (interceptor_ != nullptr) {
+    interceptor_->check_timeouts(now);
     return;
   }
   if (head_since_ == MonotonicTime{}) {

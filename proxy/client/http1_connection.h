@@ -16,6 +16,7 @@
 #include "proxy/client/client_handshake.h"
 #include "proxy/client/http1_stream.h"
 #include "proxy/client/http1_writer.h"
+#include "proxy/client/interceptor.h"
 #include "proxy/client/reply_batch.h"
 #include "proxy/client/tunnel_exchange.h"
 #include "proxy/exchange/request_log.h"
@@ -54,11 +55,13 @@ struct ClientServices {
   Http1Scratch& http1;
   const ExchangeServices& exchange;
   const TunnelServices& tunnel;
+  const InterceptServices& intercept;
 };
 
 class Http1Connection final : public ClientConnection,
                               private net::StreamHandler,
-                              private Http1Carrier {
+                              private Http1Carrier,
+                              private InterceptorOwner {
  public:
   // `services` and `listener` are borrowed and outlive it. `tls` is null where the client begins
   // with plain bytes: of HTTP, or of a PROXY header.
@@ -91,6 +94,12 @@ class Http1Connection final : public ClientConnection,
   void on_switched(std::shared_ptr<const RequestContext> request, Http1Writer writer,
                    Switched switched) override;
 
+  // InterceptorOwner
+  void on_half_hello(std::size_t bytes) override;
+  void on_splice(std::shared_ptr<const RequestContext> connect) override;
+  void on_inside(Inside inside) override;
+  void on_intercept_end(After after) override;
+
  private:
   // How far requests are read.
   enum class Phase : std::uint8_t {
@@ -111,7 +120,10 @@ class Http1Connection final : public ClientConnection,
   // Reading (http1_connection.cc).
   std::size_t take_header(std::string_view input);
   bool is_closed() const { return phase_ == Phase::kClosed; }
-  bool is_idle() const { return request_ == nullptr && tunnel_ == nullptr && pending_ == nullptr; }
+  bool is_idle() const {
+    return request_ == nullptr && tunnel_ == nullptr && pending_ == nullptr &&
+           (interceptor_ == nullptr || interceptor_->is_unused());
+  }
   std::size_t handle_input(std::string_view input);
   std::optional<std::size_t> parse(std::string_view input);
   bool handle_request(std::string_view head_bytes);
@@ -141,6 +153,8 @@ class Http1Connection final : public ClientConnection,
   http::ParseProgress progress_;
   std::unique_ptr<Http1Stream> request_;
   std::unique_ptr<TunnelExchange> tunnel_;
+  std::unique_ptr<Interceptor> interceptor_;
+  std::unique_ptr<const Inside> inside_;   // null: requests come as they are
   std::unique_ptr<Http1Pending> pending_;  // to be sent before anything else
   std::unique_ptr<net::Deferred> later_;   // made when first needed
   TransferMemory::Holding holding_;

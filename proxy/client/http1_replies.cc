@@ -63,6 +63,7 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
   record.tls = tls_.get();
   record.body_bytes = object.body_size();
   record.user = view.user;
+  record.intercepted = view.inside != nullptr;
   const store::ObjectRef logged = services_.log.is_logging() ? found.object : store::ObjectRef();
   if (logged) record.content_type = content_type_of(*logged);
   record.sent_bytes = meta.head_bytes + tail + object.body_size();
@@ -177,6 +178,8 @@ void Http1Connection::after_pending() {
     request_->start();
   } else if (tunnel_ != nullptr) {
     tunnel_->start();
+  } else if (interceptor_ != nullptr) {
+    interceptor_->start();
   } else {
     next_request();
   }

@@ -37,6 +37,18 @@ void TunnelExchange::start() {
     refuse(403, Outcome::kDenied, "connect-port");
     return;
   }
+  resolve();
+}
+
+void TunnelExchange::start_answered() {
+  answer_ = Answer::kGiven;
+  carrier_.stream().pause_reading();
+  replies_bytes_ = carrier_.stream().bytes_written();
+  resolve();
+}
+
+void TunnelExchange::resolve() {
+  const http::Target& target = request_->target;
   asked_ = services_.loop.now();
   net::Resolver::Name name = {
       .host = target.authority.host, .port = target.authority.port, .client = request_->client};
@@ -100,7 +112,7 @@ void TunnelExchange::on_connected(
   }
   origin_ = std::move(*result);
   origin_text_ = origin_->peer().to_string();
-  head_.add_text("HTTP/1.1 200 Connection established\r\n\r\n");
+  if (answer_ == Answer::kDue) head_.add_text("HTTP/1.1 200 Connection established\r\n\r\n");
   pump_head();
 }
 
@@ -164,6 +176,12 @@ void TunnelExchange::on_gone() {
 }
 
 void TunnelExchange::refuse(int status, Outcome outcome, std::string_view detail) {
+  if (answer_ == Answer::kGiven) {
+    // It was told that it is connected: that this is over is all that it can be told.
+    record(outcome, 200, 0);
+    carrier_.on_stream_end(After::kAbort);
+    return;
+  }
   const std::string kept(detail);
   http::CacheStatus cache_status;
   cache_status.forwarded = http::Forwarded::kMethod;
@@ -189,8 +207,7 @@ void TunnelExchange::record(Outcome outcome, int status, std::uint64_t bytes) {
   entry.status = status;
   entry.sent_bytes = bytes;
   entry.origin = origin_text_;
-  entry.user = request_->user;
-  entry.tls = request_->tls.get();
+  entry.tell_of(*request_);
   services_.log.record(entry, &request_->head, request_->client);
 }
 

@@ -37,8 +37,10 @@ class TunnelExchange {
   TunnelExchange(const TunnelExchange&) = delete;
   TunnelExchange& operator=(const TunnelExchange&) = delete;
 
-  // One of the two, once.
+  // One of these, once.
   void start();
+  // The client has its answer; what it sent since is kept by its stream.
+  void start_answered();
   // `writer` may still have something to send before the 101.
   void start_switched(Http1Writer writer, Switched switched);
   void check_timeouts(MonotonicTime now);
@@ -50,6 +52,7 @@ class TunnelExchange {
   void on_gone();
 
  private:
+  void resolve();
   void on_resolved(std::expected<net::Resolved, net::ResolveFailure> result);
   void on_connected(std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result);
   void pump_head();
@@ -76,6 +79,7 @@ class TunnelExchange {
   Http1Writer head_;
   std::unique_ptr<net::Tunnel> tunnel_;
   std::string origin_text_;
+  enum class Answer : std::uint8_t { kDue, kGiven } answer_ = Answer::kDue;
   enum class Record : std::uint8_t { kDue, kMade } record_ = Record::kDue;
 };
 

@@ -386,7 +386,7 @@ void Exchange::on_failure() {
     return;
   }
   leave_transfer();
-  respond_failure(failure.status, failure.outcome, failure.detail);
+  respond_failure(failure.status, failure.outcome, failure.detail, failure.why);
 }
 
 bool Exchange::has_lost_body(const store::Object& object) const {
@@ -587,8 +587,7 @@ void Exchange::end() {
   next_turn_.cancel();
   record_.sent_bytes = client_.sent_bytes();
   record_.body_bytes += content_.body_bytes();
-  record_.user = request_->user;
-  record_.tls = request_->tls.get();
+  record_.tell_of(*request_);
   services_.log.record(record_, &request_->head, request_->client);
   leave_transfer();
 }

@@ -16,9 +16,23 @@ publish::Answer refusal(int status, std::string text) {
   return answer;
 }
 
+// For anybody who may use the proxy: it is no secret, and whoever needs it has nothing yet.
+publish::Answer authority_answer(const Interception& interception) {
+  publish::Answer answer;
+  answer.status = 200;
+  answer.content_type = "application/x-x509-ca-cert";
+  answer.fields.emplace_back("Cache-Control", "no-store");
+  answer.body = interception.authority().pem();
+  return answer;
+}
+
 publish::Answer find_answer(publish::Resources* published, const RequestContext& request,
                             WallTime now) {
   const Runtime& runtime = *request.runtime;
+  if (runtime.interception != nullptr && request.is_forward() &&
+      request.target.path == kAuthorityPath) {
+    return authority_answer(*runtime.interception);
+  }
   if (!runtime.may_have_published(request.client)) {
     return refusal(403, "403 Forbidden\nNot for this client; see filters.allow_clients.\n");
   }

@@ -14,7 +14,8 @@ namespace encore::server {
 inline bool is_published(const RequestContext& request) {
   if (!request.is_forward()) return request.route->is_published();
   return request.target.form == http::TargetForm::kOrigin ||
-         (request.runtime->squid_digest && request.target.path == kSquidDigestPath);
+         (request.runtime->squid_digest && !request.is_intercepted() &&
+          request.target.path == kSquidDigestPath);
 }
 
 struct PublishedReply {

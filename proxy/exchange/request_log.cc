@@ -6,6 +6,12 @@
 
 namespace encore::server {
 
+void RequestRecord::tell_of(const RequestContext& request) {
+  user = request.user;
+  tls = request.tls.get();
+  intercepted = request.is_intercepted();
+}
+
 void RequestLog::record(const RequestRecord& record, const http::RequestHead* head,
                         const net::Address& client) {
   stats_.requests[static_cast<std::size_t>(record.outcome)].add();
@@ -31,6 +37,8 @@ void RequestLog::record(const RequestRecord& record, const http::RequestHead* he
   entry.origin = record.origin;
   entry.content_type = record.content_type;
   entry.version = "HTTP/1.1";
+  entry.intercepted = record.intercepted;
+  std::string whole;  // of what names a path alone, as its client means it
   if (head != nullptr) {
     entry.method = head->method_text;
     entry.url = head->target;
@@ -38,6 +46,10 @@ void RequestLog::record(const RequestRecord& record, const http::RequestHead* he
     entry.referer = head->fields.value(http::FieldId::kReferer);
     entry.user_agent = head->fields.value(http::FieldId::kUserAgent);
     entry.host = head->fields.value(http::FieldId::kHost);
+    if (record.intercepted && head->target.starts_with('/')) {
+      whole = "https://" + std::string(entry.host) + std::string(head->target);
+      entry.url = whole;
+    }
   }
   if (record.tls != nullptr) {
     entry.tls_version = record.tls->version;

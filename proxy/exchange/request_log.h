@@ -14,6 +14,7 @@
 #include "proxy/observe/outcome.h"
 #include "proxy/observe/stats.h"
 #include "proxy/request/client_tls.h"
+#include "proxy/request/request_context.h"
 #include "proxy/settings/runtime.h"
 
 namespace encore::server {
@@ -27,8 +28,12 @@ struct RequestRecord {
   std::uint64_t body_bytes = 0;
   std::string_view origin;
   std::string_view content_type;
-  std::string_view user;  // who has logged in; empty: nobody
+  std::string_view user;           // who has logged in; empty: nobody
   const ClientTls* tls = nullptr;  // of its client with us; null: none
+  bool intercepted = false;        // it came inside a CONNECT that is decrypted
+
+  // Takes what is known of who has asked. Borrowed.
+  void tell_of(const RequestContext& request);
 };
 
 class RequestLog {

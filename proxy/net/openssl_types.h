@@ -14,6 +14,7 @@ namespace encore::net {
 struct OpenSslFree {
   void operator()(X509* x) const { X509_free(x); }
   void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+  void operator()(SSL* ssl) const { SSL_free(ssl); }
   void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
   void operator()(BIO* bio) const { BIO_free(bio); }
   void operator()(STACK_OF(X509) * chain) const { sk_X509_pop_free(chain, &X509_free); }

@@ -157,6 +157,7 @@ void append_json(std::string& out, const AccessRecord& record) {
       field(R"(,"client_fingerprint":)", record.client_fingerprint);
     }
   }
+  if (record.intercepted) out += R"(,"intercepted":true)";
   out += '}';
 }
 
@@ -170,6 +171,7 @@ std::string_view squid_code(Outcome outcome) {
     case Outcome::kRevalidated:
       return "TCP_REFRESH_UNMODIFIED";
     case Outcome::kTunnel:
+    case Outcome::kIntercepted:
     case Outcome::kUpgrade:
       return "TCP_TUNNEL";
     case Outcome::kDenied:

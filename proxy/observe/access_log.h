@@ -37,6 +37,7 @@ struct AccessRecord {
   bool tls_resumed = false;
   std::string_view client_subject;
   std::string_view client_fingerprint;
+  bool intercepted = false;  // it came inside a CONNECT that is decrypted
 };
 
 // Appends the record and a newline. Bytes that the format would misread are escaped (JSON: \u00XX,

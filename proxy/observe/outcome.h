@@ -27,6 +27,7 @@ enum class OutcomeClass : std::uint8_t { kHit, kMiss, kPass, kError };
   X(kBypass, "bypass", kPass)                         \
   X(kMethod, "method", kPass)                         \
   X(kTunnel, "tunnel", kPass)                         \
+  X(kIntercepted, "intercepted", kPass)               \
   X(kUpgrade, "upgrade", kPass)                       \
   X(kPublished, "published", kPass)                   \
   X(kRule, "rule", kPass)                             \

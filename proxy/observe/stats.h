@@ -115,6 +115,13 @@ class LatencyHistogram {
   X(slow_readers_cut, "slow_readers_cut_total",                                               \
     "Responses cut because their client took them too slowly.")                               \
   X(tunnels, "tunnels_total", "CONNECT tunnels opened.")                                      \
+  X(intercepts, "intercepts_total", "CONNECTs that were decrypted.")                          \
+  X(intercepts_spliced, "intercepts_spliced_total",                                           \
+    "CONNECTs to hosts that are decrypted that went through unread.")                         \
+  X(intercepts_rejected, "intercepts_rejected_total",                                         \
+    "CONNECTs whose client did not take our certificate.")                                    \
+  X(intercepts_failed, "intercepts_failed_total",                                             \
+    "CONNECTs to be decrypted whose client did not get as far as that.")                      \
   X(upgrades, "upgrades_total", "Connections that went over to another protocol.")            \
   X(dns_questions, "dns_questions_total", "Questions to name servers, repetitions left out.") \
   X(dns_cache_hits, "dns_cache_hits_total", "Names answered from what was asked before.")     \

@@ -68,7 +68,7 @@ std::size_t Fetch::on_body(std::string_view bytes) {
   }
   // Trailers are for all who read: what is for the one who asked alone is for nobody there.
   const auto keeps_from_others = [this](const http::Field& field) {
-    return http::is_stripped(field, request_->runtime->head_options) ||
+    return http::is_stripped(field, request_->head_options()) ||
            std::ranges::any_of(received_->directives.stripped_fields, [&](const std::string& name) {
              return http::equals_lower(field.name, name);
            });

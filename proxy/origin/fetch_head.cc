@@ -255,7 +255,7 @@ void Fetch::confirm_stored() {
   }
   services_.inflight.remove(*transfer_);
   const auto lines = private_lines(received_->head, received_->directives.stripped_fields,
-                                   request_->runtime->head_options);
+                                   request_->head_options());
   const auto transfer = transfer_;
   release_connection(keep_alive_);
   end();

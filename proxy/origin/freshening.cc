@@ -81,7 +81,7 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
                      .targets = request.targets(),
                      .vary = request.vary(),
                      .exchange = received.exchange()},
-                    received.treatment->store, runtime.head_options, head);
+                    received.treatment->store, request.head_options(), head);
   meta.http = freshened.meta;
   complete_meta(services, request, received, meta.http);
   place_content_type(head, meta);

@@ -79,14 +79,14 @@ bool complete_part(const RequestContext& request, const store::Object& part, Rec
   std::string merged;
   http::StoredMeta unused;
   http::build_freshened_head(stored_head, received.head, received.directives, received.arrival(),
-                             request.runtime->head_options, merged, unused);
+                             request.head_options(), merged, unused);
   http::read_stored_head(merged, stored);
   std::string whole;
   http::build_whole_head(stored, *content->length, whole);
   const std::string_view age = received.head.fields.value(http::FieldId::kAge);
   if (!age.empty()) http::append_field("Age", age, whole);
-  whole += private_lines(received.head, received.directives.stripped_fields,
-                         request.runtime->head_options);
+  whole +=
+      private_lines(received.head, received.directives.stripped_fields, request.head_options());
   whole += "\r\n";
   http::ResponseHead head;
   http::ParseError error;
@@ -142,7 +142,7 @@ void merge_heads(const RequestContext& request, const Received& received, const 
                  std::string& merged, http::ResponseHead& head) {
   http::StoredMeta unused;
   http::build_freshened_head(stored_head_of(old), head, received.directives, received.arrival(),
-                             request.runtime->head_options, merged, unused);
+                             request.head_options(), merged, unused);
   http::read_stored_head(merged, head);
   std::string kept;
   if (!http::drop_stripped(head, received.directives, kept, unused)) return;

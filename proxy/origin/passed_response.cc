@@ -54,7 +54,7 @@ PassedResponse make_passed_response(const OriginServices& services, const Reques
                                               {.length = response->length,
                                                .http_date = services.loop.http_date(),
                                                .withheld = received.directives.stripped_fields},
-                                              request.runtime->head_options, response->head);
+                                              request.head_options(), response->head);
   place_etag(response->head, received.head.fields.value(http::FieldId::kEtag), response->meta);
   if (decision.strips_set_cookie) received.directives.stripped_fields.emplace_back("set-cookie");
   return {.response = std::move(response), .decision = decision};

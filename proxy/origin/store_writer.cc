@@ -132,7 +132,7 @@ bool StoreWriter::make_entry(const store::ObjectRef& completes, Made& made) {
   meta.http = response_->meta;
   complete_meta(services_, request_, received, meta.http);
   http::build_stored_head(received.head, received.directives, made.body->size(), received.arrival(),
-                          request_.runtime->head_options, head, meta.http);
+                          request_.head_options(), head, meta.http);
   std::string tags = http::tags_in(received.head.fields, request_.runtime->config.cache.tag_fields);
   if (received.completed && tags.empty()) tags = tags_of(*completes);
   if (received.head.status == 206 &&

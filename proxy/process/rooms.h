@@ -65,6 +65,7 @@ struct Rooms {
                  .purger = parts.purger},
         tunnel{
             .loop = parts.loop, .resolver = parts.resolver, .stats = parts.stats, .log = parts.log},
+        intercept{.loop = parts.loop, .stats = parts.stats, .log = parts.log},
         client{.loop = parts.loop,
                .retired = parts.retired,
                .runtime = parts.runtime,
@@ -80,7 +81,8 @@ struct Rooms {
                .views = views,
                .http1 = http1,
                .exchange = exchange,
-               .tunnel = tunnel} {}
+               .tunnel = tunnel,
+               .intercept = intercept} {}
   Rooms(const Rooms&) = delete;
   Rooms& operator=(const Rooms&) = delete;
 
@@ -91,6 +93,7 @@ struct Rooms {
   Http1Scratch http1;
   ExchangeServices exchange;
   TunnelServices tunnel;
+  InterceptServices intercept;
   ClientServices client;
 };
 

@@ -84,6 +84,7 @@ class Checker {
       check_authorities("origin." + std::to_string(i) + ".tls_ca_file", origin.tls_ca_file,
                         origin.tls_verify && upstream.tls_verify);
     }
+    add("intercept.ca_certificate", Interception::create(config_.intercept, nullptr, wall_now()));
     add("http.error_pages", ErrorPages::read(config_.http.error_pages));
     // What else follows from the config.
     if (result_.faults.size() == faults_before) add("", Runtime::create(config_, {}, {}));

@@ -35,6 +35,7 @@ std::shared_ptr<const RequestContext> RequestContext::make(std::shared_ptr<const
   request->through_proxy = view.through_proxy;
   request->secure = view.secure;
   request->tls = view.tls == nullptr ? nullptr : *view.tls;
+  request->came = view.inside == nullptr ? Came::kAsItIs : Came::kInside;
   request->rule = view.rule;
   request->treatment = view.treatment;
   if (request->treatment == nullptr) {
@@ -93,6 +94,7 @@ void RequestContext::copy_from(const RequestContext& other) {
   through_proxy = other.through_proxy;
   secure = other.secure;
   tls = other.tls;
+  came = other.came;
   rule = other.rule;
   treatment = other.treatment;
   listener = other.listener;

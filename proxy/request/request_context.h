@@ -58,6 +58,7 @@ struct RequestContext {
   std::string_view host_text() const;  // lower case, without port
   std::string_view path_text() const;  // without query
   bool is_forward() const { return route == nullptr; }
+  bool is_intercepted() const { return came == Came::kInside; }
   // A request for another protocol is no request for what lies at its target.
   bool asks_upgrade() const { return !upgrade.empty(); }
   bool is_cacheable() const { return !key.empty() && !asks_upgrade(); }
@@ -70,6 +71,9 @@ struct RequestContext {
   ToldOrigins told_origins() const {
     if (policy != nullptr) return policy->told;
     return {.x_forwarded = !is_forward(), .forwarded = !is_forward()};
+  }
+  const http::HeadOptions& head_options() const {
+    return is_forward() ? runtime->forward_head_options : runtime->head_options;
   }
   const http::VaryOptions& vary() const { return treatment->vary; }
   const http::ReuseOptions& reuse() const { return treatment->reuse; }
@@ -98,6 +102,8 @@ struct RequestContext {
   bool through_proxy = false;
   bool secure = false;
   std::shared_ptr<const ClientTls> tls;  // of its client with us; null: nothing is kept of it
+  // As it is, or inside a CONNECT that is decrypted.
+  enum class Came : std::uint8_t { kAsItIs, kInside } came = Came::kAsItIs;
   const Rule* rule = nullptr;            // the runtime's; null: none holds
   const Treatment* treatment = nullptr;  // the runtime's; never null once it is made
   std::string listener;                  // as the config names it, where a rule may still ask

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/time.h"
@@ -20,6 +21,14 @@
 #include "proxy/store/object.h"
 
 namespace encore::server {
+
+// A CONNECT that is decrypted, as the requests see it that come inside. Its client has passed what
+// it had to pass there.
+struct Inside {
+  std::string host;  // lower case
+  std::uint16_t port = 0;
+  bool has_logged_in = false;  // its listener asked for that
+};
 
 struct RequestView {
   const http::RequestHead* head = nullptr;
@@ -39,8 +48,9 @@ struct RequestView {
   bool through_proxy = false;              // as Sender has it
   bool secure = false;                     // the client speaks TLS, to us or to a trusted proxy
   const std::shared_ptr<const ClientTls>* tls = nullptr;  // to us; null: nothing is kept of it
-  std::string_view user;  // who has logged in; empty: nobody
-  bool purges = false;    // it empties the cache, and goes no further
+  const Inside* inside = nullptr;                         // null: it came as it is
+  std::string_view user;                                  // who has logged in; empty: nobody
+  bool purges = false;  // it empties the cache, and goes no further
 };
 
 // What the cache had for a request on disk alone: a record of its key's hash, and of the variant as

@@ -36,9 +36,13 @@ ViewFault ViewMaker::make(const http::RequestHead& head, const ListenerContext& 
   if (view.framing.kind == http::BodyKind::kError) {
     return {view.framing.status, Outcome::kBadRequest, "framing"};
   }
-  const auto resolved = http::resolve_target(head, http::Scheme::kHttp, view.target);
+  const http::Scheme scheme = view.inside == nullptr ? http::Scheme::kHttp : http::Scheme::kHttps;
+  const auto resolved = http::resolve_target(head, scheme, view.target);
   if (resolved != http::TargetStatus::kOk) {
     return {400, Outcome::kBadRequest, http::to_string(resolved)};
+  }
+  if (view.inside != nullptr) [[unlikely]] {
+    if (const ViewFault fault = look_inside(head, listener, view); fault.status != 0) return fault;
   }
   const bool forward = listener.mode == config::Mode::kForward;
   if (forward && !runtime_->destinations.is_client_allowed(client)) {
@@ -78,6 +82,25 @@ ViewFault ViewMaker::make(const http::RequestHead& head, const ListenerContext& 
     view.rule = find_rule(head, listener, client, view);
     if (view.rule != nullptr) apply_rule(head, forward, view);
   }
+  return {};
+}
+
+// What is asked for inside a CONNECT is what was connected to, and goes on as if a client had named
+// it whole.
+ViewFault ViewMaker::look_inside(const http::RequestHead& head, const ListenerContext& listener,
+                                 RequestView& view) {
+  if (listener.mode != config::Mode::kForward) return {503, Outcome::kDenied, "listener-changed"};
+  if (head.method == http::Method::kConnect) return {405, Outcome::kDenied, "connect-inside"};
+  http::Target& target = view.target;
+  const bool names_uri =
+      target.form == http::TargetForm::kOrigin ||
+      (target.form == http::TargetForm::kAbsolute && target.scheme == http::Scheme::kHttps);
+  if (!names_uri) return {400, Outcome::kBadRequest, "target"};
+  const Inside& inside = *view.inside;
+  if (lower_ascii(target.authority.host) != inside.host || target.port() != inside.port) {
+    return {421, Outcome::kDenied, "misdirected"};
+  }
+  target.form = http::TargetForm::kAbsolute;
   return {};
 }
 

@@ -63,6 +63,8 @@ class ViewMaker {
   ViewFault look_at_connect(const http::RequestHead& head, const ListenerContext& listener,
                             const net::Address& client, const RequestView& view);
   ViewFault find_route(bool forward, RequestView& view);
+  static ViewFault look_inside(const http::RequestHead& head, const ListenerContext& listener,
+                               RequestView& view);
 
   // What was found of late, so that many rules cost a hit next to nothing.
   struct Remembered {

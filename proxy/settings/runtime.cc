@@ -126,6 +126,9 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   if (!error_pages) return std::unexpected(error_pages.error());
   auto tls = TlsListeners::create(config, before == nullptr ? nullptr : &before->tls);
   if (!tls) return std::unexpected(tls.error());
+  auto interception = Interception::create(
+      config.intercept, before == nullptr ? nullptr : before->interception.get(), wall_now());
+  if (!interception) return std::unexpected(interception.error());
   std::shared_ptr<Runtime> runtime(new Runtime(
       config, std::move(*router), DestinationPolicy(config.forward, own, interface_addresses())));
   static std::atomic<std::uint64_t> numbers = 0;
@@ -139,6 +142,12 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   set_treatments(*runtime);
   runtime->head_options.strip_tags = cache.strip_tags;
   if (cache.strip_tags) runtime->head_options.strip_fields = lower_case(cache.tag_fields);
+  runtime->forward_head_options = runtime->head_options;
+  runtime->interception = std::move(*interception);
+  // Where its client would go on by another protocol nothing is seen of it any more.
+  if (runtime->interception != nullptr) {
+    runtime->forward_head_options.strip_fields.emplace_back("alt-svc");
+  }
   runtime->reverse_targets = lower_case(cache.targets);
   // Two proxies with the same configured name in a row are no loop: the instance tells them apart.
   runtime->pseudonym = config.http.via + "-" + std::string(instance);
@@ -150,6 +159,10 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   runtime->max_memory_object_bytes = config::max_object_in_memory(config);
   runtime->access_format = format_of(config.log.format);
   runtime->sweep_interval = server::sweep_interval(config.timeouts, config.upstream);
+  if (config.intercept.is_on()) {
+    const Nanoseconds wait = config.intercept.hello_wait / kSweepsPerTimeout;
+    runtime->sweep_interval = std::min(runtime->sweep_interval, std::max(wait, kShortestSweep));
+  }
   runtime->squid_digest = config.filters.squid_digest;
   if (!config.filters.path.empty()) runtime->published_root = config.filters.path + "/";
   for (const config::CidrText& block : config.filters.allow_clients) {

@@ -15,6 +15,7 @@
 #include "proxy/observe/access_log.h"
 #include "proxy/settings/destination.h"
 #include "proxy/settings/error_pages.h"
+#include "proxy/settings/interception.h"
 #include "proxy/settings/listener_policy.h"
 #include "proxy/settings/router.h"
 #include "proxy/settings/rules.h"
@@ -33,8 +34,8 @@ inline constexpr std::string_view kSquidDigestPath = "/squid-internal-periodic/s
 
 struct Runtime {
   // `own` are the bound listeners; see DestinationPolicy. `before`: what is known of servers is
-  // taken over from it; null: there is nothing. Errors: certificates that cannot be loaded, error
-  // pages that cannot be read.
+  // taken over from it; null: there is nothing. Errors: certificates that cannot be loaded, an
+  // authority that cannot be used, error pages that cannot be read.
   static Result<std::shared_ptr<const Runtime>> create(const config::Config& config,
                                                        const std::vector<net::Address>& own,
                                                        std::string_view instance,
@@ -49,7 +50,8 @@ struct Runtime {
   Treatment forward;  // without a rule; a forward proxy always honours its clients' reloads
   Treatment reverse;
   Rules rules;
-  http::HeadOptions head_options;
+  http::HeadOptions head_options;            // of responses for reverse listeners
+  http::HeadOptions forward_head_options;    // and for forward ones
   std::vector<std::string> reverse_targets;  // lower-case names of targeted fields
   std::string pseudonym;                     // ours in Via
   std::string via_field_11;                  // "Via: 1.1 name\r\n", for messages received as 1.1
@@ -63,8 +65,12 @@ struct Runtime {
 
   bool squid_digest = false;  // kSquidDigestPath is answered
 
+  std::shared_ptr<const Interception> interception;  // null: nothing is decrypted
+
+  // What a forward listener answers itself where it is asked itself.
   bool is_published(std::string_view path) const {
-    return (!published_root.empty() && path.starts_with(published_root)) ||
+    return (interception != nullptr && path == kAuthorityPath) ||
+           (!published_root.empty() && path.starts_with(published_root)) ||
            (squid_digest && path == kSquidDigestPath);
   }
   bool may_have_published(const net::Address& client) const;

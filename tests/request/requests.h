@@ -20,7 +20,8 @@ class Requests {
     views_.emplace(runtime, seed_, doing);
   }
   // `lines`: request line and fields, each with LF.
-  ViewFault make(config::Mode mode, std::string_view lines, const char* from = "127.0.0.1") {
+  ViewFault make(config::Mode mode, std::string_view lines, const char* from = "127.0.0.1",
+                 const Inside* inside = nullptr) {
     text.clear();
     for (const char c : lines) {
       if (c == '\n') text += '\r';
@@ -30,6 +31,7 @@ class Requests {
     http::ParseError error;
     REQUIRE(http::parse_request(text, {}, head_, error) == http::ParseStatus::kComplete);
     view = {};
+    view.inside = inside;
     client = net::Address::parse_ip(from, 4711).value();
     const ListenerContext listener{mode};
     return views_->make(head_, listener, client, view);

@@ -71,6 +71,42 @@ TEST_CASE("a request that cannot be or is not to be answered says why", "[reques
   if (row.status != 0) CHECK(fault.outcome == row.outcome);
 }
 
+TEST_CASE("inside a CONNECT its host is asked for, and no other", "[request][view]") {
+  struct Row {
+    const char* text;
+    int status;
+    const char* detail;
+  };
+  const Row row = GENERATE(values<Row>({
+      {"GET /a HTTP/1.1\nHost: site.test\n", 0, ""},
+      {"GET /a HTTP/1.1\nHost: SITE.test:443\n", 0, ""},
+      {"GET https://site.test/a HTTP/1.1\nHost: other.test\n", 0, ""},
+      {"GET http://site.test/a HTTP/1.1\nHost: site.test\n", 400, "target"},
+      {"GET https://other.test/a HTTP/1.1\nHost: site.test\n", 421, "misdirected"},
+      {"GET /a HTTP/1.1\nHost: other.test\n", 421, "misdirected"},
+      {"GET /a HTTP/1.1\nHost: site.test:80\n", 421, "misdirected"},
+      {"GET /a HTTP/1.1\nHost: site.test.\n", 421, "misdirected"},
+      {"GET /a HTTP/1.0\n", 421, "misdirected"},
+      {"OPTIONS * HTTP/1.1\nHost: site.test\n", 400, "target"},
+      {"CONNECT site.test:443 HTTP/1.1\nHost: site.test\n", 405, "connect-inside"},
+  }));
+  CAPTURE(row.text);
+  Views views;
+  const Inside inside{.host = "site.test", .port = 443};
+  const ViewFault fault = views.make(Mode::kForward, row.text, "127.0.0.1", &inside);
+  CHECK(fault.status == row.status);
+  CHECK(fault.detail == row.detail);
+  if (row.status == 0) {
+    CHECK(views.view.key == "forward:https://site.test/a");
+    CHECK(views.view.target.form == http::TargetForm::kAbsolute);
+    const std::string inside_key(views.view.key);
+    CHECK(views.make(Mode::kForward, "GET https://site.test/a HTTP/1.1\nHost: a\n").status == 0);
+    CHECK(views.view.key == inside_key);
+  }
+  // By a reload the listener may be another one meanwhile.
+  CHECK(views.make(Mode::kReverse, row.text, "127.0.0.1", &inside).status != 0);
+}
+
 TEST_CASE("one key is one resource, whatever it is called", "[request][view]") {
   Views views;
   const auto key = [&](Mode mode, std::string_view text) {

@@ -1,0 +1,207 @@
+#include "proxy/client/interceptor.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "proxy/client/http1_text.h"
+
+namespace encore::server {
+namespace {
+
+using After = Http1Carrier::After;
+
+// Who verifies only when the handshake is done leaves at once then. Who connects in advance stays
+// longer than that.
+constexpr Nanoseconds kSoon = std::chrono::seconds(1);
+
+bool over(Nanoseconds time, Nanoseconds limit) { return limit.count() != 0 && time >= limit; }
+
+}  // namespace
+
+std::unique_ptr<Interceptor> Interceptor::make(const InterceptServices& services,
+                                               InterceptorOwner& owner, net::Stream& stream,
+                                               std::shared_ptr<const RequestContext> connect) {
+  const Runtime& runtime = *connect->runtime;
+  if (runtime.interception == nullptr) return nullptr;
+  // There is one layer of TLS to a stream: who speaks it to us as a proxy has his tunnel.
+  if (stream.is_tls()) return nullptr;
+  const http::Authority& authority = connect->target.authority;
+  std::string host = lower_ascii(authority.host);
+  // What would be refused is refused as ever.
+  if (!runtime.destinations.is_connect_port(authority.port)) return nullptr;
+  const auto verdict = runtime.destinations.check_host(connect->client, host, authority.port);
+  const bool is_own = verdict == DestinationVerdict::kOwnListener;
+  if (verdict != DestinationVerdict::kAllowed && !is_own) return nullptr;
+  const Splice splice = runtime.interception->at_connect(connect->client, host, authority.port,
+                                                         is_own, services.loop.now());
+  if (splice == Splice::kRejected) services.stats.intercepts_spliced.add();
+  if (splice != Splice::kNone) return nullptr;
+  return std::unique_ptr<Interceptor>(
+      new Interceptor(services, owner, stream, std::move(connect), std::move(host)));
+}
+
+Interceptor::Interceptor(const InterceptServices& services, InterceptorOwner& owner,
+                         net::Stream& stream, std::shared_ptr<const RequestContext> connect,
+                         std::string host)
+    : services_(services),
+      owner_(owner),
+      stream_(stream),
+      connect_(std::move(connect)),
+      host_(std::move(host)),
+      started_(services.loop.now()),
+      since_(started_) {}
+
+Interceptor::~Interceptor() { record(Outcome::kClientAborted); }
+
+void Interceptor::go(Step step) {
+  step_ = step;
+  since_ = services_.loop.now();
+}
+
+void Interceptor::start() {
+  stream_.pause_reading();
+  stream_.set_handler(this);
+  bytes_before_ = stream_.bytes_written();
+  answer_.add_text("HTTP/1.1 200 Connection established\r\n\r\n");
+  pump_answer();
+}
+
+// What the client does not take of the answer comes later.
+void Interceptor::pump_answer() {
+  switch (answer_.pump(stream_)) {
+    case Http1Writer::Status::kDone:
+      go(Step::kListening);
+      stream_.resume_reading();
+      return;
+    case Http1Writer::Status::kDead:
+      end(Outcome::kClientAborted, After::kAbort);
+      return;
+    case Http1Writer::Status::kBlocked:
+    case Http1Writer::Status::kWaiting:
+    case Http1Writer::Status::kMore:
+    case Http1Writer::Status::kBroken:
+      return;
+  }
+}
+
+void Interceptor::on_writable(net::Stream&) {
+  if (step_ == Step::kAnswering && answer_.is_blocked()) pump_answer();
+}
+
+std::size_t Interceptor::on_data(net::Stream&, std::span<const std::byte> bytes) {
+  if (step_ == Step::kListening) {
+    look_at_hello({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  } else if (step_ == Step::kUnused) {
+    go(Step::kOver);
+    const ListenerPolicy* const policy = connect_->policy;
+    owner_.on_inside({.host = host_,
+                      .port = connect_->target.authority.port,
+                      .has_logged_in = policy != nullptr && policy->credentials != nullptr});
+  }
+  // All of it is for whoever comes next: TLS, the origin, or who answers requests.
+  return 0;
+}
+
+void Interceptor::look_at_hello(std::string_view input) {
+  tls::ClientHello hello;
+  const tls::HelloStatus status = tls::parse_client_hello(input, hello);
+  if (status == tls::HelloStatus::kIncomplete) {
+    if (hello_ == Hello::kNone) since_ = services_.loop.now();
+    hello_ = Hello::kBegun;
+    owner_.on_half_hello(input.size());
+    return;
+  }
+  net::TlsSessionPointer session;
+  if (InterceptRules::at_hello(host_, status, hello) == Splice::kNone) {
+    session = interception().session(host_, services_.loop.wall_now());
+  }
+  if (session == nullptr) return splice();
+  if (!stream_.start_tls(std::move(session))) {
+    return end(Outcome::kNoMemory, After::kAbort);
+  }
+  go(Step::kShaking);
+}
+
+void Interceptor::splice() {
+  go(Step::kOver);
+  services_.stats.intercepts_spliced.add();
+  record_ = Record::kMade;  // by the tunnel
+  owner_.on_splice(connect_);
+}
+
+void Interceptor::on_ready(net::Stream&) {
+  go(Step::kUnused);
+  services_.stats.intercepts.add();
+  record(Outcome::kIntercepted);
+}
+
+void Interceptor::on_eof(net::Stream&) {
+  if (step_ == Step::kUnused && services_.loop.now() - since_ < kSoon) note_reject();
+  end(Outcome::kClientAborted, After::kClose);
+}
+
+void Interceptor::on_error(net::Stream& stream, net::CloseReason reason, int) {
+  const bool soon = step_ == Step::kUnused && services_.loop.now() - since_ < kSoon;
+  const bool refused = stream.is_tls_refused_by_peer() || reason == net::CloseReason::kReset;
+  if (soon || (step_ == Step::kShaking && refused)) {
+    note_reject();
+  } else if (step_ == Step::kShaking) {
+    services_.stats.intercepts_failed.add();
+  }
+  end(Outcome::kClientAborted, After::kAbort);
+}
+
+void Interceptor::note_reject() {
+  services_.stats.intercepts_rejected.add();
+  interception().note_reject(connect_->client, host_, services_.loop.now());
+}
+
+void Interceptor::end(Outcome outcome, After after) {
+  if (step_ == Step::kOver) return;
+  go(Step::kOver);
+  record(outcome);
+  owner_.on_intercept_end(after);
+}
+
+void Interceptor::record(Outcome outcome) {
+  if (record_ == Record::kMade) return;
+  record_ = Record::kMade;
+  RequestRecord entry;
+  entry.outcome = outcome;
+  entry.started = started_;
+  entry.status = answer_.sent_bytes() == 0 ? 0 : 200;
+  entry.sent_bytes = stream_.bytes_written() - bytes_before_;
+  entry.tell_of(*connect_);
+  services_.log.record(entry, &connect_->head, connect_->client);
+}
+
+void Interceptor::check_timeouts(MonotonicTime now) {
+  const config::Timeouts& timeouts = connect_->runtime->config.timeouts;
+  switch (step_) {
+    case Step::kAnswering:
+      if (over(answer_.stalled_for(now), timeouts.client_write)) {
+        end(Outcome::kClientAborted, After::kAbort);
+      }
+      return;
+    case Step::kListening:
+      // Of what has begun the rest is due as that of a head is.
+      if (hello_ == Hello::kNone) {
+        if (over(now - since_, interception().hello_wait())) splice();
+        return;
+      }
+      [[fallthrough]];
+    case Step::kShaking:
+      if (!over(now - since_, timeouts.client_header)) return;
+      services_.stats.intercepts_failed.add();
+      end(Outcome::kClientAborted, After::kAbort);
+      return;
+    case Step::kUnused:
+      if (over(now - since_, timeouts.client_idle)) end(Outcome::kClientAborted, After::kClose);
+      return;
+    case Step::kOver:
+      return;
+  }
+}
+
+}  // namespace encore::server

@@ -1,0 +1,104 @@
+// Interceptor: a CONNECT whose host may be decrypted ([intercept]), from its answer to the first
+// byte that comes inside: 200, what the client says first, and then either TLS with a certificate
+// of ours, or a tunnel as it would be without us. It is the stream's handler meanwhile, and has
+// read nothing of what goes on unread. Confined to its connection's worker.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/time.h"
+#include "proxy/client/http1_stream.h"
+#include "proxy/client/http1_writer.h"
+#include "proxy/exchange/request_log.h"
+#include "proxy/net/retired.h"
+#include "proxy/net/stream.h"
+#include "proxy/observe/stats.h"
+#include "proxy/request/request_context.h"
+#include "proxy/settings/interception.h"
+
+namespace encore::server {
+
+// The connection, as its interceptor sees it. It sets itself as the stream's handler again, and
+// destroys the interceptor at the end of the turn.
+class InterceptorOwner {
+ public:
+  // So much of what the client says first is there, and not the rest.
+  virtual void on_half_hello(std::size_t bytes) = 0;
+  // The client has its 200: what it sends is for the origin, and none of it was used.
+  virtual void on_splice(std::shared_ptr<const RequestContext> connect) = 0;
+  // The client speaks TLS with us; its first bytes are kept by the stream.
+  virtual void on_inside(Inside inside) = 0;
+  virtual void on_intercept_end(Http1Carrier::After after) = 0;
+
+ protected:
+  ~InterceptorOwner() = default;
+};
+
+// What interceptors use of their worker. All are borrowed and outlive them.
+struct InterceptServices {
+  net::Loop& loop;
+  WorkerStats& stats;
+  RequestLog& log;
+};
+
+class Interceptor final : public net::Retirable, private net::StreamHandler {
+ public:
+  // Null: the CONNECT is none that may be decrypted. `owner` and `stream` are borrowed and outlive
+  // it.
+  static std::unique_ptr<Interceptor> make(const InterceptServices& services,
+                                           InterceptorOwner& owner, net::Stream& stream,
+                                           std::shared_ptr<const RequestContext> connect);
+  ~Interceptor() override;
+  Interceptor(const Interceptor&) = delete;
+  Interceptor& operator=(const Interceptor&) = delete;
+
+  // Answers the CONNECT.
+  void start();
+  void check_timeouts(MonotonicTime now);
+  // The client speaks TLS with us, and has asked for nothing so far.
+  bool is_unused() const { return step_ == Step::kUnused; }
+
+ private:
+  enum class Step : std::uint8_t {
+    kAnswering,
+    kListening,  // for what the client says first
+    kShaking,    // hands, as a TLS server
+    kUnused,
+    kOver,
+  };
+  Interceptor(const InterceptServices& services, InterceptorOwner& owner, net::Stream& stream,
+              std::shared_ptr<const RequestContext> connect, std::string host);
+
+  // net::StreamHandler
+  std::size_t on_data(net::Stream& stream, std::span<const std::byte> bytes) override;
+  void on_writable(net::Stream& stream) override;
+  void on_eof(net::Stream& stream) override;
+  void on_error(net::Stream& stream, net::CloseReason reason, int os_error) override;
+  void on_ready(net::Stream& stream) override;
+
+  void go(Step step);
+  void pump_answer();
+  void look_at_hello(std::string_view input);
+  void splice();
+  void end(Outcome outcome, Http1Carrier::After after);
+  void note_reject();
+  void record(Outcome outcome);
+  const Interception& interception() const { return *connect_->runtime->interception; }
+
+  const InterceptServices& services_;
+  InterceptorOwner& owner_;
+  net::Stream& stream_;
+  const std::shared_ptr<const RequestContext> connect_;
+  const std::string host_;  // lower case
+  const MonotonicTime started_;
+  MonotonicTime since_;             // of the present step
+  std::uint64_t bytes_before_ = 0;  // of the answer, written to the client
+  Http1Writer answer_;
+  Step step_ = Step::kAnswering;
+  enum class Hello : std::uint8_t { kNone, kBegun } hello_ = Hello::kNone;
+  enum class Record : std::uint8_t { kDue, kMade } record_ = Record::kDue;
+};
+
+}  // namespace encore::server

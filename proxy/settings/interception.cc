@@ -1,0 +1,98 @@
+#include "proxy/settings/interception.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace encore::server {
+namespace {
+
+std::string date_of(WallTime time) {
+  const std::chrono::sys_seconds seconds(
+      std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()));
+  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)));
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+Result<void> check(const config::Intercept& intercept, const ca::Authority& authority,
+                   WallTime now) {
+  const std::string& file = intercept.ca_certificate;
+  if (!authority.is_valid(now)) {
+    return fail(file + ": is good from " + date_of(authority.not_before()) + " to " +
+                date_of(authority.not_after()) + "; accepted: one that is good now, as by " +
+                "encore ca renew");
+  }
+  for (const std::string& host : intercept.hosts) {
+    const bool permitted = host == "*" ? authority.permitted().empty() : authority.permits(host);
+    if (permitted) continue;
+    return fail(file + ": may not sign for \"" + host + "\" of intercept.hosts; accepted: " +
+                listed(authority.permitted()) + ", and hosts below");
+  }
+  return {};
+}
+
+}  // namespace
+
+Interception::Interception(const config::Intercept& intercept, std::shared_ptr<ca::LeafMint> mint,
+                           std::shared_ptr<const net::TlsServer> server,
+                           std::shared_ptr<RejectedClients> rejected)
+    : intercept_(intercept),
+      rules_(intercept),
+      mint_(std::move(mint)),
+      server_(std::move(server)),
+      rejected_(std::move(rejected)) {}
+
+Result<std::shared_ptr<const Interception>> Interception::create(const config::Intercept& intercept,
+                                                                 const Interception* before,
+                                                                 WallTime now) {
+  if (!intercept.is_on()) return nullptr;
+  auto authority = ca::Authority::load(intercept.ca_certificate, intercept.ca_key);
+  if (!authority) return std::unexpected(authority.error());
+  if (auto good = check(intercept, *authority, now); !good) return std::unexpected(good.error());
+  auto rejected = before == nullptr ? std::make_shared<RejectedClients>() : before->rejected_;
+  // The same authority: what it has signed, and what clients hold by it, stays good.
+  if (before != nullptr && before->authority().fingerprint() == authority->fingerprint()) {
+    return std::shared_ptr<const Interception>(
+        new Interception(intercept, before->mint_, before->server_, std::move(rejected)));
+  }
+  auto mint = ca::LeafMint::create(std::move(*authority));
+  if (!mint) return std::unexpected(mint.error());
+  auto tickets = net::TlsTickets::create(monotonic_now());
+  if (!tickets) return std::unexpected(tickets.error());
+  auto server =
+      net::TlsServer::create_for({.tickets = std::move(*tickets), .now = now}, *(*mint)->key());
+  if (!server) return std::unexpected(server.error());
+  return std::shared_ptr<const Interception>(
+      new Interception(intercept, std::move(*mint), std::move(*server), std::move(rejected)));
+}
+
+Splice Interception::at_connect(const net::Address& client, std::string_view host,
+                                std::uint16_t port, bool is_own, MonotonicTime now) const {
+  const bool remembers = intercept_.on_client_reject == config::ClientReject::kSplice;
+  return rules_.at_connect({.host = host,
+                            .port = port,
+                            .is_own = is_own,
+                            .is_rejected = remembers && rejected_->contains(client, host, now)});
+}
+
+net::TlsSessionPointer Interception::session(std::string_view host, WallTime now) const {
+  const auto leaf = mint_->leaf(host, now);
+  return leaf == nullptr ? nullptr : server_->session_showing(leaf->certificate);
+}
+
+void Interception::note_reject(const net::Address& client, std::string_view host,
+                               MonotonicTime now) const {
+  if (!rejected_->note(client, host, now, intercept_.reject_memory)) return;
+  const bool splices = intercept_.on_client_reject == config::ClientReject::kSplice;
+  spdlog::info("{} does not take our certificate for {}: {}", client.ip_string(), host,
+               splices ? "goes through unread from now on" : "fails, for on_client_reject says so");
+}
+
+}  // namespace encore::server

@@ -1,0 +1,59 @@
+// Interception: all that follows from [intercept]: the rules, the authority and its mint, who has
+// rejected it. Immutable but for what it remembers; thread-safe. A reload makes a new one, which
+// takes over what was known and, of the same authority, what was signed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/time.h"
+#include "config/config.h"
+#include "proxy/ca/leaf_mint.h"
+#include "proxy/net/address.h"
+#include "proxy/net/tls_server.h"
+#include "proxy/settings/intercept_rules.h"
+#include "proxy/settings/rejected_clients.h"
+
+namespace encore::server {
+
+// Where a forward listener, asked itself, gives its authority's certificate.
+inline constexpr std::string_view kAuthorityPath = "/ca.crt";
+
+class Interception {
+ public:
+  // Null: nothing is decrypted. `before` is what was in force, or null. Errors: files that cannot
+  // be used, an authority that is not good at `now`, hosts that it may not sign for.
+  static Result<std::shared_ptr<const Interception>> create(const config::Intercept& intercept,
+                                                            const Interception* before,
+                                                            WallTime now);
+
+  // Whether a CONNECT is decrypted, as far as that is known before it is answered.
+  Splice at_connect(const net::Address& client, std::string_view host, std::uint16_t port,
+                    bool is_own, MonotonicTime now) const;
+  // For a client that wants to speak TLS to this host (lower case). Null: there is no certificate
+  // for it.
+  net::TlsSessionPointer session(std::string_view host, WallTime now) const;
+  // A client has not taken it.
+  void note_reject(const net::Address& client, std::string_view host, MonotonicTime now) const;
+
+  Nanoseconds hello_wait() const { return intercept_.hello_wait; }
+  const ca::Authority& authority() const { return mint_->authority(); }
+  const ca::LeafMint& mint() const { return *mint_; }
+  RejectedClients& rejected() const { return *rejected_; }
+
+ private:
+  Interception(const config::Intercept& intercept, std::shared_ptr<ca::LeafMint> mint,
+               std::shared_ptr<const net::TlsServer> server,
+               std::shared_ptr<RejectedClients> rejected);
+
+  const config::Intercept intercept_;
+  const InterceptRules rules_;
+  const std::shared_ptr<ca::LeafMint> mint_;
+  const std::shared_ptr<const net::TlsServer> server_;
+  const std::shared_ptr<RejectedClients> rejected_;
+};
+
+}  // namespace encore::server
