@@ -177,8 +177,8 @@ void ViewMaker::apply_rule(const http::RequestHead& head, bool forward, RequestV
     if (rule.by_digest()) key_by_digest(view);
     if (const std::string part = ignored_part(rule, *view.treatment); !part.empty()) {
       if (view.asked.empty()) view.asked = view.key.substr(kRealmBytes);
-      digest_key_ = std::string(view.key) + part;
-      view.key = digest_key_;
+      other_key_ = std::string(view.key) + part;
+      view.key = other_key_;
     }
     view.hash = filter::hash_key(filter::HashFamily::kXxh3, identity_seed_, view.key);
   }
@@ -194,16 +194,16 @@ void ViewMaker::key_by_digest(RequestView& view) {
   const std::string_view path = uri.substr(view.uri.path);
   const auto digest = http::sha256_in_path(path.substr(0, path.find('?')));
   if (!digest) return;
-  digest_key_ = view.key.substr(0, kRealmBytes);
-  digest_key_ += http::kDigestKey;
-  digest_key_ += *digest;
+  other_key_ = view.key.substr(0, kRealmBytes);
+  other_key_ += http::kDigestKey;
+  other_key_ += *digest;
   // Who may have it is its own host's to say.
   if (view.rule->rechecks()) {
-    digest_key_ += '@';
-    digest_key_ += uri.substr(0, view.uri.path);
+    other_key_ += '@';
+    other_key_ += uri.substr(0, view.uri.path);
   }
   view.asked = uri;
-  view.key = digest_key_;
+  view.key = other_key_;
 }
 
 }  // namespace encore::server

@@ -77,7 +77,7 @@ class ViewMaker {
   std::uint64_t remembered_of_ = 0;                // Runtime::number
 
   std::vector<char> key_buffer_;
-  std::string digest_key_;
+  std::string other_key_;  // that of a digest, or of what is kept apart
 };
 
 }  // namespace encore::server

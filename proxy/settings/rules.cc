@@ -332,7 +332,7 @@ namespace {
 // As plain_host() has it, of a host in lower case: names and IPv4 addresses are that already, but
 // for the dot that ends a whole name (RFC 3986 3.2.2).
 std::string_view compared_host(std::string_view host, std::string& storage) {
-  if (host.starts_with('[')) return storage = plain_host(host);
+  if (host.contains(':')) return storage = plain_host(host);
   if (host.size() > 1 && host.ends_with('.')) host.remove_suffix(1);
   return host;
 }

@@ -182,6 +182,7 @@ TEST_CASE("an address is the same host in whichever way it is written", "[settin
     CHECK(of(host) == "rule-0");
   }
   CHECK(of("[::ffff:7f00:1]") == "rule-0");
+  CHECK(of("::ffff:127.0.0.1") == "rule-0");  // as CONNECT has it
   CHECK(of("[::1]") == "rule-1");
   CHECK(of("[0:0::1]") == "rule-1");
   CHECK(of("[2001:db8::5]") == "rule-1");
