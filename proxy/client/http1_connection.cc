@@ -34,6 +34,15 @@ bool ends_with_its_head(const RequestView& view) {
          !head.fields.has(http::FieldId::kUpgrade) && http::keep_alive(head);
 }
 
+// Whether a host that is decrypted would be so today.
+bool is_named(const Runtime& runtime, const Inside& inside, const net::Address& client,
+              MonotonicTime now) {
+  if (runtime.interception == nullptr) return false;
+  const Splice splice =
+      runtime.interception->at_connect(client, inside.host, inside.port, false, now);
+  return splice == Splice::kNone || splice == Splice::kRejected;
+}
+
 }  // namespace
 
 Http1Connection::Http1Connection(const ClientServices& services, const ListenerContext& listener,
@@ -253,6 +262,15 @@ bool Http1Connection::handle_request(std::string_view head_bytes) {
     view.policy = policy;
     view.secure = true;
     view.inside = inside_.get();
+    if (named_by_ != runtime.number &&
+        !is_named(runtime, *inside_, client_, services_.loop.now())) {
+      refuse({.status = 421,
+              .outcome = Outcome::kDenied,
+              .detail = "no-longer-decrypted",
+              .text = "Connect again."});
+      return true;
+    }
+    named_by_ = runtime.number;
   } else if (gate_ != nullptr) {
     // Several clients may send by way of one proxy's connection.
     client_ = gate_->identify(policy, head.fields, view);

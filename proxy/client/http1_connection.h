@@ -154,7 +154,8 @@ class Http1Connection final : public ClientConnection,
   std::unique_ptr<Http1Stream> request_;
   std::unique_ptr<TunnelExchange> tunnel_;
   std::unique_ptr<Interceptor> interceptor_;
-  std::unique_ptr<const Inside> inside_;   // null: requests come as they are
+  std::unique_ptr<const Inside> inside_;  // null: requests come as they are
+  std::uint64_t named_by_ = 0;  // the runtime that has said of its host that it is decrypted
   std::unique_ptr<Http1Pending> pending_;  // to be sent before anything else
   std::unique_ptr<net::Deferred> later_;   // made when first needed
   TransferMemory::Holding holding_;
