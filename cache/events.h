@@ -48,7 +48,8 @@ namespace encore::cache {
   X(kNames, "names")              \
   X(kPurgeRule, "purge-rule")     \
   X(kPart, "part")                \
-  X(kPartFound, "part-found")
+  X(kPartFound, "part-found")     \
+  X(kGrow, "grow")
 
 enum class EventKind : std::uint8_t {
 #define ENCORE_ENUMERATOR(id, name) id,
@@ -56,7 +57,7 @@ enum class EventKind : std::uint8_t {
 #undef ENCORE_ENUMERATOR
 };
 inline constexpr std::size_t kEventKindCount =
-    static_cast<std::size_t>(EventKind::kPartFound) + 1;  // the last one
+    static_cast<std::size_t>(EventKind::kGrow) + 1;  // the last one
 
 std::string_view to_string(EventKind kind) noexcept;
 
@@ -71,6 +72,8 @@ inline constexpr std::uint32_t kReserveSpares = 2;
 inline constexpr std::uint8_t kFreshenNeedsRoom = 100;
 // A part was found; else the outcome is why not.
 inline constexpr std::uint8_t kPartIsWritten = 100;
+// An entry has grown; else it was not there any more.
+inline constexpr std::uint8_t kGrown = 100;
 
 // Event::disk_flags. Lookup: the selected one lies on disk, and is to be promoted. Commit: the
 // queue was full; it came from disk (from `place`); its version is that of a tombstone as well; it
@@ -96,11 +99,12 @@ struct Event {
   std::uint32_t shard = 0;
   MonotonicTime now{};
   filter::Hash128 key{};
-  // lookup: the selected one; admit, commit, freshen, remove, purge, mark-stale: the one meant.
+  // lookup: the selected one; admit, commit, freshen, grow, remove, purge, mark-stale: the one
+  // meant.
   std::uint64_t variant = 0;
   // reserve, abort, make-room: the bytes asked for; admit: size_bytes
   std::uint64_t charge_bytes = 0;
-  // commit, freshen, part: what the reservation holds; admit: AdmissionRule::encoded()
+  // commit, freshen, grow, part: what the reservation holds; admit: AdmissionRule::encoded()
   std::uint64_t reserved_bytes = 0;
   // admit; reserve: kReserveLast, kReserveSpares; reclaim, make-room: victims at most; adopt: the
   // generations that were taken

@@ -98,6 +98,16 @@ class Kernel {
   // stays the caller's.
   FreshenOutcome freshen(const Key& key, const Stored& stored, MonotonicTime now);
 
+  // What an entry stands for has become so much larger, where it is still there with this payload;
+  // whether it is. The reservation, which is as large, goes back where it is not. Nothing else of
+  // it changes, neither here nor on disk.
+  struct Growth {
+    std::uint64_t variant = 0;
+    Payload payload = 0;
+    std::uint64_t reserved_bytes = 0;
+  };
+  bool grow(const Key& key, const Growth& growth, MonotonicTime now);
+
   // Removes all variants of a key, in memory and on disk; how many there were. `tombstone`, here
   // and below, may be null; else it says what must be remembered of this over a restart.
   std::uint32_t invalidate(const Key& key, MonotonicTime now, DiskTombstone* tombstone = nullptr);
@@ -318,6 +328,8 @@ class Kernel {
   };
   FreshenStep freshen_step(const Key& key, const Stored& stored, std::uint64_t reserved_bytes,
                            MonotonicTime now);
+  bool grow_step(const Key& key, std::uint64_t variant, std::optional<Payload> payload,
+                 std::uint64_t reserved_bytes, MonotonicTime now);
   struct ReclaimStep {
     std::uint32_t victims = 0;
     bool finished = false;

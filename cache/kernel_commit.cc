@@ -222,4 +222,35 @@ Kernel::FreshenStep Kernel::freshen_step(const Key& key, const Stored& stored,
   return step;
 }
 
+bool Kernel::grow(const Key& key, const Growth& growth, MonotonicTime now) {
+  return grow_step(key, growth.variant, growth.payload, growth.reserved_bytes, now);
+}
+
+// No payload: that of the entry was another.
+bool Kernel::grow_step(const Key& key, std::uint64_t variant, std::optional<Payload> payload,
+                       std::uint64_t reserved_bytes, MonotonicTime now) {
+  Shard& shard = shard_for(key.hash);
+  OptionalLock lock(shard.mutex);
+  OptionalLock budget_lock(budget_->mutex);
+  const EntryRef ref = shard.table.find(key.hash, variant);
+  const bool is_there = ref != kNoEntry && payload && shard.table.payload(ref) == *payload;
+  if (is_there) {
+    budget_->settle_reservation(reserved_bytes);
+    shard.table.set_charge(ref, shard.table.charge(ref) + reserved_bytes);
+  } else {
+    budget_->give_back_reservation(reserved_bytes);
+  }
+  if (hooks_.observer != nullptr) [[unlikely]] {
+    Event event{.kind = EventKind::kGrow,
+                .outcome = is_there ? kGrown : std::uint8_t{0},
+                .shard = shard.number,
+                .now = now,
+                .key = key.hash,
+                .variant = variant,
+                .reserved_bytes = reserved_bytes};
+    publish(event);
+  }
+  return is_there;
+}
+
 }  // namespace encore::cache

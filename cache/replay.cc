@@ -64,6 +64,8 @@ std::string_view outcome_name(const Event& event) {
                                           : to_string(static_cast<FreshenOutcome>(outcome));
     case EventKind::kPartFound:
       return outcome == kPartIsWritten ? "written" : outcome == 0 ? "absent" : "not-written";
+    case EventKind::kGrow:
+      return outcome == kGrown ? "grown" : "absent";
     default:
       return "done";
   }
@@ -250,9 +252,19 @@ Result<void> Replay::dispatch_rare(const Event& event) {
     }
     case EventKind::kAdopt:
       return adopt(event);
+    case EventKind::kGrow:
+      grow(event);
+      return {};
     default:
       return dispatch_disk(event);
   }
+}
+
+// Whose payload it was the journal does not know, but whether that was the entry's.
+void Replay::grow(const Event& event) {
+  std::optional<Payload> payload;
+  if (event.outcome == kGrown) payload = event.variant;
+  kernel_->grow_step({event.key, {}}, event.variant, payload, event.reserved_bytes, event.now);
 }
 
 Result<void> Replay::dispatch_disk(const Event& event) {

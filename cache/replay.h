@@ -46,6 +46,7 @@ class Replay {
   Result<void> dispatch_disk(const Event& event);
   Result<void> dispatch_given(const Event& event);
   Result<void> adopt(const Event& event);
+  void grow(const Event& event);
 
   std::unique_ptr<Capture> capture_;
   std::unique_ptr<Kernel> kernel_;

@@ -128,13 +128,16 @@ void Table::drop_beyond(const filter::Hash128& key, const Limits& limits, Remova
   }
 }
 
-void Table::update(EntryRef ref, const Stored& stored, Removals& gone) {
+void Table::set_charge(EntryRef ref, std::uint64_t charge_bytes) {
   HotEntry& hot = slab_.hot(ref);
-  if (hot.charge != stored.charge_bytes) {
-    charged_bytes_ += stored.charge_bytes - hot.charge;
-    hot.charge = stored.charge_bytes & ((std::uint64_t{1} << 40U) - 1);
-    (in_old_order(ref) ? *old_order_ : *order_).resized(ref);
-  }
+  if (hot.charge == charge_bytes) return;
+  charged_bytes_ += charge_bytes - hot.charge;
+  hot.charge = charge_bytes & ((std::uint64_t{1} << 40U) - 1);
+  (in_old_order(ref) ? *old_order_ : *order_).resized(ref);
+}
+
+void Table::update(EntryRef ref, const Stored& stored, Removals& gone) {
+  set_charge(ref, stored.charge_bytes);
   if (!slab_.has_cold()) {
     if (!needs_cold(stored)) {
       return;

@@ -42,6 +42,8 @@ class Table {
   Inserted insert(const filter::Hash128& key, const Stored& stored, const Access& access,
                   const Limits& limits, Removals& gone);
 
+  // It takes more or less than before.
+  void set_charge(EntryRef ref, std::uint64_t charge_bytes);
   // New times, charge and payload.
   void update(EntryRef ref, const Stored& stored, Removals& gone);
   void mark_stale(EntryRef ref, MonotonicTime now);

@@ -119,6 +119,7 @@ class Worker {
       return;
     }
     if (result.state == LookupState::kFresh) {
+      maybe_grow(key, variant, result.payload);
       maybe_purge(key);
       return;
     }
@@ -251,6 +252,14 @@ class Worker {
                         random_() % 16 == 0 ? Kernel::Write::kFailed : Kernel::Write::kDone, now_);
       }
     }
+  }
+  // It has got another form. Others may have replaced it since it was found.
+  void maybe_grow(const Key& key, std::uint64_t variant, Payload payload) {
+    if (random_() % 8 != 0) return;
+    const std::uint64_t bytes = 1 + random_() % 200;
+    if (kernel_.reserve(key, bytes, now_) != ReserveOutcome::kReserved) return;
+    if (random_() % 8 == 0) ++payload;
+    kernel_.grow(key, {.variant = variant, .payload = payload, .reserved_bytes = bytes}, now_);
   }
   void maybe_purge(const Key& key) {
     switch (random_() % 100) {
