@@ -165,6 +165,7 @@ class Body {
 
  private:
   friend class MemoryStore;
+  friend class Object;
 
   Body(SlabArena& arena, const BodyOptions& options);
   ~Body();

@@ -94,16 +94,22 @@ Result<Object*> MemoryStore::construct(const ObjectParts& parts, std::uint64_t b
                 " fits no slot of " + format_bytes(kSlotBytesMax));
   }
   const std::uint64_t bytes = cache::charge_for(sizes);
-  void* slot = arena_->allocate(static_cast<std::size_t>(bytes), SlotKind::kMovable);
+  // Its address is what a form is found by.
+  const SlotKind kind = parts.is_form ? SlotKind::kFixed : SlotKind::kMovable;
+  void* slot = arena_->allocate(static_cast<std::size_t>(bytes), kind);
   if (slot == nullptr) {
     arena_->count_refusal();
     return out_of_memory(bytes);
   }
-  return new (slot) Object(*this, parts, body_size, body);
+  auto* object = new (slot) Object(*this, parts, body_size, body);
+  object->dropped_ = parts.is_form;  // no kernel will have it
+  return object;
 }
 
 ObjectRef MemoryStore::publish(Object* object) {
-  if (object->body_ != nullptr) object->body_->residents_.fetch_add(1, std::memory_order_relaxed);
+  if (!object->dropped_ && object->body_ != nullptr) {
+    object->body_->residents_.fetch_add(1, std::memory_order_relaxed);
+  }
   objects_.fetch_add(1, std::memory_order_relaxed);
   object_bytes_.fetch_add(object->charge(), std::memory_order_relaxed);
   object->publish(1);
@@ -261,6 +267,7 @@ bool MemoryStore::move(void* slot) {
   const std::string_view body = old->inline_body();
   body.copy(const_cast<char*>(copy->inline_body().data()), body.size());
   if (old->body_ != nullptr) old->body_->ref();
+  copy->take_forms(*old);
   Payload payload = publish(copy).detach();
   const bool moved = relocator->replace(old->key(), reinterpret_cast<Payload>(old), payload);
   if (moved) {

@@ -2,8 +2,13 @@
 // without locks; it lives as long as somebody holds a reference (the kernel holds one an entry, as
 // an opaque Payload; readers hold ObjectRefs). One slot of the arena holds
 // [Object | meta | key text | head | small body]; a body that does not fit lies in a Body.
+//
+// Beside it may lie further forms of the same response, objects of their own that nobody else
+// knows: they come later, stay as long as it does, and end with it.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,6 +20,7 @@
 namespace encore::store {
 
 class Object;
+class ObjectRef;
 
 // Whose memory objects lie in.
 class ObjectOwner {
@@ -34,6 +40,7 @@ struct ObjectParts {
   std::string_view key;             // the kernel's key bytes: realm and target URI
   std::span<const std::byte> meta;  // a trivially copyable record of the server, <= kMetaBytesMax
   std::string_view head;            // response head, ready to be sent
+  bool is_form = false;             // of another object: add_form() comes next, and no kernel
 };
 
 inline constexpr std::size_t kMetaBytesMax = 256;
@@ -67,14 +74,43 @@ class Object {
   // and its successor) is counted in both.
   std::uint64_t charge() const;
 
+  // The form of it with this number; null where there is none. Borrowed from the object.
+  const Object* form(std::size_t number) const {
+    if (!has_forms_.load(std::memory_order_acquire)) return nullptr;
+    return forms_of(word_).forms[number].load(std::memory_order_acquire);
+  }
+  // Gives it a form. False where it has one of that number, which stays. REQUIRES: number <
+  // kFormsMax; the form was made with ObjectParts::is_form, and nothing but `form` holds it.
+  static constexpr std::size_t kFormsMax = 3;
+  bool add_form(std::size_t number, ObjectRef form) const;
+  // charge() and that of its forms.
+  std::uint64_t charge_with_forms() const;
+
+  // What its users have found out about it and want to find again: 0 at first.
+  std::uint8_t note() const { return note_.load(std::memory_order_relaxed); }
+  void set_note(std::uint8_t note) const { note_.store(note, std::memory_order_relaxed); }
+
  private:
   friend class MemoryStore;
   friend class ObjectRef;
 
+  struct Forms {
+    ObjectOwner* owner;
+    std::array<std::atomic<const Object*>, kFormsMax> forms{};  // one reference each
+  };
+  static const Forms& forms_of(const std::atomic<void*>& word) {
+    return *static_cast<const Forms*>(word.load(std::memory_order_relaxed));
+  }
+
   // Copies the parts behind itself; the inline body is the caller's to copy. Leaves the count
   // alone: a compaction may look at it before construction is done.
   Object(ObjectOwner& owner, const ObjectParts& parts, std::uint64_t body_size, Body* body);
-  ~Object() = default;
+  ~Object();
+
+  ObjectOwner& owner() const;
+  void count_resident(int change) const;
+  // Those of `other` are its forms too, and so is the note.
+  void take_forms(const Object& other) const;
 
   // Makes it visible with this many references.
   void publish(std::uint32_t references);
@@ -96,10 +132,12 @@ class Object {
   // The kernel has given it up.
   bool dropped_ = false;
   std::uint32_t key_size_;
-  std::uint32_t head_size_;
+  std::uint16_t head_size_;  // with all else it fits a slot
+  mutable std::atomic<bool> has_forms_ = false;
+  mutable std::atomic<std::uint8_t> note_ = 0;
   std::uint64_t body_size_;
   Body* body_;
-  ObjectOwner* owner_;
+  mutable std::atomic<void*> word_;  // the ObjectOwner, or the Forms
 };
 static_assert(sizeof(Object) == cache::kObjectBytes);
 
@@ -127,6 +165,8 @@ class ObjectRef {
     ref.object_->ref();
     return ref;
   }
+  // The same to an object that somebody else holds meanwhile.
+  static ObjectRef share(const Object& object) { return share(reinterpret_cast<Payload>(&object)); }
   // Takes over the reference that `payload` stands for.
   static ObjectRef adopt(Payload payload) {
     ObjectRef ref;
@@ -160,6 +200,8 @@ class ObjectRef {
 
   // The header and the record of 48 and 96 bytes, a key of some 60, a head of some 250.
   static constexpr std::size_t kPrefetchedLines = 7;
+
+  friend class Object;
 
   const Object* object_ = nullptr;
 };
