@@ -3,7 +3,7 @@
 build_packages=(
   g++ cmake ninja-build pkg-config
   libevent-dev libc-ares-dev libssl-dev libcrypt-dev libspdlog-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
-  libxxhash-dev libboost1.81-dev libcurl4-openssl-dev zlib1g-dev libzstd-dev liblzma-dev
+  libxxhash-dev libboost1.81-dev libcurl4-openssl-dev zlib1g-dev libzstd-dev libbrotli-dev liblzma-dev
   libre2-dev libjs-chart.js
 )
 test_packages=(
