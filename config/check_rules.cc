@@ -43,6 +43,7 @@ const char* asks_before(const Rule& rule) {
   if (rule.authorization != AuthorizationUse::kRfc) return "authorization";
   if (rule.follow_redirects) return "follow_redirects";
   if (rule.collapse) return "collapse";
+  if (!rule.compress) return "compress";
   if (!rule.strip_prefix.empty()) return "strip_prefix";
   if (!rule.add_prefix.empty()) return "add_prefix";
   if (!rule.replace.empty()) return "replace";

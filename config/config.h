@@ -173,6 +173,27 @@ struct Cache {
   friend bool operator==(const Cache&, const Cache&) = default;
 };
 
+// [compression]: what is compressed here.
+struct Compression {
+  std::vector<std::string> codings;  // in order of preference; empty: nothing is
+  std::vector<std::string> types = {"text/*",
+                                    "application/json",
+                                    "application/javascript",
+                                    "application/xml",
+                                    "application/wasm",
+                                    "application/*+json",
+                                    "application/*+xml",
+                                    "image/svg+xml",
+                                    "font/ttf",
+                                    "font/otf"};  // globs, lower case
+  std::uint64_t min_size_bytes = 1 * kKiB;
+  std::uint32_t zstd_level = 3;
+  std::uint32_t br_level = 4;
+  std::uint32_t gzip_level = 6;
+  std::uint64_t memory_bytes = 64 * kMiB;
+  friend bool operator==(const Compression&, const Compression&) = default;
+};
+
 // [[disk]]: a file or a block device behind the memory; derive_disk() in derive.h divides it.
 struct Disk {
   std::string path;
@@ -368,6 +389,7 @@ struct Rule {
   std::optional<Nanoseconds> stale_if_error;
   std::vector<std::string> ignore;
   std::optional<bool> collapse;
+  bool compress = true;
   // What is one object.
   std::optional<CookiesText> cookies;
   std::optional<KeyQueryText> key_query;
@@ -410,6 +432,7 @@ struct Config {
   Forward forward;
   Intercept intercept;
   Cache cache;
+  Compression compression;
   std::vector<Disk> disk;
   Admission admission;
   State state;

@@ -113,6 +113,7 @@ std::span<const Key> rule_keys();
 std::span<const Key> forward_keys();
 std::span<const Key> intercept_keys();
 std::span<const Key> cache_keys();
+std::span<const Key> compression_keys();
 std::span<const Key> disk_keys();
 std::span<const Key> admission_keys();
 std::span<const Key> state_keys();

@@ -147,6 +147,10 @@ constexpr std::array kConditionKeys = {
                             .kind = Kind::kBool,
                             .doc = "Whether requests wait for the same one under way, in place of "
                                    "`cache.collapse`."}),
+    bound<&Rule::compress>({.name = "compress",
+                            .kind = Kind::kBool,
+                            .doc = "false: nothing of it is compressed here, whatever "
+                                   "`[compression]` says. What is `verify`'d never is."}),
     bound<&Rule::cookies>(
         {.name = "cookies",
          .doc = "What a `Cookie` does. `bypass`: the request goes to its origin, and nothing of it "

@@ -105,6 +105,18 @@ void report_cache(const Config& config, std::uint32_t cores, Report& report) {
   report.line("max_object", object);
 }
 
+void report_compression(const Config& config, Report& report) {
+  const Compression& compression = config.compression;
+  if (compression.codings.empty()) return;
+  std::string codings;
+  for (const std::string& coding : compression.codings) {
+    codings += (codings.empty() ? "" : ", ") + coding;
+  }
+  report.line("compression", codings + ", of what is not known to be below " +
+                                 format_bytes(compression.min_size_bytes) + "; at most " +
+                                 format_bytes(compression.memory_bytes) + " for what is under way");
+}
+
 void report_disks(const Config& config, Report& report) {
   if (config.disk.empty()) return;
   const Cache& cache = config.cache;
@@ -297,6 +309,7 @@ std::string check_report(const Config& config, std::uint32_t cores) {
   report_listeners(config, report);
   report_intercept(config, report);
   report_cache(config, cores, report);
+  report_compression(config, report);
   report_disks(config, report);
   report_admission(config, report);
   report_filters(config, report);

@@ -232,6 +232,12 @@ std::span<const Section> schema() {
           intercept_keys()),
       section<&Config::cache>("cache", "What is stored, for how long, and what is said of it.",
                               cache_keys()),
+      section<&Config::compression>(
+          "compression",
+          "What is compressed here for clients that take it, of what its origin has not "
+          "compressed. Off by default. [COMPRESSION.md](COMPRESSION.md) says what is left as it "
+          "is, and what becomes of validators, ranges and digests.",
+          compression_keys()),
       section<&Config::disk>(
           "disk",
           "What lies behind the memory: files or block devices that hold what is stored, over a "

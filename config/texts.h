@@ -32,6 +32,8 @@ Result<std::string> check_rule_name(std::string_view text);
 Result<std::string> check_glob(std::string_view text);
 Result<std::string> check_prefix_or_empty(std::string_view text);
 Result<std::string> check_media_type(std::string_view text);
+Result<std::string> check_type_glob(std::string_view text);
+Result<std::string> check_coding(std::string_view text);
 Result<std::string> check_edited_field(std::string_view text);
 Result<std::string> check_client_field(std::string_view text);  // or ""
 Result<std::string> check_ignored(std::string_view text);

@@ -86,7 +86,8 @@ THIRD_PARTY = [
 ]
 NOT_IN_HEADERS = re.compile(r"re2/|spdlog/|toml\+\+/|CLI/|nlohmann/|boost/|curl/")
 
-PURE = ["filter", "cache", "config", "proxy/http", "proxy/coding", "proxy/tls", "proxy/publish", "sim/workload", "sim/theory",
+PURE = ["filter", "cache", "config", "proxy/http", "proxy/coding", "proxy/tls", "proxy/publish",
+        "sim/workload", "sim/theory",
         "sim/replay"]
 IMPURE = re.compile(
     r"\b(monotonic_now|wall_now|clock_gettime|gettimeofday|timespec_get|getrandom|getentropy|"

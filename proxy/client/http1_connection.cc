@@ -304,11 +304,17 @@ bool Http1Connection::handle_request(std::string_view head_bytes) {
   CacheView found =
       services_.cache.lookup(view.key, view.hash, head.fields, view.treatment->vary, client_);
   if (is_plain_hit(view, found, runtime, services_.loop.now())) {
-    refusals_in_row_ = 0;
-    reply_hit(view, head_bytes, found);
-  } else {
-    start_request(view, head_bytes, std::move(found));
+    HitForm form = HitForm::kIdentity;
+    if (runtime.compression) [[unlikely]] {
+      form = choose_hit_form(view, *runtime.compression, *services_.exchange.coders, found);
+    }
+    if (form != HitForm::kUnknown) {
+      refusals_in_row_ = 0;
+      reply_hit(view, head_bytes, found, form);
+      return true;
+    }
   }
+  start_request(view, head_bytes, std::move(found));
   return true;
 }
 

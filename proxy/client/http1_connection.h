@@ -136,7 +136,8 @@ class Http1Connection final : public ClientConnection,
   void close(After how);
 
   // Plain hits and what the client does not take at once (http1_replies.cc).
-  void reply_hit(const RequestView& view, std::string_view head_bytes, CacheView& found);
+  void reply_hit(const RequestView& view, std::string_view head_bytes, CacheView& found,
+                 HitForm form);
   bool reply_large(CacheView& found, std::string_view tail);
   bool flush_batch();
   Http1Pending& pending();

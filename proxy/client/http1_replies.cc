@@ -8,6 +8,7 @@
 #include "proxy/client/http1_connection.h"
 #include "proxy/client/http1_pending.h"
 #include "proxy/client/http1_text.h"
+#include "proxy/http/coded_head.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/reply_text.h"
 #include "proxy/http/stored_meta.h"
@@ -35,7 +36,7 @@ std::size_t put(std::string_view text, char* out) {
 }  // namespace
 
 void Http1Connection::reply_hit(const RequestView& view, std::string_view head_bytes,
-                                CacheView& found) {
+                                CacheView& found, HitForm form) {
   const http::RequestHead& head = *view.head;
   const store::Object& object = *found.object;
   const MonotonicTime now = services_.loop.now();
@@ -47,13 +48,18 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
   if (plain || view.policy->via) via = services_.runtime->via_field_11;
   std::string_view further = kNothing;  // what a rule adds
   if (view.rule != nullptr) further = view.rule->response_edits().lines();
-  if (!batch.has_room(kTailBytesMax + via.size() + further.size()) && !flush_batch()) return;
+  const std::string_view vary = form == HitForm::kVaries ? http::kVaryByCodingField : kNothing;
+  if (!batch.has_room(kTailBytesMax + via.size() + further.size() + vary.size()) &&
+      !flush_batch()) {
+    return;
+  }
   char* const room = batch.text_room();
   const std::uint32_t age = http::current_age(meta, now);
   std::size_t tail = plain || view.policy->cache_status
                          ? http::write_hit_fields(age, http::remaining_ttl(meta, now), via, room)
                          : http::write_age_fields(age, via, room);
   tail += put(further, room + tail);
+  tail += put(vary, room + tail);
   tail += put(connection_field(head.version, phase_ == Phase::kOpen), room + tail);
   tail += put(kHeadEnd, room + tail);
   RequestRecord record;

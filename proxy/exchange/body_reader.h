@@ -32,6 +32,13 @@ class BodyReader {
   // body is not kept from there any more.
   bool set_body(store::BodyRef body, std::uint64_t start = 0);
 
+  // What is read is made from what another reader reads, which takes `bytes` besides. `source` is
+  // borrowed.
+  void set_made_from(const BodyReader& source, std::uint64_t bytes) {
+    made_from_ = &source;
+    made_by_bytes_ = bytes;
+  }
+
   // What is to be read, in this order.
   void add_text(std::string text);
   // REQUIRES: set_body; ranges in the order of the body unless it is complete.
@@ -78,6 +85,8 @@ class BodyReader {
   bool skip_to(std::uint64_t position);
   Peeked peek_body(const Piece& piece, std::span<iovec> room, std::size_t bytes_max);
 
+  const BodyReader* made_from_ = nullptr;
+  std::uint64_t made_by_bytes_ = 0;
   store::ObjectRef object_;
   store::BodyRef body_;
   std::optional<store::Body::Cursor> cursor_;

@@ -61,6 +61,7 @@ Exchange::Exchange(const ExchangeServices& services, ClientStream& client,
       doing_(doing_for(*request_, "an exchange", kSteps[0].name)),
       next_turn_(services.loop, [this] { on_transfer(); }),
       upload_(*request_, services.loop.now()),
+      coding_(services.coders, *request_),
       variants_(request_->head.fields, request_->vary()) {
   record_.started = services.loop.now();
   cache_status_.said = request_->says_cache_status();
@@ -466,7 +467,7 @@ void Exchange::respond_shared() {
   source.body = transfer_->body();
   source.whole = response_->whole;
   source.trailers = &response_->trailers;
-  respond(source, plan_response(source, moment()));
+  respond(source, coding_.plan(source, nullptr, moment(), next_turn_));
 }
 
 // --- The request's content --------------------------------------------------------------------
@@ -573,8 +574,7 @@ void Exchange::check_timeouts(MonotonicTime now) {
     upload_.look_aside();
   }
   if (!has_waited_long_enough(now)) return;
-  // Nobody else waits for it from now on. The first to leave asks for all others that do, so that
-  // the origin is not asked by all at once; who waited in vain again asks for itself alone.
+  // Nobody else waits for it now. The first to leave asks for all; who waited in vain again alone.
   transfer_->stop_joining();
   alone_ = joins_ > 1;
   ask_again();

@@ -18,11 +18,13 @@
 #include "proxy/exchange/body_reader.h"
 #include "proxy/exchange/cache_lookup.h"
 #include "proxy/exchange/client_stream.h"
+#include "proxy/exchange/coders.h"
 #include "proxy/exchange/decide.h"
 #include "proxy/exchange/disk_loads.h"
 #include "proxy/exchange/purge_wish.h"
 #include "proxy/exchange/rechecks.h"
 #include "proxy/exchange/request_log.h"
+#include "proxy/exchange/response_coding.h"
 #include "proxy/exchange/response_plan.h"
 #include "proxy/exchange/sharing.h"
 #include "proxy/exchange/steps.h"
@@ -75,6 +77,7 @@ struct ExchangeServices {
   Rechecks& rechecks;
   publish::Resources* published = nullptr;  // null: nothing is published
   Purger* purger = nullptr;                 // null: nothing is purged
+  Coders* coders = nullptr;                 // null: nothing is compressed
 };
 
 class Exchange final : public TransferReader, private LoadReader {
@@ -210,6 +213,7 @@ class Exchange final : public TransferReader, private LoadReader {
   net::Deferred next_turn_;
 
   Upload upload_;
+  ResponseCoding coding_;
   BodyReader content_;
   std::unique_ptr<DiskBody> disk_body_;             // that content_ reads; null: another
   std::string trailers_;                            // of what is stored

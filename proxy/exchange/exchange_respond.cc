@@ -9,6 +9,17 @@
 #include "proxy/http/scan.h"
 
 namespace encore::server {
+namespace {
+
+// Why content ended before it was whole. Each may be null: it has no part in it.
+Outcome broken_outcome(const CodedBody* coded, const DiskBody* disk, const Transfer* transfer) {
+  if (coded != nullptr && coded->ran_out()) return Outcome::kNoMemory;
+  if (disk != nullptr) return Outcome::kCacheAborted;
+  const bool out_of_memory = transfer != nullptr && transfer->is_out_of_memory();
+  return out_of_memory ? Outcome::kNoMemory : Outcome::kOriginAborted;
+}
+
+}  // namespace
 
 ResponseMoment Exchange::moment() const {
   return {.request = *request_,
@@ -55,23 +66,25 @@ ResponseSource Exchange::source_of(const store::ObjectRef& object, Outcome outco
 }
 
 void Exchange::respond_stored(const store::ObjectRef& object, Outcome outcome) {
-  const ResponseSource source = source_of(object, outcome);
-  respond(source, plan_response(source, moment()));
+  ResponseSource source = source_of(object, outcome);
+  respond(source, coding_.plan(source, unstored_ ? nullptr : &object, moment(), next_turn_));
 }
 
 // Begins to read what is wanted of a body that is on disk alone. False where there is no memory.
 bool Exchange::open_disk_body(const ResponseSource& source, const ResponsePlan& plan) {
   DiskBody::Wanted wanted{
-      .key = request_->hash, .body = *source.on_disk, .begin = 0, .end = *source.length};
+      .key = request_->hash, .body = *source.on_disk, .begin = 0, .end = source.on_disk->length};
   if (plan.content == ResponsePlan::Content::kParts) {
     wanted.begin = plan.parts.front().range.begin;
     wanted.end = plan.parts.back().range.end;
-  } else if (plan.content != ResponsePlan::Content::kWhole) {
+  } else if (plan.content != ResponsePlan::Content::kWhole && coding_.body() == nullptr) {
     return true;
   }
   disk_body_ = services_.loads.open(wanted, [this] { on_transfer(); });
   if (disk_body_ == nullptr) return false;
-  const bool opened = content_.set_body(disk_body_->body(), wanted.begin);
+  const bool opened = coding_.body() != nullptr
+                          ? coding_.set_content(disk_body_->body())
+                          : content_.set_body(disk_body_->body(), wanted.begin);
   ENCORE_CHECK(opened, "a body is kept until its reader has opened it");
   disk_body_->body()->stop_retaining();
   return true;
@@ -107,11 +120,15 @@ void Exchange::respond(const ResponseSource& source, ResponsePlan plan) {
   if (plan.framing == ClientStream::Framing::kOpen) {
     trailers_ = std::move(plan.trailers);
     const bool stored = plan.content != ResponsePlan::Content::kRest;
-    const std::string* const lines = stored ? &trailers_ : source.trailers;
+    const std::string* lines = stored ? &trailers_ : source.trailers;
+    if (coding_.body() != nullptr) lines = coding_.trailers();
     // Of what a rule takes out of heads, trailers may have the same.
     const bool edited = request_->rule != nullptr && !request_->rule->response_edits().only_adds();
     if (http::accepts_trailers(request_->head) && !edited) response.trailers = lines;
   }
+  const bool has_content = plan.framing != ClientStream::Framing::kNone &&
+                           plan.content != ResponsePlan::Content::kUnread;
+  if (has_content) coding_.count();
   give_content(source, plan);
   client_.begin(std::move(response), content_);
   pump();
@@ -129,6 +146,11 @@ void Exchange::give_content(const ResponseSource& source, ResponsePlan& plan) {
       give_range(source, {0, *source.length});
       return;
     case ResponsePlan::Content::kRest:
+      if (coding_.body() != nullptr) {
+        coding_.open(content_);
+        if (transfer_ != nullptr) transfer_->mark_opened(*this);
+        return;
+      }
       open_body(source, 0);
       content_.add_rest();
       return;
@@ -278,14 +300,22 @@ void Exchange::pump_interim() {
 }
 
 void Exchange::pump() {
+  coding_.produce(content_.position());
   const ClientStream::Status status = client_.pump();
+  // How far into the body as it came.
+  const CodedBody* const coded = coding_.body();
+  const std::uint64_t position =
+      coded == nullptr ? content_.position() : coded->source().position();
   if (transfer_ != nullptr) {
     set_over_share(client_.is_over_share());
-    transfer_->advance(*this, content_.position());
+    transfer_->advance(*this, position);
   }
   if (disk_body_ != nullptr) {
-    disk_body_->on_reader(
-        {.position = content_.position(), .may_read_ahead = !client_.is_over_share()});
+    disk_body_->on_reader({.position = position, .may_read_ahead = !client_.is_over_share()});
+  }
+  const bool is_blocked = status == ClientStream::Status::kBlocked;
+  if (coded != nullptr && coded->wants_turn() && (!is_blocked || coded->keeps_all())) {
+    next_turn_.schedule();
   }
   switch (status) {
     case ClientStream::Status::kDone:
@@ -298,10 +328,7 @@ void Exchange::pump() {
       next_turn_.schedule();
       return;
     case ClientStream::Status::kBroken:
-      record_.outcome = disk_body_ != nullptr ? Outcome::kCacheAborted
-                        : transfer_ != nullptr && transfer_->is_out_of_memory()
-                            ? Outcome::kNoMemory
-                            : Outcome::kOriginAborted;
+      record_.outcome = broken_outcome(coded, disk_body_.get(), transfer_.get());
       finish(ClientStream::End::kBroken);
       return;
     case ClientStream::Status::kDead:

@@ -167,9 +167,10 @@ ResponsePlan plan_whole(const ResponseSource& source, const ResponseMoment& mome
     write_own_fields(source, moment, head);
   }
   const bool has_content = !is_head(moment) && plan.status != 204 && plan.status != 304;
-  if (has_content && !source.length && source.body) {
+  if (has_content && (source.coding || (!source.length && source.body))) {
     plan.framing = Framing::kOpen;
     plan.content = Content::kRest;
+    plan.trailers = source.stored_trailers;
   } else if (has_content && source.length && *source.length != 0) {
     plan.framing = Framing::kLength;
     plan.content = Content::kWhole;
@@ -192,9 +193,11 @@ ResponsePlan plan_response(const ResponseSource& source, const ResponseMoment& m
       source.whole && source.meta->status == 200 && (is_get(moment) || is_head(moment));
   if (may_cut) {
     if (auto plan = plan_condition(source, moment)) return *std::move(plan);
-    if (auto plan = plan_ranges(source, moment)) return *std::move(plan);
+    if (source.has_ranges) {
+      if (auto plan = plan_ranges(source, moment)) return *std::move(plan);
+    }
   }
-  if (!source.stored_trailers.empty() && is_get(moment) && source.length &&
+  if (!source.stored_trailers.empty() && is_get(moment) && source.length && !source.coding &&
       http::accepts_trailers(moment.request.head)) {
     return plan_with_trailers(source, moment);
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "proxy/coding/coding.h"
 #include "proxy/exchange/client_stream.h"
 #include "proxy/http/cache_status.h"
 #include "proxy/http/range.h"
@@ -29,7 +30,10 @@ struct ResponseSource {
   store::BodyRef body;           // or
   std::string_view inline_body;  // or
   std::optional<LargeBody> on_disk = {};
-  bool whole = true;                      // ranges may be cut from it
+  bool whole = true;       // conditions may be held against it
+  bool has_ranges = true;  // and ranges be cut from it
+  // The head is that of this coding, into which the body is put on its way.
+  std::optional<coding::Coding> coding = {};
   bool has_age = false;                   // Age is ours to say
   const std::string* trailers = nullptr;  // of a body whose length is not known
   std::string_view stored_trailers = {};  // of one whose length is

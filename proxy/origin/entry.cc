@@ -68,7 +68,7 @@ cache::CommitOutcome commit_entry(OriginServices& services, const RequestContext
   const ObjectMeta& meta = meta_of(object);
   const MonotonicTime now = services.loop.now();
   cache::Stored stored{.variant = meta.variant,
-                       .charge_bytes = object.charge(),
+                       .charge_bytes = object.charge_with_forms(),
                        .fresh_until = meta.http.fresh_until,
                        .keep_until = entry.keep_until,
                        .payload = entry.object.payload()};

@@ -11,6 +11,7 @@
 #include "proxy/origin/changes.h"
 #include "proxy/origin/entry.h"
 #include "proxy/origin/response_plan.h"
+#include "proxy/transfer/coded_form.h"
 #include "proxy/transfer/response.h"
 
 namespace encore::server {
@@ -34,7 +35,7 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
     const bool is_known = meta.http.is(http::StoredMeta::kInvalidated);
     const auto outcome = services.kernel.freshen(key,
                                                  {.variant = meta.variant,
-                                                  .charge_bytes = made->charge(),
+                                                  .charge_bytes = made->charge_with_forms(),
                                                   .fresh_until = meta.http.fresh_until,
                                                   .keep_until = keep,
                                                   .payload = made.payload(),
@@ -50,7 +51,7 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
   }
   if (is_replaced) {
     const std::uint64_t room =
-        is_on_disk_alone(*made) ? 0 : made->charge() + services.kernel.charge_of_entry();
+        is_on_disk_alone(*made) ? 0 : made->charge_with_forms() + services.kernel.charge_of_entry();
     if (room != 0 && services.kernel.reserve(key, room, now) != cache::ReserveOutcome::kReserved) {
       // Not fresh, then, with the fields of before (RFC 9111 4.3.4).
       if (is_outdated) mark_entries_stale(services, request);
@@ -64,6 +65,14 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
   if (stored && !is_on_disk_alone(*made)) resident.keep();
   // Where the cache let it go meanwhile, it is as good for those who wait.
   return true;
+}
+
+// What the response says now may forbid it.
+bool may_stay_coded(const RequestContext& request, const store::Object& object) {
+  if (!request.runtime->compression) return false;
+  http::ResponseHead head;
+  http::read_stored_head(stored_head_of(object), head);
+  return request.runtime->compression->covers(head, body_length_of(object));
 }
 
 }  // namespace
@@ -103,6 +112,7 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
   }
   auto made = services.store.with_head(
       old, {.key = key, .meta = std::as_bytes(std::span(&meta, 1)), .head = head});
+  if (made && may_stay_coded(request, **made)) carry_forms(services.store, *old, **made);
   Confirmed confirmed{.object = made ? *made : old};
   if (!made) confirmed.unstored = std::make_shared<const UnstoredHead>(meta, std::move(head));
   const std::uint64_t old_variant = meta_of(*old).variant;

@@ -23,6 +23,7 @@ struct RoomParts {
   const filter::Seed& identity_seed;
   Inflight& inflight;
   TransferMemory& transfer_memory;
+  CodingMemory& coding_memory;
   ClientCounter& clients;
   ClientCounter& transfers;
   ClientCounter& handshakes;
@@ -50,6 +51,11 @@ struct Rooms {
                .inflight = parts.inflight,
                .resident = parts.resident}),
         rechecks(parts.identity_seed),
+        coders({.loop = parts.loop,
+                .store = parts.store,
+                .kernel = parts.kernel,
+                .stats = parts.stats,
+                .memory = parts.coding_memory}),
         views(parts.runtime, parts.identity_seed, parts.doing),
         exchange{.loop = parts.loop,
                  .kernel = parts.kernel,
@@ -62,7 +68,8 @@ struct Rooms {
                  .loads = loads,
                  .rechecks = rechecks,
                  .published = parts.published,
-                 .purger = parts.purger},
+                 .purger = parts.purger,
+                 .coders = &coders},
         tunnel{
             .loop = parts.loop, .resolver = parts.resolver, .stats = parts.stats, .log = parts.log},
         intercept{.loop = parts.loop, .stats = parts.stats, .log = parts.log},
@@ -89,6 +96,7 @@ struct Rooms {
   CacheLookup cache;
   DiskLoads loads;
   Rechecks rechecks;
+  Coders coders;
   ViewMaker views;
   Http1Scratch http1;
   ExchangeServices exchange;

@@ -16,6 +16,7 @@
 #include "proxy/client/client_counter.h"
 #include "proxy/client/password_checks.h"
 #include "proxy/disk/disks.h"
+#include "proxy/exchange/coding_memory.h"
 #include "proxy/observe/log_writer.h"
 #include "proxy/observe/stats.h"
 #include "proxy/process/purge_order.h"
@@ -53,6 +54,7 @@ struct Shared {
   ClientCounter handshakes;  // of TLS
   PasswordChecks passwords;
   TransferMemory transfer_memory;
+  CodingMemory coding_memory;
   SlowReaders slow_readers;
   std::atomic<bool> draining = false;
   // Purges by the jobs' thread, and tells there, or on the main one. Any thread; set before the

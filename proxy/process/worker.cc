@@ -62,6 +62,7 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
                                                      .identity_seed = shared.identity_seed,
                                                      .inflight = shared.inflight,
                                                      .transfer_memory = shared.transfer_memory,
+                                                     .coding_memory = shared.coding_memory,
                                                      .clients = shared.clients,
                                                      .transfers = shared.transfers,
                                                      .handshakes = shared.handshakes,

@@ -235,6 +235,7 @@ void Rule::apply(const config::Rule& rule, Treatment& treatment) const {
   treatment.is_cached = rule.cache.value_or(treatment.is_cached);
   treatment.store.refuses = !treatment.is_cached;
   treatment.collapse = rule.collapse.value_or(treatment.collapse);
+  treatment.compress = rule.compress && rule.verify == config::Verify::kNone;
   if (rule.max_object_bytes) treatment.max_object_bytes = *rule.max_object_bytes;
   if (rule.admission) treatment.admission = admission_of(rule);
   LifetimeRule& lifetimes = treatment.store.freshness.rule;

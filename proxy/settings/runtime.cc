@@ -157,6 +157,7 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   runtime->via_field_11 = via(http::Version::kHttp11);
   runtime->via_field_10 = via(http::Version::kHttp10);
   runtime->max_memory_object_bytes = config::max_object_in_memory(config);
+  if (!config.compression.codings.empty()) runtime->compression.emplace(config.compression);
   runtime->access_format = format_of(config.log.format);
   runtime->sweep_interval = server::sweep_interval(config.timeouts, config.upstream);
   if (config.intercept.is_on()) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "proxy/http/parser.h"
 #include "proxy/http/stored_head.h"
 #include "proxy/observe/access_log.h"
+#include "proxy/settings/compression.h"
 #include "proxy/settings/destination.h"
 #include "proxy/settings/error_pages.h"
 #include "proxy/settings/interception.h"
@@ -58,6 +60,7 @@ struct Runtime {
   std::string via_field_10;
   std::uint64_t max_memory_object_bytes = 0;  // what is larger lies on disk alone
   ErrorPages error_pages;
+  std::optional<Compression> compression;  // nothing: it is off
   AccessFormat access_format = AccessFormat::kJson;
   Nanoseconds sweep_interval{};
   std::string published_root;              // "/filters/"; empty: not on proxy listeners

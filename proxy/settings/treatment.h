@@ -21,6 +21,7 @@ struct Treatment {
   http::VaryOptions vary;
   std::uint64_t max_object_bytes = 0;
   bool collapse = true;
+  bool compress = true;   // where [compression] says so
   bool is_cached = true;  // else nothing is looked up nor stored
   // stale-while-revalidate where the origin gives none; and whatever it says.
   std::uint32_t swr_seconds_default = 0;

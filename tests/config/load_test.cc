@@ -107,8 +107,8 @@ TEST_CASE("Every fault is reported with its place, what is wrong and what is acc
           "[config]") {
   CHECK(faults("[cache]\nmemroy = \"1GiB\"\nshards = 3\n[admision]\nfpr = 1\n") ==
         "encore.toml:4:2: admision: unknown section, did you mean \"admission\"?; accepted: "
-        "listen, origin, rule, forward, intercept, cache, disk, admission, state, workers, admin, "
-        "filters, log, "
+        "listen, origin, rule, forward, intercept, cache, compression, disk, admission, state, "
+        "workers, admin, filters, log, "
         "timeouts, "
         "limits, "
         "limit, upstream, http\n"

@@ -83,5 +83,26 @@ class Chromium(Case):
         self.assertEqual(counts[1], origin.count())
 
 
+    def test_pages_that_are_compressed_here_are_shown(self):
+        program = find_program("chromium") or find_program("chromium-browser") or find_program(
+            "google-chrome")
+        if not program:
+            self.skipTest("chromium is not installed")
+        page = ("<html><head><title>x</title><script src='/long.js'></script></head><body>"
+                + "<p>text</p>" * 20_000 + "<div id='end'>the end</div></body></html>")
+        script = "// " + "words " * 3000 + "\nwindow.onload = () => document.title = 'it ran';\n"
+        for coding in ("zstd", "br", "gzip"):
+            origin = Origin(self, {"/page": fresh(page, Content_Type="text/html"),
+                                   "/long.js": fresh(script, Content_Type="text/javascript")})
+            encore = self.encore(compression={"codings": [coding]}, admission={"policy": "always"})
+            # Chromium offers brotli and zstd to those alone whom it trusts: over plain HTTP, gzip.
+            for attempt in range(2):
+                shown = self.load(program, encore, origin.url("/page"), attempt, "--dump-dom")
+                self.assertIn("the end", shown)
+                self.assertIn("<title>it ran</title>", shown)
+            if coding == "gzip":
+                self.assertGreaterEqual(
+                    encore.metrics()["encore_compressed_gzip_responses_total"], 2)
+
 if __name__ == "__main__":
     unittest.main()
