@@ -34,6 +34,7 @@ TEST_CASE("every limit on waiting is looked at often enough to be kept", "[serve
 TEST_CASE("what is switched off is not looked for, and a look comes once a second at least",
           "[server][runtime]") {
   config::Timeouts timeouts;
+  timeouts.tls_handshake = Nanoseconds(0);
   timeouts.collapse = Nanoseconds(0);
   timeouts.dns = milliseconds(6000);
   CHECK(sweep_interval(timeouts) == milliseconds(500));
