@@ -16,6 +16,7 @@ struct State {
   bool ended = false;
   std::vector<std::byte> fed = {};  // given first
   std::size_t given = 0;            // of it
+  int reads_left = 0;
 };
 
 State& state_of(BIO* bio) { return *static_cast<State*>(BIO_get_data(bio)); }
@@ -38,6 +39,10 @@ int read_bytes(BIO* bio, char* bytes, std::size_t size, std::size_t* got) {
   if (!state_of(bio).fed.empty()) {
     *got = take_fed(state_of(bio), bytes, size);
     return 1;
+  }
+  if (state_of(bio).reads_left-- <= 0) {
+    BIO_set_retry_read(bio);
+    return -1;
   }
   errno = 0;
   const ssize_t result = syscalls.recv(state_of(bio).descriptor, bytes, size, 0);
@@ -98,6 +103,8 @@ BIO* new_descriptor_bio(int descriptor) {
   BIO_set_init(bio, 1);
   return bio;
 }
+
+void allow_reads(BIO* bio, int reads) { state_of(bio).reads_left = reads; }
 
 void feed_bio(BIO* bio, std::span<const std::byte> bytes) {
   State& state = state_of(bio);

@@ -11,6 +11,8 @@ namespace encore::net {
 
 // A BIO on a descriptor that it does not own. Null where memory is out.
 BIO* new_descriptor_bio(int descriptor);
+// How often it asks the descriptor from now on; then it is as if that had nothing more.
+void allow_reads(BIO* bio, int reads);
 // Has it give these bytes, which are copied, before those of the descriptor.
 void feed_bio(BIO* bio, std::span<const std::byte> bytes);
 // Whether it has not given all of them yet.

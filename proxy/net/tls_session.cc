@@ -14,6 +14,9 @@
 namespace encore::net {
 namespace {
 
+// Of the socket in one call: enough for a record that lies there. What a peer sends beside data
+// (KeyUpdate, RFC 8446 4.6.3) OpenSSL takes in for as long as there is more of it, and others wait.
+constexpr int kReadsPerCall = 2;
 constexpr std::size_t kRecordBytes = 16 * 1024;
 // Of one write(): a fast peer's socket takes for ever, and others wait.
 constexpr std::size_t kTurnBytes = 1024 * 1024;
@@ -84,6 +87,7 @@ bool TlsSession::has_fed() const { return has_fed_bio(SSL_get_rbio(ssl_)); }
 
 TlsResult TlsSession::handshake() {
   ERR_clear_error();
+  allow_reads(SSL_get_rbio(ssl_), kReadsPerCall);
   const int result = SSL_do_handshake(ssl_);
   if (result == 1) return {};
   const TlsResult failed = outcome(result);
@@ -102,6 +106,7 @@ TlsResult TlsSession::handshake() {
 TlsResult TlsSession::read(std::span<std::byte> into) {
   ERR_clear_error();
   std::size_t bytes = 0;
+  allow_reads(SSL_get_rbio(ssl_), kReadsPerCall);
   const int result = SSL_read_ex(ssl_, into.data(), into.size(), &bytes);
   if (result == 1) return {.bytes = bytes};
   return outcome(result);

@@ -6,6 +6,7 @@ import socket
 import ssl
 import unittest
 
+import websocket
 from client import Client, field
 from harness import eventually, free_port, sanitized
 from origin import Origin, fresh, response
@@ -45,6 +46,16 @@ class Served(TlsCase):
             self.assertEqual(str(3 << 20).encode(), client.read_response("POST").body)
             client.sock = client.sock.unwrap()  # close_notify, and that of the proxy
             self.assertTrue(client.at_end())
+
+    def test_another_protocol_goes_through(self):
+        self.serve()
+        self.origin.routes["/raw"] = websocket.RawSwitch(lambda s: s.sendall(s.recv(10)))
+        with self.client() as client:
+            client.send("GET /raw HTTP/1.1\r\nHost: www.example\r\nConnection: upgrade\r\n"
+                        "Upgrade: raw/1\r\n\r\n")
+            self.assertEqual(101, client.read_head().status)
+            client.send(b"0123456789")
+            self.assertEqual(b"0123456789", client.read_exactly(10))
 
     def test_origins_and_logs_know_the_scheme(self):
         self.serve(plain={})

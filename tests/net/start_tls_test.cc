@@ -53,6 +53,15 @@ class MemoryClient {
     const int size = SSL_read(ssl_.get(), bytes.data(), bytes.size());
     return {bytes.data(), static_cast<std::size_t>(std::max(size, 0))};
   }
+  // So many changes of keys, and then the question.
+  std::string sends_updates(int updates) {
+    std::string bytes;
+    for (int i = 0; i < updates; ++i) {
+      REQUIRE(SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) == 1);
+      bytes += sends();
+    }
+    return bytes;
+  }
   // Sent as soon as it can.
   void ask(std::string question) { question_ = std::move(question); }
 
@@ -143,6 +152,30 @@ TEST_CASE("a stream goes over to TLS between two reads with what it keeps", "[ne
     send_all(pair.far, client.sends());
     return handler.received == "question";
   });
+}
+
+TEST_CASE("a flood of key updates takes no turn for itself", "[net][tls]") {
+  TestLoop loop;
+  SocketPair pair;
+  Recorder handler;
+  MemoryClient client;
+  Stream stream(*loop, std::move(pair.near), Address(), &handler, server().session());
+  stream.resume_reading();
+  loop.run_until([&] {
+    send_all(pair.far, client.sends());
+    client.gets(receive_now(pair.far));
+    return handler.readies == 1;
+  });
+  // At 27 bytes each, of which two reads take some 33 KB.
+  std::string flood = client.sends_updates(3000);
+  client.ask("question");
+  flood += client.sends();
+  REQUIRE(send_all(pair.far, flood));
+  for (int turn = 0; turn < 2; ++turn) {
+    loop.run_turns(1);
+    CHECK(handler.received.empty());
+  }
+  loop.run_until([&] { return handler.received == "question"; });
 }
 
 TEST_CASE("a client that ends within its handshake ends the stream", "[net][tls]") {
