@@ -86,17 +86,22 @@ void answer_purge(Administered& process, const net::AdminRequest& request, net::
   if (!order)
     return to.send(reply(400, fmt::format("400 Bad Request\n{}\n", order.error().message)));
   const bool soft = order->soft;
+  const bool dry_run = order->dry_run;
   // Where it is refused nobody calls, and the answer is still ours to give.
   auto owed = std::make_shared<net::AdminReply>(std::move(to));
-  const bool taken = process.purge(std::move(*order), [owed, soft](const Purged& purged) {
+  const bool taken = process.purge(std::move(*order), [owed, soft, dry_run](const Purged& purged) {
     if (!purged.durable) {
       owed->send(reply(500, fmt::format("500 Internal Server Error\n{} purged, but not for good: "
                                         "{}\n",
                                         purged.count, purged.durable.error().message)));
       return;
     }
-    auto done = reply(200, fmt::format("{{\"purged\": {}, \"soft\": {}{}}}\n", purged.count, soft,
-                                       purged.lazily ? ", \"disk\": \"as it is read\"" : ""));
+    const std::string_view disk = !purged.lazily ? ""
+                                  : dry_run      ? ", \"disk\": \"not counted\""
+                                                 : ", \"disk\": \"as it is read\"";
+    auto done =
+        reply(200, fmt::format("{{\"{}\": {}, \"soft\": {}{}}}\n",
+                               dry_run ? "would_purge" : "purged", purged.count, soft, disk));
     done.content_type = "application/json";
     owed->send(done);
   });

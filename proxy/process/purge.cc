@@ -21,10 +21,11 @@ namespace encore::server {
 namespace {
 
 Result<void> take(PurgeOrder& order, std::string_view name, std::string value) {
-  if (name == "soft") {
-    order.soft = value == "1" || value == "true";
-    if (order.soft || value == "0" || value == "false") return {};
-    return fail("soft is true or false, not \"" + value + "\"");
+  if (name == "soft" || name == "dry_run") {
+    bool& flag = name == "soft" ? order.soft : order.dry_run;
+    flag = value == "1" || value == "true";
+    if (flag || value == "0" || value == "false") return {};
+    return fail(std::string(name) + " is true or false, not \"" + value + "\"");
   }
   if (value.empty()) return fail("\"" + std::string(name) + "\" is empty");
   if (name == "url") {
@@ -34,7 +35,7 @@ Result<void> take(PurgeOrder& order, std::string_view name, std::string value) {
   } else if (name == "tag") {
     order.tags.push_back(std::move(value));
   } else {
-    return fail("unknown \"" + std::string(name) + "\"; accepted: url, prefix, tag, soft");
+    return fail("unknown \"" + std::string(name) + "\"; accepted: url, prefix, tag, soft, dry_run");
   }
   return {};
 }
@@ -99,8 +100,8 @@ Result<void> read_json(std::string_view text, PurgeOrder& order) {
   const auto json = parse_flat(text);
   if (!json) return std::unexpected(json.error());
   for (const auto& [name, value] : json->items()) {
-    if (value.is_boolean() && name == "soft") {
-      order.soft = value.get<bool>();
+    if (value.is_boolean() && (name == "soft" || name == "dry_run")) {
+      (name == "soft" ? order.soft : order.dry_run) = value.get<bool>();
       continue;
     }
     if (!value.is_array()) {
@@ -152,7 +153,9 @@ class Matcher final : public cache::Visitor {
   Matcher(const PurgeOrder& order, const Ban* ban, publish::ChangedKeys* changed)
       : ban_(ban),
         changed_(changed),
-        verdict_(order.soft ? cache::Verdict::kMarkStale : cache::Verdict::kRemove),
+        verdict_(order.dry_run ? cache::Verdict::kKeep
+                 : order.soft  ? cache::Verdict::kMarkStale
+                               : cache::Verdict::kRemove),
         tags_(order.tags.begin(), order.tags.end()) {
     for (const std::string& prefix : order.prefixes) {
       forward_.push_back(key_text(prefix, {}));
@@ -166,7 +169,9 @@ class Matcher final : public cache::Visitor {
     const std::string_view key = primary_key_of(object);
     const bool banned =
         ban_ != nullptr && ban_->holds(key, content_type_of(object), tags_of(object));
-    if (!banned && !has_prefix(key) && !has_tag(tags_of(object))) return cache::Verdict::kKeep;
+    if (!banned && !has_prefix(key) && !has_tag(tags_of(object)) && !keys_.contains(key)) {
+      return cache::Verdict::kKeep;
+    }
     ++count_;
     if (changed_ != nullptr) met_.emplace_back(key.substr(kRealmBytes));
     return verdict_;
@@ -190,6 +195,8 @@ class Matcher final : public cache::Visitor {
     }
   }
   std::uint64_t count() const { return count_; }
+  // Entries of this key, too, which is borrowed.
+  void add_key(std::string_view key) { keys_.insert(key); }
 
  private:
   bool has_prefix(std::string_view key) const {
@@ -212,6 +219,7 @@ class Matcher final : public cache::Visitor {
   std::vector<std::string> met_;
   cache::Verdict verdict_;
   std::unordered_set<std::string_view> tags_;
+  std::unordered_set<std::string_view> keys_;
   std::vector<std::string> forward_;
   std::vector<std::string> reverse_;
   std::uint64_t count_ = 0;
@@ -290,7 +298,25 @@ std::uint64_t purge_key(Shared& shared, std::string_view key, bool soft, DiskPur
 
 }  // namespace
 
+namespace {
+
+// What is in memory of what a purge is of; all stays as it is.
+Purged count_only(Shared& shared, const config::Config& config, const PurgeOrder& order) {
+  std::vector<std::string> keys;
+  for (const std::string& url : order.urls) {
+    const auto of_url = keys_of(config, url);
+    keys.insert(keys.end(), of_url.begin(), of_url.end());
+  }
+  Matcher matcher(order, nullptr, nullptr);
+  for (const std::string& key : keys) matcher.add_key(key);
+  visit_all(*shared.kernel, matcher, shared.latest_moment);
+  return {.count = matcher.count(), .lazily = shared.disks != nullptr};
+}
+
+}  // namespace
+
 Purged purge(Shared& shared, const config::Config& config, const PurgeOrder& order) {
+  if (order.dry_run) return count_only(shared, config, order);
   std::optional<Ban> ban;
   if (order.ban) {
     auto made = Ban::create(*order.ban);

@@ -16,6 +16,7 @@ struct PurgeOrder {
   std::vector<std::string> prefixes = {};  // likewise
   std::vector<std::string> tags = {};
   bool soft = false;
+  bool dry_run = false;  // only counted, and nothing changes
   // Of requests that purge: keys with their realms, and what a ban is of.
   std::vector<std::string> keys = {};
   std::optional<BanOrder> ban = {};

@@ -222,6 +222,25 @@ class Purge(Case):
         self.purge("?tag=a", status=403, Origin="http://elsewhere.example")
         self.purge("?tag=a", status=403, Host="elsewhere.example")
 
+    def test_a_dry_run_changes_nothing(self):
+        origin, encore = Origin(self, default=fresh(b"x", Surrogate_Key="t")), self.encore()
+        for path in ("/a", "/b", "/c"):
+            for _ in range(2):
+                get(encore.port, origin.url(path))
+        before = encore.stats()["cache"]["objects"]
+        self.assertEqual(3, before)
+        for order, count in (("url=" + origin.url("/a"), 1), ("prefix=" + origin.url("/"), 3),
+                             ("url=" + origin.url("/nowhere"), 0),
+                             (f"url={origin.url('/a')}&prefix={origin.url('/a')}", 1)):
+            status, text = encore.admin(f"/purge?dry_run=1&{order}", "POST")
+            self.assertEqual((200, {"would_purge": count, "soft": False}),
+                             (status, json.loads(text)))
+        asked = origin.count()
+        for path in ("/a", "/b", "/c"):
+            get(encore.port, origin.url(path))
+        self.assertEqual(asked, origin.count())
+        self.assertEqual(before, encore.stats()["cache"]["objects"])
+
 
 if __name__ == "__main__":
     unittest.main()
