@@ -242,8 +242,10 @@ struct Workers {
 
 struct Admin {
   OptionalEndpointText address = "127.0.0.1:3129";
+  SocketModeText socket_mode = "0660";
   // Host names accepted beside the loopback names and the listener's own address.
   std::vector<std::string> allow_hosts;
+  std::vector<CidrText> allow_clients = {"127.0.0.0/8", "::1"};
   std::string token_file;  // path, "" for none
   friend bool operator==(const Admin&, const Admin&) = default;
 };

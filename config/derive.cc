@@ -232,4 +232,21 @@ std::uint32_t effective_workers(const Workers& workers, std::uint32_t cores) noe
   return workers.count != 0 ? workers.count : std::max<std::uint32_t>(1, cores);
 }
 
+bool is_local(const Admin& admin) noexcept {
+  if (!*admin.address || !(*admin.address)->socket.empty()) return true;
+  const std::string& address = (*admin.address)->address;
+  return address.starts_with("127.") || address == "::1";
+}
+
+std::vector<std::string> admin_warnings(const Admin& admin) {
+  if (is_local(admin)) return {};
+  const std::string where = "admin.address " + admin.address.text() + " is not on loopback";
+  std::vector<std::string> warnings = {
+      where + ": what admin.allow_clients ask goes over the network as it is, without TLS"};
+  if (admin.token_file.empty()) {
+    warnings.push_back(where + " and there is no admin.token_file: all purges are refused");
+  }
+  return warnings;
+}
+
 }  // namespace encore::config

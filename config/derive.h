@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cache/disk_layout.h"
 #include "cache/options.h"
@@ -85,6 +86,12 @@ std::uint64_t bounded_max_object(const Config& config, std::uint64_t bytes) noex
 // the server then sets its own. The rules of the disks are in it, the disks are not: they are as
 // they are found. Errors: as derive_filter().
 Result<cache::KernelOptions> kernel_options(const Config& config);
+
+// Whether only this machine reaches the admin listener: a loopback address, a Unix socket, or none.
+bool is_local(const Admin& admin) noexcept;
+// What an operator should know of the admin listener, a sentence each; for the log, the live page
+// and --check-config.
+std::vector<std::string> admin_warnings(const Admin& admin);
 
 // workers.count, or `cores` where it is 0.
 std::uint32_t effective_workers(const Workers& workers, std::uint32_t cores) noexcept;

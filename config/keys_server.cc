@@ -34,12 +34,31 @@ constexpr std::array kWorkersKeys = {
 
 constexpr std::array kAdminKeys = {
     bound<&Admin::address>({.name = "address",
-                            .doc = "Where `/healthz`, `/readyz`, `/metrics`, `/api/stats` and "
-                                   "`/purge` are served, `/filters` where something is published, "
-                                   "and `/filter` to who has the token. Empty: nowhere.",
+                            .doc = "Where operators connect: `/healthz`, "
+                                   "`/readyz`, `/metrics`, `/api/stats`, `/purge` and more, "
+                                   "`/filters` where something is published, and `/filter` to who "
+                                   "has the token. On a loopback address, or a Unix socket, what "
+                                   "changes something is for everybody who may come; elsewhere it "
+                                   "takes the token. Empty: nowhere.",
                             .apply = Apply::kRestart,
-                            .accepted = "\"127.0.0.1:3129\", \"[::1]:3129\", \"*:3129\" or \"\"",
+                            .accepted = "\"127.0.0.1:3129\", \"[::1]:3129\", \"*:3129\", "
+                                        "\"unix:/run/encore-admin.sock\" or \"\"",
                             .item_check = check_parsed<OptionalEndpointText>}),
+    bound<&Admin::socket_mode>(
+        {.name = "socket_mode",
+         .doc = "The permissions of the file, where `address` is a Unix socket: who may write to "
+                "it may connect.",
+         .apply = Apply::kRestart,
+         .accepted = "an octal number, as \"0660\"",
+         .item_check = check_parsed<SocketModeText>}),
+    bound<&Admin::allow_clients>(
+        {.name = "allow_clients",
+         .kind = Kind::kTextList,
+         .doc = "Who may use the listener; others get 403, but from `/healthz` and `/readyz`, "
+                "which answer whoever can connect. Who connects to a Unix socket may.",
+         .range = {.min = 0, .max = 4096},
+         .accepted = "addresses and blocks, as \"10.0.0.0/8\"",
+         .item_check = check_parsed<CidrText>}),
     bound<&Admin::allow_hosts>(
         {.name = "allow_hosts",
          .kind = Kind::kTextList,
@@ -51,10 +70,11 @@ constexpr std::array kAdminKeys = {
          .item_check = check_host_name}),
     bound<&Admin::token_file>(
         {.name = "token_file",
-         .doc = "A file with the token for `GET /filter` and `POST /filter/adopt`, one line of 16 "
+         .doc = "A file with the token for `GET /filter` and `POST /filter/adopt`, and, where "
+                "the listener is not on loopback, for `POST /purge`: one line of 16 "
                 "to 256 letters, digits and `-._~+/=`, which only this user, root and a group may "
                 "read. A relative name is one in the directory in which encore was started. It is "
-                "read again at a reload. Empty: neither is served.",
+                "read again at a reload. Empty: none of these is served.",
          .accepted = "a file name or \"\"",
          .item_check = check_file_name}),
 };

@@ -53,7 +53,7 @@ Result<std::optional<T>> parse_or_none(std::string_view text) {
 using EndpointText = Parsed<Endpoint, parse_listen_endpoint>;
 using SocketModeText = Parsed<unsigned, parse_socket_mode>;
 using OptionalEndpointText =
-    Parsed<std::optional<Endpoint>, parse_or_none<Endpoint, parse_endpoint>>;
+    Parsed<std::optional<Endpoint>, parse_or_none<Endpoint, parse_listen_endpoint>>;
 using NameserverText = Parsed<Endpoint, parse_nameserver>;
 using ServerText = Parsed<ServerEntry, parse_server>;
 using OptionalUrlText =

@@ -57,6 +57,7 @@ void report_listeners(const Config& config, Report& report) {
     report.line("origin", origin.host + " " + origin.path + " ->" + servers);
   }
   report.line("admin", *config.admin.address ? config.admin.address.text() : "none");
+  for (const std::string& warning : admin_warnings(config.admin)) report.note(warning);
 }
 
 // What follows for those who use the proxy is said in full.

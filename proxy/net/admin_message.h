@@ -24,7 +24,7 @@ struct AdminRequest {
   // The stated length of a body that was more than it may be (UINT64_MAX: it comes in chunks): it
   // was not read, `body` is empty, and the connection ends with the answer.
   std::uint64_t body_left_out = 0;
-  Address peer;
+  Address peer;  // 0.0.0.0 where it came over a Unix socket
   // The first field of that name, whatever its case; empty where there is none.
   std::string_view field(std::string_view name) const;
   std::size_t field_count(std::string_view name) const;
@@ -46,6 +46,9 @@ inline constexpr std::size_t kAdminBodyBytes = 1024 * 1024;
 
 struct AdminOptions {
   Address address = {};  // port 0: the kernel chooses
+  // Of a Unix socket, in place of the address; empty: none.
+  std::string socket_file = {};
+  unsigned socket_mode = 0660;
   std::size_t head_bytes_max = 16 * 1024;
   std::size_t body_bytes_max = kAdminBodyBytes;
   Nanoseconds idle_timeout = std::chrono::seconds(30);

@@ -4,10 +4,14 @@
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
 
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "proxy/net/admin_intake.h"
+#include "proxy/net/listening.h"
 #include "proxy/net/loop.h"
 #include "proxy/net/socket_options.h"
 
@@ -58,7 +62,7 @@ AdminRequest read_request(evhttp_request* from) {
   }
   take_body(evhttp_request_get_input_buffer(from), request.body);
   const sockaddr* peer = evhttp_connection_get_addr(evhttp_request_get_connection(from));
-  if (peer != nullptr) {
+  if (peer != nullptr && peer->sa_family != AF_UNIX) {
     const socklen_t size = peer->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
     request.peer = Address::from_sockaddr(peer, size).value_or(Address()).canonical();
   }
@@ -147,21 +151,30 @@ class EvhttpServer final : public AdminServer {
     if (http_ != nullptr) evhttp_free(http_);
   }
 
-  Result<void> listen(const Address& address) {
-    auto socket = listen_on(address, kBacklog, SharePort::kNo);
+  Result<void> listen(const Options& options) {
+    if (!options.socket_file.empty()) {
+      auto opened = open_unix_listening(options.socket_file, options.socket_mode);
+      if (!opened) return std::unexpected(opened.error());
+      file_.emplace(std::move(opened->file));
+      return serve(std::move(opened->socket), "unix:" + options.socket_file);
+    }
+    auto socket = listen_on(options.address, kBacklog, SharePort::kNo);
     if (!socket) return std::unexpected(socket.error());
     address_ = bound_address(*socket);
-    if (http_ == nullptr || evhttp_accept_socket(http_, socket->get()) != 0) {
-      return fail("cannot serve on " + address.to_string() + ": out of memory");
-    }
-    socket->release();  // evhttp closes it
-    return {};
+    return serve(std::move(*socket), options.address.to_string());
   }
 
   const Address& address() const override { return address_; }
   std::size_t under_way() const override { return intake_.under_way(); }
 
  private:
+  Result<void> serve(Socket socket, const std::string& where) {
+    if (http_ == nullptr || evhttp_accept_socket(http_, socket.get()) != 0) {
+      return fail("cannot serve on " + where + ": out of memory");
+    }
+    socket.release();  // evhttp closes it
+    return {};
+  }
   static void on_request(evhttp_request* request, void* context) {
     auto& server = *static_cast<EvhttpServer*>(context);
     std::erase_if(server.pending_, [](const auto& pending) { return pending->request == nullptr; });
@@ -177,6 +190,7 @@ class EvhttpServer final : public AdminServer {
   std::vector<std::shared_ptr<AdminReply::Pending>> pending_;
   evhttp* http_;
   Address address_;
+  std::optional<SocketFile> file_;  // of a Unix socket
 };
 
 }  // namespace
@@ -184,7 +198,7 @@ class EvhttpServer final : public AdminServer {
 Result<std::unique_ptr<AdminServer>> AdminServer::create(Loop& loop, const Options& options,
                                                          Handler handler) {
   auto server = std::make_unique<EvhttpServer>(loop, options, std::move(handler));
-  if (auto listening = server->listen(options.address); !listening) {
+  if (auto listening = server->listen(options); !listening) {
     return std::unexpected(listening.error());
   }
   return server;

@@ -46,7 +46,7 @@ class AdminServer {
   static Result<std::unique_ptr<AdminServer>> create(Loop& loop, const Options& options,
                                                      Handler handler);
   virtual ~AdminServer() = default;
-  // What is bound, with the true port.
+  // What is bound, with the true port; 0.0.0.0:0 for a Unix socket.
   virtual const Address& address() const = 0;
   // Requests whose head has come and whose answer has not gone.
   virtual std::size_t under_way() const = 0;

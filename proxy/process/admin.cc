@@ -8,45 +8,10 @@
 
 #include "base/check.h"
 #include "config/network.h"
-#include "proxy/http/list.h"
-#include "proxy/http/uri.h"
-#include "proxy/settings/names.h"
+#include "proxy/process/admin_access.h"
 
 namespace encore::server {
 namespace {
-
-bool is_loopback_name(std::string_view host) {
-  return http::equals_ignoring_case(host, "localhost");
-}
-
-// A name that a page of another site could have pointed at this machine is not ours.
-bool is_host_accepted(const Administered& process, const net::AdminRequest& request) {
-  if (request.field_count("Host") != 1) return false;
-  http::Authority authority;
-  if (!http::parse_authority(request.field("Host"), authority)) return false;
-  if (is_loopback_name(authority.host)) return true;
-  const config::Admin& admin = process.config().admin;
-  if (const auto ip = net::Address::parse_ip(authority.host, 0)) {
-    if (ip->is_loopback()) return true;
-    if (!*admin.address) return false;
-    const net::Address own = to_address(**admin.address);
-    // Addresses are no names: a page cannot make one of its own point here. With a listener on
-    // every address, any of them is ours.
-    return own.is_unspecified() || own.same_ip(*ip);
-  }
-  return std::ranges::any_of(admin.allow_hosts, [&](const std::string& host) {
-    return http::equals_ignoring_case(host, authority.host);
-  });
-}
-
-// Requests that change something must not come from a page of another origin.
-bool is_same_origin(const net::AdminRequest& request) {
-  const std::string_view site = request.field("Sec-Fetch-Site");
-  if (!site.empty() && site != "same-origin" && site != "none") return false;
-  const std::string_view origin = request.field("Origin");
-  if (origin.empty()) return true;
-  return origin == "http://" + std::string(request.field("Host"));
-}
 
 net::AdminResponse reply(int status, std::string body) {
   net::AdminResponse response;
@@ -77,8 +42,37 @@ net::AdminResponse too_large(const net::AdminRequest& request, std::string_view 
                fmt::format("413 Content Too Large\nA body {}, accepted: {}\n", found, accepted));
 }
 
+AdminAccess access_of(Administered& process) {
+  return {.admin = process.config().admin, .token = process.memory().token()};
+}
+
+net::AdminResponse token_needed() {
+  auto refused = reply(401,
+                       "401 Unauthorized\nAuthorization: Bearer with the token of "
+                       "admin.token_file is needed.\n");
+  refused.fields.emplace_back("WWW-Authenticate", "Bearer");
+  return refused;
+}
+
+// Nothing where the request may change something.
+std::optional<net::AdminResponse> refuse_change(Administered& process,
+                                                const net::AdminRequest& request) {
+  switch (access_of(process).may_change(request)) {
+    case AdminAccess::Verdict::kAllowed:
+      return std::nullopt;
+    case AdminAccess::Verdict::kNoToken:
+      return reply(403,
+                   "403 Forbidden\nThe admin listener is not on loopback: to change something "
+                   "takes the token of admin.token_file, and none is configured.\n");
+    case AdminAccess::Verdict::kWrongToken:
+      return token_needed();
+  }
+  return token_needed();
+}
+
 void answer_purge(Administered& process, const net::AdminRequest& request, net::AdminReply to) {
   if (request.method != "POST") return to.send(method_not_allowed("POST"));
+  if (const auto refused = refuse_change(process, request)) return to.send(*refused);
   if (request.body_left_out != 0) {
     return to.send(too_large(request, fmt::format("at most {} bytes", net::kAdminBodyBytes)));
   }
@@ -108,14 +102,9 @@ void answer_purge(Administered& process, const net::AdminRequest& request, net::
   if (!taken) owed->send(busy("Too many purges wait, or this process is about to end."));
 }
 
+constexpr std::string_view kPurge = "/purge";
 constexpr std::string_view kMemory = "/filter";
 constexpr std::string_view kAdopt = "/filter/adopt";
-
-bool has_token(Administered& process, const net::AdminRequest& request) {
-  const Token* token = process.memory().token();
-  return token != nullptr && request.field_count("Authorization") == 1 &&
-         token->authorizes(request.field("Authorization"));
-}
 
 // Nothing where the request may have what is asked for.
 std::optional<net::AdminResponse> refuse_stranger(Administered& process,
@@ -125,12 +114,8 @@ std::optional<net::AdminResponse> refuse_stranger(Administered& process,
                  "403 Forbidden\nThe memory of admission holds its secret seed: it is for who has "
                  "the token of admin.token_file, and none is configured.\n");
   }
-  if (has_token(process, request)) return std::nullopt;
-  auto refused = reply(401,
-                       "401 Unauthorized\nAuthorization: Bearer with the token of "
-                       "admin.token_file is needed.\n");
-  refused.fields.emplace_back("WWW-Authenticate", "Bearer");
-  return refused;
+  if (access_of(process).has_token(request)) return std::nullopt;
+  return token_needed();
 }
 
 void answer_memory(Administered& process, const net::AdminRequest& request, net::AdminReply to) {
@@ -242,29 +227,42 @@ std::optional<net::AdminResponse> read_page(Administered& process, std::string_v
   return std::nullopt;
 }
 
+// Nothing where the client may use the listener, and calls it by a name of its own.
+std::optional<net::AdminResponse> refuse_client(Administered& process,
+                                                const net::AdminRequest& request) {
+  const AdminAccess access = access_of(process);
+  if (!access.may_come(request)) {
+    return reply(403, fmt::format("403 Forbidden\nClient {} is none of admin.allow_clients.\n",
+                                  request.peer.ip_string()));
+  }
+  if (access.names_us(request)) return std::nullopt;
+  return reply(403, fmt::format("403 Forbidden\nHost \"{}\" is not one of this listener's names; "
+                                "accepted: localhost, its addresses, admin.allow_hosts.\n",
+                                request.field("Host")));
+}
+
 bool is_probe(std::string_view path) { return path == "/healthz" || path == "/readyz"; }
 
 }  // namespace
 
 std::size_t admin_body_max(Administered& process, const net::AdminRequest& head,
                            std::size_t usual) {
+  const AdminAccess access = access_of(process);
+  if (head.path == kPurge && access.may_change(head) != AdminAccess::Verdict::kAllowed) return 0;
   if (head.path != kMemory && head.path != kAdopt) return usual;
-  if (head.path == kMemory || head.method != "POST" || !has_token(process, head)) return 0;
+  if (head.path == kMemory || head.method != "POST" || !access.has_token(head)) return 0;
   return memory_body_max(process);
 }
 
 void answer_admin(Administered& process, net::AdminRequest request, net::AdminReply to) {
-  if (!is_probe(request.path) && !is_host_accepted(process, request)) {
-    return to.send(
-        reply(403, fmt::format("403 Forbidden\nHost \"{}\" is not one of this listener's names; "
-                               "accepted: localhost, its addresses, admin.allow_hosts.\n",
-                               request.field("Host"))));
+  if (!is_probe(request.path)) {
+    if (const auto refused = refuse_client(process, request)) return to.send(*refused);
   }
   const bool reads = request.method == "GET" || request.method == "HEAD";
   if (!reads && !is_same_origin(request)) {
     return to.send(reply(403, "403 Forbidden\nThe request comes from a page of another origin.\n"));
   }
-  if (request.path == "/purge") return answer_purge(process, request, std::move(to));
+  if (request.path == kPurge) return answer_purge(process, request, std::move(to));
   if (request.path == kMemory || request.path == kAdopt) {
     if (const auto refused = refuse_stranger(process, request)) return to.send(*refused);
     if (request.path == kMemory) return answer_memory(process, request, std::move(to));

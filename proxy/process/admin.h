@@ -34,10 +34,11 @@ class Administered {
   ~Administered() = default;
 };
 
-// Answers one request, a purge when it is done. Refused with 403: a Host that is not ours (a page
-// of another site must not reach us through a name of its own), and any request but GET and HEAD
-// that a page of another origin sends. /healthz and /readyz tell nothing else and answer to any
-// Host: what watches many machines rarely knows their names.
+// Answers one request, a purge when it is done. Refused with 403: a client that is none of
+// allow_clients, a Host that is not ours (a page of another site must not reach us through a name
+// of its own), and any request but GET and HEAD that a page of another origin sends. /healthz and
+// /readyz tell nothing else and answer to everybody, by any Host: what watches many machines rarely
+// knows their names.
 void answer_admin(Administered& process, net::AdminRequest request, net::AdminReply to);
 
 // What a request with this head may bring: a memory with the token, nothing where one is asked for

@@ -173,7 +173,12 @@ Result<void> Server::make_admin(Start& start) {
   const std::optional<config::Endpoint>& endpoint = *start.config.admin.address;
   if (!endpoint) return {};
   net::AdminServer::Options options;
-  options.address = to_address(*endpoint);
+  if (endpoint->socket.empty()) {
+    options.address = to_address(*endpoint);
+  } else {
+    options.socket_file = endpoint->socket;
+    options.socket_mode = *start.config.admin.socket_mode;
+  }
   options.body_bytes_max_for = [this, usual = options.body_bytes_max](const auto& head) {
     return admin_body_max(*this, head, usual);
   };
@@ -187,7 +192,7 @@ Result<void> Server::make_admin(Start& start) {
                                         });
   if (!admin) return std::unexpected(admin.error());
   admin_ = std::move(*admin);
-  start.options.own.push_back(admin_->address());
+  if (endpoint->socket.empty()) start.options.own.push_back(admin_->address());
   return {};
 }
 
@@ -211,7 +216,14 @@ void Server::run() {
                  address->socket.empty() ? proxy_->listening()[i].to_string() : address.text(),
                  config().listen[i].mode == config::Mode::kForward ? "forward" : "reverse");
   }
-  if (admin_ != nullptr) spdlog::info("admin on {}", admin_->address().to_string());
+  if (admin_ != nullptr) {
+    const auto& address = config().admin.address;
+    spdlog::info("admin on {}", (*address)->socket.empty() ? admin_->address().to_string()
+                                                           : address.text());
+  }
+  for (const std::string& warning : config::admin_warnings(config().admin)) {
+    spdlog::warn("{}", warning);
+  }
   spdlog::info("ready: {} workers, seed {}", proxy_->workers().size(),
                filter::fingerprint(proxy_->shared().identity_seed));
   loop_->run();

@@ -1,6 +1,9 @@
 """The admin listener, counters that add up, and the access log's formats."""
 
 import re
+import signal
+import socket
+import threading
 import unittest
 
 from client import Client, NoResponse, get
@@ -111,6 +114,96 @@ class Admin(Case):
                        {"Sec-Fetch-Site": "cross-site"},
                        {"Origin": f"http://127.0.0.1:{encore.port}"}):
             self.assertEqual(403, encore.admin("/purge", "POST", fields)[0], fields)
+
+
+class Access(Case):
+    """Whom the admin listener answers, and what takes the token."""
+
+    TOKEN = "0123456789abcdef-token"
+
+    def everywhere(self, **admin):
+        """With a listener on every address."""
+        encore = self.encore(start=False)
+        encore.sections["admin"] = {"address": f"0.0.0.0:{encore.admin_port}", **admin}
+        encore.start()
+        return encore
+
+    def token_file(self):
+        path = self.directory / "token"
+        path.write_text(self.TOKEN + "\n")
+        path.chmod(0o600)
+        return str(path)
+
+    def test_away_from_loopback_a_purge_takes_the_token(self):
+        encore = self.everywhere()
+        self.assertIn("is not on loopback", encore.output())
+        purge, right = "/purge?tag=a", {"Authorization": f"Bearer {self.TOKEN}"}
+        self.assertEqual(403, encore.admin(purge, "POST", right)[0])
+        self.assertEqual(200, encore.admin("/api/stats")[0])
+        encore.sections["admin"]["token_file"] = self.token_file()
+        encore.write_config()
+        encore.signal(signal.SIGHUP)
+        eventually(lambda: encore.stats()["reloads"] == 1, "it is reloaded")
+        self.assertEqual(401, encore.admin(purge, "POST")[0])
+        self.assertEqual(401, encore.admin(purge, "POST", {"Authorization": "Bearer x"})[0])
+        self.assertEqual(200, encore.admin(purge, "POST", right)[0])
+
+    def test_a_reload_changes_who_may_come_and_the_probes_stay(self):
+        encore = self.encore()
+        encore.sections["admin"]["allow_clients"] = ["192.0.2.0/24"]
+        encore.write_config()
+        encore.signal(signal.SIGHUP)
+        eventually(lambda: encore.admin("/api/stats")[0] == 403, "this client is let in no more")
+        for page in ("/", "/metrics", "/filter", "/no-such-page"):
+            self.assertEqual(403, encore.admin(page)[0], page)
+        self.assertEqual(403, encore.admin("/purge?tag=a", "POST")[0])
+        for page in ("/healthz", "/readyz"):
+            self.assertEqual(200, encore.admin(page, headers={"Host": "node7.example"})[0])
+
+    def test_probes_as_load_balancers_send_them(self):
+        encore = self.encore()
+        for head in ("GET /readyz HTTP/1.0\r\n\r\n", "GET /healthz HTTP/1.0\r\nHost: a:1\r\n\r\n",
+                     "HEAD /readyz HTTP/1.0\r\n\r\n"):
+            with Client(encore.admin_port) as client:
+                client.send(head)
+                self.assertTrue(client.read_until(b"\r\n").endswith(b" 200 OK"), head)
+        # A drain is told, as long as it lasts.
+        origin = Origin(self, default=lambda exchange: exchange.wait(threading.Event()))
+        with Client(encore.port) as held:
+            held.send(f"GET {origin.url('/held')} HTTP/1.1\r\nHost: a\r\n\r\n")
+            eventually(origin.count, "a request is under way")
+            encore.signal(signal.SIGTERM)
+            eventually(lambda: encore.admin("/readyz")[0] == 503, "the drain is told")
+            self.assertEqual(200, encore.admin("/healthz", headers={"Host": "b"})[0])
+            held.reset()
+
+    def test_the_admin_listener_on_a_socket(self):
+        path = self.directory / "admin.sock"
+        encore = self.encore()
+        encore.stop()
+        encore.sections["admin"] = {"address": f"unix:{path}", "socket_mode": "0600"}
+        encore.ready = path.exists
+
+        def ask(text):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(30)
+                client.connect(str(path))
+                client.sendall(text)
+                answer = b""
+                while more := client.recv(65536):
+                    answer += more
+            return answer
+        encore.start()
+        self.assertEqual(0o600, path.stat().st_mode & 0o777)
+        close = b"Connection: close\r\n\r\n"
+        self.assertIn(b"200 OK", ask(b"GET /api/stats HTTP/1.1\r\nHost: localhost\r\n" + close))
+        self.assertIn(b'"purged": 0', ask(b"POST /purge?url=http://a/ HTTP/1.1\r\n"
+                                          b"Host: localhost\r\nContent-Length: 0\r\n" + close))
+        self.assertIn(b" 403 ", ask(b"GET /api/stats HTTP/1.1\r\nHost: evil\r\n" + close))
+        for probe in (b"/healthz", b"/readyz"):
+            self.assertIn(b" 200 ", ask(b"GET " + probe + b" HTTP/1.0\r\n\r\n"))
+        encore.stop()
+        self.assertFalse(path.exists())
 
 
 class AccessLog(Case):

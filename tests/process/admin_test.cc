@@ -150,6 +150,62 @@ TEST_CASE("pages are for those who call the listener by a name of its own", "[pr
   CHECK(admin.status("GET /healthz", host) == 200);
 }
 
+TEST_CASE("pages are for allow_clients, and the probes for everybody", "[process][admin]") {
+  Admin admin;
+  admin.process.settings.admin.allow_clients = {"192.0.2.0/24"};
+  CHECK(admin.answer("GET /metrics").find("Client 127.0.0.1 is none of admin.allow_clients") !=
+        std::string::npos);
+  CHECK(admin.status("GET /") == 403);
+  CHECK(admin.status("GET /no-such-page") == 403);
+  CHECK(admin.status("POST /purge?url=http://a/") == 403);
+  CHECK(admin.process.orders.empty());
+  CHECK(admin.status("GET /healthz", "Host: evil.example\r\n") == 200);
+  CHECK(admin.status("GET /readyz", "Host: evil.example\r\n") == 200);
+  admin.process.settings.admin.allow_clients = {"192.0.2.0/24", "127.0.0.1"};
+  CHECK(admin.status("GET /metrics") == 200);
+}
+
+TEST_CASE("away from loopback a change takes the token", "[process][admin]") {
+  Admin admin;
+  const auto* address = GENERATE("0.0.0.0:3129", "*:3129", "192.0.2.1:3129", "[2001:db8::1]:3129");
+  CAPTURE(address);
+  admin.process.settings.admin.address = address;
+  const auto with = [](std::string_view field) {
+    return "Host: localhost\r\n" + std::string(field);
+  };
+  const std::string right = with("Authorization: Bearer 0123456789abcdef\r\n");
+  const std::string answer = admin.answer("POST /purge?url=http://a/", right);
+  CHECK(answer.starts_with("HTTP/1.1 403 "));
+  CHECK(answer.find("admin.token_file") != std::string::npos);
+  admin.process.handover.secret = *Token::parse("0123456789abcdef");
+  CHECK(admin.status("POST /purge?url=http://a/") == 401);
+  CHECK(admin.status("POST /purge?url=http://a/",
+                     with("Authorization: Bearer 0123456789abcdeg\r\n")) == 401);
+  // Nor is its body waited for.
+  CHECK(admin.answer_before_body("POST /purge", with(""), 100).starts_with("HTTP/1.1 401 "));
+  CHECK(admin.process.orders.empty());
+  CHECK(admin.status("GET /metrics") == 200);
+  CHECK(admin.status("POST /purge?url=http://a/", right) == 200);
+  CHECK(admin.process.orders.size() == 1);
+}
+
+TEST_CASE("on loopback whoever may come may purge", "[process][admin]") {
+  Admin admin;
+  const auto* address = GENERATE("127.0.0.1:3129", "127.8.0.1:0", "[::1]:3129", "unix:/run/a.sock");
+  CAPTURE(address);
+  admin.process.settings.admin.address = address;
+  admin.process.handover.secret = *Token::parse("0123456789abcdef");
+  CHECK(admin.status("POST /purge?url=http://a/") == 200);
+}
+
+TEST_CASE("a Unix socket is for whoever can connect, by loopback names", "[process][admin]") {
+  Admin admin;
+  admin.process.settings.admin.address = "unix:/run/a.sock";
+  admin.process.settings.admin.allow_clients = {};
+  CHECK(admin.status("GET /metrics") == 200);
+  CHECK(admin.status("GET /metrics", "Host: 192.0.2.1\r\n") == 403);
+}
+
 TEST_CASE("a listener on every address is called by any of them", "[process][admin]") {
   Admin admin;
   admin.process.settings.admin.address = "0.0.0.0:3129";

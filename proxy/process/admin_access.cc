@@ -1,0 +1,65 @@
+#include "proxy/process/admin_access.h"
+
+#include <algorithm>
+#include <string>
+
+#include "config/derive.h"
+#include "proxy/http/list.h"
+#include "proxy/http/uri.h"
+#include "proxy/settings/names.h"
+
+namespace encore::server {
+namespace {
+
+// A client of a Unix socket has no address.
+bool is_local_socket(const config::Admin& admin) {
+  return *admin.address && !(**admin.address).socket.empty();
+}
+
+}  // namespace
+
+bool AdminAccess::names_us(const net::AdminRequest& request) const {
+  if (request.field_count("Host") != 1) return false;
+  http::Authority authority;
+  if (!http::parse_authority(request.field("Host"), authority)) return false;
+  if (http::equals_ignoring_case(authority.host, "localhost")) return true;
+  if (const auto ip = net::Address::parse_ip(authority.host, 0)) {
+    if (ip->is_loopback()) return true;
+    if (!*admin.address || is_local_socket(admin)) return false;
+    const net::Address own = to_address(**admin.address);
+    // Addresses are no names: a page cannot make one of its own point here. With a listener on
+    // every address, any of them is ours.
+    return own.is_unspecified() || own.same_ip(*ip);
+  }
+  return std::ranges::any_of(admin.allow_hosts, [&](const std::string& host) {
+    return http::equals_ignoring_case(host, authority.host);
+  });
+}
+
+bool AdminAccess::may_come(const net::AdminRequest& request) const {
+  if (is_local_socket(admin)) return true;
+  const auto client = request.peer.mapped_bytes();
+  return std::ranges::any_of(
+      admin.allow_clients, [&](const config::CidrText& block) { return block->contains(client); });
+}
+
+bool AdminAccess::has_token(const net::AdminRequest& request) const {
+  return token != nullptr && request.field_count("Authorization") == 1 &&
+         token->authorizes(request.field("Authorization"));
+}
+
+AdminAccess::Verdict AdminAccess::may_change(const net::AdminRequest& request) const {
+  if (config::is_local(admin)) return Verdict::kAllowed;
+  if (token == nullptr) return Verdict::kNoToken;
+  return has_token(request) ? Verdict::kAllowed : Verdict::kWrongToken;
+}
+
+bool is_same_origin(const net::AdminRequest& request) {
+  const std::string_view site = request.field("Sec-Fetch-Site");
+  if (!site.empty() && site != "same-origin" && site != "none") return false;
+  const std::string_view origin = request.field("Origin");
+  if (origin.empty()) return true;
+  return origin == "http://" + std::string(request.field("Host"));
+}
+
+}  // namespace encore::server
