@@ -46,6 +46,9 @@ class AskSelector {
 
 void count_hit(ShardCounters& counters, const LookupResult& result) {
   (result.state == LookupState::kFresh ? counters.fresh_hits : counters.stale_hits).add();
+  if (result.is_first_use) [[unlikely]] {
+    counters.reused.add();
+  }
 }
 
 // Whether a decision depends on the room that is left. REQUIRES: the shard's lock.

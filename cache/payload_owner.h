@@ -13,6 +13,8 @@ class PayloadOwner {
   // These entries are gone or were replaced. Called on the thread that caused it, after every lock
   // of the kernel was dropped; never with an empty span.
   virtual void release(std::span<const Payload> payloads) = 0;
+  // Just before that: these among them were evicted for room.
+  virtual void note_evicted(std::span<const Payload> payloads) { (void)payloads; }
 };
 
 }  // namespace encore::cache

@@ -22,6 +22,9 @@ class Removals {
   // `owner` may be null.
   explicit Removals(PayloadOwner* owner) : owner_(owner) {}
   ~Removals() {
+    if (evicted_ != 0) {
+      owner_->note_evicted(std::span(payloads_.data(), evicted_));
+    }
     if (payload_count_ != 0) {
       owner_->release(std::span(payloads_.data(), payload_count_));
     }
@@ -42,6 +45,9 @@ class Removals {
     }
   }
 
+  // What has been added so far was evicted for room.
+  void mark_evicted() { evicted_ = payload_count_; }
+
   std::uint32_t count() const { return count_; }
   std::uint64_t bytes() const { return bytes_; }
   std::uint64_t digest() const { return digest_; }
@@ -50,6 +56,7 @@ class Removals {
   PayloadOwner* owner_;
   std::uint32_t count_ = 0;
   std::uint32_t payload_count_ = 0;
+  std::uint32_t evicted_ = 0;  // of the payloads, the first ones
   std::uint64_t bytes_ = 0;
   std::uint64_t digest_ = 0;
   // Not initialised: a lookup that removes nothing must not pay for it.

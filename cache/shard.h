@@ -74,6 +74,7 @@ struct alignas(64) Shard {
     }
     counters.evictions.add(gone.count());
     counters.evicted_bytes.add(gone.bytes());
+    gone.mark_evicted();
     count_entries();
     return last;
   }

@@ -17,6 +17,7 @@ namespace encore::cache {
   X(fresh_hits, "lookups that found a fresh entry")            \
   X(stale_hits, "lookups that found a stale entry")            \
   X(misses, "lookups that found no entry")                     \
+  X(reused, "entries found again, each counted once")          \
   X(commits, "entries stored, replacements included")          \
   X(replacements, "entries replaced by the same variant")      \
   X(freshens, "entries freshened by a validation")             \

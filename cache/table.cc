@@ -70,13 +70,17 @@ EntryView Table::view(EntryRef ref) const {
   return view;
 }
 
-void Table::hit(EntryRef ref, const Access& access) {
+bool Table::hit(EntryRef ref, const Access& access) {
   if (in_old_order(ref)) [[unlikely]] {
     old_order_->remove(ref, Removal::kRemoved);
     slab_.hot(ref).epoch = epoch_ ? 1 : 0;
     order_->insert(ref, access);
   }
   order_->hit(ref, access);
+  HotEntry& hot = slab_.hot(ref);
+  const bool first = hot.reused == 0;
+  hot.reused = 1;
+  return first;
 }
 
 Table::Inserted Table::insert(const filter::Hash128& key, const Stored& stored,
@@ -97,6 +101,7 @@ Table::Inserted Table::insert(const filter::Hash128& key, const Stored& stored,
   hot.charge = stored.charge_bytes & ((std::uint64_t{1} << 40U) - 1);
   charged_bytes_ += hot.charge;
   hot.policy_bits = 0;
+  hot.reused = 0;
   hot.epoch = epoch_ ? 1 : 0;
   const EntryRef first = index_.find(key);
   if (slab_.has_cold()) {

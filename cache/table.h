@@ -84,7 +84,8 @@ class Table {
   static std::uint32_t keep_seconds(MonotonicTime fresh_until, MonotonicTime keep_until);
   void set_times(ColdEntry& cold, const Stored& stored);
   bool in_old_order(EntryRef ref) const { return (slab_.hot(ref).epoch != 0) != epoch_; }
-  void hit(EntryRef ref, const Access& access);
+  // Whether it is the first.
+  bool hit(EntryRef ref, const Access& access);
   // Of the order that gives the victims now.
   EntryRef victim(Used used);
   void unlink_variant(EntryRef ref);
@@ -116,7 +117,7 @@ LookupResult Table::lookup(const filter::Hash128& key, const Access& access, Mat
       return {.is_undecided = true};
     }
     if (match == Match::kYes) {
-      hit(ref, access);
+      result.is_first_use = hit(ref, access);
       result.state = LookupState::kFresh;
       result.fresh_until = MonotonicTime::max();
     }
@@ -148,7 +149,7 @@ LookupResult Table::lookup(const filter::Hash128& key, const Access& access, Mat
     erase_expired(first, ref, access.now, gone);
   }
   if (ref != kNoEntry) {
-    hit(ref, access);
+    result.is_first_use = hit(ref, access);
   }
   return result;
 }

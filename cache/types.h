@@ -115,6 +115,8 @@ struct LookupResult {
   Payload payload = 0;
   std::uint64_t variant = 0;
   MonotonicTime fresh_until{};
+  // The entry was found for the first time since it was stored.
+  bool is_first_use = false;
 };
 
 // What is asked in the policy's stead, for some requests: a policy without memory of its own, or

@@ -247,6 +247,7 @@ struct Admin {
   std::vector<std::string> allow_hosts;
   std::vector<CidrText> allow_clients = {"127.0.0.0/8", "::1"};
   std::string token_file;  // path, "" for none
+  bool show_queries = false;
   friend bool operator==(const Admin&, const Admin&) = default;
 };
 

@@ -77,6 +77,11 @@ constexpr std::array kAdminKeys = {
                 "read again at a reload. Empty: none of these is served.",
          .accepted = "a file name or \"\"",
          .item_check = check_file_name}),
+    bound<&Admin::show_queries>(
+        {.name = "show_queries",
+         .kind = Kind::kBool,
+         .doc = "Whether the URLs that operators are shown have their query; "
+                "else `?...` stands for it, for queries often have secrets."}),
 };
 
 constexpr std::array kLogKeys = {

@@ -389,6 +389,7 @@ void Http1Connection::refuse(const Refusal& refusal, const RequestView* view) {
   if (head != nullptr && gate_ != nullptr) record.user = gate_->user();
   record.tls = tls_.get();
   record.intercepted = inside_ != nullptr;
+  record.detail = refusal.detail;
   services_.log.record(record, head, client_);
   pending().writer.add_text(std::move(reply.head));
   pump_pending();

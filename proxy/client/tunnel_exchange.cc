@@ -193,12 +193,13 @@ void TunnelExchange::refuse(int status, Outcome outcome, std::string_view detail
   reply.head += connection_field(http::Version::kHttp11, false);
   reply.head += kHeadEnd;
   reply.head += reply.body;
-  record(outcome, status, reply.head.size());
+  record(outcome, status, reply.head.size(), kept);
   head_.add_text(std::move(reply.head));
   pump_head();
 }
 
-void TunnelExchange::record(Outcome outcome, int status, std::uint64_t bytes) {
+void TunnelExchange::record(Outcome outcome, int status, std::uint64_t bytes,
+                            std::string_view detail) {
   if (record_ == Record::kMade) return;
   record_ = Record::kMade;
   RequestRecord entry;
@@ -208,6 +209,7 @@ void TunnelExchange::record(Outcome outcome, int status, std::uint64_t bytes) {
   entry.sent_bytes = bytes;
   entry.origin = origin_text_;
   entry.tell_of(*request_);
+  entry.detail = detail;
   services_.log.record(entry, &request_->head, request_->client);
 }
 

@@ -59,7 +59,7 @@ class TunnelExchange {
   void open();
   void on_ended(net::TunnelOutcome outcome);
   void refuse(int status, Outcome outcome, std::string_view detail);
-  void record(Outcome outcome, int status, std::uint64_t bytes);
+  void record(Outcome outcome, int status, std::uint64_t bytes, std::string_view detail = {});
   bool is_switched() const { return place_ != nullptr; }
   Counter& open_count();
 

@@ -460,6 +460,7 @@ void Exchange::respond_shared() {
     source.has_age = true;
   } else {
     tell_of(*response_, request_->runtime->config.cache, cache_status_);
+    record_.detail = cache_status_.detail;
     source.more_fields = head.substr(response_->common_bytes);
   }
   source.meta = &response_->meta;

@@ -224,6 +224,7 @@ class Exchange final : public TransferReader, private LoadReader {
   http::VariantKeys variants_;
   http::CacheStatus cache_status_;
   RequestRecord record_;
+  std::string failure_detail_;  // what record_.detail views where it is no constant
 };
 
 }  // namespace encore::server

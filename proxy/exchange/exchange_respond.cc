@@ -43,7 +43,7 @@ ResponseSource Exchange::source_of(const store::ObjectRef& object, Outcome outco
   const bool looked_up = object.get() == found_.object.get() && !unstored_;
   cache_status_.ttl = http::remaining_ttl(
       looked_up ? meta_until(*object, found_.fresh_until) : meta.http, services_.loop.now());
-  if (outcome == Outcome::kHit && from_disk_) cache_status_.detail = "disk";
+  if (outcome == Outcome::kHit && from_disk_) cache_status_.detail = record_.detail = "disk";
   if (outcome == Outcome::kStale) cache_status_.detail = "stale";
   if (outcome == Outcome::kRevalidated) cache_status_.detail = "revalidated";
   content_.hold(object);
@@ -210,6 +210,7 @@ void Exchange::respond_by_rule(const LocalAnswer& answer) {
   record_.outcome = answer.outcome;
   record_.status = answer.status;
   cache_status_.detail = answer.detail;
+  record_.detail = answer.detail;
   RuleReply reply = make_rule_reply(*answer.content, *request_, services_.loop.http_date());
   request_->rule->response_edits().apply(reply.head);
   http::append_cache_status(cache_status_, reply.head);
@@ -250,7 +251,9 @@ void Exchange::respond_failure(int status, Outcome outcome, std::string_view det
   go(Step::kRespond);
   record_.outcome = outcome;
   record_.status = status;
-  const std::string kept(detail);
+  failure_detail_ = detail;
+  record_.detail = failure_detail_;
+  const std::string& kept = failure_detail_;
   cache_status_.detail = http::is_token(kept) ? std::string_view(kept) : std::string_view();
   http::OwnReply reply = http::make_own_reply(
       status, "encore: " + kept + (why.empty() ? std::string() : ": " + std::string(why)),

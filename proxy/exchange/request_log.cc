@@ -6,10 +6,36 @@
 
 namespace encore::server {
 
+namespace {
+
+constexpr int kServerError = 500;
+
+bool is_kept_out(Outcome outcome) {
+  return outcome == Outcome::kFirstRequest || outcome == Outcome::kNotAdmitted;
+}
+
+}  // namespace
+
 void RequestRecord::tell_of(const RequestContext& request) {
   user = request.user;
   tls = request.tls.get();
   intercepted = request.is_intercepted();
+}
+
+void RequestLog::note_recent(const RequestRecord& record, const http::RequestHead* head,
+                             std::uint32_t weight) {
+  RecentRequests::Note note{.outcome = record.outcome,
+                            .reason = record.detail,
+                            .status = record.status,
+                            .body_bytes = record.body_bytes,
+                            .weight = weight,
+                            .show_query = runtime_->config.admin.show_queries};
+  if (head != nullptr) {
+    note.method = head->method_text;
+    note.target = head->target;
+    note.host = head->fields.value(http::FieldId::kHost);
+  }
+  stats_.recent.note(note, loop_.wall_now());
 }
 
 void RequestLog::record(const RequestRecord& record, const http::RequestHead* head,
@@ -19,6 +45,16 @@ void RequestLog::record(const RequestRecord& record, const http::RequestHead* he
   stats_.body_bytes_all.add(record.body_bytes);
   const OutcomeClass group = class_of(record.outcome);
   if (group == OutcomeClass::kHit) stats_.body_bytes_hit.add(record.body_bytes);
+  if (record.outcome != Outcome::kHit) {
+    if (record.status >= kServerError) stats_.responses_5xx.add();
+    if (is_kept_out(record.outcome)) {
+      stats_.kept_out.add();
+      stats_.kept_out_bytes.add(record.body_bytes);
+    }
+    note_recent(record, head, 1);
+  } else if (stats_.recent.is_sampled()) {
+    note_recent(record, head, RecentRequests::kHitSample);
+  }
   const bool timed = group != OutcomeClass::kError;
   if (!timed && !buffer_.enabled()) return;
   const Nanoseconds duration = monotonic_now() - record.started;

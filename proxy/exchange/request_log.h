@@ -31,6 +31,7 @@ struct RequestRecord {
   std::string_view user;           // who has logged in; empty: nobody
   const ClientTls* tls = nullptr;  // of its client with us; null: none
   bool intercepted = false;        // it came inside a CONNECT that is decrypted
+  std::string_view detail = {};    // why, as Cache-Status says it; empty: the outcome says it all
 
   // Takes what is known of who has asked. Borrowed.
   void tell_of(const RequestContext& request);
@@ -52,6 +53,9 @@ class RequestLog {
   bool hand_over() { return buffer_.hand_over(); }
 
  private:
+  void note_recent(const RequestRecord& record, const http::RequestHead* head,
+                   std::uint32_t weight);
+
   net::Loop& loop_;
   WorkerStats& stats_;
   const std::shared_ptr<const Runtime>& runtime_;

@@ -182,10 +182,18 @@ Json certificates_json(std::span<const CertificateReport> certificates) {
 Json servers_json(std::span<const ServerReport> servers) {
   Json out = Json::array();
   for (const ServerReport& server : servers) {
+    const auto failed =
+        std::chrono::floor<std::chrono::milliseconds>(server.last_failure.when.time_since_epoch());
+    const bool any = !server.last_failure.why.empty();
     out.push_back({{"origin", server.origin},
                    {"server", server.server},
                    {"standing", server.standing},
-                   {"requests", server.requests}});
+                   {"requests", server.requests},
+                   {"last_failure", any ? Json(server.last_failure.why) : Json(nullptr)},
+                   {"last_failure_ms", any ? Json(failed.count()) : Json(nullptr)}});
+#define ENCORE_JSON(member, meaning) out.back()[#member] = server.member;
+    ENCORE_SERVER_COUNTERS(ENCORE_JSON)
+#undef ENCORE_JSON
   }
   return out;
 }
@@ -402,7 +410,8 @@ std::string stats_json(const Snapshot& snapshot, const ProcessStatus& process) {
   }
   if (!snapshot.servers.empty()) out["servers"] = servers_json(snapshot.servers);
   if (!kernel.disk.disks.empty()) out["disk"] = disk_json(snapshot);
-  return out.dump(2) + "\n";
+  // What a server's failure says need not be UTF-8.
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace encore::server

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "proxy/observe/server_counters.h"
+
 namespace encore::server {
 
 struct ServerReport {
@@ -12,6 +14,10 @@ struct ServerReport {
   std::string server;          // "http://host:port"
   std::string_view standing;   // "up", "aside", "down"
   std::uint32_t requests = 0;  // under way
+#define ENCORE_MEMBER(member, meaning) std::uint64_t member = 0;
+  ENCORE_SERVER_COUNTERS(ENCORE_MEMBER)
+#undef ENCORE_MEMBER
+  ServerCounters::Failure last_failure = {};
 };
 
 }  // namespace encore::server

@@ -33,6 +33,11 @@ void Snapshot::add(const WorkerStats& stats) {
     }
     sum.sum_seconds += static_cast<double>(stats.latency[group].sum_nanoseconds()) / 1e9;
   }
+  for (std::size_t i = 0; i < kSizeBuckets; ++i) {
+    const std::uint64_t count = stats.stored_sizes[i].get();
+    stored_sizes.buckets[i] += count;
+    stored_sizes.count += count;
+  }
 #define ENCORE_ADD(member, name, help) member += stats.member.get();
   ENCORE_COUNTERS(ENCORE_ADD)
   ENCORE_GAUGES(ENCORE_ADD)

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "cache/statistics.h"
 #include "proxy/disk/disk_report.h"
+#include "proxy/observe/age_histogram.h"
 #include "proxy/observe/certificate_report.h"
 #include "proxy/observe/server_report.h"
 #include "proxy/observe/stats.h"
@@ -24,6 +26,24 @@ struct LatencySnapshot {
   double quantile(double q) const;
 };
 
+// Counts in buckets of powers of two: bucket b holds what is less than 2^b.
+template <std::size_t kBuckets>
+struct PowersOfTwo {
+  std::array<std::uint64_t, kBuckets> buckets{};
+  std::uint64_t count = 0;
+  std::uint64_t sum = 0;
+  // The upper bound of the bucket in which the quantile lies; 0 where nothing was counted.
+  double quantile(double q) const {
+    const auto rank = static_cast<std::uint64_t>(std::ceil(q * static_cast<double>(count)));
+    std::uint64_t seen = 0;
+    for (std::size_t i = 0; i < kBuckets; ++i) {
+      seen += buckets[i];
+      if (count != 0 && seen >= rank) return std::ldexp(1.0, static_cast<int>(i));
+    }
+    return 0;
+  }
+};
+
 struct Snapshot {
   std::array<std::uint64_t, kOutcomeCount> requests{};
   std::array<LatencySnapshot, 3> latency;
@@ -37,6 +57,8 @@ struct Snapshot {
   std::vector<disk::DiskReport> devices;  // of kernel.disk.disks, in their order
   std::uint64_t transfer_memory_bytes = 0;
   std::vector<CertificateReport> certificates;  // of all listeners that speak TLS
+  PowersOfTwo<kAgeBuckets> evicted_ages;        // in seconds
+  PowersOfTwo<kSizeBuckets> stored_sizes;       // of bodies, in bytes
   std::vector<ServerReport> servers;            // of all origins, in the order of the config
 
   std::uint64_t requests_of(OutcomeClass group) const;

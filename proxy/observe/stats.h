@@ -9,6 +9,7 @@
 
 #include "base/time.h"
 #include "proxy/observe/outcome.h"
+#include "proxy/observe/recent.h"
 
 namespace encore::server {
 
@@ -83,6 +84,9 @@ class LatencyHistogram {
   X(bytes_to_origins, "origin_sent_bytes_total", "Bytes sent to origins.")                      \
   X(body_bytes_hit, "hit_body_bytes_total", "Body bytes of responses served from the cache.")   \
   X(body_bytes_all, "body_bytes_total", "Body bytes of all responses sent to clients.")         \
+  X(responses_5xx, "responses_5xx_total", "Responses with a status of 500 or more.")            \
+  X(kept_out, "kept_out_total", "Responses that admission kept out of the cache.")              \
+  X(kept_out_bytes, "kept_out_body_bytes_total", "Their body bytes, as clients had them.")      \
   X(compressed_zstd, "compressed_zstd_responses_total",                                         \
     "Responses sent in zstd that their origin had not compressed.")                             \
   X(compressed_zstd_read, "compressed_zstd_read_bytes_total", "Bytes compressed by zstd here.") \
@@ -155,10 +159,19 @@ class LatencyHistogram {
   X(upgrades_open, "upgrades", "Connections in another protocol open.")        \
   X(dns_lookups, "dns_lookups", "Names being looked up.")
 
+// Sizes in powers of two: bucket b holds less than 2^b bytes; the last is open.
+inline constexpr std::size_t kSizeBuckets = 44;
+constexpr std::size_t size_bucket(std::uint64_t bytes) noexcept {
+  const auto bucket = static_cast<std::size_t>(std::bit_width(bytes));
+  return bucket < kSizeBuckets ? bucket : kSizeBuckets - 1;
+}
+
 // What one worker counts. Confined to its worker for writing.
 struct alignas(64) WorkerStats {
-  std::array<Counter, kOutcomeCount> requests;  // by Outcome
-  std::array<LatencyHistogram, 3> latency;      // by OutcomeClass hit, miss, pass
+  std::array<Counter, kOutcomeCount> requests;     // by Outcome
+  std::array<LatencyHistogram, 3> latency;         // by OutcomeClass hit, miss, pass
+  std::array<Counter, kSizeBuckets> stored_sizes;  // body bytes of what was stored
+  RecentRequests recent;
 #define ENCORE_MEMBER(member, name, help) Counter member;
   ENCORE_COUNTERS(ENCORE_MEMBER)
   ENCORE_GAUGES(ENCORE_MEMBER)

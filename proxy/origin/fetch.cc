@@ -142,6 +142,7 @@ void Fetch::send_request() {
   received_->request_time = since_;
   received_->invalidations_seen = services_.inflight.invalidations().count();
   services_.stats.origin_requests.add();
+  if (ServerCounters* const counted = link_.counters()) ServerCounters::add(counted->sent);
   flush_what_waited();
 }
 

@@ -25,6 +25,7 @@ std::size_t Fetch::on_data(net::Stream& stream, std::span<const std::byte> bytes
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   answered_ = true;
   std::size_t used = 0;
+  ServerCounters* const counted = link_.counters();  // of the server that this came from
   // It may have gone on to another connection, to ask again: what is left is nothing to that.
   const auto goes_on = [&] { return state_ != State::kEnded && link_.is(stream); };
   while (used < text.size() && goes_on()) {
@@ -35,6 +36,7 @@ std::size_t Fetch::on_data(net::Stream& stream, std::span<const std::byte> bytes
     used += taken;
   }
   services_.stats.bytes_from_origins.add(used);
+  if (counted != nullptr) ServerCounters::add(counted->received_bytes, used);
   if (switched_) return used;
   if (!goes_on()) return bytes.size();
   publish_head();

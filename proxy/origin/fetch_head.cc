@@ -133,6 +133,18 @@ HeadPlan plan_by_head(const OriginServices& services, const RequestContext& requ
   return plan_head(facts);
 }
 
+void count_answer(ServerCounters& counters, const Received& received) {
+  constexpr int kClientError = 400;
+  constexpr int kServerError = 500;
+  ServerCounters::add(counters.answers);
+  ServerCounters::add_time(counters.answer_microseconds, received.time - received.request_time);
+  if (received.head.status >= kServerError) {
+    ServerCounters::add(counters.errors_5xx);
+  } else if (received.head.status >= kClientError) {
+    ServerCounters::add(counters.errors_4xx);
+  }
+}
+
 }  // namespace
 
 // Returns how many bytes were used; 0 with the state unchanged where the head is not all there.
@@ -157,6 +169,7 @@ std::size_t Fetch::on_head(std::string_view bytes) {
   received.wall = services_.loop.wall_now();
   received.time = services_.loop.now();
   services_.latest_moment.note(received.time);
+  if (ServerCounters* const counted = link_.counters()) count_answer(*counted, received);
   on_final_head(bytes.size() > used);
   return used;
 }

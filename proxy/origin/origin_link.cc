@@ -247,11 +247,13 @@ void OriginLink::connect(std::vector<net::Address> addresses) {
     options.tunnel_to = authority_text(forward_host_, port_);
   }
   if (server_ != nullptr) options.socket_file = server_->socket_file;
-  state_ = Connecting{std::make_unique<net::Connector>(
-      services_.loop, std::move(options),
-      [this](std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result) {
-        on_connected(std::move(result));
-      })};
+  state_ = Connecting{
+      std::make_unique<net::Connector>(
+          services_.loop, std::move(options),
+          [this](std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result) {
+            on_connected(std::move(result));
+          }),
+      services_.loop.now()};
 }
 
 void OriginLink::on_connected(
@@ -259,9 +261,14 @@ void OriginLink::on_connected(
   auto* connecting = std::get_if<Connecting>(&state_);
   ENCORE_CHECK(connecting != nullptr, "a connection comes for who has asked");
   const auto connector = std::move(connecting->connector);  // ends when this call does
+  const MonotonicTime since = connecting->since;
   state_ = Idle{};
   if (result) {
     services_.stats.origin_connects.add();
+    if (ServerCounters* const counted = counters()) {
+      ServerCounters::add(counted->connects);
+      ServerCounters::add_time(counted->connect_microseconds, services_.loop.now() - since);
+    }
     services_.stats.origin_connections.add();
     state_ = Open{.stream = std::move(*result), .reused = false};
     handler_.on_link_open();

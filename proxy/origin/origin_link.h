@@ -100,6 +100,8 @@ class OriginLink {
   // It is another proxy that is sent the request, and not through a tunnel: the target is said
   // whole.
   bool asks_proxy() const { return tls_ == nullptr && parent_of(request_) != nullptr; }
+  // What is counted of that server; null where there is none.
+  ServerCounters* counters() const;
   // It answers: nothing is held against its server any more.
   void note_answer();
   // The request is done: its server has it no more under way.
@@ -118,6 +120,7 @@ class OriginLink {
   };
   struct Connecting {
     std::unique_ptr<net::Connector> connector;
+    MonotonicTime since{};
   };
   struct Open {
     std::unique_ptr<net::Stream> stream;
@@ -150,6 +153,7 @@ class OriginLink {
   void tell(Progress progress, const TransferFailure& failure);
   bool move_on(const Attempt& attempt);
   void note_failure(const Attempt& attempt);
+  ServerCounters& counters_of(const OriginServer& server) const;
   bool choose_other_server(AttemptFailure failure, bool was_kept);
   void prefer_untried(std::vector<net::Address>& addresses);
   void warn(const std::string& why);

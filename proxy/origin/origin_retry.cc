@@ -46,6 +46,9 @@ bool OriginLink::move_on(const Attempt& attempt) {
                              (failure == AttemptFailure::kSilent && other_address_);
     if (!same_server) return false;
   }
+  if (ServerCounters* const counted = before == nullptr ? nullptr : &counters_of(*before)) {
+    ServerCounters::add(counted->retries);
+  }
   if (counts) ++retries_;
   if (other_server) slot_.reset();
   return true;
@@ -55,11 +58,20 @@ void OriginLink::note_failure(const Attempt& attempt) {
   const bool connected = is_open();
   if (connected && !attempt.answered) tried_addresses_.push_back(stream().peer());
   if (server_ == nullptr) return;
+  counters()->note_failure(attempt.why, services_.loop.wall_now());
   const bool aside =
       !attempt.answered && request_.route->group().note_failure(*server_, services_.loop.now());
   if (aside) services_.stats.origins_set_aside.add();
   const std::string why(attempt.why);
   if (aside || !connected) warn(aside ? why + "; it is set aside" : why);
+}
+
+ServerCounters& OriginLink::counters_of(const OriginServer& server) const {
+  return request_.route->group().counters(server);
+}
+
+ServerCounters* OriginLink::counters() const {
+  return server_ == nullptr ? nullptr : &counters_of(*server_);
 }
 
 void OriginLink::note_answer() {

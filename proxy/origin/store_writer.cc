@@ -232,6 +232,7 @@ StoreWriter::Result StoreWriter::commit(const store::BodyRef& body,
   // What is on disk alone is not named as resident: the filter is of the memory.
   if (!on_disk_alone_) resident.keep();
   services_.stats.stored.add();
+  services_.stats.stored_sizes[size_bucket(body->size())].add();
   services_.stats.stored_bytes.add(on_disk_alone_ ? body->size() : object->charge());
   return outcome == cache::CommitOutcome::kReplaced ? Result::kReplaced : Result::kStored;
 }

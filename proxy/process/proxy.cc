@@ -24,6 +24,10 @@ Result<publish::HourlyFilters::Options> hourly_options(const config::Config& con
 // again costs as much as copying it. It counts as held, and never keeps anything from being stored.
 constexpr std::uint64_t kIdleBytesMax = 14ULL << 20U;
 
+// Lines of a generation whose bits a sample reads, once a second whether anybody looks or not: a
+// sixteenth of what an answer reads.
+constexpr std::uint64_t kSampledLines = 256;
+
 std::string_view name_of(ServerGroup::Standing standing) {
   switch (standing) {
     case ServerGroup::Standing::kUp:
@@ -43,10 +47,18 @@ std::vector<ServerReport> server_reports(const Runtime& runtime) {
     ENCORE_CHECK(route != nullptr, "each origin of a config has its route");
     const auto seen = route->group().look();
     for (std::size_t i = 0; i < seen.size(); ++i) {
-      reports.push_back({.origin = origin.host + origin.path,
-                         .server = route->group().servers()[i].url,
-                         .standing = name_of(seen[i].standing),
-                         .requests = seen[i].active});
+      const OriginServer& server = route->group().servers()[i];
+      ServerReport report{.origin = origin.host + origin.path,
+                          .server = server.url,
+                          .standing = name_of(seen[i].standing),
+                          .requests = seen[i].active};
+      const ServerCounters& counters = route->group().counters(server);
+#define ENCORE_READ(member, meaning) \
+  report.member = counters.member.load(std::memory_order_relaxed);
+      ENCORE_SERVER_COUNTERS(ENCORE_READ)
+#undef ENCORE_READ
+      report.last_failure = counters.last_failure();
+      reports.push_back(std::move(report));
     }
   }
   return reports;
@@ -254,16 +266,28 @@ std::shared_ptr<const Runtime> Proxy::present_runtime() const {
 }
 
 Snapshot Proxy::snapshot() const {
-  Snapshot sum;
+  Snapshot sum = sample();
+  sum.admission = shared_.kernel->admission_statistics();
   const auto runtime = present_runtime();
   sum.servers = server_reports(*runtime);
   sum.certificates = known_certificates(runtime->config, runtime->tls, wall_now());
+  return sum;
+}
+
+Snapshot Proxy::sample() const {
+  Snapshot sum;
   for (const auto& stats : shared_.stats) sum.add(*stats);
   sum.kernel = shared_.kernel->statistics();
-  sum.admission = shared_.kernel->admission_statistics();
+  sum.admission = shared_.kernel->admission_statistics(kSampledLines);
   if (shared_.disks != nullptr) sum.devices = shared_.disks->statistics().disks;
   sum.store = shared_.store->stats();
   sum.transfer_memory_bytes = shared_.transfer_memory.bytes();
+  const AgeHistogram& ages = store_link_->evicted_ages();
+  for (std::size_t i = 0; i < kAgeBuckets; ++i) {
+    sum.evicted_ages.buckets[i] = ages.bucket(i);
+    sum.evicted_ages.count += sum.evicted_ages.buckets[i];
+  }
+  sum.evicted_ages.sum = ages.sum_seconds();
   return sum;
 }
 

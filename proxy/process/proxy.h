@@ -74,6 +74,8 @@ class Proxy {
 
   // All that its workers, its cache and its store have counted. Any thread.
   Snapshot snapshot() const;
+  // The same without the servers of origins: numbers alone, for who looks often.
+  Snapshot sample() const;
 
   Shared& shared() { return shared_; }
   const config::Config& config() const { return config_; }

@@ -5,6 +5,7 @@
 
 #include "cache/kernel.h"
 #include "cache/payload_owner.h"
+#include "proxy/observe/age_histogram.h"
 #include "proxy/publish/resident_keys.h"
 #include "proxy/settings/router.h"
 #include "proxy/store/store.h"
@@ -20,6 +21,16 @@ class StoreLink final : public cache::PayloadOwner, public store::Relocator {
             publish::ResidentKeys* resident = nullptr)
       : store_(store), identity_seed_(identity_seed), resident_(resident) {}
   void connect(cache::Kernel* kernel) { kernel_ = kernel; }
+
+  void note_evicted(std::span<const cache::Payload> payloads) override {
+    const MonotonicTime now = monotonic_now();
+    for (const cache::Payload payload : payloads) {
+      evicted_ages_.record(now - meta_of(store::ObjectRef::peek(payload)).http.age_zero);
+    }
+  }
+  // Of what was evicted: the age that it had, as HTTP counts it, from when it was made or
+  // validated.
+  const AgeHistogram& evicted_ages() const { return evicted_ages_; }
 
   void release(std::span<const cache::Payload> payloads) override {
     if (resident_ != nullptr) {
@@ -43,6 +54,7 @@ class StoreLink final : public cache::PayloadOwner, public store::Relocator {
   const filter::Seed identity_seed_;
   publish::ResidentKeys* const resident_;
   cache::Kernel* kernel_ = nullptr;
+  AgeHistogram evicted_ages_;
 };
 
 }  // namespace encore::server

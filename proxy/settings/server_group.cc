@@ -10,6 +10,7 @@ namespace encore::server {
 void ServerGroup::add(OriginServer server) {
   servers_.push_back(std::move(server));
   suspect_.push_back(std::make_unique<std::atomic<bool>>(false));
+  counters_.push_back(std::make_shared<ServerCounters>());
   const MutexLock lock(mutex_);
   states_.push_back({.health = {}, .active = std::make_shared<std::atomic<std::uint32_t>>(0)});
 }
@@ -32,7 +33,9 @@ void ServerGroup::begin(const ServerGroup* before, Checks checks) {
     const auto known =
         std::ranges::find(before->servers_, servers_[i].pool_key, &OriginServer::pool_key);
     if (known == before->servers_.end()) continue;
-    states_[i] = before->states_[static_cast<std::size_t>(known - before->servers_.begin())];
+    const auto index = static_cast<std::size_t>(known - before->servers_.begin());
+    states_[i] = before->states_[index];
+    counters_[i] = before->counters_[index];
     if (checks == Checks::kForgotten) states_[i].health.set_down(false, {});
     suspect_[i]->store(!states_[i].health.is_clean(), std::memory_order_relaxed);
   }

@@ -19,6 +19,7 @@
 #include "base/time.h"
 #include "config/config.h"
 #include "proxy/net/tls.h"
+#include "proxy/observe/server_counters.h"
 #include "proxy/settings/balance.h"
 #include "proxy/settings/hash_ring.h"
 #include "proxy/settings/server_health.h"
@@ -111,6 +112,10 @@ class ServerGroup {
   };
   // Of each server, in their order.
   std::vector<Seen> look() const;
+  // What all workers count of it.
+  ServerCounters& counters(const OriginServer& server) const {
+    return *counters_[index_of(server)];
+  }
 
  private:
   struct State {
@@ -135,6 +140,7 @@ class ServerGroup {
   HashRing ring_;  // where the group is hashed
   // Whether something is known against each. Behind pointers: atomics do not move.
   std::vector<std::unique_ptr<std::atomic<bool>>> suspect_;
+  std::vector<std::shared_ptr<ServerCounters>> counters_;
 
   mutable Mutex mutex_;
   mutable std::vector<State> states_ ENCORE_GUARDED_BY(mutex_);

@@ -414,6 +414,45 @@ TEST_CASE("Room for other uses is made from all shards, in bounded steps, until 
   CHECK(kernel->statistics().used_bytes == 0);
 }
 
+TEST_CASE("Who owns the payloads learns which were evicted, and of nothing else", "[cache]") {
+  CountingOwner owner;
+  const auto kernel = make_kernel(plain_options(100), {.owner = &owner});
+  for (std::uint64_t id = 1; id <= 12; ++id) {
+    store(*kernel, key(id), {.charge_bytes = 10, .payload = id}, at(0));
+  }
+  CHECK(owner.evicted() == 2);
+  // Invalidated, replaced, past its time: none of these is evicted.
+  CHECK(kernel->invalidate(key(11), at(1)) == 1);
+  store(*kernel, key(12), {.charge_bytes = 10, .payload = 112}, at(1));
+  store(*kernel, key(13),
+        {.charge_bytes = 10, .fresh_until = at(2), .keep_until = at(3), .payload = 13}, at(1));
+  CHECK(kernel->lookup(key(13), at(4)).state == LookupState::kMiss);
+  CHECK(owner.evicted() == 2);
+  CHECK(owner.total() == 5);
+  CHECK(kernel->make_room({.bytes = 30, .victims_max = 50}, at(5)).victims == 3);
+  CHECK(owner.evicted() == 5);
+  CHECK(owner.total() == 8);
+  CHECK(kernel->statistics().counters.evictions == 5);
+}
+
+TEST_CASE("An entry that is found again is counted once, and anew when it is stored anew",
+          "[cache]") {
+  const auto kernel = make_kernel(plain_options(100));
+  const auto reused = [&] { return kernel->statistics().counters.reused; };
+  store(*kernel, key(1), {.charge_bytes = 10}, at(0));
+  store(*kernel, key(2), {.charge_bytes = 10}, at(0));
+  CHECK(reused() == 0);
+  for (int i = 0; i < 3; ++i) CHECK(kernel->lookup(key(1), at(1)).state == LookupState::kFresh);
+  CHECK(reused() == 1);
+  CHECK(kernel->lookup(key(3), at(1)).state == LookupState::kMiss);
+  CHECK(reused() == 1);
+  store(*kernel, key(1), {.charge_bytes = 10}, at(2));
+  CHECK(reused() == 1);
+  CHECK(kernel->lookup(key(1), at(2)).state == LookupState::kFresh);
+  CHECK(kernel->lookup(key(2), at(2)).state == LookupState::kFresh);
+  CHECK(reused() == 3);
+}
+
 TEST_CASE("The kernel gives back every payload in the end", "[cache]") {
   CountingOwner owner;
   {

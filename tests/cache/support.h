@@ -65,6 +65,17 @@ class CountingOwner final : public PayloadOwner {
       ++total_;
     }
   }
+  void note_evicted(std::span<const Payload> payloads) override {
+    const std::lock_guard lock(mutex_);
+    for (const Payload payload : payloads) {
+      if (released_[payload] == 0) ++evicted_;
+    }
+  }
+  // Those that were told of before they were given back.
+  std::uint64_t evicted() {
+    const std::lock_guard lock(mutex_);
+    return evicted_;
+  }
   std::uint64_t released(Payload payload) {
     const std::lock_guard lock(mutex_);
     return released_[payload];
@@ -87,6 +98,7 @@ class CountingOwner final : public PayloadOwner {
   std::mutex mutex_;
   std::unordered_map<Payload, std::uint64_t> released_;
   std::uint64_t total_ = 0;
+  std::uint64_t evicted_ = 0;
 };
 
 // Selects one payload.

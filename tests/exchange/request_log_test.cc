@@ -63,6 +63,34 @@ TEST_CASE("every outcome is counted as itself, its bytes, and its time in its cl
   }
 }
 
+TEST_CASE("what was kept out and what failed is counted, and remembered with its reason",
+          "[exchange][log]") {
+  Ended ended;
+  for (const auto outcome :
+       {Outcome::kFirstRequest, Outcome::kNotAdmitted, Outcome::kUncacheable}) {
+    RequestRecord record = ended.record(outcome);
+    record.detail = "why";
+    record.status = outcome == Outcome::kUncacheable ? 500 : 499;
+    ended.log.record(record, nullptr, kClient);
+  }
+  CHECK(ended.stats.kept_out.get() == 2);
+  CHECK(ended.stats.kept_out_bytes.get() == 400);
+  CHECK(ended.stats.responses_5xx.get() == 1);
+  OutcomeReport report;
+  ended.stats.recent.add_to(report, Outcome::kUncacheable);
+  REQUIRE(report.reasons.size() == 1);
+  CHECK(report.reasons[0].name == "why");
+  CHECK(report.latest.at(0).status == 500);
+  // Of plain hits one in many is remembered, and none is far from the next.
+  for (std::uint32_t i = 0; i < 2 * RecentRequests::kHitSample; ++i) {
+    ended.log.record(ended.record(Outcome::kHit), nullptr, kClient);
+  }
+  OutcomeReport hits;
+  ended.stats.recent.add_to(hits, Outcome::kHit);
+  REQUIRE(hits.reasons.size() == 1);
+  CHECK(hits.reasons[0].count % RecentRequests::kHitSample == 0);
+}
+
 TEST_CASE("a time is that since the request began", "[exchange][log]") {
   Ended ended;
   ended.log.record(ended.record(Outcome::kHit, std::chrono::seconds(10)), nullptr, kClient);

@@ -172,6 +172,28 @@ TEST_CASE("what is known of a server that stays is taken over, and of no other",
   }
 }
 
+TEST_CASE("what was counted of a server outlives a reload, wherever it is then",
+          "[server][group]") {
+  ServerGroup before(options());
+  fill(before, 2);
+  ServerCounters::add(before.counters(before.servers()[1]).sent, 7);
+  before.counters(before.servers()[1]).note_failure(std::string(1000, 'x'), WallTime{});
+  ServerGroup after(options());
+  for (const char* key : {"2", "9"}) {
+    OriginServer server;
+    server.pool_key = key;
+    after.add(std::move(server));
+  }
+  after.begin(&before, ServerGroup::Checks::kKept);
+  ServerCounters& kept = after.counters(after.servers()[0]);
+  CHECK(kept.sent.load() == 7);
+  CHECK(kept.last_failure().why.size() == ServerCounters::kErrorBytes);
+  CHECK(after.counters(after.servers()[1]).sent.load() == 0);
+  // Requests of the configuration before still count.
+  ServerCounters::add(before.counters(before.servers()[1]).sent);
+  CHECK(kept.sent.load() == 8);
+}
+
 TEST_CASE("requests under way are counted until they end", "[server][group]") {
   ServerGroup::Options least = options();
   least.balance = config::Balance::kLeastRequests;

@@ -1,0 +1,40 @@
+#include "proxy/observe/heavy_hitters.h"
+
+#include <algorithm>
+
+namespace encore::server {
+
+void HeavyHitters::add(std::string_view name, std::uint64_t weight) {
+  if (weight != 0) add(name.substr(0, kNameBytesMax), weight, 0);
+}
+
+void HeavyHitters::add(std::string_view name, std::uint64_t weight, std::uint64_t error) {
+  const auto known = std::ranges::find(items_, name, &Item::name);
+  if (known != items_.end()) {
+    known->weight += weight;
+    known->error += error;
+    return;
+  }
+  if (items_.size() < kNames) {
+    items_.push_back({std::string(name), weight, error});
+    return;
+  }
+  // The lightest makes room, and leaves its weight behind as what may be wrong.
+  Item& lightest = *std::ranges::min_element(items_, {}, &Item::weight);
+  lightest.name.assign(name);
+  lightest.error = lightest.weight + error;
+  lightest.weight += weight;
+}
+
+void HeavyHitters::merge(const HeavyHitters& other) {
+  for (const Item& item : other.items_) add(item.name, item.weight, item.error);
+}
+
+std::vector<HeavyHitters::Item> HeavyHitters::top(std::size_t count) const {
+  std::vector<Item> sorted = items_;
+  std::ranges::stable_sort(sorted, std::ranges::greater(), &Item::weight);
+  if (sorted.size() > count) sorted.resize(count);
+  return sorted;
+}
+
+}  // namespace encore::server

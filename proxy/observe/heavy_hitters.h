@@ -1,0 +1,40 @@
+// HeavyHitters: which of many names weigh most, in bounded memory: Space-Saving (Metwally, Agrawal,
+// El Abbadi 2005). Of a total weight W, each name with more than W / kNames is among them; what is
+// said of a name is too much by at most its `error`. Thread-compatible.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace encore::server {
+
+class HeavyHitters {
+ public:
+  static constexpr std::size_t kNames = 64;
+  static constexpr std::size_t kNameBytesMax = 128;  // of longer names the beginning
+
+  struct Item {
+    std::string name;
+    std::uint64_t weight = 0;
+    std::uint64_t error = 0;  // of the weight, what may have been another's
+  };
+
+  void add(std::string_view name, std::uint64_t weight);
+  // In no order.
+  std::span<const Item> items() const { return items_; }
+  // Takes in what another has: sums of what both know; the sketch keeps its bound.
+  void merge(const HeavyHitters& other);
+  // The heaviest, at most `count`, the heaviest first.
+  std::vector<Item> top(std::size_t count) const;
+
+ private:
+  void add(std::string_view name, std::uint64_t weight, std::uint64_t error);
+
+  std::vector<Item> items_;
+};
+
+}  // namespace encore::server

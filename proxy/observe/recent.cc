@@ -1,0 +1,107 @@
+#include "proxy/observe/recent.h"
+
+#include <algorithm>
+
+namespace encore::server {
+namespace {
+
+constexpr std::string_view kOther = "other";
+
+void count(std::vector<OutcomeReport::Reason>& reasons, std::string_view name,
+           std::uint64_t weight) {
+  const auto known = std::ranges::find(reasons, name, &OutcomeReport::Reason::name);
+  if (known != reasons.end()) {
+    known->count += weight;
+  } else if (name == kOther || reasons.size() + 1 < RecentRequests::kReasons) {
+    reasons.push_back({std::string(name), weight});
+  } else {
+    count(reasons, kOther, weight);
+  }
+}
+
+// "host[:port]" of an absolute target; empty where it is none.
+std::string_view authority_of(std::string_view target) {
+  const std::size_t scheme = target.find("://");
+  if (scheme == std::string_view::npos || scheme > 5) return {};
+  target.remove_prefix(scheme + 3);
+  return target.substr(0, target.find_first_of("/?#"));
+}
+
+std::string shown_url(const RecentRequests::Note& note) {
+  std::string url;
+  if (note.target.starts_with('/') || note.target == "*") url = note.host;
+  const std::size_t query = note.target.find('?');
+  if (note.show_query || query == std::string_view::npos) {
+    url += note.target;
+  } else {
+    url += note.target.substr(0, query);
+    url += "?...";
+  }
+  if (url.size() > RecentRequests::kUrlBytes) {
+    url.resize(RecentRequests::kUrlBytes - 3);
+    url += "...";
+  }
+  return url;
+}
+
+}  // namespace
+
+RecentRequests::RecentRequests() : random_(0x9e3779b97f4a7c15U) { draw(); }
+
+// xorshift64 (Marsaglia 2003). Between 1 and 2 * kHitSample - 1, kHitSample on average: what comes
+// in a rhythm is not met, or missed, each time.
+void RecentRequests::draw() noexcept {
+  random_ ^= random_ << 13U;
+  random_ ^= random_ >> 7U;
+  random_ ^= random_ << 17U;
+  until_sample_ = 1 + static_cast<std::uint32_t>(random_ % (2 * kHitSample - 1));
+}
+
+void RecentRequests::note(const Note& note, WallTime when) {
+  const std::string_view named = authority_of(note.target);
+  const std::string_view host = named.empty() ? note.host : named;
+  const OutcomeClass group = class_of(note.outcome);
+  const std::string_view reason =
+      note.reason.empty() ? to_string(note.outcome) : note.reason.substr(0, kReasonBytes);
+  RecentRequest request{.when = when,
+                        .method = std::string(note.method.substr(0, kReasonBytes)),
+                        .url = shown_url(note),
+                        .reason = std::string(reason),
+                        .status = note.status};
+  const MutexLock lock(mutex_);
+  OfOutcome& outcome = outcomes_[static_cast<std::size_t>(note.outcome)];
+  count(outcome.reasons, reason, note.weight);
+  if (outcome.latest.size() < kLatest) {
+    outcome.latest.push_back(std::move(request));
+  } else {
+    outcome.latest[outcome.next] = std::move(request);
+    outcome.next = (outcome.next + 1) % kLatest;
+  }
+  // Only hosts that something was got of: what clients make up does not push them out.
+  if (host.empty() || group == OutcomeClass::kError) return;
+  bytes_.add(host, note.body_bytes * note.weight);
+  if (group == OutcomeClass::kHit) hits_.add(host, note.weight);
+}
+
+void RecentRequests::add_to(OutcomeReport& report, Outcome outcome) const {
+  const MutexLock lock(mutex_);
+  const OfOutcome& known = outcomes_[static_cast<std::size_t>(outcome)];
+  for (const OutcomeReport::Reason& reason : known.reasons) {
+    count(report.reasons, reason.name, reason.count);
+  }
+  report.latest.insert(report.latest.end(), known.latest.begin(), known.latest.end());
+}
+
+void RecentRequests::add_hosts(HeavyHitters& by_bytes, HeavyHitters& by_hits) const {
+  const MutexLock lock(mutex_);
+  by_bytes.merge(bytes_);
+  by_hits.merge(hits_);
+}
+
+void finish(OutcomeReport& report, std::size_t latest_max) {
+  std::ranges::stable_sort(report.reasons, std::ranges::greater(), &OutcomeReport::Reason::count);
+  std::ranges::stable_sort(report.latest, std::ranges::greater(), &RecentRequest::when);
+  if (report.latest.size() > latest_max) report.latest.resize(latest_max);
+}
+
+}  // namespace encore::server
