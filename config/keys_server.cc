@@ -34,7 +34,7 @@ constexpr std::array kWorkersKeys = {
 
 constexpr std::array kAdminKeys = {
     bound<&Admin::address>({.name = "address",
-                            .doc = "Where operators connect: `/healthz`, "
+                            .doc = "Where operators connect: the live page at `/`, `/healthz`, "
                                    "`/readyz`, `/metrics`, `/api/stats`, `/purge` and more, "
                                    "`/filters` where something is published, and `/filter` to who "
                                    "has the token. On a loopback address, or a Unix socket, what "
@@ -80,7 +80,7 @@ constexpr std::array kAdminKeys = {
     bound<&Admin::show_queries>(
         {.name = "show_queries",
          .kind = Kind::kBool,
-         .doc = "Whether the URLs that operators are shown have their query; "
+         .doc = "Whether the URLs that the live page and `/api/outcome` show have their query; "
                 "else `?...` stands for it, for queries often have secrets."}),
 };
 

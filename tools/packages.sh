@@ -94,3 +94,13 @@ need_packages() {
   apt_get update
   install_without_services "${missing[@]}"
 }
+
+# need_axe DIRECTORY: what checks a page for those who cannot see or point; its test is left out where
+# npm's registry is out of reach.
+axe_version=4.14.1
+need_axe() {
+  [ -e "$1/node_modules/axe-core/axe.min.js" ] && return 0
+  mkdir -p "$1"
+  npm install --prefix "$1" --no-save --no-audit --no-fund --silent "axe-core@$axe_version" >&2 ||
+    echo "./dev: no axe-core: the live page is not checked for accessibility" >&2
+}

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <memory>
 #include <optional>
 
 #include "base/check.h"
 #include "config/network.h"
 #include "proxy/process/admin_access.h"
+#include "proxy/process/live_page.h"
 
 namespace encore::server {
 namespace {
@@ -103,6 +105,8 @@ void answer_purge(Administered& process, const net::AdminRequest& request, net::
 }
 
 constexpr std::string_view kPurge = "/purge";
+constexpr std::string_view kLive = "/api/live";
+constexpr std::string_view kHistory = "/api/history";
 constexpr std::string_view kMemory = "/filter";
 constexpr std::string_view kAdopt = "/filter/adopt";
 
@@ -204,12 +208,69 @@ net::AdminResponse read_published(Administered& process, const net::AdminRequest
   return response;
 }
 
-// What a page says to a GET; nothing where there is no such page.
-std::optional<net::AdminResponse> read_page(Administered& process, std::string_view path) {
-  if (path == "/") {
-    return reply(200, std::string("encore\n/healthz\n/readyz\n/metrics\n/api/stats\n") +
-                          (process.published() != nullptr ? "/filters/links\n" : ""));
+net::AdminResponse json_reply(std::string body) {
+  auto response = reply(200, std::move(body));
+  response.content_type = "application/json";
+  return response;
+}
+
+net::AdminResponse read_live_page() {
+  const LivePage& page = live_page();
+  auto response = reply(200, "");
+  response.content_type = "text/html; charset=utf-8";
+  response.shared_body = page.html;
+  response.fields.emplace_back("Content-Security-Policy", page.security_policy);
+  response.fields.emplace_back("Referrer-Policy", "no-referrer");
+  response.fields.emplace_back("Cross-Origin-Opener-Policy", "same-origin");
+  response.fields.emplace_back("Cross-Origin-Resource-Policy", "same-origin");
+  return response;
+}
+
+net::AdminResponse bad_query(std::string_view query, std::string_view accepted) {
+  return reply(400, fmt::format("400 Bad Request\n\"{}\", accepted: {}\n", query, accepted));
+}
+
+// "since=MILLISECONDS", or all where there is no query.
+std::optional<std::int64_t> read_since(std::string_view query) {
+  constexpr std::string_view kSince = "since=";
+  std::int64_t since = 0;
+  if (query.empty()) return since;
+  if (!query.starts_with(kSince)) return std::nullopt;
+  query.remove_prefix(kSince.size());
+  const auto [end, status] = std::from_chars(query.data(), query.data() + query.size(), since);
+  if (status != std::errc{} || end != query.data() + query.size()) return std::nullopt;
+  return since;
+}
+
+net::AdminResponse read_numbers(Administered& process, const net::AdminRequest& request) {
+  const auto since = read_since(request.query);
+  if (!since) return bad_query(request.query, "since= and milliseconds since 1970");
+  if (request.path == kHistory) return json_reply(process.live().history().json(*since) + "\n");
+  const Snapshot snapshot = process.snapshot();
+  return json_reply(live_json(process.live().status(snapshot), snapshot, process.status(),
+                              process.live().history(), *since));
+}
+
+net::AdminResponse read_outcome(Administered& process, std::string_view query) {
+  constexpr std::string_view kName = "name=";
+  const std::string_view name = query.substr(std::min(kName.size(), query.size()));
+  const auto found = std::ranges::find(kOutcomeNames, name);
+  if (!query.starts_with(kName) || found == kOutcomeNames.end()) {
+    return bad_query(query, "name= and an outcome, as in name=first-request");
   }
+  const auto index = static_cast<std::size_t>(found - kOutcomeNames.begin());
+  const auto outcome = static_cast<Outcome>(index);
+  return json_reply(
+      outcome_json(outcome, process.snapshot().requests[index], process.live().outcome(outcome)));
+}
+
+// What a page says to a GET; nothing where there is no such page.
+std::optional<net::AdminResponse> read_page(Administered& process,
+                                            const net::AdminRequest& request) {
+  const std::string_view path = request.path;
+  if (path == "/") return read_live_page();
+  if (path == kLive || path == kHistory) return read_numbers(process, request);
+  if (path == "/api/outcome") return read_outcome(process, request.query);
   if (path == "/healthz") return reply(200, "ok\n");
   if (path == "/readyz") {
     return process.is_ready() ? reply(200, "ready\n") : reply(503, "draining\n");
@@ -220,9 +281,7 @@ std::optional<net::AdminResponse> read_page(Administered& process, std::string_v
     return response;
   }
   if (path == "/api/stats") {
-    auto response = reply(200, stats_json(process.snapshot(), process.status()));
-    response.content_type = "application/json";
-    return response;
+    return json_reply(stats_json(process.snapshot(), process.status()));
   }
   return std::nullopt;
 }
@@ -269,12 +328,12 @@ void answer_admin(Administered& process, net::AdminRequest request, net::AdminRe
     return answer_adopt(process, request, std::move(to));
   }
   if (is_published(process, request.path)) return to.send(read_published(process, request));
-  const auto page = read_page(process, request.path);
+  const auto page = read_page(process, request);
   if (!page) {
-    return to.send(
-        reply(404,
-              "404 Not Found\nPages: /healthz /readyz /metrics /api/stats; POST /purge; with "
-              "the token: /filter, POST /filter/adopt\n"));
+    return to.send(reply(404,
+                         "404 Not Found\nPages: / /healthz /readyz /metrics /api/stats /api/live "
+                         "/api/history /api/outcome; POST /purge; with the token: /filter, POST "
+                         "/filter/adopt\n"));
   }
   to.send(reads ? *page : method_not_allowed("GET, HEAD"));
 }

@@ -1,6 +1,6 @@
-// The admin pages: /healthz, /readyz, /metrics, /api/stats, what is published below /filters,
-// POST /purge, and for who has the token GET /filter and POST /filter/adopt. Confined to the main
-// thread.
+// The admin pages: the live page at / and what it asks for, /healthz, /readyz, /metrics,
+// /api/stats, what is published below /filters, POST /purge, and for who has the token GET /filter
+// and POST /filter/adopt. Confined to the main thread.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,7 @@
 #include "proxy/net/admin_server.h"
 #include "proxy/observe/pages.h"
 #include "proxy/process/handover.h"
+#include "proxy/process/live_watch.h"
 #include "proxy/process/purge.h"
 #include "proxy/publish/resources.h"
 
@@ -23,6 +24,7 @@ class Administered {
   virtual bool is_ready() const = 0;
   virtual Snapshot snapshot() const = 0;
   virtual ProcessStatus status() const = 0;
+  virtual const LiveSource& live() const = 0;
   // Null where nothing is published.
   virtual publish::Resources* published() const = 0;
   // Purges and calls `done` later, with how many there were. False where too many orders wait, or

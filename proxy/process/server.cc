@@ -1,5 +1,6 @@
 #include "proxy/process/server.h"
 
+#include <fmt/format.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
@@ -41,20 +42,29 @@ spdlog::level::level_enum level_of(config::LogLevel level) {
   return spdlog::level::info;
 }
 
-// What the descriptors allow.
-void limit_connections(Shared& shared, std::uint32_t wanted) {
+// What the descriptors allow; the text says where that is less than what is wanted.
+std::string limit_connections(Shared& shared, std::uint32_t wanted) {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
   // The lowest free one tells how many are in use; some are left for the admin pages and files.
   constexpr rlim_t kOthers = 8;
   const int lowest_free = ::dup(STDERR_FILENO);
-  if (lowest_free < 0) return;
+  if (lowest_free < 0) return {};
   ::close(lowest_free);
   const rlim_t used = static_cast<rlim_t>(lowest_free) + kOthers;
   shared.descriptors = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
-  if (shared.connections_max() >= wanted) return;
-  spdlog::warn("{} file descriptors allow {} client connections, fewer than limits.connections {}",
-               limit.rlim_cur, shared.connections_max(), wanted);
+  if (shared.connections_max() >= wanted) return {};
+  return fmt::format(
+      "{} file descriptors allow {} client connections, fewer than limits.connections {}",
+      limit.rlim_cur, shared.connections_max(), wanted);
+}
+
+// What it has recorded goes to its file; null: there is no journal.
+void write_journal(cache::JournalRecorder* journal, LogWriter* log) {
+  if (journal == nullptr) return;
+  std::string bytes = journal->take();
+  if (bytes.empty()) return;
+  if (!log->hand_over(bytes)) spdlog::error("decision journal: records were dropped");
 }
 
 }  // namespace
@@ -63,7 +73,8 @@ Server::Server(LoadConfig load)
     : load_(std::move(load)),
       memory_(proxy_,
               [this](auto work, auto done) { return submit(std::move(work), std::move(done)); }),
-      started_(monotonic_now()) {}
+      started_(monotonic_now()),
+      watch_(proxy_, started_, wall_now()) {}
 
 Server::~Server() {
   admin_.reset();
@@ -98,7 +109,8 @@ Result<std::unique_ptr<Server>> Server::create(const config::Config& config, Loa
     if (auto done = server->adopt_from(*orders.adopt_from); !done)
       return std::unexpected(done.error());
   }
-  limit_connections(server->proxy_->shared(), config.limits.connections);
+  std::string few = limit_connections(server->proxy_->shared(), config.limits.connections);
+  if (!few.empty()) server->watch_.add_warning(std::move(few));
   return server;
 }
 
@@ -210,6 +222,7 @@ void Server::run() {
       *loop_, std::initializer_list<int>{SIGTERM, SIGINT, SIGHUP, SIGUSR1},
       [this](int signal) { on_signal(signal); });
   ready_ = true;
+  watch_.set_ready(true);
   for (std::size_t i = 0; i < proxy_->listening().size(); ++i) {
     const config::EndpointText& address = config().listen[i].address;
     spdlog::info("listening on {} ({})",
@@ -218,18 +231,16 @@ void Server::run() {
   }
   if (admin_ != nullptr) {
     const auto& address = config().admin.address;
-    spdlog::info("admin on {}", (*address)->socket.empty() ? admin_->address().to_string()
-                                                           : address.text());
+    spdlog::info("admin on {}",
+                 (*address)->socket.empty() ? admin_->address().to_string() : address.text());
   }
-  for (const std::string& warning : config::admin_warnings(config().admin)) {
-    spdlog::warn("{}", warning);
-  }
+  for (const std::string& warning : watch_.warnings()) spdlog::warn("{}", warning);
   spdlog::info("ready: {} workers, seed {}", proxy_->workers().size(),
                filter::fingerprint(proxy_->shared().identity_seed));
   loop_->run();
   const std::size_t cut = admin_ == nullptr ? 0 : admin_->under_way();
   if (cut != 0) spdlog::warn("the drain is over: {} requests of the admin listener are cut", cut);
-  write_journal();
+  write_journal(journal_.get(), journal_log_.get());
   spdlog::info("ended");
 }
 
@@ -254,6 +265,7 @@ void Server::on_signal(int signal) {
 void Server::begin_drain() {
   if (!ready_) return;
   ready_ = false;
+  watch_.set_ready(false);
   spdlog::info("draining");
   drain_->start(config().timeouts.drain);
   proxy_->drain();
@@ -282,11 +294,13 @@ void Server::worker_ended() {
 void Server::reload() {
   if (auto done = try_reload(); !done) {
     ++reload_failures_;
+    watch_.note_reload("refused" + done.error().message);
     spdlog::error("reload refused, nothing has changed{}", done.error().message);
     return;
   }
   spdlog::set_level(level_of(config().log.level));
   ++reloads_;
+  watch_.note_reload("");
   spdlog::info("reloaded");
 }
 
@@ -316,8 +330,9 @@ void Server::tick() {
   if (const disk::Disks* const disks = proxy_->shared().disks.get()) {
     disk_watch_.look(disks->statistics());
   }
-  write_journal();
+  write_journal(journal_.get(), journal_log_.get());
   const MonotonicTime now = loop_->now();
+  watch_.look(now);
   const Nanoseconds interval = config().state.save_interval;
   // An hour that is over is published as it is for ever: it is saved as it is, too.
   publish::ChangedKeys* const changed = proxy_->shared().changed.get();
@@ -329,13 +344,6 @@ void Server::tick() {
     saving_ = true;
     save_state([this] { saving_ = false; });
   }
-}
-
-void Server::write_journal() {
-  if (journal_ == nullptr) return;
-  std::string bytes = journal_->take();
-  if (bytes.empty()) return;
-  if (!journal_log_->hand_over(bytes)) spdlog::error("decision journal: records were dropped");
 }
 
 void Server::load_state() {

@@ -20,6 +20,7 @@
 #include "proxy/process/admin.h"
 #include "proxy/process/disk_watch.h"
 #include "proxy/process/jobs.h"
+#include "proxy/process/live_watch.h"
 #include "proxy/process/proxy.h"
 #include "proxy/process/served_memory.h"
 #include "proxy/process/state.h"
@@ -73,6 +74,7 @@ class Server final : private Administered {
   bool is_ready() const override { return ready_; }
   Snapshot snapshot() const override { return proxy_->snapshot(); }
   ProcessStatus status() const override;
+  const LiveSource& live() const override { return watch_; }
   publish::Resources* published() const override { return proxy_->shared().published.get(); }
   bool purge(PurgeOrder order, std::move_only_function<void(const Purged&)> done) override;
 
@@ -91,7 +93,6 @@ class Server final : private Administered {
   void begin_drain();
   void worker_ended();
   void end_if_done();
-  void write_journal();
 
   LoadConfig load_;
   std::unique_ptr<cache::JournalRecorder> journal_;
@@ -112,6 +113,7 @@ class Server final : private Administered {
   bool hour_over_ = false;  // of changes: it is to be saved
   MonotonicTime started_{};
   MonotonicTime saved_{};
+  LiveWatch watch_;
   std::uint64_t reloads_ = 0;
   std::uint64_t reload_failures_ = 0;
 };

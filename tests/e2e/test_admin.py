@@ -154,7 +154,7 @@ class Access(Case):
         encore.write_config()
         encore.signal(signal.SIGHUP)
         eventually(lambda: encore.admin("/api/stats")[0] == 403, "this client is let in no more")
-        for page in ("/", "/metrics", "/filter", "/no-such-page"):
+        for page in ("/", "/metrics", "/api/live", "/filter", "/no-such-page"):
             self.assertEqual(403, encore.admin(page)[0], page)
         self.assertEqual(403, encore.admin("/purge?tag=a", "POST")[0])
         for page in ("/healthz", "/readyz"):

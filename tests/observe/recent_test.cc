@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 
+#include "proxy/observe/live.h"
 #include "tests/catch.h"
 
 namespace encore::server {
@@ -98,6 +99,19 @@ TEST_CASE("what clients make up takes no memory beyond its bound", "[observe][re
   HeavyHitters hits;
   recent.add_hosts(bytes, hits);
   CHECK(bytes.items().size() == HeavyHitters::kNames);
+}
+
+TEST_CASE("bytes of peers are no danger to the JSON of an outcome", "[observe][recent]") {
+  RecentRequests recent;
+  recent.note({.outcome = Outcome::kBadRequest,
+               .reason = "\xff\"",
+               .method = "\x01\x80",
+               .target = "/</script>\xc3"},
+              at(1));
+  const std::string json =
+      outcome_json(Outcome::kBadRequest, 1, report_of(recent, Outcome::kBadRequest));
+  CHECK(json.find("\xff") == std::string::npos);
+  CHECK(json.find("\"requests\":1") != std::string::npos);
 }
 
 TEST_CASE("hosts of refused requests are not counted", "[observe][recent]") {

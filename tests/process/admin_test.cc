@@ -35,11 +35,19 @@ struct Memory final : MemoryHandover {
   Adopted adoption;
 };
 
+struct Live final : LiveSource {
+  LiveStatus status(const Snapshot&) const override { return {}; }
+  const History& history() const override { return rows; }
+  OutcomeReport outcome(Outcome) const override { return {}; }
+  History rows;
+};
+
 struct Process final : Administered {
   const config::Config& config() const override { return settings; }
   bool is_ready() const override { return ready; }
   Snapshot snapshot() const override { return {}; }
   ProcessStatus status() const override { return {}; }
+  const LiveSource& live() const override { return page; }
   publish::Resources* published() const override { return resources; }
   bool purge(PurgeOrder order, std::move_only_function<void(const Purged&)> done) override {
     orders.push_back(std::move(order));
@@ -53,6 +61,7 @@ struct Process final : Administered {
   }
   MemoryHandover& memory() override { return handover; }
   Memory handover;
+  Live page;
   config::Config settings;
   publish::Resources* resources = nullptr;
   bool ready = true;
@@ -204,6 +213,44 @@ TEST_CASE("a Unix socket is for whoever can connect, by loopback names", "[proce
   admin.process.settings.admin.allow_clients = {};
   CHECK(admin.status("GET /metrics") == 200);
   CHECK(admin.status("GET /metrics", "Host: 192.0.2.1\r\n") == 403);
+}
+
+TEST_CASE("the live page is one response that may ask for nothing but numbers",
+          "[process][admin]") {
+  Admin admin;
+  const std::string page = admin.answer("GET /");
+  CHECK(page.starts_with("HTTP/1.1 200 "));
+  CHECK(page.find("Content-Type: text/html; charset=utf-8\r\n") != std::string::npos);
+  const std::size_t at = page.find("\r\nContent-Security-Policy: default-src 'none'; script-src '");
+  REQUIRE(at != std::string::npos);
+  const std::string policy = page.substr(at, page.find("\r\n", at + 2) - at);
+  CHECK(policy.find("unsafe") == std::string::npos);
+  CHECK(policy.find("connect-src 'self'") != std::string::npos);
+  CHECK(policy.find("frame-ancestors 'none'") != std::string::npos);
+  CHECK(page.ends_with("</html>\n"));
+  CHECK(admin.status("POST /") == 405);
+}
+
+TEST_CASE("numbers are asked for by time and by name", "[process][admin]") {
+  Admin admin;
+  const auto [line, expected] = GENERATE(table<const char*, int>({
+      {"GET /api/live", 200},
+      {"GET /api/live?since=17", 200},
+      {"GET /api/live?since=-1", 200},
+      {"GET /api/history?since=9223372036854775807", 200},
+      {"GET /api/history?since=9223372036854775808", 400},
+      {"GET /api/history?since=", 400},
+      {"GET /api/history?since=1x", 400},
+      {"GET /api/live?until=1", 400},
+      {"GET /api/outcome?name=first-request", 200},
+      {"GET /api/outcome?name=hit&name=miss", 400},
+      {"GET /api/outcome?name=", 400},
+      {"GET /api/outcome", 400},
+      {"GET /api/outcome?n", 400},
+      {"POST /api/live", 405},
+  }));
+  CAPTURE(line);
+  CHECK(admin.status(line) == expected);
 }
 
 TEST_CASE("a listener on every address is called by any of them", "[process][admin]") {

@@ -1,0 +1,53 @@
+// What the live page shows beside the counters, and the JSON that it asks for. Pure. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "proxy/observe/heavy_hitters.h"
+#include "proxy/observe/history.h"
+#include "proxy/observe/pages.h"
+#include "proxy/observe/recent.h"
+
+namespace encore::server {
+
+// A bound, and how near it the process is.
+struct LimitReport {
+  std::string_view name;
+  bool is_bytes = false;
+  std::uint64_t current = 0;
+  std::uint64_t peak = 0;                     // of what was seen once a second
+  std::uint64_t limit = 0;                    // 0: none
+  std::optional<std::uint64_t> refused = {};  // nothing: refusing is not what it does
+};
+
+struct LiveStatus {
+  std::string name;  // of the machine
+  bool ready = true;
+  bool token_needed = false;  // to purge
+  struct Reload {
+    WallTime when{};
+    std::string fault;  // empty: the configuration was taken over
+  };
+  std::optional<Reload> last_reload;  // nothing: there was none
+  std::vector<std::string> warnings;
+  std::vector<LimitReport> limits;
+  HeavyHitters hosts_by_bytes;
+  HeavyHitters hosts_by_hits;
+  Nanoseconds rotate_after{};  // 0: by count alone
+  std::int64_t now_ms = 0;     // of the history's clock
+};
+
+// {"process": ..., "stats": what /api/stats says at the same moment, "history": of the rows that
+// ended after since_ms}.
+std::string live_json(const LiveStatus& live, const Snapshot& snapshot,
+                      const ProcessStatus& process, const History& history, std::int64_t since_ms);
+
+// What is known of one outcome: its reasons with their counts, and the latest requests.
+std::string outcome_json(Outcome outcome, std::uint64_t requests, const OutcomeReport& report);
+
+}  // namespace encore::server

@@ -1,0 +1,66 @@
+// LiveWatch: looks at the process once a second, for the live page: its history, how near to each
+// limit it has been, and what else there is to say of it. Confined to the main thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "config/config.h"
+#include "proxy/observe/live.h"
+#include "proxy/process/proxy.h"
+
+namespace encore::server {
+
+// What the live page shows beside the numbers of a snapshot.
+class LiveSource {
+ public:
+  virtual LiveStatus status(const Snapshot& snapshot) const = 0;
+  virtual const History& history() const = 0;
+  virtual OutcomeReport outcome(Outcome outcome) const = 0;
+
+ protected:
+  ~LiveSource() = default;
+};
+
+class LiveWatch final : public LiveSource {
+ public:
+  // `proxy` is null until it is made; there is nothing to look at before. The history's clock goes
+  // as the monotonic one does, and begins at the wall's time.
+  LiveWatch(const std::unique_ptr<Proxy>& proxy, MonotonicTime started, WallTime started_at);
+
+  // Once a second; calls in between do nothing.
+  void look(MonotonicTime now);
+  // What is shown from now on.
+  void set_ready(bool ready) { ready_ = ready; }
+  void note_reload(std::string fault) { last_reload_ = {wall_now(), std::move(fault)}; }
+  // Of the start, to what follows from the configuration.
+  void add_warning(std::string warning) { warnings_.push_back(std::move(warning)); }
+
+  // What an operator should know: of the start, of the admin listener, and where less is allowed
+  // than was asked for.
+  std::vector<std::string> warnings() const;
+
+  LiveStatus status(const Snapshot& snapshot) const override;
+  const History& history() const override { return history_; }
+  OutcomeReport outcome(Outcome outcome) const override;
+
+ private:
+  std::vector<LimitReport> limits(const Snapshot& snapshot) const;
+  std::int64_t milliseconds(MonotonicTime now) const;
+
+  const std::unique_ptr<Proxy>& proxy_;
+  const MonotonicTime started_;
+  const WallTime started_at_;
+  bool ready_ = false;
+  std::vector<std::string> warnings_;
+  std::optional<LiveStatus::Reload> last_reload_;
+  MonotonicTime looked_{};
+  History history_;
+  std::vector<std::uint64_t> peaks_;  // of the limits, in their order
+};
+
+}  // namespace encore::server
