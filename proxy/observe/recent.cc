@@ -22,7 +22,8 @@ void count(std::vector<OutcomeReport::Reason>& reasons, std::string_view name,
 // "host[:port]" of an absolute target; empty where it is none.
 std::string_view authority_of(std::string_view target) {
   const std::size_t scheme = target.find("://");
-  if (scheme == std::string_view::npos || scheme > 5) return {};
+  constexpr std::size_t kSchemeBytesMax = 5;
+  if (scheme > kSchemeBytesMax) return {};  // no scheme, or further on than one may be
   target.remove_prefix(scheme + 3);
   return target.substr(0, target.find_first_of("/?#"));
 }

@@ -25,8 +25,8 @@ Result<publish::HourlyFilters::Options> hourly_options(const config::Config& con
 constexpr std::uint64_t kIdleBytesMax = 14ULL << 20U;
 
 // Lines of a generation whose bits a sample reads, once a second whether anybody looks or not: a
-// sixteenth of what an answer reads.
-constexpr std::uint64_t kSampledLines = 256;
+// thirty-second of what an answer reads.
+constexpr std::uint64_t kSampledLines = 128;
 
 std::string_view name_of(ServerGroup::Standing standing) {
   switch (standing) {
