@@ -1,6 +1,6 @@
 // History: what the live page draws, of the last hour each second and of the last day each minute.
 // Its memory is taken once and never grows: kSeconds + kMinutes rows of a float a column, some
-// 1.5 MiB. Pure: it is told the time. Confined to one thread.
+// 1.4 MiB. Pure: it is told the time. Confined to one thread.
 #pragma once
 
 #include <array>
