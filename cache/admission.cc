@@ -170,6 +170,26 @@ bool Admission::would_admit(const Candidate& candidate, const AdmissionRule& rul
   return std::visit([&](const auto& policy) { return policy.would_admit(candidate); }, policy_);
 }
 
+Recalled Admission::recall(const Key& key, const AdmissionRule& rule) const {
+  if (const auto* const own = filter()) {
+    const AdmissionOptions& options = settings_.options;
+    const bool by_rule = rule.kind == AdmissionRule::Kind::kNthHit;
+    const std::uint32_t stored_at = by_rule ? static_cast<std::uint32_t>(rule.parameter)
+                                    : options.policy == AdmissionPolicy::kNthHit
+                                        ? options.min_requests
+                                        : 2;
+    return NthHit::recall(*own, key, stored_at);
+  }
+  if (const auto* const exact = std::get_if<ExactSecondHit>(&policy_)) {
+    const bool known = exact->would_admit({.key = key});
+    return {.by = Recalled::By::kSet, .requests = known ? 1U : 0U, .stored_at = 2};
+  }
+  if (const auto* const tiny = std::get_if<TinyLfu>(&policy_)) {
+    return {.by = Recalled::By::kFrequency, .requests = tiny->frequency(key.hash)};
+  }
+  return {};
+}
+
 AdmitReason Admission::admit(const Candidate& candidate, std::uint32_t requests,
                              const AdmissionRule& rule) {
   if (rule.kind != AdmissionRule::Kind::kPolicy) [[unlikely]] {

@@ -13,6 +13,7 @@
 #include "cache/exact_second_hit.h"
 #include "cache/nth_hit.h"
 #include "cache/options.h"
+#include "cache/recalled.h"
 #include "cache/second_hit.h"
 #include "cache/simple_admission.h"
 #include "cache/statistics.h"
@@ -39,6 +40,8 @@ class Admission {
 
   // Pure.
   bool would_admit(const Candidate& candidate, const AdmissionRule& rule = {}) const;
+  // Pure.
+  Recalled recall(const Key& key, const AdmissionRule& rule) const;
   // `requests` and `rule`: see AdmitRequest. A rule that needs a filter where there is none admits
   // nothing.
   AdmitReason admit(const Candidate& candidate, std::uint32_t requests,

@@ -30,6 +30,7 @@
 #include "cache/events.h"
 #include "cache/options.h"
 #include "cache/payload_owner.h"
+#include "cache/recalled.h"
 #include "cache/statistics.h"
 #include "cache/types.h"
 #include "filter/adopted_memory.h"
@@ -74,6 +75,12 @@ class Kernel {
   // victim of its last decision. Pure: nothing is learnt.
   bool would_admit(const Key& key, MonotonicTime now, std::uint64_t size_bytes = 0,
                    const AdmissionRule& rule = {}) const;
+  // The variants of the key, in memory from the latest stored on and then those written on disk,
+  // past their time or not; verdicts are ignored. Pure: nothing counts as used or found, nothing is
+  // recorded.
+  void peek(const Key& key, Visitor& visitor) const;
+  // What admission remembers of the key, as would_admit() looks at it. Pure.
+  Recalled recall(const Key& key, const AdmissionRule& rule = {}) const;
   // A storable response has come: test-and-set. See AdmitRequest for joined requests.
   AdmitReason admit(const Key& key, const AdmitRequest& request, MonotonicTime now);
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "cache/candidate.h"
+#include "cache/recalled.h"
 #include "filter/alias.h"
 #include "filter/rotating_bloom_filter.h"
 
@@ -35,6 +36,21 @@ class NthHit {
       }
     }
     return true;
+  }
+  // How many of the requests before the one that stores it are remembered. Pure.
+  static Recalled recall(const filter::RotatingBloomFilter& filter, const Key& key,
+                         std::uint32_t min_requests) {
+    Recalled recalled{.by = Recalled::By::kFilter, .stored_at = min_requests};
+    while (recalled.requests + 1 < min_requests) {
+      const Alias alias(key, recalled.requests + 1);
+      const filter::Seen seen = filter.find(alias.key());
+      if (seen == filter::Seen::kNew) {
+        break;
+      }
+      recalled.seen = seen;
+      ++recalled.requests;
+    }
+    return recalled;
   }
   static bool admit(filter::RotatingBloomFilter& filter, const Candidate& candidate,
                     std::uint32_t min_requests) {

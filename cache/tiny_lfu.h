@@ -25,6 +25,10 @@ class TinyLfu {
   bool would_admit(const Candidate& candidate) const;
   bool admit(const Candidate& candidate);
   void used(const Key& key) { count(key.hash); }
+  // How often the key was asked for lately, as far as the sketch can tell.
+  std::uint32_t frequency(const filter::Hash128& key) const {
+    return sketch_.frequency(key) + (doorkeeper_.test(key) ? 1U : 0U);
+  }
 
   std::uint64_t memory_bytes() const;
   std::uint64_t resets() const { return resets_; }
@@ -32,9 +36,6 @@ class TinyLfu {
  private:
   TinyLfu(filter::BloomFilter doorkeeper, std::uint64_t window);
   void count(const filter::Hash128& key);
-  std::uint32_t frequency(const filter::Hash128& key) const {
-    return sketch_.frequency(key) + (doorkeeper_.test(key) ? 1U : 0U);
-  }
 
   filter::BloomFilter doorkeeper_;
   FrequencySketch sketch_;
