@@ -126,7 +126,7 @@ Result<HeldTrace> hold_trace(TraceReader& reader, const HoldOptions& options, Mo
   }
   HeldTrace trace{.objects = ObjectTable(options.object_size),
                   .requests = std::move(*spool),
-                  .sample = SpatialSample(options.sample),
+                  .sample = cache::SpatialSample(options.sample),
                   .marks = {}};
   if (auto read = read_all(reader, trace, monitor); !read) {
     return std::unexpected(read.error());

@@ -7,9 +7,9 @@
 
 #include "base/cli/monitor.h"
 #include "base/error.h"
+#include "cache/spatial_sample.h"
 #include "sim/cli/request_spool.h"
 #include "sim/replay/sample_estimate.h"
-#include "sim/replay/spatial_sample.h"
 #include "sim/replay/trace_object.h"
 #include "sim/trace/trace_reader.h"
 
@@ -17,14 +17,14 @@ namespace encore::sim {
 
 struct HoldOptions {
   bool know_future = false;  // link each request to the next one for its object
-  SampleOptions sample;
+  cache::SampleOptions sample;
   ObjectSize object_size = ObjectSize::kLargest;
 };
 
 struct HeldTrace {
   ObjectTable objects;
   RequestSpool requests;
-  SpatialSample sample;
+  cache::SpatialSample sample;
   // Of the whole trace, whatever the sample has of it.
   std::uint64_t requests_total = 0;
   std::uint64_t bytes_total = 0;

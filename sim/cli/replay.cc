@@ -333,7 +333,7 @@ class ReplayCommand final : public Command {
   TraceArguments trace_;
   KernelArguments kernel_;
   DiskArguments disk_;
-  SampleOptions sample_;
+  cache::SampleOptions sample_;
   std::string object_size_text_ = "largest";
   ObjectSize object_size_ = ObjectSize::kLargest;
   std::uint64_t curve_points_ = 0;

@@ -28,8 +28,8 @@ Result<SampleRuns<Run>> make_sample_runs(double rate, Make make) {
     return std::unexpected(whole.error());
   }
   runs.whole = std::move(*whole);
-  while (rate < 1 && runs.parts.size() < SpatialSample::kParts) {
-    auto part = make(rate / SpatialSample::kParts);
+  while (rate < 1 && runs.parts.size() < cache::SpatialSample::kParts) {
+    auto part = make(rate / cache::SpatialSample::kParts);
     if (!part) {
       return std::unexpected(part.error());
     }

@@ -149,7 +149,7 @@ Result<FinishedRun> run_one(const HeldTrace& trace, const PlannedRun& planned,
   informed.options.first_counted = warmed_up.sample_requests;
   auto runs = make_sample_runs<ReplayRun>(rate, [&](double part) {
     // The warm-up's end is told.
-    return create_run(informed, scaled_kernel(finished.kernel, part), UINT64_MAX);
+    return create_run(informed, cache::scaled_kernel(finished.kernel, part), UINT64_MAX);
   });
   if (!runs) {
     return std::unexpected(runs.error());
@@ -179,7 +179,7 @@ Result<FinishedRun> run_one(const HeldTrace& trace, const PlannedRun& planned,
 
 }  // namespace
 
-Result<void> check_plan(const std::vector<PlannedRun>& plan, const SampleOptions& sample) {
+Result<void> check_plan(const std::vector<PlannedRun>& plan, const cache::SampleOptions& sample) {
   if (sample.objects_max != 0) {
     return {};
   }

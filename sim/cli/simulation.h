@@ -66,7 +66,7 @@ Result<Streamed> run_streamed(TraceReader& reader, const std::vector<PlannedRun>
 
 // Errors: what the plan's options alone ask for is more memory than there is. Of a sample of that
 // rate (1: everything); with limited objects there is nothing to say beforehand.
-Result<void> check_plan(const std::vector<PlannedRun>& plan, const SampleOptions& sample);
+Result<void> check_plan(const std::vector<PlannedRun>& plan, const cache::SampleOptions& sample);
 
 // A planned run's capacity in bytes.
 std::uint64_t capacity_of(const PlannedRun& planned, std::uint64_t footprint_bytes);

@@ -3,18 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cache/spatial_sample.h"
 #include "sim/replay/ratio.h"
 
 namespace encore::sim {
 namespace {
-
-std::uint64_t scaled(std::uint64_t value, double rate) {
-  return static_cast<std::uint64_t>(
-      std::max<std::int64_t>(1, std::llround(static_cast<double>(value) * rate)));
-}
-
-// 97.5 % quantile of Student's t, 7 degrees of freedom.
-constexpr double kStudent = 2.365;
 
 // Of one kind: requests, or their bytes.
 struct Counted {
@@ -53,25 +46,13 @@ BoundedShare hit_ratio(const Counted& sample, const Counted& heaviest,
   const double mean = sum / count;
   const double variance = std::max(0.0, (squares - sum * mean) / (count - 1));
   const double bound =
-      kStudent * std::sqrt(variance / count * (1 - rate)) + std::abs(mean) / (count - 1);
+      cache::kStudent * std::sqrt(variance / count * (1 - rate)) + std::abs(mean) / (count - 1);
   const double missed = adjustment_missed(sample, heaviest, rate * total);
   return {value, std::max(0.0, value - bound - std::max(0.0, missed)),
           std::min(1.0, value + bound - std::min(0.0, missed))};
 }
 
 }  // namespace
-
-cache::KernelOptions scaled_kernel(const cache::KernelOptions& whole, double rate) {
-  cache::KernelOptions sample = whole;
-  if (rate < 1) {
-    sample.capacity_bytes = scaled(whole.capacity_bytes, rate);
-    sample.admission.filter.capacity = scaled(whole.admission.filter.capacity, rate);
-    // A filter of slices needs a bit for each.
-    sample.admission.filter.bits = std::max<std::uint64_t>(
-        scaled(whole.admission.filter.bits, rate), whole.admission.filter.hashes);
-  }
-  return sample;
-}
 
 std::uint64_t estimated_count(std::uint64_t sample, double rate) {
   return static_cast<std::uint64_t>(std::llround(static_cast<double>(sample) / rate));

@@ -42,9 +42,6 @@ struct HitRatios {
 // Where an interrupt cut a run off: what it had of the trace by then, as the sample itself has it.
 SampledFrom seen_by(const ReplayCounts& sample, double rate);
 
-// The kernel for a sample of that rate. REQUIRES: 0 < rate <= 1.
-cache::KernelOptions scaled_kernel(const cache::KernelOptions& whole, double rate);
-
 // Of the counts of a sample's run, those of the whole trace.
 ReplayCounts estimated_counts(const ReplayCounts& sample, const SampledFrom& from);
 

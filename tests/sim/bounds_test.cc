@@ -260,7 +260,7 @@ TEST_CASE("Bounds that an interrupt ended are not shown", "[sim][bounds]") {
   REQUIRE(spool);
   HeldTrace trace{.objects = ObjectTable(),
                   .requests = std::move(*spool),
-                  .sample = SpatialSample({}),
+                  .sample = cache::SpatialSample({}),
                   .marks = {}};
   for (const ReplayRequest& request : requests) {
     trace.objects.number({.key = request.key, .time_ns = 0, .size_bytes = request.size_bytes});

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "cache/spatial_sample.h"
 #include "sim/replay/lru_curve.h"
 #include "sim/replay/sample_estimate.h"
-#include "sim/replay/spatial_sample.h"
 #include "sim/workload/request_generator.h"
 #include "tests/catch.h"
 #include "tests/sim/kernel.h"
@@ -51,9 +51,9 @@ cache::KernelOptions kernel_of(std::uint64_t bytes, cache::EvictionPolicy evicti
 // The requests of a sample, and of each of its parts.
 struct Sampled {
   std::vector<ReplayRequest> all;
-  std::vector<std::vector<ReplayRequest>> parts{SpatialSample::kParts};
+  std::vector<std::vector<ReplayRequest>> parts{cache::SpatialSample::kParts};
 };
-Sampled sample_of(Trace& trace, const SpatialSample& sample) {
+Sampled sample_of(Trace& trace, const cache::SpatialSample& sample) {
   ObjectTable kept;
   for (const ReplayRequest& request : trace.requests) {
     if (sample.contains(request.key)) {
@@ -88,11 +88,11 @@ enum class Shrink : std::uint8_t { kYes, kNo };
 HitRatios simulated(const Trace& trace, const Sampled& sampled, const cache::KernelOptions& planned,
                     double rate, Shrink shrink) {
   const auto options = [&](double of) {
-    return scaled_kernel(planned, shrink == Shrink::kYes ? of : 1);
+    return cache::scaled_kernel(planned, shrink == Shrink::kYes ? of : 1);
   };
   std::vector<ReplayCounts> parts;
   for (const std::vector<ReplayRequest>& part : sampled.parts) {
-    parts.push_back(replay(part, options(rate / SpatialSample::kParts)));
+    parts.push_back(replay(part, options(rate / cache::SpatialSample::kParts)));
   }
   return estimated_hit_ratios(replay(sampled.all, options(rate)), parts, from(trace, rate));
 }
@@ -107,7 +107,7 @@ HitRatios stacked(const Trace& trace, const Sampled& sampled, std::uint64_t byte
   };
   std::vector<ReplayCounts> parts;
   for (const std::vector<ReplayRequest>& part : sampled.parts) {
-    parts.push_back(counts(part, rate / SpatialSample::kParts));
+    parts.push_back(counts(part, rate / cache::SpatialSample::kParts));
   }
   return estimated_hit_ratios(counts(sampled.all, rate), parts, from(trace, rate));
 }
@@ -189,7 +189,7 @@ TEST_CASE("A sample's bounds hold, and would not with a cache that is not scaled
     const auto sieve_kernel = kernel_of(bytes, cache::EvictionPolicy::kSieve);
     const ReplayCounts sieve = replay(trace.requests, sieve_kernel);
     for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-      const SpatialSample sample({.rate = kRate, .seed = seed});
+      const cache::SpatialSample sample({.rate = kRate, .seed = seed});
       const Sampled sampled = sample_of(trace, sample);
       const auto check = [&](const HitRatios& ratios, const ReplayCounts& full) {
         return (holds(ratios.objects, full.hits, full.requests) ? 1 : 0) +
@@ -209,7 +209,7 @@ TEST_CASE("A sample's bounds hold, and would not with a cache that is not scaled
 }
 
 TEST_CASE("A sample of limited size is all of the objects below its rate", "[sim][sample]") {
-  SpatialSample limited({.objects_max = 100});
+  cache::SpatialSample limited({.objects_max = 100});
   std::vector<filter::Hash128> keys;
   for (int i = 0; i < 5000; ++i) {
     keys.push_back(filter::identify({}, std::to_string(i)).hash);
@@ -217,8 +217,8 @@ TEST_CASE("A sample of limited size is all of the objects below its rate", "[sim
       limited.add(keys.back());
     }
   }
-  const SpatialSample fixed({.rate = limited.rate()});
-  std::vector<int> parts(SpatialSample::kParts);
+  const cache::SpatialSample fixed({.rate = limited.rate()});
+  std::vector<int> parts(cache::SpatialSample::kParts);
   int differ = 0;
   for (const filter::Hash128& key : keys) {
     differ += limited.contains(key) != fixed.contains(key) ? 1 : 0;
@@ -228,8 +228,8 @@ TEST_CASE("A sample of limited size is all of the objects below its rate", "[sim
   CHECK(std::accumulate(parts.begin(), parts.end(), 0) == 100);
   // 100 of 5000 have a standard deviation of 10.
   CHECK(std::abs(limited.rate() * 5000 - 100) < 50);
-  CHECK(SpatialSample({}).rate() == 1);
-  CHECK(SpatialSample({}).contains(keys[0]));
+  CHECK(cache::SpatialSample({}).rate() == 1);
+  CHECK(cache::SpatialSample({}).contains(keys[0]));
 }
 
 TEST_CASE("Curves from the command: exact by both methods, sampled within their bounds",

@@ -8,9 +8,10 @@
 #include <cstdint>
 #include <queue>
 
+#include "cache/options.h"
 #include "filter/hash.h"
 
-namespace encore::sim {
+namespace encore::cache {
 
 struct SampleOptions {
   double rate = 1;                // of the objects; 1: all of them
@@ -36,7 +37,15 @@ class SpatialSample {
   double rate() const { return (static_cast<double>(last_) + 1) * 0x1p-64; }
 
  private:
-  std::uint64_t place(const filter::Hash128& key) const;
+  // The finalizer of splitmix64 (Steele, Lea and Flood 2014): every bit depends on every bit.
+  static constexpr std::uint64_t mix(std::uint64_t x) {
+    x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
+    return x ^ (x >> 31U);
+  }
+  std::uint64_t place(const filter::Hash128& key) const {
+    return mix(mix(key.lo ^ seed_) + key.hi);
+  }
 
   std::uint64_t seed_;
   std::uint64_t objects_max_;
@@ -44,4 +53,11 @@ class SpatialSample {
   std::priority_queue<std::uint64_t> places_;  // of the objects kept, where their number is limited
 };
 
-}  // namespace encore::sim
+// The kernel for a sample of that rate: it is so much smaller, and so are its filters and the
+// windows of these. REQUIRES: 0 < rate <= 1.
+KernelOptions scaled_kernel(const KernelOptions& whole, double rate);
+
+// 97.5 % quantile of Student's t for the parts of a sample: 7 degrees of freedom.
+inline constexpr double kStudent = 2.365;
+
+}  // namespace encore::cache
