@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 
+#include "cache/size_class.h"
 #include "sim/cli/bounds.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/disk_options.h"
@@ -54,6 +55,10 @@ class ReplayCommand final : public Command {
     kernel_.declare(a);
     disk_.declare(a);
     a.text("--object-size", object_size_text_, kObjectSizeHelp);
+    a.number("--head-bytes", head_bytes_,
+             "charge objects as the proxy's memory does where their key, record and head have so "
+             "many bytes (0: as the sizes are)",
+             {.max = cache::kSlotBytesMax});
     a.text("--warmup", warmup_text_, "requests that are not counted: a number, or 10% of them");
     a.number("--interval", interval_, "report the series, so many requests a point (0: none)");
     a.real("--sample", sample_.rate, "simulate a sample of so many of the objects (1: all)",
@@ -164,6 +169,10 @@ class ReplayCommand final : public Command {
     for (const PlannedKernel& kernel : planned) {
       plan.push_back({.options = {.kernel = kernel.options, .interval_requests = interval_},
                       .footprint_share = kernel.size.footprint_share});
+      if (head_bytes_ != 0) {
+        plan.back().options.charge =
+            StoreCharge{.head_bytes = head_bytes_, .reserved_bytes = head_bytes_};
+      }
       disk_.apply(plan.back().options.kernel);
     }
     return plan;
@@ -321,6 +330,7 @@ class ReplayCommand final : public Command {
     }
     all.insert(all.end(), {Field{"warmup", warmup_text_},
                            {"object_size", object_size_text_},
+                           {"head_bytes", head_bytes_},
                            {"sample", sample_.rate},
                            {"sample_objects", sample_.objects_max},
                            {"sample_seed", sample_.seed},
@@ -336,6 +346,7 @@ class ReplayCommand final : public Command {
   cache::SampleOptions sample_;
   std::string object_size_text_ = "largest";
   ObjectSize object_size_ = ObjectSize::kLargest;
+  std::uint64_t head_bytes_ = 0;
   std::uint64_t curve_points_ = 0;
   std::string bounds_text_;
   BoundsWanted bounds_;

@@ -20,6 +20,9 @@ void TraceArguments::declare(Arguments& a) {
   a.text("--methods", methods_, "which methods count, where the trace has them");
   a.text("--statuses", statuses_, "which statuses count, where the trace has them");
   a.flag("--all-lines", all_lines_, "count every method and status");
+  a.text("--key-prefix", key_prefix_,
+         "what stands in front of each key: \"forward:\" gives the keys of a forward proxy's log "
+         "the hashes that the proxy has them under");
   a.text("--default-size", default_size_, "size of an object where the trace has none");
   a.real("--bad-max", bad_max_, "refuse a trace with a larger share of bad lines",
          {.min = 0, .max = 1});
@@ -66,6 +69,7 @@ Result<TraceOptions> TraceArguments::options() const {
     }
   }
   options.all_lines = all_lines_;
+  options.key_prefix = key_prefix_;
   options.bad_share_max = bad_max_;
   options.default_size_bytes = *size;
   return options;
@@ -80,8 +84,9 @@ std::string TraceArguments::names() const {
 }
 
 Row TraceArguments::parameters() const {
-  return {{"traces", names()},   {"format", format_},     {"all_lines", all_lines_},
-          {"methods", methods_}, {"statuses", statuses_}, {"default_size", default_size_}};
+  return {{"traces", names()},        {"format", format_},     {"all_lines", all_lines_},
+          {"methods", methods_},      {"statuses", statuses_}, {"default_size", default_size_},
+          {"key_prefix", key_prefix_}};
 }
 
 Table TraceArguments::sources(const TraceReader& reader) {

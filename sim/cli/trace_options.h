@@ -32,6 +32,7 @@ class TraceArguments {
   std::string delimiter_;
   std::string methods_ = "GET";
   std::string statuses_ = "200,206,304";
+  std::string key_prefix_;
   std::string default_size_ = "1KiB";
   bool all_lines_ = false;
   double bad_max_ = 0.01;

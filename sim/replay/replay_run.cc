@@ -164,7 +164,8 @@ ReplayOutcome ReplayRun::miss(const ReplayRequest& request, const cache::Key& ke
   const bool counts = seen_ >= options_.warmup_requests;
   counts_.bytes_from_origin += counts ? request.size_bytes : 0;
   // The proxy does not ask where the length that is announced is above its limit.
-  if (options_.charge && request.size_bytes > options_.kernel.max_object_bytes) {
+  const std::uint64_t largest = options_.kernel.max_object_bytes;
+  if (options_.charge && largest != 0 && request.size_bytes > largest) {
     counts_.not_stored_full += counts ? 1 : 0;
     return ReplayOutcome::kTooLarge;
   }

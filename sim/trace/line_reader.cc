@@ -71,13 +71,21 @@ class LineReader final : public TraceReader {
       ++counts_.skipped;
       return false;
     }
-    last_ = {.key = filter::identify(options_.identity_seed, fields.key).hash,
+    last_ = {.key = filter::identify(options_.identity_seed, whole_key(fields.key)).hash,
              .time_ns = fields.time_ns,
              .size_bytes = fields.has_size ? fields.size_bytes : options_.default_size_bytes,
              .ttl_seconds = fields.ttl_seconds};
     counts_.without_size += fields.has_size ? 0 : 1;
     repeat_ = fields.count - 1;
     return true;
+  }
+
+  std::string_view whole_key(std::string_view key) {
+    if (options_.key_prefix.empty()) {
+      return key;
+    }
+    key_ = options_.key_prefix;
+    return key_ += key;
   }
 
   const char* wrong_with(std::string_view line, LineFields& fields) {
@@ -115,6 +123,7 @@ class LineReader final : public TraceReader {
   std::unique_ptr<LineParser> parser_;
   TraceOptions options_;
   TraceCounts counts_;
+  std::string key_;  // with its prefix
   Request last_;
   std::uint64_t repeat_ = 0;
 };

@@ -110,6 +110,11 @@ Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path,
       return std::unexpected(taken.error());
     }
   }
+  if (is_binary(detected.format) && !options.key_prefix.empty()) {
+    return fail(path + ": a prefix of the keys of format " +
+                std::string(to_string(detected.format)) +
+                ", which has numbers for keys; accepted with formats of lines");
+  }
   TraceOptions read_as = options;
   read_as.delimiter = detected.delimiter != 0 ? detected.delimiter : options.delimiter;
   auto reader = is_binary(detected.format)

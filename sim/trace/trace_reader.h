@@ -76,6 +76,7 @@ struct TraceOptions {
   double bad_share_max = 0.01;
   std::uint64_t default_size_bytes = 1024;  // where the trace has none for a request
   filter::Seed identity_seed;               // of Request::key
+  std::string key_prefix;                   // in front of each key, of formats of lines
   Monitor* monitor = nullptr;               // borrowed; counts the bytes read, stops the reading
 };
 

@@ -187,6 +187,25 @@ TEST_CASE("Logs of encore name objects by host and path, and skip what could not
   CHECK(combined->counts.bad == 0);
 }
 
+TEST_CASE("A prefix stands in front of each key of a format of lines", "[sim][trace]") {
+  const TemporaryFile log(
+      "{\"url\":\"http://a/b\",\"method\":\"GET\",\"status\":200}\n"
+      "{\"url\":\"http://a/c\",\"method\":\"GET\",\"status\":200}\n");
+  TraceOptions options;
+  options.format = TraceFormat::kJson;
+  options.identity_seed = {1, 1};
+  options.key_prefix = "forward:";
+  const auto read = read_all(log.path(), options);
+  REQUIRE(read);
+  REQUIRE(read->requests.size() == 2);
+  CHECK(read->requests[0].key == filter::identify({1, 1}, "forward:http://a/b").hash);
+  CHECK(read->requests[1].key == filter::identify({1, 1}, "forward:http://a/c").hash);
+  options.format = TraceFormat::kInt32;
+  const auto numbers = read_all(log.path(), options);
+  REQUIRE_FALSE(numbers);
+  CHECK(numbers.error().message.find("a prefix of the keys of format int32") != std::string::npos);
+}
+
 TEST_CASE("csv and tsv find their columns by name, number or count", "[sim][trace]") {
   const auto named = read_text("op_time,block_id,x,io_size\n5,abc,1,77\n6,\"d,\"\"e\",2,78\n");
   REQUIRE(named);
