@@ -73,21 +73,24 @@ Refusal too_many(std::string_view detail, Nanoseconds wait) {
           .fields = "Retry-After: " + std::to_string(std::max<std::int64_t>(seconds, 1)) + "\r\n"};
 }
 
+std::string_view refused_by_lists(const ListenerPolicy& policy, const http::RequestHead& head,
+                                  const RequestView& view, const net::Address& client) {
+  std::string host;
+  const Named named = name_of(head, view, host);
+  return policy.access.may_come(client) ? policy.access.refusal(named) : "client-not-allowed";
+}
+
 std::optional<Refusal> ClientGate::check(const LoginServices& services,
                                          const ListenerPolicy& policy, http::RequestHead& head,
                                          const RequestView& view, const net::Address& client) {
-  std::string host;
-  const Named named = name_of(head, view, host);
-  std::string_view why = policy.access.refusal(named);
-  const bool may_come = policy.access.may_come(client);
-  if (!may_come) why = "client-not-allowed";
+  const std::string_view why = refused_by_lists(policy, head, view, client);
   if (!why.empty()) {
     services.stats.access_denied.add();
     return Refusal{.status = 403,
                    .outcome = Outcome::kDenied,
                    .detail = why,
                    .text = "The request is not accepted.",
-                   .further = may_come ? Further::kMayStay : Further::kEnds};
+                   .further = policy.access.may_come(client) ? Further::kMayStay : Further::kEnds};
   }
   // Before a password is sent that all can read.
   if (policy.https_port != 0 && !view.secure && !view.purges) {
@@ -100,6 +103,8 @@ std::optional<Refusal> ClientGate::check(const LoginServices& services,
   }
   // Behind all that it may have to wait for: a request is counted once.
   if (policy.rates != nullptr) {
+    std::string host;
+    const Named named = name_of(head, view, host);
     const Nanoseconds wait =
         policy.rates->take(policy.name, named, head.fields, client, services.loop.now());
     if (wait.count() != 0) {

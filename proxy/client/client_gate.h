@@ -42,6 +42,11 @@ struct Refusal {
 // Of those that come too often; it may be tried again after `wait`.
 Refusal too_many(std::string_view detail, Nanoseconds wait);
 
+// What the listener's lists refuse, as "host-not-allowed"; empty: nothing. REQUIRES: `view` is
+// made.
+std::string_view refused_by_lists(const ListenerPolicy& policy, const http::RequestHead& head,
+                                  const RequestView& view, const net::Address& client);
+
 // What logging in needs of the worker. All are borrowed.
 struct LoginServices {
   net::Loop& loop;

@@ -589,7 +589,7 @@ void Exchange::end() {
   record_.sent_bytes = client_.sent_bytes();
   record_.body_bytes += content_.body_bytes();
   record_.tell_of(*request_);
-  services_.log.record(record_, &request_->head, request_->client);
+  services_.log.record(record_, {*request_, response_.get()});
   leave_transfer();
 }
 

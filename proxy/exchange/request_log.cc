@@ -3,10 +3,18 @@
 #include <string>
 
 #include "proxy/observe/access_log.h"
+#include "proxy/request/request_context.h"
+#include "proxy/transfer/response.h"
 
 namespace encore::server {
-
 namespace {
+
+// Why a response may not be stored; of a request that a rule keeps from the cache nobody has asked.
+http::StoreReason reason_of(const EndedExchange& ended) {
+  if (ended.response == nullptr) return http::StoreReason::kOk;
+  const bool kept_out = ended.request.key.empty() && ended.request.rule != nullptr;
+  return kept_out ? http::StoreReason::kRule : ended.response->reason;
+}
 
 constexpr int kServerError = 500;
 
@@ -15,12 +23,6 @@ bool is_kept_out(Outcome outcome) {
 }
 
 }  // namespace
-
-void RequestRecord::tell_of(const RequestContext& request) {
-  user = request.user;
-  tls = request.tls.get();
-  intercepted = request.is_intercepted();
-}
 
 void RequestLog::note_recent(const RequestRecord& record, const http::RequestHead* head,
                              std::uint32_t weight) {
@@ -97,6 +99,17 @@ void RequestLog::record(const RequestRecord& record, const http::RequestHead* he
   }
   append_access_record(buffer_.text(), runtime_->access_format, entry);
   if (!buffer_.finish_record()) stats_.log_dropped.add();
+}
+
+void RequestLog::record(const RequestRecord& record, const EndedExchange& ended) {
+  const RequestContext& request = ended.request;
+  this->record(record, &request.head, request.client);
+  if (recent_ == nullptr || !request.has_uri()) return;
+  recent_->note(request.hash,
+                {.outcome = record.outcome,
+                 .reason = reason_of(ended),
+                 .status = static_cast<std::uint16_t>(record.status)},
+                loop_.wall_now());
 }
 
 }  // namespace encore::server

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "config/network.h"
 #include "proxy/process/admin_access.h"
+#include "proxy/process/explain_page.h"
 #include "proxy/process/live_page.h"
 
 namespace encore::server {
@@ -328,11 +329,16 @@ void answer_admin(Administered& process, net::AdminRequest request, net::AdminRe
     return answer_adopt(process, request, std::move(to));
   }
   if (is_published(process, request.path)) return to.send(read_published(process, request));
+  if (request.path == kExplainApi || request.path == kExplainPage) {
+    if (!reads) return to.send(method_not_allowed("GET, HEAD"));
+    return to.send(answer_explain(
+        request, [&process](const Explained& asked) { return process.explain(asked); }));
+  }
   const auto page = read_page(process, request);
   if (!page) {
     return to.send(reply(404,
                          "404 Not Found\nPages: / /healthz /readyz /metrics /api/stats /api/live "
-                         "/api/history /api/outcome; POST /purge; with the token: /filter, POST "
+                         "/api/history /api/outcome /explain; POST /purge; with the token: /filter, POST "
                          "/filter/adopt\n"));
   }
   to.send(reads ? *page : method_not_allowed("GET, HEAD"));

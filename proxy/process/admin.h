@@ -1,6 +1,6 @@
 // The admin pages: the live page at / and what it asks for, /healthz, /readyz, /metrics,
-// /api/stats, what is published below /filters, POST /purge, and for who has the token GET /filter
-// and POST /filter/adopt. Confined to the main thread.
+// /api/stats, /api/explain, what is published below /filters, POST /purge, and for who has the token
+// GET /filter and POST /filter/adopt. Confined to the main thread.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "proxy/net/admin_server.h"
 #include "proxy/observe/pages.h"
+#include "proxy/process/explain.h"
 #include "proxy/process/handover.h"
 #include "proxy/process/live_watch.h"
 #include "proxy/process/purge.h"
@@ -31,6 +32,8 @@ class Administered {
   // the end is near: then `done` is not called.
   virtual bool purge(PurgeOrder order, std::move_only_function<void(const Purged&)> done) = 0;
   virtual MemoryHandover& memory() = 0;
+  // Changes nothing. Errors: those of explain().
+  virtual Result<Explanation> explain(const Explained& request) const = 0;
 
  protected:
   ~Administered() = default;

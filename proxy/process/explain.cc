@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "cache/options.h"
+#include "proxy/client/client_gate.h"
 #include "proxy/exchange/decide.h"
 #include "proxy/http/parser.h"
 #include "proxy/origin/origin_request.h"
@@ -14,22 +15,6 @@
 
 namespace encore::server {
 namespace {
-
-class Lines {
- public:
-  void add(std::string_view label, std::string_view text) {
-    constexpr std::size_t kWidth = 16;
-    std::string padded(label);
-    padded.resize(std::max(padded.size() + 1, kWidth), ' ');
-    text_ += padded;
-    text_ += text;
-    text_ += '\n';
-  }
-  std::string text() && { return std::move(text_); }
-
- private:
-  std::string text_;
-};
 
 std::string seconds_text(std::uint32_t seconds) {
   return format_duration(std::chrono::seconds(seconds));
@@ -105,6 +90,21 @@ std::string conditions_of_type(const config::Config& config) {
   return text;
 }
 
+// What would make another request of it.
+Result<void> check_texts(const Explained& asked) {
+  const auto ends_a_line = [](char c) { return c == '\r' || c == '\n' || c == '\0'; };
+  if (asked.method.empty() ||
+      std::ranges::any_of(asked.method, [&](char c) { return c == ' ' || ends_a_line(c); })) {
+    return fail("\"" + asked.method + "\" is no method");
+  }
+  for (const std::string& field : asked.fields) {
+    if (field.find(':') == std::string::npos || std::ranges::any_of(field, ends_a_line)) {
+      return fail("\"" + field + "\" is no field, as \"Name: value\"");
+    }
+  }
+  return {};
+}
+
 // The head of the request, as the listener would get it.
 Result<std::string> head_text(const Explained& asked, bool is_forward) {
   std::string storage;
@@ -123,7 +123,7 @@ Result<std::string> head_text(const Explained& asked, bool is_forward) {
   return text + "\r\n";
 }
 
-void add_origin(const RequestContext& request, Lines& lines) {
+void add_origin(const RequestContext& request, Explanation& lines) {
   if (request.is_forward()) {
     lines.add("origin", "as the URL says");
   } else {
@@ -148,7 +148,7 @@ void add_origin(const RequestContext& request, Lines& lines) {
   }
 }
 
-void add_treatment(const RequestContext& request, Lines& lines) {
+void add_treatment(const RequestContext& request, Explanation& lines) {
   const Treatment& treatment = *request.treatment;
   lines.add("key", request.key.empty() ? "none: nothing of it is cached"
                                        : request.key.substr(kRealmBytes));
@@ -169,9 +169,41 @@ void add_treatment(const RequestContext& request, Lines& lines) {
   if (treatment.sie_seconds) lines.add("stale if error", seconds_text(*treatment.sie_seconds));
 }
 
-}  // namespace
+// Who is refused by the listener's own lists, and what else it asks of its clients.
+std::string_view add_policy(const RequestContext& request, const RequestView& view,
+                            const net::Address& client, Explanation& lines) {
+  if (request.policy == nullptr) return {};
+  const std::string_view refused = refused_by_lists(*request.policy, request.head, view, client);
+  if (!refused.empty()) return refused;
+  if (request.policy->credentials != nullptr) lines.add("", "who asks has to log in");
+  if (request.policy->rates != nullptr) lines.add("", "there are limits on how often one may ask");
+  return {};
+}
 
-Result<std::string> explain(const config::Config& config, const Explained& asked) {
+// What a request is explained by. `running`: null where no proxy runs.
+struct Known {
+  const std::shared_ptr<const Runtime>& runtime;
+  const filter::Seed& seed;
+  const Running* running = nullptr;
+};
+
+void add_request(const Known& known, const std::shared_ptr<const RequestContext>& request,
+                 Explanation& lines) {
+  lines.add("rule", request->rule == nullptr ? "none holds" : request->rule->name());
+  if (const std::string waiting = conditions_of_type(known.runtime->config); !waiting.empty()) {
+    lines.add("", "but for " + waiting + ", which wait for the response's content_type");
+  }
+  if (const auto answer = answer_locally(*request)) {
+    lines.add("answer", fmt::format("{} here: {}", answer->status, answer->detail));
+  } else {
+    add_treatment(*request, lines);
+    add_origin(*request, lines);
+    if (known.running != nullptr) lines.state = explain_state(*known.running, *request);
+  }
+}
+
+Result<Explanation> explain_by(const Known& known, const Explained& asked) {
+  const config::Config& config = known.runtime->config;
   const auto listen = std::ranges::find_if(config.listen, [&](const config::Listen& each) {
     return asked.listener.empty() || each.address.text() == asked.listener;
   });
@@ -180,50 +212,60 @@ Result<std::string> explain(const config::Config& config, const Explained& asked
   }
   const auto client = net::Address::parse_ip(asked.client, 1);
   if (!client) return fail("\"" + asked.client + "\" is no address");
+  if (auto fine = check_texts(asked); !fine) return std::unexpected(fine.error());
   const bool is_forward = listen->mode == config::Mode::kForward;
-  const auto runtime = Runtime::create(config, {}, "explain");
-  if (!runtime) return std::unexpected(runtime.error());
   const auto text = head_text(asked, is_forward);
   if (!text) return std::unexpected(text.error());
   http::RequestHead head;
   http::ParseError error;
-  if (http::parse_request(*text, (*runtime)->head_limits, head, error) !=
+  if (http::parse_request(*text, known.runtime->head_limits, head, error) !=
       http::ParseStatus::kComplete) {
     return fail("no request can be made of that: " + std::string(http::to_string(error.reason)));
   }
-  const filter::Seed seed{};
   Doing doing;
-  ViewMaker views(*runtime, seed, doing);
+  ViewMaker views(known.runtime, known.seed, doing);
   const ListenerContext context{.mode = listen->mode,
                                 .index = static_cast<std::size_t>(listen - config.listen.begin()),
                                 .name = listen->address.text()};
   RequestView view;
   view.secure = !is_forward && !listen->tls.empty();
+  view.policy = known.runtime->policy(context.index);
   const ViewFault fault = views.make(head, context, *client, view);
-  Lines lines;
+  Explanation lines;
   lines.add("request", asked.method + " " + asked.url + " of " + asked.client);
   lines.add("listener", listen->address.text() + (is_forward ? " forward" : " reverse") +
                             (listen->tls.empty() ? "" : " by TLS"));
   if (fault.status != 0) {
     lines.add("answer", fmt::format("{} here: {}", fault.status, fault.detail));
-    return std::move(lines).text();
+    return lines;
   }
   if (listen->redirect_https) {
     lines.add("answer", "301 here: redirect-https");
-    return std::move(lines).text();
+    return lines;
   }
-  const auto request = RequestContext::make(*runtime, view, *text, *client);
-  lines.add("rule", request->rule == nullptr ? "none holds" : request->rule->name());
-  if (const std::string waiting = conditions_of_type(config); !waiting.empty()) {
-    lines.add("", "but for " + waiting + ", which wait for the response's content_type");
+  const auto request = RequestContext::make(known.runtime, view, *text, *client);
+  if (const auto refused = add_policy(*request, view, *client, lines); !refused.empty()) {
+    lines.add("answer", fmt::format("403 here: {}", refused));
+    return lines;
   }
-  if (const auto answer = answer_locally(*request)) {
-    lines.add("answer", fmt::format("{} here: {}", answer->status, answer->detail));
-    return std::move(lines).text();
-  }
-  add_treatment(*request, lines);
-  add_origin(*request, lines);
-  return std::move(lines).text();
+  add_request(known, request, lines);
+  return lines;
+}
+
+}  // namespace
+
+Result<std::string> explain(const config::Config& config, const Explained& asked) {
+  const auto runtime = Runtime::create(config, {}, "explain");
+  if (!runtime) return std::unexpected(runtime.error());
+  const filter::Seed seed{};
+  const auto explained = explain_by({.runtime = *runtime, .seed = seed}, asked);
+  if (!explained) return std::unexpected(explained.error());
+  return text_of(*explained);
+}
+
+Result<Explanation> explain(const Running& running, const Explained& asked) {
+  return explain_by(
+      {.runtime = running.runtime, .seed = running.identity_seed, .running = &running}, asked);
 }
 
 }  // namespace encore::server

@@ -1,12 +1,18 @@
-// What the configuration makes of a request, without asking anybody: which rule holds, and what
-// follows. For `encore explain` and --check-config --url. Any thread.
+// What is made of a request, without asking its origin: which rule holds, and what follows; and of
+// a running proxy what it knows of its key. For `encore explain`, /api/explain and --check-config
+// --url. Any thread.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "config/config.h"
+#include "filter/hash.h"
+#include "proxy/process/explain_state.h"
+#include "proxy/process/explanation.h"
+#include "proxy/settings/runtime.h"
 
 namespace encore::server {
 
@@ -18,8 +24,10 @@ struct Explained {
   std::vector<std::string> fields = {};  // "Name: value"
 };
 
-// Lines of a label and what it says. Errors: a URL that is none, a listener or client that is none,
-// certificates that cannot be loaded.
+// By the configuration alone. Errors: a URL that is none, a listener or client that is none, fields
+// that are none, certificates that cannot be loaded.
 Result<std::string> explain(const config::Config& config, const Explained& request);
+// Of a running proxy, too. Errors: as above.
+Result<Explanation> explain(const Running& running, const Explained& request);
 
 }  // namespace encore::server

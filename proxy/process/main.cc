@@ -18,6 +18,7 @@
 #include "proxy/disk/cli/program.h"
 #include "proxy/net/signals.h"
 #include "proxy/process/explain.h"
+#include "proxy/process/explain_client.h"
 #include "proxy/process/server.h"
 #include "proxy/process/start_check.h"
 #include "proxy/process/token.h"
@@ -34,7 +35,7 @@ constexpr const char* kFooter =
     "  encore --set cache.memory=1GiB --check-config\n"
     "  encore --config a.toml --dump-config        the whole configuration in force\n"
     "  encore --config a.toml explain http://a.example/x.deb\n"
-    "                                              which rule holds, and what follows\n"
+    "                                              what the running proxy would do, and why\n"
     "  encore --config b.toml --adopt-from http://10.0.0.1:3129\n"
     "                                              knows what that neighbour saw\n"
     "  encore disk stat /var/cache/encore/disk     what lies on a disk: encore disk --help\n"
@@ -103,9 +104,11 @@ int check_token(const std::optional<AdoptFrom>& from) {
   return kExitFailed;
 }
 
-void add_explain(CLI::App& app, encore::server::Explained& asked) {
+void add_explain(CLI::App& app, encore::server::Explained& asked, bool& offline) {
   CLI::App* const command = app.add_subcommand(
-      "explain", "Which rule holds for a request, and what follows, by the configuration alone");
+      "explain",
+      "What becomes of a request: which rule holds, what the running proxy has stored and "
+      "remembers; where none answers, by the configuration alone");
   command->fallthrough();
   command->add_option("URL", asked.url, "What is asked for")->required();
   command->add_option("--method", asked.method, "Its method")->capture_default_str();
@@ -116,6 +119,7 @@ void add_explain(CLI::App& app, encore::server::Explained& asked) {
       ->type_name("\"Name: value\"")
       ->take_all()
       ->allow_extra_args(false);
+  command->add_flag("--offline", offline, "By the configuration alone: no proxy is asked");
 }
 
 // The exit status.
@@ -127,6 +131,19 @@ int show_explained(const encore::config::Config& config, const encore::server::E
   }
   std::fputs(text->c_str(), stdout);
   return 0;
+}
+
+// The same of the proxy that runs, if one answers.
+int explain(const encore::config::Config& config, const encore::server::Explained& asked,
+            bool offline) {
+  if (offline) return show_explained(config, asked);
+  const auto text = encore::server::ask_running(config, asked);
+  if (text) {
+    std::fputs(text->c_str(), stdout);
+    return 0;
+  }
+  std::fprintf(stderr, "encore: %s; by the configuration alone:\n", text.error().message.c_str());
+  return show_explained(config, asked);
 }
 
 int run(const encore::config::Sources& sources, const encore::config::Config& config,
@@ -188,7 +205,8 @@ int main(int argc, char** argv) {
   app.add_option("--url", asked.url,
                  "With --check-config: which rule holds for this URL, and what follows")
       ->type_name("URL");
-  add_explain(app, asked);
+  bool offline = false;
+  add_explain(app, asked, offline);
   app.set_version_flag("--version", "encore " ENCORE_VERSION);
   app.footer(kFooter);
   try {
@@ -213,7 +231,7 @@ int main(int argc, char** argv) {
     const int status = std::max(check_config(*config, places), check_token(*adopt_from));
     return asked.url.empty() ? status : std::max(status, show_explained(*config, asked));
   }
-  if (explains) return show_explained(*config, asked);
+  if (explains) return explain(*config, asked, offline);
   if (!asked.url.empty()) {
     std::fprintf(stderr, "encore: --url goes with --check-config\n");
     return kExitUsage;

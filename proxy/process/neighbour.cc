@@ -111,8 +111,11 @@ class Download final : private net::StreamHandler {
     awaited_ = "its response";
     stream_ = std::move(*connected);
     // HTTP/1.0: what comes is not chunked.
-    request_ = "GET /filter HTTP/1.0\r\nHost: " + authority_of(neighbour_.url) +
-               "\r\nAuthorization: " + neighbour_.authorization + "\r\n\r\n";
+    request_ = "GET " + neighbour_.target + " HTTP/1.0\r\nHost: " + authority_of(neighbour_.url);
+    if (!neighbour_.authorization.empty()) {
+      request_ += "\r\nAuthorization: " + neighbour_.authorization;
+    }
+    request_ += "\r\n\r\n";
     stream_->set_handler(this);
     stream_->resume_reading();
     on_writable(*stream_);
@@ -158,7 +161,7 @@ class Download final : private net::StreamHandler {
       fail_with("it states no Content-Length");
     } else if (framing.length > neighbour_.bytes_max) {
       fail_with("it has " + std::to_string(framing.length) + " bytes, accepted: at most " +
-                std::to_string(neighbour_.bytes_max) + ", as admission.adopted_memory has it");
+                std::to_string(neighbour_.bytes_max) + neighbour_.bound_by);
     } else {
       return begin_body(head.head_size, framing.length);
     }
@@ -186,7 +189,8 @@ class Download final : private net::StreamHandler {
   }
   void fail_with(const std::string& what) {
     finish(fail("http" + std::string(neighbour_.url.tls ? "s" : "") + "://" +
-                authority_of(neighbour_.url) + "/filter: " + what));
+                authority_of(neighbour_.url) +
+                neighbour_.target.substr(0, neighbour_.target.find('?')) + ": " + what));
   }
   // The first outcome counts.
   void finish(Result<std::string> outcome) {
@@ -224,7 +228,7 @@ class Download final : private net::StreamHandler {
 
 }  // namespace
 
-Result<std::string> fetch_memory(const Neighbour& neighbour) {
+Result<std::string> fetch(const Neighbour& neighbour) {
   std::optional<net::TlsContext> tls;
   if (neighbour.url.tls) {
     auto context = net::TlsContext::client({.ca_file = neighbour.ca_file});

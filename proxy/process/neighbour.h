@@ -1,5 +1,5 @@
-// What is fetched of a neighbour at start: the saved form of its admission memory, from its admin
-// listener. Blocks the thread that calls it, and needs no loop of the caller's.
+// What is fetched of another proxy's admin listener: the saved form of a neighbour's admission
+// memory, or a page. Blocks the thread that calls it, and needs no loop of the caller's.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,13 @@
 namespace encore::server {
 
 struct Neighbour {
-  config::ServerUrl url;         // of its admin listener, or of what stands before that
-  std::string authorization;     // the field's value
-  std::string ca_file;           // for https; empty: the system's certificates
-  net::Resolver::Options names;  // how its name is looked up
-  std::uint64_t bytes_max = 0;   // more are not taken
+  config::ServerUrl url;  // of its admin listener, or of what stands before that
+  std::string target = "/filter";
+  std::string authorization = {};                     // the field's value; empty: none
+  std::string ca_file = {};                           // for https; empty: the system's certificates
+  net::Resolver::Options names = {};                  // how its name is looked up
+  std::uint64_t bytes_max = 0;                        // more are not taken
+  std::string bound_by = {};                          // what says so, for the message
   Nanoseconds silence_max = std::chrono::seconds(5);  // until it is connected, and between reads
   Nanoseconds time_max = std::chrono::seconds(60);    // for all
 };
@@ -26,6 +28,6 @@ struct Neighbour {
 // Errors show the URL and what went wrong: a name that is not found, no connection, a response
 // other than 200 with a stated length, one that is too long, cut off or too late, a SIGTERM or
 // SIGINT that is held back. Nothing more is allocated than what has come, and a read.
-Result<std::string> fetch_memory(const Neighbour& neighbour);
+Result<std::string> fetch(const Neighbour& neighbour);
 
 }  // namespace encore::server

@@ -291,4 +291,15 @@ Snapshot Proxy::sample() const {
   return sum;
 }
 
+Result<Explanation> Proxy::explain(const Explained& request) const {
+  return server::explain({.runtime = present_runtime(),
+                          .identity_seed = shared_.identity_seed,
+                          .kernel = *shared_.kernel,
+                          .inflight = shared_.inflight,
+                          .recent = shared_.recent,
+                          .now = monotonic_now(),
+                          .wall = wall_now()},
+                         request);
+}
+
 }  // namespace encore::server

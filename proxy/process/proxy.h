@@ -22,6 +22,7 @@
 #include "proxy/net/address.h"
 #include "proxy/observe/snapshot.h"
 #include "proxy/process/certificate_watch.h"
+#include "proxy/process/explain.h"
 #include "proxy/process/shared.h"
 #include "proxy/process/worker.h"
 #include "proxy/settings/runtime.h"
@@ -76,6 +77,9 @@ class Proxy {
   Snapshot snapshot() const;
   // The same without the servers of origins: numbers alone, for who looks often.
   Snapshot sample() const;
+
+  // What becomes of a request. Changes nothing. Errors: those of server::explain(). Any thread.
+  Result<Explanation> explain(const Explained& request) const;
 
   Shared& shared() { return shared_; }
   const config::Config& config() const { return config_; }

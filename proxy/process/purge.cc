@@ -1,7 +1,6 @@
 #include "proxy/process/purge.h"
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -11,6 +10,7 @@
 #include "proxy/http/uri.h"
 #include "proxy/net/admin_server.h"
 #include "proxy/process/disk_purge.h"
+#include "proxy/process/form.h"
 #include "proxy/process/shared.h"
 #include "proxy/settings/router.h"
 #include "proxy/settings/rules.h"
@@ -40,34 +40,11 @@ Result<void> take(PurgeOrder& order, std::string_view name, std::string value) {
   return {};
 }
 
-Result<std::string> form_decoded(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      out += text[i] == '+' ? ' ' : text[i];
-      continue;
-    }
-    unsigned value = 0;
-    const char* begin = text.data() + i + 1;
-    const char* end = begin + std::min<std::size_t>(2, text.size() - i - 1);
-    if (end - begin != 2 || std::from_chars(begin, end, value, 16).ptr != end) {
-      return fail("a broken escape in \"" + std::string(text) + "\"");
-    }
-    out += static_cast<char>(value);
-    i += 2;
-  }
-  return out;
-}
-
-Result<void> read_form(std::string_view form, PurgeOrder& order) {
-  while (!form.empty()) {
-    const std::string_view pair = form.substr(0, form.find('&'));
-    form.remove_prefix(std::min(pair.size() + 1, form.size()));
-    if (pair.empty()) continue;
-    const std::size_t equals = std::min(pair.find('='), pair.size());
-    auto value = form_decoded(pair.substr(std::min(equals + 1, pair.size())));
-    if (!value) return std::unexpected(value.error());
-    if (auto done = take(order, pair.substr(0, equals), std::move(*value)); !done) return done;
+Result<void> take_form(std::string_view form, PurgeOrder& order) {
+  auto pairs = read_form(form);
+  if (!pairs) return std::unexpected(pairs.error());
+  for (auto& [name, value] : *pairs) {
+    if (auto done = take(order, name, std::move(value)); !done) return done;
   }
   return {};
 }
@@ -250,9 +227,9 @@ void visit_all(cache::Kernel& kernel, Matcher& visitor, LatestMoment& moment) {
 
 Result<PurgeOrder> read_purge_order(const net::AdminRequest& request) {
   PurgeOrder order;
-  if (auto done = read_form(request.query, order); !done) return std::unexpected(done.error());
+  if (auto done = take_form(request.query, order); !done) return std::unexpected(done.error());
   const bool json = request.field("Content-Type").starts_with("application/json");
-  const auto done = json ? read_json(request.body, order) : read_form(request.body, order);
+  const auto done = json ? read_json(request.body, order) : take_form(request.body, order);
   if (!done) return std::unexpected(done.error());
   if (order.urls.empty() && order.prefixes.empty() && order.tags.empty()) {
     return fail("nothing to purge; accepted: url, prefix, tag");

@@ -67,6 +67,20 @@ void write_journal(cache::JournalRecorder* journal, LogWriter* log) {
   if (!log->hand_over(bytes)) spdlog::error("decision journal: records were dropped");
 }
 
+// The hours of changes that were saved.
+void load_changed(const StateDirectory& state, Proxy& proxy) {
+  if (proxy.shared().changed == nullptr) return;
+  auto bytes = state.load_changed();
+  if (!bytes) {
+    spdlog::warn("{}; no hour of changes is known", bytes.error().message);
+    return;
+  }
+  if (!*bytes) return;
+  if (auto done = proxy.restore_changed(**bytes); !done) {
+    spdlog::warn("{}: {}; no hour of changes is known", state.changed_path(), done.error().message);
+  }
+}
+
 }  // namespace
 
 Server::Server(LoadConfig load)
@@ -348,7 +362,7 @@ void Server::tick() {
 
 void Server::load_state() {
   if (!state_) return;
-  load_changed();
+  load_changed(*state_, *proxy_);
   auto bytes = state_->load_admission();
   if (!bytes) {
     spdlog::warn("{}; starting with nothing remembered", bytes.error().message);
@@ -369,31 +383,18 @@ Result<void> Server::adopt_from(const StartOrders::AdoptFrom& neighbour) {
   const auto token = Token::read(neighbour.token_file);
   if (!token) return std::unexpected(token.error());
   const std::uint64_t memory = config().admission.adopted_memory_bytes;
-  const auto bytes = fetch_memory({.url = neighbour.url,
-                                   .authorization = token->field(),
-                                   .ca_file = config().upstream.tls_ca_file,
-                                   .names = resolver_options(config().upstream),
-                                   .bytes_max = memory == 0 ? 0 : memory + kSavedFormBytes});
+  const auto bytes = fetch({.url = neighbour.url,
+                            .authorization = token->field(),
+                            .ca_file = config().upstream.tls_ca_file,
+                            .names = resolver_options(config().upstream),
+                            .bytes_max = memory == 0 ? 0 : memory + kSavedFormBytes,
+                            .bound_by = ", as admission.adopted_memory has it"});
   if (bytes) {
     (void)memory_.adopt_now(*bytes);
   } else {
     spdlog::warn("no memory was adopted: {}", bytes.error().message);
   }
   return {};
-}
-
-void Server::load_changed() {
-  if (proxy_->shared().changed == nullptr) return;
-  auto bytes = state_->load_changed();
-  if (!bytes) {
-    spdlog::warn("{}; no hour of changes is known", bytes.error().message);
-    return;
-  }
-  if (!*bytes) return;
-  if (auto done = proxy_->restore_changed(**bytes); !done) {
-    spdlog::warn("{}: {}; no hour of changes is known", state_->changed_path(),
-                 done.error().message);
-  }
 }
 
 // Writing and syncing takes what the disk takes. A reload may change the config meanwhile.

@@ -79,6 +79,9 @@ class Server final : private Administered {
   bool purge(PurgeOrder order, std::move_only_function<void(const Purged&)> done) override;
 
   MemoryHandover& memory() override { return memory_; }
+  Result<Explanation> explain(const Explained& request) const override {
+    return proxy_->explain(request);
+  }
   // Gives the jobs' thread one more; false where it takes none.
   bool submit(net::Loop::Function work, net::Loop::Function done);
 
@@ -88,7 +91,6 @@ class Server final : private Administered {
   void tick();
   void load_state();
   Result<void> adopt_from(const StartOrders::AdoptFrom& neighbour);
-  void load_changed();
   void save_state(net::Loop::Function done);
   void begin_drain();
   void worker_ended();

@@ -17,6 +17,7 @@
 #include "proxy/client/password_checks.h"
 #include "proxy/disk/disks.h"
 #include "proxy/exchange/coding_memory.h"
+#include "proxy/exchange/recent_outcomes.h"
 #include "proxy/observe/log_writer.h"
 #include "proxy/observe/stats.h"
 #include "proxy/process/purge_order.h"
@@ -45,6 +46,7 @@ struct Shared {
   // Of what is stored and shared: when it came, and when it was made stale.
   LatestMoment latest_moment;
   std::unique_ptr<LogWriter> access_log;  // null: none
+  RecentOutcomes recent;
   std::vector<std::unique_ptr<WorkerStats>> stats;
   std::atomic<std::uint32_t> connections = 0;  // of clients, over all workers
   // Descriptors for clients and origins. Set before the workers start.

@@ -48,7 +48,7 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
   worker->resolver_ = std::move(*resolver);
   Worker* raw = worker.get();
   worker->log_ = std::make_unique<RequestLog>(*worker->loop_, stats, shared.access_log.get(),
-                                              worker->runtime_);
+                                              worker->runtime_, &shared.recent);
   worker->retired_ = std::make_unique<net::Retired>(*worker->loop_, [raw] {
     if (raw->draining_) raw->end_if_drained();
   });

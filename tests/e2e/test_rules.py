@@ -472,6 +472,8 @@ class Explain(Case):
         path = self.directory / "encore.toml"
         path.write_text(toml)
         encore = self.encore(start=False)
+        if arguments[0] == "explain":
+            arguments = ("explain", "--offline", *arguments[1:])
         ended = subprocess.run([encore.program, "--config", path, *arguments], text=True,
                                capture_output=True, env=clean_environment())
         self.assertEqual(status, ended.returncode, ended.stderr)

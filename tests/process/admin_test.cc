@@ -60,6 +60,13 @@ struct Process final : Administered {
     return true;
   }
   MemoryHandover& memory() override { return handover; }
+  Result<Explanation> explain(const Explained& request) const override {
+    if (request.url == "nonsense") return fail("\"nonsense\" is no http(s) URL");
+    Explanation explanation;
+    explanation.add("request", request.method + " " + request.url + " of " + request.client);
+    for (const std::string& field : request.fields) explanation.add("", field);
+    return explanation;
+  }
   Memory handover;
   Live page;
   config::Config settings;
@@ -425,6 +432,30 @@ TEST_CASE("what is no page, or is not read, says what there is", "[process][admi
   CHECK(admin.status("GET /nothing") == 404);
   CHECK(admin.status("POST /metrics") == 405);
   CHECK(admin.answer("GET /metrics").find("Cache-Control: no-store\r\n") != std::string::npos);
+}
+
+TEST_CASE("a request is explained as JSON, as text and on a page", "[process][admin][explain]") {
+  Admin admin;
+  const std::string query =
+      "?url=http%3A%2F%2Fa.test%2F%3Cb%3E&method=HEAD&header=A%3A+1&header=B:2";
+  const std::string json = admin.answer("GET /api/explain" + query);
+  CHECK(json.find("Content-Type: application/json") != std::string::npos);
+  CHECK(json.find("HEAD http://a.test/<b> of 127.0.0.1") != std::string::npos);
+  const std::string text = admin.answer("GET /api/explain" + query + "&format=text");
+  CHECK(text.find("request         HEAD http://a.test/<b> of 127.0.0.1\n"
+                  "                A: 1\n"
+                  "                B:2\n") != std::string::npos);
+  const std::string page = admin.answer("GET /explain" + query);
+  CHECK(page.find("Content-Security-Policy: default-src 'none'") != std::string::npos);
+  CHECK(page.find("http://a.test/&lt;b&gt; of 127.0.0.1") != std::string::npos);
+  CHECK(page.find("<b>") == std::string::npos);
+  CHECK(admin.status("GET /explain") == 200);
+  CHECK(admin.status("HEAD /api/explain?url=http://a/") == 200);
+  CHECK(admin.status("GET /api/explain?url=nonsense") == 400);
+  CHECK(admin.status("GET /api/explain?url=%") == 400);
+  CHECK(admin.status("GET /api/explain?what=1") == 400);
+  CHECK(admin.status("POST /api/explain?url=http://a/") == 405);
+  CHECK(admin.status("GET /api/explain?url=http://a/", "Host: a.test\r\n") == 403);
 }
 
 }  // namespace

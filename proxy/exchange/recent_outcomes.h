@@ -1,0 +1,60 @@
+// RecentOutcomes: what requests came to lately, by their key's hash, for who explains. Of plain
+// hits nothing is noted. Bounded: each key has its place in one set of kWays entries, where the
+// one that was seen longest ago gives way. A key that comes to the same again takes no further
+// entry. Thread-safe; a lock for each set, held for a look at its entries.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/time.h"
+#include "filter/hash.h"
+#include "proxy/http/storing.h"
+#include "proxy/observe/outcome.h"
+
+namespace encore::server {
+
+class RecentOutcomes {
+ public:
+  static constexpr std::size_t kSets = 256;
+  static constexpr std::size_t kWays = 16;
+
+  // What a request came to.
+  struct Seen {
+    Outcome outcome = Outcome::kInternal;
+    // Why its response may be stored or not; kOk where there was none to ask of.
+    http::StoreReason reason = http::StoreReason::kOk;
+    std::uint16_t status = 0;
+    friend bool operator==(const Seen&, const Seen&) = default;
+  };
+  void note(const filter::Hash128& key, const Seen& seen, WallTime now);
+
+  struct Outcomes {
+    Seen seen;
+    std::uint64_t times = 0;  // in a row
+    WallTime first{};
+    WallTime last{};
+  };
+  // Those of the key that are still known, latest first.
+  std::vector<Outcomes> of(const filter::Hash128& key) const;
+
+ private:
+  struct Entry {
+    filter::Hash128 key{};
+    Outcomes outcomes;
+    std::uint64_t number = 0;  // of the set's notes; 0: empty
+  };
+  struct Set {
+    mutable Mutex mutex;
+    std::uint64_t notes ENCORE_GUARDED_BY(mutex) = 0;
+    std::array<Entry, kWays> entries ENCORE_GUARDED_BY(mutex);
+  };
+  std::size_t set_of(const filter::Hash128& key) const { return key.hi % kSets; }
+
+  std::unique_ptr<std::array<Set, kSets>> sets_ = std::make_unique<std::array<Set, kSets>>();
+};
+
+}  // namespace encore::server

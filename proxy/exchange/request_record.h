@@ -1,0 +1,38 @@
+// What a request came to, as it is counted, logged and told. Values, whose views are borrowed.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/time.h"
+#include "proxy/observe/outcome.h"
+#include "proxy/request/client_tls.h"
+#include "proxy/request/request_context.h"
+#include "proxy/transfer/response.h"
+
+namespace encore::server {
+
+struct RequestRecord {
+  Outcome outcome = Outcome::kInternal;
+  MonotonicTime started{};
+  int status = 0;
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t body_bytes = 0;
+  std::string_view origin;
+  std::string_view content_type;
+  std::string_view user;           // who has logged in; empty: nobody
+  const ClientTls* tls = nullptr;  // of its client with us; null: none
+  bool intercepted = false;        // it came inside a CONNECT that is decrypted
+  std::string_view detail = {};    // why, as Cache-Status says it; empty: the outcome says it all
+
+  // Takes what is known of who has asked. Borrowed.
+  void tell_of(const RequestContext& request);
+};
+
+// A request that an exchange has answered.
+struct EndedExchange {
+  const RequestContext& request;
+  const SharedResponse* response = nullptr;  // of the transfer that it was; null: of none
+};
+
+}  // namespace encore::server

@@ -1,0 +1,134 @@
+#include "proxy/process/explain_page.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "proxy/process/form.h"
+
+namespace encore::server {
+namespace {
+
+struct Query {
+  Explained asked;
+  bool as_text = false;
+};
+
+Result<Query> read_query(std::string_view text) {
+  auto pairs = read_form(text);
+  if (!pairs) return std::unexpected(pairs.error());
+  Query query;
+  for (auto& [name, value] : *pairs) {
+    if (name == "url") {
+      query.asked.url = std::move(value);
+    } else if (name == "method" && !value.empty()) {
+      query.asked.method = std::move(value);
+    } else if (name == "client" && !value.empty()) {
+      query.asked.client = std::move(value);
+    } else if (name == "listener") {
+      query.asked.listener = std::move(value);
+    } else if (name == "header") {
+      if (!value.empty()) query.asked.fields.push_back(std::move(value));
+    } else if (name == "format" && (value == "text" || value == "json")) {
+      query.as_text = value == "text";
+    } else if (name != "method" && name != "client") {
+      return fail("\"" + name + "=" + value +
+                  "\"; accepted: url, method, header, client, listener, format=json or text");
+    }
+  }
+  return query;
+}
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c != '\n' && (c < ' ' || c > '~') ? '?' : c;
+    }
+  }
+  return out;
+}
+
+std::string page_of(const Explained& asked, std::string_view said) {
+  const auto field = [](std::string_view name, std::string_view value, std::string_view hint) {
+    return fmt::format(
+        "<label>{0} <input name=\"{0}\" value=\"{1}\" placeholder=\"{2}\"></label>\n", name,
+        escaped(value), hint);
+  };
+  return "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>encore: "
+         "explain</title>\n"
+         "<style>body{font-family:sans-serif;margin:1em}input{min-width:20em}"
+         "input[name=url]{min-width:50em}label{display:block;margin:.3em 0}</style>\n"
+         "<h1>What becomes of a request?</h1>\n<form action=\"/explain\">\n" +
+         field("url", asked.url, "http://www.example.com/") + field("method", asked.method, "GET") +
+         field("header", asked.fields.empty() ? "" : asked.fields.front(),
+               "Accept-Encoding: gzip") +
+         field("client", asked.client, "127.0.0.1") +
+         field("listener", asked.listener, "the first") +
+         "<button>Explain</button>\n</form>\n<pre>" + escaped(said) + "</pre>\n</html>\n";
+}
+
+net::AdminResponse reply(int status, std::string_view type, std::string body) {
+  net::AdminResponse response;
+  response.status = status;
+  response.content_type = type;
+  response.body = std::move(body);
+  response.fields.emplace_back("Cache-Control", "no-store");
+  response.fields.emplace_back("X-Content-Type-Options", "nosniff");
+  return response;
+}
+
+constexpr std::string_view kText = "text/plain; charset=utf-8";
+
+net::AdminResponse html(int status, const Explained& asked, std::string_view said) {
+  auto response = reply(status, "text/html; charset=utf-8", page_of(asked, said));
+  response.fields.emplace_back("Content-Security-Policy",
+                               "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
+                               "frame-ancestors 'none'");
+  return response;
+}
+
+}  // namespace
+
+net::AdminResponse answer_explain(
+    const net::AdminRequest& request,
+    const std::function<Result<Explanation>(const Explained&)>& explain) {
+  const bool is_page = request.path == kExplainPage;
+  const auto query = read_query(request.query);
+  if (is_page && query && query->asked.url.empty()) return html(200, query->asked, "");
+  const auto explained =
+      query ? explain(query->asked) : Result<Explanation>(std::unexpected(query.error()));
+  if (!explained) {
+    const std::string& said = explained.error().message;
+    return is_page ? html(400, query ? query->asked : Explained{}, said)
+                   : reply(400, kText, "400 Bad Request\n" + said + "\n");
+  }
+  if (is_page) return html(200, query->asked, text_of(*explained));
+  return query->as_text ? reply(200, kText, text_of(*explained))
+                        : reply(200, "application/json", json_of(*explained));
+}
+
+std::string explain_query(const Explained& asked) {
+  std::string query;
+  append_form("url", asked.url, query);
+  append_form("method", asked.method, query);
+  append_form("client", asked.client, query);
+  if (!asked.listener.empty()) append_form("listener", asked.listener, query);
+  for (const std::string& field : asked.fields) append_form("header", field, query);
+  return query;
+}
+
+}  // namespace encore::server

@@ -1,0 +1,314 @@
+#include "proxy/process/explain_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/units.h"
+#include "proxy/exchange/decide.h"
+#include "proxy/exchange/rechecks.h"
+#include "proxy/http/reuse.h"
+#include "proxy/http/stored_head.h"
+#include "proxy/http/targeted.h"
+#include "proxy/http/variant_keys.h"
+#include "proxy/transfer/response.h"
+
+namespace encore::server {
+namespace {
+
+struct InMemory {
+  store::ObjectRef object;
+  cache::EntryView entry;
+};
+
+// Holds what is stored under a key, to be read when no lock is held any more.
+class Collect final : public cache::Visitor {
+ public:
+  Collect() {
+    memory_.reserve(cache::kVariantsMax);
+    disk_.reserve(cache::kVariantsMax);
+  }
+  cache::Verdict visit(const cache::EntryView& entry) override {
+    memory_.push_back({store::ObjectRef::share(entry.payload), entry});
+    return cache::Verdict::kKeep;
+  }
+  cache::Verdict visit_disk(const cache::DiskView& view) override {
+    disk_.push_back(view);
+    return cache::Verdict::kKeep;
+  }
+  const std::vector<InMemory>& memory() const { return memory_; }
+  const std::vector<cache::DiskView>& disk() const { return disk_; }
+
+ private:
+  std::vector<InMemory> memory_;
+  std::vector<cache::DiskView> disk_;
+};
+
+std::int64_t whole_seconds(Nanoseconds time) {
+  return std::chrono::floor<std::chrono::seconds>(time).count();
+}
+// Until then; of what never ends, a hundred years.
+std::int64_t seconds_until(MonotonicTime then, MonotonicTime now) {
+  constexpr std::int64_t kLong = std::int64_t{100} * 365 * 86400;
+  const std::int64_t end =
+      std::chrono::floor<std::chrono::seconds>(then.time_since_epoch()).count();
+  const std::int64_t begin = whole_seconds(now.time_since_epoch());
+  return std::clamp(end - begin, -kLong, kLong);
+}
+
+// What makes a stored response storable.
+std::string storable_by(const store::Object& object, const RequestContext& request) {
+  http::ResponseHead head;
+  http::read_stored_head(stored_head_of(object), head);
+  const Treatment& treatment = request.treatment_of(content_type_of(object));
+  auto directives = http::effective_directives(head.fields, request.targets());
+  http::leave_out(directives, treatment.store.ignored);
+  const http::UnixSeconds date = meta_of(object).http.date;
+  const auto lifetime = http::freshness_lifetime(head, directives, date == http::kNoDate ? 0 : date,
+                                                 treatment.store.freshness);
+  switch (lifetime.source) {
+    case http::LifetimeSource::kSMaxAge:
+      return "s-maxage (RFC 9111 5.2.2.10)";
+    case http::LifetimeSource::kMaxAge:
+      return directives.targeted ? "max-age of a targeted field (RFC 9213)"
+                                 : "max-age (RFC 9111 5.2.2.1)";
+    case http::LifetimeSource::kExpires:
+      return "Expires (RFC 9111 5.3)";
+    case http::LifetimeSource::kHeuristic:
+      return "its status and Last-Modified (RFC 9111 4.2.2)";
+    case http::LifetimeSource::kRule:
+      return "a [[rule]]";
+    case http::LifetimeSource::kNone:
+      break;
+  }
+  return directives.is_public ? "public (RFC 9111 5.2.2.9)"
+                              : "its status and validator (RFC 9111 3)";
+}
+
+std::string varies_by(std::string_view names, std::string_view variant_key) {
+  if (names.empty()) return {};
+  // The names have a comma between them; what the key says is shown as far as it can be.
+  constexpr std::size_t kShown = 200;
+  std::string text(names);
+  text += " = ";
+  text += variant_key.substr(0, kShown);
+  std::ranges::replace_if(text, [](char c) { return c < ' ' || c > '~'; }, ' ');
+  return text;
+}
+
+// Looks at what was collected as a lookup for the request would.
+class Look {
+ public:
+  Look(const Running& running, const RequestContext& request)
+      : running_(running),
+        request_(request),
+        own_(request.head.fields, request.vary()),
+        allowed_private_(running.runtime->destinations.may_reach_private(request.client)) {
+    running.kernel.peek({request.hash, request.key}, stored_);
+  }
+
+  std::vector<ExplainedVariant> variants() {
+    std::vector<ExplainedVariant> all;
+    for (const InMemory& each : stored_.memory()) {
+      if (primary_key_of(*each.object) == request_.key) all.push_back(in_memory(each));
+    }
+    for (const cache::DiskView& view : stored_.disk()) all.push_back(on_disk(view));
+    return all;
+  }
+  // REQUIRES: variants() was called. Null, or the one in memory that the request gets.
+  const InMemory* found() const { return found_; }
+  bool found_on_disk() const { return found_on_disk_.has_value(); }
+  bool is_fresh_on_disk() const { return running_.now < found_on_disk_->fresh_until; }
+  bool is_hidden() const { return is_hidden_; }
+  bool any_resident() const { return any_resident_; }
+
+ private:
+  bool is_past(MonotonicTime fresh_until, MonotonicTime keep_until) const {
+    return running_.now >= fresh_until && running_.now >= keep_until;
+  }
+
+  ExplainedVariant in_memory(const InMemory& each) {
+    const store::Object& object = *each.object;
+    const http::StoredMeta meta = meta_until(object, each.entry.fresh_until);
+    ExplainedVariant variant{
+        .variant = each.entry.variant,
+        .varies_by = varies_by(names_of(object), variant_key_of(object)),
+        .status = meta.status,
+        .body_bytes = body_length_of(object),
+        .charge_bytes = each.entry.charge_bytes,
+        .age_seconds = http::current_age(meta, running_.now),
+        .fresh_seconds = http::remaining_ttl(meta, running_.now),
+        .kept_seconds =
+            seconds_until(std::max(each.entry.fresh_until, each.entry.keep_until), running_.now),
+        .storable = storable_by(object, request_)};
+    if (is_past(each.entry.fresh_until, each.entry.keep_until)) {
+      variant.barred = "its time is over";
+      return variant;
+    }
+    any_resident_ = true;
+    if (!matches(names_of(object), variant_key_of(object))) {
+      variant.barred = "another variant";
+      return variant;
+    }
+    if (found_ != nullptr || is_hidden_) return variant;
+    if (meta.is(http::StoredMeta::kPrivateOrigin) && !allowed_private_) {
+      variant.barred = "from a private address, which this client may not reach";
+      is_hidden_ = true;
+      return variant;
+    }
+    if (!may_be_asked_for(request_, object)) {
+      variant.barred = "for those alone whom its origin allows it";
+      is_hidden_ = true;
+      return variant;
+    }
+    variant.selected = true;
+    found_ = &each;
+    return variant;
+  }
+
+  ExplainedVariant on_disk(const cache::DiskView& view) {
+    const std::string_view names = running_.kernel.disk_names(view.names);
+    ExplainedVariant variant{
+        .on_disk = true,
+        .variant = view.variant,
+        .varies_by = varies_by(names, {}),
+        .body_bytes = view.place.bytes,
+        .fresh_seconds = seconds_until(view.fresh_until, running_.now),
+        .kept_seconds = seconds_until(std::max(view.fresh_until, view.keep_until), running_.now)};
+    if (is_past(view.fresh_until, view.keep_until)) {
+      variant.barred = "its time is over";
+      return variant;
+    }
+    any_resident_ = true;
+    const std::uint64_t wanted = names.empty() ? 0 : variant_of(names, own_.make(names));
+    if (static_cast<std::uint32_t>(wanted) != view.variant) {
+      variant.barred = "another variant";
+    } else if (found_ == nullptr && !is_hidden_ && !found_on_disk_) {
+      found_on_disk_ = view;
+      variant.selected = true;
+    }
+    return variant;
+  }
+
+  bool matches(std::string_view names, std::string_view variant_key) {
+    return names.empty() || own_.make(names) == variant_key;
+  }
+
+  const Running& running_;
+  const RequestContext& request_;
+  http::VariantKeys own_;
+  const bool allowed_private_;
+  Collect stored_;
+  const InMemory* found_ = nullptr;
+  std::optional<cache::DiskView> found_on_disk_;
+  bool is_hidden_ = false;
+  bool any_resident_ = false;
+};
+
+struct Now {
+  std::string kind;
+  std::string text;
+};
+
+Now of_absent(const Running& running, const RequestContext& request, bool any_resident) {
+  if (request.directives.only_if_cached) {
+    return {"only-if-cached", "504: nothing is stored for it, and the client wants nothing else"};
+  }
+  const cache::Key key{request.hash, request.key};
+  const std::string missed =
+      any_resident ? "no variant answers it: its origin is asked" : "its origin is asked";
+  switch (running.inflight.unshared(request.hash, running.now)) {
+    case Inflight::Unshared::kUncacheable:
+      return {"uncacheable", missed +
+                                 "; lately what came could not be stored, and nobody waits "
+                                 "for another's answer"};
+    case Inflight::Unshared::kAnswer:
+    case Inflight::Unshared::kNo:
+      break;
+  }
+  const bool stores = running.kernel.would_admit(key, running.now, 0, request.treatment->admission);
+  return {"miss", missed + (stores ? "; what comes is stored, if it may be"
+                                   : "; what comes is not stored yet, but remembered, if it may "
+                                     "be stored")};
+}
+
+// A first word for it where the policy says so for ever.
+Now of_refused(const RequestContext& request, Now miss) {
+  if (request.treatment->admission.kind == cache::AdmissionRule::Kind::kNever) {
+    miss.text = "its origin is asked; what comes is not stored, by the rule";
+  }
+  return miss;
+}
+
+Now of_stored(const Running& running, const RequestContext& request, const InMemory& found) {
+  const http::StoredMeta meta = meta_until(*found.object, found.entry.fresh_until);
+  if (meta.is(http::StoredMeta::kPartial)) {
+    return {"part",
+            "a part of it is stored: what lies in it is answered from there while that is "
+            "fresh, for all else its origin is asked"};
+  }
+  if (meta.is(http::StoredMeta::kWantsPermission)) {
+    return {"recheck", "its origin is asked whether this client may have what is stored"};
+  }
+  const auto decision = http::decide_reuse(meta, request.directives, running.now, request.reuse());
+  switch (decision.action) {
+    case http::Reuse::kFresh:
+      return {"hit",
+              "hit, fresh for " +
+                  format_duration(std::chrono::seconds(http::remaining_ttl(meta, running.now))) +
+                  " more"};
+    case http::Reuse::kStaleAllowed:
+      return {"stale", "served stale, as the client allows"};
+    case http::Reuse::kStaleWhileRevalidate:
+      return {"stale", "served stale, and validated behind that (RFC 5861)"};
+    case http::Reuse::kGatewayTimeout:
+      return {"only-if-cached", "504: it may not be served, and the client wants nothing else"};
+    case http::Reuse::kMustValidate:
+      break;
+  }
+  return {"validate", decision.cause == http::ForwardCause::kRequest
+                          ? "validated at its origin, as the client asks"
+                          : "stale: validated at its origin"};
+}
+
+Now what_now(const Running& running, const RequestContext& request, const Look& look) {
+  const RoadTaken taken = choose_road(request);
+  if (taken.road == Road::kOnlyIfCached) {
+    return {"only-if-cached", "504: not for the cache, and the client wants nothing else"};
+  }
+  if (taken.road == Road::kOrigin) {
+    return {"bypass", "goes to its origin as it is, past the cache"};
+  }
+  if (look.found() != nullptr) return of_stored(running, request, *look.found());
+  if (look.found_on_disk()) {
+    return look.is_fresh_on_disk()
+               ? Now{"disk", "read from disk, and a hit if it is what the index takes it for"}
+               : Now{"disk", "read from disk, and validated at its origin"};
+  }
+  return of_refused(request, of_absent(running, request, look.any_resident() && !look.is_hidden()));
+}
+
+}  // namespace
+
+ExplainedState explain_state(const Running& running, const RequestContext& request) {
+  Look look(running, request);
+  ExplainedState state;
+  state.wall = running.wall;
+  state.policy = to_string(running.runtime->config.admission.policy);
+  if (!request.key.empty()) {
+    state.stored = look.variants();
+    state.recalled =
+        running.kernel.recall({request.hash, request.key}, request.treatment->admission);
+  }
+  Now now = what_now(running, request, look);
+  state.now_kind = std::move(now.kind);
+  state.now_text = std::move(now.text);
+  state.outcomes = running.recent.of(request.hash);
+  return state;
+}
+
+}  // namespace encore::server

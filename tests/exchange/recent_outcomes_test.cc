@@ -1,0 +1,76 @@
+#include "proxy/exchange/recent_outcomes.h"
+
+#include <thread>
+#include <vector>
+
+#include "tests/catch.h"
+
+namespace encore::server {
+namespace {
+
+using Seen = RecentOutcomes::Seen;
+
+WallTime at(int seconds) { return WallTime(std::chrono::seconds(seconds)); }
+// Of one set.
+filter::Hash128 key(std::uint64_t i) { return {i, 5}; }
+
+}  // namespace
+
+TEST_CASE("What a key came to is known latest first, and in a row as one", "[exchange][recent]") {
+  RecentOutcomes recent;
+  CHECK(recent.of(key(1)).empty());
+  const Seen first{.outcome = Outcome::kFirstRequest, .status = 200};
+  const Seen refused{
+      .outcome = Outcome::kUncacheable, .reason = http::StoreReason::kNoStore, .status = 200};
+  recent.note(key(1), first, at(1));
+  recent.note(key(1), refused, at(2));
+  recent.note(key(2), first, at(3));
+  recent.note(key(1), refused, at(4));
+  const auto known = recent.of(key(1));
+  REQUIRE(known.size() == 2);
+  CHECK(known[0].seen == refused);
+  CHECK(known[0].times == 2);
+  CHECK(known[0].first == at(2));
+  CHECK(known[0].last == at(4));
+  CHECK(known[1].seen == first);
+  CHECK(known[1].times == 1);
+  recent.note(key(1), first, at(5));
+  CHECK(recent.of(key(1)).size() == 3);
+}
+
+TEST_CASE("Of more than a set has room for, what was seen longest ago is forgotten",
+          "[exchange][recent]") {
+  RecentOutcomes recent;
+  const Seen hit{.outcome = Outcome::kRevalidated, .status = 200};
+  for (std::uint64_t i = 0; i < RecentOutcomes::kWays; ++i) recent.note(key(i), hit, at(1));
+  recent.note(key(0), hit, at(2));  // seen again
+  recent.note(key(100), hit, at(3));
+  CHECK(recent.of(key(0)).size() == 1);
+  CHECK(recent.of(key(1)).empty());
+  CHECK(recent.of(key(2)).size() == 1);
+  // One key that comes to something else each time has no more than its set.
+  for (int i = 0; i < 1000; ++i) {
+    recent.note({7, 6}, {.outcome = Outcome::kHit, .status = static_cast<std::uint16_t>(i)}, at(i));
+  }
+  CHECK(recent.of({7, 6}).size() == RecentOutcomes::kWays);
+  CHECK(recent.of(key(100)).size() == 1);
+}
+
+TEST_CASE("Threads note and ask at once", "[exchange][recent][threads]") {
+  RecentOutcomes recent;
+  constexpr std::uint64_t kTimes = 20000;
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < 3; ++t) {
+    threads.emplace_back([&recent] {
+      for (std::uint64_t i = 0; i < kTimes; ++i) {
+        recent.note(key(1), {.outcome = Outcome::kHit, .status = 200}, at(1));
+        (void)recent.of(key(1));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  REQUIRE(recent.of(key(1)).size() == 1);
+  CHECK(recent.of(key(1))[0].times == 3 * kTimes);
+}
+
+}  // namespace encore::server
