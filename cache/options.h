@@ -145,6 +145,7 @@ struct KernelOptions {
   DiskRules disk_rules{};
   // False: confined to one thread, no lock is taken (the simulator).
   bool concurrent = true;
+  friend bool operator==(const KernelOptions&, const KernelOptions&) = default;
 };
 
 // What may change at run time; see Kernel::reconfigure().

@@ -269,6 +269,15 @@ struct Filters {
   friend bool operator==(const Filters&, const Filters&) = default;
 };
 
+// What other policies would do with the same requests, on a sample of the keys.
+inline constexpr std::uint32_t kShadowPoliciesMax = 16;
+struct Shadow {
+  std::vector<ShadowPolicyText> policies;  // none: nothing is simulated
+  std::uint32_t sample = 64;               // one key in so many
+  std::uint64_t cache_bytes = 0;           // 0: as cache.memory
+  friend bool operator==(const Shadow&, const Shadow&) = default;
+};
+
 struct Log {
   std::string access;  // path, "-" for standard output, "" for none
   LogFormat format = LogFormat::kJson;
@@ -442,6 +451,7 @@ struct Config {
   Workers workers;
   Admin admin;
   Filters filters;
+  Shadow shadow;
   Log log;
   Timeouts timeouts;
   Limits limits;

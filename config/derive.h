@@ -92,6 +92,11 @@ bool is_local(const Admin& admin) noexcept;
 // What an operator should know of the admin listener, a sentence each; for the log, the live page
 // and --check-config.
 std::vector<std::string> admin_warnings(const Admin& admin);
+// The kernel that a policy of [shadow] is simulated with, were all keys in the sample: one shard,
+// and of an eighth of the cache at most for one object. Errors: as derive_filter().
+Result<cache::KernelOptions> shadow_kernel(const Config& config, const ShadowPolicy& policy);
+// About what all policies of [shadow] take of memory, full of the smallest objects.
+std::uint64_t shadow_bytes(const Config& config);
 
 // workers.count, or `cores` where it is 0.
 std::uint32_t effective_workers(const Workers& workers, std::uint32_t cores) noexcept;

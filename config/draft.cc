@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cache/spatial_sample.h"
 #include "config/derive.h"
 #include "config/network.h"
 
@@ -103,6 +104,7 @@ void Draft::cross_check() {
   check_admission();
   check_limits();
   check_filters();
+  check_shadow();
 }
 
 void Draft::check_required() {
@@ -295,6 +297,26 @@ void Draft::check_filters() {
   if (!filters.path.empty() && filters.publish.empty()) {
     fault_at("filters.path",
              "\"" + filters.path + "\" with nothing published; accepted: with filters.publish");
+  }
+}
+
+void Draft::check_shadow() {
+  std::set<std::string_view> known;
+  for (const ShadowPolicyText& policy : config.shadow.policies) {
+    if (!known.insert(policy.text()).second) {
+      fault_at("shadow.policies", "\"" + policy.text() + "\" twice; accepted: each policy once");
+    }
+    const auto whole = shadow_kernel(config, *policy);
+    if (!whole) {
+      fault_at("shadow.policies", "\"" + policy.text() + "\": " + whole.error().message);
+      continue;
+    }
+    const auto sampled = cache::scaled_kernel(*whole, 1.0 / config.shadow.sample);
+    if (const auto fine = check_options(sampled); !fine) {
+      fault_at("shadow.policies", "\"" + policy.text() + "\" with a sample of 1 in " +
+                                      std::to_string(config.shadow.sample) + ": " +
+                                      fine.error().message);
+    }
   }
 }
 

@@ -66,6 +66,7 @@ class Draft {
   // That each of the names is a [[listen]]'s address.
   void check_are_listeners(const std::string& path, const std::vector<std::string>& names);
   void check_filters();
+  void check_shadow();
 
   std::vector<std::string> faults_;
   Places where_;

@@ -120,6 +120,7 @@ std::span<const Key> state_keys();
 std::span<const Key> workers_keys();
 std::span<const Key> admin_keys();
 std::span<const Key> filters_keys();
+std::span<const Key> shadow_keys();
 std::span<const Key> log_keys();
 std::span<const Key> timeouts_keys();
 std::span<const Key> limits_keys();

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "config/network.h"
 #include "config/rule_texts.h"
+#include "config/shadow_policy.h"
 #include "config/tls_texts.h"
 #include "filter/hash.h"
 
@@ -65,6 +66,7 @@ using KeyQueryText = Parsed<KeyQuery, parse_key_query>;
 using CookiesText = Parsed<Cookies, parse_cookies>;
 using TlsPairText = Parsed<TlsPair, parse_tls_pair>;
 using FieldLineText = Parsed<FieldLine, parse_field_line>;
+using ShadowPolicyText = Parsed<ShadowPolicy, parse_shadow_policy>;
 using SeedText =
     Parsed<std::optional<filter::Seed>, parse_or_none<filter::Seed, filter::parse_seed>>;
 

@@ -305,6 +305,30 @@ void report_filters(const Config& config, Report& report) {
 
 }  // namespace
 
+namespace {
+
+void report_shadow(const Config& config, Report& report) {
+  const Shadow& shadow = config.shadow;
+  if (shadow.policies.empty()) return;
+  const std::uint64_t whole =
+      shadow.cache_bytes == 0 ? config.cache.memory_bytes : shadow.cache_bytes;
+  report.line("shadow", plural(shadow.policies.size(), "simulated cache") + " on 1 key in " +
+                            std::to_string(shadow.sample) + ", of a cache of " +
+                            format_bytes(whole) + "; up to about " +
+                            format_bytes(shadow_bytes(config)) + " of memory in all");
+  // Fewer objects, and one that is asked for often decides much of what is told.
+  constexpr std::uint64_t kFew = 64;
+  const std::uint64_t held =
+      whole / shadow.sample / std::max<std::uint64_t>(config.cache.mean_object_bytes, 1);
+  if (held < kFew) {
+    report.note("the sample's caches hold about " + std::to_string(held) +
+                " objects of cache.mean_object each: with fewer than 64 what is told is far off; "
+                "a smaller shadow.sample holds more.");
+  }
+}
+
+}  // namespace
+
 std::string check_report(const Config& config, std::uint32_t cores) {
   Report report;
   report_listeners(config, report);
@@ -314,6 +338,7 @@ std::string check_report(const Config& config, std::uint32_t cores) {
   report_disks(config, report);
   report_admission(config, report);
   report_filters(config, report);
+  report_shadow(config, report);
   return std::move(report).text();
 }
 

@@ -257,6 +257,11 @@ std::span<const Section> schema() {
           "Bloom filters of URLs that others fetch, on the admin listener below `/filters` and, "
           "where `path` says so, on proxy listeners: see [FILTERS.md](FILTERS.md).",
           filters_keys()),
+      section<&Config::shadow>(
+          "shadow",
+          "What other policies would do with the same requests, simulated as they come on a sample "
+          "of the keys, without storing anything: see [SHADOW.md](SHADOW.md).",
+          shadow_keys()),
       section<&Config::log>("log", "What is written down.", log_keys()),
       section<&Config::timeouts>("timeouts", "How long is waited. 0 is for ever.", timeouts_keys()),
       section<&Config::limits>("limits", "How much is taken.", limits_keys()),

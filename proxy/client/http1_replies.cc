@@ -70,6 +70,7 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
   record.body_bytes = object.body_size();
   record.user = view.user;
   record.intercepted = view.inside != nullptr;
+  services_.log.tell_hit(view, object);
   const store::ObjectRef logged = services_.log.is_logging() ? found.object : store::ObjectRef();
   if (logged) record.content_type = content_type_of(*logged);
   record.sent_bytes = meta.head_bytes + tail + object.body_size();

@@ -28,6 +28,8 @@ class BodyReader {
 
   // Holds the object whose bytes are read.
   void hold(store::ObjectRef object) { object_ = std::move(object); }
+  // Null: none.
+  const store::Object* held() const { return object_.get(); }
   // The body that ranges are cut from; `start` is where the first range begins. False where the
   // body is not kept from there any more.
   bool set_body(store::BodyRef body, std::uint64_t start = 0);

@@ -589,7 +589,7 @@ void Exchange::end() {
   record_.sent_bytes = client_.sent_bytes();
   record_.body_bytes += content_.body_bytes();
   record_.tell_of(*request_);
-  services_.log.record(record_, {*request_, response_.get()});
+  services_.log.record(record_, {*request_, response_.get(), content_.held()});
   leave_transfer();
 }
 

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "proxy/exchange/shadow_requests.h"
 #include "proxy/observe/access_log.h"
 #include "proxy/request/request_context.h"
 #include "proxy/transfer/response.h"
@@ -104,12 +105,38 @@ void RequestLog::record(const RequestRecord& record, const http::RequestHead* he
 void RequestLog::record(const RequestRecord& record, const EndedExchange& ended) {
   const RequestContext& request = ended.request;
   this->record(record, &request.head, request.client);
+  if (shadows_.is_on()) tell_shadows(record, ended);
   if (recent_ == nullptr || !request.has_uri()) return;
   recent_->note(request.hash,
                 {.outcome = record.outcome,
                  .reason = reason_of(ended),
                  .status = static_cast<std::uint16_t>(record.status)},
                 loop_.wall_now());
+}
+
+void RequestLog::tell_shadows(const RequestRecord& record, const EndedExchange& ended) {
+  const auto served = served_as(record.outcome, ended);
+  const RequestContext& request = ended.request;
+  if (!served || !shadows_.count(request.hash, {*served, record.body_bytes})) return;
+  cache::ShadowRequest told =
+      *served == ShadowTap::Served::kMissed
+          ? shadow_request(*ended.response, request, record.body_bytes)
+          : shadow_request(*ended.object, request.hash,
+                           request.treatment_of(content_type_of(*ended.object)).admission);
+  told.sent_bytes = record.body_bytes;
+  told.now = loop_.now();
+  shadows_.add(told);
+}
+
+void RequestLog::tell_shadows_of_hit(const RequestView& view, const store::Object& object) {
+  const std::uint64_t bytes = object.body_size();
+  if (!shadows_.count(view.hash, {ShadowTap::Served::kFresh, bytes})) return;
+  cache::ShadowRequest told = shadow_request(
+      object, view.hash,
+      view.treatment == nullptr ? cache::AdmissionRule() : view.treatment->admission);
+  told.sent_bytes = bytes;
+  told.now = loop_.now();
+  shadows_.add(told);
 }
 
 }  // namespace encore::server

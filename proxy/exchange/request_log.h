@@ -13,40 +13,65 @@
 #include "proxy/net/address.h"
 #include "proxy/net/loop.h"
 #include "proxy/observe/log_writer.h"
+#include "proxy/observe/shadow_caches.h"
 #include "proxy/observe/stats.h"
+#include "proxy/request/request_view.h"
 #include "proxy/settings/runtime.h"
+#include "proxy/store/object.h"
 
 namespace encore::server {
 
+// Who is told of requests beside log and counters; null: nobody. Borrowed.
+struct RequestWatchers {
+  RecentOutcomes* recent = nullptr;
+  ShadowCaches* shadows = nullptr;
+};
+
 class RequestLog {
  public:
-  // All are borrowed. `writer` may be null: nothing is logged. `recent` may be null: nothing is
-  // noted. `runtime` is the worker's present one.
+  // All are borrowed. `writer` may be null: nothing is logged. `runtime` is the worker's present
+  // one.
   RequestLog(net::Loop& loop, WorkerStats& stats, LogWriter* writer,
-             const std::shared_ptr<const Runtime>& runtime, RecentOutcomes* recent = nullptr)
+             const std::shared_ptr<const Runtime>& runtime, RequestWatchers watchers = {})
       : loop_(loop),
         stats_(stats),
         runtime_(runtime),
-        recent_(recent),
+        recent_(watchers.recent),
+        shadows_(watchers.shadows, stats),
         buffer_(writer) {}
 
   bool is_logging() const { return buffer_.enabled(); }
   // Counts and logs a request that has ended. `head` may be null where none could be parsed.
   void record(const RequestRecord& record, const http::RequestHead* head,
               const net::Address& client);
-  // The same of an exchange, whose outcome is noted, too.
+  // The same of an exchange, of which the watchers are told.
   void record(const RequestRecord& record, const EndedExchange& ended);
-  // Hands what was gathered to the writer. False where it was dropped.
-  bool hand_over() { return buffer_.hand_over(); }
+  // Tells them of a plain hit.
+  void tell_hit(const RequestView& view, const store::Object& object) {
+    if (shadows_.is_on()) [[unlikely]] {
+      tell_shadows_of_hit(view, object);
+    }
+  }
+  // The caches that are simulated may be others from now on.
+  void follow_shadows() { shadows_.follow(); }
+  // Hands what was gathered to the writer, and to the caches that are simulated. False where the
+  // writer has dropped it.
+  bool hand_over() {
+    shadows_.hand_over();
+    return buffer_.hand_over();
+  }
 
  private:
   void note_recent(const RequestRecord& record, const http::RequestHead* head,
                    std::uint32_t weight);
+  void tell_shadows(const RequestRecord& record, const EndedExchange& ended);
+  void tell_shadows_of_hit(const RequestView& view, const store::Object& object);
 
   net::Loop& loop_;
   WorkerStats& stats_;
   const std::shared_ptr<const Runtime>& runtime_;
   RecentOutcomes* recent_;
+  ShadowTap shadows_;
   LogBuffer buffer_;
 };
 

@@ -8,6 +8,7 @@
 #include "proxy/observe/outcome.h"
 #include "proxy/request/client_tls.h"
 #include "proxy/request/request_context.h"
+#include "proxy/store/object.h"
 #include "proxy/transfer/response.h"
 
 namespace encore::server {
@@ -33,6 +34,7 @@ struct RequestRecord {
 struct EndedExchange {
   const RequestContext& request;
   const SharedResponse* response = nullptr;  // of the transfer that it was; null: of none
+  const store::Object* object = nullptr;     // what was sent from the store; null: nothing
 };
 
 }  // namespace encore::server

@@ -9,6 +9,7 @@
 
 #include "proxy/observe/disk_metrics.h"
 #include "proxy/observe/metrics_writer.h"
+#include "proxy/observe/shadow_pages.h"
 
 namespace encore::server {
 namespace {
@@ -363,6 +364,7 @@ std::string metrics_text(const Snapshot& snapshot, const ProcessStatus& process)
   write_cache(out, snapshot);
   write_disks(out, snapshot.kernel.disk, snapshot.devices);
   write_filter(out, snapshot.admission);
+  write_shadow_metrics(out, snapshot.shadows);
   return out.take();
 }
 

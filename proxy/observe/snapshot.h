@@ -12,6 +12,7 @@
 #include "proxy/observe/age_histogram.h"
 #include "proxy/observe/certificate_report.h"
 #include "proxy/observe/server_report.h"
+#include "proxy/observe/shadow_caches.h"
 #include "proxy/observe/stats.h"
 #include "proxy/store/store.h"
 
@@ -56,6 +57,7 @@ struct Snapshot {
   store::StoreStats store;
   std::vector<disk::DiskReport> devices;  // of kernel.disk.disks, in their order
   std::uint64_t transfer_memory_bytes = 0;
+  ShadowReports shadows;
   std::vector<CertificateReport> certificates;  // of all listeners that speak TLS
   PowersOfTwo<kAgeBuckets> evicted_ages;        // in seconds
   PowersOfTwo<kSizeBuckets> stored_sizes;       // of bodies, in bytes

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "config/network.h"
+#include "proxy/observe/shadow_pages.h"
 #include "proxy/process/admin_access.h"
 #include "proxy/process/explain_page.h"
 #include "proxy/process/live_page.h"
@@ -284,6 +285,14 @@ std::optional<net::AdminResponse> read_page(Administered& process,
   if (path == "/api/stats") {
     return json_reply(stats_json(process.snapshot(), process.status()));
   }
+  if (path == "/api/shadow") {
+    return json_reply(shadow_json(process.snapshot().shadows));
+  }
+  if (path == "/shadow") {
+    auto response = reply(200, shadow_html(process.snapshot().shadows));
+    response.content_type = "text/html; charset=utf-8";
+    return response;
+  }
   return std::nullopt;
 }
 
@@ -336,10 +345,11 @@ void answer_admin(Administered& process, net::AdminRequest request, net::AdminRe
   }
   const auto page = read_page(process, request);
   if (!page) {
-    return to.send(reply(404,
-                         "404 Not Found\nPages: / /healthz /readyz /metrics /api/stats /api/live "
-                         "/api/history /api/outcome /explain; POST /purge; with the token: /filter, POST "
-                         "/filter/adopt\n"));
+    return to.send(
+        reply(404,
+              "404 Not Found\nPages: / /healthz /readyz /metrics /api/stats /api/live "
+              "/api/history /api/outcome /api/explain /explain /api/shadow /shadow; POST "
+              "/purge; with the token: /filter, POST /filter/adopt\n"));
   }
   to.send(reads ? *page : method_not_allowed("GET, HEAD"));
 }

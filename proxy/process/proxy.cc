@@ -106,6 +106,9 @@ Result<std::unique_ptr<Proxy>> Proxy::create(const config::Config& config, Optio
   if (auto made = proxy->make_published(); !made) return std::unexpected(made.error());
   if (auto made = proxy->make_cache(options); !made) return std::unexpected(made.error());
   proxy->shared_.access_log = std::move(options.access_log);
+  auto shadows = proxy->prepare_shadows(config);
+  if (!shadows) return std::unexpected(shadows.error());
+  proxy->shared_.shadows.adopt(std::move(*shadows), monotonic_now());
   if (auto made = proxy->make_workers(options.workers); !made) {
     return std::unexpected(made.error());
   }
@@ -207,6 +210,18 @@ Result<void> Proxy::listen() {
   return {};
 }
 
+Result<ShadowCaches::Prepared> Proxy::prepare_shadows(const config::Config& config) const {
+  ShadowCaches::Wanted wanted{.policies = {}, .sample = config.shadow.sample};
+  for (const config::ShadowPolicyText& policy : config.shadow.policies) {
+    auto whole = config::shadow_kernel(config, *policy);
+    if (!whole) return std::unexpected(whole.error());
+    whole->identity_seed = shared_.identity_seed;
+    if (!*config.admission.seed) whole->admission.filter.seed = shared_.identity_seed;
+    wanted.policies.push_back({.name = policy.text(), .whole = std::move(*whole)});
+  }
+  return shared_.shadows.prepare(wanted, monotonic_now());
+}
+
 Result<void> Proxy::reload(const config::Config& config) {
   const std::uint64_t limit = store_limit(config);
   if (limit > shared_.store->limit_bytes_max()) {
@@ -216,6 +231,8 @@ Result<void> Proxy::reload(const config::Config& config) {
   if (!plan) return std::unexpected(plan.error());
   auto runtime = make_runtime(config, *plan);
   if (!runtime) return std::unexpected(runtime.error());
+  auto shadows = prepare_shadows(config);
+  if (!shadows) return std::unexpected(shadows.error());
   const auto options = cache::reload_options(kernel_options(config, shared_.identity_seed));
   auto done = shared_.kernel->reconfigure(options, monotonic_now());
   if (!done) return std::unexpected(done.error());
@@ -223,6 +240,8 @@ Result<void> Proxy::reload(const config::Config& config) {
   if (limit > shared_.store->stats().limit_bytes) shared_.store->set_limit(limit);
   config_ = config;
   keep_runtime(*runtime);
+  // Before the workers are told to look at what is wanted.
+  shared_.shadows.adopt(std::move(*shadows), monotonic_now());
   adopt(std::move(*plan), *runtime);
   return {};
 }
@@ -281,6 +300,7 @@ Snapshot Proxy::sample() const {
   sum.admission = shared_.kernel->admission_statistics(kSampledLines);
   if (shared_.disks != nullptr) sum.devices = shared_.disks->statistics().disks;
   sum.store = shared_.store->stats();
+  sum.shadows = shared_.shadows.report(monotonic_now());
   sum.transfer_memory_bytes = shared_.transfer_memory.bytes();
   const AgeHistogram& ages = store_link_->evicted_ages();
   for (std::size_t i = 0; i < kAgeBuckets; ++i) {

@@ -95,6 +95,7 @@ class Proxy {
   Result<void> listen();
   Result<std::shared_ptr<const Runtime>> make_runtime(const config::Config& config,
                                                       const Listeners::Plan& plan) const;
+  Result<ShadowCaches::Prepared> prepare_shadows(const config::Config& config) const;
   void adopt(Listeners::Plan plan, const std::shared_ptr<const Runtime>& runtime);
   void reclaim();
   void keep_runtime(std::shared_ptr<const Runtime> runtime);

@@ -19,6 +19,7 @@
 #include "proxy/exchange/coding_memory.h"
 #include "proxy/exchange/recent_outcomes.h"
 #include "proxy/observe/log_writer.h"
+#include "proxy/observe/shadow_caches.h"
 #include "proxy/observe/stats.h"
 #include "proxy/process/purge_order.h"
 #include "proxy/process/slow_readers.h"
@@ -47,6 +48,7 @@ struct Shared {
   LatestMoment latest_moment;
   std::unique_ptr<LogWriter> access_log;  // null: none
   RecentOutcomes recent;
+  ShadowCaches shadows;
   std::vector<std::unique_ptr<WorkerStats>> stats;
   std::atomic<std::uint32_t> connections = 0;  // of clients, over all workers
   // Descriptors for clients and origins. Set before the workers start.

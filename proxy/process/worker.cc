@@ -47,8 +47,9 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
   if (!resolver) return std::unexpected(resolver.error());
   worker->resolver_ = std::move(*resolver);
   Worker* raw = worker.get();
-  worker->log_ = std::make_unique<RequestLog>(*worker->loop_, stats, shared.access_log.get(),
-                                              worker->runtime_, &shared.recent);
+  worker->log_ = std::make_unique<RequestLog>(
+      *worker->loop_, stats, shared.access_log.get(), worker->runtime_,
+      RequestWatchers{.recent = &shared.recent, .shadows = &shared.shadows});
   worker->retired_ = std::make_unique<net::Retired>(*worker->loop_, [raw] {
     if (raw->draining_) raw->end_if_drained();
   });
@@ -264,12 +265,14 @@ void Worker::set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<Lis
   if (!begun_) {
     runtime_ = std::move(runtime);
     loop_->set_handshakes_per_turn(runtime_->config.limits.tls_handshakes_per_turn);
+    log_->follow_shadows();
     listeners_->set(std::move(seats));
     return;
   }
   loop_->post([this, next = std::move(runtime), seats = std::move(seats)]() mutable {
     runtime_ = std::move(next);
     loop_->set_handshakes_per_turn(runtime_->config.limits.tls_handshakes_per_turn);
+    log_->follow_shadows();
     tick_timer_->start_periodic(runtime_->sweep_interval);
     // They were made, and their origins verified, under the settings of before.
     pool_.close_all();

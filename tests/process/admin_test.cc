@@ -458,5 +458,12 @@ TEST_CASE("a request is explained as JSON, as text and on a page", "[process][ad
   CHECK(admin.status("GET /api/explain?url=http://a/", "Host: a.test\r\n") == 403);
 }
 
+TEST_CASE("what is simulated has a page and is no secret", "[process][admin][shadow]") {
+  Admin admin;
+  CHECK(admin.answer("GET /api/shadow").find("\"policies\": []") != std::string::npos);
+  CHECK(admin.answer("GET /shadow").find("Nothing is simulated") != std::string::npos);
+  CHECK(admin.status("POST /api/shadow") == 405);
+}
+
 }  // namespace
 }  // namespace encore::server

@@ -1,0 +1,18 @@
+// What is told of the caches that are simulated: as JSON, as metrics and for people. Pure; any
+// thread.
+#pragma once
+
+#include <string>
+
+#include "proxy/observe/metrics_writer.h"
+#include "proxy/observe/shadow_caches.h"
+
+namespace encore::server {
+
+std::string shadow_json(const ShadowReports& reports);
+// A page of its own.
+std::string shadow_html(const ShadowReports& reports);
+// Nothing where nothing is simulated.
+void write_shadow_metrics(MetricsWriter& out, const ShadowReports& reports);
+
+}  // namespace encore::server
