@@ -104,7 +104,8 @@ int check_token(const std::optional<AdoptFrom>& from) {
   return kExitFailed;
 }
 
-void add_explain(CLI::App& app, encore::server::Explained& asked, bool& offline) {
+// The option that asks no proxy.
+const CLI::Option* add_explain(CLI::App& app, encore::server::Explained& asked) {
   CLI::App* const command = app.add_subcommand(
       "explain",
       "What becomes of a request: which rule holds, what the running proxy has stored and "
@@ -119,7 +120,8 @@ void add_explain(CLI::App& app, encore::server::Explained& asked, bool& offline)
       ->type_name("\"Name: value\"")
       ->take_all()
       ->allow_extra_args(false);
-  command->add_flag("--offline", offline, "By the configuration alone: no proxy is asked");
+  return command->add_flag("--offline")
+      ->description("By the configuration alone: no proxy is asked");
 }
 
 // The exit status.
@@ -205,8 +207,7 @@ int main(int argc, char** argv) {
   app.add_option("--url", asked.url,
                  "With --check-config: which rule holds for this URL, and what follows")
       ->type_name("URL");
-  bool offline = false;
-  add_explain(app, asked, offline);
+  const CLI::Option* const offline = add_explain(app, asked);
   app.set_version_flag("--version", "encore " ENCORE_VERSION);
   app.footer(kFooter);
   try {
@@ -231,7 +232,7 @@ int main(int argc, char** argv) {
     const int status = std::max(check_config(*config, places), check_token(*adopt_from));
     return asked.url.empty() ? status : std::max(status, show_explained(*config, asked));
   }
-  if (explains) return explain(*config, asked, offline);
+  if (explains) return explain(*config, asked, offline->count() != 0);
   if (!asked.url.empty()) {
     std::fprintf(stderr, "encore: --url goes with --check-config\n");
     return kExitUsage;
