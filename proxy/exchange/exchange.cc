@@ -575,13 +575,13 @@ void Exchange::check_timeouts(MonotonicTime now) {
     upload_.look_aside();
   }
   if (!has_waited_long_enough(now)) return;
-  // Nobody else waits for it now. The first to leave asks for all; who waited in vain again alone.
+  // The first to leave asks for all that wait; who waited in vain again asks alone.
   transfer_->stop_joining();
   alone_ = joins_ > 1;
   ask_again();
 }
 
-// The last but the call of client_.end(): one record, and nobody else's time is taken.
+// The last but the call of client_.end().
 void Exchange::end() {
   leave_load();
   go(Step::kEnded);

@@ -180,6 +180,34 @@ Json certificates_json(std::span<const CertificateReport> certificates) {
   return out;
 }
 
+void write_intercept(MetricsWriter& out, const InterceptReport& report) {
+  out.one("intercept_authority_expiry_seconds", "gauge",
+          "When the authority of [intercept] ends, in seconds since 1970.", report.authority_ends);
+  out.one("intercept_certificates_made_total", "counter",
+          "Certificates signed for hosts that are decrypted, by this authority.",
+          report.certificates_made);
+  out.one("intercept_certificates", "gauge", "Of these, those that are kept.",
+          report.certificates_kept);
+  out.one("intercept_rejected_pairs", "gauge",
+          "Pairs of a client and a host for which it does not take our certificate.",
+          report.rejected);
+}
+
+Json intercept_json(const InterceptReport& report) {
+  Json newest = Json::array();
+  for (const InterceptReport::Rejected& each : report.newest) {
+    newest.push_back(
+        {{"client", each.client}, {"host", each.host}, {"seconds_left", each.seconds_left}});
+  }
+  return {{"authority", report.authority},
+          {"authority_ends", report.authority_ends},
+          {"hosts", report.hosts},
+          {"certificates_made", report.certificates_made},
+          {"certificates_kept", report.certificates_kept},
+          {"rejected_pairs", report.rejected},
+          {"rejected_newest", std::move(newest)}};
+}
+
 Json servers_json(std::span<const ServerReport> servers) {
   Json out = Json::array();
   for (const ServerReport& server : servers) {
@@ -361,6 +389,7 @@ std::string metrics_text(const Snapshot& snapshot, const ProcessStatus& process)
 #undef ENCORE_GAUGE_SAMPLE
   write_certificates(out, snapshot.certificates);
   write_servers(out, snapshot.servers);
+  if (snapshot.intercept) write_intercept(out, *snapshot.intercept);
   write_cache(out, snapshot);
   write_disks(out, snapshot.kernel.disk, snapshot.devices);
   write_filter(out, snapshot.admission);
@@ -410,6 +439,7 @@ std::string stats_json(const Snapshot& snapshot, const ProcessStatus& process) {
   if (!snapshot.certificates.empty()) {
     out["certificates"] = certificates_json(snapshot.certificates);
   }
+  if (snapshot.intercept) out["intercept"] = intercept_json(*snapshot.intercept);
   if (!snapshot.servers.empty()) out["servers"] = servers_json(snapshot.servers);
   if (!kernel.disk.disks.empty()) out["disk"] = disk_json(snapshot);
   // What a server's failure says need not be UTF-8.

@@ -5,12 +5,14 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "cache/statistics.h"
 #include "proxy/disk/disk_report.h"
 #include "proxy/observe/age_histogram.h"
 #include "proxy/observe/certificate_report.h"
+#include "proxy/observe/intercept_report.h"
 #include "proxy/observe/server_report.h"
 #include "proxy/observe/shadow_caches.h"
 #include "proxy/observe/stats.h"
@@ -62,6 +64,7 @@ struct Snapshot {
   PowersOfTwo<kAgeBuckets> evicted_ages;        // in seconds
   PowersOfTwo<kSizeBuckets> stored_sizes;       // of bodies, in bytes
   std::vector<ServerReport> servers;            // of all origins, in the order of the config
+  std::optional<InterceptReport> intercept;     // nothing where no host is decrypted
 
   std::uint64_t requests_of(OutcomeClass group) const;
   // Adds what a worker has counted. Its thread may be counting meanwhile.

@@ -64,6 +64,31 @@ std::vector<ServerReport> server_reports(const Runtime& runtime) {
   return reports;
 }
 
+// What is shown of those who reject us.
+constexpr std::size_t kRejectedShown = 100;
+
+std::optional<InterceptReport> intercept_report(const Runtime& runtime) {
+  if (runtime.interception == nullptr) return std::nullopt;
+  const Interception& interception = *runtime.interception;
+  const ca::Authority& authority = interception.authority();
+  const auto seconds = [](auto duration) {
+    return std::chrono::floor<std::chrono::seconds>(duration).count();
+  };
+  const MonotonicTime now = monotonic_now();
+  InterceptReport report{.authority = authority.fingerprint(),
+                         .hosts = runtime.config.intercept.hosts,
+                         .authority_ends = seconds(authority.not_after().time_since_epoch()),
+                         .certificates_made = interception.mint().made(),
+                         .certificates_kept = interception.mint().kept(),
+                         .rejected = interception.rejected().size(now),
+                         .newest = {}};
+  for (const auto& pair : interception.rejected().newest(kRejectedShown, now)) {
+    report.newest.push_back(
+        {.client = pair.client, .host = pair.host, .seconds_left = seconds(pair.left)});
+  }
+  return report;
+}
+
 }  // namespace
 
 // The store may hold this much more than the cache's memory: a twentieth for what its slabs do not
@@ -289,6 +314,7 @@ Snapshot Proxy::snapshot() const {
   sum.admission = shared_.kernel->admission_statistics();
   const auto runtime = present_runtime();
   sum.servers = server_reports(*runtime);
+  sum.intercept = intercept_report(*runtime);
   sum.certificates = known_certificates(runtime->config, runtime->tls, wall_now());
   return sum;
 }

@@ -144,6 +144,10 @@ class Rejected(InterceptCase):
             self.inside(encore, origin, self.unprepared())
         eventually(lambda: encore.metrics()["encore_intercepts_rejected_total"] == 1, "it is noted")
         self.assertIn(f"127.0.0.1 does not take our certificate for {HOST}", encore.output())
+        shown = encore.stats()["intercept"]
+        self.assertEqual([("127.0.0.1", HOST)],
+                         [(pair["client"], pair["host"]) for pair in shown["rejected_newest"]])
+        self.assertEqual((1, 1), (shown["rejected_pairs"], shown["certificates_kept"]))
         for _ in range(2):
             client = self.inside(encore, origin, self.unprepared())
             self.assertEqual("encore test CA", client.issuer())

@@ -75,6 +75,13 @@ TEST_CASE("JSON escapes quotes, backslashes, controls and octets above ASCII", "
         std::string::npos);
 }
 
+TEST_CASE("what came inside a decrypted CONNECT says so", "[server][log]") {
+  AccessRecord record = hostile_record();
+  CHECK_FALSE(line(AccessFormat::kJson, record).contains("intercepted"));
+  record.intercepted = true;
+  CHECK(line(AccessFormat::kJson, record).ends_with(",\"intercepted\":true}\n"));
+}
+
 TEST_CASE("squid's fields cannot be multiplied by spaces in a value", "[server][log]") {
   const std::string text = line(AccessFormat::kSquid, hostile_record());
   std::size_t fields = 0;

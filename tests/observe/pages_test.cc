@@ -91,6 +91,30 @@ TEST_CASE("each counter has its value on both pages", "[observe][pages]") {
   }
 }
 
+TEST_CASE("what is decrypted is on both pages, and on none where nothing is",
+          "[observe][pages][intercept]") {
+  Snapshot snapshot;
+  CHECK_FALSE(metrics_text(snapshot, {}).contains("intercept_authority"));
+  CHECK_FALSE(Json::parse(stats_json(snapshot, {})).contains("intercept"));
+  snapshot.intercept = InterceptReport{.authority = "AB:CD",
+                                       .hosts = {"a.example"},
+                                       .authority_ends = 2'000'000'000,
+                                       .certificates_made = 7,
+                                       .certificates_kept = 5,
+                                       .rejected = 3,
+                                       .newest = {{"10.0.0.1", "a.example", 60}}};
+  const std::string metrics = metrics_text(snapshot, {});
+  CHECK(metrics.contains("\nencore_intercept_authority_expiry_seconds 2000000000\n"));
+  CHECK(metrics.contains("\nencore_intercept_certificates_made_total 7\n"));
+  CHECK(metrics.contains("\nencore_intercept_certificates 5\n"));
+  CHECK(metrics.contains("\nencore_intercept_rejected_pairs 3\n"));
+  const Json stats = Json::parse(stats_json(snapshot, {}))["intercept"];
+  CHECK(stats["authority"] == "AB:CD");
+  CHECK(stats["hosts"] == Json::array({"a.example"}));
+  CHECK(stats["rejected_newest"][0]["client"] == "10.0.0.1");
+  CHECK(stats["rejected_newest"][0]["seconds_left"] == 60);
+}
+
 TEST_CASE("what is known of the disks is on both pages", "[observe][pages][disk]") {
   const Snapshot snapshot = distinct();
   const cache::DiskStatistics& disk = snapshot.kernel.disk;
