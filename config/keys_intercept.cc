@@ -18,7 +18,7 @@ constexpr std::array kInterceptKeys = {
          .item_check = check_file_name}),
     bound<&Intercept::ca_key>(
         {.name = "ca_key",
-         .doc = "Its key (PEM), a file that only this user, root and a group may read. Both files "
+         .doc = "Its key (PEM), a file that nobody but its owner and group may read. Both files "
                 "are read again at a reload.",
          .accepted = "a file name or \"\"",
          .item_check = check_file_name}),
