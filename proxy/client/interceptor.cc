@@ -23,9 +23,8 @@ std::unique_ptr<Interceptor> Interceptor::make(const InterceptServices& services
                                                InterceptorOwner& owner, net::Stream& stream,
                                                std::shared_ptr<const RequestContext> connect) {
   const Runtime& runtime = *connect->runtime;
-  if (runtime.interception == nullptr) return nullptr;
-  // There is one layer of TLS to a stream: who speaks it to us as a proxy has his tunnel.
-  if (stream.is_tls()) return nullptr;
+  // TLS within TLS is none of what a stream can do.
+  if (runtime.interception == nullptr || stream.is_tls()) return nullptr;
   const http::Authority& authority = connect->target.authority;
   std::string host = lower_ascii(authority.host);
   // What would be refused is refused as ever.
