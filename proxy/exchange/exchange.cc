@@ -581,7 +581,6 @@ void Exchange::check_timeouts(MonotonicTime now) {
   ask_again();
 }
 
-// The last but the call of client_.end().
 void Exchange::end() {
   leave_load();
   go(Step::kEnded);

@@ -179,6 +179,7 @@ class Exchange final : public TransferReader, private LoadReader {
   void pump();
   void pump_interim();
   void finish(ClientStream::End how);
+  // The last but the call of client_.end(): one record, and nobody else's time is taken.
   void end();
 
   // What it is to the transfer that it waits for.

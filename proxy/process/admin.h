@@ -1,6 +1,6 @@
 // The admin pages: the live page at / and what it asks for, /healthz, /readyz, /metrics,
-// /api/stats, /api/explain, what is published below /filters, POST /purge, and for who has the token
-// GET /filter and POST /filter/adopt. Confined to the main thread.
+// /api/stats, /api/explain, what is published below /filters, POST /purge, and for who has the
+// token GET /filter and POST /filter/adopt. Confined to the main thread.
 #pragma once
 
 #include <cstddef>

@@ -44,6 +44,7 @@ class ClientWorld final : private ConnectionKeeper, private OriginAsker {
                         .identity_seed = world.seed,
                         .inflight = world.inflight,
                         .transfer_memory = transfer_memory,
+                        .coding_memory = coding_memory,
                         .clients = clients,
                         .transfers = transfers,
                         .handshakes = handshakes,
@@ -129,6 +130,7 @@ class ClientWorld final : private ConnectionKeeper, private OriginAsker {
  public:
   Origin origin;
   TransferMemory transfer_memory;
+  CodingMemory coding_memory;
   ClientCounter clients;
   ClientCounter transfers;
   ClientCounter handshakes;
