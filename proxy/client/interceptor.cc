@@ -93,6 +93,7 @@ std::size_t Interceptor::on_data(net::Stream&, std::span<const std::byte> bytes)
     look_at_hello({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   } else if (step_ == Step::kUnused) {
     go(Step::kOver);
+    interception().note_use(connect_->client, host_, services_.loop.now());
     const ListenerPolicy* const policy = connect_->policy;
     owner_.on_inside({.host = host_,
                       .port = connect_->target.authority.port,
@@ -136,12 +137,12 @@ void Interceptor::on_ready(net::Stream&) {
 }
 
 void Interceptor::on_eof(net::Stream&) {
-  if (step_ == Step::kUnused && services_.loop.now() - since_ < kSoon) note_reject();
+  if (left_at_once()) note_reject();
   end(Outcome::kClientAborted, After::kClose);
 }
 
 void Interceptor::on_error(net::Stream& stream, net::CloseReason reason, int) {
-  const bool soon = step_ == Step::kUnused && services_.loop.now() - since_ < kSoon;
+  const bool soon = left_at_once();
   const bool refused = stream.is_tls_refused_by_peer() || reason == net::CloseReason::kReset;
   if (soon || (step_ == Step::kShaking && refused)) {
     note_reject();
@@ -149,6 +150,13 @@ void Interceptor::on_error(net::Stream& stream, net::CloseReason reason, int) {
     services_.stats.intercepts_failed.add();
   }
   end(Outcome::kClientAborted, After::kAbort);
+}
+
+// Whether an end now says that our certificate was not taken.
+bool Interceptor::left_at_once() const {
+  const MonotonicTime now = services_.loop.now();
+  return step_ == Step::kUnused && now - since_ < kSoon &&
+         !interception().is_used_by(connect_->client, host_, now);
 }
 
 void Interceptor::note_reject() {

@@ -83,6 +83,7 @@ class Interceptor final : public net::Retirable, private net::StreamHandler {
   void look_at_hello(std::string_view input);
   void splice();
   void end(Outcome outcome, Http1Carrier::After after);
+  bool left_at_once() const;
   void note_reject();
   void record(Outcome outcome);
   const Interception& interception() const { return *connect_->runtime->interception; }

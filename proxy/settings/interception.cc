@@ -42,12 +42,14 @@ Result<void> check(const config::Intercept& intercept, const ca::Authority& auth
 
 Interception::Interception(const config::Intercept& intercept, std::shared_ptr<ca::LeafMint> mint,
                            std::shared_ptr<const net::TlsServer> server,
-                           std::shared_ptr<RejectedClients> rejected)
+                           std::shared_ptr<RejectedClients> rejected,
+                           std::shared_ptr<RejectedClients> used)
     : intercept_(intercept),
       rules_(intercept),
       mint_(std::move(mint)),
       server_(std::move(server)),
-      rejected_(std::move(rejected)) {}
+      rejected_(std::move(rejected)),
+      used_(std::move(used)) {}
 
 Result<std::shared_ptr<const Interception>> Interception::create(const config::Intercept& intercept,
                                                                  const Interception* before,
@@ -57,10 +59,11 @@ Result<std::shared_ptr<const Interception>> Interception::create(const config::I
   if (!authority) return std::unexpected(authority.error());
   if (auto good = check(intercept, *authority, now); !good) return std::unexpected(good.error());
   auto rejected = before == nullptr ? std::make_shared<RejectedClients>() : before->rejected_;
+  auto used = before == nullptr ? std::make_shared<RejectedClients>() : before->used_;
   // The same authority: what it has signed, and what clients hold by it, stays good.
   if (before != nullptr && before->authority().fingerprint() == authority->fingerprint()) {
-    return std::shared_ptr<const Interception>(
-        new Interception(intercept, before->mint_, before->server_, std::move(rejected)));
+    return std::shared_ptr<const Interception>(new Interception(
+        intercept, before->mint_, before->server_, std::move(rejected), std::move(used)));
   }
   auto mint = ca::LeafMint::create(std::move(*authority));
   if (!mint) return std::unexpected(mint.error());
@@ -70,7 +73,8 @@ Result<std::shared_ptr<const Interception>> Interception::create(const config::I
       net::TlsServer::create_for({.tickets = std::move(*tickets), .now = now}, *(*mint)->key());
   if (!server) return std::unexpected(server.error());
   return std::shared_ptr<const Interception>(
-      new Interception(intercept, std::move(*mint), std::move(*server), std::move(rejected)));
+      new Interception(intercept, std::move(*mint), std::move(*server), std::move(rejected),
+                       std::make_shared<RejectedClients>()));
 }
 
 Splice Interception::at_connect(const net::Address& client, std::string_view host,
@@ -93,6 +97,16 @@ void Interception::note_reject(const net::Address& client, std::string_view host
   const bool splices = intercept_.on_client_reject == config::ClientReject::kSplice;
   spdlog::info("{} does not take our certificate for {}: {}", client.ip_string(), host,
                splices ? "goes through unread from now on" : "fails, for on_client_reject says so");
+}
+
+void Interception::note_use(const net::Address& client, std::string_view host,
+                            MonotonicTime now) const {
+  used_->note(client, host, now, intercept_.reject_memory);
+}
+
+bool Interception::is_used_by(const net::Address& client, std::string_view host,
+                              MonotonicTime now) const {
+  return used_->contains(client, host, now);
 }
 
 }  // namespace encore::server

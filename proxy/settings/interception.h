@@ -38,6 +38,10 @@ class Interception {
   net::TlsSessionPointer session(std::string_view host, WallTime now) const;
   // A client has not taken it.
   void note_reject(const net::Address& client, std::string_view host, MonotonicTime now) const;
+  // A client has taken it, and asked for something: what it opens and leaves unused from now on, as
+  // browsers do in advance, is no rejection.
+  void note_use(const net::Address& client, std::string_view host, MonotonicTime now) const;
+  bool is_used_by(const net::Address& client, std::string_view host, MonotonicTime now) const;
 
   Nanoseconds hello_wait() const { return intercept_.hello_wait; }
   const ca::Authority& authority() const { return mint_->authority(); }
@@ -47,13 +51,14 @@ class Interception {
  private:
   Interception(const config::Intercept& intercept, std::shared_ptr<ca::LeafMint> mint,
                std::shared_ptr<const net::TlsServer> server,
-               std::shared_ptr<RejectedClients> rejected);
+               std::shared_ptr<RejectedClients> rejected, std::shared_ptr<RejectedClients> used);
 
   const config::Intercept intercept_;
   const InterceptRules rules_;
   const std::shared_ptr<ca::LeafMint> mint_;
   const std::shared_ptr<const net::TlsServer> server_;
   const std::shared_ptr<RejectedClients> rejected_;
+  const std::shared_ptr<RejectedClients> used_;  // pairs that did not, kept likewise
 };
 
 }  // namespace encore::server
