@@ -14,6 +14,9 @@ using After = Http1Carrier::After;
 // Who verifies only when the handshake is done leaves at once then. Who connects in advance stays
 // longer than that.
 constexpr Nanoseconds kSoon = std::chrono::seconds(1);
+// Where the pair of client and host has taken it before. Who verifies behind the handshake does it
+// at once; what a browser opened in advance stays open for longer.
+constexpr Nanoseconds kAtOnce = std::chrono::milliseconds(150);
 
 bool over(Nanoseconds time, Nanoseconds limit) { return limit.count() != 0 && time >= limit; }
 
@@ -155,8 +158,9 @@ void Interceptor::on_error(net::Stream& stream, net::CloseReason reason, int) {
 // Whether an end now says that our certificate was not taken.
 bool Interceptor::left_at_once() const {
   const MonotonicTime now = services_.loop.now();
-  return step_ == Step::kUnused && now - since_ < kSoon &&
-         !interception().is_used_by(connect_->client, host_, now);
+  if (step_ != Step::kUnused) return false;
+  const bool is_used = interception().is_used_by(connect_->client, host_, now);
+  return now - since_ < (is_used ? kAtOnce : kSoon);
 }
 
 void Interceptor::note_reject() {

@@ -42,8 +42,7 @@ Result<void> check(const config::Intercept& intercept, const ca::Authority& auth
 
 Interception::Interception(const config::Intercept& intercept, std::shared_ptr<ca::LeafMint> mint,
                            std::shared_ptr<const net::TlsServer> server,
-                           std::shared_ptr<RejectedClients> rejected,
-                           std::shared_ptr<RejectedClients> used)
+                           std::shared_ptr<ClientHosts> rejected, std::shared_ptr<ClientHosts> used)
     : intercept_(intercept),
       rules_(intercept),
       mint_(std::move(mint)),
@@ -58,8 +57,8 @@ Result<std::shared_ptr<const Interception>> Interception::create(const config::I
   auto authority = ca::Authority::load(intercept.ca_certificate, intercept.ca_key);
   if (!authority) return std::unexpected(authority.error());
   if (auto good = check(intercept, *authority, now); !good) return std::unexpected(good.error());
-  auto rejected = before == nullptr ? std::make_shared<RejectedClients>() : before->rejected_;
-  auto used = before == nullptr ? std::make_shared<RejectedClients>() : before->used_;
+  auto rejected = before == nullptr ? std::make_shared<ClientHosts>() : before->rejected_;
+  auto used = before == nullptr ? std::make_shared<ClientHosts>() : before->used_;
   // The same authority: what it has signed, and what clients hold by it, stays good.
   if (before != nullptr && before->authority().fingerprint() == authority->fingerprint()) {
     return std::shared_ptr<const Interception>(new Interception(
@@ -74,7 +73,7 @@ Result<std::shared_ptr<const Interception>> Interception::create(const config::I
   if (!server) return std::unexpected(server.error());
   return std::shared_ptr<const Interception>(
       new Interception(intercept, std::move(*mint), std::move(*server), std::move(rejected),
-                       std::make_shared<RejectedClients>()));
+                       std::make_shared<ClientHosts>()));
 }
 
 Splice Interception::at_connect(const net::Address& client, std::string_view host,

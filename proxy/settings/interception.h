@@ -14,8 +14,8 @@
 #include "proxy/ca/leaf_mint.h"
 #include "proxy/net/address.h"
 #include "proxy/net/tls_server.h"
+#include "proxy/settings/client_hosts.h"
 #include "proxy/settings/intercept_rules.h"
-#include "proxy/settings/rejected_clients.h"
 
 namespace encore::server {
 
@@ -46,19 +46,19 @@ class Interception {
   Nanoseconds hello_wait() const { return intercept_.hello_wait; }
   const ca::Authority& authority() const { return mint_->authority(); }
   const ca::LeafMint& mint() const { return *mint_; }
-  RejectedClients& rejected() const { return *rejected_; }
+  ClientHosts& rejected() const { return *rejected_; }
 
  private:
   Interception(const config::Intercept& intercept, std::shared_ptr<ca::LeafMint> mint,
-               std::shared_ptr<const net::TlsServer> server,
-               std::shared_ptr<RejectedClients> rejected, std::shared_ptr<RejectedClients> used);
+               std::shared_ptr<const net::TlsServer> server, std::shared_ptr<ClientHosts> rejected,
+               std::shared_ptr<ClientHosts> used);
 
   const config::Intercept intercept_;
   const InterceptRules rules_;
   const std::shared_ptr<ca::LeafMint> mint_;
   const std::shared_ptr<const net::TlsServer> server_;
-  const std::shared_ptr<RejectedClients> rejected_;
-  const std::shared_ptr<RejectedClients> used_;  // pairs that did not, kept likewise
+  const std::shared_ptr<ClientHosts> rejected_;
+  const std::shared_ptr<ClientHosts> used_;  // who have asked for something inside
 };
 
 }  // namespace encore::server

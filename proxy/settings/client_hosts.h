@@ -1,7 +1,7 @@
-// RejectedClients: who does not take our certificate, and for which host: a client is an IPv4
-// address or an IPv6 network of 64 bits. So a machine that was not told of the authority, or a
-// program that trusts nobody but its own, works as without us, and takes nothing from others.
-// Bounded; thread-safe.
+// ClientHosts: pairs of a client and a host that are remembered for a time: who does not take our
+// certificate, and who has taken it. A client is an IPv4 address or an IPv6 network of 64 bits. So
+// a machine that was not told of the authority, or a program that trusts nobody but its own, works
+// as without us, and takes nothing from others. Bounded; thread-safe.
 #pragma once
 
 #include <array>
@@ -20,18 +20,17 @@
 
 namespace encore::server {
 
-class RejectedClients {
+class ClientHosts {
  public:
   // Pairs in all; the one noted longest ago leaves where there are too many. One client has no more
   // than its share of them, so that it drives out nobody else's.
   static constexpr std::size_t kPairsMax = 65'536;
   static constexpr std::size_t kPairsPerClient = 1'024;
 
-  explicit RejectedClients(std::size_t pairs_max = kPairsMax,
-                           std::size_t per_client = kPairsPerClient)
+  explicit ClientHosts(std::size_t pairs_max = kPairsMax, std::size_t per_client = kPairsPerClient)
       : pairs_max_(pairs_max), per_client_(per_client) {}
-  RejectedClients(const RejectedClients&) = delete;
-  RejectedClients& operator=(const RejectedClients&) = delete;
+  ClientHosts(const ClientHosts&) = delete;
+  ClientHosts& operator=(const ClientHosts&) = delete;
 
   // True: it is news, so that it may be said. False: it was known, or this client has its share.
   bool note(const net::Address& client, std::string_view host, MonotonicTime now,

@@ -1,4 +1,4 @@
-#include "proxy/settings/rejected_clients.h"
+#include "proxy/settings/client_hosts.h"
 
 #include <algorithm>
 #include <iterator>
@@ -6,25 +6,25 @@
 
 namespace encore::server {
 
-std::string RejectedClients::key_of(const Network& network, std::string_view host) {
+std::string ClientHosts::key_of(const Network& network, std::string_view host) {
   std::string key(network.begin(), network.end());
   key += host;
   return key;
 }
 
-void RejectedClients::drop(Order::iterator entry) {
+void ClientHosts::drop(Order::iterator entry) {
   const auto count = counts_.find(entry->network);
   if (--count->second == 0) counts_.erase(count);
   places_.erase(key_of(entry->network, entry->host));
   order_.erase(entry);
 }
 
-void RejectedClients::drop_old(MonotonicTime now) {
+void ClientHosts::drop_old(MonotonicTime now) {
   while (!order_.empty() && order_.front().until <= now) drop(order_.begin());
 }
 
-bool RejectedClients::note(const net::Address& client, std::string_view host, MonotonicTime now,
-                           Nanoseconds memory) {
+bool ClientHosts::note(const net::Address& client, std::string_view host, MonotonicTime now,
+                       Nanoseconds memory) {
   const Network network = client.network_bytes();
   const std::string key = key_of(network, host);
   const MutexLock lock(mutex_);
@@ -47,21 +47,20 @@ bool RejectedClients::note(const net::Address& client, std::string_view host, Mo
   return true;
 }
 
-bool RejectedClients::contains(const net::Address& client, std::string_view host,
-                               MonotonicTime now) {
+bool ClientHosts::contains(const net::Address& client, std::string_view host, MonotonicTime now) {
   const std::string key = key_of(client.network_bytes(), host);
   const MutexLock lock(mutex_);
   const auto place = places_.find(key);
   return place != places_.end() && place->second->until > now;
 }
 
-std::size_t RejectedClients::size(MonotonicTime now) {
+std::size_t ClientHosts::size(MonotonicTime now) {
   const MutexLock lock(mutex_);
   drop_old(now);
   return order_.size();
 }
 
-std::vector<RejectedClients::Pair> RejectedClients::newest(std::size_t count, MonotonicTime now) {
+std::vector<ClientHosts::Pair> ClientHosts::newest(std::size_t count, MonotonicTime now) {
   const MutexLock lock(mutex_);
   drop_old(now);
   std::vector<Pair> pairs;
