@@ -20,9 +20,9 @@ ANSWER = """
 class Server(Nginx):
     """One process, so that a signal hits all of it."""
 
-    def __init__(self, case, name):
+    def __init__(self, case, name, locations=None):
         self.name = name
-        super().__init__(case, case.directory, extra=ANSWER.format(name=name),
+        super().__init__(case, case.directory, extra=locations or ANSWER.format(name=name),
                          main="master_process off;")
 
     def start(self):
@@ -113,6 +113,9 @@ class Clients:
 class ServersCase(Case):
     def setUp(self):
         super().setUp()
+        self.start_servers()
+
+    def start_servers(self):
         self.servers = [Server(self, "one"), Server(self, "two")]
 
     def reverse(self, origin=None, **sections):
