@@ -5,6 +5,8 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
+# Its own target says that it is a library: in headers alone it is compiled into each file that logs.
+find_package(spdlog REQUIRED)
 
 find_program(ENCORE_CCACHE ccache)
 if(ENCORE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

@@ -7,7 +7,7 @@ namespace encore::sim {
 
 void TraceArguments::declare(Arguments& a) {
   std::string formats = "auto";
-#define ENCORE_FORMAT_HELP(id, name, what) formats += std::string(", ") + (name);
+#define ENCORE_FORMAT_HELP(id, name, what) formats.append(", ").append(name);
   ENCORE_TRACE_FORMATS(ENCORE_FORMAT_HELP)
 #undef ENCORE_FORMAT_HELP
   a.files("TRACE", files_, "trace files, read one after the other; - is standard input");
