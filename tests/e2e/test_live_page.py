@@ -78,7 +78,7 @@ class LivePage(Case):
         return {name: digits(count) for name, count in rows}
 
     def test_ten_thousand_requests_an_outcome_opened_and_a_purge(self):
-        encore = self.reverse()
+        encore = self.reverse(shadow={"policies": ["always", "second-hit"], "sample": 4})
         self.mixed_load(encore, REQUESTS)
         page = self.page(encore)
         stats = encore.stats()
@@ -88,6 +88,8 @@ class LivePage(Case):
         self.assertEqual(expected, self.shown_outcomes(page))
         self.assert_numbers(page, stats)
         self.open_an_outcome(page, encore)
+        self.shadows(page, encore)
+        self.explain(page)
         self.purge(page, encore)
         self.assert_clean(page, encore)
 
@@ -139,6 +141,39 @@ class LivePage(Case):
         page.until("document.querySelector('#opened').hidden")
         self.assertEqual("first-request", page.evaluate("document.activeElement.dataset.outcome"))
 
+    def shadows(self, page, encore):
+        policies = json.loads(encore.admin("/api/shadow")[1])["policies"]
+        page.until("!document.querySelector('#shadows-section').hidden")
+        for policy in policies:
+            sampled = f"{policy['sampled']['requests']:,}"
+            page.until("[...document.querySelectorAll('#shadows tbody tr')].some(tr => "
+                       f"tr.firstChild.textContent === '{policy['policy']}' && "
+                       f"tr.lastChild.textContent === '{sampled}')", "the whole sample is shown")
+        cells = page.evaluate("[...document.querySelector('#shadows tbody tr').children]"
+                              ".map(c => c.textContent)")
+        ratio = policies[0]["object_hit_ratio"]
+        self.assertEqual(["always", f"{100 * ratio['value']:.1f} %"], cells[:2])
+        self.assertEqual(f"{100 * policies[0]['in_force']['object_hit_ratio']:.1f} %", cells[3])
+
+    def explain(self, page):
+        def explained(url):
+            page.evaluate("document.querySelector('#explain-url').value = ''; "
+                          "document.querySelector('#explained').textContent = ''")
+            page.type("#explain-url", url)
+            page.click("#explain button")
+            page.until("document.querySelector('#explained').textContent !== ''")
+            return page.text("#explained")
+
+        before = self.origin.count()
+        said = explained("http://site0.example/popular/1?a=1&b=<i>")
+        self.assertIn("http://site0.example/popular/1?a=1&b=", said)
+        self.assertEqual(0, page.evaluate("document.querySelectorAll('#explained *').length"))
+        self.assertIn("not known; stored at request 2", said)
+        self.assertIn("/popular/1 HTTP/1.1", explained("http://site0.example/popular/1"))
+        self.assertRegex(page.text("#explained"), r"now +hit, fresh for \d+s")
+        self.assertIn("gopher://x", explained("gopher://x"))
+        self.assertEqual(before, self.origin.count(), "nobody was asked")
+
     def purge(self, page, encore):
         url = "http://site0.example/popular/"
         page.evaluate("document.querySelector('#purge-kind').value = 'prefix'")
@@ -173,7 +208,15 @@ class LivePage(Case):
             'requests:hit': end.map(() => 90), 'requests:first-request': end.map(() => 10),
             'bytes_to_clients': end.map(() => 1e6), 'hit_p99': end.map(() => 0.001),
             'insertions': end.map(() => 10), 'fpr_theory': end.map(() => 0.01)}});
-          window.fetch = async () => {
+          const share = (value) => ({value, low: value / 2, high: value * 2});
+          window.fetch = async (path) => {
+            if (path === '/api/shadow') {
+              const counts = {requests: window.hits, bytes_written: window.hits};
+              return {ok: true, json: async () => ({sample: 64, dropped_requests: 0, policies: [
+                {policy: 'always', object_hit_ratio: share(0.3), byte_hit_ratio: share(0.2),
+                 estimated: counts, sampled: counts,
+                 in_force: {...counts, object_hit_ratio: 0.3, byte_hit_ratio: 0.2}}]})};
+            }
             const answer = structuredClone(real);
             const first = window.hits === 0;
             const count = first ? 3600 : 1;

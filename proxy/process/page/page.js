@@ -299,6 +299,28 @@ function showLimits({process}) {
   });
 }
 
+// Estimates move slowly: they are asked for seldom, and no more where nothing is simulated.
+const SHADOWS_EVERY = 5;
+let polls = 0;
+
+async function showShadows() {
+  if (polls++ % SHADOWS_EVERY !== 0) return;
+  const shadows = await ask('/api/shadow');
+  $('shadows-section').hidden = shadows.policies.length === 0;
+  if (shadows.policies.length === 0) return;
+  put('shadows-note', `The same requests, simulated on one key in ${number(shadows.sample)}; bounds of 95 %.`
+    + (shadows.dropped_requests > 0 ? ` ${number(shadows.dropped_requests)} requests were not simulated: the processor is short.` : ''));
+  const n = 'n';
+  fill($('shadows').tBodies[0], shadows.policies, row(['', n, n, n, n, n, n, n, n, n]), (tr, policy) => {
+    const share = (of) => [percent(of.value), `${percent(of.low)} to ${percent(of.high)}`];
+    cells(tr, [policy.policy,
+      ...share(policy.object_hit_ratio), percent(policy.in_force.object_hit_ratio),
+      ...share(policy.byte_hit_ratio), percent(policy.in_force.byte_hit_ratio),
+      bytes(policy.estimated.bytes_written), bytes(policy.in_force.bytes_written),
+      number(policy.sampled.requests)]);
+  });
+}
+
 // --- charts
 
 // Seldom where a point is worth many seconds: it would look the same.
@@ -371,6 +393,7 @@ async function poll() {
     failures = 0;
     $('trouble').hidden = true;
     show(first || restarted);
+    await showShadows();
   } catch (error) {
     // One that went wrong may be a reload of the network; two are not.
     if (++failures < 2) return;
@@ -493,15 +516,9 @@ $('explain').addEventListener('submit', async (event) => {
   const out = $('explained');
   out.hidden = false;
   try {
-    const response = await fetch(`/api/explain?url=${encodeURIComponent($('explain-url').value)}`, {cache: 'no-store', credentials: 'omit'});
-    const text = await response.text();
-    if (response.status === 404) {
-      out.textContent = 'This encore does not explain URLs here; encore explain URL does, on its command line.';
-    } else if (response.ok && (response.headers.get('Content-Type') || '').startsWith('application/json')) {
-      out.textContent = JSON.stringify(JSON.parse(text), null, 2);
-    } else {
-      out.textContent = text.trim();
-    }
+    const query = new URLSearchParams({url: $('explain-url').value.trim(), format: 'text'});
+    const response = await fetch(`/api/explain?${query}`, {cache: 'no-store', credentials: 'omit'});
+    out.textContent = (await response.text()).trim();
   } catch (error) {
     out.textContent = error.message;
   }
