@@ -1,6 +1,6 @@
 #include "proxy/exchange/response_plan.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/random.h>
 
 #include <algorithm>

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +11,8 @@
 #include <cstring>
 #include <filesystem>
 #include <utility>
+
+#include "proxy/observe/log.h"
 
 namespace encore::server {
 
@@ -118,7 +119,7 @@ void LogWriter::run() ENCORE_NO_THREAD_SAFETY_ANALYSIS {
     busy_ = true;
     lock.unlock();
     if (reopen) {
-      if (auto opened = open_file(); !opened) spdlog::error("{}", opened.error().message);
+      if (auto opened = open_file(); !opened) log::error("{}", opened.error().message);
     }
     for (const std::string& bytes : batch) write_all(bytes);
     lock.lock();
@@ -168,14 +169,14 @@ bool LogWriter::wait_for_room() {
 // Once for each time that the disk is full, not once for each write.
 void LogWriter::report_failure(std::size_t lost_bytes) {
   if (lost_bytes_ == 0) {
-    spdlog::error("cannot write log {}: {}; records are lost", path_, std::strerror(errno));
+    log::error("cannot write log {}: {}; records are lost", path_, std::strerror(errno));
   }
   lost_bytes_ += lost_bytes;
 }
 
 void LogWriter::report_recovery() {
   if (lost_bytes_ == 0) return;
-  spdlog::warn("log {} is written again; {} bytes were lost", path_, lost_bytes_);
+  log::warn("log {} is written again; {} bytes were lost", path_, lost_bytes_);
   lost_bytes_ = 0;
 }
 

@@ -2,7 +2,7 @@
 // Thread-compatible.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <iterator>
 #include <string>

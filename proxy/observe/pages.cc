@@ -1,6 +1,6 @@
 #include "proxy/observe/pages.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "proxy/observe/shadow_pages.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 #include <string_view>

@@ -1,13 +1,12 @@
 #include "proxy/origin/origin_link.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "base/check.h"
 #include "filter/hash.h"
+#include "proxy/observe/log.h"
 #include "proxy/settings/names.h"
 
 namespace encore::server {
@@ -326,7 +325,7 @@ void OriginLink::tell(Progress progress, const TransferFailure& failure) {
 void OriginLink::warn(const std::string& why) {
   if (server_ == nullptr) return;
   const std::string line = services_.warnings.line(server_->url, why, services_.loop.now());
-  if (!line.empty()) spdlog::warn("{}", line);
+  if (!line.empty()) log::warn("{}", line);
 }
 
 void OriginLink::release(Fate fate) {

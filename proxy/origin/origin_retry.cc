@@ -1,10 +1,10 @@
 // Where a link goes when an attempt has failed before an answer began (upstream.retries,
 // upstream.set_aside).
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
 #include "base/check.h"
+#include "proxy/observe/log.h"
 #include "proxy/origin/origin_link.h"
 
 namespace encore::server {
@@ -78,7 +78,7 @@ void OriginLink::note_answer() {
   if (server_ == nullptr || !request_.route->group().note_answer(*server_, services_.loop.now())) {
     return;
   }
-  spdlog::info("origin {}: answers again", server_->url);
+  log::info("origin {}: answers again", server_->url);
 }
 
 // Another server of the origin, if there is one that was not tried. Where the present one may be

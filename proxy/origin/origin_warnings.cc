@@ -1,6 +1,6 @@
 #include "proxy/origin/origin_warnings.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,6 @@
 #include "proxy/process/certificate_watch.h"
 
-#include <spdlog/spdlog.h>
+#include "proxy/observe/log.h"
 
 namespace encore::server {
 
@@ -9,7 +9,7 @@ void CertificateWatch::begin(const Runtime& runtime, MonotonicTime now) {
   for (const CertificateReport& each :
        known_certificates(runtime.config, runtime.tls, wall_now())) {
     if (each.left >= kRenewalDue) continue;
-    spdlog::warn("listen {}: {}", each.listener, renewal_text(each));
+    log::warn("listen {}: {}", each.listener, renewal_text(each));
   }
 }
 

@@ -1,6 +1,6 @@
 #include "proxy/process/disk_watch.h"
 
-#include <spdlog/spdlog.h>
+#include "proxy/observe/log.h"
 
 namespace encore::server {
 namespace {
@@ -10,21 +10,21 @@ using disk::DiskCondition;
 void say(const disk::DiskReport& disk, DiskCondition before) {
   switch (disk.condition) {
     case DiskCondition::kLoading:
-      spdlog::info("disk {}: {} segments with records are being read", disk.path, disk.segments);
+      log::info("disk {}: {} segments with records are being read", disk.path, disk.segments);
       return;
     case DiskCondition::kInService:
       if (before == DiskCondition::kWritesPaused) {
-        spdlog::info("disk {}: is written to again", disk.path);
+        log::info("disk {}: is written to again", disk.path);
       } else {
-        spdlog::info("disk {}: in service, all of {} segments read", disk.path, disk.segments);
+        log::info("disk {}: in service, all of {} segments read", disk.path, disk.segments);
       }
       return;
     case DiskCondition::kWritesPaused:
-      spdlog::warn("disk {}: {} writes have failed; nothing is written for half a minute",
-                   disk.path, disk.write_errors);
+      log::warn("disk {}: {} writes have failed; nothing is written for half a minute", disk.path,
+                disk.write_errors);
       return;
     case DiskCondition::kOffline:
-      spdlog::error(
+      log::error(
           "disk {}: out of service after {} failed reads and {} failed writes; the "
           "cache goes on without it",
           disk.path, disk.read_errors, disk.write_errors);

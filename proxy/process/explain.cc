@@ -1,6 +1,6 @@
 #include "proxy/process/explain.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "proxy/process/explain_page.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 

@@ -1,6 +1,6 @@
 #include "proxy/process/explain_state.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>

@@ -1,6 +1,6 @@
 #include "proxy/process/explanation.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,6 @@
 #include "proxy/process/health_check.h"
 
-#include <fmt/format.h>
-#include <spdlog/spdlog.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
@@ -9,6 +8,7 @@
 
 #include "proxy/http/interim.h"
 #include "proxy/http/parser.h"
+#include "proxy/observe/log.h"
 
 namespace encore::server {
 namespace {
@@ -148,9 +148,9 @@ void HealthCheck::end(bool is_good, std::string_view why) {
   const bool is_down = *change == CheckCount::Change::kDown;
   (void)parts_.group.set_down(parts_.server, is_down, parts_.loop.now());
   if (is_down) {
-    spdlog::warn("origin {}: is down: {}: {}", parts_.server.url, parts_.origin.health_path, why);
+    log::warn("origin {}: is down: {}: {}", parts_.server.url, parts_.origin.health_path, why);
   } else {
-    spdlog::info("origin {}: is up again", parts_.server.url);
+    log::info("origin {}: is up again", parts_.server.url);
   }
 }
 

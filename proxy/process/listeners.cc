@@ -1,13 +1,12 @@
 #include "proxy/process/listeners.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
 #include <utility>
 
 #include "proxy/net/listener.h"
+#include "proxy/observe/log.h"
 #include "proxy/settings/names.h"
 
 namespace encore::server {
@@ -21,7 +20,7 @@ void tell_of_changes(const Listeners::Plan& before, const Listeners::Plan& after
       const bool both = std::ranges::any_of(
           other, [&](const Listeners::Entry& each) { return each.id == entry.id; });
       if (both) continue;
-      spdlog::info("{} {}", what, entry.file ? entry.where.text() : entry.bound.to_string());
+      log::info("{} {}", what, entry.file ? entry.where.text() : entry.bound.to_string());
     }
   };
   tell("listening on", after, before);
@@ -160,7 +159,7 @@ std::vector<std::vector<ListenerSeat>> Listeners::adopt(Plan plan, const TlsList
     }
     if (entry.file != nullptr) {
       if (auto set = entry.file->set_mode(entry.socket_mode); !set) {
-        spdlog::error("{}", set.error().message);
+        log::error("{}", set.error().message);
       }
     }
     entry.sockets.clear();

@@ -1,6 +1,6 @@
 #include "proxy/process/live_page.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <span>

@@ -1,7 +1,5 @@
 #include "proxy/process/proxy.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 
 #include "base/check.h"

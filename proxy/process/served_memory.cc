@@ -1,8 +1,8 @@
 #include "proxy/process/served_memory.h"
 
-#include <spdlog/spdlog.h>
-
 #include <utility>
+
+#include "proxy/observe/log.h"
 
 namespace encore::server {
 namespace {
@@ -12,11 +12,11 @@ constexpr Nanoseconds kSharedFor = std::chrono::seconds(60);
 
 void log_adoption(const Adopted& adopted) {
   if (!adopted) {
-    spdlog::warn("no memory was adopted: {}", adopted.error().message);
+    log::warn("no memory was adopted: {}", adopted.error().message);
     return;
   }
-  spdlog::info("adopted {} generations of {} shards, {} insertions, false positives {:.2g}",
-               adopted->generations, adopted->shards, adopted->insertions, adopted->fpr);
+  log::info("adopted {} generations of {} shards, {} insertions, false positives {:.2g}",
+            adopted->generations, adopted->shards, adopted->insertions, adopted->fpr);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "proxy/process/server.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "config/derive.h"
 #include "config/dump.h"
+#include "proxy/observe/log.h"
 #include "proxy/process/disk_start.h"
 #include "proxy/process/neighbour.h"
 #include "proxy/process/state.h"
@@ -64,7 +65,7 @@ void write_journal(cache::JournalRecorder* journal, LogWriter* log) {
   if (journal == nullptr) return;
   std::string bytes = journal->take();
   if (bytes.empty()) return;
-  if (!log->hand_over(bytes)) spdlog::error("decision journal: records were dropped");
+  if (!log->hand_over(bytes)) log::error("decision journal: records were dropped");
 }
 
 // The hours of changes that were saved.
@@ -72,12 +73,12 @@ void load_changed(const StateDirectory& state, Proxy& proxy) {
   if (proxy.shared().changed == nullptr) return;
   auto bytes = state.load_changed();
   if (!bytes) {
-    spdlog::warn("{}; no hour of changes is known", bytes.error().message);
+    log::warn("{}; no hour of changes is known", bytes.error().message);
     return;
   }
   if (!*bytes) return;
   if (auto done = proxy.restore_changed(**bytes); !done) {
-    spdlog::warn("{}: {}; no hour of changes is known", state.changed_path(), done.error().message);
+    log::warn("{}: {}; no hour of changes is known", state.changed_path(), done.error().message);
   }
 }
 
@@ -211,7 +212,7 @@ Result<void> Server::make_admin(Start& start) {
   options.on_end = [this] {
     if (jobs_ != nullptr) end_if_done();
   };
-  options.on_cut = [] { spdlog::warn("a transfer of the admin listener was too slow: it is cut"); };
+  options.on_cut = [] { log::warn("a transfer of the admin listener was too slow: it is cut"); };
   auto admin = net::AdminServer::create(*loop_, options,
                                         [this](net::AdminRequest&& request, net::AdminReply to) {
                                           answer_admin(*this, std::move(request), std::move(to));
@@ -239,23 +240,23 @@ void Server::run() {
   watch_.set_ready(true);
   for (std::size_t i = 0; i < proxy_->listening().size(); ++i) {
     const config::EndpointText& address = config().listen[i].address;
-    spdlog::info("listening on {} ({})",
-                 address->socket.empty() ? proxy_->listening()[i].to_string() : address.text(),
-                 config().listen[i].mode == config::Mode::kForward ? "forward" : "reverse");
+    log::info("listening on {} ({})",
+              address->socket.empty() ? proxy_->listening()[i].to_string() : address.text(),
+              config().listen[i].mode == config::Mode::kForward ? "forward" : "reverse");
   }
   if (admin_ != nullptr) {
     const auto& address = config().admin.address;
-    spdlog::info("admin on {}",
-                 (*address)->socket.empty() ? admin_->address().to_string() : address.text());
+    log::info("admin on {}",
+              (*address)->socket.empty() ? admin_->address().to_string() : address.text());
   }
-  for (const std::string& warning : watch_.warnings()) spdlog::warn("{}", warning);
-  spdlog::info("ready: {} workers, seed {}", proxy_->workers().size(),
-               filter::fingerprint(proxy_->shared().identity_seed));
+  for (const std::string& warning : watch_.warnings()) log::warn("{}", warning);
+  log::info("ready: {} workers, seed {}", proxy_->workers().size(),
+            filter::fingerprint(proxy_->shared().identity_seed));
   loop_->run();
   const std::size_t cut = admin_ == nullptr ? 0 : admin_->under_way();
-  if (cut != 0) spdlog::warn("the drain is over: {} requests of the admin listener are cut", cut);
+  if (cut != 0) log::warn("the drain is over: {} requests of the admin listener are cut", cut);
   write_journal(journal_.get(), journal_log_.get());
-  spdlog::info("ended");
+  log::info("ended");
 }
 
 void Server::on_signal(int signal) {
@@ -264,7 +265,7 @@ void Server::on_signal(int signal) {
       if (ready_) {
         reload();
       } else {
-        spdlog::warn("reload refused: this process is ending");
+        log::warn("reload refused: this process is ending");
       }
       return;
     case SIGUSR1:
@@ -280,7 +281,7 @@ void Server::begin_drain() {
   if (!ready_) return;
   ready_ = false;
   watch_.set_ready(false);
-  spdlog::info("draining");
+  log::info("draining");
   drain_->start(config().timeouts.drain);
   proxy_->drain();
 }
@@ -309,13 +310,13 @@ void Server::reload() {
   if (auto done = try_reload(); !done) {
     ++reload_failures_;
     watch_.note_reload("refused" + done.error().message);
-    spdlog::error("reload refused, nothing has changed{}", done.error().message);
+    log::error("reload refused, nothing has changed{}", done.error().message);
     return;
   }
   spdlog::set_level(level_of(config().log.level));
   ++reloads_;
   watch_.note_reload("");
-  spdlog::info("reloaded");
+  log::info("reloaded");
 }
 
 // All or nothing: whatever fails, the running configuration stays as it is.
@@ -365,16 +366,16 @@ void Server::load_state() {
   load_changed(*state_, *proxy_);
   auto bytes = state_->load_admission();
   if (!bytes) {
-    spdlog::warn("{}; starting with nothing remembered", bytes.error().message);
+    log::warn("{}; starting with nothing remembered", bytes.error().message);
     return;
   }
   if (!*bytes) return;
   if (auto done = proxy_->shared().kernel->restore_admission(**bytes, monotonic_now()); !done) {
-    spdlog::warn("{}: {}; starting with nothing remembered", state_->admission_path(),
-                 done.error().message);
+    log::warn("{}: {}; starting with nothing remembered", state_->admission_path(),
+              done.error().message);
     return;
   }
-  spdlog::info("restored {} bytes of admission state", (*bytes)->size());
+  log::info("restored {} bytes of admission state", (*bytes)->size());
 }
 
 // A token that is no secret is the operator's error; all else is the network's, and no reason not
@@ -392,7 +393,7 @@ Result<void> Server::adopt_from(const StartOrders::AdoptFrom& neighbour) {
   if (bytes) {
     (void)memory_.adopt_now(*bytes);
   } else {
-    spdlog::warn("no memory was adopted: {}", bytes.error().message);
+    log::warn("no memory was adopted: {}", bytes.error().message);
   }
   return {};
 }
@@ -404,11 +405,11 @@ void Server::save_state(net::Loop::Function done) {
     Shared& shared = proxy_->shared();
     if (state_ && shared.changed != nullptr) {
       const auto saved = state_->save_changed(shared.changed->save());
-      if (!saved) spdlog::error("changes not saved: {}", saved.error().message);
+      if (!saved) log::error("changes not saved: {}", saved.error().message);
     }
     if (!wanted) return;
     const auto saved = state_->save_admission(shared.kernel->save_admission(monotonic_now()));
-    if (!saved) spdlog::error("state not saved: {}", saved.error().message);
+    if (!saved) log::error("state not saved: {}", saved.error().message);
   };
   jobs_->submit(save, std::move(done));
 }

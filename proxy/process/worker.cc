@@ -1,13 +1,12 @@
 #include "proxy/process/worker.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "base/check.h"
 #include "proxy/client/client_connection.h"
+#include "proxy/observe/log.h"
 #include "proxy/origin/fetch.h"
 #include "proxy/origin/parts.h"
 #include "proxy/process/health_checks.h"
@@ -280,7 +279,7 @@ void Worker::set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<Lis
     if (health_checks_ != nullptr) health_checks_->use(runtime_);
     if (const auto set = resolver_->set_options(resolver_options(runtime_->config.upstream));
         !set) {
-      spdlog::error("names are asked for as before: {}", set.error().message);
+      log::error("names are asked for as before: {}", set.error().message);
     }
     if (draining_) return;
     listeners_->set(std::move(seats));

@@ -1,10 +1,11 @@
 #include "proxy/settings/interception.h"
 
 #include <fmt/chrono.h>
-#include <fmt/format.h>
-#include <spdlog/spdlog.h>
+#include <fmt/core.h>
 
 #include <utility>
+
+#include "proxy/observe/log.h"
 
 namespace encore::server {
 namespace {
@@ -94,8 +95,8 @@ void Interception::note_reject(const net::Address& client, std::string_view host
                                MonotonicTime now) const {
   if (!rejected_->note(client, host, now, intercept_.reject_memory)) return;
   const bool splices = intercept_.on_client_reject == config::ClientReject::kSplice;
-  spdlog::info("{} does not take our certificate for {}: {}", client.ip_string(), host,
-               splices ? "goes through unread from now on" : "fails, for on_client_reject says so");
+  log::info("{} does not take our certificate for {}: {}", client.ip_string(), host,
+            splices ? "goes through unread from now on" : "fails, for on_client_reject says so");
 }
 
 void Interception::note_use(const net::Address& client, std::string_view host,

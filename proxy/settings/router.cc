@@ -1,6 +1,6 @@
 #include "proxy/settings/router.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>
