@@ -40,7 +40,7 @@ struct OutcomeReport {
 class RecentRequests {
  public:
   static constexpr std::uint32_t kHitSample = 64;
-  static constexpr std::size_t kLatest = 16;     // of each outcome
+  static constexpr std::size_t kLatest = 20;     // of each outcome, as many as are shown
   static constexpr std::size_t kReasons = 24;    // likewise; further ones count as "other"
   static constexpr std::size_t kUrlBytes = 512;  // of longer ones the beginning
   static constexpr std::size_t kReasonBytes = 64;

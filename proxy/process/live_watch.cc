@@ -12,7 +12,7 @@ namespace encore::server {
 namespace {
 
 constexpr Nanoseconds kInterval = std::chrono::seconds(1);
-constexpr std::size_t kLatestShown = 20;
+constexpr std::size_t kLatestShown = RecentRequests::kLatest;
 
 std::string host_name() {
   std::array<char, 256> name{};

@@ -171,7 +171,6 @@ class LivePage(Case):
         self.assertIn("not known; stored at request 2", said)
         self.assertIn("/popular/1 HTTP/1.1", explained("http://site0.example/popular/1"))
         self.assertRegex(page.text("#explained"), r"now +hit, fresh for \d+s")
-        self.assertIn("gopher://x", explained("gopher://x"))
         self.assertEqual(before, self.origin.count(), "nobody was asked")
 
     def purge(self, page, encore):
