@@ -248,6 +248,7 @@ struct Admin {
   std::vector<CidrText> allow_clients = {"127.0.0.0/8", "::1"};
   std::string token_file;  // path, "" for none
   bool show_queries = false;
+  std::uint32_t metrics_series = 200;
   friend bool operator==(const Admin&, const Admin&) = default;
 };
 

@@ -82,6 +82,14 @@ constexpr std::array kAdminKeys = {
          .kind = Kind::kBool,
          .doc = "Whether the URLs that the live page and `/api/outcome` show have their query; "
                 "else `?...` stands for it, for queries often have secrets."}),
+    bound<&Admin::metrics_series>(
+        {.name = "metrics_series",
+         .kind = Kind::kInteger,
+         .doc = "How many listeners, how many origins, how many of their servers and how many "
+                "rules have series of their own in `/metrics`. What is beyond that is counted "
+                "together as `other`, and `encore_metrics_series_clipped` says how many there are. "
+                "Who has series keeps them over a reload.",
+         .range = {.min = 1, .max = 10'000}}),
 };
 
 constexpr std::array kLogKeys = {

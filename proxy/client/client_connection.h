@@ -10,6 +10,7 @@
 #include "proxy/client/unfinished_heads.h"
 #include "proxy/net/retired.h"
 #include "proxy/net/stream.h"
+#include "proxy/observe/request_counts.h"
 
 namespace encore::server {
 
@@ -57,6 +58,7 @@ class ClientConnection : public net::Retirable {
   ClientConnection* next = nullptr;
   const ListenerContext* let_in_by = nullptr;
   ClientCounter::Seat seat;  // not taken: it is not counted
+  ListenerSeatCount listed;  // with its listener's
   UnfinishedHeads::Place head_place;
 };
 

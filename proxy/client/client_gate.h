@@ -38,6 +38,7 @@ struct Refusal {
   std::string_view text = {};
   std::string fields = {};  // further field lines
   Further further = Further::kEnds;
+  const Rule* rule = nullptr;  // that says so; null: none
 };
 // Of those that come too often; it may be tried again after `wait`.
 Refusal too_many(std::string_view detail, Nanoseconds wait);

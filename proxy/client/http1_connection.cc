@@ -135,7 +135,6 @@ void Http1Connection::resume() {
 
 std::size_t Http1Connection::on_data(net::Stream&, std::span<const std::byte> bytes) {
   ENCORE_CHECK(!is_closed(), "a closed connection reads nothing");
-  services_.stats.bytes_from_clients.add(bytes.size());
   input_ = Input::kPresented;
   const std::size_t used = handle_input(as_text(bytes));
   input_ = Input::kKept;
@@ -147,8 +146,9 @@ std::size_t Http1Connection::on_data(net::Stream&, std::span<const std::byte> by
       close(After::kClose);
     }
   }
-  // What is kept is counted again when it is presented again.
-  services_.stats.bytes_from_clients.subtract(bytes.size() - used);
+  // What is kept is counted when it is used.
+  services_.stats.bytes_from_clients.add(used);
+  listener_.counts->received_bytes.add(used);
   return used;
 }
 
@@ -253,6 +253,7 @@ bool Http1Connection::handle_request(std::string_view head_bytes) {
   // To a forward proxy what is asked for says it, not how it is asked.
   view.secure = stream_.is_tls() && listener_.mode == config::Mode::kReverse;
   if (tls_ != nullptr) view.tls = &tls_;
+  view.counts = &listener_.counts;
   const ListenerPolicy* const policy = runtime.policy(listener_.index);
   if (policy != nullptr && gate_ == nullptr) {
     gate_ = std::make_unique<ClientGate>(stream_.peer(), [this] { resume(); });
@@ -281,7 +282,8 @@ bool Http1Connection::handle_request(std::string_view head_bytes) {
     refuse({.status = fault.status,
             .outcome = fault.outcome,
             .detail = fault.detail,
-            .text = "The request is not accepted."});
+            .text = "The request is not accepted.",
+            .rule = fault.rule});
     return true;
   }
   if (policy != nullptr) {
@@ -389,6 +391,8 @@ void Http1Connection::refuse(const Refusal& refusal, const RequestView* view) {
   if (head != nullptr && gate_ != nullptr) record.user = gate_->user();
   record.tls = tls_.get();
   record.intercepted = inside_ != nullptr;
+  record.listener = listener_.counts.get();
+  record.rule = view != nullptr ? view->rule : refusal.rule;
   record.detail = refusal.detail;
   services_.log.record(record, head, client_);
   pending().writer.add_text(std::move(reply.head));

@@ -70,6 +70,8 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
   record.body_bytes = object.body_size();
   record.user = view.user;
   record.intercepted = view.inside != nullptr;
+  record.listener = listener_.counts.get();
+  record.rule = view.rule;
   services_.log.tell_hit(view, object);
   const store::ObjectRef logged = services_.log.is_logging() ? found.object : store::ObjectRef();
   if (logged) record.content_type = content_type_of(*logged);
@@ -78,7 +80,7 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
     if (!reply_large(found, std::string_view(room, tail))) {
       pending_->request = RequestContext::make(services_.runtime, view, head_bytes, client_);
       pending_->record = record;
-      pending_->record.user = pending_->request->user;
+      pending_->record.tell_of(*pending_->request);
       pending_->object = logged;
       return;
     }

@@ -45,23 +45,27 @@ void RequestLog::record(const RequestRecord& record, const http::RequestHead* he
                         const net::Address& client) {
   stats_.requests[static_cast<std::size_t>(record.outcome)].add();
   stats_.bytes_to_clients.add(record.sent_bytes);
-  stats_.body_bytes_all.add(record.body_bytes);
   const OutcomeClass group = class_of(record.outcome);
-  if (group == OutcomeClass::kHit) stats_.body_bytes_hit.add(record.body_bytes);
+  stats_.sizes[static_cast<std::size_t>(group)].record(record.body_bytes);
+  if (record.listener != nullptr) record.listener->count(group, record.sent_bytes);
+  if (record.rule != nullptr) [[unlikely]] {
+    record.rule->counts(stats_.number).count(group);
+  }
   if (record.outcome != Outcome::kHit) {
     if (record.status >= kServerError) stats_.responses_5xx.add();
     if (is_kept_out(record.outcome)) {
       stats_.kept_out.add();
       stats_.kept_out_bytes.add(record.body_bytes);
     }
+    if (group == OutcomeClass::kError && errors_ != nullptr) {
+      stats_.errors.count(*errors_, record.outcome, record.detail);
+    }
     note_recent(record, head, 1);
   } else if (stats_.recent.is_sampled()) {
     note_recent(record, head, RecentRequests::kHitSample);
   }
-  const bool timed = group != OutcomeClass::kError;
-  if (!timed && !buffer_.enabled()) return;
   const Nanoseconds duration = monotonic_now() - record.started;
-  if (timed) stats_.latency[static_cast<std::size_t>(group)].record(duration);
+  stats_.latency[static_cast<std::size_t>(group)].record(duration);
   if (!buffer_.enabled()) return;
   AccessRecord entry;
   entry.received = loop_.wall_now() - (loop_.now() - record.started);

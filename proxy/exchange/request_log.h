@@ -25,6 +25,7 @@ namespace encore::server {
 struct RequestWatchers {
   RecentOutcomes* recent = nullptr;
   ShadowCaches* shadows = nullptr;
+  ErrorNames* errors = nullptr;
 };
 
 class RequestLog {
@@ -37,6 +38,7 @@ class RequestLog {
         stats_(stats),
         runtime_(runtime),
         recent_(watchers.recent),
+        errors_(watchers.errors),
         shadows_(watchers.shadows, stats),
         buffer_(writer) {}
 
@@ -71,6 +73,7 @@ class RequestLog {
   WorkerStats& stats_;
   const std::shared_ptr<const Runtime>& runtime_;
   RecentOutcomes* recent_;
+  ErrorNames* errors_;
   ShadowTap shadows_;
   LogBuffer buffer_;
 };

@@ -21,10 +21,12 @@ struct RequestRecord {
   std::uint64_t body_bytes = 0;
   std::string_view origin;
   std::string_view content_type;
-  std::string_view user;           // who has logged in; empty: nobody
-  const ClientTls* tls = nullptr;  // of its client with us; null: none
-  bool intercepted = false;        // it came inside a CONNECT that is decrypted
-  std::string_view detail = {};    // why, as Cache-Status says it; empty: the outcome says it all
+  std::string_view user;               // who has logged in; empty: nobody
+  const ClientTls* tls = nullptr;      // of its client with us; null: none
+  bool intercepted = false;            // it came inside a CONNECT that is decrypted
+  ListenerCounts* listener = nullptr;  // where it is counted; null: nowhere
+  const Rule* rule = nullptr;          // that holds for it; null: none
+  std::string_view detail = {};  // why, as Cache-Status says it; empty: the outcome says it all
 
   // Takes what is known of who has asked. Borrowed.
   void tell_of(const RequestContext& request);

@@ -19,16 +19,6 @@ std::string total_name(std::string_view counter) {
   return fmt::format("{}{}_total", counter == "storable_bytes" ? "" : "disk_", counter);
 }
 
-// As a label's value may be.
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out;
-}
-
 class DiskWriter {
  public:
   DiskWriter(MetricsWriter& out, const cache::DiskStatistics& disk) : out_(out), disk_(disk) {}
@@ -58,8 +48,8 @@ class DiskWriter {
     constexpr std::string_view kWritten = "disk_bytes_written_total";
     out_.family("disk_info", "gauge", "The path of a disk.");
     for (std::size_t i = 0; i < devices.size(); ++i) {
-      out_.sample("disk_info", fmt::format("disk=\"{}\",path=\"{}\"", i, escaped(devices[i].path)),
-                  1);
+      out_.sample("disk_info",
+                  fmt::format("disk=\"{}\",path=\"{}\"", i, label_value(devices[i].path)), 1);
     }
     out_.family(kWritten, "counter",
                 "Bytes given to a device: for what was stored (admit), for what was moved on "

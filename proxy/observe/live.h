@@ -10,20 +10,11 @@
 #include "base/time.h"
 #include "proxy/observe/heavy_hitters.h"
 #include "proxy/observe/history.h"
+#include "proxy/observe/limit_report.h"
 #include "proxy/observe/pages.h"
 #include "proxy/observe/recent.h"
 
 namespace encore::server {
-
-// A bound, and how near it the process is.
-struct LimitReport {
-  std::string_view name;
-  bool is_bytes = false;
-  std::uint64_t current = 0;
-  std::uint64_t peak = 0;                     // of what was seen once a second
-  std::uint64_t limit = 0;                    // 0: none
-  std::optional<std::uint64_t> refused = {};  // nothing: refusing is not what it does
-};
 
 struct LiveStatus {
   std::string name;  // of the machine

@@ -7,8 +7,13 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace encore::server {
+
+// A text as the value of a label may be: without quotation marks, backslashes and newlines, and
+// UTF-8 (other bytes become \xNN), for one that is not has the whole page refused.
+std::string label_value(std::string_view text);
 
 class MetricsWriter {
  public:
@@ -33,6 +38,28 @@ class MetricsWriter {
 
  private:
   std::string out_;
+};
+
+// The samples of one histogram: buckets from the smallest to the one without bound, its sum last.
+class HistogramWriter {
+ public:
+  // All are borrowed.
+  HistogramWriter(MetricsWriter& out, std::string_view name, std::string_view labels)
+      : out_(out), name_(name), labels_(labels) {}
+
+  // How many there were up to that bound, and above the last one.
+  void bucket(double bound, std::uint64_t count);
+  template <typename T>
+  void finish(T sum) {
+    out_.sample(fmt::format("{}_sum", name_), labels_, sum);
+    out_.sample(fmt::format("{}_count", name_), labels_, seen_);
+  }
+
+ private:
+  MetricsWriter& out_;
+  std::string_view name_;
+  std::string_view labels_;
+  std::uint64_t seen_ = 0;
 };
 
 }  // namespace encore::server

@@ -11,6 +11,9 @@ namespace encore::server {
 
 // Where the response came from, for hit ratios.
 enum class OutcomeClass : std::uint8_t { kHit, kMiss, kPass, kError };
+inline constexpr std::size_t kOutcomeClassCount = 4;
+inline constexpr std::array<std::string_view, kOutcomeClassCount> kOutcomeClassNames = {
+    "hit", "miss", "pass", "error"};
 
 //  enumerator          name in log and metrics   class
 #define ENCORE_OUTCOMES(X)                            \

@@ -3,20 +3,21 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "proxy/observe/disk_metrics.h"
 #include "proxy/observe/metrics_writer.h"
+#include "proxy/observe/origin_metrics.h"
 #include "proxy/observe/shadow_pages.h"
+#include "proxy/observe/traffic_metrics.h"
 
 namespace encore::server {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::array<std::string_view, 3> kGroupNames = {"hit", "miss", "pass"};
 
 std::uint64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
@@ -24,26 +25,6 @@ std::uint64_t resident_bytes() {
   std::uint64_t resident_pages = 0;
   if (!(file >> total_pages >> resident_pages)) return 0;
   return resident_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-}
-
-void write_latency(MetricsWriter& out, const Snapshot& snapshot) {
-  constexpr std::string_view kName = "request_duration_seconds";
-  out.family(kName, "histogram", "From the request's head to the response's last byte.");
-  for (std::size_t group = 0; group < snapshot.latency.size(); ++group) {
-    const LatencySnapshot& latency = snapshot.latency[group];
-    std::uint64_t seen = 0;
-    for (std::size_t i = 0; i < kLatencyBuckets; ++i) {
-      seen += latency.buckets[i];
-      const bool last = i + 1 == kLatencyBuckets;
-      if (!last && i % 4 != 0) continue;  // one bucket a doubling on the wire
-      const std::string bound = last ? "+Inf" : fmt::format("{:g}", latency_bucket_bound(i));
-      out.sample("request_duration_seconds_bucket",
-                 fmt::format("class=\"{}\",le=\"{}\"", kGroupNames[group], bound), seen);
-    }
-    const std::string labels = fmt::format("class=\"{}\"", kGroupNames[group]);
-    out.sample("request_duration_seconds_sum", labels, latency.sum_seconds);
-    out.sample("request_duration_seconds_count", labels, latency.count);
-  }
 }
 
 void write_cache(MetricsWriter& out, const Snapshot& snapshot) {
@@ -127,34 +108,6 @@ void write_filter(MetricsWriter& out, const cache::AdmissionStatistics& admissio
           admission.measured.false_negatives);
 }
 
-// As a label's value may be.
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out;
-}
-
-void write_servers(MetricsWriter& out, std::span<const ServerReport> servers) {
-  const auto each = [&](std::string_view name, std::string_view help, auto value) {
-    out.family(name, "gauge", help);
-    for (const ServerReport& server : servers) {
-      const std::string labels = fmt::format("origin=\"{}\",server=\"{}\"", escaped(server.origin),
-                                             escaped(server.server));
-      out.sample(name, labels, value(server));
-    }
-  };
-  if (servers.empty()) return;
-  each("origin_server_up", "1: it is asked; 0: it is set aside, or checks found it down.",
-       [](const ServerReport& server) { return server.standing == "up" ? 1 : 0; });
-  each("origin_server_down", "1: checks found it down.",
-       [](const ServerReport& server) { return server.standing == "down" ? 1 : 0; });
-  each("origin_server_requests", "Requests to it under way.",
-       [](const ServerReport& server) { return server.requests; });
-}
-
 double seconds_of(Nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 void write_certificates(MetricsWriter& out, std::span<const CertificateReport> certificates) {
@@ -163,8 +116,8 @@ void write_certificates(MetricsWriter& out, std::span<const CertificateReport> c
   out.family(kName, "gauge", "Time until a certificate for clients ends; negative: it has.");
   for (const CertificateReport& each : certificates) {
     out.sample(kName,
-               fmt::format("listener=\"{}\",names=\"{}\",file=\"{}\"", escaped(each.listener),
-                           escaped(each.names), escaped(each.file)),
+               fmt::format("listener=\"{}\",names=\"{}\",file=\"{}\"", label_value(each.listener),
+                           label_value(each.names), label_value(each.file)),
                std::floor(seconds_of(each.left)));
   }
 }
@@ -220,9 +173,43 @@ Json servers_json(std::span<const ServerReport> servers) {
                    {"requests", server.requests},
                    {"last_failure", any ? Json(server.last_failure.why) : Json(nullptr)},
                    {"last_failure_ms", any ? Json(failed.count()) : Json(nullptr)}});
-#define ENCORE_JSON(member, meaning) out.back()[#member] = server.member;
+#define ENCORE_JSON(member, meaning) out.back()[#member] = server.sums.member;
     ENCORE_SERVER_COUNTERS(ENCORE_JSON)
 #undef ENCORE_JSON
+    out.back()["connections"] = server.sums.connections;
+    for (std::size_t i = 0; i < kServerFailureCount; ++i) {
+      out.back()["failures"][std::string(kServerFailureNames[i])] = server.sums.failures[i];
+    }
+  }
+  return out;
+}
+
+Json classes_json(const ClassCounts& requests) {
+  Json out;
+  for (std::size_t i = 0; i < kOutcomeClassCount; ++i) {
+    out[std::string(kOutcomeClassNames[i])] = requests[i];
+  }
+  return out;
+}
+
+Json series_json(const SeriesReport& series) {
+  Json out = {{"listeners", Json::array()}, {"rules", Json::array()}, {"errors", Json::array()}};
+  for (const ListenerReport& each : series.listeners) {
+    out["listeners"].push_back({{"name", each.name},
+                                {"requests", classes_json(each.requests)},
+                                {"sent_bytes", each.sent_bytes},
+                                {"received_bytes", each.received_bytes},
+                                {"accepted", each.accepted},
+                                {"connections", each.open}});
+  }
+  for (const RuleReport& each : series.rules) {
+    out["rules"].push_back({{"name", each.name},
+                            {"requests", classes_json(each.requests)},
+                            {"responses", each.responses}});
+  }
+  for (const ErrorReport& each : series.errors) {
+    out["errors"].push_back(
+        {{"outcome", each.outcome}, {"detail", each.detail}, {"count", each.count}});
   }
   return out;
 }
@@ -253,7 +240,7 @@ Json latency_json(const Snapshot& snapshot) {
       const double value = latency.quantile(q);
       return std::isfinite(value) ? Json(value) : Json(nullptr);
     };
-    out[std::string(kGroupNames[group])] = {
+    out[std::string(kOutcomeClassNames[group])] = {
         {"count", latency.count},
         {"mean_seconds",
          latency.count == 0 ? 0.0 : latency.sum_seconds / static_cast<double>(latency.count)},
@@ -366,29 +353,54 @@ Json disk_json(const Snapshot& snapshot) {
   return out;
 }
 
+// What a label's value is in PromQL: "client-connections".
+std::string slug(std::string_view name) {
+  std::string text(name);
+  std::ranges::replace(text, ' ', '-');
+  return text;
+}
+
+void write_process(MetricsWriter& out, const ProcessStatus& process) {
+  out.family("build_info", "gauge", "Version of the program.");
+  out.sample("build_info", "version=\"" ENCORE_VERSION "\"", 1);
+  out.one("ready", "gauge", "1: requests are taken; 0: it drains.", process.ready ? 1 : 0);
+  out.one("resident_bytes", "gauge", "Resident memory of the process.", resident_bytes());
+  out.one("reloads_total", "counter", "Configurations taken over.", process.reloads);
+  out.one("reload_failures_total", "counter", "Configurations refused.", process.reload_failures);
+  if (process.limits.empty()) return;
+  const auto each = [&](std::string_view name, std::string_view help, auto value) {
+    out.family(name, "gauge", help);
+    for (const LimitReport& limit : process.limits) {
+      if (limit.limit == 0) continue;
+      out.sample(name, fmt::format("limit=\"{}\"", label_value(slug(limit.name))), value(limit));
+    }
+  };
+  each("limit_used", "How much of a limit is used.",
+       [](const LimitReport& limit) { return limit.current; });
+  each("limit_max", "That limit.", [](const LimitReport& limit) { return limit.limit; });
+}
+
 }  // namespace
 
 std::string metrics_text(const Snapshot& snapshot, const ProcessStatus& process) {
   MetricsWriter out;
-  out.family("build_info", "gauge", "Version of the program.");
-  out.sample("build_info", "version=\"" ENCORE_VERSION "\"", 1);
-  out.one("resident_bytes", "gauge", "Resident memory of the process.", resident_bytes());
-  out.one("reloads_total", "counter", "Configurations taken over.", process.reloads);
-  out.one("reload_failures_total", "counter", "Configurations refused.", process.reload_failures);
+  write_process(out, process);
   out.family("requests_total", "counter", "Requests by outcome.");
   for (std::size_t i = 0; i < kOutcomeCount; ++i) {
     out.sample("requests_total", fmt::format("outcome=\"{}\"", kOutcomeNames[i]),
                snapshot.requests[i]);
   }
-  write_latency(out, snapshot);
+  write_distributions(out, snapshot);
 #define ENCORE_COUNTER_SAMPLE(member, name, help) out.one(name, "counter", help, snapshot.member);
   ENCORE_COUNTERS(ENCORE_COUNTER_SAMPLE)
+  ENCORE_BODY_COUNTERS(ENCORE_COUNTER_SAMPLE)
 #undef ENCORE_COUNTER_SAMPLE
 #define ENCORE_GAUGE_SAMPLE(member, name, help) out.one(name, "gauge", help, snapshot.member);
   ENCORE_GAUGES(ENCORE_GAUGE_SAMPLE)
 #undef ENCORE_GAUGE_SAMPLE
   write_certificates(out, snapshot.certificates);
-  write_servers(out, snapshot.servers);
+  write_series(out, snapshot.series);
+  write_origins(out, snapshot);
   if (snapshot.intercept) write_intercept(out, *snapshot.intercept);
   write_cache(out, snapshot);
   write_disks(out, snapshot.kernel.disk, snapshot.devices);
@@ -401,6 +413,7 @@ std::string stats_json(const Snapshot& snapshot, const ProcessStatus& process) {
   Json counters;
 #define ENCORE_JSON(member, name, help) counters[#member] = snapshot.member;
   ENCORE_COUNTERS(ENCORE_JSON)
+  ENCORE_BODY_COUNTERS(ENCORE_JSON)
   ENCORE_GAUGES(ENCORE_JSON)
 #undef ENCORE_JSON
   const cache::KernelStatistics& kernel = snapshot.kernel;
@@ -424,6 +437,7 @@ std::string stats_json(const Snapshot& snapshot, const ProcessStatus& process) {
               {"ratios", ratios_json(snapshot)},
               {"latency", latency_json(snapshot)},
               {"counters", counters},
+              {"series", series_json(snapshot.series)},
               {"cache", cache},
               {"admission", admission_json(snapshot)},
               {"transfer_memory_bytes", snapshot.transfer_memory_bytes},

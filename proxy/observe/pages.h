@@ -5,8 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/time.h"
+#include "proxy/observe/limit_report.h"
 #include "proxy/observe/snapshot.h"
 
 namespace encore::server {
@@ -17,6 +19,8 @@ struct ProcessStatus {
   std::size_t workers = 0;
   std::uint64_t reloads = 0;  // configurations taken over
   std::uint64_t reload_failures = 0;
+  bool ready = false;  // requests are taken
+  std::vector<LimitReport> limits = {};
 };
 
 // All counters in the exposition format of Prometheus.

@@ -14,10 +14,11 @@ struct ServerReport {
   std::string server;          // "http://host:port"
   std::string_view standing;   // "up", "aside", "down"
   std::uint32_t requests = 0;  // under way
-#define ENCORE_MEMBER(member, meaning) std::uint64_t member = 0;
-  ENCORE_SERVER_COUNTERS(ENCORE_MEMBER)
-#undef ENCORE_MEMBER
+  ServerSums sums = {};
   ServerCounters::Failure last_failure = {};
+  // Whether it and its origin have series of their own in /metrics.
+  bool has_series = true;
+  bool has_origin_series = true;
 };
 
 }  // namespace encore::server

@@ -33,6 +33,14 @@ void Snapshot::add(const WorkerStats& stats) {
     }
     sum.sum_seconds += static_cast<double>(stats.latency[group].sum_nanoseconds()) / 1e9;
   }
+  for (std::size_t group = 0; group < sizes.size(); ++group) {
+    for (std::size_t i = 0; i < kResponseSizeBuckets; ++i) {
+      sizes[group].buckets[i] += stats.sizes[group].buckets[i].get();
+    }
+    sizes[group].sum += stats.sizes[group].sum.get();
+  }
+  body_bytes_hit += stats.body_bytes(OutcomeClass::kHit);
+  body_bytes_all += stats.body_bytes();
   for (std::size_t i = 0; i < kSizeBuckets; ++i) {
     const std::uint64_t count = stats.stored_sizes[i].get();
     stored_sizes.buckets[i] += count;

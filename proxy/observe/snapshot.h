@@ -13,6 +13,7 @@
 #include "proxy/observe/age_histogram.h"
 #include "proxy/observe/certificate_report.h"
 #include "proxy/observe/intercept_report.h"
+#include "proxy/observe/series_report.h"
 #include "proxy/observe/server_report.h"
 #include "proxy/observe/shadow_caches.h"
 #include "proxy/observe/stats.h"
@@ -27,6 +28,11 @@ struct LatencySnapshot {
   // The upper bound of the bucket in which the quantile lies, in seconds; 0 where nothing was
   // measured.
   double quantile(double q) const;
+};
+
+struct SizeSnapshot {
+  std::array<std::uint64_t, kResponseSizeBuckets> buckets{};
+  std::uint64_t sum = 0;
 };
 
 // Counts in buckets of powers of two: bucket b holds what is less than 2^b.
@@ -49,9 +55,11 @@ struct PowersOfTwo {
 
 struct Snapshot {
   std::array<std::uint64_t, kOutcomeCount> requests{};
-  std::array<LatencySnapshot, 3> latency;
+  std::array<LatencySnapshot, kOutcomeClassCount> latency;
+  std::array<SizeSnapshot, kOutcomeClassCount> sizes;  // of bodies, as clients had them
 #define ENCORE_MEMBER(member, name, help) std::uint64_t member = 0;
   ENCORE_COUNTERS(ENCORE_MEMBER)
+  ENCORE_BODY_COUNTERS(ENCORE_MEMBER)
   ENCORE_GAUGES(ENCORE_MEMBER)
 #undef ENCORE_MEMBER
   cache::KernelStatistics kernel;
@@ -64,7 +72,8 @@ struct Snapshot {
   PowersOfTwo<kAgeBuckets> evicted_ages;        // in seconds
   PowersOfTwo<kSizeBuckets> stored_sizes;       // of bodies, in bytes
   std::vector<ServerReport> servers;            // of all origins, in the order of the config
-  std::optional<InterceptReport> intercept;     // nothing where no host is decrypted
+  SeriesReport series;
+  std::optional<InterceptReport> intercept;  // nothing where no host is decrypted
 
   std::uint64_t requests_of(OutcomeClass group) const;
   // Adds what a worker has counted. Its thread may be counting meanwhile.

@@ -2,37 +2,33 @@
 // relaxed stores, read by anybody; sums are made on demand.
 #pragma once
 
+#include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cstdint>
 
 #include "base/time.h"
+#include "proxy/observe/counter.h"
+#include "proxy/observe/error_counts.h"
 #include "proxy/observe/outcome.h"
 #include "proxy/observe/recent.h"
 
 namespace encore::server {
 
-// A counter with one writer. Reading from other threads sees a recent value.
-class Counter {
- public:
-  void add(std::uint64_t amount = 1) noexcept {
-    value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
-  }
-  void subtract(std::uint64_t amount = 1) noexcept {
-    value_.store(value_.load(std::memory_order_relaxed) - amount, std::memory_order_relaxed);
-  }
-  std::uint64_t get() const noexcept { return value_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<std::uint64_t> value_ = 0;
-};
-
 // Log-linear buckets: four to a doubling, from 1 us to about 67 s and one for what is beyond.
 inline constexpr std::size_t kLatencyBuckets = 4 * 26 + 1;
 
 // The bucket of a latency. Bucket b holds latencies up to latency_bucket_bound(b).
-std::size_t latency_bucket(Nanoseconds latency) noexcept;
+inline std::size_t latency_bucket(Nanoseconds latency) noexcept {
+  // In units of 250 ns a doubling's four steps are the two bits below the leading one.
+  const auto count = latency.count() <= 0 ? 0 : static_cast<std::uint64_t>(latency.count() - 1);
+  const std::uint64_t scaled = count / 250;
+  if (scaled < 4) return 0;
+  const auto exponent = static_cast<std::size_t>(std::bit_width(scaled)) - 3;  // 0 for 4..7
+  const auto step = static_cast<std::size_t>(scaled >> exponent) & 3U;
+  const std::size_t bucket = exponent * 4 + step + 1;
+  return bucket < kLatencyBuckets ? bucket : kLatencyBuckets - 1;
+}
 // The upper bound of a bucket in seconds; infinity for the last.
 double latency_bucket_bound(std::size_t bucket) noexcept;
 
@@ -49,6 +45,23 @@ class LatencyHistogram {
  private:
   std::array<Counter, kLatencyBuckets> buckets_;
   Counter sum_nanoseconds_;
+};
+
+// Sizes of responses: bucket b holds up to 4^b bytes, the last is open.
+inline constexpr std::size_t kResponseSizeBuckets = 22;
+constexpr std::size_t response_size_bucket(std::uint64_t bytes) noexcept {
+  const auto doublings = static_cast<std::size_t>(std::bit_width(bytes - (bytes != 0 ? 1 : 0)));
+  return std::min((doublings + 1) / 2, kResponseSizeBuckets - 1);
+}
+
+// The distribution of the bytes of bodies as clients had them. One writer.
+struct ResponseSizes {
+  void record(std::uint64_t bytes) noexcept {
+    buckets[response_size_bucket(bytes)].add();
+    sum.add(bytes);
+  }
+  std::array<Counter, kResponseSizeBuckets> buckets;
+  Counter sum;
 };
 
 //  member                     name in /metrics (after encore_)        help
@@ -82,8 +95,6 @@ class LatencyHistogram {
   X(bytes_to_clients, "client_sent_bytes_total", "Bytes sent to clients.")                      \
   X(bytes_from_origins, "origin_received_bytes_total", "Bytes received from origins.")          \
   X(bytes_to_origins, "origin_sent_bytes_total", "Bytes sent to origins.")                      \
-  X(body_bytes_hit, "hit_body_bytes_total", "Body bytes of responses served from the cache.")   \
-  X(body_bytes_all, "body_bytes_total", "Body bytes of all responses sent to clients.")         \
   X(responses_5xx, "responses_5xx_total", "Responses with a status of 500 or more.")            \
   X(kept_out, "kept_out_total", "Responses that admission kept out of the cache.")              \
   X(kept_out_bytes, "kept_out_body_bytes_total", "Their body bytes, as clients had them.")      \
@@ -149,6 +160,11 @@ class LatencyHistogram {
   X(dns_failures, "dns_failures_total", "Lookups that no name server gave an answer to.")       \
   X(log_dropped, "log_dropped_total", "Log records dropped because the writer fell behind.")
 
+// What follows from the sizes of responses.
+#define ENCORE_BODY_COUNTERS(X)                                                               \
+  X(body_bytes_hit, "hit_body_bytes_total", "Body bytes of responses served from the cache.") \
+  X(body_bytes_all, "body_bytes_total", "Body bytes of all responses sent to clients.")
+
 //  member              name in /metrics (after encore_)   help
 #define ENCORE_GAUGES(X)                                                       \
   X(connections_open, "client_connections", "Client connections open.")        \
@@ -168,14 +184,27 @@ constexpr std::size_t size_bucket(std::uint64_t bytes) noexcept {
 
 // What one worker counts. Confined to its worker for writing.
 struct alignas(64) WorkerStats {
-  std::array<Counter, kOutcomeCount> requests;     // by Outcome
-  std::array<LatencyHistogram, 3> latency;         // by OutcomeClass hit, miss, pass
-  std::array<Counter, kSizeBuckets> stored_sizes;  // body bytes of what was stored
+  std::size_t number = 0;                                    // of the worker, from 0
+  std::array<Counter, kOutcomeCount> requests;               // by Outcome
+  std::array<LatencyHistogram, kOutcomeClassCount> latency;  // by OutcomeClass
+  std::array<ResponseSizes, kOutcomeClassCount> sizes;       // likewise
+  std::array<Counter, kSizeBuckets> stored_sizes;            // body bytes of what was stored
   RecentRequests recent;
+  ErrorCounts errors;
 #define ENCORE_MEMBER(member, name, help) Counter member;
   ENCORE_COUNTERS(ENCORE_MEMBER)
   ENCORE_GAUGES(ENCORE_MEMBER)
 #undef ENCORE_MEMBER
+
+  // Body bytes of all responses of a class.
+  std::uint64_t body_bytes(OutcomeClass group) const {
+    return sizes.at(static_cast<std::size_t>(group)).sum.get();
+  }
+  std::uint64_t body_bytes() const {
+    std::uint64_t all = 0;
+    for (const ResponseSizes& each : sizes) all += each.sum.get();
+    return all;
+  }
 };
 
 }  // namespace encore::server

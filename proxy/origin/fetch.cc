@@ -142,7 +142,7 @@ void Fetch::send_request() {
   received_->request_time = since_;
   received_->invalidations_seen = services_.inflight.invalidations().count();
   services_.stats.origin_requests.add();
-  if (ServerCounters* const counted = link_.counters()) ServerCounters::add(counted->sent);
+  link_.tally().add(&ServerCounts::sent);
   flush_what_waited();
 }
 
@@ -153,6 +153,7 @@ bool Fetch::flush() {
   if (writer_.is_broken()) return false;
   const net::WriteResult result = writer_.flush(link_.stream());
   services_.stats.bytes_to_origins.add(result.bytes);
+  link_.tally().add(&ServerCounts::sent_bytes, result.bytes);
   if (result.status == net::WriteStatus::kError) {
     if (try_again(AttemptFailure::kClosed, "resets the connection")) return false;
     // It may have answered before it closed, as with 413 to a body that it does not want.
@@ -220,6 +221,9 @@ void Fetch::check_timeouts(MonotonicTime now) {
   const Nanoseconds total = request_->runtime->config.upstream.total;
   if (total.count() != 0 && state_ != State::kEnded && content_ == Content::kGoesOn &&
       now - begun_ >= total) {
+    if (state_ == State::kSending || state_ == State::kHead) {
+      link_.tally().add_failure(ServerFailure::kSilent);
+    }
     fail({504, Outcome::kOriginTimeout, "total-timeout"});
     return;
   }

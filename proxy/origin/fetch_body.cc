@@ -1,5 +1,6 @@
 // The last part of a fetch: what comes on its connection, the response's body, and the ends.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -18,6 +19,14 @@ namespace {
 // the room that they still need, and everything else into some that is larger than this.
 constexpr std::size_t kFullReadBytes = 16 * 1024;
 
+// What the link knows nothing of: an attempt that failed before is counted there.
+std::optional<ServerFailure> failure_of_answer(Outcome outcome, bool in_body) {
+  if (outcome == Outcome::kOriginInvalid) return ServerFailure::kInvalid;
+  const bool is_cut = outcome == Outcome::kOriginAborted || outcome == Outcome::kOriginTimeout;
+  if (in_body && is_cut) return ServerFailure::kBroken;
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::size_t Fetch::on_data(net::Stream& stream, std::span<const std::byte> bytes) {
@@ -25,7 +34,7 @@ std::size_t Fetch::on_data(net::Stream& stream, std::span<const std::byte> bytes
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   answered_ = true;
   std::size_t used = 0;
-  ServerCounters* const counted = link_.counters();  // of the server that this came from
+  const ServerTally counted = link_.tally();  // of the server that this came from
   // It may have gone on to another connection, to ask again: what is left is nothing to that.
   const auto goes_on = [&] { return state_ != State::kEnded && link_.is(stream); };
   while (used < text.size() && goes_on()) {
@@ -36,7 +45,7 @@ std::size_t Fetch::on_data(net::Stream& stream, std::span<const std::byte> bytes
     used += taken;
   }
   services_.stats.bytes_from_origins.add(used);
-  if (counted != nullptr) ServerCounters::add(counted->received_bytes, used);
+  counted.add(&ServerCounts::received_bytes, used);
   if (switched_) return used;
   if (!goes_on()) return bytes.size();
   publish_head();
@@ -212,6 +221,9 @@ void Fetch::fail(TransferFailure failure) {
   if (state_ == State::kEnded) return;
   const bool mid_body = state_ == State::kBody && publication_ != Publication::kNotYet;
   const bool no_memory = failure.outcome == Outcome::kNoMemory;
+  if (const auto kind = failure_of_answer(failure.outcome, state_ == State::kBody)) {
+    link_.tally().add_failure(*kind);
+  }
   if (no_memory) services_.stats.memory_failures.add();
   body_.stop_storing();
   services_.inflight.remove(*transfer_);

@@ -100,12 +100,14 @@ std::shared_ptr<const RequestContext> where_it_leads(
   return RequestContext::redirected(request, head.fields.value(http::FieldId::kLocation));
 }
 
-// A 304 tells of what is stored.
+// Counted with the rule that says so. A 304 tells of what is stored.
 const Treatment& treatment_of(const http::ResponseHead& head, const RequestContext& request,
-                              const FetchPlan& plan) {
+                              const FetchPlan& plan, std::size_t worker) {
   std::string_view type = head.fields.value(http::FieldId::kContentType);
   if (head.status == 304 && type.empty() && plan.stored) type = content_type_of(*plan.stored);
-  return request.treatment_of(type);
+  const Rule* const rule = request.rule_of(type);
+  if (rule != nullptr) rule->counts(worker).responses.add();
+  return request.treatment_by(rule);
 }
 
 HeadPlan plan_by_head(const OriginServices& services, const RequestContext& request,
@@ -133,18 +135,6 @@ HeadPlan plan_by_head(const OriginServices& services, const RequestContext& requ
   return plan_head(facts);
 }
 
-void count_answer(ServerCounters& counters, const Received& received) {
-  constexpr int kClientError = 400;
-  constexpr int kServerError = 500;
-  ServerCounters::add(counters.answers);
-  ServerCounters::add_time(counters.answer_microseconds, received.time - received.request_time);
-  if (received.head.status >= kServerError) {
-    ServerCounters::add(counters.errors_5xx);
-  } else if (received.head.status >= kClientError) {
-    ServerCounters::add(counters.errors_4xx);
-  }
-}
-
 }  // namespace
 
 // Returns how many bytes were used; 0 with the state unchanged where the head is not all there.
@@ -169,7 +159,7 @@ std::size_t Fetch::on_head(std::string_view bytes) {
   received.wall = services_.loop.wall_now();
   received.time = services_.loop.now();
   services_.latest_moment.note(received.time);
-  if (ServerCounters* const counted = link_.counters()) count_answer(*counted, received);
+  link_.tally().add_answer(received.head.status, received.time - received.request_time);
   on_final_head(bytes.size() > used);
   return used;
 }
@@ -210,7 +200,7 @@ void Fetch::on_interim_head() {
 void Fetch::on_final_head(bool surplus) {
   Received& received = *received_;
   received.framing = http::response_framing(request_->head.method, received.head);
-  received.treatment = &treatment_of(received.head, *request_, plan_);
+  received.treatment = &treatment_of(received.head, *request_, plan_, services_.stats.number);
   received.directives = governing_directives(*request_, received);
   received.private_origin = is_private_origin(*request_, plan_, link_.stream().peer());
   const HeadPlan plan = plan_by_head(services_, *request_, received, plan_,

@@ -21,6 +21,10 @@ bool is_own_want(int os_error) {
          os_error == EADDRNOTAVAIL;
 }
 
+bool is_of_tls(net::ConnectOutcome outcome) {
+  return outcome == net::ConnectOutcome::kTlsVerify || outcome == net::ConnectOutcome::kTls;
+}
+
 // By the key without its realm, which is the same in every proxy and after every start; what has
 // none, by its target.
 std::uint64_t place_on_ring(const RequestContext& request) {
@@ -116,7 +120,7 @@ OriginLink::Progress OriginLink::acquire_here() {
       return Progress::kPending;
     }
     if (!choose_other_server(AttemptFailure::kBusy, false)) {
-      services_.stats.origin_busy.add();
+      count_busy();
       return Progress::kNone;
     }
   }
@@ -137,7 +141,7 @@ bool OriginLink::take_connection() {
 }
 
 bool OriginLink::take_idle() {
-  auto [stream, slot] = services_.pool.take(pool_key(), [this](const net::Address& address) {
+  auto [stream, slot, count] = services_.pool.take(pool_key(), [this](const net::Address& address) {
     if (!request_.is_forward()) return true;
     const DestinationPolicy& policy = request_.runtime->destinations;
     const auto verdict = parent_of(request_) != nullptr
@@ -148,7 +152,7 @@ bool OriginLink::take_idle() {
   if (stream == nullptr) return false;
   services_.stats.origin_reuses.add();
   slot_ = std::move(slot);
-  state_ = Open{.stream = std::move(stream), .reused = true};
+  state_ = Open{.stream = std::move(stream), .reused = true, .count = std::move(count)};
   return true;
 }
 
@@ -171,8 +175,13 @@ OriginLink::Progress OriginLink::end_wait() {
   waiter_.leave();
   state_ = Idle{};
   if (choose_other_server(AttemptFailure::kBusy, false)) return acquire_here();
-  services_.stats.origin_busy.add();
+  count_busy();
   return Progress::kNone;
+}
+
+void OriginLink::count_busy() {
+  services_.stats.origin_busy.add();
+  tally().add_failure(ServerFailure::kBusy);
 }
 
 void OriginLink::resolve() {
@@ -217,9 +226,12 @@ void OriginLink::on_resolved(std::expected<net::Resolved, net::ResolveFailure> r
       handler_.on_link_failed(failure);
       return;
     }
-    go_on_after(outcome == net::ResolveOutcome::kTimeout ? AttemptFailure::kConnectTimeout
-                                                         : AttemptFailure::kNotConnected,
-                why, failure);
+    const bool timeout = outcome == net::ResolveOutcome::kTimeout;
+    go_on_after(
+        {.failure = timeout ? AttemptFailure::kConnectTimeout : AttemptFailure::kNotConnected,
+         .why = why,
+         .kind = ServerFailure::kName},
+        failure);
     return;
   }
   std::vector<net::Address> addresses = std::move(result->addresses);
@@ -264,12 +276,15 @@ void OriginLink::on_connected(
   state_ = Idle{};
   if (result) {
     services_.stats.origin_connects.add();
-    if (ServerCounters* const counted = counters()) {
-      ServerCounters::add(counted->connects);
-      ServerCounters::add_time(counted->connect_microseconds, services_.loop.now() - since);
-    }
-    services_.stats.origin_connections.add();
-    state_ = Open{.stream = std::move(*result), .reused = false};
+    const ServerTally counted = tally();
+    counted.add(&ServerCounts::connects);
+    counted.add_time(&ServerCounts::connect_microseconds, services_.loop.now() - since);
+    state_ =
+        Open{.stream = std::move(*result),
+             .reused = false,
+             .count = server_ == nullptr ? ConnectionCount(services_.stats)
+                                         : ConnectionCount(services_.stats, counted,
+                                                           request_.route->group().kept(*server_))};
     handler_.on_link_open();
     return;
   }
@@ -292,14 +307,16 @@ void OriginLink::on_connected(
     handler_.on_link_failed(failure);
     return;
   }
-  go_on_after(timeout ? AttemptFailure::kConnectTimeout : AttemptFailure::kNotConnected,
-              error.message, failure);
+  Attempt attempt{
+      .failure = timeout ? AttemptFailure::kConnectTimeout : AttemptFailure::kNotConnected,
+      .why = error.message};
+  if (is_of_tls(error.outcome)) attempt.kind = ServerFailure::kTls;
+  go_on_after(attempt, failure);
 }
 
 // No connection came of it: on to the next way, or the end.
-void OriginLink::go_on_after(AttemptFailure failure, const std::string& why,
-                             const TransferFailure& otherwise) {
-  if (!move_on({.failure = failure, .why = why})) {
+void OriginLink::go_on_after(const Attempt& attempt, const TransferFailure& otherwise) {
+  if (!move_on(attempt)) {
     handler_.on_link_failed(otherwise);
     return;
   }
@@ -338,12 +355,11 @@ void OriginLink::release(Fate fate) {
   std::unique_ptr<net::Stream> stream = std::move(open->stream);
   stream->set_handler(nullptr);
   if (fate == Fate::kKeep && is_of_present_settings() && !services_.worker.is_draining()) {
-    services_.pool.put(pool_key(), {std::move(stream), std::move(slot)},
+    services_.pool.put(pool_key(), {std::move(stream), std::move(slot), std::move(open->count)},
                        {.per_server = request_.runtime->config.upstream.pool_per_server,
                         .in_all = services_.worker.idle_connections_max()});
     return;
   }
-  services_.stats.origin_connections.subtract();
   stream->pause_reading();
   stream->close();
   // It may be what calls.
@@ -355,14 +371,12 @@ namespace {
 // What a connection that was given away takes of its server's number.
 class Place {
  public:
-  Place(OriginLines::Slot slot, WorkerStats& stats) : slot_(std::move(slot)), stats_(stats) {}
-  ~Place() { stats_.origin_connections.subtract(); }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
+  Place(OriginLines::Slot slot, ConnectionCount count)
+      : slot_(std::move(slot)), count_(std::move(count)) {}
 
  private:
   OriginLines::Slot slot_;
-  WorkerStats& stats_;
+  ConnectionCount count_;
 };
 
 }  // namespace
@@ -370,10 +384,11 @@ class Place {
 Switched OriginLink::hand_over() {
   ENCORE_CHECK(is_open(), "what is open is given away");
   auto state = std::exchange(state_, Idle{});
-  std::unique_ptr<net::Stream> stream = std::move(std::get<Open>(state).stream);
+  Open& open = std::get<Open>(state);
+  std::unique_ptr<net::Stream> stream = std::move(open.stream);
   stream->pause_reading();
   stream->set_handler(nullptr);
-  return {.place = std::make_shared<Place>(std::move(slot_), services_.stats),
+  return {.place = std::make_shared<Place>(std::move(slot_), std::move(open.count)),
           .origin = std::move(stream)};
 }
 
@@ -389,8 +404,10 @@ void OriginLink::check_timeouts(MonotonicTime now) {
   // The connector has its own limit; this one is for the name.
   const auto* resolving = std::get_if<Resolving>(&state_);
   if (resolving == nullptr || !over(resolving->since, timeouts.dns)) return;
-  go_on_after(AttemptFailure::kConnectTimeout, "cannot resolve " + host() + ": timeout",
-              {504, Outcome::kOriginTimeout, "dns-timeout"});
+  const std::string why = "cannot resolve " + host() + ": timeout";
+  go_on_after(
+      {.failure = AttemptFailure::kConnectTimeout, .why = why, .kind = ServerFailure::kName},
+      {504, Outcome::kOriginTimeout, "dns-timeout"});
 }
 
 }  // namespace encore::server

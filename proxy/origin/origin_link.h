@@ -21,6 +21,7 @@
 #include "proxy/net/connector.h"
 #include "proxy/net/resolver.h"
 #include "proxy/net/stream.h"
+#include "proxy/origin/connection_count.h"
 #include "proxy/origin/origin_line.h"
 #include "proxy/origin/services.h"
 #include "proxy/request/parent.h"
@@ -67,6 +68,8 @@ class OriginLink {
     std::string_view why;
     bool answered = false;    // some of an answer has come
     bool repeatable = false;  // RFC 9110 9.2.2, and all of it is still there
+    // Where more is known than `failure` says.
+    std::optional<ServerFailure> kind = {};
   };
 
   // All is borrowed. Chooses the server whose turn it is.
@@ -100,8 +103,8 @@ class OriginLink {
   // It is another proxy that is sent the request, and not through a tunnel: the target is said
   // whole.
   bool asks_proxy() const { return tls_ == nullptr && parent_of(request_) != nullptr; }
-  // What is counted of that server; null where there is none.
-  ServerCounters* counters() const;
+  // Where what becomes of that server's requests is counted; empty where there is none.
+  ServerTally tally() const;
   // It answers: nothing is held against its server any more.
   void note_answer();
   // The request is done: its server has it no more under way.
@@ -125,6 +128,7 @@ class OriginLink {
   struct Open {
     std::unique_ptr<net::Stream> stream;
     bool reused = false;  // it has carried another request
+    ConnectionCount count;
   };
 
   void choose_destination();
@@ -148,12 +152,12 @@ class OriginLink {
   void on_resolved(std::expected<net::Resolved, net::ResolveFailure> result);
   void connect(std::vector<net::Address> addresses);
   void on_connected(std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result);
-  void go_on_after(AttemptFailure failure, const std::string& why,
-                   const TransferFailure& otherwise);
+  void go_on_after(const Attempt& attempt, const TransferFailure& otherwise);
   void tell(Progress progress, const TransferFailure& failure);
   bool move_on(const Attempt& attempt);
   void note_failure(const Attempt& attempt);
-  ServerCounters& counters_of(const OriginServer& server) const;
+  ServerTally tally_of(const OriginServer& server) const;
+  void count_busy();
   bool choose_other_server(AttemptFailure failure, bool was_kept);
   void prefer_untried(std::vector<net::Address>& addresses);
   void warn(const std::string& why);

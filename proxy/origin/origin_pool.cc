@@ -39,7 +39,7 @@ class OriginPool::Idle final : public net::StreamHandler {
   PooledConnection connection_;
 };
 
-OriginPool::OriginPool(WorkerStats& stats) : stats_(stats) {}
+OriginPool::OriginPool() = default;
 
 OriginPool::~OriginPool() { close_all(); }
 
@@ -75,7 +75,6 @@ PooledConnection OriginPool::take(std::string_view key,
 void OriginPool::put(const std::string& key, PooledConnection connection, const Limits& limits) {
   const net::Stream& stream = *connection.stream;
   if (limits.per_server == 0 || !stream.is_open() || stream.is_eof() || stream.kept_bytes() != 0) {
-    stats_.origin_connections.subtract();
     return;
   }
   List* found = find(key);
@@ -99,7 +98,6 @@ bool OriginPool::give_up(std::string_view key) {
 void OriginPool::drop(Idle& idle) {
   idle.list->erase(idle.position);
   --size_;
-  stats_.origin_connections.subtract();
 }
 
 void OriginPool::close_idle_since(MonotonicTime time) {

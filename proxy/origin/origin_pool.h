@@ -12,7 +12,7 @@
 
 #include "base/time.h"
 #include "proxy/net/stream.h"
-#include "proxy/observe/stats.h"
+#include "proxy/origin/connection_count.h"
 #include "proxy/origin/origin_line.h"
 
 namespace encore::server {
@@ -21,12 +21,12 @@ namespace encore::server {
 struct PooledConnection {
   std::unique_ptr<net::Stream> stream;
   OriginLines::Slot slot;
+  ConnectionCount count;
 };
 
 class OriginPool {
  public:
-  // `stats` is borrowed.
-  explicit OriginPool(WorkerStats& stats);
+  OriginPool();
   OriginPool(const OriginPool&) = delete;
   OriginPool& operator=(const OriginPool&) = delete;
   ~OriginPool();
@@ -62,7 +62,6 @@ class OriginPool {
   List* find(std::string_view key);
   void drop(Idle& idle);
 
-  WorkerStats& stats_;
   std::size_t size_ = 0;
   std::unordered_map<std::string, List, TransparentHash, std::equal_to<>> lists_;
   // The list that was used last: most workers have one origin that matters.

@@ -8,6 +8,26 @@
 #include "proxy/origin/origin_link.h"
 
 namespace encore::server {
+namespace {
+
+ServerFailure kind_of(OriginLink::AttemptFailure failure) {
+  using AttemptFailure = OriginLink::AttemptFailure;
+  switch (failure) {
+    case AttemptFailure::kNotConnected:
+      return ServerFailure::kConnect;
+    case AttemptFailure::kConnectTimeout:
+      return ServerFailure::kConnectTimeout;
+    case AttemptFailure::kClosed:
+      return ServerFailure::kClosed;
+    case AttemptFailure::kSilent:
+      return ServerFailure::kSilent;
+    case AttemptFailure::kBusy:
+      return ServerFailure::kBusy;
+  }
+  return ServerFailure::kClosed;
+}
+
+}  // namespace
 
 OriginLink::Progress OriginLink::reconnect() {
   ENCORE_CHECK(is_open(), "what is open is replaced");
@@ -46,9 +66,7 @@ bool OriginLink::move_on(const Attempt& attempt) {
                              (failure == AttemptFailure::kSilent && other_address_);
     if (!same_server) return false;
   }
-  if (ServerCounters* const counted = before == nullptr ? nullptr : &counters_of(*before)) {
-    ServerCounters::add(counted->retries);
-  }
+  if (before != nullptr) tally_of(*before).add(&ServerCounts::retries);
   if (counts) ++retries_;
   if (other_server) slot_.reset();
   return true;
@@ -58,7 +76,9 @@ void OriginLink::note_failure(const Attempt& attempt) {
   const bool connected = is_open();
   if (connected && !attempt.answered) tried_addresses_.push_back(stream().peer());
   if (server_ == nullptr) return;
-  counters()->note_failure(attempt.why, services_.loop.wall_now());
+  const ServerTally counted = tally();
+  counted.add_failure(attempt.kind.value_or(kind_of(attempt.failure)));
+  counted.note_failure(attempt.why, services_.loop.wall_now());
   const bool aside =
       !attempt.answered && request_.route->group().note_failure(*server_, services_.loop.now());
   if (aside) services_.stats.origins_set_aside.add();
@@ -66,12 +86,12 @@ void OriginLink::note_failure(const Attempt& attempt) {
   if (aside || !connected) warn(aside ? why + "; it is set aside" : why);
 }
 
-ServerCounters& OriginLink::counters_of(const OriginServer& server) const {
-  return request_.route->group().counters(server);
+ServerTally OriginLink::tally_of(const OriginServer& server) const {
+  return request_.route->group().tally(server, services_.stats.number);
 }
 
-ServerCounters* OriginLink::counters() const {
-  return server_ == nullptr ? nullptr : &counters_of(*server_);
+ServerTally OriginLink::tally() const {
+  return server_ == nullptr ? ServerTally() : tally_of(*server_);
 }
 
 void OriginLink::note_answer() {

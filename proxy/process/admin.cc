@@ -266,6 +266,14 @@ net::AdminResponse read_outcome(Administered& process, std::string_view query) {
       outcome_json(outcome, process.snapshot().requests[index], process.live().outcome(outcome)));
 }
 
+std::string read_metrics(Administered& process) {
+  const Snapshot snapshot = process.snapshot();
+  ProcessStatus status = process.status();
+  status.ready = process.is_ready();
+  status.limits = process.live().status(snapshot).limits;
+  return metrics_text(snapshot, status);
+}
+
 // What a page says to a GET; nothing where there is no such page.
 std::optional<net::AdminResponse> read_page(Administered& process,
                                             const net::AdminRequest& request) {
@@ -278,7 +286,7 @@ std::optional<net::AdminResponse> read_page(Administered& process,
     return process.is_ready() ? reply(200, "ready\n") : reply(503, "draining\n");
   }
   if (path == "/metrics") {
-    auto response = reply(200, metrics_text(process.snapshot(), process.status()));
+    auto response = reply(200, read_metrics(process));
     response.content_type = "text/plain; version=0.0.4; charset=utf-8";
     return response;
   }

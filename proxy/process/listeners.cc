@@ -138,7 +138,8 @@ std::vector<net::Address> Listeners::addresses(const Plan& plan) {
   return addresses;
 }
 
-std::vector<std::vector<ListenerSeat>> Listeners::adopt(Plan plan, const TlsListeners& tls) {
+std::vector<std::vector<ListenerSeat>> Listeners::adopt(Plan plan, const TlsListeners& tls,
+                                                        const SeriesTable<ListenerCounts>& counts) {
   std::vector<std::vector<ListenerSeat>> seats(workers_);
   tell_of_changes(present_, plan);
   const auto closing = note_leaving(plan);
@@ -153,6 +154,7 @@ std::vector<std::vector<ListenerSeat>> Listeners::adopt(Plan plan, const TlsList
                         .tls = tls.of(index),
                         .socket = {},
                         .succeeds = succeeds,
+                        .counts = part_of(counts.of(entry.where.text()), worker),
                         .closing = closing};
       if (!entry.sockets.empty()) seat.socket = std::move(entry.sockets[worker]);
       seats[worker].push_back(std::move(seat));

@@ -13,6 +13,8 @@
 #include "proxy/net/address.h"
 #include "proxy/net/listening.h"
 #include "proxy/net/socket.h"
+#include "proxy/observe/request_counts.h"
+#include "proxy/observe/series.h"
 #include "proxy/settings/tls_listeners.h"
 
 namespace encore::server {
@@ -27,6 +29,7 @@ struct ListenerSeat {
   net::Socket socket = {};  // of one that was opened now; none: it is there already
   // Of listeners that go, those for whose addresses this one answers from now on.
   std::vector<std::uint64_t> succeeds = {};
+  ListenerPart counts = std::make_shared<ListenerCounts>();  // what this worker counts of it
   // Kept until this worker has closed those that go; null: there are none.
   std::shared_ptr<const void> closing = {};
 };
@@ -51,9 +54,11 @@ class Listeners {
   Result<Plan> plan(const config::Config& config);
   // Addresses of the plan, Unix sockets left out.
   static std::vector<net::Address> addresses(const Plan& plan);
-  // Makes it the present one. `tls` is of the same config. A seat for each listener, worker by
-  // worker; whoever is not among them is closed. Files of those that are gone go with them.
-  std::vector<std::vector<ListenerSeat>> adopt(Plan plan, const TlsListeners& tls);
+  // Makes it the present one. `tls` and `counts`, by address, are of the same config. A seat for
+  // each listener, worker by worker; whoever is not among them is closed. Files of those that are
+  // gone go with them.
+  std::vector<std::vector<ListenerSeat>> adopt(Plan plan, const TlsListeners& tls,
+                                               const SeriesTable<ListenerCounts>& counts);
 
   const Plan& present() const { return present_; }
 

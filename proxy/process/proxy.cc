@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "config/derive.h"
 #include "config/network.h"
+#include "proxy/process/series_reports.h"
 #include "proxy/process/store_link.h"
 
 namespace encore::server {
@@ -25,42 +26,6 @@ constexpr std::uint64_t kIdleBytesMax = 14ULL << 20U;
 // Lines of a generation whose bits a sample reads, once a second whether anybody looks or not: a
 // thirty-second of what an answer reads.
 constexpr std::uint64_t kSampledLines = 128;
-
-std::string_view name_of(ServerGroup::Standing standing) {
-  switch (standing) {
-    case ServerGroup::Standing::kUp:
-      return "up";
-    case ServerGroup::Standing::kAside:
-      return "aside";
-    case ServerGroup::Standing::kDown:
-      return "down";
-  }
-  return "up";
-}
-
-std::vector<ServerReport> server_reports(const Runtime& runtime) {
-  std::vector<ServerReport> reports;
-  for (const config::Origin& origin : runtime.config.origin) {
-    const Route* route = runtime.router.find(origin.host, origin.path);
-    ENCORE_CHECK(route != nullptr, "each origin of a config has its route");
-    const auto seen = route->group().look();
-    for (std::size_t i = 0; i < seen.size(); ++i) {
-      const OriginServer& server = route->group().servers()[i];
-      ServerReport report{.origin = origin.host + origin.path,
-                          .server = server.url,
-                          .standing = name_of(seen[i].standing),
-                          .requests = seen[i].active};
-      const ServerCounters& counters = route->group().counters(server);
-#define ENCORE_READ(member, meaning) \
-  report.member = counters.member.load(std::memory_order_relaxed);
-      ENCORE_SERVER_COUNTERS(ENCORE_READ)
-#undef ENCORE_READ
-      report.last_failure = counters.last_failure();
-      reports.push_back(std::move(report));
-    }
-  }
-  return reports;
-}
 
 // What is shown of those who reject us.
 constexpr std::size_t kRejectedShown = 100;
@@ -191,11 +156,12 @@ Result<void> Proxy::restore_changed(std::string_view bytes) {
 }
 
 Result<void> Proxy::make_workers(std::uint32_t count) {
-  auto first_runtime = Runtime::create(config_, {}, instance_);
+  auto first_runtime = Runtime::create(config_, {}, instance_, nullptr, count);
   if (!first_runtime) return std::unexpected(first_runtime.error());
   keep_runtime(*first_runtime);
   for (std::uint32_t i = 0; i < count; ++i) {
     shared_.stats.push_back(std::make_unique<WorkerStats>());
+    shared_.stats.back()->number = i;
     auto worker = Worker::create(shared_, *shared_.stats.back(), *first_runtime);
     if (!worker) return std::unexpected(worker.error());
     shared_.workers.push_back(worker->get());
@@ -208,11 +174,11 @@ Result<std::shared_ptr<const Runtime>> Proxy::make_runtime(const config::Config&
                                                            const Listeners::Plan& plan) const {
   std::vector<net::Address> own = own_;
   for (const net::Address& address : Listeners::addresses(plan)) own.push_back(address);
-  return Runtime::create(config, own, instance_, present_runtime().get());
+  return Runtime::create(config, own, instance_, present_runtime().get(), workers_.size());
 }
 
 void Proxy::adopt(Listeners::Plan plan, const std::shared_ptr<const Runtime>& runtime) {
-  auto seats = listeners_->adopt(std::move(plan), runtime->tls);
+  auto seats = listeners_->adopt(std::move(plan), runtime->tls, runtime->listeners);
   certificates_.begin(*runtime, monotonic_now());
   listening_.clear();
   for (const Listeners::Entry& entry : listeners_->present()) listening_.push_back(entry.bound);
@@ -312,6 +278,7 @@ Snapshot Proxy::snapshot() const {
   sum.admission = shared_.kernel->admission_statistics();
   const auto runtime = present_runtime();
   sum.servers = server_reports(*runtime);
+  sum.series = series_report(*runtime, shared_);
   sum.intercept = intercept_report(*runtime);
   sum.certificates = known_certificates(runtime->config, runtime->tls, wall_now());
   return sum;

@@ -18,6 +18,7 @@
 #include "proxy/disk/disks.h"
 #include "proxy/exchange/coding_memory.h"
 #include "proxy/exchange/recent_outcomes.h"
+#include "proxy/observe/error_counts.h"
 #include "proxy/observe/log_writer.h"
 #include "proxy/observe/shadow_caches.h"
 #include "proxy/observe/stats.h"
@@ -48,6 +49,7 @@ struct Shared {
   LatestMoment latest_moment;
   std::unique_ptr<LogWriter> access_log;  // null: none
   RecentOutcomes recent;
+  ErrorNames errors;
   ShadowCaches shadows;
   std::vector<std::unique_ptr<WorkerStats>> stats;
   std::atomic<std::uint32_t> connections = 0;  // of clients, over all workers

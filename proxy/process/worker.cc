@@ -30,8 +30,7 @@ Worker::Worker(Shared& shared, WorkerStats& stats, std::shared_ptr<const Runtime
     : shared_(shared),
       stats_(stats),
       runtime_(std::move(runtime)),
-      origin_lines_([this] { wake_origin_lines_->schedule(); }),
-      pool_(stats) {}
+      origin_lines_([this] { wake_origin_lines_->schedule(); }) {}
 
 Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stats,
                                                std::shared_ptr<const Runtime> runtime) {
@@ -48,7 +47,8 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
   Worker* raw = worker.get();
   worker->log_ = std::make_unique<RequestLog>(
       *worker->loop_, stats, shared.access_log.get(), worker->runtime_,
-      RequestWatchers{.recent = &shared.recent, .shadows = &shared.shadows});
+      RequestWatchers{
+          .recent = &shared.recent, .shadows = &shared.shadows, .errors = &shared.errors});
   worker->retired_ = std::make_unique<net::Retired>(*worker->loop_, [raw] {
     if (raw->draining_) raw->end_if_drained();
   });
@@ -179,6 +179,7 @@ void Worker::retire(ClientConnection& connection) {
   if (connection.next != nullptr) connection.next->previous = connection.previous;
   connection.previous = connection.next = nullptr;
   connection.seat.leave();
+  connection.listed.leave();
   stats_.connections_open.subtract();
   shared_.connections.fetch_sub(1, std::memory_order_relaxed);
   retired_->add(std::unique_ptr<ClientConnection>(&connection));

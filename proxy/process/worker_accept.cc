@@ -102,6 +102,7 @@ void Worker::admit(net::Socket socket, const net::Address& peer, const ListenerC
       new Http1Connection(rooms_->client, context, std::move(socket), peer, std::move(tls));
   connection->seat = std::move(seat);
   connection->let_in_by = &context;
+  connection->listed = ListenerSeatCount(context.counts);
   connection->next = connections_;
   if (connections_ != nullptr) connections_->previous = connection;
   connections_ = connection;

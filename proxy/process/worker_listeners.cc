@@ -26,6 +26,7 @@ void take_seat(const ListenerSeat* seat, ListenerContext& context) {
   context.index = seat->index;
   context.name = seat->name;
   context.tls = seat->tls;
+  context.counts = seat->counts;
 }
 
 }  // namespace
@@ -51,8 +52,12 @@ void WorkerListeners::set(std::vector<ListenerSeat> seats) {
 }
 
 void WorkerListeners::open(ListenerSeat seat) {
-  auto context = std::make_unique<ListenerContext>(ListenerContext{
-      .mode = seat.mode, .index = seat.index, .name = std::move(seat.name), .tls = seat.tls});
+  auto context =
+      std::make_unique<ListenerContext>(ListenerContext{.mode = seat.mode,
+                                                        .index = seat.index,
+                                                        .name = std::move(seat.name),
+                                                        .tls = seat.tls,
+                                                        .counts = std::move(seat.counts)});
   const ListenerContext& lasting = *context;
   auto listener = net::Listener::take(
       loop_, std::move(seat.socket),

@@ -54,6 +54,7 @@ std::shared_ptr<const RequestContext> RequestContext::make(std::shared_ptr<const
   request->hash = view.hash;
   request->user = view.user;
   request->purges = view.purges;
+  request->counts = view.counts == nullptr ? nullptr : *view.counts;
   return request;
 }
 
@@ -64,14 +65,22 @@ std::string_view RequestContext::path_text() const {
   return path.substr(0, path.find('?'));
 }
 
+const Rule* RequestContext::rule_of(std::string_view content_type) const {
+  if (!runtime->rules.wait_for_content_types() || !has_uri() || was_redirected) return rule;
+  return runtime->rules.find({.host = host_text(),
+                              .path = path_text(),
+                              .method = head.method_text,
+                              .listener = listener,
+                              .client = &client},
+                             media_type(content_type));
+}
+
 const Treatment& RequestContext::treatment_of(std::string_view content_type) const {
-  if (!runtime->rules.wait_for_content_types() || !has_uri() || was_redirected) return *treatment;
-  const Rule* const found = runtime->rules.find({.host = host_text(),
-                                                 .path = path_text(),
-                                                 .method = head.method_text,
-                                                 .listener = listener,
-                                                 .client = &client},
-                                                media_type(content_type));
+  return treatment_by(rule_of(content_type));
+}
+
+const Treatment& RequestContext::treatment_by(const Rule* found) const {
+  if (found == rule) return *treatment;
   if (found != nullptr) return found->treatment(is_forward());
   return is_forward() ? runtime->forward : runtime->reverse;
 }
@@ -105,6 +114,7 @@ void RequestContext::copy_from(const RequestContext& other) {
   is_elsewhere = other.is_elsewhere;
   was_redirected = other.was_redirected;
   hash = other.hash;
+  counts = other.counts;
 }
 
 std::shared_ptr<const RequestContext> RequestContext::permission_for(
@@ -182,6 +192,7 @@ void RequestContext::clear() {
   is_elsewhere = was_redirected = purges = false;
   runtime.reset();
   tls.reset();
+  counts.reset();
   if (bytes.capacity() > kReusedTextMax) bytes = std::string();
   if (key.capacity() > kReusedTextMax) key = std::string();
   if (asked.capacity() > kReusedTextMax) asked = std::string();

@@ -80,6 +80,9 @@ struct RequestContext {
   // How a response of this Content-Type is treated: by a rule that has waited for it, or as the
   // request is.
   const Treatment& treatment_of(std::string_view content_type) const;
+  // In two steps: the rule, null where none holds, and what follows from it.
+  const Rule* rule_of(std::string_view content_type) const;
+  const Treatment& treatment_by(const Rule* found) const;
   // Names of the targeted fields that govern us.
   std::span<const std::string> targets() const {
     if (is_forward()) return {};
@@ -119,6 +122,7 @@ struct RequestContext {
   filter::Hash128 hash{};
   std::string user;     // RequestView::user
   bool purges = false;  // RequestView::purges
+  ListenerPart counts;  // of its listener; null: nothing is counted
 };
 
 // What a panic report says of who works on `request`. Views into it.

@@ -14,6 +14,7 @@
 #include "proxy/http/framing.h"
 #include "proxy/http/message.h"
 #include "proxy/http/uri.h"
+#include "proxy/observe/request_counts.h"
 #include "proxy/request/client_tls.h"
 #include "proxy/settings/listener_policy.h"
 #include "proxy/settings/router.h"
@@ -50,7 +51,8 @@ struct RequestView {
   const std::shared_ptr<const ClientTls>* tls = nullptr;  // to us; null: nothing is kept of it
   const Inside* inside = nullptr;                         // null: it came as it is
   std::string_view user;                                  // who has logged in; empty: nobody
-  bool purges = false;  // it empties the cache, and goes no further
+  bool purges = false;                   // it empties the cache, and goes no further
+  const ListenerPart* counts = nullptr;  // of its listener; null: nothing is counted
 };
 
 // What the cache had for a request on disk alone: a record of its key's hash, and of the variant as

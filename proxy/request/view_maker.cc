@@ -119,7 +119,7 @@ ViewFault ViewMaker::look_at_connect(const http::RequestHead& head, const Listen
                                       .client = &client})
                                .rule;
   if (rule == nullptr || !rule->answer() || !rule->answer()->is_refusal) return {};
-  return {rule->answer()->status, Outcome::kDenied, rule->detail()};
+  return {rule->answer()->status, Outcome::kDenied, rule->detail(), rule};
 }
 
 // By the treatment that the view has.

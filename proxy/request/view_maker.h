@@ -13,6 +13,7 @@
 #include "proxy/http/message.h"
 #include "proxy/net/address.h"
 #include "proxy/observe/outcome.h"
+#include "proxy/observe/request_counts.h"
 #include "proxy/request/request_view.h"
 #include "proxy/settings/runtime.h"
 
@@ -26,6 +27,8 @@ struct ListenerContext {
   // What its clients begin with; null: plain HTTP. One that was closed keeps what it had.
   std::shared_ptr<const net::TlsServer> tls = {};
   bool closed = false;  // a reload has taken it away: nothing more is asked through it
+  // What its worker counts of it; never null.
+  ListenerPart counts = std::make_shared<ListenerCounts>();
 };
 
 // Why a request is refused; status 0: it is not.
@@ -33,6 +36,7 @@ struct ViewFault {
   int status = 0;
   Outcome outcome = Outcome::kBadRequest;
   std::string_view detail;
+  const Rule* rule = nullptr;  // that says so; null: none
 };
 
 class ViewMaker {

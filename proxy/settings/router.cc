@@ -54,7 +54,11 @@ config::Origin nowhere(std::string_view host, std::string_view path) {
 
 }  // namespace
 
-Route::Route(const config::Origin& origin, const config::Upstream& upstream)
+std::string server_series(std::string_view origin, std::string_view url) {
+  return fmt::format("{} {}", origin, url);
+}
+
+Route::Route(const config::Origin& origin, const config::Upstream& upstream, std::size_t workers)
     : host_(origin.host),
       path_(origin.path),
       realm_(make_realm('r', origin)),
@@ -65,7 +69,8 @@ Route::Route(const config::Origin& origin, const config::Upstream& upstream)
               .slow_start = origin.slow_start,
               .ejection = {.after = upstream.eject_after,
                            .rest = upstream.set_aside,
-                           .rest_max = upstream.set_aside_max}}) {
+                           .rest_max = upstream.set_aside_max},
+              .workers = workers}) {
   for (const config::ServerText& url : origin.servers) {
     OriginServer server;
     server.host = url->host;
@@ -95,7 +100,33 @@ Route::Route(std::string_view host, std::string_view path) : Route(nowhere(host,
   is_published_ = true;
 }
 
-Result<Router> Router::create(const config::Config& config, const Router* before) {
+void Router::name_series(const config::Config& config, const Router* before,
+                         const SeriesBounds& bounds) {
+  std::vector<std::string> origins;
+  std::vector<std::string> servers;
+  for (const config::Origin& origin : config.origin) {
+    origins.push_back(origin.host + origin.path);
+    const Route* const route = find(origin.host, origin.path);
+    for (const OriginServer& server : route->group().servers()) {
+      servers.push_back(server_series(origins.back(), server.url));
+    }
+  }
+  const Series* const kept = before == nullptr ? nullptr : &before->series_;
+  series_.origins = SeriesNames(origins, bounds.most, kept == nullptr ? nullptr : &kept->origins);
+  series_.servers = SeriesNames(servers, bounds.most, kept == nullptr ? nullptr : &kept->servers);
+  series_.others =
+      kept == nullptr ? std::make_shared<ServerCounters>(bounds.workers) : kept->others;
+  for (const auto& route : routes_) {
+    route->group_.count_others(
+        [&](const OriginServer& server) {
+          return series_.servers.has(server_series(route->host() + route->path(), server.url));
+        },
+        series_.others);
+  }
+}
+
+Result<Router> Router::create(const config::Config& config, const Router* before,
+                              const SeriesBounds& bounds) {
   Router router;
   auto forward = net::TlsContext::client(forward_options(config.upstream));
   if (!forward) return std::unexpected(forward.error());
@@ -114,7 +145,7 @@ Result<Router> Router::create(const config::Config& config, const Router* before
     }
   }
   for (const config::Origin& origin : config.origin) {
-    auto route = std::make_unique<Route>(origin, config.upstream);
+    auto route = std::make_unique<Route>(origin, config.upstream, bounds.workers);
     const net::TlsContext::ClientOptions options = origin_options(origin, config.upstream);
     for (std::size_t i = 0; i < route->group_.servers().size(); ++i) {
       if (!origin.servers[i]->tls) continue;
@@ -143,6 +174,7 @@ Result<Router> Router::create(const config::Config& config, const Router* before
     const Route& first = *router.routes_.front();
     if (first.host() == "*" && first.path() == "/") router.only_ = &first;
   }
+  router.name_series(config, before, bounds);
   return router;
 }
 

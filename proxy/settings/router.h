@@ -13,6 +13,7 @@
 #include "config/config.h"
 #include "proxy/http/uri.h"
 #include "proxy/net/tls.h"
+#include "proxy/observe/series.h"
 #include "proxy/settings/server_group.h"
 
 namespace encore::server {
@@ -28,7 +29,9 @@ inline constexpr http::Scheme kReverseScheme = http::Scheme::kHttp;
 
 class Route {
  public:
-  explicit Route(const config::Origin& origin, const config::Upstream& upstream = {});
+  // `workers` count what becomes of its servers.
+  explicit Route(const config::Origin& origin, const config::Upstream& upstream = {},
+                 std::size_t workers = 1);
   // What is published, instead of an origin: below this path, which ends with "/".
   Route(std::string_view host, std::string_view path);
 
@@ -54,11 +57,15 @@ class Route {
   ServerGroup group_;
 };
 
+// What a server is called among all of them.
+std::string server_series(std::string_view origin, std::string_view url);
+
 class Router {
  public:
   // Loads the certificates that origins name. What `before` knows of servers that stay is known
   // from the beginning; null: nothing is. Errors: a certificate file that cannot be used.
-  static Result<Router> create(const config::Config& config, const Router* before = nullptr);
+  static Result<Router> create(const config::Config& config, const Router* before = nullptr,
+                               const SeriesBounds& bounds = {});
 
   // The route for a host (lower case, without port) and a normalised path; null: none. A path
   // matches what begins with it.
@@ -75,12 +82,24 @@ class Router {
   // That of the [[origin]] with this host and path; null: there is none.
   const Route* find(std::string_view host, std::string_view path) const;
 
+  // Which origins, by host and path, and which of their servers have series of their own, and what
+  // is counted of the servers that have none.
+  struct Series {
+    SeriesNames origins;
+    SeriesNames servers;  // by server_series()
+    std::shared_ptr<ServerCounters> others;
+  };
+  const Series& series() const { return series_; }
+
  private:
+  void name_series(const config::Config& config, const Router* before, const SeriesBounds& bounds);
+
   std::vector<std::unique_ptr<Route>> routes_;  // most specific host first, then longest path
   const Route* only_ = nullptr;                 // where all requests have the same
   std::vector<std::unique_ptr<net::TlsContext>> contexts_;
   std::unique_ptr<net::TlsContext> forward_tls_;
   std::vector<std::string> https_hosts_;  // patterns
+  Series series_;
 };
 
 }  // namespace encore::server

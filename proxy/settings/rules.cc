@@ -196,11 +196,15 @@ std::vector<std::pair<std::string, std::string>> replacements_of(const config::R
   return pairs;
 }
 
+std::string name_of(const config::Rule& rule, std::size_t number) {
+  return rule.name.empty() ? "rule-" + std::to_string(number) : rule.name;
+}
+
 }  // namespace
 
 Rule::Rule(const config::Rule& rule, std::size_t number, const Treatment& forward,
            const Treatment& reverse)
-    : name_(rule.name.empty() ? "rule-" + std::to_string(number) : rule.name),
+    : name_(name_of(rule, number)),
       detail_(rule.name.empty() ? name_ : "rule-" + name_),
       paths_(rule.path),
       methods_(rule.method),
@@ -299,13 +303,17 @@ bool Rule::matches_content_type(std::string_view type) const {
 }
 
 Rules::Rules(const std::vector<config::Rule>& rules, const Treatment& forward,
-             const Treatment& reverse) {
+             const Treatment& reverse, const SeriesBounds& bounds, const Rules* before) {
+  std::vector<std::string> names;
+  for (const config::Rule& rule : rules) names.push_back(name_of(rule, names.size()));
+  series_ = SeriesTable<RuleCounts>(names, bounds, before == nullptr ? nullptr : &before->series_);
   // Then a URL may be another rule's for another client.
   const bool depend_on_who_asks = std::ranges::any_of(rules, [](const config::Rule& rule) {
     return !rule.clients.empty() || !rule.listener.empty();
   });
   for (const config::Rule& rule : rules) {
     auto made = std::make_unique<Rule>(rule, rules_.size(), forward, reverse);
+    made->counts_ = series_.of(made->name_);
     if (depend_on_who_asks && overrides_whose(rule)) made->set(Rule::kChangesKey, true);
     rules_.push_back(std::move(made));
     wait_for_content_types_ |= rules_.back()->waits_for_content_type();

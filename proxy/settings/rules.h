@@ -14,6 +14,8 @@
 #include "config/network.h"
 #include "proxy/http/head_edits.h"
 #include "proxy/net/address.h"
+#include "proxy/observe/request_counts.h"
+#include "proxy/observe/series.h"
 #include "proxy/settings/treatment.h"
 
 namespace encore::server {
@@ -79,6 +81,8 @@ class Rule {
   std::string rewritten(std::string_view path) const;
 
   bool waits_for_content_type() const { return !content_types_.empty(); }
+  // What that worker counts of it.
+  RuleCounts& counts(std::size_t worker) const { return counts_->of(worker); }
 
  private:
   friend class Rules;
@@ -107,14 +111,17 @@ class Rule {
   std::string strip_prefix_;
   std::string add_prefix_;
   std::vector<std::pair<std::string, std::string>> replacements_;
+  std::shared_ptr<PerWorker<RuleCounts>> counts_;
   unsigned traits_ = 0;
 };
 
 class Rules {
  public:
   Rules() = default;
-  // The treatments are those without a rule.
-  Rules(const std::vector<config::Rule>& rules, const Treatment& forward, const Treatment& reverse);
+  // The treatments are those without a rule. What `before` has counted of rules that stay goes on;
+  // null: nothing was.
+  Rules(const std::vector<config::Rule>& rules, const Treatment& forward, const Treatment& reverse,
+        const SeriesBounds& bounds = {}, const Rules* before = nullptr);
 
   bool empty() const { return rules_.empty(); }
   std::size_t size() const { return rules_.size(); }
@@ -130,6 +137,7 @@ class Rules {
   // The first of all, once the media type is known (without parameters, in any case).
   const Rule* find(const RuleQuery& query, std::string_view content_type) const;
   bool wait_for_content_types() const { return wait_for_content_types_; }
+  const SeriesTable<RuleCounts>& series() const { return series_; }
   // Those whose keys may be other than URIs and that hold for this host and path for some client,
   // method or listener.
   std::vector<const Rule*> changing_keys(std::string_view host, std::string_view path) const;
@@ -138,6 +146,7 @@ class Rules {
   Found find_as_it_stands(const RuleQuery& query) const;
   const std::vector<std::uint32_t>& candidates(std::string_view host, bool& is_known) const;
 
+  SeriesTable<RuleCounts> series_;  // by name
   std::vector<std::unique_ptr<const Rule>> rules_;
   // By hosts that rules name in full: those that may hold for them, in order.
   std::map<std::string, std::vector<std::uint32_t>, std::less<>> by_host_;

@@ -50,7 +50,7 @@ AccessFormat format_of(config::LogFormat format) {
 constexpr std::size_t kFailedClients = 65536;
 
 // What holds where no rule does, and by that what rules say.
-void set_treatments(Runtime& runtime) {
+void set_treatments(Runtime& runtime, const SeriesBounds& bounds, const Runtime* before) {
   const config::Config& config = runtime.config;
   const config::Cache& cache = config.cache;
   Treatment both;
@@ -87,7 +87,8 @@ void set_treatments(Runtime& runtime) {
     if (!rule.max_object_bytes) continue;
     rule.max_object_bytes = config::bounded_max_object(config, *rule.max_object_bytes);
   }
-  runtime.rules = Rules(rules, runtime.forward, runtime.reverse);
+  runtime.rules = Rules(rules, runtime.forward, runtime.reverse, bounds,
+                        before == nullptr ? nullptr : &before->rules);
 }
 
 // A look costs some nanoseconds a connection: ten in a second are not felt, and leave half of the
@@ -119,8 +120,9 @@ Runtime::Runtime(const config::Config& settings, Router routes, DestinationPolic
 Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& config,
                                                        const std::vector<net::Address>& own,
                                                        std::string_view instance,
-                                                       const Runtime* before) {
-  auto router = Router::create(config, before == nullptr ? nullptr : &before->router);
+                                                       const Runtime* before, std::size_t workers) {
+  const SeriesBounds bounds{.most = config.admin.metrics_series, .workers = workers};
+  auto router = Router::create(config, before == nullptr ? nullptr : &before->router, bounds);
   if (!router) return std::unexpected(router.error());
   auto error_pages = ErrorPages::read(config.http.error_pages);
   if (!error_pages) return std::unexpected(error_pages.error());
@@ -139,7 +141,11 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   runtime->head_limits = {.head_bytes_max = config.limits.head_bytes,
                           .target_bytes_max = config.limits.uri_bytes,
                           .fields_max = config.limits.fields};
-  set_treatments(*runtime);
+  set_treatments(*runtime, bounds, before);
+  std::vector<std::string> listeners;
+  for (const config::Listen& listen : config.listen) listeners.push_back(listen.address.text());
+  runtime->listeners = SeriesTable<ListenerCounts>(
+      listeners, bounds, before == nullptr ? nullptr : &before->listeners);
   runtime->head_options.strip_tags = cache.strip_tags;
   if (cache.strip_tags) runtime->head_options.strip_fields = lower_case(cache.tag_fields);
   runtime->forward_head_options = runtime->head_options;

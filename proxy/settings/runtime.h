@@ -14,6 +14,8 @@
 #include "proxy/http/parser.h"
 #include "proxy/http/stored_head.h"
 #include "proxy/observe/access_log.h"
+#include "proxy/observe/request_counts.h"
+#include "proxy/observe/series.h"
 #include "proxy/settings/compression.h"
 #include "proxy/settings/destination.h"
 #include "proxy/settings/error_pages.h"
@@ -35,13 +37,15 @@ Nanoseconds sweep_interval(const config::Timeouts& timeouts, const config::Upstr
 inline constexpr std::string_view kSquidDigestPath = "/squid-internal-periodic/store_digest";
 
 struct Runtime {
-  // `own` are the bound listeners; see DestinationPolicy. `before`: what is known of servers is
-  // taken over from it; null: there is nothing. Errors: certificates that cannot be loaded, an
+  // `own` are the bound listeners; see DestinationPolicy. `before`: what is known of servers, and
+  // what was counted of what stays, is taken over from it; null: there is nothing. `workers` will
+  // work by it. Errors: certificates that cannot be loaded, an
   // authority that cannot be used, error pages that cannot be read.
   static Result<std::shared_ptr<const Runtime>> create(const config::Config& config,
                                                        const std::vector<net::Address>& own,
                                                        std::string_view instance,
-                                                       const Runtime* before = nullptr);
+                                                       const Runtime* before = nullptr,
+                                                       std::size_t workers = 1);
 
   // Of each another one.
   std::uint64_t number = 0;
@@ -83,6 +87,7 @@ struct Runtime {
     return listener < policies.size() ? policies[listener].get() : nullptr;
   }
   std::vector<std::unique_ptr<const ListenerPolicy>> policies;
+  SeriesTable<ListenerCounts> listeners;  // what is counted of each, by its address in the config
   std::shared_ptr<TokenBuckets> failed_logins;  // of each client; null: not counted
   TlsListeners tls;
   // Some listener speaks TLS, or has a word for it that its client does.

@@ -8,9 +8,13 @@
 namespace encore::server {
 
 void ServerGroup::add(OriginServer server) {
+  const auto same = std::ranges::find(servers_, server.url, &OriginServer::url);
+  const auto index = static_cast<std::size_t>(same - servers_.begin());
+  counters_.push_back(same == servers_.end() ? std::make_shared<ServerCounters>(options_.workers)
+                                             : counters_[index]);
+  others_.emplace_back();
   servers_.push_back(std::move(server));
   suspect_.push_back(std::make_unique<std::atomic<bool>>(false));
-  counters_.push_back(std::make_shared<ServerCounters>());
   const MutexLock lock(mutex_);
   states_.push_back({.health = {}, .active = std::make_shared<std::atomic<std::uint32_t>>(0)});
 }
@@ -30,14 +34,27 @@ void ServerGroup::begin(const ServerGroup* before, Checks checks) {
   if (before == nullptr) return;
   const MutexLock lock_before(before->mutex_);
   for (std::size_t i = 0; i < servers_.size(); ++i) {
+    // By what people and series call it: other TLS settings make it another one to be asked, and
+    // the same to be counted.
+    const auto counted = std::ranges::find(before->servers_, servers_[i].url, &OriginServer::url);
+    if (counted != before->servers_.end()) {
+      counters_[i] =
+          before->counters_[static_cast<std::size_t>(counted - before->servers_.begin())];
+    }
     const auto known =
         std::ranges::find(before->servers_, servers_[i].pool_key, &OriginServer::pool_key);
     if (known == before->servers_.end()) continue;
     const auto index = static_cast<std::size_t>(known - before->servers_.begin());
     states_[i] = before->states_[index];
-    counters_[i] = before->counters_[index];
     if (checks == Checks::kForgotten) states_[i].health.set_down(false, {});
     suspect_[i]->store(!states_[i].health.is_clean(), std::memory_order_relaxed);
+  }
+}
+
+void ServerGroup::count_others(const std::function<bool(const OriginServer&)>& has_series,
+                               const std::shared_ptr<ServerCounters>& others) {
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    if (!has_series(servers_[i])) others_[i] = others;
   }
 }
 

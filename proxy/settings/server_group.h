@@ -6,9 +6,11 @@
 // and then, not one a request. One that checks found down is not even tried.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -74,6 +76,7 @@ class ServerGroup {
     config::Balance balance = config::Balance::kRoundRobin;
     Nanoseconds slow_start{};
     EjectionPolicy ejection;
+    std::size_t workers = 1;  // that count
   };
   explicit ServerGroup(const Options& options) : options_(options) {}
   ServerGroup(const ServerGroup&) = delete;
@@ -86,6 +89,10 @@ class ServerGroup {
   // under way to them; null: there is none. Its checks count where this one has them as well.
   enum class Checks : std::uint8_t { kKept, kForgotten };
   void begin(const ServerGroup* before, Checks checks);
+  // REQUIRES, too: no other thread knows of it yet. Whatever is counted of the servers for which
+  // `has_series` says no is counted with `others` as well.
+  void count_others(const std::function<bool(const OriginServer&)>& has_series,
+                    const std::shared_ptr<ServerCounters>& others);
   const std::vector<OriginServer>& servers() const { return servers_; }
   bool is_hashed() const { return options_.balance == config::Balance::kHash; }
 
@@ -112,9 +119,19 @@ class ServerGroup {
   };
   // Of each server, in their order.
   std::vector<Seen> look() const;
-  // What all workers count of it.
-  ServerCounters& counters(const OriginServer& server) const {
-    return *counters_[index_of(server)];
+  // What all workers count of it. Servers with the same URL have the same.
+  const std::shared_ptr<ServerCounters>& counters(const OriginServer& server) const {
+    return counters_[index_of(server)];
+  }
+  // Where a worker counts it.
+  ServerTally tally(const OriginServer& server, std::size_t worker) const {
+    const std::size_t index = index_of(server);
+    return {counters_[index].get(), others_[index].get(), worker};
+  }
+  // Whatever that counts in, for who counts longer than there is this group.
+  std::array<std::shared_ptr<const ServerCounters>, 2> kept(const OriginServer& server) const {
+    const std::size_t index = index_of(server);
+    return {counters_[index], others_[index]};
   }
 
  private:
@@ -141,6 +158,7 @@ class ServerGroup {
   // Whether something is known against each. Behind pointers: atomics do not move.
   std::vector<std::unique_ptr<std::atomic<bool>>> suspect_;
   std::vector<std::shared_ptr<ServerCounters>> counters_;
+  std::vector<std::shared_ptr<ServerCounters>> others_;  // null: it has series of its own
 
   mutable Mutex mutex_;
   mutable std::vector<State> states_ ENCORE_GUARDED_BY(mutex_);

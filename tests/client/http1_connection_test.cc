@@ -473,7 +473,7 @@ TEST_CASE("what waits behind a hit that its client takes slowly comes whole and 
   CHECK(statuses(slow.client.heard) == std::vector{200, 200});
   CHECK(slow.client.heard.find("\r\n\r\n" + slow.body + "HTTP/1.1 200") != std::string::npos);
   CHECK(slow.world.ended_as(Outcome::kHit) == 2);
-  CHECK(slow.world.world.stats.body_bytes_hit.get() == slow.body.size() + 2);
+  CHECK(slow.world.world.stats.body_bytes(OutcomeClass::kHit) == slow.body.size() + 2);
   CHECK_FALSE(slow.client.is_over());
 }
 
@@ -544,8 +544,8 @@ TEST_CASE("a hit that its client does not take ends by its limits, and is record
   slow.world.run_until([&] { return slow.world.connections() == 1; });
   CHECK(slow.world.ended_as(outcome) == 1);
   CHECK(slow.world.ended_as(Outcome::kHit) == 0);
-  CHECK(slow.world.world.stats.body_bytes_hit.get() == 0);
-  CHECK(slow.world.world.stats.body_bytes_all.get() < 2 * slow.body.size());
+  CHECK(slow.world.world.stats.body_bytes(OutcomeClass::kHit) == 0);
+  CHECK(slow.world.world.stats.body_bytes() < 2 * slow.body.size());
   CHECK(slow.world.transfer_memory.bytes() == 0);
 }
 

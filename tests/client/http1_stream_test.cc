@@ -76,7 +76,7 @@ TEST_CASE("a response is framed as its client's version has it", "[client][strea
   CHECK(a.says(kClose) == (row.end == End::kEnded));
   CHECK_FALSE(a.client.was_reset);
   CHECK(a.world.world.stats.bytes_to_clients.get() == a.client.heard.size());
-  CHECK(a.world.world.stats.body_bytes_all.get() == 5);
+  CHECK(a.world.world.stats.body_bytes() == 5);
 }
 
 TEST_CASE("interim responses go before the final one, to clients that know them",

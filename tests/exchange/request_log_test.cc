@@ -55,10 +55,14 @@ TEST_CASE("every outcome is counted as itself, its bytes, and its time in its cl
       CHECK(ended.stats.requests[other].get() == (other == i ? 1 : 0));
     }
     CHECK(ended.stats.bytes_to_clients.get() == 300);
-    CHECK(ended.stats.body_bytes_all.get() == 200);
-    CHECK(ended.stats.body_bytes_hit.get() == (class_of(outcome) == OutcomeClass::kHit ? 200 : 0));
-    for (const auto which : {OutcomeClass::kHit, OutcomeClass::kMiss, OutcomeClass::kPass}) {
-      CHECK(ended.timed(which) == (class_of(outcome) == which ? 1 : 0));
+    CHECK(ended.stats.body_bytes() == 200);
+    for (const auto which :
+         {OutcomeClass::kHit, OutcomeClass::kMiss, OutcomeClass::kPass, OutcomeClass::kError}) {
+      const bool is_its = class_of(outcome) == which;
+      CHECK(ended.timed(which) == (is_its ? 1 : 0));
+      CHECK(ended.stats.body_bytes(which) == (is_its ? 200 : 0));
+      const ResponseSizes& sizes = ended.stats.sizes[static_cast<std::size_t>(which)];
+      CHECK(sizes.buckets[response_size_bucket(200)].get() == (is_its ? 1 : 0));
     }
   }
 }
@@ -89,6 +93,44 @@ TEST_CASE("what was kept out and what failed is counted, and remembered with its
   ended.stats.recent.add_to(hits, Outcome::kHit);
   REQUIRE(hits.reasons.size() == 1);
   CHECK(hits.reasons[0].count % RecentRequests::kHitSample == 0);
+}
+
+TEST_CASE("a request is counted with its listener, its rule and, where it failed, its detail",
+          "[exchange][log]") {
+  config::Config config;
+  config::Rule rule;
+  rule.name = "some";
+  rule.host = {"*"};
+  config.rule = {rule};
+  auto ruled = Runtime::create(config, {}, "test");
+  REQUIRE(ruled);
+  auto loop = std::move(*net::Loop::create());
+  ErrorNames errors;
+  WorkerStats stats;
+  const std::shared_ptr<const Runtime> runtime = *ruled;
+  RequestLog log(*loop, stats, nullptr, runtime, {.errors = &errors});
+  ListenerCounts listener;
+  RequestRecord record;
+  record.outcome = Outcome::kHit;
+  record.started = loop->now();
+  record.sent_bytes = 300;
+  record.listener = &listener;
+  log.record(record, nullptr, kClient);
+  record.rule = &runtime->rules[0];
+  record.outcome = Outcome::kOriginTimeout;
+  record.detail = "response-timeout";
+  log.record(record, nullptr, kClient);
+  record.listener = nullptr;
+  log.record(record, nullptr, kClient);
+  CHECK(listener.requests[static_cast<std::size_t>(OutcomeClass::kHit)].get() == 1);
+  CHECK(listener.requests[static_cast<std::size_t>(OutcomeClass::kError)].get() == 1);
+  CHECK(listener.sent_bytes.get() == 600);
+  const RuleCounts& counts = runtime->rules[0].counts(0);
+  CHECK(counts.requests[static_cast<std::size_t>(OutcomeClass::kHit)].get() == 0);
+  CHECK(counts.requests[static_cast<std::size_t>(OutcomeClass::kError)].get() == 2);
+  REQUIRE(errors.names().size() == 1);
+  CHECK(errors.names()[0] == ErrorNames::Name{Outcome::kOriginTimeout, "response-timeout"});
+  CHECK(stats.errors.at(0) == 2);
 }
 
 TEST_CASE("a time is that since the request began", "[exchange][log]") {

@@ -28,10 +28,10 @@ struct Fixture {
     int ends[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
     far.emplace_back(ends[1]);
-    stats.origin_connections.add();
     return {std::make_unique<net::Stream>(*loop, net::Socket(ends[0]),
                                           *net::Address::parse_ip("127.0.0.1", port), nullptr),
-            {}};
+            {},
+            ConnectionCount(stats)};
   }
   void turn() {
     loop->stop();
@@ -43,7 +43,7 @@ struct Fixture {
 
   std::unique_ptr<net::Loop> loop;
   WorkerStats stats;
-  OriginPool pool{stats};
+  OriginPool pool;
   std::vector<net::Socket> far;
 };
 

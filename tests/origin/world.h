@@ -252,7 +252,7 @@ class World final : public FetchKeeper,
   std::unique_ptr<net::Resolver> resolver;
   WorkerStats stats;
   OriginLines lines{[] {}};
-  OriginPool pool{stats};
+  OriginPool pool;
   OriginWarnings warnings;
   Inflight inflight;
   LatestMoment latest_moment;

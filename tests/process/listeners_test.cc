@@ -34,7 +34,7 @@ std::string free_address() {
 auto adopted(Listeners& listeners, const std::vector<std::string>& addresses) {
   auto plan = listeners.plan(config_of(addresses));
   REQUIRE(plan);
-  return listeners.adopt(std::move(*plan), TlsListeners());
+  return listeners.adopt(std::move(*plan), TlsListeners(), {{}, {.workers = 2}, nullptr});
 }
 
 }  // namespace

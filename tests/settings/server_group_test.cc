@@ -172,26 +172,54 @@ TEST_CASE("what is known of a server that stays is taken over, and of no other",
   }
 }
 
-TEST_CASE("what was counted of a server outlives a reload, wherever it is then",
+OriginServer named(const std::string& name, const std::string& pool_key) {
+  OriginServer server;
+  server.host = name;
+  server.url = "http://" + name;
+  server.pool_key = pool_key;
+  return server;
+}
+
+TEST_CASE("what was counted of a server outlives a reload by its URL, wherever it is then",
           "[server][group]") {
   ServerGroup before(options());
-  fill(before, 2);
-  ServerCounters::add(before.counters(before.servers()[1]).sent, 7);
-  before.counters(before.servers()[1]).note_failure(std::string(1000, 'x'), WallTime{});
+  for (const char* name : {"1", "2", "3"}) {
+    before.add(named(name, name));
+  }
+  before.tally(before.servers()[1], 0).add(&ServerCounts::sent, 7);
+  before.tally(before.servers()[1], 0).note_failure(std::string(1000, 'x'), WallTime{});
   ServerGroup after(options());
-  for (const char* key : {"2", "9"}) {
-    OriginServer server;
-    server.pool_key = key;
-    after.add(std::move(server));
+  // Other settings of its TLS: another one to be asked, and the same to be counted.
+  for (const char* name : {"2", "9"}) {
+    after.add(named(name, std::string(name) + "|other"));
   }
   after.begin(&before, ServerGroup::Checks::kKept);
-  ServerCounters& kept = after.counters(after.servers()[0]);
-  CHECK(kept.sent.load() == 7);
+  const ServerCounters& kept = *after.counters(after.servers()[0]);
+  CHECK(kept.sums().sent == 7);
   CHECK(kept.last_failure().why.size() == ServerCounters::kErrorBytes);
-  CHECK(after.counters(after.servers()[1]).sent.load() == 0);
+  CHECK(after.counters(after.servers()[1])->sums().sent == 0);
   // Requests of the configuration before still count.
-  ServerCounters::add(before.counters(before.servers()[1]).sent);
-  CHECK(kept.sent.load() == 8);
+  before.tally(before.servers()[1], 0).add(&ServerCounts::sent);
+  CHECK(kept.sums().sent == 8);
+}
+
+TEST_CASE("servers without series are counted together, too, and one that is named twice is one",
+          "[server][group][series]") {
+  ServerGroup group(options());
+  for (const char* name : {"1", "2", "1"}) {
+    group.add(named(name, name));
+  }
+  const auto others = std::make_shared<ServerCounters>();
+  group.count_others([](const OriginServer& server) { return server.host == "1"; }, others);
+  for (const OriginServer& server : group.servers()) {
+    group.tally(server, 0).add(&ServerCounts::sent);
+    group.tally(server, 0).add_failure(ServerFailure::kTls);
+  }
+  CHECK(group.counters(group.servers()[0])->sums().sent == 2);
+  CHECK(group.counters(group.servers()[0]) == group.counters(group.servers()[2]));
+  CHECK(group.counters(group.servers()[1])->sums().sent == 1);
+  CHECK(others->sums().sent == 1);
+  CHECK(others->sums().failures[static_cast<std::size_t>(ServerFailure::kTls)] == 1);
 }
 
 TEST_CASE("requests under way are counted until they end", "[server][group]") {
