@@ -169,6 +169,13 @@ Result<std::string> check_query_name(std::string_view text) {
   return std::string(text);
 }
 
+Result<std::string> check_lower_query_name(std::string_view text) {
+  if (text.empty() || text.find_first_of("*&=#? ") != std::string_view::npos || has_control(text)) {
+    return fail("is not the name of a parameter");
+  }
+  return lower_ascii(text);
+}
+
 Result<std::string> check_seed(std::string_view text) {
   if (!SeedText::parse(text)) return fail("is not a seed");
   return std::string(text);

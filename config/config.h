@@ -28,8 +28,14 @@ using Eviction = cache::EvictionPolicy;  // all but kBelady
 using Policy = cache::AdmissionPolicy;
 // auto: on for what a reverse listener serves, off for a forward one.
 enum class Switch : std::uint8_t { kAuto, kOn, kOff };
-enum class LogFormat : std::uint8_t { kJson, kSquid, kCombined };
-enum class LogLevel : std::uint8_t { kTrace, kDebug, kInfo, kWarn, kError, kOff };
+enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarn, kError, kOff };
+// What becomes of the ids of requests, each with what stands before it.
+enum class RequestIds : std::uint8_t {
+  kOff,      // there are none
+  kLog,      // the log has them
+  kForward,  // servers of [[origin]]s are told
+  kRespond,  // clients are told
+};
 
 // The one field that a trusted proxy is taken to write; the other one is not looked at.
 enum class TrustedField : std::uint8_t { kXForwardedFor, kForwarded };
@@ -281,7 +287,24 @@ struct Shadow {
 
 struct Log {
   std::string access;  // path, "-" for standard output, "" for none
-  LogFormat format = LogFormat::kJson;
+  LogFormatText format = "json";
+  RequestIds request_id = RequestIds::kForward;
+  // Parameters of queries whose values are secrets, in any case.
+  std::vector<std::string> redact_query = {"access_token",
+                                           "api_key",
+                                           "apikey",
+                                           "auth_token",
+                                           "client_secret",
+                                           "id_token",
+                                           "password",
+                                           "refresh_token",
+                                           "secret",
+                                           "sig",
+                                           "signature",
+                                           "token",
+                                           "x-amz-security-token",
+                                           "x-amz-signature",
+                                           "x-goog-signature"};
   std::string decisions;  // path, "" for none
   LogLevel level = LogLevel::kInfo;
   friend bool operator==(const Log&, const Log&) = default;

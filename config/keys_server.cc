@@ -6,9 +6,8 @@
 namespace encore::config {
 namespace {
 
-constexpr std::array<std::string_view, 3> kFormats = {"json", "squid", "combined"};
-constexpr std::array<std::string_view, 6> kLevels = {"trace", "debug", "info",
-                                                     "warn",  "error", "off"};
+constexpr std::array<std::string_view, 5> kLevels = {"debug", "info", "warn", "error", "off"};
+constexpr std::array<std::string_view, 4> kRequestIds = {"off", "log", "forward", "respond"};
 
 constexpr std::array kStateKeys = {
     bound<&State::directory>({.name = "directory",
@@ -100,10 +99,32 @@ constexpr std::array kLogKeys = {
                          .accepted = "a file name, \"-\" or \"\"",
                          .item_check = check_file_name}),
     bound<&Log::format>({.name = "format",
-                         .kind = Kind::kChoice,
-                         .doc = "Of the access log: an object a line, Squid's native format, or "
-                                "the combined format of web servers.",
-                         .choices = kFormats}),
+                         .doc = "Of the access log: `json`, an object a line; `squid`, Squid's "
+                                "native format; `combined`, that of web servers; or a line of "
+                                "one's own, in which Apache's directives stand for fields: `%h "
+                                "%l %u %t \"%r\" %>s %O %{outcome}x`. docs/OPERATIONS.md has "
+                                "all of them.",
+                         .accepted = "json, squid, combined, or a line with any of %h %a %l %u %t "
+                                     "%r %s %>s %b %B %O %I %D %T %{ms}T %m %U %q %H %v %p %X "
+                                     "%{Name}i %{Name}o %{field}x %%",
+                         .item_check = check_parsed<LogFormatText>}),
+    bound<&Log::request_id>(
+        {.name = "request_id",
+         .kind = Kind::kChoice,
+         .doc = "What becomes of a request's id: `X-Request-Id` as one of `trusted_proxies` has "
+                "sent it (up to 128 letters, digits and `-._~+/=:`), else 128 random bits. "
+                "`log`: the access log has it, where its format does. `forward`: the servers of "
+                "`[[origin]]`s are told as well, in `X-Request-Id`, and get no client's own. "
+                "`respond`: clients are told as well.",
+         .choices = kRequestIds}),
+    bound<&Log::redact_query>(
+        {.name = "redact_query",
+         .kind = Kind::kTextList,
+         .doc = "Parameters of queries, in any case, whose values are secrets: `***` stands for "
+                "them in logs, on the live page and in what is said of requests.",
+         .range = {.min = 0, .max = 256},
+         .accepted = "names of parameters",
+         .item_check = check_lower_query_name}),
     bound<&Log::decisions>({.name = "decisions",
                             .doc = "The journal of every decision of the cache, which `encore-sim "
                                    "verify` replays. Empty: none.",

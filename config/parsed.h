@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "config/log_format.h"
 #include "config/network.h"
 #include "config/rule_texts.h"
 #include "config/shadow_policy.h"
@@ -65,6 +66,7 @@ using StatusLifeText = Parsed<StatusLife, parse_status_life>;
 using KeyQueryText = Parsed<KeyQuery, parse_key_query>;
 using CookiesText = Parsed<Cookies, parse_cookies>;
 using TlsPairText = Parsed<TlsPair, parse_tls_pair>;
+using LogFormatText = Parsed<LogFormat, parse_log_format>;
 using FieldLineText = Parsed<FieldLine, parse_field_line>;
 using ShadowPolicyText = Parsed<ShadowPolicy, parse_shadow_policy>;
 using SeedText =

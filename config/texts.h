@@ -26,6 +26,7 @@ Result<std::string> check_method(std::string_view text);
 Result<std::string> check_lower_field_or_empty(std::string_view text);
 Result<std::string> check_realm(std::string_view text);
 Result<std::string> check_query_name(std::string_view text);
+Result<std::string> check_lower_query_name(std::string_view text);
 Result<std::string> check_seed(std::string_view text);
 Result<std::string> check_file_name(std::string_view text);
 Result<std::string> check_rule_name(std::string_view text);

@@ -37,7 +37,7 @@ MAY_INCLUDE = {
     "proxy/disk/cli": ["base", "base/cli", "filter", "cache", "proxy/disk", "proxy/settings",
                        "proxy/transfer"],
     "proxy/publish": ["base", "filter", "filter/published", "cache", "proxy/http"],
-    "proxy/observe": ["base", "cache", "proxy/store", "proxy/disk"],
+    "proxy/observe": ["base", "cache", "config", "proxy/http", "proxy/store", "proxy/disk"],
     "proxy/settings": ["base", "cache", "config", "filter", "proxy/http", "proxy/coding", "proxy/tls",
                        "proxy/ca", "proxy/net", "proxy/observe"],
     "proxy/request": ["base", "config", "filter", "cache", "proxy/http", "proxy/net", "proxy/store",

@@ -33,7 +33,7 @@ class ClientConnection : public net::Retirable {
   virtual void check_timeouts(MonotonicTime now) = 0;
   // The process wants to end: closes if idle, else after the response under way.
   virtual void drain() = 0;
-  // Closes in the middle of what is under way, so that none of it looks whole.
+  // A drain is over: closes in the middle of what is under way, so that none of it looks whole.
   virtual void cut() = 0;
 
   // Nothing is under way, and nothing has begun to come.

@@ -80,6 +80,21 @@ std::string_view refused_by_lists(const ListenerPolicy& policy, const http::Requ
   return policy.access.may_come(client) ? policy.access.refusal(named) : "client-not-allowed";
 }
 
+std::string_view request_id(RequestIds& ids, const ClientGate* gate, const ListenerPolicy* policy,
+                            const http::RequestHead* head) {
+  if (head == nullptr || gate == nullptr || policy == nullptr || !policy->trusts(gate->from())) {
+    return ids.make();
+  }
+  std::string_view named;
+  std::size_t lines = 0;
+  for (const http::Field& field : head->fields) {
+    if (!http::equals_lower(field.name, kRequestIdName)) continue;
+    named = field.value;
+    ++lines;
+  }
+  return lines == 1 && is_request_id(named) ? named : ids.make();
+}
+
 std::optional<Refusal> ClientGate::check(const LoginServices& services,
                                          const ListenerPolicy& policy, http::RequestHead& head,
                                          const RequestView& view, const net::Address& client) {

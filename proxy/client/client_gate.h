@@ -19,6 +19,7 @@
 #include "proxy/net/loop.h"
 #include "proxy/observe/outcome.h"
 #include "proxy/observe/stats.h"
+#include "proxy/request/request_ids.h"
 #include "proxy/request/request_view.h"
 #include "proxy/settings/listener_policy.h"
 #include "proxy/settings/runtime.h"
@@ -55,6 +56,13 @@ struct LoginServices {
   const Runtime& runtime;
   WorkerStats& stats;
 };
+
+class ClientGate;
+// What a request is known by: as one of those who are trusted has called it, if that is a name,
+// else anew; valid until the next. `gate` and `policy` may be null: nobody is. `head` is null where
+// there is none.
+std::string_view request_id(RequestIds& ids, const ClientGate* gate, const ListenerPolicy* policy,
+                            const http::RequestHead* head);
 
 class ClientGate {
  public:

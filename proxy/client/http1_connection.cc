@@ -7,31 +7,18 @@
 #include "proxy/client/hit.h"
 #include "proxy/client/http1_pending.h"
 #include "proxy/client/http1_text.h"
+#include "proxy/http/head_text.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/reply_text.h"
 #include "proxy/net/proxy_header.h"
 #include "proxy/net/tls_server.h"
+#include "proxy/observe/request_steps.h"
 
 namespace encore::server {
 namespace {
 
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-// Refusals one behind the other that leave the connection open. More would spare a client who asks
-// for nothing else the connections that it costs him.
-constexpr std::uint8_t kRefusalsInRowMax = 3;
-
-// Whether what comes behind its head is the next request, and nothing else was sent ahead: not by
-// who has asked for a tunnel or another protocol, and may speak it already without waiting.
-bool ends_with_its_head(const RequestView& view) {
-  const http::RequestHead& head = *view.head;
-  const bool has_content =
-      view.framing.kind != http::BodyKind::kNone &&
-      (view.framing.kind != http::BodyKind::kLength || view.framing.length != 0);
-  return !has_content && head.method != http::Method::kConnect &&
-         !head.fields.has(http::FieldId::kUpgrade) && http::keep_alive(head);
 }
 
 // Whether a host that is decrypted would be so today.
@@ -299,6 +286,9 @@ bool Http1Connection::handle_request(std::string_view head_bytes) {
     }
     view.user = gate_->user();
   }
+  if (runtime.identifies_all)
+    view.request_id =
+        request_id(services_.ids, inside_ == nullptr ? gate_.get() : nullptr, policy, &head);
   if (!may_be_hit(view)) {
     start_request(view, head_bytes, {});
     return true;
@@ -320,7 +310,7 @@ bool Http1Connection::handle_request(std::string_view head_bytes) {
   return true;
 }
 
-void Http1Connection::start_request(const RequestView& view, std::string_view head_bytes,
+void Http1Connection::start_request(RequestView& view, std::string_view head_bytes,
                                     CacheView found) {
   ENCORE_CHECK(request_ == nullptr && tunnel_ == nullptr, "one request follows the other");
   // Replies keep the order of requests: what was gathered goes first.
@@ -336,9 +326,22 @@ void Http1Connection::start_request(const RequestView& view, std::string_view he
     return;
   }
   refusals_in_row_ = 0;
+  const Runtime& runtime = *services_.runtime;
+  const bool is_told = runtime.config.log.request_id >= config::RequestIds::kForward;
+  if (is_told && view.route != nullptr && view.request_id.empty()) {
+    view.request_id = request_id(services_.ids, inside_ == nullptr ? gate_.get() : nullptr,
+                                 runtime.policy(listener_.index), view.head);
+  }
   services_.exchange.inflight.prefetch_unshared(view.hash);
   auto context = RequestContext::make(services_.runtime, view, head_bytes, client_,
                                       gate_ == nullptr ? client_ : gate_->from());
+  if (runtime.follows_requests) [[unlikely]] {
+    std::string storage;
+    tell_step(context->request_id,
+              {view.head->method_text, " ", runtime.redaction.url(view.head->target, storage),
+               " of ", client_.to_string(), " on ", listener_.name, ", ",
+               found.object ? "stored" : "not in memory"});
+  }
   if (view.head->method == http::Method::kConnect) {
     interceptor_ = Interceptor::make(services_.intercept, *this, stream_, context);
     if (interceptor_ != nullptr) {
@@ -351,52 +354,6 @@ void Http1Connection::start_request(const RequestView& view, std::string_view he
   }
   request_.reset(new Http1Stream(*this, services_.exchange, std::move(context), std::move(found)));
   if (pending_ == nullptr) request_->start();
-}
-
-// Answers with an error, and closes where the next request's beginning is not certain, or where
-// nothing but what is refused comes.
-void Http1Connection::refuse(const Refusal& refusal, const RequestView* view) {
-  if (gate_ != nullptr && gate_->awaits_header()) {
-    // Whoever it is, HTTP was not what it has begun with.
-    services_.stats.proxy_headers_bad.add();
-    close(After::kClose);
-    return;
-  }
-  if (!services_.http1.batch.empty() && !flush_batch()) return;
-  const http::RequestHead* head =
-      refusal.outcome == Outcome::kBadRequest ? nullptr : &services_.http1.head;
-  http::CacheStatus cache_status;
-  cache_status.detail = refusal.detail;
-  const ListenerPolicy* const policy = services_.runtime->policy(listener_.index);
-  cache_status.said = policy == nullptr || policy->cache_status;
-  const std::string explained =
-      std::string(refusal.text) + " Reason: " + std::string(refusal.detail) + ".";
-  http::OwnReply reply =
-      http::make_own_reply(refusal.status, explained, services_.loop.http_date(), cache_status,
-                           services_.runtime->error_pages.find(refusal.status));
-  reply.head += refusal.fields;
-  const bool stays = refusal.further == Refusal::Further::kMayStay && view != nullptr &&
-                     ends_with_its_head(*view) && !is_draining() &&
-                     refusals_in_row_ < kRefusalsInRowMax;
-  ++refusals_in_row_;
-  reply.head += connection_field(head == nullptr ? http::Version::kHttp11 : head->version, stays);
-  reply.head += kHeadEnd;
-  if (head == nullptr || head->method != http::Method::kHead) reply.head += reply.body;
-  if (!stays) phase_ = Phase::kLast;
-  RequestRecord record;
-  record.outcome = refusal.outcome;
-  record.started = services_.loop.now();
-  record.status = refusal.status;
-  record.sent_bytes = reply.head.size();
-  if (head != nullptr && gate_ != nullptr) record.user = gate_->user();
-  record.tls = tls_.get();
-  record.intercepted = inside_ != nullptr;
-  record.listener = listener_.counts.get();
-  record.rule = view != nullptr ? view->rule : refusal.rule;
-  record.detail = refusal.detail;
-  services_.log.record(record, head, client_);
-  pending().writer.add_text(std::move(reply.head));
-  pump_pending();
 }
 
 // Takes up, at the end of this turn or in the next, what this one leaves.
@@ -471,16 +428,18 @@ void Http1Connection::on_intercept_end(After after) {
   if (!is_closed()) close(after);
 }
 
-void Http1Connection::close(After how) {
+// `why` is of what is under way.
+void Http1Connection::close(After how, const ClientGone& why) {
   if (is_closed()) return;
   ENCORE_CHECK(how != After::kNext, "a connection that is closed serves nobody");
   phase_ = Phase::kClosed;
   transfer_.leave();
-  if (pending_ != nullptr) end_pending(Outcome::kClientAborted);
+  if (pending_ != nullptr) end_pending(why);
   handshake_.reset();
   services_.keeper.drop_unfinished_head(*this);
-  if (request_ != nullptr) request_->on_gone();
-  if (tunnel_ != nullptr) tunnel_->on_gone();
+  if (request_ != nullptr) request_->on_gone(why);
+  if (tunnel_ != nullptr) tunnel_->on_gone(why);
+  if (interceptor_ != nullptr) interceptor_->on_gone(why);
   if (stream_.is_open()) {
     if (how == After::kAbort) {
       stream_.abort();
@@ -497,7 +456,7 @@ void Http1Connection::cut() {
   After how = After::kClose;
   if (request_ != nullptr) how = request_->after_cut();
   if (tunnel_ != nullptr) how = tunnel_->after_cut();
-  close(how);
+  close(how, {.outcome = Outcome::kDrained});
 }
 
 void Http1Connection::on_writable(net::Stream&) {
@@ -522,7 +481,9 @@ void Http1Connection::on_eof(net::Stream&) {
   }
 }
 
-void Http1Connection::on_error(net::Stream&, net::CloseReason, int) { close(After::kAbort); }
+void Http1Connection::on_error(net::Stream&, net::CloseReason reason, int) {
+  close(After::kAbort, {.detail = net::to_string(reason)});
+}
 
 bool Http1Connection::may_be_given_up() const {
   return is_idle() && !is_closed() && head_since_ == MonotonicTime{} && stream_.kept_bytes() == 0;
@@ -545,7 +506,9 @@ void Http1Connection::check_timeouts(MonotonicTime now) {
     return;
   }
   if (pending_ != nullptr) {
-    if (over(pending_->writer.stalled_for(now), timeouts.client_write)) close(After::kAbort);
+    if (over(pending_->writer.stalled_for(now), timeouts.client_write)) {
+      close(After::kAbort, {.detail = "client-write"});
+    }
     return;
   }
   if (tunnel_ != nullptr) {

@@ -23,6 +23,7 @@
 #include "proxy/http/parser.h"
 #include "proxy/net/stream.h"
 #include "proxy/net/timer.h"
+#include "proxy/request/request_ids.h"
 #include "proxy/request/view_maker.h"
 #include "proxy/transfer/transfer_memory.h"
 
@@ -52,6 +53,7 @@ struct ClientServices {
   CacheLookup& cache;
   RequestLog& log;
   ViewMaker& views;
+  RequestIds& ids;
   Http1Scratch& http1;
   const ExchangeServices& exchange;
   const TunnelServices& tunnel;
@@ -127,22 +129,22 @@ class Http1Connection final : public ClientConnection,
   std::size_t handle_input(std::string_view input);
   std::optional<std::size_t> parse(std::string_view input);
   bool handle_request(std::string_view head_bytes);
-  void start_request(const RequestView& view, std::string_view head_bytes, CacheView found);
-  // `view` is of the request that is refused; null: there is none, and the connection ends.
-  void refuse(const Refusal& refusal, const RequestView* view = nullptr);
+  void start_request(RequestView& view, std::string_view head_bytes, CacheView found);
   void end_unfinished_head();
   void next_request();
   void continue_later();
-  void close(After how);
+  void close(After how, const ClientGone& why = {});
 
-  // Plain hits and what the client does not take at once (http1_replies.cc).
+  // Plain hits, refusals and what the client does not take at once (http1_replies.cc).
+  // `view` is of the request that is refused; null: there is none, and the connection ends.
+  void refuse(const Refusal& refusal, const RequestView* view = nullptr);
   void reply_hit(const RequestView& view, std::string_view head_bytes, CacheView& found,
                  HitForm form);
   bool reply_large(CacheView& found, std::string_view tail);
   bool flush_batch();
   Http1Pending& pending();
   void pump_pending();
-  void end_pending(Outcome outcome);
+  void end_pending(const ClientGone& how);
   void after_pending();
   Http1Writer* writer() const;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "proxy/client/http1_writer.h"
 #include "proxy/exchange/body_reader.h"
@@ -18,7 +19,8 @@ struct Http1Pending {
   // not. Null: there is none, all are recorded.
   std::shared_ptr<const RequestContext> request;
   RequestRecord record;
-  store::ObjectRef object;  // whose content type the record names
+  store::ObjectRef object;      // whose content type the record names
+  std::string response_fields;  // that the record views
 };
 
 }  // namespace encore::server

@@ -1,4 +1,5 @@
-// Plain hits of an HTTP/1 connection, and replies that its client does not take at once.
+// Plain hits and refusals of an HTTP/1 connection, and replies that its client does not take at
+// once.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -9,6 +10,7 @@
 #include "proxy/client/http1_pending.h"
 #include "proxy/client/http1_text.h"
 #include "proxy/http/coded_head.h"
+#include "proxy/http/head_text.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/reply_text.h"
 #include "proxy/http/stored_meta.h"
@@ -27,6 +29,21 @@ constexpr std::size_t kTailBytesMax =
 
 // Nothing, but somewhere: memcpy wants to know where.
 constexpr std::string_view kNothing = kHeadEnd.substr(0, 0);
+
+// Refusals one behind the other that leave the connection open. More would spare a client who asks
+// for nothing else the connections that it costs him.
+constexpr std::uint8_t kRefusalsInRowMax = 3;
+
+// Whether what comes behind its head is the next request, and nothing else was sent ahead: not by
+// who has asked for a tunnel or another protocol, and may speak it already without waiting.
+bool ends_with_its_head(const RequestView& view) {
+  const http::RequestHead& head = *view.head;
+  const bool has_content =
+      view.framing.kind != http::BodyKind::kNone &&
+      (view.framing.kind != http::BodyKind::kLength || view.framing.length != 0);
+  return !has_content && head.method != http::Method::kConnect &&
+         !head.fields.has(http::FieldId::kUpgrade) && http::keep_alive(head);
+}
 
 std::size_t put(std::string_view text, char* out) {
   std::memcpy(out, text.data(), text.size());
@@ -49,7 +66,12 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
   std::string_view further = kNothing;  // what a rule adds
   if (view.rule != nullptr) further = view.rule->response_edits().lines();
   const std::string_view vary = form == HitForm::kVaries ? http::kVaryByCodingField : kNothing;
-  if (!batch.has_room(kTailBytesMax + via.size() + further.size() + vary.size()) &&
+  std::string id_field;
+  if (services_.runtime->config.log.request_id == config::RequestIds::kRespond) [[unlikely]] {
+    http::append_field(kRequestIdField, view.request_id, id_field);
+  }
+  if (!batch.has_room(kTailBytesMax + via.size() + further.size() + vary.size() +
+                      id_field.size()) &&
       !flush_batch()) {
     return;
   }
@@ -60,6 +82,7 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
                          : http::write_age_fields(age, via, room);
   tail += put(further, room + tail);
   tail += put(vary, room + tail);
+  tail += put(id_field, room + tail);
   tail += put(connection_field(head.version, phase_ == Phase::kOpen), room + tail);
   tail += put(kHeadEnd, room + tail);
   RequestRecord record;
@@ -72,6 +95,15 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
   record.intercepted = view.inside != nullptr;
   record.listener = listener_.counts.get();
   record.rule = view.rule;
+  record.listener_name = listener_.name;
+  record.request_id = view.request_id;
+  record.taken_bytes = head.head_size;
+  if (phase_ == Phase::kOpen) record.connection = ClientConnectionEnd::kKept;
+  std::string fields;
+  if (services_.runtime->logs_response_fields) [[unlikely]] {
+    fields = std::string(stored_head_of(object)) + std::string(room, tail);
+    record.response_fields = fields;
+  }
   services_.log.tell_hit(view, object);
   const store::ObjectRef logged = services_.log.is_logging() ? found.object : store::ObjectRef();
   if (logged) record.content_type = content_type_of(*logged);
@@ -80,7 +112,11 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
     if (!reply_large(found, std::string_view(room, tail))) {
       pending_->request = RequestContext::make(services_.runtime, view, head_bytes, client_);
       pending_->record = record;
+      pending_->record.taken_bytes = 0;  // which it adds
       pending_->record.tell_of(*pending_->request);
+      pending_->response_fields = std::move(fields);
+      pending_->record.response_fields = pending_->response_fields;
+      pending_->record.first_byte = monotonic_now() - now;
       pending_->object = logged;
       return;
     }
@@ -113,6 +149,67 @@ bool Http1Connection::reply_large(CacheView& found, std::string_view tail) {
   return pending_ == nullptr || is_closed();
 }
 
+// Answers with an error, and closes where the next request's beginning is not certain, or where
+// nothing but what is refused comes.
+void Http1Connection::refuse(const Refusal& refusal, const RequestView* view) {
+  if (gate_ != nullptr && gate_->awaits_header()) {
+    // Whoever it is, HTTP was not what it has begun with.
+    services_.stats.proxy_headers_bad.add();
+    close(After::kClose);
+    return;
+  }
+  if (!services_.http1.batch.empty() && !flush_batch()) return;
+  const http::RequestHead* head =
+      refusal.outcome == Outcome::kBadRequest ? nullptr : &services_.http1.head;
+  http::CacheStatus cache_status;
+  cache_status.detail = refusal.detail;
+  const ListenerPolicy* const policy = services_.runtime->policy(listener_.index);
+  cache_status.said = policy == nullptr || policy->cache_status;
+  const std::string explained =
+      std::string(refusal.text) + " Reason: " + std::string(refusal.detail) + ".";
+  http::OwnReply reply =
+      http::make_own_reply(refusal.status, explained, services_.loop.http_date(), cache_status,
+                           services_.runtime->error_pages.find(refusal.status));
+  reply.head += refusal.fields;
+  std::string_view id;
+  if (services_.runtime->identifies_all)
+    id = request_id(services_.ids, inside_ == nullptr ? gate_.get() : nullptr, policy, head);
+  if (services_.runtime->config.log.request_id == config::RequestIds::kRespond) {
+    http::append_field(kRequestIdField, id, reply.head);
+  }
+  const bool stays = refusal.further == Refusal::Further::kMayStay && view != nullptr &&
+                     ends_with_its_head(*view) && !is_draining() &&
+                     refusals_in_row_ < kRefusalsInRowMax;
+  ++refusals_in_row_;
+  reply.head += connection_field(head == nullptr ? http::Version::kHttp11 : head->version, stays);
+  reply.head += kHeadEnd;
+  if (head == nullptr || head->method != http::Method::kHead) reply.head += reply.body;
+  if (!stays) phase_ = Phase::kLast;
+  RequestRecord record;
+  record.outcome = refusal.outcome;
+  record.started = services_.loop.now();
+  record.status = refusal.status;
+  record.sent_bytes = reply.head.size();
+  if (head != nullptr && gate_ != nullptr) record.user = gate_->user();
+  record.tls = tls_.get();
+  record.intercepted = inside_ != nullptr;
+  record.listener = listener_.counts.get();
+  record.rule = view != nullptr ? view->rule : refusal.rule;
+  record.detail = refusal.detail;
+  record.listener_name = listener_.name;
+  record.request_id = id;
+  if (head != nullptr) record.taken_bytes = head->head_size;
+  if (stays) record.connection = ClientConnectionEnd::kKept;
+  std::string fields;
+  if (services_.runtime->logs_response_fields) {
+    fields = reply.head.substr(0, reply.head.find("\r\n\r\n"));
+    record.response_fields = fields;
+  }
+  services_.log.record(record, head, client_);
+  pending().writer.add_text(std::move(reply.head));
+  pump_pending();
+}
+
 bool Http1Connection::flush_batch() {
   ReplyBatch& batch = services_.http1.batch;
   // Behind what the client has not taken yet nothing is written out of turn.
@@ -133,7 +230,7 @@ bool Http1Connection::flush_batch() {
   }
   batch.clear();
   if (result.status == net::WriteStatus::kError) {
-    close(After::kAbort);
+    close(After::kAbort, {.detail = "reset"});
     return false;
   }
   return true;
@@ -149,7 +246,7 @@ void Http1Connection::pump_pending() {
   account(pending_->writer);
   switch (status) {
     case Http1Writer::Status::kDone:
-      end_pending(Outcome::kHit);
+      end_pending({.outcome = Outcome::kHit});
       if (phase_ == Phase::kLast && request_ == nullptr) close(After::kClose);
       return;
     case Http1Writer::Status::kBlocked:
@@ -162,18 +259,20 @@ void Http1Connection::pump_pending() {
       close(After::kClose);  // its length shows that it is not whole
       return;
     case Http1Writer::Status::kDead:
-      close(After::kAbort);
+      close(After::kAbort, {.detail = "reset"});
       return;
   }
 }
 
 // The large hit among what was pending, if there was one, came to this.
-void Http1Connection::end_pending(Outcome outcome) {
+void Http1Connection::end_pending(const ClientGone& how) {
   const auto ended = std::move(pending_);
   if (ended->request == nullptr) return;
   RequestRecord& record = ended->record;
-  if (outcome != Outcome::kHit) {
-    record.outcome = outcome;
+  if (how.outcome != Outcome::kHit) {
+    record.outcome = how.outcome;
+    record.detail = how.detail;
+    record.connection = ClientConnectionEnd::kCut;
     record.body_bytes = ended->content.body_bytes();
     record.sent_bytes = std::min(record.sent_bytes, ended->writer.sent_bytes());
   }
@@ -241,7 +340,7 @@ void Http1Connection::cut_reader() {
     return;
   }
   services_.stats.slow_readers_cut.add();
-  if (pending_ != nullptr) end_pending(Outcome::kSlowReader);
+  if (pending_ != nullptr) end_pending({.outcome = Outcome::kSlowReader});
   close(After::kAbort);
 }
 

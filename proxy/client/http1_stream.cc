@@ -85,14 +85,14 @@ void Http1Stream::on_peer_end() {
   keeps_alive_ = false;
   if (is_request_taken()) return;
   const After after = after_cut();
-  on_gone();
+  on_gone({.detail = "unfinished-request"});
   carrier_.on_stream_end(after);
 }
 
-void Http1Stream::on_gone() {
+void Http1Stream::on_gone(const ClientGone& why) {
   if (state_ == State::kEnded) return;
   state_ = State::kEnded;
-  exchange_.on_gone();
+  exchange_.on_gone(why);
 }
 
 // A length or the chunks show a client that some is missing; only where the end of the connection
@@ -110,7 +110,7 @@ void Http1Stream::check_timeouts(MonotonicTime now) {
   // Only where it is the client that is waited for. What it sends meanwhile does not count.
   const bool stalled = limit.count() != 0 && writer_.stalled_for(now) >= limit;
   if (!stalled && !(waits && has_client_gone())) return;
-  on_gone();
+  on_gone({.detail = stalled ? std::string_view("client-write") : "reset"});
   carrier_.on_stream_end(After::kAbort);
 }
 

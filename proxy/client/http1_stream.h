@@ -63,7 +63,7 @@ class Http1Stream final : public ClientStream, public net::Retirable, public Rec
   // connection where the request cannot become whole any more.
   void on_peer_end();
   // The connection ends. Nothing of the carrier is called from here on.
-  void on_gone();
+  void on_gone(const ClientGone& why);
   // The client takes its response too slowly: it ends here.
   void cut() { exchange_.cut(); }
   void check_timeouts(MonotonicTime now);
@@ -80,6 +80,7 @@ class Http1Stream final : public ClientStream, public net::Retirable, public Rec
   void switch_protocol(Switched switched) override;
   void want_content() override;
   std::uint64_t sent_bytes() const override { return writer_.sent_bytes(); }
+  bool is_kept() const override { return keeps_alive_; }
   bool is_over_share() const override { return carrier_.is_over_share(); }
 
  private:

@@ -175,7 +175,7 @@ void Interceptor::end(Outcome outcome, After after) {
   owner_.on_intercept_end(after);
 }
 
-void Interceptor::record(Outcome outcome) {
+void Interceptor::record(Outcome outcome, std::string_view detail) {
   if (record_ == Record::kMade) return;
   record_ = Record::kMade;
   RequestRecord entry;
@@ -183,6 +183,7 @@ void Interceptor::record(Outcome outcome) {
   entry.started = started_;
   entry.status = answer_.sent_bytes() == 0 ? 0 : 200;
   entry.sent_bytes = stream_.bytes_written() - bytes_before_;
+  entry.detail = detail;
   entry.tell_of(*connect_);
   services_.log.record(entry, &connect_->head, connect_->client);
 }

@@ -57,6 +57,8 @@ class Interceptor final : public net::Retirable, private net::StreamHandler {
   // Answers the CONNECT.
   void start();
   void check_timeouts(MonotonicTime now);
+  // The client's connection ends.
+  void on_gone(const ClientGone& why) { record(why.outcome, why.detail); }
   // The client speaks TLS with us, and has asked for nothing so far.
   bool is_unused() const { return step_ == Step::kUnused; }
 
@@ -85,7 +87,7 @@ class Interceptor final : public net::Retirable, private net::StreamHandler {
   void end(Outcome outcome, Http1Carrier::After after);
   bool left_at_once() const;
   void note_reject();
-  void record(Outcome outcome);
+  void record(Outcome outcome, std::string_view detail = {});
   const Interception& interception() const { return *connect_->runtime->interception; }
 
   const InterceptServices& services_;

@@ -67,7 +67,7 @@ void TunnelExchange::start_switched(Http1Writer writer, Switched switched) {
   replies_bytes_ = carrier_.stream().bytes_written() - writer.sent_bytes();
   place_ = std::move(switched.place);
   origin_ = std::move(switched.origin);
-  origin_text_ = origin_->peer().to_string();
+  visit_.address = origin_->peer().to_string();
   head_ = std::move(writer);
   head_.add_text(std::move(switched.head));
   pump_head();
@@ -77,6 +77,7 @@ void TunnelExchange::on_resolved(std::expected<net::Resolved, net::ResolveFailur
   const auto query = std::move(query_);
   if (!result) {
     const NameFault fault = name_fault(result.error().outcome);
+    warn("cannot be resolved: " + std::string(to_string(result.error().outcome)));
     refuse(fault.status, fault.outcome, fault.detail);
     return;
   }
@@ -106,12 +107,14 @@ void TunnelExchange::on_connected(
   const auto connector = std::move(connector_);
   if (!result) {
     const bool timeout = result.error().outcome == net::ConnectOutcome::kTimeout;
+    warn(result.error().message);
     refuse(timeout ? 504 : 502, timeout ? Outcome::kOriginTimeout : Outcome::kOriginUnreachable,
            "connect-" + std::string(to_string(result.error().outcome)));
     return;
   }
   origin_ = std::move(*result);
-  origin_text_ = origin_->peer().to_string();
+  visit_.address = origin_->peer().to_string();
+  visit_.connect = services_.loop.now() - asked_;
   if (answer_ == Answer::kDue) head_.add_text("HTTP/1.1 200 Connection established\r\n\r\n");
   pump_head();
 }
@@ -120,6 +123,7 @@ void TunnelExchange::on_connected(
 void TunnelExchange::pump_head() {
   switch (head_.pump(carrier_.stream())) {
     case Http1Writer::Status::kDone:
+      first_byte_ = services_.loop.now() - started_;
       if (origin_ != nullptr) {
         open();
       } else {
@@ -127,6 +131,7 @@ void TunnelExchange::pump_head() {
       }
       return;
     case Http1Writer::Status::kDead:
+      record(Outcome::kClientAborted, 0, sent_bytes(), "reset");
       carrier_.on_stream_end(After::kAbort);
       return;
     case Http1Writer::Status::kBlocked:
@@ -144,16 +149,20 @@ void TunnelExchange::on_writable() {
 void TunnelExchange::open() {
   (is_switched() ? services_.stats.upgrades : services_.stats.tunnels).add();
   open_count().add();
+  origin_bytes_ = origin_->bytes_written();
   tunnel_ = std::make_unique<net::Tunnel>(
       carrier_.stream(), *origin_, [this](net::TunnelOutcome outcome) { on_ended(outcome); });
 }
 
+std::uint64_t TunnelExchange::sent_bytes() const {
+  return replies_bytes_ ? carrier_.stream().bytes_written() - *replies_bytes_ : 0;
+}
+
 void TunnelExchange::on_ended(net::TunnelOutcome outcome) {
-  const std::uint64_t sent = carrier_.stream().bytes_written() - replies_bytes_.value_or(0);
   if (is_switched()) {
-    record(Outcome::kUpgrade, 101, sent);
+    record(Outcome::kUpgrade, 101, sent_bytes());
   } else {
-    record(Outcome::kTunnel, 200, sent);
+    record(Outcome::kTunnel, 200, sent_bytes());
   }
   if (outcome == net::TunnelOutcome::kFirstFailed) origin_->abort();
   carrier_.on_stream_end(outcome == net::TunnelOutcome::kSecondFailed ? after_cut()
@@ -169,10 +178,19 @@ After TunnelExchange::after_cut() const {
                                                                              : After::kAbort;
 }
 
-void TunnelExchange::on_gone() {
+void TunnelExchange::on_gone(const ClientGone& why) {
+  const int answered = is_switched() ? 101 : 200;
+  const bool is_answered = tunnel_ != nullptr || answer_ == Answer::kGiven;
+  record(why.outcome, is_answered ? answered : 0, sent_bytes(), why.detail);
   query_.reset();
   connector_.reset();
   if (origin_ != nullptr && origin_->is_open()) origin_->close();
+}
+
+void TunnelExchange::warn(std::string_view why) {
+  const http::Authority& authority = request_->target.authority;
+  services_.warnings.tell(authority_text(lower_ascii(authority.host), authority.port), why,
+                          services_.loop.now());
 }
 
 void TunnelExchange::refuse(int status, Outcome outcome, std::string_view detail) {
@@ -207,7 +225,9 @@ void TunnelExchange::record(Outcome outcome, int status, std::uint64_t bytes,
   entry.started = started_;
   entry.status = status;
   entry.sent_bytes = bytes;
-  entry.origin = origin_text_;
+  if (!visit_.address.empty()) entry.visit = &visit_;
+  if (origin_ != nullptr) entry.taken_bytes = origin_->bytes_written() - origin_bytes_;
+  entry.first_byte = first_byte_;
   entry.tell_of(*request_);
   entry.detail = detail;
   services_.log.record(entry, &request_->head, request_->client);
@@ -222,6 +242,7 @@ void TunnelExchange::check_timeouts(MonotonicTime now) {
     }
     if (query_ != nullptr && timeouts.dns.count() != 0 && now - asked_ >= timeouts.dns) {
       query_.reset();
+      warn("cannot be resolved: timeout");
       refuse(504, Outcome::kOriginTimeout, "dns-timeout");
     }
     return;

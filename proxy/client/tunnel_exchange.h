@@ -16,6 +16,7 @@
 #include "proxy/net/connector.h"
 #include "proxy/net/resolver.h"
 #include "proxy/net/tunnel.h"
+#include "proxy/observe/origin_warnings.h"
 #include "proxy/request/request_context.h"
 
 namespace encore::server {
@@ -26,6 +27,7 @@ struct TunnelServices {
   net::Resolver& resolver;
   WorkerStats& stats;
   RequestLog& log;
+  OriginWarnings& warnings;
 };
 
 class TunnelExchange {
@@ -49,7 +51,7 @@ class TunnelExchange {
   // How to end the client's connection before the tunnel has ended.
   Http1Carrier::After after_cut() const;
   // The client's connection ends: what the origin still brings is for nobody.
-  void on_gone();
+  void on_gone(const ClientGone& why);
 
  private:
   void resolve();
@@ -58,8 +60,10 @@ class TunnelExchange {
   void pump_head();
   void open();
   void on_ended(net::TunnelOutcome outcome);
+  void warn(std::string_view why);
   void refuse(int status, Outcome outcome, std::string_view detail);
   void record(Outcome outcome, int status, std::uint64_t bytes, std::string_view detail = {});
+  std::uint64_t sent_bytes() const;
   bool is_switched() const { return place_ != nullptr; }
   Counter& open_count();
 
@@ -78,7 +82,9 @@ class TunnelExchange {
   // The answer. Replies to what the client pipelined in front of it may still fill its connection.
   Http1Writer head_;
   std::unique_ptr<net::Tunnel> tunnel_;
-  std::string origin_text_;
+  OriginVisit visit_;
+  std::uint64_t origin_bytes_ = 0;  // that were written to the origin before the client's
+  Nanoseconds first_byte_{-1};
   enum class Answer : std::uint8_t { kDue, kGiven } answer_ = Answer::kDue;
   enum class Record : std::uint8_t { kDue, kMade } record_ = Record::kDue;
 };

@@ -15,9 +15,16 @@
 #include <string_view>
 
 #include "proxy/exchange/body_reader.h"
+#include "proxy/observe/outcome.h"
 #include "proxy/transfer/switched.h"
 
 namespace encore::server {
+
+// Why a client's connection ends before its response has.
+struct ClientGone {
+  Outcome outcome = Outcome::kClientAborted;
+  std::string_view detail = {};  // of a constant; empty: the outcome says it all
+};
 
 class ClientStream {
  public:
@@ -77,6 +84,8 @@ class ClientStream {
 
   // Bytes of the response that were sent, framing included.
   virtual std::uint64_t sent_bytes() const = 0;
+  // Whether another request may follow behind the response, as it was begun.
+  virtual bool is_kept() const = 0;
   // Whether the client, over all that it has asked for, holds more than its share of memory by not
   // taking what it asked for.
   virtual bool is_over_share() const = 0;

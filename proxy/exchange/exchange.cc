@@ -12,6 +12,7 @@
 #include "proxy/http/reuse.h"
 #include "proxy/http/sent_fields.h"
 #include "proxy/http/stored_head.h"
+#include "proxy/observe/request_steps.h"
 
 namespace encore::server {
 namespace {
@@ -77,6 +78,9 @@ void Exchange::go(Step next) {
                "the steps of a request follow one another as the table says");
   step_ = next;
   doing_.step = kSteps[static_cast<std::size_t>(next)].name;
+  if (request_->runtime->follows_requests) [[unlikely]] {
+    tell_step(request_->request_id, {"exchange: ", doing_.step});
+  }
 }
 
 void Exchange::leave_transfer() {
@@ -380,13 +384,15 @@ void Exchange::on_transfer() {
 }
 
 void Exchange::on_failure() {
-  const TransferFailure failure = transfer_->failure();
+  TransferFailure failure = transfer_->failure();
   if (has_joined() && failure.of_the_client) {
     alone_ = true;
     ask_again();
     return;
   }
   leave_transfer();
+  visit_ = std::move(failure.visit);
+  record_.visit = &visit_;
   respond_failure(failure.status, failure.outcome, failure.detail, failure.why);
 }
 
@@ -419,6 +425,10 @@ void Exchange::respond_validated() {
   }
   cache_status_.collapsed = has_joined();
   if (!has_joined()) private_lines_ = validated.private_lines;
+  visit_ = validated.visit;
+  record_.visit = &visit_;
+  failure_detail_ = validated.detail;
+  record_.detail = failure_detail_;
   const store::ObjectRef object = validated.object;
   unstored_ = validated.unstored;
   leave_transfer();
@@ -450,7 +460,7 @@ void Exchange::respond_shared() {
     if (role_ == Role::kJoinedLate) count_late_join();
   }
   record_.outcome = has_joined() ? Outcome::kCollapsed : response_->outcome;
-  record_.origin = response_->origin;
+  record_.visit = &response_->visit;
   record_.content_type = response_->content_type;
   const std::string_view head = response_->head;
   ResponseSource source;
@@ -471,72 +481,15 @@ void Exchange::respond_shared() {
   respond(source, coding_.plan(source, nullptr, moment(), next_turn_));
 }
 
-// --- The request's content --------------------------------------------------------------------
-
-Exchange::Wish Exchange::content_wish() const {
-  const Producer* const producer = this->producer();
-  if (producer == nullptr) return is_at(Step::kRespond) ? Wish::kNever : Wish::kLater;
-  return producer->accepts_upload() ? Wish::kNow : Wish::kLater;
-}
-
-void Exchange::on_content(std::string_view bytes) {
-  const PanicNote note(doing_);
-  ENCORE_CHECK(content_wish() == Wish::kNow, "content comes when it is wanted");
-  const Upload::Taken taken = upload_.take(bytes.size(), services_.loop.now());
-  if (taken == Upload::Taken::kTooLarge) {
-    refuse_content(413, "request-body-too-large");
-    return;
-  }
-  producer()->upload(bytes, taken == Upload::Taken::kLast, {});
-}
-
-void Exchange::on_content_end(std::string_view trailers) {
-  const PanicNote note(doing_);
-  if (upload_.is_done()) return;
-  ENCORE_CHECK(content_wish() == Wish::kNow, "content ends when it is wanted");
-  std::string forwarded;
-  const http::SentFields sent(request_->head.fields, request_->vary());
-  const auto drops = [&](const http::Field& field) {
-    const Rule* const rule = request_->rule;
-    return sent.drops(field) || (rule != nullptr && rule->request_edits().leaves_out(field.name));
-  };
-  if (!forwardable_trailers(trailers, request_->runtime->head_limits, drops, forwarded)) {
-    refuse_content(400, "bad-trailer");
-    return;
-  }
-  upload_.end();
-  producer()->upload({}, true, forwarded);
-}
-
-void Exchange::on_content_broken(std::string_view detail) {
-  const PanicNote note(doing_);
-  refuse_content(400, detail);
-}
-
-// The rest of the request cannot be passed on, so that it has no answer; where one is already
-// under way, it must not look like a whole one.
-void Exchange::refuse_content(int status, std::string_view detail) {
-  leave_transfer();
-  if (is_at(Step::kRespond)) {
-    record_.outcome = Outcome::kBadRequest;
-    finish(ClientStream::End::kBroken);
-    return;
-  }
-  respond_failure(status, Outcome::kBadRequest, detail);
-}
-
-void Exchange::on_upload_ready() {
-  upload_.restart(services_.loop.now());
-  client_.want_content();
-}
-
 // --- The end ----------------------------------------------------------------------------------
 
-void Exchange::on_gone() {
+void Exchange::on_gone(const ClientGone& why) {
   const PanicNote note(doing_);
   if (record_.outcome == Outcome::kInternal || is_at(Step::kRespond)) {
-    record_.outcome = Outcome::kClientAborted;
+    record_.outcome = why.outcome;
+    record_.detail = why.detail;
   }
+  record_.connection = ClientConnectionEnd::kCut;
   end();
 }
 
@@ -544,6 +497,7 @@ void Exchange::cut() {
   const PanicNote note(doing_);
   services_.stats.slow_readers_cut.add();
   record_.outcome = Outcome::kSlowReader;
+  record_.detail = {};
   finish(ClientStream::End::kReset);
 }
 
@@ -587,12 +541,19 @@ void Exchange::end() {
   next_turn_.cancel();
   record_.sent_bytes = client_.sent_bytes();
   record_.body_bytes += content_.body_bytes();
+  record_.taken_bytes = upload_.bytes();
+  record_.response_fields = response_fields_;
   record_.tell_of(*request_);
   services_.log.record(record_, {*request_, response_.get(), content_.held()});
   leave_transfer();
 }
 
 void Exchange::finish(ClientStream::End how) {
+  if (how != ClientStream::End::kDone) {
+    record_.connection = ClientConnectionEnd::kCut;
+  } else if (client_.is_kept()) {
+    record_.connection = ClientConnectionEnd::kKept;
+  }
   end();
   client_.end(how);
 }

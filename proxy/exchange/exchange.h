@@ -110,7 +110,7 @@ class Exchange final : public TransferReader, private LoadReader {
 
   void on_writable();
   // The client has gone, or has to: its connection ends before the response did.
-  void on_gone();
+  void on_gone(const ClientGone& why = {});
   // The client takes its response too slowly: it ends here.
   void cut();
   void check_timeouts(MonotonicTime now);
@@ -225,7 +225,9 @@ class Exchange final : public TransferReader, private LoadReader {
   http::VariantKeys variants_;
   http::CacheStatus cache_status_;
   RequestRecord record_;
-  std::string failure_detail_;  // what record_.detail views where it is no constant
+  OriginVisit visit_;  // what record_.visit views where it is of no response of a transfer
+  std::string response_fields_;  // what the log wants of it
+  std::string failure_detail_;   // what record_.detail views where it is no constant
 };
 
 }  // namespace encore::server

@@ -5,8 +5,10 @@
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/published.h"
 #include "proxy/exchange/rule_reply.h"
+#include "proxy/http/head_text.h"
 #include "proxy/http/reply_text.h"
 #include "proxy/http/scan.h"
+#include "proxy/request/request_ids.h"
 
 namespace encore::server {
 namespace {
@@ -17,6 +19,17 @@ Outcome broken_outcome(const CodedBody* coded, const DiskBody* disk, const Trans
   if (disk != nullptr) return Outcome::kCacheAborted;
   const bool out_of_memory = transfer != nullptr && transfer->is_out_of_memory();
   return out_of_memory ? Outcome::kNoMemory : Outcome::kOriginAborted;
+}
+
+// The request's id, where clients are told; and what the log wants of the head.
+void add_log_fields(const RequestContext& request, std::string& head, std::string& logged) {
+  const Runtime& runtime = *request.runtime;
+  if (runtime.config.log.request_id == config::RequestIds::kRespond) [[unlikely]] {
+    http::append_field(kRequestIdField, request.request_id, head);
+  }
+  if (runtime.logs_response_fields) [[unlikely]] {
+    logged = head;
+  }
 }
 
 }  // namespace
@@ -130,6 +143,7 @@ void Exchange::respond(const ResponseSource& source, ResponsePlan plan) {
                            plan.content != ResponsePlan::Content::kUnread;
   if (has_content) coding_.count();
   give_content(source, plan);
+  add_log_fields(*request_, response.head, response_fields_);
   client_.begin(std::move(response), content_);
   pump();
 }
@@ -200,6 +214,7 @@ void Exchange::respond_published() {
   }
   // What is left of the request's content would be taken for the next request.
   if (!upload_.is_done()) response.further = ClientStream::Further::kNone;
+  add_log_fields(*request_, response.head, response_fields_);
   client_.begin(std::move(response), content_);
   pump();
 }
@@ -222,6 +237,7 @@ void Exchange::respond_by_rule(const LocalAnswer& answer) {
   }
   // What is left of the request's content would be taken for the next request.
   if (!upload_.is_done()) response.further = ClientStream::Further::kNone;
+  add_log_fields(*request_, response.head, response_fields_);
   client_.begin(std::move(response), content_);
   pump();
 }
@@ -271,6 +287,7 @@ void Exchange::respond_failure(int status, Outcome outcome, std::string_view det
   if (!upload_.is_done() || request_->head.version == http::Version::kHttp10) {
     response.further = ClientStream::Further::kNone;
   }
+  add_log_fields(*request_, response.head, response_fields_);
   client_.begin(std::move(response), content_);
   pump();
 }
@@ -299,12 +316,16 @@ void Exchange::on_interim(std::string_view head) {
 void Exchange::pump_interim() {
   if (client_.pump() != ClientStream::Status::kDead) return;
   record_.outcome = Outcome::kClientAborted;
+  record_.detail = "reset";
   finish(ClientStream::End::kReset);
 }
 
 void Exchange::pump() {
   coding_.produce(content_.position());
   const ClientStream::Status status = client_.pump();
+  if (record_.first_byte.count() < 0 && services_.log.is_logging() && client_.sent_bytes() != 0) {
+    record_.first_byte = monotonic_now() - record_.started;
+  }
   // How far into the body as it came.
   const CodedBody* const coded = coding_.body();
   const std::uint64_t position =
@@ -332,10 +353,12 @@ void Exchange::pump() {
       return;
     case ClientStream::Status::kBroken:
       record_.outcome = broken_outcome(coded, disk_body_.get(), transfer_.get());
+      record_.detail = {};
       finish(ClientStream::End::kBroken);
       return;
     case ClientStream::Status::kDead:
       record_.outcome = Outcome::kClientAborted;
+      record_.detail = "reset";
       finish(ClientStream::End::kReset);
       return;
   }

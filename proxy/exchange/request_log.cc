@@ -4,6 +4,7 @@
 
 #include "proxy/exchange/shadow_requests.h"
 #include "proxy/observe/access_log.h"
+#include "proxy/observe/request_steps.h"
 #include "proxy/request/request_context.h"
 #include "proxy/transfer/response.h"
 
@@ -23,6 +24,40 @@ bool is_kept_out(Outcome outcome) {
   return outcome == Outcome::kFirstRequest || outcome == Outcome::kNotAdmitted;
 }
 
+void tell_head(const http::RequestHead& head, AccessRecord& entry) {
+  entry.method = head.method_text;
+  entry.url = head.target;
+  if (head.version == http::Version::kHttp10) entry.version = "HTTP/1.0";
+  entry.referer = head.fields.value(http::FieldId::kReferer);
+  entry.user_agent = head.fields.value(http::FieldId::kUserAgent);
+  entry.host = head.fields.value(http::FieldId::kHost);
+  entry.fields = &head.fields;
+  const http::Field* const traced = head.fields.find("traceparent");
+  if (traced != nullptr) entry.traceparent = traced->value;
+}
+
+void tell_tls(const ClientTls& tls, AccessRecord& entry) {
+  entry.tls_version = tls.version;
+  entry.tls_cipher = tls.cipher;
+  entry.tls_server_name = tls.server_name;
+  entry.tls_resumed = tls.resumed;
+  entry.client_subject = tls.subject;
+  entry.client_fingerprint = tls.fingerprint;
+}
+
+// For who follows requests: the last of the steps.
+void tell_end(const RequestRecord& record, const http::RequestHead* head,
+              const net::Address& client, const Redaction& redaction) {
+  std::string storage;
+  const std::string_view url =
+      head == nullptr ? std::string_view("?") : redaction.url(head->target, storage);
+  tell_step(record.request_id,
+            {head == nullptr ? std::string_view("?") : head->method_text, " ", url, " of ",
+             client.ip_string(), " ended: ", to_string(record.outcome),
+             record.detail.empty() ? "" : "/", record.detail, ", status ",
+             std::to_string(record.status), ", ", std::to_string(record.sent_bytes), " bytes"});
+}
+
 }  // namespace
 
 void RequestLog::note_recent(const RequestRecord& record, const http::RequestHead* head,
@@ -33,9 +68,10 @@ void RequestLog::note_recent(const RequestRecord& record, const http::RequestHea
                             .body_bytes = record.body_bytes,
                             .weight = weight,
                             .show_query = runtime_->config.admin.show_queries};
+  std::string storage;
   if (head != nullptr) {
     note.method = head->method_text;
-    note.target = head->target;
+    note.target = runtime_->redaction.url(head->target, storage);
     note.host = head->fields.value(http::FieldId::kHost);
   }
   stats_.recent.note(note, loop_.wall_now());
@@ -66,43 +102,51 @@ void RequestLog::record(const RequestRecord& record, const http::RequestHead* he
   }
   const Nanoseconds duration = monotonic_now() - record.started;
   stats_.latency[static_cast<std::size_t>(group)].record(duration);
-  if (!buffer_.enabled()) return;
+  if (runtime_->follows_requests) [[unlikely]] {
+    tell_end(record, head, client, runtime_->redaction);
+  }
+  if (buffer_.enabled()) log(record, head, client, duration);
+}
+
+void RequestLog::log(const RequestRecord& record, const http::RequestHead* head,
+                     const net::Address& client, Nanoseconds duration) {
   AccessRecord entry;
   entry.received = loop_.wall_now() - (loop_.now() - record.started);
   entry.duration = duration;
+  entry.first_byte = record.first_byte;
   const std::string client_text = client.ip_string();
   entry.client = client_text;
   entry.user = record.user;
+  entry.listener = record.listener_name;
   entry.status = record.status;
   entry.sent_bytes = record.sent_bytes;
   entry.body_bytes = record.body_bytes;
+  entry.taken_bytes = record.taken_bytes;
   entry.outcome = record.outcome;
-  entry.origin = record.origin;
+  entry.detail = record.detail;
+  entry.request_id = record.request_id;
+  if (record.visit != nullptr) {
+    entry.origin = record.visit->address;
+    entry.server = record.visit->server;
+    entry.connect = record.visit->connect;
+    entry.answer = record.visit->answer;
+    entry.through_parent = record.through_parent;
+  }
   entry.content_type = record.content_type;
   entry.version = "HTTP/1.1";
   entry.intercepted = record.intercepted;
+  entry.response_fields = record.response_fields;
+  entry.connection = record.connection;
   std::string whole;  // of what names a path alone, as its client means it
   if (head != nullptr) {
-    entry.method = head->method_text;
-    entry.url = head->target;
-    if (head->version == http::Version::kHttp10) entry.version = "HTTP/1.0";
-    entry.referer = head->fields.value(http::FieldId::kReferer);
-    entry.user_agent = head->fields.value(http::FieldId::kUserAgent);
-    entry.host = head->fields.value(http::FieldId::kHost);
+    tell_head(*head, entry);
     if (record.intercepted && head->target.starts_with('/')) {
       whole = "https://" + std::string(entry.host) + std::string(head->target);
       entry.url = whole;
     }
   }
-  if (record.tls != nullptr) {
-    entry.tls_version = record.tls->version;
-    entry.tls_cipher = record.tls->cipher;
-    entry.tls_server_name = record.tls->server_name;
-    entry.tls_resumed = record.tls->resumed;
-    entry.client_subject = record.tls->subject;
-    entry.client_fingerprint = record.tls->fingerprint;
-  }
-  append_access_record(buffer_.text(), runtime_->access_format, entry);
+  if (record.tls != nullptr) tell_tls(*record.tls, entry);
+  append_access_record(buffer_.text(), *runtime_->config.log.format, entry, runtime_->redaction);
   if (!buffer_.finish_record()) stats_.log_dropped.add();
 }
 

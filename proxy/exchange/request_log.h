@@ -66,6 +66,8 @@ class RequestLog {
  private:
   void note_recent(const RequestRecord& record, const http::RequestHead* head,
                    std::uint32_t weight);
+  void log(const RequestRecord& record, const http::RequestHead* head, const net::Address& client,
+           Nanoseconds duration);
   void tell_shadows(const RequestRecord& record, const EndedExchange& ended);
   void tell_shadows_of_hit(const RequestView& view, const store::Object& object);
 

@@ -14,6 +14,7 @@ class Upload {
   // `request` is borrowed.
   Upload(const RequestContext& request, MonotonicTime now);
 
+  std::uint64_t bytes() const { return bytes_; }
   // No content, or all of it has come.
   bool is_done() const { return state_ == State::kDone; }
 

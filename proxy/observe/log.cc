@@ -7,6 +7,8 @@ namespace {
 
 spdlog::level::level_enum level_of(Severity severity) {
   switch (severity) {
+    case Severity::kDebug:
+      return spdlog::level::debug;
     case Severity::kInfo:
       return spdlog::level::info;
     case Severity::kWarn:

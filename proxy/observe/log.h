@@ -1,16 +1,20 @@
-// What the proxy says of itself, a line each: on standard error, by spdlog. Formatting and spdlog are
-// behind it, so that a file that says something need not compile either. A line whose level is off
-// is not formatted. Thread-safe.
+// What the proxy says of itself, a line each: on standard error, by spdlog. Formatting and spdlog
+// are behind it, so that a file that says something need not compile either. A line whose level is
+// off is not formatted. Thread-safe.
 #pragma once
 
 #include <fmt/core.h>
 
 namespace encore::log {
 
-enum class Severity : unsigned char { kInfo, kWarn, kError };
+enum class Severity : unsigned char { kDebug, kInfo, kWarn, kError };
 
 void write(Severity severity, fmt::string_view format, fmt::format_args values);
 
+template <typename... T>
+void debug(fmt::format_string<T...> format, T&&... values) {
+  write(Severity::kDebug, format, fmt::make_format_args(values...));
+}
 template <typename... T>
 void info(fmt::format_string<T...> format, T&&... values) {
   write(Severity::kInfo, format, fmt::make_format_args(values...));

@@ -46,6 +46,7 @@ inline constexpr std::array<std::string_view, kOutcomeClassCount> kOutcomeClassN
   X(kOriginAborted, "origin-aborted", kError)         \
   X(kCacheAborted, "cache-aborted", kError)           \
   X(kClientAborted, "client-aborted", kError)         \
+  X(kDrained, "drained", kError)                      \
   X(kSlowReader, "slow-reader", kError)               \
   X(kNoMemory, "no-memory", kError)                   \
   X(kInternal, "internal", kError)

@@ -6,6 +6,7 @@
 
 #include "proxy/disk/disks.h"
 #include "proxy/http/targeted.h"
+#include "proxy/request/request_ids.h"
 #include "proxy/transfer/saved_object.h"
 
 namespace encore::server {
@@ -14,6 +15,10 @@ http::ResponseDirectives governing_directives(const RequestContext& request,
                                               const Received& received) {
   auto directives = http::effective_directives(received.head.fields, request.targets());
   http::leave_out(directives, received.treatment->store.ignored);
+  // The id of a request is for who has sent it, whoever else the response is for.
+  if (received.head.fields.find(kRequestIdName) != nullptr) {
+    directives.stripped_fields.emplace_back(kRequestIdName);
+  }
   return directives;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "proxy/http/conditional.h"
+#include "proxy/observe/request_steps.h"
 #include "proxy/origin/origin_request.h"
 #include "proxy/origin/parts.h"
 
@@ -111,6 +112,15 @@ void Fetch::on_link_open() {
   ENCORE_CHECK(state_ == State::kConnecting, "a connection comes to who waits for one");
   net::Stream& stream = link_.stream();
   answered_ = false;
+  visit_.connect = link_.connect_time();
+  if (request_->runtime->follows_requests) [[unlikely]] {
+    tell_step(request_->request_id, {"fetch: ", visit_.connect.count() < 0 ? "a kept" : "a new",
+                                     " connection to ", stream.peer().to_string()});
+  }
+  if (services_.worker.logs_requests()) {
+    visit_.address = stream.peer().to_string();
+    if (link_.server() != nullptr) visit_.server = link_.server()->url;
+  }
   stream.set_handler(this);
   stream.keep_at_least(request_->runtime->head_limits.head_bytes_max + 1);
   if (stream.is_reading_paused()) stream.resume_reading();

@@ -144,6 +144,7 @@ class Fetch final : public Producer,
   bool switched_ = false;         // what follows is for who has the connection now
   bool answered_ = false;         // some of an answer has come on this connection
 
+  OriginVisit visit_;
   http::ParseProgress progress_;
   std::uint32_t interim_responses_ = 0;
   const std::shared_ptr<Received> received_;

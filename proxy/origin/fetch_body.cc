@@ -236,13 +236,17 @@ void Fetch::fail(TransferFailure failure) {
   }
   body_.abort();
   end();
+  failure.visit = std::move(visit_);
   const bool stale =
       plan_.stored && failure.outcome != Outcome::kDenied &&
       http::may_serve_stale(meta_until(*plan_.stored, plan_.stored_fresh_until),
                             request_->directives, services_.loop.now(),
                             http::OriginFailure::kUnreachable, request_->treatment->stale);
   if (stale) {
-    transfer_->publish_validated({.object = plan_.stored, .stale = true});
+    transfer_->publish_validated({.object = plan_.stored,
+                                  .stale = true,
+                                  .visit = std::move(failure.visit),
+                                  .detail = std::move(failure.detail)});
   } else {
     transfer_->publish_failure(std::move(failure));
   }
@@ -251,6 +255,9 @@ void Fetch::fail(TransferFailure failure) {
 // From here on it is the keeper's to destroy, in this turn but not within this call.
 void Fetch::end() {
   state_.go(State::kEnded);
+  if (services_.worker.logs_requests() && link_.server() != nullptr) {
+    visit_.server = link_.server()->url;  // that was asked last, or was to be
+  }
   transfer_->set_producer(nullptr);
   release_connection(false);
   link_.end_lease();

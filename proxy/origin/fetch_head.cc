@@ -5,6 +5,7 @@
 #include "proxy/http/digest_path.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/interim.h"
+#include "proxy/observe/request_steps.h"
 #include "proxy/origin/admission.h"
 #include "proxy/origin/changes.h"
 #include "proxy/origin/entry.h"
@@ -160,6 +161,10 @@ std::size_t Fetch::on_head(std::string_view bytes) {
   received.time = services_.loop.now();
   services_.latest_moment.note(received.time);
   link_.tally().add_answer(received.head.status, received.time - received.request_time);
+  if (request_->runtime->follows_requests) [[unlikely]] {
+    tell_step(request_->request_id, {"fetch: status ", std::to_string(received.head.status)});
+  }
+  visit_.answer = received.time - received.request_time;
   on_final_head(bytes.size() > used);
   return used;
 }
@@ -266,7 +271,8 @@ void Fetch::confirm_stored() {
                                .unstored = std::move(confirmed.unstored),
                                .status = 304,
                                .shareable = shareable,
-                               .private_lines = lines});
+                               .private_lines = lines,
+                               .visit = std::move(visit_)});
 }
 
 void Fetch::serve_stale(int status) {
@@ -274,7 +280,11 @@ void Fetch::serve_stale(int status) {
   const auto transfer = transfer_;
   const store::ObjectRef stored = plan_.stored;
   end();
-  transfer->publish_validated({.object = stored, .stale = true, .status = status});
+  transfer->publish_validated({.object = stored,
+                               .stale = true,
+                               .status = status,
+                               .visit = std::move(visit_),
+                               .detail = "status-" + std::to_string(status)});
 }
 
 // The client's own request goes in place of the whole. False where others wait for the whole.
@@ -301,8 +311,8 @@ void Fetch::pass_on(const HeadPlan& plan) {
     // Its own response is newer than that.
     received.invalidations_seen = services_.inflight.invalidations().count();
   }
-  auto [response, decision] =
-      make_passed_response(services_, *request_, received, plan_.whole, link_.stream().peer());
+  auto [response, decision] = make_passed_response(services_, *request_, received, plan_.whole);
+  response->visit = visit_;
   verified_digest_ = digest_to_verify(*request_, received);
   // Nothing is cut of what is not known to be right.
   if (verified_digest_) response->whole = false;
@@ -329,6 +339,10 @@ void Fetch::pass_on(const HeadPlan& plan) {
   const ResponseBody::Use use =
       admit(services_, *request_, *received.treatment, storing, joined, *response);
   if (use != ResponseBody::Use::kPass) received.keep();
+  if (request_->runtime->follows_requests) [[unlikely]] {
+    tell_step(request_->request_id, {"fetch: ", to_string(response->outcome),
+                                     ", storing: ", http::to_string(response->reason)});
+  }
   open_body(std::move(response), use);
 }
 

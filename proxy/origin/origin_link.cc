@@ -152,6 +152,7 @@ bool OriginLink::take_idle() {
   if (stream == nullptr) return false;
   services_.stats.origin_reuses.add();
   slot_ = std::move(slot);
+  connect_time_ = Nanoseconds(-1);
   state_ = Open{.stream = std::move(stream), .reused = true, .count = std::move(count)};
   return true;
 }
@@ -185,6 +186,7 @@ void OriginLink::count_busy() {
 }
 
 void OriginLink::resolve() {
+  looked_up_ = services_.loop.now();
   if (server_ != nullptr && !server_->socket_file.empty()) {
     // A file has no name to be asked for, and its peer is this machine.
     connect({net::Address::loopback_v4(0)});
@@ -279,6 +281,7 @@ void OriginLink::on_connected(
     const ServerTally counted = tally();
     counted.add(&ServerCounts::connects);
     counted.add_time(&ServerCounts::connect_microseconds, services_.loop.now() - since);
+    connect_time_ = services_.loop.now() - looked_up_;
     state_ =
         Open{.stream = std::move(*result),
              .reused = false,
@@ -338,11 +341,11 @@ void OriginLink::tell(Progress progress, const TransferFailure& failure) {
   }
 }
 
-// Of origins that a client chose nobody here is to be told.
 void OriginLink::warn(const std::string& why) {
-  if (server_ == nullptr) return;
-  const std::string line = services_.warnings.line(server_->url, why, services_.loop.now());
-  if (!line.empty()) log::warn("{}", line);
+  const MonotonicTime now = services_.loop.now();
+  if (server_ != nullptr) return services_.warnings.tell(server_->url, why, now);
+  const std::string_view key = forward_pool_key_;
+  services_.forward_warnings.tell(key.substr(key.find('+') + 1), why, now);
 }
 
 void OriginLink::release(Fate fate) {

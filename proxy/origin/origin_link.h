@@ -103,6 +103,8 @@ class OriginLink {
   // It is another proxy that is sent the request, and not through a tunnel: the target is said
   // whole.
   bool asks_proxy() const { return tls_ == nullptr && parent_of(request_) != nullptr; }
+  // How long getting the present connection has taken; below 0: it was there already.
+  Nanoseconds connect_time() const { return connect_time_; }
   // Where what becomes of that server's requests is counted; empty where there is none.
   ServerTally tally() const;
   // It answers: nothing is held against its server any more.
@@ -178,6 +180,8 @@ class OriginLink {
   std::variant<Idle, InLine, Resolving, Connecting, Open> state_;
   OriginLines::Waiter waiter_;
 
+  MonotonicTime looked_up_{};  // the name, at the last attempt
+  Nanoseconds connect_time_{-1};
   std::uint32_t retries_ = 0;
   std::vector<const OriginServer*> tried_;     // those that failed
   std::vector<net::Address> tried_addresses_;  // of the present server

@@ -8,6 +8,7 @@
 #include "proxy/http/head_writer.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/sent_fields.h"
+#include "proxy/request/request_ids.h"
 #include "proxy/settings/sender.h"
 
 namespace encore::server {
@@ -150,6 +151,16 @@ void write_client_subject(const RequestContext& request, http::HeadWriter& out) 
   out.field(request.policy->client_field, request.tls->subject);
 }
 
+// What the request is known by, unless a rule says otherwise. Servers that a client chose are told
+// nothing of it.
+void write_request_id(const RequestContext& request, const http::HeadEdits* edits,
+                      http::HeadWriter& out) {
+  const bool told = request.runtime->config.log.request_id >= config::RequestIds::kForward;
+  if (!told || request.is_forward() || request.request_id.empty()) return;
+  if (edits != nullptr && edits->leaves_out(kRequestIdField)) return;
+  out.field(kRequestIdField, request.request_id);
+}
+
 // One field, hop after hop (RFC 9110 7.6.3).
 void write_via(const RequestContext& request, http::HeadWriter& out) {
   const std::string_view own = request.via_field(request.head.version);
@@ -207,6 +218,7 @@ void build_origin_request(const RequestContext& request, const OriginServer* ser
   }
   out.text(options.validation_fields);
   if (!request.is_elsewhere) {
+    write_request_id(request, edits_of(request), out);
     write_forwarded(request, host.get(), out);
     write_client_subject(request, out);
   }

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "proxy/observe/log.h"
+#include "proxy/observe/request_steps.h"
 #include "proxy/origin/origin_link.h"
 
 namespace encore::server {
@@ -75,7 +76,13 @@ bool OriginLink::move_on(const Attempt& attempt) {
 void OriginLink::note_failure(const Attempt& attempt) {
   const bool connected = is_open();
   if (connected && !attempt.answered) tried_addresses_.push_back(stream().peer());
-  if (server_ == nullptr) return;
+  if (request_.runtime->follows_requests) [[unlikely]] {
+    tell_step(request_.request_id, {"origin: ", host(), ": ", attempt.why});
+  }
+  if (server_ == nullptr) {
+    if (!attempt.answered) warn(std::string(attempt.why));
+    return;
+  }
   const ServerTally counted = tally();
   counted.add_failure(attempt.kind.value_or(kind_of(attempt.failure)));
   counted.note_failure(attempt.why, services_.loop.wall_now());

@@ -11,7 +11,7 @@
 namespace encore::server {
 
 PassedResponse make_passed_response(const OriginServices& services, const RequestContext& request,
-                                    Received& received, bool whole, const net::Address& peer) {
+                                    Received& received, bool whole) {
   http::StoreDecision decision =
       http::may_store(request.head, request.target, request.directives, received.head,
                       received.directives, received.arrival(), received.treatment->store);
@@ -47,7 +47,6 @@ PassedResponse make_passed_response(const OriginServices& services, const Reques
   response->variant = variant_of(response->names, response->variant_key);
   response->whole = whole && received.head.status == 200;
   if (services.worker.logs_requests()) {
-    response->origin = peer.to_string();
     response->content_type = received.head.fields.value(http::FieldId::kContentType);
   }
   response->common_bytes = build_forward_head(received.head,

@@ -20,10 +20,10 @@ struct PassedResponse {
   std::shared_ptr<SharedResponse> response;
   http::StoreDecision decision;
 };
-// `whole`: the request was sent without the client's Range and conditions. `peer` has answered.
+// `whole`: the request was sent without the client's Range and conditions.
 // What others may not have is among the stripped fields of `received` from then on.
 PassedResponse make_passed_response(const OriginServices& services, const RequestContext& request,
-                                    Received& received, bool whole, const net::Address& peer);
+                                    Received& received, bool whole);
 
 // An interim response as the client gets it, with the empty line.
 std::string interim_text(const RequestContext& request, const http::ResponseHead& head);

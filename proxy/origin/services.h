@@ -10,10 +10,10 @@
 #include "filter/hash.h"
 #include "proxy/net/loop.h"
 #include "proxy/net/resolver.h"
+#include "proxy/observe/origin_warnings.h"
 #include "proxy/observe/stats.h"
 #include "proxy/origin/origin_line.h"
 #include "proxy/origin/origin_pool.h"
-#include "proxy/origin/origin_warnings.h"
 #include "proxy/request/request_context.h"
 #include "proxy/request/request_view.h"
 #include "proxy/settings/runtime.h"
@@ -87,6 +87,7 @@ struct OriginServices {
   OriginPool& pool;
   OriginLines& lines;
   OriginWarnings& warnings;
+  OriginWarnings& forward_warnings;  // of origins that clients name
   store::Store& store;
   cache::Kernel& kernel;
   Inflight& inflight;

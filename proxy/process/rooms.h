@@ -34,6 +34,7 @@ struct RoomParts {
   OriginAsker& origins;
   ConnectionKeeper& keeper;
   Doing& doing;
+  OriginWarnings& forward_warnings;
   publish::Resources* published;  // null: nothing is
   const std::unique_ptr<store::Store>& store;
   const std::unique_ptr<disk::Disks>& disks;
@@ -70,8 +71,11 @@ struct Rooms {
                  .published = parts.published,
                  .purger = parts.purger,
                  .coders = &coders},
-        tunnel{
-            .loop = parts.loop, .resolver = parts.resolver, .stats = parts.stats, .log = parts.log},
+        tunnel{.loop = parts.loop,
+               .resolver = parts.resolver,
+               .stats = parts.stats,
+               .log = parts.log,
+               .warnings = parts.forward_warnings},
         intercept{.loop = parts.loop, .stats = parts.stats, .log = parts.log},
         client{.loop = parts.loop,
                .retired = parts.retired,
@@ -86,6 +90,7 @@ struct Rooms {
                .cache = cache,
                .log = parts.log,
                .views = views,
+               .ids = ids,
                .http1 = http1,
                .exchange = exchange,
                .tunnel = tunnel,
@@ -98,6 +103,7 @@ struct Rooms {
   Rechecks rechecks;
   Coders coders;
   ViewMaker views;
+  RequestIds ids;
   Http1Scratch http1;
   ExchangeServices exchange;
   TunnelServices tunnel;

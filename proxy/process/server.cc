@@ -27,8 +27,6 @@ constexpr Nanoseconds kDiskPatience = std::chrono::seconds(10);
 
 spdlog::level::level_enum level_of(config::LogLevel level) {
   switch (level) {
-    case config::LogLevel::kTrace:
-      return spdlog::level::trace;
     case config::LogLevel::kDebug:
       return spdlog::level::debug;
     case config::LogLevel::kInfo:

@@ -24,9 +24,9 @@
 #include "proxy/net/retired.h"
 #include "proxy/net/timer.h"
 #include "proxy/observe/access_log.h"
+#include "proxy/observe/origin_warnings.h"
 #include "proxy/origin/origin_line.h"
 #include "proxy/origin/origin_pool.h"
-#include "proxy/origin/origin_warnings.h"
 #include "proxy/origin/services.h"
 #include "proxy/process/listeners.h"
 #include "proxy/process/relief.h"
@@ -141,6 +141,7 @@ class Worker final : private ConnectionKeeper,
   OriginLines origin_lines_;
   OriginPool pool_;
   OriginWarnings origin_warnings_;
+  OriginWarnings forward_warnings_{OriginWarnings::kForwardReasonsMax};
   // For a panic report: the request that was parsed last.
   Doing doing_{.step = "the worker's loop; what was parsed last was"};
   std::unique_ptr<RequestLog> log_;

@@ -52,6 +52,8 @@ std::shared_ptr<const RequestContext> RequestContext::make(std::shared_ptr<const
     request->digest = http::sha256_in_path(request->path_text()).value_or("");
   }
   request->hash = view.hash;
+  request->listener_index = view.listener_index;
+  request->request_id = view.request_id;
   request->user = view.user;
   request->purges = view.purges;
   request->counts = view.counts == nullptr ? nullptr : *view.counts;
@@ -115,6 +117,8 @@ void RequestContext::copy_from(const RequestContext& other) {
   was_redirected = other.was_redirected;
   hash = other.hash;
   counts = other.counts;
+  listener_index = other.listener_index;
+  request_id = other.request_id;
 }
 
 std::shared_ptr<const RequestContext> RequestContext::permission_for(

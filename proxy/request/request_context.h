@@ -75,6 +75,12 @@ struct RequestContext {
   const http::HeadOptions& head_options() const {
     return is_forward() ? runtime->forward_head_options : runtime->head_options;
   }
+  // The listener's address as the config has it; empty: it is of none.
+  std::string_view listener_text() const {
+    const auto& listeners = runtime->config.listen;
+    return listener_index < listeners.size() ? listeners[listener_index].address.text()
+                                             : std::string_view();
+  }
   const http::VaryOptions& vary() const { return treatment->vary; }
   const http::ReuseOptions& reuse() const { return treatment->reuse; }
   // How a response of this Content-Type is treated: by a rule that has waited for it, or as the
@@ -120,9 +126,11 @@ struct RequestContext {
   bool is_elsewhere = false;
   bool was_redirected = false;
   filter::Hash128 hash{};
-  std::string user;     // RequestView::user
-  bool purges = false;  // RequestView::purges
-  ListenerPart counts;  // of its listener; null: nothing is counted
+  std::size_t listener_index = SIZE_MAX;  // its place in the config
+  std::string request_id;                 // empty: nobody asks for one
+  std::string user;                       // RequestView::user
+  bool purges = false;                    // RequestView::purges
+  ListenerPart counts;                    // of its listener; null: nothing is counted
 };
 
 // What a panic report says of who works on `request`. Views into it.

@@ -2,6 +2,7 @@
 // buffer and the worker's key buffer: what a hit is answered from, without a copy.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -39,10 +40,12 @@ struct RequestView {
   const Rule* rule = nullptr;    // null: none holds
   // By the rule, or without one; null: as without one.
   const Treatment* treatment = nullptr;
-  std::string_view listener;  // as the config names it
-  std::string_view key;       // realm and what is one object, mostly the URI; empty: never cached
-  std::string_view asked;     // the normalised URI, where the key does not say it
-  http::KeyText uri;          // the parts of the normalised URI
+  std::string_view listener;              // as the config names it
+  std::size_t listener_index = SIZE_MAX;  // its place in the config
+  std::string_view request_id;            // empty: nobody asks for one
+  std::string_view key;    // realm and what is one object, mostly the URI; empty: never cached
+  std::string_view asked;  // the normalised URI, where the key does not say it
+  http::KeyText uri;       // the parts of the normalised URI
   filter::Hash128 hash{};
   // Of the listener and the sender, before the rest is made of them.
   const ListenerPolicy* policy = nullptr;  // null: the listener has nothing of its own

@@ -31,6 +31,7 @@ bool may_purge(const std::vector<config::CidrText>& named, const net::Address& c
 ViewFault ViewMaker::make(const http::RequestHead& head, const ListenerContext& listener,
                           const net::Address& client, RequestView& view) {
   view.head = &head;
+  view.listener_index = listener.index;
   if (listener.closed) return {503, Outcome::kDenied, "listener-closed"};
   view.framing = http::request_framing(head);
   if (view.framing.kind == http::BodyKind::kError) {

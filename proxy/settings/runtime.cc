@@ -34,18 +34,6 @@ http::SetCookiePolicy policy_of(config::SetCookie choice) {
   return http::SetCookiePolicy::kStrip;
 }
 
-AccessFormat format_of(config::LogFormat format) {
-  switch (format) {
-    case config::LogFormat::kJson:
-      return AccessFormat::kJson;
-    case config::LogFormat::kSquid:
-      return AccessFormat::kSquid;
-    case config::LogFormat::kCombined:
-      return AccessFormat::kCombined;
-  }
-  return AccessFormat::kJson;
-}
-
 // Clients whose failed logins are remembered, at 16 bytes each.
 constexpr std::size_t kFailedClients = 65536;
 
@@ -78,6 +66,9 @@ void set_treatments(Runtime& runtime, const SeriesBounds& bounds, const Runtime*
     runtime.forward.vary.own_names.push_back(lower_ascii(listen.tls_client_field));
   }
   runtime.reverse.vary.own_names = runtime.forward.vary.own_names;
+  if (config.log.request_id >= config::RequestIds::kForward) {
+    runtime.reverse.vary.own_names.emplace_back("x-request-id");
+  }
   runtime.reverse.keys = {
       .sort_query = cache.query_sort, .drop_query = cache.query_drop, .scheme = kReverseScheme};
   runtime.reverse.reuse.ignore_client_reload = cache.ignore_client_reload;
@@ -89,6 +80,26 @@ void set_treatments(Runtime& runtime, const SeriesBounds& bounds, const Runtime*
   }
   runtime.rules = Rules(rules, runtime.forward, runtime.reverse, bounds,
                         before == nullptr ? nullptr : &before->rules);
+}
+
+void set_log(Runtime& runtime) {
+  const config::Log& log = runtime.config.log;
+  runtime.redaction = Redaction(log.redact_query);
+  runtime.follows_requests = log.level == config::LogLevel::kDebug;
+  const config::LogFormat& format = *log.format;
+  const bool is_logged = !log.access.empty();
+  using config::LogField;
+  using config::RequestIds;
+  runtime.logs_response_fields = is_logged && format.has(LogField::kResponseField);
+  runtime.identifies_all =
+      log.request_id == RequestIds::kRespond ||
+      (log.request_id != RequestIds::kOff &&
+       (runtime.follows_requests || (is_logged && format.has(LogField::kRequestId))));
+  if (log.request_id == RequestIds::kRespond) {
+    // There is one of them.
+    runtime.head_options.strip_fields.emplace_back("x-request-id");
+    runtime.forward_head_options.strip_fields.emplace_back("x-request-id");
+  }
 }
 
 // A look costs some nanoseconds a connection: ten in a second are not felt, and leave half of the
@@ -164,7 +175,7 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   runtime->via_field_10 = via(http::Version::kHttp10);
   runtime->max_memory_object_bytes = config::max_object_in_memory(config);
   if (!config.compression.codings.empty()) runtime->compression.emplace(config.compression);
-  runtime->access_format = format_of(config.log.format);
+  set_log(*runtime);
   runtime->sweep_interval = server::sweep_interval(config.timeouts, config.upstream);
   if (config.intercept.is_on()) {
     const Nanoseconds wait = config.intercept.hello_wait / kSweepsPerTimeout;

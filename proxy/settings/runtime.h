@@ -14,6 +14,7 @@
 #include "proxy/http/parser.h"
 #include "proxy/http/stored_head.h"
 #include "proxy/observe/access_log.h"
+#include "proxy/observe/redaction.h"
 #include "proxy/observe/request_counts.h"
 #include "proxy/observe/series.h"
 #include "proxy/settings/compression.h"
@@ -65,7 +66,10 @@ struct Runtime {
   std::uint64_t max_memory_object_bytes = 0;  // what is larger lies on disk alone
   ErrorPages error_pages;
   std::optional<Compression> compression;  // nothing: it is off
-  AccessFormat access_format = AccessFormat::kJson;
+  Redaction redaction;
+  bool identifies_all = false;        // hits and refusals, too, have ids
+  bool logs_response_fields = false;  // the access log has some of each response
+  bool follows_requests = false;      // step by step, on standard error
   Nanoseconds sweep_interval{};
   std::string published_root;              // "/filters/"; empty: not on proxy listeners
   std::vector<config::Cidr> published_to;  // who gets it there

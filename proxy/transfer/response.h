@@ -20,6 +20,7 @@
 #include "proxy/http/storing.h"
 #include "proxy/observe/outcome.h"
 #include "proxy/store/object.h"
+#include "proxy/transfer/origin_visit.h"
 
 namespace encore::server {
 
@@ -139,8 +140,8 @@ struct SharedResponse {
   bool shareable = false;  // with those for whom it is fresh; else they ask for themselves
   // Going into the cache as it was published; nothing: that shows at its end.
   std::optional<bool> stored = false;
-  bool whole = true;   // a full representation, that ranges may be cut from
-  std::string origin;  // the address that answered
+  bool whole = true;  // a full representation, that ranges may be cut from
+  OriginVisit visit;
   std::string content_type;
   std::string trailers;
 

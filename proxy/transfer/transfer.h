@@ -21,6 +21,7 @@
 #include "proxy/http/variant_keys.h"
 #include "proxy/observe/outcome.h"
 #include "proxy/store/body.h"
+#include "proxy/transfer/origin_visit.h"
 #include "proxy/transfer/producer.h"
 #include "proxy/transfer/response.h"
 #include "proxy/transfer/switched.h"
@@ -44,6 +45,7 @@ struct TransferFailure {
   std::string detail = {};
   bool of_the_client = false;  // who asked is why: others may fare better
   std::string why = {};        // for who reads the answer
+  OriginVisit visit = {};
 };
 
 // The result of a validation: a stored response to serve.
@@ -55,6 +57,8 @@ struct Validated {
   int status = 0;
   bool shareable = false;          // may answer others for whom it is fresh
   std::string private_lines = {};  // fields of the validation's answer for the one who asked
+  OriginVisit visit = {};
+  std::string detail = {};  // why the origin has given no answer
 };
 
 // Which variant a transfer is expected to bring, as far as that is known before its head.

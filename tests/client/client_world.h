@@ -55,6 +55,7 @@ class ClientWorld final : private ConnectionKeeper, private OriginAsker {
                         .origins = *this,
                         .keeper = *this,
                         .doing = doing_,
+                        .forward_warnings = world.warnings,
                         .published = nullptr,
                         .store = world.store,
                         .disks = world.disks,

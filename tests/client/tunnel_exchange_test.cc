@@ -173,7 +173,7 @@ TEST_CASE("a tunnel that breaks takes nothing of the replies in front of it", "[
   t.world.run_until([&] { return t.client.is_over(); });
   CHECK(t.client.ended);
   CHECK((t.content() == std::string(kUndelivered, 'x') + std::string(kEstablished)));
-  CHECK(t.world.ended_as(Outcome::kTunnel) + t.world.ended_as(Outcome::kClientAborted) == 1);
+  CHECK(t.world.ended_as(Outcome::kTunnel) + t.world.ended_as(Outcome::kDrained) == 1);
   CHECK(t.world.records() == 2);
 }
 
@@ -215,7 +215,7 @@ TEST_CASE("a client that is let go before its tunnel begins gets what it was sen
   REQUIRE(written < 60 * body.size());
   client.connection().cut();
   world.run_turns(5);
-  REQUIRE(world.ended_as(Outcome::kClientAborted) == 1);  // the tunnel was asked for
+  REQUIRE(world.ended_as(Outcome::kDrained) == 1);  // the tunnel was asked for
   client.reads = true;
   world.run_until([&] { return client.is_over(); });
   CHECK(client.ended);
@@ -379,7 +379,7 @@ TEST_CASE("a client that goes before its tunnel is there leaves one record", "[c
   REQUIRE(world.records() == 0);
   client.connection().cut();
   world.run_turns(20);
-  CHECK(world.ended_as(Outcome::kClientAborted) == 1);
+  CHECK(world.ended_as(Outcome::kDrained) == 1);
   CHECK(world.records() == 1);
   CHECK(world.world.stats.tunnels_open.get() == 0);
 }

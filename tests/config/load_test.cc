@@ -98,7 +98,7 @@ level = "warn"
   CHECK(config.workers.count == 3);
   CHECK_FALSE(*config.admin.address);
   CHECK(config.log.access == "-");
-  CHECK(config.log.format == LogFormat::kSquid);
+  CHECK(config.log.format->style == LogFormat::Style::kSquid);
   CHECK(config.log.decisions == "d.journal");
   CHECK(config.log.level == LogLevel::kWarn);
 }

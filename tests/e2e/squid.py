@@ -11,7 +11,7 @@ http_port 127.0.0.1:{port}
 http_access allow all
 visible_hostname localhost
 pid_filename none
-access_log none
+access_log {access_log}
 cache_store_log none
 cache_log {dir}/cache.log
 coredump_dir {dir}
@@ -33,7 +33,7 @@ class Squid:
     """Runs until the test ends. As root it works as the user of Debian's package, who must be able
     to write into its directory."""
 
-    def __init__(self, case, extra=""):
+    def __init__(self, case, extra="", logs=False):
         program = need_program("squid")
         version = subprocess.run([program, "-v"], capture_output=True, text=True, check=False).stdout
         if "--enable-cache-digests" not in version:
@@ -45,7 +45,10 @@ class Squid:
             case.directory.chmod(0o711)
             self.directory.chmod(0o777)
         config = self.directory / "squid.conf"
-        config.write_text(CONFIG.format(port=self.port, dir=self.directory, extra=extra))
+        self.access_path = self.directory / "access.log"
+        config.write_text(CONFIG.format(
+            port=self.port, dir=self.directory, extra=extra,
+            access_log=f"stdio:{self.access_path} squid" if logs else "none"))
         # Squids share what they have in /dev/shm by this name.
         command = [program, "-N", "-n", f"encore{self.port}", "-f", config]
         case.run_client([*command, "-z"])

@@ -41,6 +41,7 @@ class FakeStream final : public ClientStream {
   }
   void want_content() override { ++wanted; }
   std::uint64_t sent_bytes() const override { return response.head.size(); }
+  bool is_kept() const override { return true; }
   bool is_over_share() const override { return false; }
 
   std::string interim;

@@ -152,7 +152,11 @@ TEST_CASE("a line of the log is the request and what it came to", "[exchange][lo
       some_request("GET http://a.example/x HTTP/1.0\nHost: a.example\nReferer: r\nUser-Agent: u\n",
                    ended.runtime);
   RequestRecord record = ended.record(Outcome::kAdmitted, std::chrono::seconds(10));
-  record.origin = "192.0.2.1:80";
+  OriginVisit visit{.address = "192.0.2.1:80", .server = "http://s:80"};
+  visit.answer = std::chrono::microseconds(700);
+  record.visit = &visit;
+  record.request_id = "abc";
+  record.detail = "why";
   record.content_type = "text/html";
   ended.log.record(record, &request->head, net::Address::parse_ip("192.0.2.7", 1).value());
   // Of what could not be parsed there is less to say.
@@ -176,6 +180,11 @@ TEST_CASE("a line of the log is the request and what it came to", "[exchange][lo
   CHECK(first["body_bytes"] == 200);
   CHECK(first["outcome"] == "admitted");
   CHECK(first["origin"] == "192.0.2.1:80");
+  CHECK(first["server"] == "http://s:80");
+  CHECK(first["origin_us"] == 700);
+  CHECK_FALSE(first.contains("connect_us"));
+  CHECK(first["request_id"] == "abc");
+  CHECK(first["detail"] == "why");
   CHECK(first["content_type"] == "text/html");
   CHECK(first["duration_us"].get<std::int64_t>() >= 10'000'000);
   REQUIRE(std::getline(lines, line));
@@ -193,7 +202,7 @@ TEST_CASE("a log in another format begins with the next request", "[exchange][lo
   REQUIRE(writer.has_value());
   Ended ended(writer->get());
   config::Config config;
-  config.log.format = config::LogFormat::kSquid;
+  config.log.format = "squid";
   ended.runtime = some_runtime(config);
   ended.log.record(ended.record(Outcome::kHit), nullptr, kClient);
   CHECK(ended.log.hand_over());

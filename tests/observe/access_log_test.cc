@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "proxy/observe/access_text.h"
 #include "tests/catch.h"
 
 namespace encore::server {
@@ -34,16 +35,35 @@ AccessRecord hostile_record() {
   record.tls_server_name = kHostile;
   record.client_subject = kHostile;
   record.client_fingerprint = kHostile;
+  record.listener = kHostile;
+  record.detail = kHostile;
+  record.request_id = kHostile;
+  record.traceparent = kHostile;
+  record.server = kHostile;
   return record;
 }
 
-std::string line(AccessFormat format, const AccessRecord& record) {
+const Redaction kRedaction({"token"});
+
+std::string line(std::string_view format, const AccessRecord& record) {
+  const auto parsed = config::parse_log_format(format);
+  REQUIRE(parsed.has_value());
   std::string out;
-  append_access_record(out, format, record);
+  append_access_record(out, *parsed, record, kRedaction);
   return out;
 }
 
-std::string plain(AccessFormat format) {
+// Every directive there is, within quotation marks and without.
+std::string all_directives() {
+  std::string format =
+      "%h %a %l %u %t %r %s %>s %b %B %O %I %D %T %{us}T %{ms}T %{s}T %m %U %q %H "
+      "%v %p %X %% %{x}i %{y}o %{Referer}i %{Authorization}i";
+  for (const auto& each : config::kLogFields) format += " %{" + std::string(each.name) + "}x";
+  for (const auto& each : config::kLogForms) format += " %{" + std::string(each.name) + "}x";
+  return format + " \"" + format + "\"";
+}
+
+std::string plain(std::string_view format) {
   AccessRecord record;
   record.received = WallTime(std::chrono::seconds(784111777) + std::chrono::microseconds(250'001));
   record.duration = std::chrono::milliseconds(12);
@@ -60,7 +80,8 @@ std::string plain(AccessFormat format) {
 }
 
 TEST_CASE("a record is one line of printable ASCII whatever a client sends", "[server][log]") {
-  for (const auto format : {AccessFormat::kJson, AccessFormat::kSquid, AccessFormat::kCombined}) {
+  for (const std::string& format :
+       {std::string("json"), std::string("squid"), std::string("combined"), all_directives()}) {
     const std::string text = line(format, hostile_record());
     CHECK(std::ranges::count(text, '\n') == 1);
     CHECK(text.back() == '\n');
@@ -70,46 +91,47 @@ TEST_CASE("a record is one line of printable ASCII whatever a client sends", "[s
 }
 
 TEST_CASE("JSON escapes quotes, backslashes, controls and octets above ASCII", "[server][log]") {
-  const std::string text = line(AccessFormat::kJson, hostile_record());
+  const std::string text = line("json", hostile_record());
   CHECK(text.find(R"("url":"a\"b\\c\u000ad\u000de\u0009f\u0001g\u007fh\u00ffi j")") !=
         std::string::npos);
 }
 
 TEST_CASE("what came inside a decrypted CONNECT says so", "[server][log]") {
   AccessRecord record = hostile_record();
-  CHECK_FALSE(line(AccessFormat::kJson, record).contains("intercepted"));
+  CHECK_FALSE(line("json", record).contains("intercepted"));
   record.intercepted = true;
-  CHECK(line(AccessFormat::kJson, record).ends_with(",\"intercepted\":true}\n"));
+  CHECK(line("json", record).ends_with(",\"intercepted\":true}\n"));
 }
 
 TEST_CASE("squid's fields cannot be multiplied by spaces in a value", "[server][log]") {
-  const std::string text = line(AccessFormat::kSquid, hostile_record());
+  const std::string text = line("squid", hostile_record());
   std::size_t fields = 0;
   bool in_field = false;
   for (const char c : text) {
     if (c != ' ' && c != '\n' && !in_field) ++fields;
     in_field = c != ' ' && c != '\n';
   }
-  CHECK(fields == 10);
+  CHECK(fields == 11);
 }
 
 TEST_CASE("a quoted field of the combined format cannot be ended by its value", "[server][log]") {
-  const std::string text = line(AccessFormat::kCombined, hostile_record());
+  const std::string text = line("combined", hostile_record());
   CHECK(std::ranges::count(text, '"') == 6);
 }
 
 TEST_CASE("a plain record looks as the format's readers expect", "[server][log]") {
-  CHECK(plain(AccessFormat::kSquid) ==
+  CHECK(plain("squid") ==
         "784111777.250     12 127.0.0.1 TCP_MEM_HIT/200 300 GET http://a/b - HIER_NONE/- "
-        "text/html\n");
-  CHECK(plain(AccessFormat::kCombined) ==
+        "text/html hit/-\n");
+  CHECK(plain("combined") ==
         "127.0.0.1 - - [06/Nov/1994:08:49:37 +0000] \"GET http://a/b HTTP/1.1\" 200 200 \"-\" "
-        "\"-\"\n");
-  CHECK(plain(AccessFormat::kJson) ==
-        R"({"time":"1994-11-06T08:49:37.250001Z","client":"127.0.0.1","method":"GET",)"
-        R"("url":"http://a/b","version":"HTTP/1.1","status":200,"bytes":300,"body_bytes":200,)"
-        R"("duration_us":12000,"outcome":"hit","content_type":"text/html; charset=utf-8"})"
-        "\n");
+        "\"-\" hit/-\n");
+  CHECK(
+      plain("json") ==
+      R"({"time":"1994-11-06T08:49:37.250001Z","client":"127.0.0.1","method":"GET",)"
+      R"("url":"http://a/b","version":"HTTP/1.1","status":200,"bytes":300,"body_bytes":200,)"
+      R"("request_bytes":0,"duration_us":12000,"first_byte_us":12000,"outcome":"hit","content_type":"text/html; charset=utf-8"})"
+      "\n");
 }
 
 TEST_CASE("a record names who has logged in where the format's readers look for it",
@@ -119,20 +141,24 @@ TEST_CASE("a record names who has logged in where the format's readers look for 
   record.user = "ann";
   record.status = 403;
   record.outcome = Outcome::kDenied;
-  CHECK(line(AccessFormat::kCombined, record) ==
-        "::1 - ann [01/Jan/1970:00:00:00 +0000] \"-\" 403 0 \"-\" \"-\"\n");
-  CHECK(line(AccessFormat::kSquid, record) ==
-        "0.000      0 ::1 TCP_DENIED/403 0 - - ann HIER_NONE/- -\n");
-  record.origin = "127.0.0.1";
-  CHECK(line(AccessFormat::kSquid, record) ==
-        "0.000      0 ::1 TCP_DENIED/403 0 - - ann HIER_DIRECT/127.0.0.1 -\n");
-  CHECK(line(AccessFormat::kJson, record).find(R"("client":"::1","user":"ann","method":"")") !=
+  CHECK(line("combined", record) ==
+        "::1 - ann [01/Jan/1970:00:00:00 +0000] \"-\" 403 0 \"-\" \"-\" denied/-\n");
+  CHECK(line("squid", record) ==
+        "0.000      0 ::1 TCP_DENIED/403 0 - error:invalid-request ann HIER_NONE/- - denied/-\n");
+  record.origin = "127.0.0.1:80";
+  CHECK(line("squid", record) ==
+        "0.000      0 ::1 TCP_DENIED/403 0 - error:invalid-request ann HIER_DIRECT/127.0.0.1 - "
+        "denied/-\n");
+  record.origin = "[2001:db8::1]:443";
+  record.through_parent = true;
+  CHECK(line("squid", record).contains(" FIRSTUP_PARENT/2001:db8::1 "));
+  CHECK(line("json", record).find(R"("client":"::1","user":"ann","method":"")") !=
         std::string::npos);
   // Who is called as nobody is, and who would end the field.
   record.user = "-";
-  CHECK(line(AccessFormat::kCombined, record).starts_with("::1 - %2d ["));
+  CHECK(line("combined", record).starts_with("::1 - %2d ["));
   record.user = "a b\"";
-  CHECK(line(AccessFormat::kCombined, record).starts_with("::1 - a%20b%22 ["));
+  CHECK(line("combined", record).starts_with("::1 - a%20b%22 ["));
 }
 
 TEST_CASE("what could not be parsed is logged without a request", "[server][log]") {
@@ -140,9 +166,59 @@ TEST_CASE("what could not be parsed is logged without a request", "[server][log]
   record.client = "::1";
   record.status = 400;
   record.outcome = Outcome::kBadRequest;
-  CHECK(line(AccessFormat::kCombined, record) ==
-        "::1 - - [01/Jan/1970:00:00:00 +0000] \"-\" 400 0 \"-\" \"-\"\n");
-  CHECK(line(AccessFormat::kSquid, record) == "0.000      0 ::1 NONE/400 0 - - - HIER_NONE/- -\n");
+  CHECK(line("combined", record) ==
+        "::1 - - [01/Jan/1970:00:00:00 +0000] \"-\" 400 0 \"-\" \"-\" bad-request/-\n");
+  CHECK(line("squid", record) ==
+        "0.000      0 ::1 NONE_NONE/400 0 - error:invalid-request - HIER_NONE/- - bad-request/-\n");
+}
+
+TEST_CASE("JSON has every field that is documented, by its name and in its order",
+          "[server][log]") {
+  AccessRecord record = hostile_record();
+  record.traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  record.connect = record.answer = std::chrono::milliseconds(1);
+  record.intercepted = true;
+  const std::string text = line("json", record);
+  std::size_t at = 0;
+  for (const auto& each : config::kLogFields) {
+    const std::size_t found = text.find("\"" + std::string(each.name) + "\":", at);
+    INFO(each.name);
+    REQUIRE(found != std::string::npos);
+    at = found;
+  }
+  CHECK(static_cast<std::size_t>(std::ranges::count(text, ':')) == config::kLogFields.size() + 2);
+}
+
+TEST_CASE("times that there are not are left out, and a dash in a line", "[server][log]") {
+  AccessRecord record;
+  CHECK_FALSE(line("json", record).contains("connect_us"));
+  CHECK(line("%{connect_us}x %{origin_us}x %{first_byte_us}x", record) == "- - 0\n");
+  record.connect = std::chrono::microseconds(7);
+  record.answer = Nanoseconds(0);
+  record.first_byte = std::chrono::microseconds(3);
+  CHECK(line("%{connect_us}x %{origin_us}x %{first_byte_us}x", record) == "7 0 3\n");
+  CHECK(line("json", record).contains(R"(,"connect_us":7,"origin_us":0)"));
+}
+
+TEST_CASE("fields of responses are read from their lines", "[server][log]") {
+  AccessRecord record;
+  record.response_fields =
+      "HTTP/1.1 200 OK\r\nA: 1\r\na:2 \r\nB:\r\nno field\r\nLocation: /?token=x\r\n"
+      "Set-Cookie: c\r\nLast: z";
+  CHECK(line("%{A}o|%{b}o|%{C}o|%{location}o|%{set-cookie}o|%{last}o", record) ==
+        "1,%202|-|-|/?token=***|***|z\n");
+}
+
+TEST_CASE("a trace context is one by its form", "[server][log]") {
+  const std::string good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  CHECK(is_traceparent(good));
+  CHECK(is_traceparent("01" + good.substr(2) + "-later"));
+  for (const std::string& bad :
+       {std::string(), good + "-later", good + "0", "ff" + good.substr(2), good.substr(1),
+        "00_" + good.substr(3), "0G" + good.substr(2), "01" + good.substr(2) + "later",
+        "01" + good.substr(2) + "-" + std::string(128, 'x')}) {
+    CHECK_FALSE(is_traceparent(bad));
+  }
 }
 
 }  // namespace

@@ -1,14 +1,18 @@
-#include "proxy/origin/origin_warnings.h"
+#include "proxy/observe/origin_warnings.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "proxy/observe/log.h"
+
 namespace encore::server {
 namespace {
 
 constexpr Nanoseconds kInterval = std::chrono::seconds(1);
+// Of a name that a client chose, and of what is said of it.
+constexpr std::size_t kShownBytesMax = 512;
 
 }  // namespace
 
@@ -20,7 +24,7 @@ OriginWarnings::Reason* OriginWarnings::find(std::string&& text, MonotonicTime n
     ++known->untold;
     return nullptr;
   }
-  if (reasons_.size() < kReasonsMax) {
+  if (reasons_.size() < reasons_max_) {
     return &reasons_.emplace_back(Reason{.text = std::move(text)});
   }
   const auto oldest = std::ranges::min_element(reasons_, {}, &Reason::told);
@@ -31,6 +35,12 @@ OriginWarnings::Reason* OriginWarnings::find(std::string&& text, MonotonicTime n
   untold_ += oldest->untold;
   *oldest = {.text = std::move(text)};
   return &*oldest;
+}
+
+void OriginWarnings::tell(std::string_view origin, std::string_view why, MonotonicTime now) {
+  const std::string text =
+      line(origin.substr(0, kShownBytesMax), why.substr(0, kShownBytesMax), now);
+  if (!text.empty()) log::warn("{}", text);
 }
 
 std::string OriginWarnings::line(std::string_view origin, std::string_view why, MonotonicTime now) {

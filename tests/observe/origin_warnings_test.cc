@@ -1,4 +1,4 @@
-#include "proxy/origin/origin_warnings.h"
+#include "proxy/observe/origin_warnings.h"
 
 #include <string>
 
@@ -34,6 +34,17 @@ TEST_CASE("reasons beyond the most that are told are counted", "[server][warning
   CHECK(warnings.line("http://b:80", "refused", kStart).empty());
   CHECK(warnings.line("http://b:80", "refused", kStart + 10 * kTenth) ==
         "origin http://b:80: refused (2 other failures were not told)");
+}
+
+TEST_CASE("of what clients name fewer reasons are told", "[server][warnings]") {
+  OriginWarnings warnings(OriginWarnings::kForwardReasonsMax);
+  std::size_t told = 0;
+  for (int i = 0; i < 100; ++i) {
+    told += warnings.line("http://" + std::to_string(i), "refused", kStart).empty() ? 0U : 1U;
+  }
+  CHECK(told == OriginWarnings::kForwardReasonsMax);
+  CHECK(warnings.line("http://next", "refused", kStart + 10 * kTenth) ==
+        "origin http://next: refused (92 other failures were not told)");
 }
 
 }  // namespace

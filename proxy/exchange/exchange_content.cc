@@ -1,0 +1,68 @@
+// The part of an exchange that takes the request's content.
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "proxy/exchange/exchange.h"
+#include "proxy/http/sent_fields.h"
+
+namespace encore::server {
+
+Exchange::Wish Exchange::content_wish() const {
+  const Producer* const producer = this->producer();
+  if (producer == nullptr) return is_at(Step::kRespond) ? Wish::kNever : Wish::kLater;
+  return producer->accepts_upload() ? Wish::kNow : Wish::kLater;
+}
+
+void Exchange::on_content(std::string_view bytes) {
+  const PanicNote note(doing_);
+  ENCORE_CHECK(content_wish() == Wish::kNow, "content comes when it is wanted");
+  const Upload::Taken taken = upload_.take(bytes.size(), services_.loop.now());
+  if (taken == Upload::Taken::kTooLarge) {
+    refuse_content(413, "request-body-too-large");
+    return;
+  }
+  producer()->upload(bytes, taken == Upload::Taken::kLast, {});
+}
+
+void Exchange::on_content_end(std::string_view trailers) {
+  const PanicNote note(doing_);
+  if (upload_.is_done()) return;
+  ENCORE_CHECK(content_wish() == Wish::kNow, "content ends when it is wanted");
+  std::string forwarded;
+  const http::SentFields sent(request_->head.fields, request_->vary());
+  const auto drops = [&](const http::Field& field) {
+    const Rule* const rule = request_->rule;
+    return sent.drops(field) || (rule != nullptr && rule->request_edits().leaves_out(field.name));
+  };
+  if (!forwardable_trailers(trailers, request_->runtime->head_limits, drops, forwarded)) {
+    refuse_content(400, "bad-trailer");
+    return;
+  }
+  upload_.end();
+  producer()->upload({}, true, forwarded);
+}
+
+void Exchange::on_content_broken(std::string_view detail) {
+  const PanicNote note(doing_);
+  refuse_content(400, detail);
+}
+
+// The rest of the request cannot be passed on, so that it has no answer; where one is already
+// under way, it must not look like a whole one.
+void Exchange::refuse_content(int status, std::string_view detail) {
+  leave_transfer();
+  if (is_at(Step::kRespond)) {
+    record_.outcome = Outcome::kBadRequest;
+    finish(ClientStream::End::kBroken);
+    return;
+  }
+  respond_failure(status, Outcome::kBadRequest, detail);
+}
+
+void Exchange::on_upload_ready() {
+  upload_.restart(services_.loop.now());
+  client_.want_content();
+}
+
+}  // namespace encore::server

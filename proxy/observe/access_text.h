@@ -1,0 +1,46 @@
+// The pieces that lines of the access log are made of. Pure, thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/time.h"
+#include "proxy/observe/access_record.h"
+
+namespace encore::server {
+
+void append_json_string(std::string& out, std::string_view text);
+// For the formats that separate by spaces and quotes: "-" for nothing, %XX for what they misread.
+enum class Within : std::uint8_t { kWord, kQuotes };
+void append_plain(std::string& out, std::string_view text, Within within);
+// Nobody is "-" in these formats, so that a user of that name is written otherwise.
+void append_user(std::string& out, std::string_view user);
+void append_number(std::string& out, std::int64_t value);
+inline void append_number(std::string& out, std::uint64_t value) {
+  append_number(out, static_cast<std::int64_t>(value));
+}
+// At least so many digits, filled up with `fill`.
+void append_padded(std::string& out, std::int64_t value, std::size_t digits, char fill = '0');
+
+// "2026-11-21T12:57:36.964946Z", "21/Nov/2026:12:57:36 +0000", "1795265856.964".
+void append_iso_time(std::string& out, WallTime time);
+std::string_view log_time(WallTime time);  // until the next call on this thread
+void append_epoch(std::string& out, WallTime time);
+
+std::int64_t microseconds(Nanoseconds time);
+Nanoseconds first_byte_of(const AccessRecord& record);
+
+// "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01": W3C Trace Context 3.2, of any version.
+bool is_traceparent(std::string_view text);
+
+// Of Squid.
+std::string_view squid_code(const AccessRecord& record);
+std::string_view squid_hierarchy(const AccessRecord& record);
+// The address that it writes behind that, without port and brackets; empty: none.
+std::string_view squid_peer(const AccessRecord& record);
+// An address without its port, and brackets.
+std::string_view ip_of(std::string_view address);
+
+}  // namespace encore::server

@@ -1,0 +1,37 @@
+#include "proxy/request/request_ids.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace encore::server {
+
+bool is_request_id(std::string_view text) {
+  return !text.empty() && text.size() <= kRequestIdBytesMax &&
+         std::ranges::all_of(text, [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  std::string_view("-._~+/=:").contains(c);
+         });
+}
+
+RequestIds::RequestIds() : seed_{} {
+  const ssize_t got = ::getrandom(&seed_, sizeof(seed_), 0);
+  ENCORE_CHECK(got == static_cast<ssize_t>(sizeof(seed_)), "the system has random bytes");
+}
+
+std::string_view RequestIds::make() {
+  ++number_;
+  const filter::Hash128 bits =
+      filter::hash_key(filter::HashFamily::kSiphash, seed_,
+                       {reinterpret_cast<const char*>(&number_), sizeof(number_)});
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::size_t at = 0;
+  for (const std::uint64_t word : {bits.lo, bits.hi}) {
+    for (int shift = 60; shift >= 0; shift -= 4) text_[at++] = kDigits[(word >> shift) & 15U];
+  }
+  return {text_.data(), text_.size()};
+}
+
+}  // namespace encore::server

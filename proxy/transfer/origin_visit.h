@@ -1,0 +1,25 @@
+// OriginVisit: what asking an origin has come to, as far as the log says it. A value.
+#pragma once
+
+#include <string>
+
+#include "base/time.h"
+
+namespace encore::server {
+
+struct OriginVisit {
+  std::string address = {};  // that was connected to, with its port; empty: none, or nobody asks
+  std::string server = {};   // of an [[origin]], as the config has it; empty likewise
+  // Below 0: no connection was made for it; no head of a response came.
+  Nanoseconds connect{-1};
+  Nanoseconds answer{-1};
+
+  // For who uses it again: the texts' room is kept.
+  void clear() {
+    address.clear();
+    server.clear();
+    connect = answer = Nanoseconds(-1);
+  }
+};
+
+}  // namespace encore::server
