@@ -15,6 +15,7 @@
 #include "proxy/http/stored_head.h"
 #include "proxy/http/targeted.h"
 #include "proxy/http/variant_keys.h"
+#include "proxy/observe/redaction.h"
 #include "proxy/transfer/response.h"
 
 namespace encore::server {
@@ -89,12 +90,23 @@ std::string storable_by(const store::Object& object, const RequestContext& reque
                               : "its status and validator (RFC 9111 3)";
 }
 
+bool has_secret(std::string_view names) {
+  while (!names.empty()) {
+    const std::size_t end = std::min(names.find(','), names.size());
+    if (is_secret_field(names.substr(0, end))) return true;
+    names.remove_prefix(std::min(end + 1, names.size()));
+  }
+  return false;
+}
+
 std::string varies_by(std::string_view names, std::string_view variant_key) {
   if (names.empty()) return {};
   // The names have a comma between them; what the key says is shown as far as it can be.
   constexpr std::size_t kShown = 200;
   std::string text(names);
   text += " = ";
+  // What a client has logged in with is nothing to show.
+  if (has_secret(names)) return text.append(Redaction::kHidden);
   text += variant_key.substr(0, kShown);
   std::ranges::replace_if(text, [](char c) { return c < ' ' || c > '~'; }, ' ');
   return text;

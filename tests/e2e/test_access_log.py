@@ -288,6 +288,14 @@ class Redacted(Logs):
                 if log_format != "squid":
                     self.assertIn("//***@ref.example/p?token=***&q=seen2", text)
 
+    def test_what_a_response_varies_by_is_explained_without_what_clients_log_in_with(self):
+        self.origin.default = fresh(b"page", Vary="Cookie, Accept-Language")
+        encore = self.reverse(admission={"policy": "always"})
+        self.ask(encore, "/page", [("Cookie", "s=hush"), ("Accept-Language", "de")])
+        text = encore.admin("/api/explain?url=http://site.example/page&format=text")[1]
+        self.assertIn("accept-language,cookie = ***", text)
+        self.assertNotIn("hush", text)
+
     def test_what_is_secret_is_configured(self):
         encore = self.reverse(log={"redact_query": ["Q"]})
         self.ask(encore, "/a?token=shown&q=hush")
