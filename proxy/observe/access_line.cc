@@ -1,6 +1,8 @@
 #include "proxy/observe/access_line.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 
 #include "proxy/http/list.h"
 #include "proxy/observe/access_text.h"
@@ -71,70 +73,71 @@ void Line::add(const config::LogPart& part) {
   }
 }
 
+// What is written as it is.
+template <typename Value>
+struct Kept {
+  LogField field;
+  Value AccessRecord::* value;
+};
+constexpr auto kTexts = std::to_array<Kept<std::string_view>>({
+    {LogField::kClient, &AccessRecord::client},
+    {LogField::kListener, &AccessRecord::listener},
+    {LogField::kMethod, &AccessRecord::method},
+    {LogField::kHost, &AccessRecord::host},
+    {LogField::kVersion, &AccessRecord::version},
+    {LogField::kDetail, &AccessRecord::detail},
+    {LogField::kRequestId, &AccessRecord::request_id},
+    {LogField::kOrigin, &AccessRecord::origin},
+    {LogField::kServer, &AccessRecord::server},
+    {LogField::kContentType, &AccessRecord::content_type},
+    {LogField::kUserAgent, &AccessRecord::user_agent},
+    {LogField::kTlsVersion, &AccessRecord::tls_version},
+    {LogField::kTlsCipher, &AccessRecord::tls_cipher},
+    {LogField::kTlsServerName, &AccessRecord::tls_server_name},
+    {LogField::kClientSubject, &AccessRecord::client_subject},
+    {LogField::kClientFingerprint, &AccessRecord::client_fingerprint},
+});
+constexpr auto kNumbers = std::to_array<Kept<std::uint64_t>>({
+    {LogField::kBytes, &AccessRecord::sent_bytes},
+    {LogField::kBodyBytes, &AccessRecord::body_bytes},
+    {LogField::kRequestBytes, &AccessRecord::taken_bytes},
+});
+constexpr auto kTimes = std::to_array<Kept<Nanoseconds>>({
+    {LogField::kDuration, &AccessRecord::duration},
+    {LogField::kConnect, &AccessRecord::connect},
+    {LogField::kOriginTime, &AccessRecord::answer},
+});
+
+// Null: it is none of these.
+template <typename Table>
+auto kept(const Table& table, LogField field) {
+  const auto* const found = std::ranges::find(table, field, &Table::value_type::field);
+  return found == table.end() ? nullptr : found->value;
+}
+
 void Line::add_named(LogField field) {
+  if (const auto value = kept(kTexts, field)) return text(record_.*value);
+  if (const auto value = kept(kNumbers, field)) return append_number(out_, record_.*value);
+  if (const auto value = kept(kTimes, field)) return time(record_.*value);
   switch (field) {
     case LogField::kTime:
       return append_iso_time(out_, record_.received);
-    case LogField::kClient:
-      return text(record_.client);
     case LogField::kUser:
       return append_user(out_, record_.user);
-    case LogField::kListener:
-      return text(record_.listener);
-    case LogField::kMethod:
-      return text(record_.method);
     case LogField::kUrl:
       return url(record_.url);
-    case LogField::kHost:
-      return text(record_.host);
-    case LogField::kVersion:
-      return text(record_.version);
     case LogField::kStatus:
       return append_number(out_, std::int64_t{record_.status});
-    case LogField::kBytes:
-      return append_number(out_, record_.sent_bytes);
-    case LogField::kBodyBytes:
-      return append_number(out_, record_.body_bytes);
-    case LogField::kRequestBytes:
-      return append_number(out_, record_.taken_bytes);
-    case LogField::kDuration:
-      return time(record_.duration);
     case LogField::kFirstByte:
       return time(first_byte_of(record_));
     case LogField::kOutcome:
       return text(to_string(record_.outcome));
-    case LogField::kDetail:
-      return text(record_.detail);
-    case LogField::kRequestId:
-      return text(record_.request_id);
     case LogField::kTraceparent:
       return text(is_traceparent(record_.traceparent) ? record_.traceparent : std::string_view());
-    case LogField::kOrigin:
-      return text(record_.origin);
-    case LogField::kServer:
-      return text(record_.server);
-    case LogField::kConnect:
-      return time(record_.connect);
-    case LogField::kOriginTime:
-      return time(record_.answer);
-    case LogField::kContentType:
-      return text(record_.content_type);
     case LogField::kReferer:
       return url(record_.referer);
-    case LogField::kUserAgent:
-      return text(record_.user_agent);
-    case LogField::kTlsVersion:
-      return text(record_.tls_version);
-    case LogField::kTlsCipher:
-      return text(record_.tls_cipher);
     case LogField::kTlsResumed:
       return flag(record_.tls_resumed);
-    case LogField::kTlsServerName:
-      return text(record_.tls_server_name);
-    case LogField::kClientSubject:
-      return text(record_.client_subject);
-    case LogField::kClientFingerprint:
-      return text(record_.client_fingerprint);
     case LogField::kIntercepted:
       return flag(record_.intercepted);
     case LogField::kEpoch:

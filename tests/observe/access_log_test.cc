@@ -189,6 +189,17 @@ TEST_CASE("JSON has every field that is documented, by its name and in its order
   CHECK(static_cast<std::size_t>(std::ranges::count(text, ':')) == config::kLogFields.size() + 2);
 }
 
+TEST_CASE("a line has something to say of every field", "[server][log]") {
+  const auto check = [](std::string_view name) {
+    INFO(name);
+    const std::string format = "%{" + std::string(name) + "}x";
+    CHECK(line(format, hostile_record()).size() > 1);
+    CHECK(line(format, AccessRecord()).size() > 1);
+  };
+  for (const auto& each : config::kLogFields) check(each.name);
+  for (const auto& each : config::kLogForms) check(each.name);
+}
+
 TEST_CASE("times that there are not are left out, and a dash in a line", "[server][log]") {
   AccessRecord record;
   CHECK_FALSE(line("json", record).contains("connect_us"));
