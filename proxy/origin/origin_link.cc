@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "filter/hash.h"
-#include "proxy/observe/log.h"
 #include "proxy/settings/names.h"
 
 namespace encore::server {
