@@ -21,6 +21,21 @@ std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+Refusal no_longer_decrypted() {
+  return {.status = 421,
+          .outcome = Outcome::kDenied,
+          .detail = "no-longer-decrypted",
+          .text = "Connect again."};
+}
+
+Refusal refusal_of(const ViewFault& fault) {
+  return {.status = fault.status,
+          .outcome = fault.outcome,
+          .detail = fault.detail,
+          .text = "The request is not accepted.",
+          .rule = fault.rule};
+}
+
 // Whether a host that is decrypted would be so today.
 bool is_named(const Runtime& runtime, const Inside& inside, const net::Address& client,
               MonotonicTime now) {
@@ -252,10 +267,7 @@ bool Http1Connection::handle_request(std::string_view head_bytes) {
     view.inside = inside_.get();
     if (named_by_ != runtime.number &&
         !is_named(runtime, *inside_, client_, services_.loop.now())) {
-      refuse({.status = 421,
-              .outcome = Outcome::kDenied,
-              .detail = "no-longer-decrypted",
-              .text = "Connect again."});
+      refuse(no_longer_decrypted());
       return true;
     }
     named_by_ = runtime.number;
@@ -266,11 +278,7 @@ bool Http1Connection::handle_request(std::string_view head_bytes) {
   }
   const auto fault = services_.views.make(head, listener_, client_, view);
   if (fault.status != 0) {
-    refuse({.status = fault.status,
-            .outcome = fault.outcome,
-            .detail = fault.detail,
-            .text = "The request is not accepted.",
-            .rule = fault.rule});
+    refuse(refusal_of(fault));
     return true;
   }
   if (policy != nullptr) {
@@ -286,9 +294,10 @@ bool Http1Connection::handle_request(std::string_view head_bytes) {
     }
     view.user = gate_->user();
   }
-  if (runtime.identifies_all)
+  if (runtime.identifies_all) {
     view.request_id =
         request_id(services_.ids, inside_ == nullptr ? gate_.get() : nullptr, policy, &head);
+  }
   if (!may_be_hit(view)) {
     start_request(view, head_bytes, {});
     return true;

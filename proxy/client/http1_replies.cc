@@ -50,6 +50,40 @@ std::size_t put(std::string_view text, char* out) {
   return text.size();
 }
 
+// For clients that are told; else empty.
+std::string id_line(const Runtime& runtime, const RequestView& view) {
+  std::string line;
+  if (runtime.config.log.request_id == config::RequestIds::kRespond) [[unlikely]] {
+    http::append_field(kRequestIdField, view.request_id, line);
+  }
+  return line;
+}
+
+// Of the response as it is sent what the log wants.
+std::string logged_fields(const Runtime& runtime, const store::Object& object,
+                          std::string_view tail) {
+  std::string fields;
+  if (runtime.logs_response_fields) [[unlikely]] {
+    fields.append(stored_head_of(object)).append(tail);
+  }
+  return fields;
+}
+
+// As far as the connection has no part in it.
+RequestRecord record_of(const RequestView& view, const store::Object& object, MonotonicTime now) {
+  RequestRecord record;
+  record.outcome = Outcome::kHit;
+  record.started = now;
+  record.status = meta_of(object).http.status;
+  record.body_bytes = object.body_size();
+  record.taken_bytes = view.head->head_size;
+  record.user = view.user;
+  record.request_id = view.request_id;
+  record.rule = view.rule;
+  record.intercepted = view.inside != nullptr;
+  return record;
+}
+
 }  // namespace
 
 void Http1Connection::reply_hit(const RequestView& view, std::string_view head_bytes,
@@ -66,10 +100,7 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
   std::string_view further = kNothing;  // what a rule adds
   if (view.rule != nullptr) further = view.rule->response_edits().lines();
   const std::string_view vary = form == HitForm::kVaries ? http::kVaryByCodingField : kNothing;
-  std::string id_field;
-  if (services_.runtime->config.log.request_id == config::RequestIds::kRespond) [[unlikely]] {
-    http::append_field(kRequestIdField, view.request_id, id_field);
-  }
+  const std::string id_field = id_line(*services_.runtime, view);
   if (!batch.has_room(kTailBytesMax + via.size() + further.size() + vary.size() +
                       id_field.size()) &&
       !flush_batch()) {
@@ -85,25 +116,13 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
   tail += put(id_field, room + tail);
   tail += put(connection_field(head.version, phase_ == Phase::kOpen), room + tail);
   tail += put(kHeadEnd, room + tail);
-  RequestRecord record;
-  record.outcome = Outcome::kHit;
-  record.started = now;
-  record.status = meta.status;
+  RequestRecord record = record_of(view, object, now);
   record.tls = tls_.get();
-  record.body_bytes = object.body_size();
-  record.user = view.user;
-  record.intercepted = view.inside != nullptr;
   record.listener = listener_.counts.get();
-  record.rule = view.rule;
   record.listener_name = listener_.name;
-  record.request_id = view.request_id;
-  record.taken_bytes = head.head_size;
   if (phase_ == Phase::kOpen) record.connection = ClientConnectionEnd::kKept;
-  std::string fields;
-  if (services_.runtime->logs_response_fields) [[unlikely]] {
-    fields = std::string(stored_head_of(object)) + std::string(room, tail);
-    record.response_fields = fields;
-  }
+  std::string fields = logged_fields(*services_.runtime, object, {room, tail});
+  record.response_fields = fields;
   services_.log.tell_hit(view, object);
   const store::ObjectRef logged = services_.log.is_logging() ? found.object : store::ObjectRef();
   if (logged) record.content_type = content_type_of(*logged);

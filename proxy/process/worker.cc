@@ -49,9 +49,7 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
       *worker->loop_, stats, shared.access_log.get(), worker->runtime_,
       RequestWatchers{
           .recent = &shared.recent, .shadows = &shared.shadows, .errors = &shared.errors});
-  worker->retired_ = std::make_unique<net::Retired>(*worker->loop_, [raw] {
-    if (raw->draining_) raw->end_if_drained();
-  });
+  worker->make_handlers();
   worker->purges_ = std::make_unique<PurgeDesk>(shared, *worker->loop_);
   worker->rooms_ = std::make_unique<Rooms>(RoomParts{.loop = *worker->loop_,
                                                      .retired = *worker->retired_,
@@ -79,7 +77,6 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
                                                      .disks = shared.disks,
                                                      .resident = shared.resident.get(),
                                                      .purger = worker->purges_.get()});
-  worker->make_handlers();
   worker->relief_ = std::make_unique<Relief>(Relief::Parts{.loop = *worker->loop_,
                                                            .kernel = *shared.kernel,
                                                            .slow_readers = shared.slow_readers,
@@ -109,6 +106,9 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
 
 // What the loop calls.
 void Worker::make_handlers() {
+  retired_ = std::make_unique<net::Retired>(*loop_, [this] {
+    if (draining_) end_if_drained();
+  });
   tick_timer_ = std::make_unique<net::Timer>(*loop_, [this] { tick(); });
   sweep_ = std::make_unique<net::Deferred>(*loop_, [this] { approach_sweep(); });
   wake_origin_lines_ = std::make_unique<net::Deferred>(*loop_, [this] { origin_lines_.wake(); });
