@@ -222,7 +222,8 @@ class AccessLog(Case):
     def test_squid(self):
         line, origin = self.one_line("squid")
         self.assertRegex(line, r"^\d+\.\d{3} +\d+ 127\.0\.0\.1 [A-Z_]+/200 \d+ GET "
-                         + re.escape(origin.url("/a%20b")) + r" - [A-Z_]+/\S+ text/plain$")
+                         + re.escape(origin.url("/a%20b")) + r" - [A-Z_]+/\S+ text/plain "
+                         r"[a-z-]+/[a-z-]+$")
 
     def test_combined(self):
         line, origin = self.one_line("combined")
