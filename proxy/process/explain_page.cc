@@ -2,8 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string>
 
+#include "base/html.h"
 #include "proxy/process/form.h"
 
 namespace encore::server {
@@ -39,34 +41,18 @@ Result<Query> read_query(std::string_view text) {
   return query;
 }
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c != '\n' && (c < ' ' || c > '~') ? '?' : c;
-    }
-  }
-  return out;
+// What a peer has said, in ASCII.
+std::string shown(std::string_view text) {
+  std::string out(text);
+  std::ranges::replace_if(out, [](char c) { return c != '\n' && (c < ' ' || c > '~'); }, '?');
+  return html_escaped(out);
 }
 
 std::string page_of(const Explained& asked, std::string_view said) {
   const auto field = [](std::string_view name, std::string_view value, std::string_view hint) {
     return fmt::format(
         "<label>{0} <input name=\"{0}\" value=\"{1}\" placeholder=\"{2}\"></label>\n", name,
-        escaped(value), hint);
+        shown(value), hint);
   };
   return "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>encore: "
          "explain</title>\n"
@@ -78,7 +64,7 @@ std::string page_of(const Explained& asked, std::string_view said) {
                "Accept-Encoding: gzip") +
          field("client", asked.client, "127.0.0.1") +
          field("listener", asked.listener, "the first") +
-         "<button>Explain</button>\n</form>\n<pre>" + escaped(said) + "</pre>\n</html>\n";
+         "<button>Explain</button>\n</form>\n<pre>" + shown(said) + "</pre>\n</html>\n";
 }
 
 net::AdminResponse reply(int status, std::string_view type, std::string body) {

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/html.h"
 #include "sim/report/chart_js.h"
 #include "sim/report/report.h"
 
@@ -59,26 +60,6 @@ for(const [i,chart] of charts.entries()){
 document.body.dataset.drawn=charts.length;
 )";
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json charts_json(const std::vector<Chart>& charts) {
@@ -122,12 +103,12 @@ Result<std::string> to_html(const Report& report, const JsonOptions& options) {
     return fail("--html: this encore-sim was built without Chart.js (package libjs-chart.js)");
   }
   std::string page(kHead);
-  page += "<h1>encore-sim " + escaped(report.command) + "</h1>\n";
+  page += "<h1>encore-sim " + html_escaped(report.command) + "</h1>\n";
   for (std::size_t i = 0; i < report.charts.size(); ++i) {
     page += "<div class=\"chart\"><canvas id=\"chart" + std::to_string(i) + "\"></canvas></div>\n";
   }
-  page += "<h2>Figures</h2>\n<pre>" + escaped(to_text(report)) + "</pre>\n";
-  page += "<h2>As data</h2>\n<pre>" + escaped(to_json(report, options)) + "</pre>\n";
+  page += "<h2>Figures</h2>\n<pre>" + html_escaped(to_text(report)) + "</pre>\n";
+  page += "<h2>As data</h2>\n<pre>" + html_escaped(to_json(report, options)) + "</pre>\n";
   page += "<script>\n";
   page += chart_js();
   page += "\n</script>\n<script>\nconst charts=" + for_script(charts_json(report.charts)) + ";";
