@@ -3,6 +3,9 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
 
 #include "base/check.h"
 
@@ -17,8 +20,10 @@ bool is_request_id(std::string_view text) {
 }
 
 RequestIds::RequestIds() : seed_{} {
-  const ssize_t got = ::getrandom(&seed_, sizeof(seed_), 0);
-  ENCORE_CHECK(got == static_cast<ssize_t>(sizeof(seed_)), "the system has random bytes");
+  std::array<std::byte, sizeof(seed_)> bytes;
+  const ssize_t got = ::getrandom(bytes.data(), bytes.size(), 0);
+  ENCORE_CHECK(got == static_cast<ssize_t>(bytes.size()), "the system has random bytes");
+  seed_ = std::bit_cast<filter::Seed>(bytes);
 }
 
 std::string_view RequestIds::make() {
