@@ -159,8 +159,10 @@ void Interceptor::on_error(net::Stream& stream, net::CloseReason reason, int) {
 bool Interceptor::left_at_once() const {
   const MonotonicTime now = services_.loop.now();
   if (step_ != Step::kUnused) return false;
-  const bool is_used = interception().is_used_by(connect_->client, host_, now);
-  return now - since_ < (is_used ? kAtOnce : kSoon);
+  const auto used = interception().last_use(connect_->client, host_, now);
+  // Who has asked for something meanwhile had opened this one in advance.
+  if (used && *used >= started_) return false;
+  return now - since_ < (used ? kAtOnce : kSoon);
 }
 
 void Interceptor::note_reject() {

@@ -31,6 +31,7 @@ bool ClientHosts::note(const net::Address& client, std::string_view host, Monoto
   drop_old(now);
   if (const auto place = places_.find(key); place != places_.end()) {
     // By a reload times may be shorter than those of pairs in front, which leave before it then.
+    place->second->noted = now;
     place->second->until = now + memory;
     order_.splice(order_.end(), order_, place->second);
     return false;
@@ -41,17 +42,20 @@ bool ClientHosts::note(const net::Address& client, std::string_view host, Monoto
   order_.push_back({.network = network,
                     .client = client.ip_string(),
                     .host = std::string(host),
+                    .noted = now,
                     .until = now + memory});
   places_.emplace(key, std::prev(order_.end()));
   ++counts_[network];
   return true;
 }
 
-bool ClientHosts::contains(const net::Address& client, std::string_view host, MonotonicTime now) {
+std::optional<MonotonicTime> ClientHosts::noted_at(const net::Address& client,
+                                                   std::string_view host, MonotonicTime now) {
   const std::string key = key_of(client.network_bytes(), host);
   const MutexLock lock(mutex_);
   const auto place = places_.find(key);
-  return place != places_.end() && place->second->until > now;
+  if (place == places_.end() || place->second->until <= now) return std::nullopt;
+  return place->second->noted;
 }
 
 std::size_t ClientHosts::size(MonotonicTime now) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -35,7 +36,9 @@ class ClientHosts {
   // True: it is news, so that it may be said. False: it was known, or this client has its share.
   bool note(const net::Address& client, std::string_view host, MonotonicTime now,
             Nanoseconds memory);
-  bool contains(const net::Address& client, std::string_view host, MonotonicTime now);
+  // When it was noted last; empty: it is not, or no longer, known.
+  std::optional<MonotonicTime> noted_at(const net::Address& client, std::string_view host,
+                                        MonotonicTime now);
 
   struct Pair {
     std::string client;
@@ -52,6 +55,7 @@ class ClientHosts {
     Network network{};
     std::string client;  // as it is shown
     std::string host;
+    MonotonicTime noted{};
     MonotonicTime until{};
   };
   using Order = std::list<Entry>;  // the oldest in front

@@ -80,10 +80,11 @@ Result<std::shared_ptr<const Interception>> Interception::create(const config::I
 Splice Interception::at_connect(const net::Address& client, std::string_view host,
                                 std::uint16_t port, bool is_own, MonotonicTime now) const {
   const bool remembers = intercept_.on_client_reject == config::ClientReject::kSplice;
-  return rules_.at_connect({.host = host,
-                            .port = port,
-                            .is_own = is_own,
-                            .is_rejected = remembers && rejected_->contains(client, host, now)});
+  return rules_.at_connect(
+      {.host = host,
+       .port = port,
+       .is_own = is_own,
+       .is_rejected = remembers && rejected_->noted_at(client, host, now).has_value()});
 }
 
 net::TlsSessionPointer Interception::session(std::string_view host, WallTime now) const {
@@ -104,9 +105,10 @@ void Interception::note_use(const net::Address& client, std::string_view host,
   used_->note(client, host, now, intercept_.reject_memory);
 }
 
-bool Interception::is_used_by(const net::Address& client, std::string_view host,
-                              MonotonicTime now) const {
-  return used_->contains(client, host, now);
+std::optional<MonotonicTime> Interception::last_use(const net::Address& client,
+                                                    std::string_view host,
+                                                    MonotonicTime now) const {
+  return used_->noted_at(client, host, now);
 }
 
 }  // namespace encore::server

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,10 +39,11 @@ class Interception {
   net::TlsSessionPointer session(std::string_view host, WallTime now) const;
   // A client has not taken it.
   void note_reject(const net::Address& client, std::string_view host, MonotonicTime now) const;
-  // A client has taken it, and asked for something: what it opens and leaves unused from now on, as
-  // browsers do in advance, is no rejection.
+  // A client has taken it, and asked for something: what it had opened in advance, as browsers do,
+  // and leaves unused is no rejection.
   void note_use(const net::Address& client, std::string_view host, MonotonicTime now) const;
-  bool is_used_by(const net::Address& client, std::string_view host, MonotonicTime now) const;
+  std::optional<MonotonicTime> last_use(const net::Address& client, std::string_view host,
+                                        MonotonicTime now) const;
 
   Nanoseconds hello_wait() const { return intercept_.hello_wait; }
   const ca::Authority& authority() const { return mint_->authority(); }

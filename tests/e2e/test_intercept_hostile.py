@@ -179,6 +179,19 @@ class Rejected(InterceptCase):
         self.assertEqual("encore test CA",
                          self.inside(encore, origin, self.unprepared()).issuer())
 
+    def test_what_is_opened_in_advance_is_told_from_another_machine_behind_the_address(self):
+        origin = self.start_origin()
+        encore = self.proxy(origin)
+        in_advance = self.inside(encore, origin)
+        used = self.inside(encore, origin)
+        self.assertEqual(200, used.get("/").status)
+        used.close()
+        in_advance.close()
+        eventually(lambda: encore.metrics()["encore_client_connections"] == 0, "both are gone")
+        self.assertEqual(0, encore.metrics()["encore_intercepts_rejected_total"])
+        self.inside(encore, origin).close()
+        eventually(lambda: encore.metrics()["encore_intercepts_rejected_total"] == 1, "it is noted")
+
     def test_it_is_forgotten_after_a_time_and_kept_over_a_reload(self):
         origin = self.start_origin()
         encore = self.proxy(origin, intercept={"reject_memory": "1s"})

@@ -18,13 +18,13 @@ net::Address address(const std::string& text) { return *net::Address::parse_ip(t
 
 TEST_CASE("A client that rejects is known for a host, and for a while", "[settings][intercept]") {
   ClientHosts pairs;
-  CHECK_FALSE(pairs.contains(address("10.0.0.1"), "a.example", kStart));
+  CHECK_FALSE(pairs.noted_at(address("10.0.0.1"), "a.example", kStart));
   CHECK(pairs.note(address("10.0.0.1"), "a.example", kStart, hours(1)));
-  CHECK(pairs.contains(address("10.0.0.1"), "a.example", kStart));
-  CHECK_FALSE(pairs.contains(address("10.0.0.2"), "a.example", kStart));
-  CHECK_FALSE(pairs.contains(address("10.0.0.1"), "b.example", kStart));
-  CHECK(pairs.contains(address("10.0.0.1"), "a.example", kStart + hours(1) - seconds(1)));
-  CHECK_FALSE(pairs.contains(address("10.0.0.1"), "a.example", kStart + hours(1)));
+  CHECK(pairs.noted_at(address("10.0.0.1"), "a.example", kStart + seconds(1)) == kStart);
+  CHECK_FALSE(pairs.noted_at(address("10.0.0.2"), "a.example", kStart));
+  CHECK_FALSE(pairs.noted_at(address("10.0.0.1"), "b.example", kStart));
+  CHECK(pairs.noted_at(address("10.0.0.1"), "a.example", kStart + hours(1) - seconds(1)));
+  CHECK_FALSE(pairs.noted_at(address("10.0.0.1"), "a.example", kStart + hours(1)));
   CHECK(pairs.size(kStart + hours(1)) == 0);
   CHECK(pairs.note(address("10.0.0.1"), "a.example", kStart + hours(1), hours(1)));
 }
@@ -34,16 +34,16 @@ TEST_CASE("What is noted again is no news, and lasts longer", "[settings][interc
   CHECK(pairs.note(address("10.0.0.1"), "a.example", kStart, hours(1)));
   CHECK_FALSE(pairs.note(address("10.0.0.1"), "a.example", kStart + seconds(10), hours(1)));
   CHECK(pairs.size(kStart) == 1);
-  CHECK(pairs.contains(address("10.0.0.1"), "a.example", kStart + hours(1) + seconds(9)));
+  CHECK(pairs.noted_at(address("10.0.0.1"), "a.example", kStart + hours(1) + seconds(9)));
 }
 
 TEST_CASE("A client is a network, where it has one", "[settings][intercept]") {
   ClientHosts pairs;
   pairs.note(address("2001:db8::1"), "a.example", kStart, hours(1));
-  CHECK(pairs.contains(address("2001:db8::ffff"), "a.example", kStart));
-  CHECK_FALSE(pairs.contains(address("2001:db8:0:1::1"), "a.example", kStart));
+  CHECK(pairs.noted_at(address("2001:db8::ffff"), "a.example", kStart));
+  CHECK_FALSE(pairs.noted_at(address("2001:db8:0:1::1"), "a.example", kStart));
   pairs.note(address("10.0.0.1"), "a.example", kStart, hours(1));
-  CHECK(pairs.contains(address("::ffff:10.0.0.1"), "a.example", kStart));
+  CHECK(pairs.noted_at(address("::ffff:10.0.0.1"), "a.example", kStart));
 }
 
 TEST_CASE("There is a bound, and the oldest pair leaves", "[settings][intercept]") {
@@ -54,9 +54,9 @@ TEST_CASE("There is a bound, and the oldest pair leaves", "[settings][intercept]
   CHECK_FALSE(pairs.note(address("10.0.0.1"), "a", kStart, hours(1)));
   CHECK(pairs.note(address("10.0.0.2"), "a", kStart, hours(1)));  // in the place of b
   CHECK(pairs.size(kStart) == 3);
-  CHECK_FALSE(pairs.contains(address("10.0.0.1"), "b", kStart));
-  CHECK(pairs.contains(address("10.0.0.1"), "a", kStart));
-  CHECK(pairs.contains(address("10.0.0.2"), "a", kStart));
+  CHECK_FALSE(pairs.noted_at(address("10.0.0.1"), "b", kStart));
+  CHECK(pairs.noted_at(address("10.0.0.1"), "a", kStart));
+  CHECK(pairs.noted_at(address("10.0.0.2"), "a", kStart));
   const auto newest = pairs.newest(2, kStart + seconds(1));
   REQUIRE(newest.size() == 2);
   CHECK(newest[0].client == "10.0.0.2");
@@ -73,7 +73,7 @@ TEST_CASE("One client drives out nobody else's pairs", "[settings][intercept]") 
     CHECK(pairs.note(address("10.0.0.1"), host, kStart, hours(1)) == (i < 2));
   }
   CHECK(pairs.size(kStart) == 3);
-  CHECK(pairs.contains(address("10.0.0.9"), "mine", kStart));
+  CHECK(pairs.noted_at(address("10.0.0.9"), "mine", kStart));
   // When its own have ended there is room for it again.
   CHECK(pairs.note(address("10.0.0.1"), "later", kStart + hours(1), hours(1)));
   CHECK(pairs.size(kStart + hours(1)) == 1);
@@ -88,7 +88,7 @@ TEST_CASE("Threads share the rejected clients", "[settings][intercept]") {
       for (int i = 0; i < 200; ++i) {
         const std::string host = "h" + std::to_string(i % 16);
         pairs.note(mine, host, kStart + seconds(i), hours(1));
-        (void)pairs.contains(mine, host, kStart + seconds(i));
+        (void)pairs.noted_at(mine, host, kStart + seconds(i));
       }
     });
   }
