@@ -88,12 +88,7 @@ add_custom_target(concurrent)
 # case by case is slow to start; the program is one CTest test, run in random order. THREADS: which
 # cases have threads, where the others take long: under the thread sanitizer those alone run. What is
 # tagged [plain] computes for long, and what a sanitizer could see of it others show: not run there
-# (nor what is hidden, which Catch2 takes for chosen where a choice only leaves out). What is
-# undefined is looked for in what is tested alone: in the tests it would be a third of their compiling.
-set(ENCORE_TEST_OPTIONS)
-if(ENCORE_SANITIZE MATCHES undefined)
-  set(ENCORE_TEST_OPTIONS -fno-sanitize=undefined)
-endif()
+# (nor what is hidden, which Catch2 takes for chosen where a choice only leaves out).
 function(encore_test name)
   cmake_parse_arguments(ARG "" "THREADS" "LINK;LABELS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
@@ -102,7 +97,6 @@ function(encore_test name)
   endif()
   add_executable(${name}_test ${sources})
   target_link_libraries(${name}_test PRIVATE encore_test_main ${ARG_LINK})
-  target_compile_options(${name}_test PRIVATE ${ENCORE_TEST_OPTIONS})
   target_precompile_headers(${name}_test REUSE_FROM encore_test_main)
   set(cases)
   if(ENCORE_SANITIZE MATCHES thread)

@@ -284,7 +284,7 @@ class OriginConnection final : public Handler {
     }
     const std::string by_rule = look_at_rule(cause);
     if (!by_rule.empty()) wrong(by_rule);
-    static constexpr std::array<std::string_view, 15> kOfProxies = {"Via",
+    static constexpr std::array<std::string_view, 16> kOfProxies = {"Via",
                                                                     "Host",
                                                                     "Forwarded",
                                                                     "X-Forwarded-For",
@@ -298,22 +298,18 @@ class OriginConnection final : public Handler {
                                                                     "Accept-Encoding",
                                                                     "TE",
                                                                     "Content-Length",
-                                                                    "Transfer-Encoding"};
+                                                                    "Transfer-Encoding",
+                                                                    "X-Request-Id"};
     for (const Field& field : head_.fields) {
       const bool own = std::ranges::any_of(
           kOfProxies, [&](std::string_view name) { return same_name(field.name, name); });
       const bool sent = std::ranges::find(cause.fields, field) != cause.fields.end();
       const bool judged = cause.rule != nullptr && is_by_rule(*cause.rule, field);
-      if (!own && !sent && !judged && !is_id(field))
+      if (!own && !sent && !judged)
         wrong("the origin got a field that its client never sent: " + field.name);
     }
   }
 
-  // What the proxy calls a request: 128 bits of its own, whatever its client says.
-  static bool is_id(const Field& field) {
-    return same_name(field.name, "X-Request-Id") && field.value.size() == 32 &&
-           field.value.find_first_not_of("0123456789abcdef") == std::string::npos;
-  }
   bool has(const Field& field) const {
     return std::ranges::find(head_.fields, field) != head_.fields.end();
   }
@@ -336,6 +332,7 @@ class OriginConnection final : public Handler {
       return "the origin should have been asked for " + target;
     }
     if (const std::string wrong = look_at_cookies(cause); !wrong.empty()) return wrong;
+    if (const std::string wrong = look_at_id(); !wrong.empty()) return wrong;
     if (rule != nullptr) {
       for (const Fields* const lines : {&rule->request_set, &rule->request_add}) {
         for (const Field& line : *lines) {
@@ -376,6 +373,19 @@ class OriginConnection final : public Handler {
       return "a Via that should not be there, or none that should";
     }
     return {};
+  }
+
+  // docs/CONFIG.md, `log.request_id`: 128 bits of the proxy's own, for the operator's servers
+  // alone.
+  std::string look_at_id() const {
+    const Field* const id = find(head_.fields, "X-Request-Id");
+    if (count(head_.fields, "X-Request-Id") != (world_.is_reverse() ? 1 : 0)) {
+      return "an X-Request-Id that should not be there, or none that should";
+    }
+    const bool is_good =
+        id == nullptr || (id->value.size() == 32 &&
+                          id->value.find_first_not_of("0123456789abcdef") == std::string::npos);
+    return is_good ? std::string() : "the origin got an X-Request-Id that is none of ours";
   }
 
   static bool is_by_rule(const Rule& rule, const Field& field) {
