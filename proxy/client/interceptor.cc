@@ -52,6 +52,7 @@ Interceptor::Interceptor(const InterceptServices& services, InterceptorOwner& ow
       connect_(std::move(connect)),
       host_(std::move(host)),
       started_(services.loop.now()),
+      was_in_use_(interception().is_in_use(connect_->client, host_)),
       since_(started_) {}
 
 Interceptor::~Interceptor() { record(Outcome::kClientAborted); }
@@ -96,11 +97,11 @@ std::size_t Interceptor::on_data(net::Stream&, std::span<const std::byte> bytes)
     look_at_hello({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   } else if (step_ == Step::kUnused) {
     go(Step::kOver);
-    interception().note_use(connect_->client, host_, services_.loop.now());
     const ListenerPolicy* const policy = connect_->policy;
     owner_.on_inside({.host = host_,
                       .port = connect_->target.authority.port,
-                      .has_logged_in = policy != nullptr && policy->credentials != nullptr});
+                      .has_logged_in = policy != nullptr && policy->credentials != nullptr,
+                      .use = interception().use(connect_->client, host_, services_.loop.now())});
   }
   // All of it is for whoever comes next: TLS, the origin, or who answers requests.
   return 0;
@@ -140,34 +141,48 @@ void Interceptor::on_ready(net::Stream&) {
 }
 
 void Interceptor::on_eof(net::Stream&) {
-  if (left_at_once()) note_reject();
+  note(left_at_once());
   end(Outcome::kClientAborted, After::kClose);
 }
 
 void Interceptor::on_error(net::Stream& stream, net::CloseReason reason, int) {
-  const bool soon = left_at_once();
-  const bool refused = stream.is_tls_refused_by_peer() || reason == net::CloseReason::kReset;
-  if (soon || (step_ == Step::kShaking && refused)) {
-    note_reject();
-  } else if (step_ == Step::kShaking) {
-    services_.stats.intercepts_failed.add();
-  }
+  note(step_ == Step::kShaking ? left_handshake(stream, reason) : left_at_once());
   end(Outcome::kClientAborted, After::kAbort);
 }
 
-// Whether an end now says that our certificate was not taken.
-bool Interceptor::left_at_once() const {
+Interceptor::Left Interceptor::left_at_once() const {
   const MonotonicTime now = services_.loop.now();
-  if (step_ != Step::kUnused) return false;
-  const auto used = interception().last_use(connect_->client, host_, now);
-  // Who has asked for something meanwhile had opened this one in advance.
-  if (used && *used >= started_) return false;
-  return now - since_ < (used ? kAtOnce : kSoon);
+  if (step_ != Step::kUnused) return Left::kOtherwise;
+  const bool used = interception().last_use(connect_->client, host_, now).has_value();
+  return now - since_ < (used ? kAtOnce : kSoon) ? beside_use() : Left::kOtherwise;
 }
 
-void Interceptor::note_reject() {
-  services_.stats.intercepts_rejected.add();
-  interception().note_reject(connect_->client, host_, services_.loop.now());
+Interceptor::Left Interceptor::left_handshake(const net::Stream& stream,
+                                              net::CloseReason reason) const {
+  if (stream.is_tls_refused_by_peer()) return Left::kRejecting;
+  return reason == net::CloseReason::kReset ? beside_use() : Left::kOtherwise;
+}
+
+// A browser that ends leaves what it had opened in advance, as one does that rejects us.
+Interceptor::Left Interceptor::beside_use() const {
+  const auto used = interception().last_use(connect_->client, host_, services_.loop.now());
+  // Who has asked for something meanwhile had opened this one in advance.
+  if (used && *used >= started_) return Left::kOtherwise;
+  return was_in_use_ ? Left::kPerhapsRejecting : Left::kRejecting;
+}
+
+void Interceptor::note(Left left) {
+  const MonotonicTime now = services_.loop.now();
+  if (left == Left::kPerhapsRejecting &&
+      interception().note_doubt(connect_->client, host_, started_, now)) {
+    left = Left::kRejecting;
+  }
+  if (left == Left::kRejecting) {
+    services_.stats.intercepts_rejected.add();
+    interception().note_reject(connect_->client, host_, now);
+  } else if (step_ == Step::kShaking) {
+    services_.stats.intercepts_failed.add();
+  }
 }
 
 void Interceptor::end(Outcome outcome, After after) {

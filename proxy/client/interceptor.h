@@ -85,8 +85,12 @@ class Interceptor final : public net::Retirable, private net::StreamHandler {
   void look_at_hello(std::string_view input);
   void splice();
   void end(Outcome outcome, Http1Carrier::After after);
-  bool left_at_once() const;
-  void note_reject();
+  // What an end says of our certificate.
+  enum class Left : std::uint8_t { kOtherwise, kRejecting, kPerhapsRejecting };
+  Left left_at_once() const;
+  Left left_handshake(const net::Stream& stream, net::CloseReason reason) const;
+  Left beside_use() const;
+  void note(Left left);
   void record(Outcome outcome, std::string_view detail = {});
   const Interception& interception() const { return *connect_->runtime->interception; }
 
@@ -96,7 +100,8 @@ class Interceptor final : public net::Retirable, private net::StreamHandler {
   const std::shared_ptr<const RequestContext> connect_;
   const std::string host_;  // lower case
   const MonotonicTime started_;
-  MonotonicTime since_;             // of the present step
+  const bool was_in_use_;  // the client had such a connection that it asked on, when this began
+  MonotonicTime since_;    // of the present step
   std::uint64_t bytes_before_ = 0;  // of the answer, written to the client
   Http1Writer answer_;
   Step step_ = Step::kAnswering;

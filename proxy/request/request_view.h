@@ -24,12 +24,15 @@
 
 namespace encore::server {
 
+class InsideUse;
+
 // A CONNECT that is decrypted, as the requests see it that come inside. Its client has passed what
 // it had to pass there.
 struct Inside {
   std::string host;  // lower case
   std::uint16_t port = 0;
-  bool has_logged_in = false;  // its listener asked for that
+  bool has_logged_in = false;                 // its listener asked for that
+  std::shared_ptr<const InsideUse> use = {};  // for as long as the connection lasts
 };
 
 struct RequestView {

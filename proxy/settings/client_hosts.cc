@@ -23,11 +23,21 @@ void ClientHosts::drop_old(MonotonicTime now) {
   while (!order_.empty() && order_.front().until <= now) drop(order_.begin());
 }
 
+ClientHosts::Entry* ClientHosts::find(const net::Address& client, std::string_view host) {
+  const auto place = places_.find(key_of(client.network_bytes(), host));
+  return place == places_.end() ? nullptr : &*place->second;
+}
+
 bool ClientHosts::note(const net::Address& client, std::string_view host, MonotonicTime now,
                        Nanoseconds memory) {
+  const MutexLock lock(mutex_);
+  return note_locked(client, host, now, memory);
+}
+
+bool ClientHosts::note_locked(const net::Address& client, std::string_view host, MonotonicTime now,
+                              Nanoseconds memory) {
   const Network network = client.network_bytes();
   const std::string key = key_of(network, host);
-  const MutexLock lock(mutex_);
   drop_old(now);
   if (const auto place = places_.find(key); place != places_.end()) {
     // By a reload times may be shorter than those of pairs in front, which leave before it then.
@@ -51,11 +61,30 @@ bool ClientHosts::note(const net::Address& client, std::string_view host, Monoto
 
 std::optional<MonotonicTime> ClientHosts::noted_at(const net::Address& client,
                                                    std::string_view host, MonotonicTime now) {
-  const std::string key = key_of(client.network_bytes(), host);
   const MutexLock lock(mutex_);
-  const auto place = places_.find(key);
-  if (place == places_.end() || place->second->until <= now) return std::nullopt;
-  return place->second->noted;
+  const Entry* const entry = find(client, host);
+  if (entry == nullptr || entry->until <= now) return std::nullopt;
+  return entry->noted;
+}
+
+void ClientHosts::open(const net::Address& client, std::string_view host, MonotonicTime now,
+                       Nanoseconds memory) {
+  const MutexLock lock(mutex_);
+  note_locked(client, host, now, memory);
+  if (Entry* const entry = find(client, host)) ++entry->connections;
+}
+
+void ClientHosts::close(const net::Address& client, std::string_view host) {
+  const MutexLock lock(mutex_);
+  Entry* const entry = find(client, host);
+  // It may have left, and come again, meanwhile.
+  if (entry != nullptr && entry->connections != 0) --entry->connections;
+}
+
+bool ClientHosts::is_open(const net::Address& client, std::string_view host) {
+  const MutexLock lock(mutex_);
+  const Entry* const entry = find(client, host);
+  return entry != nullptr && entry->connections != 0;
 }
 
 std::size_t ClientHosts::size(MonotonicTime now) {

@@ -1,7 +1,7 @@
 // ClientHosts: pairs of a client and a host that are remembered for a time: who does not take our
-// certificate, and who has taken it. A client is an IPv4 address or an IPv6 network of 64 bits. So
-// a machine that was not told of the authority, or a program that trusts nobody but its own, works
-// as without us, and takes nothing from others. Bounded; thread-safe.
+// certificate, who may not, and who has taken it. A client is an IPv4 address or an IPv6 network of
+// 64 bits. So a machine that was not told of the authority, or a program that trusts nobody but its
+// own, works as without us, and takes nothing from others. Bounded; thread-safe.
 #pragma once
 
 #include <array>
@@ -36,6 +36,12 @@ class ClientHosts {
   // True: it is news, so that it may be said. False: it was known, or this client has its share.
   bool note(const net::Address& client, std::string_view host, MonotonicTime now,
             Nanoseconds memory);
+  // Notes it, and that it has one connection more, or one less, of which it was noted.
+  void open(const net::Address& client, std::string_view host, MonotonicTime now,
+            Nanoseconds memory);
+  void close(const net::Address& client, std::string_view host);
+  // Whether it has such connections, as far as it is known.
+  bool is_open(const net::Address& client, std::string_view host);
   // When it was noted last; empty: it is not, or no longer, known.
   std::optional<MonotonicTime> noted_at(const net::Address& client, std::string_view host,
                                         MonotonicTime now);
@@ -57,9 +63,14 @@ class ClientHosts {
     std::string host;
     MonotonicTime noted{};
     MonotonicTime until{};
+    std::size_t connections = 0;
   };
   using Order = std::list<Entry>;  // the oldest in front
   static std::string key_of(const Network& network, std::string_view host);
+  bool note_locked(const net::Address& client, std::string_view host, MonotonicTime now,
+                   Nanoseconds memory) ENCORE_REQUIRES(mutex_);
+  // Null: it is not known.
+  Entry* find(const net::Address& client, std::string_view host) ENCORE_REQUIRES(mutex_);
   void drop(Order::iterator entry) ENCORE_REQUIRES(mutex_);
   void drop_old(MonotonicTime now) ENCORE_REQUIRES(mutex_);
 

@@ -10,6 +10,9 @@
 namespace encore::server {
 namespace {
 
+// Who cannot go on tries again, if at all, within this.
+constexpr Nanoseconds kDoubtMemory = std::chrono::minutes(1);
+
 std::string date_of(WallTime time) {
   const std::chrono::sys_seconds seconds(
       std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()));
@@ -41,15 +44,25 @@ Result<void> check(const config::Intercept& intercept, const ca::Authority& auth
 
 }  // namespace
 
+InsideUse::InsideUse(std::shared_ptr<ClientHosts> used, const net::Address& client,
+                     std::string_view host, MonotonicTime now, Nanoseconds memory)
+    : used_(std::move(used)), client_(client), host_(host) {
+  used_->open(client_, host_, now, memory);
+}
+
+InsideUse::~InsideUse() { used_->close(client_, host_); }
+
 Interception::Interception(const config::Intercept& intercept, std::shared_ptr<ca::LeafMint> mint,
                            std::shared_ptr<const net::TlsServer> server,
-                           std::shared_ptr<ClientHosts> rejected, std::shared_ptr<ClientHosts> used)
+                           std::shared_ptr<ClientHosts> rejected, std::shared_ptr<ClientHosts> used,
+                           std::shared_ptr<ClientHosts> doubted)
     : intercept_(intercept),
       rules_(intercept),
       mint_(std::move(mint)),
       server_(std::move(server)),
       rejected_(std::move(rejected)),
-      used_(std::move(used)) {}
+      used_(std::move(used)),
+      doubted_(std::move(doubted)) {}
 
 Result<std::shared_ptr<const Interception>> Interception::create(const config::Intercept& intercept,
                                                                  const Interception* before,
@@ -59,11 +72,11 @@ Result<std::shared_ptr<const Interception>> Interception::create(const config::I
   if (!authority) return std::unexpected(authority.error());
   if (auto good = check(intercept, *authority, now); !good) return std::unexpected(good.error());
   auto rejected = before == nullptr ? std::make_shared<ClientHosts>() : before->rejected_;
-  auto used = before == nullptr ? std::make_shared<ClientHosts>() : before->used_;
   // The same authority: what it has signed, and what clients hold by it, stays good.
   if (before != nullptr && before->authority().fingerprint() == authority->fingerprint()) {
-    return std::shared_ptr<const Interception>(new Interception(
-        intercept, before->mint_, before->server_, std::move(rejected), std::move(used)));
+    return std::shared_ptr<const Interception>(
+        new Interception(intercept, before->mint_, before->server_, std::move(rejected),
+                         before->used_, before->doubted_));
   }
   auto mint = ca::LeafMint::create(std::move(*authority));
   if (!mint) return std::unexpected(mint.error());
@@ -74,7 +87,7 @@ Result<std::shared_ptr<const Interception>> Interception::create(const config::I
   if (!server) return std::unexpected(server.error());
   return std::shared_ptr<const Interception>(
       new Interception(intercept, std::move(*mint), std::move(*server), std::move(rejected),
-                       std::make_shared<ClientHosts>()));
+                       std::make_shared<ClientHosts>(), std::make_shared<ClientHosts>()));
 }
 
 Splice Interception::at_connect(const net::Address& client, std::string_view host,
@@ -100,9 +113,20 @@ void Interception::note_reject(const net::Address& client, std::string_view host
             splices ? "goes through unread from now on" : "fails, for on_client_reject says so");
 }
 
-void Interception::note_use(const net::Address& client, std::string_view host,
-                            MonotonicTime now) const {
-  used_->note(client, host, now, intercept_.reject_memory);
+bool Interception::note_doubt(const net::Address& client, std::string_view host,
+                              MonotonicTime started, MonotonicTime now) const {
+  const auto before = doubted_->noted_at(client, host, now);
+  doubted_->note(client, host, now, kDoubtMemory);
+  return before && *before < started;
+}
+
+std::shared_ptr<const InsideUse> Interception::use(const net::Address& client,
+                                                   std::string_view host, MonotonicTime now) const {
+  return std::make_shared<const InsideUse>(used_, client, host, now, intercept_.reject_memory);
+}
+
+bool Interception::is_in_use(const net::Address& client, std::string_view host) const {
+  return used_->is_open(client, host);
 }
 
 std::optional<MonotonicTime> Interception::last_use(const net::Address& client,

@@ -23,6 +23,21 @@ namespace encore::server {
 // Where a forward listener, asked itself, gives its authority's certificate.
 inline constexpr std::string_view kAuthorityPath = "/ca.crt";
 
+// A connection inside of which a client has asked for something, for as long as it lasts.
+class InsideUse {
+ public:
+  InsideUse(std::shared_ptr<ClientHosts> used, const net::Address& client, std::string_view host,
+            MonotonicTime now, Nanoseconds memory);
+  ~InsideUse();
+  InsideUse(const InsideUse&) = delete;
+  InsideUse& operator=(const InsideUse&) = delete;
+
+ private:
+  const std::shared_ptr<ClientHosts> used_;
+  const net::Address client_;
+  const std::string host_;
+};
+
 class Interception {
  public:
   // Null: nothing is decrypted. `before` is what was in force, or null. Errors: files that cannot
@@ -39,11 +54,19 @@ class Interception {
   net::TlsSessionPointer session(std::string_view host, WallTime now) const;
   // A client has not taken it.
   void note_reject(const net::Address& client, std::string_view host, MonotonicTime now) const;
+  // A client may not have taken it: it left as one that rejects it does, and as a browser does that
+  // ends, for it has taken it before. True: it has left so before `started`, and not long ago,
+  // which nobody does who takes it.
+  bool note_doubt(const net::Address& client, std::string_view host, MonotonicTime started,
+                  MonotonicTime now) const;
   // A client has taken it, and asked for something: what it had opened in advance, as browsers do,
   // and leaves unused is no rejection.
-  void note_use(const net::Address& client, std::string_view host, MonotonicTime now) const;
+  std::shared_ptr<const InsideUse> use(const net::Address& client, std::string_view host,
+                                       MonotonicTime now) const;
   std::optional<MonotonicTime> last_use(const net::Address& client, std::string_view host,
                                         MonotonicTime now) const;
+  // Whether it has a connection at present inside of which it has asked for something.
+  bool is_in_use(const net::Address& client, std::string_view host) const;
 
   Nanoseconds hello_wait() const { return intercept_.hello_wait; }
   const ca::Authority& authority() const { return mint_->authority(); }
@@ -53,14 +76,15 @@ class Interception {
  private:
   Interception(const config::Intercept& intercept, std::shared_ptr<ca::LeafMint> mint,
                std::shared_ptr<const net::TlsServer> server, std::shared_ptr<ClientHosts> rejected,
-               std::shared_ptr<ClientHosts> used);
+               std::shared_ptr<ClientHosts> used, std::shared_ptr<ClientHosts> doubted);
 
   const config::Intercept intercept_;
   const InterceptRules rules_;
   const std::shared_ptr<ca::LeafMint> mint_;
   const std::shared_ptr<const net::TlsServer> server_;
   const std::shared_ptr<ClientHosts> rejected_;
-  const std::shared_ptr<ClientHosts> used_;  // who have asked for something inside
+  const std::shared_ptr<ClientHosts> used_;     // who have asked for something inside
+  const std::shared_ptr<ClientHosts> doubted_;  // who may have rejected it
 };
 
 }  // namespace encore::server

@@ -192,6 +192,34 @@ class Rejected(InterceptCase):
         self.inside(encore, origin).close()
         eventually(lambda: encore.metrics()["encore_intercepts_rejected_total"] == 1, "it is noted")
 
+    def test_what_a_browser_that_ends_had_opened_beside_what_it_used_is_none(self):
+        origin = self.start_origin()
+        encore = self.proxy(origin)
+        noted = "encore_intercepts_rejected_total"
+        used = self.inside(encore, origin)
+        self.assertEqual(200, used.get("/").status)
+        beside = self.inside(encore, origin)
+        # All at once, and more than one: it has ended.
+        for client in (beside, self.inside(encore, origin), used):
+            client.close()
+        eventually(lambda: encore.metrics()["encore_client_connections"] == 0, "all are gone")
+        self.assertEqual(0, encore.metrics()[noted])
+        # Another machine behind its address that looks at the certificate afterwards comes through,
+        # though the browser stays: it is told by its trying again.
+        used = self.inside(encore, origin)
+        self.assertEqual(200, used.get("/").status)
+        self.inside(encore, origin).close()
+        eventually(lambda: encore.metrics()[noted] == 1, "it is noted")
+
+    def test_who_refuses_beside_what_is_used_is_known_at_once(self):
+        origin = self.start_origin()
+        encore = self.proxy(origin)
+        used = self.inside(encore, origin)
+        self.assertEqual(200, used.get("/").status)
+        with self.assertRaises(ssl.SSLError):
+            self.inside(encore, origin, self.unprepared())
+        eventually(lambda: encore.metrics()["encore_intercepts_rejected_total"] == 1, "it is noted")
+
     def test_it_is_forgotten_after_a_time_and_kept_over_a_reload(self):
         origin = self.start_origin()
         encore = self.proxy(origin, intercept={"reject_memory": "1s"})

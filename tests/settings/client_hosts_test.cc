@@ -79,6 +79,35 @@ TEST_CASE("One client drives out nobody else's pairs", "[settings][intercept]") 
   CHECK(pairs.size(kStart + hours(1)) == 1);
 }
 
+TEST_CASE("A pair has connections as long as they last", "[settings][intercept]") {
+  ClientHosts pairs;
+  CHECK_FALSE(pairs.is_open(address("10.0.0.1"), "a.example"));
+  pairs.open(address("10.0.0.1"), "a.example", kStart, hours(1));
+  pairs.open(address("10.0.0.1"), "a.example", kStart + seconds(1), hours(1));
+  CHECK(pairs.noted_at(address("10.0.0.1"), "a.example", kStart + seconds(2)) ==
+        kStart + seconds(1));
+  CHECK(pairs.is_open(address("10.0.0.1"), "a.example"));
+  CHECK_FALSE(pairs.is_open(address("10.0.0.2"), "a.example"));
+  CHECK_FALSE(pairs.is_open(address("10.0.0.1"), "b.example"));
+  pairs.close(address("10.0.0.1"), "a.example");
+  CHECK(pairs.is_open(address("10.0.0.1"), "a.example"));
+  pairs.close(address("10.0.0.1"), "a.example");
+  CHECK_FALSE(pairs.is_open(address("10.0.0.1"), "a.example"));
+  CHECK(pairs.size(kStart) == 1);
+}
+
+TEST_CASE("What a pair had that has left meanwhile is not counted below nothing",
+          "[settings][intercept]") {
+  ClientHosts pairs(1, 1);
+  pairs.open(address("10.0.0.1"), "a.example", kStart, hours(1));
+  pairs.note(address("10.0.0.2"), "a.example", kStart, hours(1));  // in its place
+  CHECK_FALSE(pairs.is_open(address("10.0.0.1"), "a.example"));
+  pairs.close(address("10.0.0.1"), "a.example");
+  pairs.note(address("10.0.0.1"), "a.example", kStart, hours(1));
+  pairs.close(address("10.0.0.1"), "a.example");
+  CHECK_FALSE(pairs.is_open(address("10.0.0.1"), "a.example"));
+}
+
 TEST_CASE("Threads share the rejected clients", "[settings][intercept]") {
   ClientHosts pairs(64, 16);
   std::vector<std::thread> threads;
