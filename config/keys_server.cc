@@ -156,9 +156,11 @@ constexpr std::array kTimeoutsKeys = {
     timeout<&Timeouts::client_body>("client_body", "Between two reads of a request's body."),
     timeout<&Timeouts::client_write>("client_write",
                                      "A client that takes nothing of its response."),
-    timeout<&Timeouts::collapse>("collapse",
-                                 "A request that waits for what another one was asked for, and no "
-                                 "answer comes: then it asks too (`cache.collapse`)."),
+    timeout<&Timeouts::collapse>(
+        "collapse",
+        "A request that waits for what another one was asked for, and no "
+        "answer comes, or, where each must validate it, not all of it: then "
+        "it asks too (`cache.collapse`)."),
     timeout<&Timeouts::origin_connect>(
         "origin_connect",
         "Connecting to a server, TLS included; also how long a request waits in line for a "

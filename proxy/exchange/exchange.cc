@@ -272,17 +272,28 @@ void Exchange::validate_in_background() {
        .validates = found_});
 }
 
-// Joins a transfer, or enters `fresh` as one that others may join.
-bool Exchange::join(const std::shared_ptr<Transfer>& fresh, AskedFor what) {
-  auto claim = services_.inflight.join_or_enter({.hash = request_->hash,
-                                                 .key = request_->key,
-                                                 .variants = variants_,
-                                                 .reader = *this,
-                                                 .settings = request_->runtime->number},
-                                                what == AskedFor::kWhole ? fresh : nullptr);
+// Joins a transfer, or enters `fresh` as one that others may join; or looks at what came into the
+// cache since it looked there. Whether nothing is left to be done here.
+bool Exchange::join_another(const std::shared_ptr<Transfer>& fresh, AskedFor what) {
+  auto claim = services_.inflight.join_or_enter(
+      {.hash = request_->hash,
+       .key = request_->key,
+       .variants = variants_,
+       .reader = *this,
+       .settings = request_->runtime->number,
+       .wish = may_join(*request_) ? JoinWish::kAny : JoinWish::kBeingStored,
+       .minds_stored = !looked_twice_},
+      what == AskedFor::kWhole ? fresh : nullptr);
   if (claim.joined == JoinOutcome::kNo) return false;
+  if (claim.joined == JoinOutcome::kStoredMeanwhile) {
+    looked_twice_ = true;
+    ask_again();
+    return true;
+  }
   transfer_ = std::move(claim.transfer);
-  role_ = claim.joined == JoinOutcome::kBehindHead ? Role::kJoinedLate : Role::kJoined;
+  role_ = Role::kJoined;
+  if (claim.joined == JoinOutcome::kBehindHead) role_ = Role::kJoinedLate;
+  if (claim.joined == JoinOutcome::kUntilStored) role_ = Role::kWaits;
   ++joins_;
   joined_at_ = services_.loop.now();
   // What it has already is looked at from the loop, not from within what asked for it.
@@ -293,17 +304,18 @@ bool Exchange::join(const std::shared_ptr<Transfer>& fresh, AskedFor what) {
 void Exchange::ask(const Ask& ask) {
   go(Step::kAsk);
   const bool whole = ask.what == AskedFor::kWhole;
-  const bool leads =
-      ask.sharing == Ask::Sharing::kWhereAllowed && !alone_ &&
-      may_lead(*request_, services_.inflight.unshared(request_->hash, services_.loop.now()));
+  const bool is_found = ask.sharing == Ask::Sharing::kWhereAllowed && may_be_found(*request_);
+  const bool leads = is_found && !alone_ &&
+                     may_lead(services_.inflight.unshared(request_->hash, services_.loop.now()),
+                              static_cast<bool>(found_.object));
   auto fresh =
       make_recycled<Transfer>(services_.home, request_->hash,
-                              leads ? shared_key(request_) : nullptr, request_->runtime->number);
+                              is_found ? shared_key(request_) : nullptr, request_->runtime->number);
   if (ask.validates) fresh->expect(variant_of(*ask.validates));
   go(Step::kWait);
   if (leads) {
-    if (joins_ != kJoinsMax && may_join(*request_)) {
-      if (join(fresh, ask.what)) return;
+    if (joins_ != kJoinsMax) {
+      if (join_another(fresh, ask.what)) return;
     } else if (whole) {
       services_.inflight.enter(fresh);
     }
@@ -330,6 +342,7 @@ void Exchange::ask_again() {
   response_.reset();
   role_ = Role::kNone;
   from_disk_ = false;
+  cache_status_.forwarded = http::Forwarded::kNo;
   found_ = services_.cache.lookup(*request_);
   look_at_found();
 }
@@ -448,17 +461,27 @@ void Exchange::count_late_join() {
   if (cache::is_stored(reason)) transfer_->want_store();
 }
 
-void Exchange::respond_shared() {
-  response_ = transfer_->response_pointer();
-  if (has_joined()) {
-    const Take take = may_take(*response_, asker());
-    if (take != Take::kYes) {
-      alone_ = take == Take::kAskAlone;
-      ask_again();
-      return;
-    }
+// Whether what another one was asked for answers this request. If not, it is seen to.
+bool Exchange::may_respond_shared() {
+  const Take take =
+      role_ == Role::kWaits ? Take::kOnceStored : may_take(transfer_->response(), asker());
+  if (take == Take::kYes) {
     if (role_ == Role::kJoinedLate) count_late_join();
+    return true;
   }
+  if (take == Take::kOnceStored && transfer_->is_awaitable()) {
+    role_ = Role::kWaits;
+    transfer_->mark_waiting(*this);
+    return false;
+  }
+  alone_ = take != Take::kAskAgain;
+  ask_again();
+  return false;
+}
+
+void Exchange::respond_shared() {
+  if (has_joined() && !may_respond_shared()) return;
+  response_ = transfer_->response_pointer();
   record_.outcome = has_joined() ? Outcome::kCollapsed : response_->outcome;
   record_.visit = &response_->visit;
   record_.content_type = response_->content_type;
@@ -505,7 +528,8 @@ void Exchange::cut() {
 bool Exchange::has_waited_long_enough(MonotonicTime now) const {
   const Nanoseconds limit = request_->runtime->config.timeouts.collapse;
   return has_joined() && is_at(Step::kWait) && limit.count() != 0 && now - joined_at_ >= limit &&
-         transfer_ != nullptr && transfer_->phase() == TransferPhase::kWaiting;
+         transfer_ != nullptr &&
+         (role_ == Role::kWaits || transfer_->phase() == TransferPhase::kWaiting);
 }
 
 void Exchange::check_timeouts(MonotonicTime now) {
@@ -529,9 +553,10 @@ void Exchange::check_timeouts(MonotonicTime now) {
     upload_.look_aside();
   }
   if (!has_waited_long_enough(now)) return;
-  // The first to leave asks for all that wait; who waited in vain again asks alone.
-  transfer_->stop_joining();
-  alone_ = joins_ > 1;
+  // The first to leave asks for all that wait; who waited in vain again asks alone, and who has
+  // seen a head.
+  if (role_ != Role::kWaits) transfer_->stop_joining();
+  alone_ = joins_ > 1 || role_ == Role::kWaits;
   ask_again();
 }
 

@@ -147,7 +147,7 @@ class Exchange final : public TransferReader, private LoadReader {
     Sharing sharing = Sharing::kNo;
   };
   void ask(const Ask& ask);
-  bool join(const std::shared_ptr<Transfer>& fresh, AskedFor what);
+  bool join_another(const std::shared_ptr<Transfer>& fresh, AskedFor what);
   void validate_in_background();
   void ask_again();
   void leave_transfer();
@@ -158,6 +158,7 @@ class Exchange final : public TransferReader, private LoadReader {
   // Of what lies on disk alone.
   bool has_lost_body(const store::Object& object) const;
   void respond_shared();
+  bool may_respond_shared();
   void on_failure();
   void count_late_join();
 
@@ -188,8 +189,9 @@ class Exchange final : public TransferReader, private LoadReader {
     kAsked,       // it is what the origin was asked for
     kJoined,      // another's, which has no head yet
     kJoinedLate,  // another's, which had one
+    kWaits,       // another's, until it is stored
   };
-  bool has_joined() const { return role_ == Role::kJoined || role_ == Role::kJoinedLate; }
+  bool has_joined() const { return role_ != Role::kNone && role_ != Role::kAsked; }
   bool has_waited_long_enough(MonotonicTime now) const;
   // Who takes the request's content; null: nobody any more.
   Producer* producer() const { return transfer_ == nullptr ? nullptr : transfer_->producer_here(); }
@@ -207,7 +209,8 @@ class Exchange final : public TransferReader, private LoadReader {
   Role role_ = Role::kNone;
   bool asks_permission_ = false;  // what is under way says no more than that
   bool is_permitted_ = false;
-  bool alone_ = false;       // waits for nobody else any more
+  bool alone_ = false;  // waits for nobody else any more
+  bool looked_twice_ = false;
   std::uint32_t joins_ = 0;  // transfers of others that it waited for
   MonotonicTime joined_at_{};
   // Of a long body; or a transfer was joined that has something already.

@@ -18,10 +18,15 @@ bool may_share(const http::StoredMeta& meta, const Asker& asker) {
 
 }  // namespace
 
-bool may_lead(const RequestContext& request, Inflight::Unshared unshared) {
+bool may_be_found(const RequestContext& request) {
   return request.head.method == http::Method::kGet && request.treatment->collapse &&
-         !request.directives.no_store && !request.head.fields.has(http::FieldId::kAuthorization) &&
-         unshared == Inflight::Unshared::kNo;
+         !request.directives.no_store && !request.head.fields.has(http::FieldId::kAuthorization);
+}
+
+// Of what each validates, who has something to validate hears soonest by asking.
+bool may_lead(Inflight::Unshared unshared, bool has_stored) {
+  return unshared == Inflight::Unshared::kNo ||
+         (unshared == Inflight::Unshared::kValidated && !has_stored);
 }
 
 bool may_join(const RequestContext& request) {
@@ -50,9 +55,10 @@ Take may_take(const Validated& validated, const CacheView& found, const Asker& a
 // Where it may not be shared, waiting for a further one makes no sense either; where it is merely
 // another variant, it does.
 Take may_take(const SharedResponse& response, const Asker& asker) {
-  if (!response.shareable || !may_share(response.meta, asker)) return Take::kAskAlone;
-  const bool same = asker.variants.make(response.names) == response.variant_key;
-  return same ? Take::kYes : Take::kAskAgain;
+  const bool answers = response.shareable && may_share(response.meta, asker);
+  if (!answers && !response.is_for_validation) return Take::kAskAlone;
+  if (asker.variants.make(response.names) != response.variant_key) return Take::kAskAgain;
+  return answers ? Take::kYes : Take::kOnceStored;
 }
 
 }  // namespace encore::server

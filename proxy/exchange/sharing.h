@@ -13,10 +13,14 @@
 
 namespace encore::server {
 
-// Whether others may wait for what this request brings. `unshared`: what is known of its key.
-bool may_lead(const RequestContext& request, Inflight::Unshared unshared);
+// Whether what this request brings can be found by others, who may wait for it.
+bool may_be_found(const RequestContext& request);
+// Whether others may wait for what this request brings, before its head is there, and it for
+// others'. `unshared`: what is known of its key; `has_stored`: it has something to validate.
+// REQUIRES: may_be_found().
+bool may_lead(Inflight::Unshared unshared, bool has_stored);
 // Whether this request may wait for what another one brings: not where that, as fresh as it can be,
-// would be no answer to it. REQUIRES: may_lead().
+// would be no answer to it. It may wait until that is stored. REQUIRES: may_lead().
 bool may_join(const RequestContext& request);
 
 // Who waited, and when.
@@ -27,8 +31,9 @@ struct Asker {
 };
 enum class Take : std::uint8_t {
   kYes,
-  kAskAgain,  // it is no answer; another's may be
-  kAskAlone,  // nor would another's be one
+  kAskAgain,    // it is no answer; another's may be
+  kAskAlone,    // nor would another's be one
+  kOnceStored,  // it is no answer, but can be validated when it is stored
 };
 // Whether what another request's validation came to answers this one, which had `found`.
 Take may_take(const Validated& validated, const CacheView& found, const Asker& asker);

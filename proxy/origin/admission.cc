@@ -67,7 +67,9 @@ ResponseBody::Use admit(OriginServices& services, const RequestContext& request,
     return ResponseBody::Use::kPass;
   }
   if (!plan.can_store || reason == cache::AdmitReason::kTooLarge) return ResponseBody::Use::kPass;
-  return cache::is_stored(reason) ? ResponseBody::Use::kStore : ResponseBody::Use::kMayStore;
+  if (!cache::is_stored(reason)) return ResponseBody::Use::kMayStore;
+  response.is_for_validation = plan.is_for_validation;
+  return ResponseBody::Use::kStore;
 }
 
 void drop_stored(OriginServices& services, const RequestContext& request,

@@ -101,9 +101,14 @@ std::size_t Fetch::on_body(std::string_view bytes) {
 void Fetch::publish_head() {
   if (publication_ != Publication::kDue) return;
   publication_ = Publication::kDone;
-  const bool joinable = body_.is_joinable();
+  Joinable joinable = Joinable::kNo;
+  if (body_.is_joinable()) {
+    joinable = Joinable::kToRead;
+  } else if (response_->is_for_validation && body_.is_storing()) {
+    joinable = Joinable::kUntilStored;
+  }
   transfer_->publish_response(response_, body_.body(), joinable);
-  if (!joinable) services_.inflight.remove(*transfer_);
+  if (joinable == Joinable::kNo) services_.inflight.remove(*transfer_);
 }
 
 // The same for the body's end, with the head where readers do not know of it yet.
@@ -143,7 +148,11 @@ void Fetch::end_body(bool reusable) {
     note_overtaken(services_, *request_);
   }
   // Stored before it can no longer be joined: whoever comes next finds one or the other.
-  services_.inflight.remove(*transfer_);
+  if (replaced || stored == StoreWriter::Result::kStored) {
+    services_.inflight.remove_stored(*transfer_);
+  } else {
+    services_.inflight.remove(*transfer_);
+  }
   end();
   publish_end();
 }
@@ -183,6 +192,13 @@ void Fetch::look_after_readers() {
     return;
   }
   if (state_ == State::kBody) body_.store_if_wanted();
+  if (transfer_->is_awaitable() && !body_.is_storing()) {
+    // Who waits for it to be stored waits in vain.
+    services_.inflight.remove(*transfer_);
+    transfer_->stop_joining();
+    transfer_->publish_body();
+    if (state_ == State::kEnded) return;
+  }
   unread_ = false;
   if (is_wanted()) {
     on_reader_advanced();

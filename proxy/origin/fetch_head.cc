@@ -259,7 +259,7 @@ void Fetch::confirm_stored() {
                                                             services_.loop.now(), {});
   if (shareable || plan_.in_table) {
     remember_sharing(services_, *request_,
-                     shareable ? Inflight::Unshared::kNo : Inflight::Unshared::kAnswer);
+                     shareable ? Inflight::Unshared::kNo : Inflight::Unshared::kValidated);
   }
   services_.inflight.remove(*transfer_);
   const auto lines = private_lines(received_->head, received_->directives.stripped_fields,
@@ -290,7 +290,7 @@ void Fetch::serve_stale(int status) {
 // The client's own request goes in place of the whole. False where others wait for the whole.
 bool Fetch::ask_as_told() {
   services_.inflight.remove(*transfer_);
-  if (transfer_->close_joining() != 0) return false;
+  if (transfer_->count_joined() != 0) return false;
   // The next range of it goes as it is at once.
   remember_sharing(services_, *request_, Inflight::Unshared::kUncacheable);
   plan_.whole = false;
@@ -319,7 +319,7 @@ void Fetch::pass_on(const HeadPlan& plan) {
   if (!may_keep(*request_, received, verified_digest_.has_value())) {
     decision.reason = response->reason = http::StoreReason::kRule;
   }
-  const std::uint32_t joined = transfer_->close_joining();
+  const std::uint32_t joined = transfer_->count_joined();
   const StoringPlan storing = plan_storing(
       {.asked = asked_of(*request_, plan_, asked_condition_),
        .head = received.head,
@@ -355,6 +355,11 @@ void Fetch::open_body(std::shared_ptr<SharedResponse> response, ResponseBody::Us
     return;
   }
   if (verified_digest_) body_.expect(*verified_digest_);
+  if (response_->is_for_validation && body_.is_storing() && transfer_->can_be_found()) {
+    // Who comes while the body does finds it.
+    remember_sharing(services_, *request_, Inflight::Unshared::kValidated);
+    if (!transfer_->is_listed()) services_.inflight.enter(transfer_);
+  }
   response_->stored = false;
   if (body_.is_storing()) {
     // What grows may turn out too large, and a part may not fit the one that is stored.

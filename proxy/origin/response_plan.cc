@@ -141,6 +141,9 @@ StoringPlan plan_storing(const StoringFacts& facts) {
   plan.can_store =
       part ? facts.fits_range
            : (method == http::Method::kGet && facts.asked.whole) || method == http::Method::kPost;
+  plan.is_for_validation =
+      !plan.shareable && !part && !facts.private_etag && plan.can_store &&
+      (facts.meta.etag_bytes != 0 || facts.meta.last_modified != http::kNoDate);
   plan.size_bytes = plan.can_store ? size_for_admission(facts) : 0;
   if (plan.size_bytes > facts.object_bytes_max) {
     plan.can_store = false;

@@ -101,6 +101,8 @@ enum class Admission : std::uint8_t {
 
 struct StoringPlan {
   bool shareable = false;  // with those for whom it is fresh; else they ask for themselves
+  // If it is stored, those who ask can validate it then. Else each asks for his own.
+  bool is_for_validation = false;
   // What is remembered of the key for those who ask next; nothing: all stays as it was.
   std::optional<Inflight::Unshared> unshared = {};
   Admission admission = Admission::kNone;

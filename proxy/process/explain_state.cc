@@ -239,6 +239,7 @@ Now of_absent(const Running& running, const RequestContext& request, bool any_re
                                  "; lately what came could not be stored, and nobody waits "
                                  "for another's answer"};
     case Inflight::Unshared::kAnswer:
+    case Inflight::Unshared::kValidated:
     case Inflight::Unshared::kNo:
       break;
   }

@@ -1,5 +1,6 @@
 #include "proxy/transfer/inflight.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace encore::server {
@@ -9,7 +10,7 @@ Inflight::Claim Inflight::join_one(Shard& home, const Wanted& wanted, std::strin
   for (; first != last; ++first) {
     const std::shared_ptr<Transfer>& transfer = first->second;
     if (!transfer->has_key(wanted.key) || transfer->settings() != wanted.settings) continue;
-    const JoinOutcome joined = transfer->join(wanted.reader, wanted.variants, names);
+    const JoinOutcome joined = transfer->join(wanted.reader, wanted.variants, wanted.wish, names);
     if (joined == JoinOutcome::kUnknownKey) return {.transfer = nullptr, .joined = joined};
     if (joined != JoinOutcome::kNo) return {transfer, joined};
   }
@@ -26,6 +27,9 @@ Inflight::Claim Inflight::join_or_enter(const Wanted& wanted,
       Claim claim = join_one(home, wanted, names);
       if (claim.transfer != nullptr) return claim;
       if (claim.joined == JoinOutcome::kNo) {
+        if (wanted.minds_stored && home.stored.contains(wanted.hash)) {
+          return {.transfer = nullptr, .joined = JoinOutcome::kStoredMeanwhile};
+        }
         if (fresh == nullptr) return {};
         if (!names.empty() && !fresh->is_expected()) {
           fresh->expect({.names = names, .key = *wanted.variants.find(names)});
@@ -67,15 +71,32 @@ void Inflight::enter_locked(Shard& home, const std::shared_ptr<Transfer>& transf
 
 void Inflight::remove(Transfer& transfer) {
   if (!transfer.is_listed()) return;
-  const std::shared_ptr<Transfer> gone = take_out(transfer);
+  std::shared_ptr<Transfer> gone;
+  {
+    Shard& home = shard(transfer.hash());
+    const MutexLock lock(home.mutex);
+    gone = take_out(home, transfer);
+  }
   // From here on nobody finds it who has not.
   transfer.set_unlisted();
 }
 
+void Inflight::remove_stored(Transfer& transfer) {
+  if (!transfer.is_listed()) return;
+  {
+    Shard& home = shard(transfer.hash());
+    const MutexLock lock(home.mutex);
+    home.stored.add(transfer.hash());
+  }
+  remove(transfer);
+}
+
+bool Inflight::Stored::contains(const filter::Hash128& hash) const {
+  return std::ranges::find(hashes_, hash.lo) != hashes_.end();
+}
+
 // Null where it was invalidated before.
-std::shared_ptr<Transfer> Inflight::take_out(const Transfer& transfer) {
-  Shard& home = shard(transfer.hash());
-  const MutexLock lock(home.mutex);
+std::shared_ptr<Transfer> Inflight::take_out(Shard& home, const Transfer& transfer) {
   auto [first, last] = home.transfers.equal_range(transfer.hash());
   for (; first != last; ++first) {
     if (first->second.get() != &transfer) continue;
@@ -115,19 +136,22 @@ void Inflight::invalidate_all() {
 
 namespace {
 
-// Whole seconds, rounded up, in 31 bits, so that a slot fits one word; wraps after 68 years of
+constexpr unsigned kUnsharedBits = 2;
+constexpr std::uint32_t kUnsharedMask = (1U << kUnsharedBits) - 1;
+
+// Whole seconds, rounded up, in 30 bits, so that a slot fits one word; wraps after 34 years of
 // uptime.
 std::uint32_t seconds_of(MonotonicTime time) {
   return static_cast<std::uint32_t>(
              std::chrono::ceil<std::chrono::seconds>(time.time_since_epoch()).count()) &
-         0x7fffffffU;
+         (UINT32_MAX >> kUnsharedBits);
 }
 
 }  // namespace
 
 void Inflight::remember_unshared(const filter::Hash128& hash, Unshared why, MonotonicTime until) {
   const std::uint64_t lower =
-      std::uint64_t{seconds_of(until)} << 1U | (why == Unshared::kUncacheable ? 1U : 0U);
+      std::uint64_t{seconds_of(until)} << kUnsharedBits | static_cast<std::uint64_t>(why);
   unshared_[hash.lo % kUnsharedSlots].store((hash.hi >> 32U << 32U) | lower,
                                             std::memory_order_relaxed);
 }
@@ -142,8 +166,8 @@ Inflight::Unshared Inflight::unshared(const filter::Hash128& hash, MonotonicTime
   const std::uint64_t slot = unshared_[hash.lo % kUnsharedSlots].load(std::memory_order_relaxed);
   if (slot == 0 || slot >> 32U != hash.hi >> 32U) return Unshared::kNo;
   const auto lower = static_cast<std::uint32_t>(slot);
-  if (seconds_of(now) >= lower >> 1U) return Unshared::kNo;
-  return (lower & 1U) != 0 ? Unshared::kUncacheable : Unshared::kAnswer;
+  if (seconds_of(now) >= lower >> kUnsharedBits) return Unshared::kNo;
+  return static_cast<Unshared>(lower & kUnsharedMask);
 }
 
 }  // namespace encore::server

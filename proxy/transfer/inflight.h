@@ -38,6 +38,10 @@ class Inflight {
     TransferReader& reader;
     // Nobody is given what was asked for under other settings than his own (Runtime::number).
     std::uint64_t settings = 0;
+    JoinWish wish = JoinWish::kAny;
+    // Whether to be told where a response of the key was stored a moment ago, maybe since this one
+    // has looked for it: kStoredMeanwhile, and nothing is done.
+    bool minds_stored = false;
   };
   // Joins a transfer of the key that brings the wanted variant, or enters `fresh` as the one that
   // others may join; it is expected to bring that variant where others of the key tell by which
@@ -49,6 +53,8 @@ class Inflight {
   bool enter_if_absent(const std::shared_ptr<Transfer>& transfer);
   // Takes the transfer out; it can no longer be found. REQUIRES: the calling thread entered it.
   void remove(Transfer& transfer);
+  // The same for one whose response has been stored.
+  void remove_stored(Transfer& transfer);
 
   // The key was invalidated: whoever comes from now on does not join what was asked for before, and
   // invalidations() knows of it. To be called before what is stored of it is removed.
@@ -60,6 +66,7 @@ class Inflight {
   // Why responses of a key are not shared with those who wait.
   enum class Unshared : std::uint8_t {
     kNo,
+    kValidated,    // they are stored, and each asker validates what is
     kAnswer,       // they may be stored, but each answer is the asker's own
     kUncacheable,  // they may not even be stored, or are not fetched whole
   };
@@ -84,12 +91,25 @@ class Inflight {
     }
   };
   using Table = std::unordered_multimap<filter::Hash128, std::shared_ptr<Transfer>, HashOf, Same>;
+  // The keys that were stored last: as many as come between a look into the cache and one at the
+  // table.
+  class Stored {
+   public:
+    void add(const filter::Hash128& hash) { hashes_[next_++ % hashes_.size()] = hash.lo; }
+    bool contains(const filter::Hash128& hash) const;
+
+   private:
+    std::array<std::uint64_t, 16> hashes_{};
+    std::size_t next_ = 0;
+  };
   struct Shard {
     mutable Mutex mutex;
+    Stored stored ENCORE_GUARDED_BY(mutex);
     Table transfers ENCORE_GUARDED_BY(mutex);
     Table::node_type spare ENCORE_GUARDED_BY(mutex);  // of the last that was taken out
   };
-  std::shared_ptr<Transfer> take_out(const Transfer& transfer);
+  static std::shared_ptr<Transfer> take_out(Shard& home, const Transfer& transfer)
+      ENCORE_REQUIRES(home.mutex);
   static void enter_locked(Shard& home, const std::shared_ptr<Transfer>& transfer)
       ENCORE_REQUIRES(home.mutex);
   // Joins the first transfer of the key that lets it; else the claim is empty, and `names` set
@@ -101,8 +121,8 @@ class Inflight {
   const Shard& shard(const filter::Hash128& hash) const { return shards_[hash.hi % kShards]; }
 
   std::array<Shard, kShards> shards_;
-  // The key's tag in the upper half; the second until which it holds, and whether it is more than
-  // Unshared::kAnswer, in the lower; 0: none.
+  // The key's tag in the upper half; the second until which it holds, and what, in the lower; 0:
+  // none.
   std::vector<std::atomic<std::uint64_t>> unshared_ =
       std::vector<std::atomic<std::uint64_t>>(kUnsharedSlots);
   Invalidations invalidations_;

@@ -138,6 +138,8 @@ struct SharedResponse {
   http::StoreReason reason = http::StoreReason::kOk;
   cache::AdmissionRule admission = {};  // by which it is stored
   bool shareable = false;  // with those for whom it is fresh; else they ask for themselves
+  // Not shareable, and going into the cache: who asks may wait for that, and validate it then.
+  bool is_for_validation = false;
   // Going into the cache as it was published; nothing: that shows at its end.
   std::optional<bool> stored = false;
   bool whole = true;  // a full representation, that ranges may be cut from

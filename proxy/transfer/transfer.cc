@@ -79,12 +79,15 @@ void Transfer::add_first_reader(TransferReader& reader) {
   add_reader(reader);
 }
 
-JoinOutcome Transfer::join(TransferReader& reader, const http::VariantKeys& own,
+JoinOutcome Transfer::join(TransferReader& reader, const http::VariantKeys& own, JoinWish wish,
                            std::string& names) {
   ENCORE_CHECK(access_.load(std::memory_order_relaxed) != Access::kHome || home_.is_here(),
                "what is not in the table is found by nobody elsewhere");
   const Lock lock(*this);
-  if (!joinable_) return JoinOutcome::kNo;
+  if (joinable_ == Joinable::kNo) return JoinOutcome::kNo;
+  if (wish == JoinWish::kBeingStored && joinable_ != Joinable::kUntilStored) {
+    return JoinOutcome::kNo;
+  }
   const bool has_head = phase() != TransferPhase::kWaiting;
   if (has_head || expected_) {
     const std::string& of = has_head ? response_->names : expected_->names;
@@ -96,13 +99,19 @@ JoinOutcome Transfer::join(TransferReader& reader, const http::VariantKeys& own,
     }
   }
   add_reader(reader);
-  if (has_head) return JoinOutcome::kBehindHead;
+  if (joinable_ == Joinable::kUntilStored) return JoinOutcome::kUntilStored;
+  if (has_head || is_counted_) return JoinOutcome::kBehindHead;
   joined_.fetch_add(1, std::memory_order_acq_rel);
   return JoinOutcome::kBeforeHead;
 }
 
 void Transfer::mark_opened(TransferReader& reader) {
   reader.opened_.store(true, std::memory_order_release);
+}
+
+void Transfer::mark_waiting(TransferReader& reader) {
+  mark_opened(reader);
+  advance(reader, TransferReader::kReadsNothing);
 }
 
 bool Transfer::all_opened() const {
@@ -142,20 +151,21 @@ void Transfer::want_store() {
   tell(&Producer::on_readers_changed);
 }
 
-std::uint32_t Transfer::close_joining() {
+std::uint32_t Transfer::count_joined() {
   const Lock lock(*this);
-  joinable_ = false;
+  is_counted_ = true;
   return joined_.load(std::memory_order_acquire);
 }
 
 void Transfer::publish_response(std::shared_ptr<const SharedResponse> response, store::BodyRef body,
-                                bool joinable) {
+                                Joinable joinable) {
   Woken woken;
   {
     const Lock lock(*this);
     response_ = std::move(response);
     body_ = std::move(body);
     joinable_ = joinable;
+    awaitable_.store(joinable == Joinable::kUntilStored, std::memory_order_release);
     phase_.store(TransferPhase::kSharing, std::memory_order_release);
     woken = wake_elsewhere();
   }
@@ -165,7 +175,7 @@ void Transfer::publish_response(std::shared_ptr<const SharedResponse> response, 
 void Transfer::publish_phase(TransferPhase phase) {
   {
     const Lock lock(*this);
-    joinable_ = false;
+    joinable_ = Joinable::kNo;
     phase_.store(phase, std::memory_order_release);
   }
   wake_readers();
@@ -204,13 +214,14 @@ void Transfer::publish_upload_ready() {
 
 void Transfer::stop_joining() {
   const Lock lock(*this);
-  joinable_ = false;
+  joinable_ = Joinable::kNo;
+  awaitable_.store(false, std::memory_order_release);
 }
 
 bool Transfer::close_if_unread() {
   const Lock lock(*this);
   if (readers_ != nullptr) return false;
-  joinable_ = false;
+  joinable_ = Joinable::kNo;
   return true;
 }
 
@@ -244,6 +255,7 @@ bool Transfer::blame_slowest(const HoldBack& hold_back) {
   for (TransferReader* reader = readers_; reader != nullptr; reader = reader->next_) {
     if (reader->is_cut() || !reader->opened_.load(std::memory_order_acquire)) continue;
     const std::uint64_t position = reader->position_.load();
+    if (position == TransferReader::kReadsNothing) continue;
     others_wait = others_wait || position >= hold_back.written;
     if (position >= slowest_position) continue;
     slowest = reader;

@@ -69,10 +69,25 @@ struct ExpectedVariant {
 
 // Whether a reader could join, and when.
 enum class JoinOutcome : std::uint8_t {
-  kNo,          // it may not be joined, or brings another variant
-  kUnknownKey,  // the reader's variant key for expected_names() must be made first
-  kBeforeHead,  // counted for admission by the producer
-  kBehindHead,  // the reader counts for itself
+  kNo,               // it may not be joined, or brings another variant
+  kUnknownKey,       // the reader's variant key for expected_names() must be made first
+  kBeforeHead,       // counted for admission by the producer
+  kBehindHead,       // or as good as there: the reader counts for itself
+  kUntilStored,      // there is a head, and nothing for the reader to read: it may wait for the end
+  kStoredMeanwhile,  // it has ended, and its response may be stored (Inflight)
+};
+
+// Who may join behind the head.
+enum class Joinable : std::uint8_t {
+  kNo,
+  kToRead,       // whom the response answers
+  kUntilStored,  // who waits until it is stored, to validate it then
+};
+
+// What a reader would join.
+enum class JoinWish : std::uint8_t {
+  kAny,
+  kBeingStored,  // only what it may wait for until it is stored
 };
 
 class Transfer : public std::enable_shared_from_this<Transfer> {
@@ -87,6 +102,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
+  bool can_be_found() const { return key_ != nullptr; }
   bool has_key(std::string_view key) const { return key_ != nullptr && *key_ == key; }
   const filter::Hash128& hash() const { return hash_; }
   std::uint64_t settings() const { return settings_; }
@@ -105,8 +121,6 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   Switched take_switched() { return std::move(switched_); }
   // The producer, for readers of its own home; null once it has ended, and elsewhere.
   Producer* producer_here() const;
-  // Whether more than the first reader joined before the head was known.
-  bool was_joined() const { return joined_.load(std::memory_order_acquire) != 0; }
 
   // --- readers, on their own thread ---
 
@@ -116,9 +130,14 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // kept from byte 0; and brings, as far as is known, the variant that the reader's request
   // selects. The caller then counts for admission: before the head the transfer is stored (if it
   // may be); after it see want_store(). With kUnknownKey `names` says which key is missing.
-  JoinOutcome join(TransferReader& reader, const http::VariantKeys& own, std::string& names);
+  JoinOutcome join(TransferReader& reader, const http::VariantKeys& own, JoinWish wish,
+                   std::string& names);
   // The reader has its place in the body (or needs none): what it has passed may be let go.
   void mark_opened(TransferReader& reader);
+  // The reader reads nothing of the body, and holds nobody back: it waits for its end.
+  void mark_waiting(TransferReader& reader);
+  // Whether the end is worth waiting for: the response is being stored, to be validated by each.
+  bool is_awaitable() const { return awaitable_.load(std::memory_order_acquire); }
   // Leaves, where it has joined; the producer may end if nobody else wants it.
   void leave(TransferReader& reader);
   // Tells how far the reader is, so that a paused producer may go on.
@@ -133,11 +152,11 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // Before others can see it: who wants another variant is not to wait for this one.
   void expect(ExpectedVariant variant) { expected_ = std::move(variant); }
   bool is_expected() const { return expected_.has_value(); }
-  // Number of requests that joined so far, to be counted for admission; further joins before the
-  // head is published are not possible after this call.
-  std::uint32_t close_joining();
+  // Number of requests that joined so far, to be counted for admission: who joins from now on
+  // counts for itself, as behind the head.
+  std::uint32_t count_joined();
   void publish_response(std::shared_ptr<const SharedResponse> response, store::BodyRef body,
-                        bool joinable);
+                        Joinable joinable);
   void publish_validated(Validated validated);
   void publish_failure(TransferFailure failure);
   void publish_switched(Switched switched);
@@ -146,7 +165,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   void publish_upload_ready();
   // The body grew or ended. Wakes readers.
   void publish_body() { wake_readers(); }
-  // No reader may join any more.
+  // No reader may join any more; what was awaited is stored, or will not be.
   void stop_joining();
   // Whether somebody asked for it to be stored after the head.
   bool is_store_wanted() const { return store_wanted_.load(std::memory_order_acquire); }
@@ -238,13 +257,15 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   std::optional<ExpectedVariant> expected_;  // set before others see the transfer
   std::atomic<std::uint32_t> joined_ = 0;
   std::atomic<bool> store_wanted_ = false;
+  std::atomic<bool> awaitable_ = false;
   std::atomic<bool> out_of_memory_ = false;
   // Together with each reader's position: one side writes its own and reads the other's, so both
   // are sequentially consistent.
   std::atomic<bool> producer_paused_ = false;
 
   mutable Mutex mutex_;
-  bool joinable_ ENCORE_GUARDED_BY(mutex_) = true;
+  Joinable joinable_ ENCORE_GUARDED_BY(mutex_) = Joinable::kToRead;
+  bool is_counted_ ENCORE_GUARDED_BY(mutex_) = false;
   TransferReader* first_ ENCORE_GUARDED_BY(mutex_) = nullptr;    // the one who asked
   TransferReader* readers_ ENCORE_GUARDED_BY(mutex_) = nullptr;  // in the order of joining
   TransferReader* last_ ENCORE_GUARDED_BY(mutex_) = nullptr;

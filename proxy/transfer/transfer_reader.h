@@ -55,8 +55,10 @@ class TransferReader : private WakeTarget {
   MonotonicTime blamed_at_{};
   std::atomic<bool> over_share_ = false;
   std::atomic<bool> cut_ = false;
-  std::atomic<bool> opened_ = false;         // has its place in the body
-  std::atomic<std::uint64_t> position_ = 0;  // body bytes read, for back-pressure
+  std::atomic<bool> opened_ = false;  // has its place in the body
+  // Body bytes read, for back-pressure; kReadsNothing: it waits for the end alone.
+  static constexpr std::uint64_t kReadsNothing = UINT64_MAX;
+  std::atomic<std::uint64_t> position_ = 0;
 };
 
 }  // namespace encore::server

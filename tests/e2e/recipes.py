@@ -4,9 +4,7 @@ A test overrides by --set what it must: addresses, origin servers, where the dis
 memory and disk are. All else is the shipped file's.
 """
 
-import datetime
 import pathlib
-import re
 import sys
 import threading
 
@@ -99,10 +97,7 @@ def at_once(count, action):
 class PackageRecipe:
     """The four tests of each recipe for packages, mixed into a Case. A recipe's Case has
     `nginx` (the repository) and `encore`, and `install(number)`, which installs on a machine that
-    has nothing yet, and fails where it does not get what the repository has. `validated` is a
-    pattern of paths that are validated each time."""
-
-    validated = "^$"
+    has nothing yet, and fails where it does not get what the repository has."""
 
     def test_the_second_machine_gets_no_body_from_the_origin(self):
         origin = Mirrored(self.nginx, self.encore)
@@ -125,22 +120,5 @@ class PackageRecipe:
         origin = Mirrored(self.nginx, self.encore)
         at_once(20, self.install)
         full = origin.full()
-        again = {line.split()[1] for line in full
-                 if full.count(line) > 1 and re.search(self.validated, line.split()[1])}
-        full = [line for line in full if line.split()[1] not in again]
         self.assertNotEqual([], full)
         self.assertEqual(sorted(set(full)), sorted(full))
-        for path in again:
-            self.assert_asked_before_it_was_whole(path)
-
-    def assert_asked_before_it_was_whole(self, path):
-        """What is validated each time is asked for whole by nobody who could have validated it: who
-        asks once the first body has come."""
-        asked = sum(self.encore.outcomes().values())
-        records = [record for record in self.encore.access_records(asked)
-                   if record["url"].endswith(path) and record["outcome"] != "revalidated"]
-        times = [(datetime.datetime.fromisoformat(record["time"]),
-                  datetime.timedelta(microseconds=record["duration_us"])) for record in records]
-        self.assertGreater(len(times), 1)
-        whole = min(begun + taken for begun, taken in times)
-        self.assertEqual([], [str(begun) for begun, _ in times if begun > whole], path)

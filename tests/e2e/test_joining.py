@@ -149,6 +149,167 @@ class Races(Case):
         self.assertEqual(["done"] * 8, results)
 
 
+def condition_of(request):
+    return dict(request.fields).get("if-none-match")
+
+
+class Stored(Case):
+    """What is stored, and validated by each: who asks meanwhile waits until it is there."""
+
+    BODY = os.urandom(300_000)
+
+    def origin_of(self, first=None):
+        """An origin whose first answer is what `first` sends, and all others are at once."""
+        self.go, self.begun = threading.Event(), threading.Event()
+        self.addCleanup(self.go.set)
+
+        def page(exchange):
+            if condition_of(exchange.request) == '"a"':
+                return response(status="304 Not Modified", Content_Length=None, ETag='"a"',
+                                Cache_Control="no-cache")
+            whole = response(self.BODY, ETag='"a"', Cache_Control="no-cache")
+            if len(self.asked_whole()) > 1:
+                return whole
+            return (first or self.in_two)(exchange, whole)
+        self.origin = Origin(self, {"/page": page})
+        return self.origin
+
+    def in_two(self, exchange, whole):
+        exchange.send(whole[:100_000])
+        self.begun.set()
+        exchange.wait(self.go)
+        exchange.send(whole[100_000:])
+
+    def asked_whole(self):
+        return [r for r in self.origin.requests if condition_of(r) is None]
+
+    def first(self, encore, fields=()):
+        """Who asks first, and has something of the body."""
+        client = Client(encore.port)
+        self.addCleanup(client.close)
+        client.request(self.origin.url("/page"), fields=fields)
+        self.assertTrue(self.begun.wait(60))
+        return client
+
+    def end_of(self, first):
+        """The first gets what is left."""
+        self.go.set()
+        self.assertTrue(self.BODY == first.read_response().body)
+
+    def follow(self, encore, count, fields=(), beside=1):
+        """So many who ask behind the head, with so many others there."""
+        followers = in_threads(count, lambda n: get(encore.port, self.origin.url("/page"),
+                                                    fields=fields))
+        eventually(lambda: encore.metrics()["encore_client_connections"] >= beside + count,
+                   "all are there")
+        return followers
+
+    def all_of(self, *groups):
+        for threads, results in groups:
+            for thread in threads:
+                thread.join()
+            for answer in results:
+                self.assertEqual(200, getattr(answer, "status", answer))
+                self.assertTrue(self.BODY == answer.body)
+
+    def test_it_is_fetched_once_whoever_asks_before_its_head_or_behind(self):
+        origin = self.origin_of()
+        encore = self.encore(admission={"policy": "always"})
+        before = in_threads(6, lambda _: get(encore.port, origin.url("/page")))
+        self.assertTrue(self.begun.wait(60))
+        behind = self.follow(encore, 6, beside=6)
+        # They have been told of the head, and wait.
+        self.assertEqual(1, origin.count())
+        self.go.set()
+        self.all_of(before, behind)
+        self.assertEqual(1, len(self.asked_whole()))
+        self.assertEqual(12, origin.count())
+        self.assertEqual(11, encore.outcomes()["revalidated"])
+
+    def test_who_demands_that_the_origin_is_asked_waits_too(self):
+        self.origin_of()
+        encore = self.encore(admission={"policy": "always"})
+        first = self.first(encore)
+        others = self.follow(encore, 3, fields=[("Cache-Control", "no-cache")])
+        self.end_of(first)
+        self.all_of(others)
+        self.assertEqual(1, len(self.asked_whole()))
+
+    def test_it_is_stored_for_those_who_wait_though_the_first_has_left(self):
+        self.origin_of()
+        encore = self.encore(admission={"policy": "always"},
+                             cache={"background_finish": "0B"})
+        first = self.first(encore)
+        others = self.follow(encore, 4)
+        first.reset()
+        eventually(lambda: encore.outcomes().get("client-aborted"), "the first has left")
+        self.go.set()
+        self.all_of(others)
+        self.assertEqual(1, len(self.asked_whole()))
+
+    def test_each_asks_where_it_breaks_off(self):
+        def broken(exchange, whole):
+            exchange.send(whole[:100_000])
+            self.begun.set()
+            exchange.wait(self.go)
+            exchange.keep = False
+        self.origin_of(broken)
+        encore = self.encore(admission={"policy": "always"})
+        self.first(encore)
+        others = self.follow(encore, 4)
+        self.go.set()
+        self.all_of(others)
+
+    def test_each_asks_as_soon_as_it_will_not_be_stored(self):
+        others_wait = threading.Event()
+
+        def endless(exchange, whole):
+            exchange.send(response(Content_Length=None, Transfer_Encoding="chunked", ETag='"a"',
+                                   Cache_Control="no-cache") + b"1000\r\n" + bytes(4096) + b"\r\n")
+            self.begun.set()
+            exchange.wait(others_wait)
+            exchange.send(b"100000\r\n" + bytes(1 << 20) + b"\r\n")
+            exchange.wait(self.go)
+            exchange.send(b"0\r\n\r\n")
+        self.origin_of(endless)
+        encore = self.encore(admission={"policy": "always"}, cache={"max_object": "512KiB"},
+                             timeouts={"collapse": "0s"})
+        first = self.first(encore)
+        others = self.follow(encore, 4)
+        others_wait.set()
+        self.all_of(others)  # while the first is still on its way
+        self.go.set()
+        self.assertEqual(4096 + (1 << 20), len(first.read_response().body))
+
+    def test_who_has_waited_long_enough_asks(self):
+        self.origin_of()
+        encore = self.encore(admission={"policy": "always"}, timeouts={"collapse": "300ms"})
+        first = self.first(encore)
+        others = in_threads(3, lambda _: get(encore.port, self.origin.url("/page")))
+        self.all_of(others)  # while the first is still on its way
+        self.end_of(first)
+
+    def test_who_asks_behind_a_purge_waits_for_nothing_from_before(self):
+        origin = self.origin_of()
+        encore = self.encore(admission={"policy": "always"}, timeouts={"collapse": "0s"})
+        first = self.first(encore)
+        self.assertEqual(200, encore.admin(f"/purge?url={origin.url('/page')}", "POST")[0])
+        answer = get(encore.port, origin.url("/page"))  # while the first is still on its way
+        self.assertTrue(self.BODY == answer.body)
+        self.end_of(first)
+
+    def test_others_want_another_variant_and_do_not_wait(self):
+        def english(exchange, whole):
+            head, body = whole.split(b"\r\n\r\n", 1)
+            self.in_two(exchange, head + b"\r\nVary: X-Lang\r\n\r\n" + body)
+        self.origin_of(english)
+        encore = self.encore(admission={"policy": "always"}, timeouts={"collapse": "0s"})
+        first = self.first(encore, fields=[("X-Lang", "en")])
+        answer = get(encore.port, self.origin.url("/page"), fields=[("X-Lang", "de")])  # meanwhile
+        self.assertTrue(self.BODY == answer.body)
+        self.end_of(first)
+
+
 class Ends(Case):
     def test_bytes_behind_a_response_end_its_connection(self):
         poison = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"

@@ -21,8 +21,6 @@ ELSEWHERE = [f"{BASE}/other/1.0/other-1.0.pom", f"{BASE}/other/maven-metadata.xm
 
 
 class Maven(PackageRecipe, Case):
-    validated = r"-SNAPSHOT/|/maven-metadata"
-
     def setUp(self):
         super().setUp()
         self.curl = need_program("curl")

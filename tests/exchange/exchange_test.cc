@@ -292,7 +292,7 @@ Said said_of(const config::Config& config, Outcome outcome, http::StoreReason re
   response->outcome = outcome;
   response->reason = reason;
   response->stored = stored;
-  fixture.origins.transfers[0]->publish_response(response, {}, false);
+  fixture.origins.transfers[0]->publish_response(response, {}, Joinable::kNo);
   const std::string& head = fixture.stream.response.head;
   const std::size_t at = head.find("Cache-Status: ");
   REQUIRE(at != std::string::npos);

@@ -14,7 +14,7 @@ const std::string kGet = "GET http://a.example/ HTTP/1.1\nHost: a.example\n";
 TEST_CASE("others wait for what anybody could have asked for", "[exchange][sharing]") {
   struct Row {
     std::string request;
-    bool leads;
+    bool found;
     bool joins;
   };
   const Row row = GENERATE(values<Row>({
@@ -29,17 +29,26 @@ TEST_CASE("others wait for what anybody could have asked for", "[exchange][shari
   }));
   CAPTURE(row.request);
   const auto request = some_request(row.request);
-  CHECK(may_lead(*request, Inflight::Unshared::kNo) == row.leads);
+  CHECK(may_be_found(*request) == row.found);
   CHECK(may_join(*request) == row.joins);
-  // Of a key whose answers are each the asker's own, nobody waits for another's.
-  CHECK_FALSE(may_lead(*request, Inflight::Unshared::kAnswer));
-  CHECK_FALSE(may_lead(*request, Inflight::Unshared::kUncacheable));
+}
+
+TEST_CASE("of a key whose answers are each the asker's own, nobody waits for another's",
+          "[exchange][sharing]") {
+  using enum Inflight::Unshared;
+  CHECK(may_lead(kNo, false));
+  CHECK(may_lead(kNo, true));
+  // Who finds nothing waits for what each validates.
+  CHECK(may_lead(kValidated, false));
+  CHECK_FALSE(may_lead(kValidated, true));
+  CHECK_FALSE(may_lead(kAnswer, false));
+  CHECK_FALSE(may_lead(kUncacheable, false));
 }
 
 TEST_CASE("nobody waits where the config says so", "[exchange][sharing]") {
   config::Config config;
   config.cache.collapse = false;
-  CHECK_FALSE(may_lead(*some_request(kGet, some_runtime(config)), Inflight::Unshared::kNo));
+  CHECK_FALSE(may_be_found(*some_request(kGet, some_runtime(config))));
 }
 
 SharedResponse fresh_response() {
@@ -66,6 +75,18 @@ TEST_CASE("another's response answers who the store alone would answer with it",
   CHECK(take_of(response, "", kNow + std::chrono::seconds(61)) == Take::kAskAlone);
   response.shareable = false;
   CHECK(take_of(response, "") == Take::kAskAlone);
+}
+
+TEST_CASE("what each validates answers nobody else, who can wait until it is stored",
+          "[exchange][sharing]") {
+  SharedResponse response = fresh_response();
+  response.shareable = false;
+  response.is_for_validation = true;
+  CHECK(take_of(response, "") == Take::kOnceStored);
+  CHECK(take_of(response, "Cache-Control: no-cache\n") == Take::kOnceStored);
+  response.names = "accept-language";
+  response.variant_key = "accept-language: de\n";
+  CHECK(take_of(response, "") == Take::kAskAgain);
 }
 
 TEST_CASE("who is brought another variant asks again, and may wait again", "[exchange][sharing]") {

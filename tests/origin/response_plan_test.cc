@@ -258,12 +258,14 @@ struct StoringRow {
   bool validates = false;
   bool private_etag = false;
   bool fresh = true;
+  bool etag = true;
   std::optional<std::uint64_t> length = 3;
   // What must come of it.
   bool shareable = false;
   std::optional<Unshared> unshared = {};
   Admission admission = Admission::kNone;
   bool can_store = false;
+  bool for_validation = false;
   std::uint64_t size = 0;
   bool drops = false;
   Outcome outcome = Outcome::kUncacheable;
@@ -295,12 +297,26 @@ const std::vector<StoringRow> kStoringRows = {
      .unshared = Unshared::kAnswer,
      .admission = Admission::kAsk,
      .can_store = true,
+     .for_validation = true,
      .size = 3},
+    {.name = "by nothing to validate it with",
+     .fresh = false,
+     .etag = false,
+     .unshared = Unshared::kAnswer,
+     .admission = Admission::kAsk,
+     .can_store = true,
+     .size = 3},
+    {.name = "nor where it is not to be stored",
+     .whole = false,
+     .fresh = false,
+     .unshared = Unshared::kAnswer,
+     .admission = Admission::kAsk},
     {.name = "and where nobody waits, nothing is remembered",
      .others_wait = false,
      .fresh = false,
      .admission = Admission::kAsk,
      .can_store = true,
+     .for_validation = true,
      .size = 3},
     {.name = "an entity tag for the one who asked alone",
      .private_etag = true,
@@ -426,6 +442,7 @@ TEST_CASE("what becomes of a response in the cache", "[origin][plan]") {
     decision.reason = row.reason;
     http::StoredMeta meta;
     meta.status = head.status;
+    meta.etag_bytes = row.etag ? 3 : 0;
     meta.fresh_until = row.fresh ? kNow + std::chrono::seconds(1) : kNow;
     const StoringPlan plan =
         plan_storing({.asked = {.request = request, .directives = directives, .whole = row.whole},
@@ -445,6 +462,7 @@ TEST_CASE("what becomes of a response in the cache", "[origin][plan]") {
     CHECK((plan.unshared == row.unshared));
     CHECK((plan.admission == row.admission));
     CHECK(plan.can_store == row.can_store);
+    CHECK(plan.is_for_validation == row.for_validation);
     CHECK(plan.size_bytes == row.size);
     CHECK(plan.drops_stored == row.drops);
     CHECK((plan.outcome == row.outcome));

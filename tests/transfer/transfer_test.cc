@@ -84,10 +84,10 @@ const http::Fields kNoFields;
 const http::VaryOptions kVary;
 
 // Joins for a request without fields.
-JoinOutcome join(Transfer& transfer, TransferReader& reader) {
+JoinOutcome join(Transfer& transfer, TransferReader& reader, JoinWish wish = JoinWish::kAny) {
   const http::VariantKeys own(kNoFields, kVary);
   std::string names;
-  return transfer.join(reader, own, names);
+  return transfer.join(reader, own, wish, names);
 }
 
 std::shared_ptr<const SharedResponse> some_response(std::string text) {
@@ -190,8 +190,8 @@ TEST_CASE("readers on two loops see every byte once and the end", "[transfer]") 
   }
   const store::BodyRef body = f.make_body();
   f.on(fetcher, [&] {
-    CHECK(transfer->close_joining() == kReaders - 1);
-    transfer->publish_response(some_response("head"), body, false);
+    CHECK(transfer->count_joined() == kReaders - 1);
+    transfer->publish_response(some_response("head"), body, Joinable::kNo);
   });
   for (std::size_t step = 1; body->size() < kBytes; ++step) {
     f.on(fetcher, [&] {
@@ -238,19 +238,56 @@ TEST_CASE("a join says whether the fetch counts it", "[transfer]") {
   Fixture f(1);
   TransferHome& worker = *f.homes[0];
   const auto transfer = std::make_shared<Transfer>(worker, filter::Hash128{}, key_of("key"));
+  std::latch ended(5);
+  std::array<std::unique_ptr<Reader>, 5> readers;
+  for (auto& reader : readers) reader = std::make_unique<Reader>(worker, transfer, ended);
+  const store::BodyRef body = f.make_body();
+  f.on(worker, [&] {
+    transfer->add_first_reader(*readers[0]);
+    CHECK(join(*transfer, *readers[1]) == JoinOutcome::kBeforeHead);
+    CHECK(transfer->count_joined() == 1);
+    // Nobody comes between the count and the head, and finds nothing.
+    CHECK(join(*transfer, *readers[2]) == JoinOutcome::kBehindHead);
+    transfer->publish_response(some_response(""), body, Joinable::kToRead);
+    CHECK(join(*transfer, *readers[3]) == JoinOutcome::kBehindHead);
+    transfer->stop_joining();
+    CHECK(join(*transfer, *readers[4]) == JoinOutcome::kNo);
+    for (auto& reader : readers) reader.reset();
+  });
+}
+
+TEST_CASE("who wants what is being stored waits for its end, and holds nobody back", "[transfer]") {
+  Fixture f(1);
+  TransferHome& worker = *f.homes[0];
+  const auto transfer = std::make_shared<Transfer>(worker, filter::Hash128{}, key_of("key"));
   std::latch ended(4);
   std::array<std::unique_ptr<Reader>, 4> readers;
   for (auto& reader : readers) reader = std::make_unique<Reader>(worker, transfer, ended);
   const store::BodyRef body = f.make_body();
   f.on(worker, [&] {
     transfer->add_first_reader(*readers[0]);
-    CHECK(join(*transfer, *readers[1]) == JoinOutcome::kBeforeHead);
-    CHECK(transfer->close_joining() == 1);
-    CHECK(join(*transfer, *readers[2]) == JoinOutcome::kNo);
-    transfer->publish_response(some_response(""), body, true);
-    CHECK(join(*transfer, *readers[2]) == JoinOutcome::kBehindHead);
+    CHECK(join(*transfer, *readers[1], JoinWish::kBeingStored) == JoinOutcome::kNo);
+    CHECK_FALSE(transfer->is_awaitable());
+    transfer->publish_response(some_response(""), body, Joinable::kUntilStored);
+    CHECK(transfer->is_awaitable());
+    CHECK(join(*transfer, *readers[1]) == JoinOutcome::kUntilStored);
+    CHECK(join(*transfer, *readers[2], JoinWish::kBeingStored) == JoinOutcome::kUntilStored);
+    CHECK_FALSE(transfer->all_opened());
+    CHECK(transfer->slowest_position(17) == 0);
+    transfer->mark_waiting(*readers[1]);
+    transfer->mark_waiting(*readers[2]);
+    transfer->mark_opened(*readers[0]);
+    transfer->advance(*readers[0], 5);
+    CHECK(transfer->all_opened());
+    CHECK(transfer->slowest_position(17) == 5);
+    // Who waits for the end is none of the others that a slow one holds back.
+    CHECK_FALSE(transfer->blame_slowest({.written = 17,
+                                         .elapsed = std::chrono::minutes(1),
+                                         .now = MonotonicTime(std::chrono::hours(1))}));
+    CHECK_FALSE(readers[0]->is_cut());
     transfer->stop_joining();
-    CHECK(join(*transfer, *readers[3]) == JoinOutcome::kNo);
+    CHECK_FALSE(transfer->is_awaitable());
+    CHECK(join(*transfer, *readers[3], JoinWish::kBeingStored) == JoinOutcome::kNo);
     for (auto& reader : readers) reader.reset();
   });
 }
@@ -287,7 +324,8 @@ TEST_CASE("readers that leave while they are woken are not called after", "[tran
   TransferHome& other = *f.homes[1];
   const auto transfer = listed(f, fetcher);
   const store::BodyRef body = f.make_body();
-  f.on(fetcher, [&] { transfer->publish_response(some_response("head"), body, true); });
+  f.on(fetcher,
+       [&] { transfer->publish_response(some_response("head"), body, Joinable::kToRead); });
   constexpr int kRounds = 200;
   std::latch ended(kRounds);
   for (int round = 0; round < kRounds; ++round) {
@@ -418,6 +456,42 @@ TEST_CASE("a key's transfer is found until it is removed", "[transfer]") {
   });
 }
 
+TEST_CASE("who finds no transfer is told that its response was stored a moment ago", "[transfer]") {
+  Fixture f(1);
+  TransferHome& worker = *f.homes[0];
+  Inflight inflight;
+  const filter::Hash128 hash{1, 2};
+  const auto first = std::make_shared<Transfer>(worker, hash, key_of("key"));
+  const auto second = std::make_shared<Transfer>(worker, hash, key_of("key"));
+  std::latch ended(1);
+  Reader reader(worker, first, ended);
+  f.on(worker, [&] {
+    http::VariantKeys own(kNoFields, kVary);
+    const Inflight::Wanted wanted{
+        .hash = hash, .key = "key", .variants = own, .reader = reader, .minds_stored = true};
+    CHECK(inflight.join_or_enter(wanted, first).transfer == first);
+    inflight.remove_stored(*first);
+    CHECK(inflight.join_or_enter(wanted, second).joined == JoinOutcome::kStoredMeanwhile);
+    CHECK(inflight.join_or_enter(wanted, nullptr).joined == JoinOutcome::kStoredMeanwhile);
+    Inflight::Wanted again = wanted;
+    again.minds_stored = false;
+    CHECK(inflight.join_or_enter(again, second).transfer == second);
+    // As long as it is under way, it is joined first.
+    CHECK(inflight.join_or_enter(wanted, nullptr).joined == JoinOutcome::kBeforeHead);
+    second->leave(reader);
+    inflight.remove(*second);
+    CHECK(inflight.join_or_enter(wanted, nullptr).joined == JoinOutcome::kStoredMeanwhile);
+    // Others take its place.
+    for (std::uint64_t i = 0; i < 16; ++i) {
+      const auto other =
+          std::make_shared<Transfer>(worker, filter::Hash128{i + 5, 2}, key_of("other"));
+      inflight.enter(other);
+      inflight.remove_stored(*other);
+    }
+    CHECK(inflight.join_or_enter(wanted, nullptr).joined == JoinOutcome::kNo);
+  });
+}
+
 // A request's fields that select a variant.
 struct Selecting {
   explicit Selecting(const std::string& language)
@@ -466,7 +540,7 @@ TEST_CASE("nobody waits for another variant than the one he wants", "[transfer]"
     response->names = "x-lang";
     response->variant_key = german.keys.make("x-lang");
     const store::BodyRef body = f.make_body();
-    transfers[2]->publish_response(response, body, true);
+    transfers[2]->publish_response(response, body, Joinable::kToRead);
     CHECK(claim(french, 5, 3).transfer == transfers[3]);
     const auto last = claim(german, 6, 3);
     CHECK(last.transfer != transfers[3]);
@@ -580,7 +654,7 @@ TEST_CASE("what is not shared is remembered for its time, and why", "[transfer]"
   const filter::Hash128 hash{1, 2};
   const MonotonicTime now{std::chrono::seconds(100)};
   CHECK(inflight.unshared(hash, now) == kNo);
-  for (const auto why : {kAnswer, kUncacheable}) {
+  for (const auto why : {kValidated, kAnswer, kUncacheable}) {
     inflight.remember_unshared(hash, why, now + std::chrono::seconds(5));
     CHECK(inflight.unshared(hash, now) == why);
     CHECK(inflight.unshared(filter::Hash128{2, 1}, now) == kNo);
