@@ -18,8 +18,10 @@ constexpr Nanoseconds kRetryInterval = std::chrono::milliseconds(20);
 // Between two looks at the readers. A shorter time would call a client slow that pauses for a
 // round trip or two.
 constexpr Nanoseconds kLookInterval = std::chrono::milliseconds(900);
-// That a fetch waits where nobody is slow: all readers were looked at twice.
+// That a fetch waits where nobody is slow: all readers were looked at twice. Longer only where the
+// looks come late, on a machine that is busy.
 constexpr Nanoseconds kPatience = std::chrono::seconds(2);
+constexpr Nanoseconds kPatienceMax = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -81,7 +83,10 @@ void Relief::have_one_give_way() {
     }
   }
   if (longest == nullptr) return;
-  if (parts_.loop.now() - longest->waits_for_memory_since() >= kPatience) longest->give_way();
+  const MonotonicTime since = longest->waits_for_memory_since();
+  const Nanoseconds waited = parts_.loop.now() - since;
+  const bool all_known = parts_.slow_readers.have_looked_twice_since(since);
+  if (waited >= (all_known ? kPatience : kPatienceMax)) longest->give_way();
 }
 
 void Relief::look(MonotonicTime now) {
@@ -92,7 +97,7 @@ void Relief::look(MonotonicTime now) {
     connection->look_at_reader(now);
     connection = following;
   }
-  parts_.slow_readers.publish(*this, slowest());
+  parts_.slow_readers.publish(*this, slowest(), now);
 }
 
 SlowReaders::Slowest Relief::slowest() const {

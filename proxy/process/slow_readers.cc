@@ -1,6 +1,7 @@
 #include "proxy/process/slow_readers.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace encore::server {
 namespace {
@@ -12,7 +13,7 @@ constexpr Nanoseconds kAnswerMax = std::chrono::seconds(1);
 
 void SlowReaders::add(Cutter& cutter) {
   const MutexLock lock(mutex_);
-  entries_.push_back({&cutter, {}});
+  entries_.push_back({.cutter = &cutter});
 }
 
 void SlowReaders::remove(Cutter& cutter) {
@@ -25,9 +26,18 @@ SlowReaders::Entry* SlowReaders::find(const Cutter& cutter) {
   return found == entries_.end() ? nullptr : &*found;
 }
 
-void SlowReaders::publish(Cutter& cutter, const Slowest& slowest) {
+void SlowReaders::publish(Cutter& cutter, const Slowest& slowest, MonotonicTime now) {
   const MutexLock lock(mutex_);
-  if (Entry* entry = find(cutter)) entry->slowest = slowest;
+  Entry* const entry = find(cutter);
+  if (entry == nullptr) return;
+  entry->slowest = slowest;
+  entry->looked_before = std::exchange(entry->looked, now);
+}
+
+bool SlowReaders::have_looked_twice_since(MonotonicTime since) const {
+  const MutexLock lock(mutex_);
+  return std::ranges::all_of(entries_,
+                             [since](const Entry& entry) { return entry.looked_before >= since; });
 }
 
 void SlowReaders::publish_done(Cutter& cutter, const Slowest& slowest) {

@@ -42,24 +42,30 @@ class SlowReaders {
   void remove(Cutter& cutter);
 
   // What a look at a worker's readers has found; publish_done() after what cut() has asked for.
-  void publish(Cutter& cutter, const Slowest& slowest);
+  void publish(Cutter& cutter, const Slowest& slowest, MonotonicTime now);
   void publish_done(Cutter& cutter, const Slowest& slowest);
 
   // Has the slowest readers cut, until `bytes` are free. One such request is under way at a time,
   // over all workers. False where nobody has a slow reader.
   bool cut(Scope scope, std::uint64_t bytes, MonotonicTime now);
 
+  // Whether every worker has looked at its readers twice since then: one that was slow before is
+  // known by now, as late as the looks may have come.
+  bool have_looked_twice_since(MonotonicTime since) const;
+
  private:
   struct Entry {
     Cutter* cutter = nullptr;
-    Slowest slowest;
+    Slowest slowest = {};
+    MonotonicTime looked{};  // last, and before that
+    MonotonicTime looked_before{};
   };
   static std::uint64_t rate_of(const Entry& entry, Scope scope) {
     return scope == Scope::kAll ? entry.slowest.all : entry.slowest.over_share;
   }
   Entry* find(const Cutter& cutter) ENCORE_REQUIRES(mutex_);
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<Entry> entries_ ENCORE_GUARDED_BY(mutex_);
   bool cutting_ ENCORE_GUARDED_BY(mutex_) = false;
   MonotonicTime cutting_since_ ENCORE_GUARDED_BY(mutex_){};

@@ -213,7 +213,11 @@ TEST_CASE("of those that wait for memory the one that has for longest gives way"
   REQUIRE(fetch_two.waits_for_memory_since() < fetch_one.waits_for_memory_since());
 
   place.relief().wait_for_room();
-  world.run_until(second, [&] { return two.reader.is_done(); });
+  // As the worker's sweep does.
+  world.run_until(second, [&] {
+    place.relief().look(world.loop->now());
+    return two.reader.is_done();
+  });
   CHECK_FALSE(two.reader.whole);
   CHECK(world.stats.memory_failures.get() == 1);
   REQUIRE(world.fetches.size() == 1);
