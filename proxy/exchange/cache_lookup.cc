@@ -105,6 +105,29 @@ bool CacheLookup::is_hidden(const store::Object& object, const net::Address& cli
          !runtime_->destinations.may_reach_private(client);
 }
 
+bool CacheLookup::has_any(const RequestContext& request) const {
+  class Any final : public cache::Visitor {
+   public:
+    Any(const CacheLookup& lookup, const net::Address& client) : lookup_(lookup), client_(client) {}
+    cache::Verdict visit(const cache::EntryView& entry) override {
+      found = found || !lookup_.is_hidden(store::ObjectRef::peek(entry.payload), client_);
+      return cache::Verdict::kKeep;
+    }
+    cache::Verdict visit_disk(const cache::DiskView&) override {
+      found = true;
+      return cache::Verdict::kKeep;
+    }
+    bool found = false;
+
+   private:
+    const CacheLookup& lookup_;
+    const net::Address& client_;
+  };
+  Any any(*this, request.client);
+  kernel_->peek({request.hash, request.key}, any);
+  return any.found;
+}
+
 bool CacheLookup::answers(const store::Object& object, const RequestContext& request,
                           http::VariantKeys& own) const {
   if (primary_key_of(object) != request.key || is_hidden(object, request.client)) return false;

@@ -32,6 +32,8 @@ class CacheLookup {
   CacheView lookup(const RequestContext& request) {
     return lookup(request.key, request.hash, request.head.fields, request.vary(), request.client);
   }
+  // Whether anything is stored of its key that this client may have. Nothing counts as looked for.
+  bool has_any(const RequestContext& request) const;
   // Whether a record that was found on disk, and read, is one that a lookup would have taken.
   bool answers(const store::Object& object, const RequestContext& request,
                http::VariantKeys& own) const;

@@ -282,11 +282,13 @@ bool Exchange::join_another(const std::shared_ptr<Transfer>& fresh, AskedFor wha
        .reader = *this,
        .settings = request_->runtime->number,
        .wish = may_join(*request_) ? JoinWish::kAny : JoinWish::kBeingStored,
-       .minds_stored = !looked_twice_},
+       // What it has found tells what there was.
+       .minds_stored = !looked_twice_ && !found_.object && !found_.any_resident},
       what == AskedFor::kWhole ? fresh : nullptr);
   if (claim.joined == JoinOutcome::kNo) return false;
   if (claim.joined == JoinOutcome::kStoredMeanwhile) {
     looked_twice_ = true;
+    if (!services_.cache.has_any(*request_)) return join_another(fresh, what);
     ask_again();
     return true;
   }

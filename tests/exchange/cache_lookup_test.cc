@@ -101,6 +101,14 @@ TEST_CASE("what is stored for a key is found by it, and nothing by another", "[e
   CHECK(view.fresh_until == meta_of(*view.object).http.fresh_until);
 }
 
+TEST_CASE("whether anything is stored is asked without being looked for", "[exchange][lookup]") {
+  Cached cached;
+  const auto request = some_request(get(), cached.runtime);
+  CHECK_FALSE(cached.lookup.has_any(*request));
+  cached.put(*request, "x-kind", 1);
+  CHECK(cached.lookup.has_any(*some_request(get("X-Kind: a\n"), cached.runtime)));
+}
+
 TEST_CASE("a key of the same hash is another key", "[exchange][lookup]") {
   Cached cached;
   const auto request = some_request(get(), cached.runtime);
