@@ -309,7 +309,7 @@ void Exchange::ask(const Ask& ask) {
   const bool is_found = ask.sharing == Ask::Sharing::kWhereAllowed && may_be_found(*request_);
   const bool leads = is_found && !alone_ &&
                      may_lead(services_.inflight.unshared(request_->hash, services_.loop.now()),
-                              static_cast<bool>(found_.object));
+                              static_cast<bool>(ask.validates));
   auto fresh =
       make_recycled<Transfer>(services_.home, request_->hash,
                               is_found ? shared_key(request_) : nullptr, request_->runtime->number);
@@ -557,7 +557,7 @@ void Exchange::check_timeouts(MonotonicTime now) {
   if (!has_waited_long_enough(now)) return;
   // The first to leave asks for all that wait; who waited in vain again asks alone, and who has
   // seen a head.
-  if (role_ != Role::kWaits) transfer_->stop_joining();
+  if (role_ != Role::kWaits) transfer_->give_up_head();
   alone_ = joins_ > 1 || role_ == Role::kWaits;
   ask_again();
 }

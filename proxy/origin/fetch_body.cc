@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "proxy/http/reuse.h"
+#include "proxy/origin/admission.h"
 #include "proxy/origin/changes.h"
 #include "proxy/origin/fetch.h"
 #include "proxy/origin/parts.h"
@@ -131,6 +132,9 @@ void Fetch::end_body(bool reusable) {
   ENCORE_CHECK(state_ == State::kBody, "a body ends once");
   if (!body_.is_right()) {
     services_.stats.digest_mismatches.add();
+    if (transfer_->is_awaitable()) {
+      remember_sharing(services_, *request_, Inflight::Unshared::kAnswer);
+    }
     // Who knows nothing of it yet gets an error.
     if (publication_ == Publication::kDue) publication_ = Publication::kNotYet;
     fail({502, Outcome::kOriginInvalid, "wrong-digest"});
@@ -151,6 +155,9 @@ void Fetch::end_body(bool reusable) {
   if (replaced || stored == StoreWriter::Result::kStored) {
     services_.inflight.remove_stored(*transfer_);
   } else {
+    if (transfer_->is_awaitable()) {
+      remember_sharing(services_, *request_, Inflight::Unshared::kAnswer);
+    }
     services_.inflight.remove(*transfer_);
   }
   end();
@@ -193,7 +200,8 @@ void Fetch::look_after_readers() {
   }
   if (state_ == State::kBody) body_.store_if_wanted();
   if (transfer_->is_awaitable() && !body_.is_storing()) {
-    // Who waits for it to be stored waits in vain.
+    // Who waits for it to be stored waits in vain, and would again.
+    remember_sharing(services_, *request_, Inflight::Unshared::kAnswer);
     services_.inflight.remove(*transfer_);
     transfer_->stop_joining();
     transfer_->publish_body();

@@ -20,7 +20,17 @@ void ClientHosts::drop(Order::iterator entry) {
 }
 
 void ClientHosts::drop_old(MonotonicTime now) {
-  while (!order_.empty() && order_.front().until <= now) drop(order_.begin());
+  while (!order_.empty() && order_.front().until <= now) {
+    Entry& oldest = order_.front();
+    if (oldest.connections == 0) {
+      drop(order_.begin());
+      continue;
+    }
+    // It lasts as long as its connections do.
+    oldest.until =
+        now + std::max<Nanoseconds>(oldest.until - oldest.noted, std::chrono::seconds(1));
+    order_.splice(order_.end(), order_, order_.begin());
+  }
 }
 
 ClientHosts::Entry* ClientHosts::find(const net::Address& client, std::string_view host) {

@@ -99,7 +99,11 @@ JoinOutcome Transfer::join(TransferReader& reader, const http::VariantKeys& own,
     }
   }
   add_reader(reader);
-  if (joinable_ == Joinable::kUntilStored) return JoinOutcome::kUntilStored;
+  if (joinable_ == Joinable::kUntilStored) {
+    reader.position_.store(TransferReader::kReadsNothing);
+    reader.opened_.store(true, std::memory_order_release);
+    return JoinOutcome::kUntilStored;
+  }
   if (has_head || is_counted_) return JoinOutcome::kBehindHead;
   joined_.fetch_add(1, std::memory_order_acq_rel);
   return JoinOutcome::kBeforeHead;
@@ -110,8 +114,13 @@ void Transfer::mark_opened(TransferReader& reader) {
 }
 
 void Transfer::mark_waiting(TransferReader& reader) {
-  mark_opened(reader);
   advance(reader, TransferReader::kReadsNothing);
+  mark_opened(reader);
+}
+
+void Transfer::give_up_head() {
+  const Lock lock(*this);
+  if (phase() == TransferPhase::kWaiting) joinable_ = Joinable::kNo;
 }
 
 bool Transfer::all_opened() const {
@@ -241,8 +250,13 @@ std::uint64_t Transfer::slowest_position(std::uint64_t written) const {
 
 bool Transfer::is_over_share() const {
   const Lock lock(*this);
-  return readers_ != nullptr && readers_ == last_ &&
-         readers_->over_share_.load(std::memory_order_relaxed);
+  const TransferReader* only = nullptr;  // who reads
+  for (const TransferReader* reader = readers_; reader != nullptr; reader = reader->next_) {
+    if (reader->position_.load() == TransferReader::kReadsNothing) continue;
+    if (only != nullptr) return false;
+    only = reader;
+  }
+  return only != nullptr && only->over_share_.load(std::memory_order_relaxed);
 }
 
 bool Transfer::blame_slowest(const HoldBack& hold_back) {

@@ -134,6 +134,9 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
                    std::string& names);
   // The reader has its place in the body (or needs none): what it has passed may be let go.
   void mark_opened(TransferReader& reader);
+  // A reader has waited for the head for too long: nobody else is to begin to. Nothing is done
+  // where it has come meanwhile.
+  void give_up_head();
   // The reader reads nothing of the body, and holds nobody back: it waits for its end.
   void mark_waiting(TransferReader& reader);
   // Whether the end is worth waiting for: the response is being stored, to be validated by each.

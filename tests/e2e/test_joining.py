@@ -278,6 +278,9 @@ class Stored(Case):
         others = self.follow(encore, 4)
         others_wait.set()
         self.all_of(others)  # while the first is still on its way
+        # Nor does anybody wait from now on, to find that out again.
+        again = get(encore.port, self.origin.url("/page"))
+        self.assertTrue(self.BODY == again.body)
         self.go.set()
         self.assertEqual(4096 + (1 << 20), len(first.read_response().body))
 

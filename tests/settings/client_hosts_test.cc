@@ -96,6 +96,17 @@ TEST_CASE("A pair has connections as long as they last", "[settings][intercept]"
   CHECK(pairs.size(kStart) == 1);
 }
 
+TEST_CASE("A pair with connections outlasts its time", "[settings][intercept]") {
+  ClientHosts pairs;
+  pairs.open(address("10.0.0.1"), "a.example", kStart, hours(1));
+  pairs.note(address("10.0.0.2"), "a.example", kStart, hours(1));
+  CHECK(pairs.size(kStart + hours(1)) == 1);
+  CHECK(pairs.is_open(address("10.0.0.1"), "a.example"));
+  CHECK(pairs.noted_at(address("10.0.0.1"), "a.example", kStart + hours(1)) == kStart);
+  pairs.close(address("10.0.0.1"), "a.example");
+  CHECK(pairs.size(kStart + hours(2)) == 0);
+}
+
 TEST_CASE("What a pair had that has left meanwhile is not counted below nothing",
           "[settings][intercept]") {
   ClientHosts pairs(1, 1);
