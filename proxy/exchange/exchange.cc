@@ -463,26 +463,22 @@ void Exchange::count_late_join() {
   if (cache::is_stored(reason)) transfer_->want_store();
 }
 
-// Whether what another one was asked for answers this request. If not, it is seen to.
-bool Exchange::may_respond_shared() {
-  const Take take =
-      role_ == Role::kWaits ? Take::kOnceStored : may_take(transfer_->response(), asker());
-  if (take == Take::kYes) {
-    if (role_ == Role::kJoinedLate) count_late_join();
-    return true;
-  }
-  if (take == Take::kOnceStored && transfer_->is_awaitable()) {
-    role_ = Role::kWaits;
-    transfer_->mark_waiting(*this);
-    return false;
-  }
-  alone_ = take != Take::kAskAgain;
-  ask_again();
-  return false;
-}
-
 void Exchange::respond_shared() {
-  if (has_joined() && !may_respond_shared()) return;
+  if (has_joined()) {
+    const Take take =
+        role_ == Role::kWaits ? Take::kOnceStored : may_take(transfer_->response(), asker());
+    if (take == Take::kOnceStored && transfer_->is_awaitable()) {
+      role_ = Role::kWaits;
+      transfer_->mark_waiting(*this);
+      return;
+    }
+    if (take != Take::kYes) {
+      alone_ = take != Take::kAskAgain;
+      ask_again();
+      return;
+    }
+    if (role_ == Role::kJoinedLate) count_late_join();
+  }
   response_ = transfer_->response_pointer();
   record_.outcome = has_joined() ? Outcome::kCollapsed : response_->outcome;
   record_.visit = &response_->visit;

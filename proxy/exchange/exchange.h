@@ -158,7 +158,6 @@ class Exchange final : public TransferReader, private LoadReader {
   // Of what lies on disk alone.
   bool has_lost_body(const store::Object& object) const;
   void respond_shared();
-  bool may_respond_shared();
   void on_failure();
   void count_late_join();
 

@@ -1,0 +1,165 @@
+#include "proxy/transfer/inflight.h"
+
+#include <array>
+#include <cstdint>
+#include <latch>
+#include <memory>
+#include <string>
+
+#include "tests/catch.h"
+#include "tests/transfer/reading.h"
+
+namespace encore::server {
+namespace {
+
+TEST_CASE("a key's transfer is found until it is removed", "[transfer][inflight]") {
+  Fixture f(1);
+  TransferHome& worker = *f.homes[0];
+  Inflight inflight;
+  const filter::Hash128 hash{1, 2};
+  const auto first = std::make_shared<Transfer>(worker, hash, key_of("key"));
+  const auto second = std::make_shared<Transfer>(worker, hash, key_of("key"));
+  const auto collides = std::make_shared<Transfer>(worker, hash, key_of("other key"));
+  std::latch ended(2);
+  Reader a(worker, first, ended);
+  Reader b(worker, collides, ended);
+  f.on(worker, [&] {
+    http::VariantKeys own(kNoFields, kVary);
+    const Inflight::Wanted wanted{.hash = hash, .key = "key", .variants = own, .reader = a};
+    CHECK(inflight.join_or_enter(wanted, nullptr).transfer == nullptr);
+    CHECK(inflight.join_or_enter(wanted, first).joined == JoinOutcome::kNo);
+    CHECK(inflight
+              .join_or_enter({.hash = hash, .key = "other key", .variants = own, .reader = b},
+                             collides)
+              .transfer == collides);
+    const auto claim = inflight.join_or_enter(wanted, second);
+    CHECK(claim.transfer == first);
+    CHECK(claim.joined == JoinOutcome::kBeforeHead);
+    Inflight::Wanted later = wanted;
+    later.settings = 1;
+    CHECK(inflight.join_or_enter(later, nullptr).transfer == nullptr);
+    CHECK_FALSE(inflight.enter_if_absent(second));
+    inflight.remove(*second);  // it is not there, and takes no other with it
+    CHECK_FALSE(inflight.enter_if_absent(second));
+    inflight.remove(*first);
+    inflight.remove(*collides);
+    CHECK(inflight.enter_if_absent(second));
+    a.leave();
+    b.leave();
+  });
+}
+
+TEST_CASE("who finds no transfer is told that its response was stored a moment ago",
+          "[transfer][inflight]") {
+  Fixture f(1);
+  TransferHome& worker = *f.homes[0];
+  Inflight inflight;
+  const filter::Hash128 hash{1, 2};
+  const auto first = std::make_shared<Transfer>(worker, hash, key_of("key"));
+  const auto second = std::make_shared<Transfer>(worker, hash, key_of("key"));
+  std::latch ended(1);
+  Reader reader(worker, first, ended);
+  f.on(worker, [&] {
+    http::VariantKeys own(kNoFields, kVary);
+    const Inflight::Wanted wanted{
+        .hash = hash, .key = "key", .variants = own, .reader = reader, .minds_stored = true};
+    CHECK(inflight.join_or_enter(wanted, first).transfer == first);
+    inflight.remove_stored(*first);
+    CHECK(inflight.join_or_enter(wanted, second).joined == JoinOutcome::kStoredMeanwhile);
+    CHECK(inflight.join_or_enter(wanted, nullptr).joined == JoinOutcome::kStoredMeanwhile);
+    Inflight::Wanted again = wanted;
+    again.minds_stored = false;
+    CHECK(inflight.join_or_enter(again, second).transfer == second);
+    // As long as it is under way, it is joined first.
+    CHECK(inflight.join_or_enter(wanted, nullptr).joined == JoinOutcome::kBeforeHead);
+    second->leave(reader);
+    inflight.remove(*second);
+    CHECK(inflight.join_or_enter(wanted, nullptr).joined == JoinOutcome::kStoredMeanwhile);
+    // Others take its place.
+    for (std::uint64_t i = 0; i < 16; ++i) {
+      const auto other =
+          std::make_shared<Transfer>(worker, filter::Hash128{i + 5, 2}, key_of("other"));
+      inflight.enter(other);
+      inflight.remove_stored(*other);
+    }
+    CHECK(inflight.join_or_enter(wanted, nullptr).joined == JoinOutcome::kNo);
+  });
+}
+
+// A request's fields that select a variant.
+struct Selecting {
+  explicit Selecting(const std::string& language)
+      : text("GET / HTTP/1.1\r\nHost: h\r\nX-Lang: " + language + "\r\n\r\n") {
+    http::ParseError error;
+    const auto status = http::parse_request(text, {}, head, error);
+    REQUIRE(status == http::ParseStatus::kComplete);
+  }
+  std::string text;
+  http::RequestHead head;
+  http::VariantKeys keys{head.fields, kVary};
+};
+
+TEST_CASE("nobody waits for another variant than the one he wants", "[transfer][inflight]") {
+  Fixture f(1);
+  TransferHome& worker = *f.homes[0];
+  Inflight inflight;
+  const filter::Hash128 hash{1, 2};
+  std::array<std::shared_ptr<Transfer>, 4> transfers;
+  for (auto& transfer : transfers) {
+    transfer = std::make_shared<Transfer>(worker, hash, key_of("key"));
+  }
+  std::latch ended(8);
+  std::array<std::unique_ptr<Reader>, 8> readers;
+  for (auto& reader : readers) reader = std::make_unique<Reader>(worker, transfers[0], ended);
+  f.on(worker, [&] {
+    Selecting english("en");
+    Selecting german("de");
+    Selecting french("fr");
+    const auto claim = [&](Selecting& by, std::size_t reader, std::size_t transfer) {
+      return inflight.join_or_enter(
+          {.hash = hash, .key = "key", .variants = by.keys, .reader = *readers[reader]},
+          transfers[transfer]);
+    };
+    // The first is expected to bring the English one, as one that validates it is.
+    transfers[0]->expect({.names = "x-lang", .key = english.keys.make("x-lang")});
+    CHECK(claim(english, 0, 0).joined == JoinOutcome::kNo);
+    CHECK(claim(german, 1, 1).transfer == transfers[1]);
+    // It was told by which fields the other differs, so that it is joined by its own alone.
+    CHECK(transfers[1]->is_expected());
+    CHECK(claim(english, 2, 2).transfer == transfers[0]);
+    CHECK(claim(german, 3, 2).transfer == transfers[1]);
+    CHECK(claim(french, 4, 2).transfer == transfers[2]);
+    // With its head there what is known of it counts.
+    auto response = std::make_shared<SharedResponse>();
+    response->names = "x-lang";
+    response->variant_key = german.keys.make("x-lang");
+    const store::BodyRef body = f.make_body();
+    transfers[2]->publish_response(response, body, Joinable::kToRead);
+    CHECK(claim(french, 5, 3).transfer == transfers[3]);
+    const auto last = claim(german, 6, 3);
+    CHECK(last.transfer != transfers[3]);
+    for (auto& transfer : transfers) inflight.remove(*transfer);
+    transfers[0]->leave(*readers[2]);
+    transfers[1]->leave(*readers[3]);
+    last.transfer->leave(*readers[6]);
+    for (auto& reader : readers) reader.reset();
+  });
+}
+TEST_CASE("what is not shared is remembered for its time, and why", "[transfer][inflight]") {
+  using enum Inflight::Unshared;
+  Inflight inflight;
+  const filter::Hash128 hash{1, 2};
+  const MonotonicTime now{std::chrono::seconds(100)};
+  CHECK(inflight.unshared(hash, now) == kNo);
+  for (const auto why : {kValidated, kAnswer, kUncacheable}) {
+    inflight.remember_unshared(hash, why, now + std::chrono::seconds(5));
+    CHECK(inflight.unshared(hash, now) == why);
+    CHECK(inflight.unshared(filter::Hash128{2, 1}, now) == kNo);
+    CHECK(inflight.unshared(hash, now + std::chrono::seconds(5)) == kNo);
+  }
+  inflight.forget_unshared(hash);
+  CHECK(inflight.unshared(hash, now) == kNo);
+}
+
+}  // namespace
+}  // namespace encore::server
