@@ -153,19 +153,19 @@ void Interceptor::on_error(net::Stream& stream, net::CloseReason reason, int) {
 Interceptor::Left Interceptor::left_at_once() const {
   const MonotonicTime now = services_.loop.now();
   if (step_ != Step::kUnused) return Left::kOtherwise;
-  const bool used = interception().last_use(connect_->client, host_, now).has_value();
-  return now - since_ < (used ? kAtOnce : kSoon) ? beside_use() : Left::kOtherwise;
+  const auto used = interception().last_use(connect_->client, host_, now);
+  return now - since_ < (used ? kAtOnce : kSoon) ? beside_use(used) : Left::kOtherwise;
 }
 
 Interceptor::Left Interceptor::left_handshake(const net::Stream& stream,
                                               net::CloseReason reason) const {
   if (stream.is_tls_refused_by_peer()) return Left::kRejecting;
-  return reason == net::CloseReason::kReset ? beside_use() : Left::kOtherwise;
+  if (reason != net::CloseReason::kReset) return Left::kOtherwise;
+  return beside_use(interception().last_use(connect_->client, host_, services_.loop.now()));
 }
 
 // A browser that ends leaves what it had opened in advance, as one does that rejects us.
-Interceptor::Left Interceptor::beside_use() const {
-  const auto used = interception().last_use(connect_->client, host_, services_.loop.now());
+Interceptor::Left Interceptor::beside_use(std::optional<MonotonicTime> used) const {
   // Who has asked for something meanwhile had opened this one in advance.
   if (used && *used >= started_) return Left::kOtherwise;
   return was_in_use_ ? Left::kPerhapsRejecting : Left::kRejecting;

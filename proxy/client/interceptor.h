@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/time.h"
 #include "proxy/client/http1_stream.h"
@@ -89,7 +90,7 @@ class Interceptor final : public net::Retirable, private net::StreamHandler {
   enum class Left : std::uint8_t { kOtherwise, kRejecting, kPerhapsRejecting };
   Left left_at_once() const;
   Left left_handshake(const net::Stream& stream, net::CloseReason reason) const;
-  Left beside_use() const;
+  Left beside_use(std::optional<MonotonicTime> used) const;
   void note(Left left);
   void record(Outcome outcome, std::string_view detail = {});
   const Interception& interception() const { return *connect_->runtime->interception; }

@@ -176,6 +176,7 @@ void Exchange::on_loaded(store::ObjectRef object) {
     from_disk_ = true;
   } else {
     found_ = {};
+    may_look_again_ = false;
   }
   look_at_found();
 }
@@ -283,11 +284,11 @@ bool Exchange::join_another(const std::shared_ptr<Transfer>& fresh, AskedFor wha
        .settings = request_->runtime->number,
        .wish = may_join(*request_) ? JoinWish::kAny : JoinWish::kBeingStored,
        // What it has found tells what there was.
-       .minds_stored = !looked_twice_ && !found_.object && !found_.any_resident},
+       .minds_stored = may_look_again_ && !found_.object && !found_.any_resident},
       what == AskedFor::kWhole ? fresh : nullptr);
   if (claim.joined == JoinOutcome::kNo) return false;
   if (claim.joined == JoinOutcome::kStoredMeanwhile) {
-    looked_twice_ = true;
+    may_look_again_ = false;
     if (!services_.cache.has_any(*request_)) return join_another(fresh, what);
     ask_again();
     return true;
@@ -468,8 +469,8 @@ void Exchange::respond_shared() {
     const Take take =
         role_ == Role::kWaits ? Take::kOnceStored : may_take(transfer_->response(), asker());
     if (take == Take::kOnceStored && transfer_->is_awaitable()) {
+      if (role_ != Role::kWaits) transfer_->mark_waiting(*this);
       role_ = Role::kWaits;
-      transfer_->mark_waiting(*this);
       return;
     }
     if (take != Take::kYes) {
@@ -535,6 +536,7 @@ void Exchange::check_timeouts(MonotonicTime now) {
   if (is_at(Step::kLoad) && now - load_began_ >= kLoadPatience) {
     leave_load();
     found_ = {};
+    may_look_again_ = false;
     look_at_found();
     return;
   }

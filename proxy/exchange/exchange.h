@@ -208,9 +208,9 @@ class Exchange final : public TransferReader, private LoadReader {
   Role role_ = Role::kNone;
   bool asks_permission_ = false;  // what is under way says no more than that
   bool is_permitted_ = false;
-  bool alone_ = false;  // waits for nobody else any more
-  bool looked_twice_ = false;
-  std::uint32_t joins_ = 0;  // transfers of others that it waited for
+  bool alone_ = false;          // waits for nobody else any more
+  bool may_look_again_ = true;  // into the cache, for what has come since
+  std::uint32_t joins_ = 0;     // transfers of others that it waited for
   MonotonicTime joined_at_{};
   // Of a long body; or a transfer was joined that has something already.
   net::Deferred next_turn_;

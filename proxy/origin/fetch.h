@@ -86,6 +86,7 @@ class Fetch final : public Producer,
   void give_way();
   // Ends it at once; what was stored of it is dropped.
   void abandon();
+  void note_waited_in_vain();
   std::size_t position = 0;  // in the worker's list
 
  private:

@@ -132,9 +132,7 @@ void Fetch::end_body(bool reusable) {
   ENCORE_CHECK(state_ == State::kBody, "a body ends once");
   if (!body_.is_right()) {
     services_.stats.digest_mismatches.add();
-    if (transfer_->is_awaitable()) {
-      remember_sharing(services_, *request_, Inflight::Unshared::kAnswer);
-    }
+    if (transfer_->is_awaitable()) note_waited_in_vain();
     // Who knows nothing of it yet gets an error.
     if (publication_ == Publication::kDue) publication_ = Publication::kNotYet;
     fail({502, Outcome::kOriginInvalid, "wrong-digest"});
@@ -155,9 +153,7 @@ void Fetch::end_body(bool reusable) {
   if (replaced || stored == StoreWriter::Result::kStored) {
     services_.inflight.remove_stored(*transfer_);
   } else {
-    if (transfer_->is_awaitable()) {
-      remember_sharing(services_, *request_, Inflight::Unshared::kAnswer);
-    }
+    if (transfer_->is_awaitable()) note_waited_in_vain();
     services_.inflight.remove(*transfer_);
   }
   end();
@@ -181,6 +177,11 @@ void Fetch::on_error(net::Stream&, net::CloseReason reason, int) {
   fail({502, Outcome::kOriginAborted, "origin-" + std::string(to_string(reason))});
 }
 
+// Who waited for it to be stored, to validate it, would do so in vain again.
+void Fetch::note_waited_in_vain() {
+  remember_sharing(services_, *request_, Inflight::Unshared::kAnswer);
+}
+
 void Fetch::on_reader_advanced() {
   if (state_ == State::kBody) body_.on_reader_advanced();
 }
@@ -200,8 +201,7 @@ void Fetch::look_after_readers() {
   }
   if (state_ == State::kBody) body_.store_if_wanted();
   if (transfer_->is_awaitable() && !body_.is_storing()) {
-    // Who waits for it to be stored waits in vain, and would again.
-    remember_sharing(services_, *request_, Inflight::Unshared::kAnswer);
+    note_waited_in_vain();
     services_.inflight.remove(*transfer_);
     transfer_->stop_joining();
     transfer_->publish_body();

@@ -335,13 +335,12 @@ void Fetch::pass_on(const HeadPlan& plan) {
        .object_bytes_max = received.treatment->max_object_bytes,
        .now = services_.loop.now()});
   if (storing.drops_stored) drop_stored(services_, *request_, *plan_.stored);
-  // Who waited lately waited in vain.
-  const bool is_in_vain = services_.inflight.unshared(request_->hash, services_.loop.now()) ==
-                          Inflight::Unshared::kAnswer;
   if (storing.unshared) remember_sharing(services_, *request_, *storing.unshared);
   const ResponseBody::Use use =
       admit(services_, *request_, *received.treatment, storing, joined, *response);
-  if (is_in_vain) response->is_for_validation = false;
+  if (storing.is_for_validation && use != ResponseBody::Use::kStore && joined != 0) {
+    note_waited_in_vain();
+  }
   if (use != ResponseBody::Use::kPass) received.keep();
   if (request_->runtime->follows_requests) [[unlikely]] {
     tell_step(request_->request_id, {"fetch: ", to_string(response->outcome),
@@ -359,12 +358,12 @@ void Fetch::open_body(std::shared_ptr<SharedResponse> response, ResponseBody::Us
     return;
   }
   if (verified_digest_) body_.expect(*verified_digest_);
-  if (response_->is_for_validation && body_.is_storing() && transfer_->can_be_found()) {
-    // Who comes while the body does finds it, where nothing was invalidated since it was asked for.
-    remember_sharing(services_, *request_, Inflight::Unshared::kValidated);
-    const bool is_overtaken =
-        services_.inflight.invalidations().has_since(request_->hash, received_->invalidations_seen);
-    if (!transfer_->is_listed() && !is_overtaken) services_.inflight.enter(transfer_);
+  // Who comes while the body does finds it, where nothing was invalidated since it was asked for.
+  if (response_->is_for_validation && body_.is_storing() && transfer_->can_be_found() &&
+      !transfer_->is_listed() &&
+      !services_.inflight.invalidations().has_since(request_->hash,
+                                                    received_->invalidations_seen)) {
+    services_.inflight.enter(transfer_);
   }
   response_->stored = false;
   if (body_.is_storing()) {

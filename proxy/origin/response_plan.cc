@@ -133,17 +133,17 @@ StoringPlan plan_storing(const StoringFacts& facts) {
   // What others would have to validate at once is no answer to them, and what one can be validated
   // by must not be for the one who asked alone.
   plan.shareable = !part && !facts.private_etag && http::may_share(facts.meta, {}, facts.now, {});
-  if (plan.shareable) {
-    plan.unshared = Inflight::Unshared::kNo;
-  } else if (facts.others_wait) {
-    plan.unshared = Inflight::Unshared::kAnswer;
-  }
+  if (plan.shareable) plan.unshared = Inflight::Unshared::kNo;
   plan.can_store =
       part ? facts.fits_range
            : (method == http::Method::kGet && facts.asked.whole) || method == http::Method::kPost;
   plan.is_for_validation =
       !plan.shareable && !part && !facts.private_etag && plan.can_store &&
       (facts.meta.etag_bytes != 0 || facts.meta.last_modified != http::kNoDate);
+  if (!plan.shareable && facts.others_wait) {
+    plan.unshared =
+        plan.is_for_validation ? Inflight::Unshared::kValidated : Inflight::Unshared::kAnswer;
+  }
   plan.size_bytes = plan.can_store ? size_for_admission(facts) : 0;
   if (plan.size_bytes > facts.object_bytes_max) {
     plan.can_store = false;

@@ -69,41 +69,26 @@ void Inflight::enter_locked(Shard& home, const std::shared_ptr<Transfer>& transf
   home.transfers.insert(std::move(home.spare));
 }
 
-void Inflight::remove(Transfer& transfer) {
-  if (!transfer.is_listed()) return;
-  std::shared_ptr<Transfer> gone;
-  {
-    Shard& home = shard(transfer.hash());
-    const MutexLock lock(home.mutex);
-    gone = take_out(home, transfer);
-  }
-  // From here on nobody finds it who has not.
-  transfer.set_unlisted();
-}
-
-void Inflight::remove_stored(Transfer& transfer) {
-  if (!transfer.is_listed()) return;
-  {
-    Shard& home = shard(transfer.hash());
-    const MutexLock lock(home.mutex);
-    home.stored.add(transfer.hash());
-  }
-  remove(transfer);
-}
-
 bool Inflight::Stored::contains(const filter::Hash128& hash) const {
   return std::ranges::find(hashes_, hash.lo) != hashes_.end();
 }
 
-// Null where it was invalidated before.
-std::shared_ptr<Transfer> Inflight::take_out(Shard& home, const Transfer& transfer) {
-  auto [first, last] = home.transfers.equal_range(transfer.hash());
-  for (; first != last; ++first) {
-    if (first->second.get() != &transfer) continue;
-    home.spare = home.transfers.extract(first);
-    return std::move(home.spare.mapped());
+void Inflight::take_out(Transfer& transfer, End end) {
+  if (!transfer.is_listed()) return;
+  std::shared_ptr<Transfer> gone;  // its end comes after the lock; null: it was invalidated before
+  {
+    Shard& home = shard(transfer.hash());
+    const MutexLock lock(home.mutex);
+    if (end == End::kStored) home.stored.add(transfer.hash());
+    auto [first, last] = home.transfers.equal_range(transfer.hash());
+    while (first != last && first->second.get() != &transfer) ++first;
+    if (first != last) {
+      home.spare = home.transfers.extract(first);
+      gone = std::move(home.spare.mapped());
+    }
   }
-  return nullptr;
+  // From here on nobody finds it who has not.
+  transfer.set_unlisted();
 }
 
 // What is counted comes before the table's lock, and the caller removes what is stored after it: a

@@ -52,9 +52,9 @@ class Inflight {
   // Enters a transfer unless the key has one; whether it did.
   bool enter_if_absent(const std::shared_ptr<Transfer>& transfer);
   // Takes the transfer out; it can no longer be found. REQUIRES: the calling thread entered it.
-  void remove(Transfer& transfer);
+  void remove(Transfer& transfer) { take_out(transfer, End::kWithoutTrace); }
   // The same for one whose response has been stored.
-  void remove_stored(Transfer& transfer);
+  void remove_stored(Transfer& transfer) { take_out(transfer, End::kStored); }
 
   // The key was invalidated: whoever comes from now on does not join what was asked for before, and
   // invalidations() knows of it. To be called before what is stored of it is removed.
@@ -67,7 +67,7 @@ class Inflight {
   enum class Unshared : std::uint8_t {
     kNo,
     kValidated,    // they are stored, and each asker validates what is
-    kAnswer,       // they may be stored, but each answer is the asker's own
+    kAnswer,       // they may be stored, but each answer is the asker's own; or are not stored
     kUncacheable,  // they may not even be stored, or are not fetched whole
   };
   void remember_unshared(const filter::Hash128& hash, Unshared why, MonotonicTime until);
@@ -108,8 +108,8 @@ class Inflight {
     Table transfers ENCORE_GUARDED_BY(mutex);
     Table::node_type spare ENCORE_GUARDED_BY(mutex);  // of the last that was taken out
   };
-  static std::shared_ptr<Transfer> take_out(Shard& home, const Transfer& transfer)
-      ENCORE_REQUIRES(home.mutex);
+  enum class End : std::uint8_t { kWithoutTrace, kStored };
+  void take_out(Transfer& transfer, End end);
   static void enter_locked(Shard& home, const std::shared_ptr<Transfer>& transfer)
       ENCORE_REQUIRES(home.mutex);
   // Joins the first transfer of the key that lets it; else the claim is empty, and `names` set

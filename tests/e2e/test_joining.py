@@ -301,6 +301,55 @@ class Stored(Case):
         self.assertTrue(self.BODY == answer.body)
         self.end_of(first)
 
+    def test_what_was_asked_for_before_a_purge_is_waited_for_by_nobody_behind_it(self):
+        # A validation of what is stored stands in no table; its answer is a new one.
+        asked = threading.Event()
+
+        def page(exchange):
+            whole = response(self.BODY, ETag=f'"{origin.count()}"', Cache_Control="no-cache")
+            if origin.count() != 2:
+                return whole
+            asked.set()
+            exchange.wait(purged)
+            self.in_two(exchange, whole)
+        purged = threading.Event()
+        self.go, self.begun = threading.Event(), threading.Event()
+        self.addCleanup(self.go.set)
+        origin = self.origin = Origin(self, {"/page": page})
+        encore = self.encore(admission={"policy": "always"}, timeouts={"collapse": "0s"})
+        get(encore.port, origin.url("/page"))
+        client = Client(encore.port)
+        self.addCleanup(client.close)
+        client.request(origin.url("/page"))
+        self.assertTrue(asked.wait(60))
+        self.assertEqual(200, encore.admin(f"/purge?url={origin.url('/page')}", "POST")[0])
+        purged.set()
+        self.assertTrue(self.begun.wait(60))
+        client.read_head()  # so that it is known to be there
+        answer = get(encore.port, origin.url("/page"))  # while the other is still on its way
+        self.assertTrue(self.BODY == answer.body)
+        self.go.set()
+        self.assertTrue(self.BODY == client.read_exactly(len(self.BODY)))
+
+    def test_one_who_came_before_makes_nobody_of_a_crowd_fetch_for_himself(self):
+        # With the first request nothing is stored; with the crowd's it is.
+        origin = self.origin_of(lambda exchange, whole: exchange.send(whole))
+        encore = self.encore()
+        get(encore.port, origin.url("/page"))
+
+        def page(exchange):
+            if condition_of(exchange.request):
+                return response(status="304 Not Modified", Content_Length=None, ETag='"a"',
+                                Cache_Control="no-cache")
+            self.in_two(exchange, response(self.BODY, ETag='"a"', Cache_Control="no-cache"))
+        origin.routes["/page"] = page
+        before = in_threads(6, lambda _: get(encore.port, origin.url("/page")))
+        self.assertTrue(self.begun.wait(60))
+        eventually(lambda: encore.metrics()["encore_client_connections"] >= 6, "all are there")
+        self.go.set()
+        self.all_of(before)
+        self.assertEqual(2, len(self.asked_whole()))
+
     def test_others_want_another_variant_and_do_not_wait(self):
         def english(exchange, whole):
             head, body = whole.split(b"\r\n\r\n", 1)

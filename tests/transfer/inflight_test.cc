@@ -5,6 +5,7 @@
 #include <latch>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "tests/catch.h"
 #include "tests/transfer/reading.h"
@@ -12,73 +13,79 @@
 namespace encore::server {
 namespace {
 
-TEST_CASE("a key's transfer is found until it is removed", "[transfer][inflight]") {
-  Fixture f(1);
+// A table, and two transfers that may stand in it, of one key.
+struct Table {
+  std::shared_ptr<Transfer> make(std::string key) const {
+    return std::make_shared<Transfer>(worker, hash, key_of(std::move(key)));
+  }
+
+  Fixture f{1};
   TransferHome& worker = *f.homes[0];
   Inflight inflight;
-  const filter::Hash128 hash{1, 2};
-  const auto first = std::make_shared<Transfer>(worker, hash, key_of("key"));
-  const auto second = std::make_shared<Transfer>(worker, hash, key_of("key"));
-  const auto collides = std::make_shared<Transfer>(worker, hash, key_of("other key"));
-  std::latch ended(2);
-  Reader a(worker, first, ended);
-  Reader b(worker, collides, ended);
-  f.on(worker, [&] {
-    http::VariantKeys own(kNoFields, kVary);
-    const Inflight::Wanted wanted{.hash = hash, .key = "key", .variants = own, .reader = a};
-    CHECK(inflight.join_or_enter(wanted, nullptr).transfer == nullptr);
-    CHECK(inflight.join_or_enter(wanted, first).joined == JoinOutcome::kNo);
+  filter::Hash128 hash{1, 2};
+  std::shared_ptr<Transfer> first = make("key");
+  std::shared_ptr<Transfer> second = make("key");
+  std::latch ended{2};
+  Reader reader{worker, first, ended};
+  http::VariantKeys own{kNoFields, kVary};
+  Inflight::Wanted wanted{.hash = hash, .key = "key", .variants = own, .reader = reader};
+};
+
+TEST_CASE("a key's transfer is found until it is removed", "[transfer][inflight]") {
+  Table table;
+  Inflight& inflight = table.inflight;
+  const auto& first = table.first;
+  const auto& second = table.second;
+  const auto collides = table.make("other key");
+  Reader other(table.worker, collides, table.ended);
+  table.f.on(table.worker, [&] {
+    CHECK(inflight.join_or_enter(table.wanted, nullptr).transfer == nullptr);
+    CHECK(inflight.join_or_enter(table.wanted, first).joined == JoinOutcome::kNo);
     CHECK(inflight
-              .join_or_enter({.hash = hash, .key = "other key", .variants = own, .reader = b},
-                             collides)
+              .join_or_enter(
+                  {.hash = table.hash, .key = "other key", .variants = table.own, .reader = other},
+                  collides)
               .transfer == collides);
-    const auto claim = inflight.join_or_enter(wanted, second);
+    const auto claim = inflight.join_or_enter(table.wanted, second);
     CHECK(claim.transfer == first);
     CHECK(claim.joined == JoinOutcome::kBeforeHead);
-    Inflight::Wanted later = wanted;
-    later.settings = 1;
-    CHECK(inflight.join_or_enter(later, nullptr).transfer == nullptr);
+    table.wanted.settings = 1;
+    CHECK(inflight.join_or_enter(table.wanted, nullptr).transfer == nullptr);
     CHECK_FALSE(inflight.enter_if_absent(second));
     inflight.remove(*second);  // it is not there, and takes no other with it
     CHECK_FALSE(inflight.enter_if_absent(second));
     inflight.remove(*first);
     inflight.remove(*collides);
     CHECK(inflight.enter_if_absent(second));
-    a.leave();
-    b.leave();
+    table.reader.leave();
+    other.leave();
   });
 }
 
 TEST_CASE("who finds no transfer is told that its response was stored a moment ago",
           "[transfer][inflight]") {
-  Fixture f(1);
-  TransferHome& worker = *f.homes[0];
-  Inflight inflight;
-  const filter::Hash128 hash{1, 2};
-  const auto first = std::make_shared<Transfer>(worker, hash, key_of("key"));
-  const auto second = std::make_shared<Transfer>(worker, hash, key_of("key"));
-  std::latch ended(1);
-  Reader reader(worker, first, ended);
-  f.on(worker, [&] {
-    http::VariantKeys own(kNoFields, kVary);
-    const Inflight::Wanted wanted{
-        .hash = hash, .key = "key", .variants = own, .reader = reader, .minds_stored = true};
-    CHECK(inflight.join_or_enter(wanted, first).transfer == first);
-    inflight.remove_stored(*first);
+  Table table;
+  Inflight& inflight = table.inflight;
+  const auto& second = table.second;
+  table.f.on(table.worker, [&] {
+    Inflight::Wanted& wanted = table.wanted;
+    wanted.minds_stored = true;
+    CHECK(inflight.join_or_enter(wanted, table.first).transfer == table.first);
+    inflight.remove_stored(*table.first);
     CHECK(inflight.join_or_enter(wanted, second).joined == JoinOutcome::kStoredMeanwhile);
     CHECK(inflight.join_or_enter(wanted, nullptr).joined == JoinOutcome::kStoredMeanwhile);
-    Inflight::Wanted again = wanted;
-    again.minds_stored = false;
-    CHECK(inflight.join_or_enter(again, second).transfer == second);
+    wanted.minds_stored = false;
+    CHECK(inflight.join_or_enter(wanted, second).transfer == second);
     // As long as it is under way, it is joined first.
+    wanted.minds_stored = true;
     CHECK(inflight.join_or_enter(wanted, nullptr).joined == JoinOutcome::kBeforeHead);
-    second->leave(reader);
+    second->leave(table.reader);
     inflight.remove(*second);
     CHECK(inflight.join_or_enter(wanted, nullptr).joined == JoinOutcome::kStoredMeanwhile);
     // Others take its place.
     for (std::uint64_t i = 0; i < 16; ++i) {
       const auto other =
-          std::make_shared<Transfer>(worker, filter::Hash128{i + 5, 2}, key_of("other"));
+          std::make_shared<Transfer>(table.worker, filter::Hash128{i + 5, 2}, key_of("other"));
       inflight.enter(other);
       inflight.remove_stored(*other);
     }
