@@ -28,10 +28,12 @@ class Purge(Case):
     def is_hit(self, path, **options):
         return "encore; hit" in field(self.get(path, **options), "Cache-Status")
 
-    def purge(self, query="", body=b"", status=200, method="POST", **fields):
+    def purge(self, query="", body=b"", status=200, method="POST", sent=None, **fields):
         connection = http.client.HTTPConnection("127.0.0.1", self.proxy.admin_port, timeout=30)
         connection.request(method, "/purge" + query, body=body, headers={
             name.replace("_", "-"): value for name, value in fields.items()})
+        if sent:
+            sent()
         answer = connection.getresponse()
         text = answer.read().decode()
         connection.close()
@@ -188,17 +190,21 @@ class Purge(Case):
         self.proxy.start()
         for path in ("/a", "/b"):
             self.get(path)
-        purged = {}
+        purged, sent = {}, threading.Semaphore(0)
 
         def purge(path):
-            purged[path] = self.purge("?prefix=" + self.origin.url(path))
+            purged[path] = self.purge("?prefix=" + self.origin.url(path), sent=sent.release)
         threads = [threading.Thread(target=purge, args=(path,)) for path in ("/a", "/b")]
         for thread in threads:
             thread.start()
         stored = [("Cache-Control", "only-if-cached")]
         eventually(lambda: 504 in {self.get(path, fields=stored).status for path in ("/a", "/b")},
                    "the first is under way")
-        self.assertEqual(200, self.proxy.admin("/api/stats")[0])
+        # The other order is there before these questions, which are answered in their turn.
+        for _ in threads:
+            self.assertTrue(sent.acquire(timeout=60))
+        for _ in range(3):
+            self.assertEqual(200, self.proxy.admin("/api/stats")[0])
         self.assertEqual({}, purged)
         self.proxy.signal(signal.SIGTERM)
         for thread in threads:
