@@ -46,7 +46,6 @@ Result<Socket> listen_on(const Address& address, int backlog, SharePort share) {
 }
 
 Result<void> check_unused(const Address& address) {
-  if (address.port() == 0) return {};
   const auto failed = [&] { return fail("cannot listen on " + describe(address, errno)); };
   const Socket socket = open_tcp(address.family());
   if (!socket) return failed();

@@ -24,7 +24,8 @@ void set_connection_options(const Socket& socket);
 enum class SharePort : bool { kNo, kYes };  // yes: SO_REUSEPORT
 Result<Socket> listen_on(const Address& address, int backlog, SharePort share);
 
-// An error where the address cannot be had alone: somebody listens there, be it with SO_REUSEPORT.
+// An error where the address cannot be had alone: somebody listens there, be it with SO_REUSEPORT,
+// or the machine has no such address.
 Result<void> check_unused(const Address& address);
 
 // Its own address, with the port that the kernel chose.

@@ -116,7 +116,11 @@ class Checker {
     const net::Address address = to_address(endpoint);
     const auto unused = net::Listener::check_unused(address);
     if (unused) return;
-    if (const auto process = running_encore_on(address.port())) {
+    // One that the machine has not is nobody's, whoever listens on that port of another.
+    net::Address elsewhere = address;
+    elsewhere.set_port(0);
+    const bool is_ours = net::Listener::check_unused(elsewhere).has_value();
+    if (const auto process = running_encore_on(address.port()); is_ours && process) {
       result_.notes.push_back(text + " is in use by a running encore (process " +
                               std::to_string(*process) + ")");
       return;

@@ -433,6 +433,14 @@ class CommandLine(Case):
         for key in ("log.access", "upstream.tls_ca_file"):
             self.assertIn(f"--set {key}: ", ended.stderr)
 
+    def test_check_config_fails_by_an_address_of_nobody_beside_an_encore_on_that_port(self):
+        encore = self.encore()
+        address = f"192.0.2.1:{encore.port}"
+        ended = self.run_encore("--check-config", f"--set=listen.0.address={address}",
+                                f"--set=admin.address=127.0.0.1:{free_port()}")
+        self.assertEqual(1, ended.returncode, ended.stdout)
+        self.assertIn(f"cannot listen on {address}: ", ended.stderr)
+
     def test_check_config_beside_the_encore_that_runs_with_it_says_so_and_is_content(self):
         encore = self.encore(state={"directory": str(self.directory / "state")})
         ended = self.run_encore("--check-config", "--config", encore.config_path)
