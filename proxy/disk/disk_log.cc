@@ -35,6 +35,7 @@ Result<void> DiskLog::append_buried() {
 Result<void> DiskLog::append(std::span<const Purge> purges) {
   auto appended = append_twice(purges);
   entries_.store(log_->entries(), std::memory_order_relaxed);
+  overflows_.store(log_->overflows(), std::memory_order_relaxed);
   return appended;
 }
 

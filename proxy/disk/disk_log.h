@@ -34,6 +34,7 @@ class DiskLog {
 
   // Any thread.
   std::uint64_t entries() const { return entries_.load(std::memory_order_relaxed); }
+  std::uint64_t overflows() const { return overflows_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr std::size_t kBuriedMax = 4096;
@@ -47,6 +48,7 @@ class DiskLog {
   bool has_failed_ = false;
   bool is_forgotten_ = false;  // the disk is empty for the next start
   std::atomic<std::uint64_t> entries_;
+  std::atomic<std::uint64_t> overflows_ = 0;
   std::atomic<std::size_t> waiting_ = 0;
   Mutex mutex_;
   std::vector<Purge> buried_ ENCORE_GUARDED_BY(mutex_);

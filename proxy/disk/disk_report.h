@@ -29,6 +29,7 @@ struct DiskReport {
   std::uint32_t segments = 0;       // that had something at the start
   std::uint32_t segments_loaded = 0;
   std::uint64_t purge_log_entries = 0;
+  std::uint64_t purge_log_overflows = 0;  // times that one purge took the place of all
 };
 
 }  // namespace encore::disk

@@ -172,6 +172,7 @@ DiskReport DiskService::report() const {
   report.segments = start_->segments();
   report.segments_loaded = start_->loaded();
   report.purge_log_entries = log_.entries();
+  report.purge_log_overflows = log_.overflows();
   return report;
 }
 

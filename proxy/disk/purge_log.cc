@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "base/units.h"
+#include "proxy/disk/purge_merger.h"
 
 namespace encore::disk {
 
@@ -113,17 +113,33 @@ void PurgeLog::count(const Purge& purge) {
 
 Result<void> PurgeLog::append(std::span<const Purge> purges) {
   const std::uint64_t bytes = frames_bytes(purges);
-  if (is_broken_ || end_ + bytes > superblock_.purge_bytes) {
+  const bool is_full = end_ + bytes > superblock_.purge_bytes;
+  if (is_broken_ || is_full) {
     if (auto mended = rewrite(); !mended) return mended;
   }
-  if (end_ + bytes > superblock_.purge_bytes) {
-    return fail("disk " + file_.path() + ": no room for a purge beside the " +
-                std::to_string(entries_) + " before it (" + format_bytes(end_) + " of " +
-                format_bytes(superblock_.purge_bytes) + ")");
+  // What rewriting has gained must be worth it the next time, too.
+  const std::uint64_t room = is_full ? superblock_.purge_bytes / 4 * 3 : superblock_.purge_bytes;
+  if (end_ + bytes > room) {
+    const Purge all = all_before(purges);
+    if (auto written = rewrite(&all); !written) return written;
+    ++overflows_;
+    return {};
   }
   auto appended = append_frames(purges);
   if (!appended) is_broken_ = true;
   return appended;
+}
+
+Purge PurgeLog::all_before(std::span<const Purge> purges) const {
+  Purge all;
+  all.kind = PurgeKind::kPrefix;  // each key begins with nothing
+  all.version = version_max_;
+  if (!entries_by_sequence_.empty()) all.sequence = entries_by_sequence_.rbegin()->first;
+  for (const Purge& purge : purges) {
+    all.version = std::max(all.version, purge.version);
+    all.sequence = std::max(all.sequence, purge.sequence);
+  }
+  return all;
 }
 
 Result<void> PurgeLog::append_frames(std::span<const Purge> purges) {
@@ -214,46 +230,84 @@ bool PurgeLog::is_unwritten(std::size_t copy, std::uint64_t offset) {
   return before && *before;
 }
 
-Result<std::uint64_t> PurgeLog::rewrite_first(std::uint64_t epoch) {
-  FrameBuilder frame;
-  std::uint64_t end = 0;
-  Result<void> written;
-  const auto write = [&](bool ends_snapshot) {
-    const auto bytes = frame.seal({.salt = purge_salt(superblock_.uuid, epoch),
-                                   .epoch = epoch,
-                                   .offset = end,
-                                   .ends_snapshot = ends_snapshot});
-    if (written && end + bytes.size() > superblock_.purge_bytes) {
-      written = fail("disk " + file_.path() + ": the purge log is full");
+// What the first copy is to have of an epoch.
+class PurgeLog::Snapshot {
+ public:
+  // `log` is borrowed.
+  Snapshot(PurgeLog& log, std::uint64_t epoch) : log_(log), epoch_(epoch) {}
+
+  void add(const Purge& purge) {
+    if (frame_.add(purge)) return;
+    write(false);
+    frame_.add(purge);
+  }
+  // How far it goes, durable.
+  Result<std::uint64_t> finish() {
+    write(true);
+    if (written_) written_ = log_.file_.sync();
+    if (!written_) return std::unexpected(written_.error());
+    return end_;
+  }
+
+ private:
+  void write(bool ends_snapshot) {
+    const auto bytes = frame_.seal({.salt = purge_salt(log_.superblock_.uuid, epoch_),
+                                    .epoch = epoch_,
+                                    .offset = end_,
+                                    .ends_snapshot = ends_snapshot});
+    if (written_ && end_ + bytes.size() > log_.superblock_.purge_bytes) {
+      written_ = fail("disk " + log_.file_.path() + ": the purge log is full");
     }
-    if (written) written = file_.write(bytes, place(0, end));
-    end += bytes.size();
-  };
+    if (written_) written_ = log_.file_.write(bytes, log_.place(0, end_));
+    end_ += bytes.size();
+  }
+
+  PurgeLog& log_;
+  const std::uint64_t epoch_;
+  FrameBuilder frame_;
+  std::uint64_t end_ = 0;
+  Result<void> written_;
+};
+
+Result<void> PurgeLog::visit_second(const VisitPurge& visit) {
   for (std::uint64_t at = 0; at < end_;) {
     const auto found = find(1, at, epoch_, memory_[1]);
     if (!found) return std::unexpected(found.error());
     if (!*found) return fail("disk " + file_.path() + ": the purge log changed while it was read");
-    for_each_purge((*found)->frame.entries, [&](const Purge& purge) {
-      if (purge.sequence < sequence_min_) return;
-      if (!frame.add(purge)) {
-        write(false);
-        frame.add(purge);
-      }
-    });
+    for_each_purge((*found)->frame.entries, visit);
     at += (*found)->bytes.size();
   }
-  write(true);
-  if (written) written = file_.sync();
-  if (!written) return std::unexpected(written.error());
-  return end;
+  return {};
 }
 
-Result<void> PurgeLog::rewrite() {
+Result<std::uint64_t> PurgeLog::write_kept(std::uint64_t epoch) {
+  PurgeMerger merger(kMergedMax);
+  const auto is_kept = [this](const Purge& purge) { return purge.sequence >= sequence_min_; };
+  auto read = visit_second([&](const Purge& purge) {
+    if (is_kept(purge)) merger.show(purge);
+  });
+  if (!read) return std::unexpected(read.error());
+  Snapshot snapshot(*this, epoch);
+  read = visit_second([&](const Purge& purge) {
+    if (!is_kept(purge)) return;
+    if (const auto kept = merger.take(purge)) snapshot.add(*kept);
+  });
+  if (!read) return std::unexpected(read.error());
+  return snapshot.finish();
+}
+
+Result<std::uint64_t> PurgeLog::write_only(std::uint64_t epoch, const Purge& purge) {
+  Snapshot snapshot(*this, epoch);
+  snapshot.add(purge);
+  return snapshot.finish();
+}
+
+Result<void> PurgeLog::rewrite(const Purge* only) {
   is_broken_ = true;
   // A turn that is not durable may come back in a crash, and what was purged with it.
   if (auto synced = file_.sync(); !synced) return synced;
   if (auto healed = heal(); !healed) return healed;
-  const auto end = rewrite_first(epoch_ + 1);
+  const auto end = only != nullptr ? write_only(epoch_ + 1, *only) : write_kept(epoch_ + 1);
   if (!end) return std::unexpected(end.error());
   // From here on the first copy counts; what is left to do is to heal the second.
   ++epoch_;

@@ -5,7 +5,11 @@
 // A copy is a row of frames. The first, up to one that says so, are all there was when the copy was
 // rewritten, with a new epoch; what was purged since follows. No page is written twice in an epoch,
 // so a torn write loses nothing that was durable, and what one copy has lost the other has. They
-// are rewritten one after the other.
+// are rewritten one after the other, the purges of one key or pattern as one.
+//
+// A log that is full all the same says less, and never less than was purged: one purge of all that
+// was stored before the newest of them takes the place of all. Who serves goes on with what it has
+// in its index; the next start finds nothing older.
 //
 // Thread-compatible: confined to what writes the disk.
 #pragma once
@@ -38,8 +42,8 @@ class PurgeLog {
   // what was purged, and nothing of the disk may be used.
   Result<void> load(const VisitPurge& visit);
 
-  // Durable when it returns. Errors: the device's, and a log that is full; what of it holds is then
-  // not known. The next call tries to mend it. REQUIRES: make() or load() went well.
+  // Durable when it returns. Errors: the device's; what of it holds is then not known. The next
+  // call tries to mend it. REQUIRES: make() or load() went well.
   Result<void> append(std::span<const Purge> purges);
   // Segments of a lower sequence are not on the disk any more, and neither is what was purged of
   // them: forgets it, once that is half of all. Makes durable first what the file was told.
@@ -57,11 +61,14 @@ class PurgeLog {
   // Kept, whether forgotten already or not.
   std::uint64_t entries() const { return entries_; }
   std::uint64_t used_bytes() const { return end_; }
+  // Times that one purge took the place of all, since it was made or loaded.
+  std::uint64_t overflows() const { return overflows_; }
   // Of all that it ever had since it was loaded; 0: none.
   cache::DiskVersion version_max() const { return version_max_; }
 
  private:
   static constexpr std::size_t kCopies = 2;
+  static constexpr std::size_t kMergedMax = std::size_t{1} << 20U;  // some 64 MiB while they are
 
   struct Found {
     Frame frame;
@@ -82,9 +89,16 @@ class PurgeLog {
 
   // Both copies have all of the epoch afterwards.
   Result<void> heal();
-  Result<void> rewrite();
-  // Puts what is kept into the first copy, from the second; how far it goes.
-  Result<std::uint64_t> rewrite_first(std::uint64_t epoch);
+  // With what is kept, or with `only` in the place of all.
+  Result<void> rewrite(const Purge* only = nullptr);
+  // Visits what the second copy has.
+  Result<void> visit_second(const VisitPurge& visit);
+  // Writes them into the first copy; how far they go.
+  class Snapshot;
+  Result<std::uint64_t> write_kept(std::uint64_t epoch);
+  Result<std::uint64_t> write_only(std::uint64_t epoch, const Purge& purge);
+  // Of all that was stored before the newest of these and of those that it has.
+  Purge all_before(std::span<const Purge> purges) const;
   Result<void> append_frames(std::span<const Purge> purges);
   void count(const Purge& purge);
 
@@ -95,6 +109,7 @@ class PurgeLog {
   std::uint64_t sequence_min_ = 0;  // what is of older turns only is not kept
   bool is_broken_ = true;           // has to be rewritten before anything is added
   std::uint64_t entries_ = 0;
+  std::uint64_t overflows_ = 0;
   std::map<std::uint64_t, std::uint64_t> entries_by_sequence_;
   cache::DiskVersion version_max_ = 0;
   std::array<AlignedBuffer, kCopies> memory_ = {AlignedBuffer(kFrameBytesMax),

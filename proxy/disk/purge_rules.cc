@@ -25,11 +25,16 @@ void PurgeRules::add(const Purge& purge) {
 
 void PurgeRules::count() {
   size_.store(rules_.size() + keys_.size());
+  all_below_ = 0;
+  for (const Purge& rule : rules_) {
+    if (rule.kind == PurgeKind::kPrefix && rule.pattern.empty()) all_below_ = rule.version;
+  }
   bans_.store(static_cast<std::size_t>(
       std::ranges::count(rules_, PurgeKind::kBan, [](const Purge& rule) { return rule.kind; })));
 }
 
 bool PurgeRules::is_buried(const filter::Hash128& key, cache::DiskVersion version) const {
+  if (version < all_below_) return true;
   const auto found = keys_.find(key);
   return found != keys_.end() && version < found->second.version;
 }

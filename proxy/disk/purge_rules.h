@@ -54,6 +54,7 @@ class PurgeRules {
   mutable std::shared_mutex mutex_;
   std::vector<Purge> rules_;  // by version
   std::unordered_map<filter::Hash128, Buried, HashKey> keys_;
+  cache::DiskVersion all_below_ = 0;  // a rule is of each key: what is older is dead
   std::atomic<std::size_t> size_ = 0;
   std::atomic<std::size_t> bans_ = 0;
 };

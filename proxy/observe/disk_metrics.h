@@ -39,6 +39,8 @@ inline constexpr std::array kDeviceFigures = {
                  "Bytes that wait to be written."},
     DeviceFigure{&disk::DiskReport::purge_log_entries, "purge_log_entries", false,
                  "Purges that a disk remembers."},
+    DeviceFigure{&disk::DiskReport::purge_log_overflows, "purge_log_overflows", true,
+                 "Times that a full purge log was made one purge of all that is older."},
 };
 
 }  // namespace encore::server

@@ -36,11 +36,19 @@ void say(const disk::DiskReport& disk, DiskCondition before) {
 
 void DiskWatch::look(const disk::DisksStatistics& disks) {
   const bool is_first = seen_.empty();
-  seen_.resize(disks.disks.size(), DiskCondition::kLoading);
+  seen_.resize(disks.disks.size());
   for (std::size_t i = 0; i < seen_.size(); ++i) {
     const disk::DiskReport& disk = disks.disks[i];
-    if (is_first || disk.condition != seen_[i]) say(disk, seen_[i]);
-    seen_[i] = disk.condition;
+    Seen& seen = seen_[i];
+    if (is_first || disk.condition != seen.condition) say(disk, seen.condition);
+    if (disk.purge_log_overflows != seen.overflows) {
+      log::warn(
+          "disk {}: its purge log was full; one purge of all that was stored before takes the "
+          "place "
+          "of all, and the next start finds nothing of that",
+          disk.path);
+    }
+    seen = {disk.condition, disk.purge_log_overflows};
   }
 }
 

@@ -1,7 +1,9 @@
-// DiskWatch: says in the log what becomes of the disks: loaded, writes paused, out of service.
+// DiskWatch: says in the log what becomes of the disks: loaded, writes paused, out of service,
+// more purges than it remembers one by one.
 // Confined to the main thread.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "proxy/disk/disks.h"
@@ -14,7 +16,11 @@ class DiskWatch {
   void look(const disk::DisksStatistics& disks);
 
  private:
-  std::vector<disk::DiskCondition> seen_;  // empty: nothing was said yet
+  struct Seen {
+    disk::DiskCondition condition = disk::DiskCondition::kLoading;
+    std::uint64_t overflows = 0;  // of the purge log
+  };
+  std::vector<Seen> seen_;  // empty: nothing was said yet
 };
 
 }  // namespace encore::server

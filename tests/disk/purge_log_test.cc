@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "base/units.h"
+#include "proxy/disk/purge_merger.h"
+#include "proxy/disk/purge_rules.h"
 #include "tests/catch.h"
 #include "tests/disk/model/memory_file.h"
 #include "tests/disk/model/watched_file.h"
@@ -29,7 +31,8 @@ Purge some_purge(std::mt19937_64& random, std::uint64_t version, std::uint64_t s
   if (purge.kind == PurgeKind::kKey) {
     purge.key = {random(), random()};
   } else {
-    purge.pattern = std::string(random() % 200, static_cast<char>('a' + random() % 26));
+    // No two are alike.
+    purge.pattern = std::to_string(random()) + std::string(random() % 180, 'p');
   }
   return purge;
 }
@@ -101,7 +104,6 @@ TEST_CASE("many purges at once are several frames", "[disk]") {
   all[399].pattern = std::string(20'000, 'q');
   CHECK(frame_entries(all) == 399);
   CHECK(frames_bytes({all.data(), 399}) == 49'152);
-  REQUIRE_FALSE(disk.log.append(all));
   all[399].pattern.resize(10'000);
   CHECK(frames_bytes(all) == 61'440);
   REQUIRE(disk.log.append(all));
@@ -125,24 +127,162 @@ TEST_CASE("what no segment has any more is forgotten, and the rest is kept", "[d
   CHECK(disk.file.unsynced().empty());
 }
 
-TEST_CASE("a log that is full forgets what it may, and says when it cannot", "[disk]") {
+TEST_CASE("purges of one key or pattern are one when the log is rewritten", "[disk]") {
+  Disk disk;
+  Purges last(3);
+  last[0].kind = PurgeKind::kKey;
+  last[0].key = {1, 2};
+  last[1].kind = PurgeKind::kTag;
+  last[1].pattern = "news";
+  last[2].kind = PurgeKind::kPrefix;
+  last[2].pattern = "news";
+  // Far more than there is room for.
+  for (std::uint64_t i = 1; i <= 6000; ++i) {
+    Purge& purge = last[i % 3];
+    purge.version = purge.sequence = i;
+    REQUIRE(disk.log.append({&purge, 1}));
+  }
+  CHECK(disk.log.overflows() == 0);
+  const auto found = found_in(disk.file.image(), disk.superblock);
+  REQUIRE(found);
+  // The last of each are there, each behind all others of its own.
+  CHECK(Purges(found->end() - 3, found->end()) == Purges{last[1], last[2], last[0]});
+  CHECK(found->size() < 20);
+}
+
+TEST_CASE("of purges that come in no order the highest version and turn are kept", "[disk]") {
+  PurgeMerger merger(2);
+  Purge high;
+  high.kind = PurgeKind::kTag;
+  high.version = 9;
+  high.sequence = 3;
+  high.pattern = "a";
+  Purge late = high;
+  late.version = 7;
+  late.sequence = 4;
+  Purge other = high;
+  other.kind = PurgeKind::kBan;
+  Purge one_too_many = high;
+  one_too_many.pattern = "b";
+  for (const Purge& purge : {high, other, one_too_many, late, one_too_many}) merger.show(purge);
+  CHECK_FALSE(merger.take(high));
+  CHECK(merger.take(other) == other);
+  CHECK(merger.take(one_too_many) == one_too_many);
+  Purge both = high;
+  both.sequence = 4;
+  CHECK(merger.take(late) == both);
+  CHECK(merger.take(one_too_many) == one_too_many);
+}
+
+TEST_CASE("a log that is full forgets what it may, and says more than it was told", "[disk]") {
   Disk disk;
   Purge purge;
   purge.kind = PurgeKind::kTag;
-  purge.pattern = std::string(5000, 't');
-  std::size_t count = 0;
-  Result<void> appended;
-  for (; appended && count < 100; ++count) {
-    purge.version = purge.sequence = count + 1;
-    appended = disk.log.append({&purge, 1});
+  std::uint64_t count = 0;
+  while (disk.log.overflows() == 0) {
+    purge.version = purge.sequence = ++count;
+    purge.pattern = std::to_string(count) + std::string(5000, 't');
+    REQUIRE(disk.log.append({&purge, 1}));
+    if (count == 6) REQUIRE(disk.log.prune(3));  // not worth it
   }
-  REQUIRE_FALSE(appended);
-  CHECK(appended.error().message.find("no room for a purge beside the 12 before it") !=
-        std::string::npos);
-  CHECK(found_in(disk.file.image(), disk.superblock)->size() == 12);
-  REQUIRE(disk.log.prune(7));
+  // Two that may be forgotten have made room for some, once.
+  CHECK(count == 12);
+  Purge all;
+  all.kind = PurgeKind::kPrefix;
+  all.version = all.sequence = count;
+  CHECK(found_in(disk.file.image(), disk.superblock) == Purges{all});
+  CHECK(disk.log.entries() == 1);
+  purge.version = purge.sequence = ++count;
   REQUIRE(disk.log.append({&purge, 1}));
-  CHECK(found_in(disk.file.image(), disk.superblock)->size() == 7);
+  CHECK(found_in(disk.file.image(), disk.superblock) == Purges{all, purge});
+  // As long as what it is of may be there, and no longer.
+  REQUIRE(disk.log.prune(count - 1));
+  CHECK(found_in(disk.file.image(), disk.superblock) == Purges{all, purge});
+  REQUIRE(disk.log.prune(count));
+  CHECK(found_in(disk.file.image(), disk.superblock) == Purges{purge});
+  // And more at once than it could ever have.
+  Purges many;
+  for (std::size_t i = 0; i < 20; ++i) {
+    purge.version = ++count;
+    purge.pattern = std::to_string(i) + std::string(5000, 't');
+    many.push_back(purge);
+  }
+  REQUIRE(disk.log.append(many));
+  CHECK(disk.log.overflows() == 2);
+  all.version = count;
+  all.sequence = purge.sequence;
+  CHECK(found_in(disk.file.image(), disk.superblock) == Purges{all});
+}
+
+TEST_CASE("a full log purges in each crash what was purged, and what is newer never", "[disk]") {
+  Disk disk;
+  std::mt19937_64 random(9);
+  Purges told;  // the last that append() was given included
+  std::size_t durable = 0;
+  std::size_t images = 0;
+  std::size_t wrong = 0;
+  const auto is_all = [](const Purge& purge) {
+    return purge.kind == PurgeKind::kPrefix && purge.pattern.empty();
+  };
+  const auto is_of = [&](const Purge& by, const Purge& purge) {
+    return is_all(by) ||
+           (by.kind == purge.kind && by.key == purge.key && by.pattern == purge.pattern);
+  };
+  const auto check = [&](Image image) {
+    ++images;
+    const auto found = found_in(std::move(image), disk.superblock);
+    if (!found) return void(++wrong);
+    const bool all_said = std::all_of(
+        told.begin(), told.begin() + static_cast<std::ptrdiff_t>(durable), [&](const Purge& purge) {
+          return std::ranges::any_of(*found, [&](const Purge& by) {
+            return is_of(by, purge) && by.version >= purge.version && by.sequence >= purge.sequence;
+          });
+        });
+    const bool none_newer = std::ranges::all_of(*found, [&](const Purge& by) {
+      return std::ranges::any_of(told, [&](const Purge& purge) {
+        return is_of(by, purge) && by.version <= purge.version;
+      });
+    });
+    if (!all_said || !none_newer) ++wrong;
+  };
+  WatchedFile file(disk.file);
+  file.on_write = [&] {
+    const std::size_t unsynced = disk.file.unsynced().size();
+    check(disk.file.crash_after(unsynced));
+    check(disk.file.crash_within(unsynced - 1, 1 + random() % 7));
+    check(disk.file.crash_anyhow(random));
+  };
+  PurgeLog log(file, disk.superblock);
+  REQUIRE(log.load([](const Purge&) {}));
+  for (std::uint64_t i = 1; log.overflows() < 3; ++i) {
+    Purge purge = some_purge(random, i, 1 + i / 50);
+    // Some again and again, and large enough to fill the log soon.
+    if (random() % 4 == 0 && !told.empty()) purge = told[random() % told.size()];
+    if (purge.kind != PurgeKind::kKey && random() % 4 == 0) purge.pattern.resize(3000, 'q');
+    purge.version = i;
+    purge.sequence = 1 + i / 50;
+    told.push_back(purge);
+    REQUIRE(log.append({&purge, 1}));
+    durable = told.size();
+  }
+  CHECK(wrong == 0);
+  CHECK(images > 500);
+}
+
+TEST_CASE("a purge of all is of each key, and not of what is newer", "[disk]") {
+  PurgeRules rules([](const Purge&, const RecordFront&) { return false; });
+  Purge all;
+  all.kind = PurgeKind::kPrefix;
+  all.version = 5;
+  all.sequence = 2;
+  rules.add(all);
+  CHECK(rules.is_dead({1, 2}, 4));
+  CHECK_FALSE(rules.is_dead({1, 2}, 5));
+  all.version = 3;
+  rules.add(all);
+  CHECK(rules.is_dead({1, 2}, 4));
+  rules.forget_below(3);
+  CHECK_FALSE(rules.is_dead({1, 2}, 1));
 }
 
 TEST_CASE("no single bit, page or copy of the log loses a purge", "[disk][plain]") {
@@ -285,7 +425,7 @@ TEST_CASE("a log of several frames is rewritten whole or not at all", "[disk]") 
     Purge purge;
     purge.kind = PurgeKind::kTag;
     purge.version = purge.sequence = i;
-    purge.pattern = std::string(50'000, 't');
+    purge.pattern = std::string(50'000, static_cast<char>('a' + i));
     all.push_back(purge);
   }
   REQUIRE(made.append(all));

@@ -53,7 +53,7 @@ Snapshot distinct() {
          {&device.admit_bytes, &device.move_bytes, &device.format_bytes, &device.reads,
           &device.read_bytes, &device.read_errors, &device.write_errors, &device.write_pauses,
           &device.failed_records, &device.damaged_records, &device.waiting_bytes,
-          &device.purge_log_entries}) {
+          &device.purge_log_entries, &device.purge_log_overflows}) {
       *figure = next++;
     }
     device.segments = static_cast<std::uint32_t>(next++);
@@ -211,6 +211,7 @@ TEST_CASE("what is known of the devices is on both pages", "[observe][pages][dis
     has("damaged_records_total" + number + "}", device.damaged_records);
     has("waiting_bytes" + number + "}", device.waiting_bytes);
     has("purge_log_entries" + number + "}", device.purge_log_entries);
+    has("purge_log_overflows_total" + number + "}", device.purge_log_overflows);
     has("writes_paused" + number + "}", i);
     CHECK(shown["path"] == device.path);
     CHECK(shown["condition"] == (i == 0 ? "in-service" : "writes-paused"));
