@@ -104,3 +104,13 @@ need_axe() {
   npm install --prefix "$1" --no-save --no-audit --no-fund --silent "axe-core@$axe_version" >&2 ||
     echo "./dev: no axe-core: the live page is not checked for accessibility" >&2
 }
+
+# unpack_package NAME DIRECTORY: what a package has, in DIRECTORY/NAME: for one that may not be installed
+# beside another that is needed.
+unpack_package() {
+  local to=$2/$1
+  [ -e "$to/usr" ] && return 0
+  mkdir -p "$to"
+  (cd "$to" && apt-get download "$1" >&2 && dpkg-deb -x "$1"_*.deb . && rm -f "$1"_*.deb) ||
+    echo "./dev: no $1: it is left out" >&2
+}

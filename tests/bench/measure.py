@@ -18,9 +18,10 @@ from peers import LOAD_CPU, OPEN_FILES, pinned
 LUA = pathlib.Path(__file__).with_name("load.lua")
 
 Round = collections.namedtuple("Round", "cpu_us cpu_s_per_gb per_second p50_us origin_share error")
-# What to ask for: mode of load.lua, target (with {o} for http://origin in absolute form), keys.
-Load = collections.namedtuple("Load", "mode target keys connections forward",
-                              defaults=(0, 50, False))
+# What to ask for: mode of load.lua, target (with {o} for http://origin in absolute form), keys,
+# and of whom; None: of the origin.
+Load = collections.namedtuple("Load", "mode target keys connections forward host",
+                              defaults=(0, 50, False, None))
 
 
 class Problem(Exception):
@@ -37,11 +38,11 @@ def origin_count(fleet):
 
 
 def wrk_command(fleet, server, load, seconds, tag):
-    host = f"127.0.0.1:{fleet.origin.port}"
+    host = load.host or f"127.0.0.1:{fleet.origin.port}"
     target = (f"http://{host}" if load.forward else "") + load.target.format(tag=tag)
     port = server.forward_port if load.forward else server.port
     return ["wrk", "-t1", f"-c{load.connections}", f"-d{seconds}s", "--timeout", "10s", "-s", LUA,
-            f"{server.scheme}://127.0.0.1:{port}/", "--", load.mode, target, host, str(load.keys)]
+            f"{server.scheme}://{server.host}:{port}/", "--", load.mode, target, host, str(load.keys)]
 
 
 # `p50`, `p99`: of the time until an answer is there, in us.
@@ -169,14 +170,14 @@ def prime(fleet, server, load, times=None, connections=64):
             sock.close()
 
 
-def prime_once(server, target, times=3):
+def prime_once(server, target, times=3, host="localhost"):
     """Asks a server of TLS for one target until it is stored; the third answer is a hit."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as plain:
-        with context.wrap_socket(plain) as sock:
+        with context.wrap_socket(plain, server_hostname="localhost") as sock:
             for _ in range(times):
-                sock.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+                sock.sendall(f"GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
                 status = read_response(sock)
                 if b" 200 " not in status:
                     raise Problem(f"priming {target}: {status.decode(errors='replace')}")

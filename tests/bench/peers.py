@@ -67,7 +67,7 @@ class Server:
     """One process under measurement. `port` is where the load goes, `origin_port` where it
     fetches from, `missing` why it cannot run on this machine (then nothing was started)."""
 
-    scheme = "http"  # of the requests that it takes
+    scheme, host = "http", "127.0.0.1"  # of the requests that it takes
 
     def __init__(self, name, command, port, forward_port=None, missing=None, log=None,
                  cpu=PROXY_CPU, account=None):
