@@ -2,6 +2,7 @@
 
 #include "proxy/observe/access_line.h"
 #include "proxy/observe/access_text.h"
+#include "proxy/observe/json_line.h"
 
 namespace encore::server {
 namespace {
@@ -9,76 +10,50 @@ namespace {
 // What the access log calls a request that could not be parsed, as Squid does.
 constexpr std::string_view kNoUrl = "error:invalid-request";
 
-class JsonLine {
- public:
-  explicit JsonLine(std::string& out) : out_(out) {}
-  void text(std::string_view name, std::string_view value) {
-    out_ += name;
-    append_json_string(out_, value);
-  }
-  void text_if_any(std::string_view name, std::string_view value) {
-    if (!value.empty()) text(name, value);
-  }
-  void number(std::string_view name, std::int64_t value) {
-    out_ += name;
-    append_number(out_, value);
-  }
-  void number(std::string_view name, std::uint64_t value) {
-    out_ += name;
-    append_number(out_, value);
-  }
-  // Microseconds; a time below 0 is none.
-  void time_if_any(std::string_view name, Nanoseconds value) {
-    if (value.count() >= 0) number(name, microseconds(value));
-  }
-
- private:
-  std::string& out_;
-};
-
-void append_json_tls(JsonLine& line, std::string& out, const AccessRecord& record) {
+void append_json_tls(JsonLine& line, const AccessRecord& record) {
   if (record.tls_version.empty()) return;
-  line.text(R"(,"tls_version":)", record.tls_version);
-  line.text(R"(,"tls_cipher":)", record.tls_cipher);
-  out += record.tls_resumed ? R"(,"tls_resumed":true)" : R"(,"tls_resumed":false)";
-  line.text_if_any(R"(,"tls_server_name":)", record.tls_server_name);
-  line.text_if_any(R"(,"client_subject":)", record.client_subject);
-  line.text_if_any(R"(,"client_fingerprint":)", record.client_fingerprint);
+  line.text(R"(,"tls_version":")", record.tls_version);
+  line.text(R"(,"tls_cipher":")", record.tls_cipher);
+  line.raw(record.tls_resumed ? R"(,"tls_resumed":true)" : R"(,"tls_resumed":false)");
+  line.text_if_any(R"(,"tls_server_name":")", record.tls_server_name);
+  line.text_if_any(R"(,"client_subject":")", record.client_subject);
+  line.text_if_any(R"(,"client_fingerprint":")", record.client_fingerprint);
 }
 
 // The fields in the order of ENCORE_LOG_FIELDS.
 void append_json(std::string& out, const AccessRecord& record, const Redaction& redaction) {
-  JsonLine line(out);
   std::string storage;
   out += R"({"time":")";
   append_iso_time(out, record.received);
-  line.text(R"(","client":)", record.client);
-  line.text_if_any(R"(,"user":)", record.user);
-  line.text_if_any(R"(,"listener":)", record.listener);
-  line.text(R"(,"method":)", record.method);
-  line.text(R"(,"url":)", redaction.url(record.url, storage));
-  line.text_if_any(R"(,"host":)", record.host);
-  line.text(R"(,"version":)", record.version);
-  line.number(R"(,"status":)", std::int64_t{record.status});
+  JsonLine line(out);
+  line.text(R"(","client":")", record.client);
+  line.text_if_any(R"(,"user":")", record.user);
+  line.text_if_any(R"(,"listener":")", record.listener);
+  line.text(R"(,"method":")", record.method);
+  line.text(R"(,"url":")", redaction.url(record.url, storage));
+  line.text_if_any(R"(,"host":")", record.host);
+  line.text(R"(,"version":")", record.version);
+  line.number(R"(,"status":)", static_cast<std::uint64_t>(record.status));
   line.number(R"(,"bytes":)", record.sent_bytes);
   line.number(R"(,"body_bytes":)", record.body_bytes);
   line.number(R"(,"request_bytes":)", record.taken_bytes);
-  line.number(R"(,"duration_us":)", microseconds(record.duration));
-  line.number(R"(,"first_byte_us":)", microseconds(first_byte_of(record)));
-  line.text(R"(,"outcome":)", to_string(record.outcome));
-  line.text_if_any(R"(,"detail":)", record.detail);
-  line.text_if_any(R"(,"request_id":)", record.request_id);
-  if (is_traceparent(record.traceparent)) line.text(R"(,"traceparent":)", record.traceparent);
-  line.text_if_any(R"(,"origin":)", record.origin);
-  line.text_if_any(R"(,"server":)", record.server);
+  line.time(R"(,"duration_us":)", record.duration);
+  line.time(R"(,"first_byte_us":)", first_byte_of(record));
+  line.text(R"(,"outcome":")", to_string(record.outcome));
+  line.text_if_any(R"(,"detail":")", record.detail);
+  line.text_if_any(R"(,"request_id":")", record.request_id);
+  if (is_traceparent(record.traceparent)) line.text(R"(,"traceparent":")", record.traceparent);
+  line.text_if_any(R"(,"origin":")", record.origin);
+  line.text_if_any(R"(,"server":")", record.server);
   line.time_if_any(R"(,"connect_us":)", record.connect);
   line.time_if_any(R"(,"origin_us":)", record.answer);
-  line.text_if_any(R"(,"content_type":)", record.content_type);
-  line.text_if_any(R"(,"referer":)", redaction.url(record.referer, storage));
-  line.text_if_any(R"(,"user_agent":)", record.user_agent);
-  append_json_tls(line, out, record);
-  if (record.intercepted) out += R"(,"intercepted":true)";
-  out += '}';
+  line.text_if_any(R"(,"content_type":")", record.content_type);
+  line.text_if_any(R"(,"referer":")", redaction.url(record.referer, storage));
+  line.text_if_any(R"(,"user_agent":")", record.user_agent);
+  append_json_tls(line, record);
+  if (record.intercepted) line.raw(R"(,"intercepted":true)");
+  line.raw("}");
+  line.finish();
 }
 
 // What Squid and web servers have no place for stands behind what they write: "outcome/detail".

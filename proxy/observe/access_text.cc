@@ -62,22 +62,6 @@ const Second& second_of(WallTime time) {
 
 }  // namespace
 
-void append_json_string(std::string& out, std::string_view text) {
-  out += '"';
-  append_escaped(out, text, kSafeInQuotes, [](std::string& to, unsigned char byte) {
-    if (byte == '"' || byte == '\\') {
-      to += '\\';
-      to += static_cast<char>(byte);
-      return;
-    }
-    // Field values are octets; each one above ASCII is shown as the code point of its value.
-    to += "\\u00";
-    to += kHex[byte >> 4U];
-    to += kHex[byte & 15U];
-  });
-  out += '"';
-}
-
 void append_plain(std::string& out, std::string_view text, Within within) {
   if (text.empty()) {
     out += '-';

@@ -11,7 +11,6 @@
 
 namespace encore::server {
 
-void append_json_string(std::string& out, std::string_view text);
 // For the formats that separate by spaces and quotes: "-" for nothing, %XX for what they misread.
 enum class Within : std::uint8_t { kWord, kQuotes };
 void append_plain(std::string& out, std::string_view text, Within within);

@@ -1,5 +1,5 @@
-// Carries bytes both ways between each client and the port of a proxy, unread, so that a load program
-// that knows no proxies can be used behind CONNECT:
+// Carries bytes both ways between each client and the port of a proxy, unread, so that a load
+// program that knows no proxies can be used behind CONNECT:
 //   connect_relay --port=P --proxy=P [--for=PORT]
 // With --for it asks for CONNECT localhost:PORT first, and carries what comes behind the 200. For
 // short requests and answers that a loopback socket takes at once.

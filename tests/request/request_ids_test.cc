@@ -27,12 +27,16 @@ TEST_CASE("those that are made are ids, each another one, and of each worker oth
   RequestIds one;
   RequestIds other;
   std::set<std::string> seen;
+  std::set<char> digits;
   for (int i = 0; i < 10'000; ++i) {
     const std::string made(one.make());
     CHECK((made.size() == 32 && is_request_id(made)));
+    CHECK(made.find_first_not_of("0123456789abcdef") == std::string::npos);
+    digits.insert(made.begin(), made.end());
     REQUIRE(seen.insert(made).second);
     REQUIRE(seen.insert(std::string(other.make())).second);
   }
+  CHECK(digits.size() == 16);
 }
 
 }  // namespace
