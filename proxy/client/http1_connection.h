@@ -140,7 +140,12 @@ class Http1Connection final : public ClientConnection,
   void refuse(const Refusal& refusal, const RequestView* view = nullptr);
   void reply_hit(const RequestView& view, std::string_view head_bytes, CacheView& found,
                  HitForm form);
-  bool reply_large(CacheView& found, std::string_view tail);
+  struct HitTail {
+    HitCount count;
+    std::string_view text;  // what the stored head ends with, in the batch's room
+  };
+  void reply_hit_recorded(const RequestView& view, std::string_view head_bytes, CacheView& found,
+                          const HitTail& tail);
   bool flush_batch();
   Http1Pending& pending();
   void pump_pending();

@@ -70,18 +70,29 @@ std::string logged_fields(const Runtime& runtime, const store::Object& object,
 }
 
 // As far as the connection has no part in it.
-RequestRecord record_of(const RequestView& view, const store::Object& object, MonotonicTime now) {
+RequestRecord record_of(const RequestView& view, const HitCount& count) {
   RequestRecord record;
   record.outcome = Outcome::kHit;
-  record.started = now;
-  record.status = meta_of(object).http.status;
-  record.body_bytes = object.body_size();
+  record.started = count.started;
+  record.status = count.status;
+  record.sent_bytes = count.sent_bytes;
+  record.body_bytes = count.body_bytes;
   record.taken_bytes = view.head->head_size;
+  record.listener = count.listener;
   record.user = view.user;
   record.request_id = view.request_id;
   record.rule = view.rule;
   record.intercepted = view.inside != nullptr;
   return record;
+}
+
+// Gathers a response that fits a slot, whose head ends with what was written into the batch's room.
+void add_inline(ReplyBatch& batch, CacheView& found, std::size_t tail_bytes) {
+  const store::Object& object = *found.object;
+  batch.add_stored(stored_head_of(object));
+  batch.commit_text(tail_bytes);
+  batch.add_stored(object.inline_body());
+  batch.hold(std::move(found.object));
 }
 
 }  // namespace
@@ -101,71 +112,83 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
   if (view.rule != nullptr) further = view.rule->response_edits().lines();
   const std::string_view vary = form == HitForm::kVaries ? http::kVaryByCodingField : kNothing;
   const std::string id_field = id_line(*services_.runtime, view);
-  if (!batch.has_room(kTailBytesMax + via.size() + further.size() + vary.size() +
-                      id_field.size()) &&
-      !flush_batch()) {
-    return;
-  }
+  const std::size_t more = further.size() + vary.size() + id_field.size();
+  if (!batch.has_room(kTailBytesMax + via.size() + more) && !flush_batch()) return;
   char* const room = batch.text_room();
   const std::uint32_t age = http::current_age(meta, now);
   std::size_t tail = plain || view.policy->cache_status
                          ? http::write_hit_fields(age, http::remaining_ttl(meta, now), via, room)
                          : http::write_age_fields(age, via, room);
-  tail += put(further, room + tail);
-  tail += put(vary, room + tail);
-  tail += put(id_field, room + tail);
+  if (more != 0) [[unlikely]] {
+    for (const std::string_view lines : {further, vary, std::string_view(id_field)}) {
+      tail += put(lines, room + tail);
+    }
+  }
   tail += put(connection_field(head.version, phase_ == Phase::kOpen), room + tail);
   tail += put(kHeadEnd, room + tail);
-  RequestRecord record = record_of(view, object, now);
+  const HitCount count{.started = now,
+                       .status = meta.status,
+                       .sent_bytes = meta.head_bytes + tail + object.body_size(),
+                       .body_bytes = object.body_size(),
+                       .listener = listener_.counts.get(),
+                       .rule = view.rule};
+  services_.log.tell_hit(view, object);
+  if (object.body() != nullptr || services_.log.wants_records()) {
+    return reply_hit_recorded(view, head_bytes, found, {count, {room, tail}});
+  }
+  add_inline(batch, found, tail);
+  if (phase_ == Phase::kLast && !flush_batch()) return;
+  services_.log.count(count, head);
+  if (phase_ == Phase::kLast && pending_ == nullptr) close(After::kClose);
+}
+
+// One that goes by itself, or of which more is told than counts.
+void Http1Connection::reply_hit_recorded(const RequestView& view, std::string_view head_bytes,
+                                         CacheView& found, const HitTail& tail) {
+  const store::Object& object = *found.object;
+  RequestRecord record = record_of(view, tail.count);
   record.tls = tls_.get();
-  record.listener = listener_.counts.get();
   record.listener_name = listener_.name;
   if (phase_ == Phase::kOpen) record.connection = ClientConnectionEnd::kKept;
-  std::string fields = logged_fields(*services_.runtime, object, {room, tail});
+  std::string fields = logged_fields(*services_.runtime, object, tail.text);
   record.response_fields = fields;
-  services_.log.tell_hit(view, object);
   const store::ObjectRef logged = services_.log.is_logging() ? found.object : store::ObjectRef();
   if (logged) record.content_type = content_type_of(*logged);
-  record.sent_bytes = meta.head_bytes + tail + object.body_size();
+  // Bodies of more than a slot go by themselves, after what was gathered before them. False where
+  // the client has not taken all of it yet.
+  const auto send_large = [&] {
+    const std::string own_tail(tail.text);
+    if (!services_.http1.batch.empty() && !flush_batch()) return true;
+    const bool blocked = pending_ != nullptr;
+    Http1Pending& reply = pending();
+    reply.writer.add_text(std::string(stored_head_of(object)));
+    reply.writer.add_text(own_tail);
+    const bool opened = reply.content.set_body(store::BodyRef::share(object.body()));
+    ENCORE_CHECK(opened, "a stored body is kept");
+    reply.content.add_range(0, object.body_size());
+    reply.content.hold(std::move(found.object));
+    reply.writer.set_content(reply.content, Http1Writer::Coding::kIdentity);
+    if (!blocked) pump_pending();
+    return pending_ == nullptr || is_closed();
+  };
   if (object.body() != nullptr) {
-    if (!reply_large(found, std::string_view(room, tail))) {
+    if (!send_large()) {
       pending_->request = RequestContext::make(services_.runtime, view, head_bytes, client_);
       pending_->record = record;
       pending_->record.taken_bytes = 0;  // which it adds
       pending_->record.tell_of(*pending_->request);
       pending_->response_fields = std::move(fields);
       pending_->record.response_fields = pending_->response_fields;
-      pending_->record.first_byte = monotonic_now() - now;
+      pending_->record.first_byte = monotonic_now() - record.started;
       pending_->object = logged;
       return;
     }
   } else {
-    batch.add_stored(stored_head_of(object));
-    batch.commit_text(tail);
-    batch.add_stored(object.inline_body());
-    batch.hold(std::move(found.object));
+    add_inline(services_.http1.batch, found, tail.text.size());
     if (phase_ == Phase::kLast && !flush_batch()) return;
   }
-  services_.log.record(record, &head, client_);
+  services_.log.record(record, view.head, client_);
   if (phase_ == Phase::kLast && pending_ == nullptr) close(After::kClose);
-}
-
-// Bodies of more than a slot go by themselves, after what was gathered before them. False where
-// the client has not taken all of it yet.
-bool Http1Connection::reply_large(CacheView& found, std::string_view tail) {
-  const std::string own_tail(tail);
-  if (!services_.http1.batch.empty() && !flush_batch()) return true;
-  const bool blocked = pending_ != nullptr;
-  Http1Pending& reply = pending();
-  reply.writer.add_text(std::string(stored_head_of(*found.object)));
-  reply.writer.add_text(own_tail);
-  const bool opened = reply.content.set_body(store::BodyRef::share(found.object->body()));
-  ENCORE_CHECK(opened, "a stored body is kept");
-  reply.content.add_range(0, found.object->body_size());
-  reply.content.hold(std::move(found.object));
-  reply.writer.set_content(reply.content, Http1Writer::Coding::kIdentity);
-  if (!blocked) pump_pending();
-  return pending_ == nullptr || is_closed();
 }
 
 // Answers with an error, and closes where the next request's beginning is not certain, or where

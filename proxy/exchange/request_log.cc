@@ -60,14 +60,8 @@ void tell_end(const RequestRecord& record, const http::RequestHead* head,
 
 }  // namespace
 
-void RequestLog::note_recent(const RequestRecord& record, const http::RequestHead* head,
-                             std::uint32_t weight) {
-  RecentRequests::Note note{.outcome = record.outcome,
-                            .reason = record.detail,
-                            .status = record.status,
-                            .body_bytes = record.body_bytes,
-                            .weight = weight,
-                            .show_query = runtime_->config.admin.show_queries};
+void RequestLog::note_recent(RecentRequests::Note note, const http::RequestHead* head) {
+  note.show_query = runtime_->config.admin.show_queries;
   std::string storage;
   if (head != nullptr) {
     note.method = head->method_text;
@@ -77,31 +71,58 @@ void RequestLog::note_recent(const RequestRecord& record, const http::RequestHea
   stats_.recent.note(note, loop_.wall_now());
 }
 
+Nanoseconds RequestLog::count_all(Outcome outcome, const HitCount& all) {
+  stats_.requests[static_cast<std::size_t>(outcome)].add();
+  stats_.bytes_to_clients.add(all.sent_bytes);
+  const OutcomeClass group = class_of(outcome);
+  stats_.sizes[static_cast<std::size_t>(group)].record(all.body_bytes);
+  if (all.listener != nullptr) all.listener->count(group, all.sent_bytes);
+  if (all.rule != nullptr) [[unlikely]] {
+    all.rule->counts(stats_.number).count(group);
+  }
+  const Nanoseconds duration = monotonic_now() - all.started;
+  stats_.latency[static_cast<std::size_t>(group)].record(duration);
+  return duration;
+}
+
+void RequestLog::count(const HitCount& hit, const http::RequestHead& head) {
+  count_all(Outcome::kHit, hit);
+  if (stats_.recent.is_sampled()) [[unlikely]] {
+    note_recent({.outcome = Outcome::kHit,
+                 .status = hit.status,
+                 .body_bytes = hit.body_bytes,
+                 .weight = RecentRequests::kHitSample},
+                &head);
+  }
+}
+
 void RequestLog::record(const RequestRecord& record, const http::RequestHead* head,
                         const net::Address& client) {
-  stats_.requests[static_cast<std::size_t>(record.outcome)].add();
-  stats_.bytes_to_clients.add(record.sent_bytes);
-  const OutcomeClass group = class_of(record.outcome);
-  stats_.sizes[static_cast<std::size_t>(group)].record(record.body_bytes);
-  if (record.listener != nullptr) record.listener->count(group, record.sent_bytes);
-  if (record.rule != nullptr) [[unlikely]] {
-    record.rule->counts(stats_.number).count(group);
-  }
-  if (record.outcome != Outcome::kHit) {
+  const Nanoseconds duration = count_all(record.outcome, {.started = record.started,
+                                                          .status = record.status,
+                                                          .sent_bytes = record.sent_bytes,
+                                                          .body_bytes = record.body_bytes,
+                                                          .listener = record.listener,
+                                                          .rule = record.rule});
+  const bool is_hit = record.outcome == Outcome::kHit;
+  if (!is_hit) {
     if (record.status >= kServerError) stats_.responses_5xx.add();
     if (is_kept_out(record.outcome)) {
       stats_.kept_out.add();
       stats_.kept_out_bytes.add(record.body_bytes);
     }
-    if (group == OutcomeClass::kError && errors_ != nullptr) {
+    if (class_of(record.outcome) == OutcomeClass::kError && errors_ != nullptr) {
       stats_.errors.count(*errors_, record.outcome, record.detail);
     }
-    note_recent(record, head, 1);
-  } else if (stats_.recent.is_sampled()) {
-    note_recent(record, head, RecentRequests::kHitSample);
   }
-  const Nanoseconds duration = monotonic_now() - record.started;
-  stats_.latency[static_cast<std::size_t>(group)].record(duration);
+  if (!is_hit || stats_.recent.is_sampled()) {
+    note_recent({.outcome = record.outcome,
+                 .reason = record.detail,
+                 .status = record.status,
+                 .body_bytes = record.body_bytes,
+                 .weight = is_hit ? RecentRequests::kHitSample : 1},
+                head);
+  }
   if (runtime_->follows_requests) [[unlikely]] {
     tell_end(record, head, client, runtime_->redaction);
   }

@@ -43,6 +43,10 @@ class RequestLog {
         buffer_(writer) {}
 
   bool is_logging() const { return buffer_.enabled(); }
+  // Who ends a plain hit records it; else it need only be counted.
+  bool wants_records() const { return buffer_.enabled() || runtime_->follows_requests; }
+  // Counts a plain hit, as record() does.
+  void count(const HitCount& hit, const http::RequestHead& head);
   // Counts and logs a request that has ended. `head` may be null where none could be parsed.
   void record(const RequestRecord& record, const http::RequestHead* head,
               const net::Address& client);
@@ -64,8 +68,9 @@ class RequestLog {
   }
 
  private:
-  void note_recent(const RequestRecord& record, const http::RequestHead* head,
-                   std::uint32_t weight);
+  void note_recent(RecentRequests::Note note, const http::RequestHead* head);
+  // Returns how long it took.
+  Nanoseconds count_all(Outcome outcome, const HitCount& all);
   void log(const RequestRecord& record, const http::RequestHead* head, const net::Address& client,
            Nanoseconds duration);
   void tell_shadows(const RequestRecord& record, const EndedExchange& ended);

@@ -41,6 +41,16 @@ struct RequestRecord {
   void tell_of(const RequestContext& request);
 };
 
+// What is counted of a plain hit. Borrowed as in a RequestRecord.
+struct HitCount {
+  MonotonicTime started{};
+  int status = 0;
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t body_bytes = 0;
+  ListenerCounts* listener = nullptr;
+  const Rule* rule = nullptr;
+};
+
 // A request that an exchange has answered.
 struct EndedExchange {
   const RequestContext& request;

@@ -299,12 +299,16 @@ TargetStatus resolve_target(const RequestHead& head, Scheme scheme, Target& targ
   if (const TargetStatus status = read_target(head, target); status != TargetStatus::kOk) {
     return status;
   }
-  const std::size_t hosts = head.fields.count(FieldId::kHost);
-  if (hosts > 1) return TargetStatus::kSeveralHosts;
-  if (hosts == 0) {
+  const Field* line = nullptr;
+  for (const Field& field : head.fields) {
+    if (field.id != FieldId::kHost) continue;
+    if (line != nullptr) return TargetStatus::kSeveralHosts;
+    line = &field;
+  }
+  if (line == nullptr) {
     return head.version == Version::kHttp11 ? TargetStatus::kMissingHost : TargetStatus::kOk;
   }
-  const std::string_view host = head.fields.value(FieldId::kHost);
+  const std::string_view host = line->value;
   if (host.empty()) {
     // Only a target without authority may come with an empty Host (RFC 9112 3.2); an absolute-form
     // replaces it anyway.

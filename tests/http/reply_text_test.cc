@@ -1,5 +1,6 @@
 #include "proxy/http/reply_text.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -22,6 +23,19 @@ TEST_CASE("a hit says Age, Via and Cache-Status", "[http][reply]") {
         "Age: 3\r\nVia: 1.1 encore-abcdef\r\nCache-Status: encore; hit; ttl=57\r\n");
   CHECK(hit_fields(0, -1) ==
         "Age: 0\r\nVia: 1.1 encore-abcdef\r\nCache-Status: encore; hit; ttl=-1\r\n");
+}
+
+TEST_CASE("numbers of a hit are written as they are, however many digits they have",
+          "[http][reply]") {
+  for (std::uint64_t power = 1; power <= 1'000'000'000; power *= 10) {
+    for (const std::uint64_t number : {power - 1, power, power + power / 7, 9 * power}) {
+      const auto age = static_cast<std::uint32_t>(std::min<std::uint64_t>(number, UINT32_MAX));
+      const auto ttl = static_cast<std::int64_t>(number * 11);
+      CHECK(hit_fields(age, ttl) == "Age: " + std::to_string(age) + "\r\n" + std::string(kVia) +
+                                        "Cache-Status: encore; hit; ttl=" + std::to_string(ttl) +
+                                        "\r\n");
+    }
+  }
 }
 
 TEST_CASE("the longest fields of a hit fit their room", "[http][reply]") {
