@@ -55,11 +55,15 @@ Interceptor::Interceptor(const InterceptServices& services, InterceptorOwner& ow
       was_in_use_(interception().is_in_use(connect_->client, host_)),
       since_(started_) {}
 
-Interceptor::~Interceptor() { record(Outcome::kClientAborted); }
+Interceptor::~Interceptor() {
+  leave_handshakes();
+  record(Outcome::kClientAborted);
+}
 
 void Interceptor::go(Step step) {
   step_ = step;
   since_ = services_.loop.now();
+  if (step == Step::kUnused || step == Step::kOver) leave_handshakes();
 }
 
 void Interceptor::start() {
@@ -113,7 +117,7 @@ void Interceptor::look_at_hello(std::string_view input) {
   if (status == tls::HelloStatus::kIncomplete) {
     if (hello_ == Hello::kNone) since_ = services_.loop.now();
     hello_ = Hello::kBegun;
-    owner_.on_half_hello(input.size());
+    if (enter_handshakes()) owner_.on_half_hello(input.size());
     return;
   }
   net::TlsSessionPointer session;
@@ -121,10 +125,34 @@ void Interceptor::look_at_hello(std::string_view input) {
     session = interception().session(host_, services_.loop.wall_now());
   }
   if (session == nullptr) return splice();
+  if (!enter_handshakes()) return;
   if (!stream_.start_tls(std::move(session))) {
     return end(Outcome::kNoMemory, After::kAbort);
   }
   go(Step::kShaking);
+}
+
+bool Interceptor::enter_handshakes() {
+  if (handshake_ == Handshake::kUnderWay) return true;
+  const ListenerPolicy* const policy = connect_->policy;
+  const bool counted = policy == nullptr || !policy->trusts(connect_->client);
+  const std::uint32_t limit = connect_->runtime->config.limits.tls_handshakes_per_client;
+  if (counted && limit != 0 && !seat_.take(services_.handshakes, connect_->client, limit)) {
+    services_.stats.tls_refused.add();
+    record(Outcome::kDenied, "too-many-handshakes");
+    end(Outcome::kDenied, After::kAbort);
+    return false;
+  }
+  handshake_ = Handshake::kUnderWay;
+  services_.stats.tls_handshaking.add();
+  return true;
+}
+
+void Interceptor::leave_handshakes() {
+  if (handshake_ == Handshake::kNone) return;
+  handshake_ = Handshake::kNone;
+  services_.stats.tls_handshaking.subtract();
+  seat_.leave();
 }
 
 void Interceptor::splice() {
@@ -207,6 +235,10 @@ void Interceptor::record(Outcome outcome, std::string_view detail) {
 
 void Interceptor::check_timeouts(MonotonicTime now) {
   const config::Timeouts& timeouts = connect_->runtime->config.timeouts;
+  const auto fail = [this] {
+    services_.stats.intercepts_failed.add();
+    end(Outcome::kClientAborted, After::kAbort);
+  };
   switch (step_) {
     case Step::kAnswering:
       if (over(answer_.stalled_for(now), timeouts.client_write)) {
@@ -219,11 +251,10 @@ void Interceptor::check_timeouts(MonotonicTime now) {
         if (over(now - since_, interception().hello_wait())) splice();
         return;
       }
-      [[fallthrough]];
+      if (over(now - since_, timeouts.client_header)) fail();
+      return;
     case Step::kShaking:
-      if (!over(now - since_, timeouts.client_header)) return;
-      services_.stats.intercepts_failed.add();
-      end(Outcome::kClientAborted, After::kAbort);
+      if (over(now - since_, timeouts.tls_handshake)) fail();
       return;
     case Step::kUnused:
       if (over(now - since_, timeouts.client_idle)) end(Outcome::kClientAborted, After::kClose);

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/time.h"
+#include "proxy/client/client_counter.h"
 #include "proxy/client/http1_stream.h"
 #include "proxy/client/http1_writer.h"
 #include "proxy/exchange/request_log.h"
@@ -42,6 +43,7 @@ struct InterceptServices {
   net::Loop& loop;
   WorkerStats& stats;
   RequestLog& log;
+  ClientCounter& handshakes;  // under way, of each client
 };
 
 class Interceptor final : public net::Retirable, private net::StreamHandler {
@@ -84,6 +86,10 @@ class Interceptor final : public net::Retirable, private net::StreamHandler {
   void go(Step step);
   void pump_answer();
   void look_at_hello(std::string_view input);
+  // Of a client's handshakes there are so many at once, inside of CONNECTs or not. False: it is one
+  // too many, and this has ended.
+  bool enter_handshakes();
+  void leave_handshakes();
   void splice();
   void end(Outcome outcome, Http1Carrier::After after);
   // What an end says of our certificate.
@@ -105,8 +111,10 @@ class Interceptor final : public net::Retirable, private net::StreamHandler {
   MonotonicTime since_;    // of the present step
   std::uint64_t bytes_before_ = 0;  // of the answer, written to the client
   Http1Writer answer_;
+  ClientCounter::Seat seat_;  // while it is one of the client's handshakes
   Step step_ = Step::kAnswering;
   enum class Hello : std::uint8_t { kNone, kBegun } hello_ = Hello::kNone;
+  enum class Handshake : std::uint8_t { kNone, kUnderWay } handshake_ = Handshake::kNone;
   enum class Record : std::uint8_t { kDue, kMade } record_ = Record::kDue;
 };
 

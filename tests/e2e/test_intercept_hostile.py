@@ -1,6 +1,7 @@
 """What is not decrypted, and what peers do that mean no good: clients that do not trust us or say
 something else, half a ClientHello, garbage, many names, ends between two bytes."""
 
+import contextlib
 import os
 import random
 import socket
@@ -374,6 +375,45 @@ class Pieces(InterceptCase):
         self.assertEqual({"/"}, {request.target for request in origin.requests})
 
 
+class Limits(InterceptCase):
+    """Handshakes behind CONNECTs are among those that a client may have under way."""
+
+    def test_one_client_has_so_many_handshakes_under_way(self):
+        origin = self.start_origin()
+        encore = self.proxy(origin, limits={"tls_handshakes_per_client": 3})
+        count = encore.metrics
+        hello = self.hello()
+        held = []
+        for cut in (1, 50, len(hello)):  # the whole of one: we wait for what follows it
+            held.append(self.connect(encore, origin))
+            held[-1].send(hello[:cut])
+        eventually(lambda: count()["encore_tls_handshakes"] == 3, "they are under way")
+        late = self.connect(encore, origin)
+        late.send(hello)
+        wait_for_end(late)
+        self.assertEqual(1, count()["encore_tls_handshakes_refused_total"])
+        denied = [r for r in encore.access_records(1) if r["outcome"] == "denied"]
+        self.assertEqual(["too-many-handshakes"], [r["detail"] for r in denied])
+        # Others are not held up, what is no TLS is none of these, and one that ends makes room.
+        other = self.inside(encore, origin, source="127.0.0.2")
+        self.assertEqual(200, other.get("/").status)
+        held[0].close()
+        eventually(lambda: count()["encore_tls_handshakes"] == 2, "one has gone")
+        self.assertEqual(200, self.inside(encore, origin).get("/").status)
+        self.assertEqual(2, count()["encore_tls_handshakes"])
+        for client in held[1:]:
+            client.close()
+        eventually(lambda: count()["encore_tls_handshakes"] == 0, "none is left")
+
+    def test_a_handshake_has_its_time(self):
+        origin = self.start_origin()
+        encore = self.proxy(origin, timeouts={"tls_handshake": "500ms", "client_header": "1h"})
+        client = self.connect(encore, origin)
+        client.send(self.hello())
+        wait_for_end(client)
+        eventually(lambda: encore.metrics()["encore_tls_handshakes"] == 0, "none is left")
+
+
 class Many(InterceptCase):
     def test_five_thousand_names_take_little_memory(self):
         origin = self.start_origin()
@@ -420,6 +460,12 @@ class Many(InterceptCase):
             with context.wrap_socket(client.sock, server_hostname=name) as secured:
                 secured.sendall(b"x")  # who says nothing may have rejected it
                 self.assertEqual((("DNS", name),), secured.getpeercert()["subjectAltName"])
+
+
+def wait_for_end(client):
+    """Of the connection, by a reset or not."""
+    with contextlib.suppress(OSError):
+        client.read_to_end()
 
 
 def unread(sock):
