@@ -410,8 +410,13 @@ void Http1Connection::on_switched(std::shared_ptr<const RequestContext> request,
   tunnel_->start_switched(std::move(writer), std::move(switched));
 }
 
-void Http1Connection::on_half_hello(std::size_t bytes) {
+void Http1Connection::on_unfinished(std::size_t bytes) {
   services_.keeper.note_unfinished_head(*this, bytes);
+}
+
+void Http1Connection::on_hands_shaken() {
+  end_unfinished_head();
+  if (is_draining()) close(After::kClose);
 }
 
 void Http1Connection::on_splice(std::shared_ptr<const RequestContext> connect) {

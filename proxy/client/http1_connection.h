@@ -97,7 +97,8 @@ class Http1Connection final : public ClientConnection,
                    Switched switched) override;
 
   // InterceptorOwner
-  void on_half_hello(std::size_t bytes) override;
+  void on_unfinished(std::size_t bytes) override;
+  void on_hands_shaken() override;
   void on_splice(std::shared_ptr<const RequestContext> connect) override;
   void on_inside(Inside inside) override;
   void on_intercept_end(After after) override;

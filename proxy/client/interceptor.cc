@@ -117,19 +117,26 @@ void Interceptor::look_at_hello(std::string_view input) {
   if (status == tls::HelloStatus::kIncomplete) {
     if (hello_ == Hello::kNone) since_ = services_.loop.now();
     hello_ = Hello::kBegun;
-    if (enter_handshakes()) owner_.on_half_hello(input.size());
+    if (enter_handshakes()) owner_.on_unfinished(input.size());
     return;
   }
-  net::TlsSessionPointer session;
-  if (InterceptRules::at_hello(host_, status, hello) == Splice::kNone) {
-    session = interception().session(host_, services_.loop.wall_now());
-  }
-  if (session == nullptr) return splice();
+  if (InterceptRules::at_hello(host_, status, hello) != Splice::kNone) return splice();
   if (!enter_handshakes()) return;
+  if (!services_.loop.take_handshake()) {
+    // No time for its certificate in this turn.
+    owner_.on_unfinished(input.size());
+    stream_.resume_reading();
+    return;
+  }
+  const MonotonicTime begun = monotonic_now();
+  net::TlsSessionPointer session = interception().session(host_, services_.loop.wall_now());
+  services_.loop.spend_on_handshakes(monotonic_now() - begun);
+  if (session == nullptr) return splice();
   if (!stream_.start_tls(std::move(session))) {
     return end(Outcome::kNoMemory, After::kAbort);
   }
   go(Step::kShaking);
+  owner_.on_unfinished(0);
 }
 
 bool Interceptor::enter_handshakes() {
@@ -166,6 +173,7 @@ void Interceptor::on_ready(net::Stream&) {
   go(Step::kUnused);
   services_.stats.intercepts.add();
   record(Outcome::kIntercepted);
+  owner_.on_hands_shaken();
 }
 
 void Interceptor::on_eof(net::Stream&) {
@@ -188,7 +196,10 @@ Interceptor::Left Interceptor::left_at_once() const {
 Interceptor::Left Interceptor::left_handshake(const net::Stream& stream,
                                               net::CloseReason reason) const {
   if (stream.is_tls_refused_by_peer()) return Left::kRejecting;
-  if (reason != net::CloseReason::kReset) return Left::kOtherwise;
+  // The origin may speak what it does.
+  if (stream.has_tls_nothing_in_common()) return Left::kRejecting;
+  const bool has_left = reason == net::CloseReason::kReset || stream.has_tls_peer_left();
+  if (!has_left) return Left::kOtherwise;
   return beside_use(interception().last_use(connect_->client, host_, services_.loop.now()));
 }
 

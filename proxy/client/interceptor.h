@@ -14,6 +14,7 @@
 #include "proxy/client/http1_stream.h"
 #include "proxy/client/http1_writer.h"
 #include "proxy/exchange/request_log.h"
+#include "proxy/net/loop.h"
 #include "proxy/net/retired.h"
 #include "proxy/net/stream.h"
 #include "proxy/observe/stats.h"
@@ -26,8 +27,10 @@ namespace encore::server {
 // destroys the interceptor at the end of the turn.
 class InterceptorOwner {
  public:
-  // So much of what the client says first is there, and not the rest.
-  virtual void on_half_hello(std::size_t bytes) = 0;
+  // It is in the midst of its handshake: so much of what it has said waits for the rest.
+  virtual void on_unfinished(std::size_t bytes) = 0;
+  // Its handshake has ended, and it may ask for something. The connection may be closed by that.
+  virtual void on_hands_shaken() = 0;
   // The client has its 200: what it sends is for the origin, and none of it was used.
   virtual void on_splice(std::shared_ptr<const RequestContext> connect) = 0;
   // The client speaks TLS with us; its first bytes are kept by the stream.

@@ -81,11 +81,15 @@ class Loop {
   // How many steps of handshakes that clients ask of us go on in one turn, so that those who come
   // do not hold up those who are in. Loop's thread only.
   void set_handshakes_per_turn(std::uint32_t steps) { handshakes_per_turn_ = steps; }
-  // For net/ only: whether one more step may be taken in this turn; it is counted.
+  // Whether one more step may be taken in this turn; it is counted.
   bool take_handshake() {
     if (handshakes_ >= handshakes_per_turn_) return false;
     ++handshakes_;
     return true;
+  }
+  // One that was taken has lasted so long: where that is longer than most do, it counts as many.
+  void spend_on_handshakes(Nanoseconds time) {
+    handshakes_ += static_cast<std::uint32_t>(time / kHandshakeStep);
   }
   // This turn is not before `moment`, which another thread's clock showed earlier: now() is from
   // here on no less. Loop's thread only.
@@ -134,6 +138,7 @@ class Loop {
   MonotonicTime now_{};
   WallTime wall_now_{};
   std::uint64_t written_ = 0;
+  static constexpr Nanoseconds kHandshakeStep = std::chrono::microseconds(500);
   // 16 of 0.3 ms are a turn of 5 ms.
   std::uint32_t handshakes_per_turn_ = 16;
   std::uint32_t handshakes_ = 0;

@@ -556,6 +556,12 @@ bool Stream::is_tls_refused_by_peer() const {
   return tls_ != nullptr && tls_->is_refused_by_peer();
 }
 
+bool Stream::has_tls_peer_left() const { return tls_ != nullptr && tls_->has_peer_left(); }
+
+bool Stream::has_tls_nothing_in_common() const {
+  return tls_ != nullptr && tls_->has_nothing_in_common();
+}
+
 std::string_view Stream::certificate_fault() const {
   return tls_ == nullptr ? std::string_view() : tls_->certificate_fault();
 }

@@ -166,8 +166,12 @@ class Stream : private DeferredNode {
   bool is_tls_resumed() const;
   // OpenSSL's or the verification's reason after kTlsError; empty without.
   std::string tls_error() const;
-  // After kTlsError: the peer has refused to go on, by an alert or by leaving in the handshake.
+  // After kTlsError: the peer has refused to go on, by an alert.
   bool is_tls_refused_by_peer() const;
+  // After kTlsError: it has closed the connection during the handshake, and said no more.
+  bool has_tls_peer_left() const;
+  // After kTlsError: the peer offers nothing that we speak.
+  bool has_tls_nothing_in_common() const;
   // After kTlsError: why its certificate is not good; empty: it was not that.
   std::string_view certificate_fault() const;
   std::uint64_t bytes_read() const { return bytes_read_; }

@@ -147,6 +147,19 @@ int on_ticket_key(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPHER_C
   return found->is_current && SSL_version(ssl) < TLS1_3_VERSION ? 1 : 2;
 }
 
+// A ticket that a client was given for its certificate is good for no longer than that.
+SSL_TICKET_RETURN on_ticket(SSL*, SSL_SESSION* session, const unsigned char*, std::size_t,
+                            SSL_TICKET_STATUS status, void*) {
+  if (status != SSL_TICKET_SUCCESS && status != SSL_TICKET_SUCCESS_RENEW) {
+    return SSL_TICKET_RETURN_IGNORE_RENEW;
+  }
+  const X509* const shown = SSL_SESSION_get0_peer(session);
+  if (shown != nullptr && X509_cmp_current_time(X509_get0_notAfter(shown)) <= 0) {
+    return SSL_TICKET_RETURN_IGNORE_RENEW;
+  }
+  return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
+}
+
 // Each session of the context holds the server.
 Result<void> set_callbacks(TlsServer::Context& context) {
   if (ticket_cipher() == nullptr) return fail("TLS: no AES-256-CBC for session tickets");
@@ -157,6 +170,7 @@ Result<void> set_callbacks(TlsServer::Context& context) {
   if (!context.server->alpn().empty()) SSL_CTX_set_alpn_select_cb(ssl, &on_alpn, nullptr);
   SSL_CTX_set_tlsext_status_cb(ssl, &on_status);
   SSL_CTX_set_tlsext_ticket_key_evp_cb(ssl, &on_ticket_key);
+  SSL_CTX_set_session_ticket_cb(ssl, nullptr, &on_ticket, nullptr);
   return {};
 }
 

@@ -59,6 +59,22 @@ bool is_plain_http(int reason) {
   return reason == SSL_R_HTTP_REQUEST || reason == SSL_R_HTTPS_PROXY_REQUEST;
 }
 
+bool is_for_want_of_common_ground(unsigned long error) {
+  if (ERR_GET_LIB(error) != ERR_LIB_SSL) return false;
+  switch (ERR_GET_REASON(error)) {
+    case SSL_R_UNSUPPORTED_PROTOCOL:
+    case SSL_R_NO_SHARED_CIPHER:
+    case SSL_R_NO_SHARED_GROUPS:
+    case SSL_R_NO_SUITABLE_GROUPS:
+    case SSL_R_NO_SUITABLE_KEY_SHARE:
+    case SSL_R_NO_SHARED_SIGNATURE_ALGORITHMS:
+    case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 TlsSession::TlsSession(std::shared_ptr<const void> shared, ssl_st* ssl, Side side,
@@ -91,12 +107,13 @@ TlsResult TlsSession::handshake() {
   const int result = SSL_do_handshake(ssl_);
   if (result == 1) return {};
   const TlsResult failed = outcome(result);
-  refused_by_peer_ |= failed.status == TlsStatus::kEnd || failed.status == TlsStatus::kTruncated;
+  refused_by_peer_ |= failed.status == TlsStatus::kEnd;  // an alert says that, too
   if (failed.status == TlsStatus::kEnd) {
     error_ = "the peer ended the connection during the handshake";
     return {.status = TlsStatus::kFailed};
   }
   if (failed.status == TlsStatus::kTruncated) {
+    peer_left_ = true;
     error_ = "the peer closed the connection during the handshake";
     return {.status = TlsStatus::kFailed};
   }
@@ -188,6 +205,7 @@ TlsResult TlsSession::outcome(int result) {
   // A reason that is beyond OpenSSL's own is the number of the alert that came.
   refused_by_peer_ |=
       ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) >= SSL_AD_REASON_OFFSET;
+  nothing_in_common_ = is_for_want_of_common_ground(code);
   const long verified = SSL_get_verify_result(ssl_);
   if (verified != X509_V_OK) certificate_fault_ = X509_verify_cert_error_string(verified);
   error_ = verified == X509_V_OK ? openssl_error()

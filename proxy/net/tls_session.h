@@ -66,8 +66,13 @@ class TlsSession {
   const ssl_st* ssl() const { return ssl_; }
   // Why kFailed; one line.
   const std::string& error() const { return error_; }
-  // After kFailed: the peer has refused to go on: by an alert, or by going away in the handshake.
+  // After kFailed: the peer has refused to go on, by an alert.
   bool is_refused_by_peer() const { return refused_by_peer_; }
+  // After kFailed: it has closed the connection during the handshake, and said no more.
+  bool has_peer_left() const { return peer_left_; }
+  // After kFailed: the peer offers nothing that we speak, be it versions, suites, groups or
+  // signatures.
+  bool has_nothing_in_common() const { return nothing_in_common_; }
   // After kFailed: why its certificate is not good; empty: it was not that.
   std::string_view certificate_fault() const { return certificate_fault_; }
   // After kFailed: what came is not TLS but a request of HTTP.
@@ -83,6 +88,8 @@ class TlsSession {
   Side side_;
   bool got_plain_http_ = false;
   bool refused_by_peer_ = false;
+  bool peer_left_ = false;
+  bool nothing_in_common_ = false;
   std::string_view certificate_fault_;  // a text of OpenSSL's
   std::string session_key_;
   std::size_t unsent_ = 0;  // plain bytes of the record that is not wholly sent

@@ -4,6 +4,7 @@ something else, half a ClientHello, garbage, many names, ends between two bytes.
 import contextlib
 import os
 import random
+import signal
 import socket
 import ssl
 import threading
@@ -221,6 +222,33 @@ class Rejected(InterceptCase):
             self.inside(encore, origin, self.unprepared())
         eventually(lambda: encore.metrics()["encore_intercepts_rejected_total"] == 1, "it is noted")
 
+    def test_who_only_leaves_beside_what_is_used_has_not_refused(self):
+        origin = self.start_origin()
+        encore = self.proxy(origin)
+        used = self.inside(encore, origin)
+        self.assertEqual(200, used.get("/").status)
+        client = self.connect(encore, origin)
+        client.send(self.hello())
+        self.assertTrue(client.sock.recv(65536))  # what we say to that
+        client.close()
+        eventually(lambda: encore.metrics()["encore_tls_handshakes"] == 0, "it is over")
+        self.assertEqual(0, encore.metrics()["encore_intercepts_rejected_total"])
+        self.assertEqual(200, self.inside(encore, origin).get("/").status)
+
+    def test_who_speaks_nothing_that_we_do_goes_through_from_then_on(self):
+        origin = self.start_origin()
+        encore = self.proxy(origin)
+
+        def of_another_group():
+            context = ssl.create_default_context(cafile=self.public.certificate)
+            context.set_ecdh_curve("secp384r1")
+            return context
+        with self.assertRaises(ssl.SSLError):
+            self.inside(encore, origin, of_another_group())
+        eventually(lambda: encore.metrics()["encore_intercepts_rejected_total"] == 1, "it is noted")
+        self.assertEqual("encore test CA",
+                         self.inside(encore, origin, of_another_group()).issuer())
+
     def test_it_is_forgotten_after_a_time_and_kept_over_a_reload(self):
         origin = self.start_origin()
         encore = self.proxy(origin, intercept={"reject_memory": "1s"})
@@ -268,30 +296,11 @@ class Pieces(InterceptCase):
             with Client(encore.port) as client:
                 client.send(f"CONNECT {HOST}:{origin.port} HTTP/1.1\r\nHost: x\r\n\r\n")
                 client.read_response("CONNECT")
-                self.drive(client, session, incoming, outgoing, session.do_handshake, cut)
+                drive(client, session, incoming, outgoing, session.do_handshake, cut)
                 session.write(f"GET / HTTP/1.1\r\nHost: {HOST}:{origin.port}\r\n\r\n".encode())
                 client.send(outgoing.read())
-                data = self.drive(client, session, incoming, outgoing, lambda: session.read(65536))
+                data = drive(client, session, incoming, outgoing, lambda: session.read(65536))
                 self.assertTrue(data.startswith(b"HTTP/1.1 200"))
-
-    def drive(self, client, session, incoming, outgoing, step, cut=None):
-        while True:
-            try:
-                done = step()
-                client.send(outgoing.read())
-                return done
-            except ssl.SSLWantReadError:
-                data = outgoing.read()
-                if data and cut:
-                    client.send(data[:cut])
-                    # In a read of its own: the proxy has an answer to none of it yet.
-                    eventually(lambda: unread(client.sock) == 0, "it was sent")
-                    data, cut = data[cut:], None
-                client.send(data)
-                received = client.sock.recv(65536)
-                if not received:
-                    raise NoResponse(b"")
-                incoming.write(received)
 
     def test_the_hello_may_come_with_the_connect(self):
         origin = self.start_origin()
@@ -307,10 +316,10 @@ class Pieces(InterceptCase):
             client.read_response("CONNECT")
             incoming.write(client.buffer)
             client.buffer = b""
-            self.drive(client, session, incoming, outgoing, session.do_handshake)
+            drive(client, session, incoming, outgoing, session.do_handshake)
             session.write(f"GET / HTTP/1.1\r\nHost: {authority}\r\n\r\n".encode())
             client.send(outgoing.read())
-            data = self.drive(client, session, incoming, outgoing, lambda: session.read(65536))
+            data = drive(client, session, incoming, outgoing, lambda: session.read(65536))
             self.assertTrue(data.startswith(b"HTTP/1.1 200"))
 
     def test_half_a_hello_ends_in_time(self):
@@ -405,6 +414,52 @@ class Limits(InterceptCase):
             client.close()
         eventually(lambda: count()["encore_tls_handshakes"] == 0, "none is left")
 
+    def test_where_too_many_are_under_way_the_oldest_gives_way(self):
+        origin = self.start_origin()
+        encore = self.proxy(origin, workers={"count": 1}, limits={"unfinished_heads": 4})
+        held = []
+        for _ in range(4):
+            held.append(self.connect(encore, origin))
+            held[-1].send(self.hello())
+        eventually(lambda: encore.metrics()["encore_tls_handshakes"] == 4, "they are under way")
+        held.append(self.connect(encore, origin))
+        held[-1].send(self.hello())
+        wait_for_end(held[0])
+        self.assertEqual(1, encore.metrics()["encore_client_heads_given_up_total"])
+
+    def test_who_is_inside_is_no_handshake_any_more_however_the_hello_came(self):
+        origin = self.start_origin()
+        encore = self.proxy(origin, workers={"count": 1}, limits={"unfinished_heads": 4})
+        inside = []
+        for _ in range(8):
+            incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+            session = self.trusting().wrap_bio(incoming, outgoing, server_hostname=HOST)
+            client = self.connect(encore, origin)
+            drive(client, session, incoming, outgoing, session.do_handshake, cut=50)
+            inside.append((client, session, incoming, outgoing))
+        eventually(lambda: encore.metrics()["encore_intercepts_total"] == 8, "all are inside")
+        self.assertEqual(0, encore.metrics()["encore_client_heads_given_up_total"])
+        for client, session, incoming, outgoing in inside:
+            session.write(f"GET / HTTP/1.1\r\nHost: {HOST}:{origin.port}\r\n\r\n".encode())
+            client.send(outgoing.read())
+            data = drive(client, session, incoming, outgoing, lambda: session.read(65536))
+            self.assertTrue(data.startswith(b"HTTP/1.1 200"))
+
+    def test_a_handshake_that_is_done_in_a_drain_is_the_end(self):
+        origin = self.start_origin()
+        encore = self.proxy(origin, timeouts={"drain": "10m"})
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        session = self.trusting().wrap_bio(incoming, outgoing, server_hostname=HOST)
+        client = self.connect(encore, origin)
+        with self.assertRaises(ssl.SSLWantReadError):
+            session.do_handshake()
+        client.send(outgoing.read())
+        eventually(lambda: encore.metrics()["encore_tls_handshakes"] == 1, "it is under way")
+        encore.signal(signal.SIGTERM)
+        eventually(lambda: encore.admin("/readyz")[0] == 503, "it drains")
+        drive(client, session, incoming, outgoing, session.do_handshake)
+        encore.process.wait(60)
+
     def test_a_handshake_has_its_time(self):
         origin = self.start_origin()
         encore = self.proxy(origin, timeouts={"tls_handshake": "500ms", "client_header": "1h"})
@@ -460,6 +515,27 @@ class Many(InterceptCase):
             with context.wrap_socket(client.sock, server_hostname=name) as secured:
                 secured.sendall(b"x")  # who says nothing may have rejected it
                 self.assertEqual((("DNS", name),), secured.getpeercert()["subjectAltName"])
+
+
+def drive(client, session, incoming, outgoing, step, cut=None):
+    """Calls `step` until it is done, with what goes to and fro; `cut`: of the first flight by itself."""
+    while True:
+        try:
+            done = step()
+            client.send(outgoing.read())
+            return done
+        except ssl.SSLWantReadError:
+            data = outgoing.read()
+            if data and cut:
+                client.send(data[:cut])
+                # In a read of its own: the proxy has an answer to none of it yet.
+                eventually(lambda: unread(client.sock) == 0, "it was sent")
+                data, cut = data[cut:], None
+            client.send(data)
+            received = client.sock.recv(65536)
+            if not received:
+                raise NoResponse(b"")
+            incoming.write(received)
 
 
 def wait_for_end(client):

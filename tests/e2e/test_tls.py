@@ -1,5 +1,6 @@
 """TLS to the proxy: names, kinds of keys, versions, schemes, tickets, client certificates, faults."""
 
+import datetime
 import resource
 import signal
 import socket
@@ -7,7 +8,7 @@ import ssl
 import unittest
 
 import websocket
-from client import Client, field
+from client import Client, NoResponse, field
 from harness import eventually, free_port, sanitized
 from origin import Origin, fresh, response
 from tls import Authority, SecureClient, TlsCase, ask_on, subject_of
@@ -290,6 +291,31 @@ class ClientCertificates(TlsCase):
                 for request in self.origin.requests]
         self.assertEqual([["CN=Somebody\\, Known"], [], []], told)
         self.refused(self.showing(self.stranger))
+
+    def test_a_ticket_is_good_for_no_longer_than_the_certificate(self):
+        self.serve(listen=self.verify("require"))
+        now = datetime.datetime.now(datetime.timezone.utc)
+        end = now.replace(microsecond=0) + datetime.timedelta(seconds=6)
+        context = self.showing(self.authority.pair("brief.example", end=end))
+        session, reused = None, []
+
+        def resume():
+            nonlocal session
+            with SecureClient(self.port, context, "www.example", session=session) as client:
+                self.assertEqual(200, ask_on(client, "/page").status)
+                session = client.sock.session
+                reused.append(client.sock.session_reused)
+
+        def refused():
+            try:
+                resume()
+            except (ssl.SSLError, ConnectionError, NoResponse):
+                return True
+            return False
+        resume()
+        eventually(refused, "the certificate is over")
+        self.assertGreaterEqual(datetime.datetime.now(datetime.timezone.utc), end)
+        self.assertEqual([False] + [True] * (len(reused) - 1), reused)
 
     def test_what_an_origin_selects_by_the_certificate_is_nobody_elses(self):
         self.serve(listen=self.verify("request", tls_client_field="X-Client-Cert"))

@@ -21,8 +21,8 @@ class Authority(CertificateAuthority):
         super().__init__(own)
         self.name, self.made = name, 0
 
-    def pair(self, *names, rsa=False, days=2, subject=None, signer=None, authority=False):
-        """{certificate, key} for these names, as a table of the config."""
+    def pair(self, *names, rsa=False, days=2, subject=None, signer=None, authority=False, end=None):
+        """{certificate, key} for these names, as a table of the config; good until `end`."""
         self.made += 1
         stem = f"{self.name}-{self.made}"
         key, request, certificate, extensions = (self.directory / f"{stem}.{end}"
@@ -35,9 +35,25 @@ class Authority(CertificateAuthority):
         self._run("req", "-newkey", *new, "-nodes", "-subj", f"/CN={subject or names[0]}",
                   "-keyout", key, "-out", request)
         by = signer or {"certificate": self.certificate, "key": self.key}
+        if end is not None:
+            self._sign_until(end, by, request, extensions, certificate)
+            return {"certificate": str(certificate), "key": str(key)}
         self._run("x509", "-req", "-in", request, "-CA", by["certificate"], "-CAkey", by["key"],
                   "-CAcreateserial", "-days", days, "-extfile", extensions, "-out", certificate)
         return {"certificate": str(certificate), "key": str(key)}
+
+    def _sign_until(self, end, by, request, extensions, certificate):
+        """To the second, which `openssl x509` cannot do everywhere."""
+        settings = self.directory / "until.cnf"
+        (self.directory / "index.txt").write_text("")
+        settings.write_text(
+            f"[ca]\ndefault_ca=c\n[c]\ndatabase={self.directory}/index.txt\nrand_serial=yes\n"
+            f"new_certs_dir={self.directory}\ndefault_md=sha256\npolicy=p\n"
+            "[p]\ncommonName=supplied\n")
+        self._run("ca", "-batch", "-config", settings, "-in", request, "-cert", by["certificate"],
+                  "-keyfile", by["key"], "-startdate", "20200101000000Z", "-enddate",
+                  end.strftime("%Y%m%d%H%M%SZ"), "-extfile", extensions, "-notext",
+                  "-out", certificate)
 
     def chain(self, name, *certificates):
         """A file of these, one behind the other."""
