@@ -20,15 +20,16 @@ constexpr std::size_t kRoomBytes = 16 * 1024;
 
 }  // namespace
 
-CodedBody::CodedBody(net::Loop& loop, Made made, std::function<void()> on_more)
-    : made_(std::move(made)), on_more_(std::move(on_more)), later_(loop, [this] {
+CodedBody::CodedBody(net::Loop& loop, CodingTurn& turn, Made made, std::function<void()> on_more)
+    : turn_(turn), made_(std::move(made)), on_more_(std::move(on_more)), later_(loop, [this] {
         is_due_ = true;
         on_more_();
       }) {}
 
 void CodedBody::produce(std::uint64_t position) {
   wants_turn_ = false;
-  std::size_t budget = kTurnBytes;
+  if (made_.body->state() != store::BodyState::kGrowing) return;
+  std::size_t budget = turn_.share();
   while (made_.body->state() == store::BodyState::kGrowing) {
     const bool is_full = !keeps_all() && made_.body->size() >= position + kWindowBytes;
     if (is_full || budget == 0) {

@@ -14,6 +14,7 @@
 #include "proxy/coding/encoder.h"
 #include "proxy/exchange/body_reader.h"
 #include "proxy/exchange/coding_memory.h"
+#include "proxy/exchange/coding_turn.h"
 #include "proxy/net/loop.h"
 #include "proxy/net/timer.h"
 #include "proxy/store/body.h"
@@ -22,8 +23,6 @@ namespace encore::server {
 
 class CodedBody {
  public:
-  // What is read of the content in one turn.
-  static constexpr std::size_t kTurnBytes = 32 * 1024;
   // What is made beyond what the reader has taken.
   static constexpr std::uint64_t kWindowBytes = 64 * 1024;
 
@@ -38,8 +37,8 @@ class CodedBody {
     Flush flush = Flush::kSoon;
     Keep keep = Keep::kNothing;
   };
-  // `on_more`: from the loop; produce() is to be called.
-  CodedBody(net::Loop& loop, Made made, std::function<void()> on_more);
+  // `on_more`: from the loop; produce() is to be called. `turn` is borrowed.
+  CodedBody(net::Loop& loop, CodingTurn& turn, Made made, std::function<void()> on_more);
   CodedBody(const CodedBody&) = delete;
   CodedBody& operator=(const CodedBody&) = delete;
 
@@ -64,6 +63,7 @@ class CodedBody {
   bool flush();
   void retry();
 
+  CodingTurn& turn_;
   Made made_;
   const std::function<void()> on_more_;
   BodyReader source_;

@@ -84,7 +84,7 @@ std::unique_ptr<CodedBody> Coders::begin(const Compression& compression, const W
   auto body = parts_.store->make_body(
       {.length = {}, .use = kept ? store::BodyUse::kStored : store::BodyUse::kTransfer});
   if (!body) return nullptr;
-  return std::make_unique<CodedBody>(parts_.loop,
+  return std::make_unique<CodedBody>(parts_.loop, turn_,
                                      CodedBody::Made{.encoder = std::move(made->encoder),
                                                      .memory = std::move(made->memory),
                                                      .body = std::move(*body),

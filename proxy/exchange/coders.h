@@ -30,10 +30,10 @@ class Coders {
     WorkerStats& stats;
     CodingMemory& memory;
   };
-  explicit Coders(const Parts& parts) : parts_(parts) {}
+  explicit Coders(const Parts& parts) : parts_(parts), turn_(parts.loop) {}
 
   // What is not longer is coded in one step, where all of it is there.
-  static constexpr std::uint64_t kAtOnceBytes = CodedBody::kTurnBytes;
+  static constexpr std::uint64_t kAtOnceBytes = CodingTurn::kShareMax;
 
   // All of a content that is there; nothing where there is no memory. REQUIRES: at most
   // kAtOnceBytes.
@@ -66,6 +66,7 @@ class Coders {
   std::optional<Encoder> make_encoder(const Compression& compression, coding::Coding coding);
 
   const Parts parts_;
+  CodingTurn turn_;
 };
 
 }  // namespace encore::server
