@@ -157,25 +157,31 @@ ClientGate::Found ClientGate::look_at_password(const LoginServices& services,
     return right ? Found::kRight : Found::kWrong;
   }
   if (hash.known && services.passwords.is_remembered(id, now)) return Found::kRight;
-  // Counts as wrong until it is known to be right, whoever still waits for that.
-  if (failures != nullptr && failures->take(whose, now).count() != 0) return Found::kTooMany;
   if (check_ != nullptr) check_->gate = nullptr;
   check_ = std::make_shared<Check>(Check{.gate = this, .id = id, .right = {}});
-  const bool taken = services.passwords.check(
-      {.client = whose,
-       .login = login,
-       .hash = *hash.text,
-       .known = hash.known,
-       .done = [check = check_, &loop = services.loop, counted = failures,
-                who = whose](bool right) mutable {
-         loop.post([check = std::move(check), &loop, counted = std::move(counted),
-                    who = std::move(who), right] {
-           if (right && counted != nullptr) counted->give_back(who, loop.now());
-           if (check->gate == nullptr) return;
-           check->right = right;
-           check->gate->resume_();
-         });
-       }});
+  // `counted`: where it counts as wrong until it is known to be right; null: nowhere.
+  const auto tell = [&](std::shared_ptr<TokenBuckets> counted) {
+    return [check = check_, &loop = services.loop, counted = std::move(counted),
+            who = whose](bool right) mutable {
+      loop.post([check = std::move(check), &loop, counted = std::move(counted),
+                 who = std::move(who), right] {
+        if (right && counted != nullptr) counted->give_back(who, loop.now());
+        if (check->gate == nullptr) return;
+        check->right = right;
+        check->gate->resume_();
+      });
+    };
+  };
+  if (services.passwords.join(whose, id, tell(nullptr))) return Found::kWaits;
+  if (failures != nullptr && failures->take(whose, now).count() != 0) {
+    check_.reset();
+    return Found::kTooMany;
+  }
+  const bool taken = services.passwords.check({.client = whose,
+                                               .login = login,
+                                               .hash = *hash.text,
+                                               .known = hash.known,
+                                               .done = tell(failures)});
   if (taken) return Found::kWaits;
   if (failures != nullptr) failures->give_back(whose, now);
   check_.reset();

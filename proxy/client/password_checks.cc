@@ -37,9 +37,18 @@ bool PasswordChecks::check(Job job) {
   if (own >= kWaitingMax - waiting_count_) return false;
   while (threads_.size() < kThreads) threads_.emplace_back([this] { run(); });
   if (own == 0) turns_.push_back(job.client);
+  joined_[{job.client, id_of(job.login, job.hash)}];
   ++waiting_count_;
   waiting_[job.client].push_back(std::move(job));
   wake_.notify_one();
+  return true;
+}
+
+bool PasswordChecks::join(const std::string& client, const net::Digest& id, Done done) {
+  const MutexLock lock(mutex_);
+  const auto found = joined_.find({client, id});
+  if (found == joined_.end()) return false;
+  found->second.push_back(std::move(done));
   return true;
 }
 
@@ -62,11 +71,13 @@ PasswordChecks::Job PasswordChecks::take_next() {
 void PasswordChecks::stop() {
   std::vector<std::thread> threads;
   Waiting waiting;
+  Joined joined;
   {
     const MutexLock lock(mutex_);
     stopped_ = true;
     threads.swap(threads_);
     waiting.swap(waiting_);
+    joined.swap(joined_);
     turns_.clear();
     waiting_count_ = 0;
     wake_.notify_all();
@@ -89,7 +100,13 @@ void PasswordChecks::run() ENCORE_NO_THREAD_SAFETY_ANALYSIS {
     const bool found = job.known && is_remembered(id, monotonic_now());
     const bool right = found || (net::has_hash(job.login.secret, job.hash) && job.known);
     if (right && !found) remember(id, monotonic_now());
+    std::vector<Done> joined;
+    {
+      const MutexLock lock(mutex_);
+      if (auto node = joined_.extract({job.client, id})) joined = std::move(node.mapped());
+    }
     job.done(right);
+    for (Done& done : joined) done(right);
   }
 }
 

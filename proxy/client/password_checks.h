@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -54,6 +55,9 @@ class PasswordChecks {
     Done done;
   };
   bool check(Job job);
+  // Waits with a check of the same login that this client has under way already; who logs in on
+  // many connections at once is looked at once. False: there is none, and `done` never is called.
+  bool join(const std::string& client, const net::Digest& id, Done done);
   // Ends the threads; what waits is forgotten, and its `done` destroyed uncalled.
   void stop();
 
@@ -70,6 +74,9 @@ class PasswordChecks {
   Waiting waiting_ ENCORE_GUARDED_BY(mutex_);  // by client; none of them is empty
   std::size_t waiting_count_ ENCORE_GUARDED_BY(mutex_) = 0;
   std::deque<std::string> turns_ ENCORE_GUARDED_BY(mutex_);  // the clients, whose turn is first
+  // Who waits with each check that is to be made, or under way.
+  using Joined = std::map<std::pair<std::string, net::Digest>, std::vector<Done>>;
+  Joined joined_ ENCORE_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_ ENCORE_GUARDED_BY(mutex_);
   Mutex remembered_mutex_;
   std::map<net::Digest, MonotonicTime> remembered_ ENCORE_GUARDED_BY(remembered_mutex_);

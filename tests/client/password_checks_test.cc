@@ -55,6 +55,28 @@ bool is_right(PasswordChecks& checks, const std::string& secret, bool known = tr
 
 }  // namespace
 
+TEST_CASE("who comes with a login that is looked at waits for that", "[client][passwords]") {
+  PasswordChecks checks;
+  const net::Digest id = checks.id_of(login("wrong"), kSlow);
+  Outcome first;
+  Outcome second;
+  Outcome third;
+  CHECK_FALSE(checks.join("a", id, second.taker()));
+  REQUIRE(checks.check({.client = "a",
+                        .login = login("wrong"),
+                        .hash = kSlow,
+                        .known = true,
+                        .done = first.taker()}));
+  CHECK_FALSE(checks.join("b", id, second.taker()));
+  CHECK_FALSE(checks.join("a", checks.id_of(login("other"), kSlow), second.taker()));
+  CHECK(checks.join("a", id, second.taker()));
+  CHECK(checks.join("a", id, third.taker()));
+  CHECK_FALSE(first.wait());
+  CHECK_FALSE(second.wait());
+  CHECK_FALSE(third.wait());
+  CHECK_FALSE(checks.join("a", id, second.taker()));
+}
+
 TEST_CASE("who was right is remembered for a while, with the hash that it was checked against",
           "[client][passwords]") {
   PasswordChecks checks;
