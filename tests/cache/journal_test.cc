@@ -83,7 +83,7 @@ TEST_CASE("The journal of many threads replays with every decision equal",
   bytes += recorder.take();
   const KernelStatistics statistics = kernel->statistics();
   CHECK(statistics.reserved_bytes == 0);
-  const Outcome outcome = replay(bytes, GENERATE(kSeed, filter::Seed{}));
+  const Outcome outcome = replay(bytes, GENERATE(filter::Seed(kSeed), filter::Seed{}));
   INFO(outcome.first);
   CHECK(outcome.differences == 0);
   CHECK(outcome.records > kThreads * 4000);
