@@ -2,7 +2,6 @@
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -51,7 +50,8 @@ Client::Client(Ring& ring, std::size_t number)
     : ring_(ring),
       world_(ring.world),
       random_(ring.world.seed(), 'c', number),
-      asker_{.user = static_cast<int>(number % kUsers)} {
+      asker_{.user = static_cast<int>(number % kUsers)},
+      channel_(ring.loop) {
   schedule(0.001 * static_cast<double>(number));
 }
 
@@ -69,14 +69,27 @@ void Client::schedule(double seconds) {
 }
 
 void Client::disconnect(bool reset) {
-  if (descriptor_ < 0) return;
-  ring_.loop.remove(descriptor_);
-  if (reset) {
-    close_with_reset(descriptor_);
+  channel_.close(reset ? Channel::Close::kReset : Channel::Close::kLeave);
+}
+
+void Client::connect() {
+  const int buffer = slow_ ? 4096 : 0;
+  const int descriptor = ring_.front == nullptr ? connect_to_loopback(ring_.proxy_port, buffer)
+                                                : ring_.front->connect(random_, asker_, buffer);
+  if (ring_.tls != nullptr && ring_.has_tls[static_cast<std::size_t>(asker_.listener)]) {
+    Random of_layer(random_.next());
+    Ssl ssl = ring_.tls->make_client(of_layer);
+    channel_.open_secured(descriptor, *this, EPOLLIN | EPOLLOUT, std::move(ssl),
+                          Layer::draw(of_layer), of_layer);
+    world_.count("tls: clients' connections");
   } else {
-    ::close(descriptor_);
+    channel_.open(descriptor, *this, EPOLLIN | EPOLLOUT);
   }
-  descriptor_ = -1;
+  in_.clear();
+  unread_ = {};
+  said_close_ = false;
+  shut_down_ = broken_ = false;
+  answered_ = false;
 }
 
 // How this batch is treated beside being sent and read.
@@ -103,22 +116,13 @@ void Client::begin() {
   }
   if (ring_.requests_left == 0) return;
   if (ring_.paused) return schedule(0.05);
-  if (descriptor_ >= 0 && (said_close_ || shut_down_ || random_.percent(3))) disconnect(false);
+  if (channel_.is_open() && (said_close_ || shut_down_ || random_.percent(3))) disconnect(false);
   plan_misbehaviour();
-  if (descriptor_ < 0) {
-    const int buffer = slow_ ? 4096 : 0;
-    descriptor_ = ring_.front == nullptr ? connect_to_loopback(ring_.proxy_port, buffer)
-                                         : ring_.front->connect(random_, asker_, buffer);
-    ring_.loop.add(descriptor_, *this, EPOLLIN | EPOLLOUT);
-    in_.clear();
-    unread_ = {};
-    said_close_ = false;
-    shut_down_ = broken_ = false;
-    answered_ = false;
-  }
+  if (!channel_.is_open()) connect();
   std::size_t batch = random_.percent(10) ? random_.between(2, 5) : 1;
   bytes_here_ = 0;
   reads_here_ = 0;
+  if (channel_.is_secured()) channel_.take_reads();
   progress_ = now();
   ++ring_.active;
   for (; batch > 0 && ring_.requests_left > 0; --batch) {
@@ -143,7 +147,7 @@ void Client::begin() {
   if (slow_) together += ", slow";
   for (const auto& request : waiting_) request->batch = together;
   flush();
-  if (descriptor_ >= 0 && leave_at_ == 1 && random_.percent(50)) {
+  if (channel_.is_open() && leave_at_ == 1 && random_.percent(50)) {
     world_.count("request: left before an answer");
     finish_front(Ending::kLeft);
   }
@@ -181,9 +185,8 @@ void Client::hand_over() {
   request->ended = now();
   request->answer = "a tunnel";
   --request->url->clients;
-  ring_.loop.remove(descriptor_);
   ring_.tunnels->open(*request, answer_,
-                      {.descriptor = std::exchange(descriptor_, -1),
+                      {.descriptor = channel_.release(),
                        .unread = std::exchange(unread_, {}),
                        .unsent = out_,
                        .has_ended = shut_down_,
@@ -197,9 +200,9 @@ void Client::hand_over() {
 
 void Client::flush() {
   while (!out_.empty()) {
-    const ssize_t size = ::send(descriptor_, out_.data(), out_.size(), MSG_NOSIGNAL);
+    const ssize_t size = channel_.send(out_);
     if (size < 0 && (errno == EAGAIN || errno == ENOTCONN)) {
-      ring_.loop.modify(descriptor_, EPOLLIN | EPOLLOUT);
+      channel_.want(EPOLLIN | EPOLLOUT);
       return;
     }
     if (size < 0) {
@@ -212,10 +215,10 @@ void Client::flush() {
     }
     out_.erase(0, static_cast<std::size_t>(size));
   }
-  ring_.loop.modify(descriptor_, EPOLLIN);
+  channel_.want(EPOLLIN);
   if (half_close_ && !waiting_.empty()) {
     world_.count("request: half-closed");
-    ::shutdown(descriptor_, SHUT_WR);
+    channel_.shut_down();
     if (waiting_.back()->method == "CONNECT") ring_.tunnels->note_end(*waiting_.back());
     half_close_ = false;
     shut_down_ = true;
@@ -225,17 +228,17 @@ void Client::flush() {
 std::uint32_t Client::sending() const { return out_.empty() ? 0U : EPOLLOUT; }
 
 void Client::on_ready(std::uint32_t events) {
-  if (descriptor_ >= 0 && (events & EPOLLOUT) != 0) flush();
-  if (descriptor_ < 0 || (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
+  if (channel_.is_open() && (events & EPOLLOUT) != 0) flush();
+  if (!channel_.is_open() || (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
   if (slow_ && !waiting_.empty() && random_.percent(50)) {
     // Takes nothing for a while.
     world_.count("request: slow reading");
-    ring_.loop.modify(descriptor_, sending());
+    channel_.want(sending());
     ring_.loop.cancel(timer_);
     timer_ = ring_.loop.after(0.001 * static_cast<double>(random_.between(1, 80)), [this] {
       timer_ = {};
-      if (descriptor_ < 0) return;
-      ring_.loop.modify(descriptor_, EPOLLIN | sending());
+      if (!channel_.is_open()) return;
+      channel_.want(EPOLLIN | sending());
       read();
     });
     return;
@@ -244,13 +247,17 @@ void Client::on_ready(std::uint32_t events) {
 }
 
 void Client::read() {
-  if (descriptor_ < 0) return;
+  if (!channel_.is_open()) return;
   std::array<char, 65536> bytes;
   const std::size_t most = slow_ ? 3000 : bytes.size();
-  const ssize_t size = ::recv(descriptor_, bytes.data(), most, 0);
+  const ssize_t size = channel_.recv(std::span(bytes).first(most));
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (size <= 0) {
     const Ending ending = size == 0 ? Ending::kClosed : Ending::kReset;
+    if (const std::string wrong = channel_.fault(); !wrong.empty()) {
+      world_.report("tls", "a client: " + wrong, waiting_.empty() ? nullptr : waiting_[0].get(),
+                    "");
+    }
     if (waiting_.empty()) {
       disconnect(false);
     } else {
@@ -266,12 +273,12 @@ void Client::read() {
   }
   progress_ = now();
   bytes_here_ += static_cast<std::uint64_t>(size);
-  ++reads_here_;
+  reads_here_ += channel_.is_secured() ? channel_.take_reads() : 1;
   unread_ = std::string_view(bytes.data(), static_cast<std::size_t>(size));
   if (!in_.empty()) unread_ = in_.append(unread_);
   take();
   keep_unread();
-  if (descriptor_ >= 0 && leave_at_ != 0 && bytes_here_ >= leave_at_ && !waiting_.empty()) {
+  if (channel_.is_open() && leave_at_ != 0 && bytes_here_ >= leave_at_ && !waiting_.empty()) {
     world_.count("request: left during an answer");
     finish_front(Ending::kLeft);
   }
@@ -287,7 +294,7 @@ void Client::keep_unread() {
 }
 
 void Client::take() {
-  while (!waiting_.empty() && descriptor_ >= 0) {
+  while (!waiting_.empty() && channel_.is_open()) {
     if (!have_head_ && !take_head()) return;
     if (have_head_ && !take_body()) return;
   }
@@ -427,13 +434,13 @@ void Client::finish_front(Ending ending) {
   // One that met an ending proxy was never promised an answer; nor does the proxy answer for the
   // network.
   const double since = request->started - world_.slack;
-  const bool crossed = !was_heard(descriptor_) && (answered_ || world_.last_trouble >= since);
+  const bool crossed = !channel_.was_heard() && (answered_ || world_.last_trouble >= since);
   const bool unheard = !have_head_ && unread_.empty() && (crossed || world_.last_ending >= since);
   // A reset is how HTTP/1.0 learns of a cut, and it takes with it what is on its way.
   const bool cut = request->http10 && ending == Ending::kReset && request->url->last_cut >= since;
   const Request& last = *waiting_.back();
   const bool before_tunnel = last.method == "CONNECT";
-  const bool ours = ending == Ending::kLeft || unheard || cut || was_broken(descriptor_);
+  const bool ours = ending == Ending::kLeft || unheard || cut || channel_.was_broken();
   request->ended = now();
   if (before_tunnel) ring_.tunnels->note_gone(last, out_.size());
   if (have_head_) {

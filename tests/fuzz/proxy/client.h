@@ -2,12 +2,14 @@
 // them, reads the answers (or leaves in the middle, or takes its time) and has each judged.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tests/fuzz/proxy/channel.h"
 #include "tests/fuzz/proxy/loop.h"
 #include "tests/fuzz/proxy/oracle.h"
 #include "tests/fuzz/proxy/published.h"
@@ -46,6 +48,8 @@ struct Ring {
   Published* published = nullptr;  // null: nobody asks for that
   Tunnels* tunnels = nullptr;      // null: nobody asks for one
   Front* front = nullptr;          // null: there is that port alone
+  TlsEnds* tls = nullptr;          // null: all listeners are plain
+  std::array<bool, 2> has_tls{};   // which of them are not
 };
 
 const std::string& host_of(const Ring& ring, const Url& url);
@@ -65,6 +69,7 @@ class Client final : public Handler {
  private:
   void schedule(double seconds);
   void begin();
+  void connect();
   void add(std::shared_ptr<Request> request);
   void add_tunnel();
   void hand_over();
@@ -86,7 +91,7 @@ class Client final : public Handler {
   World& world_;
   Random random_;
   Asker asker_;
-  int descriptor_ = -1;
+  Channel channel_;
   bool said_close_ = false;  // an answer is the connection's last
   bool shut_down_ = false;   // we send no more
   bool broken_ = false;      // nor can we: a send has failed

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "tests/fuzz/proxy/client.h"
 #include "tests/fuzz/proxy/epoll_loop.h"
 #include "tests/fuzz/proxy/front.h"
+#include "tests/fuzz/proxy/intruders.h"
 #include "tests/fuzz/proxy/process.h"
 #include "tests/fuzz/proxy/servers.h"
 
@@ -134,6 +136,23 @@ class Purger final : public Handler {
   Loop::Timer timer_{};
 };
 
+// Who speaks TLS in a round.
+struct TlsUse {
+  std::array<bool, 2> listeners{};
+  bool origin = false;
+};
+
+// What is stored for https and for http is kept apart: of a reverse proxy both listeners have it or
+// none.
+TlsUse draw_tls(std::uint64_t seed, bool reverse) {
+  Random random(seed, 'y', 1);
+  TlsUse out;
+  if (random.percent(40)) out.listeners = {true, true};
+  if (!reverse && random.percent(50)) out.listeners[random.below(2)] = false;
+  out.origin = reverse && random.percent(40);
+  return out;
+}
+
 class Round {
  public:
   Round(const Options& options, Totals& totals, std::uint64_t number, bool reverse)
@@ -144,7 +163,9 @@ class Round {
         world_(seed_, reverse, kUrls),
         oracle_(world_),
         random_(seed_, 'g', 0),
-        servers_(loop_, world_, random_) {
+        tls_(Random(seed_, 'y', 0)),
+        has_tls_(draw_tls(seed_, reverse)),
+        servers_(loop_, world_, random_, has_tls_.origin ? &tls_ : nullptr) {
     world_.on_finding = [this](const Finding& finding) { on_finding(finding); };
     world_.host = "127.0.0.1:" + std::to_string(servers_.port());
     world_.rules = RuleTable::draw(random_);
@@ -155,10 +176,16 @@ class Round {
   // False where it is over.
   bool run(std::uint64_t requests, double until) {
     std::filesystem::create_directories(options_.directory);
+    tls_.write_files(options_.directory);
+    std::array<std::string, 2> listen_lines;
+    for (std::size_t i = 0; i < listen_lines.size(); ++i) {
+      if (has_tls_.listeners[i]) listen_lines[i] = tls_.listen_line();
+    }
     Process process({.program = options_.program,
                      .directory = options_.directory,
                      .reverse = reverse_,
-                     .upstream = servers_.text(random_)},
+                     .upstream = servers_.text(random_),
+                     .tls = listen_lines},
                     world_, random_);
     TwoListeners front(process);
     process_ = &process;
@@ -171,13 +198,17 @@ class Round {
               .absolute = !reverse_,
               .hosts = {world_.host},
               .requests_left = requests,
-              .front = &front};
+              .front = &front,
+              .tls = &tls_,
+              .has_tls = has_tls_.listeners};
     servers_.start();
     {
       std::vector<std::unique_ptr<Client>> clients;
       for (std::size_t i = 0; i < kClients; ++i)
         clients.push_back(std::make_unique<Client>(ring, i));
       const Purger purger(ring, process);
+      std::optional<Intruders> intruders;
+      if (has_tls_.listeners[0] || has_tls_.listeners[1]) intruders.emplace(ring);
       drive(ring, clients, process, until);
     }
     servers_.stop();
@@ -276,6 +307,8 @@ class Round {
   World world_;
   Oracle oracle_;
   Random random_;
+  TlsEnds tls_;
+  TlsUse has_tls_;
   Servers servers_;
   std::string config_;
   Process* process_ = nullptr;

@@ -3,7 +3,6 @@
 #include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,16 +39,22 @@ std::string describe(const Event& event, std::string_view end) {
 class OriginConnection final : public Handler {
  public:
   OriginConnection(Origin& origin, std::uint64_t number, int descriptor)
-      : origin_(origin), world_(origin.world_), number_(number), descriptor_(descriptor) {
-    origin_.loop_.add(descriptor_, *this, EPOLLIN);
+      : origin_(origin), world_(origin.world_), number_(number), channel_(origin.loop_) {
+    if (origin_.tls_ == nullptr) {
+      channel_.open(descriptor, *this, EPOLLIN);
+      return;
+    }
+    Random of_layer(world_.seed(), 'o', number);
+    Ssl ssl = origin_.tls_->make_server(of_layer);
+    channel_.open_secured(descriptor, *this, EPOLLIN, std::move(ssl), Layer::draw(of_layer),
+                          of_layer);
+    world_.count("tls: origins' connections");
   }
   ~OriginConnection() override {
     origin_.loop_.cancel(timer_);
     set_busy(false);
     set_spoiled(false);
-    if (descriptor_ < 0) return;
-    origin_.loop_.remove(descriptor_);
-    ::close(descriptor_);
+    channel_.close(Channel::Close::kLeave);
   }
 
   // The proxy has read all of the last answer, or wants no more of it.
@@ -58,14 +63,15 @@ class OriginConnection final : public Handler {
     answered_ = 0;
   }
   void note_heard() {
-    if (!busy_ && was_heard(descriptor_)) set_heard();
+    // What OpenSSL has read may wait in there to be decrypted.
+    if (!busy_ && !channel_.is_secured() && channel_.was_heard()) set_heard();
   }
 
   // The server has failed. An answer that has begun ends where it is; what has not is asked of
   // another where that may be.
   void die() {
     std::array<char, kReadBytes> bytes;
-    const ssize_t size = ::recv(descriptor_, bytes.data(), bytes.size(), 0);
+    const ssize_t size = channel_.recv(bytes);
     if (size > 0) in_.append(bytes.data(), static_cast<std::size_t>(size));
     if (!in_.empty()) note_failed_request();
     bool reset = false;
@@ -83,8 +89,8 @@ class OriginConnection final : public Handler {
   }
 
   void on_ready(std::uint32_t events) override {
-    if (descriptor_ >= 0 && (events & EPOLLOUT) != 0) flush();
-    if (descriptor_ >= 0 && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) read();
+    if (channel_.is_open() && (events & EPOLLOUT) != 0) flush();
+    if (channel_.is_open() && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) read();
   }
 
  private:
@@ -109,16 +115,12 @@ class OriginConnection final : public Handler {
     }
   }
 
-  void end(bool reset) {
-    if (descriptor_ < 0) return;
+  void end(bool reset) { end(reset ? Channel::Close::kReset : Channel::Close::kLeave); }
+
+  void end(Channel::Close how) {
+    if (!channel_.is_open()) return;
     origin_.loop_.cancel(timer_);
-    origin_.loop_.remove(descriptor_);
-    if (reset) {
-      close_with_reset(descriptor_);
-    } else {
-      ::close(descriptor_);
-    }
-    descriptor_ = -1;
+    channel_.close(how);
     set_busy(false);
     set_spoiled(false);
     const auto found = origin_.connections_.find(number_);
@@ -129,16 +131,19 @@ class OriginConnection final : public Handler {
   void read() {
     std::array<char, kReadBytes> bytes;
     while (true) {
-      const ssize_t size = ::recv(descriptor_, bytes.data(), bytes.size(), 0);
+      const ssize_t size = channel_.recv(bytes);
       if (size < 0 && (errno == EAGAIN || errno == EINTR)) break;
       if (size <= 0) {
+        if (const std::string wrong = channel_.fault(); !wrong.empty()) {
+          world_.report("tls", "an origin: " + wrong, cause_.get(), "");
+        }
         if (busy_) world_.count("origin: the proxy left during an answer");
         set_heard();
         end(false);
         return;
       }
       in_.append(bytes.data(), static_cast<std::size_t>(size));
-      if (static_cast<std::size_t>(size) < bytes.size()) break;
+      if (!channel_.is_secured() && static_cast<std::size_t>(size) < bytes.size()) break;
     }
     if (origin_.mood_ == Mood::kWell) {
       take();
@@ -183,7 +188,7 @@ class OriginConnection final : public Handler {
     if (origin_.mood_ == Mood::kDying && number_ % 3 == 0) {
       // An answer has begun: nobody may ask for another.
       static constexpr std::string_view kBeginning = "HTTP/1.1 20";
-      (void)::send(descriptor_, kBeginning.data(), kBeginning.size(), MSG_NOSIGNAL);
+      (void)channel_.send(kBeginning);
       const auto cause = cause_of(in_);
       if (cause != nullptr) cause->url->last_drop = now();
       end(false);
@@ -397,7 +402,7 @@ class OriginConnection final : public Handler {
 
   void answer_check() {
     static constexpr std::string_view kWell = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-    (void)::send(descriptor_, kWell.data(), kWell.size(), MSG_NOSIGNAL);
+    (void)channel_.send(kWell);
   }
 
   void on_request() {
@@ -422,7 +427,7 @@ class OriginConnection final : public Handler {
     set_busy(true);
     if (spoiled_) {
       // RFC 9112 6.3: what is behind a message is not a part of it, nor the answer to another.
-      if (had_read_all(descriptor_)) {
+      if (channel_.had_read_all()) {
         world_.report("surplus", "a connection is used again that had more than an answer",
                       cause.get(), raw_head());
       }
@@ -480,21 +485,11 @@ class OriginConnection final : public Handler {
     flush();
   }
 
-  ssize_t send_parts(std::string_view first, std::string_view second) const {
-    std::array<iovec, 2> parts{
-        {{.iov_base = const_cast<char*>(first.data()), .iov_len = first.size()},
-         {.iov_base = const_cast<char*>(second.data()), .iov_len = second.size()}}};
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = parts.size();
-    return ::sendmsg(descriptor_, &message, MSG_NOSIGNAL);
-  }
-
   void flush() {
     while (!head_left_.empty() || due_ != 0) {
-      const ssize_t size = send_parts(head_left_, body_left_.substr(0, due_));
+      const ssize_t size = channel_.send(head_left_, body_left_.substr(0, due_));
       if (size < 0 && errno == EAGAIN) {
-        origin_.loop_.modify(descriptor_, EPOLLIN | EPOLLOUT);
+        channel_.want(EPOLLIN | EPOLLOUT);
         return;
       }
       if (size <= 0) {
@@ -507,7 +502,7 @@ class OriginConnection final : public Handler {
       body_left_.remove_prefix(static_cast<std::size_t>(size) - of_head);
       due_ -= static_cast<std::size_t>(size) - of_head;
     }
-    origin_.loop_.modify(descriptor_, EPOLLIN);
+    channel_.want(EPOLLIN | (channel_.has_sent_all() ? 0U : EPOLLOUT));
     if (!busy_ || timer_.second != 0 || reply_.event == nullptr) return;
     if (pieces_left_ > 0) {
       timer_ = origin_.loop_.after(reply_.pause, [this] {
@@ -516,16 +511,22 @@ class OriginConnection final : public Handler {
       });
       return;
     }
-    if (reply_.event->cut) url_->last_cut = now();
+    const bool is_whole = !reply_.event->cut;
+    const bool ends = reply_.end != Reply::End::kKeep;
+    if (ends && !(is_whole ? channel_.say_end() : channel_.has_sent_all())) {
+      return channel_.want(EPOLLIN | EPOLLOUT);
+    }
+    if (!is_whole) url_->last_cut = now();
     reply_.event = nullptr;
     set_busy(false);
-    if (reply_.end != Reply::End::kKeep) end(reply_.end == Reply::End::kReset);
+    if (!ends) return;
+    end(reply_.end == Reply::End::kReset ? Channel::Close::kCut : Channel::Close::kLeave);
   }
 
   Origin& origin_;
   World& world_;
   std::uint64_t number_;
-  int descriptor_;
+  Channel channel_;
   bool busy_ = false;
   std::string in_;
   Head head_;
@@ -546,8 +547,8 @@ class OriginConnection final : public Handler {
   Loop::Timer timer_{};
 };
 
-Origin::Origin(Loop& loop, World& world)
-    : loop_(loop), world_(world), author_(world), listener_(listen_on_loopback(port_)) {
+Origin::Origin(Loop& loop, World& world, TlsEnds* tls)
+    : loop_(loop), world_(world), tls_(tls), author_(world), listener_(listen_on_loopback(port_)) {
   loop_.add(listener_, *this, EPOLLIN);
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "tests/fuzz/proxy/channel.h"
 #include "tests/fuzz/proxy/loop.h"
 #include "tests/fuzz/proxy/world.h"
 
@@ -60,7 +61,8 @@ enum class Mood : std::uint8_t { kWell, kResetting, kSilent, kDying };
 
 class Origin final : public Handler {
  public:
-  Origin(Loop& loop, World& world);
+  // By https where there is `tls`, which outlives it.
+  Origin(Loop& loop, World& world, TlsEnds* tls = nullptr);
   ~Origin() override;
   std::uint16_t port() const noexcept { return port_; }
   int listener() const noexcept { return listener_; }
@@ -76,6 +78,7 @@ class Origin final : public Handler {
   friend class OriginConnection;
   Loop& loop_;
   World& world_;
+  TlsEnds* tls_;
   Author author_;
   std::uint16_t port_ = 0;
   int listener_;

@@ -49,7 +49,9 @@ bool is_ready(std::uint16_t port) {
 std::string Process::listeners(const Options& options, const World& world) const {
   const std::string mode = options.reverse ? "mode = \"reverse\"\n" : "mode = \"forward\"\n";
   std::string out = "[[listen]]\naddress = \"127.0.0.1:" + std::to_string(port_) + "\"\n" + mode;
+  out += options.tls[0];
   out += "[[listen]]\naddress = \"127.0.0.1:" + std::to_string(second_port_) + "\"\n" + mode;
+  out += options.tls[1];
   out +=
       "via = false\ncache_status = false\nforwarded = \"x-forwarded\"\n"
       "trusted_proxies = [\"127.0.0.2\"]\n";

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -17,7 +18,8 @@ class Process {
     std::string program;
     std::string directory;  // for the configuration and what it says
     bool reverse = false;
-    std::string upstream;  // [[origin]] and [upstream], as lines
+    std::string upstream;              // [[origin]] and [upstream], as lines
+    std::array<std::string, 2> tls{};  // of the listeners, as lines; empty: plain
   };
 
   // Starts it and waits until it is ready; the program ends where that fails. The world's rules and

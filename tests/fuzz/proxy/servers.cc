@@ -8,11 +8,13 @@
 
 namespace encore::proxyfuzz {
 
-Servers::Servers(Loop& loop, World& world, Random& random)
-    : loop_(loop), world_(world), random_(world.seed(), 's', 0) {
+Servers::Servers(Loop& loop, World& world, Random& random, TlsEnds* tls)
+    : loop_(loop), world_(world), tls_(tls), random_(world.seed(), 's', 0) {
   std::size_t count = 1;
   if (world.is_reverse()) count = random.pick<std::size_t>({1, 2, 3, 4});
-  for (std::size_t i = 0; i < count; ++i) servers_.push_back(std::make_unique<Origin>(loop, world));
+  for (std::size_t i = 0; i < count; ++i) {
+    servers_.push_back(std::make_unique<Origin>(loop, world, tls));
+  }
   refuses_.assign(count, false);
   living_ = random.below(count);
   world.has_servers = count > 1;
@@ -34,8 +36,8 @@ std::string Servers::text(Random& random) const {
   if (world_.is_reverse()) {
     out += "[[origin]]\nservers = [";
     for (std::size_t i = 0; i < servers_.size(); ++i) {
-      out += (i == 0 ? "\"" : ", \"") + std::string("http://127.0.0.1:") +
-             std::to_string(servers_[i]->port());
+      out += (i == 0 ? "\"" : ", \"") + std::string(tls_ == nullptr ? "http" : "https") +
+             "://127.0.0.1:" + std::to_string(servers_[i]->port());
       if (random.percent(20)) out += " weight=3";
       if (i != 0 && random.percent(20)) out += " backup";
       out += "\"";
@@ -47,6 +49,7 @@ std::string Servers::text(Random& random) const {
     if (servers_.size() > 1 && random.percent(30)) out += "slow_start = \"500ms\"\n";
   }
   out += "[upstream]\nbuffer_requests = " + text({"0B", "0B", "1KiB", "64KiB"});
+  if (tls_ != nullptr) out += "tls_ca_file = \"" + tls_->certificate_file() + "\"\n";
   if (servers_.size() > 1) {
     // As many as there can be to try: a server that is silent or ends a connection costs one each.
     out += "retries = 16\nfirst_byte = \"3s\"\nset_aside_max = \"1s\"\nset_aside = " +

@@ -16,8 +16,9 @@ namespace encore::proxyfuzz {
 
 class Servers {
  public:
-  // Several in reverse mode alone, where an [[origin]] names them.
-  Servers(Loop& loop, World& world, Random& random);
+  // Several in reverse mode alone, where an [[origin]] names them. By https where there is `tls`,
+  // which has its files and outlives them.
+  Servers(Loop& loop, World& world, Random& random, TlsEnds* tls);
   ~Servers();
   Servers(const Servers&) = delete;
   Servers& operator=(const Servers&) = delete;
@@ -38,6 +39,7 @@ class Servers {
 
   Loop& loop_;
   World& world_;
+  TlsEnds* tls_;
   Random random_;
   std::vector<std::unique_ptr<Origin>> servers_;
   std::vector<bool> refuses_;

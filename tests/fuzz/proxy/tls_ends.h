@@ -1,0 +1,55 @@
+// Both ends of TLS that the world has: the client's towards the proxy and the server's of an
+// origin, with one certificate that is its own authority, made out of OpenSSL's random numbers.
+// Each connection begins as its stream of random numbers wants: versions, names, session tickets.
+// One thread.
+#pragma once
+
+#include <openssl/types.h>
+
+#include <memory>
+#include <string>
+
+#include "tests/fuzz/proxy/random.h"
+
+struct ssl_session_st;
+
+namespace encore::proxyfuzz {
+
+struct FreeSsl {
+  void operator()(SSL* ssl) const noexcept;
+};
+using Ssl = std::unique_ptr<SSL, FreeSsl>;
+
+class TlsEnds {
+ public:
+  // `random` decides on the kind of key. Ends the program where OpenSSL fails.
+  explicit TlsEnds(Random random);
+  ~TlsEnds();
+  TlsEnds(const TlsEnds&) = delete;
+  TlsEnds& operator=(const TlsEnds&) = delete;
+
+  // Writes certificate.pem and key.pem there, before anybody reads them.
+  void write_files(const std::string& directory);
+  // REQUIRES of both: write_files().
+  const std::string& certificate_file() const { return certificate_file_; }
+  // For [[listen]], as a line.
+  std::string listen_line() const;
+
+  // A connection to the proxy; `proper`: it offers nothing that may be refused.
+  Ssl make_client(Random& random, bool proper = true);
+  // One that an origin has accepted.
+  Ssl make_server(Random& random);
+
+ private:
+  static int keep_session(SSL* ssl, ssl_session_st* session);
+
+  EVP_PKEY* key_;
+  X509* certificate_;
+  SSL_CTX* client_;
+  SSL_CTX* server_;
+  ssl_session_st* session_ = nullptr;  // the last one that the proxy gave to a client
+  std::string certificate_file_;
+  std::string key_file_;
+};
+
+}  // namespace encore::proxyfuzz
