@@ -48,21 +48,23 @@ void Lingering::take(Socket socket, TlsSessionPointer tls) {
   entry.socket = std::move(socket);
   entry.tls = std::move(tls);
   entry.deadline = loop_.now() + kLingerTime;
-  const bool unsent = entry.tls != nullptr && entry.tls->has_unsent();
-  if (!unsent) end_our_side(entry);
+  const bool ended = end_our_side(entry);
   entry.event.assign(loop_.base(), entry.socket.get(),
-                     static_cast<short>((unsent ? EV_WRITE : EV_READ) | EV_PERSIST),
+                     static_cast<short>((ended ? EV_READ : EV_WRITE) | EV_PERSIST),
                      &Lingering::on_event, &entry);
   if (!entry.event.add()) return remove(entry);
   if (!sweep_.is_running()) sweep_.start_periodic(std::chrono::seconds(1));
 }
 
-void Lingering::end_our_side(Entry& entry) {
+// False: something is unsent, which the socket does not take now.
+bool Lingering::end_our_side(Entry& entry) {
   if (entry.tls != nullptr) {
-    entry.tls->shutdown();
+    if (!entry.tls->has_unsent()) entry.tls->shutdown();
+    if (entry.tls->has_unsent()) return false;
     entry.tls.reset();
   }
   ::shutdown(entry.socket.get(), SHUT_WR);
+  return true;
 }
 
 void Lingering::on_event(int, short, void* context) {
@@ -75,7 +77,7 @@ void Lingering::handle(Entry& entry) {
     const TlsResult flushed = entry.tls->flush(loop_.record_scratch());
     if (flushed.status == TlsStatus::kWantWrite) return;
     if (flushed.status != TlsStatus::kOk) return remove(entry);
-    end_our_side(entry);
+    if (!end_our_side(entry)) return;
     entry.event.assign(loop_.base(), entry.socket.get(), EV_READ | EV_PERSIST, &Lingering::on_event,
                        &entry);
     if (!entry.event.add()) remove(entry);

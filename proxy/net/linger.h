@@ -32,7 +32,7 @@ class Lingering final : public LoopPart {
  private:
   struct Entry;
   static void on_event(int descriptor, short what, void* context);
-  void end_our_side(Entry& entry);
+  bool end_our_side(Entry& entry);
   void handle(Entry& entry);
   void remove(Entry& entry);
   void sweep();

@@ -482,8 +482,9 @@ void Stream::shutdown_write() {
 }
 
 void Stream::finish_shutdown() {
-  shutdown_due_ = false;
   if (tls_ != nullptr && ready_) tls_->shutdown();
+  shutdown_due_ = tls_ != nullptr && tls_->has_unsent();
+  if (shutdown_due_) return arm_write_event();
   ::shutdown(socket_.get(), SHUT_WR);
 }
 
@@ -500,6 +501,10 @@ void Stream::close_gracefully() {
   detach();
   kept_.reset();
   // With nothing more to come, or nothing that could be sent, there is nothing to wait for.
+  // A client that ended its side before still is to know that ours is whole.
+  if (tls_ != nullptr && ready_ && health_ == Health::kWell && !tls_->has_unsent()) {
+    tls_->shutdown();
+  }
   const bool is_unsent = tls_ != nullptr && tls_->has_unsent();
   if (health_ != Health::kWell || (eof_ && !is_unsent)) return close();
   Lingering::of(loop_).take(std::move(socket_), ready_ ? std::move(tls_) : TlsSessionPointer());

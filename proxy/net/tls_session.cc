@@ -143,6 +143,7 @@ TlsResult TlsSession::write_record(const void* bytes, std::size_t size) {
 }
 
 TlsResult TlsSession::flush(std::span<std::byte> record) {
+  if (owes_end_) return send_end();
   if (unsent_ == 0) return {};
   // The record is encrypted and held by OpenSSL; the bytes given here are not looked at.
   const TlsResult result = write_record(record.data(), unsent_);
@@ -174,9 +175,17 @@ TlsResult TlsSession::write(std::span<const iovec> parts, std::span<std::byte> r
 }
 
 void TlsSession::shutdown() {
+  // A second call would wait for the peer's.
+  if ((SSL_get_shutdown(ssl_) & SSL_SENT_SHUTDOWN) == 0) (void)send_end();
+}
+
+TlsResult TlsSession::send_end() {
   ERR_clear_error();
-  SSL_shutdown(ssl_);
+  const int result = SSL_shutdown(ssl_);
+  const TlsResult done = result >= 0 ? TlsResult{} : outcome(result);
+  owes_end_ = done.status == TlsStatus::kWantWrite;
   ERR_clear_error();
+  return done;
 }
 
 bool TlsSession::is_resumed() const { return SSL_session_reused(ssl_) == 1; }

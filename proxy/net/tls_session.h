@@ -56,9 +56,11 @@ class TlsSession {
   // Takes bytes from the front of `parts` until the socket takes no more (kWantWrite) or all are
   // taken (kOk). A record that is made and not wholly sent counts as taken; flush() sends it.
   TlsResult write(std::span<const iovec> parts, std::span<std::byte> record);
-  bool has_unsent() const { return unsent_ > 0; }
+  // A record or a close_notify that the socket has not taken yet.
+  bool has_unsent() const { return unsent_ > 0 || owes_end_; }
   TlsResult flush(std::span<std::byte> record);
-  // Sends close_notify, if the socket takes it.
+  // Sends close_notify, once however often it is called: what the socket does not take is unsent.
+  // REQUIRES: nothing else is.
   void shutdown();
 
   bool is_server() const { return side_ == Side::kServer; }
@@ -81,6 +83,7 @@ class TlsSession {
 
  private:
   TlsResult outcome(int result);
+  TlsResult send_end();
   TlsResult write_record(const void* bytes, std::size_t size);
 
   std::shared_ptr<const void> shared_;
@@ -93,6 +96,7 @@ class TlsSession {
   std::string_view certificate_fault_;  // a text of OpenSSL's
   std::string session_key_;
   std::size_t unsent_ = 0;  // plain bytes of the record that is not wholly sent
+  bool owes_end_ = false;   // of a close_notify
   std::string error_;
 };
 

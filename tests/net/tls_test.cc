@@ -3,6 +3,7 @@
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <optional>
 #include <vector>
 
@@ -233,6 +234,26 @@ TEST_CASE("an end without close_notify is a truncation, with it an end", "[net][
   s.loop.run_until([&] { return s.client_handler.eofs + s.client_handler.errors > 0; });
   CHECK(s.client_handler.eofs == (how == 3 ? 0 : 1));
   if (how != 3) CHECK(s.client_handler.received == "half");
+}
+
+TEST_CASE("a close_notify that the socket does not take at once still comes", "[net][tls]") {
+  Secured s;
+  const TlsContext context = trusting();
+  REQUIRE(s.connect(context, "origin.test"));
+  const int how = GENERATE(0, 1, 2);
+  CAPTURE(how);
+  if (how == 2) {  // the client has ended its side
+    s.client->shutdown_write();
+    s.loop.run_until([&] { return s.server_handler.eofs == 1; });
+  }
+  CHECK(s.server->write("all of it").status == WriteStatus::kAll);
+  const FailCalls failing(FailCalls::Call::kSend, 0, EAGAIN, 2);
+  if (how == 0) s.server->shutdown_write();
+  if (how != 0) s.server->close_gracefully();
+  s.loop.run_until([&] { return s.client_handler.eofs + s.client_handler.errors > 0; });
+  CHECK(failing.failed());
+  CHECK(s.client_handler.eofs == 1);
+  CHECK(s.client_handler.received == "all of it");
 }
 
 TEST_CASE("a connection cut in the middle is a truncation", "[net][tls]") {
