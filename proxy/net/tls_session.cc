@@ -166,7 +166,8 @@ TlsResult TlsSession::write(std::span<const iovec> parts, std::span<std::byte> r
     result.os_error = sent.os_error;
     if (sent.status == TlsStatus::kOk) {
       result.bytes += sent.bytes;
-    } else if (sent.status == TlsStatus::kWantWrite) {
+    } else if (sent.status == TlsStatus::kWantWrite && SSL_in_init(ssl_) == 0) {
+      // Else a change of keys that the peer has asked for waits in front, and no record is made.
       unsent_ = size;
       result.bytes += size;
     }

@@ -3,7 +3,9 @@
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,10 +56,10 @@ class MemoryClient {
     return {bytes.data(), static_cast<std::size_t>(std::max(size, 0))};
   }
   // So many changes of keys, and then the question.
-  std::string sends_updates(int updates) {
+  std::string sends_updates(int updates, int kind = SSL_KEY_UPDATE_NOT_REQUESTED) {
     std::string bytes;
     for (int i = 0; i < updates; ++i) {
-      REQUIRE(SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) == 1);
+      REQUIRE(SSL_key_update(ssl_.get(), kind) == 1);
       bytes += sends();
     }
     return bytes;
@@ -176,6 +178,30 @@ TEST_CASE("a flood of key updates takes no turn for itself", "[net][tls]") {
     CHECK(handler.received.empty());
   }
   loop.run_until([&] { return handler.received == "question"; });
+}
+
+TEST_CASE("what waits behind a change of our keys is sent as it was given", "[net][tls]") {
+  Accepting accepting;
+  MemoryClient client;
+  client.ask("question");
+  REQUIRE(accepting.talk(client, 4096) == "answer");
+  REQUIRE(send_all(accepting.pair.far, client.sends_updates(1, SSL_KEY_UPDATE_REQUESTED)));
+  accepting.loop.run_turns(3);
+  std::string_view left = "theirs";
+  const auto send = [&](Stream& stream) { left.remove_prefix(stream.write(left).bytes); };
+  accepting.handler.writable = send;
+  // The change is due before the next record, and the socket takes nothing.
+  const FailCalls failing(FailCalls::Call::kSend, 0, EAGAIN);
+  send(accepting.stream);
+  REQUIRE(failing.failed());
+  std::ranges::fill(accepting.loop->record_scratch(), std::byte{'z'});  // of somebody else's
+  std::string answer;
+  accepting.loop.run_until([&] {
+    client.gets(receive_now(accepting.pair.far));
+    answer += client.reads();
+    return answer.size() >= 6;
+  });
+  CHECK(answer == "theirs");
 }
 
 TEST_CASE("a client that ends within its handshake ends the stream", "[net][tls]") {
