@@ -312,9 +312,20 @@ void Server::reload() {
     return;
   }
   spdlog::set_level(level_of(config().log.level));
-  ++reloads_;
-  watch_.note_reload("");
-  log::info("reloaded");
+  const auto told = [this] {
+    ++reloads_;
+    watch_.note_reload("");
+    log::info("reloaded");
+  };
+  // Each worker takes it over between two of its turns.
+  auto left = std::make_shared<std::size_t>(proxy_->workers().size());
+  for (const auto& worker : proxy_->workers()) {
+    worker->post([this, left, told] {
+      loop_->post([left, told] {
+        if (--*left == 0) told();
+      });
+    });
+  }
 }
 
 // All or nothing: whatever fails, the running configuration stays as it is.
