@@ -13,6 +13,8 @@ namespace {
 
 // As long as a peer with a slow line may need to see our end and stop; nginx waits 5 s.
 constexpr Nanoseconds kLingerTime = std::chrono::seconds(2);
+// As long as a slow one may need to take what lies before our end.
+constexpr Nanoseconds kUnsentTime = std::chrono::seconds(60);
 constexpr std::size_t kDropBytesMax = 256 * 1024;
 constexpr std::size_t kEntriesMax = 1024;
 
@@ -47,8 +49,9 @@ void Lingering::take(Socket socket, TlsSessionPointer tls) {
   entry.self = std::prev(entries_.end());
   entry.socket = std::move(socket);
   entry.tls = std::move(tls);
-  entry.deadline = loop_.now() + kLingerTime;
   const bool ended = end_our_side(entry);
+  entry.deadline = loop_.now() + (ended ? kLingerTime : kUnsentTime);
+  if (!ended) ++unsent_;
   entry.event.assign(loop_.base(), entry.socket.get(),
                      static_cast<short>((ended ? EV_READ : EV_WRITE) | EV_PERSIST),
                      &Lingering::on_event, &entry);
@@ -78,6 +81,8 @@ void Lingering::handle(Entry& entry) {
     if (flushed.status == TlsStatus::kWantWrite) return;
     if (flushed.status != TlsStatus::kOk) return remove(entry);
     if (!end_our_side(entry)) return;
+    count_sent();
+    entry.deadline = loop_.now() + kLingerTime;
     entry.event.assign(loop_.base(), entry.socket.get(), EV_READ | EV_PERSIST, &Lingering::on_event,
                        &entry);
     if (!entry.event.add()) remove(entry);
@@ -91,10 +96,22 @@ void Lingering::handle(Entry& entry) {
   entry.drop_bytes_left -= dropped;
 }
 
-void Lingering::remove(Entry& entry) { entries_.erase(entry.self); }
+void Lingering::remove(Entry& entry) {
+  const bool is_unsent = entry.tls != nullptr;
+  entries_.erase(entry.self);
+  if (is_unsent) count_sent();
+}
+
+void Lingering::count_sent() {
+  if (--unsent_ == 0 && on_sent_) on_sent_();
+}
 
 void Lingering::sweep() {
-  while (!entries_.empty() && entries_.front().deadline <= loop_.now()) remove(entries_.front());
+  const MonotonicTime now = loop_.now();
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    Entry& present = *entry++;
+    if (present.deadline <= now) remove(present);
+  }
   if (entries_.empty()) sweep_.cancel();
 }
 

@@ -1,11 +1,14 @@
 // Lingering: closed connections of a loop that the kernel would reset if they were closed at once,
-// because the peer is still sending. For net/ only. Confined to its loop's thread.
+// because the peer is still sending, or that hold what is not sent yet. For net/, and for who ends
+// a loop. Confined to its loop's thread.
 //
 // Each is read and dropped until the peer has closed, has sent too much, or time is up.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <memory>
+#include <utility>
 
 #include "base/time.h"
 #include "proxy/net/event.h"
@@ -28,6 +31,10 @@ class Lingering final : public LoopPart {
   // Takes the connection over: sends what `tls` (or null) holds unsent, ends our side, lingers.
   // Where too many linger already, the oldest is closed.
   void take(Socket socket, TlsSessionPointer tls);
+  // Whether any of them holds what its socket has not taken yet: it goes lost with the loop.
+  bool has_unsent() const { return unsent_ != 0; }
+  // Called each time that none does any more, in a callback of the loop.
+  void set_on_sent(std::function<void()> call) { on_sent_ = std::move(call); }
 
  private:
   struct Entry;
@@ -35,11 +42,14 @@ class Lingering final : public LoopPart {
   bool end_our_side(Entry& entry);
   void handle(Entry& entry);
   void remove(Entry& entry);
+  void count_sent();
   void sweep();
 
   Loop& loop_;
   Timer sweep_;
   std::list<Entry> entries_;  // oldest first
+  std::size_t unsent_ = 0;    // of them
+  std::function<void()> on_sent_;
 };
 
 }  // namespace encore::net

@@ -399,9 +399,7 @@ WriteResult Stream::write_tls(std::span<const iovec> parts, std::size_t asked) {
   if (sent.status != TlsStatus::kOk && sent.status != TlsStatus::kWantWrite) {
     return write_failed(reason_of(sent, *tls_), sent.os_error);
   }
-  const WriteResult result = taken(sent.bytes, asked);
-  if (tls_->has_unsent()) arm_write_event();
-  return result;
+  return taken(sent.bytes, asked);
 }
 
 WriteResult Stream::taken(std::size_t bytes, std::size_t asked) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "proxy/net/tls_bio.h"
 #include "proxy/net/tls_internal.h"
@@ -153,6 +154,7 @@ TlsResult TlsSession::flush(std::span<std::byte> record) {
 
 TlsResult TlsSession::write(std::span<const iovec> parts, std::span<std::byte> record) {
   TlsResult result = flush(record);
+  if (result.status == TlsStatus::kOk) result.bytes = std::exchange(held_back_, 0);
   while (result.status == TlsStatus::kOk) {
     if (result.bytes >= kTurnBytes) {
       result.status = TlsStatus::kWantWrite;
@@ -169,7 +171,8 @@ TlsResult TlsSession::write(std::span<const iovec> parts, std::span<std::byte> r
     } else if (sent.status == TlsStatus::kWantWrite && SSL_in_init(ssl_) == 0) {
       // Else a change of keys that the peer has asked for waits in front, and no record is made.
       unsent_ = size;
-      result.bytes += size;
+      held_back_ = 1;
+      result.bytes += size - held_back_;
     }
   }
   return result;

@@ -54,7 +54,9 @@ class TlsSession {
   // Whether read() would get bytes without the descriptor's being readable.
   bool has_pending() const;
   // Takes bytes from the front of `parts` until the socket takes no more (kWantWrite) or all are
-  // taken (kOk). A record that is made and not wholly sent counts as taken; flush() sends it.
+  // taken (kOk). Of a record that is made and not wholly sent, which flush() sends, all bytes count
+  // as taken but the last one: with that one the caller knows that the socket has them. What
+  // follows a kWantWrite begins with the bytes that were not taken. REQUIRES: `parts` hold some.
   TlsResult write(std::span<const iovec> parts, std::span<std::byte> record);
   // A record or a close_notify that the socket has not taken yet.
   bool has_unsent() const { return unsent_ > 0 || owes_end_; }
@@ -95,8 +97,9 @@ class TlsSession {
   bool nothing_in_common_ = false;
   std::string_view certificate_fault_;  // a text of OpenSSL's
   std::string session_key_;
-  std::size_t unsent_ = 0;  // plain bytes of the record that is not wholly sent
-  bool owes_end_ = false;   // of a close_notify
+  std::size_t unsent_ = 0;     // plain bytes of the record that is not wholly sent
+  std::size_t held_back_ = 0;  // of them, or of the one before: not counted as taken yet
+  bool owes_end_ = false;      // of a close_notify
   std::string error_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "proxy/client/client_connection.h"
+#include "proxy/net/linger.h"
 #include "proxy/observe/log.h"
 #include "proxy/origin/fetch.h"
 #include "proxy/origin/parts.h"
@@ -319,12 +320,15 @@ void Worker::drain(Nanoseconds limit) {
     }
     drain_timer_ = std::make_unique<net::Timer>(*loop_, [this] { loop_->stop(); });
     if (limit.count() != 0) drain_timer_->start(limit);
+    net::Lingering::of(*loop_).set_on_sent([this] { end_if_drained(); });
     end_if_drained();
   });
 }
 
 void Worker::end_if_drained() {
-  if (connections_ == nullptr && fetches_.empty()) loop_->stop();
+  if (connections_ != nullptr || !fetches_.empty()) return;
+  // The end of an answer may be encrypted and not sent yet, though its connection has gone.
+  if (!net::Lingering::of(*loop_).has_unsent()) loop_->stop();
 }
 
 }  // namespace encore::server

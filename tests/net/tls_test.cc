@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "proxy/net/connector.h"
+#include "proxy/net/linger.h"
 #include "proxy/net/listener.h"
 #include "proxy/net/tls_session.h"
 #include "tests/catch.h"
@@ -178,6 +179,37 @@ TEST_CASE("a big body passes under TLS with a slow reader, in order", "[net][tls
   CHECK(s.client_handler.errors == 0);
 }
 
+TEST_CASE("what is taken under TLS is the socket's, to the last byte", "[net][tls]") {
+  Secured s;
+  const TlsContext context = trusting();
+  REQUIRE(s.connect(context, "origin.test"));
+  s.client->pause_reading();
+  int blocked = 0;
+  std::size_t taken = 0;
+  // Of any size: the last byte of a record may be all that a write has to give.
+  for (std::size_t size = 1; blocked < 50; size = (size * 7 + 3) % 40'000 + 1) {
+    const std::string block(size, 'x');
+    std::size_t of_block = 0;
+    while (of_block < size) {
+      const WriteResult result = s.server->write(std::string_view(block).substr(of_block));
+      REQUIRE(result.status != WriteStatus::kError);
+      of_block += result.bytes;
+      CHECK((result.status == WriteStatus::kAll) == (of_block == size));
+      if (result.status == WriteStatus::kAll) break;
+      ++blocked;
+      s.client->resume_reading();
+      s.loop.run_turns(2);
+      s.client->pause_reading();
+    }
+    taken += of_block;
+  }
+  // With nothing of its own unsent, the end is the kernel's as in plain.
+  s.server->close();
+  s.client->resume_reading();
+  s.loop.run_until([&] { return s.client_handler.eofs + s.client_handler.errors > 0; });
+  CHECK(s.client_handler.received.size() == taken);
+}
+
 TEST_CASE("a graceful close sends the record that the socket did not take", "[net][tls]") {
   Secured s;
   const TlsContext context = trusting();
@@ -191,11 +223,17 @@ TEST_CASE("a graceful close sends the record that the socket did not take", "[ne
     taken += result.bytes;
   } while (result.status == WriteStatus::kAll);
   REQUIRE(result.status == WriteStatus::kBlocked);
+  int sent = 0;
+  Lingering& lingering = Lingering::of(*s.loop);
+  lingering.set_on_sent([&] { ++sent; });
   s.server->close_gracefully();
+  CHECK(lingering.has_unsent());
   s.client->resume_reading();
   s.loop.run_until([&] { return s.client_handler.eofs + s.client_handler.errors > 0; });
   CHECK(s.client_handler.eofs == 1);
-  CHECK(s.client_handler.received.size() == taken);
+  CHECK(s.client_handler.received.size() == taken + 1);  // the record's last byte
+  CHECK(!lingering.has_unsent());
+  CHECK(sent == 1);
 }
 
 TEST_CASE("bytes already decrypted come though the socket is silent", "[net][tls]") {
