@@ -109,11 +109,14 @@ void OriginLink::note_answer() {
 }
 
 // Another server of the origin, if there is one that was not tried. Where the present one may be
-// asked again, too, it is only left for one that nothing is known against.
+// asked again, too, it is only left for one that nothing is known against; once it was asked again,
+// for any.
 bool OriginLink::choose_other_server(AttemptFailure failure, bool was_kept) {
   if (server_ == nullptr) return false;
+  const bool again = std::ranges::find(tried_, server_) != tried_.end();
   tried_.push_back(server_);
-  const bool same_will_do = failure == AttemptFailure::kClosed || failure == AttemptFailure::kBusy;
+  const bool same_will_do =
+      (failure == AttemptFailure::kClosed && !again) || failure == AttemptFailure::kBusy;
   ServerLease next = next_server(same_will_do ? LastResort::kNo : LastResort::kYes);
   if (was_kept) tried_.pop_back();
   if (!next) return false;

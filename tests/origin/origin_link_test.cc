@@ -138,5 +138,26 @@ TEST_CASE("an attempt is repeated where that does no harm, and as often as it ma
   CHECK(world.stats.origin_retries.get() == 1);
 }
 
+TEST_CASE("a server that closes again and again is left for one that is set aside",
+          "[origin][link]") {
+  Origin closing;
+  Origin living;
+  World world({closing.url(), living.url()}, [](config::Config& config) {
+    config.upstream.retries = 2;
+    config.upstream.eject_after = 1;
+  });
+  Link link(world);
+  const ServerGroup& group = link.request->route->group();
+  REQUIRE(group.note_failure(group.servers()[1], world.loop->now()));
+  OriginLink::Attempt closed = {.failure = AttemptFailure::kClosed, .why = "closes"};
+  closed.repeatable = true;
+  (void)link.link.acquire(OriginLink::Need::kNew);
+  for (int opened = 1; opened <= 3; ++opened) {
+    world.run_until(opened < 3 ? closing : living, [&] { return link.told.opened == opened; });
+    CHECK(link.link.server() == &group.servers()[opened < 3 ? 0 : 1]);
+    CHECK(link.link.try_again(closed).has_value() == (opened < 3));
+  }
+}
+
 }  // namespace
 }  // namespace encore::server
