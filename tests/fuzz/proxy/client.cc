@@ -468,6 +468,8 @@ void Client::leave(bool reset) {
 }
 
 void Client::on_end() {
+  // Behind the beginning of a request comes its rest, or nothing.
+  if (!out_.empty()) disconnect(false);
   out_.clear();
   --ring_.active;
   schedule(random_.percent(75) ? 0 : 0.0001 * static_cast<double>(random_.below(60)));

@@ -1,7 +1,7 @@
 // encore_proxy_fuzz: a dozen clients and a random origin around one proxy, every answer checked.
 //   encore_proxy_fuzz --program PROGRAM [--seed N] [--requests N] [--seconds S]
 //                     [--mode forward|reverse|both] [--round N] [--keep-going]
-//                     [--https-origins] [--directory D]
+//                     [--directory D]
 // Ends with 0 and a summary, or with 1 and the first finding. --keep-going: goes on, and tells the
 // first of each kind. A run is cut in rounds, each with a proxy of another configuration.
 #include <sys/epoll.h>
@@ -47,7 +47,6 @@ struct Options {
   std::uint64_t round = 50000;
   double seconds = 0;
   bool keep_going = false;
-  bool https_origins = false;  // origins of a reverse proxy may be asked by https
 };
 
 struct Totals {
@@ -146,12 +145,12 @@ struct TlsUse {
 
 // What is stored for https and for http is kept apart: of a reverse proxy both listeners have it or
 // none.
-TlsUse draw_tls(std::uint64_t seed, bool reverse, bool https_origins) {
+TlsUse draw_tls(std::uint64_t seed, bool reverse) {
   Random random(seed, 'y', 1);
   TlsUse out;
   if (random.percent(40)) out.listeners = {true, true};
   if (!reverse && random.percent(50)) out.listeners[random.below(2)] = false;
-  out.origin = https_origins && reverse && random.percent(40);
+  out.origin = reverse && random.percent(40);
   return out;
 }
 
@@ -166,7 +165,7 @@ class Round {
         oracle_(world_),
         random_(seed_, 'g', 0),
         tls_(Random(seed_, 'y', 0)),
-        has_tls_(draw_tls(seed_, reverse, options.https_origins)),
+        has_tls_(draw_tls(seed_, reverse)),
         servers_(loop_, world_, random_, has_tls_.origin ? &tls_ : nullptr) {
     world_.on_finding = [this](const Finding& finding) { on_finding(finding); };
     world_.host = "127.0.0.1:" + std::to_string(servers_.port());
@@ -322,7 +321,7 @@ class Round {
   std::fprintf(
       stderr,
       "usage: encore_proxy_fuzz --program PROGRAM [--seed N] [--requests N] [--seconds S]\n"
-      "       [--mode forward|reverse|both] [--round N] [--keep-going] [--https-origins]\n"
+      "       [--mode forward|reverse|both] [--round N] [--keep-going]\n"
       "       [--directory D]\n");
   std::exit(2);
 }
@@ -333,10 +332,6 @@ Options read_options(int argc, char** argv) {
   options.directory = "/tmp/encore-proxy-fuzz-" + std::to_string(getpid());
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
-    if (name == "--https-origins") {
-      options.https_origins = true;
-      continue;
-    }
     if (name == "--keep-going") {
       options.keep_going = true;
       continue;

@@ -46,8 +46,12 @@ class OriginConnection final : public Handler {
     }
     Random of_layer(world_.seed(), 'o', number);
     Ssl ssl = origin_.tls_->make_server(of_layer);
-    channel_.open_secured(descriptor, *this, EPOLLIN, std::move(ssl), Layer::draw(of_layer),
-                          of_layer);
+    Layer layer = Layer::draw(of_layer);
+    const bool breaks = of_layer.percent(world_.broken_handshakes);
+    // Its first flight is longer.
+    if (breaks) layer.stops_at = of_layer.below(150);
+    channel_.open_secured(descriptor, *this, EPOLLIN, std::move(ssl), layer, of_layer);
+    if (breaks) break_handshake(of_layer);
     world_.count("tls: origins' connections");
   }
   ~OriginConnection() override {
@@ -80,7 +84,7 @@ class OriginConnection final : public Handler {
       reset = number_ % 2 == 0;
       if (reply_.event != nullptr && head_left_.size() != reply_.head.size()) {
         reply_.event->cut = true;
-        url_->last_cut = now();
+        note_cut();
         // An end would be that of an answer that lasts until then.
         reset = true;
       }
@@ -115,6 +119,22 @@ class OriginConnection final : public Handler {
     }
   }
 
+  // Of what lies in a record that does not come whole, its head perhaps, the proxy has nothing.
+  void note_cut() {
+    url_->last_cut = now();
+    if (channel_.is_secured()) url_->last_drop = now();
+  }
+
+  void break_handshake(Random& random) {
+    const auto time = 0.001 * static_cast<double>(random.between(1, 60));
+    timer_ = origin_.loop_.after(time, [this, reset = random.percent(50)] {
+      timer_ = {};
+      world_.count("tls: an origin broke a handshake");
+      world_.last_trouble = std::max(world_.last_trouble, now() + world_.passed_by);
+      end(reset);
+    });
+  }
+
   void end(bool reset) { end(reset ? Channel::Close::kReset : Channel::Close::kLeave); }
 
   void end(Channel::Close how) {
@@ -147,7 +167,7 @@ class OriginConnection final : public Handler {
     }
     if (origin_.mood_ == Mood::kWell) {
       take();
-    } else {
+    } else if (!in_.empty()) {
       fail();
     }
   }
@@ -493,7 +513,7 @@ class OriginConnection final : public Handler {
         return;
       }
       if (size <= 0) {
-        if (url_ != nullptr) url_->last_cut = now();
+        if (url_ != nullptr) note_cut();
         end(false);
         return;
       }
@@ -513,10 +533,11 @@ class OriginConnection final : public Handler {
     }
     const bool is_whole = !reply_.event->cut;
     const bool ends = reply_.end != Reply::End::kKeep;
-    if (ends && !(is_whole ? channel_.say_end() : channel_.has_sent_all())) {
+    // Under TLS a part may wait to be sent: until then the answer is under way.
+    if (!(ends && is_whole ? channel_.say_end() : channel_.has_sent_all())) {
       return channel_.want(EPOLLIN | EPOLLOUT);
     }
-    if (!is_whole) url_->last_cut = now();
+    if (!is_whole) note_cut();
     reply_.event = nullptr;
     set_busy(false);
     if (!ends) return;

@@ -4,6 +4,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <cstdio>
@@ -74,6 +75,7 @@ TlsEnds::TlsEnds(Random random)
 }
 
 TlsEnds::~TlsEnds() {
+  for (std::FILE* file : in_memory_) std::fclose(file);
   SSL_SESSION_free(session_);
   SSL_CTX_free(client_);
   SSL_CTX_free(server_);
@@ -81,19 +83,32 @@ TlsEnds::~TlsEnds() {
   EVP_PKEY_free(key_);
 }
 
+void TlsEnds::write(std::FILE* file, bool is_key) const {
+  check(file != nullptr, "no file for a certificate");
+  const int written = is_key
+                          ? PEM_write_PrivateKey(file, key_, nullptr, nullptr, 0, nullptr, nullptr)
+                          : PEM_write_X509(file, certificate_);
+  // Whose key may be read by others is refused.
+  check(written == 1 && std::fflush(file) == 0 && ::fchmod(::fileno(file), 0600) == 0,
+        "a certificate cannot be written");
+}
+
 void TlsEnds::write_files(const std::string& directory) {
   certificate_file_ = directory + "/certificate.pem";
   key_file_ = directory + "/key.pem";
-  const mode_t before = ::umask(0077);  // whose key may be read by others is refused
   for (const std::string* path : {&certificate_file_, &key_file_}) {
     std::FILE* const file = std::fopen(path->c_str(), "w");
-    check(file != nullptr, "no file for a certificate");
-    const int written =
-        path == &key_file_ ? PEM_write_PrivateKey(file, key_, nullptr, nullptr, 0, nullptr, nullptr)
-                           : PEM_write_X509(file, certificate_);
-    check(std::fclose(file) == 0 && written == 1, "a certificate cannot be written");
+    write(file, path == &key_file_);
+    std::fclose(file);
   }
-  ::umask(before);
+}
+
+void TlsEnds::keep_files_in_memory() {
+  for (std::string* path : {&certificate_file_, &key_file_}) {
+    in_memory_.push_back(::fdopen(::memfd_create("tls", MFD_CLOEXEC), "w"));
+    write(in_memory_.back(), path == &key_file_);
+    *path = "/proc/self/fd/" + std::to_string(::fileno(in_memory_.back()));
+  }
 }
 
 std::string TlsEnds::listen_line() const {

@@ -6,8 +6,10 @@
 
 #include <openssl/types.h>
 
+#include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/fuzz/proxy/random.h"
 
@@ -28,9 +30,11 @@ class TlsEnds {
   TlsEnds(const TlsEnds&) = delete;
   TlsEnds& operator=(const TlsEnds&) = delete;
 
-  // Writes certificate.pem and key.pem there, before anybody reads them.
+  // Writes certificate.pem and key.pem there, before anybody reads them; or has them in memory, by
+  // names that are of use in this process as long as this lives.
   void write_files(const std::string& directory);
-  // REQUIRES of both: write_files().
+  void keep_files_in_memory();
+  // REQUIRES of both: one of these.
   const std::string& certificate_file() const { return certificate_file_; }
   // For [[listen]], as a line.
   std::string listen_line() const;
@@ -41,6 +45,7 @@ class TlsEnds {
   Ssl make_server(Random& random);
 
  private:
+  void write(std::FILE* file, bool is_key) const;
   static int keep_session(SSL* ssl, ssl_session_st* session);
 
   EVP_PKEY* key_;
@@ -50,6 +55,7 @@ class TlsEnds {
   ssl_session_st* session_ = nullptr;  // the last one that the proxy gave to a client
   std::string certificate_file_;
   std::string key_file_;
+  std::vector<std::FILE*> in_memory_;
 };
 
 }  // namespace encore::proxyfuzz

@@ -279,6 +279,10 @@ class World {
   double last_ending = -1e9;
   // It has been ending since then; infinity: it is not.
   double ending_since = std::numeric_limits<double>::infinity();
+  // Percent of the connections of origins with TLS that end within their handshake, and for how
+  // many seconds behind that their servers may be passed by.
+  double broken_handshakes = 0;
+  double passed_by = 0;
   // How many answers it has cut because their clients were slow to take them, as far as it tells.
   std::uint64_t readers_cut = 0;
   // By how many seconds its wall clock has been wrong at most.
