@@ -36,7 +36,8 @@ using proxyfuzz::Random;
   X(kDisk, "disk", "there is a disk behind the memory")                                 \
   X(kNames, "names", "origins have names, some of which fail, are slow or are several") \
   X(kMisbehave, "misbehave", "clients leave, end their side early or read slowly")      \
-  X(kTrouble, "trouble", "origins fail, stop in the middle, are slow")
+  X(kTrouble, "trouble", "origins fail, stop in the middle, are slow")                  \
+  X(kTls, "tls", "clients and origins speak TLS, in pieces, with ends anywhere")
 
 enum class Feature : std::uint8_t {
 #define ENCORE_SIMULATE_NAME(name, text, meaning) name,

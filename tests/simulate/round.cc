@@ -8,12 +8,14 @@
 
 #include "config/derive.h"
 #include "tests/fuzz/proxy/client.h"
+#include "tests/fuzz/proxy/intruders.h"
 #include "tests/fuzz/proxy/origin.h"
 #include "tests/simulate/host.h"
 #include "tests/simulate/names.h"
 #include "tests/simulate/published.h"
 #include "tests/simulate/refusing_store.h"
 #include "tests/simulate/ring_loop.h"
+#include "tests/simulate/seeded_openssl.h"
 
 namespace encore::simulate {
 namespace {
@@ -31,6 +33,8 @@ constexpr double kSlack = 0.001;
 // In how many pieces a head comes that an answer depends on.
 constexpr double kPieces = 4;
 constexpr double kLongTrouble = 1.3;
+// What an origin under TLS pauses within a head.
+constexpr double kPauses = 0.1;
 // As settings.cc has it.
 constexpr std::int64_t kHoursKept = 3;
 // A run that goes on for so long without its clients is not ending.
@@ -44,7 +48,9 @@ class Round {
 
  private:
   bool has(Feature feature) const { return plan_.features.has(feature); }
+  bool comes_by_tls() const { return ring_.has_tls[0]; }
   void report(const std::string& kind, const std::string& text);
+  void begin_tls();
   void start();
   void start_hours(Random& random);
   void save_hours();
@@ -66,13 +72,17 @@ class Round {
   Plan plan_;
   RoundResult result_;
   Random random_;
+  SeededOpenssl openssl_;
   System system_;
   RingLoop loop_;
   proxyfuzz::World world_;
   proxyfuzz::Oracle oracle_;
+  std::optional<proxyfuzz::TlsEnds> tls_;
+  bool asks_by_tls_ = false;
   std::optional<proxyfuzz::Origin> origin_;
   proxyfuzz::Ring ring_;
   std::vector<std::unique_ptr<proxyfuzz::Client>> clients_;
+  std::optional<proxyfuzz::Intruders> intruders_;
   std::optional<proxyfuzz::Tunnels> tunnels_;
   std::optional<PublishedOracle> published_;
   proxyfuzz::Loop::Timer next_hour_{};
@@ -112,6 +122,7 @@ Adversity draw_adversity(const Plan& plan) {
 Round::Round(const Plan& plan)
     : plan_(plan),
       random_(plan.seed, 'r', 0),
+      openssl_(Random(plan.seed, 'o', 2)),
       system_(plan.seed, draw_adversity(plan), wall_start(plan)),
       loop_(system_),
       world_(plan.seed, plan.direction == Direction::kReverse, plan.urls,
@@ -143,7 +154,8 @@ Round::Round(const Plan& plan)
   world_.piece = piece_max(system_.adversity());
   StoreConduct::refuses = false;
   StoreConduct::on_leak = [this](const std::string& what) { report("leak", what); };
-  origin_.emplace(loop_, world_);
+  begin_tls();
+  origin_.emplace(loop_, world_, asks_by_tls_ ? &*tls_ : nullptr);
   const bool names = has(Feature::kNames) && random_.percent(40);
   if (names)
     ring_.hosts = {"127.0.0.1:8000", "plain.test:8000", "many.test:8000", "slow.test:8000"};
@@ -153,13 +165,17 @@ Round::Round(const Plan& plan)
   // What is published as resident is what memory holds; hits from disk say nothing of that.
   Random disks(plan.seed, 'v', 0);
   const bool disk = has(Feature::kDisk) && !publishes && disks.percent(70);
-  result_.configuration = draw_configuration({.direction = plan.direction,
-                                              .port = kProxyPort,
-                                              .names = names,
-                                              .publishes = publishes,
-                                              .disk = disk},
-                                             random_);
-  if (has(Feature::kTunnels) && plan.direction == Direction::kForward) {
+  result_.configuration =
+      draw_configuration({.direction = plan.direction,
+                          .port = kProxyPort,
+                          .names = names,
+                          .publishes = publishes,
+                          .disk = disk,
+                          .listen_tls = comes_by_tls() ? tls_->listen_line() : "",
+                          .origin_authority = asks_by_tls_ ? tls_->certificate_file() : ""},
+                         random_);
+  // A tunnel takes a client's descriptor over, and with it no TLS.
+  if (has(Feature::kTunnels) && plan.direction == Direction::kForward && !comes_by_tls()) {
     tunnels_.emplace(loop_, world_, kTunnelPort);
     if (names) tunnels_->host = random_.pick<const char*>({"127.0.0.1", "plain.test", "slow.test"});
     ring_.tunnels = &*tunnels_;
@@ -168,6 +184,26 @@ Round::Round(const Plan& plan)
   published_.emplace(world_, ring_, *origin_, kHoursKept);
   ring_.published = &*published_;
   await_hour();
+}
+
+// Who speaks TLS in this round, and what that does to the time that things take.
+void Round::begin_tls() {
+  Random random(plan_.seed, 'y', 1);
+  const bool comes = random.percent(40);
+  const bool asks = random.percent(40) && plan_.direction == Direction::kReverse;
+  const double broken = random.pick({0.0, 0.5});
+  if (!has(Feature::kTls) || !(comes || asks)) return;
+  tls_.emplace(random);
+  tls_->keep_files_in_memory();
+  ring_.tls = &*tls_;
+  ring_.has_tls = {comes, false};
+  asks_by_tls_ = asks;
+  if (!asks) return;
+  // A head comes in more pieces, with pauses between.
+  world_.way += 2 * world_.way + kPauses;
+  world_.passed_by = kShortTrouble;
+  if (has(Feature::kTrouble)) world_.broken_handshakes = broken;
+  world_.surplus = 0;
 }
 
 Round::~Round() { StoreConduct::on_leak = nullptr; }
@@ -389,6 +425,7 @@ RoundResult Round::run() {
   for (std::uint32_t i = 0; i < plan_.clients; ++i) {
     clients_.push_back(std::make_unique<proxyfuzz::Client>(ring_, i));
   }
+  if (comes_by_tls()) intruders_.emplace(ring_);
   schedule_happenings();
   Random ending(plan_.seed, 'q', 1);
   const bool ends_at_once = has(Feature::kMisbehave) && ending.percent(50);
@@ -419,6 +456,7 @@ RoundResult Round::run() {
     }
   }
   clients_.clear();
+  intruders_.reset();
   tunnels_.reset();
   origin_.reset();
   host_.reset();

@@ -63,11 +63,27 @@ std::string changeable(std::uint32_t shards, Random& random) {
   return out + some_rules(random);
 }
 
-// Beside the first server: none, the same under another name, and one at which nobody is.
+// Beside the first server: none, the same under another name, and one at which nobody is. A '%' is
+// their scheme.
 std::string others(Random& random) {
-  return random.pick({"", "", ", \"http://127.0.0.1:8009\"",
-                      ", \"http://localhost:8000 weight=3\", \"http://127.0.0.1:8009\"",
-                      ", \"http://127.0.0.1:8009\", \"http://localhost:8000 backup\""});
+  return random.pick({"", "", ", \"%127.0.0.1:8009\"",
+                      ", \"%localhost:8000 weight=3\", \"%127.0.0.1:8009\"",
+                      ", \"%127.0.0.1:8009\", \"%localhost:8000 backup\""});
+}
+
+std::string origin_section(const Settings& settings, Random& random) {
+  const std::string named = one_of(random, {"plain.test", "many.test", "slow.test"});
+  const std::string host =
+      settings.names ? named.substr(0, named.size() - 1) : std::string("127.0.0.1");
+  std::string servers = "\"%" + host + ":8000\"" + others(random);
+  const bool plain = settings.origin_authority.empty();
+  for (std::size_t at = 0; (at = servers.find('%')) != std::string::npos;) {
+    servers.replace(at, 1, plain ? "http://" : "https://");
+  }
+  std::string out = "[[origin]]\nservers = [" + servers + "]\n";
+  out += "balance = " + one_of(random, {"\"round-robin\"", "\"least-requests\"", "\"hash\""});
+  if (!plain) out += "tls_ca_file = \"" + settings.origin_authority + "\"\n";
+  return out;
 }
 
 constexpr const char* kMark = "# what a reload may change\n";
@@ -78,13 +94,8 @@ std::string draw_configuration(const Settings& settings, Random& random) {
   const bool reverse = settings.direction == Direction::kReverse;
   std::string out = "[[listen]]\naddress = \"127.0.0.1:" + std::to_string(settings.port) + "\"\n";
   out += reverse ? "mode = \"reverse\"\n" : "mode = \"forward\"\n";
-  if (reverse) {
-    const std::string named = one_of(random, {"plain.test", "many.test", "slow.test"});
-    const std::string host =
-        settings.names ? named.substr(0, named.size() - 1) : std::string("127.0.0.1");
-    out += "[[origin]]\nservers = [\"http://" + host + ":8000\"" + others(random) + "]\n";
-    out += "balance = " + one_of(random, {"\"round-robin\"", "\"least-requests\"", "\"hash\""});
-  }
+  out += settings.listen_tls;
+  if (reverse) out += origin_section(settings, random);
   out += "[admin]\naddress = \"\"\n[log]\naccess = \"\"\nlevel = \"off\"\n";
   out += "[workers]\ncount = " + one_of(random, {"1", "2", "2", "3"});
   out += "[forward]\nconnect_ports = [" + std::to_string(kTunnelPort) + "]\n";
