@@ -48,7 +48,6 @@ class OriginConnection final : public Handler {
     Ssl ssl = origin_.tls_->make_server(of_layer);
     Layer layer = Layer::draw(of_layer);
     const bool breaks = of_layer.percent(world_.broken_handshakes);
-    // Its first flight is longer.
     if (breaks) layer.stops_at = of_layer.below(150);
     channel_.open_secured(descriptor, *this, EPOLLIN, std::move(ssl), layer, of_layer);
     if (breaks) break_handshake(of_layer);
@@ -119,15 +118,15 @@ class OriginConnection final : public Handler {
     }
   }
 
-  // Of what lies in a record that does not come whole, its head perhaps, the proxy has nothing.
+  // Of a record that does not come whole the proxy has nothing.
   void note_cut() {
     url_->last_cut = now();
     if (channel_.is_secured()) url_->last_drop = now();
   }
 
   void break_handshake(Random& random) {
-    const auto time = 0.001 * static_cast<double>(random.between(1, 60));
-    timer_ = origin_.loop_.after(time, [this, reset = random.percent(50)] {
+    const double seconds = 0.001 * static_cast<double>(random.between(1, 60));
+    timer_ = origin_.loop_.after(seconds, [this, reset = random.percent(50)] {
       timer_ = {};
       world_.count("tls: an origin broke a handshake");
       world_.last_trouble = std::max(world_.last_trouble, now() + world_.passed_by);
@@ -207,8 +206,7 @@ class OriginConnection final : public Handler {
     }
     if (origin_.mood_ == Mood::kDying && number_ % 3 == 0) {
       // An answer has begun: nobody may ask for another.
-      static constexpr std::string_view kBeginning = "HTTP/1.1 20";
-      (void)channel_.send(kBeginning);
+      (void)channel_.send("HTTP/1.1 20");
       const auto cause = cause_of(in_);
       if (cause != nullptr) cause->url->last_drop = now();
       end(false);
@@ -473,9 +471,7 @@ class OriginConnection final : public Handler {
   void drop(Url& url, bool reset) {
     world_.count("origin: dropped without an answer");
     url.last_drop = now();
-    world_.remember(url, [time = now()] {
-      return std::to_string(time) + " origin: ended the connection without an answer";
-    });
+    world_.remember(url, [time = now()] { return std::to_string(time) + " origin: dropped"; });
     end(reset);
   }
 
