@@ -13,7 +13,8 @@ constexpr std::array kInterceptKeys = {
         {.name = "ca_certificate",
          .doc = "The certificate (PEM) of an authority of one's own that clients have been told "
                 "to trust, as `encore ca create` makes it. Forward listeners that are asked for "
-                "`/ca.crt` themselves give it to anybody. Empty: nothing is decrypted.",
+                "`/ca.crt` themselves give it to whoever may use them, where `hosts` names any. "
+                "Empty: nothing is decrypted.",
          .accepted = "a file name or \"\"",
          .item_check = check_file_name}),
     bound<&Intercept::ca_key>(
@@ -57,8 +58,10 @@ constexpr std::array kInterceptKeys = {
     bound<&Intercept::reject_memory>(
         {.name = "reject_memory",
          .kind = Kind::kDuration,
-         .doc = "How long that is remembered of a client address, or IPv6 network of 64 bits, and "
-                "a host; 65,536 of these pairs are, at most.",
+         .doc =
+             "How long that is remembered of a client address, or IPv6 network of 64 bits, and "
+             "a host; 65,536 of these pairs are, at most. A reload that makes it shorter forgets "
+             "them all.",
          .range = {.min = kSecond, .max = 30 * kDay}}),
     bound<&Intercept::hello_wait>(
         {.name = "hello_wait",

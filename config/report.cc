@@ -72,6 +72,9 @@ void report_intercept(const Config& config, Report& report) {
     if (!intercept.hosts.empty()) {
       report.note("intercept.hosts is without effect: there is no intercept.ca_certificate.");
     }
+    if (!intercept.ca_certificate.empty()) {
+      report.note("intercept.ca_certificate is without effect: intercept.hosts is empty.");
+    }
     return;
   }
   std::string ports;

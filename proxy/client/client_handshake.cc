@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "proxy/observe/log.h"
 
 namespace encore::server {
 namespace {
@@ -51,6 +52,9 @@ void ClientHandshake::on_ready(net::Stream& stream) {
 void ClientHandshake::on_error(net::Stream& stream, net::CloseReason reason, int) {
   leave();
   count_failure();
+  const std::string why = stream.tls_error();
+  log::debug("TLS with {} failed: {}", stream.peer().ip_string(),
+             why.empty() ? to_string(reason) : std::string_view(why));
   if (reason == net::CloseReason::kTlsPlainHttp) {
     parts_.stats.tls_plain_http.add();
     parts_.stats.bytes_to_clients.add(kPlainRefusal.size());

@@ -434,6 +434,7 @@ void Http1Connection::on_inside(Inside inside) {
   transfer_.leave();
   services_.retired.add(std::move(interceptor_));
   inside_ = std::make_unique<const Inside>(std::move(inside));
+  if (services_.log.is_logging()) tls_ = client_tls_of(stream_);
   stream_.set_handler(this);
   resume();
 }

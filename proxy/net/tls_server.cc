@@ -295,11 +295,20 @@ Result<std::shared_ptr<const TlsServer>> TlsServer::create(const Options& option
   return server;
 }
 
-Result<std::shared_ptr<const TlsServer>> TlsServer::create_for(const Options& options,
-                                                               evp_pkey_st& key) {
+Result<std::shared_ptr<const TlsServer>> TlsServer::create_for(
+    const Options& options, evp_pkey_st& key, const std::vector<std::string>& chain) {
   std::vector<TlsIdentity> identities(1);
   EVP_PKEY_up_ref(&key);
   identities.front().key.reset(&key);
+  identities.front().chain.reset(sk_X509_new_null());
+  for (const std::string& der : chain) {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(der.data());
+    OpenSsl<X509> each(d2i_X509(nullptr, &bytes, static_cast<long>(der.size())));
+    if (each == nullptr || sk_X509_push(identities.front().chain.get(), each.get()) <= 0) {
+      return openssl_fault("a chain of certificates");
+    }
+    (void)each.release();
+  }
   return create(options, std::move(identities));
 }
 
@@ -349,6 +358,11 @@ Result<std::unique_ptr<TlsServer::Context>> TlsServer::make_context(
     const TlsIdentity& each = identities_[place];
     if (each.certificate == nullptr) {
       if (SSL_CTX_use_PrivateKey(ssl, each.key.get()) != 1) return openssl_fault("TLS");
+      for (int i = 0; i < sk_X509_num(each.chain.get()); ++i) {
+        X509* const above = sk_X509_value(each.chain.get(), i);
+        if (SSL_CTX_add_extra_chain_cert(ssl, above) != 1) return openssl_fault("TLS");
+        X509_up_ref(above);  // the context has taken one
+      }
       continue;
     }
     context->members.push_back(&each);

@@ -63,9 +63,11 @@ class TlsServer : public std::enable_shared_from_this<TlsServer> {
   // The same of certificates in memory; `options.pairs` is not looked at.
   static Result<std::shared_ptr<const TlsServer>> create(const Options& options,
                                                          std::vector<TlsIdentity> identities);
-  // One whose certificates are said with each session, all of the same key, which is shared.
+  // One whose certificates are said with each session, all of the same key, which is shared, and
+  // shown in front of `chain` (each DER).
   static Result<std::shared_ptr<const TlsServer>> create_for(const Options& options,
-                                                             evp_pkey_st& key);
+                                                             evp_pkey_st& key,
+                                                             const std::vector<std::string>& chain);
   TlsServer(const TlsServer&) = delete;
   TlsServer& operator=(const TlsServer&) = delete;
   ~TlsServer();

@@ -11,6 +11,10 @@ void CertificateWatch::begin(const Runtime& runtime, MonotonicTime now) {
     if (each.left >= kRenewalDue) continue;
     log::warn("listen {}: {}", each.listener, renewal_text(each));
   }
+  if (runtime.interception == nullptr) return;
+  const CertificateReport authority =
+      authority_report(runtime.config.intercept, *runtime.interception, wall_now());
+  if (authority.left < kRenewalDue) log::warn("{}", renewal_text(authority));
 }
 
 }  // namespace encore::server

@@ -84,7 +84,13 @@ class Checker {
       check_authorities("origin." + std::to_string(i) + ".tls_ca_file", origin.tls_ca_file,
                         origin.tls_verify && upstream.tls_verify);
     }
-    add("intercept.ca_certificate", Interception::create(config_.intercept, nullptr, wall_now()));
+    const auto interception = Interception::create(config_.intercept, nullptr, wall_now());
+    add("intercept.ca_certificate", interception);
+    if (interception && *interception != nullptr) {
+      const CertificateReport report =
+          authority_report(config_.intercept, **interception, wall_now());
+      if (report.left < kRenewalDue) result_.notes.push_back(renewal_text(report));
+    }
     add("http.error_pages", ErrorPages::read(config_.http.error_pages));
     // What else follows from the config.
     if (result_.faults.size() == faults_before) add("", Runtime::create(config_, {}, {}));

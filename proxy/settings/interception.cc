@@ -71,19 +71,24 @@ Result<std::shared_ptr<const Interception>> Interception::create(const config::I
   auto authority = ca::Authority::load(intercept.ca_certificate, intercept.ca_key);
   if (!authority) return std::unexpected(authority.error());
   if (auto good = check(intercept, *authority, now); !good) return std::unexpected(good.error());
-  auto rejected = before == nullptr ? std::make_shared<ClientHosts>() : before->rejected_;
+  // Who has refused is known until another memory is wanted: so it can be had forgotten.
+  const bool remembers =
+      before != nullptr && before->intercept_.reject_memory <= intercept.reject_memory;
+  auto rejected = remembers ? before->rejected_ : std::make_shared<ClientHosts>();
   // The same authority: what it has signed, and what clients hold by it, stays good.
-  if (before != nullptr && before->authority().fingerprint() == authority->fingerprint()) {
+  if (before != nullptr && before->authority().fingerprint() == authority->fingerprint() &&
+      before->authority().chain() == authority->chain()) {
     return std::shared_ptr<const Interception>(
         new Interception(intercept, before->mint_, before->server_, std::move(rejected),
                          before->used_, before->doubted_));
   }
+  const std::vector<std::string> chain = authority->chain();
   auto mint = ca::LeafMint::create(std::move(*authority));
   if (!mint) return std::unexpected(mint.error());
   auto tickets = net::TlsTickets::create(monotonic_now());
   if (!tickets) return std::unexpected(tickets.error());
-  auto server =
-      net::TlsServer::create_for({.tickets = std::move(*tickets), .now = now}, *(*mint)->key());
+  auto server = net::TlsServer::create_for({.tickets = std::move(*tickets), .now = now},
+                                           *(*mint)->key(), chain);
   if (!server) return std::unexpected(server.error());
   return std::shared_ptr<const Interception>(
       new Interception(intercept, std::move(*mint), std::move(*server), std::move(rejected),
@@ -109,15 +114,19 @@ void Interception::note_reject(const net::Address& client, std::string_view host
                                MonotonicTime now) const {
   if (!rejected_->note(client, host, now, intercept_.reject_memory)) return;
   const bool splices = intercept_.on_client_reject == config::ClientReject::kSplice;
-  log::info("{} does not take our certificate for {}: {}", client.ip_string(), host,
-            splices ? "goes through unread from now on" : "fails, for on_client_reject says so");
+  const auto minutes = std::chrono::ceil<std::chrono::minutes>(intercept_.reject_memory);
+  log::info("{} does not take our certificate for {}, or asks nothing behind it: {}",
+            client.ip_string(), host,
+            splices ? "goes through unread for " + std::to_string(minutes.count()) + " minutes"
+                    : "fails, for on_client_reject says so");
 }
 
 bool Interception::note_doubt(const net::Address& client, std::string_view host,
                               MonotonicTime started, MonotonicTime now) const {
   const auto before = doubted_->noted_at(client, host, now);
   doubted_->note(client, host, now, kDoubtMemory);
-  return before && *before < started;
+  const auto used = used_->noted_at(client, host, now);
+  return before && *before < started && !(used && *used >= *before);
 }
 
 std::shared_ptr<const InsideUse> Interception::use(const net::Address& client,
@@ -133,6 +142,14 @@ std::optional<MonotonicTime> Interception::last_use(const net::Address& client,
                                                     std::string_view host,
                                                     MonotonicTime now) const {
   return used_->noted_at(client, host, now);
+}
+
+CertificateReport authority_report(const config::Intercept& intercept,
+                                   const Interception& interception, WallTime now) {
+  return {.listener = {},
+          .file = intercept.ca_certificate,
+          .names = "[intercept], which nothing is decrypted without,",
+          .left = interception.authority().not_after() - now};
 }
 
 }  // namespace encore::server

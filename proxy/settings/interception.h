@@ -15,6 +15,7 @@
 #include "proxy/ca/leaf_mint.h"
 #include "proxy/net/address.h"
 #include "proxy/net/tls_server.h"
+#include "proxy/observe/certificate_report.h"
 #include "proxy/settings/client_hosts.h"
 #include "proxy/settings/intercept_rules.h"
 
@@ -54,9 +55,9 @@ class Interception {
   net::TlsSessionPointer session(std::string_view host, WallTime now) const;
   // A client has not taken it.
   void note_reject(const net::Address& client, std::string_view host, MonotonicTime now) const;
-  // A client may not have taken it: it left as one that rejects it does, and as a browser does that
-  // ends, for it has taken it before. True: it has left so before `started`, and not long ago,
-  // which nobody does who takes it.
+  // A client may not have taken it: it left as one that rejects it does, and as one does that looks
+  // at certificates, or a browser that ends. True: it has left so before `started`, and not long
+  // ago, and has not asked for anything since.
   bool note_doubt(const net::Address& client, std::string_view host, MonotonicTime started,
                   MonotonicTime now) const;
   // A client has taken it, and asked for something: what it had opened in advance, as browsers do,
@@ -86,5 +87,9 @@ class Interception {
   const std::shared_ptr<ClientHosts> used_;     // who have asked for something inside
   const std::shared_ptr<ClientHosts> doubted_;  // who may have rejected it
 };
+
+// Of the authority: when it ends all goes through unread.
+CertificateReport authority_report(const config::Intercept& intercept,
+                                   const Interception& interception, WallTime now);
 
 }  // namespace encore::server

@@ -2,6 +2,7 @@
 
 import base64
 import os
+import pathlib
 import ssl
 import threading
 import unittest
@@ -12,6 +13,7 @@ from harness import eventually, free_port
 from intercept import HOST, InterceptCase
 from origin import Origin, fresh, response
 from test_logins import BCRYPT
+from tls import Authority
 from websocket import TEXT, frame, handshake_fields
 
 
@@ -288,6 +290,8 @@ class Operated(InterceptCase):
         url = f"https://{HOST}:{origin.port}/a?b=c"
         self.assertEqual([url, url], [record["url"] for record in records[1:3]])
         self.assertEqual([True] * 3, [record["intercepted"] for record in records[1:]])
+        self.assertEqual([("TLSv1.3", HOST)] * 3, [(record["tls_version"], record["tls_server_name"])
+                                                   for record in records[1:]])
         self.assertEqual(421, records[3]["status"])
         metrics = encore.metrics()
         self.assertEqual(1, metrics["encore_intercepts_total"])
@@ -364,6 +368,35 @@ class Operated(InterceptCase):
         eventually(lambda: self.serial(self.inside(encore, origin)) != self.serial(client), "it is")
         # Who has the old certificate takes what is signed now, for the key is the same.
         self.assertEqual(200, self.inside(encore, origin, old).get("/").status)
+
+    def test_an_authority_below_a_root_is_shown_with_what_signs(self):
+        root = Authority(self)
+        middle = root.pair(subject="middle", authority=True)
+        lower = root.pair(subject="lower", signer=middle, authority=True)
+        self.home.mkdir()
+        (self.home / "ca.key").write_bytes(pathlib.Path(lower["key"]).read_bytes())
+        (self.home / "ca.key").chmod(0o600)
+        certificates = [lower["certificate"], middle["certificate"], root.certificate]
+        (self.home / "ca.crt").write_text("".join(pathlib.Path(each).read_text()
+                                                  for each in certificates))
+        origin = self.start_origin()
+        encore = self.proxy(origin)
+        client = self.inside(encore, origin, root.trusting())
+        self.assertEqual(200, client.get("/").status)
+        self.assertEqual("lower", client.issuer())
+        # Below a root that clients have alone: a gap is found before anybody meets it.
+        (self.home / "ca.crt").write_text("".join(pathlib.Path(each).read_text()
+                                                  for each in certificates[::2]))
+        encore.signal(1)
+        eventually(lambda: "behind it that is not its issuer's" in encore.output(), "why")
+        self.assertEqual(200, self.inside(encore, origin, root.trusting()).get("/").status)
+
+    def test_an_authority_that_ends_soon_is_said(self):
+        origin = self.start_origin()
+        self.ca("create", "--out", self.home, "--host", HOST, "--host", "many.example",
+                "--days", "5")
+        encore = self.proxy(origin)
+        self.assertIn("ends in 4 days", encore.output())
 
     def test_a_drain_ends_what_is_idle_and_finishes_what_is_under_way(self):
         go_on = threading.Event()

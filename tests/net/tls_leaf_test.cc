@@ -44,7 +44,7 @@ std::string certificate_for(const std::string& name, EVP_PKEY* key) {
 std::shared_ptr<const TlsServer> server_for(EVP_PKEY& key) {
   auto tickets = TlsTickets::create(monotonic_now());
   REQUIRE(tickets.has_value());
-  auto server = TlsServer::create_for({.tickets = *tickets, .now = wall_now()}, key);
+  auto server = TlsServer::create_for({.tickets = *tickets, .now = wall_now()}, key, {});
   REQUIRE(server.has_value());
   return *server;
 }
