@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <ctime>
 #include <fstream>
 #include <utility>
@@ -28,7 +30,8 @@ Result<std::string> read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::string bytes(kFileBytesMax + 1, '\0');
   in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (in.bad() || !(in || in.eof()) || !in.is_open()) return fail("cannot be read");
+  if (!in.is_open()) return fail(std::string("cannot be read: ") + std::strerror(errno));
+  if (in.bad() || !(in || in.eof())) return fail("cannot be read");
   bytes.resize(static_cast<std::size_t>(in.gcount()));
   if (bytes.size() > kFileBytesMax) {
     return fail("larger than " + std::to_string(kFileBytesMax) + " bytes");
@@ -49,8 +52,8 @@ Result<OpenSsl<EVP_PKEY>> read_key(const std::string& file) {
   ERR_clear_error();
   const OpenSsl<BIO> bio = reading(*text);
   OpenSsl<EVP_PKEY> key(PEM_read_bio_PrivateKey(bio.get(), nullptr, &no_password, nullptr));
-  OPENSSL_cleanse(text->data(), text->size());
   const bool is_locked = text->contains("ENCRYPTED");
+  OPENSSL_cleanse(text->data(), text->size());
   ERR_clear_error();
   if (key == nullptr) {
     return fail(is_locked ? "a key that is locked by a password, accepted: one that is not"

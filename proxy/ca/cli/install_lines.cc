@@ -70,6 +70,7 @@ std::string install_lines(const std::string& certificate, const std::vector<std:
     lines.line("sudo install -m 644 -D " + file + " /etc/docker/certs.d/" + host + "/ca.crt");
   }
   lines.about("Chromium, Chrome and what else uses NSS (package libnss3-tools)");
+  lines.line("mkdir -p $HOME/.pki/nssdb");
   lines.line("certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n encore -i " + file);
   return std::move(lines).text();
 }

@@ -99,11 +99,13 @@ std::string date_of(WallTime time) {
   return {text.data(), size};
 }
 
-std::string listed(const std::vector<std::string>& names) {
+std::string joined(const std::vector<std::string>& names, const char* between) {
   std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  for (const std::string& name : names) text += (text.empty() ? "" : between) + name;
   return text;
 }
+
+std::string listed(const std::vector<std::string>& names) { return joined(names, ", "); }
 
 std::string validity(const Authority& authority, WallTime now) {
   const std::string text =
@@ -151,13 +153,16 @@ Result<std::vector<std::string>> hosts_of(const Create& create) {
 Result<void> run(const Create& create, const Surroundings& around) {
   auto hosts = hosts_of(create);
   if (!hosts) return std::unexpected(hosts.error());
+  if (!create.hosts.empty() && create.any_host) {
+    return fail("--host beside --any-host; accepted: one of them");
+  }
   if (hosts->empty() && !create.any_host) {
     return fail(
         "no host is named; accepted: --host NAME, --config FILE with intercept.hosts, or "
         "--any-host");
   }
   const auto made = make_authority({.name = "encore on " + around.machine,
-                                    .hosts = std::move(*hosts),
+                                    .hosts = *hosts,
                                     .any_host = create.any_host,
                                     .now = around.now,
                                     .life = std::chrono::days(create.days)});
@@ -167,9 +172,14 @@ Result<void> run(const Create& create, const Surroundings& around) {
   if (auto written = write_authority(create.directory, *made); !written) return written;
   const std::string certificate = certificate_file_in(create.directory);
   print(*authority, certificate, around);
+  const auto whole = [](const std::string& file) {
+    return std::filesystem::absolute(file).string();
+  };
   around.out << "[intercept]\n"
-             << "ca_certificate = \"" << certificate << "\"\n"
-             << "ca_key = \"" << key_file_in(create.directory) << "\"\n";
+             << "ca_certificate = \"" << whole(certificate) << "\"\n"
+             << "ca_key = \"" << whole(key_file_in(create.directory)) << "\"\n"
+             << (create.any_host ? std::string("hosts = [\"*\"]\nany_host = true\n")
+                                 : "hosts = [\"" + joined(*hosts, "\", \"") + "\"]\n");
   return {};
 }
 
