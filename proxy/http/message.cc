@@ -55,10 +55,11 @@ struct Phrase {
   unsigned status;
   std::string_view text;
 };
-// In the order of the codes.
+// Those of IANA's registry that are in use, in the order of the codes.
 constexpr std::array kPhrases = {
     Phrase{100, "Continue"},
     Phrase{101, "Switching Protocols"},
+    Phrase{102, "Processing"},
     Phrase{103, "Early Hints"},
     Phrase{200, "OK"},
     Phrase{201, "Created"},
@@ -67,15 +68,20 @@ constexpr std::array kPhrases = {
     Phrase{204, "No Content"},
     Phrase{205, "Reset Content"},
     Phrase{206, "Partial Content"},
+    Phrase{207, "Multi-Status"},
+    Phrase{208, "Already Reported"},
+    Phrase{226, "IM Used"},
     Phrase{300, "Multiple Choices"},
     Phrase{301, "Moved Permanently"},
     Phrase{302, "Found"},
     Phrase{303, "See Other"},
     Phrase{304, "Not Modified"},
+    Phrase{305, "Use Proxy"},
     Phrase{307, "Temporary Redirect"},
     Phrase{308, "Permanent Redirect"},
     Phrase{400, "Bad Request"},
     Phrase{401, "Unauthorized"},
+    Phrase{402, "Payment Required"},
     Phrase{403, "Forbidden"},
     Phrase{404, "Not Found"},
     Phrase{405, "Method Not Allowed"},
@@ -92,16 +98,25 @@ constexpr std::array kPhrases = {
     Phrase{416, "Range Not Satisfiable"},
     Phrase{417, "Expectation Failed"},
     Phrase{421, "Misdirected Request"},
+    Phrase{422, "Unprocessable Content"},
+    Phrase{423, "Locked"},
+    Phrase{424, "Failed Dependency"},
+    Phrase{425, "Too Early"},
     Phrase{426, "Upgrade Required"},
+    Phrase{428, "Precondition Required"},
     Phrase{429, "Too Many Requests"},
     Phrase{431, "Request Header Fields Too Large"},
+    Phrase{451, "Unavailable For Legal Reasons"},
     Phrase{500, "Internal Server Error"},
     Phrase{501, "Not Implemented"},
     Phrase{502, "Bad Gateway"},
     Phrase{503, "Service Unavailable"},
     Phrase{504, "Gateway Timeout"},
     Phrase{505, "HTTP Version Not Supported"},
+    Phrase{506, "Variant Also Negotiates"},
+    Phrase{507, "Insufficient Storage"},
     Phrase{508, "Loop Detected"},
+    Phrase{511, "Network Authentication Required"},
 };
 static_assert(std::ranges::is_sorted(kPhrases, {}, &Phrase::status));
 
