@@ -190,11 +190,7 @@ Interceptor::Left Interceptor::left_at_once() const {
   const MonotonicTime now = services_.loop.now();
   if (step_ != Step::kUnused) return Left::kOtherwise;
   const auto used = interception().last_use(connect_->client, host_, now);
-  if (!used) return now - since_ < kSoon ? Left::kRejecting : Left::kOtherwise;
-  if (now - since_ >= kAtOnce || *used >= started_) return Left::kOtherwise;
-  // It has shaken hands, and its pair takes the certificate, as far as is known: it may be another
-  // machine, or one that looks at certificates alone.
-  return Left::kPerhapsRejecting;
+  return now - since_ < (used ? kAtOnce : kSoon) ? beside_use(used) : Left::kOtherwise;
 }
 
 Interceptor::Left Interceptor::left_handshake(const net::Stream& stream,

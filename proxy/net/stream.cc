@@ -454,7 +454,7 @@ void Stream::write_ready() {
     return;
   }
   if (tls_ != nullptr) {
-    const TlsResult flushed = tls_->flush(loop_.record_scratch());
+    const TlsResult flushed = tls_->flush();
     if (flushed.status == TlsStatus::kWantWrite) return;
     if (flushed.status != TlsStatus::kOk) {
       end(reason_of(flushed, *tls_), flushed.os_error);

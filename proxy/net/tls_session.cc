@@ -5,10 +5,12 @@
 #include <openssl/x509_vfy.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
+#include "base/check.h"
 #include "proxy/net/tls_bio.h"
 #include "proxy/net/tls_internal.h"
 
@@ -19,6 +21,9 @@ namespace {
 // (KeyUpdate, RFC 8446 4.6.3) OpenSSL takes in for as long as there is more of it, and others wait.
 constexpr int kReadsPerCall = 2;
 constexpr std::size_t kRecordBytes = 16 * 1024;
+// Of a record that is encrypted and waits OpenSSL wants the length again, and no more than that. If
+// it ever took more, it would find nothing here.
+constexpr std::array<std::byte, kRecordBytes> kNothing{};
 // Of one write(): a fast peer's socket takes for ever, and others wait.
 constexpr std::size_t kTurnBytes = 1024 * 1024;
 
@@ -42,7 +47,6 @@ std::size_t gather(std::span<const iovec> parts, std::size_t skip, std::span<std
 // What goes into the next record: as it lies there, where one part is enough for it.
 std::span<const std::byte> next_record(std::span<const iovec> parts, std::size_t skip,
                                        std::span<std::byte> room) {
-  room = room.first(std::min(room.size(), kRecordBytes));
   for (std::size_t i = 0, before = skip; i < parts.size(); ++i) {
     const std::size_t size = parts[i].iov_len;
     if (before >= size) {
@@ -106,7 +110,15 @@ TlsResult TlsSession::handshake() {
   ERR_clear_error();
   allow_reads(SSL_get_rbio(ssl_), kReadsPerCall);
   const int result = SSL_do_handshake(ssl_);
-  if (result == 1) return {};
+  if (result == 1) {
+    // A peer may have asked for records that are shorter (RFC 6066 4).
+    const unsigned mode = SSL_SESSION_get_max_fragment_length(SSL_get_session(ssl_));
+    record_bytes_max_ =
+        TLSEXT_max_fragment_length_512 <= mode && mode <= TLSEXT_max_fragment_length_4096
+            ? std::size_t{256} << mode
+            : kRecordBytes;
+    return {};
+  }
   const TlsResult failed = outcome(result);
   refused_by_peer_ |= failed.status == TlsStatus::kEnd;  // an alert says that, too
   if (failed.status == TlsStatus::kEnd) {
@@ -143,24 +155,25 @@ TlsResult TlsSession::write_record(const void* bytes, std::size_t size) {
   return failed;
 }
 
-TlsResult TlsSession::flush(std::span<std::byte> record) {
+TlsResult TlsSession::flush() {
   if (owes_end_) return send_end();
   if (unsent_ == 0) return {};
-  // The record is encrypted and held by OpenSSL; the bytes given here are not looked at.
-  const TlsResult result = write_record(record.data(), unsent_);
+  const TlsResult result = write_record(kNothing.data(), unsent_);
   if (result.status == TlsStatus::kOk) unsent_ = 0;
   return {.status = result.status, .os_error = result.os_error};
 }
 
 TlsResult TlsSession::write(std::span<const iovec> parts, std::span<std::byte> record) {
-  TlsResult result = flush(record);
+  ENCORE_CHECK(record_bytes_max_ != 0, "records are sent when hands are shaken");
+  TlsResult result = flush();
   if (result.status == TlsStatus::kOk) result.bytes = std::exchange(held_back_, 0);
   while (result.status == TlsStatus::kOk) {
     if (result.bytes >= kTurnBytes) {
       result.status = TlsStatus::kWantWrite;
       break;
     }
-    const std::span<const std::byte> next = next_record(parts, result.bytes, record);
+    const std::span<const std::byte> next =
+        next_record(parts, result.bytes, record.first(std::min(record.size(), record_bytes_max_)));
     const std::size_t size = next.size();
     if (size == 0) break;
     const TlsResult sent = write_record(next.data(), size);

@@ -60,7 +60,7 @@ class TlsSession {
   TlsResult write(std::span<const iovec> parts, std::span<std::byte> record);
   // A record or a close_notify that the socket has not taken yet.
   bool has_unsent() const { return unsent_ > 0 || owes_end_; }
-  TlsResult flush(std::span<std::byte> record);
+  TlsResult flush();
   // Sends close_notify, once however often it is called: what the socket does not take is unsent.
   // REQUIRES: nothing else is.
   void shutdown();
@@ -97,9 +97,10 @@ class TlsSession {
   bool nothing_in_common_ = false;
   std::string_view certificate_fault_;  // a text of OpenSSL's
   std::string session_key_;
-  std::size_t unsent_ = 0;     // plain bytes of the record that is not wholly sent
-  std::size_t held_back_ = 0;  // of them, or of the one before: not counted as taken yet
-  bool owes_end_ = false;      // of a close_notify
+  std::size_t record_bytes_max_ = 0;  // plain bytes of a record of ours; 0: not known yet
+  std::size_t unsent_ = 0;            // plain bytes of the record that is not wholly sent
+  std::size_t held_back_ = 0;         // of them, or of the one before: not counted as taken yet
+  bool owes_end_ = false;             // of a close_notify
   std::string error_;
 };
 

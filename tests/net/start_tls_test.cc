@@ -33,6 +33,10 @@ class MemoryClient {
     SSL_set_tlsext_host_name(ssl_.get(), "origin.test");
     SSL_set_bio(ssl_.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
   }
+  // It wants records of at most 256 << mode bytes.
+  void wants_short_records(std::uint8_t mode) {
+    REQUIRE(SSL_set_tlsext_max_fragment_length(ssl_.get(), mode) == 1);
+  }
   // What it wants to send now.
   std::string sends() {
     if (SSL_do_handshake(ssl_.get()) == 1 && !question_.empty()) {
@@ -202,6 +206,37 @@ TEST_CASE("what waits behind a change of our keys is sent as it was given", "[ne
     return answer.size() >= 6;
   });
   CHECK(answer == "theirs");
+}
+
+TEST_CASE("who wants short records gets what is his, and nothing else", "[net][tls]") {
+  const int mode = GENERATE(range(1, 5));
+  CAPTURE(mode);
+  Accepting accepting;
+  MemoryClient client;
+  client.wants_short_records(static_cast<std::uint8_t>(mode));
+  client.ask("question");
+  REQUIRE(accepting.talk(client, 4096) == "answer");
+  std::string theirs(50'000, ' ');
+  for (std::size_t i = 0; i < theirs.size(); ++i) theirs[i] = static_cast<char>('a' + i % 23);
+  std::string_view left = theirs;
+  int blocked = 0;
+  const auto send = [&](Stream& stream) {
+    // Each second record waits for its socket.
+    const FailCalls failing(FailCalls::Call::kSend, 1, EAGAIN);
+    left.remove_prefix(stream.write(left).bytes);
+    blocked += failing.failed() ? 1 : 0;
+    std::ranges::fill(accepting.loop->record_scratch(), std::byte{'Z'});  // of somebody else's
+  };
+  accepting.handler.writable = send;
+  send(accepting.stream);
+  std::string answer;
+  accepting.loop.run_until([&] {
+    client.gets(receive_now(accepting.pair.far));
+    for (std::string more = client.reads(); !more.empty(); more = client.reads()) answer += more;
+    return answer.size() >= theirs.size() || answer.contains('Z');
+  });
+  CHECK(blocked > 5);
+  CHECK(answer == theirs);
 }
 
 TEST_CASE("a client that ends within its handshake ends the stream", "[net][tls]") {

@@ -135,7 +135,13 @@ Ssl TlsEnds::make_client(Random& random, bool proper) {
     SSL_set_alpn_protos(ssl.get(), reinterpret_cast<const unsigned char*>(offered.data()),
                         static_cast<unsigned>(offered.size()));
   }
-  if (session_ != nullptr && random.percent(50)) SSL_set_session(ssl.get(), session_);
+  // Records of at most 512 bytes, to 4096; a session is taken up with those that it was begun with.
+  std::uint8_t shorter = random.percent(20) ? static_cast<std::uint8_t>(random.between(1, 4)) : 0;
+  if (session_ != nullptr && random.percent(50)) {
+    SSL_set_session(ssl.get(), session_);
+    shorter = SSL_SESSION_get_max_fragment_length(session_);
+  }
+  if (shorter != 0) SSL_set_tlsext_max_fragment_length(ssl.get(), shorter);
   SSL_set_connect_state(ssl.get());
   return ssl;
 }
