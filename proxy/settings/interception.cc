@@ -125,8 +125,7 @@ bool Interception::note_doubt(const net::Address& client, std::string_view host,
                               MonotonicTime started, MonotonicTime now) const {
   const auto before = doubted_->noted_at(client, host, now);
   doubted_->note(client, host, now, kDoubtMemory);
-  const auto used = used_->noted_at(client, host, now);
-  return before && *before < started && !(used && *used >= *before);
+  return before && *before < started;
 }
 
 std::shared_ptr<const InsideUse> Interception::use(const net::Address& client,

@@ -55,9 +55,9 @@ class Interception {
   net::TlsSessionPointer session(std::string_view host, WallTime now) const;
   // A client has not taken it.
   void note_reject(const net::Address& client, std::string_view host, MonotonicTime now) const;
-  // A client may not have taken it: it left as one that rejects it does, and as one does that looks
-  // at certificates, or a browser that ends. True: it has left so before `started`, and not long
-  // ago, and has not asked for anything since.
+  // A client may not have taken it: it left as one that rejects it does, and as a browser does that
+  // ends, for it has taken it before. True: it has left so before `started`, and not long ago,
+  // which nobody does who takes it.
   bool note_doubt(const net::Address& client, std::string_view host, MonotonicTime started,
                   MonotonicTime now) const;
   // A client has taken it, and asked for something: what it had opened in advance, as browsers do,
