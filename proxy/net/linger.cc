@@ -3,6 +3,7 @@
 #include <event2/event.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "proxy/net/syscalls.h"
@@ -43,7 +44,12 @@ Lingering& Lingering::of(Loop& loop) {
 }
 
 void Lingering::take(Socket socket, TlsSessionPointer tls) {
-  if (entries_.size() >= kEntriesMax) remove(entries_.front());
+  if (entries_.size() >= kEntriesMax) {
+    // What is not sent yet is worth more than what waits for its peer alone.
+    const auto sent =
+        std::ranges::find_if(entries_, [](const Entry& each) { return each.tls == nullptr; });
+    remove(sent == entries_.end() ? entries_.front() : *sent);
+  }
   Entry& entry = entries_.emplace_back();
   entry.owner = this;
   entry.self = std::prev(entries_.end());
@@ -77,7 +83,7 @@ void Lingering::on_event(int, short, void* context) {
 
 void Lingering::handle(Entry& entry) {
   if (entry.tls != nullptr) {
-    const TlsResult flushed = entry.tls->flush(loop_.record_scratch());
+    const TlsResult flushed = entry.tls->flush();
     if (flushed.status == TlsStatus::kWantWrite) return;
     if (flushed.status != TlsStatus::kOk) return remove(entry);
     if (!end_our_side(entry)) return;

@@ -19,10 +19,13 @@ Result<void> check_owner(const Socket& file) {
   // A group may be given it to read: so root gives it to who runs this.
   constexpr mode_t kForeign = 027;
   const bool ours = status.st_uid == ::geteuid() || status.st_uid == 0;
-  const bool is_open = (status.st_mode & kForeign) != 0;
-  if (!ours || is_open) {
-    return fail((is_open ? std::string("others can read or write it") : "it is another user's") +
-                ", accepted: a file of this user or root, mode 0600 or 0640");
+  if ((status.st_mode & kForeign) != 0) {
+    return fail(
+        "others can read or write it, accepted: a file of this user or root, mode 0600 or "
+        "0640");
+  }
+  if (!ours) {
+    return fail("it is another user's, accepted: a file of this user or root, mode 0600 or 0640");
   }
   return {};
 }

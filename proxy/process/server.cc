@@ -305,6 +305,7 @@ void Server::worker_ended() {
 }
 
 void Server::reload() {
+  const std::uint64_t number = ++reload_attempts_;
   if (auto done = try_reload(); !done) {
     ++reload_failures_;
     watch_.note_reload("refused" + done.error().message);
@@ -312,9 +313,10 @@ void Server::reload() {
     return;
   }
   spdlog::set_level(level_of(config().log.level));
-  const auto told = [this] {
+  const auto told = [this, number] {
     ++reloads_;
-    watch_.note_reload("");
+    // One that was refused meanwhile is the last.
+    if (number == reload_attempts_) watch_.note_reload("");
     log::info("reloaded");
   };
   // Each worker takes it over between two of its turns.

@@ -116,6 +116,7 @@ class Server final : private Administered {
   MonotonicTime started_{};
   MonotonicTime saved_{};
   LiveWatch watch_;
+  std::uint64_t reload_attempts_ = 0;
   std::uint64_t reloads_ = 0;
   std::uint64_t reload_failures_ = 0;
 };
