@@ -127,8 +127,9 @@ void PublishedOracle::start(const HoursModel* saved) {
 void PublishedOracle::look() {
   origin_.note_heard();
   const bool next = hours_.advance(wall(), now(), [this](std::uint64_t serial) {
+    // What is heard in the moment in which the hour begins is noticed in it.
     const proxyfuzz::Event* const event = world_.event(serial);
-    return event == nullptr || event->heard <= now();
+    return event == nullptr || event->heard < now();
   });
   if (next) world_.count("published: another hour");
 }
