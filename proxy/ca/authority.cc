@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
-#include <openssl/x509v3.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -123,7 +122,6 @@ Result<Authority> Authority::parse_certificate(const std::string& certificate) {
   }
   if (auto read = authority.read_certificate(); !read) return std::unexpected(read.error());
   if (auto read = authority.read_constraints(); !read) return std::unexpected(read.error());
-  if (auto read = authority.read_chain(*text); !read) return std::unexpected(read.error());
   return authority;
 }
 
@@ -179,25 +177,6 @@ Result<void> Authority::read_certificate() {
   char* bytes = nullptr;
   const long length = BIO_get_mem_data(text.get(), &bytes);
   pem_.assign(bytes, static_cast<std::size_t>(length));
-  return {};
-}
-
-// Each is of the issuer of the one in front.
-Result<void> Authority::read_chain(BIO& rest) {
-  std::shared_ptr<X509> below = certificate_;
-  while ((X509_get_extension_flags(below.get()) & EXFLAG_SS) == 0) {
-    std::string der = der_of(*below);
-    if (der.empty()) return fail(openssl_reason());
-    chain_.push_back(std::move(der));
-    const std::shared_ptr<X509> above =
-        Owned<X509>(PEM_read_bio_X509(&rest, nullptr, &no_password, nullptr));
-    ERR_clear_error();
-    if (above == nullptr) return {};
-    if (X509_check_issued(above.get(), below.get()) != X509_V_OK) {
-      return fail("has a certificate behind it that is not its issuer's");
-    }
-    below = above;
-  }
   return {};
 }
 

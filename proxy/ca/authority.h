@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/time.h"
 
-struct bio_st;
 struct evp_pkey_st;
 struct x509_st;
 
@@ -19,8 +18,8 @@ namespace encore::ca {
 
 class Authority {
  public:
-  // Of PEM texts; `certificate` may have those of its issuers behind it. Errors: not of this form,
-  // no authority, a key that is another's or of another kind than EC and RSA.
+  // Of PEM texts; `certificate` may have others behind it, which are not looked at here. Errors:
+  // not of this form, no authority, a key that is another's or of another kind than EC and RSA.
   static Result<Authority> parse(const std::string& certificate, const std::string& key);
   // The same without a key, for who looks only: it signs nothing.
   static Result<Authority> parse_certificate(const std::string& certificate);
@@ -43,9 +42,6 @@ class Authority {
   bool is_valid(WallTime now) const { return now >= not_before_ && now < not_after_; }
   // SHA-256 of the certificate: "AB:CD:...".
   const std::string& fingerprint() const { return fingerprint_; }
-  // What a client that trusts a root needs beside a leaf: this certificate and those behind it,
-  // but for roots (DER). None where this one is the root.
-  const std::vector<std::string>& chain() const { return chain_; }
   // The certificate alone, to be given away.
   const std::string& pem() const { return pem_; }
   bool has_key() const { return key_ != nullptr; }
@@ -58,7 +54,6 @@ class Authority {
   Authority() = default;
   Result<void> read_certificate();
   Result<void> read_constraints();
-  Result<void> read_chain(bio_st& rest);
 
   std::shared_ptr<x509_st> certificate_;
   std::shared_ptr<evp_pkey_st> key_;
@@ -69,7 +64,6 @@ class Authority {
   WallTime not_after_;
   std::string fingerprint_;
   std::string pem_;
-  std::vector<std::string> chain_;
 };
 
 // A file of at most 64 KiB. Errors show it.

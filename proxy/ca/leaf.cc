@@ -102,13 +102,4 @@ bool sign(X509& certificate, EVP_PKEY& key) {
   return X509_sign(&certificate, &key, EVP_sha256()) > 0;
 }
 
-std::string der_of(X509& certificate) {
-  unsigned char* bytes = nullptr;
-  const int size = i2d_X509(&certificate, &bytes);
-  if (size <= 0) return {};
-  std::string der(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size));
-  OPENSSL_free(bytes);
-  return der;
-}
-
 }  // namespace encore::ca

@@ -29,7 +29,5 @@ bool add_subject_key(X509& certificate);
 // That of the signer, by its own subjectKeyIdentifier; nothing where it has none.
 bool add_authority_key(X509& certificate, const X509& signer);
 bool sign(X509& certificate, EVP_PKEY& key);
-// Empty where memory is out.
-std::string der_of(X509& certificate);
 
 }  // namespace encore::ca

@@ -25,6 +25,15 @@ bool add_server_use(X509& certificate) {
   return added;
 }
 
+std::string der_of(X509& certificate) {
+  unsigned char* bytes = nullptr;
+  const int size = i2d_X509(&certificate, &bytes);
+  if (size <= 0) return {};
+  std::string der(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size));
+  OPENSSL_free(bytes);
+  return der;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<LeafMint>> LeafMint::create(Authority authority, std::size_t leaves_max) {

@@ -7,13 +7,9 @@
 #include <openssl/x509v3.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
-#include <ctime>
-#include <fstream>
 #include <utility>
 
+#include "proxy/net/certificate_file.h"
 #include "proxy/net/secret_file.h"
 #include "proxy/net/tls_internal.h"
 #include "proxy/net/tls_staple.h"
@@ -21,30 +17,7 @@
 namespace encore::net {
 namespace {
 
-constexpr std::size_t kFileBytesMax = 1024UL * 1024;
-constexpr std::size_t kChainMax = 16;
-
 using Names = std::unique_ptr<GENERAL_NAMES, decltype(&GENERAL_NAMES_free)>;
-
-Result<std::string> read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string bytes(kFileBytesMax + 1, '\0');
-  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!in.is_open()) return fail(std::string("cannot be read: ") + std::strerror(errno));
-  if (in.bad() || !(in || in.eof())) return fail("cannot be read");
-  bytes.resize(static_cast<std::size_t>(in.gcount()));
-  if (bytes.size() > kFileBytesMax) {
-    return fail("larger than " + std::to_string(kFileBytesMax) + " bytes");
-  }
-  return bytes;
-}
-
-OpenSsl<BIO> reading(const std::string& bytes) {
-  return OpenSsl<BIO>(BIO_new_mem_buf(bytes.data(), static_cast<int>(bytes.size())));
-}
-
-// A key that is locked is not asked for at the terminal.
-int no_password(char*, int, int, void*) { return -1; }
 
 Result<OpenSsl<EVP_PKEY>> read_key(const std::string& file) {
   auto text = read_secret_file(file, kFileBytesMax);
@@ -62,69 +35,12 @@ Result<OpenSsl<EVP_PKEY>> read_key(const std::string& file) {
   return key;
 }
 
-std::string ordinal(std::size_t place) { return std::to_string(place) + " of the file"; }
-
-// All certificates of a file, at least one.
-Result<std::vector<OpenSsl<X509>>> read_certificates(const std::string& file) {
-  const auto text = read_file(file);
-  if (!text) return fail(text.error().message);
-  ERR_clear_error();
-  const OpenSsl<BIO> bio = reading(*text);
-  std::vector<OpenSsl<X509>> certificates;
-  while (X509* one = PEM_read_bio_X509_AUX(bio.get(), nullptr, &no_password, nullptr)) {
-    certificates.emplace_back(one);
-    if (certificates.size() > kChainMax) {
-      return fail("more than " + std::to_string(kChainMax) + " certificates");
-    }
-  }
-  const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
-  ERR_clear_error();
-  if (!at_end) return fail("certificate " + ordinal(certificates.size() + 1) + " is damaged");
-  if (certificates.empty()) return fail("no certificate in it, accepted: PEM, leaf first");
-  return certificates;
-}
-
-std::string text_of(WallTime time) {
-  const std::time_t seconds =
-      std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count();
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  std::array<char, 64> text;
-  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S UTC", &parts)};
-}
-
-Result<void> check_times(const X509* certificate, std::size_t place, WallTime now) {
-  const WallTime from = time_of(X509_get0_notBefore(certificate));
-  const WallTime until = time_of(X509_get0_notAfter(certificate));
-  const std::string which = "certificate " + ordinal(place);
-  if (now < from) return fail(which + " is not valid before " + text_of(from));
-  if (now >= until) return fail(which + " has expired at " + text_of(until));
-  return {};
-}
-
 // Where the certificate of the key stands; the size of the chain: nowhere.
 std::size_t place_of(EVP_PKEY* key, const std::vector<OpenSsl<X509>>& chain) {
   const auto found = std::ranges::find_if(
       chain, [key](const auto& each) { return X509_check_private_key(each.get(), key) == 1; });
   ERR_clear_error();
   return static_cast<std::size_t>(found - chain.begin());
-}
-
-// Leaf first, each followed by who has signed it.
-Result<void> check_chain(const std::vector<OpenSsl<X509>>& chain, WallTime now) {
-  for (std::size_t i = 0; i + 1 < chain.size(); ++i) {
-    const X509* const issuer = chain[i + 1].get();
-    if (X509_NAME_cmp(X509_get_issuer_name(chain[i].get()), X509_get_subject_name(issuer)) == 0) {
-      continue;
-    }
-    return fail("the chain is out of order: certificate " + ordinal(i + 1) + " was issued by \"" +
-                name_text(X509_get_issuer_name(chain[i].get())) + "\", but the next is \"" +
-                name_text(X509_get_subject_name(issuer)) + "\"");
-  }
-  for (std::size_t i = 0; i < chain.size(); ++i) {
-    if (auto valid = check_times(chain[i].get(), i + 1, now); !valid) return valid;
-  }
-  return {};
 }
 
 std::string lower(std::string_view text) {
@@ -164,7 +80,7 @@ std::vector<std::string> names_of(const X509* certificate) {
 }
 
 Result<void> read_staple(const std::string& file, WallTime now, TlsIdentity& identity) {
-  auto der = read_file(file);
+  auto der = read_small_file(file);
   if (!der) return fail(der.error().message);
   ERR_clear_error();
   const auto until = staple_end(*der, identity.certificate.get(), now);
@@ -173,11 +89,6 @@ Result<void> read_staple(const std::string& file, WallTime now, TlsIdentity& ide
   identity.staple = std::move(*der);
   identity.staple_until = *until;
   return {};
-}
-
-std::unexpected<Error> in_file(std::string_view what, const std::string& file,
-                               const std::string& why) {
-  return fail(std::string(what) + " \"" + file + "\": " + why);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "base/units.h"
+#include "proxy/net/tls_chain.h"
 #include "proxy/observe/log.h"
 
 namespace encore::server {
@@ -54,12 +56,13 @@ InsideUse::~InsideUse() { used_->close(client_, host_); }
 
 Interception::Interception(const config::Intercept& intercept, std::shared_ptr<ca::LeafMint> mint,
                            std::shared_ptr<const net::TlsServer> server,
-                           std::shared_ptr<ClientHosts> rejected, std::shared_ptr<ClientHosts> used,
-                           std::shared_ptr<ClientHosts> doubted)
+                           std::vector<std::string> chain, std::shared_ptr<ClientHosts> rejected,
+                           std::shared_ptr<ClientHosts> used, std::shared_ptr<ClientHosts> doubted)
     : intercept_(intercept),
       rules_(intercept),
       mint_(std::move(mint)),
       server_(std::move(server)),
+      chain_(std::move(chain)),
       rejected_(std::move(rejected)),
       used_(std::move(used)),
       doubted_(std::move(doubted)) {}
@@ -71,28 +74,29 @@ Result<std::shared_ptr<const Interception>> Interception::create(const config::I
   auto authority = ca::Authority::load(intercept.ca_certificate, intercept.ca_key);
   if (!authority) return std::unexpected(authority.error());
   if (auto good = check(intercept, *authority, now); !good) return std::unexpected(good.error());
+  auto chain = net::issuing_chain(intercept.ca_certificate, now);
+  if (!chain) return std::unexpected(chain.error());
   // Who has refused is known until another memory is wanted: so it can be had forgotten.
   const bool remembers =
       before != nullptr && before->intercept_.reject_memory <= intercept.reject_memory;
   auto rejected = remembers ? before->rejected_ : std::make_shared<ClientHosts>();
   // The same authority: what it has signed, and what clients hold by it, stays good.
   if (before != nullptr && before->authority().fingerprint() == authority->fingerprint() &&
-      before->authority().chain() == authority->chain()) {
+      before->chain_ == *chain) {
     return std::shared_ptr<const Interception>(
-        new Interception(intercept, before->mint_, before->server_, std::move(rejected),
-                         before->used_, before->doubted_));
+        new Interception(intercept, before->mint_, before->server_, before->chain_,
+                         std::move(rejected), before->used_, before->doubted_));
   }
-  const std::vector<std::string> chain = authority->chain();
   auto mint = ca::LeafMint::create(std::move(*authority));
   if (!mint) return std::unexpected(mint.error());
   auto tickets = net::TlsTickets::create(monotonic_now());
   if (!tickets) return std::unexpected(tickets.error());
   auto server = net::TlsServer::create_for({.tickets = std::move(*tickets), .now = now},
-                                           *(*mint)->key(), chain);
+                                           *(*mint)->key(), *chain);
   if (!server) return std::unexpected(server.error());
-  return std::shared_ptr<const Interception>(
-      new Interception(intercept, std::move(*mint), std::move(*server), std::move(rejected),
-                       std::make_shared<ClientHosts>(), std::make_shared<ClientHosts>()));
+  return std::shared_ptr<const Interception>(new Interception(
+      intercept, std::move(*mint), std::move(*server), std::move(*chain), std::move(rejected),
+      std::make_shared<ClientHosts>(), std::make_shared<ClientHosts>()));
 }
 
 Splice Interception::at_connect(const net::Address& client, std::string_view host,
@@ -114,10 +118,9 @@ void Interception::note_reject(const net::Address& client, std::string_view host
                                MonotonicTime now) const {
   if (!rejected_->note(client, host, now, intercept_.reject_memory)) return;
   const bool splices = intercept_.on_client_reject == config::ClientReject::kSplice;
-  const auto minutes = std::chrono::ceil<std::chrono::minutes>(intercept_.reject_memory);
   log::info("{} does not take our certificate for {}, or asks nothing behind it: {}",
             client.ip_string(), host,
-            splices ? "goes through unread for " + std::to_string(minutes.count()) + " minutes"
+            splices ? "goes through unread for " + format_duration(intercept_.reject_memory)
                     : "fails, for on_client_reject says so");
 }
 
@@ -147,7 +150,7 @@ CertificateReport authority_report(const config::Intercept& intercept,
                                    const Interception& interception, WallTime now) {
   return {.listener = {},
           .file = intercept.ca_certificate,
-          .names = "[intercept], which nothing is decrypted without,",
+          .names = "intercept.hosts",
           .left = interception.authority().not_after() - now};
 }
 

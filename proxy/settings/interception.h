@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "base/time.h"
@@ -76,13 +77,15 @@ class Interception {
 
  private:
   Interception(const config::Intercept& intercept, std::shared_ptr<ca::LeafMint> mint,
-               std::shared_ptr<const net::TlsServer> server, std::shared_ptr<ClientHosts> rejected,
-               std::shared_ptr<ClientHosts> used, std::shared_ptr<ClientHosts> doubted);
+               std::shared_ptr<const net::TlsServer> server, std::vector<std::string> chain,
+               std::shared_ptr<ClientHosts> rejected, std::shared_ptr<ClientHosts> used,
+               std::shared_ptr<ClientHosts> doubted);
 
   const config::Intercept intercept_;
   const InterceptRules rules_;
   const std::shared_ptr<ca::LeafMint> mint_;
   const std::shared_ptr<const net::TlsServer> server_;
+  const std::vector<std::string> chain_;  // shown behind each leaf
   const std::shared_ptr<ClientHosts> rejected_;
   const std::shared_ptr<ClientHosts> used_;     // who have asked for something inside
   const std::shared_ptr<ClientHosts> doubted_;  // who may have rejected it

@@ -388,7 +388,7 @@ class Operated(InterceptCase):
         (self.home / "ca.crt").write_text("".join(pathlib.Path(each).read_text()
                                                   for each in certificates[::2]))
         encore.signal(1)
-        eventually(lambda: "behind it that is not its issuer's" in encore.output(), "why")
+        eventually(lambda: "the chain is out of order: certificate 1" in encore.output(), "why")
         self.assertEqual(200, self.inside(encore, origin, root.trusting()).get("/").status)
 
     def test_an_authority_that_ends_soon_is_said(self):
