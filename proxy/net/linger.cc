@@ -57,7 +57,6 @@ void Lingering::take(Socket socket, TlsSessionPointer tls) {
   entry.tls = std::move(tls);
   const bool ended = end_our_side(entry);
   entry.deadline = loop_.now() + (ended ? kLingerTime : kUnsentTime);
-  if (!ended) ++unsent_;
   entry.event.assign(loop_.base(), entry.socket.get(),
                      static_cast<short>((ended ? EV_READ : EV_WRITE) | EV_PERSIST),
                      &Lingering::on_event, &entry);
@@ -87,7 +86,7 @@ void Lingering::handle(Entry& entry) {
     if (flushed.status == TlsStatus::kWantWrite) return;
     if (flushed.status != TlsStatus::kOk) return remove(entry);
     if (!end_our_side(entry)) return;
-    count_sent();
+    tell_if_sent();
     entry.deadline = loop_.now() + kLingerTime;
     entry.event.assign(loop_.base(), entry.socket.get(), EV_READ | EV_PERSIST, &Lingering::on_event,
                        &entry);
@@ -105,11 +104,15 @@ void Lingering::handle(Entry& entry) {
 void Lingering::remove(Entry& entry) {
   const bool is_unsent = entry.tls != nullptr;
   entries_.erase(entry.self);
-  if (is_unsent) count_sent();
+  if (is_unsent) tell_if_sent();
 }
 
-void Lingering::count_sent() {
-  if (--unsent_ == 0 && on_sent_) on_sent_();
+bool Lingering::has_unsent() const {
+  return std::ranges::any_of(entries_, [](const Entry& each) { return each.tls != nullptr; });
+}
+
+void Lingering::tell_if_sent() {
+  if (on_sent_ && !has_unsent()) on_sent_();
 }
 
 void Lingering::sweep() {

@@ -29,11 +29,11 @@ class Lingering final : public LoopPart {
   ~Lingering() override;
 
   // Takes the connection over: sends what `tls` (or null) holds unsent, ends our side, lingers.
-  // Where too many linger already, the oldest is closed.
+  // Where too many linger already, the oldest that has sent all is closed, else the oldest.
   void take(Socket socket, TlsSessionPointer tls);
   // Whether any of them holds what its socket has not taken yet: it goes lost with the loop.
-  bool has_unsent() const { return unsent_ != 0; }
-  // Called each time that none does any more, in a callback of the loop.
+  bool has_unsent() const;
+  // Called each time that one does no more and none else does.
   void set_on_sent(std::function<void()> call) { on_sent_ = std::move(call); }
 
  private:
@@ -42,13 +42,12 @@ class Lingering final : public LoopPart {
   bool end_our_side(Entry& entry);
   void handle(Entry& entry);
   void remove(Entry& entry);
-  void count_sent();
+  void tell_if_sent();
   void sweep();
 
   Loop& loop_;
   Timer sweep_;
   std::list<Entry> entries_;  // oldest first
-  std::size_t unsent_ = 0;    // of them
   std::function<void()> on_sent_;
 };
 

@@ -95,8 +95,8 @@ class Stream : private DeferredNode {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   // Closes at once. Bytes taken by write() are still sent by the kernel, unless the peer has sent
-  // some that were not read (then it is reset), or TLS holds a part of a record that the socket
-  // did not take: close_gracefully cares for both.
+  // some that were not read (then it is reset), or the last write() took not all: under TLS a part
+  // of what it took waits in a record then. close_gracefully cares for both.
   ~Stream();
 
   void set_handler(StreamHandler* handler) { handler_ = handler; }

@@ -167,13 +167,13 @@ TlsResult TlsSession::write(std::span<const iovec> parts, std::span<std::byte> r
   ENCORE_CHECK(record_bytes_max_ != 0, "records are sent when hands are shaken");
   TlsResult result = flush();
   if (result.status == TlsStatus::kOk) result.bytes = std::exchange(held_back_, 0);
+  const std::span<std::byte> room = record.first(std::min(record.size(), record_bytes_max_));
   while (result.status == TlsStatus::kOk) {
     if (result.bytes >= kTurnBytes) {
       result.status = TlsStatus::kWantWrite;
       break;
     }
-    const std::span<const std::byte> next =
-        next_record(parts, result.bytes, record.first(std::min(record.size(), record_bytes_max_)));
+    const std::span<const std::byte> next = next_record(parts, result.bytes, room);
     const std::size_t size = next.size();
     if (size == 0) break;
     const TlsResult sent = write_record(next.data(), size);

@@ -1,24 +1,31 @@
 #include "proxy/process/worker.h"
 
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 
+#include "proxy/net/linger.h"
 #include "proxy/net/socket.h"
 #include "proxy/net/socket_options.h"
 #include "proxy/process/proxy.h"
 #include "tests/catch.h"
+#include "tests/net/certificates.h"
+#include "tests/net/net_test_support.h"
 
 namespace encore::server {
 namespace {
 
 // Enough for anything that happens on this machine; a test that needs more hangs.
 constexpr int kTurnsMax = 1'000'000;
+// More than anything needs that has all it waits for.
+constexpr int kTurnsToSettle = 50;
 // Long enough that nothing but the test's own pause is.
 constexpr std::chrono::milliseconds kIdle{600};
 
@@ -127,6 +134,57 @@ TEST_CASE("a tunnel that can go on is not idle, though its worker's turn comes l
   }
   CHECK(came == sent);
   CHECK(site.open_tunnels() == 1);
+}
+
+// A worker whose listener speaks TLS, and a client that is told that it may not ask.
+TEST_CASE("a drain lasts until the end of an answer under TLS is sent", "[process][worker]") {
+  const net::TestCertificates certificates;
+  config::Config config;
+  config.listen = {{.address = "127.0.0.1:0", .mode = config::Mode::kForward}};
+  config.listen[0].tls = {"certificate=" + certificates.certificate_file() +
+                          "\nkey=" + certificates.key_file()};
+  config.cache.memory_bytes = 8 * kMiB;
+  config.cache.shards = 1;
+  auto made = Proxy::create(
+      config, {.identity_seed = {1, 2}, .started = monotonic_now(), .instance = "test"});
+  REQUIRE(made.has_value());
+  Proxy& proxy = **made;
+  Worker& worker = *proxy.workers()[0];
+  worker.begin();
+  const net::Address& address = proxy.listening().at(0);
+  const net::Socket client = net::open_tcp(address.family());
+  (void)::connect(client.get(), address.data(), address.size());
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()),
+                                                                  &SSL_CTX_free);
+  const std::unique_ptr<SSL, decltype(&SSL_free)> ssl(SSL_new(context.get()), &SSL_free);
+  SSL_set_fd(ssl.get(), client.get());
+  const auto turn = [&] {
+    worker.post([] {});
+    return worker.turn();
+  };
+  int left = kTurnsMax;
+  while (SSL_connect(ssl.get()) != 1 && --left != 0) (void)turn();
+  for (int i = 0; i < kTurnsToSettle; ++i) (void)turn();  // its ticket is sent
+  const std::string request = "GET / HTTP/1.0\r\n\r\n";
+  REQUIRE(SSL_write(ssl.get(), request.data(), static_cast<int>(request.size())) > 0);
+  net::Lingering& lingering = net::Lingering::of(worker.loop());
+  {
+    // The answer is the first that is sent, its end is not.
+    const net::FailCalls full(net::FailCalls::Call::kSend, 1, EAGAIN, kTurnsMax);
+    while (!lingering.has_unsent() && --left != 0) (void)turn();
+    REQUIRE(left != 0);
+    proxy.drain();
+    for (int i = 0; i < kTurnsToSettle; ++i) CHECK(turn());
+  }
+  while (turn() && --left != 0) {
+  }
+  REQUIRE(left != 0);
+  std::array<char, 4096> answer{};
+  int got = 0;
+  while ((got = SSL_read(ssl.get(), answer.data(), answer.size())) > 0) {
+  }
+  CHECK(SSL_get_error(ssl.get(), got) == SSL_ERROR_ZERO_RETURN);
+  worker.finish();
 }
 
 }  // namespace
