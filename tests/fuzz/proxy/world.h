@@ -280,7 +280,7 @@ class World {
   // It has been ending since then; infinity: it is not.
   double ending_since = std::numeric_limits<double>::infinity();
   // Percent of the connections of origins with TLS that end within their handshake, and for how
-  // many seconds behind that their servers may be passed by.
+  // many seconds behind that requests may fail: their servers are passed by, others waited for.
   double broken_handshakes = 0;
   double passed_by = 0;
   // How many answers it has cut because their clients were slow to take them, as far as it tells.
