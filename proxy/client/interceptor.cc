@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "proxy/client/http1_text.h"
+#include "proxy/settings/connect_splice.h"
 
 namespace encore::server {
 namespace {
@@ -31,12 +32,8 @@ std::unique_ptr<Interceptor> Interceptor::make(const InterceptServices& services
   const http::Authority& authority = connect->target.authority;
   std::string host = lower_ascii(authority.host);
   // What would be refused is refused as ever.
-  if (!runtime.destinations.is_connect_port(authority.port)) return nullptr;
-  const auto verdict = runtime.destinations.check_host(connect->client, host, authority.port);
-  const bool is_own = verdict == DestinationVerdict::kOwnListener;
-  if (verdict != DestinationVerdict::kAllowed && !is_own) return nullptr;
-  const Splice splice = runtime.interception->at_connect(connect->client, host, authority.port,
-                                                         is_own, services.loop.now());
+  const auto splice =
+      splice_of(runtime, connect->client, host, authority.port, services.loop.now());
   if (splice == Splice::kRejected) services.stats.intercepts_spliced.add();
   if (splice != Splice::kNone) return nullptr;
   return std::unique_ptr<Interceptor>(

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "base/units.h"
 #include "cache/options.h"
 #include "proxy/client/client_gate.h"
@@ -12,6 +13,7 @@
 #include "proxy/origin/origin_request.h"
 #include "proxy/request/request_context.h"
 #include "proxy/request/view_maker.h"
+#include "proxy/settings/connect_splice.h"
 
 namespace encore::server {
 namespace {
@@ -180,6 +182,69 @@ std::string_view add_policy(const RequestContext& request, const RequestView& vi
   return {};
 }
 
+// A client of a forward listener, at a time.
+struct Asking {
+  const ListenerContext& listener;
+  const net::Address& client;
+  bool by_tls = false;
+  MonotonicTime now{};
+  WallTime wall{};
+};
+
+// Why a CONNECT is refused that the request could come in; empty: it is not.
+std::string refusal_of_connect(const Asking& asking, const RequestContext& request,
+                               const std::string& authority) {
+  const std::string text = "CONNECT " + authority + " HTTP/1.1\r\nHost: " + authority + "\r\n\r\n";
+  http::RequestHead head;
+  http::ParseError error;
+  if (http::parse_request(text, request.runtime->head_limits, head, error) !=
+      http::ParseStatus::kComplete) {
+    return std::string(http::to_string(error.reason));
+  }
+  Doing doing;
+  const filter::Seed seed{};
+  ViewMaker views(request.runtime, seed, doing);
+  RequestView view;
+  view.policy = request.policy;
+  const ViewFault fault = views.make(head, asking.listener, asking.client, view);
+  if (fault.status != 0) return std::string(fault.detail);
+  if (view.policy == nullptr) return {};
+  return std::string(refused_by_lists(*view.policy, head, view, asking.client));
+}
+
+// Why it goes through unread; empty: it is decrypted.
+std::string_view why_unread(const Asking& asking, const Interception* interception,
+                            std::optional<Splice> splice) {
+  if (interception == nullptr) return "[intercept] has no hosts";
+  if (asking.by_tls) return "there is TLS around it already";
+  if (splice != Splice::kNone) return to_string(splice.value_or(Splice::kNone));
+  if (!interception->authority().is_valid(asking.wall)) return to_string(Splice::kNoCertificate);
+  return {};
+}
+
+// By which way clients ask for an https URL: inside of a CONNECT, or unread through one.
+void add_connect(const Asking& asking, const RequestContext& request, Explanation& lines) {
+  const std::string host = lower_ascii(request.target.authority.host);
+  const std::uint16_t port = request.target.port();
+  const bool is_v6 = host.contains(':');
+  const std::string authority =
+      fmt::format("{}{}{}:{}", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port);
+  const Interception* const interception = request.runtime->interception.get();
+  const std::string refusal = refusal_of_connect(asking, request, authority);
+  const auto splice = splice_of(*request.runtime, asking.client, host, port, asking.now);
+  if (!refusal.empty()) {
+    lines.add("connect", authority + " is refused: " + refusal);
+  } else if (interception != nullptr && !splice) {
+    lines.add("connect", authority + " is refused, its port or its destination");
+  } else if (const auto why = why_unread(asking, interception, splice); !why.empty()) {
+    lines.add("connect", fmt::format("{} goes through unread: {}", authority, why));
+  } else {
+    lines.add("connect", authority + " is decrypted: this is asked inside of it");
+    return;
+  }
+  lines.add("", "what follows is of who asks for the whole URL");
+}
+
 // What a request is explained by. `running`: null where no proxy runs.
 struct Known {
   const std::shared_ptr<const Runtime>& runtime;
@@ -244,6 +309,14 @@ Result<Explanation> explain_by(const Known& known, const Explained& asked) {
     return lines;
   }
   const auto request = RequestContext::make(known.runtime, view, *text, *client);
+  if (is_forward && request->target.scheme == http::Scheme::kHttps) {
+    add_connect({.listener = context,
+                 .client = *client,
+                 .by_tls = !listen->tls.empty(),
+                 .now = known.running == nullptr ? MonotonicTime{} : known.running->now,
+                 .wall = known.running == nullptr ? wall_now() : known.running->wall},
+                *request, lines);
+  }
   if (const auto refused = add_policy(*request, view, *client, lines); !refused.empty()) {
     lines.add("answer", fmt::format("403 here: {}", refused));
     return lines;

@@ -4,12 +4,14 @@ import base64
 import os
 import pathlib
 import ssl
+import subprocess
 import threading
 import unittest
+import urllib.parse
 
 import websocket
 from client import Client, field
-from harness import eventually, free_port
+from harness import clean_environment, eventually, free_port
 from intercept import HOST, InterceptCase
 from origin import Origin, fresh, response
 from test_logins import BCRYPT
@@ -272,6 +274,63 @@ class Rules(InterceptCase):
         told = dict(origin.last("/").fields)
         self.assertNotIn("10.9.9.9", told["x-forwarded-for"])
         self.assertEqual("https", told["x-forwarded-proto"])
+
+
+class Explained(InterceptCase):
+    """`encore explain` says by which way an https URL is asked for."""
+
+    def said(self, encore, url, **more):
+        query = urllib.parse.urlencode({"url": url, "format": "text", **more})
+        status, text = encore.admin("/api/explain?" + query)
+        self.assertEqual(200, status, text)
+        lines = [line for line in text.splitlines() if line.startswith("connect ")]
+        return lines[0].split(None, 1)[1] if lines else ""
+
+    def test_each_reason_is_the_one_that_holds(self):
+        origin = self.start_origin()
+        secure, plain = free_port(), free_port()
+        pair = self.public.issue(HOST)
+        encore = self.proxy(
+            origin, intercept={"never": ["bank.many.example"]},
+            listen=[{"address": f"127.0.0.1:{plain}", "mode": "forward"},
+                    {"address": f"127.0.0.1:{secure}", "mode": "forward",
+                     "tls": [{"certificate": str(pair[0]), "key": str(pair[1])}]}],
+            rule=[{"name": "away", "host": "away.many.example", "deny": 403}])
+        port = origin.port
+        for host, what in (
+                (HOST, "is decrypted: this is asked inside of it"),
+                ("bank.many.example", "goes through unread: never"),
+                ("else.example", "goes through unread: not-named"),
+                ("192.0.2.1", "goes through unread: address"),
+                ("[2001:db8::1]", "goes through unread: address"),
+                ("away.many.example", "is refused: rule-away")):
+            with self.subTest(host):
+                self.assertEqual(f"{host}:{port} {what}",
+                                 self.said(encore, f"https://{host}:{port}/"))
+        self.assertEqual(f"{HOST}:{plain} is refused, its port or its destination",
+                         self.said(encore, f"https://{HOST}:{plain}/"))
+        self.assertEqual("", self.said(encore, f"http://{HOST}:{port}/"))
+        self.assertEqual(f"{HOST}:{port} goes through unread: there is TLS around it already",
+                         self.said(encore, f"https://{HOST}:{port}/",
+                                   listener=f"127.0.0.1:{secure}"))
+        # What a client does is known of it alone.
+        with self.assertRaises(ssl.SSLError):
+            self.inside(encore, origin, self.unprepared())
+        eventually(lambda: encore.metrics()["encore_intercepts_rejected_total"] == 1, "it is noted")
+        self.assertEqual(f"{HOST}:{port} goes through unread: client-rejects",
+                         self.said(encore, f"https://{HOST}:{port}/"))
+        self.assertEqual(f"{HOST}:{port} is decrypted: this is asked inside of it",
+                         self.said(encore, f"https://{HOST}:{port}/", client="127.0.0.2"))
+
+    def test_the_configuration_alone_says_it_too(self):
+        origin = self.start_origin()
+        encore = self.proxy(origin)
+        ended = subprocess.run(
+            [encore.program, "--config", encore.config_path, "--check-config", "--url",
+             f"https://{HOST}:{origin.port}/a"], text=True, capture_output=True, timeout=120,
+            env=clean_environment())
+        self.assertEqual(0, ended.returncode, ended.stderr)
+        self.assertIn(f"connect         {HOST}:{origin.port} is decrypted", ended.stdout)
 
 
 class Operated(InterceptCase):
