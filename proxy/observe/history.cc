@@ -1,6 +1,6 @@
 #include "proxy/observe/history.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>

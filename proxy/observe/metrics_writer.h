@@ -2,7 +2,7 @@
 // Thread-compatible.
 #pragma once
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <iterator>
 #include <string>
