@@ -209,7 +209,7 @@ TEST_CASE("in a segment that is still open flips are found, but in what was writ
           "[disk-cli]") {
   std::uint64_t unfinished = 0;
   std::uint64_t flipped = 0;
-  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     Filled disk(seed, false);
     const LookedDisk view = looked(disk.file);
     const SegmentHeader newest = view.read_headers().front();
