@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "cache/options.h"
+#include "config/derive.h"
 #include "config/draft.h"
 #include "config/keys.h"
 
@@ -154,6 +155,7 @@ void Draft::check_rule(std::size_t index) {
              "comes before the response, whose content_type this rule waits for; "
              "accepted: in a rule without content_type");
   }
+  check_rule_keeps_apart(rule, at("ignore"));
   if (rule.fresh && (rule.fresh_min || rule.fresh_max)) {
     fault_at(at("fresh"), "together with fresh_min or fresh_max; accepted: one or the other");
   }
@@ -177,6 +179,19 @@ void Draft::check_rule(std::size_t index) {
     fault_at(at("redirect_status"), "is no redirection; accepted: 301, 302, 303, 307 or 308");
   }
   check_rule_admission(rule, at("admission"));
+}
+
+// What is kept against its origin's word is there for those alone for whom a rule says so, by their
+// keys: those are made before the response, and its content_type, is known.
+void Draft::check_rule_keeps_apart(const Rule& rule, const std::string& path) {
+  if (rule.content_type.empty() || !depend_on_who_asks(config.rule)) return;
+  for (const std::string_view word : {"no-store", "private", "authorization"}) {
+    if (std::ranges::find(rule.ignore, word) == rule.ignore.end()) continue;
+    fault_at(path, "\"" + std::string(word) +
+                       "\" with content_type, where rules depend on clients or listener: what is "
+                       "kept so would be there for all; accepted: in a rule without content_type");
+    return;
+  }
 }
 
 void Draft::check_rule_admission(const Rule& rule, const std::string& path) {

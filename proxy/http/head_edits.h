@@ -23,6 +23,8 @@ class HeadEdits {
   bool only_adds() const { return left_out_.empty(); }
   // Whether lines of this name go.
   bool leaves_out(std::string_view name) const noexcept;
+  // Names of these lines, lower case.
+  const std::vector<std::string>& left_out() const { return left_out_; }
   // The lines that come, each with CRLF.
   const std::string& lines() const { return lines_; }
   // Edits a head of lines with CRLF, without the empty line, whose first line is no field.

@@ -104,9 +104,16 @@ bool SentFields::is_own(std::string_view name) const noexcept {
   });
 }
 
+bool SentFields::is_decided(std::string_view name) const noexcept {
+  return std::ranges::any_of(options_.decided_names, [name](const std::string& decided) {
+    return equals_lower(name, decided);
+  });
+}
+
 std::string SentFields::kept_cookies() const {
   std::string kept;
   if (options_.cookies != CookieUse::kSome || !fields_.has(FieldId::kCookie)) return kept;
+  if (is_decided("cookie")) return kept;
   for (const std::string& name : options_.cookie_names) {
     fields_.for_each(FieldId::kCookie, [&](const Field& field) {
       std::string_view rest = field.value;

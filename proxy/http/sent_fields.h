@@ -27,6 +27,8 @@ struct VaryOptions {
   // Fields that we write ourselves, lower case: a client's own ones end here, and by what such a
   // field says a response is for one client alone.
   std::vector<std::string> own_names = {};
+  // Fields that a rule replaces or removes, lower case: of the client's own ones nothing is sent.
+  std::vector<std::string> decided_names = {};
   CookieUse cookies = CookieUse::kAll;
   std::vector<std::string> cookie_names = {};  // of kSome, sorted
   // What tells requests apart beside what a response says in Vary: lower case, sorted.
@@ -48,6 +50,7 @@ class SentFields {
   bool drops(const Field& field) const noexcept {
     if (hop_by_hop_.drops(field)) return true;
     if (!options_.own_names.empty() && is_own(field.name)) return true;
+    if (!options_.decided_names.empty() && is_decided(field.name)) return true;
     if (field.id == FieldId::kCookie && options_.cookies != CookieUse::kAll) return true;
     return field.id != FieldId::kOther ? kNotTheClients.has(field.id) : drops_by_name(field.name);
   }
@@ -76,6 +79,7 @@ class SentFields {
                                               FieldId::kXForwardedProto};
   bool drops_by_name(std::string_view name) const noexcept;
   bool is_own(std::string_view name) const noexcept;
+  bool is_decided(std::string_view name) const noexcept;
 
   const Fields& fields_;
   HopByHop hop_by_hop_;

@@ -74,8 +74,12 @@ void write_sent_fields(const RequestContext& request, const OriginRequestOptions
                        http::HeadWriter& out) {
   const http::RequestHead& head = request.head;
   const http::SentFields sent(head.fields, request.vary());
+  const http::HeadEdits* const edits = edits_of(request);
   std::optional<std::string_view> encodings;
-  if (request.vary().normalise_accept_encoding) encodings = http::normalised_accept_encoding(sent);
+  if (request.vary().normalise_accept_encoding &&
+      (edits == nullptr || !edits->leaves_out("Accept-Encoding"))) {
+    encodings = http::normalised_accept_encoding(sent);
+  }
   http::FieldSet left_out = {FieldId::kContentLength, FieldId::kVia};
   if (encodings) left_out.insert(FieldId::kAcceptEncoding);
   if (options.whole) left_out.insert(kConditionalFields);
@@ -84,10 +88,8 @@ void write_sent_fields(const RequestContext& request, const OriginRequestOptions
     left_out.insert({FieldId::kAuthorization, FieldId::kCookie, FieldId::kReferer});
   }
   http::FieldCopier copier(out);
-  const http::HeadEdits* const edits = edits_of(request);
   for (const http::Field& field : head.fields) {
     if (left_out.has(field.id) || sent.drops(field)) continue;
-    if (edits != nullptr && edits->leaves_out(field.name)) continue;
     if (field.id == FieldId::kMaxForwards && http::is_idempotent(head.method)) {
       copier.add(field.name, decremented(field.value));
     } else {

@@ -7,7 +7,6 @@
 #include "proxy/http/digest_path.h"
 #include "proxy/http/framing.h"
 #include "proxy/http/uri.h"
-#include "proxy/settings/url_keys.h"
 
 namespace encore::server {
 
@@ -176,9 +175,9 @@ void ViewMaker::apply_rule(const http::RequestHead& head, bool forward, RequestV
   if (rule.changes_key()) {
     write_key(view);
     if (rule.by_digest()) key_by_digest(view);
-    if (const std::string part = ignored_part(rule, *view.treatment); !part.empty()) {
+    if (!rule.apart().empty()) {
       if (view.asked.empty()) view.asked = view.key.substr(kRealmBytes);
-      other_key_ = std::string(view.key) + part;
+      other_key_ = std::string(view.key) + rule.apart();
       view.key = other_key_;
     }
     view.hash = filter::hash_key(filter::HashFamily::kXxh3, identity_seed_, view.key);

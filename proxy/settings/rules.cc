@@ -1,9 +1,13 @@
 #include "proxy/settings/rules.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
+#include "config/derive.h"
+#include "filter/hash.h"
 #include "proxy/settings/access.h"
 #include "proxy/settings/glob.h"
 #include "proxy/settings/path_readings.h"
@@ -172,11 +176,44 @@ std::optional<RuleAnswer> answer_of(const config::Rule& rule) {
                     .content_type = rule.static_type};
 }
 
-// What origins say of whom a response is for.
-bool overrides_whose(const config::Rule& rule) {
-  return std::ranges::any_of(rule.ignore, [](const std::string& word) {
-    return word == "no-store" || word == "private" || word == "authorization" || word == "vary";
-  });
+// What a rule overrides of what origins say of whom a response is for.
+std::string ignored_part(const config::Rule& rule) {
+  const bool rechecks = rule.authorization == config::AuthorizationUse::kRecheck;
+  std::string part;
+  for (const std::string_view word : {"no-store", "private", "authorization", "vary"}) {
+    if (std::ranges::find(rule.ignore, word) == rule.ignore.end()) continue;
+    if (rechecks && word == "authorization") continue;  // it asks for each
+    part.append(part.empty() ? "#ignore=" : ",").append(word);
+  }
+  return part;
+}
+
+// By what another response may come for the same URL, or another one is kept, than without the
+// rule. Digits, for fields may be secrets.
+std::string asks_part(const config::Rule& rule) {
+  std::string text;
+  const auto add = [&text](std::string_view what, std::string_view value) {
+    if (!value.empty()) text.append(what).append("=").append(value).append("\n");
+  };
+  for (const auto& line : rule.request_set) add("set", line->name + ":" + line->value);
+  for (const auto& line : rule.request_add) add("add", line->name + ":" + line->value);
+  for (const std::string& name : rule.request_remove) add("remove", lower_ascii(name));
+  add("strip_prefix", rule.strip_prefix);
+  add("add_prefix", rule.add_prefix);
+  for (const std::string& pair : rule.replace) add("replace", pair);
+  if (rule.origin_query) add("origin_query", "true");
+  for (const std::string& name : rule.key_fields) add("key_field", lower_ascii(name));
+  if (rule.cookies && (*rule.cookies)->kind == config::Cookies::Kind::kIgnore) {
+    add("cookies", "ignore");
+  } else if (rule.cookies && (*rule.cookies)->kind == config::Cookies::Kind::kKey) {
+    for (const std::string& name : (*rule.cookies)->names) add("cookie", name);
+  }
+  if (rule.verify == config::Verify::kSha256) add("verify", "sha256");
+  if (rule.follow_redirects) add("follow_redirects", "true");
+  if (rule.authorization == config::AuthorizationUse::kRecheck) add("authorization", "recheck");
+  if (text.empty()) return {};
+  return fmt::format("#asks={:016x}",
+                     filter::hash_key(filter::HashFamily::kXxh3, filter::Seed{}, text).lo);
 }
 
 // As hosts are compared with it (plain_host()): of IPv6 addresses without brackets, also in part.
@@ -255,6 +292,7 @@ void Rule::apply(const config::Rule& rule, Treatment& treatment) const {
     treatment.collapse = false;  // each asks for itself
   }
   name_what_tells_apart(rule, treatment.vary);
+  treatment.vary.decided_names = request_edits_.left_out();
   if (rule.key_query) choose_query(**rule.key_query, treatment.keys);
 }
 
@@ -308,13 +346,12 @@ Rules::Rules(const std::vector<config::Rule>& rules, const Treatment& forward,
   for (const config::Rule& rule : rules) names.push_back(name_of(rule, names.size()));
   series_ = SeriesTable<RuleCounts>(names, bounds, before == nullptr ? nullptr : &before->series_);
   // Then a URL may be another rule's for another client.
-  const bool depend_on_who_asks = std::ranges::any_of(rules, [](const config::Rule& rule) {
-    return !rule.clients.empty() || !rule.listener.empty();
-  });
+  const bool depend_on_who_asks = config::depend_on_who_asks(rules);
   for (const config::Rule& rule : rules) {
     auto made = std::make_unique<Rule>(rule, rules_.size(), forward, reverse);
     made->counts_ = series_.of(made->name_);
-    if (depend_on_who_asks && overrides_whose(rule)) made->set(Rule::kChangesKey, true);
+    if (depend_on_who_asks) made->apart_ = ignored_part(rule) + asks_part(rule);
+    if (!made->apart_.empty()) made->set(Rule::kChangesKey, true);
     rules_.push_back(std::move(made));
     wait_for_content_types_ |= rules_.back()->waits_for_content_type();
     refuse_any_ |= rule.deny.has_value();

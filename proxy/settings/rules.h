@@ -63,6 +63,10 @@ class Rule {
 
   // Its key may be another than the URI.
   bool changes_key() const { return has(kChangesKey); }
+  // What stands behind the URL in its keys, where rules depend on who asks: "#ignore=private" for
+  // what origins say of whom a response is for, "#asks=" and digits for what it makes of requests.
+  // So what is kept by it is there for those alone for whom a rule says the same. Empty: nothing.
+  const std::string& apart() const { return apart_; }
   bool by_digest() const { return has(kByDigest); }
   bool verifies() const { return has(kVerifies); }
   bool rechecks() const { return has(kRechecks); }
@@ -110,6 +114,7 @@ class Rule {
   http::HeadEdits response_edits_;
   std::string strip_prefix_;
   std::string add_prefix_;
+  std::string apart_;
   std::vector<std::pair<std::string, std::string>> replacements_;
   std::shared_ptr<PerWorker<RuleCounts>> counts_;
   unsigned traits_ = 0;

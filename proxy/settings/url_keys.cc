@@ -7,20 +7,6 @@
 
 namespace encore::server {
 
-std::string ignored_part(const Rule& rule, const Treatment& treatment) {
-  const http::StoreOptions& store = treatment.store;
-  std::string part;
-  const auto add = [&part](bool is_ignored, std::string_view word) {
-    if (is_ignored) part.append(part.empty() ? "#ignore=" : ",").append(word);
-  };
-  add(store.ignored.no_store, "no-store");
-  add(store.ignored.is_private, "private");
-  // A rule that rechecks asks for each.
-  add(store.ignored.authorization && !rule.rechecks(), "authorization");
-  add(store.ignores_vary, "vary");
-  return part;
-}
-
 std::vector<std::string> keys_of_url(std::string_view url, std::string_view realm,
                                      const Rules& rules, const Treatment& without_rule,
                                      bool is_forward) {
@@ -46,7 +32,7 @@ std::vector<std::string> keys_of_url(std::string_view url, std::string_view real
       text = std::string(http::kDigestKey) + *digest;
       if (rule->rechecks()) text.append("@").append(uri.substr(0, parts.path));
     }
-    text += ignored_part(*rule, treatment);
+    text += rule->apart();
     keys.push_back(std::string(realm) + text);
   }
   std::ranges::sort(keys.begin() + 1, keys.end());

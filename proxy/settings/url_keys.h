@@ -17,9 +17,4 @@ std::vector<std::string> keys_of_url(std::string_view url, std::string_view real
                                      const Rules& rules, const Treatment& without_rule,
                                      bool is_forward);
 
-// What stands behind the URL in the keys of a rule that changes them and overrides what origins say
-// of whom a response is for: "#ignore=private". Empty: it overrides nothing of that. So what is
-// kept by it is there for those alone for whom a rule overrides the same.
-std::string ignored_part(const Rule& rule, const Treatment& treatment);
-
 }  // namespace encore::server

@@ -64,6 +64,11 @@ TEST_CASE("what does not go together in a rule is refused where it stands", "[co
             .starts_with("t.toml:3:11: rule.0.cookies: comes before the response"));
   CHECK(fault("[[rule]]\nadmission = \"tinylfu\"\n").find("learns from all requests") !=
         std::string::npos);
+  const std::string waits = "[[rule]]\ncontent_type = \"a/b\"\nignore = [\"private\"]\n[[rule]]\n";
+  CHECK(parse_config(waits, "t.toml", {}).has_value());
+  CHECK(parse_config(waits + "clients = \"10.0.0.0/8\"\ndeny = 403\n", "t.toml", {}).has_value());
+  CHECK(fault(waits + "clients = \"10.0.0.0/8\"\n")
+            .starts_with("t.toml:3:10: rule.0.ignore: \"private\" with content_type"));
   CHECK(fault("[[rule]]\ndeny = 200\n").find("200 is too small; accepted: 400 .. 599") !=
         std::string::npos);
   CHECK(fault("[[rule]]\nnegative = {404 = 10}\n").find("a value of another kind") !=

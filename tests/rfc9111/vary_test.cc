@@ -241,6 +241,17 @@ TEST_CASE("of cookies that end here nothing tells requests apart, of others what
   CHECK(key("cookie", "Cookie: a=" + std::string(2000, 'x'), options) == "*");
 }
 
+TEST_CASE("what a client says in a field that a rule decides selects nothing", "[rfc9111][4.1]") {
+  VaryOptions options;
+  options.decided_names = {"x-group", "cookie"};
+  CHECK(key("x-group", "X-Group: a", options) == key("x-group", "X-GROUP: b", options));
+  CHECK(key("x-group", "X-Group: a", options) == key("x-group", "A: b", options));
+  CHECK(key("x-groups", "X-Groups: a", options) != key("x-groups", "X-Groups: b", options));
+  options.cookies = CookieUse::kSome;
+  options.cookie_names = {"a"};
+  CHECK(key("cookie", "Cookie: a=1", options) == key("cookie", "Cookie: a=2", options));
+}
+
 TEST_CASE("by a field that we write ourselves nothing is selected, and a client's own ends here",
           "[rfc9111][4.1]") {
   VaryOptions options;

@@ -1,6 +1,8 @@
 #include "proxy/settings/rules.h"
 
+#include <functional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -208,6 +210,58 @@ TEST_CASE("a URL has a key for each rule that makes another of it", "[settings][
   CHECK(keys("http://h/blobs/sha256:" + hex) ==
         std::vector<std::string>{"forward:http://h/blobs/sha256:" + hex, "forward:sha256:" + hex});
   CHECK(keys("nonsense").empty());
+}
+
+TEST_CASE("what a rule asks or keeps in another way is told apart where rules depend on who asks",
+          "[settings][rules]") {
+  const auto apart = [](const std::function<void(config::Rule&)>& change, bool depends = true) {
+    std::vector<config::Rule> rules(2);
+    change(rules[0]);
+    if (depends) rules[1].clients = {"10.0.0.0/8"};
+    const Rules made = make_rules(rules);
+    const std::string part = made[0].apart();
+    CHECK(made[0].changes_key() == !part.empty());
+    CHECK(made[1].apart().empty());
+    return part;
+  };
+  const auto ignores = [](std::vector<std::string> words) {
+    return [words = std::move(words)](config::Rule& rule) { rule.ignore = words; };
+  };
+  CHECK(apart(ignores({"vary", "private", "no-cache"})) == "#ignore=private,vary");
+  CHECK(apart(ignores({"private"}), false).empty());
+  CHECK(apart([](config::Rule& rule) { rule.fresh = std::chrono::seconds(1); }).empty());
+  std::set<std::string> parts;
+  const std::vector<std::function<void(config::Rule&)>> changes = {
+      [](config::Rule& rule) { rule.strip_prefix = "/a"; },
+      [](config::Rule& rule) { rule.add_prefix = "/a"; },
+      [](config::Rule& rule) { rule.replace = {"/a=>/b"}; },
+      [](config::Rule& rule) { rule.origin_query = true; },
+      [](config::Rule& rule) { rule.key_fields = {"X-A"}; },
+      [](config::Rule& rule) { rule.request_remove = {"X-A"}; },
+      [](config::Rule& rule) { rule.verify = config::Verify::kSha256; },
+      [](config::Rule& rule) { rule.follow_redirects = true; },
+      [](config::Rule& rule) { rule.authorization = config::AuthorizationUse::kRecheck; },
+      [](config::Rule& rule) {
+        rule.ignore = {"private"};
+        rule.follow_redirects = true;
+      }};
+  for (const auto& change : changes) {
+    const std::string part = apart(change);
+    CHECK(part.find("#asks=") != std::string::npos);
+    CHECK(part == apart(change));
+    CHECK(apart(change, false).empty());
+    CHECK(parts.insert(part).second);
+  }
+}
+
+TEST_CASE("rules that only answer do not make others depend on who asks", "[settings][rules]") {
+  std::vector<config::Rule> rules(2);
+  rules[0].ignore = {"private"};
+  rules[1].clients = {"10.0.0.0/8"};
+  rules[1].deny = 403;
+  CHECK(make_rules(rules)[0].apart().empty());
+  rules[1].deny = {};
+  CHECK_FALSE(make_rules(rules)[0].apart().empty());
 }
 
 TEST_CASE("a redirection is filled in from the request", "[settings][rules]") {

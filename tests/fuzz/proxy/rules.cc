@@ -285,19 +285,33 @@ std::vector<std::string> RuleTable::keys_of(std::string_view path, std::string_v
 }
 
 bool RuleTable::depends_on_who_asks() const {
-  return std::ranges::any_of(
-      rules_, [](const Rule& rule) { return !rule.clients.empty() || rule.listener >= 0; });
+  return std::ranges::any_of(rules_, [](const Rule& rule) {
+    return !rule.answers() && (!rule.clients.empty() || rule.listener >= 0);
+  });
 }
 
-// "It is there for those alone for whose request a rule ignores the same of these words."
-std::string RuleTable::object_of(const Rule* rule, std::string_view query) const {
-  if (rule == nullptr) return std::string(query);
-  std::string object = rule->key_of(query);
-  if (!depends_on_who_asks()) return object;
-  for (const std::string_view word : {"private", "no-store", "authorization", "vary"}) {
-    if (rule->ignores(word)) object += "#" + std::string(word);
+// What the origin is asked in another way than without the rule.
+std::string Rule::asks() const {
+  std::string text = strip_prefix + "|" + add_prefix + "|" + replaced + "|" + replacement + "|";
+  text += (origin_query ? "whole|" : "|") + key_field + "|";
+  if (cookies != "bypass") text += cookies;
+  for (const Fields* const fields : {&request_set, &request_add}) {
+    text += "|";
+    for (const Field& field : *fields) text += field.name + ":" + field.value + ",";
   }
-  return object;
+  for (const std::string& removed : request_remove) text += "|" + removed;
+  return text;
+}
+
+// "It is there for those alone for whose request a rule says the same of it."
+std::string RuleTable::object_of(const Rule* rule, std::string_view query) const {
+  if (!depends_on_who_asks()) return rule == nullptr ? std::string(query) : rule->key_of(query);
+  static const Rule kNone;
+  std::string object = rule == nullptr ? std::string(query) : rule->key_of(query);
+  for (const std::string_view word : {"private", "no-store", "authorization", "vary"}) {
+    if (rule != nullptr && rule->ignores(word)) object += "#" + std::string(word);
+  }
+  return object + "#" + (rule == nullptr ? kNone : *rule).asks();
 }
 
 bool RuleTable::is_for_all(const Rule& rule, std::string_view path) const {

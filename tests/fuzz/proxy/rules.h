@@ -78,6 +78,8 @@ struct Rule {
   }
   bool keys_by_cookie() const { return cookies.starts_with("key:"); }
   std::string sent_path(std::string_view path) const;
+  // How the origin is asked, other than without the rule.
+  std::string asks() const;
   std::string location(std::string_view host, std::string_view path, std::string_view query) const;
 };
 
