@@ -262,8 +262,8 @@ void Exchange::validate_in_background() {
   auto transfer = make_recycled<Transfer>(services_.home, request_->hash, shared_key(request_),
                                           request_->runtime->number);
   transfer->expect(variant_of(*found_.object));
-  // A response to HEAD has nothing for others.
-  if (!is_get(*request_)) transfer->stop_joining();
+  // A response to HEAD has nothing for others, nor has one of which each asks for himself.
+  if (!is_get(*request_) || !request_->treatment->collapse) transfer->stop_joining();
   if (!services_.inflight.enter_if_absent(transfer)) return;
   services_.stats.background_fetches.add();
   services_.origins.ask_origin(

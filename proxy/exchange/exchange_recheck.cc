@@ -8,11 +8,20 @@ namespace encore::server {
 namespace {
 
 // With the realm, and the query as it came: what the origin sees of it may be more than the key.
+// And with what we tell it of who asks.
 std::string asked_whole(const RequestContext& request) {
   std::string text(request.is_forward() ? kForwardRealm : std::string_view(request.route->realm()));
   text += request.uri_text();
   text += '\n';
   text += request.target.query;
+  const ToldOrigins told = request.told_origins();
+  text += '\n';
+  if (told.x_forwarded || told.forwarded) text += request.client.ip_string();
+  text += '\n';
+  if (request.policy != nullptr && !request.policy->client_field.empty() &&
+      request.tls != nullptr) {
+    text += request.tls->subject;
+  }
   return text;
 }
 

@@ -11,8 +11,13 @@ bool is_barred(const http::StoredMeta& meta, const RequestContext& request) {
          !request.runtime->destinations.may_reach_private(request.client);
 }
 
+// Its origin says who may have it, and has not been asked of this client.
+bool wants_permission(const http::StoredMeta& meta) {
+  return meta.is(http::StoredMeta::kWantsPermission);
+}
+
 bool may_share(const http::StoredMeta& meta, const Asker& asker) {
-  return !is_barred(meta, asker.request) &&
+  return !is_barred(meta, asker.request) && !wants_permission(meta) &&
          http::may_share(meta, asker.request.directives, asker.now, asker.request.reuse());
 }
 
@@ -42,7 +47,7 @@ Take may_take(const Validated& validated, const CacheView& found, const Asker& a
   const http::StoredMeta meta =
       looked_up ? meta_until(object, found.fresh_until) : meta_of(object).http;
   // It would ask the same origin, and hear the same.
-  if (validated.stale && !is_barred(meta, asker.request)) {
+  if (validated.stale && !is_barred(meta, asker.request) && !wants_permission(meta)) {
     const auto failure = validated.status == 0 ? http::OriginFailure::kUnreachable
                                                : http::OriginFailure::kErrorStatus;
     const bool allowed = http::may_serve_stale(meta, asker.request.directives, asker.now, failure,
