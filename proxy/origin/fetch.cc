@@ -133,7 +133,7 @@ void Fetch::send_request() {
   options.whole = plan_.whole;
   options.drop_expect = !plan_.has_upload || request_->head.version == http::Version::kHttp10;
   std::string lines;
-  if (plan_.stored) {
+  if (plan_.stored && plan_.redirects == 0) {
     http::append_validation_fields(
         http::stored_validators(meta_of(*plan_.stored).http, stored_head_of(*plan_.stored)), lines);
     if (!lines.empty()) services_.stats.revalidations.add();
@@ -150,7 +150,8 @@ void Fetch::send_request() {
   state_.go(State::kSending);
   since_ = services_.loop.now();
   received_->request_time = since_;
-  received_->invalidations_seen = services_.inflight.invalidations().count();
+  received_->invalidations_seen =
+      plan_.invalidations_seen.value_or(services_.inflight.invalidations().count());
   services_.stats.origin_requests.add();
   link_.tally().add(&ServerCounts::sent);
   flush_what_waited();

@@ -41,7 +41,9 @@ struct FetchPlan {
   bool background = false;      // nobody waits
   bool has_upload = false;      // the first reader brings a body
   std::uint32_t redirects = 0;  // that were followed
-  store::ObjectRef stored;      // to be validated; empty: none
+  // As the first of them was sent: what has changed since may not show in where they lead.
+  std::optional<std::uint64_t> invalidations_seen = {};
+  store::ObjectRef stored;  // to be validated, but not where a redirection leads; empty: none
   MonotonicTime stored_fresh_until{};
   store::ObjectRef completes;  // a stored part: the rest of it is asked for; empty: none
 };

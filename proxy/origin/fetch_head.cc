@@ -8,6 +8,7 @@
 #include "proxy/observe/request_steps.h"
 #include "proxy/origin/admission.h"
 #include "proxy/origin/changes.h"
+#include "proxy/origin/elsewhere.h"
 #include "proxy/origin/entry.h"
 #include "proxy/origin/fetch.h"
 #include "proxy/origin/freshening.h"
@@ -157,6 +158,10 @@ std::size_t Fetch::on_head(std::string_view bytes) {
     return used;
   }
   received.head_bytes = bytes.substr(0, used);
+  if (request_->is_elsewhere && !keep_what_is_for_here(*request_, received)) {
+    fail({502, Outcome::kOriginInvalid, "head-too-large"});
+    return used;
+  }
   received.wall = services_.loop.wall_now();
   received.time = services_.loop.now();
   services_.latest_moment.note(received.time);
@@ -242,10 +247,10 @@ void Fetch::on_final_head(bool surplus) {
     pass_on(plan);
     return;
   }
-  // Another fetch goes there, for the same readers. What is stored was not of there.
+  // Another fetch goes there, for the same readers.
   FetchPlan further = std::move(plan_);
   ++further.redirects;
-  further.stored = {};
+  if (!further.invalidations_seen) further.invalidations_seen = received.invalidations_seen;
   further.completes = {};
   services_.stats.redirects_followed.add();
   end();

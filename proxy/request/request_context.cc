@@ -134,20 +134,15 @@ std::shared_ptr<const RequestContext> RequestContext::permission_for(
 
 namespace {
 
-// What the client's listener, or a rule, would keep it from if it asked for that itself.
+// What the client's listener would keep it from if it asked for that itself, or a rule anybody.
 bool may_be_asked_for(const RequestContext& to, std::uint16_t port) {
   const std::string host = plain_host(to.host_text());
   const Named named{
       .method = to.head.method_text, .host = host, .path = to.path_text(), .port = port};
   if (to.policy != nullptr && !to.policy->access.refusal(named).empty()) return false;
-  const Rule* const rule = to.runtime->rules
-                               .find({.host = to.host_text(),
-                                      .path = to.path_text(),
-                                      .method = to.head.method_text,
-                                      .listener = to.listener,
-                                      .client = &to.client})
-                               .rule;
-  return rule == nullptr || !rule->answer();
+  // What it leads to is stored for all.
+  return !to.runtime->rules.may_answer(
+      {.host = to.host_text(), .path = to.path_text(), .method = to.head.method_text});
 }
 
 // Not to what would be refused, or answered by a rule or another origin, were it asked for.
@@ -173,9 +168,19 @@ std::shared_ptr<const RequestContext> RequestContext::redirected(
       to.authority.host.empty()) {
     return nullptr;
   }
+  // A reverse proxy's own URLs are those of plain http within, whichever way the client came.
+  const bool is_reverse = request->route != nullptr;
+  if (is_reverse && request->secure) {
+    http::Target within = to;
+    http::set_scheme(within, kReverseScheme);
+    if (http::same_origin(request->target, within)) to = within;
+  }
+  const bool is_elsewhere = !http::same_origin(request->target, to);
+  // What was asked for by TLS is not fetched in the clear.
+  const bool was_secure = request->secure || request->target.scheme == http::Scheme::kHttps;
+  if (is_elsewhere && was_secure && to.scheme == http::Scheme::kHttp) return nullptr;
   auto made = make_reused<RequestContext>();
   made->copy_from(*request);
-  const bool is_elsewhere = !http::same_origin(request->target, to);
   if (is_elsewhere) {
     made->is_elsewhere = true;
     made->route = nullptr;

@@ -440,6 +440,30 @@ const Rule* Rules::find(const RuleQuery& query, std::string_view content_type) c
   return nullptr;
 }
 
+bool Rules::may_answer(const RuleQuery& query) const {
+  if (may_answer_as_it_stands(query)) return true;
+  if (!refuse_any_) return false;
+  return std::ranges::any_of(other_readings(query.path), [&](const std::string& reading) {
+    RuleQuery other = query;
+    other.path = reading;
+    return may_answer_as_it_stands(other);
+  });
+}
+
+bool Rules::may_answer_as_it_stands(const RuleQuery& query) const {
+  bool is_known = false;
+  std::string storage;
+  const std::string_view host = compared_host(query.host, storage);
+  for (const std::uint32_t index : candidates(host, is_known)) {
+    const Rule& rule = *rules_[index];
+    if (rule.waits_for_content_type() || !rule.matches_rest(query)) continue;
+    if (!is_known && !rule.matches_host(host)) continue;
+    if (rule.answer()) return true;
+    if (rule.clients_.empty() && rule.listeners_.empty()) return false;
+  }
+  return false;
+}
+
 std::vector<const Rule*> Rules::changing_keys(std::string_view asked, std::string_view path) const {
   std::vector<const Rule*> found;
   bool is_known = false;

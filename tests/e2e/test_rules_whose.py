@@ -1,11 +1,12 @@
 """[[rule]]: what one client gets by a rule is not there for another for whom it does not hold, and nobody
 gets by a redirection what he would be refused."""
 
+import ssl
 import threading
 import unittest
 
 from client import Client, field, get
-from harness import Case, eventually, free_port
+from harness import Case, CertificateAuthority, eventually, free_port
 from origin import Origin, fresh, response
 
 
@@ -90,6 +91,111 @@ class Overridden(Case):
         self.assertEqual(b"6", self.ask(encore, url, self.INSIDE).body)
 
 
+class AskedOtherwise(Case):
+    """What a rule asks of the origin in another way is there for those alone for whom it is asked so."""
+
+    INSIDE, OUTSIDE = "127.0.0.2", "127.0.0.1"
+
+    def ask(self, encore, url, source, **options):
+        with Client(encore.port, source=source) as client:
+            return client.ask(url, **options)
+
+    def page(self, exchange):
+        """Says how it was asked, and that it is for all who ask so."""
+        fields = dict(exchange.request.fields)
+        asked = [exchange.request.target, *(fields.get(name, "") for name in
+                                            ("x-group", "x-tenant", "authorization", "cookie"))]
+        return fresh("|".join(asked).encode(), Vary="X-Group, X-Tenant")
+
+    def test_each_gets_what_was_asked_for_as_he_asks(self):
+        client = [("X-Group", "one"), ("X-Tenant", "t1"), ("Cookie", "lang=de; id=7")]
+        for rule in ({"request_set": ["X-Group: staff"]}, {"request_add": ["X-Group: staff"]},
+                     {"request_set": ["Authorization: Basic YTpi"]},
+                     {"request_remove": ["X-Tenant"]}, {"add_prefix": "/inner"},
+                     {"replace": ["/a=>/b"]}, {"key_query": "none", "origin_query": True},
+                     {"cookies": "ignore"}, {"cookies": "key:lang"}):
+            for first, second in ((self.INSIDE, self.OUTSIDE), (self.OUTSIDE, self.INSIDE)):
+                with self.subTest(rule=rule, first=first):
+                    origin = Origin(self, default=self.page)
+                    encore = self.encore(rule=[{"clients": self.INSIDE, **rule}],
+                                         admission={"policy": "always"})
+                    url = origin.url("/a?b=1" if "key_query" in rule else "/a")
+                    bodies = [self.ask(encore, url, who, fields=client).body
+                              for who in (first, second, first, second)]
+                    self.assertEqual(bodies[:2], bodies[2:])
+                    self.assertEqual(2, origin.count())
+                    if "key_query" not in rule:  # asked alike, it is told apart all the same
+                        self.assertNotEqual(bodies[0], bodies[1])
+
+    def test_listeners_are_told_apart(self):
+        origin = Origin(self, default=self.page)
+        ports = free_port(), free_port()
+        encore = self.encore(
+            listen=[{"address": f"127.0.0.1:{port}", "mode": "reverse"} for port in ports],
+            origin=[{"servers": [origin.url("")]}], admission={"policy": "always"},
+            rule=[{"listener": f"127.0.0.1:{ports[1]}", "request_set": ["X-Group: staff"]}])
+        self.assertTrue(encore.port)
+        for port, group in ((ports[1], b"staff"), (ports[0], b"")) * 2:
+            with Client(port) as client:
+                client.send("GET /a HTTP/1.1\r\nHost: h\r\n\r\n")
+                self.assertEqual(b"/a|" + group, client.read_response().body[:3 + len(group)])
+        self.assertEqual(2, origin.count())
+
+    def test_purges_and_writes_find_it(self):
+        origin = Origin(self, default=lambda exchange: fresh(b"%d" % exchange.origin.count()))
+        encore = self.encore(rule=[{"clients": self.INSIDE, "request_set": ["X-Group: staff"]}],
+                             admission={"policy": "always"})
+        url = origin.url("/a")
+        for number, forget in ((1, None), (2, "purge"), (4, "POST")):
+            if forget == "purge":
+                encore.admin("/purge?url=" + url, "POST")
+            elif forget:
+                self.ask(encore, url, self.OUTSIDE, method="POST", body=b"x")
+            for _ in range(2):
+                self.assertEqual(b"%d" % number, self.ask(encore, url, self.INSIDE).body)
+
+    def test_who_may_have_it_by_its_origin_alone_is_not_joined(self):
+        go = threading.Event()
+
+        def members(exchange):
+            if ("authorization", "Bearer m") not in exchange.request.fields:
+                return response(b"denied", "401 Unauthorized", Cache_Control="no-store")
+            if dict(exchange.request.fields).get("if-none-match"):
+                exchange.wait(go)
+                return response(b"", "304 Not Modified", ETag='"1"', Cache_Control="max-age=60",
+                                Content_Length=None)
+            return response(b"secret", ETag='"1"', Cache_Control="max-age=0")
+        origin = Origin(self, default=members)
+        encore = self.encore(admission={"policy": "always"}, timeouts={"collapse": "1h"},
+                             rule=[{"clients": self.INSIDE, "authorization": "recheck",
+                                    "stale_while_revalidate": "1h"}])
+        member = {"fields": [("Authorization", "Bearer m")]}
+        for _ in range(2):
+            self.assertEqual(b"secret", self.ask(encore, origin.url("/a"), self.INSIDE,
+                                                 **member).body)
+        eventually(lambda: any("if-none-match" in dict(one.fields) for one in origin.requests),
+                   "it is validated")
+        for source in (self.OUTSIDE, self.INSIDE):
+            self.assertEqual(401, self.ask(encore, origin.url("/a"), source).status)
+        go.set()
+
+    def test_a_permission_is_of_whom_the_origin_was_told(self):
+        def members(exchange):
+            if dict(exchange.request.fields).get("x-forwarded-for", "").startswith("10.0.0.1"):
+                return fresh(b"for one")
+            return response(b"no", "403 Forbidden", Cache_Control="no-store")
+        origin = Origin(self, default=members)
+        port = free_port()
+        self.encore(listen=[{"address": f"127.0.0.1:{port}", "mode": "reverse",
+                             "trusted_proxies": ["127.0.0.1"]}],
+                    origin=[{"servers": [origin.url("")]}], workers={"count": 1},
+                    rule=[{"authorization": "recheck"}], admission={"policy": "always"})
+        for client, status in (("10.0.0.1", 200), ("10.0.0.2", 403)) * 2:
+            with Client(port) as connection:
+                connection.send(f"GET /a HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: {client}\r\n\r\n")
+                self.assertEqual(status, connection.read_response().status)
+
+
 class Followed(Case):
     """follow_redirects, where what it leads to is not for everybody."""
 
@@ -123,6 +229,128 @@ class Followed(Case):
                                           else where).status)
                 self.assertEqual(302, get(encore.port, origin.url("/go")).status)
                 self.assertEqual((0, 0), (origin.count("/hidden/x"), hidden.count()))
+
+    def test_what_a_rule_refuses_to_somebody_is_not_followed_to(self):
+        """For what it leads to would be there for all who may ask for the redirection."""
+        origin = self.site()
+        ports = free_port(), free_port()
+        encore = self.encore(
+            listen=[{"address": f"127.0.0.1:{port}", "mode": "forward"} for port in ports],
+            rule=[{"path": "/hidden/*", "listener": f"127.0.0.1:{ports[1]}", "fresh": "1m"},
+                  {"path": "/hidden/*", "deny": 403}, {"follow_redirects": True}])
+        self.assertTrue(encore.port)
+        for port, status in zip(ports, (403, 200)):
+            self.assertEqual(status, get(port, origin.url("/hidden/x")).status)
+            self.assertEqual(302, get(port, origin.url("/go")).status)
+
+    def test_what_is_overtaken_by_a_purge_or_a_write_is_not_fresh(self):
+        for forget in ("purge", "POST"):
+            with self.subTest(forget):
+                go = threading.Event()
+
+                def latest(exchange, go=go):
+                    if exchange.request.method == "POST":
+                        return response(b"done")
+                    number = sum(one.method == "GET" and one.target == "/latest"
+                                 for one in exchange.origin.requests)
+                    if number == 1:
+                        exchange.wait(go)
+                    return response(b"", "302 Found", Location=f"/v{number}",
+                                    Cache_Control="max-age=60")
+                origin = Origin(self, {"/latest": latest},
+                                default=lambda exchange: fresh(exchange.request.target.encode()))
+                encore = self.encore(rule=[{"follow_redirects": True}],
+                                     admission={"policy": "always"}, timeouts={"collapse": "1h"})
+                url = origin.url("/latest")
+                first = threading.Thread(target=get, args=(encore.port, url))
+                first.start()
+                eventually(lambda: origin.count("/latest") == 1, "the first has asked")
+                if forget == "purge":
+                    encore.admin("/purge?url=" + url, "POST")
+                else:
+                    get(encore.port, url, method="POST", body=b"x")
+                go.set()
+                first.join()
+                self.assertEqual(b"/v2", get(encore.port, url).body)
+
+    def test_nothing_that_a_rule_takes_from_the_client_goes_elsewhere(self):
+        other = Origin(self, default=fresh(b"elsewhere"), host="127.0.0.3")
+        origin = self.site(other.url("/x"))
+        encore = self.encore(rule=[{"follow_redirects": True, "request_remove": ["X-Api-Key"],
+                                    "request_set": ["X-User: proxy"]}],
+                             admission={"policy": "always"})
+        answer = get(encore.port, origin.url("/go"),
+                     fields=[("X-Api-Key", "secret"), ("X-User", "ann"), ("X-Other", "kept")])
+        self.assertEqual(b"elsewhere", answer.body)
+        told = dict(other.last().fields)
+        self.assertNotIn("x-api-key", told)
+        self.assertNotIn("x-user", told)
+        self.assertEqual("kept", told["x-other"])
+
+    def test_what_was_asked_for_by_tls_is_not_fetched_in_the_clear(self):
+        authority = CertificateAuthority(self)
+        clear = Origin(self, default=fresh(b"in the clear"), host="127.0.0.3")
+        origin = Origin(self, {"/go": response(b"", "302 Found", Location=clear.url("/x"),
+                                               Cache_Control="max-age=60")},
+                        tls=authority.server_context("127.0.0.1"))
+        encore = self.encore(rule=[{"follow_redirects": True}],
+                             upstream={"tls_ca_file": str(authority.certificate)})
+        self.assertEqual(302, get(encore.port, f"https://127.0.0.1:{origin.port}/go").status)
+        self.assertEqual(0, clear.count())
+
+    def test_a_whole_location_of_the_same_site_is_followed_behind_tls(self):
+        authority = CertificateAuthority(self)
+        certificate, key = authority.issue("localhost")
+        port = free_port()
+        where = f"https://localhost:{port}/x"
+        origin = Origin(self, {"/go": response(b"", "302 Found", Location=where,
+                                               Cache_Control="max-age=60"), "/x": fresh(b"there")})
+        self.encore(listen=[{"address": f"127.0.0.1:{port}", "mode": "reverse",
+                             "tls": [{"certificate": str(certificate), "key": str(key)}]}],
+                    origin=[{"servers": [origin.url("")]}], rule=[{"follow_redirects": True}])
+        context = ssl.create_default_context(cafile=authority.certificate)
+        with Client(port) as client:
+            client.sock = context.wrap_socket(client.sock, server_hostname="localhost")
+            client.send(f"GET /go HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n")
+            self.assertEqual(b"there", client.read_response().body)
+
+    def test_what_another_origin_says_of_itself_is_not_said_of_the_first(self):
+        other = Origin(self, default=response(
+            b"", "302 Found", Location="/login?a=1#top", Set_Cookie="id=1",
+            Clear_Site_Data='"*"', Strict_Transport_Security="max-age=9"), host="127.0.0.3")
+        origin = self.site(other.url("/x"))
+        encore = self.encore(rule=[{"follow_redirects": True}])
+        answer = get(encore.port, origin.url("/go"))
+        self.assertEqual((302, other.url("/login?a=1#top")),
+                         (answer.status, field(answer, "Location")))
+        for name in ("Set-Cookie", "Clear-Site-Data", "Strict-Transport-Security"):
+            self.assertIsNone(field(answer, name))
+
+    def test_the_stored_object_stands_in_where_it_leads_to_a_failure(self):
+        """And goes where the new answer may not be kept."""
+        broken, forbids = [], []
+
+        def target(exchange):
+            if broken:
+                exchange.reset()
+                return None
+            if forbids:
+                return response(b"new", Cache_Control="no-store")
+            return response(b"old", ETag='"1"', Cache_Control="max-age=0")
+        origin = Origin(self, {"/go": response(b"", "302 Found", Location="/x",
+                                               Cache_Control="max-age=60"), "/x": target})
+        encore = self.encore(rule=[{"follow_redirects": True, "stale_if_error": "1h"}],
+                             admission={"policy": "always"})
+        url = origin.url("/go")
+        self.assertEqual(b"old", get(encore.port, url).body)
+        broken.append(1)
+        answer = get(encore.port, url)
+        self.assertEqual((200, b"old"), (answer.status, answer.body))
+        broken.clear()
+        forbids.append(1)
+        self.assertEqual(b"new", get(encore.port, url).body)
+        broken.append(1)
+        self.assertEqual(502, get(encore.port, url).status)
 
     def test_to_be_sent_elsewhere_is_no_permission(self):
         def members(exchange):

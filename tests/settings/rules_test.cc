@@ -264,6 +264,26 @@ TEST_CASE("rules that only answer do not make others depend on who asks", "[sett
   CHECK_FALSE(make_rules(rules)[0].apart().empty());
 }
 
+TEST_CASE("somebody may be answered by a rule, unless one in front holds for all",
+          "[settings][rules]") {
+  std::vector<config::Rule> rules(2);
+  rules[0].path = {"/a/*"};
+  rules[0].listener = {"x:1"};
+  rules[1].path = {"/a/*"};
+  rules[1].deny = 403;
+  const auto may = [&](std::string_view path) {
+    return make_rules(rules).may_answer({.host = "h", .path = path, .method = "GET"});
+  };
+  CHECK(may("/a/b"));
+  CHECK(may("/%61/b"));
+  CHECK_FALSE(may("/b"));
+  rules[0].listener = {};
+  CHECK_FALSE(may("/a/b"));
+  std::swap(rules[0], rules[1]);
+  rules[0].clients = {"10.0.0.0/8"};
+  CHECK(may("/a/b"));
+}
+
 TEST_CASE("a redirection is filled in from the request", "[settings][rules]") {
   CHECK(filled_in("https://{host}{path}{query}", "h:1", "/a", "?b") == "https://h:1/a?b");
   CHECK(filled_in("/x", "h", "/a", "") == "/x");

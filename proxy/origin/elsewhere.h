@@ -1,0 +1,14 @@
+// What an origin says to who was redirected to it, as said by the one that was asked. Pure,
+// thread-safe.
+#pragma once
+
+#include "proxy/origin/received.h"
+#include "proxy/request/request_context.h"
+
+namespace encore::server {
+
+// Takes out of the head what its sender says of its own host, as cookies, and makes its Location a
+// whole URI. False: it is too large then. REQUIRES: `request.is_elsewhere`, a head that is there.
+bool keep_what_is_for_here(const RequestContext& request, Received& received);
+
+}  // namespace encore::server
