@@ -77,6 +77,11 @@ Result<std::string> check_glob(std::string_view text) {
   return std::string(text);
 }
 
+Result<std::string> check_rule_path(std::string_view text) {
+  if (text.empty() || text.size() > kGlobBytesMax) return fail("is not a path");
+  return check_path_glob(text);
+}
+
 Result<std::string> check_ignored(std::string_view text) {
   static constexpr std::array<std::string_view, 7> kNames = {
       "no-store", "private", "no-cache", "client-no-cache", "authorization", "set-cookie", "vary"};
@@ -175,7 +180,9 @@ void Draft::check_rule(std::size_t index) {
              "together with another answer; accepted: one of deny, redirect and static_status");
   }
   const std::uint32_t status = rule.redirect_status;
-  if (status != 301 && status != 302 && status != 303 && status != 307 && status != 308) {
+  const bool redirects =
+      status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+  if (!redirects) {
     fault_at(at("redirect_status"), "is no redirection; accepted: 301, 302, 303, 307 or 308");
   }
   check_rule_admission(rule, at("admission"));

@@ -30,6 +30,27 @@ bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= 253 && only(text, "-._") && is_alnum(text.front());
 }
 
+bool are_digits(std::string_view text) {
+  return text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// "host:80", "[::1]:80"; "*:80" is hardly meant for the addresses that end so.
+bool has_port(std::string_view host) {
+  const auto colon = host.rfind(':');
+  if (colon == std::string_view::npos || !are_digits(host.substr(colon + 1))) return false;
+  return host.find(':') == colon || host.substr(0, colon).ends_with(']');
+}
+
+// An IPv6 address, in brackets or without, of which stars may stand for parts.
+bool is_v6_glob(std::string_view text) {
+  const bool is_whole = text.find('*') == std::string_view::npos;
+  if (is_whole && text.starts_with('[') != text.ends_with(']')) return false;
+  if (text.starts_with('[')) text.remove_prefix(1);
+  if (text.ends_with(']')) text.remove_suffix(1);
+  if (is_whole) return text.find(':') != std::string_view::npos && parse_cidr(text).has_value();
+  return text.find_first_not_of("0123456789abcdefABCDEF:.*") == std::string_view::npos;
+}
+
 }  // namespace
 
 std::string quoted(std::string_view text) {
@@ -126,7 +147,11 @@ Result<std::string> check_token(std::string_view text) {
 }
 
 Result<std::string> check_host_glob(std::string_view text) {
+  if (text.find('/') != std::string_view::npos) return fail("has more than a host");
+  if (has_port(text)) return fail("has a port");
   if (text.empty() || text.size() > 253 || !only(text, "-._*[]:")) return fail("is not a host");
+  const bool is_address = text.find_first_of("[]:") != std::string_view::npos;
+  if (is_address && !is_v6_glob(text)) return fail("is not a host");
   return lower_ascii(text);
 }
 

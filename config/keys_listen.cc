@@ -14,7 +14,8 @@ constexpr std::array<std::string_view, 5> kForwardedFields = {"auto", "off", "x-
 constexpr Range kListed = {.min = 0, .max = 4096};
 constexpr std::string_view kBlocks = "addresses and blocks, as \"10.0.0.0/8\"";
 
-constexpr std::string_view kHostGlobs = "hosts, as \"www.example.com\" or \"*.example.com\"";
+constexpr std::string_view kHostGlobs =
+    "hosts without a port, as \"www.example.com\" or \"*.example.com\"";
 constexpr std::string_view kPathGlobs = "paths, as \"/public/*\" or \"*.css\"";
 
 constexpr std::array kListenKeys = {

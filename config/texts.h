@@ -31,6 +31,7 @@ Result<std::string> check_seed(std::string_view text);
 Result<std::string> check_file_name(std::string_view text);
 Result<std::string> check_rule_name(std::string_view text);
 Result<std::string> check_glob(std::string_view text);
+Result<std::string> check_rule_path(std::string_view text);
 Result<std::string> check_prefix_or_empty(std::string_view text);
 Result<std::string> check_media_type(std::string_view text);
 Result<std::string> check_type_glob(std::string_view text);

@@ -59,6 +59,36 @@ TEST_CASE("a rule can be set on the command line", "[config][rules]") {
   CHECK(config->rule[0].deny == 403);
 }
 
+TEST_CASE("conditions that no request meets are refused", "[config][rules]") {
+  for (const std::string host :
+       {"example.com:8080", "*:80", "127.0.0.1:80", "[::1]:80", "*.example.com:*", "[::1", "::1]",
+        "[example.com]", "[127.0.0.1]", "1::2::3", "example.com/x", "https://example.com"}) {
+    CAPTURE(host);
+    const std::string said = fault("[[rule]]\nhost = [\"a\", \"" + host + "\"]\ndeny = 403\n");
+    CHECK(said.starts_with("t.toml:2:8: rule.0.host: \"" + host + "\" "));
+    CHECK(said.ends_with("globs without a port (`*` is any run of characters)"));
+  }
+  CHECK(fault("[[rule]]\nhost = \"a:80\"\n").find("\"a:80\" has a port;") != std::string::npos);
+  for (const std::string path : {"secret/*", "https://a/b", "secret", "", "/a?b", "/a b", "/a#b"}) {
+    CAPTURE(path);
+    CHECK(fault("[[rule]]\npath = \"" + path + "\"\ndeny = 403\n")
+              .starts_with("t.toml:2:8: rule.0.path: \"" + path + "\" "));
+  }
+  for (const std::string more : {"listen]]\ndeny_hosts", "limit]]\nhosts"}) {
+    CAPTURE(more);
+    CHECK(fault("[[" + more + " = [\"a:80\"]\n").find("\"a:80\" has a port;") != std::string::npos);
+  }
+}
+
+TEST_CASE("hosts of rules are names and addresses, whole or in part", "[config][rules]") {
+  for (const std::string host : {"*", "*.example.com", "a-b_c.example.com.", "10.0.0.1", "10.*",
+                                 "::1", "[::1]", "2001:DB8::1", "[2001:db8::80]", "::ffff:10.0.0.1",
+                                 "2001:db8:*", "[2001:db8:*]", "[2001:*", "fe80:*:80", "[*:80]"}) {
+    CAPTURE(host);
+    CHECK(good("[[rule]]\nhost = \"" + host + "\"\n").rule[0].host.size() == 1);
+  }
+}
+
 TEST_CASE("what does not go together in a rule is refused where it stands", "[config][rules]") {
   CHECK(fault("[[rule]]\ncontent_type = \"a/b\"\ncookies = \"ignore\"\n")
             .starts_with("t.toml:3:11: rule.0.cookies: comes before the response"));
