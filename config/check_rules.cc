@@ -185,6 +185,17 @@ void Draft::check_rule(std::size_t index) {
   if (!redirects) {
     fault_at(at("redirect_status"), "is no redirection; accepted: 301, 302, 303, 307 or 308");
   }
+  const Rule usual;
+  const auto needs = [&](std::string_view key, bool is_said, std::string_view other) {
+    if (is_said) fault_at(at(key), "without " + std::string(other) + "; accepted: with it");
+  };
+  if (rule.redirect.empty() && redirects) {
+    needs("redirect_status", status != usual.redirect_status, "redirect");
+  }
+  if (!rule.static_status) {
+    needs("static_body", rule.static_body != usual.static_body, "static_status");
+    needs("static_type", rule.static_type != usual.static_type, "static_status");
+  }
   check_rule_admission(rule, at("admission"));
 }
 

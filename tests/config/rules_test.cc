@@ -89,6 +89,15 @@ TEST_CASE("hosts of rules are names and addresses, whole or in part", "[config][
   }
 }
 
+TEST_CASE("what says more of an answer that a rule does not give is refused", "[config][rules]") {
+  CHECK(fault("[[rule]]\nredirect_status = 301\n")
+            .starts_with("t.toml:2:19: rule.0.redirect_status: without redirect; accepted: "));
+  CHECK(fault("[[rule]]\nstatic_body = \"x\"\ndeny = 403\n")
+            .starts_with("t.toml:2:15: rule.0.static_body: without static_status; accepted: "));
+  CHECK(fault("[[rule]]\nstatic_type = \"a/b\"\n")
+            .starts_with("t.toml:2:15: rule.0.static_type: without static_status; accepted: "));
+}
+
 TEST_CASE("what does not go together in a rule is refused where it stands", "[config][rules]") {
   CHECK(fault("[[rule]]\ncontent_type = \"a/b\"\ncookies = \"ignore\"\n")
             .starts_with("t.toml:3:11: rule.0.cookies: comes before the response"));
