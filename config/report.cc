@@ -60,6 +60,28 @@ void report_listeners(const Config& config, Report& report) {
   for (const std::string& warning : admin_warnings(config.admin)) report.note(warning);
 }
 
+// Of all that hold for a request the first does: behind one that holds for all none ever will.
+void report_rules(const Config& config, Report& report) {
+  const auto any = [](const std::vector<std::string>& globs) {
+    return globs.empty() || std::ranges::find(globs, "*") != globs.end();
+  };
+  const auto first = std::ranges::find_if(config.rule, [&](const Rule& rule) {
+    return any(rule.host) && any(rule.path) && rule.content_type.empty() && rule.method.empty() &&
+           rule.listener.empty() && rule.clients.empty();
+  });
+  const auto shown = [&](std::vector<Rule>::const_iterator rule) {
+    return "rule." + std::to_string(rule - config.rule.begin()) +
+           (rule->name.empty() ? std::string() : " (" + rule->name + ")");
+  };
+  std::string behind;
+  for (auto rule = first; rule != config.rule.end(); ++rule) {
+    if (rule != first) behind += (behind.empty() ? "" : ", ") + shown(rule);
+  }
+  if (behind.empty()) return;
+  report.note(shown(first) +
+              " holds for every request, so that what is behind it never does: " + behind + ".");
+}
+
 // What follows for those who use the proxy is said in full.
 void report_intercept(const Config& config, Report& report) {
   const Intercept& intercept = config.intercept;
@@ -335,6 +357,7 @@ void report_shadow(const Config& config, Report& report) {
 std::string check_report(const Config& config, std::uint32_t cores) {
   Report report;
   report_listeners(config, report);
+  report_rules(config, report);
   report_intercept(config, report);
   report_cache(config, cores, report);
   report_compression(config, report);

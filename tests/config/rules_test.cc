@@ -1,3 +1,4 @@
+#include "config/derive.h"
 #include "config/dump.h"
 #include "config/load.h"
 #include "tests/catch.h"
@@ -96,6 +97,15 @@ TEST_CASE("what says more of an answer that a rule does not give is refused", "[
             .starts_with("t.toml:2:15: rule.0.static_body: without static_status; accepted: "));
   CHECK(fault("[[rule]]\nstatic_type = \"a/b\"\n")
             .starts_with("t.toml:2:15: rule.0.static_type: without static_status; accepted: "));
+}
+
+TEST_CASE("the report names rules behind one that holds for all", "[config][rules]") {
+  const std::string all = "[[rule]]\npath = \"*\"\n[[rule]]\nname = \"x\"\ndeny = 403\n[[rule]]\n";
+  CHECK(check_report(good(all), 1)
+            .contains("note: rule.0 holds for every request, so that what is behind it never "
+                      "does: rule.1 (x), rule.2.\n"));
+  CHECK_FALSE(check_report(good("[[rule]]\nmethod = \"GET\"\n[[rule]]\n"), 1).contains("rule."));
+  CHECK_FALSE(check_report(good("[[rule]]\nhost = \"a\"\n[[rule]]\n"), 1).contains("rule."));
 }
 
 TEST_CASE("what does not go together in a rule is refused where it stands", "[config][rules]") {
