@@ -265,6 +265,7 @@ bool Http1Connection::handle_request(std::string_view head_bytes) {
     view.policy = policy;
     view.secure = true;
     view.inside = inside_.get();
+    inside_->use->go_on(services_.loop.now());
     if (named_by_ != runtime.number &&
         !is_named(runtime, *inside_, client_, services_.loop.now())) {
       refuse(no_longer_decrypted());

@@ -22,13 +22,15 @@ void ClientHosts::drop(Order::iterator entry) {
 void ClientHosts::drop_old(MonotonicTime now) {
   while (!order_.empty() && order_.front().until <= now) {
     Entry& oldest = order_.front();
-    if (oldest.connections == 0) {
+    // It lasts as long as its connections do, and then from when something was asked on them.
+    const MonotonicTime ends = oldest.last() + oldest.memory;
+    if (oldest.connections == 0 && ends <= now) {
       drop(order_.begin());
       continue;
     }
-    // It lasts as long as its connections do.
-    oldest.until =
-        now + std::max<Nanoseconds>(oldest.until - oldest.noted, std::chrono::seconds(1));
+    oldest.until = oldest.connections == 0
+                       ? ends
+                       : now + std::max<Nanoseconds>(oldest.memory, std::chrono::seconds(1));
     order_.splice(order_.end(), order_, order_.begin());
   }
 }
@@ -52,6 +54,7 @@ bool ClientHosts::note_locked(const net::Address& client, std::string_view host,
   if (const auto place = places_.find(key); place != places_.end()) {
     // By a reload times may be shorter than those of pairs in front, which leave before it then.
     place->second->noted = now;
+    place->second->memory = memory;
     place->second->until = now + memory;
     order_.splice(order_.end(), order_, place->second);
     return false;
@@ -63,6 +66,7 @@ bool ClientHosts::note_locked(const net::Address& client, std::string_view host,
                     .client = client.ip_string(),
                     .host = std::string(host),
                     .noted = now,
+                    .memory = memory,
                     .until = now + memory});
   places_.emplace(key, std::prev(order_.end()));
   ++counts_[network];
@@ -73,15 +77,22 @@ std::optional<MonotonicTime> ClientHosts::noted_at(const net::Address& client,
                                                    std::string_view host, MonotonicTime now) {
   const MutexLock lock(mutex_);
   const Entry* const entry = find(client, host);
-  if (entry == nullptr || entry->until <= now) return std::nullopt;
-  return entry->noted;
+  if (entry == nullptr) return std::nullopt;
+  const MonotonicTime last = entry->last();
+  if (std::max(entry->until, last + entry->memory) <= now) return std::nullopt;
+  return last;
 }
 
-void ClientHosts::open(const net::Address& client, std::string_view host, MonotonicTime now,
-                       Nanoseconds memory) {
+std::shared_ptr<ClientHosts::Latest> ClientHosts::open(const net::Address& client,
+                                                       std::string_view host, MonotonicTime now,
+                                                       Nanoseconds memory) {
   const MutexLock lock(mutex_);
   note_locked(client, host, now, memory);
-  if (Entry* const entry = find(client, host)) ++entry->connections;
+  Entry* const entry = find(client, host);
+  if (entry == nullptr) return nullptr;
+  ++entry->connections;
+  if (entry->latest == nullptr) entry->latest = std::make_shared<Latest>(now);
+  return entry->latest;
 }
 
 void ClientHosts::close(const net::Address& client, std::string_view host) {

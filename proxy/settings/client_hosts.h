@@ -4,11 +4,14 @@
 // own, works as without us, and takes nothing from others. Bounded; thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,9 +39,12 @@ class ClientHosts {
   // True: it is news, so that it may be said. False: it was known, or this client has its share.
   bool note(const net::Address& client, std::string_view host, MonotonicTime now,
             Nanoseconds memory);
-  // Notes it, and that it has one connection more, or one less, of which it was noted.
-  void open(const net::Address& client, std::string_view host, MonotonicTime now,
-            Nanoseconds memory);
+  // When a pair with connections was noted last: what comes often notes it by this, without a lock.
+  using Latest = std::atomic<MonotonicTime>;
+  // Notes it, and that it has one connection more, or one less, of which it was noted. Null: this
+  // client has its share.
+  std::shared_ptr<Latest> open(const net::Address& client, std::string_view host, MonotonicTime now,
+                               Nanoseconds memory);
   void close(const net::Address& client, std::string_view host);
   // Whether it has such connections, as far as it is known.
   bool is_open(const net::Address& client, std::string_view host);
@@ -62,8 +68,13 @@ class ClientHosts {
     std::string client;  // as it is shown
     std::string host;
     MonotonicTime noted{};
-    MonotonicTime until{};
+    Nanoseconds memory{};
+    MonotonicTime until{};  // as far as is known without looking at the latest
     std::size_t connections = 0;
+    std::shared_ptr<Latest> latest = {};  // once it had connections
+    MonotonicTime last() const {
+      return latest == nullptr ? noted : std::max(noted, latest->load(std::memory_order_relaxed));
+    }
   };
   using Order = std::list<Entry>;  // the oldest in front
   static std::string key_of(const Network& network, std::string_view host);

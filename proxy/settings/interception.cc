@@ -48,9 +48,10 @@ Result<void> check(const config::Intercept& intercept, const ca::Authority& auth
 
 InsideUse::InsideUse(std::shared_ptr<ClientHosts> used, const net::Address& client,
                      std::string_view host, MonotonicTime now, Nanoseconds memory)
-    : used_(std::move(used)), client_(client), host_(host) {
-  used_->open(client_, host_, now, memory);
-}
+    : used_(std::move(used)),
+      client_(client),
+      host_(host),
+      latest_(used_->open(client_, host_, now, memory)) {}
 
 InsideUse::~InsideUse() { used_->close(client_, host_); }
 

@@ -34,10 +34,16 @@ class InsideUse {
   InsideUse(const InsideUse&) = delete;
   InsideUse& operator=(const InsideUse&) = delete;
 
+  // It has asked for something again.
+  void go_on(MonotonicTime now) const {
+    if (latest_ != nullptr) latest_->store(now, std::memory_order_relaxed);
+  }
+
  private:
   const std::shared_ptr<ClientHosts> used_;
   const net::Address client_;
   const std::string host_;
+  const std::shared_ptr<ClientHosts::Latest> latest_;
 };
 
 class Interception {

@@ -213,6 +213,18 @@ class Rejected(InterceptCase):
         self.inside(encore, origin).close()
         eventually(lambda: encore.metrics()[noted] == 1, "it is noted")
 
+    def test_each_request_on_a_kept_connection_is_use(self):
+        origin = self.start_origin()
+        encore = self.proxy(origin)
+        used = self.inside(encore, origin)
+        self.assertEqual(200, used.get("/").status)
+        for _ in range(3):
+            in_advance = self.inside(encore, origin)
+            self.assertEqual(200, used.get("/").status)
+            in_advance.close()
+        eventually(lambda: encore.metrics()["encore_client_connections"] == 1, "they are gone")
+        self.assertEqual(0, encore.metrics()["encore_intercepts_rejected_total"])
+
     def test_who_refuses_beside_what_is_used_is_known_at_once(self):
         origin = self.start_origin()
         encore = self.proxy(origin)

@@ -107,6 +107,29 @@ TEST_CASE("A pair with connections outlasts its time", "[settings][intercept]") 
   CHECK(pairs.size(kStart + hours(2)) == 0);
 }
 
+TEST_CASE("A pair is known from what it did last on a connection", "[settings][intercept]") {
+  ClientHosts pairs;
+  const auto client = address("10.0.0.1");
+  const auto latest = pairs.open(client, "a.example", kStart, hours(1));
+  REQUIRE(latest != nullptr);
+  CHECK(pairs.open(client, "a.example", kStart, hours(1)) == latest);
+  latest->store(kStart + seconds(1800));
+  CHECK(pairs.noted_at(client, "a.example", kStart + seconds(1800)) == kStart + seconds(1800));
+  pairs.close(client, "a.example");
+  pairs.close(client, "a.example");
+  CHECK(pairs.size(kStart + hours(1)) == 1);
+  CHECK(pairs.noted_at(client, "a.example", kStart + seconds(5399)));
+  CHECK_FALSE(pairs.noted_at(client, "a.example", kStart + seconds(5400)));
+  CHECK(pairs.size(kStart + seconds(5400)) == 0);
+}
+
+TEST_CASE("A pair beyond its client's share has no connections", "[settings][intercept]") {
+  ClientHosts pairs(100, 1);
+  CHECK(pairs.open(address("10.0.0.1"), "a.example", kStart, hours(1)) != nullptr);
+  CHECK(pairs.open(address("10.0.0.1"), "b.example", kStart, hours(1)) == nullptr);
+  pairs.close(address("10.0.0.1"), "b.example");
+}
+
 TEST_CASE("What a pair had that has left meanwhile is not counted below nothing",
           "[settings][intercept]") {
   ClientHosts pairs(1, 1);
