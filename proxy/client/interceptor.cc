@@ -179,8 +179,17 @@ void Interceptor::on_eof(net::Stream&) {
 }
 
 void Interceptor::on_error(net::Stream& stream, net::CloseReason reason, int) {
-  note(step_ == Step::kShaking ? left_handshake(stream, reason) : left_at_once());
+  if (step_ == Step::kShaking) {
+    note(left_handshake(stream, reason));
+  } else {
+    note(refuses_behind(stream) ? Left::kRejecting : left_at_once());
+  }
   end(Outcome::kClientAborted, After::kAbort);
+}
+
+// By an alert: who verifies behind the handshake says it so, sooner or later.
+bool Interceptor::refuses_behind(const net::Stream& stream) const {
+  return step_ == Step::kUnused && stream.is_tls_refused_by_peer();
 }
 
 Interceptor::Left Interceptor::left_at_once() const {

@@ -97,6 +97,7 @@ class Interceptor final : public net::Retirable, private net::StreamHandler {
   void end(Outcome outcome, Http1Carrier::After after);
   // What an end says of our certificate.
   enum class Left : std::uint8_t { kOtherwise, kRejecting, kPerhapsRejecting };
+  bool refuses_behind(const net::Stream& stream) const;
   Left left_at_once() const;
   Left left_handshake(const net::Stream& stream, net::CloseReason reason) const;
   Left beside_use(std::optional<MonotonicTime> used) const;

@@ -225,6 +225,34 @@ class Rejected(InterceptCase):
         eventually(lambda: encore.metrics()["encore_client_connections"] == 1, "they are gone")
         self.assertEqual(0, encore.metrics()["encore_intercepts_rejected_total"])
 
+    def test_who_says_no_behind_the_handshake_has_refused_whatever_is_used(self):
+        origin = self.start_origin()
+        encore = self.proxy(origin)
+        used = self.inside(encore, origin)
+        self.assertEqual(200, used.get("/").status)
+        client = self.connect(encore, origin)
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        session = self.trusting().wrap_bio(incoming, outgoing, server_hostname=HOST)
+
+        done = False
+        while not done:
+            try:
+                session.do_handshake()
+                done = True
+            except ssl.SSLWantReadError:
+                pass
+            client.send(outgoing.read())
+            if not done:
+                incoming.write(client.sock.recv(65536))
+        eventually(lambda: encore.metrics()["encore_tls_handshakes"] == 0, "hands are shaken")
+        self.assertEqual(200, used.get("/").status)
+        # A fatal alert, as of one that verifies now: here of one that cannot read a record.
+        incoming.write(b"\x17\x03\x03\x00\x20" + bytes(32))
+        with self.assertRaises(ssl.SSLError):
+            session.read()
+        client.send(outgoing.read())
+        eventually(lambda: encore.metrics()["encore_intercepts_rejected_total"] == 1, "it is noted")
+
     def test_who_refuses_beside_what_is_used_is_known_at_once(self):
         origin = self.start_origin()
         encore = self.proxy(origin)
