@@ -19,8 +19,8 @@ constexpr std::array kInterceptKeys = {
          .item_check = check_file_name}),
     bound<&Intercept::ca_key>(
         {.name = "ca_key",
-         .doc = "Its key (PEM), a file that nobody but its owner and group may read. Both files "
-                "are read again at a reload.",
+         .doc = "Its key (PEM): a file of the user that encore runs as, or of root, which nobody "
+                "else may read but its group. Both files are read again at a reload.",
          .accepted = "a file name or \"\"",
          .item_check = check_file_name}),
     bound<&Intercept::hosts>(

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <optional>
 
 #include "base/text.h"
 #include "proxy/ca/handles.h"
@@ -64,7 +65,23 @@ bool is_kind_we_sign_with(const EVP_PKEY* key) {
   return EVP_PKEY_is_a(key, "EC") == 1 || EVP_PKEY_is_a(key, "RSA") == 1;
 }
 
-Result<std::string> read_file(const std::string& file, bool secret) {
+// As keys of listeners are (net/secret_file.h): root gives one to who runs this by its group.
+Result<void> check_key_file(const struct stat& status, KeyOwner owner) {
+  constexpr std::string_view kAccepted = "accepted: a file of this user or root, mode 0600 or 0640";
+  if ((status.st_mode & S_IRWXO) != 0) {
+    return fail("may be read or written by anybody; " + std::string(kAccepted));
+  }
+  if ((status.st_mode & (S_IWGRP | S_IXGRP)) != 0) {
+    return fail("may be written by its group; " + std::string(kAccepted));
+  }
+  const bool ours = status.st_uid == ::geteuid() || status.st_uid == 0;
+  if (owner == KeyOwner::kThisUserOrRoot && !ours) {
+    return fail("is another user's; " + std::string(kAccepted));
+  }
+  return {};
+}
+
+Result<std::string> read_file(const std::string& file, std::optional<KeyOwner> key) {
   const auto failed = [&] { return fail(file + ": " + std::strerror(errno)); };
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return failed();
@@ -73,9 +90,10 @@ Result<std::string> read_file(const std::string& file, bool secret) {
   struct stat status{};
   if (::fstat(descriptor, &status) != 0) return failed();
   if (!S_ISREG(status.st_mode)) return fail(file + ": is no regular file");
-  if (secret && (status.st_mode & S_IRWXO) != 0) {
-    return fail(file + ": may be read or written by anybody; accepted: a file of its owner and " +
-                "group, as by chmod 600");
+  if (key) {
+    if (auto good = check_key_file(status, *key); !good) {
+      return fail(file + ": " + good.error().message);
+    }
   }
   std::string text(kFileBytesMax + 1, '\0');
   std::size_t used = 0;
@@ -101,10 +119,12 @@ std::string openssl_reason() {
 }
 
 Result<std::string> read_certificate_file(const std::string& file) {
-  return read_file(file, false);
+  return read_file(file, std::nullopt);
 }
 
-Result<std::string> read_key_file(const std::string& file) { return read_file(file, true); }
+Result<std::string> read_key_file(const std::string& file, KeyOwner owner) {
+  return read_file(file, owner);
+}
 
 Authority::Authority(Authority&&) noexcept = default;
 Authority& Authority::operator=(Authority&&) noexcept = default;
@@ -128,32 +148,49 @@ Result<Authority> Authority::parse_certificate(const std::string& certificate) {
 Result<Authority> Authority::parse(const std::string& certificate, const std::string& key) {
   auto authority = parse_certificate(certificate);
   if (!authority) return authority;
+  if (auto read = authority->read_key(key); !read) return std::unexpected(read.error());
+  return authority;
+}
+
+Result<void> Authority::read_key(const std::string& key) {
   const Owned<BIO> text = reader_of(key);
-  authority->key_ =
-      Owned<EVP_PKEY>(PEM_read_bio_PrivateKey(text.get(), nullptr, &no_password, nullptr));
+  key_ = Owned<EVP_PKEY>(PEM_read_bio_PrivateKey(text.get(), nullptr, &no_password, nullptr));
   ERR_clear_error();
-  if (!authority->has_key()) return fail("holds no key in PEM form, or one behind a password");
-  if (!is_kind_we_sign_with(authority->key())) {
+  if (!has_key()) return fail("holds no key in PEM form, or one behind a password");
+  if (!is_kind_we_sign_with(key_.get())) {
     return fail("is of another kind than these; accepted: EC, RSA");
   }
-  const bool fits = X509_check_private_key(authority->certificate(), authority->key()) == 1;
+  const bool fits = X509_check_private_key(certificate_.get(), key_.get()) == 1;
   ERR_clear_error();
   if (!fits) return fail("is not that of the certificate");
-  return authority;
+  return {};
 }
 
 Result<Authority> Authority::load(const std::string& certificate_file,
                                   const std::string& key_file) {
-  const auto certificate = read_certificate_file(certificate_file);
-  if (!certificate) return std::unexpected(certificate.error());
-  if (const auto alone = parse_certificate(*certificate); !alone) {
-    return fail(certificate_file + ": " + alone.error().message);
-  }
-  const auto key = read_key_file(key_file);
+  auto authority = load_certificate(certificate_file);
+  if (!authority) return authority;
+  const auto key = read_key_file(key_file, KeyOwner::kAnybody);
   if (!key) return std::unexpected(key.error());
-  auto authority = parse(*certificate, *key);
-  if (!authority) return fail(key_file + ": " + authority.error().message);
+  if (auto read = authority->read_key(*key); !read) {
+    return fail(key_file + ": " + read.error().message);
+  }
   return authority;
+}
+
+Result<Authority> Authority::load_certificate(const std::string& file) {
+  const auto text = read_certificate_file(file);
+  if (!text) return std::unexpected(text.error());
+  auto authority = parse_certificate(*text);
+  if (!authority) return fail(file + ": " + authority.error().message);
+  return authority;
+}
+
+Result<void> Authority::load_key(const std::string& file) {
+  const auto text = read_key_file(file, KeyOwner::kThisUserOrRoot);
+  if (!text) return std::unexpected(text.error());
+  if (auto read = read_key(*text); !read) return fail(file + ": " + read.error().message);
+  return {};
 }
 
 Result<void> Authority::read_certificate() {

@@ -23,8 +23,12 @@ class Authority {
   static Result<Authority> parse(const std::string& certificate, const std::string& key);
   // The same without a key, for who looks only: it signs nothing.
   static Result<Authority> parse_certificate(const std::string& certificate);
-  // Of files. Errors show the file; a key that others than its owner and group can read is one.
+  // Of files. Errors show the file; a key that others can read or write is one, but for its group
+  // that reads it.
   static Result<Authority> load(const std::string& certificate_file, const std::string& key_file);
+  // The same in two steps. A key for service may be a file of this user or of root alone.
+  static Result<Authority> load_certificate(const std::string& file);
+  Result<void> load_key(const std::string& file);
   Authority(Authority&&) noexcept;
   Authority& operator=(Authority&&) noexcept;
   ~Authority();
@@ -54,6 +58,7 @@ class Authority {
   Authority() = default;
   Result<void> read_certificate();
   Result<void> read_constraints();
+  Result<void> read_key(const std::string& text);
 
   std::shared_ptr<x509_st> certificate_;
   std::shared_ptr<evp_pkey_st> key_;
@@ -68,7 +73,9 @@ class Authority {
 
 // A file of at most 64 KiB. Errors show it.
 Result<std::string> read_certificate_file(const std::string& file);
-// The same, of a key: that others than its owner and group can read it is an error.
-Result<std::string> read_key_file(const std::string& file);
+// The same, of a key, which others must not be able to read or write, but for its group that reads
+// it; and whose it must be.
+enum class KeyOwner : std::uint8_t { kAnybody, kThisUserOrRoot };
+Result<std::string> read_key_file(const std::string& file, KeyOwner owner);
 
 }  // namespace encore::ca

@@ -72,8 +72,9 @@ Result<std::shared_ptr<const Interception>> Interception::create(const config::I
                                                                  const Interception* before,
                                                                  WallTime now) {
   if (!intercept.is_on()) return nullptr;
-  auto authority = ca::Authority::load(intercept.ca_certificate, intercept.ca_key);
+  auto authority = ca::Authority::load_certificate(intercept.ca_certificate);
   if (!authority) return std::unexpected(authority.error());
+  if (auto key = authority->load_key(intercept.ca_key); !key) return std::unexpected(key.error());
   if (auto good = check(intercept, *authority, now); !good) return std::unexpected(good.error());
   auto chain = net::issuing_chain(intercept.ca_certificate, now);
   if (!chain) return std::unexpected(chain.error());

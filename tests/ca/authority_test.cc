@@ -2,6 +2,7 @@
 
 #include <openssl/pem.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "proxy/ca/handles.h"
 #include "proxy/ca/making.h"
@@ -160,11 +161,40 @@ TEST_CASE("A key that anybody can read is refused", "[ca]") {
     const std::string said = why(Authority::load(certificate, key));
     CHECK(said.starts_with(key + ": may be read or written by anybody"));
   }
+  for (const unsigned mode : {0660U, 0620U, 0610U}) {
+    CAPTURE(mode);
+    REQUIRE(::chmod(key.c_str(), mode) == 0);
+    CHECK(
+        why(Authority::load(certificate, key)).starts_with(key + ": may be written by its group"));
+  }
   CHECK(why(Authority::load(directory / "none", key)) ==
         directory / "none" + ": No such file or directory");
   CHECK(why(Authority::load(directory.path(), key)) == directory.path() + ": is no regular file");
   write_text(certificate, std::string(64 * 1024 + 1, 'x'));
   CHECK(why(Authority::load(certificate, key)) == certificate + ": has more than 64 KiB");
+}
+
+TEST_CASE("A service takes a key of its own user or of root, and no other", "[ca]") {
+  const TemporaryDirectory directory;
+  const MadeAuthority made = made_for({"a.example"});
+  const std::string certificate = directory / "ca.crt";
+  const std::string key = directory / "ca.key";
+  write_text(certificate, made.certificate);
+  write_text(key, made.key);
+  REQUIRE(::chmod(key.c_str(), 0640) == 0);
+  auto authority = Authority::load_certificate(certificate);
+  REQUIRE(authority.has_value());
+  CHECK_FALSE(authority->has_key());
+  CHECK(authority->load_key(key).has_value());
+  CHECK(authority->has_key());
+  CHECK(authority->load_key(certificate).error().message.starts_with(certificate + ": "));
+  if (::geteuid() != 0) return;  // only root gives files away
+  constexpr uid_t kSomebody = 65534;
+  REQUIRE(::chown(key.c_str(), kSomebody, 0) == 0);
+  CHECK(authority->load_key(key).error().message ==
+        key + ": is another user's; accepted: a file of this user or root, mode 0600 or 0640");
+  // Who renews it may be root, and the key the service's.
+  CHECK(Authority::load(certificate, key).has_value());
 }
 
 }  // namespace encore::ca
