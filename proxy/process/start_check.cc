@@ -85,7 +85,10 @@ class Checker {
                         origin.tls_verify && upstream.tls_verify);
     }
     const auto interception = Interception::create(config_.intercept, nullptr, wall_now());
-    add("intercept.ca_certificate", interception);
+    if (!interception) {
+      const InterceptFault& fault = interception.error();
+      result_.faults.push_back({std::string(fault.key), fault.message});
+    }
     if (interception && *interception != nullptr) {
       const CertificateReport report =
           authority_report(config_.intercept, **interception, wall_now());

@@ -44,6 +44,10 @@ Result<void> check(const config::Intercept& intercept, const ca::Authority& auth
   return {};
 }
 
+std::unexpected<InterceptFault> at_certificate(const Error& error) {
+  return std::unexpected(InterceptFault{"intercept.ca_certificate", error.message});
+}
+
 }  // namespace
 
 InsideUse::InsideUse(std::shared_ptr<ClientHosts> used, const net::Address& client,
@@ -68,16 +72,17 @@ Interception::Interception(const config::Intercept& intercept, std::shared_ptr<c
       used_(std::move(used)),
       doubted_(std::move(doubted)) {}
 
-Result<std::shared_ptr<const Interception>> Interception::create(const config::Intercept& intercept,
-                                                                 const Interception* before,
-                                                                 WallTime now) {
+Interception::Made Interception::create(const config::Intercept& intercept,
+                                        const Interception* before, WallTime now) {
   if (!intercept.is_on()) return nullptr;
   auto authority = ca::Authority::load_certificate(intercept.ca_certificate);
-  if (!authority) return std::unexpected(authority.error());
-  if (auto key = authority->load_key(intercept.ca_key); !key) return std::unexpected(key.error());
-  if (auto good = check(intercept, *authority, now); !good) return std::unexpected(good.error());
+  if (!authority) return at_certificate(authority.error());
+  if (auto key = authority->load_key(intercept.ca_key); !key) {
+    return std::unexpected(InterceptFault{"intercept.ca_key", key.error().message});
+  }
+  if (auto good = check(intercept, *authority, now); !good) return at_certificate(good.error());
   auto chain = net::issuing_chain(intercept.ca_certificate, now);
-  if (!chain) return std::unexpected(chain.error());
+  if (!chain) return at_certificate(chain.error());
   // Who has refused is known until another memory is wanted: so it can be had forgotten.
   const bool remembers =
       before != nullptr && before->intercept_.reject_memory <= intercept.reject_memory;
@@ -90,12 +95,12 @@ Result<std::shared_ptr<const Interception>> Interception::create(const config::I
                          std::move(rejected), before->used_, before->doubted_));
   }
   auto mint = ca::LeafMint::create(std::move(*authority));
-  if (!mint) return std::unexpected(mint.error());
+  if (!mint) return at_certificate(mint.error());
   auto tickets = net::TlsTickets::create(monotonic_now());
-  if (!tickets) return std::unexpected(tickets.error());
+  if (!tickets) return at_certificate(tickets.error());
   auto server = net::TlsServer::create_for({.tickets = std::move(*tickets), .now = now},
                                            *(*mint)->key(), *chain);
-  if (!server) return std::unexpected(server.error());
+  if (!server) return at_certificate(server.error());
   return std::shared_ptr<const Interception>(new Interception(
       intercept, std::move(*mint), std::move(*server), std::move(*chain), std::move(rejected),
       std::make_shared<ClientHosts>(), std::make_shared<ClientHosts>()));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,13 +47,18 @@ class InsideUse {
   const std::shared_ptr<ClientHosts::Latest> latest_;
 };
 
+// Why [intercept] cannot be used.
+struct InterceptFault {
+  std::string_view key;  // at which it is: "intercept.ca_key"
+  std::string message;
+};
+
 class Interception {
  public:
+  using Made = std::expected<std::shared_ptr<const Interception>, InterceptFault>;
   // Null: nothing is decrypted. `before` is what was in force, or null. Errors: files that cannot
   // be used, an authority that is not good at `now`, hosts that it may not sign for.
-  static Result<std::shared_ptr<const Interception>> create(const config::Intercept& intercept,
-                                                            const Interception* before,
-                                                            WallTime now);
+  static Made create(const config::Intercept& intercept, const Interception* before, WallTime now);
 
   // Whether a CONNECT is decrypted, as far as that is known before it is answered.
   Splice at_connect(const net::Address& client, std::string_view host, std::uint16_t port,

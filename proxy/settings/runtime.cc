@@ -141,7 +141,10 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   if (!tls) return std::unexpected(tls.error());
   auto interception = Interception::create(
       config.intercept, before == nullptr ? nullptr : before->interception.get(), wall_now());
-  if (!interception) return std::unexpected(interception.error());
+  if (!interception) {
+    const InterceptFault& fault = interception.error();
+    return fail(std::string(fault.key) + ": " + fault.message);
+  }
   std::shared_ptr<Runtime> runtime(new Runtime(
       config, std::move(*router), DestinationPolicy(config.forward, own, interface_addresses())));
   static std::atomic<std::uint64_t> numbers = 0;

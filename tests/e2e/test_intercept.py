@@ -505,8 +505,14 @@ class Operated(InterceptCase):
         (self.home / "ca.key").chmod(0o604)
         code, said = check()
         self.assertEqual(1, code, said)
-        self.assertIn("intercept.ca_certificate", said)
-        self.assertIn("may be read or written by anybody", said)
+        self.assertRegex(said, r":\d+:\d+: intercept\.ca_key: .*may be read or written by anybody")
+        (self.home / "ca.key").unlink()
+        missing = f"intercept.ca_key: {self.home}/ca.key: No such file or directory"
+        self.assertIn(missing, check()[1])
+        # The start itself says it too.
+        ended = self.run_client([encore.program, "--config", encore.config_path], check=False)
+        self.assertEqual(1, ended.returncode)
+        self.assertIn(missing, ended.stdout.decode())
 
 
 if __name__ == "__main__":

@@ -78,6 +78,15 @@ TEST_CASE("An authority that cannot be used is refused, with its file", "[settin
   wrong.ca_key = wrong.ca_certificate;
   REQUIRE(::chmod(wrong.ca_key.c_str(), 0600) == 0);
   CHECK(refused(wrong).find("holds no key") != std::string::npos);
+  const auto key_at_fault = [](const config::Intercept& intercept) {
+    return std::string(Interception::create(intercept, nullptr, kNow).error().key);
+  };
+  CHECK(key_at_fault(wrong) == "intercept.ca_key");
+  wrong.ca_key += ".none";
+  CHECK(key_at_fault(wrong) == "intercept.ca_key");
+  wrong.ca_certificate = wrong.ca_key;
+  CHECK(key_at_fault(wrong) == "intercept.ca_certificate");
+  CHECK(key_at_fault(authority.intercepting({"*"})) == "intercept.ca_certificate");
   CHECK(made(Authority({}).intercepting({"*"})) != nullptr);
 }
 
