@@ -24,8 +24,10 @@ PassedResponse make_passed_response(const OriginServices& services, const Reques
   }
   response->reason = decision.reason;
   if (!request.is_cacheable()) {
-    response->reason =
-        request.asks_upgrade() ? http::StoreReason::kUpgrade : http::StoreReason::kMethod;
+    response->reason = request.asks_upgrade() ? http::StoreReason::kUpgrade
+                       : request.has_uri()
+                           ? http::StoreReason::kRule  // which has left it without a key
+                           : http::StoreReason::kMethod;
   }
   if (received.framing.kind == http::BodyKind::kLength) response->length = received.framing.length;
   if (received.framing.kind == http::BodyKind::kNone && received.head.status != 204) {

@@ -205,7 +205,9 @@ class Rules(Case):
             fields = [("Cookie", cookie)] if cookie else []
             return get(encore.port, origin.url(path), fields=fields)
         for _ in range(2):
-            self.assertFalse(self.is_hit(ask("/bypass", "a=1")))
+            answer = ask("/bypass", "a=1")
+            self.assertFalse(self.is_hit(answer))
+            self.assertIn("detail=rule", status_line(answer))
         self.assertFalse(self.is_hit(ask("/bypass")))
         self.assertTrue(self.is_hit(ask("/bypass")))
         self.assertEqual(b"a=1", ask("/bypass", "a=1").body)  # and still goes to its origin
@@ -268,6 +270,7 @@ class Rules(Case):
         for _ in range(3):
             answer = get(encore.port, origin.url("/x/../private/a?b=1"))
             self.assertEqual((200, b"/private/a?b=1"), (answer.status, answer.body))
+            self.assertIn("detail=rule", status_line(answer))
         self.assertEqual(3, origin.count("/private/a?b=1"))
         self.assertEqual(0, encore.stats()["cache"]["objects"])
 
