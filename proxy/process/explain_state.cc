@@ -312,7 +312,8 @@ ExplainedState explain_state(const Running& running, const RequestContext& reque
   ExplainedState state;
   state.wall = running.wall;
   state.policy = to_string(running.runtime->config.admission.policy);
-  if (!request.key.empty()) {
+  state.is_looked_up = !request.key.empty();
+  if (state.is_looked_up) {
     state.stored = look.variants();
     state.recalled =
         running.kernel.recall({request.hash, request.key}, request.treatment->admission);

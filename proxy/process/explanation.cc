@@ -40,6 +40,7 @@ std::string text_of(const ExplainedVariant& variant) {
 }
 
 std::string text_of(const ExplainedState& state) {
+  if (!state.is_looked_up) return "not looked up";
   const cache::Recalled& known = state.recalled;
   switch (known.by) {
     case cache::Recalled::By::kNothing:
@@ -82,7 +83,9 @@ void append_line(std::string& out, std::string_view label, std::string_view text
 }
 
 void append_state(std::string& out, const ExplainedState& state) {
-  if (state.stored.empty()) append_line(out, "stored", "nothing");
+  if (state.stored.empty()) {
+    append_line(out, "stored", state.is_looked_up ? "nothing" : "not looked up");
+  }
   std::string_view label = "stored";
   for (const ExplainedVariant& variant : state.stored) {
     append_line(out, label, (variant.selected ? "* " : "- ") + text_of(variant));

@@ -33,6 +33,7 @@ struct ExplainedVariant {
 
 // What a running proxy knows beside its configuration.
 struct ExplainedState {
+  bool is_looked_up = true;  // else it has no key, and nothing is stored of it or remembered
   std::vector<ExplainedVariant> stored;
   std::string policy;
   cache::Recalled recalled;

@@ -209,6 +209,9 @@ class Live(Explained):
         noted = self.lately(proxy, origin.url("/through/1"), "uncacheable")
         self.assertEqual(("rule", "a [[rule]]"), (noted["reason"], noted["clause"]))
         self.assertEqual("bypass", self.api(proxy, origin.url("/through/1"))["now"]["kind"])
+        text = self.cli(proxy, origin.url("/through/1"))[0]
+        for label in ("stored", "remembered"):
+            self.assertRegex(text, rf"(?m)^{label} +not looked up$")
 
     def test_a_reverse_listener_among_others(self):
         origin = Origin(self, {"/r": fresh(b"r", 600)})
