@@ -23,8 +23,8 @@ constexpr std::array kTlsKeys = {
                 "certificate. Read again at a reload; [TLS.md](TLS.md).",
          .range = {.min = 0, .max = 1024},
          .tables = true,
-         .accepted = "{certificate = \"FILE\", key = \"FILE\", ocsp = \"FILE\"}, the last as "
-                     "needed",
+         .accepted = "tables [{certificate = \"FILE\", key = \"FILE\", ocsp = \"FILE\"}], the last "
+                     "key as needed",
          .item_check = check_parsed<TlsPairText>}),
     bound<&Listen::tls_unknown_name>(
         {.name = "tls_unknown_name",

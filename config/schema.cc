@@ -154,7 +154,14 @@ Result<Value> accept_quantity(const Key& key, const Value& written) {
 
 Result<Value> accept_choice(const Key& key, const Value& written) {
   const auto* text = std::get_if<std::string>(&written);
-  if (text == nullptr) return refuse(key, written, "is not a string");
+  if (text == nullptr) {
+    std::string choices;
+    for (const auto choice : key.choices) {
+      if (!choices.empty()) choices += choice == key.choices.back() ? " or " : ", ";
+      choices += quoted(choice);
+    }
+    return fail(std::visit(Shown{}, written) + " is not a string; accepted: " + choices);
+  }
   const auto found = std::ranges::find(key.choices, *text);
   if (found == key.choices.end()) return refuse(key, written, "is unknown");
   return Value(std::int64_t{found - key.choices.begin()});
@@ -194,6 +201,10 @@ Result<Value> accept_texts(const Key& key, const Value& written) {
 }
 
 Result<Value> accept_integers(const Key& key, const Value& written) {
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&written);
+      texts != nullptr && !texts->empty()) {
+    return refuse(key, Value(texts->front()), "is not a whole number");
+  }
   const auto* numbers = std::get_if<std::vector<std::int64_t>>(&written);
   if (numbers == nullptr) return refuse(key, written, "is not a list of whole numbers");
   for (const auto number : *numbers) {

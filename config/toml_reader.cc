@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "config/texts.h"
+#include "config/tls_texts.h"
+
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1
 #include <toml++/impl/preprocessor.h>
@@ -82,6 +85,26 @@ std::optional<Value> value_of(const toml::node& node) {
   return list_of<std::string>(*array);
 }
 
+// Of a key whose value is a list of tables: what of this node is none. Empty: it is one.
+std::string no_tables(const toml::node& node) {
+  const auto* array = node.as_array();
+  if (array != nullptr) {
+    for (const auto& item : *array) {
+      const auto text = item.value_exact<std::string>();
+      if (text) return quoted(std::string_view(*text)) + " is no table";
+      if (!item.is_table()) return "what is listed is no table";
+    }
+    return {};
+  }
+  const auto* table = node.as_table();
+  if (table == nullptr) return "a value of another kind";
+  const auto pairs = pairs_of(*table);
+  if (!pairs) return "a table, not a list of them";
+  std::string lines;
+  for (const std::string& pair : std::get<std::vector<std::string>>(*pairs)) lines += pair + "\n";
+  return inline_table(lines) + " is no list";
+}
+
 struct Reader {
   std::string_view name;
   Draft& draft;
@@ -97,6 +120,11 @@ struct Reader {
         continue;
       }
       const std::string where = place(name, node.source());
+      if (const std::string wrong = key->tables ? no_tables(node) : std::string(); !wrong.empty()) {
+        draft.fault(where, key_path(section, index, *key),
+                    wrong + "; accepted: " + accepted_text(*key));
+        continue;
+      }
       const auto value = value_of(node);
       if (value) {
         draft.put(section, index, *key, *value, where);

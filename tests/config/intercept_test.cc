@@ -22,6 +22,12 @@ std::string refused(const std::string& text) {
 
 }  // namespace
 
+TEST_CASE("what is no number in a list of numbers is shown", "[config][intercept]") {
+  CHECK(refused("[intercept]\nports = [\"443\"]\n") ==
+        "encore.toml:2:9: intercept.ports: \"443\" is not a whole number; accepted: a list of "
+        "numbers, 1 .. 65535");
+}
+
 TEST_CASE("Nothing is decrypted that is not named", "[config][intercept]") {
   CHECK_FALSE(read("")->intercept.is_on());
   CHECK_FALSE(read(kFiles)->intercept.is_on());

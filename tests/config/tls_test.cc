@@ -49,6 +49,28 @@ TEST_CASE("pairs for TLS are tables in a list, and are dumped as such", "[config
   CHECK(*again == config);
 }
 
+TEST_CASE("what is no list of tables is said to be none", "[config][tls]") {
+  constexpr std::string_view kAccepted =
+      "; accepted: a list of up to 1024: tables [{certificate = \"FILE\", key = \"FILE\", ocsp = "
+      "\"FILE\"}], the last key as needed";
+  for (const auto& [written, wrong] :
+       {std::pair<std::string, std::string>{"{certificate = \"a\", key = \"b\"}",
+                                            "{certificate = \"a\", key = \"b\"} is no list"},
+        {"[\"file\"]", "\"file\" is no table"},
+        {"[{certificate = \"a\"}, 1]", "what is listed is no table"},
+        {"{certificate = 1}", "a table, not a list of them"},
+        {"\"file\"", "a value of another kind"}}) {
+    CAPTURE(written);
+    CHECK(fault("tls = " + written + "\n") ==
+          "t.toml:6:7: listen.0.tls: " + wrong + std::string(kAccepted));
+  }
+}
+
+TEST_CASE("a version that is written as a number is shown as a text", "[config][tls]") {
+  CHECK(fault("tls_min_version = 1.3\n") ==
+        "t.toml:6:19: listen.0.tls_min_version: 1.3 is not a string; accepted: \"1.2\" or \"1.3\"");
+}
+
 TEST_CASE("pairs for TLS may be set on the command line", "[config][tls]") {
   const std::vector<std::string> sets = {
       "listen.0.tls=[{certificate = \"a.pem\", key = \"a.key\"}]"};
