@@ -238,9 +238,13 @@ void Draft::check_admission() {
 
 void Draft::check_are_listeners(const std::string& path, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
+  std::string there;
+  for (const Listen& listen : config.listen) {
+    there += (there.empty() ? "\"" : ", \"") + listen.address.text() + "\"";
+  }
     const auto is_named = [&](const Listen& listen) { return listen.address.text() == name; };
     if (std::ranges::none_of(config.listen, is_named)) {
-      fault_at(path, "\"" + name + "\" is no address of a [[listen]]");
+      fault_at(path, "\"" + name + "\" is no address of a [[listen]]; accepted: " + there);
     }
   }
 }

@@ -108,6 +108,13 @@ TEST_CASE("the report names rules behind one that holds for all", "[config][rule
   CHECK_FALSE(check_report(good("[[rule]]\nhost = \"a\"\n[[rule]]\n"), 1).contains("rule."));
 }
 
+TEST_CASE("a listener that is none is refused beside those that there are", "[config][rules]") {
+  CHECK(fault("[[listen]]\naddress = \"*:80\"\n[[listen]]\naddress = \"unix:/a\"\n"
+              "[[rule]]\nlistener = \"127.0.0.1:80\"\n") ==
+        "t.toml:6:12: rule.0.listener: \"127.0.0.1:80\" is no address of a [[listen]]; accepted: "
+        "\"*:80\", \"unix:/a\"");
+}
+
 TEST_CASE("what does not go together in a rule is refused where it stands", "[config][rules]") {
   CHECK(fault("[[rule]]\ncontent_type = \"a/b\"\ncookies = \"ignore\"\n")
             .starts_with("t.toml:3:11: rule.0.cookies: comes before the response"));
