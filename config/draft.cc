@@ -100,6 +100,7 @@ void Draft::cross_check() {
   check_intercept();
   check_origins();
   check_rules();
+  check_compression();
   check_disks();
   check_admission();
   check_limits();
@@ -237,15 +238,23 @@ void Draft::check_admission() {
 }
 
 void Draft::check_are_listeners(const std::string& path, const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
   std::string there;
   for (const Listen& listen : config.listen) {
     there += (there.empty() ? "\"" : ", \"") + listen.address.text() + "\"";
   }
+  for (const std::string& name : names) {
     const auto is_named = [&](const Listen& listen) { return listen.address.text() == name; };
     if (std::ranges::none_of(config.listen, is_named)) {
       fault_at(path, "\"" + name + "\" is no address of a [[listen]]; accepted: " + there);
     }
+  }
+}
+
+void Draft::check_compression() {
+  std::set<std::string_view> known;
+  for (const std::string& coding : config.compression.codings) {
+    if (known.insert(coding).second) continue;
+    fault_at("compression.codings", "\"" + coding + "\" twice; accepted: each coding once");
   }
 }
 

@@ -61,6 +61,7 @@ class Draft {
   void check_rule(std::size_t index);
   void check_rule_admission(const Rule& rule, const std::string& path);
   void check_rule_keeps_apart(const Rule& rule, const std::string& path);
+  void check_compression();
   void check_disks();
   void check_admission();
   void check_limits();

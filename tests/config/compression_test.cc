@@ -30,6 +30,8 @@ TEST_CASE("codings, levels and memory that do not exist are refused", "[config][
   };
   using Catch::Matchers::Contains;
   CHECK_THAT(fault("codings = [\"deflate\"]"), Contains("\"deflate\" is not offered"));
+  CHECK(fault("codings = [\"br\", \"gzip\", \"br\"]") ==
+        "encore.toml:2:11: compression.codings: \"br\" twice; accepted: each coding once");
   CHECK_THAT(fault("br_level = 7"), Contains("br_level"));
   CHECK(fault("br_level = 6").empty());
   CHECK_FALSE(fault("gzip_level = 0").empty());
