@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "base/units.h"
 #include "cache/kernel.h"
 #include "config/derive.h"
 #include "config/network.h"
+#include "proxy/coding/make_encoder.h"
 #include "proxy/net/listener.h"
 #include "proxy/net/listening.h"
 #include "proxy/net/tls.h"
@@ -14,6 +16,7 @@
 #include "proxy/process/running.h"
 #include "proxy/process/state.h"
 #include "proxy/process/token.h"
+#include "proxy/settings/compression.h"
 #include "proxy/settings/credentials.h"
 #include "proxy/settings/names.h"
 #include "proxy/settings/runtime.h"
@@ -97,6 +100,20 @@ class Checker {
     add("http.error_pages", ErrorPages::read(config_.http.error_pages));
     // What else follows from the config.
     if (result_.faults.size() == faults_before) add("", Runtime::create(config_, {}, {}));
+  }
+
+  // An encoder for which there is no room at all is never made.
+  void check_compression() {
+    if (config_.compression.codings.empty()) return;
+    const Compression compression(config_.compression);
+    for (const coding::Coding coding : compression.offered()) {
+      const std::uint64_t needed = coding::encoder_bytes_max(coding, compression.level(coding));
+      if (needed <= compression.memory_bytes()) continue;
+      result_.notes.push_back("compression.memory is " + format_bytes(compression.memory_bytes()) +
+                              ": nothing is sent in " + std::string(coding::to_string(coding)) +
+                              ", which takes " + format_bytes(needed) +
+                              " for each response under way");
+    }
   }
 
   void check_memory() {
@@ -191,6 +208,7 @@ StartCheck check_start(const config::Config& config) {
   checker.check_state();
   checker.check_disks();
   checker.check_certificates();
+  checker.check_compression();
   checker.check_memory();
   return std::move(checker).take();
 }

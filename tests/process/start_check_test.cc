@@ -153,5 +153,21 @@ TEST_CASE("state that a running encore holds is no fault, but worth a note", "[s
   CHECK(check.notes[0].find(place / "state") != std::string::npos);
 }
 
+TEST_CASE("a coding that has no room for one encoder is worth a note", "[server][start]") {
+  config::Config config = sound_config();
+  config.compression.codings = {"zstd", "br", "gzip"};
+  config.compression.memory_bytes = 2 * kMiB;
+  config.compression.br_level = 3;
+  StartCheck check = check_start(config);
+  CHECK(check.faults.empty());
+  CHECK(check.notes ==
+        std::vector<std::string>{"compression.memory is 2MiB: nothing is sent in zstd, which takes "
+                                 "2.5MiB for each response under way"});
+  config.compression.codings = {"gzip", "br"};
+  CHECK(check_start(config).notes.empty());
+  config.compression.br_level = 4;
+  CHECK(check_start(config).notes.size() == 1);
+}
+
 }  // namespace
 }  // namespace encore::server
