@@ -61,7 +61,8 @@ constexpr std::array kInterceptKeys = {
          .doc =
              "How long that is remembered of a client address, or IPv6 network of 64 bits, and "
              "a host; 65,536 of these pairs are, at most. A reload that makes it shorter forgets "
-             "them all.",
+             "them all. As long is remembered which pairs have asked for something inside, by "
+             "which refusals are told from browsers that leave what they opened in advance.",
          .range = {.min = kSecond, .max = 30 * kDay}}),
     bound<&Intercept::hello_wait>(
         {.name = "hello_wait",
