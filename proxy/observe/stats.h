@@ -150,7 +150,7 @@ struct ResponseSizes {
   X(intercepts_rejected, "intercepts_rejected_total",                                           \
     "CONNECTs whose client did not take our certificate.")                                      \
   X(intercepts_failed, "intercepts_failed_total",                                               \
-    "CONNECTs to be decrypted whose client did not get as far as that.")                        \
+    "CONNECTs whose handshake with us broke off or was not done in time, without a refusal.")   \
   X(upgrades, "upgrades_total", "Connections that went over to another protocol.")              \
   X(dns_questions, "dns_questions_total", "Questions to name servers, repetitions left out.")   \
   X(dns_cache_hits, "dns_cache_hits_total", "Names answered from what was asked before.")       \
