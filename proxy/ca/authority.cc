@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <optional>
 
+#include "base/secret_file.h"
 #include "base/text.h"
 #include "proxy/ca/handles.h"
 #include "proxy/ca/leaf.h"
@@ -65,23 +65,7 @@ bool is_kind_we_sign_with(const EVP_PKEY* key) {
   return EVP_PKEY_is_a(key, "EC") == 1 || EVP_PKEY_is_a(key, "RSA") == 1;
 }
 
-// As keys of listeners are (net/secret_file.h): root gives one to who runs this by its group.
-Result<void> check_key_file(const struct stat& status, KeyOwner owner) {
-  constexpr std::string_view kAccepted = "accepted: a file of this user or root, mode 0600 or 0640";
-  if ((status.st_mode & S_IRWXO) != 0) {
-    return fail("may be read or written by anybody; " + std::string(kAccepted));
-  }
-  if ((status.st_mode & (S_IWGRP | S_IXGRP)) != 0) {
-    return fail("may be written by its group; " + std::string(kAccepted));
-  }
-  const bool ours = status.st_uid == ::geteuid() || status.st_uid == 0;
-  if (owner == KeyOwner::kThisUserOrRoot && !ours) {
-    return fail("is another user's; " + std::string(kAccepted));
-  }
-  return {};
-}
-
-Result<std::string> read_file(const std::string& file, std::optional<KeyOwner> key) {
+Result<std::string> read_file(const std::string& file) {
   const auto failed = [&] { return fail(file + ": " + std::strerror(errno)); };
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return failed();
@@ -90,11 +74,6 @@ Result<std::string> read_file(const std::string& file, std::optional<KeyOwner> k
   struct stat status{};
   if (::fstat(descriptor, &status) != 0) return failed();
   if (!S_ISREG(status.st_mode)) return fail(file + ": is no regular file");
-  if (key) {
-    if (auto good = check_key_file(status, *key); !good) {
-      return fail(file + ": " + good.error().message);
-    }
-  }
   std::string text(kFileBytesMax + 1, '\0');
   std::size_t used = 0;
   while (used < text.size()) {
@@ -118,12 +97,12 @@ std::string openssl_reason() {
   return reason == nullptr ? "unknown error" : reason;
 }
 
-Result<std::string> read_certificate_file(const std::string& file) {
-  return read_file(file, std::nullopt);
-}
+Result<std::string> read_certificate_file(const std::string& file) { return read_file(file); }
 
-Result<std::string> read_key_file(const std::string& file, KeyOwner owner) {
-  return read_file(file, owner);
+Result<std::string> read_key_file(const std::string& file, SecretOwner owner) {
+  auto text = read_secret_file(file, kFileBytesMax, owner);
+  if (!text) return fail(file + ": " + text.error().message);
+  return text;
 }
 
 Authority::Authority(Authority&&) noexcept = default;
@@ -170,7 +149,7 @@ Result<Authority> Authority::load(const std::string& certificate_file,
                                   const std::string& key_file) {
   auto authority = load_certificate(certificate_file);
   if (!authority) return authority;
-  const auto key = read_key_file(key_file, KeyOwner::kAnybody);
+  const auto key = read_key_file(key_file, SecretOwner::kAnybody);
   if (!key) return std::unexpected(key.error());
   if (auto read = authority->read_key(*key); !read) {
     return fail(key_file + ": " + read.error().message);
@@ -187,7 +166,7 @@ Result<Authority> Authority::load_certificate(const std::string& file) {
 }
 
 Result<void> Authority::load_key(const std::string& file) {
-  const auto text = read_key_file(file, KeyOwner::kThisUserOrRoot);
+  const auto text = read_key_file(file, SecretOwner::kThisUserOrRoot);
   if (!text) return std::unexpected(text.error());
   if (auto read = read_key(*text); !read) return fail(file + ": " + read.error().message);
   return {};

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/secret_file.h"
 #include "base/time.h"
 
 struct evp_pkey_st;
@@ -75,7 +76,6 @@ class Authority {
 Result<std::string> read_certificate_file(const std::string& file);
 // The same, of a key, which others must not be able to read or write, but for its group that reads
 // it; and whose it must be.
-enum class KeyOwner : std::uint8_t { kAnybody, kThisUserOrRoot };
-Result<std::string> read_key_file(const std::string& file, KeyOwner owner);
+Result<std::string> read_key_file(const std::string& file, SecretOwner owner);
 
 }  // namespace encore::ca

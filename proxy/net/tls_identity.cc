@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/secret_file.h"
 #include "proxy/net/certificate_file.h"
-#include "proxy/net/secret_file.h"
 #include "proxy/net/tls_internal.h"
 #include "proxy/net/tls_staple.h"
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "proxy/net/secret_file.h"
+#include "base/secret_file.h"
 
 namespace encore::net {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/secret_file.h"
 #include "proxy/http/list.h"
-#include "proxy/net/secret_file.h"
 
 namespace encore::server {
 namespace {
@@ -39,7 +39,7 @@ Result<Token> Token::read(const std::string& path) {
     return fail("cannot take the token of " + path + ": " + why);
   };
   // One byte more than there may be, with the end of the line.
-  const auto bytes = net::read_secret_file(path, kBytesMax + 2);
+  const auto bytes = read_secret_file(path, kBytesMax + 2);
   if (!bytes) return refused(bytes.error().message);
   auto token = parse(*bytes);
   return token ? token : refused(token.error().message);

@@ -155,17 +155,11 @@ TEST_CASE("A key that anybody can read is refused", "[ca]") {
     REQUIRE(::chmod(key.c_str(), mode) == 0);
     CHECK(Authority::load(certificate, key).has_value());
   }
-  for (const unsigned mode : {0644U, 0604U, 0602U, 0601U}) {
+  for (const unsigned mode : {0644U, 0604U, 0602U, 0601U, 0660U, 0620U}) {
     CAPTURE(mode);
     REQUIRE(::chmod(key.c_str(), mode) == 0);
-    const std::string said = why(Authority::load(certificate, key));
-    CHECK(said.starts_with(key + ": may be read or written by anybody"));
-  }
-  for (const unsigned mode : {0660U, 0620U, 0610U}) {
-    CAPTURE(mode);
-    REQUIRE(::chmod(key.c_str(), mode) == 0);
-    CHECK(
-        why(Authority::load(certificate, key)).starts_with(key + ": may be written by its group"));
+    CHECK(why(Authority::load(certificate, key))
+              .starts_with(key + ": others can read or write it, accepted: "));
   }
   CHECK(why(Authority::load(directory / "none", key)) ==
         directory / "none" + ": No such file or directory");
@@ -192,7 +186,7 @@ TEST_CASE("A service takes a key of its own user or of root, and no other", "[ca
   constexpr uid_t kSomebody = 65534;
   REQUIRE(::chown(key.c_str(), kSomebody, 0) == 0);
   CHECK(authority->load_key(key).error().message ==
-        key + ": is another user's; accepted: a file of this user or root, mode 0600 or 0640");
+        key + ": it is another user's, accepted: a file of this user or root, mode 0600 or 0640");
   // Who renews it may be root, and the key the service's.
   CHECK(Authority::load(certificate, key).has_value());
 }

@@ -414,7 +414,7 @@ class Operated(InterceptCase):
         encore = self.proxy(origin)
         (self.home / "ca.key").chmod(0o644)
         encore.signal(1)
-        eventually(lambda: "ca.key: may be read or written by anybody" in encore.output(), "why")
+        eventually(lambda: "ca.key: others can read or write it" in encore.output(), "why")
         self.assertEqual(200, self.inside(encore, origin).get("/").status)
 
     def test_a_renewed_authority_takes_effect_at_a_reload(self):
@@ -505,7 +505,7 @@ class Operated(InterceptCase):
         (self.home / "ca.key").chmod(0o604)
         code, said = check()
         self.assertEqual(1, code, said)
-        self.assertRegex(said, r":\d+:\d+: intercept\.ca_key: .*may be read or written by anybody")
+        self.assertRegex(said, r":\d+:\d+: intercept\.ca_key: .*others can read or write it")
         (self.home / "ca.key").unlink()
         missing = f"intercept.ca_key: {self.home}/ca.key: No such file or directory"
         self.assertIn(missing, check()[1])

@@ -1,4 +1,4 @@
-#include "proxy/net/secret_file.h"
+#include "base/secret_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,14 +7,12 @@
 #include <cerrno>
 #include <cstring>
 
-#include "proxy/net/socket.h"
-
-namespace encore::net {
+namespace encore {
 namespace {
 
-Result<void> check_owner(const Socket& file) {
+Result<void> check_file(int file, SecretOwner owner) {
   struct stat status{};
-  if (::fstat(file.get(), &status) != 0) return fail(std::strerror(errno));
+  if (::fstat(file, &status) != 0) return fail(std::strerror(errno));
   if (!S_ISREG(status.st_mode)) return fail("not a regular file");
   // A group may be given it to read: so root gives it to who runs this.
   constexpr mode_t kForeign = 027;
@@ -24,23 +22,17 @@ Result<void> check_owner(const Socket& file) {
         "others can read or write it, accepted: a file of this user or root, mode 0600 or "
         "0640");
   }
-  if (!ours) {
+  if (!ours && owner == SecretOwner::kThisUserOrRoot) {
     return fail("it is another user's, accepted: a file of this user or root, mode 0600 or 0640");
   }
   return {};
 }
 
-}  // namespace
-
-Result<std::string> read_secret_file(const std::string& path, std::size_t bytes_max) {
-  // Without waiting, for it may be a pipe.
-  const Socket file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (!file) return fail(std::strerror(errno));
-  if (auto ours = check_owner(file); !ours) return std::unexpected(ours.error());
+Result<std::string> read_all(int file, std::size_t bytes_max) {
   std::string bytes(bytes_max + 1, '\0');
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t got = ::read(file.get(), bytes.data() + done, bytes.size() - done);
+    const ssize_t got = ::read(file, bytes.data() + done, bytes.size() - done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail(std::strerror(errno));
     if (got == 0) break;
@@ -51,4 +43,21 @@ Result<std::string> read_secret_file(const std::string& path, std::size_t bytes_
   return bytes;
 }
 
-}  // namespace encore::net
+}  // namespace
+
+Result<std::string> read_secret_file(const std::string& path, std::size_t bytes_max,
+                                     SecretOwner owner) {
+  // Without waiting, for it may be a pipe.
+  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return fail(std::strerror(errno));
+  Result<std::string> read;
+  if (auto good = check_file(file, owner); good) {
+    read = read_all(file, bytes_max);
+  } else {
+    read = std::unexpected(good.error());
+  }
+  ::close(file);
+  return read;
+}
+
+}  // namespace encore
