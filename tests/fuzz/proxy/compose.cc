@@ -183,6 +183,7 @@ void apply_rule(const World& world, Request& request) {
   if (request.rule == nullptr) return;
   std::optional<std::string>& cookie = request.selecting.cookie;
   if (cookie) cookie = request.rule->sent_cookie(*cookie);
+  request.rule->edit_lang(request.selecting.lang);
 }
 
 }  // namespace

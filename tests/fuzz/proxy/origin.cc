@@ -298,7 +298,11 @@ class OriginConnection final : public Handler {
     if (unsafe && body_ != std::string(cause.body_bytes, 'x')) {
       wrong("the origin got another request body, of " + std::to_string(body_.size()) + " bytes");
     }
-    for (const std::string_view name : {"Authorization", "X-Lang", "X-Tenant"}) {
+    const Field* const lang = find(head_.fields, "X-Lang");
+    if (cause.selecting.lang != (lang == nullptr ? std::nullopt : std::optional(lang->value))) {
+      wrong("the origin should have got the X-Lang \"" + cause.selecting.lang.value_or("") + "\"");
+    }
+    for (const std::string_view name : {"Authorization", "X-Tenant"}) {
       for (const Field& field : cause.fields) {
         if (same_name(field.name, name) && !has(field)) {
           wrong("the origin did not get " + field.name + ": " + field.value);

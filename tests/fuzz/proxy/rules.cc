@@ -231,6 +231,14 @@ void draw_edits(Random& random, Rule& rule) {
   if (random.percent(15)) rule.request_set.push_back({"X-Junk", "set by " + rule.name});
   if (random.percent(15)) rule.request_add.push_back({"X-More", "added by " + rule.name});
   if (random.percent(15)) rule.request_remove.emplace_back("X-Spare");
+  // Answers differ by it.
+  if (random.percent(12)) {
+    if (random.percent(60)) {
+      rule.request_set.push_back({"X-Lang", random.percent(50) ? "fr" : "en"});
+    } else {
+      rule.request_remove.emplace_back("X-Lang");
+    }
+  }
   if (random.percent(15)) rule.response_set.push_back({"X-Rand", "set by " + rule.name});
   if (random.percent(25)) rule.response_add.push_back({"X-Rule", "added by " + rule.name});
   if (random.percent(10)) {
@@ -288,6 +296,13 @@ bool RuleTable::depends_on_who_asks() const {
   return std::ranges::any_of(rules_, [](const Rule& rule) {
     return !rule.answers() && (!rule.clients.empty() || rule.listener >= 0);
   });
+}
+
+void Rule::edit_lang(std::optional<std::string>& lang) const {
+  for (const Field& line : request_set) {
+    if (same_name(line.name, "X-Lang")) lang = line.value;
+  }
+  if (std::ranges::find(request_remove, "X-Lang") != request_remove.end()) lang.reset();
 }
 
 // What the origin is asked in another way than without the rule.
