@@ -203,7 +203,8 @@ void Draft::check_rule(std::size_t index) {
 // keys: those are made before the response, and its content_type, is known.
 void Draft::check_rule_keeps_apart(const Rule& rule, const std::string& path) {
   if (rule.content_type.empty() || !depend_on_who_asks(config.rule)) return;
-  for (const std::string_view word : {"no-store", "private", "authorization"}) {
+  for (const std::string_view word :
+       {"no-store", "private", "no-cache", "set-cookie", "authorization"}) {
     if (std::ranges::find(rule.ignore, word) == rule.ignore.end()) continue;
     fault_at(path, "\"" + std::string(word) +
                        "\" with content_type, where rules depend on clients or listener: what is "

@@ -8,9 +8,14 @@ namespace encore::server {
 namespace {
 
 // With the realm, and the query as it came: what the origin sees of it may be more than the key.
-// And with what we tell it of who asks.
+// And with what we tell it of who asks, and what the rule makes of the request.
 std::string asked_whole(const RequestContext& request) {
-  std::string text(request.is_forward() ? kForwardRealm : std::string_view(request.route->realm()));
+  std::string_view realm = kForwardRealm;
+  if (!request.is_forward()) {
+    realm = request.secure ? request.route->secure_realm() : request.route->realm();
+  }
+  std::string text(realm);
+  text += request.rule->asks();
   text += request.uri_text();
   text += '\n';
   text += request.target.query;
@@ -22,6 +27,7 @@ std::string asked_whole(const RequestContext& request) {
       request.tls != nullptr) {
     text += request.tls->subject;
   }
+  text += request.secure ? "\nhttps" : "\nhttp";
   return text;
 }
 

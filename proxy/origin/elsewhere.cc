@@ -12,13 +12,6 @@
 namespace encore::server {
 namespace {
 
-bool is_of_its_host(std::string_view name) {
-  static constexpr std::array<std::string_view, 5> kNames = {
-      "set-cookie", "set-cookie2", "clear-site-data", "strict-transport-security", "alt-svc"};
-  return std::ranges::any_of(
-      kNames, [name](std::string_view lower) { return http::equals_lower(name, lower); });
-}
-
 // Where it leads from there; as it is where that cannot be said.
 std::string whole(std::string_view location, const http::Target& from) {
   std::string storage;
@@ -33,6 +26,13 @@ std::string whole(std::string_view location, const http::Target& from) {
 }
 
 }  // namespace
+
+bool is_of_its_host(std::string_view name) {
+  static constexpr std::array<std::string_view, 5> kNames = {
+      "set-cookie", "set-cookie2", "clear-site-data", "strict-transport-security", "alt-svc"};
+  return std::ranges::any_of(
+      kNames, [name](std::string_view lower) { return http::equals_lower(name, lower); });
+}
 
 bool keep_what_is_for_here(const RequestContext& request, Received& received) {
   http::ResponseHead& head = received.head;

@@ -86,7 +86,8 @@ std::shared_ptr<const RequestContext> where_it_leads(
                            head.status == 307 || head.status == 308;
   if (rule == nullptr || !rule->follows_redirects() || !is_redirect || plan.has_upload ||
       !http::is_safe(request->head.method) || plan.redirects == kRedirectsMax ||
-      asks_permission(*request) || head.fields.count(http::FieldId::kLocation) != 1) {
+      request->asks_upgrade() || asks_permission(*request) ||
+      head.fields.count(http::FieldId::kLocation) != 1) {
     return nullptr;
   }
   // What it leads to would be stored for all. One that is for who asked alone is followed by it.
@@ -183,7 +184,8 @@ void Fetch::on_interim_head() {
   switch (http::interim_action(
       head.status, {.client = request_->head.version, .asked_upgrade = request_->asks_upgrade()})) {
     case http::InterimAction::kForward:
-      transfer_->publish_interim(interim_text(*request_, head));
+      // Another origin's is of its own host.
+      if (!request_->is_elsewhere) transfer_->publish_interim(interim_text(*request_, head));
       return;
     case http::InterimAction::kDrop:
       return;

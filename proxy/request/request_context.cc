@@ -68,9 +68,12 @@ std::string_view RequestContext::path_text() const {
 }
 
 const Rule* RequestContext::rule_of(std::string_view content_type) const {
-  if (!runtime->rules.wait_for_content_types() || !has_uri() || was_redirected) return rule;
-  return runtime->rules.find({.host = host_text(),
-                              .path = path_text(),
+  if (!runtime->rules.wait_for_content_types() || !has_uri()) return rule;
+  const std::string_view uri_asked = was_redirected ? std::string_view(first_asked) : uri_text();
+  const http::KeyText& parts = was_redirected ? first_uri : uri;
+  const std::string_view path = uri_asked.substr(parts.path);
+  return runtime->rules.find({.host = http::host_of(uri_asked, parts),
+                              .path = path.substr(0, path.find('?')),
                               .method = head.method_text,
                               .listener = listener,
                               .client = &client},
@@ -115,6 +118,10 @@ void RequestContext::copy_from(const RequestContext& other) {
   digest = other.digest;
   is_elsewhere = other.is_elsewhere;
   was_redirected = other.was_redirected;
+  if (was_redirected) {
+    first_asked = other.first_asked;
+    first_uri = other.first_uri;
+  }
   hash = other.hash;
   counts = other.counts;
   listener_index = other.listener_index;
@@ -181,6 +188,10 @@ std::shared_ptr<const RequestContext> RequestContext::redirected(
   if (is_elsewhere && was_secure && to.scheme == http::Scheme::kHttp) return nullptr;
   auto made = make_reused<RequestContext>();
   made->copy_from(*request);
+  if (!request->was_redirected) {
+    made->first_asked = request->uri_text();
+    made->first_uri = request->uri;
+  }
   if (is_elsewhere) {
     made->is_elsewhere = true;
     made->route = nullptr;

@@ -125,6 +125,8 @@ struct RequestContext {
   // asks.
   bool is_elsewhere = false;
   bool was_redirected = false;
+  std::string first_asked;  // then: the normalised URI that the client has asked for
+  http::KeyText first_uri;  // and its parts
   filter::Hash128 hash{};
   std::size_t listener_index = SIZE_MAX;  // its place in the config
   std::string request_id;                 // empty: nobody asks for one

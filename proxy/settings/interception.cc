@@ -57,7 +57,9 @@ InsideUse::InsideUse(std::shared_ptr<ClientHosts> used, const net::Address& clie
       host_(host),
       latest_(used_->open(client_, host_, now, memory)) {}
 
-InsideUse::~InsideUse() { used_->close(client_, host_); }
+InsideUse::~InsideUse() {
+  if (latest_ != nullptr) used_->close(client_, host_);
+}
 
 Interception::Interception(const config::Intercept& intercept, std::shared_ptr<ca::LeafMint> mint,
                            std::shared_ptr<const net::TlsServer> server,

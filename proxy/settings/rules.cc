@@ -180,7 +180,8 @@ std::optional<RuleAnswer> answer_of(const config::Rule& rule) {
 std::string ignored_part(const config::Rule& rule) {
   const bool rechecks = rule.authorization == config::AuthorizationUse::kRecheck;
   std::string part;
-  for (const std::string_view word : {"no-store", "private", "authorization", "vary"}) {
+  for (const std::string_view word :
+       {"no-store", "private", "no-cache", "set-cookie", "authorization", "vary"}) {
     if (std::ranges::find(rule.ignore, word) == rule.ignore.end()) continue;
     if (rechecks && word == "authorization") continue;  // it asks for each
     part.append(part.empty() ? "#ignore=" : ",").append(word);
@@ -195,8 +196,12 @@ std::string asks_part(const config::Rule& rule) {
   const auto add = [&text](std::string_view what, std::string_view value) {
     if (!value.empty()) text.append(what).append("=").append(value).append("\n");
   };
-  for (const auto& line : rule.request_set) add("set", line->name + ":" + line->value);
-  for (const auto& line : rule.request_add) add("add", line->name + ":" + line->value);
+  for (const auto& line : rule.request_set) {
+    add("set", lower_ascii(line->name) + ":" + line->value);
+  }
+  for (const auto& line : rule.request_add) {
+    add("add", lower_ascii(line->name) + ":" + line->value);
+  }
   for (const std::string& name : rule.request_remove) add("remove", lower_ascii(name));
   add("strip_prefix", rule.strip_prefix);
   add("add_prefix", rule.add_prefix);
@@ -350,7 +355,8 @@ Rules::Rules(const std::vector<config::Rule>& rules, const Treatment& forward,
   for (const config::Rule& rule : rules) {
     auto made = std::make_unique<Rule>(rule, rules_.size(), forward, reverse);
     made->counts_ = series_.of(made->name_);
-    if (depend_on_who_asks) made->apart_ = ignored_part(rule) + asks_part(rule);
+    made->asks_ = asks_part(rule);
+    if (depend_on_who_asks) made->apart_ = ignored_part(rule) + made->asks_;
     if (!made->apart_.empty()) made->set(Rule::kChangesKey, true);
     rules_.push_back(std::move(made));
     wait_for_content_types_ |= rules_.back()->waits_for_content_type();

@@ -67,6 +67,8 @@ class Rule {
   // what origins say of whom a response is for, "#asks=" and digits for what it makes of requests.
   // So what is kept by it is there for those alone for whom a rule says the same. Empty: nothing.
   const std::string& apart() const { return apart_; }
+  // The part of it that is what the rule makes of requests, also where none depends on who asks.
+  const std::string& asks() const { return asks_; }
   bool by_digest() const { return has(kByDigest); }
   bool verifies() const { return has(kVerifies); }
   bool rechecks() const { return has(kRechecks); }
@@ -115,6 +117,7 @@ class Rule {
   std::string strip_prefix_;
   std::string add_prefix_;
   std::string apart_;
+  std::string asks_;
   std::vector<std::pair<std::string, std::string>> replacements_;
   std::shared_ptr<PerWorker<RuleCounts>> counts_;
   unsigned traits_ = 0;

@@ -7,7 +7,7 @@ import unittest
 
 from client import Client, field, get
 from harness import Case, CertificateAuthority, eventually, free_port
-from origin import Origin, fresh, response
+from origin import Origin, chunked, fresh, response
 
 
 class Overridden(Case):
@@ -32,6 +32,8 @@ class Overridden(Case):
         answers = {"private": {"Cache_Control": "private, max-age=60"},
                    "no-store": {"Cache_Control": "no-store"},
                    "vary": {"Vary": "X-Who", "Cache_Control": "max-age=60"},
+                   "no-cache": {"Cache_Control": "no-cache"},
+                   "set-cookie": {"Set_Cookie": "id=1", "Cache_Control": "max-age=60"},
                    "authorization": {"Cache_Control": "max-age=60"}}
         for word, fields in answers.items():
             with self.subTest(word):
@@ -196,6 +198,25 @@ class AskedOtherwise(Case):
                 self.assertEqual(status, connection.read_response().status)
 
 
+    def test_a_permission_by_one_rule_is_none_by_another(self):
+        def members(exchange):
+            fields = dict(exchange.request.fields)
+            if "staff" == fields.get("x-group") or "Bearer m" == fields.get("authorization"):
+                return fresh(b"secret")
+            return response(b"no", "403 Forbidden", Cache_Control="no-store")
+        origin = Origin(self, default=members)
+        encore = self.encore(workers={"count": 1}, admission={"policy": "always"},
+                             rule=[{"clients": self.INSIDE, "authorization": "recheck",
+                                    "request_set": ["X-Group: staff"]},
+                                   {"authorization": "recheck"}])
+        url = origin.url("/a")
+        self.assertEqual(200, self.ask(encore, url, self.OUTSIDE,
+                                       fields=[("Authorization", "Bearer m")]).status)
+        for source, status in ((self.OUTSIDE, 403), (self.INSIDE, 200), (self.INSIDE, 200),
+                               (self.OUTSIDE, 403)):
+            self.assertEqual(status, self.ask(encore, url, source).status)
+
+
 class Followed(Case):
     """follow_redirects, where what it leads to is not for everybody."""
 
@@ -325,6 +346,40 @@ class Followed(Case):
                          (answer.status, field(answer, "Location")))
         for name in ("Set-Cookie", "Clear-Site-Data", "Strict-Transport-Security"):
             self.assertIsNone(field(answer, name))
+
+    def test_nor_before_its_answer_or_behind_it(self):
+        said = "Strict-Transport-Security: max-age=9\r\n"
+
+        def hinted(exchange):
+            exchange.send(f"HTTP/1.1 103 Early Hints\r\nLink: </s>\r\n{said}\r\n".encode())
+            return chunked(b"there", trailers=f"{said}X-Sum: 1\r\n")
+        other = Origin(self, default=hinted, host="127.0.0.3")
+        origin = self.site(other.url("/x"))
+        encore = self.encore(rule=[{"follow_redirects": True}], admission={"policy": "always"})
+        for _ in range(2):
+            with Client(encore.port) as client:
+                answer = client.ask(origin.url("/go"), fields=[("TE", "trailers"),
+                                                               ("Connection", "TE")])
+            self.assertEqual((b"there", [], [("x-sum", "1")]),
+                             (answer.body, answer.interim, answer.trailers))
+
+    def test_an_upgrade_is_followed_nowhere(self):
+        other = Origin(self, host="127.0.0.3")
+        origin = self.site(other.url("/x"))
+        encore = self.encore(rule=[{"follow_redirects": True}])
+        answer = get(encore.port, origin.url("/go"),
+                     fields=[("Connection", "upgrade"), ("Upgrade", "websocket")])
+        self.assertEqual((302, 0), (answer.status, other.count()))
+
+    def test_a_rule_that_waits_for_a_type_holds_by_what_was_asked_for(self):
+        other = Origin(self, default=fresh(b"page", Content_Type="text/html"), host="127.0.0.3")
+        origin = self.site(other.url("/x"))
+        encore = self.encore(rule=[{"path": "/go", "content_type": "text/html", "cache": False},
+                                   {"follow_redirects": True}], admission={"policy": "always"})
+        for _ in range(2):
+            answer = get(encore.port, origin.url("/go"))
+            self.assertEqual(b"page", answer.body)
+            self.assertIn("detail=rule", field(answer, "Cache-Status"))
 
     def test_the_stored_object_stands_in_where_it_leads_to_a_failure(self):
         """And goes where the new answer may not be kept."""

@@ -323,7 +323,8 @@ std::string RuleTable::object_of(const Rule* rule, std::string_view query) const
   if (!depends_on_who_asks()) return rule == nullptr ? std::string(query) : rule->key_of(query);
   static const Rule kNone;
   std::string object = rule == nullptr ? std::string(query) : rule->key_of(query);
-  for (const std::string_view word : {"private", "no-store", "authorization", "vary"}) {
+  for (const std::string_view word :
+       {"private", "no-store", "no-cache", "set-cookie", "authorization", "vary"}) {
     if (rule != nullptr && rule->ignores(word)) object += "#" + std::string(word);
   }
   return object + "#" + (rule == nullptr ? kNone : *rule).asks();
