@@ -160,7 +160,7 @@ void Draft::check_rule(std::size_t index) {
              "comes before the response, whose content_type this rule waits for; "
              "accepted: in a rule without content_type");
   }
-  check_rule_keeps_apart(rule, at("ignore"));
+  check_rule_keeps_apart(index);
   if (rule.fresh && (rule.fresh_min || rule.fresh_max)) {
     fault_at(at("fresh"), "together with fresh_min or fresh_max; accepted: one or the other");
   }
@@ -200,15 +200,21 @@ void Draft::check_rule(std::size_t index) {
 }
 
 // What is kept against its origin's word is there for those alone for whom a rule says so, by their
-// keys: those are made before the response, and its content_type, is known.
-void Draft::check_rule_keeps_apart(const Rule& rule, const std::string& path) {
-  if (rule.content_type.empty() || !depend_on_who_asks(config.rule)) return;
+// keys: those are made before the response, and its content_type, is known. Rules behind it change
+// keys alone.
+void Draft::check_rule_keeps_apart(std::size_t index) {
+  const Rule& rule = config.rule[index];
+  if (rule.content_type.empty() || !depend_on_who_asks(std::span(config.rule).first(index + 1))) {
+    return;
+  }
   for (const std::string_view word :
        {"no-store", "private", "no-cache", "set-cookie", "authorization"}) {
     if (std::ranges::find(rule.ignore, word) == rule.ignore.end()) continue;
-    fault_at(path, "\"" + std::string(word) +
-                       "\" with content_type, where rules depend on clients or listener: what is "
-                       "kept so would be there for all; accepted: in a rule without content_type");
+    fault_at(element(index, "ignore"),
+             "\"" + std::string(word) +
+                 "\" with content_type, where this rule or one in front depends on clients or "
+                 "listener: what is kept so would be there for all; accepted: in a rule without "
+                 "content_type, or in front of those");
     return;
   }
 }

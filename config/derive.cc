@@ -249,10 +249,11 @@ std::vector<std::string> admin_warnings(const Admin& admin) {
   return warnings;
 }
 
-bool depend_on_who_asks(const std::vector<Rule>& rules) {
+bool depend_on_who_asks(std::span<const Rule> rules) {
   return std::ranges::any_of(rules, [](const Rule& rule) {
     const bool answers = rule.deny || !rule.redirect.empty() || rule.static_status;
-    return !answers && !(rule.clients.empty() && rule.listener.empty());
+    const bool is_uncached = rule.cache == false && rule.content_type.empty();
+    return !answers && !is_uncached && !(rule.clients.empty() && rule.listener.empty());
   });
 }
 

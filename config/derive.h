@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -104,8 +105,8 @@ std::uint32_t effective_workers(const Workers& workers, std::uint32_t cores) noe
 // The text of --check-config: what the operator gets, for people.
 std::string check_report(const Config& config, std::uint32_t cores);
 
-// Whether another client, or one of another listener, may find another rule for the same URL, and
-// so come to another response: not where all that it finds refuses or answers it.
-bool depend_on_who_asks(const std::vector<Rule>& rules);
+// Whether another client, or one of another listener, may find another of these rules for the same
+// URL, and so come to another response: not where all that it finds answers it, or caches nothing.
+bool depend_on_who_asks(std::span<const Rule> rules);
 
 }  // namespace encore::config

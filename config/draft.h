@@ -60,7 +60,7 @@ class Draft {
   void check_rules();
   void check_rule(std::size_t index);
   void check_rule_admission(const Rule& rule, const std::string& path);
-  void check_rule_keeps_apart(const Rule& rule, const std::string& path);
+  void check_rule_keeps_apart(std::size_t index);
   void check_compression();
   void check_disks();
   void check_admission();

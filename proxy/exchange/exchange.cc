@@ -263,12 +263,13 @@ void Exchange::validate_in_background() {
                                           request_->runtime->number);
   transfer->expect(variant_of(*found_.object));
   // A response to HEAD has nothing for others, nor has one of which each asks for himself.
-  if (!is_get(*request_) || !request_->treatment->collapse) transfer->stop_joining();
+  const bool is_for_others = is_get(*request_) && request_->treatment->collapse;
+  if (!is_for_others) transfer->stop_joining();
   if (!services_.inflight.enter_if_absent(transfer)) return;
   services_.stats.background_fetches.add();
   services_.origins.ask_origin(
       std::move(transfer), request_,
-      {.table = is_get(*request_) ? OriginAsk::Table::kIn : OriginAsk::Table::kNotIn,
+      {.table = is_for_others ? OriginAsk::Table::kIn : OriginAsk::Table::kNotIn,
        .whom = OriginAsk::For::kNobody,
        .validates = found_});
 }

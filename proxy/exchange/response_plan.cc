@@ -54,7 +54,9 @@ void write_own_fields(const ResponseSource& source, const ResponseMoment& moment
     return;
   }
   http::CacheStatus status = moment.cache_status;
-  status.key = std::string_view(request.key).substr(kRealmBytes);
+  // What a rule keeps apart is for nobody to see (Rule::apart()).
+  const std::string_view key = std::string_view(request.key).substr(kRealmBytes);
+  status.key = key.substr(0, key.find('#'));
   http::write_cache_status(status, out);
 }
 

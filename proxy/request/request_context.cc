@@ -147,9 +147,13 @@ bool may_be_asked_for(const RequestContext& to, std::uint16_t port) {
   const Named named{
       .method = to.head.method_text, .host = host, .path = to.path_text(), .port = port};
   if (to.policy != nullptr && !to.policy->access.refusal(named).empty()) return false;
-  // What it leads to is stored for all.
+  // What it leads to is stored for all who may ask for what was asked for.
+  const std::string_view path = std::string_view(to.first_asked).substr(to.first_uri.path);
   return !to.runtime->rules.may_answer(
-      {.host = to.host_text(), .path = to.path_text(), .method = to.head.method_text});
+      {.host = to.host_text(), .path = to.path_text(), .method = to.head.method_text},
+      {.host = http::host_of(to.first_asked, to.first_uri),
+       .path = path.substr(0, path.find('?')),
+       .method = to.head.method_text});
 }
 
 // Not to what would be refused, or answered by a rule or another origin, were it asked for.
@@ -216,6 +220,7 @@ void RequestContext::clear() {
   if (bytes.capacity() > kReusedTextMax) bytes = std::string();
   if (key.capacity() > kReusedTextMax) key = std::string();
   if (asked.capacity() > kReusedTextMax) asked = std::string();
+  if (first_asked.capacity() > kReusedTextMax) first_asked = std::string();
   user.clear();
   if (head.fields.size() > kKeptFieldsMax) head = {};
 }

@@ -446,26 +446,34 @@ const Rule* Rules::find(const RuleQuery& query, std::string_view content_type) c
   return nullptr;
 }
 
-bool Rules::may_answer(const RuleQuery& query) const {
-  if (may_answer_as_it_stands(query)) return true;
+bool Rules::may_answer(const RuleQuery& query, const RuleQuery& asked) const {
+  if (may_answer_as_it_stands(query, asked, Answers::kAll)) return true;
   if (!refuse_any_) return false;
   return std::ranges::any_of(other_readings(query.path), [&](const std::string& reading) {
     RuleQuery other = query;
     other.path = reading;
-    return may_answer_as_it_stands(other);
+    return may_answer_as_it_stands(other, asked, Answers::kRefusals);
   });
 }
 
-bool Rules::may_answer_as_it_stands(const RuleQuery& query) const {
-  bool is_known = false;
+bool Rules::may_answer_as_it_stands(const RuleQuery& query, const RuleQuery& asked,
+                                    Answers answers) const {
   std::string storage;
+  std::string storage_asked;
   const std::string_view host = compared_host(query.host, storage);
-  for (const std::uint32_t index : candidates(host, is_known)) {
-    const Rule& rule = *rules_[index];
-    if (rule.waits_for_content_type() || !rule.matches_rest(query)) continue;
-    if (!is_known && !rule.matches_host(host)) continue;
-    if (rule.answer()) return true;
-    if (rule.clients_.empty() && rule.listeners_.empty()) return false;
+  const std::string_view host_asked = compared_host(asked.host, storage_asked);
+  // Whom a rule holds for here it has held for there, as far as both are looked at.
+  bool is_same = true;
+  for (const auto& rule : rules_) {
+    if (rule->waits_for_content_type()) continue;
+    const bool holds = rule->matches_rest(query) && rule->matches_host(host);
+    const bool held = rule->matches_rest(asked) && rule->matches_host(host_asked);
+    is_same = is_same && holds == held;
+    if (!holds) continue;
+    const bool counts = rule->answer() && (answers == Answers::kAll || rule->answer()->is_refusal);
+    // Who is answered by it there as well has never come here.
+    if (counts && !is_same) return true;
+    if (rule->clients_.empty() && rule->listeners_.empty()) return false;
   }
   return false;
 }

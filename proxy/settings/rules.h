@@ -144,9 +144,9 @@ class Rules {
   Found find(const RuleQuery& query) const;
   // The first of all, once the media type is known (without parameters, in any case).
   const Rule* find(const RuleQuery& query, std::string_view content_type) const;
-  // Whether somebody, at some listener, would be answered or refused by a rule. `query.listener`
-  // and `query.client` are not known.
-  bool may_answer(const RuleQuery& query) const;
+  // Whether somebody, at some listener, who may ask for `asked`, would be answered by a rule, or
+  // refused, where he asked for `query`. Of both listener and client are not known.
+  bool may_answer(const RuleQuery& query, const RuleQuery& asked) const;
   bool wait_for_content_types() const { return wait_for_content_types_; }
   const SeriesTable<RuleCounts>& series() const { return series_; }
   // Those whose keys may be other than URIs and that hold for this host and path for some client,
@@ -155,7 +155,9 @@ class Rules {
 
  private:
   Found find_as_it_stands(const RuleQuery& query) const;
-  bool may_answer_as_it_stands(const RuleQuery& query) const;
+  enum class Answers : std::uint8_t { kAll, kRefusals };
+  bool may_answer_as_it_stands(const RuleQuery& query, const RuleQuery& asked,
+                               Answers answers) const;
   const std::vector<std::uint32_t>& candidates(std::string_view host, bool& is_known) const;
 
   SeriesTable<RuleCounts> series_;  // by name

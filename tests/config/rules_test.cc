@@ -123,8 +123,11 @@ TEST_CASE("what does not go together in a rule is refused where it stands", "[co
   const std::string waits = "[[rule]]\ncontent_type = \"a/b\"\nignore = [\"private\"]\n[[rule]]\n";
   CHECK(parse_config(waits, "t.toml", {}).has_value());
   CHECK(parse_config(waits + "clients = \"10.0.0.0/8\"\ndeny = 403\n", "t.toml", {}).has_value());
-  CHECK(fault(waits + "clients = \"10.0.0.0/8\"\n")
-            .starts_with("t.toml:3:10: rule.0.ignore: \"private\" with content_type"));
+  const std::string some = "clients = \"10.0.0.0/8\"\n";
+  CHECK(parse_config(waits + some, "t.toml", {}).has_value());
+  CHECK(fault("[[rule]]\n" + some + waits)
+            .starts_with("t.toml:5:10: rule.1.ignore: \"private\" with content_type"));
+  CHECK(parse_config("[[rule]]\ncache = false\n" + some + waits, "t.toml", {}).has_value());
   CHECK(fault("[[rule]]\ndeny = 200\n").find("200 is too small; accepted: 400 .. 599") !=
         std::string::npos);
   CHECK(fault("[[rule]]\nnegative = {404 = 10}\n").find("a value of another kind") !=

@@ -262,6 +262,10 @@ TEST_CASE("rules that only answer do not make others depend on who asks", "[sett
   CHECK(make_rules(rules)[0].apart().empty());
   rules[1].deny = {};
   CHECK_FALSE(make_rules(rules)[0].apart().empty());
+  rules[1].cache = false;
+  CHECK(make_rules(rules)[0].apart().empty());
+  rules[1].content_type = {"a/b"};
+  CHECK_FALSE(make_rules(rules)[0].apart().empty());
 }
 
 TEST_CASE("somebody may be answered by a rule, unless one in front holds for all",
@@ -271,8 +275,9 @@ TEST_CASE("somebody may be answered by a rule, unless one in front holds for all
   rules[0].listener = {"x:1"};
   rules[1].path = {"/a/*"};
   rules[1].deny = 403;
-  const auto may = [&](std::string_view path) {
-    return make_rules(rules).may_answer({.host = "h", .path = path, .method = "GET"});
+  const auto may = [&](std::string_view path, std::string_view asked = "/go") {
+    return make_rules(rules).may_answer({.host = "h", .path = path, .method = "GET"},
+                                        {.host = "h", .path = asked, .method = "GET"});
   };
   CHECK(may("/a/b"));
   CHECK(may("/%61/b"));
@@ -281,6 +286,14 @@ TEST_CASE("somebody may be answered by a rule, unless one in front holds for all
   CHECK_FALSE(may("/a/b"));
   std::swap(rules[0], rules[1]);
   rules[0].clients = {"10.0.0.0/8"};
+  CHECK(may("/a/b"));
+  // Who is refused here is refused there.
+  CHECK_FALSE(may("/a/b", "/a/go"));
+  rules[0] = rules[1] = {};
+  rules[0].clients = {"10.0.0.0/8"};
+  rules[1].deny = 403;
+  CHECK_FALSE(may("/a/b"));
+  rules[0].path = {"/go"};
   CHECK(may("/a/b"));
 }
 

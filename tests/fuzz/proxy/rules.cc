@@ -294,7 +294,7 @@ std::vector<std::string> RuleTable::keys_of(std::string_view path, std::string_v
 
 bool RuleTable::depends_on_who_asks() const {
   return std::ranges::any_of(rules_, [](const Rule& rule) {
-    return !rule.answers() && (!rule.clients.empty() || rule.listener >= 0);
+    return !rule.answers() && rule.is_cached && (!rule.clients.empty() || rule.listener >= 0);
   });
 }
 
