@@ -102,6 +102,22 @@ void set_log(Runtime& runtime) {
   }
 }
 
+void set_published(Runtime& runtime) {
+  const config::Filters& filters = runtime.config.filters;
+  runtime.squid_digest = filters.squid_digest;
+  if (!filters.path.empty()) runtime.published_root = filters.path + "/";
+  for (const config::CidrText& block : filters.allow_clients) {
+    runtime.published_to.push_back(*block);
+  }
+}
+
+Result<std::shared_ptr<const Interception>> interception_of(const config::Intercept& intercept,
+                                                            const Interception* before) {
+  auto made = Interception::create(intercept, before, wall_now());
+  if (!made) return fail(std::string(made.error().key) + ": " + made.error().message);
+  return std::move(*made);
+}
+
 // A look costs some nanoseconds a connection: ten in a second are not felt, and leave half of the
 // 250 ms to a busy loop.
 constexpr Nanoseconds kShortestSweep = std::chrono::milliseconds(100);
@@ -139,12 +155,9 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   if (!error_pages) return std::unexpected(error_pages.error());
   auto tls = TlsListeners::create(config, before == nullptr ? nullptr : &before->tls);
   if (!tls) return std::unexpected(tls.error());
-  auto interception = Interception::create(
-      config.intercept, before == nullptr ? nullptr : before->interception.get(), wall_now());
-  if (!interception) {
-    const InterceptFault& fault = interception.error();
-    return fail(std::string(fault.key) + ": " + fault.message);
-  }
+  auto interception =
+      interception_of(config.intercept, before == nullptr ? nullptr : before->interception.get());
+  if (!interception) return std::unexpected(interception.error());
   std::shared_ptr<Runtime> runtime(new Runtime(
       config, std::move(*router), DestinationPolicy(config.forward, own, interface_addresses())));
   static std::atomic<std::uint64_t> numbers = 0;
@@ -184,11 +197,7 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
     const Nanoseconds wait = config.intercept.hello_wait / kSweepsPerTimeout;
     runtime->sweep_interval = std::min(runtime->sweep_interval, std::max(wait, kShortestSweep));
   }
-  runtime->squid_digest = config.filters.squid_digest;
-  if (!config.filters.path.empty()) runtime->published_root = config.filters.path + "/";
-  for (const config::CidrText& block : config.filters.allow_clients) {
-    runtime->published_to.push_back(*block);
-  }
+  set_published(*runtime);
   std::shared_ptr<const RateLimits> rates;
   if (!config.limit.empty()) rates = std::make_shared<RateLimits>(config.limit);
   for (const config::Listen& listen : config.listen) {
