@@ -88,6 +88,12 @@ Result<std::string> read_file(const std::string& file) {
   return text;
 }
 
+Result<std::string> read_key_file(const std::string& file, SecretOwner owner) {
+  auto text = read_secret_file(file, kFileBytesMax, owner);
+  if (!text) return fail(file + ": " + text.error().message);
+  return text;
+}
+
 }  // namespace
 
 std::string openssl_reason() {
@@ -98,12 +104,6 @@ std::string openssl_reason() {
 }
 
 Result<std::string> read_certificate_file(const std::string& file) { return read_file(file); }
-
-Result<std::string> read_key_file(const std::string& file, SecretOwner owner) {
-  auto text = read_secret_file(file, kFileBytesMax, owner);
-  if (!text) return fail(file + ": " + text.error().message);
-  return text;
-}
 
 Authority::Authority(Authority&&) noexcept = default;
 Authority& Authority::operator=(Authority&&) noexcept = default;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/secret_file.h"
 #include "base/time.h"
 
 struct evp_pkey_st;
@@ -74,8 +73,5 @@ class Authority {
 
 // A file of at most 64 KiB. Errors show it.
 Result<std::string> read_certificate_file(const std::string& file);
-// The same, of a key, which others must not be able to read or write, but for its group that reads
-// it; and whose it must be.
-Result<std::string> read_key_file(const std::string& file, SecretOwner owner);
 
 }  // namespace encore::ca

@@ -10,11 +10,7 @@ namespace {
 // With the realm, and the query as it came: what the origin sees of it may be more than the key.
 // And with what we tell it of who asks, and what the rule makes of the request.
 std::string asked_whole(const RequestContext& request) {
-  std::string_view realm = kForwardRealm;
-  if (!request.is_forward()) {
-    realm = request.secure ? request.route->secure_realm() : request.route->realm();
-  }
-  std::string text(realm);
+  std::string text(request.is_forward() ? kForwardRealm : std::string_view(request.route->realm()));
   text += request.rule->asks();
   text += request.uri_text();
   text += '\n';

@@ -144,13 +144,22 @@ TEST_CASE("What is no authority is refused", "[ca]") {
         "is no authority's certificate");
 }
 
-TEST_CASE("A key that anybody can read is refused", "[ca]") {
+// An authority for a.example as files.
+struct AuthorityFiles {
+  AuthorityFiles() {
+    const MadeAuthority made = made_for({"a.example"});
+    write_text(certificate, made.certificate);
+    write_text(key, made.key);
+  }
   const TemporaryDirectory directory;
-  const MadeAuthority made = made_for({"a.example"});
   const std::string certificate = directory / "ca.crt";
   const std::string key = directory / "ca.key";
-  write_text(certificate, made.certificate);
-  write_text(key, made.key);
+};
+
+TEST_CASE("A key that anybody can read is refused", "[ca]") {
+  const AuthorityFiles files;
+  const std::string& certificate = files.certificate;
+  const std::string& key = files.key;
   for (const unsigned mode : {0600U, 0640U, 0400U}) {
     REQUIRE(::chmod(key.c_str(), mode) == 0);
     CHECK(Authority::load(certificate, key).has_value());
@@ -161,20 +170,18 @@ TEST_CASE("A key that anybody can read is refused", "[ca]") {
     CHECK(why(Authority::load(certificate, key))
               .starts_with(key + ": others can read or write it, accepted: "));
   }
-  CHECK(why(Authority::load(directory / "none", key)) ==
-        directory / "none" + ": No such file or directory");
-  CHECK(why(Authority::load(directory.path(), key)) == directory.path() + ": is no regular file");
+  CHECK(why(Authority::load(files.directory / "none", key)) ==
+        files.directory / "none" + ": No such file or directory");
+  CHECK(why(Authority::load(files.directory.path(), key)) ==
+        files.directory.path() + ": is no regular file");
   write_text(certificate, std::string(64 * 1024 + 1, 'x'));
   CHECK(why(Authority::load(certificate, key)) == certificate + ": has more than 64 KiB");
 }
 
 TEST_CASE("A service takes a key of its own user or of root, and no other", "[ca]") {
-  const TemporaryDirectory directory;
-  const MadeAuthority made = made_for({"a.example"});
-  const std::string certificate = directory / "ca.crt";
-  const std::string key = directory / "ca.key";
-  write_text(certificate, made.certificate);
-  write_text(key, made.key);
+  const AuthorityFiles files;
+  const std::string& certificate = files.certificate;
+  const std::string& key = files.key;
   REQUIRE(::chmod(key.c_str(), 0640) == 0);
   auto authority = Authority::load_certificate(certificate);
   REQUIRE(authority.has_value());
