@@ -19,8 +19,9 @@ constexpr std::array kCacheKeys = {
                                  .kind = Kind::kBytes,
                                  .doc = "Memory for stored objects, all told: keys, heads, bodies, "
                                         "index. The filter and connections come on top. A reload "
-                                        "to less evicts in steps; one to more than about eight "
-                                        "times the memory at the start is refused.",
+                                        "can lower it, which evicts in steps, or raise it to eight "
+                                        "times its value at the start, and to 10GiB in any case; "
+                                        "more needs a restart.",
                                  .range = {.min = 64.0 * kKiB, .max = 64.0 * kTiB}}),
     bound<&Cache::shards>({.name = "shards",
                            .kind = Kind::kInteger,
