@@ -372,7 +372,8 @@ struct RateLimit {
 struct Upstream {
   std::uint32_t pool_per_server = 256;
   std::uint32_t connections_per_server = 8192;  // over all workers; 0: none
-  std::uint32_t waiting_per_server = 1024;      // over all workers
+  ClientShareText connections_per_client = "50%";
+  std::uint32_t waiting_per_server = 1024;  // over all workers
   std::uint32_t retries = 1;
   std::uint32_t eject_after = 1;
   Nanoseconds set_aside = std::chrono::seconds(10);

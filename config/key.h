@@ -51,6 +51,7 @@ struct Key {
   bool power_of_two = false;     // but for a 0 that is off
   bool secret = false;           // never printed
   bool one_will_do = false;      // of a text list: one text stands for a list of it
+  bool number_will_do = false;   // of a text: a whole number stands for its digits
   bool tables = false;           // of a text list: each is a table, a line "name=value" a key
   bool required = false;         // in each element of a list: there is no default
   Apply apply = Apply::kReload;  // when a change takes effect

@@ -174,12 +174,25 @@ constexpr std::array kUpstreamKeys = {
                 "included and `CONNECT` left out; each worker has its share, rounded up. Requests "
                 "beyond it wait in line for the next that is free. 0: no limit.",
          .range = {.min = 0, .max = 1 << 24}}),
+    bound<&Upstream::connections_per_client>(
+        {.name = "connections_per_client",
+         .doc =
+             "Connections to one server that the requests of one client address, or IPv6 network "
+             "of 64 bits, use at most: a percentage of `connections_per_server`, rounded down, "
+             "but at least one, or a number, shared like that. The rest is kept free for other "
+             "clients, even while none of them asks. Requests beyond it wait in line, where "
+             "clients take turns. Trusted proxies that name no client may use all. `\"100%\"` "
+             "or 0: no limit.",
+         .number_will_do = true,
+         .accepted = "\"1%\" .. \"100%\", or a number, 0 .. 16777216",
+         .item_check = check_parsed<ClientShareText>}),
     bound<&Upstream::waiting_per_server>(
         {.name = "waiting_per_server",
          .kind = Kind::kInteger,
          .doc = "Requests that wait for a connection to one server, shared likewise. Those beyond "
                 "it, or that have waited for `timeouts.origin_connect`, go to another server of "
-                "the origin, or get 503. 0: none waits.",
+                "the origin, or get 503. Where one client fills the line, its latest request gives "
+                "way to another client's. 0: none waits.",
          .range = {.min = 0, .max = 1 << 24}}),
     bound<&Upstream::retries>({.name = "retries",
                                .kind = Kind::kInteger,

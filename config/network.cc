@@ -271,4 +271,21 @@ Result<PortRange> parse_port_range(std::string_view text) {
   return PortRange{*first, *last};
 }
 
+Result<ClientShare> parse_client_share(std::string_view text) {
+  constexpr std::uint32_t kConnectionsMax = 1U << 24U;
+  const bool is_percentage = text.ends_with('%');
+  if (is_percentage) text.remove_suffix(1);
+  std::uint32_t number = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (status != std::errc{} || end != text.data() + text.size()) {
+    return fail("is no percentage and no number");
+  }
+  if (!is_percentage) {
+    if (number > kConnectionsMax) return fail("is too large");
+    return ClientShare{.connections = number};
+  }
+  if (number == 0 || number > 100) return fail("is no percentage of 1 .. 100");
+  return ClientShare{.percent = number};
+}
+
 }  // namespace encore::config

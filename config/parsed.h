@@ -62,6 +62,7 @@ using OptionalUrlText =
     Parsed<std::optional<ServerUrl>, parse_or_none<ServerUrl, parse_server_url>>;
 using CidrText = Parsed<Cidr, parse_cidr>;
 using PortRangeText = Parsed<PortRange, parse_port_range>;
+using ClientShareText = Parsed<ClientShare, parse_client_share>;
 using StatusLifeText = Parsed<StatusLife, parse_status_life>;
 using KeyQueryText = Parsed<KeyQuery, parse_key_query>;
 using CookiesText = Parsed<Cookies, parse_cookies>;

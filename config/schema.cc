@@ -320,6 +320,9 @@ Result<Value> accept(const Key& key, const Value& written) {
     case Kind::kText:
       break;
   }
+  if (const auto* number = std::get_if<std::int64_t>(&written); number && key.number_will_do) {
+    return accept(key, Value(std::to_string(*number)));
+  }
   const auto* text = std::get_if<std::string>(&written);
   if (text == nullptr) return refuse(key, written, "is not a string");
   auto item = accept_item(key, *text);

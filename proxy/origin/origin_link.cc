@@ -40,7 +40,8 @@ OriginLink::OriginLink(OriginServices& services, const RequestContext& request,
     : services_(services),
       request_(request),
       handler_(handler),
-      waiter_([this] { return take_turn(); }) {
+      party_(request.client, request.policy != nullptr && request.policy->trusts(request.client)),
+      waiter_([this] { return take_turn(); }, [this] { on_ousted(); }) {
   choose_destination();
 }
 
@@ -110,10 +111,10 @@ OriginLink::Progress OriginLink::acquire(Need need) {
 OriginLink::Progress OriginLink::acquire_here() {
   while (true) {
     // Who comes later does not go first.
-    if (slot_ || !services_.lines.is_awaited(pool_key())) {
+    if (slot_ || !services_.lines.must_wait(pool_key(), party_)) {
       if (take_connection()) return is_open() ? Progress::kOpen : Progress::kPending;
     }
-    if (services_.lines.wait(pool_key(), waiter_, services_.worker.origin_limits().waiting)) {
+    if (services_.lines.wait(pool_key(), party_, waiter_)) {
       services_.stats.origin_waits.add();
       state_ = InLine{.since = services_.loop.now()};
       return Progress::kPending;
@@ -125,16 +126,19 @@ OriginLink::Progress OriginLink::acquire_here() {
   }
 }
 
-// One that is idle, or a new one where there may be one more; false: neither.
+// One that is idle, or a new one where there may be one more; false: neither, or the client has its
+// share.
 bool OriginLink::take_connection() {
+  if (!share_) share_ = services_.lines.enter(pool_key(), party_);
+  if (!share_) return false;
   if (need_ == Need::kAny && is_of_present_settings() && take_idle()) return true;
-  const std::size_t limit = services_.worker.origin_limits().connections;
-  if (!slot_) slot_ = services_.lines.claim(pool_key(), limit);
+  if (!slot_) slot_ = services_.lines.claim(pool_key());
   // Idle ones that will not do give way.
-  while (!slot_ && services_.pool.give_up(pool_key())) {
-    slot_ = services_.lines.claim(pool_key(), limit);
+  while (!slot_ && services_.pool.give_up(pool_key())) slot_ = services_.lines.claim(pool_key());
+  if (!slot_) {
+    share_.reset();
+    return false;
   }
-  if (!slot_) return false;
   resolve();
   return true;
 }
@@ -162,6 +166,12 @@ bool OriginLink::take_turn() {
   if (!take_connection()) return false;
   if (is_open()) handler_.on_link_open();
   return true;
+}
+
+// Its place in line went to another client: as if there had been none.
+void OriginLink::on_ousted() {
+  ENCORE_CHECK(std::holds_alternative<InLine>(state_), "who loses a place in line has waited");
+  tell(end_wait(), busy_failure());
 }
 
 // What was connected, and verified, under other settings than those of the requests to come is
@@ -348,6 +358,8 @@ void OriginLink::warn(const std::string& why) {
 }
 
 void OriginLink::release(Fate fate) {
+  // In this order: what the pool gets is idle before its client may have another.
+  const OriginLines::Share share = std::move(share_);
   OriginLines::Slot slot = std::move(slot_);
   waiter_.leave();
   if (std::holds_alternative<Idle>(state_)) return;
@@ -370,13 +382,14 @@ void OriginLink::release(Fate fate) {
 
 namespace {
 
-// What a connection that was given away takes of its server's number.
+// What a connection that was given away takes of its server's number and of its client's share.
 class Place {
  public:
-  Place(OriginLines::Slot slot, ConnectionCount count)
-      : slot_(std::move(slot)), count_(std::move(count)) {}
+  Place(OriginLines::Share share, OriginLines::Slot slot, ConnectionCount count)
+      : share_(std::move(share)), slot_(std::move(slot)), count_(std::move(count)) {}
 
  private:
+  OriginLines::Share share_;
   OriginLines::Slot slot_;
   ConnectionCount count_;
 };
@@ -390,8 +403,9 @@ Switched OriginLink::hand_over() {
   std::unique_ptr<net::Stream> stream = std::move(open.stream);
   stream->pause_reading();
   stream->set_handler(nullptr);
-  return {.place = std::make_shared<Place>(std::move(slot_), std::move(open.count)),
-          .origin = std::move(stream)};
+  return {
+      .place = std::make_shared<Place>(std::move(share_), std::move(slot_), std::move(open.count)),
+      .origin = std::move(stream)};
 }
 
 void OriginLink::check_timeouts(MonotonicTime now) {

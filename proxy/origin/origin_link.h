@@ -148,6 +148,7 @@ class OriginLink {
   bool take_connection();
   bool take_idle();
   bool take_turn();
+  void on_ousted();
   bool is_of_present_settings() const;
   Progress end_wait();
   void resolve();
@@ -176,7 +177,9 @@ class OriginLink {
   const net::TlsContext* tls_ = nullptr;
 
   Need need_ = Need::kAny;
-  OriginLines::Slot slot_;  // of the connection, from before it is made
+  const OriginLines::Party party_;
+  OriginLines::Share share_;  // of the client's, from before it has a connection
+  OriginLines::Slot slot_;    // of the connection, from before it is made
   std::variant<Idle, InLine, Resolving, Connecting, Open> state_;
   OriginLines::Waiter waiter_;
 

@@ -32,8 +32,10 @@ ServerFailure kind_of(OriginLink::AttemptFailure failure) {
 
 OriginLink::Progress OriginLink::reconnect() {
   ENCORE_CHECK(is_open(), "what is open is replaced");
+  OriginLines::Share share = std::move(share_);
   OriginLines::Slot slot = std::move(slot_);
   release(Fate::kDrop);
+  share_ = std::move(share);
   slot_ = std::move(slot);
   need_ = Need::kNew;
   return acquire_here();
@@ -46,7 +48,7 @@ std::optional<OriginLink::Progress> OriginLink::try_again(const Attempt& attempt
   return reconnect();
 }
 
-// Decides whether and where to go on. The slot goes with the server that it is of.
+// Decides whether and where to go on. Slot and share go with the server that they are of.
 bool OriginLink::move_on(const Attempt& attempt) {
   const AttemptFailure failure = attempt.failure;
   const bool connected = is_open();
@@ -69,7 +71,10 @@ bool OriginLink::move_on(const Attempt& attempt) {
   }
   if (before != nullptr) tally_of(*before).add(&ServerCounts::retries);
   if (counts) ++retries_;
-  if (other_server) slot_.reset();
+  if (other_server) {
+    slot_.reset();
+    share_.reset();
+  }
   return true;
 }
 

@@ -68,8 +68,6 @@ class WorkerNow {
   virtual bool is_draining() const = 0;
   // Whether anybody reads which address has answered.
   virtual bool logs_requests() const = 0;
-  // What the worker may have of upstream.connections_per_server and waiting_per_server.
-  virtual OriginLines::Limits origin_limits() const = 0;
   // How many idle connections it may keep.
   virtual std::size_t idle_connections_max() const = 0;
   // Descriptors are short: closes idle connections of clients; false where none is idle.

@@ -25,13 +25,17 @@ namespace {
 // with each turn.
 constexpr int kTurnsToSweep = 2;
 
+constexpr std::size_t kAllPercent = 100;
+
 }  // namespace
 
 Worker::Worker(Shared& shared, WorkerStats& stats, std::shared_ptr<const Runtime> runtime)
     : shared_(shared),
       stats_(stats),
       runtime_(std::move(runtime)),
-      origin_lines_([this] { wake_origin_lines_->schedule(); }) {}
+      origin_lines_([this] { wake_origin_lines_->schedule(); }) {
+  origin_lines_.use(origin_limits());
+}
 
 Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stats,
                                                std::shared_ptr<const Runtime> runtime) {
@@ -279,7 +283,7 @@ void Worker::set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<Lis
     tick_timer_->start_periodic(runtime_->sweep_interval);
     // They were made, and their origins verified, under the settings of before.
     pool_.close_all();
-    origin_lines_.look_again();
+    origin_lines_.use(origin_limits());
     if (health_checks_ != nullptr) health_checks_->use(runtime_);
     if (const auto set = resolver_->set_options(resolver_options(runtime_->config.upstream));
         !set) {
@@ -297,12 +301,22 @@ void Worker::set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<Lis
   });
 }
 
+// The worker's part of what holds for all of them.
 OriginLines::Limits Worker::origin_limits() const {
   const config::Upstream& upstream = runtime_->config.upstream;
   const std::size_t workers = std::max<std::size_t>(shared_.stats.size(), 1);
   const auto share = [&](std::size_t all) { return (all + workers - 1) / workers; };
-  const std::size_t connections = upstream.connections_per_server;
-  return {.connections = connections == 0 ? SIZE_MAX : share(connections),
+  const std::size_t connections =
+      upstream.connections_per_server == 0 ? SIZE_MAX : share(upstream.connections_per_server);
+  const config::ClientShare& of_client = *upstream.connections_per_client;
+  std::size_t per_client = SIZE_MAX;
+  if (of_client.connections != 0) per_client = share(of_client.connections);
+  // At least one, or nobody would ever have any.
+  if (of_client.percent < kAllPercent && connections != SIZE_MAX) {
+    per_client = std::max<std::size_t>(connections * of_client.percent / kAllPercent, 1);
+  }
+  return {.connections = connections,
+          .per_client = per_client,
           .waiting = share(upstream.waiting_per_server)};
 }
 

@@ -109,7 +109,6 @@ class Worker final : private ConnectionKeeper,
   // WorkerNow
   const Runtime& present_runtime() const override { return *runtime_; }
   bool logs_requests() const override { return log_->is_logging(); }
-  OriginLines::Limits origin_limits() const override;
   std::size_t idle_connections_max() const override { return shared_.idle_connections_max(); }
   CacheView lookup(const RequestContext& request) override;
 
@@ -125,6 +124,7 @@ class Worker final : private ConnectionKeeper,
   bool are_heads_over() const;
   void trim_heads();
 
+  OriginLines::Limits origin_limits() const;
   void tick();
   void approach_sweep();
   void sweep(MonotonicTime now);

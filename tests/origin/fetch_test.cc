@@ -116,7 +116,7 @@ TEST_CASE("a connection that goes over to another protocol is given away as it i
           "[origin][fetch][rfc9110][7.8]") {
   Origin origin;
   World world({origin.url()});
-  world.limits.connections = 1;
+  world.lines.use({.connections = 1});
   {
     FetchReader asker(world, world.request(kUpgrade), {});
     world.run_until_asked(origin);
@@ -137,7 +137,7 @@ TEST_CASE("a connection that goes over to another protocol is given away as it i
     CHECK(world.pool.size() == 0);
     CHECK(world.stats.origin_connections.get() == 1);
     CHECK_FALSE(
-        world.lines.claim(world.runtime->router.match("", "/")->group().servers()[0].pool_key, 1));
+        world.lines.claim(world.runtime->router.match("", "/")->group().servers()[0].pool_key));
   }
   CHECK(world.stats.origin_connections.get() == 0);
   CHECK(world.lines.size() == 0);

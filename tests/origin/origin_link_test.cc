@@ -86,7 +86,7 @@ TEST_CASE("who finds as many connections as there may be waits in line, or is to
           "[origin][link]") {
   Origin origin;
   World world({origin.url()});
-  world.limits = {.connections = 1, .waiting = 1};
+  world.lines.use({.connections = 1, .waiting = 1});
   Link first(world);
   (void)first.link.acquire(OriginLink::Need::kAny);
   world.run_until(origin, [&] { return first.told.opened == 1; });
@@ -105,7 +105,7 @@ TEST_CASE("who finds as many connections as there may be waits in line, or is to
 TEST_CASE("who waits in line for too long is told", "[origin][link]") {
   Origin origin;
   World world({origin.url()});
-  world.limits = {.connections = 1, .waiting = 1};
+  world.lines.use({.connections = 1, .waiting = 1});
   Link first(world);
   (void)first.link.acquire(OriginLink::Need::kAny);
   Link second(world);

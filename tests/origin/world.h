@@ -182,7 +182,6 @@ class World final : public FetchKeeper,
   const Runtime& present_runtime() const override { return *runtime; }
   bool is_draining() const override { return draining; }
   bool logs_requests() const override { return true; }
-  OriginLines::Limits origin_limits() const override { return limits; }
   std::size_t idle_connections_max() const override { return 100; }
   bool give_up_idle() override { return false; }
   // Of the variants of a key the latest.
@@ -261,7 +260,6 @@ class World final : public FetchKeeper,
   std::unique_ptr<disk::Disks> disks;  // none
   std::unique_ptr<OriginServices> services;
   std::vector<std::unique_ptr<Fetch>> fetches;
-  OriginLines::Limits limits;
   bool draining = false;
   std::function<bool()> relieve;  // where there is no memory; empty: nothing can be done
   int waits_for_room = 0;
