@@ -175,7 +175,9 @@ constexpr std::array kTimeoutsKeys = {
     timeout<&Timeouts::pool_idle>("pool_idle", "An idle connection to a server is kept."),
     timeout<&Timeouts::dns>("dns", "Looking up a name."),
     timeout<&Timeouts::drain>("drain",
-                              "After SIGTERM: how long requests under way may take to end."),
+                              "After SIGTERM: how long requests under way may take to end. "
+                              "Connections on which nothing moves for half of it, such as idle "
+                              "tunnels and long polls, end after that half."),
 };
 
 constexpr std::array kLimitsKeys = {

@@ -33,6 +33,9 @@ class ClientConnection : public net::Retirable {
   virtual void check_timeouts(MonotonicTime now) = 0;
   // The process wants to end: closes if idle, else after the response under way.
   virtual void drain() = 0;
+  // A look at it in a drain, of which there are four: closes in the middle of what is under way
+  // where nothing has moved, either way, since the look before the last.
+  virtual void end_if_quiet() = 0;
   // A drain is over: closes in the middle of what is under way, so that none of it looks whole.
   virtual void cut() = 0;
 

@@ -509,6 +509,15 @@ void Http1Connection::drain() {
   if (is_idle() && stream_.kept_bytes() == 0) close(After::kClose);
 }
 
+void Http1Connection::end_if_quiet() {
+  if (is_closed()) return;
+  std::uint64_t moved = net::moved_bytes(stream_);
+  if (tunnel_ != nullptr) moved += tunnel_->moved_bytes();
+  const bool is_quiet = quiet_.look(moved);
+  // What comes from the origin may reach the client later.
+  if (is_quiet && (request_ == nullptr || !request_->is_origin_active())) cut();
+}
+
 void Http1Connection::check_timeouts(MonotonicTime now) {
   if (is_closed()) return;
   const config::Timeouts& timeouts = services_.runtime->config.timeouts;

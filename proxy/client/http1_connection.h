@@ -21,6 +21,7 @@
 #include "proxy/client/tunnel_exchange.h"
 #include "proxy/exchange/request_log.h"
 #include "proxy/http/parser.h"
+#include "proxy/net/quiet.h"
 #include "proxy/net/stream.h"
 #include "proxy/net/timer.h"
 #include "proxy/request/request_ids.h"
@@ -78,6 +79,7 @@ class Http1Connection final : public ClientConnection,
   void begin() override;
   void check_timeouts(MonotonicTime now) override;
   void drain() override;
+  void end_if_quiet() override;
   void cut() override;
   bool may_be_given_up() const override;
   void give_up() override { close(After::kDrop); }
@@ -176,6 +178,7 @@ class Http1Connection final : public ClientConnection,
   Input input_ = Input::kKept;
   Peer peer_ = Peer::kSending;
   std::uint8_t refusals_in_row_ = 0;
+  net::Quiet quiet_;  // in a drain
 };
 
 }  // namespace encore::server

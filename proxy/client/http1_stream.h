@@ -67,6 +67,7 @@ class Http1Stream final : public ClientStream, public net::Retirable, public Rec
   // The client takes its response too slowly: it ends here.
   void cut() { exchange_.cut(); }
   void check_timeouts(MonotonicTime now);
+  bool is_origin_active() const { return exchange_.is_origin_active(); }
   // How to end the connection before the response has ended.
   After after_cut() const;
 

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "proxy/client/http1_text.h"
 #include "proxy/http/reply_text.h"
+#include "proxy/net/quiet.h"
 #include "proxy/request/parent.h"
 #include "proxy/settings/names.h"
 
@@ -231,6 +232,10 @@ void TunnelExchange::record(Outcome outcome, int status, std::uint64_t bytes,
   entry.tell_of(*request_);
   entry.detail = detail;
   services_.log.record(entry, &request_->head, request_->client);
+}
+
+std::uint64_t TunnelExchange::moved_bytes() const {
+  return origin_ == nullptr ? 0 : net::moved_bytes(*origin_);
 }
 
 void TunnelExchange::check_timeouts(MonotonicTime now) {

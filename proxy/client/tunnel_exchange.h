@@ -46,6 +46,8 @@ class TunnelExchange {
   // `writer` may still have something to send before the 101.
   void start_switched(Http1Writer writer, Switched switched);
   void check_timeouts(MonotonicTime now);
+  // Between us and the origin, as net::moved_bytes() counts them.
+  std::uint64_t moved_bytes() const;
   // The client's connection takes more.
   void on_writable();
   // How to end the client's connection before the tunnel has ended.

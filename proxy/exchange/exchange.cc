@@ -532,6 +532,11 @@ bool Exchange::has_waited_long_enough(MonotonicTime now) const {
          (role_ == Role::kWaits || transfer_->phase() == TransferPhase::kWaiting);
 }
 
+bool Exchange::is_origin_active() const {
+  return is_at(Step::kWait) && upload_.is_done() && role_ != Role::kWaits &&
+         transfer_ != nullptr && !transfer_->is_quiet();
+}
+
 void Exchange::check_timeouts(MonotonicTime now) {
   const PanicNote note(doing_);
   if (is_at(Step::kLoad) && now - load_began_ >= kLoadPatience) {

@@ -114,6 +114,8 @@ class Exchange final : public TransferReader, private LoadReader {
   // The client takes its response too slowly: it ends here.
   void cut();
   void check_timeouts(MonotonicTime now);
+  // In a drain: whether it waits for an answer of which something has moved lately.
+  bool is_origin_active() const;
 
  private:
   // TransferReader

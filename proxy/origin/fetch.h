@@ -19,6 +19,7 @@
 #include "base/recycled.h"
 #include "base/time.h"
 #include "proxy/http/parser.h"
+#include "proxy/net/quiet.h"
 #include "proxy/net/stream.h"
 #include "proxy/net/timer.h"
 #include "proxy/origin/fetch_state.h"
@@ -86,6 +87,9 @@ class Fetch final : public Producer,
   MonotonicTime waits_for_memory_since() const { return body_.waits_since(); }
   // Ends without its body, so that others have the memory of what there is.
   void give_way();
+  // A look at it in a drain (net::Quiet): where nothing moves between us and the origin it tells its
+  // readers so, and ends if it has none.
+  void end_if_quiet();
   // Ends it at once; what was stored of it is dropped.
   void abandon();
   void note_waited_in_vain();
@@ -155,6 +159,7 @@ class Fetch final : public Producer,
   std::optional<std::string> verified_digest_;  // the body is held to it
   bool keep_alive_ = false;                     // the connection, if the body ends as it should
   ResponseBody body_;
+  net::Quiet quiet_;     // in a drain
   bool unread_ = false;  // nobody reads; it is finished for the store alone
 
   std::optional<TransferFailure> failure_;  // it will end with this, later in this turn

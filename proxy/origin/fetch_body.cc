@@ -226,6 +226,15 @@ void Fetch::look_after_readers() {
   if (transfer_->close_if_unread()) abandon();
 }
 
+void Fetch::end_if_quiet() {
+  const PanicNote note(state_.doing());
+  // What the client still sends is looked at where it comes.
+  if (state_ == State::kEnded || writer_.expects_upload()) return;
+  const bool is_quiet = quiet_.look(link_.moved_bytes());
+  transfer_->set_quiet(is_quiet);
+  if (is_quiet && transfer_->close_if_unread()) abandon();
+}
+
 void Fetch::abandon() {
   if (state_ == State::kEnded) return;
   body_.stop_storing();

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "filter/hash.h"
+#include "proxy/net/quiet.h"
 #include "proxy/settings/names.h"
 
 namespace encore::server {
@@ -94,6 +95,11 @@ net::Stream& OriginLink::stream() const {
   const Open* open = std::get_if<Open>(&state_);
   ENCORE_CHECK(open != nullptr && open->stream != nullptr, "an open link has a stream");
   return *open->stream;
+}
+
+std::uint64_t OriginLink::moved_bytes() const {
+  const Open* open = std::get_if<Open>(&state_);
+  return open == nullptr ? 0 : net::moved_bytes(*open->stream);
 }
 
 bool OriginLink::is(const net::Stream& stream) const {

@@ -103,6 +103,8 @@ class OriginLink {
   // It is another proxy that is sent the request, and not through a tunnel: the target is said
   // whole.
   bool asks_proxy() const { return tls_ == nullptr && parent_of(request_) != nullptr; }
+  // Through the open connection, as net::moved_bytes() counts them; 0 where there is none.
+  std::uint64_t moved_bytes() const;
   // How long getting the present connection has taken; below 0: it was there already.
   Nanoseconds connect_time() const { return connect_time_; }
   // Where what becomes of that server's requests is counted; empty where there is none.

@@ -42,10 +42,11 @@ constexpr const char* kFooter =
     "  encore ca create --out /etc/encore --host packages.example\n"
     "                                              to cache https: encore ca --help\n"
     "\n"
-    "Signals: SIGTERM, SIGINT drain and end; SIGHUP reads the configuration again without\n"
-    "dropping a connection; SIGUSR1 opens log.access again, after it was renamed (log.decisions\n"
-    "is one file from start to end).\n"
-    "Exit status: 0 ended as asked, 1 failed while running, 2 bad configuration or usage.\n";
+    "Signals: SIGTERM, SIGINT drain and end, a second one ends immediately; SIGHUP reads the\n"
+    "configuration again without dropping a connection; SIGUSR1 opens log.access again, after it\n"
+    "was renamed (log.decisions is one file from start to end).\n"
+    "Exit status: 0 ended as asked, 1 failed while running or a drain was cut short, 2 bad\n"
+    "configuration or usage.\n";
 
 // Connections need descriptors: as many as the system gives us.
 void raise_descriptor_limit() {
@@ -160,7 +161,7 @@ int run(const encore::config::Sources& sources, const encore::config::Config& co
     std::fprintf(stderr, "encore: %s\n", server.error().message.c_str());
     return kExitFailed;
   }
-  (*server)->run();
+  if ((*server)->run() == encore::server::Server::End::kCutShort) ::_exit(kExitFailed);
   return 0;
 }
 

@@ -221,7 +221,7 @@ Result<void> Server::make_admin(Start& start) {
   return {};
 }
 
-void Server::run() {
+Server::End Server::run() {
   timer_ = std::make_unique<net::Timer>(*loop_, [this] { tick(); });
   timer_->start_periodic(std::chrono::milliseconds(250));
   saved_ = monotonic_now();
@@ -251,10 +251,12 @@ void Server::run() {
   log::info("ready: {} workers, seed {}", proxy_->workers().size(),
             filter::fingerprint(proxy_->shared().identity_seed));
   loop_->run();
+  if (end_ == End::kCutShort) return end_;
   const std::size_t cut = admin_ == nullptr ? 0 : admin_->under_way();
   if (cut != 0) log::warn("the drain is over: {} requests of the admin listener are cut", cut);
   write_journal(journal_.get(), journal_log_.get());
   log::info("ended");
+  return end_;
 }
 
 void Server::on_signal(int signal) {
@@ -270,13 +272,25 @@ void Server::on_signal(int signal) {
       if (proxy_->shared().access_log != nullptr) proxy_->shared().access_log->reopen();
       return;
     default:
-      begin_drain();
+      if (ready_) {
+        begin_drain();
+      } else {
+        cut_drain_short(signal);
+      }
   }
+}
+
+// Whoever sends it twice does not want to wait: neither for clients, nor for a disk or a log.
+void Server::cut_drain_short(int signal) {
+  log::warn("{} while draining: ends without waiting for the rest",
+            signal == SIGINT ? "SIGINT" : "SIGTERM");
+  end_ = End::kCutShort;
+  loop_->stop();
 }
 
 // The loop goes on: whoever watches learns that this is a drain, not a crash.
 void Server::begin_drain() {
-  if (!ready_) return;
+  ENCORE_CHECK(ready_, "a drain begins once");
   ready_ = false;
   watch_.set_ready(false);
   log::info("draining");

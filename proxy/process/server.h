@@ -52,9 +52,15 @@ class Server final : private Administered {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
+  enum class End : std::uint8_t {
+    kDrained,
+    // By a second signal: threads may still run, and nothing waits for them. The process is to end
+    // without destroying the server.
+    kCutShort,
+  };
   // Serves until SIGTERM or SIGINT, then drains. The admin listener answers until the end of it,
   // which its requests may put off until the drain's time is up.
-  void run();
+  End run();
 
  private:
   // Used while the proxy is made.
@@ -93,6 +99,7 @@ class Server final : private Administered {
   Result<void> adopt_from(const StartOrders::AdoptFrom& neighbour);
   void save_state(net::Loop::Function done);
   void begin_drain();
+  void cut_drain_short(int signal);
   void worker_ended();
   void end_if_done();
 
@@ -110,6 +117,7 @@ class Server final : private Administered {
   std::unique_ptr<net::AdminServer> admin_;
   std::unique_ptr<Jobs> jobs_;
   bool ready_ = false;
+  End end_ = End::kDrained;
   std::size_t workers_ended_ = 0;
   bool saving_ = false;
   bool hour_over_ = false;  // of changes: it is to be saved

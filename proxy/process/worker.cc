@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "proxy/client/client_connection.h"
 #include "proxy/net/linger.h"
+#include "proxy/net/quiet.h"
 #include "proxy/observe/log.h"
 #include "proxy/origin/fetch.h"
 #include "proxy/origin/parts.h"
@@ -26,6 +27,9 @@ namespace {
 constexpr int kTurnsToSweep = 2;
 
 constexpr std::size_t kAllPercent = 100;
+
+// So that what is quiet through the first half of a drain ends there (net::Quiet::kLooks).
+constexpr int kLooksInDrain = 2 * net::Quiet::kLooks;
 
 }  // namespace
 
@@ -273,6 +277,7 @@ void Worker::set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<Lis
     runtime_ = std::move(runtime);
     loop_->set_handshakes_per_turn(runtime_->config.limits.tls_handshakes_per_turn);
     log_->follow_shadows();
+    origin_lines_.use(origin_limits());
     listeners_->set(std::move(seats));
     return;
   }
@@ -333,10 +338,28 @@ void Worker::drain(Nanoseconds limit) {
       connection = following;
     }
     drain_timer_ = std::make_unique<net::Timer>(*loop_, [this] { loop_->stop(); });
-    if (limit.count() != 0) drain_timer_->start(limit);
+    quiet_timer_ = std::make_unique<net::Timer>(*loop_, [this] { end_what_is_quiet(); });
+    if (limit.count() != 0) {
+      drain_timer_->start(limit);
+      quiet_timer_->start_periodic(limit / kLooksInDrain);
+    }
+    end_what_is_quiet();
     net::Lingering::of(*loop_).set_on_sent([this] { end_if_drained(); });
     end_if_drained();
   });
+}
+
+// Fetches first: connections that wait for one ask whether it is quiet, and with their clients
+// those that nobody else wants end.
+void Worker::end_what_is_quiet() {
+  for (std::size_t i = fetches_.size(); i-- > 0;) {
+    if (i < fetches_.size()) fetches_[i]->end_if_quiet();
+  }
+  for (ClientConnection* connection = connections_; connection != nullptr;) {
+    ClientConnection* following = connection->next;
+    connection->end_if_quiet();
+    connection = following;
+  }
 }
 
 void Worker::end_if_drained() {

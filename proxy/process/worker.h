@@ -129,6 +129,7 @@ class Worker final : private ConnectionKeeper,
   void approach_sweep();
   void sweep(MonotonicTime now);
   void end_if_drained();
+  void end_what_is_quiet();
   void drop_retired_fetches();
 
   Shared& shared_;
@@ -152,6 +153,7 @@ class Worker final : private ConnectionKeeper,
   std::unique_ptr<net::Timer> tick_timer_;
   std::unique_ptr<net::Deferred> sweep_;
   std::unique_ptr<net::Timer> drain_timer_;
+  std::unique_ptr<net::Timer> quiet_timer_;  // looks in a drain
   std::unique_ptr<net::Deferred> drop_retired_fetches_;
   std::unique_ptr<Relief> relief_;
   std::unique_ptr<HealthChecks> health_checks_;  // of the first worker alone

@@ -195,6 +195,9 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // Mid-body: it ends for want of memory, which is no fault of who produces it.
   void set_out_of_memory() { out_of_memory_.store(true, std::memory_order_release); }
   bool is_out_of_memory() const { return out_of_memory_.load(std::memory_order_acquire); }
+  // In a drain: nothing has moved lately between us and the origin. Any thread asks.
+  void set_quiet(bool quiet) { quiet_.store(quiet, std::memory_order_relaxed); }
+  bool is_quiet() const { return quiet_.load(std::memory_order_relaxed); }
   // From set_producer_paused(true) on each advance() of a reader is told to the producer. A look at
   // slowest_position() afterwards misses none that came before.
   void set_producer_paused(bool paused) { producer_paused_.store(paused); }
@@ -262,6 +265,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   std::atomic<bool> store_wanted_ = false;
   std::atomic<bool> awaitable_ = false;
   std::atomic<bool> out_of_memory_ = false;
+  std::atomic<bool> quiet_ = false;
   // Together with each reader's position: one side writes its own and reads the other's, so both
   // are sequentially consistent.
   std::atomic<bool> producer_paused_ = false;

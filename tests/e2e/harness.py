@@ -212,6 +212,7 @@ class Encore:
         if listen:
             self.port = int(listen[0]["address"].rpartition(":")[2])
         self.process = None
+        self.ending = None  # the process that was asked to end
         if start:
             self.start()
 
@@ -314,6 +315,8 @@ class Encore:
         return int(re.search(r"VmHWM:\s+(\d+) kB", text).group(1)) * 1024
 
     def signal(self, number):
+        if number in (signal.SIGTERM, signal.SIGINT):
+            self.ending = self.process
         self.process.send_signal(number)
 
     def stop(self):
@@ -321,7 +324,8 @@ class Encore:
         if self.process is None:
             return
         process, self.process = self.process, None
-        if process.poll() is None:
+        # A second signal would end a drain at once.
+        if process.poll() is None and process is not self.ending:
             process.terminate()
         try:
             code = process.wait(DEADLINE)

@@ -27,6 +27,7 @@ class Reader final : public ClientConnection {
   void begin() override {}
   void check_timeouts(MonotonicTime) override {}
   void drain() override {}
+  void end_if_quiet() override {}
   void cut() override {}
   bool may_be_given_up() const override { return false; }
   void give_up() override {}

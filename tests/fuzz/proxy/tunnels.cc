@@ -392,13 +392,14 @@ double Tunnels::still_for(const Side& at, const OtherEnding& when) const {
   return when.at - moved;
 }
 
-// Whether the proxy may have ended it because nothing moved.
+// Whether the proxy may have ended it because nothing moved: for its time, or for half of a drain.
 bool Tunnels::may_be_idle(const Side& at, Seen seen) const {
   const auto endings = other_endings(at.descriptor);
   if (!endings) return may_be_silent(at);
   constexpr double kRounding = 1e-6;
   for (const OtherEnding& each : *endings) {
-    if (still_for(at, each) + kRounding >= idle_min) return true;
+    const double still = still_for(at, each) + kRounding;
+    if (still >= idle_min || (world_.last_ending > 0 && still >= drain_min / 2)) return true;
     if (seen == Seen::kEnd) break;  // the first is what shows
   }
   return false;
