@@ -113,7 +113,7 @@ struct Origin {
 
 struct Forward {
   std::vector<CidrText> allow_clients = {"127.0.0.0/8", "::1"};
-  std::vector<std::uint64_t> connect_ports = {443};
+  std::vector<std::uint64_t> connect_ports = {80, 443, 8443};
   // What programs serve HTTP at: none of mail, remote shells, name servers and directories.
   std::vector<PortRangeText> safe_ports = {"80-86", "88",  "280",     "443",     "488",
                                            "591",   "777", "800-872", "874-988", "1025-65535"};

@@ -124,7 +124,8 @@ constexpr std::array kForwardKeys = {
                                     .item_check = check_parsed<CidrText>}),
     bound<&Forward::connect_ports>({.name = "connect_ports",
                                     .kind = Kind::kIntegerList,
-                                    .doc = "Ports that `CONNECT` may reach; others get 403.",
+                                    .doc = "Ports that `CONNECT` may reach; others get 403. The default is "
+                                           "where package managers and their registries ask.",
                                     .range = {.min = 1, .max = 65535}}),
     bound<&Forward::safe_ports>(
         {.name = "safe_ports",

@@ -14,6 +14,7 @@
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/reply_text.h"
 #include "proxy/http/stored_meta.h"
+#include "proxy/settings/refusal_keys.h"
 
 namespace encore::server {
 namespace {
@@ -208,7 +209,8 @@ void Http1Connection::refuse(const Refusal& refusal, const RequestView* view) {
   const ListenerPolicy* const policy = services_.runtime->policy(listener_.index);
   cache_status.said = policy == nullptr || policy->cache_status;
   const std::string explained =
-      std::string(refusal.text) + " Reason: " + std::string(refusal.detail) + ".";
+      std::string(refusal.text) + " Reason: " + std::string(refusal.detail) +
+      named_keys(listener_.mode, refusal.detail) + ".";
   http::OwnReply reply =
       http::make_own_reply(refusal.status, explained, services_.loop.http_date(), cache_status,
                            services_.runtime->error_pages.find(refusal.status));

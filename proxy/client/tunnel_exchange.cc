@@ -8,6 +8,7 @@
 #include "proxy/net/quiet.h"
 #include "proxy/request/parent.h"
 #include "proxy/settings/names.h"
+#include "proxy/settings/refusal_keys.h"
 
 namespace encore::server {
 
@@ -207,7 +208,7 @@ void TunnelExchange::refuse(int status, Outcome outcome, std::string_view detail
   cache_status.said = request_->says_cache_status();
   cache_status.detail = kept;
   http::OwnReply reply =
-      http::make_own_reply(status, "encore: " + kept, services_.loop.http_date(), cache_status,
+      http::make_own_reply(status, "encore: " + kept + named_keys(config::Mode::kForward, kept), services_.loop.http_date(), cache_status,
                            request_->runtime->error_pages.find(status));
   reply.head += connection_field(http::Version::kHttp11, false);
   reply.head += kHeadEnd;

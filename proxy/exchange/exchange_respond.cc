@@ -9,6 +9,7 @@
 #include "proxy/http/reply_text.h"
 #include "proxy/http/scan.h"
 #include "proxy/request/request_ids.h"
+#include "proxy/settings/refusal_keys.h"
 
 namespace encore::server {
 namespace {
@@ -272,7 +273,11 @@ void Exchange::respond_failure(int status, Outcome outcome, std::string_view det
   const std::string& kept = failure_detail_;
   cache_status_.detail = http::is_token(kept) ? std::string_view(kept) : std::string_view();
   http::OwnReply reply = http::make_own_reply(
-      status, "encore: " + kept + (why.empty() ? std::string() : ": " + std::string(why)),
+      status,
+      "encore: " + kept +
+          named_keys(request_->is_forward() ? config::Mode::kForward : config::Mode::kReverse,
+                     kept) +
+          (why.empty() ? std::string() : ": " + std::string(why)),
       services_.loop.http_date(), cache_status_,
       outcome == Outcome::kPurge ? nullptr : request_->runtime->error_pages.find(status));
   cache_status_.detail = {};

@@ -70,9 +70,9 @@ TEST_CASE("What is decrypted needs the rest of the configuration", "[config][int
         "encore.toml:6:14: upstream.tls_verify: false, while intercept.hosts names some; accepted: "
         "true");
   CHECK(read(kFiles + "[upstream]\ntls_verify = false\n").has_value());
-  CHECK(refused(kFiles + host + "ports = [443, 8443]\n") ==
-        "encore.toml:5:9: intercept.ports: 8443; accepted: ports of forward.connect_ports");
-  CHECK(read(kFiles + host + "ports = [443, 8443]\n[forward]\nconnect_ports = [443, 8443]\n")
+  CHECK(refused(kFiles + host + "ports = [443, 9443]\n") ==
+        "encore.toml:5:9: intercept.ports: 9443; accepted: ports of forward.connect_ports");
+  CHECK(read(kFiles + host + "ports = [443, 9443]\n[forward]\nconnect_ports = [443, 9443]\n")
             .has_value());
   CHECK(refused(kFiles + host + "[[listen]]\nmode = \"reverse\"\n[[origin]]\nhost = \"*\"\n")
             .find("without a forward listener") != std::string::npos);

@@ -169,5 +169,54 @@ class Timeouts(Case):
             self.assertEqual(400, client.read_response().status)
 
 
+class Refusals(Case):
+    def refusal(self, port, asks):
+        with Client(port) as client:
+            client.send(asks)
+            method = asks.split(" ", 1)[0]
+            answer = client.read_response("GET" if method == "CONNECT" else method)
+        return answer.status, answer.body.decode()
+
+    def connect(self, port, authority):
+        return self.refusal(port, f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n")
+
+    def test_ports_that_package_managers_tunnel_to_are_open_by_default(self):
+        encore = self.encore()
+        for port in (80, 443, 8443):
+            self.assertNotIn("connect-port", self.connect(encore.port, f"127.0.0.1:{port}")[1])
+        for port in (22, 8080):
+            status, body = self.connect(encore.port, f"127.0.0.1:{port}")
+            self.assertEqual(403, status)
+            self.assertIn("forward.connect_ports", body)
+
+    def test_a_refusal_names_its_key_to_clients_of_forward_listeners(self):
+        encore = self.encore(
+            forward={"private_destinations": "deny", "allow_clients": ["127.0.0.1"]})
+        for url, key in (("http://127.0.0.1:25/", "forward.safe_ports"),
+                         ("http://127.0.0.1:8080/", "forward.private_destinations")):
+            status, body = self.refusal(encore.port, f"GET {url} HTTP/1.1\r\nHost: h\r\n\r\n")
+            self.assertEqual(403, status)
+            self.assertIn(key, body)
+        status, body = self.connect(encore.port, "127.0.0.1:443")
+        self.assertEqual(403, status)
+        self.assertIn("forward.private_destinations", body)
+        with Client(encore.port, source="127.0.0.2") as stranger:
+            answer = stranger.ask("http://a.example/")
+        self.assertEqual(403, answer.status)
+        self.assertIn(b"forward.allow_clients", answer.body)
+
+    def test_clients_of_reverse_listeners_are_told_no_key(self):
+        for listen in ({"deny_clients": ["127.0.0.1"]}, {"deny_hosts": ["*"]},
+                       {"allow_methods": ["POST"]}):
+            encore = self.encore(listen=[{"address": f"127.0.0.1:{free_port()}",
+                                          "mode": "reverse", **listen}],
+                                 origin=[{"servers": ["http://127.0.0.1:1"]}])
+            status, body = self.refusal(encore.port, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+            self.assertEqual(403, status)
+            self.assertIn("not-allowed", body)
+            self.assertNotIn("listen.", body)
+            self.assertNotIn("configuration", body)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -1,0 +1,20 @@
+// Which keys of the configuration a refusal follows from, so that who uses the proxy knows which one
+// to have changed. Pure, thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "config/config.h"
+
+namespace encore::server {
+
+// Of a detail as Cache-Status has it: "forward.connect_ports". Empty: no key decides that.
+std::string_view keys_of_refusal(std::string_view detail);
+
+// That as a part of a sentence, to stand behind the detail in an answer's body. Clients of forward
+// listeners are those whose proxy it is; those of reverse listeners are strangers, and told nothing
+// of how it is configured.
+std::string named_keys(config::Mode mode, std::string_view detail);
+
+}  // namespace encore::server
