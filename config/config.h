@@ -134,6 +134,8 @@ struct Intercept {
   bool any_host = false;
   std::vector<std::uint64_t> ports = {443};
   ClientReject on_client_reject = ClientReject::kSplice;
+  std::uint32_t reject_after = 3;                      // refusals
+  Nanoseconds reject_first = std::chrono::minutes(1);  // of no effect beyond reject_memory
   Nanoseconds reject_memory = std::chrono::hours(1);
   Nanoseconds hello_wait = std::chrono::seconds(1);
   bool is_on() const { return !ca_certificate.empty() && !hosts.empty(); }

@@ -55,14 +55,27 @@ constexpr std::array kInterceptKeys = {
                 "is no longer decrypted for it (`splice`), or its connections go on to fail "
                 "(`fail`).",
          .choices = kOnReject}),
+    bound<&Intercept::reject_after>(
+        {.name = "reject_after",
+         .kind = Kind::kInteger,
+         .doc = "How many refusals of a client address, or IPv6 network of 64 bits, for one host, "
+                "each within `reject_memory` of the last, it takes until that host goes through "
+                "unread for it.",
+         .range = {.min = 1, .max = 100}}),
+    bound<&Intercept::reject_first>(
+        {.name = "reject_first",
+         .kind = Kind::kDuration,
+         .doc = "For how long it does so the first time. Behind that time it is decrypted again; "
+                "the next refusal begins a time twice as long as the last.",
+         .range = {.min = kSecond, .max = 30 * kDay}}),
     bound<&Intercept::reject_memory>(
         {.name = "reject_memory",
          .kind = Kind::kDuration,
-         .doc =
-             "How long that is remembered of a client address, or IPv6 network of 64 bits, and "
-             "a host; 65,536 of these pairs are, at most. A reload that makes it shorter forgets "
-             "them all. As long is remembered which pairs have asked for something inside, by "
-             "which refusals are told from browsers that leave what they opened in advance.",
+         .doc = "The longest of these times, and how long a refusal is remembered when such a time "
+                "has ended. 65,536 pairs of a client and a host are remembered, at most. A reload "
+                "that makes it shorter forgets "
+                "them all. As long is remembered which pairs have asked for something inside, by "
+                "which refusals are told from browsers that leave what they opened in advance.",
          .range = {.min = kSecond, .max = 30 * kDay}}),
     bound<&Intercept::hello_wait>(
         {.name = "hello_wait",

@@ -146,19 +146,25 @@ void write_intercept(MetricsWriter& out, const InterceptReport& report) {
           report.rejected);
 }
 
-Json intercept_json(const InterceptReport& report) {
+Json rejected_pairs(const InterceptReport& report) {
   Json newest = Json::array();
   for (const InterceptReport::Rejected& each : report.newest) {
-    newest.push_back(
-        {{"client", each.client}, {"host", each.host}, {"seconds_left", each.seconds_left}});
+    newest.push_back({{"client", each.client},
+                      {"host", each.host},
+                      {"refusals", each.refusals},
+                      {"seconds_left", each.seconds_left}});
   }
+  return newest;
+}
+
+Json intercept_json(const InterceptReport& report) {
   return {{"authority", report.authority},
           {"authority_ends", report.authority_ends},
           {"hosts", report.hosts},
           {"certificates_made", report.certificates_made},
           {"certificates_kept", report.certificates_kept},
           {"rejected_pairs", report.rejected},
-          {"rejected_newest", std::move(newest)}};
+          {"rejected_newest", rejected_pairs(report)}};
 }
 
 Json servers_json(std::span<const ServerReport> servers) {
@@ -407,6 +413,22 @@ std::string metrics_text(const Snapshot& snapshot, const ProcessStatus& process)
   write_filter(out, snapshot.admission);
   write_shadow_metrics(out, snapshot.shadows);
   return out.take();
+}
+
+std::string rejected_json(const InterceptReport& report) {
+  const Json out = {{"unread", report.rejected}, {"newest", rejected_pairs(report)}};
+  return out.dump() + "\n";
+}
+
+std::string rejected_text(const InterceptReport& report) {
+  std::string out =
+      fmt::format("{} pairs of a client and a host go through unread\n", report.rejected);
+  for (const InterceptReport::Rejected& each : report.newest) {
+    const std::string state =
+        each.seconds_left == 0 ? "decrypted" : fmt::format("unread for {} s", each.seconds_left);
+    out += fmt::format("{} {} refusals {} {}\n", each.client, each.host, each.refusals, state);
+  }
+  return out;
 }
 
 std::string stats_json(const Snapshot& snapshot, const ProcessStatus& process) {

@@ -8,10 +8,12 @@
 #include <optional>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "config/network.h"
 #include "proxy/observe/shadow_pages.h"
 #include "proxy/process/admin_access.h"
 #include "proxy/process/explain_page.h"
+#include "proxy/process/form.h"
 #include "proxy/process/live_page.h"
 
 namespace encore::server {
@@ -107,6 +109,8 @@ void answer_purge(Administered& process, const net::AdminRequest& request, net::
 }
 
 constexpr std::string_view kPurge = "/purge";
+constexpr std::string_view kClear = "/intercept/clear";
+constexpr std::string_view kRejected = "/api/intercept";
 constexpr std::string_view kLive = "/api/live";
 constexpr std::string_view kHistory = "/api/history";
 constexpr std::string_view kMemory = "/filter";
@@ -181,6 +185,51 @@ void answer_adopt(Administered& process, net::AdminRequest& request, net::AdminR
   }
 }
 
+net::AdminResponse json_reply(std::string body) {
+  auto response = reply(200, std::move(body));
+  response.content_type = "application/json";
+  return response;
+}
+
+// Who is meant: the query's client and host.
+Result<Rejections::Which> read_which(std::string_view query) {
+  const auto form = read_form(query);
+  if (!form) return std::unexpected(form.error());
+  Rejections::Which which;
+  for (const auto& [name, value] : *form) {
+    if (name == "client") {
+      which.client = net::Address::parse_ip(value, 0);
+      if (!which.client) return fail("\"" + value + "\" is not an address");
+    } else if (name == "host") {
+      which.host = lower_ascii(value);
+    } else {
+      return fail("\"" + name + "\" is unknown; accepted: client, host");
+    }
+  }
+  return which;
+}
+
+void answer_clear(Administered& process, const net::AdminRequest& request, net::AdminReply to) {
+  if (request.method != "POST") return to.send(method_not_allowed("POST"));
+  if (const auto refused = refuse_change(process, request)) return to.send(*refused);
+  const auto which = read_which(request.query);
+  if (!which) {
+    return to.send(reply(400, fmt::format("400 Bad Request\n{}\n", which.error().message)));
+  }
+  auto done = reply(200, fmt::format("{{\"cleared\": {}}}\n", process.clear_rejections(*which)));
+  done.content_type = "application/json";
+  to.send(done);
+}
+
+net::AdminResponse read_rejected(Administered& process, std::string_view query) {
+  const Snapshot snapshot = process.snapshot();
+  if (!snapshot.intercept) {
+    return reply(404, "404 Not Found\nNo host is decrypted: intercept.hosts is empty.\n");
+  }
+  if (query == "format=text") return reply(200, rejected_text(*snapshot.intercept));
+  return json_reply(rejected_json(*snapshot.intercept));
+}
+
 // The fields of a request as the rules of HTTP read them. Views into `request`.
 http::RequestHead head_of(const net::AdminRequest& request) {
   http::RequestHead head;
@@ -207,12 +256,6 @@ net::AdminResponse read_published(Administered& process, const net::AdminRequest
   response.fields = std::move(answer.fields);
   response.fields.emplace_back("X-Content-Type-Options", "nosniff");
   response.body = std::move(answer.body);
-  return response;
-}
-
-net::AdminResponse json_reply(std::string body) {
-  auto response = reply(200, std::move(body));
-  response.content_type = "application/json";
   return response;
 }
 
@@ -293,6 +336,7 @@ std::optional<net::AdminResponse> read_page(Administered& process,
   if (path == "/api/stats") {
     return json_reply(stats_json(process.snapshot(), process.status()));
   }
+  if (path == kRejected) return read_rejected(process, request.query);
   if (path == "/api/shadow") {
     return json_reply(shadow_json(process.snapshot().shadows));
   }
@@ -340,6 +384,7 @@ void answer_admin(Administered& process, net::AdminRequest request, net::AdminRe
     return to.send(reply(403, "403 Forbidden\nThe request comes from a page of another origin.\n"));
   }
   if (request.path == kPurge) return answer_purge(process, request, std::move(to));
+  if (request.path == kClear) return answer_clear(process, request, std::move(to));
   if (request.path == kMemory || request.path == kAdopt) {
     if (const auto refused = refuse_stranger(process, request)) return to.send(*refused);
     if (request.path == kMemory) return answer_memory(process, request, std::move(to));
@@ -356,8 +401,9 @@ void answer_admin(Administered& process, net::AdminRequest request, net::AdminRe
     return to.send(
         reply(404,
               "404 Not Found\nPages: / /healthz /readyz /metrics /api/stats /api/live "
-              "/api/history /api/outcome /api/explain /explain /api/shadow /shadow; POST "
-              "/purge; with the token: /filter, POST /filter/adopt\n"));
+              "/api/history /api/outcome /api/explain /explain /api/intercept /api/shadow "
+              "/shadow; POST /purge /intercept/clear; with the token: /filter, POST "
+              "/filter/adopt\n"));
   }
   to.send(reads ? *page : method_not_allowed("GET, HEAD"));
 }

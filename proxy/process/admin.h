@@ -1,6 +1,7 @@
 // The admin pages: the live page at / and what it asks for, /healthz, /readyz, /metrics,
-// /api/stats, /api/explain, what is published below /filters, POST /purge, and for who has the
-// token GET /filter and POST /filter/adopt. Confined to the main thread.
+// /api/stats, /api/explain, /api/intercept, what is published below /filters, POST /purge and
+// /intercept/clear, and for who has the token GET /filter and POST /filter/adopt. Confined to the
+// main thread.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,7 @@
 #include "proxy/process/live_watch.h"
 #include "proxy/process/purge.h"
 #include "proxy/publish/resources.h"
+#include "proxy/settings/rejections.h"
 
 namespace encore::server {
 
@@ -32,6 +34,8 @@ class Administered {
   // the end is near: then `done` is not called.
   virtual bool purge(PurgeOrder order, std::move_only_function<void(const Purged&)> done) = 0;
   virtual MemoryHandover& memory() = 0;
+  // Of interception: Proxy::clear_rejections().
+  virtual std::size_t clear_rejections(const Rejections::Which& which) = 0;
   // Changes nothing. Errors: those of explain().
   virtual Result<Explanation> explain(const Explained& request) const = 0;
 

@@ -4,19 +4,20 @@
 
 #include "base/units.h"
 #include "proxy/process/explain_page.h"
+#include "proxy/process/form.h"
 #include "proxy/process/neighbour.h"
 #include "proxy/process/token.h"
 #include "proxy/settings/names.h"
 
 namespace encore::server {
 
-Result<std::string> ask_running(const config::Config& config, const Explained& asked) {
+namespace {
+
+Result<std::string> ask(const config::Config& config, std::string method, std::string target) {
   const std::optional<config::Endpoint>& endpoint = *config.admin.address;
   if (!endpoint) return fail("admin.address is \"\": there is no admin listener to be asked");
-  std::string target(kExplainApi);
-  target += "?format=text&";
-  target += explain_query(asked);
   Neighbour proxy{.url = {.host = endpoint->address, .port = endpoint->port},
+                  .method = std::move(method),
                   .target = std::move(target),
                   .names = resolver_options(config.upstream),
                   // As much as the variants of a key can come to.
@@ -32,6 +33,24 @@ Result<std::string> ask_running(const config::Config& config, const Explained& a
     proxy.authorization = token->field();
   }
   return fetch(proxy);
+}
+
+}  // namespace
+
+Result<std::string> ask_running(const config::Config& config, const Explained& asked) {
+  return ask(config, "GET", std::string(kExplainApi) + "?format=text&" + explain_query(asked));
+}
+
+Result<std::string> list_rejected(const config::Config& config) {
+  return ask(config, "GET", "/api/intercept?format=text");
+}
+
+Result<std::string> clear_rejected(const config::Config& config, const std::string& client,
+                                   const std::string& host) {
+  std::string query;
+  if (!client.empty()) append_form("client", client, query);
+  if (!host.empty()) append_form("host", host, query);
+  return ask(config, "POST", "/intercept/clear?" + query);
 }
 
 }  // namespace encore::server

@@ -1,4 +1,5 @@
-// Asks a running proxy, by its admin listener, what becomes of a request. Blocks.
+// Asks a running proxy by its admin listener: what becomes of a request, and who has refused the
+// certificate of [intercept]. Blocks.
 #pragma once
 
 #include <string>
@@ -12,5 +13,12 @@ namespace encore::server {
 // The text of /api/explain of the proxy whose config this is. With admin.token_file its token is
 // shown. Errors: no admin listener, or one that does not answer, or refuses.
 Result<std::string> ask_running(const config::Config& config, const Explained& asked);
+
+// Lines for people. Errors as above.
+Result<std::string> list_rejected(const config::Config& config);
+// Forgets those of this client and host, each where it is not empty; how many they were, as the
+// admin listener says it.
+Result<std::string> clear_rejected(const config::Config& config, const std::string& client,
+                                   const std::string& host);
 
 }  // namespace encore::server

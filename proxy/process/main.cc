@@ -38,6 +38,7 @@ constexpr const char* kFooter =
     "                                              what the running proxy would do, and why\n"
     "  encore --config b.toml --adopt-from http://10.0.0.1:3129\n"
     "                                              knows what that neighbour saw\n"
+    "  encore --config a.toml intercept list       who refused the certificate of [intercept]\n"
     "  encore disk stat /var/cache/encore/disk     what lies on a disk: encore disk --help\n"
     "  encore ca create --out /etc/encore --host packages.example\n"
     "                                              to cache https: encore ca --help\n"
@@ -149,6 +150,42 @@ int explain(const encore::config::Config& config, const encore::server::Explaine
   return show_explained(config, asked);
 }
 
+// What is asked of the running proxy about [intercept].
+struct InterceptOrders {
+  const CLI::App* command = nullptr;
+  const CLI::App* clear = nullptr;
+  std::string client;
+  std::string host;
+};
+
+void add_intercept(CLI::App& app, InterceptOrders& orders) {
+  CLI::App* const command = app.add_subcommand(
+      "intercept", "Clients that refused the certificate of [intercept], of the running proxy");
+  command->fallthrough();
+  command->require_subcommand(1);
+  command->add_subcommand("list", "List them: client, host, refusals, and how long unread")
+      ->fallthrough();
+  CLI::App* const clear =
+      command->add_subcommand("clear", "Forget them, so that their hosts are decrypted again");
+  clear->fallthrough();
+  clear->add_option("--client", orders.client, "Only those of this address");
+  clear->add_option("--host", orders.host, "Only those for this host");
+  orders.command = command;
+  orders.clear = clear;
+}
+
+int ask_intercept(const encore::config::Config& config, const InterceptOrders& orders) {
+  const auto text = orders.clear->parsed()
+                        ? encore::server::clear_rejected(config, orders.client, orders.host)
+                        : encore::server::list_rejected(config);
+  if (text) {
+    std::fputs(text->c_str(), stdout);
+    return 0;
+  }
+  std::fprintf(stderr, "encore: %s\n", text.error().message.c_str());
+  return kExitFailed;
+}
+
 int run(const encore::config::Sources& sources, const encore::config::Config& config,
         const encore::server::StartOrders& orders) {
   // From here on an order to end is one to end in order, with status 0.
@@ -209,6 +246,8 @@ int main(int argc, char** argv) {
                  "With --check-config: which rule holds for this URL, and what follows")
       ->type_name("URL");
   const CLI::Option* const offline = add_explain(app, asked);
+  InterceptOrders intercept;
+  add_intercept(app, intercept);
   app.set_version_flag("--version", "encore " ENCORE_VERSION);
   app.footer(kFooter);
   try {
@@ -234,6 +273,7 @@ int main(int argc, char** argv) {
     return asked.url.empty() ? status : std::max(status, show_explained(*config, asked));
   }
   if (explains) return explain(*config, asked, offline->count() != 0);
+  if (intercept.command->parsed()) return ask_intercept(*config, intercept);
   if (!asked.url.empty()) {
     std::fprintf(stderr, "encore: --url goes with --check-config\n");
     return kExitUsage;

@@ -111,7 +111,9 @@ class Download final : private net::StreamHandler {
     awaited_ = "its response";
     stream_ = std::move(*connected);
     // HTTP/1.0: what comes is not chunked.
-    request_ = "GET " + neighbour_.target + " HTTP/1.0\r\nHost: " + authority_of(neighbour_.url);
+    request_ = neighbour_.method + " " + neighbour_.target +
+               " HTTP/1.0\r\nHost: " + authority_of(neighbour_.url);
+    if (neighbour_.method != "GET") request_ += "\r\nContent-Length: 0";
     if (!neighbour_.authorization.empty()) {
       request_ += "\r\nAuthorization: " + neighbour_.authorization;
     }

@@ -14,6 +14,7 @@ namespace encore::server {
 
 struct Neighbour {
   config::ServerUrl url;  // of its admin listener, or of what stands before that
+  std::string method = "GET";
   std::string target = "/filter";
   std::string authorization = {};                     // the field's value; empty: none
   std::string ca_file = {};                           // for https; empty: the system's certificates

@@ -43,11 +43,14 @@ std::optional<InterceptReport> intercept_report(const Runtime& runtime) {
                          .authority_ends = seconds(authority.not_after().time_since_epoch()),
                          .certificates_made = interception.mint().made(),
                          .certificates_kept = interception.mint().kept(),
-                         .rejected = interception.rejected().size(now),
+                         .rejected = interception.rejected().paused(now),
                          .newest = {}};
   for (const auto& pair : interception.rejected().newest(kRejectedShown, now)) {
     report.newest.push_back(
-        {.client = pair.client, .host = pair.host, .seconds_left = seconds(pair.left)});
+        {.client = pair.client,
+         .host = pair.host,
+         .refusals = pair.refusals,
+         .seconds_left = std::chrono::ceil<std::chrono::seconds>(pair.left).count()});
   }
   return report;
 }
@@ -256,6 +259,11 @@ void Proxy::reclaim() {
   if (done == Reclaimed::kAll && limit < shared_.store->stats().limit_bytes) {
     shared_.store->set_limit(limit);
   }
+}
+
+std::size_t Proxy::clear_rejections(const Rejections::Which& which) {
+  const auto runtime = present_runtime();
+  return runtime->interception == nullptr ? 0 : runtime->interception->rejected().clear(which);
 }
 
 void Proxy::drain() {

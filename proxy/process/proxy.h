@@ -69,6 +69,9 @@ class Proxy {
   // What no request waits for, in small steps: memory that a reload has taken, pages half empty.
   // To be called a few times a second.
   void tick();
+  // Of interception: those that go through unread for they refused our certificate are decrypted
+  // again. Returns how many were known. Any thread.
+  std::size_t clear_rejections(const Rejections::Which& which);
   // Each worker accepts no more and ends when its requests have, or after
   // timeouts.drain. Worker::start() tells when.
   void drain();

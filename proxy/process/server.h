@@ -84,6 +84,9 @@ class Server final : private Administered {
   publish::Resources* published() const override { return proxy_->shared().published.get(); }
   bool purge(PurgeOrder order, std::move_only_function<void(const Purged&)> done) override;
 
+  std::size_t clear_rejections(const Rejections::Which& which) override {
+    return proxy_->clear_rejections(which);
+  }
   MemoryHandover& memory() override { return memory_; }
   Result<Explanation> explain(const Explained& request) const override {
     return proxy_->explain(request);

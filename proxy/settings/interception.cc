@@ -63,7 +63,7 @@ InsideUse::~InsideUse() {
 
 Interception::Interception(const config::Intercept& intercept, std::shared_ptr<ca::LeafMint> mint,
                            std::shared_ptr<const net::TlsServer> server,
-                           std::vector<std::string> chain, std::shared_ptr<ClientHosts> rejected,
+                           std::vector<std::string> chain, std::shared_ptr<Rejections> rejected,
                            std::shared_ptr<ClientHosts> used, std::shared_ptr<ClientHosts> doubted)
     : intercept_(intercept),
       rules_(intercept),
@@ -88,7 +88,7 @@ Interception::Made Interception::create(const config::Intercept& intercept,
   // Who has refused is known until another memory is wanted: so it can be had forgotten.
   const bool remembers =
       before != nullptr && before->intercept_.reject_memory <= intercept.reject_memory;
-  auto rejected = remembers ? before->rejected_ : std::make_shared<ClientHosts>();
+  auto rejected = remembers ? before->rejected_ : std::make_shared<Rejections>();
   // The same authority: what it has signed, and what clients hold by it, stays good.
   if (before != nullptr && before->authority().fingerprint() == authority->fingerprint() &&
       before->chain_ == *chain) {
@@ -111,11 +111,10 @@ Interception::Made Interception::create(const config::Intercept& intercept,
 Splice Interception::at_connect(const net::Address& client, std::string_view host,
                                 std::uint16_t port, bool is_own, MonotonicTime now) const {
   const bool remembers = intercept_.on_client_reject == config::ClientReject::kSplice;
-  return rules_.at_connect(
-      {.host = host,
-       .port = port,
-       .is_own = is_own,
-       .is_rejected = remembers && rejected_->noted_at(client, host, now).has_value()});
+  return rules_.at_connect({.host = host,
+                            .port = port,
+                            .is_own = is_own,
+                            .is_rejected = remembers && rejected_->is_paused(client, host, now)});
 }
 
 net::TlsSessionPointer Interception::session(std::string_view host, WallTime now) const {
@@ -125,11 +124,15 @@ net::TlsSessionPointer Interception::session(std::string_view host, WallTime now
 
 void Interception::note_reject(const net::Address& client, std::string_view host,
                                MonotonicTime now) const {
-  if (!rejected_->note(client, host, now, intercept_.reject_memory)) return;
+  const auto pause = rejected_->note(client, host, now,
+                                     {.after = intercept_.reject_after,
+                                      .first = intercept_.reject_first,
+                                      .longest = intercept_.reject_memory});
+  if (!pause) return;
   const bool splices = intercept_.on_client_reject == config::ClientReject::kSplice;
   log::info("{} does not take our certificate for {}, or asks nothing behind it: {}",
             client.ip_string(), host,
-            splices ? "goes through unread for " + format_duration(intercept_.reject_memory)
+            splices ? "goes through unread for " + format_duration(*pause)
                     : "fails, for on_client_reject says so");
 }
 

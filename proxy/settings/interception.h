@@ -20,6 +20,7 @@
 #include "proxy/observe/certificate_report.h"
 #include "proxy/settings/client_hosts.h"
 #include "proxy/settings/intercept_rules.h"
+#include "proxy/settings/rejections.h"
 
 namespace encore::server {
 
@@ -66,7 +67,7 @@ class Interception {
   // For a client that wants to speak TLS to this host (lower case). Null: there is no certificate
   // for it.
   net::TlsSessionPointer session(std::string_view host, WallTime now) const;
-  // A client has not taken it.
+  // A client has not taken it: it may go through unread for a time now (Rejections).
   void note_reject(const net::Address& client, std::string_view host, MonotonicTime now) const;
   // A client may not have taken it: it left as one that rejects it does, and as a browser does that
   // ends, for it has taken it before. True: it has left so before `started`, and not long ago,
@@ -85,12 +86,12 @@ class Interception {
   Nanoseconds hello_wait() const { return intercept_.hello_wait; }
   const ca::Authority& authority() const { return mint_->authority(); }
   const ca::LeafMint& mint() const { return *mint_; }
-  ClientHosts& rejected() const { return *rejected_; }
+  Rejections& rejected() const { return *rejected_; }
 
  private:
   Interception(const config::Intercept& intercept, std::shared_ptr<ca::LeafMint> mint,
                std::shared_ptr<const net::TlsServer> server, std::vector<std::string> chain,
-               std::shared_ptr<ClientHosts> rejected, std::shared_ptr<ClientHosts> used,
+               std::shared_ptr<Rejections> rejected, std::shared_ptr<ClientHosts> used,
                std::shared_ptr<ClientHosts> doubted);
 
   const config::Intercept intercept_;
@@ -98,7 +99,7 @@ class Interception {
   const std::shared_ptr<ca::LeafMint> mint_;
   const std::shared_ptr<const net::TlsServer> server_;
   const std::vector<std::string> chain_;  // shown behind each leaf
-  const std::shared_ptr<ClientHosts> rejected_;
+  const std::shared_ptr<Rejections> rejected_;
   const std::shared_ptr<ClientHosts> used_;     // who have asked for something inside
   const std::shared_ptr<ClientHosts> doubted_;  // who may have rejected it
 };

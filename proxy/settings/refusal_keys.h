@@ -1,5 +1,5 @@
-// Which keys of the configuration a refusal follows from, so that who uses the proxy knows which one
-// to have changed. Pure, thread-safe.
+// Which keys of the configuration a refusal follows from, so that who uses the proxy knows which
+// one to have changed. Pure, thread-safe.
 #pragma once
 
 #include <string>

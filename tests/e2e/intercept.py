@@ -87,7 +87,9 @@ class InterceptCase(Case):
                          "tls_ca_file": str(self.public.certificate)},
             "intercept": {"ca_certificate": str(self.home / "ca.crt"),
                           "ca_key": str(self.home / "ca.key"),
-                          "hosts": self.hosts, "ports": ports, **(intercept or {})},
+                          "hosts": self.hosts, "ports": ports,
+                          # What follows a refusal follows the first.
+                          "reject_after": 1, "reject_first": "1h", **(intercept or {})},
         }
         for name, section in sections.items():
             if isinstance(section, dict):

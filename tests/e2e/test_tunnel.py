@@ -191,7 +191,7 @@ class Refusals(Case):
 
     def test_a_refusal_names_its_key_to_clients_of_forward_listeners(self):
         encore = self.encore(
-            forward={"private_destinations": "deny", "allow_clients": ["127.0.0.1"]})
+            forward={"private_destinations": "never", "allow_clients": ["127.0.0.1"]})
         for url, key in (("http://127.0.0.1:25/", "forward.safe_ports"),
                          ("http://127.0.0.1:8080/", "forward.private_destinations")):
             status, body = self.refusal(encore.port, f"GET {url} HTTP/1.1\r\nHost: h\r\n\r\n")

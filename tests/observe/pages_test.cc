@@ -102,7 +102,7 @@ TEST_CASE("what is decrypted is on both pages, and on none where nothing is",
                                        .certificates_made = 7,
                                        .certificates_kept = 5,
                                        .rejected = 3,
-                                       .newest = {{"10.0.0.1", "a.example", 60}}};
+                                       .newest = {{"10.0.0.1", "a.example", 4, 60}}};
   const std::string metrics = metrics_text(snapshot, {});
   CHECK(metrics.contains("\nencore_intercept_authority_expiry_seconds 2000000000\n"));
   CHECK(metrics.contains("\nencore_intercept_certificates_made_total 7\n"));
@@ -112,6 +112,7 @@ TEST_CASE("what is decrypted is on both pages, and on none where nothing is",
   CHECK(stats["authority"] == "AB:CD");
   CHECK(stats["hosts"] == Json::array({"a.example"}));
   CHECK(stats["rejected_newest"][0]["client"] == "10.0.0.1");
+  CHECK(stats["rejected_newest"][0]["refusals"] == 4);
   CHECK(stats["rejected_newest"][0]["seconds_left"] == 60);
 }
 

@@ -59,6 +59,10 @@ struct Process final : Administered {
     }
     return true;
   }
+  std::size_t clear_rejections(const Rejections::Which& which) override {
+    cleared.push_back(which);
+    return cleared.size();
+  }
   MemoryHandover& memory() override { return handover; }
   Result<Explanation> explain(const Explained& request) const override {
     if (request.url == "nonsense") return fail("\"nonsense\" is no http(s) URL");
@@ -75,6 +79,7 @@ struct Process final : Administered {
   bool takes = true;
   bool at_once = true;
   std::vector<PurgeOrder> orders;
+  std::vector<Rejections::Which> cleared;
   std::vector<std::move_only_function<void(const Purged&)>> dones;
 };
 

@@ -291,6 +291,33 @@ function showOrigins({stats}) {
   });
 }
 
+function interceptRow() {
+  const tr = row(['', '', 'n', 'n', ''])();
+  const button = make('button', 'Decrypt again');
+  button.type = 'button';
+  tr.lastElementChild.append(button);
+  return tr;
+}
+
+function showIntercept({stats}) {
+  const intercept = stats.intercept;
+  $('intercept-section').hidden = intercept === undefined;
+  if (intercept === undefined) return;
+  const refused = intercept.rejected_newest;
+  put('intercept-note', refused.length === 0 ? 'No client has refused the certificate.'
+    : `${number(intercept.rejected_pairs)} pairs of a client and a host go through unread, for the client refused the certificate.`);
+  $('intercept-scroll').hidden = refused.length === 0;
+  $('intercept-clear').disabled = refused.length === 0;
+  fill($('intercept').tBodies[0], refused, interceptRow, (tr, each) => {
+    cells(tr, [each.client, each.host, number(each.refusals),
+      each.seconds_left === 0 ? '–' : span(each.seconds_left)]);
+    const button = tr.lastElementChild.firstElementChild;
+    button.dataset.client = each.client;
+    button.dataset.host = each.host;
+    button.setAttribute('aria-label', `Decrypt ${each.host} again for ${each.client}`);
+  });
+}
+
 function showLimits({process}) {
   fill($('limits').tBodies[0], process.limits, row(['', 'n', 'n', 'n', 'n']), (tr, limit) => {
     const text = limit.unit === 'bytes' ? bytes : number;
@@ -381,6 +408,7 @@ function show(restarted) {
   showAdmission(live);
   showCache(live);
   showOrigins(live);
+  showIntercept(live);
   showLimits(live);
   $('token-row').hidden = !live.process.token_needed;
   drawCharts(restarted);
@@ -463,6 +491,24 @@ $('close').addEventListener('click', () => {
   if (button !== null) button.focus();
 });
 document.addEventListener('visibilitychange', () => { if (!document.hidden && !paused) poll(); });
+
+async function clearRefused(which) {
+  const headers = $('token').value === '' ? {} : {Authorization: `Bearer ${$('token').value}`};
+  const out = $('intercept-cleared');
+  try {
+    const answer = await ask(`/intercept/clear?${new URLSearchParams(which)}`, {method: 'POST', headers});
+    put('intercept-cleared', `${number(answer.cleared)} decrypted again.`);
+    out.classList.remove('bad');
+  } catch (error) {
+    put('intercept-cleared', error.message);
+    out.classList.add('bad');
+  }
+}
+$('intercept-clear').addEventListener('click', () => clearRefused({}));
+$('intercept').addEventListener('click', (event) => {
+  const {client, host} = event.target.dataset;
+  if (client !== undefined) clearRefused({client, host});
+});
 
 // What is purged is what was counted: another input is counted anew.
 let counted = null;
