@@ -28,6 +28,27 @@ std::string unknown(std::string_view thing, std::string_view name,
   return text + "; accepted: " + listed(accepted);
 }
 
+// Whether two listeners cannot have these both. "::" is every address of the machine, of IPv4 too,
+// and 0.0.0.0 every one of IPv4. Port 0 is any that is free.
+bool overlap(const Endpoint& a, const Endpoint& b) {
+  if (a.socket.empty() != b.socket.empty()) return false;
+  if (!a.socket.empty()) {
+    return std::filesystem::path(a.socket).lexically_normal() ==
+           std::filesystem::path(b.socket).lexically_normal();
+  }
+  if (a.port == 0 || a.port != b.port) return false;
+  const auto one = parse_cidr(a.address);
+  const auto other = parse_cidr(b.address);
+  if (!one || !other) return a.address == b.address;
+  static const Cidr kEvery = {.address = {}, .prefix_bits = 0};
+  static const Cidr kEveryV4 = *parse_cidr("0.0.0.0/0");
+  const auto covers = [](const Cidr& wide, const Cidr& narrow) {
+    if (wide.address == kEvery.address) return true;
+    return wide.address == kEveryV4.address && kEveryV4.contains(narrow.address);
+  };
+  return one->address == other->address || covers(*one, *other) || covers(*other, *one);
+}
+
 std::string element(std::string_view section, std::size_t index, std::string_view key) {
   return std::string(section) + "." + std::to_string(index) + "." + std::string(key);
 }
@@ -129,13 +150,15 @@ void Draft::check_forward() {
 
 void Draft::check_listeners() {
   if (config.listen.empty()) fault_at("listen", "no listener; accepted: at least one [[listen]]");
-  std::map<std::string, std::string> taken;
+  std::vector<std::pair<const Endpoint*, std::string>> taken;
   const auto claim = [&](const auto& address, const Endpoint& endpoint, const std::string& path) {
-    if (endpoint.port == 0 && endpoint.socket.empty()) return;
-    const auto [other, fresh] = taken.emplace(to_string(endpoint), path);
-    if (fresh) return;
-    fault_at(path, "\"" + address.text() + "\" is taken by " + other->second +
-                       "; accepted: an address of its own");
+    for (const auto& [other, whose] : taken) {
+      if (!overlap(*other, endpoint)) continue;
+      fault_at(path, "\"" + address.text() + "\" is taken by " + whose +
+                         "; accepted: an address of its own");
+      return;
+    }
+    taken.emplace_back(&endpoint, path);
   };
   for (std::size_t i = 0; i < config.listen.size(); ++i) {
     const Listen& listen = config.listen[i];

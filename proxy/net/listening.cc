@@ -53,6 +53,39 @@ Result<void> refuse(const std::string& path) {
   return {};
 }
 
+// A socket that is bound to a file beside `of`, which is removed with it unless its name is
+// cleared.
+struct BoundFile {
+  explicit BoundFile(const std::string& of)
+      : socket(open_unix()), path(of + "." + std::to_string(::getpid() % 100000)) {
+    if (!socket) {
+      os_error = errno;
+      path.clear();
+      return;
+    }
+    const auto address = unix_address(path);
+    if (!address) {
+      os_error = ENAMETOOLONG;
+      path.clear();
+      return;
+    }
+    ::unlink(path.c_str());
+    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
+      os_error = errno;
+      path.clear();
+    }
+  }
+  BoundFile(const BoundFile&) = delete;
+  BoundFile& operator=(const BoundFile&) = delete;
+  ~BoundFile() {
+    if (!path.empty()) ::unlink(path.c_str());
+  }
+
+  Socket socket;
+  std::string path;  // empty: none
+  int os_error = 0;  // why there is none
+};
+
 }  // namespace
 
 Result<Socket> open_listening(const Address& address) {
@@ -81,33 +114,23 @@ Result<void> SocketFile::set_mode(unsigned mode) const {
 // It is made under a name of its own, and takes the place of the other when all about it is right.
 Result<UnixListening> open_unix_listening(const std::string& path, unsigned mode) {
   if (auto free = refuse(path); !free) return std::unexpected(free.error());
-  const std::string made = path + "." + std::to_string(::getpid() % 100000);
-  Socket socket = open_unix();
-  if (!socket) return failed(path, errno);
-  const auto address = unix_address(made);
-  if (!address) return failed(path, ENAMETOOLONG);
-  ::unlink(made.c_str());
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
-    return failed(path, errno);
-  }
+  BoundFile made(path);
+  if (made.os_error != 0) return failed(path, made.os_error);
   struct stat status{};
-  const bool done = ::chmod(made.c_str(), mode) == 0 && ::lstat(made.c_str(), &status) == 0 &&
-                    ::listen(socket.get(), kListenBacklog) == 0 &&
-                    std::rename(made.c_str(), path.c_str()) == 0;
-  if (!done) {
-    const int os_error = errno;
-    ::unlink(made.c_str());
-    return failed(path, os_error);
-  }
-  return UnixListening{.socket = std::move(socket),
+  const bool done = ::chmod(made.path.c_str(), mode) == 0 &&
+                    ::lstat(made.path.c_str(), &status) == 0 &&
+                    ::listen(made.socket.get(), kListenBacklog) == 0 &&
+                    std::rename(made.path.c_str(), path.c_str()) == 0;
+  if (!done) return failed(path, errno);
+  made.path.clear();
+  return UnixListening{.socket = std::move(made.socket),
                        .file = SocketFile(path, status.st_dev, status.st_ino)};
 }
 
 Result<void> check_unix_unused(const std::string& path) {
   if (auto free = refuse(path); !free) return free;
-  const std::string folder = path.substr(0, path.rfind('/') + 1);
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) return failed(path, errno);
-  return {};
+  const BoundFile made(path);
+  return made.os_error == 0 ? Result<void>() : failed(path, made.os_error);
 }
 
 std::optional<pid_t> unix_listener(const std::string& path) {

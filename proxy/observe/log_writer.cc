@@ -35,10 +35,15 @@ Result<void> LogWriter::check(const std::string& path) {
     errno = EISDIR;
     return refused();
   }
-  const auto directory = std::filesystem::absolute(path).parent_path();
-  const int allowed = there ? ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS)
-                            : ::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS);
-  return allowed == 0 ? Result<void>() : refused();
+  if (there) {
+    return ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0 ? Result<void>() : refused();
+  }
+  // The permissions of its directory do not tell whether a file can be made there.
+  const int made = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (made < 0) return errno == EEXIST ? Result<void>() : refused();
+  ::close(made);
+  ::unlink(path.c_str());
+  return {};
 }
 
 LogWriter::~LogWriter() {

@@ -1,5 +1,6 @@
 #include "proxy/process/disk_start.h"
 
+#include <fcntl.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -22,7 +23,13 @@ Result<void> fail_making(const config::Disk& disk, int os_error) {
 Result<void> check_new_disk(const config::Disk& disk) {
   std::filesystem::path directory = std::filesystem::path(disk.path).parent_path();
   if (directory.empty()) directory = ".";
-  if (::access(directory.c_str(), W_OK | X_OK) != 0) return fail_making(disk, errno);
+  // The permissions of its directory do not tell whether a file can be made there.
+  const int made = ::open(disk.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (made < 0 && errno != EEXIST) return fail_making(disk, errno);
+  if (made >= 0) {
+    ::close(made);
+    ::unlink(disk.path.c_str());
+  }
   struct statvfs room{};
   if (::statvfs(directory.c_str(), &room) != 0) return fail_making(disk, errno);
   const std::uint64_t bytes = std::uint64_t{room.f_bavail} * room.f_frsize;

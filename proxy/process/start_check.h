@@ -20,8 +20,8 @@ struct StartCheck {
   std::vector<std::string> notes;
 };
 
-// Makes, changes and keeps nothing; addresses are bound for a moment, without listening. What it
-// finds holds for the user that it runs as, and now.
+// Changes and keeps nothing; what it makes, as a start would, it removes. Addresses are bound for a
+// moment, without listening. What it finds holds for the user that it runs as, and now.
 StartCheck check_start(const config::Config& config);
 
 }  // namespace encore::server

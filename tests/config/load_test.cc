@@ -311,6 +311,28 @@ TEST_CASE("Addresses are not taken twice", "[config]") {
   CHECK(faults("", {"listen.0.address=127.0.0.1:0", "admin.address=127.0.0.1:0"}).empty());
 }
 
+TEST_CASE("Addresses that contain each other are not taken both", "[config]") {
+  struct Row {
+    std::string_view first;
+    std::string_view second;
+    bool taken;
+  };
+  const auto row = GENERATE(
+      Row{"0.0.0.0:80", "127.0.0.1:80", true}, Row{"127.0.0.1:80", "0.0.0.0:80", true},
+      Row{"[::]:80", "0.0.0.0:80", true}, Row{"*:80", "127.0.0.1:80", true},
+      Row{"[::1]:80", "*:80", true}, Row{"[::ffff:127.0.0.1]:80", "127.0.0.1:80", true},
+      Row{"unix:/run/a.sock", "unix:/run/./a.sock", true}, Row{"0.0.0.0:80", "[::1]:80", false},
+      Row{"0.0.0.0:80", "127.0.0.1:81", false}, Row{"127.0.0.1:80", "127.0.0.2:80", false},
+      Row{"127.0.0.1:80", "[::1]:80", false}, Row{"*:0", "127.0.0.1:0", false},
+      Row{"unix:/run/a.sock", "unix:/run/b.sock", false});
+  CAPTURE(row.first, row.second);
+  const std::string first(row.first);
+  const std::string second(row.second);
+  CHECK(faults("", {"listen.0.address=" + first, "listen.1.address=" + second}).empty() !=
+        row.taken);
+  CHECK(faults("", {"listen.0.address=" + first, "admin.address=" + second}).empty() != row.taken);
+}
+
 TEST_CASE("A reverse listener needs an origin, and each route is there once", "[config]") {
   CHECK(faults("", {"listen.0.mode=reverse"}) ==
         "--set listen.0.mode: \"reverse\" without anything to stand before; "

@@ -588,6 +588,31 @@ class CommandLine(Case):
             self.assertEqual(1, ended.returncode, key)
             self.assertIn(str(path), ended.stderr)
 
+    def test_what_a_start_refuses_the_check_refuses(self):
+        port, admin = free_port(), free_port()
+        long_name = "a" * 300
+        (self.directory / "taken").mkdir()
+        (self.directory / "taken" / "lock").mkdir()
+        for status, settings in (
+                (2, {"listen.0.address": f"0.0.0.0:{port}",
+                     "listen.1.address": f"127.0.0.1:{port}"}),
+                (2, {"listen.0.address": f"[::]:{port}", "listen.1.address": f"0.0.0.0:{port}"}),
+                (2, {"listen.0.address": f"127.0.0.1:{port}", "listen.1.address": f"*:{port}"}),
+                (2, {"listen.0.address": f"*:{admin}"}),
+                (1, {"state.directory": "/proc/encore/state"}),
+                (1, {"state.directory": str(self.directory / long_name)}),
+                (1, {"state.directory": str(self.directory / "taken")}),
+                (1, {"log.access": "/proc/encore.log"}),
+                (1, {"log.decisions": str(self.directory / long_name)}),
+                (1, {"listen.0.address": "unix:/proc/encore.sock"})):
+            settings = {"listen.0.address": f"127.0.0.1:{port}",
+                        "admin.address": f"127.0.0.1:{admin}", **settings}
+            words = [word for key, value in settings.items()
+                     for word in ("--set", f"{key}={value}")]
+            for more in ((), ("--check-config",)):
+                ended = self.run_encore(*words, *more)
+                self.assertEqual(status, ended.returncode, (settings, more, ended.stderr))
+
     def test_a_state_directory_keeps_the_mode_it_had(self):
         shared, own = self.directory / "shared", self.directory / "own"
         shared.mkdir()

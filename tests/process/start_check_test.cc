@@ -118,6 +118,46 @@ TEST_CASE("all faults are told at once, each with its key", "[server][start]") {
         Keys{"log.access", "log.decisions", "state.directory", "upstream.tls_ca_file"});
 }
 
+TEST_CASE("what permissions do not tell is found by trying it", "[server][start]") {
+  const TemporaryDirectory place;
+  const std::string long_name(300, 'a');
+  config::Config config = sound_config();
+  SECTION("names that no file system takes") {
+    config.log.access = place / long_name;
+    config.state.directory = place / ("made/" + long_name + "/state");
+    config.disk = {{.path = place / long_name, .size_bytes = 8 * kMiB, .segment_bytes = kMiB}};
+    CHECK(keys_at_fault(config) == Keys{"log.access", "state.directory", "disk.0.path"});
+  }
+  SECTION("a file system that takes none") {
+    // Root may write there, and makes nothing all the same.
+    config.log.access = "/proc/encore.log";
+    config.state.directory = "/proc/encore/state";
+    config.disk = {{.path = "/proc/encore.disk", .size_bytes = 8 * kMiB, .segment_bytes = kMiB}};
+    config.listen.push_back({.address = "unix:/proc/encore.sock", .mode = config::Mode::kForward});
+    CHECK(keys_at_fault(config) ==
+          Keys{"listen.1.address", "log.access", "state.directory", "disk.0.path"});
+  }
+  CHECK(std::filesystem::is_empty(place.path()));
+}
+
+TEST_CASE("a state directory is made as a start makes it, and nothing of it stays",
+          "[server][start]") {
+  const TemporaryDirectory place;
+  config::Config config = sound_config();
+  std::filesystem::create_directories(place / "there");
+  for (const char* directory : {"a/b/c", "a/b/c/", "there/../x", "there/y/."}) {
+    CAPTURE(directory);
+    config.state.directory = place / directory;
+    CHECK(keys_at_fault(config).empty());
+    CHECK(std::distance(std::filesystem::recursive_directory_iterator(place.path()), {}) == 1);
+  }
+  // Its lock has to be a file that can be opened.
+  config.state.directory = place / "there";
+  std::filesystem::create_directories(place / "there/lock");
+  CHECK(keys_at_fault(config) == Keys{"state.directory"});
+  CHECK_FALSE(StateDirectory::open(place / "there").has_value());
+}
+
 TEST_CASE("an origin's certificates are looked at where they would be used", "[server][start]") {
   const TemporaryDirectory place;
   config::Config config = sound_config();
