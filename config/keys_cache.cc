@@ -118,16 +118,17 @@ constexpr std::array kCacheKeys = {
     bound<&Cache::serve_stale_on_error>(
         {.name = "serve_stale_on_error",
          .kind = Kind::kBool,
-         .doc = "A stale object is served when the origin cannot be reached, unless it forbids "
-                "that (RFC 9111 4.2.4)."}),
+         .doc = "A stale object that was fresh once is served when the origin cannot be reached, "
+                "unless it forbids that (RFC 9111 4.2.4)."}),
     bound<&Cache::stale_while_revalidate>(
         {.name = "stale_while_revalidate",
          .kind = Kind::kDuration,
-         .doc = "RFC 5861, for responses that do not say it themselves.",
+         .doc = "RFC 5861, for responses that do not say it themselves and were fresh once.",
          .range = {.min = 0, .max = 365 * kDay}}),
     bound<&Cache::stale_if_error>({.name = "stale_if_error",
                                    .kind = Kind::kDuration,
-                                   .doc = "RFC 5861, for responses that do not say it themselves.",
+                                   .doc = "RFC 5861, for responses that do not say it themselves "
+                                          "and were fresh once.",
                                    .range = {.min = 0, .max = 365 * kDay}}),
     bound<&Cache::targets>({.name = "targets",
                             .kind = Kind::kTextList,

@@ -125,7 +125,8 @@ constexpr std::array kConditionKeys = {
         {.name = "stale_while_revalidate",
          .kind = Kind::kDuration,
          .doc = "How long a stale response is served while it is validated, whatever its origin "
-                "says of that.",
+                "says of that. A response that never was fresh is served no longer than its "
+                "origin allows.",
          .range = kTenYears}),
     bound<&Rule::stale_if_error>({.name = "stale_if_error",
                                   .kind = Kind::kDuration,

@@ -38,6 +38,13 @@ bool is_heuristically_cacheable(unsigned status) noexcept {
 
 namespace {
 
+// RFC 9111 5.4 gives Pragma no meaning in a response, but its sender wants no reuse: no guess says
+// otherwise.
+bool says_pragma_no_cache(const Fields& fields) noexcept {
+  return fields.has(FieldId::kPragma) && !fields.has(FieldId::kCacheControl) &&
+         fields.list_has(FieldId::kPragma, "no-cache");
+}
+
 Lifetime lifetime_by_origin(const ResponseHead& response, const ResponseDirectives& directives,
                             UnixSeconds arrival, const FreshnessOptions& options) noexcept {
   if (directives.s_maxage) return {LifetimeSource::kSMaxAge, *directives.s_maxage};
@@ -50,12 +57,15 @@ Lifetime lifetime_by_origin(const ResponseHead& response, const ResponseDirectiv
   if (!is_heuristically_cacheable(response.status) && !directives.is_public) return {};
   const auto modified = parse_date(fields.value(FieldId::kLastModified), arrival);
   if (!modified) return {};
+  if (says_pragma_no_cache(fields) && !directives.targeted) return {LifetimeSource::kHeuristic, 0};
   return {LifetimeSource::kHeuristic, heuristic_lifetime(date - *modified, options)};
 }
 
 constexpr unsigned kFirstError = 400;
 
-std::optional<std::uint32_t> lifetime_by_rule(unsigned status, const LifetimeRule& rule) noexcept {
+}  // namespace
+
+std::optional<std::uint32_t> ruled_lifetime(unsigned status, const LifetimeRule& rule) noexcept {
   if (status < kFirstError) return rule.seconds;
   for (const LifetimeRule::ByStatus& error : rule.errors) {
     if (status >= error.first && status <= error.last) return error.seconds;
@@ -63,12 +73,10 @@ std::optional<std::uint32_t> lifetime_by_rule(unsigned status, const LifetimeRul
   return std::nullopt;
 }
 
-}  // namespace
-
 Lifetime freshness_lifetime(const ResponseHead& response, const ResponseDirectives& directives,
                             UnixSeconds arrival, const FreshnessOptions& options) noexcept {
   const LifetimeRule& rule = options.rule;
-  if (const auto seconds = lifetime_by_rule(response.status, rule)) {
+  if (const auto seconds = ruled_lifetime(response.status, rule)) {
     return {LifetimeSource::kRule, *seconds};
   }
   Lifetime lifetime = lifetime_by_origin(response, directives, arrival, options);

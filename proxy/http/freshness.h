@@ -48,12 +48,17 @@ struct Lifetime {
   bool is_explicit() const noexcept { return source >= LifetimeSource::kExpires; }
 };
 
+// The lifetime that an operator states for responses with this status; nothing: the origin decides,
+// within the operator's bounds.
+std::optional<std::uint32_t> ruled_lifetime(unsigned status, const LifetimeRule& rule) noexcept;
+
 // Status codes that may be given heuristic freshness without more (RFC 9110 15.1).
 bool is_heuristically_cacheable(unsigned status) noexcept;
 
-// s-maxage, else max-age, else Expires - Date, else the heuristic; an invalid value of one of
-// these is 0, not the next one's turn. Where Date is missing or invalid the time of arrival stands
-// for it. An operator's rule comes before all of them.
+// s-maxage, else max-age, else Expires - Date, else the heuristic (none next to Pragma: no-cache
+// without Cache-Control); an invalid value of one of these is 0, not the next one's turn. Where
+// Date is missing or invalid the time of arrival stands for it. An operator's rule comes before all
+// of them.
 Lifetime freshness_lifetime(const ResponseHead& response, const ResponseDirectives& directives,
                             UnixSeconds arrival, const FreshnessOptions& options) noexcept;
 

@@ -45,7 +45,10 @@ ReuseDecision decide(const StoredMeta& meta, const RequestDirectives& request,
   const Nanoseconds beyond = staleness(meta, request, now);
   if (beyond <= Nanoseconds(0)) return {Reuse::kFresh, ForwardCause::kNone};
   const bool may_be_stale = !stale || !meta.is(StoredMeta::kNeverStale);
-  if (may_be_stale && request.max_stale &&
+  // A request may stretch freshness, not give it: one that never was fresh may be its owner's
+  // alone.
+  const bool may_stretch = may_be_stale && !meta.is(StoredMeta::kNeverFresh);
+  if (may_stretch && request.max_stale &&
       (*request.max_stale == kDeltaMax || beyond <= seconds(*request.max_stale))) {
     return {stale ? Reuse::kStaleAllowed : Reuse::kFresh, ForwardCause::kNone};
   }
@@ -82,14 +85,14 @@ bool may_serve_stale(const StoredMeta& meta, const RequestDirectives& request, M
   if (!is_stale(meta, now)) return true;
   now = std::max(now, meta.fresh_until);
   if (meta.is(StoredMeta::kNeverStale)) return false;
-  const bool once_fresh = !meta.is(StoredMeta::kNeverFresh);
   std::uint32_t window = 0;
-  if (meta.is(StoredMeta::kHasSie) || (request.stale_if_error && once_fresh)) {
+  if (meta.is(StoredMeta::kNeverFresh)) {
+    window = meta.sie_seconds;
+  } else if (meta.is(StoredMeta::kHasSie) || request.stale_if_error) {
     window = std::max(meta.sie_seconds, request.stale_if_error.value_or(0));
   } else {
-    window = failure == OriginFailure::kUnreachable && once_fresh
-                 ? options.unreachable_seconds_max
-                 : options.error_status_seconds_max;
+    window = failure == OriginFailure::kUnreachable ? options.unreachable_seconds_max
+                                                    : options.error_status_seconds_max;
   }
   return now < meta.fresh_until + seconds(window);
 }

@@ -29,7 +29,9 @@ struct ReuseOptions {
   bool ignore_client_reload = false;  // no-cache, max-age, min-fresh and Pragma of clients
 };
 
-// For requests that have Cache-Control or Pragma, and for what is_fresh() denied.
+// For requests that have Cache-Control or Pragma, and for what is_fresh() denied. A response that
+// never was fresh is validated before every use, unless its own stale-while-revalidate permits
+// more: neither the request's max-stale nor a configured window does.
 ReuseDecision decide_reuse(const StoredMeta& meta, const RequestDirectives& request,
                            MonotonicTime now, const ReuseOptions& options) noexcept;
 
@@ -59,9 +61,8 @@ struct StaleOptions {
 };
 
 // After validation failed: may the stored response be served stale? Not where the response
-// forbids it, nor to a request that demanded validation. One that never was fresh was never meant
-// to be used without its origin, unless it says so itself (stale-if-error) or the operator does
-// (error_status_seconds_max).
+// forbids it, nor to a request that demanded validation. One that never was fresh is not used
+// without its origin, unless it says so itself (stale-if-error).
 bool may_serve_stale(const StoredMeta& meta, const RequestDirectives& request, MonotonicTime now,
                      OriginFailure failure, const StaleOptions& options) noexcept;
 

@@ -38,6 +38,13 @@ void set_lifetime(StoredMeta& meta, const Lifetime& lifetime, MonotonicTime came
     meta.lifetime_seconds = static_cast<std::uint32_t>(std::min<std::int64_t>(seconds, kDeltaMax));
   }
   meta.fresh_until = meta.age_zero + std::chrono::seconds(meta.lifetime_seconds);
+  const bool is_guess = lifetime.source == LifetimeSource::kHeuristic;
+  const bool never_fresh = lifetime.seconds == 0 || (is_guess && meta.fresh_until <= came);
+  constexpr unsigned kSet = StoredMeta::kHeuristic | StoredMeta::kNeverFresh;
+  unsigned flags = meta.flags & ~kSet;
+  if (is_guess) flags |= StoredMeta::kHeuristic;
+  if (never_fresh) flags |= StoredMeta::kNeverFresh;
+  meta.flags = static_cast<std::uint16_t>(flags);
 }
 
 StoredMeta make_stored_meta(const ResponseHead& response, const ResponseDirectives& directives,
@@ -49,13 +56,11 @@ StoredMeta make_stored_meta(const ResponseHead& response, const ResponseDirectiv
   meta.age_zero = exchange.response_time - corrected_initial_age(response.fields, exchange);
   meta.last_modified = validators.last_modified;
   meta.date = validators.date;
-  set_lifetime(meta, lifetime, exchange.response_time);
   meta.swr_seconds = directives.stale_while_revalidate.value_or(0);
   meta.sie_seconds = directives.stale_if_error.value_or(0);
   meta.status = response.status;
   meta.flags = flags_of(response, directives, validators);
-  if (lifetime.source == LifetimeSource::kHeuristic) meta.flags |= StoredMeta::kHeuristic;
-  if (lifetime.seconds == 0) meta.flags |= StoredMeta::kNeverFresh;
+  set_lifetime(meta, lifetime, exchange.response_time);
   return meta;
 }
 

@@ -24,7 +24,7 @@ struct StoredMeta {
     kPartial = 256,      // a 206
     kHasVary = 512,
     kHeuristic = 1024,   // the lifetime is a guess
-    kNeverFresh = 2048,  // the lifetime is none
+    kNeverFresh = 2048,  // nothing gave it freshness; see set_lifetime()
     // From a loopback or private address that a client chose: not for every client. The server's to
     // set.
     kPrivateOrigin = 4096,
@@ -37,8 +37,10 @@ struct StoredMeta {
   UnixSeconds last_modified = kNoDate;
   UnixSeconds date = kNoDate;
   std::uint32_t lifetime_seconds = 0;
-  std::uint32_t swr_seconds = 0;  // stale-while-revalidate
-  std::uint32_t sie_seconds = 0;  // stale-if-error
+  // The windows of stale-while-revalidate and stale-if-error. A response that never was fresh has
+  // those of its origin, or of the operator whose rule decides its lifetime, and no others apply.
+  std::uint32_t swr_seconds = 0;
+  std::uint32_t sie_seconds = 0;
   std::uint32_t head_bytes = 0;   // of the stored head (stored_head.h)
   std::uint32_t etag_offset = 0;  // of the ETag's value in the stored head
   std::uint16_t etag_bytes = 0;
@@ -89,7 +91,10 @@ inline void mark_stale(StoredMeta& meta, MonotonicTime now) noexcept {
   meta.lifetime_seconds = current_age(meta, now);
 }
 
-// Sets fresh_until and lifetime_seconds of what came then. REQUIRES: age_zero.
+// Sets fresh_until, lifetime_seconds, kHeuristic and kNeverFresh of a response that came then. A
+// response never was fresh if its lifetime is none, or a guess of ours that its age had passed when
+// it came. A lifetime that its origin states counts, though it was used up on the way: its origin
+// allowed everybody to use it for that long. REQUIRES: age_zero.
 void set_lifetime(StoredMeta& meta, const Lifetime& lifetime, MonotonicTime came) noexcept;
 
 // Fills everything but head_bytes, etag_offset and etag_bytes, which the stored head's builder

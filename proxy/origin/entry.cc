@@ -30,13 +30,24 @@ void complete_meta(const OriginServices& services, const RequestContext& request
     meta.flags |= http::StoredMeta::kWantsPermission;
   }
   const Treatment& treatment = *received.treatment;
+  if (meta.is(http::StoredMeta::kNeverFresh) &&
+      !http::ruled_lifetime(meta.status, treatment.store.freshness.rule)) {
+    // The operator may narrow what the origin permits, but not permit it in the origin's place.
+    meta.swr_seconds = std::min(meta.swr_seconds, treatment.swr_seconds.value_or(UINT32_MAX));
+    meta.sie_seconds = std::min(meta.sie_seconds, treatment.sie_seconds.value_or(UINT32_MAX));
+    return;
+  }
   if (treatment.swr_seconds) {
     meta.swr_seconds = *treatment.swr_seconds;
-  } else if (!received.directives.stale_while_revalidate && treatment.swr_seconds_default != 0) {
+  } else if (!received.directives.stale_while_revalidate && meta.swr_seconds == 0) {
     meta.swr_seconds = treatment.swr_seconds_default;
   }
   if (treatment.sie_seconds) {
     meta.sie_seconds = *treatment.sie_seconds;
+    meta.flags |= http::StoredMeta::kHasSie;
+  } else if (meta.is(http::StoredMeta::kNeverFresh) && !meta.is(http::StoredMeta::kHasSie)) {
+    // By a rule's fresh = "0s": of such a response the record alone says how long it may be stale.
+    meta.sie_seconds = treatment.stale.error_status_seconds_max;
     meta.flags |= http::StoredMeta::kHasSie;
   }
 }
@@ -47,8 +58,13 @@ MonotonicTime keep_until(const RequestContext& request, const Received& received
   Nanoseconds keep = std::max<Nanoseconds>(std::chrono::seconds(meta.swr_seconds),
                                            std::chrono::seconds(meta.sie_seconds));
   const bool validator = meta.is(http::StoredMeta::kHasEtag) || meta.last_modified != http::kNoDate;
-  if (validator || cache.serve_stale_on_error) keep = std::max(keep, cache.keep_stale);
-  if (!meta.is(http::StoredMeta::kNeverStale)) keep = std::max(keep, cache.stale_if_error);
+  const bool once_fresh = !meta.is(http::StoredMeta::kNeverFresh);
+  if (validator || (cache.serve_stale_on_error && once_fresh)) {
+    keep = std::max(keep, cache.keep_stale);
+  }
+  if (once_fresh && !meta.is(http::StoredMeta::kNeverStale)) {
+    keep = std::max(keep, cache.stale_if_error);
+  }
   return std::max(meta.fresh_until, received.time) + keep;
 }
 

@@ -283,8 +283,11 @@ Now of_stored(const Running& running, const RequestContext& request, const InMem
     case http::Reuse::kMustValidate:
       break;
   }
-  return {"validate", decision.cause == http::ForwardCause::kRequest
-                          ? "validated at its origin, as the client asks"
+  if (decision.cause == http::ForwardCause::kRequest) {
+    return {"validate", "validated at its origin, as the client asks"};
+  }
+  return {"validate", meta.is(http::StoredMeta::kNeverFresh)
+                          ? "never fresh: validated at its origin before each use"
                           : "stale: validated at its origin"};
 }
 

@@ -9,7 +9,8 @@
 namespace encore::server {
 namespace {
 
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kVersion = 2;
+constexpr std::uint64_t kOldestVersion = 1;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constexpr unsigned kKnownFlags = 2 * http::StoredMeta::kWantsPermission - 1;
 
@@ -64,6 +65,15 @@ MonotonicTime monotonic_of(std::int64_t count, const Clocks& clocks) {
 Clocks clocks_of(const Clocks& now, std::uint64_t run, std::int64_t apart) {
   if (run == 0 || run != now.run) return now;
   return {now.monotonic, moved(now.monotonic, MonotonicTime{}, WallTime(Nanoseconds(apart)))};
+}
+
+// Records of version 1 hold configured windows of staleness next to their origins' own, and guesses
+// of freshness whoever asked. The first are dropped where the response never was fresh; by the
+// second nobody is served before the origin has confirmed them.
+void distrust(http::StoredMeta& meta) {
+  using http::StoredMeta;
+  if (meta.is(StoredMeta::kNeverFresh)) meta.swr_seconds = meta.sie_seconds = 0;
+  if (meta.is(StoredMeta::kHeuristic)) meta.flags |= StoredMeta::kInvalidated;
 }
 
 bool lies_within(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size) {
@@ -122,9 +132,10 @@ Result<ObjectMeta> load_meta(std::span<const std::byte> bytes, const SavedParts&
   }
   cache::ByteView view({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   Reader reader(view);
-  if (const std::uint64_t version = reader.fixed(2); version != kVersion) {
+  const std::uint64_t version = reader.fixed(2);
+  if (version < kOldestVersion || version > kVersion) {
     return fail("a saved record of version " + std::to_string(version) + ", expected " +
-                std::to_string(kVersion));
+                std::to_string(kOldestVersion) + " to " + std::to_string(kVersion));
   }
   ObjectMeta meta;
   http::StoredMeta& http = meta.http;
@@ -161,6 +172,7 @@ Result<ObjectMeta> load_meta(std::span<const std::byte> bytes, const SavedParts&
   if ((http.flags & ~kKnownFlags) != 0 || !fits(meta, parts)) {
     return fail("a saved record that does not fit its key and head");
   }
+  if (version < kVersion) distrust(http);
   if (http.age_zero > clocks.monotonic) {
     http.age_zero = clocks.monotonic;
     http::mark_stale(http, clocks.monotonic);

@@ -24,8 +24,8 @@ struct Clocks {
   std::uint64_t run = 0;
 };
 
-// Version 1, little-endian: every field of the record with its own width, moments as nanoseconds
-// since 1970; and how far the clocks were apart, for who has written it.
+// Version 2, little-endian: every field of the record with its own width, moments as nanoseconds
+// since 1970; and how far the clocks were apart, for who has written it. Version 1 is read, too.
 inline constexpr std::size_t kSavedMetaBytes = 112;
 
 using SavedMeta = std::array<char, kSavedMetaBytes>;

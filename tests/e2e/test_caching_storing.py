@@ -1,6 +1,6 @@
 """What is stored (RFC 9111 3), and what is stored of it (3.1)."""
 
-from caching import Step, Table, cases, date, hit, miss, refused
+from caching import Step, Table, cases, date, hit, miss, refused, valid
 from origin import Closed
 
 row = Table()
@@ -88,6 +88,9 @@ row("RFC 9111 7.3", "a Set-Cookie to a request with Cookie is not stored",
     miss(Cache_Control="max-age=600"))
 row("RFC 9111 7.3", "a Set-Cookie beside heuristic freshness is not stored",
     miss(Last_Modified=date(-1000000), Set_Cookie="a=1", want={"Set-Cookie": "a=1"}), miss())
+OLD = date(-1000000)()
+row("RFC 9111 5.4", "Pragma: no-cache without Cache-Control gives no freshness by Last-Modified",
+    miss(Last_Modified=OLD, Pragma="no-cache"), valid(Last_Modified=OLD))
 row("RFC 9111 5.2.2.7", "trailers that private names are for nobody else",
     miss(raw=(b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600, private=\"x-user\"\r\n"
               b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-User: ann\r\nX-Sum: 1\r\n\r\n"),

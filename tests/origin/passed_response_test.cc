@@ -20,6 +20,7 @@ struct Passed {
                               "\r\n")),
         text(std::string(lines) + "\r\n") {
     receive(world, text, received, method);
+    treatment = *received.treatment;
     it = make_passed_response(*world.services, *request, received, true);
   }
   std::string common() const { return it.response->head.substr(0, it.response->common_bytes); }
@@ -29,7 +30,13 @@ struct Passed {
   std::shared_ptr<const RequestContext> request;
   std::string text;
   Received received;
+  Treatment treatment;  // as the configuration has it; to be changed, and taken by again()
   PassedResponse it;
+  const http::StoredMeta& again() {
+    received.treatment = &treatment;
+    it = make_passed_response(*world.services, *request, received, true);
+    return it.response->meta;
+  }
 };
 
 const std::string kOk = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n";
@@ -101,6 +108,47 @@ TEST_CASE("ranges are cut of a whole 200 alone", "[origin][passed]") {
   CHECK_FALSE(Passed("HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-0/2\r\n"
                      "Content-Length: 1\r\n")
                   .it.response->whole);
+}
+
+TEST_CASE("configured windows of staleness are for what was fresh once", "[origin][passed]") {
+  using http::StoredMeta;
+  Passed fresh(kOk + "Content-Length: 0\r\n");
+  Passed never("HTTP/1.1 200 OK\r\nETag: \"v\"\r\nContent-Length: 0\r\n");
+  Passed permits(
+      "HTTP/1.1 200 OK\r\nCache-Control: max-age=0, stale-while-revalidate=20, "
+      "stale-if-error=30\r\n"
+      "ETag: \"v\"\r\nContent-Length: 0\r\n");
+  for (Passed* passed : {&fresh, &never, &permits}) passed->treatment.swr_seconds_default = 600;
+  CHECK(fresh.again().swr_seconds == 600);
+  CHECK(never.again().swr_seconds == 0);
+  CHECK(permits.again().swr_seconds == 20);
+  for (Passed* passed : {&fresh, &never, &permits}) {
+    passed->treatment.swr_seconds = passed->treatment.sie_seconds = 6000;
+  }
+  CHECK(fresh.again().swr_seconds == 6000);
+  CHECK(fresh.again().sie_seconds == 6000);
+  CHECK(fresh.again().is(StoredMeta::kHasSie));
+  CHECK(never.again().swr_seconds == 0);
+  CHECK(never.again().sie_seconds == 0);
+  CHECK(permits.again().swr_seconds == 20);
+  CHECK(permits.again().sie_seconds == 30);
+  permits.treatment.swr_seconds = permits.treatment.sie_seconds = 5;
+  CHECK(permits.again().swr_seconds == 5);
+  CHECK(permits.again().sie_seconds == 5);
+  // By a rule that decides the lifetime the operator answers for it, also where that is none.
+  never.treatment.store.freshness.rule.seconds = 0;
+  CHECK(never.again().swr_seconds == 6000);
+  CHECK(never.again().sie_seconds == 6000);
+  CHECK(never.again().is(StoredMeta::kNeverFresh));
+  never.treatment.sie_seconds.reset();
+  never.treatment.stale.error_status_seconds_max = 700;
+  CHECK(never.again().sie_seconds == 700);
+  never.treatment.store.freshness.rule = {.seconds_max = 0};
+  CHECK(never.again().sie_seconds == 0);
+  never.treatment.store.freshness.rule = {.seconds = 1};
+  never.treatment.sie_seconds = 6000;
+  CHECK(never.again().swr_seconds == 6000);
+  CHECK(never.again().sie_seconds == 6000);
 }
 
 TEST_CASE("an interim response loses what is of one hop", "[origin][passed]") {

@@ -42,7 +42,7 @@ ObjectMeta random_meta(std::mt19937_64& random, const Clocks& clocks) {
   http.etag_offset = below(50);
   http.etag_bytes = static_cast<std::uint16_t>(below(50));
   http.status = static_cast<std::uint16_t>(200 + below(300));
-  http.flags = static_cast<std::uint16_t>(below(8192));
+  http.flags = static_cast<std::uint16_t>(below(16384));
   meta.variant = random();
   meta.primary_bytes = below(200);
   meta.names_bytes = below(100);
@@ -83,6 +83,32 @@ TEST_CASE("a record comes back as it was, whatever the clock of the next boot sa
     // Its age goes on while the machine is off.
     CHECK(after.monotonic - loaded->http.age_zero == before.monotonic - meta.http.age_zero + off);
   }
+}
+
+TEST_CASE("a record of the first version gives nobody what its origin did not allow", "[server]") {
+  using http::StoredMeta;
+  const Clocks clocks{MonotonicTime(hours(10)), WallTime(hours(400'000))};
+  const auto loaded = [&](unsigned flags, char version) {
+    ObjectMeta meta;
+    meta.http.age_zero = clocks.monotonic;
+    meta.http.fresh_until = clocks.monotonic + hours(1);
+    meta.http.swr_seconds = meta.http.sie_seconds = 3600;
+    meta.http.flags = static_cast<std::uint16_t>(flags);
+    std::string saved = saved_text(meta, clocks);
+    saved[0] = version;
+    auto result = load_meta(bytes_of(saved), kParts, clocks);
+    REQUIRE(result);
+    return result->http;
+  };
+  CHECK(loaded(StoredMeta::kNeverFresh, 1).swr_seconds == 0);
+  CHECK(loaded(StoredMeta::kNeverFresh, 1).sie_seconds == 0);
+  CHECK(loaded(StoredMeta::kNeverFresh, 2).swr_seconds == 3600);
+  CHECK(loaded(StoredMeta::kNeverFresh, 2).sie_seconds == 3600);
+  CHECK(loaded(0, 1).swr_seconds == 3600);
+  CHECK(http::is_fresh(loaded(0, 1), clocks.monotonic));
+  CHECK_FALSE(http::is_fresh(loaded(StoredMeta::kHeuristic, 1), clocks.monotonic));
+  CHECK(loaded(StoredMeta::kHeuristic, 1).is(StoredMeta::kInvalidated));
+  CHECK(http::is_fresh(loaded(StoredMeta::kHeuristic, 2), clocks.monotonic));
 }
 
 TEST_CASE("a record of a time that has not come yet is validated", "[server]") {
