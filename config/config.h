@@ -161,6 +161,7 @@ struct Cache {
   // Freshness.
   double heuristic_fraction = 0.1;
   Nanoseconds heuristic_max = std::chrono::hours(24);
+  bool heuristic_with_cookie = false;
   Nanoseconds keep_stale = std::chrono::hours(24);
   bool serve_stale_on_error = true;
   Nanoseconds stale_while_revalidate = Nanoseconds(0);
@@ -423,6 +424,7 @@ struct Rule {
   std::optional<Nanoseconds> fresh;
   std::optional<Nanoseconds> fresh_min;
   std::optional<Nanoseconds> fresh_max;
+  std::optional<bool> heuristic_with_cookie;
   std::vector<StatusLifeText> negative;
   std::optional<Nanoseconds> stale_while_revalidate;
   std::optional<Nanoseconds> stale_if_error;

@@ -110,6 +110,12 @@ constexpr std::array kCacheKeys = {
                                   .kind = Kind::kDuration,
                                   .doc = "But never more than this.",
                                   .range = {.min = 0, .max = 365 * kDay}}),
+    bound<&Cache::heuristic_with_cookie>(
+        {.name = "heuristic_with_cookie",
+         .kind = Kind::kBool,
+         .doc = "Guess the freshness of responses to requests with `Cookie`, too, which are often "
+                "made for one user. false: such a response is validated before every use, unless "
+                "it states its freshness."}),
     bound<&Cache::keep_stale>({.name = "keep_stale",
                                .kind = Kind::kDuration,
                                .doc = "How long beyond its freshness an object is kept, to be "

@@ -111,6 +111,11 @@ constexpr std::array kConditionKeys = {
                              .kind = Kind::kDuration,
                              .doc = "Fresh for at most so long.",
                              .range = kTenYears}),
+    bound<&Rule::heuristic_with_cookie>(
+        {.name = "heuristic_with_cookie",
+         .kind = Kind::kBool,
+         .doc = "Whether the freshness of responses to requests with `Cookie` is guessed, in place "
+                "of `cache.heuristic_with_cookie`."}),
     bound<&Rule::negative>(
         {.name = "negative",
          .kind = Kind::kTextList,

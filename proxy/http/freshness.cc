@@ -46,7 +46,8 @@ bool says_pragma_no_cache(const Fields& fields) noexcept {
 }
 
 Lifetime lifetime_by_origin(const ResponseHead& response, const ResponseDirectives& directives,
-                            UnixSeconds arrival, const FreshnessOptions& options) noexcept {
+                            UnixSeconds arrival, const FreshnessOptions& options,
+                            Heuristic heuristic) noexcept {
   if (directives.s_maxage) return {LifetimeSource::kSMaxAge, *directives.s_maxage};
   if (directives.max_age) return {LifetimeSource::kMaxAge, *directives.max_age};
   const Fields& fields = response.fields;
@@ -57,7 +58,9 @@ Lifetime lifetime_by_origin(const ResponseHead& response, const ResponseDirectiv
   if (!is_heuristically_cacheable(response.status) && !directives.is_public) return {};
   const auto modified = parse_date(fields.value(FieldId::kLastModified), arrival);
   if (!modified) return {};
-  if (says_pragma_no_cache(fields) && !directives.targeted) return {LifetimeSource::kHeuristic, 0};
+  if (heuristic == Heuristic::kBarred || (says_pragma_no_cache(fields) && !directives.targeted)) {
+    return {LifetimeSource::kHeuristic, 0};
+  }
   return {LifetimeSource::kHeuristic, heuristic_lifetime(date - *modified, options)};
 }
 
@@ -74,12 +77,13 @@ std::optional<std::uint32_t> ruled_lifetime(unsigned status, const LifetimeRule&
 }
 
 Lifetime freshness_lifetime(const ResponseHead& response, const ResponseDirectives& directives,
-                            UnixSeconds arrival, const FreshnessOptions& options) noexcept {
+                            UnixSeconds arrival, const FreshnessOptions& options,
+                            Heuristic heuristic) noexcept {
   const LifetimeRule& rule = options.rule;
   if (const auto seconds = ruled_lifetime(response.status, rule)) {
     return {LifetimeSource::kRule, *seconds};
   }
-  Lifetime lifetime = lifetime_by_origin(response, directives, arrival, options);
+  Lifetime lifetime = lifetime_by_origin(response, directives, arrival, options, heuristic);
   if (response.status >= kFirstError) return lifetime;
   if (rule.seconds_min && lifetime.seconds < *rule.seconds_min) {
     return {LifetimeSource::kRule, *rule.seconds_min};

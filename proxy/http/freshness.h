@@ -36,6 +36,7 @@ struct LifetimeRule {
 struct FreshnessOptions {
   double heuristic_fraction = 0.1;              // of the time since Last-Modified (4.2.2)
   std::uint32_t heuristic_seconds_max = 86400;  // cap on it
+  bool heuristic_with_cookie = false;           // also where the origin saw a Cookie
   LifetimeRule rule = {};
 };
 
@@ -55,12 +56,17 @@ std::optional<std::uint32_t> ruled_lifetime(unsigned status, const LifetimeRule&
 // Status codes that may be given heuristic freshness without more (RFC 9110 15.1).
 bool is_heuristically_cacheable(unsigned status) noexcept;
 
+// Whether freshness may be guessed. Not for a response to a request with Cookie: it may be made for
+// its owner alone, and an origin that states no lifetime has not thought of who else gets it.
+enum class Heuristic : std::uint8_t { kAllowed, kBarred };
+
 // s-maxage, else max-age, else Expires - Date, else the heuristic (none next to Pragma: no-cache
 // without Cache-Control); an invalid value of one of these is 0, not the next one's turn. Where
 // Date is missing or invalid the time of arrival stands for it. An operator's rule comes before all
 // of them.
 Lifetime freshness_lifetime(const ResponseHead& response, const ResponseDirectives& directives,
-                            UnixSeconds arrival, const FreshnessOptions& options) noexcept;
+                            UnixSeconds arrival, const FreshnessOptions& options,
+                            Heuristic heuristic = Heuristic::kAllowed) noexcept;
 
 // The Age field's value: the first member, digits only, saturated at kDeltaMax; 0 if missing or
 // invalid (RFC 9111 5.1).

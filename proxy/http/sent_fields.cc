@@ -110,6 +110,14 @@ bool SentFields::is_decided(std::string_view name) const noexcept {
   });
 }
 
+bool SentFields::sends_cookie() const {
+  if (!fields_.has(FieldId::kCookie)) return false;
+  if (options_.cookies == CookieUse::kSome) return !kept_cookies().empty();
+  return std::ranges::any_of(fields_, [this](const Field& field) {
+    return field.id == FieldId::kCookie && !drops(field);
+  });
+}
+
 std::string SentFields::kept_cookies() const {
   std::string kept;
   if (options_.cookies != CookieUse::kSome || !fields_.has(FieldId::kCookie)) return kept;

@@ -71,6 +71,8 @@ class SentFields {
   // Of a Cookie that does not go as it came, what does: "a=1; b=2", in the order of the options;
   // empty: nothing.
   std::string kept_cookies() const;
+  // Whether the origin gets a Cookie of the client's.
+  bool sends_cookie() const;
 
  private:
   // Ours to say, or nobody's.

@@ -191,9 +191,10 @@ Freshened freshen(std::string_view stored_head, const ResponseHead& update,
   merged.ignored.set_cookie = false;
   Freshened result;
   result.decision = may_store(validation.request, validation.target, validation.directives, head,
-                              directives, arrival, merged);
+                              directives, arrival, merged, validation.heuristic);
   result.names = selecting_names(head.fields, validation.vary);
-  const Lifetime lifetime = freshness_lifetime(head, directives, arrival, store.freshness);
+  const Lifetime lifetime =
+      freshness_lifetime(head, directives, arrival, store.freshness, validation.heuristic);
   if (result.decision.ok() && update.fields.has(FieldId::kSetCookie) &&
       set_cookie_bars(validation.request, lifetime, store)) {
     result.decision.reason = StoreReason::kSetCookie;

@@ -60,6 +60,7 @@ struct Validation {
   std::span<const std::string> targets;  // targeted fields that govern us
   const VaryOptions& vary;
   Exchange exchange;
+  Heuristic heuristic = Heuristic::kAllowed;
 };
 
 // What a stored response is after it was freshened.

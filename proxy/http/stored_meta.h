@@ -30,6 +30,8 @@ struct StoredMeta {
     kPrivateOrigin = 4096,
     // For those alone whom its origin allows it. The server's to set.
     kWantsPermission = 8192,
+    // Its body came to a request in which the origin saw a Cookie. The server's to set.
+    kWithCookie = 16384,
   };
 
   MonotonicTime age_zero;     // when the response's age was 0

@@ -114,11 +114,12 @@ bool set_cookie_bars(const RequestHead& request, const Lifetime& lifetime,
 StoreDecision may_store(const RequestHead& request, const Target& target,
                         const RequestDirectives& request_directives, const ResponseHead& response,
                         const ResponseDirectives& directives, UnixSeconds arrival,
-                        const StoreOptions& options) {
+                        const StoreOptions& options, Heuristic heuristic) {
   StoreDecision decision;
   decision.reason = forbidden(request, request_directives, response, directives, options);
   if (!decision.ok()) return decision;
-  decision.lifetime = freshness_lifetime(response, directives, arrival, options.freshness);
+  decision.lifetime =
+      freshness_lifetime(response, directives, arrival, options.freshness, heuristic);
   const bool is_explicit = decision.lifetime.is_explicit();
   if (request.method == Method::kPost) {
     const bool good = response.status == 200 && is_explicit &&

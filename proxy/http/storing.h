@@ -90,6 +90,6 @@ bool set_cookie_bars(const RequestHead& request, const Lifetime& lifetime,
 StoreDecision may_store(const RequestHead& request, const Target& target,
                         const RequestDirectives& request_directives, const ResponseHead& response,
                         const ResponseDirectives& directives, UnixSeconds arrival,
-                        const StoreOptions& options);
+                        const StoreOptions& options, Heuristic heuristic = Heuristic::kAllowed);
 
 }  // namespace encore::http

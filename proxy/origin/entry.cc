@@ -22,6 +22,16 @@ http::ResponseDirectives governing_directives(const RequestContext& request,
   return directives;
 }
 
+bool came_with_cookie(const RequestContext& request, const Received& received) {
+  return request.sends_cookie() || received.part_with_cookie;
+}
+
+http::Heuristic heuristic_for(const RequestContext& request, const Received& received) {
+  const bool allowed = received.treatment->store.freshness.heuristic_with_cookie ||
+                       !came_with_cookie(request, received);
+  return allowed ? http::Heuristic::kAllowed : http::Heuristic::kBarred;
+}
+
 void complete_meta(const OriginServices& services, const RequestContext& request,
                    const Received& received, http::StoredMeta& meta) {
   if (received.private_origin) meta.flags |= http::StoredMeta::kPrivateOrigin;

@@ -215,6 +215,8 @@ void Fetch::on_final_head(bool surplus) {
   received.treatment = &treatment_of(received.head, *request_, plan_, services_.stats.number);
   received.directives = governing_directives(*request_, received);
   received.private_origin = is_private_origin(*request_, plan_, link_.stream().peer());
+  received.part_with_cookie =
+      plan_.completes && meta_of(*plan_.completes).http.is(http::StoredMeta::kWithCookie);
   const HeadPlan plan = plan_by_head(services_, *request_, received, plan_,
                                      asked_of(*request_, plan_, asked_condition_), surplus);
   keep_alive_ = plan.keep_alive;

@@ -81,17 +81,21 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
                          const Received& received, const store::ObjectRef& old) {
   const Runtime& runtime = *request.runtime;
   ObjectMeta meta = meta_of(*old);
+  const bool with_cookie = meta.http.is(http::StoredMeta::kWithCookie);
+  const bool may_guess = !with_cookie || received.treatment->store.freshness.heuristic_with_cookie;
   std::string head;
-  const http::Freshened freshened =
-      http::freshen(stored_head_of(*old), received.head,
-                    {.request = request.head,
-                     .target = request.target,
-                     .directives = request.directives,
-                     .targets = request.targets(),
-                     .vary = request.vary(),
-                     .exchange = received.exchange()},
-                    received.treatment->store, request.head_options(), head);
+  const http::Freshened freshened = http::freshen(
+      stored_head_of(*old), received.head,
+      {.request = request.head,
+       .target = request.target,
+       .directives = request.directives,
+       .targets = request.targets(),
+       .vary = request.vary(),
+       .exchange = received.exchange(),
+       .heuristic = may_guess ? heuristic_for(request, received) : http::Heuristic::kBarred},
+      received.treatment->store, request.head_options(), head);
   meta.http = freshened.meta;
+  if (with_cookie) meta.http.flags |= http::StoredMeta::kWithCookie;
   complete_meta(services, request, received, meta.http);
   place_content_type(head, meta);
   head += trailers_of(*old);
@@ -102,6 +106,10 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
   head += tags;
   std::string key(old->key());
   bool allowed = freshened.decision.ok();
+  // To a request with Cookie: no freshness is guessed of that, and its fields are for the one who
+  // asked. What is stored came without one, and stays as it was.
+  const bool is_for_one = !with_cookie && freshened.meta.is(http::StoredMeta::kHeuristic) &&
+                          heuristic_for(request, received) == http::Heuristic::kBarred;
   if (allowed && freshened.names != names_of(*old)) {
     // It is this request's variant by other fields than it was stored by.
     std::string own;
@@ -116,6 +124,7 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
   Confirmed confirmed{.object = made ? *made : old};
   if (!made) confirmed.unstored = std::make_shared<const UnstoredHead>(meta, std::move(head));
   const std::uint64_t old_variant = meta_of(*old).variant;
+  if (allowed && is_for_one) return confirmed;
   if (allowed) {
     confirmed.stays =
         made && store_freshened(services, request, received, meta, old_variant, *made);

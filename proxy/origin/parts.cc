@@ -178,8 +178,14 @@ bool join_with(OriginServices& services, const RequestContext& request, const Re
   part.body = joined_body(services, old, *stored->range, *part.body, joining.range);
   if (!part.body) return false;
   merge_heads(request, received, old, joining.merged, joining.head);
-  if (meta.is(http::StoredMeta::kPrivateOrigin)) {
-    part.meta.http.flags |= http::StoredMeta::kPrivateOrigin;
+  using http::StoredMeta;
+  for (const auto flag : {StoredMeta::kPrivateOrigin, StoredMeta::kWithCookie}) {
+    if (meta.is(flag)) part.meta.http.flags |= flag;
+  }
+  if (meta.is(StoredMeta::kWithCookie) && part.meta.http.is(StoredMeta::kHeuristic) &&
+      !received.treatment->store.freshness.heuristic_with_cookie) {
+    part.meta.http.flags |= StoredMeta::kNeverFresh;
+    part.meta.http.swr_seconds = part.meta.http.sie_seconds = 0;
   }
   if (part.tags.empty()) part.tags = tags_of(old);
   joining.range = both;

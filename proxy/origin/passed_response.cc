@@ -12,9 +12,9 @@ namespace encore::server {
 
 PassedResponse make_passed_response(const OriginServices& services, const RequestContext& request,
                                     Received& received, bool whole) {
-  http::StoreDecision decision =
-      http::may_store(request.head, request.target, request.directives, received.head,
-                      received.directives, received.arrival(), received.treatment->store);
+  http::StoreDecision decision = http::may_store(
+      request.head, request.target, request.directives, received.head, received.directives,
+      received.arrival(), received.treatment->store, heuristic_for(request, received));
   auto response = make_reused<SharedResponse>();
   response->names = http::selecting_names(received.head.fields, request.vary());
   if (response->names != "*" && !http::write_variant_key(response->names, request.head.fields,
@@ -41,6 +41,9 @@ PassedResponse make_passed_response(const OriginServices& services, const Reques
   if (decision.ok() || request.head.fields.has_any(http::kRequestExtras)) {
     response->meta = http::make_stored_meta(received.head, received.directives, decision.lifetime,
                                             received.exchange());
+    if (came_with_cookie(request, received)) {
+      response->meta.flags |= http::StoredMeta::kWithCookie;
+    }
     complete_meta(services, request, received, response->meta);
   } else {
     response->meta.status = received.head.status;

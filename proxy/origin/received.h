@@ -31,6 +31,7 @@ struct Received {
   std::uint64_t invalidations_seen = 0;  // as the request was sent
   bool private_origin = false;           // what comes from there is for those who may go there
   bool completed = false;                // made of a stored part and the rest of it
+  bool part_with_cookie = false;         // StoredMeta::kWithCookie of that part
 
   // The head is wanted beyond this read: copies its bytes, and takes the views along.
   void keep() {
@@ -48,7 +49,7 @@ struct Received {
     head_bytes = {};
     if (kept.capacity() > kReusedTextMax) kept = std::string();
     directives = {};
-    private_origin = completed = false;
+    private_origin = completed = part_with_cookie = false;
   }
 };
 

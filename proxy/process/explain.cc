@@ -32,6 +32,7 @@ std::string freshness_text(const http::StoreOptions& store) {
            fmt::format("{:g}", store.freshness.heuristic_fraction) +
            " of the time since Last-Modified, up to " +
            seconds_text(store.freshness.heuristic_seconds_max);
+    if (!store.freshness.heuristic_with_cookie) text += ", but none to a request with Cookie";
     if (rule.seconds_min) text += "; at least " + seconds_text(*rule.seconds_min);
     if (rule.seconds_max) text += "; at most " + seconds_text(*rule.seconds_max);
   }

@@ -82,6 +82,12 @@ struct RequestContext {
                                              : std::string_view();
   }
   const http::VaryOptions& vary() const { return treatment->vary; }
+  // Whether the origin gets a Cookie of the client's. One to which it was redirected is told none,
+  // but the one that sent it there was.
+  bool sends_cookie() const {
+    return head.fields.has(http::FieldId::kCookie) &&
+           http::SentFields(head.fields, vary()).sends_cookie();
+  }
   const http::ReuseOptions& reuse() const { return treatment->reuse; }
   // How a response of this Content-Type is treated: by a rule that has waited for it, or as the
   // request is.

@@ -284,7 +284,10 @@ void Rule::apply(const config::Rule& rule, Treatment& treatment) const {
   treatment.compress = rule.compress && rule.verify == config::Verify::kNone;
   if (rule.max_object_bytes) treatment.max_object_bytes = *rule.max_object_bytes;
   if (rule.admission) treatment.admission = admission_of(rule);
-  LifetimeRule& lifetimes = treatment.store.freshness.rule;
+  http::FreshnessOptions& freshness = treatment.store.freshness;
+  freshness.heuristic_with_cookie =
+      rule.heuristic_with_cookie.value_or(freshness.heuristic_with_cookie);
+  LifetimeRule& lifetimes = freshness.rule;
   lifetimes.seconds = seconds_of(rule.fresh);
   lifetimes.seconds_min = seconds_of(rule.fresh_min);
   lifetimes.seconds_max = seconds_of(rule.fresh_max);

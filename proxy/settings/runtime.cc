@@ -44,7 +44,8 @@ void set_treatments(Runtime& runtime, const SeriesBounds& bounds, const Runtime*
   Treatment both;
   both.store.set_cookie = policy_of(cache.set_cookie);
   both.store.freshness = {.heuristic_fraction = cache.heuristic_fraction,
-                          .heuristic_seconds_max = whole_seconds(cache.heuristic_max)};
+                          .heuristic_seconds_max = whole_seconds(cache.heuristic_max),
+                          .heuristic_with_cookie = cache.heuristic_with_cookie};
   const std::uint32_t keep = whole_seconds(cache.keep_stale);
   both.stale.unreachable_seconds_max = cache.serve_stale_on_error ? keep : 0;
   both.stale.error_status_seconds_max = whole_seconds(cache.stale_if_error);

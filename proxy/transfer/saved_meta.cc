@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kVersion = 2;
 constexpr std::uint64_t kOldestVersion = 1;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-constexpr unsigned kKnownFlags = 2 * http::StoredMeta::kWantsPermission - 1;
+constexpr unsigned kKnownFlags = 2 * http::StoredMeta::kWithCookie - 1;
 
 // `there` plus what lies between the two moments here; beyond its clock's range, the end of it.
 template <typename Time, typename Other>

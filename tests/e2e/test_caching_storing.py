@@ -89,6 +89,26 @@ row("RFC 9111 7.3", "a Set-Cookie to a request with Cookie is not stored",
 row("RFC 9111 7.3", "a Set-Cookie beside heuristic freshness is not stored",
     miss(Last_Modified=date(-1000000), Set_Cookie="a=1", want={"Set-Cookie": "a=1"}), miss())
 OLD = date(-1000000)()
+COOKIE = {"Cookie": "s=1"}
+row("RFC 9111 4.2.2", "Last-Modified alone gives no freshness to what came to a request with Cookie",
+    miss(Last_Modified=OLD, req=COOKIE), valid(Last_Modified=OLD), valid(Last_Modified=OLD),
+    valid(Last_Modified=OLD, req=COOKIE), valid(Last_Modified=OLD, req={"Cookie": "s=2"}))
+row("RFC 9111 4.2.2", "a new response to a request without Cookie has heuristic freshness again",
+    miss(Last_Modified=OLD, req=COOKIE), miss(Last_Modified=OLD, upstream={"any": 1}), hit())
+row("RFC 9111 4.2.2", "heuristic freshness serves requests with Cookie, too",
+    miss(Last_Modified=OLD), hit(req=COOKIE))
+row("RFC 9111 4.2.2", "a 304 to a request with Cookie changes nothing of a guessed freshness",
+    miss(Last_Modified=OLD),
+    valid(Last_Modified=OLD, X_User="ann", req={"Cache-Control": "no-cache", **COOKIE},
+          want={"X-User": "ann"}),
+    hit(lacks=["X-User"]))
+row("RFC 9111 4.2.2", "a HEAD with Cookie changes nothing of a guessed freshness",
+    miss(Last_Modified=OLD, Test="1"),
+    miss(method="HEAD", Last_Modified=OLD, Test="2", body="15 bytes long.\n", upstream={"any": 1},
+         req={"Cache-Control": "no-cache", **COOKIE}),
+    hit(sees="body of step 1\n", want={"Test": "1"}))
+row("RFC 9111 4.2.2", "a stated freshness serves all, with Cookie or without",
+    miss(Last_Modified=OLD, Cache_Control="max-age=600", req=COOKIE), hit(), hit(req=COOKIE))
 row("RFC 9111 5.4", "Pragma: no-cache without Cache-Control gives no freshness by Last-Modified",
     miss(Last_Modified=OLD, Pragma="no-cache"), valid(Last_Modified=OLD))
 row("RFC 9111 5.2.2.7", "trailers that private names are for nobody else",

@@ -23,14 +23,15 @@ const std::string kGet = "GET /a HTTP/1.1\r\nHost: h\r\nAccept-Language: de\r\n\
 // A response is stored; then something is said of it.
 struct StoredOne {
   explicit StoredOne(std::string_view fields = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n",
-                     bool large = false, disk::Disks* disks = nullptr)
+                     bool large = false, disk::Disks* disks = nullptr,
+                     std::string_view status = "200 OK", const std::string& asked = kGet)
       : world({origin.url()}, {},
               [disks](cache::KernelOptions& options) {
                 if (disks == nullptr) return;
                 options.disks = disks->kernel_disks();
                 options.identity_seed = {1, 2};
               }),
-        request(world.request(kGet)),
+        request(world.request(asked)),
         body(large ? 100'000 : 5, 'x') {
     if (disks != nullptr) disks->start(*world.kernel);
     world.services->disks = disks;
@@ -38,8 +39,9 @@ struct StoredOne {
     plan.whole = true;
     FetchReader reader(world, request, std::move(plan));
     world.run_until_asked(origin);
-    origin.say("HTTP/1.1 200 OK\r\nX-Old: 1\r\nSurrogate-Key: old\r\n" + std::string(fields) +
-               "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+    origin.say("HTTP/1.1 " + std::string(status) + "\r\nX-Old: 1\r\nSurrogate-Key: old\r\n" +
+               std::string(fields) + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+               body);
     world.run_until(origin, [&] { return reader.is_done(); });
     old = world.stored(*request);
     REQUIRE(old);
@@ -326,6 +328,45 @@ TEST_CASE(
       break;
   }
   CHECK(one.world.stored(*one.request)->inline_body() == one.body);
+}
+
+TEST_CASE("a validation gives no guessed freshness where the origin saw a Cookie",
+          "[origin][freshening]") {
+  const std::string dated = "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+  const std::string cookie = "GET /a HTTP/1.1\r\nHost: h\r\nCookie: a=1\r\n\r\n";
+  const std::string confirms = "HTTP/1.1 304 Not Modified\r\n" + dated + "X-New: 1\r\n\r\n";
+  SECTION("as it was stored") {
+    StoredOne one(dated, false, nullptr, "200 OK", cookie);
+    CHECK(meta_of(*one.old).http.is(http::StoredMeta::kNeverFresh));
+    one.request = one.world.request(kGet);
+    CHECK(one.freshen(confirms).stays);
+    const store::ObjectRef now = one.world.stored(*one.request);
+    REQUIRE(now);
+    CHECK(meta_of(*now).http.is(http::StoredMeta::kWithCookie));
+    CHECK(meta_of(*now).http.is(http::StoredMeta::kNeverFresh));
+    // A stated lifetime is another thing.
+    one.old = now;
+    CHECK(one.freshen("HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=600\r\n\r\n").stays);
+    CHECK(one.fresh_for() > seconds(500));
+  }
+  SECTION("as it is validated") {
+    StoredOne one(dated);
+    CHECK_FALSE(meta_of(*one.old).http.is(http::StoredMeta::kNeverFresh));
+    one.request = one.world.request(cookie);
+    const Confirmed confirmed = one.freshen(confirms);
+    CHECK_FALSE(confirmed.stays);
+    CHECK(stored_head_of(*confirmed.object).find("X-New: 1\r\n") != std::string_view::npos);
+    const store::ObjectRef now = one.world.stored(*one.request);
+    REQUIRE(now);
+    CHECK(now.payload() == one.old.payload());
+    CHECK(one.fresh_for() > seconds(500));
+    // A HEAD's 200 neither.
+    one.head("HTTP/1.1 200 OK\r\n" + dated + "X-New: 1\r\nContent-Length: 5\r\n\r\n");
+    CHECK(one.world.stored(*one.request).payload() == one.old.payload());
+    // One that forbids keeping it does so for all.
+    (void)one.freshen("HTTP/1.1 304 Not Modified\r\nCache-Control: no-store\r\n\r\n");
+    CHECK_FALSE(one.world.stored(*one.request));
+  }
 }
 
 }  // namespace

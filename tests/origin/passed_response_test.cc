@@ -151,6 +151,33 @@ TEST_CASE("configured windows of staleness are for what was fresh once", "[origi
   CHECK(never.again().sie_seconds == 6000);
 }
 
+TEST_CASE("no freshness is guessed where the origin saw a Cookie", "[origin][passed]") {
+  using http::StoredMeta;
+  const std::string dated =
+      "HTTP/1.1 200 OK\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 0\r\n";
+  const std::string cookie = "Cookie: a=1\r\n";
+  Passed plain(dated);
+  CHECK_FALSE(plain.again().is(StoredMeta::kNeverFresh));
+  CHECK_FALSE(plain.again().is(StoredMeta::kWithCookie));
+  Passed with(dated, cookie);
+  CHECK(with.it.decision.ok());
+  CHECK(with.again().is(StoredMeta::kNeverFresh));
+  CHECK(with.again().is(StoredMeta::kWithCookie));
+  with.treatment.store.freshness.heuristic_with_cookie = true;
+  CHECK_FALSE(with.again().is(StoredMeta::kNeverFresh));
+  CHECK(with.again().is(StoredMeta::kWithCookie));
+  // A rule's bounds hold for what is left of the guess.
+  with.treatment.store.freshness.heuristic_with_cookie = false;
+  with.treatment.store.freshness.rule.seconds_min = 60;
+  CHECK(with.again().lifetime_seconds == 60);
+  Passed stated(dated + "Cache-Control: max-age=60\r\n", cookie);
+  CHECK_FALSE(stated.again().is(StoredMeta::kNeverFresh));
+  // The rest of a part that came with one.
+  plain.received.part_with_cookie = true;
+  CHECK(plain.again().is(StoredMeta::kNeverFresh));
+  CHECK(plain.again().is(StoredMeta::kWithCookie));
+}
+
 TEST_CASE("an interim response loses what is of one hop", "[origin][passed]") {
   World world({"http://127.0.0.1:1"});
   const auto request = world.request("GET /a HTTP/1.1\r\nHost: h\r\n\r\n");

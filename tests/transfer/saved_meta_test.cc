@@ -42,7 +42,7 @@ ObjectMeta random_meta(std::mt19937_64& random, const Clocks& clocks) {
   http.etag_offset = below(50);
   http.etag_bytes = static_cast<std::uint16_t>(below(50));
   http.status = static_cast<std::uint16_t>(200 + below(300));
-  http.flags = static_cast<std::uint16_t>(below(16384));
+  http.flags = static_cast<std::uint16_t>(below(32768));
   meta.variant = random();
   meta.primary_bytes = below(200);
   meta.names_bytes = below(100);
@@ -187,7 +187,7 @@ TEST_CASE("a record that does not fit what it lies beside is refused", "[server]
     m.http.etag_bytes = 1;
   }));
   CHECK_FALSE(with([](ObjectMeta& m) { m.type_offset = UINT16_MAX; }));
-  CHECK_FALSE(with([](ObjectMeta& m) { m.http.flags |= 16384; }));
+  CHECK_FALSE(with([](ObjectMeta& m) { m.http.flags |= 32768; }));
   const std::string saved = saved_text(good, clocks);
   for (std::size_t size = 0; size < saved.size(); ++size) {
     CHECK_FALSE(load_meta(bytes_of(saved).first(size), kParts, clocks));
