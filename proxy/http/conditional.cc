@@ -123,7 +123,7 @@ HeadShows head_shows(const Validators& stored, const ResponseHead& response,
         length != stored_length) {
       return HeadShows::kChange;
     }
-    shown = HeadShows::kSame;
+    if (shown == HeadShows::kNothing) shown = HeadShows::kSameLength;
   }
   return shown;
 }

@@ -40,8 +40,9 @@ void append_validation_fields(const Validators& stored, std::string& out);
 bool not_modified_matches(const Validators& stored, const Validators& received) noexcept;
 
 // What the response to a HEAD tells about the stored response (RFC 9111 4.3.5): one of its
-// validators, or at least its length, must say that it is the same, and none that it is not.
-enum class HeadShows : std::uint8_t { kNothing, kSame, kChange };
+// validators (kSame), or at least its length (kSameLength), says that it is the same, and none that
+// it is not.
+enum class HeadShows : std::uint8_t { kNothing, kSameLength, kSame, kChange };
 HeadShows head_shows(const Validators& stored, const ResponseHead& response,
                      std::uint64_t stored_length, UnixSeconds now) noexcept;
 

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "proxy/http/conditional.h"
-#include "proxy/http/reuse.h"
 #include "proxy/http/stored_head.h"
 #include "proxy/http/tags.h"
 #include "proxy/http/vary.h"
@@ -136,15 +135,19 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
 
 void update_by_head(OriginServices& services, const RequestContext& request,
                     const Received& received, const store::ObjectRef& old) {
+  if (received.head.status != 200) return;
   const ObjectMeta& meta = meta_of(*old);
   const http::Validators stored = http::stored_validators(meta.http, stored_head_of(*old));
   const auto shown =
       http::head_shows(stored, received.head, body_length_of(*old), received.arrival());
   const bool same_status = received.head.status == meta.http.status;
-  if (same_status && shown == http::HeadShows::kSame) {
+  // Pages of two users may be of one length: it gives no freshness to one that never was fresh.
+  const bool is_same =
+      shown == http::HeadShows::kSame ||
+      (shown == http::HeadShows::kSameLength && !meta.http.is(http::StoredMeta::kNeverFresh));
+  if (same_status && is_same) {
     (void)freshen_stored(services, request, received, old);
-  } else if (!http::is_error_status(received.head.status) &&
-             (!same_status || shown == http::HeadShows::kChange)) {
+  } else if (!same_status || shown == http::HeadShows::kChange) {
     const MonotonicTime now = services.loop.now();
     services.latest_moment.note(now);
     mark_entries_stale(services, request);

@@ -24,8 +24,8 @@ struct Confirmed {
 Confirmed freshen_stored(OriginServices& services, const RequestContext& request,
                          const Received& received, const store::ObjectRef& old);
 
-// The response to a HEAD speaks of what a GET would bring: the stored one is freshened, or stale
-// from now on.
+// A 200 to a HEAD speaks of what a GET would bring: the stored one is freshened, or stale from now
+// on. Any other status says nothing of it (RFC 9111 4.3.5).
 void update_by_head(OriginServices& services, const RequestContext& request,
                     const Received& received, const store::ObjectRef& old);
 

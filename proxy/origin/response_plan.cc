@@ -87,16 +87,17 @@ HeadPlan plan_head(const ResponseFacts& facts) {
 namespace {
 
 // What was to be validated is gone where the origin's new answer may not take its place. Of a HEAD
-// that counts only where it forbids keeping it.
+// that counts only where a 200 forbids keeping it (RFC 9111 4.3.5).
 bool is_outdated(const StoringFacts& facts) {
   const http::StoreReason reason = facts.decision.reason;
   if (!facts.validates || facts.decision.ok() || facts.head.status >= 500 ||
       is_of_the_request(reason)) {
     return false;
   }
-  return facts.asked.request.method == http::Method::kGet ||
-         reason == http::StoreReason::kPrivate || reason == http::StoreReason::kNoStore ||
-         reason == http::StoreReason::kVaryStar;
+  if (facts.asked.request.method == http::Method::kGet) return true;
+  return facts.head.status == 200 &&
+         (reason == http::StoreReason::kPrivate || reason == http::StoreReason::kNoStore ||
+          reason == http::StoreReason::kVaryStar);
 }
 
 // A 304 to the client's own condition tells of a response that could be stored: it counts as a

@@ -205,5 +205,26 @@ row("RFC 9111 4.3.5", "a HEAD's 200 with another length makes stale",
     miss(method="HEAD", req={"Cache-Control": "no-cache"}, upstream={"any": 1}, body="other",
          ETag='"a"', **FRESH),
     miss(upstream={"any": 1}, **FRESH))
+for status in (203, 206, 301, 302, 401, 403, 404, 410, 416, 429, 500, 501, 503):
+    for said in ("", "private", "no-store"):
+        row("RFC 9111 4.3.5", f"a HEAD's {status} changes nothing stored for GET: {said or 'fresh'}",
+            miss(ETag='"a"', Test="1", **FRESH),
+            miss(method="HEAD", status=status, req={"Cache-Control": "no-cache"},
+                 upstream={"any": 1}, body="other", ETag='"b"', Test="2",
+                 Cache_Control=said or "max-age=6000"),
+            hit(sees="body of step 1\n", want={"Test": "1"}))
+    row("RFC 9111 4.3.5", f"a HEAD's {status} freshens nothing stored for GET",
+        miss(ETag='"a"', Cache_Control="max-age=60", Age="70"),
+        miss(method="HEAD", status=status, upstream={"any": 1}, ETag='"a"', body="15 bytes long.\n",
+             **FRESH),
+        valid(ETag='"a"', sees="body of step 1\n", **FRESH))
+row("RFC 9111 4.3.5", "a HEAD's 404 changes no stored 404",
+    miss(status=404, ETag='"a"', Cache_Control="max-age=60", Age="70"),
+    miss(method="HEAD", status=404, upstream={"any": 1}, ETag='"a"', body="15 bytes long.\n", **FRESH),
+    valid(ETag='"a"', sees="body of step 1\n", want_status=404, **FRESH))
+row("RFC 9111 4.3.5", "a HEAD of the same length freshens nothing that never was fresh",
+    miss(ETag='"a"', Cache_Control="max-age=0"),
+    miss(method="HEAD", upstream={"any": 1}, body="15 bytes long.\n", **FRESH),
+    valid(ETag='"a"', sees="body of step 1\n", **FRESH))
 
 Rows = cases(row)

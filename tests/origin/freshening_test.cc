@@ -295,8 +295,8 @@ TEST_CASE("what the cache has let go of meanwhile still answers who asked",
 }
 
 TEST_CASE(
-    "a HEAD's answer freshens what it is of, ends the freshness of what it is not, and errors "
-    "change nothing",
+    "a HEAD's 200 freshens what it is of and ends the freshness of what it is not; another status "
+    "changes nothing",
     "[origin][freshening]") {
   enum class Then : std::uint8_t { kFreshened, kStale, kAsBefore };
   struct Row {
@@ -307,7 +307,16 @@ TEST_CASE(
       {"200 OK\r\nETag: \"v1\"\r\nContent-Length: 5\r\n", Then::kFreshened},
       {"200 OK\r\nETag: \"v2\"\r\nContent-Length: 5\r\n", Then::kStale},
       {"200 OK\r\nETag: \"v1\"\r\nContent-Length: 6\r\n", Then::kStale},
-      {"404 Not Found\r\nContent-Length: 5\r\n", Then::kStale},
+      {"200 OK\r\nContent-Length: 5\r\n", Then::kFreshened},
+      {"203 Told\r\nETag: \"v1\"\r\nContent-Length: 5\r\n", Then::kAsBefore},
+      {"204 No Content\r\nETag: \"v1\"\r\n", Then::kAsBefore},
+      {"206 Part\r\nETag: \"v2\"\r\nContent-Length: 5\r\n", Then::kAsBefore},
+      {"301 Moved\r\nETag: \"v2\"\r\nContent-Length: 0\r\n", Then::kAsBefore},
+      {"404 Not Found\r\nContent-Length: 5\r\n", Then::kAsBefore},
+      {"404 Not Found\r\nETag: \"v2\"\r\nContent-Length: 6\r\n", Then::kAsBefore},
+      {"410 Gone\r\nETag: \"v1\"\r\nContent-Length: 5\r\n", Then::kAsBefore},
+      {"500 No\r\nETag: \"v2\"\r\nContent-Length: 5\r\n", Then::kAsBefore},
+      {"501 No\r\nContent-Length: 5\r\n", Then::kAsBefore},
       {"503 Out\r\nContent-Length: 5\r\n", Then::kAsBefore},
   }));
   CAPTURE(row.answer);
@@ -328,6 +337,14 @@ TEST_CASE(
       break;
   }
   CHECK(one.world.stored(*one.request)->inline_body() == one.body);
+}
+
+TEST_CASE("a HEAD of the same status as a stored error changes nothing either",
+          "[origin][freshening]") {
+  StoredOne one("Cache-Control: max-age=60\r\nETag: \"v1\"\r\n", false, nullptr, "404 Not Found");
+  const Nanoseconds before = one.fresh_for();
+  one.head("HTTP/1.1 404 Not Found\r\nETag: \"v1\"\r\nCache-Control: max-age=600\r\n\r\n");
+  CHECK(one.fresh_for() <= before);
 }
 
 TEST_CASE("a validation gives no guessed freshness where the origin saw a Cookie",
@@ -367,6 +384,16 @@ TEST_CASE("a validation gives no guessed freshness where the origin saw a Cookie
     (void)one.freshen("HTTP/1.1 304 Not Modified\r\nCache-Control: no-store\r\n\r\n");
     CHECK_FALSE(one.world.stored(*one.request));
   }
+}
+
+TEST_CASE("a HEAD's length alone gives no freshness to what never was fresh",
+          "[origin][freshening]") {
+  StoredOne one("Cache-Control: max-age=0\r\nETag: \"v1\"\r\n");
+  one.head("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nCache-Control: max-age=600\r\n\r\n");
+  CHECK(one.fresh_for() <= seconds(0));
+  one.head(
+      "HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nContent-Length: 5\r\nCache-Control: max-age=600\r\n\r\n");
+  CHECK(one.fresh_for() > seconds(500));
 }
 
 }  // namespace

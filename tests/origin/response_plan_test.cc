@@ -427,6 +427,18 @@ const std::vector<StoringRow> kStoringRows = {
      .others_wait = false,
      .validates = true,
      .drops = true},
+    {.name = "and only by a 200",
+     .request = kHead,
+     .response = "HTTP/1.1 404 No\r\n",
+     .reason = StoreReason::kPrivate,
+     .others_wait = false,
+     .validates = true},
+    {.name = "nor by a redirection",
+     .request = kHead,
+     .response = "HTTP/1.1 302 Away\r\n",
+     .reason = StoreReason::kNoStore,
+     .others_wait = false,
+     .validates = true},
 };
 
 TEST_CASE("what becomes of a response in the cache", "[origin][plan]") {
