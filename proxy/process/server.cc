@@ -429,7 +429,7 @@ void Server::save_state(net::Loop::Function done) {
   const auto save = [this, wanted] {
     Shared& shared = proxy_->shared();
     if (state_ && shared.changed != nullptr) {
-      const auto saved = state_->save_changed(shared.changed->save());
+      const auto saved = state_->save_changed(shared.changed->save(wall_now()));
       if (!saved) log::error("changes not saved: {}", saved.error().message);
     }
     if (!wanted) return;

@@ -29,8 +29,11 @@ class ChangedKeys {
     const MutexLock lock(mutex_);
     return hours_.advance(now);
   }
-  std::string save() {
+  // An hour that has ended by now is saved as over, although nobody has noticed its end yet:
+  // otherwise a restart would take it for one that was not watched to its end, and forget the next.
+  std::string save(WallTime now) {
     const MutexLock lock(mutex_);
+    hours_.advance(now);
     return hours_.save();
   }
   void replace(HourlyFilters hours) {

@@ -8,6 +8,7 @@
 
 #include "filter/published/squid_digest.h"
 #include "filter/theory.h"
+#include "proxy/publish/changed_keys.h"
 #include "tests/catch.h"
 #include "tests/filter/judge.h"
 
@@ -246,6 +247,20 @@ TEST_CASE("Hours survive a restart, those without anybody watching do not exist"
   auto early = HourlyFilters::restore(hours.save(), options(), kStart - 5h);
   REQUIRE(early);
   CHECK(early->hours().size() == 1);
+}
+
+TEST_CASE("An hour that has ended is saved as over, although nothing has happened since",
+          "[publish]") {
+  ChangedKeys changed(started());
+  const WallTime one = start_of(after(kNoon));
+  const WallTime two = start_of(after(kNoon, 2));
+  CHECK(changed.advance(one));
+  // The end of the second hour is noticed by who saves.
+  auto again = HourlyFilters::restore(changed.save(two), options(), two + 1h);
+  REQUIRE(again);
+  CHECK(known(*again, after(kNoon), two + 1h).complete);
+  CHECK_FALSE(known(*again, after(kNoon, 2), two + 1h).complete);
+  CHECK(again->current(two + 1h) == after(kNoon, 3));
 }
 
 TEST_CASE("An hour has its keys as a digest too, and keeps it over a restart", "[publish]") {

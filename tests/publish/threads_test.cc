@@ -68,7 +68,7 @@ int read(Published& published) {
     }
     missing += published.ask(hour_path(kNoon) + ".enc", kStart, "zstd").empty() ? 1 : 0;
     missing += published.ask(hour_path(kNoon) + ".json", kStart, "gzip").empty() ? 1 : 0;
-    missing += published.changed.save().empty() ? 1 : 0;
+    missing += published.changed.save(kStart).empty() ? 1 : 0;
   }
   return missing;
 }

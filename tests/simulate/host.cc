@@ -121,7 +121,7 @@ void Host::tick() {
 
 std::string Host::save_hours() {
   publish::ChangedKeys* const changed = proxy_->shared().changed.get();
-  return changed == nullptr ? std::string() : changed->save();
+  return changed == nullptr ? std::string() : changed->save(wall_now());
 }
 
 bool Host::restore_hours(const std::string& bytes) {
