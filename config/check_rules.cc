@@ -196,6 +196,7 @@ void Draft::check_rule(std::size_t index) {
     needs("static_body", rule.static_body != usual.static_body, "static_status");
     needs("static_type", rule.static_type != usual.static_type, "static_status");
   }
+  needs("follow_hosts", !rule.follow_redirects && !rule.follow_hosts.empty(), "follow_redirects");
   check_rule_admission(rule, at("admission"));
 }
 

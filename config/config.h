@@ -440,6 +440,7 @@ struct Rule {
   Verify verify = Verify::kNone;
   AuthorizationUse authorization = AuthorizationUse::kRfc;
   bool follow_redirects = false;
+  std::vector<std::string> follow_hosts;  // globs; empty: the host that was asked for alone
   // What is sent on.
   std::string strip_prefix;
   std::string add_prefix;

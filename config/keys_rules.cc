@@ -205,9 +205,19 @@ constexpr std::array kConditionKeys = {
     bound<&Rule::follow_redirects>(
         {.name = "follow_redirects",
          .kind = Kind::kBool,
-         .doc =
-             "301, 302, 303, 307 and 308 are followed here, and what comes is stored under the "
-             "URL that was asked for. Where they lead is checked as what a client asks for is."}),
+         .doc = "301, 302, 303, 307 and 308 are followed here where they lead to the same host, or "
+                "to one of `follow_hosts`, and what comes is stored under the URL that was asked "
+                "for. Where they lead is checked as what a client asks for is."}),
+    bound<&Rule::follow_hosts>(
+        {.name = "follow_hosts",
+         .kind = Kind::kTextList,
+         .doc = "With `follow_redirects`: hosts that redirections are followed to, besides the one "
+                "that was asked for. They answer in its name: name those alone that you trust with "
+                "that.",
+         .range = kItems,
+         .one_will_do = true,
+         .accepted = "globs without a port (`*` is any run of characters)",
+         .item_check = check_host_glob}),
 };
 
 constexpr std::array kActionKeys = {

@@ -40,10 +40,13 @@ bool is_get(const RequestContext& request) { return request.head.method == http:
 // is what admission came to.
 void tell_of(const SharedResponse& response, const config::Cache& settings,
              http::CacheStatus& status) {
+  // In place of what admission came to: a rule says that it is to be followed.
+  status.detail = to_string(response.unfollowed);
   if (response.reason == http::StoreReason::kOk) {
     if (!settings.cache_status_admission) return;
     status.stored = response.stored;
   }
+  if (response.unfollowed != Unfollowed::kNone) return;
   if (response.outcome == Outcome::kMethod) return;
   const bool refused =
       response.outcome == Outcome::kUncacheable || response.outcome == Outcome::kBypass;

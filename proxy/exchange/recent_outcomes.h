@@ -14,6 +14,7 @@
 #include "filter/hash.h"
 #include "proxy/http/storing.h"
 #include "proxy/observe/outcome.h"
+#include "proxy/observe/unfollowed.h"
 
 namespace encore::server {
 
@@ -28,6 +29,7 @@ class RecentOutcomes {
     // Why its response may be stored or not; kOk where there was none to ask of.
     http::StoreReason reason = http::StoreReason::kOk;
     std::uint16_t status = 0;
+    Unfollowed unfollowed = Unfollowed::kNone;
     friend bool operator==(const Seen&, const Seen&) = default;
   };
   void note(const filter::Hash128& key, const Seen& seen, WallTime now);

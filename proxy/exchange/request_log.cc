@@ -176,11 +176,13 @@ void RequestLog::record(const RequestRecord& record, const EndedExchange& ended)
   this->record(record, &request.head, request.client);
   if (shadows_.is_on()) tell_shadows(record, ended);
   if (recent_ == nullptr || !request.has_uri()) return;
-  recent_->note(request.hash,
-                {.outcome = record.outcome,
-                 .reason = reason_of(ended),
-                 .status = static_cast<std::uint16_t>(record.status)},
-                loop_.wall_now());
+  recent_->note(
+      request.hash,
+      {.outcome = record.outcome,
+       .reason = reason_of(ended),
+       .status = static_cast<std::uint16_t>(record.status),
+       .unfollowed = ended.response == nullptr ? Unfollowed::kNone : ended.response->unfollowed},
+      loop_.wall_now());
 }
 
 void RequestLog::tell_shadows(const RequestRecord& record, const EndedExchange& ended) {

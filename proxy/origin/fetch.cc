@@ -244,6 +244,7 @@ void Fetch::check_timeouts(MonotonicTime now) {
       return;
     case State::kSending:
     case State::kHead:
+      if (name_check_ != nullptr) return name_check_->check_time(now);
       // While the client still sends its body, the wait is for the client.
       if (writer_.waits_for_client()) return;
       if (is_answer_overdue(request_->runtime->config, now - since_) &&

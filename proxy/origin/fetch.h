@@ -23,8 +23,10 @@
 #include "proxy/net/stream.h"
 #include "proxy/net/timer.h"
 #include "proxy/origin/fetch_state.h"
+#include "proxy/origin/name_check.h"
 #include "proxy/origin/origin_link.h"
 #include "proxy/origin/received.h"
+#include "proxy/origin/redirection.h"
 #include "proxy/origin/request_writer.h"
 #include "proxy/origin/response_body.h"
 #include "proxy/origin/response_plan.h"
@@ -123,6 +125,7 @@ class Fetch final : public Producer,
   void serve_stale(int status);
   bool ask_as_told();
   void pass_on(const HeadPlan& plan);
+  void go_where_it_leads(Redirection redirection, const HeadPlan& plan);
   void open_body(std::shared_ptr<SharedResponse> response, ResponseBody::Use use);
 
   // The body, and the ends (fetch_body.cc).
@@ -131,7 +134,6 @@ class Fetch final : public Producer,
   void publish_end();
   void end_body(bool reusable);
   void look_after_readers();
-  bool is_wanted() const;
   void fail(TransferFailure failure);
   void fail_later(const TransferFailure& failure);
   void end();
@@ -150,6 +152,11 @@ class Fetch final : public Producer,
   bool asked_condition_ = false;  // a 304 is an answer to it
   bool switched_ = false;         // what follows is for who has the connection now
   bool answered_ = false;         // some of an answer has come on this connection
+
+  // Of a redirection: the response waits for it, and goes to the client where that is not followed.
+  // Null: there is none under way.
+  std::unique_ptr<NameCheck> name_check_;
+  Unfollowed unfollowed_ = Unfollowed::kNone;
 
   OriginVisit visit_;
   http::ParseProgress progress_;

@@ -39,7 +39,7 @@ std::size_t Fetch::on_data(net::Stream& stream, std::span<const std::byte> bytes
   const ServerTally counted = link_.tally();  // of the server that this came from
   // It may have gone on to another connection, to ask again: what is left is nothing to that.
   const auto goes_on = [&] { return state_ != State::kEnded && link_.is(stream); };
-  while (used < text.size() && goes_on()) {
+  while (used < text.size() && goes_on() && name_check_ == nullptr) {
     ENCORE_CHECK(state_ != State::kConnecting, "what has a connection does not wait for one");
     const std::string_view rest = text.substr(used);
     const std::size_t taken = state_ == State::kBody ? on_body(rest) : on_head(rest);
@@ -48,7 +48,7 @@ std::size_t Fetch::on_data(net::Stream& stream, std::span<const std::byte> bytes
   }
   services_.stats.bytes_from_origins.add(used);
   counted.add(&ServerCounts::received_bytes, used);
-  if (switched_) return used;
+  if (switched_ || name_check_ != nullptr) return used;
   if (!goes_on()) return bytes.size();
   publish_head();
   if (state_ != State::kBody) return goes_on() ? used : bytes.size();
@@ -175,6 +175,8 @@ void Fetch::on_eof(net::Stream&) {
 
 void Fetch::on_error(net::Stream&, net::CloseReason reason, int) {
   const PanicNote note(state_.doing());
+  // The response cannot be passed on any more: who is asked next looks at the name again.
+  if (name_check_ != nullptr) return name_check_->give_up();
   if (try_again(AttemptFailure::kClosed, "resets the connection")) return;
   fail({502, Outcome::kOriginAborted, "origin-" + std::string(to_string(reason))});
 }
@@ -186,11 +188,6 @@ void Fetch::note_waited_in_vain() {
 
 void Fetch::on_reader_advanced() {
   if (state_ == State::kBody) body_.on_reader_advanced();
-}
-
-bool Fetch::is_wanted() const {
-  const bool awaited = plan_.background && (state_ != State::kBody || body_.is_storing());
-  return awaited || transfer_->has_readers();
 }
 
 // Readers came or went, or one that came late wants it stored; or it has failed.
@@ -210,7 +207,8 @@ void Fetch::look_after_readers() {
     if (state_ == State::kEnded) return;
   }
   unread_ = false;
-  if (is_wanted()) {
+  const bool awaited = plan_.background && (state_ != State::kBody || body_.is_storing());
+  if (awaited || transfer_->has_readers()) {
     on_reader_advanced();
     return;
   }
@@ -290,6 +288,7 @@ void Fetch::fail(TransferFailure failure) {
 // From here on it is the keeper's to destroy, in this turn but not within this call.
 void Fetch::end() {
   state_.go(State::kEnded);
+  name_check_.reset();
   if (services_.worker.logs_requests() && link_.server() != nullptr) {
     visit_.server = link_.server()->url;  // that was asked last, or was to be
   }

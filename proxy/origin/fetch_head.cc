@@ -14,6 +14,7 @@
 #include "proxy/origin/freshening.h"
 #include "proxy/origin/parts.h"
 #include "proxy/origin/passed_response.h"
+#include "proxy/origin/redirection.h"
 #include "proxy/request/parent.h"
 
 namespace encore::server {
@@ -67,40 +68,6 @@ bool may_keep(const RequestContext& request, const Received& received, bool is_v
   if (!rule->verifies()) return true;
   if (request.key.find(http::kDigestKey, kRealmBytes) == kRealmBytes) return false;
   return received.head.status != 200 && received.head.status != 206;
-}
-
-// Whether a client may have what is stored. To be sent elsewhere is no yes.
-bool asks_permission(const RequestContext& request) {
-  return request.rule->rechecks() && !request.is_cacheable() &&
-         request.head.method == http::Method::kHead;
-}
-
-// Where a rule follows a redirection to; null: nowhere, the client gets it.
-std::shared_ptr<const RequestContext> where_it_leads(
-    const std::shared_ptr<const RequestContext>& request, const FetchPlan& plan,
-    const Received& received) {
-  const http::ResponseHead& head = received.head;
-  constexpr std::uint32_t kRedirectsMax = 5;
-  const Rule* const rule = request->rule;
-  const bool is_redirect = head.status == 301 || head.status == 302 || head.status == 303 ||
-                           head.status == 307 || head.status == 308;
-  if (rule == nullptr || !rule->follows_redirects() || !is_redirect || plan.has_upload ||
-      !http::is_safe(request->head.method) || plan.redirects == kRedirectsMax ||
-      request->asks_upgrade() || asks_permission(*request) ||
-      head.fields.count(http::FieldId::kLocation) != 1) {
-    return nullptr;
-  }
-  // What it leads to would be stored for all. One that is for who asked alone is followed by it.
-  const http::StoreOptions& store = received.treatment->store;
-  const http::ResponseDirectives& directives = received.directives;
-  const bool is_for_one =
-      directives.no_store || directives.is_private || directives.no_cache ||
-      (head.fields.has(http::FieldId::kVary) && !store.ignores_vary) ||
-      (head.fields.has(http::FieldId::kSetCookie) && !store.ignored.set_cookie) ||
-      (request->head.fields.has(http::FieldId::kAuthorization) && !store.ignored.authorization &&
-       !directives.is_public);
-  if (is_for_one) return nullptr;
-  return RequestContext::redirected(request, head.fields.value(http::FieldId::kLocation));
 }
 
 // Counted with the rule that says so. A 304 tells of what is stored.
@@ -246,19 +213,38 @@ void Fetch::on_final_head(bool surplus) {
     case ResponseStep::kPass:
       break;
   }
-  auto elsewhere = where_it_leads(request_, plan_, received);
-  if (elsewhere == nullptr) {
-    pass_on(plan);
+  Redirection redirection = find_redirection(
+      request_, {.redirects = plan_.redirects, .has_upload = plan_.has_upload}, received);
+  if (redirection.to == nullptr || !name_to_check(*redirection.to)) {
+    go_where_it_leads(std::move(redirection), plan);
     return;
   }
-  // Another fetch goes there, for the same readers.
+  // The client can be given the response only as long as that is here.
+  received.keep();
+  link_.stream().pause_reading();
+  name_check_ =
+      std::make_unique<NameCheck>(services_.loop, services_.resolver, std::move(redirection.to),
+                                  [this, plan](Redirection found) {
+                                    const PanicNote note(state_.doing());
+                                    const auto ended = std::move(name_check_);
+                                    go_where_it_leads(std::move(found), plan);
+                                    if (state_ != State::kBody) return;
+                                    publish_head();
+                                    link_.stream().resume_reading();
+                                  });
+}
+
+// A redirection is followed by another fetch, for the same readers. Everything else is handed on.
+void Fetch::go_where_it_leads(Redirection redirection, const HeadPlan& plan) {
+  unfollowed_ = redirection.why;
+  if (redirection.to == nullptr) return pass_on(plan);
   FetchPlan further = std::move(plan_);
   ++further.redirects;
-  if (!further.invalidations_seen) further.invalidations_seen = received.invalidations_seen;
+  if (!further.invalidations_seen) further.invalidations_seen = received_->invalidations_seen;
   further.completes = {};
   services_.stats.redirects_followed.add();
   end();
-  start(services_, transfer_, std::move(elsewhere), std::move(further));
+  start(services_, transfer_, std::move(redirection.to), std::move(further));
 }
 
 // RFC 9111 4.3.4: the stored response is confirmed; its fields and times are updated.
@@ -322,6 +308,7 @@ void Fetch::pass_on(const HeadPlan& plan) {
   }
   auto [response, decision] = make_passed_response(services_, *request_, received, plan_.whole);
   response->visit = visit_;
+  response->unfollowed = unfollowed_;
   verified_digest_ = digest_to_verify(*request_, received);
   // Nothing is cut of what is not known to be right.
   if (verified_digest_) response->whole = false;

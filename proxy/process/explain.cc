@@ -168,6 +168,11 @@ void add_treatment(const RequestContext& request, Explanation& lines) {
   lines.add("ignored", ignored_text(treatment));
   lines.add("max_object", format_bytes(treatment.max_object_bytes));
   lines.add("collapse", treatment.collapse ? "yes" : "no");
+  if (request.rule != nullptr && request.rule->follows_redirects()) {
+    std::string hosts = "followed to the same host";
+    for (const std::string& host : request.rule->follow_hosts()) hosts += ", to " + host;
+    lines.add("redirections", hosts);
+  }
   if (treatment.swr_seconds) lines.add("stale while", seconds_text(*treatment.swr_seconds));
   if (treatment.sie_seconds) lines.add("stale if error", seconds_text(*treatment.sie_seconds));
 }

@@ -70,6 +70,10 @@ std::string text_of(const RecentOutcomes::Outcomes& outcomes, WallTime now) {
     text += fmt::format("; not stored: {} ({})", to_string(outcomes.seen.reason),
                         clause_of(outcomes.seen.reason));
   }
+  if (outcomes.seen.unfollowed != Unfollowed::kNone) {
+    text += fmt::format("; the redirection was not followed: {} ({})",
+                        to_string(outcomes.seen.unfollowed), in_words(outcomes.seen.unfollowed));
+  }
   return text;
 }
 
@@ -144,6 +148,7 @@ Json json_of(const ExplainedState& state) {
                         {"status", each.seen.status},
                         {"reason", http::to_string(each.seen.reason)},
                         {"clause", clause_of(each.seen.reason)},
+                        {"redirection", to_string(each.seen.unfollowed)},
                         {"times", each.times},
                         {"first_seconds_ago", seconds_since(each.first, state.wall)},
                         {"last_seconds_ago", seconds_since(each.last, state.wall)}});

@@ -18,7 +18,14 @@ std::string authority_text(const std::string& host, std::uint16_t port) {
 DestinationVerdict check_destination(const RequestContext& request, const std::string& host,
                                      std::uint16_t port, std::vector<net::Address>& addresses) {
   const DestinationPolicy& policy = request.runtime->destinations;
-  if (parent_of(request) == nullptr) return policy.restrict_to_allowed(request.client, addresses);
+  if (parent_of(request) == nullptr) {
+    // Where an origin leads to, and not its client, is no port of ours at all.
+    const bool ours = request.is_elsewhere && std::ranges::any_of(addresses, [&](const auto& each) {
+                        return policy.is_own_port_here(each);
+                      });
+    if (ours) return DestinationVerdict::kOwnListener;
+    return policy.restrict_to_allowed(request.client, addresses);
+  }
   const bool own = std::ranges::any_of(
       addresses, [&](const net::Address& address) { return policy.is_own(address); });
   if (own) return DestinationVerdict::kOwnListener;

@@ -1,6 +1,7 @@
 #include "proxy/request/request_context.h"
 
 #include "base/recycled.h"
+#include "base/text.h"
 #include "proxy/http/digest_path.h"
 #include "proxy/http/hop_by_hop.h"
 
@@ -156,29 +157,57 @@ bool may_be_asked_for(const RequestContext& to, std::uint16_t port) {
        .method = to.head.method_text});
 }
 
+// The host that the client has asked for.
+std::string_view first_host(const RequestContext& request) {
+  return request.was_redirected ? http::host_of(request.first_asked, request.first_uri)
+                                : request.host_text();
+}
+
+// Another origin's answer would be the first one's: only where the rule trusts it with that.
+bool may_lead_to_host(const RequestContext& request, std::string_view host) {
+  const std::string to = plain_host(host);
+  return to == plain_host(first_host(request)) ||
+         any_glob_matches(request.rule->follow_hosts(), to);
+}
+
+// What [forward] says of it, as far as it is known without a lookup.
+Unfollowed denied_destination(const RequestContext& to, const http::Target& target) {
+  const DestinationPolicy& policy = to.runtime->destinations;
+  // Inside a CONNECT its client gets to no others.
+  if (!policy.is_safe_port(target.port()) ||
+      (to.is_intercepted() && !policy.is_connect_port(target.port()))) {
+    return Unfollowed::kPort;
+  }
+  const auto address =
+      DestinationPolicy::known_address(lower_ascii(target.authority.host), target.port());
+  if (!address) return Unfollowed::kNone;
+  if (policy.is_own_port_here(*address)) return Unfollowed::kOwnListener;
+  return unfollowed_by(policy.check(to.client, *address));
+}
+
 // Not to what would be refused, or answered by a rule or another origin, were it asked for.
-bool may_be_followed(const RequestContext& to) {
+Unfollowed why_not_followed(const RequestContext& to) {
   http::Target target;
   std::string storage;
-  if (!http::resolve_reference(to.asked, {}, storage, target) ||
-      !may_be_asked_for(to, target.port())) {
-    return false;
-  }
-  const Runtime& runtime = *to.runtime;
-  if (to.is_elsewhere) return runtime.destinations.is_safe_port(target.port());
-  return to.is_forward() || runtime.router.match(to.host_text(), to.path_text()) == to.route;
+  if (!http::resolve_reference(to.asked, {}, storage, target)) return Unfollowed::kLocation;
+  if (!may_be_asked_for(to, target.port())) return Unfollowed::kDenied;
+  if (to.is_elsewhere) return denied_destination(to, target);
+  const bool is_same =
+      to.is_forward() || to.runtime->router.match(to.host_text(), to.path_text()) == to.route;
+  return is_same ? Unfollowed::kNone : Unfollowed::kOrigin;
 }
 
 }  // namespace
 
-std::shared_ptr<const RequestContext> RequestContext::redirected(
+RequestContext::Redirected RequestContext::redirected(
     const std::shared_ptr<const RequestContext>& request, std::string_view location) {
   std::string storage;
   http::Target to;
   if (!http::resolve_reference(location, request->target, storage, to) ||
       to.authority.host.empty()) {
-    return nullptr;
+    return {nullptr, Unfollowed::kLocation};
   }
+  if (!may_lead_to_host(*request, to.authority.host)) return {nullptr, Unfollowed::kHost};
   // A reverse proxy's own URLs are those of plain http within, whichever way the client came.
   const bool is_reverse = request->route != nullptr;
   if (is_reverse && request->secure) {
@@ -189,7 +218,9 @@ std::shared_ptr<const RequestContext> RequestContext::redirected(
   const bool is_elsewhere = !http::same_origin(request->target, to);
   // What was asked for by TLS is not fetched in the clear.
   const bool was_secure = request->secure || request->target.scheme == http::Scheme::kHttps;
-  if (is_elsewhere && was_secure && to.scheme == http::Scheme::kHttp) return nullptr;
+  if (is_elsewhere && was_secure && to.scheme == http::Scheme::kHttp) {
+    return {nullptr, Unfollowed::kClear};
+  }
   auto made = make_reused<RequestContext>();
   made->copy_from(*request);
   if (!request->was_redirected) {
@@ -205,11 +236,15 @@ std::shared_ptr<const RequestContext> RequestContext::redirected(
   text.resize(made->uri.bytes);
   made->asked = std::move(text);
   made->was_redirected = true;
-  if (!may_be_followed(*made)) return nullptr;
+  if (const Unfollowed why = why_not_followed(*made); why != Unfollowed::kNone) {
+    return {nullptr, why};
+  }
   // Views into what stays.
   storage.clear();
-  if (!http::resolve_reference(made->asked, {}, storage, made->target)) return nullptr;
-  return made;
+  if (!http::resolve_reference(made->asked, {}, storage, made->target)) {
+    return {nullptr, Unfollowed::kLocation};
+  }
+  return {std::move(made), Unfollowed::kNone};
 }
 
 void RequestContext::clear() {
@@ -223,6 +258,20 @@ void RequestContext::clear() {
   if (first_asked.capacity() > kReusedTextMax) first_asked = std::string();
   user.clear();
   if (head.fields.size() > kKeptFieldsMax) head = {};
+}
+
+Unfollowed unfollowed_by(DestinationVerdict verdict) {
+  switch (verdict) {
+    case DestinationVerdict::kAllowed:
+      return Unfollowed::kNone;
+    case DestinationVerdict::kPrivate:
+      return Unfollowed::kPrivate;
+    case DestinationVerdict::kOwnListener:
+      return Unfollowed::kOwnListener;
+    case DestinationVerdict::kNotUnicast:
+      break;
+  }
+  return Unfollowed::kNotUnicast;
 }
 
 Doing doing_for(const RequestContext& request, std::string_view who, std::string_view step) {

@@ -16,6 +16,7 @@
 #include "proxy/http/message.h"
 #include "proxy/http/uri.h"
 #include "proxy/net/address.h"
+#include "proxy/observe/unfollowed.h"
 #include "proxy/request/client_tls.h"
 #include "proxy/request/request_view.h"
 #include "proxy/settings/runtime.h"
@@ -38,10 +39,14 @@ struct RequestContext {
   // A HEAD in its stead, of which nothing is cached.
   static std::shared_ptr<const RequestContext> permission_for(
       const std::shared_ptr<const RequestContext>& request);
-  // The same request for where it was redirected to, cached as what was asked for. Null: not a URI
-  // that can be followed.
-  static std::shared_ptr<const RequestContext> redirected(
-      const std::shared_ptr<const RequestContext>& request, std::string_view location);
+  // The same request for where it was redirected to, cached as what was asked for. Addresses that a
+  // name resolves to are not looked at. REQUIRES: a rule that follows redirections.
+  struct Redirected {
+    std::shared_ptr<const RequestContext> request;  // null: it is not followed
+    Unfollowed why = Unfollowed::kNone;             // then
+  };
+  static Redirected redirected(const std::shared_ptr<const RequestContext>& request,
+                               std::string_view location);
   RequestContext() = default;
   RequestContext(const RequestContext&) = delete;
   RequestContext& operator=(const RequestContext&) = delete;
@@ -140,6 +145,9 @@ struct RequestContext {
   bool purges = false;                    // RequestView::purges
   ListenerPart counts;                    // of its listener; null: nothing is counted
 };
+
+// Why a redirection that leads there is not followed; kNone: it may be.
+Unfollowed unfollowed_by(DestinationVerdict verdict);
 
 // What a panic report says of who works on `request`. Views into it.
 Doing doing_for(const RequestContext& request, std::string_view who, std::string_view step);

@@ -49,26 +49,42 @@ bool DestinationPolicy::is_own(const net::Address& target) const {
   // An address that carries an IPv4 address is judged by both: a translator on the way may turn
   // one into the other.
   const auto embedded = target.embedded_v4();
-  const auto is_here = [&](const net::Address& own, const net::Address& address) {
+  const auto leads_to = [&](const net::Address& own, const net::Address& address) {
     if (own.port() != address.port()) return false;
-    if (own.same_ip(address)) return true;
-    if (!own.is_unspecified()) return false;
-    return address.is_loopback() || address.is_unspecified() ||
-           std::ranges::any_of(local_, [&](const auto& local) { return local.same_ip(address); });
+    return own.same_ip(address) || (own.is_unspecified() && is_here(address));
   };
   return std::ranges::any_of(own_, [&](const net::Address& own) {
-    return is_here(own, target) || (embedded && is_here(own, *embedded));
+    return leads_to(own, target) || (embedded && leads_to(own, *embedded));
   });
+}
+
+bool DestinationPolicy::is_here(const net::Address& address) const {
+  return address.is_loopback() || address.is_unspecified() ||
+         std::ranges::any_of(local_, [&](const auto& local) { return local.same_ip(address); });
+}
+
+bool DestinationPolicy::is_own_port_here(const net::Address& target) const {
+  if (std::ranges::none_of(own_, [&](const auto& own) { return own.port() == target.port(); })) {
+    return false;
+  }
+  const auto embedded = target.embedded_v4();
+  return is_own(target) || is_here(target) || (embedded && is_here(*embedded));
+}
+
+std::optional<net::Address> DestinationPolicy::known_address(const std::string& host,
+                                                             std::uint16_t port) {
+  if (auto address = net::Address::parse_ip(host, port)) return address;
+  const std::string_view name =
+      std::string_view(host).substr(0, host.size() - (host.ends_with('.') ? 1 : 0));
+  if (name == "localhost" || name.ends_with(".localhost")) return net::Address::loopback_v4(port);
+  return std::nullopt;
 }
 
 DestinationVerdict DestinationPolicy::check_host(const net::Address& client,
                                                  const std::string& host,
                                                  std::uint16_t port) const {
-  if (const auto address = net::Address::parse_ip(host, port)) return check(client, *address);
-  if (host == "localhost" || host.ends_with(".localhost")) {
-    return check(client, net::Address::loopback_v4(port));
-  }
-  return DestinationVerdict::kAllowed;
+  const auto address = known_address(host, port);
+  return address ? check(client, *address) : DestinationVerdict::kAllowed;
 }
 
 DestinationVerdict DestinationPolicy::check(const net::Address& client,

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -48,8 +50,16 @@ class DestinationPolicy {
                                          std::vector<net::Address>& addresses) const;
   // Whether the address is one of our own listeners.
   bool is_own(const net::Address& target) const;
+  // Whether it is this machine's, with the port of a listener of ours, whichever of its addresses
+  // that has.
+  bool is_own_port_here(const net::Address& target) const;
+  // The address of a host (lower case, without brackets) that needs no lookup: of an address, and
+  // of names for this machine. Nothing: it needs one.
+  static std::optional<net::Address> known_address(const std::string& host, std::uint16_t port);
 
  private:
+  bool is_here(const net::Address& address) const;
+
   config::PrivateDestinations private_destinations_;
   std::vector<config::Cidr> allow_clients_;
   std::vector<std::uint64_t> connect_ports_;

@@ -215,6 +215,7 @@ std::string asks_part(const config::Rule& rule) {
   }
   if (rule.verify == config::Verify::kSha256) add("verify", "sha256");
   if (rule.follow_redirects) add("follow_redirects", "true");
+  for (const std::string& host : rule.follow_hosts) add("follow_host", lower_ascii(host));
   if (rule.authorization == config::AuthorizationUse::kRecheck) add("authorization", "recheck");
   if (text.empty()) return {};
   return fmt::format("#asks={:016x}",
@@ -260,6 +261,7 @@ Rule::Rule(const config::Rule& rule, std::size_t number, const Treatment& forwar
       add_prefix_(rule.add_prefix),
       replacements_(replacements_of(rule)) {
   for (const std::string& host : rule.host) hosts_.push_back(plain_glob(host));
+  for (const std::string& host : rule.follow_hosts) follow_hosts_.push_back(plain_glob(host));
   for (const std::string& type : rule.content_type) content_types_.push_back(lower_ascii(type));
   for (const config::CidrText& block : rule.clients) clients_.push_back(*block);
   apply(rule, forward_);

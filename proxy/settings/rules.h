@@ -73,6 +73,8 @@ class Rule {
   bool verifies() const { return has(kVerifies); }
   bool rechecks() const { return has(kRechecks); }
   bool follows_redirects() const { return has(kFollowsRedirects); }
+  // The globs of further hosts that it follows redirections to.
+  const std::vector<std::string>& follow_hosts() const { return follow_hosts_; }
   bool bypasses_cookies() const { return has(kBypassesCookies); }
   bool shows_whole_query() const { return has(kShowsWholeQuery); }
 
@@ -108,6 +110,7 @@ class Rule {
   std::vector<std::string> methods_;
   std::vector<std::string> listeners_;
   std::vector<std::string> content_types_;
+  std::vector<std::string> follow_hosts_;
   std::vector<config::Cidr> clients_;
   Treatment forward_;
   Treatment reverse_;

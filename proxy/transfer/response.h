@@ -136,7 +136,8 @@ struct SharedResponse {
   std::uint64_t variant = 0;                // what the kernel knows it by
   Outcome outcome = Outcome::kUncacheable;  // for the one who asked
   http::StoreReason reason = http::StoreReason::kOk;
-  cache::AdmissionRule admission = {};  // by which it is stored
+  Unfollowed unfollowed = Unfollowed::kNone;  // of a redirection that its rule might have followed
+  cache::AdmissionRule admission = {};        // by which it is stored
   bool shareable = false;  // with those for whom it is fresh; else they ask for themselves
   // Not shareable, and going into the cache: who asks may wait for that, and validate it then.
   bool is_for_validation = false;

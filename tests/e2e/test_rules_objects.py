@@ -345,11 +345,14 @@ class Redirects(Case):
         origin = Origin(self, default=response(b"", "302 Found", Location=secret.url("/x")))
         encore = self.encore(
             listen=[{"address": f"127.0.0.1:{free_port()}", "mode": "reverse"}],
-            origin=[{"servers": [origin.url("")]}], rule=[{"follow_redirects": True}],
+            origin=[{"servers": [origin.url("")]}],
+            rule=[{"follow_redirects": True, "follow_hosts": "127.0.0.1"}],
             forward={"private_destinations": "never"})
         with Client(encore.port) as client:
             client.send("GET /a HTTP/1.1\r\nHost: site.example\r\n\r\n")
-            self.assertEqual(403, client.read_response().status)
+            answer = client.read_response()
+        self.assertEqual((302, secret.url("/x")), (answer.status, field(answer, "Location")))
+        self.assertIn("detail=redirect-private-destination", status_line(answer))
         self.assertEqual(0, secret.count())
 
 

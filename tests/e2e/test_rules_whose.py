@@ -217,6 +217,9 @@ class AskedOtherwise(Case):
             self.assertEqual(status, self.ask(encore, url, source).status)
 
 
+FOLLOW = {"follow_redirects": True, "follow_hosts": "127.0.0.3"}
+
+
 class Followed(Case):
     """follow_redirects, where what it leads to is not for everybody."""
 
@@ -245,7 +248,7 @@ class Followed(Case):
                 origin = self.site(where)
                 encore = self.encore(
                     listen=[{"address": f"127.0.0.1:{free_port()}", "mode": "forward", **refused}],
-                    rule=[{"follow_redirects": True}])
+                    rule=[{"follow_redirects": True, "follow_hosts": "*"}])
                 self.assertEqual(403, get(encore.port, origin.url(where) if where[0] == "/"
                                           else where).status)
                 self.assertEqual(302, get(encore.port, origin.url("/go")).status)
@@ -297,7 +300,7 @@ class Followed(Case):
     def test_nothing_that_a_rule_takes_from_the_client_goes_elsewhere(self):
         other = Origin(self, default=fresh(b"elsewhere"), host="127.0.0.3")
         origin = self.site(other.url("/x"))
-        encore = self.encore(rule=[{"follow_redirects": True, "request_remove": ["X-Api-Key"],
+        encore = self.encore(rule=[{**FOLLOW, "request_remove": ["X-Api-Key"],
                                     "request_set": ["X-User: proxy"]}],
                              admission={"policy": "always"})
         answer = get(encore.port, origin.url("/go"),
@@ -314,7 +317,7 @@ class Followed(Case):
         origin = Origin(self, {"/go": response(b"", "302 Found", Location=clear.url("/x"),
                                                Cache_Control="max-age=60")},
                         tls=authority.server_context("127.0.0.1"))
-        encore = self.encore(rule=[{"follow_redirects": True}],
+        encore = self.encore(rule=[FOLLOW],
                              upstream={"tls_ca_file": str(authority.certificate)})
         self.assertEqual(302, get(encore.port, f"https://127.0.0.1:{origin.port}/go").status)
         self.assertEqual(0, clear.count())
@@ -340,7 +343,7 @@ class Followed(Case):
             b"", "302 Found", Location="/login?a=1#top", Set_Cookie="id=1",
             Clear_Site_Data='"*"', Strict_Transport_Security="max-age=9"), host="127.0.0.3")
         origin = self.site(other.url("/x"))
-        encore = self.encore(rule=[{"follow_redirects": True}])
+        encore = self.encore(rule=[FOLLOW])
         answer = get(encore.port, origin.url("/go"))
         self.assertEqual((302, other.url("/login?a=1#top")),
                          (answer.status, field(answer, "Location")))
@@ -355,7 +358,7 @@ class Followed(Case):
             return chunked(b"there", trailers=f"{said}X-Sum: 1\r\n")
         other = Origin(self, default=hinted, host="127.0.0.3")
         origin = self.site(other.url("/x"))
-        encore = self.encore(rule=[{"follow_redirects": True}], admission={"policy": "always"})
+        encore = self.encore(rule=[FOLLOW], admission={"policy": "always"})
         for _ in range(2):
             with Client(encore.port) as client:
                 answer = client.ask(origin.url("/go"), fields=[("TE", "trailers"),
@@ -366,7 +369,7 @@ class Followed(Case):
     def test_an_upgrade_is_followed_nowhere(self):
         other = Origin(self, host="127.0.0.3")
         origin = self.site(other.url("/x"))
-        encore = self.encore(rule=[{"follow_redirects": True}])
+        encore = self.encore(rule=[FOLLOW])
         answer = get(encore.port, origin.url("/go"),
                      fields=[("Connection", "upgrade"), ("Upgrade", "websocket")])
         self.assertEqual((302, 0), (answer.status, other.count()))
@@ -375,7 +378,7 @@ class Followed(Case):
         other = Origin(self, default=fresh(b"page", Content_Type="text/html"), host="127.0.0.3")
         origin = self.site(other.url("/x"))
         encore = self.encore(rule=[{"path": "/go", "content_type": "text/html", "cache": False},
-                                   {"follow_redirects": True}], admission={"policy": "always"})
+                                   FOLLOW], admission={"policy": "always"})
         for _ in range(2):
             answer = get(encore.port, origin.url("/go"))
             self.assertEqual(b"page", answer.body)

@@ -89,6 +89,31 @@ TEST_CASE("who may be connected to where, by address", "[server][destinations]")
   }
 }
 
+TEST_CASE("a port of ours is ours at each address of this machine", "[server][destinations]") {
+  const DestinationPolicy made = policy(PrivateDestinations::kAlways);
+  for (const char* text : {"127.0.0.1", "127.3.2.1", "::1", "192.0.2.7", "10.1.1.1", "0.0.0.0",
+                           "::ffff:10.1.1.1", "64:ff9b::7f00:1"}) {
+    CAPTURE(text);
+    CHECK(made.is_own_port_here(address(text, 3128)));
+    CHECK(made.is_own_port_here(address(text, 3129)));
+    CHECK_FALSE(made.is_own_port_here(address(text, 3130)));
+  }
+  CHECK_FALSE(made.is_own_port_here(address("10.1.1.2", 3128)));
+  CHECK_FALSE(made.is_own_port_here(address("93.184.216.34", 3128)));
+}
+
+TEST_CASE("addresses and names for this machine need no lookup", "[server][destinations]") {
+  const auto known = [](const char* host) { return DestinationPolicy::known_address(host, 80); };
+  CHECK(known("192.0.2.7") == address("192.0.2.7"));
+  CHECK(known("::1") == address("::1"));
+  for (const char* host : {"localhost", "localhost.", "a.localhost"}) {
+    CHECK(known(host) == net::Address::loopback_v4(80));
+  }
+  for (const char* host : {"localhosts", "notlocalhost", "example.com", "", "127.1"}) {
+    CHECK_FALSE(known(host).has_value());
+  }
+}
+
 TEST_CASE("of what a name resolves to only the allowed is left", "[server][destinations]") {
   const DestinationPolicy never = policy(PrivateDestinations::kNever);
   const net::Address client = address("127.0.0.1", 40000);

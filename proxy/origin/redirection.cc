@@ -1,0 +1,72 @@
+#include "proxy/origin/redirection.h"
+
+#include <utility>
+
+#include "base/text.h"
+#include "proxy/http/framing.h"
+#include "proxy/request/parent.h"
+
+namespace encore::server {
+namespace {
+
+constexpr std::uint32_t kRedirectsMax = 5;
+
+bool is_redirect(int status) {
+  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+// A HEAD that asks whether a client may have what is stored. To be sent elsewhere is no yes.
+bool asks_permission(const RequestContext& request) {
+  return request.rule->rechecks() && !request.is_cacheable() &&
+         request.head.method == http::Method::kHead;
+}
+
+// What it leads to would be stored for all. One that is for who asked alone is followed by it.
+bool is_for_one(const RequestContext& request, const Received& received) {
+  const http::Fields& fields = received.head.fields;
+  const http::StoreOptions& store = received.treatment->store;
+  const http::ResponseDirectives& directives = received.directives;
+  return directives.no_store || directives.is_private || directives.no_cache ||
+         (fields.has(http::FieldId::kVary) && !store.ignores_vary) ||
+         (fields.has(http::FieldId::kSetCookie) && !store.ignored.set_cookie) ||
+         (request.head.fields.has(http::FieldId::kAuthorization) && !store.ignored.authorization &&
+          !directives.is_public);
+}
+
+}  // namespace
+
+Redirection find_redirection(const std::shared_ptr<const RequestContext>& request,
+                             const RedirectedFetch& fetch, const Received& received) {
+  const http::ResponseHead& head = received.head;
+  const Rule* const rule = request->rule;
+  if (rule == nullptr || !rule->follows_redirects() || !is_redirect(head.status) ||
+      asks_permission(*request)) {
+    return {};
+  }
+  if (fetch.has_upload || !http::is_safe(request->head.method) || request->asks_upgrade()) {
+    return {.to = nullptr, .why = Unfollowed::kMethod};
+  }
+  if (fetch.redirects == kRedirectsMax) return {.to = nullptr, .why = Unfollowed::kTooMany};
+  if (head.fields.count(http::FieldId::kLocation) != 1) {
+    return {.to = nullptr, .why = Unfollowed::kLocation};
+  }
+  if (is_for_one(*request, received)) return {.to = nullptr, .why = Unfollowed::kForOne};
+  auto redirected =
+      RequestContext::redirected(request, head.fields.value(http::FieldId::kLocation));
+  return {.to = std::move(redirected.request), .why = redirected.why};
+}
+
+std::optional<std::string> name_to_check(const RequestContext& to) {
+  if (!to.is_elsewhere || parent_of(to) != nullptr) return std::nullopt;
+  std::string host = lower_ascii(to.target.authority.host);
+  // RequestContext::redirected() has looked at addresses.
+  if (DestinationPolicy::known_address(host, to.target.port())) return std::nullopt;
+  return host;
+}
+
+Unfollowed check_addresses(const RequestContext& to, std::vector<net::Address> addresses) {
+  const std::string host = lower_ascii(to.target.authority.host);
+  return unfollowed_by(check_destination(to, host, to.target.port(), addresses));
+}
+
+}  // namespace encore::server
