@@ -31,7 +31,9 @@ constexpr std::array kConditionKeys = {
                         .item_check = check_host_glob}),
     bound<&Rule::path>({.name = "path",
                         .kind = Kind::kTextList,
-                        .doc = "Condition: the path, normalised, without its query.",
+                        .doc = "Condition: the path, normalised, without its query. A path that "
+                               "servers may read as another one, for which another rule holds, is "
+                               "refused with 400.",
                         .range = kItems,
                         .one_will_do = true,
                         .accepted = "globs that begin with \"/\" or \"*\", as \"/pool/*\" or "

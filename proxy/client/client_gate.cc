@@ -15,7 +15,8 @@ using Further = Refusal::Further;
 
 // What a request names, as its key has it; hosts of those without one lie in `host`.
 Named name_of(const http::RequestHead& head, const RequestView& view, std::string& host) {
-  Named named{.method = head.method_text, .port = view.target.port()};
+  Named named{
+      .method = head.method_text, .port = view.target.port(), .path_as_sent = view.target.path};
   host = plain_host(view.target.authority.host);
   named.host = host;
   // What the origin gets, whatever the key says.
@@ -101,8 +102,9 @@ std::optional<Refusal> ClientGate::check(const LoginServices& services,
   const std::string_view why = refused_by_lists(policy, head, view, client);
   if (!why.empty()) {
     services.stats.access_denied.add();
-    return Refusal{.status = 403,
-                   .outcome = Outcome::kDenied,
+    const int status = status_of_refusal(why);
+    return Refusal{.status = status,
+                   .outcome = status == 400 ? Outcome::kBadRequest : Outcome::kDenied,
                    .detail = why,
                    .text = "The request is not accepted.",
                    .further = policy.access.may_come(client) ? Further::kMayStay : Further::kEnds};

@@ -324,7 +324,7 @@ Result<Explanation> explain_by(const Known& known, const Explained& asked) {
                 *request, lines);
   }
   if (const auto refused = add_policy(*request, view, *client, lines); !refused.empty()) {
-    lines.add("answer", fmt::format("403 here: {}", refused));
+    lines.add("answer", fmt::format("{} here: {}", status_of_refusal(refused), refused));
     return lines;
   }
   add_request(known, request, lines);

@@ -143,18 +143,23 @@ std::shared_ptr<const RequestContext> RequestContext::permission_for(
 namespace {
 
 // What the client's listener would keep it from if it asked for that itself, or a rule anybody.
-bool may_be_asked_for(const RequestContext& to, std::uint16_t port) {
+bool may_be_asked_for(const RequestContext& to, std::uint16_t port, std::string_view path_as_sent) {
   const std::string host = plain_host(to.host_text());
-  const Named named{
-      .method = to.head.method_text, .host = host, .path = to.path_text(), .port = port};
+  const Named named{.method = to.head.method_text,
+                    .host = host,
+                    .path = to.path_text(),
+                    .port = port,
+                    .path_as_sent = path_as_sent};
   if (to.policy != nullptr && !to.policy->access.refusal(named).empty()) return false;
   // What it leads to is stored for all who may ask for what was asked for.
   const std::string_view path = std::string_view(to.first_asked).substr(to.first_uri.path);
-  return !to.runtime->rules.may_answer(
-      {.host = to.host_text(), .path = to.path_text(), .method = to.head.method_text},
-      {.host = http::host_of(to.first_asked, to.first_uri),
-       .path = path.substr(0, path.find('?')),
-       .method = to.head.method_text});
+  return !to.runtime->rules.may_answer({.host = to.host_text(),
+                                        .path = to.path_text(),
+                                        .method = to.head.method_text,
+                                        .path_as_sent = path_as_sent},
+                                       {.host = http::host_of(to.first_asked, to.first_uri),
+                                        .path = path.substr(0, path.find('?')),
+                                        .method = to.head.method_text});
 }
 
 // The host that the client has asked for.
@@ -186,14 +191,17 @@ Unfollowed denied_destination(const RequestContext& to, const http::Target& targ
 }
 
 // Not to what would be refused, or answered by a rule or another origin, were it asked for.
-Unfollowed why_not_followed(const RequestContext& to) {
+Unfollowed why_not_followed(const RequestContext& to, std::string_view path_as_sent) {
   http::Target target;
   std::string storage;
   if (!http::resolve_reference(to.asked, {}, storage, target)) return Unfollowed::kLocation;
-  if (!may_be_asked_for(to, target.port())) return Unfollowed::kDenied;
+  if (!may_be_asked_for(to, target.port(), path_as_sent)) return Unfollowed::kDenied;
   if (to.is_elsewhere) return denied_destination(to, target);
+  if (to.is_forward()) return Unfollowed::kNone;
+  const Router& router = to.runtime->router;
   const bool is_same =
-      to.is_forward() || to.runtime->router.match(to.host_text(), to.path_text()) == to.route;
+      router.match(to.host_text(), to.path_text()) == to.route &&
+      router.is_route_of_all_readings(to.route, to.host_text(), to.path_text(), path_as_sent);
   return is_same ? Unfollowed::kNone : Unfollowed::kOrigin;
 }
 
@@ -236,7 +244,7 @@ RequestContext::Redirected RequestContext::redirected(
   text.resize(made->uri.bytes);
   made->asked = std::move(text);
   made->was_redirected = true;
-  if (const Unfollowed why = why_not_followed(*made); why != Unfollowed::kNone) {
+  if (const Unfollowed why = why_not_followed(*made, to.path); why != Unfollowed::kNone) {
     return {nullptr, why};
   }
   // Views into what stays.

@@ -7,6 +7,7 @@
 #include "proxy/http/digest_path.h"
 #include "proxy/http/framing.h"
 #include "proxy/http/uri.h"
+#include "proxy/settings/path_readings.h"
 
 namespace encore::server {
 
@@ -79,7 +80,9 @@ ViewFault ViewMaker::make(const http::RequestHead& head, const ListenerContext& 
   view.hash = filter::hash_key(filter::HashFamily::kXxh3, identity_seed_, view.key);
   if (!runtime_->rules.empty()) [[unlikely]] {
     view.listener = listener.name;
-    view.rule = find_rule(head, listener, client, view);
+    if (const ViewFault fault = find_rule(head, listener, client, view); fault.status != 0) {
+      return fault;
+    }
     if (view.rule != nullptr) apply_rule(head, forward, view);
   }
   return {};
@@ -141,22 +144,33 @@ ViewFault ViewMaker::find_route(bool forward, RequestView& view) {
   if (!forward) {
     view.route = runtime_->router.match_uri(view.key.substr(kRealmBytes), view.uri);
     if (view.route == nullptr) return {404, Outcome::kNoRoute, "no-route"};
+    if (!is_route_of_all_readings(view)) return {400, Outcome::kBadRequest, kAmbiguousPath};
     realm = view.secure ? view.route->secure_realm() : view.route->realm();
   }
   std::ranges::copy(realm, key_buffer_.begin());
   return {};
 }
 
-const Rule* ViewMaker::find_rule(const http::RequestHead& head, const ListenerContext& listener,
-                                 const net::Address& client, const RequestView& view) {
+bool ViewMaker::is_route_of_all_readings(const RequestView& view) const {
+  const std::string_view uri = view.key.substr(kRealmBytes);
+  const std::string_view path = uri.substr(view.uri.path);
+  return runtime_->router.is_route_of_all_readings(
+      view.route, http::host_of(uri, view.uri), path.substr(0, path.find('?')), view.target.path);
+}
+
+ViewFault ViewMaker::find_rule(const http::RequestHead& head, const ListenerContext& listener,
+                               const net::Address& client, RequestView& view) {
   if (remembered_of_ != runtime_->number) {
     remembered_.assign(kRemembered, {});
     remembered_of_ = runtime_->number;
   }
   Remembered& remembered = remembered_[view.hash.lo & (kRemembered - 1)];
-  const bool is_get = head.method == http::Method::kGet;
-  if (is_get && remembered.key == view.hash && remembered.listener == &listener) {
-    return remembered.rule;
+  // What was sent otherwise may have the same key.
+  const bool is_usual =
+      head.method == http::Method::kGet && !has_readings_as_sent(view.target.path);
+  if (is_usual && remembered.key == view.hash && remembered.listener == &listener) {
+    view.rule = remembered.rule;
+    return {};
   }
   const std::string_view uri = view.key.substr(kRealmBytes);
   const std::string_view path = uri.substr(view.uri.path);
@@ -164,9 +178,12 @@ const Rule* ViewMaker::find_rule(const http::RequestHead& head, const ListenerCo
                                            .path = path.substr(0, path.find('?')),
                                            .method = head.method_text,
                                            .listener = listener.name,
-                                           .client = &client});
-  if (is_get && !found.by_client) remembered = {view.hash, &listener, found.rule};
-  return found.rule;
+                                           .client = &client,
+                                           .path_as_sent = view.target.path});
+  if (found.is_ambiguous) return {400, Outcome::kBadRequest, kAmbiguousPath};
+  if (is_usual && !found.by_client) remembered = {view.hash, &listener, found.rule};
+  view.rule = found.rule;
+  return {};
 }
 
 void ViewMaker::apply_rule(const http::RequestHead& head, bool forward, RequestView& view) {

@@ -58,15 +58,16 @@ class ViewMaker {
   const std::shared_ptr<const Runtime>& runtime_;
   const filter::Seed& identity_seed_;
   Doing& doing_;
-  // The rule that holds for what write_key() wrote.
-  const Rule* find_rule(const http::RequestHead& head, const ListenerContext& listener,
-                        const net::Address& client, const RequestView& view);
+  // The rule that holds for what write_key() wrote, in the view.
+  ViewFault find_rule(const http::RequestHead& head, const ListenerContext& listener,
+                      const net::Address& client, RequestView& view);
   void write_key(RequestView& view);
   void key_by_digest(RequestView& view);
   void apply_rule(const http::RequestHead& head, bool forward, RequestView& view);
   ViewFault look_at_connect(const http::RequestHead& head, const ListenerContext& listener,
                             const net::Address& client, const RequestView& view);
   ViewFault find_route(bool forward, RequestView& view);
+  bool is_route_of_all_readings(const RequestView& view) const;
   static ViewFault look_inside(const http::RequestHead& head, const ListenerContext& listener,
                                RequestView& view);
 

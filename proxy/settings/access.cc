@@ -47,8 +47,8 @@ Access::Access(const config::Listen& listen)
       deny_clients_(listen.deny_clients),
       allow_hosts_(plain_hosts(listen.allow_hosts)),
       deny_hosts_(plain_hosts(listen.deny_hosts)),
-      allow_paths_(listen.allow_paths),
-      deny_paths_(listen.deny_paths),
+      allow_paths_(normal_globs(listen.allow_paths)),
+      deny_paths_(normal_globs(listen.deny_paths)),
       allow_methods_(listen.allow_methods) {
   for (const config::PortRangeText& range : listen.allow_ports) allow_ports_.push_back(*range);
 }
@@ -79,7 +79,10 @@ std::string_view Access::refusal(const Named& named) const {
     return any_glob_matches(deny_paths_, path) ||
            (!allow_paths_.empty() && !any_glob_matches(allow_paths_, path));
   };
-  return any_reading(named.path, is_denied) ? "path-not-allowed" : std::string_view();
+  if (!all_readings_agree(named.path, named.path_as_sent, is_denied)) return kAmbiguousPath;
+  return is_denied(named.path) ? "path-not-allowed" : std::string_view();
 }
+
+int status_of_refusal(std::string_view why) { return why == kAmbiguousPath ? 400 : 403; }
 
 }  // namespace encore::server

@@ -31,6 +31,7 @@ struct Named {
   std::string_view host = {};  // in lower case, without a port
   std::string_view path = {};  // without a query; empty: CONNECT has none
   std::uint16_t port = 0;
+  std::string_view path_as_sent = {};  // before it was normalised; empty: not known
 };
 
 class Access {
@@ -40,7 +41,8 @@ class Access {
 
   // Whoever is nobody (sender.h) may where all may.
   bool may_come(const net::Address& client) const;
-  // Empty: it may be asked for; else what is not allowed, as "host-not-allowed".
+  // Empty: it may be asked for; else what is not allowed, as "host-not-allowed"; kAmbiguousPath:
+  // the path may be asked for by one of its readings and not by another.
   std::string_view refusal(const Named& named) const;
 
  private:
@@ -56,6 +58,9 @@ class Access {
 
 // Whether any of the globs describes the text.
 bool any_glob_matches(const std::vector<std::string>& globs, std::string_view text);
+
+// With which status a request is answered that refusal() says `why` of.
+int status_of_refusal(std::string_view why);
 
 // A host as globs are compared with: in lower case, without brackets and the dot that ends a whole
 // name.

@@ -1,24 +1,68 @@
-// How origins may read a path: what is denied by its path is denied in whichever way it is written.
-// Pure, thread-safe.
+// How servers may read a path: lists, rules and routes that go by paths take one only where they
+// come to the same by each of its readings. Pure, thread-safe.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace encore::server {
 
-// The further readings of a normalised path, at most three, none longer than it: with all its
-// escapes undone ("%2F" is "/"), with a row of slashes taken for one and backslashes for slashes,
-// and with both; dot segments that come to light are gone. None where all read it as it stands,
-// which costs a look at its bytes.
-std::vector<std::string> other_readings(std::string_view path);
+// Why a request is refused (400) whose path leads to one thing in one reading and to another in
+// another.
+inline constexpr std::string_view kAmbiguousPath = "ambiguous-path";
 
-// Whether `holds` of the path or of another reading of it.
+struct PathReadings {
+  // More are not looked for, so that a path costs no more than so many copies of it.
+  static constexpr std::size_t kMax = 16;
+
+  std::vector<std::string> others;  // without the path itself
+  bool is_complete = true;          // false: there are more
+  bool reveals_dots = false;        // some segment was "." or "..", in some reading
+};
+
+// The further readings of a normalised path, in normal form themselves: with escapes undone once,
+// twice and on ("%252F" is "%2F" is "/", also "%u002F", overlong UTF-8 and full-width forms), rows
+// of slashes as one and backslashes as slashes, without what stands behind ";" in a segment,
+// without spaces and dots that end a segment, without control characters, and cut off at a NUL, "?"
+// or "#" that stands there as an escape; each of these, and any of them one after the other. Dot
+// segments that come to light are gone. An escape of what has no other form in a path, as of "é",
+// is no other reading. None where all read it as it stands, which costs a look at its bytes.
+//
+// `as_sent` is the path before it was normalised; its dot segments that are written as escapes
+// ("%2e%2e") are dot segments to us, and names to others. Empty: not known.
+PathReadings other_readings(std::string_view path, std::string_view as_sent = {});
+
+// Whether `holds` of the path or of another reading of it; true where not all are known.
 template <typename Holds>
-bool any_reading(std::string_view path, Holds&& holds) {
-  return holds(path) || std::ranges::any_of(other_readings(path), holds);
+bool any_reading(std::string_view path, std::string_view as_sent, Holds&& holds) {
+  if (holds(path)) return true;
+  const PathReadings readings = other_readings(path, as_sent);
+  return !readings.is_complete || std::ranges::any_of(readings.others, holds);
 }
+
+// Whether `holds` of the path and of each other reading of it, or of none of them.
+template <typename Holds>
+bool all_readings_agree(std::string_view path, std::string_view as_sent, Holds&& holds) {
+  const PathReadings readings = other_readings(path, as_sent);
+  const bool as_it_stands = holds(path);
+  return readings.is_complete && std::ranges::all_of(readings.others, [&](const auto& reading) {
+           return holds(reading) == as_it_stands;
+         });
+}
+
+// Whether a path has other readings for the way in which it was sent, so that another one with the
+// same normal form has none.
+bool has_readings_as_sent(std::string_view as_sent);
+
+// A glob for paths with its escapes in capitals, and what a path has as an escape alone as one.
+std::string normal_glob(std::string_view glob);
+std::vector<std::string> normal_globs(const std::vector<std::string>& globs);
+
+// Whether a glob says itself in which of several ways a path is written: with an escape, a row of
+// slashes, a backslash or ";".
+bool names_its_form(std::string_view glob);
 
 }  // namespace encore::server

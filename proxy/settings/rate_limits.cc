@@ -36,7 +36,7 @@ RateLimits::RateLimits(const std::vector<config::RateLimit>& limits) {
     limit.field = each.field;
     limit.network = {.v4 = each.prefix_v4, .v6 = each.prefix_v6};
     for (const std::string& host : each.hosts) limit.hosts.push_back(plain_host(host));
-    limit.paths = each.paths;
+    limit.paths = normal_globs(each.paths);
     limit.listeners = each.listener;
     limit.buckets = std::make_unique<TokenBuckets>(
         TokenBuckets::Options{.rate = each.rate, .burst = each.burst, .entries = each.entries});
@@ -56,7 +56,7 @@ std::string RateLimits::counted_for(const Limit& limit, std::string_view listene
   const auto is_for_path = [&](std::string_view path) {
     return any_glob_matches(limit.paths, path);
   };
-  if (!limit.paths.empty() && !any_reading(named.path, is_for_path)) return {};
+  if (!limit.paths.empty() && !any_reading(named.path, named.path_as_sent, is_for_path)) return {};
   return who(limit.field, limit.network, fields, client);
 }
 

@@ -9,6 +9,7 @@
 
 #include "filter/hash.h"
 #include "proxy/settings/glob.h"
+#include "proxy/settings/path_readings.h"
 
 namespace encore::server {
 namespace {
@@ -197,6 +198,18 @@ const Route* Router::match(std::string_view host, std::string_view path) const {
     if (host_matches(route->host(), host) && path.starts_with(route->path())) return route.get();
   }
   return nullptr;
+}
+
+bool Router::is_route_of_all_readings(const Route* route, std::string_view host,
+                                      std::string_view path, std::string_view as_sent) const {
+  // What is published stands beside all origins, whoever may have it.
+  const bool has_paths = std::ranges::any_of(
+      routes_, [](const auto& each) { return each->path() != "/" && !each->is_published(); });
+  if (!has_paths) return true;
+  const PathReadings readings = other_readings(path, as_sent);
+  return readings.is_complete && std::ranges::all_of(readings.others, [&](const auto& reading) {
+           return match(host, reading) == route;
+         });
 }
 
 const Route* Router::match_uri(std::string_view uri) const {

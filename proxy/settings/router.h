@@ -79,6 +79,11 @@ class Router {
   // Whether a host (lower case) that a forward client asks for by http is asked by https.
   bool asks_by_https(std::string_view host) const;
 
+  // Whether each reading of the path (path_readings.h) leads to `route`, so that no server takes it
+  // for that of another origin. `as_sent` is the path before it was normalised.
+  bool is_route_of_all_readings(const Route* route, std::string_view host, std::string_view path,
+                                std::string_view as_sent) const;
+
   // That of the [[origin]] with this host and path; null: there is none.
   const Route* find(std::string_view host, std::string_view path) const;
 

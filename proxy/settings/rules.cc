@@ -249,7 +249,7 @@ Rule::Rule(const config::Rule& rule, std::size_t number, const Treatment& forwar
            const Treatment& reverse)
     : name_(name_of(rule, number)),
       detail_(rule.name.empty() ? name_ : "rule-" + name_),
-      paths_(rule.path),
+      paths_(normal_globs(rule.path)),
       methods_(rule.method),
       listeners_(rule.listener),
       forward_(forward),
@@ -346,6 +346,12 @@ bool Rule::matches_client(const RuleQuery& query) const {
                              [&](const config::Cidr& block) { return block.contains(bytes); });
 }
 
+bool Rule::names_form_of(std::string_view path) const {
+  return std::ranges::any_of(paths_, [path](const std::string& glob) {
+    return names_its_form(glob) && glob_matches(glob, path);
+  });
+}
+
 bool Rule::matches_content_type(std::string_view type) const {
   return content_types_.empty() || matches_any(content_types_, type);
 }
@@ -366,6 +372,7 @@ Rules::Rules(const std::vector<config::Rule>& rules, const Treatment& forward,
     rules_.push_back(std::move(made));
     wait_for_content_types_ |= rules_.back()->waits_for_content_type();
     refuse_any_ |= rule.deny.has_value();
+    has_paths_ |= !rule.path.empty();
     for (const std::string& host : rules_.back()->hosts_) {
       if (host.find('*') == std::string::npos) by_host_.try_emplace(host);
     }
@@ -403,19 +410,21 @@ const std::vector<std::uint32_t>& Rules::candidates(std::string_view host, bool&
 }
 
 Rules::Found Rules::find(const RuleQuery& query) const {
-  const auto refuses = [](const Rule* rule) {
-    return rule != nullptr && rule->answer() && rule->answer()->is_refusal;
-  };
   Found found = find_as_it_stands(query);
-  if (!refuse_any_ || refuses(found.rule)) return found;
-  for (const std::string& reading : other_readings(query.path)) {
+  if (!has_paths_) return found;
+  const PathReadings readings = other_readings(query.path, query.path_as_sent);
+  const bool is_meant =
+      found.rule != nullptr && !readings.reveals_dots && found.rule->names_form_of(query.path);
+  found.is_ambiguous = !readings.is_complete;
+  for (const std::string& reading : readings.others) {
     RuleQuery other = query;
     other.path = reading;
     const Found there = find_as_it_stands(other);
     found.by_client |= there.by_client;
-    if (!refuses(there.rule)) continue;
-    found.rule = there.rule;
-    break;
+    if (there.rule == found.rule && there.waiting == found.waiting) continue;
+    const bool is_refused =
+        there.rule != nullptr && there.rule->answer() && there.rule->answer()->is_refusal;
+    found.is_ambiguous |= is_refused || !is_meant;
   }
   return found;
 }
@@ -427,10 +436,14 @@ Rules::Found Rules::find_as_it_stands(const RuleQuery& query) const {
   const std::string_view host = compared_host(query.host, storage);
   for (const std::uint32_t index : candidates(host, is_known)) {
     const Rule& rule = *rules_[index];
-    if (rule.waits_for_content_type() || !rule.matches_rest(query)) continue;
-    if (!is_known && !rule.matches_host(host)) continue;
+    if (!rule.matches_rest(query) || (!is_known && !rule.matches_host(host))) continue;
     found.by_client |= !rule.clients_.empty();
     if (!rule.matches_client(query)) continue;
+    if (rule.waits_for_content_type()) {
+      constexpr std::uint64_t kFactor = 0x9e3779b97f4a7c15U;  // odd, so that each place counts
+      found.waiting = (found.waiting + index + 1) * kFactor;
+      continue;
+    }
     found.rule = &rule;
     break;
   }
@@ -454,7 +467,9 @@ const Rule* Rules::find(const RuleQuery& query, std::string_view content_type) c
 bool Rules::may_answer(const RuleQuery& query, const RuleQuery& asked) const {
   if (may_answer_as_it_stands(query, asked, Answers::kAll)) return true;
   if (!refuse_any_) return false;
-  return std::ranges::any_of(other_readings(query.path), [&](const std::string& reading) {
+  const PathReadings readings = other_readings(query.path, query.path_as_sent);
+  if (!readings.is_complete) return true;
+  return std::ranges::any_of(readings.others, [&](const std::string& reading) {
     RuleQuery other = query;
     other.path = reading;
     return may_answer_as_it_stands(other, asked, Answers::kRefusals);

@@ -27,6 +27,7 @@ struct RuleQuery {
   std::string_view method;               // as sent
   std::string_view listener = {};        // as the config names it; empty: not known, any
   const net::Address* client = nullptr;  // null: not known, any
+  std::string_view path_as_sent = {};    // before it was normalised; empty: not known
 };
 
 // An answer of our own.
@@ -100,6 +101,8 @@ class Rule {
   // All conditions but host, client and content type.
   bool matches_rest(const RuleQuery& query) const;
   bool matches_client(const RuleQuery& query) const;
+  // Whether a glob that says how a path is written describes this one.
+  bool names_form_of(std::string_view path) const;
   bool matches_content_type(std::string_view type) const;
   void apply(const config::Rule& rule, Treatment& treatment) const;
 
@@ -110,7 +113,6 @@ class Rule {
   std::vector<std::string> methods_;
   std::vector<std::string> listeners_;
   std::vector<std::string> content_types_;
-  std::vector<std::string> follow_hosts_;
   std::vector<config::Cidr> clients_;
   Treatment forward_;
   Treatment reverse_;
@@ -124,6 +126,7 @@ class Rule {
   std::vector<std::pair<std::string, std::string>> replacements_;
   std::shared_ptr<PerWorker<RuleCounts>> counts_;
   unsigned traits_ = 0;
+  std::vector<std::string> follow_hosts_;
 };
 
 class Rules {
@@ -141,9 +144,13 @@ class Rules {
   struct Found {
     const Rule* rule = nullptr;  // null: none
     bool by_client = false;      // another client might find another one
+    // Another reading of its path (path_readings.h) leads to another one: the request is refused.
+    bool is_ambiguous = false;
+    std::uint64_t waiting = 0;  // which rules in front of it wait for the content type
   };
-  // The first for a request, of those that do not wait for its response. Where that refuses it by
-  // another reading of its path (path_readings.h), the one that does so.
+  // The first for a request, of those that do not wait for its response. Where a glob of that says
+  // itself how the path is written (names_its_form()), other readings count as long as none of
+  // them is refused, or has dot segments.
   Found find(const RuleQuery& query) const;
   // The first of all, once the media type is known (without parameters, in any case).
   const Rule* find(const RuleQuery& query, std::string_view content_type) const;
@@ -170,6 +177,7 @@ class Rules {
   std::vector<std::uint32_t> of_other_hosts_;
   bool wait_for_content_types_ = false;
   bool refuse_any_ = false;  // some requests
+  bool has_paths_ = false;   // some rule is for some paths alone
 };
 
 // The media type of a Content-Type in lower case, without parameters.

@@ -57,19 +57,27 @@ class Rules(Case):
                 self.assertEqual(451, client.ask(origin.url("/")).status)
         eventually(lambda: encore.outcomes().get("denied") == 4, "each refusal is counted")
 
-    def test_a_path_is_refused_in_whichever_way_it_is_written(self):
+    def test_a_path_that_servers_read_in_several_ways_is_no_way_around_a_rule(self):
         origin = Origin(self, default=fresh(b"body"))
         encore = self.forward([{"path": "/pub/*", "admission": "always"},
                                {"path": "/admin/*", "clients": "127.0.0.2", "deny": 403}], origin)
-        written = ["/admin/x", "/admin%2fx", "//admin/x", "/pub/..%2Fadmin/x", "/a/.%2e%2Fadmin//x"]
+        written = ["/admin%2fx", "//admin/x", "/a/.%2e%2Fadmin//x", "/a/..;/admin/x",
+                   "/a/%252e%252e/admin/x", "/a/..\\admin\\x", "/a/%2e%2e/admin/x"]
         # What one client had stored, and is a hit for him, is none for the other.
-        for path in written + ["/pub/a%2Fb"]:
+        for path in ["/admin/x", "/pub/a%2Fb"] + written:
             for _ in range(2):
                 self.assertEqual(200, get(encore.port, origin.url(path)).status, path)
+        # Two rules for one path are one too many for everybody.
+        for path in ("/pub/..%2Fadmin/x", "/pub/..;/admin/x", "/pub/%2e%2e/x"):
+            self.assertEqual(400, get(encore.port, origin.url(path)).status, path)
         seen = origin.count()
+        with Client(encore.port, source="127.0.0.2") as client:
+            self.assertEqual(403, client.ask(origin.url("/admin/x")).status)
         for path in written:
             with Client(encore.port, source="127.0.0.2") as client:
-                self.assertEqual(403, client.ask(origin.url(path)).status, path)
+                answer = client.ask(origin.url(path))
+                self.assertEqual(400, answer.status, path)
+                self.assertIn("detail=ambiguous-path", field(answer, "Cache-Status"))
         with Client(encore.port, source="127.0.0.2") as client:
             self.assertEqual(200, client.ask(origin.url("/pub/a%2Fb")).status)
         self.assertEqual(seen, origin.count())

@@ -1,5 +1,6 @@
 #include "proxy/settings/access.h"
 
+#include "proxy/settings/path_readings.h"
 #include "proxy/settings/rate_limits.h"
 #include "tests/catch.h"
 
@@ -55,36 +56,51 @@ TEST_CASE("a listener takes what it allows and does not deny", "[settings][acces
         "path-not-allowed");
 }
 
-TEST_CASE("a path is denied in whichever way it is written", "[settings][access]") {
+TEST_CASE("a path that leads to one answer in one reading and to another in another is ambiguous",
+          "[settings][access]") {
   config::Listen listen;
-  const auto is_refused = [&](const char* path) {
-    return !Access(listen)
-                .refusal({.method = "GET", .host = "a", .path = path, .port = 80})
-                .empty();
+  const auto refusal = [&](const char* path, const char* as_sent = "") {
+    return Access(listen).refusal(
+        {.method = "GET", .host = "a", .path = path, .port = 80, .path_as_sent = as_sent});
   };
   listen.deny_paths = {"/admin/*"};
-  for (const char* path :
-       {"/admin/x", "/admin%2Fx", "//admin/x", "/admin//x", "/%2Fadmin/x", "/a/..%2Fadmin/x",
-        "/a%2F..%2Fadmin%2Fx", "/a//..%2F..%2Fadmin/x", "/admin%5Cx", "/admin\\x"}) {
+  for (const char* path : {"/admin/x", "/admin//x", "/admin/x%2Fy", "/admin/x;v=1"}) {
     CAPTURE(path);
-    CHECK(is_refused(path));
+    CHECK(refusal(path) == "path-not-allowed");
   }
-  for (const char* path : {"/admin", "/a%2Fadmin/x", "/a/admin//x", "/admin%252Fx", "/b%20c"}) {
+  for (const char* path :
+       {"/admin%2Fx", "//admin/x", "/%2Fadmin/x", "/a/..%2Fadmin/x", "/a%2F..%2Fadmin%2Fx",
+        "/a//..%2F..%2Fadmin/x", "/admin%5Cx", "/admin\\x", "/admin%252Fx", "/a/..;/admin/x",
+        "/a/%252e%252e/admin/x", "/admin;a/x", "/admin%C0%AFx", "/admin/..%2Fx", "/admin%00/x"}) {
     CAPTURE(path);
-    CHECK_FALSE(is_refused(path));
+    CHECK(refusal(path) == kAmbiguousPath);
+  }
+  CHECK(refusal("/admin/x", "/a/%2e%2e/admin/x") == kAmbiguousPath);
+  CHECK(refusal("/admin/x", "/a/../admin/x") == "path-not-allowed");
+  for (const char* path : {"/admin", "/a%2Fadmin/x", "/a/admin//x", "/b%20c", "/@a%2Fb", "/x;v=1",
+                           "/cdn//a//b", "/g++_1%3A2.deb", "/caf%C3%A9"}) {
+    CAPTURE(path);
+    CHECK(refusal(path).empty());
   }
   // What has to be allowed has to be so in each of its readings.
   listen.deny_paths.clear();
-  listen.allow_paths = {"/public/*"};
-  for (const char* path : {"/public/a%2Fb", "/public//a", "/public/%40a"})
-    CHECK_FALSE(is_refused(path));
-  for (const char* path : {"/public/..%2Fadmin", "/public//..%2F..%2Fx", "/public/..%5Cx"}) {
+  listen.allow_paths = {"/public/*", "/caf\xc3\xa9/*", "/my%20files/*"};
+  for (const char* path : {"/public/a%2Fb", "/public//a", "/public/%40a", "/public/a;v=1",
+                           "/caf%C3%A9/x", "/my%20files/a"}) {
     CAPTURE(path);
-    CHECK(is_refused(path));
+    CHECK(refusal(path).empty());
+  }
+  for (const char* path : {"/public/..%2Fadmin", "/public//..%2F..%2Fx", "/public/..%5Cx",
+                           "/public/..;/admin", "/public%2Fa"}) {
+    CAPTURE(path);
+    CHECK(refusal(path) == kAmbiguousPath);
   }
   listen.deny_paths = {"/@admin/*"};
   listen.allow_paths.clear();
-  CHECK(is_refused("/%40admin/x"));
+  CHECK(refusal("/%40admin/x") == kAmbiguousPath);
+  // Nothing is ambiguous where there are no lists of paths.
+  listen.deny_paths.clear();
+  CHECK(refusal("/public/..;/%2e%2e%00").empty());
 }
 
 TEST_CASE("a host is the same with a dot at its end and in capitals", "[settings][access]") {

@@ -1,5 +1,6 @@
 #include "proxy/settings/path_readings.h"
 
+#include <algorithm>
 #include <string>
 
 #include "tests/catch.h"
@@ -7,52 +8,124 @@
 namespace encore::server {
 namespace {
 
-using Lines = std::vector<std::string>;
+bool reads(std::string_view path, std::string_view reading, std::string_view as_sent = {}) {
+  return std::ranges::count(other_readings(path, as_sent).others, reading) == 1;
+}
 
 }  // namespace
 
 TEST_CASE("a plain path has one reading", "[settings][paths]") {
-  for (const char* path : {"", "/", "*", "/a/b.c", "/a/", "/a;b=c/d@e", "/a.b/..c/d..", "/~x"}) {
+  for (const char* path :
+       {"", "/", "*", "/a/b.c", "/a/", "/a=b,c/d@e", "/a.b/..c/.d", "/~x", "/+"}) {
     CAPTURE(path);
-    CHECK(other_readings(path).empty());
+    CHECK(other_readings(path).others.empty());
+    CHECK(other_readings(path).is_complete);
   }
 }
 
-TEST_CASE("slashes are read as one, escapes undone once, and dot segments go",
-          "[settings][paths]") {
-  CHECK(other_readings("//a") == Lines{"/a"});
-  CHECK(other_readings("/a///b//") == Lines{"/a/b/"});
-  CHECK(other_readings("/a\\b") == Lines{"/a/b"});
-  CHECK(other_readings("/a%2Fb") == Lines{"/a/b"});
-  CHECK(other_readings("/a%5Cb") == Lines{"/a\\b", "/a/b"});
-  CHECK(other_readings("/%40a%20b") == Lines{"/@a b"});
-  CHECK(other_readings("/a%252Fb") == Lines{"/a%2Fb"});
-  CHECK(other_readings("/a%2F..%2Fb") == Lines{"/b"});
-  CHECK(other_readings("/a%2F..") == Lines{"/"});
-  CHECK(other_readings("/..%2F..%2Fb") == Lines{"/b"});
-  CHECK(other_readings("/a/..%2F") == Lines{"/"});
-  CHECK(other_readings("/a/.%2Fb") == Lines{"/a/b"});
-  // Who keeps the slashes goes one up from none, who takes them for one from the segment before.
-  CHECK(other_readings("/x//..%2Fb") == Lines{"/x/..%2Fb", "/x/b", "/b"});
+TEST_CASE("an escape of what has no other form is no other reading", "[settings][paths]") {
+  for (const char* path : {"/caf%C3%A9", "/%E4%B8%AD", "/a%20b", "/%22", "/%", "/a%2", "/%zz%+1"}) {
+    CAPTURE(path);
+    const auto others = other_readings(path).others;
+    if (std::string_view(path) == "/%22") {
+      CHECK(others == std::vector<std::string>{"/\""});
+    } else {
+      CHECK(others.empty());
+    }
+  }
 }
 
-TEST_CASE("what is no escape stays", "[settings][paths]") {
-  CHECK(other_readings("/%") == Lines{"/%"});
-  CHECK(other_readings("/a%2") == Lines{"/a%2"});
-  CHECK(other_readings("/%zz%+1%2f") == Lines{"/%zz%+1/"});
-  CHECK(other_readings("/%00%ff") == Lines{std::string("/\0\xff", 3)});
+TEST_CASE("each way to write a path that is known has its reading", "[settings][paths]") {
+  struct Row {
+    const char* path;
+    const char* reading;
+  };
+  for (const Row& row : {
+           Row{"//admin", "/admin"},
+           Row{"/a///b//", "/a/b/"},
+           Row{"/a\\admin", "/a/admin"},
+           Row{"/public/..;/admin", "/admin"},
+           Row{"/public/..;a=b;c/admin", "/admin"},
+           Row{"/public;x/..;/admin", "/admin"},
+           Row{"/admin;v=1", "/admin"},
+           Row{"/public/..%2Fadmin", "/admin"},
+           Row{"/public%2F..%2Fadmin", "/admin"},
+           Row{"/public/..%5Cadmin", "/admin"},
+           Row{"/public/..%3B/admin", "/admin"},
+           Row{"/public/%252e%252e/admin", "/admin"},
+           Row{"/public/.%252E/admin", "/admin"},
+           Row{"/public/%25252e%25252e/admin", "/admin"},
+           Row{"/public/..%252Fadmin", "/admin"},
+           Row{"/public/%C0%AE%C0%AE/admin", "/admin"},
+           Row{"/public/..%C0%AFadmin", "/admin"},
+           Row{"/public/..%E0%80%AFadmin", "/admin"},
+           Row{"/public/..%F0%80%80%AFadmin", "/admin"},
+           Row{"/public/..%C1%9Cadmin", "/admin"},
+           Row{"/public/..%EF%BC%8Fadmin", "/admin"},
+           Row{"/public/%EF%BC%8E%EF%BC%8E/admin", "/admin"},
+           Row{"/public/..%u002fadmin", "/admin"},
+           Row{"/public/%u002e%u002e/admin", "/admin"},
+           Row{"/public/..%uFF0Fadmin", "/admin"},
+           Row{"/admin%00.css", "/admin"},
+           Row{"/admin%2500.css", "/admin"},
+           Row{"/admin%3Fx.css", "/admin"},
+           Row{"/admin%23x.css", "/admin"},
+           Row{"/public/..%00/admin", "/admin"},
+           Row{"/public/..%09/admin", "/admin"},
+           Row{"/ad%0Amin", "/admin"},
+           Row{"/public/..%20/admin", "/admin"},
+           Row{"/admin.", "/admin"},
+           Row{"/admin%20", "/admin"},
+           Row{"/admin..%20./x", "/admin/x"},
+           Row{"/public/a%2Fb/..;/..%5C../admin", "/admin"},
+           Row{"/%40a", "/@a"},
+       }) {
+    CAPTURE(row.path);
+    CHECK(reads(row.path, row.reading));
+  }
 }
 
-TEST_CASE("readings are no longer than the path, whatever that is made of", "[settings][paths]") {
-  for (const char* piece : {"%2F", "//", "/..%2f", "%2e%2e%2f", "%5C..", "\\"}) {
+TEST_CASE("dots that were sent as escapes are names to some", "[settings][paths]") {
+  CHECK(reads("/admin", "/public/%252e%252e/admin", "/public/%2e%2e/admin"));
+  CHECK(reads("/admin", "/public/.%252E/admin", "/public/.%2E/admin"));
+  CHECK(other_readings("/admin", "/public/../admin").others.empty());
+  CHECK(other_readings("/a.b", "/a%2eb").others.empty());
+  CHECK(has_readings_as_sent("/a/%2e/b"));
+  CHECK(has_readings_as_sent("/%2E%2e"));
+  CHECK_FALSE(has_readings_as_sent("/a%2e/..%2f/./x"));
+}
+
+TEST_CASE(
+    "who keeps the slashes goes one up from none, who takes them for one from the segment before",
+    "[settings][paths]") {
+  CHECK(reads("/x//..%2Fb", "/x/b"));
+  CHECK(reads("/x//..%2Fb", "/b"));
+  CHECK(other_readings("/x//..%2Fb").reveals_dots);
+  CHECK_FALSE(other_readings("/@a%2Fb").reveals_dots);
+}
+
+TEST_CASE("readings are bounded, and no longer than the path", "[settings][paths]") {
+  for (const char* piece : {"%2F", "//", "/..%2f", "%2e%2e%2f", "%5C..", "\\", "%25", "%2525",
+                            ";a/", "a;%2F//.%20", "%u002f"}) {
+    CAPTURE(piece);
     std::string path = "/";
     while (path.size() < 16'384) path += piece;
-    for (const std::string& reading : other_readings(path)) {
-      CHECK(reading.size() <= path.size());
-      CHECK(reading.starts_with('/'));
-    }
-    CHECK(other_readings(path).size() <= 3);
+    const PathReadings readings = other_readings(path);
+    for (const std::string& reading : readings.others) CHECK(reading.size() <= path.size());
+    CHECK(readings.others.size() <= 2 * PathReadings::kMax);
   }
+  std::string deep = "/%";
+  for (std::size_t i = 0; i < 2 * PathReadings::kMax; ++i) deep += "25";
+  CHECK_FALSE(other_readings(deep + "2F").is_complete);
+}
+
+TEST_CASE("globs are compared in the form that paths have", "[settings][paths]") {
+  CHECK(normal_glob("/a*b") == "/a*b");
+  CHECK(normal_glob("/@*%2f*") == "/@*%2F*");
+  CHECK(normal_glob("/caf\xc3\xa9 *") == "/caf%C3%A9%20*");
+  CHECK(normal_glob("/%zz%") == "/%zz%");
+  for (const char* glob : {"/@*%2F*", "//x", "/a;*", "\\"}) CHECK(names_its_form(glob));
+  for (const char* glob : {"/a/*", "*.css", "*"}) CHECK_FALSE(names_its_form(glob));
 }
 
 }  // namespace encore::server

@@ -91,7 +91,7 @@ TEST_CASE("the first rule whose conditions all hold is found, as a look at each 
   }
 }
 
-TEST_CASE("a rule that refuses a path refuses it in whichever way it is written",
+TEST_CASE("a path for which one rule holds in one reading and another in another is ambiguous",
           "[settings][rules]") {
   std::vector<config::Rule> rules(4);
   rules[0].name = "first";
@@ -106,18 +106,26 @@ TEST_CASE("a rule that refuses a path refuses it in whichever way it is written"
   rules[3].name = "odd";
   rules[3].path = {"/x%2F*", "//x/*", "/@*"};
   const Rules made = make_rules(rules);
-  const auto of = [&](const char* path) {
-    return found(made, {.host = "a", .path = path, .method = "GET"});
+  const auto of = [&](const char* path, const char* as_sent = "") {
+    const RuleQuery query{.host = "a", .path = path, .method = "GET", .path_as_sent = as_sent};
+    return made.find(query).is_ambiguous ? "ambiguous" : found(made, query);
   };
   CHECK(of("/admin/x") == "deny");
-  CHECK(of("/admin%2Fx") == "deny");
-  CHECK(of("//admin/x") == "deny");
-  CHECK(of("/x/..%2Fadmin/x") == "deny");
+  CHECK(of("/admin/x;v=1") == "deny");
+  for (const char* path : {"/admin%2Fx", "//admin/x", "/x/..%2Fadmin/x", "/x/..;/admin/x",
+                           "/x\\..\\admin\\x", "/x/%252e%252e/admin/x", "/admin/..%2Fx"}) {
+    CAPTURE(path);
+    CHECK(of(path) == "ambiguous");
+  }
+  CHECK(of("/admin/x", "/x/%2e%2e/admin/x") == "ambiguous");
+  CHECK(of("/admin/x", "/x/../admin/x") == "deny");
   // Not by way of what an earlier rule holds for.
   CHECK(of("/admin/public/x") == "first");
-  CHECK(of("/admin/public/..%2Fx") == "deny");
+  CHECK(of("/admin/public/..%2Fx") == "ambiguous");
   CHECK(of("/admin/public//x") == "first");
-  // Nor is a path that is written so lost to the rules that refuse nothing.
+  // A glob that says how a path is written means that; not with dots, nor to what is refused.
+  CHECK(of("/x%2F..%2Fz") == "ambiguous");
+  CHECK(of("/x%2F..%2Fadmin%2Fx") == "ambiguous");
   CHECK(of("/x%2Fy") == "odd");
   CHECK(of("//x/y") == "odd");
   CHECK(of("/@scope%2Fname") == "odd");
@@ -240,6 +248,10 @@ TEST_CASE("what a rule asks or keeps in another way is told apart where rules de
       [](config::Rule& rule) { rule.request_remove = {"X-A"}; },
       [](config::Rule& rule) { rule.verify = config::Verify::kSha256; },
       [](config::Rule& rule) { rule.follow_redirects = true; },
+      [](config::Rule& rule) {
+        rule.follow_redirects = true;
+        rule.follow_hosts = {"cdn.example"};
+      },
       [](config::Rule& rule) { rule.authorization = config::AuthorizationUse::kRecheck; },
       [](config::Rule& rule) {
         rule.ignore = {"private"};
