@@ -151,7 +151,8 @@ constexpr std::array kListenKeys = {
     bound<&Listen::users_file>(
         {.name = "users_file",
          .doc = "Who may use this listener, by `Basic`: lines `NAME:HASH`, as `htpasswd -B` "
-                "writes them (bcrypt, yescrypt or SHA-512). It is read again at a reload. Others "
+                "writes them (bcrypt, yescrypt or SHA-512). It is read again at a reload, and "
+                "refused where its group or others can write it. Others "
                 "get 407 of a forward listener, 401 of a reverse one. Empty: nobody is asked.",
          .accepted = "a file name or \"\"",
          .item_check = check_file_name}),

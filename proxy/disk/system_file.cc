@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/secret_file.h"
 #include "proxy/disk/file.h"
 
 namespace encore::disk {
@@ -175,6 +176,11 @@ Result<void> claim(const Descriptor& file, const std::string& path, const struct
     return fail("cannot trust disk " + path + ": it belongs to user " +
                 std::to_string(status.st_uid) + ", this process to " + std::to_string(::geteuid()) +
                 "; make it this user's, or remove it");
+  }
+  // Who can write it has perhaps chosen what is served from it.
+  const SecretRules rules{.owner = SecretOwner::kThisUser, .others_read = OthersRead::kAllowed};
+  if (auto good = check_secret_file(file.get(), path, rules); !good) {
+    return fail("cannot trust disk " + path + ": " + good.error().message);
   }
   constexpr mode_t kOthers = 077;
   if (use != FileUse::kLook && (status.st_mode & kOthers) != 0 && ::fchmod(file.get(), 0600) != 0) {

@@ -10,6 +10,8 @@
 #include <ctime>
 #include <fstream>
 
+#include "base/secret_file.h"
+
 namespace encore::net {
 namespace {
 
@@ -73,6 +75,22 @@ Result<std::vector<OpenSsl<X509>>> read_certificates(const std::string& file) {
   if (!at_end) return fail("certificate " + ordinal(certificates.size() + 1) + " is damaged");
   if (certificates.empty()) return fail("no certificate in it, accepted: PEM, leaf first");
   return certificates;
+}
+
+Result<OpenSsl<EVP_PKEY>> read_private_key(const std::string& file) {
+  auto text = read_secret_file(file, kFileBytesMax);
+  if (!text) return fail(text.error().message);
+  ERR_clear_error();
+  const OpenSsl<BIO> bio = reading(*text);
+  OpenSsl<EVP_PKEY> key(PEM_read_bio_PrivateKey(bio.get(), nullptr, &no_password, nullptr));
+  const bool is_locked = text->contains("ENCRYPTED");
+  OPENSSL_cleanse(text->data(), text->size());
+  ERR_clear_error();
+  if (key == nullptr) {
+    return fail(is_locked ? "a key that is locked by a password, accepted: one that is not"
+                          : "no private key in it, accepted: PEM");
+  }
+  return key;
 }
 
 Result<void> check_chain(const std::vector<OpenSsl<X509>>& chain, WallTime now) {

@@ -26,6 +26,8 @@ int no_password(char*, int, int, void*);
 std::string ordinal(std::size_t place);
 // All certificates of a PEM file, at least one and at most 16, in their order.
 Result<std::vector<OpenSsl<X509>>> read_certificates(const std::string& file);
+// The key of a PEM file that is for this user alone (base/secret_file.h).
+Result<OpenSsl<EVP_PKEY>> read_private_key(const std::string& file);
 // Leaf first, each followed by who has signed it, and all valid at `now`.
 Result<void> check_chain(const std::vector<OpenSsl<X509>>& chain, WallTime now);
 

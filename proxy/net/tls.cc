@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "proxy/net/address.h"
+#include "proxy/net/certificate_file.h"
 #include "proxy/net/tls_internal.h"
 #include "proxy/net/tls_session.h"
 
@@ -30,10 +31,9 @@ Result<void> use_certificate(SSL_CTX* context, const std::string& certificate_fi
   if (SSL_CTX_use_certificate_chain_file(context, certificate_file.c_str()) != 1) {
     return fail("certificate \"" + certificate_file + "\": " + openssl_error());
   }
-  if (SSL_CTX_use_PrivateKey_file(context, key_file.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return fail("key \"" + key_file + "\": " + openssl_error());
-  }
-  if (SSL_CTX_check_private_key(context) != 1) {
+  const auto key = read_private_key(key_file);
+  if (!key) return in_file("key", key_file, key.error().message);
+  if (SSL_CTX_use_PrivateKey(context, key->get()) != 1 || SSL_CTX_check_private_key(context) != 1) {
     return fail("key \"" + key_file + "\" is not that of the certificate \"" + certificate_file +
                 "\"");
   }

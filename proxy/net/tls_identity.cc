@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/secret_file.h"
 #include "proxy/net/certificate_file.h"
 #include "proxy/net/tls_internal.h"
 #include "proxy/net/tls_staple.h"
@@ -18,22 +17,6 @@ namespace encore::net {
 namespace {
 
 using Names = std::unique_ptr<GENERAL_NAMES, decltype(&GENERAL_NAMES_free)>;
-
-Result<OpenSsl<EVP_PKEY>> read_key(const std::string& file) {
-  auto text = read_secret_file(file, kFileBytesMax);
-  if (!text) return fail(text.error().message);
-  ERR_clear_error();
-  const OpenSsl<BIO> bio = reading(*text);
-  OpenSsl<EVP_PKEY> key(PEM_read_bio_PrivateKey(bio.get(), nullptr, &no_password, nullptr));
-  const bool is_locked = text->contains("ENCRYPTED");
-  OPENSSL_cleanse(text->data(), text->size());
-  ERR_clear_error();
-  if (key == nullptr) {
-    return fail(is_locked ? "a key that is locked by a password, accepted: one that is not"
-                          : "no private key in it, accepted: PEM");
-  }
-  return key;
-}
 
 // Where the certificate of the key stands; the size of the chain: nowhere.
 std::size_t place_of(EVP_PKEY* key, const std::vector<OpenSsl<X509>>& chain) {
@@ -94,7 +77,7 @@ Result<void> read_staple(const std::string& file, WallTime now, TlsIdentity& ide
 }  // namespace
 
 Result<TlsIdentity> TlsIdentity::load(const Files& files, WallTime now) {
-  auto key = read_key(files.key);
+  auto key = read_private_key(files.key);
   if (!key) return in_file("key", files.key, key.error().message);
   auto read = read_certificates(files.certificate);
   if (!read) return in_file("certificate", files.certificate, read.error().message);

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/secret_file.h"
+
 namespace encore::server {
 namespace {
 
@@ -48,6 +50,10 @@ Result<void> claim_file(const net::Socket& file, const std::string& path, struct
   if (status.st_uid != ::geteuid()) {
     return fail("cannot trust " + path + ": it belongs to user " + std::to_string(status.st_uid) +
                 ", this process to " + std::to_string(::geteuid()));
+  }
+  const SecretRules rules{.owner = SecretOwner::kThisUser, .others_read = OthersRead::kAllowed};
+  if (auto good = check_secret_file(file.get(), path, rules); !good) {
+    return fail("cannot trust " + path + ": " + good.error().message);
   }
   constexpr mode_t kOthers = 077;
   if ((status.st_mode & kOthers) != 0 && ::fchmod(file.get(), 0600) != 0) {

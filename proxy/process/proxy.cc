@@ -1,10 +1,13 @@
 #include "proxy/process/proxy.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "base/check.h"
 #include "config/derive.h"
 #include "config/network.h"
+#include "proxy/observe/log.h"
 #include "proxy/process/series_reports.h"
 #include "proxy/process/store_link.h"
 
@@ -182,6 +185,12 @@ Result<std::shared_ptr<const Runtime>> Proxy::make_runtime(const config::Config&
 
 void Proxy::adopt(Listeners::Plan plan, const std::shared_ptr<const Runtime>& runtime) {
   auto seats = listeners_->adopt(std::move(plan), runtime->tls, runtime->listeners);
+  std::set<std::string> warnings;  // several listeners may have the same file
+  for (const auto& policy : runtime->policies) {
+    if (policy == nullptr || policy->credentials == nullptr) continue;
+    warnings.insert(policy->credentials->warnings().begin(), policy->credentials->warnings().end());
+  }
+  for (const std::string& warning : warnings) log::warn("{}", warning);
   certificates_.begin(*runtime, monotonic_now());
   listening_.clear();
   for (const Listeners::Entry& entry : listeners_->present()) listening_.push_back(entry.bound);

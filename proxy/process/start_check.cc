@@ -73,8 +73,8 @@ class Checker {
     for (std::size_t i = 0; i < config_.listen.size(); ++i) {
       const config::Listen& listen = config_.listen[i];
       const std::string section = "listen." + std::to_string(i);
-      add(section + ".users_file", Credentials::load(listen.users_file, ""));
-      add(section + ".tokens_file", Credentials::load("", listen.tokens_file));
+      check_credentials(section + ".users_file", Credentials::load(listen.users_file, ""));
+      check_credentials(section + ".tokens_file", Credentials::load("", listen.tokens_file));
       if (!listen.tls.empty()) check_tls(section, listen);
     }
     const config::Upstream& upstream = config_.upstream;
@@ -164,6 +164,14 @@ class Checker {
       return;
     }
     add(std::move(key), unused);
+  }
+
+  void check_credentials(std::string key,
+                         const Result<std::shared_ptr<const Credentials>>& loaded) {
+    add(std::move(key), loaded);
+    if (!loaded) return;
+    const std::vector<std::string>& warnings = (*loaded)->warnings();
+    result_.notes.insert(result_.notes.end(), warnings.begin(), warnings.end());
   }
 
   // Each file for itself, so that all that is wrong is said.

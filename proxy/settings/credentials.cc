@@ -1,10 +1,11 @@
 #include "proxy/settings/credentials.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <utility>
 
+#include "base/secret_file.h"
 #include "proxy/http/list.h"
 
 namespace encore::server {
@@ -12,29 +13,40 @@ namespace {
 
 constexpr std::size_t kNameBytesMax = 255;
 constexpr std::size_t kLinesMax = 100'000;
+// Lines of the longest hashes and names.
+constexpr std::size_t kFileBytesMax = kLinesMax * 1024;
+
+// What the file says, and a warning about its mode. It holds hashes and digests: who reads it has
+// nothing to log in with yet, and who writes it lets himself in.
+Result<Secret> read_file(const std::string& file) {
+  auto read = read_secret(file, kFileBytesMax, {.others_read = OthersRead::kTold});
+  if (!read) return fail(file + ": cannot be read: " + read.error().message);
+  if (!read->warning.empty()) read->warning = file + ": " + read->warning;
+  return read;
+}
 
 // Calls read(name, rest) for each line "NAME:REST" of a file; empty ones and those that begin with
 // '#' are comments.
 template <typename Read>
-Result<void> read_lines(const std::string& file, Read&& read) {
-  std::ifstream in(file);
-  if (!in) return fail(file + ": cannot be read");
-  std::string line;
-  for (std::size_t number = 1; std::getline(in, line); ++number) {
+Result<void> read_lines(const std::string& file, std::string_view text, Read&& read) {
+  for (std::size_t number = 1; !text.empty(); ++number) {
     const auto wrong = [&](const std::string& what) {
       return fail(file + ":" + std::to_string(number) + ": " + what);
     };
     if (number > kLinesMax) return wrong("too many lines");
-    if (line.ends_with('\r')) line.pop_back();
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty() || line.starts_with('#')) continue;
     const std::size_t colon = line.find(':');
-    if (colon == std::string::npos) return wrong("has no colon behind a name");
+    if (colon == std::string_view::npos) return wrong("has no colon behind a name");
     if (colon == 0 || colon > kNameBytesMax) return wrong("has no name of 1 to 255 bytes");
-    if (auto done = read(line.substr(0, colon), line.substr(colon + 1)); !done) {
+    if (auto done = read(std::string(line.substr(0, colon)), std::string(line.substr(colon + 1)));
+        !done) {
       return wrong(done.error().message);
     }
   }
-  if (in.bad()) return fail(file + ": cannot be read to its end");
   return {};
 }
 
@@ -76,11 +88,15 @@ Result<std::shared_ptr<const Credentials>> Credentials::load(const std::string& 
 Result<void> Credentials::read_users(const std::string& file) {
   if (file.empty()) return {};
   has_users_ = true;
-  auto read = read_lines(file, [this](std::string name, std::string hash) -> Result<void> {
-    if (auto good = net::check_password_hash(hash); !good) return good;
-    if (!users_.emplace(std::move(name), std::move(hash)).second) return fail("a name twice");
-    return {};
-  });
+  auto secret = read_file(file);
+  if (!secret) return std::unexpected(secret.error());
+  if (!secret->warning.empty()) warnings_.push_back(std::move(secret->warning));
+  auto read =
+      read_lines(file, secret->text, [this](std::string name, std::string hash) -> Result<void> {
+        if (auto good = net::check_password_hash(hash); !good) return good;
+        if (!users_.emplace(std::move(name), std::move(hash)).second) return fail("a name twice");
+        return {};
+      });
   if (!read || users_.empty()) return read;
   for (const auto& [name, hash] : users_) hashes_.push_back(&hash);
   draw_key_ = net::sha256(*hashes_.front());
@@ -90,12 +106,16 @@ Result<void> Credentials::read_users(const std::string& file) {
 Result<void> Credentials::read_tokens(const std::string& file) {
   if (file.empty()) return {};
   has_tokens_ = true;
-  return read_lines(file, [this](std::string name, const std::string& hex) -> Result<void> {
-    const auto digest = net::parse_digest(hex);
-    if (!digest) return fail("has no SHA-256 of 64 hexadecimal digits");
-    tokens_.emplace(net::keyed_digest(token_key_, text_of(*digest)), std::move(name));
-    return {};
-  });
+  auto secret = read_file(file);
+  if (!secret) return std::unexpected(secret.error());
+  if (!secret->warning.empty()) warnings_.push_back(std::move(secret->warning));
+  return read_lines(
+      file, secret->text, [this](std::string name, const std::string& hex) -> Result<void> {
+        const auto digest = net::parse_digest(hex);
+        if (!digest) return fail("has no SHA-256 of 64 hexadecimal digits");
+        tokens_.emplace(net::keyed_digest(token_key_, text_of(*digest)), std::move(name));
+        return {};
+      });
 }
 
 Credentials::Hash Credentials::hash_of(std::string_view name) const {

@@ -24,10 +24,13 @@ Login read_login(std::string_view value);
 
 class Credentials {
  public:
-  // Reads the files; "" is none. Errors: "FILE:LINE: what is wrong", never the line itself.
+  // Reads the files; "" is none. Errors: "FILE:LINE: what is wrong", never the line itself; "FILE:
+  // " and why it is not to be believed (base/secret_file.h).
   static Result<std::shared_ptr<const Credentials>> load(const std::string& users_file,
                                                          const std::string& tokens_file);
 
+  // What of the files' modes should be mended, "FILE: ..." each.
+  const std::vector<std::string>& warnings() const { return warnings_; }
   bool has_users() const { return has_users_; }
   bool has_tokens() const { return has_tokens_; }
   // The hash of a user's password. Of a name that there is not, somebody else's, always the same
@@ -54,6 +57,7 @@ class Credentials {
   net::Digest draw_key_{};  // of what the file says, so that it is the same after a restart
   const net::Digest token_key_ = net::random_digest();
   std::map<net::Digest, std::string> tokens_;  // names by keyed digests of the digests
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace encore::server

@@ -84,6 +84,16 @@ TEST_CASE("a file of a disk is for its owner alone", "[disk]") {
     REQUIRE(::stat(path.c_str(), &status) == 0);
     CHECK((status.st_mode & 0777U) == 0600);
   }
+  for (const mode_t mode : {0666U, 0620U, 0602U}) {
+    CAPTURE(mode);
+    REQUIRE(::chmod((place / "old").c_str(), mode) == 0);
+    for (const FileUse use : {FileUse::kMake, FileUse::kKeep, FileUse::kLook}) {
+      const auto open = open_file(place / "old", use);
+      REQUIRE_FALSE(open);
+      CHECK(open.error().message.ends_with("run: chmod 600 " + (place / "old")));
+    }
+  }
+  REQUIRE(::chmod((place / "old").c_str(), 0600) == 0);
   if (::chown((place / "old").c_str(), 12345, 12345) != 0) {
     WARN("only root can make a file another's");
     return;

@@ -308,6 +308,33 @@ class Logins(Case):
             client.send(ask)
             self.assertEqual(401, client.read_response().status)
 
+    def test_a_file_that_others_can_write_is_refused_with_the_mode_to_set(self):
+        encore = self.start_one("forward", {"users_file": str(self.users),
+                                            "tokens_file": str(self.tokens)})
+        for number, file in enumerate((self.users, self.tokens), 1):
+            remedy = f"run: chmod 600 {file}"
+            for mode in (0o666, 0o660, 0o602):
+                file.chmod(mode)
+                ended = self.run_client([encore.program, "--config", encore.config_path,
+                                         "--check-config"], check=False)
+                self.assertEqual(1, ended.returncode)
+                self.assertIn(remedy, ended.stdout.decode())
+            encore.signal(1)
+            eventually(lambda: encore.stats()["reload_failures"] == number, "it is refused")
+            self.assertIn(remedy, encore.output())
+            # Who can read it has no password yet: that is told.
+            file.chmod(0o644)
+            ended = self.run_client([encore.program, "--config", encore.config_path,
+                                     "--check-config"], check=False)
+            self.assertIn(f"{file}: others can read it; it has mode 0644, {remedy}",
+                          ended.stdout.decode())
+            file.chmod(0o600)
+        encore.stop()
+        self.users.chmod(0o666)
+        ended = self.run_client([encore.program, "--config", encore.config_path], check=False)
+        self.assertEqual(1, ended.returncode)
+        self.assertIn(f"chmod 600 {self.users}", ended.stdout.decode())
+
     def test_a_file_that_cannot_be_used_keeps_it_from_starting(self):
         encore = self.start_one("reverse", {"users_file": str(self.directory / "none")}, start=False,
                                 expect_exit=1)
