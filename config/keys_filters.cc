@@ -23,8 +23,9 @@ constexpr std::array kFiltersKeys = {
     bound<&Filters::path>(
         {.name = "path",
          .doc = "The path on proxy listeners below which it is found, on every host that a "
-                "reverse listener answers for, and where a forward listener is asked itself. "
-                "Empty: on the admin listener alone.",
+                "reverse listener answers for, and where a forward listener is asked itself: by "
+                "its address and port, or by a name of `admin.allow_hosts`. Empty: on the admin "
+                "listener alone.",
          .accepted = "a path that starts with \"/\" and does not end with it, or \"\"",
          .item_check = check_folder_or_empty}),
     bound<&Filters::allow_clients>({.name = "allow_clients",
@@ -72,9 +73,9 @@ constexpr std::array kFiltersKeys = {
     bound<&Filters::squid_digest>(
         {.name = "squid_digest",
          .kind = Kind::kBool,
-         .doc = "Whether proxy listeners answer `/squid-internal-periodic/store_digest`, whatever "
-                "host it is asked of, with the digest of `resident`: what a Squid asks of a "
-                "sibling with `digest`."}),
+         .doc = "Whether proxy listeners answer `/squid-internal-periodic/store_digest`, on the "
+                "hosts of `path`, with the digest of `resident`: what a Squid asks of a sibling "
+                "with `digest`."}),
 };
 
 }  // namespace

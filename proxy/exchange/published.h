@@ -9,13 +9,11 @@
 
 namespace encore::server {
 
-// Whether the request is for us: one of a forward listener that names no other host, or asks as
-// one Squid asks another; or of a reverse listener's route that is ours.
+// Whether the request is for us: one of a forward listener that names no other host (ViewMaker), or
+// of a reverse listener's route that is ours.
 inline bool is_published(const RequestContext& request) {
   if (!request.is_forward()) return request.route->is_published();
-  return request.target.form == http::TargetForm::kOrigin ||
-         (request.runtime->squid_digest && !request.is_intercepted() &&
-          request.target.path == kSquidDigestPath);
+  return request.target.form == http::TargetForm::kOrigin;
 }
 
 struct PublishedReply {

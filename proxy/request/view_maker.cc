@@ -26,6 +26,29 @@ bool may_purge(const std::vector<config::CidrText>& named, const net::Address& c
                              [&](const config::CidrText& block) { return block->contains(bytes); });
 }
 
+// Whether the URI's host is this proxy: an address and port of a listener, or a name that is said
+// to be ours.
+bool names_us(const Runtime& runtime, const http::Target& target) {
+  const std::string host = plain_host(target.authority.host);
+  const auto address = DestinationPolicy::known_address(host, target.port());
+  if (address) return runtime.destinations.is_own(*address);
+  return std::ranges::any_of(runtime.config.admin.allow_hosts,
+                             [&](const std::string& own) { return plain_host(own) == host; });
+}
+
+// Whether a forward listener is asked for what it publishes itself. The same path of another host
+// is that host's. The authority's certificate is no secret, and whoever needs it may know us by any
+// name.
+bool asks_for_published(const Runtime& runtime, const RequestView& view) {
+  const http::Target& target = view.target;
+  if (view.inside != nullptr || !runtime.is_published(target.path)) return false;
+  if (target.form == http::TargetForm::kOrigin) {
+    return target.path == kAuthorityPath || names_us(runtime, target);
+  }
+  return target.form == http::TargetForm::kAbsolute && target.scheme == http::Scheme::kHttp &&
+         names_us(runtime, target);
+}
+
 }  // namespace
 
 ViewFault ViewMaker::make(const http::RequestHead& head, const ListenerContext& listener,
@@ -59,11 +82,12 @@ ViewFault ViewMaker::make(const http::RequestHead& head, const ListenerContext& 
   if (head.method == http::Method::kConnect) {
     return look_at_connect(head, listener, client, view);
   }
+  // Asked itself, it answers with what it publishes: without a key, for that is never stored.
+  if (forward && asks_for_published(*runtime_, view)) {
+    view.target.form = http::TargetForm::kOrigin;
+    return {};
+  }
   if (forward && view.target.form != http::TargetForm::kAbsolute) {
-    // Asked itself, it answers with what it publishes: without a key, for that is never stored.
-    if (view.target.form == http::TargetForm::kOrigin && runtime_->is_published(view.target.path)) {
-      return {};
-    }
     return {400, Outcome::kBadRequest, "forward-proxy-needs-absolute-form"};
   }
   if (view.target.form == http::TargetForm::kAsterisk) {

@@ -165,7 +165,8 @@ class Resource(FiltersCase):
         now = time.time()
         self.ask("/page/1", "PUT", body=b"x")
         path = f"/filters/changed/{time.strftime(HOUR, time.gmtime(now))}.enc"
-        answers = [self.admin(path), self.ask(path), self.ask(path, port=self.forward)]
+        answers = [self.admin(path), self.ask(path),
+                   self.ask(path, port=self.forward, Host=f"127.0.0.1:{self.forward}")]
         for answer in answers:
             self.assertEqual(200, answer.status)
             self.assertEqual(answers[0].content, answer.content)
@@ -206,9 +207,31 @@ class Resource(FiltersCase):
     def test_others_are_refused_on_proxy_listeners(self):
         self.start_all(allow_clients=["192.0.2.0/24"])
         self.assertEqual(403, self.ask("/filters/links").status)
-        self.assertEqual(403, self.ask("/filters/links", port=self.forward).status)
+        self.assertEqual(403, self.ask("/filters/links", port=self.forward,
+                                       Host=f"127.0.0.1:{self.forward}").status)
         self.assertEqual(200, self.admin("/filters/links").status)
         self.assertEqual(0, self.origin.count())
+
+    def test_a_forward_listener_answers_for_itself_alone(self):
+        self.start_all(publish=["changed", "resident"], squid_digest=True)
+        self.proxy.stop()
+        self.settings["admin"] = {"allow_hosts": ["proxy.example"]}
+        self.proxy = self.encore(**self.settings)
+        squid = "/squid-internal-periodic/store_digest"
+        own = [f"127.0.0.1:{self.forward}", f"localhost:{self.forward}",
+               f"[::ffff:127.0.0.1]:{self.forward}", f"Proxy.Example:{self.forward}"]
+        strangers = ["site.example", f"site.example:{self.forward}", "127.0.0.1",
+                     f"127.0.0.2:{self.forward}", self.origin.authority]
+        for path in ("/filters/links", squid):
+            for host in own:
+                self.assertEqual(200, self.ask(path, port=self.forward, Host=host).status, host)
+                self.assertEqual(200, self.ask(f"http://{host}{path}", port=self.forward).status)
+            for host in strangers:
+                self.assertEqual(400, self.ask(path, port=self.forward, Host=host).status, host)
+            self.assertEqual(0, self.origin.count(path))
+            # What is another's goes there.
+            self.assertEqual(404, self.ask(self.origin.url(path), port=self.forward).status)
+            self.assertEqual(1, self.origin.count(path))
 
     def test_where_nothing_is_published_the_origin_is_asked(self):
         self.site = Site(1)

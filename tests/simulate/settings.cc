@@ -96,7 +96,9 @@ std::string draw_configuration(const Settings& settings, Random& random) {
   out += reverse ? "mode = \"reverse\"\n" : "mode = \"forward\"\n";
   out += settings.listen_tls;
   if (reverse) out += origin_section(settings, random);
-  out += "[admin]\naddress = \"\"\n[log]\naccess = \"\"\nlevel = \"off\"\n";
+  out +=
+      "[admin]\naddress = \"\"\nallow_hosts = [\"proxy.test\"]\n[log]\naccess = \"\"\nlevel = "
+      "\"off\"\n";
   out += "[workers]\ncount = " + one_of(random, {"1", "2", "2", "3"});
   out += "[forward]\nconnect_ports = [" + std::to_string(kTunnelPort) + "]\n";
   if (settings.publishes) {

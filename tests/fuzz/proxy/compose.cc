@@ -251,7 +251,10 @@ std::string text_of(const Ring& ring, const Request& request) {
     if (!request.query.empty()) out += "?" + request.query;
   }
   out += request.http10 ? " HTTP/1.0\r\n" : " HTTP/1.1\r\n";
-  out += "Host: " + (request.method == "CONNECT" ? request.own_path : host) + "\r\n";
+  // A forward proxy is asked itself by the name that its configuration has.
+  const bool asks_proxy = !request.own_path.empty() && ring.absolute;
+  const std::string& named = request.method == "CONNECT" ? request.own_path : host;
+  out += "Host: " + (asks_proxy && request.method != "CONNECT" ? "proxy.test" : named) + "\r\n";
   for (const Field& field : request.fields) append_line(field, out);
   out += "\r\n";
   out.append(request.body_bytes, 'x');
