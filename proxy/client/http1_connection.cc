@@ -177,7 +177,7 @@ std::size_t Http1Connection::handle_input(std::string_view input) {
       break;
     }
     if (answered++ == services_.runtime->config.limits.pipeline) {
-      continue_later();  // others have their turn
+      later().schedule();  // others have their turn
       break;
     }
     const auto taken = parse(input.substr(used));
@@ -366,8 +366,9 @@ void Http1Connection::start_request(RequestView& view, std::string_view head_byt
   if (pending_ == nullptr) request_->start();
 }
 
-// Takes up, at the end of this turn or in the next, what this one leaves.
-void Http1Connection::continue_later() {
+// Goes on at the end of this turn or in the next (schedule), or with the next share
+// (wait_for_share).
+net::Deferred& Http1Connection::later() {
   if (later_ == nullptr) {
     later_ = std::make_unique<net::Deferred>(services_.loop, [this] {
       if (is_closed()) return;
@@ -379,7 +380,7 @@ void Http1Connection::continue_later() {
       after_pending();
     });
   }
-  later_->schedule();
+  return *later_;
 }
 
 // Nothing is under way: looks at what the client has sent meanwhile, or closes.

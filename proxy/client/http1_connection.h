@@ -135,7 +135,7 @@ class Http1Connection final : public ClientConnection,
   void start_request(RequestView& view, std::string_view head_bytes, CacheView found);
   void end_unfinished_head();
   void next_request();
-  void continue_later();
+  net::Deferred& later();
   void close(After how, const ClientGone& why = {});
 
   // Plain hits, refusals and what the client does not take at once (http1_replies.cc).

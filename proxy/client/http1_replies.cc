@@ -297,7 +297,7 @@ void Http1Connection::pump_pending() {
     case Http1Writer::Status::kWaiting:
       return;
     case Http1Writer::Status::kMore:
-      continue_later();
+      later().wait_for_share();
       return;
     case Http1Writer::Status::kBroken:
       close(After::kClose);  // its length shows that it is not whole

@@ -12,8 +12,6 @@ namespace encore::server {
 namespace {
 
 constexpr std::size_t kPartsMax = 64;
-// Of content: so much is not put off.
-constexpr std::size_t kLittleBytes = 64 * 1024;
 
 }  // namespace
 
@@ -45,7 +43,7 @@ Http1Writer::Status Http1Writer::send_ahead(net::Stream& stream, std::string_vie
 
 Http1Writer::Status Http1Writer::pump(net::Stream& stream) {
   const std::uint64_t sent_before = sent_bytes_;
-  last_ = pump_turn(stream);
+  last_ = pump_share(stream);
   if (!is_blocked()) {
     stall_since_ = {};
   } else if (sent_bytes_ != sent_before || stall_since_ == MonotonicTime{}) {
@@ -65,20 +63,25 @@ bool Http1Writer::is_finished() const {
   return text_.empty() && read;
 }
 
-Http1Writer::Status Http1Writer::pump_turn(net::Stream& stream) {
-  turn_bytes_ = 0;
+Http1Writer::Status Http1Writer::pump_share(net::Stream& stream) {
+  pump_bytes_ = 0;
+  // Under TLS a share is as much time, and so fewer bytes.
+  const std::uint64_t cost = stream.is_tls() ? net::TurnShares::kTlsCost : 1;
+  const std::size_t share = stream.loop().shares().allowance() / cost;
+  const bool is_due = share > kLittleBytes;
+  // One byte more than is little shows that there is much.
+  const std::size_t pump_bytes_max = is_due ? share : kLittleBytes + 1;
   while (!is_finished()) {
-    if (turn_bytes_ >= kTurnBytes) return Status::kMore;
+    if (pump_bytes_ >= pump_bytes_max) return Status::kMore;
     std::array<iovec, kPartsMax> parts;
     BodyReader::Peeked peeked;
     if (content_ != nullptr) {
-      std::size_t bytes_max = kTurnBytes - turn_bytes_;
+      std::size_t bytes_max = pump_bytes_max - pump_bytes_;
       if (chunk_left_ != 0) bytes_max = std::min<std::uint64_t>(bytes_max, chunk_left_);
       peeked = content_->peek(std::span(parts).subspan(1), bytes_max);
+      if (!is_due && peeked.bytes == bytes_max && pump_bytes_ + bytes_max == pump_bytes_max)
+        return Status::kMore;
       frame(peeked);
-    }
-    if (peeked.bytes > kLittleBytes && stream.loop().written() >= kLoopTurnBytes) {
-      return Status::kMore;
     }
     const std::size_t text_left = text_.size() - text_written_;
     if (text_left == 0 && peeked.bytes == 0) {
@@ -124,7 +127,7 @@ void Http1Writer::end_content() {
 Http1Writer::Status Http1Writer::write(net::Stream& stream, std::span<const iovec> parts) {
   const net::WriteResult result = stream.write(parts);
   sent_bytes_ += result.bytes;
-  turn_bytes_ += result.bytes;
+  pump_bytes_ += result.bytes;
   const std::size_t from_text = std::min(result.bytes, text_.size() - text_written_);
   text_written_ += from_text;
   if (text_written_ == text_.size()) {

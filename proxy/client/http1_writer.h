@@ -21,17 +21,14 @@ class Http1Writer {
     kDone,     // all is written
     kBlocked,  // the client takes no more now: on_writable will come
     kWaiting,  // the content has no more now
-    kMore,     // this turn's share is written: pump again soon, others want a turn
+    kMore,     // this turn's share is written, or others wait: pump again with the next share
     kBroken,   // the content ended early: the client must see a broken message
     kDead,     // the client's connection is dead
   };
   enum class Coding : std::uint8_t { kIdentity, kChunked };
 
-  // Bytes written in one turn before others get theirs.
-  static constexpr std::size_t kTurnBytes = 1024 * 1024;
-  // By all of a loop, before who has much more leaves it to the next turn: those who want little
-  // wait for the turn. Fewer would let clients fall asleep in between, and cost a fifth more.
-  static constexpr std::size_t kLoopTurnBytes = 4 * kTurnBytes;
+  // Content that is written without waiting for a share of the loop's turn (net::TurnShares).
+  static constexpr std::size_t kLittleBytes = std::size_t{64} << 10;
 
   // Text that goes before the content: heads. REQUIRES: no content yet; begins with what was sent
   // ahead of it, if something was.
@@ -69,7 +66,7 @@ class Http1Writer {
   }
 
  private:
-  Status pump_turn(net::Stream& stream);
+  Status pump_share(net::Stream& stream);
   // Before or after content that peeked to this.
   void frame(const BodyReader::Peeked& peeked);
   void end_content();
@@ -83,7 +80,7 @@ class Http1Writer {
   std::uint64_t chunk_left_ = 0;
   const std::string* trailers_ = nullptr;
   std::uint64_t sent_bytes_ = 0;
-  std::size_t turn_bytes_ = 0;
+  std::size_t pump_bytes_ = 0;   // written by the present pump
   MonotonicTime stall_since_{};  // of the present stall
   Pace pace_;
   Status last_ = Status::kDone;

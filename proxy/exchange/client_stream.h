@@ -52,7 +52,7 @@ class ClientStream {
     kDone,     // all that was given is on its way
     kBlocked,  // the client takes no more now: on_writable will come
     kWaiting,  // the content has no more now
-    kMore,     // this turn's share is sent: pump again soon, others want a turn
+    kMore,     // this turn's share is sent, or others wait: pump again with the next share
     kBroken,   // the content ended early
     kDead,     // the client is not there any more
   };

@@ -343,7 +343,9 @@ void Exchange::pump() {
     disk_body_->on_reader({.position = position, .may_read_ahead = !client_.is_over_share()});
   }
   const bool is_blocked = status == ClientStream::Status::kBlocked;
-  if (coded != nullptr && coded->wants_turn() && (!is_blocked || coded->keeps_all())) {
+  if (status == ClientStream::Status::kMore) {
+    next_turn_.wait_for_share();
+  } else if (coded != nullptr && coded->wants_turn() && (!is_blocked || coded->keeps_all())) {
     next_turn_.schedule();
   }
   switch (status) {
@@ -352,9 +354,7 @@ void Exchange::pump() {
       return;
     case ClientStream::Status::kBlocked:
     case ClientStream::Status::kWaiting:
-      return;
     case ClientStream::Status::kMore:
-      next_turn_.schedule();
       return;
     case ClientStream::Status::kBroken:
       record_.outcome = broken_outcome(coded, disk_body_.get(), transfer_.get());

@@ -46,7 +46,7 @@ event_base* make_base() {
 
 }  // namespace
 
-Loop::Loop() : scratch_(kScratchBytes) { deferred_.previous = deferred_.next = &deferred_; }
+Loop::Loop() : scratch_(kScratchBytes) {}
 
 Result<std::unique_ptr<Loop>> Loop::create() {
   prepare_process();
@@ -78,12 +78,13 @@ void Loop::run() {
 
 bool Loop::turn() {
   now_known_ = wall_now_known_ = false;
-  written_ = 0;
+  shares_.begin_turn();
   handshakes_ = 0;
   // One pass of libevent's loop is one turn: sleep, then the callbacks of all that is ready.
   const int result = event_base_loop(base_, EVLOOP_ONCE | (has_deferred() ? EVLOOP_NONBLOCK : 0));
   ENCORE_CHECK(result == 0, "the kernel waits for events");
   run_deferred();
+  shares_.serve();
   now_known_ = wall_now_known_ = false;
   if (!stopped_.load(std::memory_order_acquire)) return true;
   stopped_.store(false, std::memory_order_relaxed);
@@ -154,31 +155,34 @@ void Loop::run_mailbox() {
 void Loop::defer(Function function) { functions_.push_back(std::move(function)); }
 
 void Loop::schedule(DeferredNode& node, void (*call)(DeferredNode& node)) {
-  if (node.run != nullptr) return;
-  node.run = call;
-  node.next = &deferred_;
-  node.previous = deferred_.previous;
-  deferred_.previous->next = &node;
-  deferred_.previous = &node;
+  if (node.run == nullptr) deferred_.push_back(node, call);
+}
+
+void Loop::wait_for_share(DeferredNode& node, void (*call)(DeferredNode& node)) {
+  if (node.waits_for_share) return;
+  unschedule(node);
+  shares_.wait(node, call);
 }
 
 void Loop::unschedule(DeferredNode& node) {
-  if (node.run == nullptr) return;
-  node.run = nullptr;
-  node.previous->next = node.next;
-  node.next->previous = node.previous;
-  node.previous = node.next = nullptr;
+  if (node.waits_for_share) {
+    shares_.leave(node);
+  } else if (node.run != nullptr) {
+    DeferredList::remove(node);
+  }
 }
 
-bool Loop::has_deferred() const { return deferred_.next != &deferred_ || !functions_.empty(); }
+bool Loop::has_deferred() const {
+  return !deferred_.empty() || !functions_.empty() || shares_.waiting() != 0;
+}
 
 void Loop::run_deferred() {
-  if (!has_deferred()) return;
+  if (deferred_.empty() && functions_.empty()) return;
   // What is deferred from here on belongs to the next turn: it goes behind the mark.
   DeferredNode mark;
   schedule(mark, [](DeferredNode&) {});
-  while (deferred_.next != &mark) {
-    DeferredNode& node = *deferred_.next;
+  while (&deferred_.front() != &mark) {
+    DeferredNode& node = deferred_.front();
     const auto call = node.run;
     unschedule(node);
     call(node);

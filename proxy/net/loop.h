@@ -2,7 +2,8 @@
 // confined to that thread, but for stop() and post(), which any thread may call.
 //
 // A turn of the loop: sleep until something is ready, run the callbacks of what is, run what was
-// deferred meanwhile. Time stands still within a turn.
+// deferred meanwhile, call the connections that wait for their share (TurnShares). Time stands
+// still within a turn.
 #pragma once
 
 #include <array>
@@ -18,6 +19,8 @@
 #include "base/http_date.h"
 #include "base/mutex.h"
 #include "base/time.h"
+#include "proxy/net/deferred_node.h"
+#include "proxy/net/turn_shares.h"
 
 struct event_base;
 
@@ -29,15 +32,6 @@ class Event;
 class LoopPart {
  public:
   virtual ~LoopPart() = default;
-};
-
-// A place in the loop's list of what runs at the end of the turn. For net/ only: others use
-// Deferred. Linked once at most; who unlinks it before it dies is its owner.
-struct DeferredNode {
-  DeferredNode* previous = nullptr;
-  DeferredNode* next = nullptr;
-  // Null while it is not linked.
-  void (*run)(DeferredNode& node) = nullptr;
 };
 
 class Loop {
@@ -74,10 +68,8 @@ class Loop {
     return now_;
   }
   WallTime wall_now();
-  // What streams have written in this turn: who has much more may leave it to a later one, so that
-  // no turn is long. Loop's thread only.
-  void count_written(std::uint64_t bytes) { written_ += bytes; }
-  std::uint64_t written() const { return written_; }
+  // How much of this turn each connection may move. Loop's thread only.
+  TurnShares& shares() { return shares_; }
   // How many steps of handshakes that clients ask of us go on in one turn, so that those who come
   // do not hold up those who are in. Loop's thread only.
   void set_handshakes_per_turn(std::uint32_t steps) { handshakes_per_turn_ = steps; }
@@ -114,6 +106,8 @@ class Loop {
 
   // For net/ only. Scheduling a linked node changes nothing, neither does unlinking a free one.
   void schedule(DeferredNode& node, void (*call)(DeferredNode& node));
+  // Calls the node when it has its share of a turn. One that waits already keeps its place.
+  void wait_for_share(DeferredNode& node, void (*call)(DeferredNode& node));
   void unschedule(DeferredNode& node);
   event_base* base() { return base_; }
   // Made by Lingering at its first use.
@@ -137,7 +131,6 @@ class Loop {
   bool wall_now_known_ = false;
   MonotonicTime now_{};
   WallTime wall_now_{};
-  std::uint64_t written_ = 0;
   static constexpr Nanoseconds kHandshakeStep = std::chrono::microseconds(500);
   // 16 of 0.3 ms are a turn of 5 ms.
   std::uint32_t handshakes_per_turn_ = 16;
@@ -147,7 +140,8 @@ class Loop {
 
   std::vector<Function> functions_;
   std::vector<Function> functions_running_;
-  DeferredNode deferred_;  // the ring's head
+  DeferredList deferred_;
+  TurnShares shares_;
 
   std::vector<std::byte> scratch_;
   std::vector<std::byte> record_scratch_;

@@ -27,6 +27,9 @@ namespace {
 constexpr std::size_t kKeptRoomBytes = 4096;
 // Records of one turn, so that one fast peer does not hold the loop: 8 x 16 KiB.
 constexpr int kRecordsPerTurn = 8;
+// A read of so much is counted, and the next one of its stream waits for its share of a turn. It is
+// what one TLS record carries.
+constexpr std::size_t kMuchBytes = std::size_t{16} << 10;
 // What several parts may have together to be sent in one piece.
 constexpr std::size_t kGatheredBytesMax = 4096;
 
@@ -294,11 +297,31 @@ void Stream::on_resumed(DeferredNode& node) {
 
 void Stream::on_read_event(int, short, void* context) {
   auto& stream = *static_cast<Stream*>(context);
-  if (stream.run == nullptr) return stream.read_ready();
-  // Kept bytes are due: they go before what the kernel has, and before an end. The loop tells
-  // again that the descriptor is readable.
-  stream.loop_.unschedule(stream);
-  on_resumed(stream);
+  if (stream.run == nullptr && !stream.reads_much_) [[likely]] {
+    return stream.read_ready();
+  }
+  stream.read_in_turn();
+}
+
+// The loop tells again that the descriptor is readable.
+void Stream::read_in_turn() {
+  if (waits_for_share) return;
+  if (run != nullptr) {
+    // Kept bytes are due: they go before what the kernel has, and before an end.
+    loop_.unschedule(*this);
+    return on_resumed(*this);
+  }
+  if (loop_.shares().allowance() != 0) return read_ready();
+  loop_.wait_for_share(*this, &Stream::on_share);
+}
+
+void Stream::on_share(DeferredNode& node) {
+  auto& stream = static_cast<Stream&>(node);
+  if (stream.kept_ != nullptr) {
+    if (!stream.deliver_kept() || stream.paused_) return;
+    stream.update_read_event();
+  }
+  stream.read_ready();
 }
 
 void Stream::read_ready() {
@@ -312,7 +335,8 @@ void Stream::read_ready() {
     if (!read_once()) return;
     if (!tls_->has_pending()) return update_read_event();
   }
-  loop_.schedule(*this, &Stream::on_resumed);
+  if (!reads_much_) return loop_.schedule(*this, &Stream::on_resumed);
+  loop_.wait_for_share(*this, &Stream::on_share);
 }
 
 // Reads once and tells the handler what came. False where the stream is closed or destroyed, or
@@ -324,6 +348,10 @@ bool Stream::read_once() {
   } else {
     target = handler_->read_buffer(*this);
     if (target.empty()) target = loop_.scratch();
+  }
+  if (reads_much_) {
+    const std::size_t share = std::max(loop_.shares().allowance(), TurnShares::kShareMin);
+    target = target.first(std::min(target.size(), share));
   }
   std::size_t bytes = 0;
   if (tls_ == nullptr) {
@@ -342,6 +370,8 @@ bool Stream::read_once() {
     bytes = got.bytes;
   }
   bytes_read_ += bytes;
+  reads_much_ = bytes >= kMuchBytes;
+  if (reads_much_) loop_.shares().count_read(bytes, cost());
   last_activity_ = loop_.now();
   if (kept_ == nullptr) return deliver(target.first(bytes));
   kept_->grow(bytes);
@@ -405,7 +435,7 @@ WriteResult Stream::write_tls(std::span<const iovec> parts, std::size_t asked) {
 WriteResult Stream::taken(std::size_t bytes, std::size_t asked) {
   if (bytes > 0) {
     bytes_written_ += bytes;
-    loop_.count_written(bytes);
+    loop_.shares().count_written(bytes, cost());
     last_activity_ = loop_.now();
   }
   blocked_ = bytes < asked;

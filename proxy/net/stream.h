@@ -196,12 +196,14 @@ class Stream : private DeferredNode {
   static void on_read_event(int descriptor, short what, void* context);
   static void on_write_event(int descriptor, short what, void* context);
   static void on_resumed(DeferredNode& node);
+  static void on_share(DeferredNode& node);
 
   // What calls the handler returns false where the stream is closed or destroyed afterwards.
   template <typename Call>
   bool call_handler(Call call);
   bool drive_handshake();
   void read_ready();
+  void read_in_turn();
   bool read_once();
   void keep(std::span<const std::byte> bytes);
   bool deliver(std::span<const std::byte> bytes);
@@ -211,6 +213,7 @@ class Stream : private DeferredNode {
   void write_ready();
   void finish_shutdown();
 
+  std::uint64_t cost() const { return tls_ == nullptr ? 1 : TurnShares::kTlsCost; }
   // Neither read nor written any more.
   bool is_dead() const { return health_ == Health::kUnwritable || health_ == Health::kFailed; }
   bool wants_to_read() const;
@@ -240,6 +243,7 @@ class Stream : private DeferredNode {
   bool ready_ = true;          // false until a TLS handshake is done
   bool blocked_ = false;       // a write took less than all: on_writable is owed
   bool shutdown_due_ = false;  // once TLS has sent what it holds
+  bool reads_much_ = false;    // the last read was no small one: the next waits for its share
   Event read_event_;
 };
 

@@ -72,6 +72,8 @@ Deferred::~Deferred() {
 
 void Deferred::schedule() { loop_.schedule(*this, &Deferred::on_run); }
 
+void Deferred::wait_for_share() { loop_.wait_for_share(*this, &Deferred::on_run); }
+
 void Deferred::cancel() { loop_.unschedule(*this); }
 
 void Deferred::on_run(DeferredNode& node) {

@@ -52,6 +52,8 @@ class Deferred : private DeferredNode {
   ~Deferred();
 
   void schedule();
+  // Calls it when its owner, which has much to write, has its share of a turn (TurnShares).
+  void wait_for_share();
   void cancel();
   bool is_scheduled() const { return run != nullptr; }
 

@@ -1,0 +1,80 @@
+// TurnShares: divides a loop's turn among the connections that have much to move. Those that do not
+// get their share wait in a queue; the one that has waited for longest goes first, in the next turn
+// before all that come later. The more of them wait, the smaller is the share of each.
+//
+// A turn is bounded so that a request for something small, which waits for nobody, waits for a
+// millisecond at most. Reads no clock: bytes stand for time. Confined to its loop's thread.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "proxy/net/deferred_node.h"
+
+namespace encore::net {
+
+class TurnShares {
+ public:
+  // Measured, and therefore beside their derivation in the .cc file: bytes of one turn over plain
+  // sockets, read or written; what a byte under TLS costs beside one of those; the bounds of one
+  // connection's share; what those that wait may move of each turn, whatever the others have moved
+  // in it; and what a call costs that moves nothing.
+  static const std::uint64_t kTurnBytes;
+  static const std::uint64_t kTlsCost;
+  static const std::size_t kShareMin;
+  static const std::size_t kShareMax;
+  static const std::uint64_t kLeastForWaiting;
+  static const std::uint64_t kCallCost;
+
+  TurnShares() = default;
+  TurnShares(const TurnShares&) = delete;
+  TurnShares& operator=(const TurnShares&) = delete;
+
+  void begin_turn() { moved_ = 0; }
+  // Counts bytes of this turn; `cost` is 1 or kTlsCost.
+  void count_read(std::size_t bytes, std::uint64_t cost) { moved_ += bytes * cost; }
+  void count_written(std::size_t bytes, std::uint64_t cost) {
+    moved_ += bytes * cost;
+    served_ += bytes;
+  }
+
+  // Returns how many bytes whoever asks may write or read now. While one of the queue is called
+  // that is the rest of its share, else a share where nobody waits and the turn is not used up. 0:
+  // wait().
+  std::size_t allowance() const {
+    if (is_serving_) return share_ - std::min(share_, served_);
+    return waiting_ == 0 && moved_ < kTurnBytes ? kShareMax : 0;
+  }
+  // The share of each of `waiting` connections. REQUIRES: waiting > 0.
+  static std::size_t share_of(std::size_t waiting);
+
+  // Puts a node at the end of the queue. REQUIRES: not linked.
+  void wait(DeferredNode& node, void (*call)(DeferredNode& node)) {
+    queue_.push_back(node, call);
+    node.waits_for_share = true;
+    ++waiting_;
+  }
+  // REQUIRES: the node waits here.
+  void leave(DeferredNode& node) {
+    ENCORE_CHECK(node.waits_for_share && waiting_ != 0, "who leaves the queue stands in it");
+    DeferredList::remove(node);
+    node.waits_for_share = false;
+    --waiting_;
+  }
+  std::size_t waiting() const { return waiting_; }
+
+  // Calls those that wait, the first of them first, until the turn is used up. One that waits again
+  // from within its call stands behind the others, and may be called once more.
+  void serve();
+
+ private:
+  DeferredList queue_;
+  std::size_t waiting_ = 0;
+  std::uint64_t moved_ = 0;  // in this turn, weighted by cost
+  std::size_t share_ = 0;    // of each that is served in this turn
+  std::size_t served_ = 0;   // written of it by the one that is called
+  bool is_serving_ = false;
+};
+
+}  // namespace encore::net

@@ -1,0 +1,108 @@
+// Clients that ask for something large again and again, by turns of the loop: nobody waits for
+// ever, and somebody who wants little waits for a turn. Counts turns and bytes, and no time.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/client/client_world.h"
+#include "tests/letters.h"
+
+namespace encore::server {
+namespace {
+
+constexpr std::size_t kLargeBytes = 2U << 20U;
+
+std::string get(std::string_view path) {
+  return "GET " + std::string(path) + " HTTP/1.1\r\nHost: h\r\n\r\n";
+}
+
+void store(ClientWorld& world, Client& client, std::string_view path, std::string_view body) {
+  client.say(get(path));
+  world.run_until_asked();
+  world.answer("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: " +
+               std::to_string(body.size()) + "\r\n\r\n" + std::string(body));
+  world.run_until([&] { return client.heard.ends_with(body); });
+  client.heard.clear();
+  world.origin.asked.clear();
+}
+
+// Asks for the large object, and again as soon as it has it.
+struct Greedy {
+  explicit Greedy(ClientWorld& world) : client(world) { client.say(get("/large")); }
+  void look() {
+    total += client.heard.size();
+    left += client.heard.size();
+    client.heard.clear();
+    // Less than one more head is missing.
+    if (left >= kLargeBytes) {
+      left = 0;
+      client.say(get("/large"));
+      ++answers;
+    }
+  }
+  Client client;
+  std::uint64_t total = 0;
+  std::uint64_t left = 0;
+  int answers = 0;
+};
+
+struct Fixture {
+  explicit Fixture(std::size_t count)
+      : world(config::Mode::kReverse,
+              [](config::Config& config) { config.cache.memory_bytes = 64U << 20U; }),
+        first(world),
+        small(world) {
+    store(world, first, "/large", letters(kLargeBytes));
+    store(world, small, "/small", "small");
+    for (std::size_t i = 0; i < count; ++i) all.push_back(std::make_unique<Greedy>(world));
+  }
+  void turn() {
+    world.run_turns(1);
+    for (const auto& each : all) each->look();
+  }
+  std::uint64_t total() const {
+    std::uint64_t sum = 0;
+    for (const auto& each : all) sum += each->total;
+    return sum;
+  }
+
+  ClientWorld world;
+  Client first;
+  Client small;
+  std::vector<std::unique_ptr<Greedy>> all;
+};
+
+TEST_CASE("clients that want much get as much as one another, turn by turn", "[client][shares]") {
+  Fixture f(24);
+  int turns = 0;
+  while (f.all.front()->answers < 12) {
+    f.turn();
+    REQUIRE(++turns < 10'000);
+    std::uint64_t least = UINT64_MAX;
+    std::uint64_t most = 0;
+    for (const auto& each : f.all) {
+      least = std::min(least, each->total);
+      most = std::max(most, each->total);
+    }
+    // Two whole answers: one is given while the other's client is asked what it wants next.
+    REQUIRE(most - least <= 2 * kLargeBytes);
+  }
+}
+
+TEST_CASE("somebody who wants little waits for a turn, and a turn is bounded", "[client][shares]") {
+  Fixture f(24);
+  for (int i = 0; i < 40; ++i) f.turn();
+  for (int i = 0; i < 200; ++i) {
+    const std::uint64_t before = f.total();
+    f.small.say(get("/small"));
+    f.turn();
+    REQUIRE(f.small.heard.ends_with("small"));
+    f.small.heard.clear();
+    REQUIRE(f.total() - before <= net::TurnShares::kTurnBytes * 2);
+  }
+}
+
+}  // namespace
+}  // namespace encore::server

@@ -1,0 +1,174 @@
+#include "proxy/net/turn_shares.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/catch.h"
+
+namespace encore::net {
+namespace {
+
+// A connection that always has more to write, each time its whole allowance; it writes down what it
+// wrote.
+struct Writer : DeferredNode {
+  Writer(TurnShares& all, std::vector<char>& calls, char its_name)
+      : shares(all), order(calls), name(its_name) {}
+  ~Writer() {
+    if (waits_for_share) shares.leave(*this);
+  }
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  // As a request or a writable socket does.
+  void on_event() {
+    if (!waits_for_share) go();
+  }
+  void go() {
+    const std::size_t allowed = shares.allowance();
+    if (allowed != 0) {
+      order.push_back(name);
+      shares.count_written(allowed, cost);
+      written += allowed;
+    }
+    shares.wait(*this, [](DeferredNode& node) { static_cast<Writer&>(node).go(); });
+  }
+
+  TurnShares& shares;
+  std::vector<char>& order;
+  char name;
+  std::uint64_t cost = 1;
+  std::uint64_t written = 0;
+};
+
+struct Fixture {
+  explicit Fixture(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      writers.push_back(std::make_unique<Writer>(shares, order, static_cast<char>('a' + i % 26)));
+    }
+  }
+  // Events come in the same order each turn, as epoll tells them: the same ones are always first.
+  void turn() {
+    shares.begin_turn();
+    for (const auto& writer : writers) writer->on_event();
+    shares.serve();
+  }
+  std::uint64_t spread() const {
+    std::uint64_t least = UINT64_MAX;
+    std::uint64_t most = 0;
+    for (const auto& writer : writers) {
+      least = std::min(least, writer->written);
+      most = std::max(most, writer->written);
+    }
+    return most - least;
+  }
+
+  TurnShares shares;
+  std::vector<char> order;
+  std::vector<std::unique_ptr<Writer>> writers;
+};
+
+TEST_CASE("the share of each becomes smaller when many wait, between two bounds", "[net][shares]") {
+  CHECK(TurnShares::share_of(1) == TurnShares::kShareMax);
+  CHECK(TurnShares::share_of(4) == TurnShares::kShareMax);
+  CHECK(TurnShares::share_of(6) == TurnShares::kTurnBytes / 6);
+  CHECK(TurnShares::share_of(10'000) == TurnShares::kShareMin);
+}
+
+TEST_CASE("whoever waits in vain in one turn goes first in the next", "[net][shares]") {
+  Fixture f(6);
+  f.turn();
+  // The first event finds nobody that waits; then all wait, until the turn is used up.
+  CHECK(std::string(f.order.begin(), f.order.end()) == "aabcde");
+  f.order.clear();
+  f.shares.begin_turn();
+  f.writers[0]->on_event();  // an event comes first for one that has had its share
+  f.shares.serve();
+  CHECK(std::string(f.order.begin(), f.order.end()).starts_with("fabcde"));
+}
+
+TEST_CASE("after each turn all have written the same but for two shares, however many they are",
+          "[net][shares]") {
+  const auto count = GENERATE(std::size_t{2}, std::size_t{16}, std::size_t{64}, std::size_t{256});
+  Fixture f(count);
+  for (int turn = 0; turn < 200; ++turn) {
+    f.turn();
+    REQUIRE(f.spread() <= 2 * TurnShares::kShareMax);
+  }
+  for (const auto& writer : f.writers) CHECK(writer->written > 0);
+}
+
+TEST_CASE("a newcomer stands behind all that wait", "[net][shares]") {
+  Fixture f(8);
+  f.turn();
+  const std::size_t waited = f.shares.waiting();
+  REQUIRE(waited == 8);
+  std::vector<char> order;
+  Writer late(f.shares, order, 'z');
+  f.shares.begin_turn();
+  late.on_event();
+  CHECK(late.written == 0);
+  CHECK(f.shares.allowance() == 0);
+  f.order.clear();
+  f.shares.serve();
+  CHECK(f.order.size() >= 8);
+}
+
+TEST_CASE("a turn ends after its bytes, and under TLS after fewer of them", "[net][shares]") {
+  const bool tls = GENERATE(false, true);
+  Fixture f(64);
+  for (const auto& writer : f.writers) writer->cost = tls ? TurnShares::kTlsCost : 1;
+  f.turn();
+  std::uint64_t before = 0;
+  for (const auto& writer : f.writers) before += writer->written;
+  f.turn();
+  std::uint64_t written = 0;
+  for (const auto& writer : f.writers) written += writer->written;
+  const std::uint64_t cost = (written - before) * (tls ? TurnShares::kTlsCost : 1);
+  CHECK(cost <= TurnShares::kTurnBytes + TurnShares::kTlsCost * TurnShares::kShareMin);
+  CHECK(cost >= TurnShares::kTurnBytes * 3 / 4);
+}
+
+TEST_CASE("those that wait have a part of each turn, whatever the others move in it",
+          "[net][shares]") {
+  Fixture f(3);
+  f.turn();
+  f.order.clear();
+  f.shares.begin_turn();
+  f.shares.count_read(10 * TurnShares::kTurnBytes, 1);
+  f.shares.serve();
+  CHECK_FALSE(f.order.empty());
+}
+
+TEST_CASE("calls that move nothing end a turn, too, and one may leave the queue in any call",
+          "[net][shares]") {
+  TurnShares shares;
+  struct Idle : DeferredNode {
+    TurnShares* shares = nullptr;
+    Idle* other = nullptr;
+    int calls = 0;
+  } a, b;
+  a.shares = b.shares = &shares;
+  a.other = &b;
+  static void (*again)(DeferredNode&);
+  again = [](DeferredNode& node) {
+    auto& idle = static_cast<Idle&>(node);
+    ++idle.calls;
+    if (idle.other != nullptr && idle.other->waits_for_share) idle.shares->leave(*idle.other);
+    idle.shares->wait(node, again);
+  };
+  shares.wait(a, again);
+  shares.wait(b, again);
+  shares.begin_turn();
+  shares.serve();
+  CHECK(a.calls > 0);
+  CHECK(a.calls < 10'000);
+  CHECK(b.calls == 0);
+  CHECK(shares.waiting() == 1);
+  shares.leave(a);
+  CHECK(shares.waiting() == 0);
+}
+
+}  // namespace
+}  // namespace encore::net
