@@ -1,5 +1,6 @@
 #include "proxy/client/http1_stream.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -180,5 +181,11 @@ void Http1Stream::switch_protocol(Switched switched) {
 }
 
 void Http1Stream::want_content() { carrier_.resume(); }
+
+std::uint64_t Http1Stream::taken_bytes() const {
+  const net::Stream& stream = carrier_.stream();
+  const std::uint64_t written = stream.bytes_written();
+  return written - std::min(written, stream.bytes_in_kernel());
+}
 
 }  // namespace encore::server

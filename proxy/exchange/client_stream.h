@@ -84,6 +84,8 @@ class ClientStream {
 
   // Bytes of the response that were sent, framing included.
   virtual std::uint64_t sent_bytes() const = 0;
+  // Of these, those that have arrived at the client. May ask the kernel.
+  virtual std::uint64_t taken_bytes() const = 0;
   // Whether another request may follow behind the response, as it was begun.
   virtual bool is_kept() const = 0;
   // Whether the client, over all that it has asked for, holds more than its share of memory by not

@@ -37,6 +37,7 @@
 #include "proxy/request/request_context.h"
 #include "proxy/request/request_view.h"
 #include "proxy/transfer/inflight.h"
+#include "proxy/transfer/standstill.h"
 #include "proxy/transfer/transfer.h"
 
 namespace encore::server {
@@ -179,6 +180,7 @@ class Exchange final : public TransferReader, private LoadReader {
   void refuse_content(int status, std::string_view detail);
   ResponseMoment moment() const;
   void pump();
+  bool is_to_leave(bool is_blocked);
   void pump_interim();
   void finish(ClientStream::End how);
   // The last but the call of client_.end(): one record, and nobody else's time is taken.
@@ -216,6 +218,7 @@ class Exchange final : public TransferReader, private LoadReader {
   MonotonicTime joined_at_{};
   // Of a long body; or a transfer was joined that has something already.
   net::Deferred next_turn_;
+  Standstill standstill_;  // of the client, while others wait for it
 
   Upload upload_;
   ResponseCoding coding_;

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "proxy/origin/parts.h"
+#include "proxy/transfer/standstill.h"
 
 namespace encore::server {
 namespace {
@@ -182,8 +183,21 @@ void ResponseBody::pause(MonotonicTime now) {
   paused_since_ = now;
   transfer_.set_producer_paused(true);
   stream_->pause_reading();
+  others_waited_ = false;
+  if (transfer_.is_read_by_several()) question_readers();
   // A reader may have advanced between the look and the mark.
   on_reader_advanced();
+}
+
+// Who takes nothing, while others wait for it, leaves by itself when it is asked.
+void ResponseBody::question_readers() {
+  if (!paused_since_ || stream_ == nullptr) return;
+  others_waited_ = transfer_.question_behind(
+      body_->size(), others_waited_ ? Transfer::Asking::kVerdict : Transfer::Asking::kToKnow);
+  if (patience_ == nullptr) {
+    patience_ = std::make_unique<net::Timer>(services_.loop, [this] { question_readers(); });
+  }
+  patience_->start(Standstill::kLookInterval);
 }
 
 void ResponseBody::on_reader_advanced() {
@@ -198,6 +212,7 @@ void ResponseBody::on_reader_advanced() {
 void ResponseBody::end_pause(MonotonicTime now) {
   blame_slowest(now);
   limit_retention();
+  if (patience_ != nullptr) patience_->cancel();
   paused_since_.reset();
   transfer_.set_producer_paused(false);
   since_ = now;
@@ -213,7 +228,12 @@ void ResponseBody::blame_slowest(MonotonicTime now) {
 
 ResponseBody::Overdue ResponseBody::check(MonotonicTime now, Nanoseconds limit) {
   const auto over = [&](MonotonicTime since) { return limit.count() != 0 && now - since >= limit; };
-  if (paused_since_) blame_slowest(now);
+  if (paused_since_) {
+    blame_slowest(now);
+    // Others may have joined since the pause began.
+    const bool is_questioned = patience_ != nullptr && patience_->is_running();
+    if (!is_questioned && transfer_.is_read_by_several()) question_readers();
+  }
   if (std::exchange(cut_due_, false)) {
     transfer_.publish_body();
     on_reader_advanced();

@@ -16,6 +16,7 @@
 #include "base/time.h"
 #include "proxy/net/body_digest.h"
 #include "proxy/net/stream.h"
+#include "proxy/net/timer.h"
 #include "proxy/origin/body_framing.h"
 #include "proxy/origin/received.h"
 #include "proxy/origin/services.h"
@@ -101,7 +102,10 @@ class ResponseBody {
   void stop_storing();
 
   // The stream is let go of.
-  void detach() { stream_ = nullptr; }
+  void detach() {
+    stream_ = nullptr;
+    patience_.reset();
+  }
   // All has come. Nothing where it was not being stored. REQUIRES: detached.
   std::optional<StoreWriter::Result> complete(const store::ObjectRef& completes);
   // No more comes.
@@ -126,6 +130,7 @@ class ResponseBody {
   void pause(MonotonicTime now);
   void end_pause(MonotonicTime now);
   void blame_slowest(MonotonicTime now);
+  void question_readers();
   void read_on();
 
   OriginServices& services_;
@@ -143,6 +148,8 @@ class ResponseBody {
   std::optional<MonotonicTime> paused_since_;  // the readers are behind
   std::optional<MonotonicTime> memory_since_;  // there is no memory
   bool cut_due_ = false;                       // a reader was cut and is to be told
+  std::unique_ptr<net::Timer> patience_;       // with readers that are behind while others wait
+  bool others_waited_ = false;                 // at its last look
 };
 
 }  // namespace encore::server

@@ -57,6 +57,7 @@ void Transfer::add_reader(TransferReader& reader) {
   reader.blamed_at_ = {};
   reader.over_share_.store(false, std::memory_order_relaxed);
   reader.cut_.store(false, std::memory_order_relaxed);
+  reader.question_.store(TransferReader::Question::kNone, std::memory_order_relaxed);
   reader.previous_ = last_;
   reader.next_ = nullptr;
   (last_ != nullptr ? last_->next_ : readers_) = &reader;
@@ -282,6 +283,31 @@ bool Transfer::blame_slowest(const HoldBack& hold_back) {
   if (slowest->blame_ < kBlameMax) return false;
   slowest->cut_.store(true, std::memory_order_release);
   return true;
+}
+
+bool Transfer::is_read_by_several() const {
+  const Lock lock(*this);
+  return readers_ != last_;
+}
+
+bool Transfer::question_behind(std::uint64_t written, Asking asking) {
+  using Question = TransferReader::Question;
+  const Lock lock(*this);
+  bool others_wait = false;
+  for (const TransferReader* reader = readers_; reader != nullptr; reader = reader->next_) {
+    const std::uint64_t position = reader->position_.load();
+    others_wait = others_wait || (position >= written && position != TransferReader::kReadsNothing);
+  }
+  const bool is_verdict = others_wait && asking == Asking::kVerdict;
+  for (TransferReader* reader = readers_; reader != nullptr; reader = reader->next_) {
+    if (reader->position_.load() >= written || reader->is_cut()) continue;
+    reader->question_.store(is_verdict ? Question::kLeave : Question::kHowFar,
+                            std::memory_order_release);
+    if (!reader->wake_pending_.exchange(true, std::memory_order_acq_rel)) {
+      reader->home_.wake(reader->ticket_);
+    }
+  }
+  return others_wait;
 }
 
 Transfer::Woken Transfer::wake_elsewhere() {

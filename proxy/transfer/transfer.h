@@ -192,6 +192,13 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
     MonotonicTime now{};
   };
   bool blame_slowest(const HoldBack& hold_back);
+  // Asks each reader that has not read all of `written` whether its client takes anything: it
+  // answers by itself, from its loop. Returns whether others have read it all, and wait; they did
+  // so at the last question, too, where it is `verdict`: who takes nothing is then to leave.
+  enum class Asking : std::uint8_t { kToKnow, kVerdict };
+  bool question_behind(std::uint64_t written, Asking asking);
+  // Whether more than one reads it.
+  bool is_read_by_several() const;
   // Mid-body: it ends for want of memory, which is no fault of who produces it.
   void set_out_of_memory() { out_of_memory_.store(true, std::memory_order_release); }
   bool is_out_of_memory() const { return out_of_memory_.load(std::memory_order_acquire); }

@@ -14,6 +14,12 @@ namespace encore::server {
 
 class TransferReader : private WakeTarget {
  public:
+  enum class Question : std::uint8_t {
+    kNone,
+    kHowFar,  // how much its client has taken
+    kLeave,   // the same; others wait, and if it takes nothing it is to leave
+  };
+
   // REQUIRES: it has left its transfer.
   virtual ~TransferReader() {
     ENCORE_CHECK(!ticket_, "a reader leaves its transfer before it ends");
@@ -29,6 +35,12 @@ class TransferReader : private WakeTarget {
   void set_over_share(bool over) { over_share_.store(over, std::memory_order_relaxed); }
   // It has held back the others for too long: it is to leave.
   bool is_cut() const { return cut_.load(std::memory_order_acquire); }
+  // Whether the producer, paused for those that are behind, asks if its client takes anything. Each
+  // question is answered once.
+  Question take_question() {
+    if (question_.load(std::memory_order_relaxed) == Question::kNone) return Question::kNone;
+    return question_.exchange(Question::kNone, std::memory_order_acq_rel);
+  }
 
  protected:
   // `home` is borrowed.
@@ -55,6 +67,7 @@ class TransferReader : private WakeTarget {
   MonotonicTime blamed_at_{};
   std::atomic<bool> over_share_ = false;
   std::atomic<bool> cut_ = false;
+  std::atomic<Question> question_ = Question::kNone;
   std::atomic<bool> opened_ = false;  // has its place in the body
   // Body bytes read, for back-pressure; kReadsNothing: it waits for the end alone.
   static constexpr std::uint64_t kReadsNothing = UINT64_MAX;

@@ -41,6 +41,7 @@ class FakeStream final : public ClientStream {
   }
   void want_content() override { ++wanted; }
   std::uint64_t sent_bytes() const override { return response.head.size(); }
+  std::uint64_t taken_bytes() const override { return taken; }
   bool is_kept() const override { return true; }
   bool is_over_share() const override { return false; }
 
@@ -52,6 +53,7 @@ class FakeStream final : public ClientStream {
   std::optional<End> ended;
   std::optional<Switched> switched;
   int wanted = 0;
+  std::uint64_t taken = 0;
 };
 
 // Keeps what it is asked.

@@ -267,6 +267,31 @@ TEST_CASE("a reader is cut that is less than half as fast as the others, and no 
   });
 }
 
+TEST_CASE(
+    "readers that are behind are asked what their clients take, and to leave once others wait",
+    "[transfer]") {
+  using Asking = Transfer::Asking;
+  using Question = TransferReader::Question;
+  Fixture f(1);
+  f.on(*f.homes[0], [&] {
+    TwoReaders two(*f.homes[0]);
+    CHECK(two.transfer->is_read_by_several());
+    two.transfer->advance(two.a, 400);
+    two.transfer->advance(two.b, 500);
+    CHECK_FALSE(two.transfer->question_behind(1000, Asking::kVerdict));
+    CHECK(two.a.take_question() == Question::kHowFar);
+    CHECK(two.b.take_question() == Question::kHowFar);
+    two.transfer->advance(two.b, 1000);
+    CHECK(two.transfer->question_behind(1000, Asking::kToKnow));
+    CHECK(two.a.take_question() == Question::kHowFar);
+    CHECK(two.b.take_question() == Question::kNone);
+    CHECK(two.transfer->question_behind(1000, Asking::kVerdict));
+    CHECK(two.a.take_question() == Question::kLeave);
+    CHECK(two.a.take_question() == Question::kNone);
+    CHECK(two.b.take_question() == Question::kNone);
+  });
+}
+
 TEST_CASE("a wake-up is for one life of a reader", "[transfer]") {
   Fixture f(2);
   TransferHome& fetcher = *f.homes[0];
