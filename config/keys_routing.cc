@@ -122,11 +122,12 @@ constexpr std::array kForwardKeys = {
                                     .range = {.min = 0, .max = 4096},
                                     .accepted = "addresses and blocks, as \"10.0.0.0/8\"",
                                     .item_check = check_parsed<CidrText>}),
-    bound<&Forward::connect_ports>({.name = "connect_ports",
-                                    .kind = Kind::kIntegerList,
-                                    .doc = "Ports that `CONNECT` may reach; others get 403. The default is "
-                                           "where package managers and their registries ask.",
-                                    .range = {.min = 1, .max = 65535}}),
+    bound<&Forward::connect_ports>(
+        {.name = "connect_ports",
+         .kind = Kind::kIntegerList,
+         .doc = "Ports that `CONNECT` may reach; others get 403. The default is "
+                "where package managers and their registries ask.",
+         .range = {.min = 1, .max = 65535}}),
     bound<&Forward::safe_ports>(
         {.name = "safe_ports",
          .kind = Kind::kTextList,

@@ -208,9 +208,9 @@ void Http1Connection::refuse(const Refusal& refusal, const RequestView* view) {
   cache_status.detail = refusal.detail;
   const ListenerPolicy* const policy = services_.runtime->policy(listener_.index);
   cache_status.said = policy == nullptr || policy->cache_status;
-  const std::string explained =
-      std::string(refusal.text) + " Reason: " + std::string(refusal.detail) +
-      named_keys(listener_.mode, refusal.detail) + ".";
+  const std::string explained = std::string(refusal.text) +
+                                " Reason: " + std::string(refusal.detail) +
+                                named_keys(listener_.mode, refusal.detail) + ".";
   http::OwnReply reply =
       http::make_own_reply(refusal.status, explained, services_.loop.http_date(), cache_status,
                            services_.runtime->error_pages.find(refusal.status));

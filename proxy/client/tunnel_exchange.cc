@@ -207,9 +207,9 @@ void TunnelExchange::refuse(int status, Outcome outcome, std::string_view detail
   cache_status.forwarded = http::Forwarded::kMethod;
   cache_status.said = request_->says_cache_status();
   cache_status.detail = kept;
-  http::OwnReply reply =
-      http::make_own_reply(status, "encore: " + kept + named_keys(config::Mode::kForward, kept), services_.loop.http_date(), cache_status,
-                           request_->runtime->error_pages.find(status));
+  http::OwnReply reply = http::make_own_reply(
+      status, "encore: " + kept + named_keys(config::Mode::kForward, kept),
+      services_.loop.http_date(), cache_status, request_->runtime->error_pages.find(status));
   reply.head += connection_field(http::Version::kHttp11, false);
   reply.head += kHeadEnd;
   reply.head += reply.body;

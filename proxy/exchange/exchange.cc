@@ -536,8 +536,8 @@ bool Exchange::has_waited_long_enough(MonotonicTime now) const {
 }
 
 bool Exchange::is_origin_active() const {
-  return is_at(Step::kWait) && upload_.is_done() && role_ != Role::kWaits &&
-         transfer_ != nullptr && !transfer_->is_quiet();
+  return is_at(Step::kWait) && upload_.is_done() && role_ != Role::kWaits && transfer_ != nullptr &&
+         !transfer_->is_quiet();
 }
 
 void Exchange::check_timeouts(MonotonicTime now) {

@@ -89,8 +89,8 @@ class Fetch final : public Producer,
   MonotonicTime waits_for_memory_since() const { return body_.waits_since(); }
   // Ends without its body, so that others have the memory of what there is.
   void give_way();
-  // A look at it in a drain (net::Quiet): where nothing moves between us and the origin it tells its
-  // readers so, and ends if it has none.
+  // A look at it in a drain (net::Quiet): where nothing moves between us and the origin it tells
+  // its readers so, and ends if it has none.
   void end_if_quiet();
   // Ends it at once; what was stored of it is dropped.
   void abandon();

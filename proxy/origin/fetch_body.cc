@@ -229,7 +229,7 @@ void Fetch::end_if_quiet() {
   // What the client still sends is looked at where it comes.
   if (state_ == State::kEnded || writer_.expects_upload()) return;
   const bool is_quiet = quiet_.look(link_.moved_bytes());
-  transfer_->set_quiet(is_quiet);
+  transfer_->set_motion(is_quiet ? Transfer::Motion::kQuiet : Transfer::Motion::kMoving);
   if (is_quiet && transfer_->close_if_unread()) abandon();
 }
 

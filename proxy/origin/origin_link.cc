@@ -42,7 +42,7 @@ OriginLink::OriginLink(OriginServices& services, const RequestContext& request,
       request_(request),
       handler_(handler),
       party_(request.client, request.policy != nullptr && request.policy->trusts(request.client)),
-      waiter_([this] { return take_turn(); }, [this] { on_ousted(); }) {
+      waiter_([this] { return take_turn(); }, [this] { tell(end_wait(), busy_failure()); }) {
   choose_destination();
 }
 
@@ -172,12 +172,6 @@ bool OriginLink::take_turn() {
   if (!take_connection()) return false;
   if (is_open()) handler_.on_link_open();
   return true;
-}
-
-// Its place in line went to another client: as if there had been none.
-void OriginLink::on_ousted() {
-  ENCORE_CHECK(std::holds_alternative<InLine>(state_), "who loses a place in line has waited");
-  tell(end_wait(), busy_failure());
 }
 
 // What was connected, and verified, under other settings than those of the requests to come is

@@ -150,7 +150,6 @@ class OriginLink {
   bool take_connection();
   bool take_idle();
   bool take_turn();
-  void on_ousted();
   bool is_of_present_settings() const;
   Progress end_wait();
   void resolve();

@@ -272,25 +272,18 @@ void Server::on_signal(int signal) {
       if (proxy_->shared().access_log != nullptr) proxy_->shared().access_log->reopen();
       return;
     default:
-      if (ready_) {
-        begin_drain();
-      } else {
-        cut_drain_short(signal);
-      }
+      break;
   }
-}
-
-// Whoever sends it twice does not want to wait: neither for clients, nor for a disk or a log.
-void Server::cut_drain_short(int signal) {
-  log::warn("{} while draining: ends without waiting for the rest",
-            signal == SIGINT ? "SIGINT" : "SIGTERM");
-  end_ = End::kCutShort;
-  loop_->stop();
-}
-
-// The loop goes on: whoever watches learns that this is a drain, not a crash.
-void Server::begin_drain() {
-  ENCORE_CHECK(ready_, "a drain begins once");
+  // SIGTERM or SIGINT. Whoever sends a second one does not want to wait: neither for clients, nor
+  // for a disk or a log.
+  if (!ready_) {
+    log::warn("{} while draining: ends without waiting for the rest",
+              signal == SIGINT ? "SIGINT" : "SIGTERM");
+    end_ = End::kCutShort;
+    loop_->stop();
+    return;
+  }
+  // The loop goes on: whoever watches learns that this is a drain, not a crash.
   ready_ = false;
   watch_.set_ready(false);
   log::info("draining");

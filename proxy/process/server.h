@@ -101,8 +101,6 @@ class Server final : private Administered {
   void load_state();
   Result<void> adopt_from(const StartOrders::AdoptFrom& neighbour);
   void save_state(net::Loop::Function done);
-  void begin_drain();
-  void cut_drain_short(int signal);
   void worker_ended();
   void end_if_done();
 

@@ -31,6 +31,24 @@ constexpr std::size_t kAllPercent = 100;
 // So that what is quiet through the first half of a drain ends there (net::Quiet::kLooks).
 constexpr int kLooksInDrain = 2 * net::Quiet::kLooks;
 
+// One worker's part of what holds for all of them.
+OriginLines::Limits origin_limits(const config::Upstream& upstream, const Shared& shared) {
+  const std::size_t workers = std::max<std::size_t>(shared.stats.size(), 1);
+  const auto share = [&](std::size_t all) { return (all + workers - 1) / workers; };
+  const std::size_t connections =
+      upstream.connections_per_server == 0 ? SIZE_MAX : share(upstream.connections_per_server);
+  const config::ClientShare& of_client = *upstream.connections_per_client;
+  std::size_t per_client = SIZE_MAX;
+  if (of_client.connections != 0) per_client = share(of_client.connections);
+  // At least one, or nobody would ever have any.
+  if (of_client.percent < kAllPercent && connections != SIZE_MAX) {
+    per_client = std::max<std::size_t>(connections * of_client.percent / kAllPercent, 1);
+  }
+  return {.connections = connections,
+          .per_client = per_client,
+          .waiting = share(upstream.waiting_per_server)};
+}
+
 }  // namespace
 
 Worker::Worker(Shared& shared, WorkerStats& stats, std::shared_ptr<const Runtime> runtime)
@@ -38,7 +56,7 @@ Worker::Worker(Shared& shared, WorkerStats& stats, std::shared_ptr<const Runtime
       stats_(stats),
       runtime_(std::move(runtime)),
       origin_lines_([this] { wake_origin_lines_->schedule(); }) {
-  origin_lines_.use(origin_limits());
+  origin_lines_.use(origin_limits(runtime_->config.upstream, shared_));
 }
 
 Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stats,
@@ -277,7 +295,7 @@ void Worker::set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<Lis
     runtime_ = std::move(runtime);
     loop_->set_handshakes_per_turn(runtime_->config.limits.tls_handshakes_per_turn);
     log_->follow_shadows();
-    origin_lines_.use(origin_limits());
+    origin_lines_.use(origin_limits(runtime_->config.upstream, shared_));
     listeners_->set(std::move(seats));
     return;
   }
@@ -288,7 +306,7 @@ void Worker::set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<Lis
     tick_timer_->start_periodic(runtime_->sweep_interval);
     // They were made, and their origins verified, under the settings of before.
     pool_.close_all();
-    origin_lines_.use(origin_limits());
+    origin_lines_.use(origin_limits(runtime_->config.upstream, shared_));
     if (health_checks_ != nullptr) health_checks_->use(runtime_);
     if (const auto set = resolver_->set_options(resolver_options(runtime_->config.upstream));
         !set) {
@@ -304,25 +322,6 @@ void Worker::set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<Lis
       connection = following;
     }
   });
-}
-
-// The worker's part of what holds for all of them.
-OriginLines::Limits Worker::origin_limits() const {
-  const config::Upstream& upstream = runtime_->config.upstream;
-  const std::size_t workers = std::max<std::size_t>(shared_.stats.size(), 1);
-  const auto share = [&](std::size_t all) { return (all + workers - 1) / workers; };
-  const std::size_t connections =
-      upstream.connections_per_server == 0 ? SIZE_MAX : share(upstream.connections_per_server);
-  const config::ClientShare& of_client = *upstream.connections_per_client;
-  std::size_t per_client = SIZE_MAX;
-  if (of_client.connections != 0) per_client = share(of_client.connections);
-  // At least one, or nobody would ever have any.
-  if (of_client.percent < kAllPercent && connections != SIZE_MAX) {
-    per_client = std::max<std::size_t>(connections * of_client.percent / kAllPercent, 1);
-  }
-  return {.connections = connections,
-          .per_client = per_client,
-          .waiting = share(upstream.waiting_per_server)};
 }
 
 void Worker::drain(Nanoseconds limit) {

@@ -124,7 +124,6 @@ class Worker final : private ConnectionKeeper,
   bool are_heads_over() const;
   void trim_heads();
 
-  OriginLines::Limits origin_limits() const;
   void tick();
   void approach_sweep();
   void sweep(MonotonicTime now);

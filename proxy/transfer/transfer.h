@@ -203,8 +203,9 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   void set_out_of_memory() { out_of_memory_.store(true, std::memory_order_release); }
   bool is_out_of_memory() const { return out_of_memory_.load(std::memory_order_acquire); }
   // In a drain: nothing has moved lately between us and the origin. Any thread asks.
-  void set_quiet(bool quiet) { quiet_.store(quiet, std::memory_order_relaxed); }
-  bool is_quiet() const { return quiet_.load(std::memory_order_relaxed); }
+  enum class Motion : std::uint8_t { kMoving, kQuiet };
+  void set_motion(Motion motion) { motion_.store(motion, std::memory_order_relaxed); }
+  bool is_quiet() const { return motion_.load(std::memory_order_relaxed) == Motion::kQuiet; }
   // From set_producer_paused(true) on each advance() of a reader is told to the producer. A look at
   // slowest_position() afterwards misses none that came before.
   void set_producer_paused(bool paused) { producer_paused_.store(paused); }
@@ -272,7 +273,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   std::atomic<bool> store_wanted_ = false;
   std::atomic<bool> awaitable_ = false;
   std::atomic<bool> out_of_memory_ = false;
-  std::atomic<bool> quiet_ = false;
+  std::atomic<Motion> motion_ = Motion::kMoving;
   // Together with each reader's position: one side writes its own and reads the other's, so both
   // are sequentially consistent.
   std::atomic<bool> producer_paused_ = false;

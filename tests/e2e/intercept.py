@@ -111,6 +111,14 @@ class InterceptCase(Case):
         """Of one that trusts the public's alone."""
         return ssl.create_default_context(cafile=self.public.certificate)
 
+    def is_spliced(self, encore, origin):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        for file in (self.public.certificate, self.home / "ca.crt"):
+            context.load_verify_locations(file)
+        client = self.inside(encore, origin, context)
+        client.get("/")
+        return client.issuer() == "encore test CA"
+
     def inside(self, encore, origin, context=None, host=HOST, **options):
         client = Inside(encore.port, host, origin.port, context or self.trusting(), **options)
         self.addCleanup(client.close)

@@ -2,13 +2,11 @@
 something else, half a ClientHello, garbage, many names, ends between two bytes."""
 
 import contextlib
-import json
 import os
 import random
 import signal
 import socket
 import ssl
-import subprocess
 import threading
 import unittest
 
@@ -162,59 +160,6 @@ class Rejected(InterceptCase):
         self.inside(encore, origin, host="a.many.example")
         self.assertEqual(1, encore.output().count("does not take our certificate"))
 
-    def test_one_look_or_two_switch_nothing_off(self):
-        origin = self.start_origin()
-        encore = self.proxy(origin, intercept={"reject_after": 3, "reject_first": "1m"})
-        noted = "encore_intercepts_rejected_total"
-        for count in (1, 2):
-            with self.assertRaises(ssl.SSLError):
-                self.inside(encore, origin, self.unprepared())
-            eventually(lambda: encore.metrics()[noted] == count, "it is counted")
-            self.assertEqual(200, self.inside(encore, origin).get("/").status)
-        self.assertNotIn("does not take our certificate", encore.output())
-        shown = encore.stats()["intercept"]
-        self.assertEqual(0, shown["rejected_pairs"])
-        self.assertEqual([(2, 0)], [(pair["refusals"], pair["seconds_left"])
-                                    for pair in shown["rejected_newest"]])
-        with self.assertRaises(ssl.SSLError):
-            self.inside(encore, origin, self.unprepared())
-        eventually(lambda: encore.metrics()[noted] == 3, "it is counted")
-        self.assertTrue(self.is_spliced(encore, origin))
-        self.assertIn("goes through unread for 1m", encore.output())
-
-    def test_it_is_listed_and_cleared_by_a_command_and_the_admin_listener(self):
-        origin = self.start_origin()
-        encore = self.proxy(origin)
-
-        def refuse():
-            with self.assertRaises(ssl.SSLError):
-                self.inside(encore, origin, self.unprepared())
-            eventually(lambda: encore.stats()["intercept"]["rejected_pairs"] == 1, "it is known")
-            self.assertTrue(self.is_spliced(encore, origin))
-
-        def command(*words):
-            ended = subprocess.run(
-                [encore.program, "--config", encore.config_path, "intercept", *words],
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
-            self.assertEqual(0, ended.returncode, ended.stdout.decode())
-            return ended.stdout.decode()
-
-        refuse()
-        self.assertIn(f"127.0.0.1 {HOST} refusals 1 unread for ", command("list"))
-        self.assertEqual('{"cleared": 0}\n', command("clear", "--client", "127.0.0.2"))
-        self.assertEqual('{"cleared": 1}\n',
-                         command("clear", "--client", "127.0.0.1", "--host", HOST.upper()))
-        self.assertFalse(self.is_spliced(encore, origin))
-        self.assertTrue(command("list").startswith("0 pairs "))
-        refuse()
-        self.assertEqual((200, '{"cleared": 1}\n'),
-                         encore.admin("/intercept/clear", method="POST"))
-        self.assertFalse(self.is_spliced(encore, origin))
-        self.assertEqual(405, encore.admin("/intercept/clear")[0])
-        self.assertEqual(400, encore.admin("/intercept/clear?hosts=a", method="POST")[0])
-        self.assertEqual(400, encore.admin("/intercept/clear?client=a", method="POST")[0])
-        self.assertEqual({"unread": 0, "newest": []}, json.loads(encore.admin("/api/intercept")[1]))
-
     def test_it_goes_on_to_fail_where_that_is_wanted(self):
         origin = self.start_origin()
         encore = self.proxy(origin, intercept={"on_client_reject": "fail"})
@@ -364,14 +309,6 @@ class Rejected(InterceptCase):
         encore.write_config()
         encore.signal(1)
         eventually(lambda: not self.is_spliced(encore, origin), "a shorter memory is a new one")
-
-    def is_spliced(self, encore, origin):
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        for file in (self.public.certificate, self.home / "ca.crt"):
-            context.load_verify_locations(file)
-        client = self.inside(encore, origin, context)
-        client.get("/")
-        return client.issuer() == "encore test CA"
 
     def stays_spliced(self, encore, origin, reject):
         if not self.is_spliced(encore, origin):

@@ -16,12 +16,26 @@ TEST_CASE("a refusal by configuration names its key to clients of forward listen
 }
 
 TEST_CASE("the keys that refusals name are keys of the configuration", "[settings][refusal]") {
-  for (const std::string_view detail :
-       {"client-not-allowed", "connect-port", "unsafe-port", "private-destination",
-        "host-not-allowed", "path-not-allowed", "method-not-allowed", "port-not-allowed",
-        "purge-not-allowed", "rate-limit", "transfers-per-client", "failed-logins",
-        "unfinished-heads", "head-too-large", "target-too-long", "too-many-fields",
-        "request-body-too-large", "request-too-slow", "dns-limit", "origin-busy"}) {
+  for (const std::string_view detail : {"client-not-allowed",
+                                        "connect-port",
+                                        "unsafe-port",
+                                        "private-destination",
+                                        "host-not-allowed",
+                                        "path-not-allowed",
+                                        "method-not-allowed",
+                                        "port-not-allowed",
+                                        "purge-not-allowed",
+                                        "rate-limit",
+                                        "transfers-per-client",
+                                        "failed-logins",
+                                        "unfinished-heads",
+                                        "head-too-large",
+                                        "target-too-long",
+                                        "too-many-fields",
+                                        "request-body-too-large",
+                                        "request-too-slow",
+                                        "dns-limit",
+                                        "origin-busy"}) {
     std::string_view rest = keys_of_refusal(detail);
     CAPTURE(detail);
     REQUIRE_FALSE(rest.empty());
