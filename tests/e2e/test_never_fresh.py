@@ -257,7 +257,7 @@ class Others(Pages):
     def test_it_is_still_never_fresh_when_it_comes_back_from_disk(self):
         disk = self.directory / "disk"
         encore = self.start_with(
-            cache={**ALL, "disk_life_min": "0s"}, disk=[{"path": str(disk), "size": "64MiB"}])
+            cache={**ALL, "disk_life_min": "0s"}, disk=[{"path": str(disk), "size": "128MiB"}])
         kinds = [f"/disk/{kind.replace(' ', '%20')}" for kind in self.kinds]
         for mode in self.ports:
             for path in kinds:
