@@ -19,6 +19,7 @@
 #include "proxy/http/stored_meta.h"
 #include "proxy/http/storing.h"
 #include "proxy/observe/outcome.h"
+#include "proxy/observe/unfollowed.h"
 #include "proxy/store/object.h"
 #include "proxy/transfer/origin_visit.h"
 
