@@ -13,6 +13,7 @@
 #include "proxy/http/sent_fields.h"
 #include "proxy/http/stored_head.h"
 #include "proxy/observe/request_steps.h"
+#include "proxy/transfer/not_stored.h"
 
 namespace encore::server {
 namespace {
@@ -50,7 +51,10 @@ void tell_of(const SharedResponse& response, const config::Cache& settings,
   if (response.outcome == Outcome::kMethod) return;
   const bool refused =
       response.outcome == Outcome::kUncacheable || response.outcome == Outcome::kBypass;
-  status.detail = refused ? http::to_string(response.reason) : to_string(response.outcome);
+  const bool could_be = refused && response.reason == http::StoreReason::kOk;
+  status.detail = could_be  ? kNotStored
+                  : refused ? http::to_string(response.reason)
+                            : to_string(response.outcome);
 }
 
 }  // namespace
@@ -570,6 +574,13 @@ void Exchange::check_timeouts(MonotonicTime now) {
 }
 
 void Exchange::end() {
+  const bool was_let_in = unless_stored(record_.outcome) != record_.outcome;
+  if (was_let_in && response_ != nullptr && response_->stored == false) {
+    record_.outcome = unless_stored(record_.outcome);
+  }
+  // Also where clients are not told.
+  const bool was_storable = response_ != nullptr && response_->reason == http::StoreReason::kOk;
+  if (was_storable && record_.outcome == Outcome::kUncacheable) record_.detail = kNotStored;
   leave_load();
   go(Step::kEnded);
   next_turn_.cancel();

@@ -8,6 +8,7 @@
 #include "proxy/origin/changes.h"
 #include "proxy/origin/entry.h"
 #include "proxy/settings/url_keys.h"
+#include "proxy/transfer/not_stored.h"
 
 namespace encore::server {
 bool is_refused_for_size(const OriginServices& services, const RequestContext& request,
@@ -62,6 +63,8 @@ ResponseBody::Use admit(OriginServices& services, const RequestContext& request,
                              .rule = response.admission},
                             services.loop.now());
   response.outcome = cache::outcome_of<Outcome>(reason);
+  // Admission knows the key alone. What cannot be stored of the response is not said to be.
+  if (counts || !plan.can_store) response.outcome = unless_stored(response.outcome);
   if (counts) {
     response.reason = http::StoreReason::kOk;
     return ResponseBody::Use::kPass;

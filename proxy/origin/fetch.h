@@ -79,6 +79,7 @@ class Fetch final : public Producer,
   void on_link_open() override;
   void on_link_failed(const TransferFailure& failure) override { fail(failure); }
   void on_storing_stopped() override;
+  void note_not_stored();
 
   // --- the worker ---
   void check_timeouts(MonotonicTime now);

@@ -10,6 +10,7 @@
 #include "proxy/origin/elsewhere.h"
 #include "proxy/origin/fetch.h"
 #include "proxy/origin/parts.h"
+#include "proxy/transfer/not_stored.h"
 
 namespace encore::server {
 
@@ -126,8 +127,15 @@ void Fetch::publish_end() {
 }
 
 void Fetch::on_storing_stopped() {
-  if (publication_ == Publication::kDue) response_->stored = false;
+  note_not_stored();
   readers_changed_.schedule();  // where nobody reads either, it has no purpose any more
+}
+
+// What is said already is put right in the record alone.
+void Fetch::note_not_stored() {
+  if (response_ == nullptr) return;
+  response_->stored = false;
+  if (publication_ == Publication::kDue) response_->outcome = unless_stored(response_->outcome);
 }
 
 void Fetch::end_body(bool reusable) {
@@ -144,15 +152,15 @@ void Fetch::end_body(bool reusable) {
   release_connection(reusable);
   const auto stored = body_.complete(plan_.completes);
   const bool replaced = stored == StoreWriter::Result::kReplaced;
-  if (stored && publication_ == Publication::kDue) {
-    response_->stored = replaced || *stored == StoreWriter::Result::kStored;
-  }
+  const bool is_stored = replaced || stored == StoreWriter::Result::kStored;
+  if (stored && !is_stored) note_not_stored();
+  if (is_stored && publication_ == Publication::kDue) response_->stored = true;
   // Of a part that takes another's place nothing is known: the whole tells, when it is asked for.
   if (replaced && !plan_.stored && !plan_.completes && received_->head.status != 206) {
     note_overtaken(services_, *request_);
   }
   // Stored before it can no longer be joined: whoever comes next finds one or the other.
-  if (replaced || stored == StoreWriter::Result::kStored) {
+  if (is_stored) {
     services_.inflight.remove_stored(*transfer_);
   } else {
     if (transfer_->is_awaitable()) note_waited_in_vain();

@@ -2,6 +2,7 @@
 
 import email.utils
 import itertools
+import json
 import signal
 import threading
 import unittest
@@ -73,6 +74,33 @@ class Configured(Case):
         def ask(path, fields=(), **options):
             return get(encore.port, origin.url(path), fields=fields, **options)
         return origin, ask
+
+    def test_what_cannot_be_stored_is_not_said_to_be(self):
+        def page(exchange):
+            if field(exchange.request, "If-None-Match"):
+                return response(b"", "304 Not Modified", ETag='"e"', Cache_Control="max-age=60")
+            return fresh(b"a", ETag='"e"')
+        # Conditions that are the origin's to evaluate, or are so where admission is hidden.
+        for policy in ("always", "second-hit"):
+            origin = Origin(self, default=page)
+            log = self.directory / f"{policy}.log"
+            encore = self.encore(admission={"policy": policy},
+                                 log={"access": str(log), "format": "json"})
+            for kind, asked in (("if-match", {"fields": [("If-Match", '"e"')]}),
+                                ("head", {"method": "HEAD"})):
+                for _ in range(3):
+                    answer = get(encore.port, origin.url(f"/{kind}"), **asked)
+                    said = field(answer, "Cache-Status")
+                    self.assertNotIn("detail=admitted", said)
+                    self.assertNotIn("detail=second-request", said)
+                    self.assertNotIn("stored;", said)
+                self.assertIn("stored=?0; detail=not-stored", said)
+            requests = encore.stats()["requests"]
+            self.assertEqual((0, 0), (requests["admitted"], requests["second-request"]))
+            lines = eventually(lambda: log.exists() and log.read_text().count("\n") == 6
+                               and log.read_text().splitlines(), "six records")
+            last = json.loads(lines[-1])
+            self.assertEqual(("uncacheable", "not-stored"), (last["outcome"], last["detail"]))
 
     def test_set_cookie_is_not_stored(self):
         origin, ask = self.serve({"/a": fresh(b"a", Set_Cookie="x")}, set_cookie="refuse")
@@ -304,7 +332,10 @@ class Hidden(Case):
         said = field(get(encore.port, origin.url("/new")), "Cache-Status")
         self.assertEqual("encore; fwd=uri-miss", said)
         # Who runs it sees what is hidden from its clients.
-        outcomes = [record["outcome"] for record in encore.access_records(2 * len(self.ASKED) + 1)]
+        records = encore.access_records(2 * len(self.ASKED) + 1)
+        # A HEAD, a 304 and what is no whole are let in, and not stored.
+        outcomes = ["second-request" if record.get("detail") == "not-stored" else record["outcome"]
+                    for record in records]
         self.assertEqual([len(self.ASKED) + 1, len(self.ASKED)],
                          [outcomes.count(name) for name in ("first-request", "second-request")])
 

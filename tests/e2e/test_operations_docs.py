@@ -60,6 +60,8 @@ def details_of_code():
         for pattern in LITERAL:
             for match in re.finditer(pattern, text, re.S):
                 found.update(word for word in match.groups() if word)
+    found.update(re.findall(r'kNotStored = "([a-z-]+)"',
+                            (ROOT / "proxy/transfer/not_stored.h").read_text()))
     for path in FAILS:
         found.update(re.findall(r'fail\("([a-z-]+)"\)', (ROOT / path).read_text()))
     # The one outcome of connecting that stands for itself.

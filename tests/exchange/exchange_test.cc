@@ -317,6 +317,7 @@ TEST_CASE("what admission came to is said, unless that is hidden; the log has it
       {Outcome::kSecondRequest, kOk, true, "; stored; detail=second-request", ""},
       {Outcome::kSecondRequest, kOk, std::nullopt, "; detail=second-request", ""},
       {Outcome::kNotAdmitted, kOk, false, "; stored=?0; detail=not-admitted", ""},
+      {Outcome::kUncacheable, kOk, false, "; stored=?0; detail=not-stored", ""},
       {Outcome::kTooLarge, kOk, false, "; stored=?0; detail=too-large", ""},
       {Outcome::kUncacheable, kNoStore, false, "; detail=no-store", "; detail=no-store"},
       {Outcome::kMethod, kMethod, false, "", ""},

@@ -47,11 +47,11 @@ TEST_CASE("what becomes of a body follows from the plan and the kernel", "[origi
   const Row row = GENERATE(values<Row>({
       {kNone, true, 10, Use::kPass, Outcome::kBypass},
       {kAsk, true, 10, Use::kStore, Outcome::kAdmitted},
-      {kAsk, false, 10, Use::kPass, Outcome::kAdmitted},
+      {kAsk, false, 10, Use::kPass, Outcome::kUncacheable},
       // Who comes while it is on its way may have it stored.
       {kAsk, true, kThreshold + 1, Use::kMayStore, Outcome::kNotAdmitted},
       {kAsk, true, std::uint64_t{1} << 40U, Use::kPass, Outcome::kTooLarge},
-      {kCount, true, 10, Use::kPass, Outcome::kAdmitted},
+      {kCount, true, 10, Use::kPass, Outcome::kUncacheable},
   }));
   CAPTURE(static_cast<int>(row.admission), row.can_store, row.size);
   Deciding deciding;

@@ -1,0 +1,18 @@
+// What is said of a response that admission has let in, and that was not stored all the same. Pure.
+#pragma once
+
+#include <string_view>
+
+#include "proxy/observe/outcome.h"
+
+namespace encore::server {
+
+// Admission knows the key; whether the response can be stored shows later, or never could be.
+inline constexpr std::string_view kNotStored = "not-stored";
+
+constexpr Outcome unless_stored(Outcome admitted) {
+  const bool was_let_in = admitted == Outcome::kSecondRequest || admitted == Outcome::kAdmitted;
+  return was_let_in ? Outcome::kUncacheable : admitted;
+}
+
+}  // namespace encore::server
