@@ -86,6 +86,8 @@ class Proxy {
 
   Shared& shared() { return shared_; }
   const config::Config& config() const { return config_; }
+  // What follows from it. Any thread.
+  std::shared_ptr<const Runtime> present_runtime() const;
   std::span<const std::unique_ptr<Worker>> workers() const { return workers_; }
   // The bound addresses, in the order of the config's listeners; 0.0.0.0:0 for Unix sockets.
   const std::vector<net::Address>& listening() const { return listening_; }
@@ -102,7 +104,6 @@ class Proxy {
   void adopt(Listeners::Plan plan, const std::shared_ptr<const Runtime>& runtime);
   void reclaim();
   void keep_runtime(std::shared_ptr<const Runtime> runtime);
-  std::shared_ptr<const Runtime> present_runtime() const;
 
   config::Config config_;
   const std::string instance_;

@@ -13,7 +13,7 @@
 #include "proxy/process/form.h"
 #include "proxy/process/shared.h"
 #include "proxy/settings/router.h"
-#include "proxy/settings/rules.h"
+#include "proxy/settings/runtime.h"
 #include "proxy/settings/url_keys.h"
 #include "proxy/transfer/response.h"
 
@@ -105,20 +105,20 @@ std::string key_text(std::string_view url, const http::KeyOptions& options) {
   return key;
 }
 
-// A URL's key in every realm.
-std::vector<std::string> keys_of(const config::Config& config, std::string_view url) {
-  const Treatment forward;
-  Treatment reverse;
-  reverse.keys = {.sort_query = config.cache.query_sort,
-                  .drop_query = config.cache.query_drop,
-                  .scheme = kReverseScheme};
-  const Rules rules(config.rule, forward, reverse);
-  std::vector<std::string> keys = keys_of_url(url, kForwardRealm, rules, forward, true);
-  for (const config::Origin& origin : config.origin) {
+// The keys of URLs in every realm.
+std::vector<std::string> keys_of(const Runtime& runtime, const std::vector<std::string>& urls) {
+  std::vector<std::string> realms;
+  for (const config::Origin& origin : runtime.config.origin) {
     const Route route(origin);
-    for (const std::string& realm : {route.realm(), route.secure_realm()}) {
-      const auto here = keys_of_url(url, realm, rules, reverse, false);
-      keys.insert(keys.end(), here.begin(), here.end());
+    realms.push_back(route.realm());
+    realms.push_back(route.secure_realm());
+  }
+  std::vector<std::string> keys;
+  for (const std::string& url : urls) {
+    const UrlTexts texts = texts_of_url(url, runtime.rules, runtime.forward, runtime.reverse);
+    for (const std::string& text : texts.forward) keys.push_back(std::string(kForwardRealm) + text);
+    for (const std::string& realm : realms) {
+      for (const std::string& text : texts.reverse) keys.push_back(realm + text);
     }
   }
   return keys;
@@ -245,18 +245,12 @@ Result<PurgeOrder> read_purge_order(const net::AdminRequest& request) {
 namespace {
 
 // The URLs themselves, in all forms that keys have them, whether anything is stored there or not.
-void tell_of_urls(Shared& shared, const config::Config& config, const PurgeOrder& order) {
+void tell_of_urls(Shared& shared, const std::vector<std::string>& keys) {
   if (shared.changed == nullptr) return;
-  std::set<std::string> urls;
-  for (const std::string& url : order.urls) {
-    for (const std::string& key : keys_of(config, url)) urls.insert(key.substr(kRealmBytes));
-  }
-  for (const std::string& url : urls) shared.changed->note(url, wall_now());
+  std::set<std::string_view> urls;
+  for (const std::string& key : keys) urls.insert(std::string_view(key).substr(kRealmBytes));
+  for (const std::string_view url : urls) shared.changed->note(url, wall_now());
 }
-
-}  // namespace
-
-namespace {
 
 // A key's entries, gone or stale; how many there were.
 std::uint64_t purge_key(Shared& shared, std::string_view key, bool soft, DiskPurge& on_disk) {
@@ -273,17 +267,9 @@ std::uint64_t purge_key(Shared& shared, std::string_view key, bool soft, DiskPur
   return count;
 }
 
-}  // namespace
-
-namespace {
-
 // What is in memory of what a purge is of; all stays as it is.
-Purged count_only(Shared& shared, const config::Config& config, const PurgeOrder& order) {
-  std::vector<std::string> keys;
-  for (const std::string& url : order.urls) {
-    const auto of_url = keys_of(config, url);
-    keys.insert(keys.end(), of_url.begin(), of_url.end());
-  }
+Purged count_only(Shared& shared, const Runtime& runtime, const PurgeOrder& order) {
+  const std::vector<std::string> keys = keys_of(runtime, order.urls);
   Matcher matcher(order, nullptr, nullptr);
   for (const std::string& key : keys) matcher.add_key(key);
   visit_all(*shared.kernel, matcher, shared.latest_moment);
@@ -292,8 +278,8 @@ Purged count_only(Shared& shared, const config::Config& config, const PurgeOrder
 
 }  // namespace
 
-Purged purge(Shared& shared, const config::Config& config, const PurgeOrder& order) {
-  if (order.dry_run) return count_only(shared, config, order);
+Purged purge(Shared& shared, const Runtime& runtime, const PurgeOrder& order) {
+  if (order.dry_run) return count_only(shared, runtime, order);
   std::optional<Ban> ban;
   if (order.ban) {
     auto made = Ban::create(*order.ban);
@@ -309,16 +295,13 @@ Purged purge(Shared& shared, const config::Config& config, const PurgeOrder& ord
   const bool has_rules = !order.prefixes.empty() || !order.tags.empty() || ban;
   DiskPurge on_disk(shared.disks.get());
   std::uint64_t count = 0;
-  for (const std::string& url : order.urls) {
-    for (const std::string& key : keys_of(config, url)) {
-      count += purge_key(shared, key, order.soft, on_disk);
-    }
-  }
+  const std::vector<std::string> of_urls = keys_of(runtime, order.urls);
+  for (const std::string& key : of_urls) count += purge_key(shared, key, order.soft, on_disk);
   for (const std::string& key : order.keys) {
     count += purge_key(shared, key, order.soft, on_disk);
     if (shared.changed != nullptr) shared.changed->note(key.substr(kRealmBytes), wall_now());
   }
-  tell_of_urls(shared, config, order);
+  tell_of_urls(shared, of_urls);
   Matcher matcher(order, ban ? &*ban : nullptr, shared.changed.get());
   if (has_rules && shared.disks != nullptr)
     matcher.tell(on_disk, kernel.purge_rule(monotonic_now()));

@@ -13,6 +13,7 @@ struct AdminRequest;
 
 namespace encore::config {
 struct Config;
+struct Runtime;
 }
 
 namespace encore::server {
@@ -31,6 +32,6 @@ Result<PurgeOrder> read_purge_order(const net::AdminRequest& request);
 // Takes one pass in slices over the cache for all prefixes, tags and the ban together, so that no
 // request waits longer than for one slice. What is being fetched meanwhile is not used without
 // validation.
-Purged purge(Shared& shared, const config::Config& config, const PurgeOrder& order);
+Purged purge(Shared& shared, const Runtime& runtime, const PurgeOrder& order);
 
 }  // namespace encore::server

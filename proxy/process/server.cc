@@ -452,8 +452,8 @@ bool Server::submit(net::Loop::Function work, net::Loop::Function done) {
 
 bool Server::purge(PurgeOrder order, std::move_only_function<void(const Purged&)> done) {
   auto purged = std::make_shared<Purged>();
-  auto work = [this, purged, order = std::move(order), config = config()] {
-    *purged = server::purge(proxy_->shared(), config, order);
+  auto work = [this, purged, order = std::move(order), runtime = proxy_->present_runtime()] {
+    *purged = server::purge(proxy_->shared(), *runtime, order);
   };
   return submit(std::move(work), [purged, done = std::move(done)]() mutable { done(*purged); });
 }

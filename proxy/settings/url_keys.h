@@ -17,4 +17,13 @@ std::vector<std::string> keys_of_url(std::string_view url, std::string_view real
                                      const Rules& rules, const Treatment& without_rule,
                                      bool is_forward);
 
+// The same without a realm, as forward listeners and as reverse ones have them; the rules are
+// matched once for both.
+struct UrlTexts {
+  std::vector<std::string> forward;
+  std::vector<std::string> reverse;
+};
+UrlTexts texts_of_url(std::string_view url, const Rules& rules, const Treatment& forward,
+                      const Treatment& reverse);
+
 }  // namespace encore::server

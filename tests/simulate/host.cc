@@ -161,7 +161,7 @@ void Host::reload(const config::Config& config) {
 }
 
 std::uint64_t Host::purge(const server::PurgeOrder& order) {
-  const server::Purged purged = server::purge(proxy_->shared(), proxy_->config(), order);
+  const server::Purged purged = server::purge(proxy_->shared(), *proxy_->present_runtime(), order);
   if (!purged.durable) on_fault_("purge", purged.durable.error().message);
   return purged.count;
 }
