@@ -15,6 +15,8 @@
 #include "proxy/process/explain_page.h"
 #include "proxy/process/form.h"
 #include "proxy/process/live_page.h"
+#include "proxy/process/purge_token.h"
+#include "proxy/process/styled_page.h"
 
 namespace encore::server {
 namespace {
@@ -76,6 +78,12 @@ std::optional<net::AdminResponse> refuse_change(Administered& process,
   return token_needed();
 }
 
+// Those of this process.
+const PurgeTokens& purge_tokens() {
+  static const PurgeTokens tokens;
+  return tokens;
+}
+
 void answer_purge(Administered& process, const net::AdminRequest& request, net::AdminReply to) {
   if (request.method != "POST") return to.send(method_not_allowed("POST"));
   if (const auto refused = refuse_change(process, request)) return to.send(*refused);
@@ -89,8 +97,21 @@ void answer_purge(Administered& process, const net::AdminRequest& request, net::
   const bool dry_run = order->dry_run;
   // Where it is refused nobody calls, and the answer is still ours to give.
   auto owed = std::make_shared<net::AdminReply>(std::move(to));
-  const bool taken = process.purge(std::move(*order), [owed, soft, dry_run](const Purged& purged) {
+  const bool taken = process.purge(std::move(*order), [owed, soft, dry_run,
+                                                       token](const Purged& purged) {
     if (!purged.durable) {
+  const std::string_view refusal =
+      dry_run ? std::string_view() : purge_tokens().refusal(*order, monotonic_now());
+  if (!refusal.empty()) {
+    return to.send(
+        reply(409, fmt::format("409 Conflict\n{}; nothing was purged. Count it again with "
+                               "dry_run=1.\n",
+                               refusal)));
+  }
+  std::string token;
+  if (dry_run) {
+    token = fmt::format(", \"token\": \"{}\"", purge_tokens().make(*order, monotonic_now()));
+  }
       owed->send(reply(500, fmt::format("500 Internal Server Error\n{} purged, but not for good: "
                                         "{}\n",
                                         purged.count, purged.durable.error().message)));
@@ -99,9 +120,9 @@ void answer_purge(Administered& process, const net::AdminRequest& request, net::
     const std::string_view disk = !purged.lazily ? ""
                                   : dry_run      ? ", \"disk\": \"not counted\""
                                                  : ", \"disk\": \"as it is read\"";
-    auto done =
-        reply(200, fmt::format("{{\"{}\": {}, \"soft\": {}{}}}\n",
-                               dry_run ? "would_purge" : "purged", purged.count, soft, disk));
+    auto done = reply(
+        200, fmt::format("{{\"{}\": {}, \"soft\": {}{}{}}}\n", dry_run ? "would_purge" : "purged",
+                         purged.count, soft, disk, token));
     done.content_type = "application/json";
     owed->send(done);
   });

@@ -28,14 +28,18 @@ Result<void> take(PurgeOrder& order, std::string_view name, std::string value) {
     return fail(std::string(name) + " is true or false, not \"" + value + "\"");
   }
   if (value.empty()) return fail("\"" + std::string(name) + "\" is empty");
-  if (name == "url") {
+  if (name == "token") {
+    if (!order.token.empty()) return fail("\"token\" is given twice");
+    order.token = std::move(value);
+  } else if (name == "url") {
     order.urls.push_back(std::move(value));
   } else if (name == "prefix") {
     order.prefixes.push_back(std::move(value));
   } else if (name == "tag") {
     order.tags.push_back(std::move(value));
   } else {
-    return fail("unknown \"" + std::string(name) + "\"; accepted: url, prefix, tag, soft, dry_run");
+    return fail("unknown \"" + std::string(name) +
+                "\"; accepted: url, prefix, tag, soft, dry_run, token");
   }
   return {};
 }

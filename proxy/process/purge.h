@@ -11,23 +11,21 @@ namespace encore::net {
 struct AdminRequest;
 }
 
-namespace encore::config {
-struct Config;
-struct Runtime;
-}
-
 namespace encore::server {
 
+struct Runtime;
 struct Shared;
 
 // Places looked at under one lock: some tens of microseconds.
 inline constexpr std::uint32_t kPurgeSliceSlots = 64;
 
-// Reads url, prefix, tag (each as often as wanted), soft and dry_run from the query and from the
-// body, which is a form or, where Content-Type says so, JSON: {"tag": ["a", "b"], "soft": true}.
-// Errors: nothing to purge, an unknown name, a URL that is none, malformed JSON.
+// Reads url, prefix, tag (each as often as wanted), soft, dry_run and token from the query and from
+// the body, which is a form or, where Content-Type says so, JSON: {"tag": ["a", "b"], "soft":
+// true}. Errors: nothing to purge, an unknown name, a URL that is none, malformed JSON.
 Result<PurgeOrder> read_purge_order(const net::AdminRequest& request);
 
+// `runtime`: by whose rules and origins URLs have their keys.
+//
 // A URL means the same in forward mode and on every origin's routes; http and https are one there.
 // Takes one pass in slices over the cache for all prefixes, tags and the ban together, so that no
 // request waits longer than for one slice. What is being fetched meanwhile is not used without

@@ -20,6 +20,7 @@ struct PurgeOrder {
   // Of requests that purge: keys with their realms, and what a ban is of.
   std::vector<std::string> keys = {};
   std::optional<BanOrder> ban = {};
+  std::string token = {};  // of the count (purge_token.h); empty: it was not counted
 };
 
 // How many stored responses there were; variants count each. On disk alone, what a prefix or a tag

@@ -228,6 +228,30 @@ class Purge(Case):
         self.purge("?tag=a", status=403, Origin="http://elsewhere.example")
         self.purge("?tag=a", status=403, Host="elsewhere.example")
 
+    def test_a_purge_with_the_token_of_a_count_is_the_one_that_was_counted(self):
+        self.start_all({"/a": fresh(b"a", Surrogate_Key="t"), "/b": fresh(b"b")})
+        self.get("/a")
+        self.get("/b")
+        counted = "url=" + self.origin.url("/a")
+        status, text = self.proxy.admin(f"/purge?dry_run=1&{counted}", "POST")
+        self.assertEqual(200, status)
+        token = json.loads(text)["token"]
+        for other in ("url=" + self.origin.url("/b"), counted + "&soft=1", "tag=t",
+                      counted + "&url=" + self.origin.url("/b"),
+                      "prefix=" + self.origin.url("/a")):
+            self.assertIn("another purge", self.purge(f"?{other}&token={token}", status=409))
+        self.purge(f"?{counted}&token=nonsense", status=409)
+        self.assertTrue(self.is_hit("/a") and self.is_hit("/b"))
+        # In whichever form it comes.
+        body = json.dumps({"url": [self.origin.url("/a")], "token": token}).encode()
+        self.assertEqual(1, self.purge(body=body, Content_Type="application/json"))
+        self.assertFalse(self.is_hit("/a"))
+        self.assertTrue(self.is_hit("/b"))
+
+    def test_by_tags_where_no_field_has_any(self):
+        self.start_all({"/a": fresh(b"a", Surrogate_Key="t")}, tag_fields=[])
+        self.assertIn("cache.tag_fields", self.purge("?tag=t", status=400))
+
     def test_a_dry_run_changes_nothing(self):
         origin, encore = Origin(self, default=fresh(b"x", Surrogate_Key="t")), self.encore()
         for path in ("/a", "/b", "/c"):
@@ -239,8 +263,9 @@ class Purge(Case):
                              ("url=" + origin.url("/nowhere"), 0),
                              (f"url={origin.url('/a')}&prefix={origin.url('/a')}", 1)):
             status, text = encore.admin(f"/purge?dry_run=1&{order}", "POST")
-            self.assertEqual((200, {"would_purge": count, "soft": False}),
-                             (status, json.loads(text)))
+            answer = json.loads(text)
+            self.assertRegex(answer.pop("token"), "^[0-9a-f]+-[0-9a-f]{64}$")
+            self.assertEqual((200, {"would_purge": count, "soft": False}), (status, answer))
         asked = origin.count()
         for path in ("/a", "/b", "/c"):
             get(encore.port, origin.url(path))

@@ -512,10 +512,9 @@ $('intercept').addEventListener('click', (event) => {
 
 // What is purged is what was counted: another input is counted anew.
 let counted = null;
-function purgeOrder(dryRun) {
-  const order = {[$('purge-kind').value]: [$('purge-value').value], soft: $('purge-soft').checked};
-  if (dryRun) order.dry_run = true;
-  return order;
+let asking = 0;  // the count that is shown is that of the latest question
+function purgeOrder() {
+  return {[$('purge-kind').value]: [$('purge-value').value], soft: $('purge-soft').checked};
 }
 async function sendPurge(order) {
   const headers = {'Content-Type': 'application/json'};
@@ -536,13 +535,17 @@ $('purge').addEventListener('submit', async (event) => {
   event.preventDefault();
   forgetCount();
   try {
-    const answer = await sendPurge(purgeOrder(true));
-    counted = purgeOrder(false);
+  ++asking;
+    const answer = await sendPurge({...order, dry_run: true});
+    if (mine !== asking) return;
+    counted = {...order, token: answer.token};
     $('purge-go').disabled = false;
     put('purge-go', counted.soft ? `Make ${number(answer.would_purge)} stale` : `Purge ${number(answer.would_purge)}`);
     purged(`${number(answer.would_purge)} stored response${answer.would_purge === 1 ? '' : 's'} in memory`
       + (answer.disk === undefined ? '.' : '; what is on disk alone is not counted.'));
   } catch (error) {
+  const mine = asking;
+  const order = purgeOrder();
     purged(error.message, true);
   }
 });
@@ -554,7 +557,7 @@ $('purge-go').addEventListener('click', async () => {
     const answer = await sendPurge(order);
     purged(`${number(answer.purged)} ${order.soft ? 'made stale' : 'purged'}.`);
   } catch (error) {
-    purged(error.message, true);
+    if (mine === asking) purged(error.message, true);
   }
 });
 $('explain').addEventListener('submit', async (event) => {
