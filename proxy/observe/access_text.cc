@@ -4,6 +4,8 @@
 #include <charconv>
 #include <ctime>
 
+#include "proxy/observe/field_limit.h"
+
 namespace encore::server {
 namespace {
 
@@ -67,12 +69,18 @@ void append_plain(std::string& out, std::string_view text, Within within) {
     out += '-';
     return;
   }
-  append_escaped(out, text, within == Within::kQuotes ? kSafeInQuotes : kSafeWord,
-                 [](std::string& to, unsigned char byte) {
-                   to += '%';
-                   to += kHex[byte >> 4U];
-                   to += kHex[byte & 15U];
-                 });
+  const Safe& safe = within == Within::kQuotes ? kSafeInQuotes : kSafeWord;
+  constexpr std::size_t kEscapedBytes = 3;
+  const std::string_view kept =
+      text.size() <= kFieldBytesMax / kEscapedBytes
+          ? text
+          : fitting(text, [&safe](unsigned char byte) { return safe[byte] ? 1 : kEscapedBytes; });
+  append_escaped(out, kept, safe, [](std::string& to, unsigned char byte) {
+    to += '%';
+    to += kHex[byte >> 4U];
+    to += kHex[byte & 15U];
+  });
+  if (kept.size() != text.size()) out += kFieldCut;
 }
 
 void append_user(std::string& out, std::string_view user) {

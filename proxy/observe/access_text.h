@@ -12,6 +12,7 @@
 namespace encore::server {
 
 // For the formats that separate by spaces and quotes: "-" for nothing, %XX for what they misread.
+// Longer than kFieldBytesMax with that, it is cut (field_limit.h).
 enum class Within : std::uint8_t { kWord, kQuotes };
 void append_plain(std::string& out, std::string_view text, Within within);
 // Nobody is "-" in these formats, so that a user of that name is written otherwise.

@@ -113,6 +113,17 @@ void JsonLine::number(std::string_view name, std::uint64_t value) {
   at_ = std::to_chars(at_, at_ + kDigitsMax, value).ptr;
 }
 
+void JsonLine::long_text(std::string_view name, std::string_view value) {
+  const std::string_view kept = fitting(value, [](unsigned char byte) {
+    return Unsafe::matches(static_cast<char>(byte)) ? kEscapedBytes : 1;
+  });
+  need(name.size() + kFieldBytesMax + kFieldCut.size() + kEscapedBytes);
+  put(name);
+  put_value(kept);
+  if (kept.size() != value.size()) put(kFieldCut);
+  *at_++ = '"';
+}
+
 void JsonLine::put_value(std::string_view value) {
   if (!put_safe(at_, value)) [[unlikely]]
     return put_escaped(value);

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/time.h"
+#include "proxy/observe/field_limit.h"
 
 namespace encore::server {
 
@@ -25,7 +26,11 @@ class JsonLine {
   }
   // `name` is all that stands before the value, as R"(,"url":")", with the quote that opens it.
   // Bytes above ASCII are shown as the code points of their values: field values are octets.
+  // A longer one than a field may be is cut (field_limit.h).
   void text(std::string_view name, std::string_view value) {
+    if (value.size() > kFieldBytesMax / kEscapedBytes) [[unlikely]] {
+      return long_text(name, value);
+    }
     need(name.size() + kEscapedBytes * value.size() + 1);
     put(name);
     put_value(value);
@@ -59,6 +64,7 @@ class JsonLine {
     text.copy(at_, text.size());
     at_ += text.size();
   }
+  void long_text(std::string_view name, std::string_view value);
   void put_value(std::string_view value);
   void put_escaped(std::string_view value);
 

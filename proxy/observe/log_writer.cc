@@ -10,11 +10,18 @@
 #include <climits>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "proxy/observe/log.h"
 
 namespace encore::server {
+namespace {
+
+// How long a buffer of records waits for those of other workers.
+constexpr Nanoseconds kGathered = std::chrono::milliseconds(20);
+
+}  // namespace
 
 Result<std::unique_ptr<LogWriter>> LogWriter::open(const std::string& path) {
   std::unique_ptr<LogWriter> writer(new LogWriter(path));
@@ -82,14 +89,22 @@ void LogWriter::look_at_file() {
 }
 
 bool LogWriter::hand_over(std::string& buffer) {
+  std::vector<LogMark> none;
+  return hand_over(buffer, none);
+}
+
+bool LogWriter::hand_over(std::string& buffer, std::vector<LogMark>& marks) {
   std::string bytes;
   bytes.swap(buffer);
   buffer.reserve(bytes.capacity());
+  std::vector<LogMark> records;
+  records.swap(marks);
+  marks.reserve(records.capacity());
   {
     const MutexLock lock(mutex_);
     if (waiting_bytes_ + bytes.size() > kBacklogBytesMax) return false;
     waiting_bytes_ += bytes.size();
-    waiting_.push_back(std::move(bytes));
+    waiting_.push_back({std::move(bytes), std::move(records)});
   }
   wake_.notify_all();
   return true;
@@ -117,7 +132,11 @@ void LogWriter::run() ENCORE_NO_THREAD_SAFETY_ANALYSIS {
       return !waiting_.empty() || reopen_ || stop_;
     });
     if (waiting_.empty() && !reopen_) return;  // told to stop, and all is written
-    std::vector<std::string> batch;
+    // Workers hand over in the same beat, and one of them first.
+    if (!waiting_.empty() && !waiting_.front().marks.empty()) {
+      wake_.wait_for(lock, kGathered, [this]() ENCORE_NO_THREAD_SAFETY_ANALYSIS { return stop_; });
+    }
+    std::vector<Buffer> batch;
     batch.swap(waiting_);
     waiting_bytes_ = 0;
     const bool reopen = std::exchange(reopen_, false);
@@ -126,11 +145,44 @@ void LogWriter::run() ENCORE_NO_THREAD_SAFETY_ANALYSIS {
     if (reopen) {
       if (auto opened = open_file(); !opened) log::error("{}", opened.error().message);
     }
-    for (const std::string& bytes : batch) write_all(bytes);
+    write_sorted(batch);
     lock.lock();
     busy_ = false;
     wake_.notify_all();
   }
+}
+
+// Buffers of records as one, in the order of their times; others stand where they stood.
+void LogWriter::write_sorted(const std::vector<Buffer>& batch) {
+  struct Record {
+    WallTime time;
+    std::string_view line;
+  };
+  std::vector<Record> records;
+  const auto write_records = [&] {
+    std::ranges::stable_sort(records, {}, &Record::time);
+    std::string text;
+    for (const Record& record : records) text += record.line;
+    records.clear();
+    if (!text.empty()) write_all(text);
+  };
+  const auto is_in_order = [](const Buffer& buffer) {
+    return std::ranges::is_sorted(buffer.marks, {}, &LogMark::time);
+  };
+  if (batch.size() == 1 && is_in_order(batch.front())) return write_all(batch.front().text);
+  for (const Buffer& buffer : batch) {
+    if (buffer.marks.empty()) {
+      write_records();
+      write_all(buffer.text);
+      continue;
+    }
+    std::size_t begin = 0;
+    for (const LogMark& mark : buffer.marks) {
+      records.push_back({mark.time, std::string_view(buffer.text).substr(begin, mark.end - begin)});
+      begin = mark.end;
+    }
+  }
+  write_records();
 }
 
 void LogWriter::write_all(const std::string& bytes) {

@@ -1,6 +1,7 @@
 // The one thread that writes logs. Workers collect records in a buffer of their own and hand the
 // whole buffer over (LogBuffer::append does so at 64 KiB, the worker's tick each second), so that
-// a record costs a worker no lock and no system call. Thread-safe.
+// a record costs a worker no lock and no system call. What is written together is in the order of
+// the records' times, whichever worker it is of. Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -12,8 +13,15 @@
 
 #include "base/error.h"
 #include "base/mutex.h"
+#include "base/time.h"
 
 namespace encore::server {
+
+// A record in a buffer.
+struct LogMark {
+  WallTime time{};      // that it is sorted by
+  std::size_t end = 0;  // in the buffer: where the next one begins
+};
 
 // A file (or standard output) that buffers are written to. Reopened on demand, for rotation.
 class LogWriter {
@@ -33,15 +41,23 @@ class LogWriter {
   // Takes the buffer's bytes and leaves it empty. Returns false, with the bytes dropped, when the
   // writer is too far behind.
   bool hand_over(std::string& buffer);
+  // The same of records that may be sorted among those of others. Marks of each, in their order.
+  bool hand_over(std::string& buffer, std::vector<LogMark>& marks);
   // Closes and opens the file again before the next write (after an external rotation).
   void reopen();
   // Waits until all that was handed over before the call is written.
   void flush();
 
  private:
+  struct Buffer {
+    std::string text;
+    std::vector<LogMark> marks;  // none: it is written as it is
+  };
+
   explicit LogWriter(std::string path) : path_(std::move(path)) {}
   Result<void> open_file();
   void run();
+  void write_sorted(const std::vector<Buffer>& batch);
   void write_all(const std::string& bytes);
   bool wait_for_room();
   void look_at_file();
@@ -58,7 +74,7 @@ class LogWriter {
   int descriptor_ = -1;  // touched by open() before the thread starts, then by the thread alone
   Mutex mutex_;
   std::condition_variable_any wake_;
-  std::vector<std::string> waiting_ ENCORE_GUARDED_BY(mutex_);
+  std::vector<Buffer> waiting_ ENCORE_GUARDED_BY(mutex_);
   std::size_t waiting_bytes_ ENCORE_GUARDED_BY(mutex_) = 0;
   bool busy_ ENCORE_GUARDED_BY(mutex_) = false;
   bool reopen_ ENCORE_GUARDED_BY(mutex_) = false;
@@ -81,12 +97,18 @@ class LogBuffer {
   // Where the next record is appended to; call finish_record() after it.
   std::string& text() { return text_; }
   // Hands over when enough has come together. False when records were dropped.
-  bool finish_record() { return text_.size() < kHandOverBytes || hand_over(); }
-  bool hand_over() { return writer_ == nullptr || text_.empty() || writer_->hand_over(text_); }
+  bool finish_record(WallTime time) {
+    marks_.push_back({time, text_.size()});
+    return text_.size() < kHandOverBytes || hand_over();
+  }
+  bool hand_over() {
+    return writer_ == nullptr || text_.empty() || writer_->hand_over(text_, marks_);
+  }
 
  private:
   LogWriter* writer_;
   std::string text_;
+  std::vector<LogMark> marks_;
 };
 
 }  // namespace encore::server

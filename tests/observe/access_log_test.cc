@@ -4,6 +4,7 @@
 #include <string>
 
 #include "proxy/observe/access_text.h"
+#include "proxy/observe/field_limit.h"
 #include "tests/catch.h"
 
 namespace encore::server {
@@ -51,6 +52,25 @@ std::string line(std::string_view format, const AccessRecord& record) {
   std::string out;
   append_access_record(out, *parsed, record, kRedaction);
   return out;
+}
+
+TEST_CASE("no field is longer than a field may be, in any format", "[server][log]") {
+  std::string huge;
+  while (huge.size() < 60'000) huge += "\xe4\"x ";
+  AccessRecord record = hostile_record();
+  record.url = huge;
+  record.referer = huge;
+  record.user_agent = huge;
+  record.host = huge;
+  record.user = huge;
+  const std::size_t whole = line("json", hostile_record()).size();
+  for (const std::string_view format :
+       {"json", "squid", "combined", "%u %U %{Host}i \"%{Referer}i\""}) {
+    CAPTURE(format);
+    const std::string cut = line(format, record);
+    CHECK(cut.size() < whole + 5 * (kFieldBytesMax + kFieldCut.size()));
+    CHECK(cut.find(kFieldCut) != std::string::npos);
+  }
 }
 
 // Every directive there is, within quotation marks and without.

@@ -56,6 +56,20 @@ TEST_CASE("each byte at each place of each length is escaped as it must be", "[o
   CHECK(wrong == 0);
 }
 
+TEST_CASE("what is too long with its escapes is cut, and says so", "[observe]") {
+  const std::string front = "before\"k\":\"";
+  const std::string end = std::string(kFieldCut) + '"';
+  CHECK(written(std::string(kFieldBytesMax, 'x')) ==
+        front + std::string(kFieldBytesMax, 'x') + '"');
+  CHECK(written(std::string(kFieldBytesMax + 1, 'x')) ==
+        front + std::string(kFieldBytesMax, 'x') + end);
+  for (const std::size_t bytes : {2'000U, 60'000U}) {
+    const std::string line = written(std::string(bytes, '\xe4'));
+    CHECK(line.size() <= front.size() + kFieldBytesMax + end.size());
+    CHECK(line.ends_with("\\u00e4" + end));
+  }
+}
+
 TEST_CASE("what is written in a row stands in a row, whatever has to be made room for",
           "[observe]") {
   std::mt19937_64 random(1);

@@ -108,7 +108,7 @@ TEST_CASE("records of many threads are neither lost nor torn", "[server][log]") 
         for (int record = 0; record < kRecords; ++record) {
           buffer.text() += std::to_string(thread) + " " + std::to_string(record) + " " +
                            std::string(static_cast<std::size_t>(record % 90), 'r') + "\n";
-          (void)buffer.finish_record();
+          (void)buffer.finish_record(WallTime(std::chrono::nanoseconds(record)));
           if (record % 500 == 0) (void)buffer.hand_over();
         }
       });
@@ -128,6 +128,32 @@ TEST_CASE("records of many threads are neither lost nor torn", "[server][log]") 
     if (record % 90 != 0) REQUIRE(rest == std::string(static_cast<std::size_t>(record % 90), 'r'));
   }
   for (const int count : next) CHECK(count == kRecords);
+}
+
+TEST_CASE("what workers hand over in one beat is written in the order of its times",
+          "[server][log]") {
+  const TemporaryDirectory place;
+  auto writer = LogWriter::open(place / "log");
+  REQUIRE(writer.has_value());
+  LogBuffer odd(writer->get());
+  LogBuffer even(writer->get());
+  LogBuffer late(writer->get());
+  std::string expected;
+  for (int record = 1; record <= 100; ++record) {
+    LogBuffer& buffer = record % 2 == 1 ? odd : even;
+    buffer.text() += std::to_string(record) + "\n";
+    CHECK(buffer.finish_record(WallTime(std::chrono::seconds(record))));
+    expected += std::to_string(record) + "\n";
+  }
+  // Of one worker, too: who began first may end last.
+  for (const int record : {102, 101}) {
+    late.text() += std::to_string(record) + "\n";
+    CHECK(late.finish_record(WallTime(std::chrono::seconds(record))));
+  }
+  expected += "101\n102\n";
+  for (LogBuffer* const buffer : {&late, &even, &odd}) CHECK(buffer->hand_over());
+  (*writer)->flush();
+  CHECK(read_text(place / "log") == expected);
 }
 
 TEST_CASE("a buffer without a writer takes and keeps nothing to write", "[server][log]") {
