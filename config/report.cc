@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 
+#include "base/readable.h"
 #include "base/units.h"
 #include "config/derive.h"
 #include "config/schema.h"
@@ -17,13 +18,13 @@ std::string choice_text(std::string_view section, std::string_view name, const v
   return std::string(key->choices[static_cast<std::size_t>(index)]);
 }
 
-std::string number(double value, const char* format) {
+std::string two_decimals(double value) {
   std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), format, value);
+  std::snprintf(text.data(), text.size(), "%.2f", value);
   return text.data();
 }
 
-std::string percent(double share) { return number(share * 100, "%.4g") + " %"; }
+std::string percent(double share) { return plain_number(share * 100, 4) + " %"; }
 
 std::string plural(std::uint64_t count, std::string_view noun) {
   return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
@@ -237,7 +238,7 @@ void report_filter(const Config& config, const FilterPlan& plan, Report& report)
   report.line("layout", std::string(to_string(shard.layout)) + ", hash " +
                             std::string(to_string(shard.hash)));
   report.line("m", std::to_string(plan.bits) + " bits a generation (" + std::to_string(shard.bits) +
-                       " a shard), " + number(bits / capacity, "%.2f") + " a key");
+                       " a shard), " + two_decimals(bits / capacity) + " a key");
   report.line("k", std::to_string(shard.hashes));
   report.line("capacity", std::to_string(plan.capacity) + " insertions a generation (" +
                               std::to_string(shard.capacity) + " a shard)" + derived_text(config));
@@ -283,8 +284,8 @@ void report_admission(const Config& config, Report& report) {
       break;
     case Policy::kProbability:
       report.line("admitted", "each request with probability " +
-                                  number(admission.probability, "%.6g") + ", after " +
-                                  number(1 / admission.probability, "%.4g") + " on average");
+                                  plain_number(admission.probability, 6) + ", after " +
+                                  plain_number(1 / admission.probability, 4) + " on average");
       break;
     case Policy::kSizeThreshold:
       report_threshold(config, report);

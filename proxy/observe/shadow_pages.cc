@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 
 #include "base/units.h"
@@ -79,20 +80,26 @@ void write_share(MetricsWriter& out, const ShadowReports& reports, std::string_v
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
 std::string bounded(const cache::ShadowShare& share) {
-  return fmt::format("<td>{}</td><td>{} .. {}</td>", percent(share.value), percent(share.low),
-                     percent(share.high));
+  return fmt::format("<td class=\"n\">{}</td><td class=\"n\">{} to {}</td>", percent(share.value),
+                     percent(share.low), percent(share.high));
 }
 
 std::string row_of(const ShadowReport& report) {
   const cache::ShadowCounts& in_force = report.in_force;
-  return fmt::format(
-      "<tr><td>{}</td><td>{} + {}</td>{}<td>{}</td>{}<td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
-      "<td>{}</td></tr>\n",
-      report.name, report.admission, report.eviction, bounded(report.object_hit_ratio),
-      percent(ratio(in_force.hits, in_force.requests)), bounded(report.byte_hit_ratio),
-      percent(ratio(in_force.bytes_hit, in_force.bytes_requested)),
-      format_bytes(report.estimated.bytes_written), format_bytes(in_force.bytes_written),
-      report.sampled.requests, format_bytes(report.memory_bytes));
+  std::string row = fmt::format("<tr><td>{}</td><td>{} + {}</td>", report.name, report.admission,
+                                report.eviction);
+  const auto add = [&row](std::string_view text) {
+    row += fmt::format("<td class=\"n\">{}</td>", text);
+  };
+  row += bounded(report.object_hit_ratio);
+  add(percent(ratio(in_force.hits, in_force.requests)));
+  row += bounded(report.byte_hit_ratio);
+  add(percent(ratio(in_force.bytes_hit, in_force.bytes_requested)));
+  add(format_bytes(report.estimated.bytes_written));
+  add(format_bytes(in_force.bytes_written));
+  add(std::to_string(report.sampled.requests));
+  add(format_bytes(report.memory_bytes));
+  return row + "</tr>\n";
 }
 
 }  // namespace
@@ -109,19 +116,21 @@ std::string shadow_json(const ShadowReports& reports) {
 }
 
 std::string shadow_html(const ShadowReports& reports) {
-  std::string page =
-      "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" "
-      "content=\"5\"><title>encore: shadow policies</title>\n"
-      "<style>body{font-family:sans-serif;margin:1em}td,th{padding:.2em .6em;text-align:right}"
-      "</style>\n<h1>What other policies would do</h1>\n";
-  if (reports.sample == 0) return page + "<p>Nothing is simulated: shadow.policies is empty.\n";
-  page += fmt::format("<p>One key in {}. Bounds: {}.\n", reports.sample, kBound);
+  std::string page = "<h2>What other policies would do</h2>\n";
+  if (reports.sample == 0) {
+    return page + "<p class=\"card\">Nothing is simulated: shadow.policies is empty.</p>\n";
+  }
   page +=
-      "<table><tr><th>policy</th><th></th><th>hit ratio</th><th>bounds</th><th>in force</th>"
-      "<th>byte hit ratio</th><th>bounds</th><th>in force</th><th>written</th><th>in force</th>"
-      "<th>requests sampled</th><th>memory</th></tr>\n";
+      "<div class=\"card scroll\"><table>\n<thead><tr><th>policy</th><th>admission and "
+      "eviction</th>"
+      "<th class=\"n\">hit ratio</th><th class=\"n\">bounds</th><th class=\"n\">in force</th>"
+      "<th class=\"n\">byte hit ratio</th><th class=\"n\">bounds</th><th class=\"n\">in force</th>"
+      "<th class=\"n\">written</th><th class=\"n\">in force</th>"
+      "<th class=\"n\">requests sampled</th><th class=\"n\">memory</th></tr></thead>\n<tbody>\n";
   for (const ShadowReport& report : reports.policies) page += row_of(report);
-  return page + "</table>\n";
+  return page +
+         fmt::format("</tbody></table></div>\n<p class=\"sub\">One key in {}. Bounds: {}.</p>\n",
+                     reports.sample, kBound);
 }
 
 void write_shadow_metrics(MetricsWriter& out, const ShadowReports& reports) {

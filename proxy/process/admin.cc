@@ -362,9 +362,10 @@ std::optional<net::AdminResponse> read_page(Administered& process,
     return json_reply(shadow_json(process.snapshot().shadows));
   }
   if (path == "/shadow") {
-    auto response = reply(200, shadow_html(process.snapshot().shadows));
-    response.content_type = "text/html; charset=utf-8";
-    return response;
+    constexpr unsigned kRefreshSeconds = 5;
+    return make_page({.title = "shadow policies",
+                      .body = shadow_html(process.snapshot().shadows),
+                      .refresh_seconds = kRefreshSeconds});
   }
   return std::nullopt;
 }

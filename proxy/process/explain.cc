@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/readable.h"
 #include "base/units.h"
 #include "cache/options.h"
 #include "proxy/client/client_gate.h"
@@ -19,7 +20,7 @@ namespace encore::server {
 namespace {
 
 std::string seconds_text(std::uint32_t seconds) {
-  return format_duration(std::chrono::seconds(seconds));
+  return about_duration(std::chrono::seconds(seconds));
 }
 
 std::string freshness_text(const http::StoreOptions& store) {
@@ -29,7 +30,7 @@ std::string freshness_text(const http::StoreOptions& store) {
     text = seconds_text(*rule.seconds) + ", by the rule";
   } else {
     text = "as its origin says; without a word of that, " +
-           fmt::format("{:g}", store.freshness.heuristic_fraction) +
+           plain_number(store.freshness.heuristic_fraction, 6) +
            " of the time since Last-Modified, up to " +
            seconds_text(store.freshness.heuristic_seconds_max);
     if (!store.freshness.heuristic_with_cookie) text += ", but none to a request with Cookie";
@@ -56,8 +57,8 @@ std::string admission_text(const cache::AdmissionRule& rule, const config::Admis
     case Kind::kNthHit:
       return fmt::format("at request {}, by the rule", rule.parameter);
     case Kind::kProbability:
-      return fmt::format("with probability {:.6g}, by the rule",
-                         static_cast<double>(rule.parameter) / 4294967296.0);
+      return fmt::format("with probability {}, by the rule",
+                         plain_number(static_cast<double>(rule.parameter) / 4294967296.0, 6));
     case Kind::kSizeThreshold:
       return "up to " + format_bytes(rule.parameter) + ", by the rule";
   }

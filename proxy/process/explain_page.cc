@@ -7,6 +7,7 @@
 
 #include "base/html.h"
 #include "proxy/process/form.h"
+#include "proxy/process/styled_page.h"
 
 namespace encore::server {
 namespace {
@@ -48,23 +49,24 @@ std::string shown(std::string_view text) {
   return html_escaped(out);
 }
 
-std::string page_of(const Explained& asked, std::string_view said) {
+std::string body_of(const Explained& asked, std::string_view said) {
   const auto field = [](std::string_view name, std::string_view value, std::string_view hint) {
     return fmt::format(
-        "<label>{0} <input name=\"{0}\" value=\"{1}\" placeholder=\"{2}\"></label>\n", name,
-        shown(value), hint);
+        "<label for=\"{0}\">{0}</label><input type=\"text\" id=\"{0}\" name=\"{0}\" value=\"{1}\" "
+        "placeholder=\"{2}\">\n",
+        name, shown(value), hint);
   };
-  return "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>encore: "
-         "explain</title>\n"
-         "<style>body{font-family:sans-serif;margin:1em}input{min-width:20em}"
-         "input[name=url]{min-width:50em}label{display:block;margin:.3em 0}</style>\n"
-         "<h1>What becomes of a request?</h1>\n<form action=\"/explain\">\n" +
-         field("url", asked.url, "http://www.example.com/") + field("method", asked.method, "GET") +
-         field("header", asked.fields.empty() ? "" : asked.fields.front(),
-               "Accept-Encoding: gzip") +
-         field("client", asked.client, "127.0.0.1") +
-         field("listener", asked.listener, "the first") +
-         "<button>Explain</button>\n</form>\n<pre>" + shown(said) + "</pre>\n</html>\n";
+  std::string body =
+      "<h2>What becomes of a request?</h2>\n<form class=\"card\" action=\"/explain\">\n";
+  body += field("url", asked.url, "http://www.example.com/");
+  body += field("method", asked.method, "GET");
+  body +=
+      field("header", asked.fields.empty() ? "" : asked.fields.front(), "Accept-Encoding: gzip");
+  body += field("client", asked.client, "127.0.0.1");
+  body += field("listener", asked.listener, "the first");
+  body += "<div class=\"row\"><button>Explain</button></div>\n</form>\n";
+  if (!said.empty()) body += "<h2>Answer</h2>\n<pre class=\"said\">" + shown(said) + "</pre>\n";
+  return body;
 }
 
 net::AdminResponse reply(int status, std::string_view type, std::string body) {
@@ -80,11 +82,7 @@ net::AdminResponse reply(int status, std::string_view type, std::string body) {
 constexpr std::string_view kText = "text/plain; charset=utf-8";
 
 net::AdminResponse html(int status, const Explained& asked, std::string_view said) {
-  auto response = reply(status, "text/html; charset=utf-8", page_of(asked, said));
-  response.fields.emplace_back("Content-Security-Policy",
-                               "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
-                               "frame-ancestors 'none'");
-  return response;
+  return make_page({.status = status, .title = "explain", .body = body_of(asked, said)});
 }
 
 }  // namespace

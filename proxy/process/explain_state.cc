@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/units.h"
+#include "base/readable.h"
 #include "proxy/exchange/decide.h"
 #include "proxy/exchange/rechecks.h"
 #include "proxy/http/reuse.h"
@@ -272,7 +272,7 @@ Now of_stored(const Running& running, const RequestContext& request, const InMem
     case http::Reuse::kFresh:
       return {"hit",
               "hit, fresh for " +
-                  format_duration(std::chrono::seconds(http::remaining_ttl(meta, running.now))) +
+                  about_duration(std::chrono::seconds(http::remaining_ttl(meta, running.now))) +
                   " more"};
     case http::Reuse::kStaleAllowed:
       return {"stale", "served stale, as the client allows"};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/readable.h"
 #include "base/units.h"
 #include "filter/rotating_bloom_filter.h"
 
@@ -14,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string seconds_text(std::int64_t seconds) {
-  return format_duration(std::chrono::seconds(seconds));
+  return about_duration(std::chrono::seconds(seconds));
 }
 
 std::int64_t seconds_since(WallTime then, WallTime now) {

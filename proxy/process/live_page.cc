@@ -73,7 +73,7 @@ std::string source_of(std::string_view text) {
 }
 
 LivePage make() {
-  const std::string_view style{encore_page_style_begin, encore_page_style_end};
+  const std::string_view style = page_style();
 #ifdef ENCORE_CHART_JS
   const std::string_view library{encore_page_library_begin, encore_page_library_end};
 #else
@@ -98,6 +98,13 @@ LivePage make() {
 }
 
 }  // namespace
+
+std::string_view page_style() { return {encore_page_style_begin, encore_page_style_end}; }
+
+const std::string& page_style_source() {
+  static const std::string source = source_of(page_style());
+  return source;
+}
 
 const LivePage& live_page() {
   static const LivePage page = make();

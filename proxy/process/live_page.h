@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace encore::server {
 
@@ -15,5 +16,9 @@ struct LivePage {
 
 // Made when it is first asked for. Any thread.
 const LivePage& live_page();
+
+// Its style, for other pages, and what allows that in their policies.
+std::string_view page_style();
+const std::string& page_style_source();
 
 }  // namespace encore::server

@@ -1,6 +1,9 @@
 """`encore explain URL` and /api/explain of a running proxy: what is stored of a key, what the filter
 knows, what would happen now and what happened lately; and that asking changes nothing of it."""
 
+import base64
+import hashlib
+import http.client
 import json
 import signal
 import subprocess
@@ -299,7 +302,7 @@ class Asked(Explained):
         proxy = self.encore()
         status, text = proxy.admin("/explain")
         self.assertEqual(200, status)
-        self.assertIn('<input name="url"', text)
+        self.assertIn('name="url"', text)
         status, text = proxy.admin("/explain?url=http://h.test/%3Cscript%3E%22%27&header="
                                    + urllib.parse.quote('X: "><script>alert(1)</script>'))
         self.assertEqual(200, status)
@@ -308,6 +311,24 @@ class Asked(Explained):
         status, text = proxy.admin("/explain?url=%3Cb%3E")
         self.assertEqual(400, status)
         self.assertNotIn("<b>", text)
+
+    def test_its_pages_have_the_style_of_the_live_one_and_a_policy_for_it_alone(self):
+        proxy = self.encore()
+        live = proxy.admin("/")[1]
+        style = live[live.index("<style>"):live.index("</style>")]
+        digest = base64.b64encode(hashlib.sha256(style[7:].encode()).digest()).decode()
+        for path in ("/explain", "/explain?url=http://h.test/", "/shadow"):
+            connection = http.client.HTTPConnection("127.0.0.1", proxy.admin_port, timeout=30)
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            policy, page = answer.getheader("Content-Security-Policy"), answer.read().decode()
+            connection.close()
+            self.assertIn(style, page)
+            self.assertIn(f"style-src 'sha256-{digest}'", policy)
+            self.assertIn("default-src 'none'", policy)
+            self.assertNotIn("unsafe", policy)
+            self.assertNotIn("<script", page)
+            self.assertNotIn(" style=", page)
 
     def test_without_a_proxy_the_configuration_speaks_alone(self):
         def asked(*arguments):

@@ -170,7 +170,7 @@ class LivePage(Case):
         self.assertEqual(0, page.evaluate("document.querySelectorAll('#explained *').length"))
         self.assertIn("not known; stored at request 2", said)
         self.assertIn("/popular/1 HTTP/1.1", explained("http://site0.example/popular/1"))
-        self.assertRegex(page.text("#explained"), r"now +hit, fresh for \d+s")
+        self.assertRegex(page.text("#explained"), r"now +hit, fresh for \d+[ms]")
         self.assertEqual(before, self.origin.count(), "nobody was asked")
 
     def purge(self, page, encore):
@@ -194,6 +194,68 @@ class LivePage(Case):
         self.assertEqual(f"{counted:,} purged.", page.text("#purged"))
         self.assertEqual(objects - counted, encore.stats()["cache"]["objects"])
         page.until(f"document.querySelector('#objects').textContent === '{objects - counted:,}'")
+
+    def test_what_is_changed_while_it_is_counted_is_not_purged(self):
+        encore = self.reverse(admission={"policy": "always"})
+        for path in ("/one", "/two"):
+            with Client(encore.port) as client:
+                client.send(f"GET {path} HTTP/1.1\r\nHost: site.example\r\n\r\n")
+                client.read_response()
+        page = self.page(encore)
+        page.evaluate("""(() => {
+          const real = window.fetch;
+          window.fetch = (path, options) => path !== '/purge' ? real(path, options)
+            : new Promise((give) => { window.release = () => give(real(path, options)); });
+        })()""")
+        page.type("#purge-value", "http://site.example/on")
+        page.evaluate("document.querySelector('#purge-kind').value = 'prefix'")
+        page.click("#purge button[type=submit]")
+        page.until("window.release !== undefined")
+        # It is still being counted.
+        page.key("Backspace", 8)
+        page.type("#purge-value", "e")
+        page.evaluate("document.querySelector('#purge-value').value = 'http://site.example/t'; "
+                      "window.release(); delete window.release")
+        page.click("#purge button[type=submit]")
+        page.until("window.release !== undefined")
+        self.assertTrue(page.evaluate("document.querySelector('#purge-go').disabled"))
+        page.evaluate("window.release(); delete window.release")
+        page.until("!document.querySelector('#purge-go').disabled")
+        # What is purged is what was counted, whatever the form has by then.
+        page.evaluate("document.querySelector('#purge-value').value = 'http://site.example/o'")
+        page.click("#purge-go")
+        page.until("window.release !== undefined")
+        page.evaluate("window.release()")
+        page.until("document.querySelector('#purged').textContent === '1 purged.'")
+        asked = self.origin.count()
+        for path in ("/one", "/two"):
+            with Client(encore.port) as client:
+                client.send(f"GET {path} HTTP/1.1\r\nHost: site.example\r\n\r\n")
+                client.read_response()
+        self.assertEqual(["/two"], [request.target for request in self.origin.requests[asked:]])
+
+    def test_two_who_ask_at_once_count_a_second_once(self):
+        page = self.page(self.encore())
+        page.until("model.seconds.ends.length >= 2")
+        self.assertTrue(page.evaluate("""(async () => {
+          const rows = [model.seconds, model.minutes];
+          const whole = await ask('/api/live?since=0');
+          await Promise.all([poll(), poll(), poll()]);
+          model.take(structuredClone(whole));
+          model.take(structuredClone(whole));
+          return rows.every((each) => new Set(each.ends).size === each.ends.length
+            && each.spans.length === each.ends.length
+            && [...each.columns.values()].every((column) => column.length === each.ends.length));
+        })()"""))
+
+    def test_numbers_are_for_people(self):
+        page = self.page(self.encore())
+        for expression, shown in (("span(570000)", "6.6 days"), ("span(7200)", "2.0 h"),
+                                  ("time(0.9996)", "1,000 ms"), ("time(0.0009996)", "1,000 µs"),
+                                  ("time(5000)", "1.4 h"), ("small(0.00001234)", "0.00123 %"),
+                                  ("small(1e-9)", "1 in 1,000,000,000"), ("rate(99.97)", "100"),
+                                  ("rate(0.0000001)", "<0.0001")):
+            self.assertEqual(shown, page.evaluate(expression), expression)
 
     def test_an_hour_of_samples_leaves_no_memory_behind(self):
         encore = self.encore()

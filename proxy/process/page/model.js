@@ -24,9 +24,18 @@ class Rows {
     this.columns = new Map();
   }
 
+  static behind(rows, count) {
+    const values = {};
+    for (const [name, column] of Object.entries(rows.values)) values[name] = column.slice(count);
+    return {end: rows.end.slice(count), span: rows.span.slice(count), values};
+  }
+
   get last() { return this.ends.length === 0 ? 0 : this.ends[this.ends.length - 1]; }
 
+  // Rows that it has already are passed over, whoever asked for them.
   add(rows) {
+    const known = rows.end.filter((end) => end <= this.last).length;
+    if (known !== 0) rows = Rows.behind(rows, known);
     const added = rows.end.length;
     if (added === 0) return;
     const before = this.ends.length;
@@ -90,9 +99,7 @@ class Model {
       this.minutes.clear();
     }
     this.seconds.add(live.history.seconds);
-    const known = this.minutes.last;
-    const minutes = live.history.minutes;
-    if (minutes.end.length !== 0 && minutes.end[0] > known) this.minutes.add(minutes);
+    this.minutes.add(live.history.minutes);
     delete live.history;
     this.live = live;
     return restarted;
@@ -169,12 +176,16 @@ function largestOf(rows, names, from, to) {
 
 const whole = new Intl.NumberFormat('en', {maximumFractionDigits: 0});
 
+// Three digits that count, never an exponent.
+const threeDigits = new Intl.NumberFormat('en', {minimumSignificantDigits: 3, maximumSignificantDigits: 3});
+
 function number(value) { return value === null ? '–' : whole.format(value); }
 
 function rate(value) {
   if (value === null) return '–';
   if (value === 0 || value >= 100) return whole.format(value);
-  return value.toPrecision(value < 0.01 ? 1 : value < 1 ? 2 : 3);
+  if (value < 0.0001) return '<0.0001';
+  return value < 0.01 ? value.toFixed(4) : value < 1 ? value.toFixed(2) : threeDigits.format(value);
 }
 
 function percent(value) {
@@ -185,7 +196,7 @@ function percent(value) {
 function small(value) {
   if (value === null) return '–';
   if (value === 0) return '0';
-  return value >= 0.001 ? `${(100 * value).toPrecision(3)} %` : value.toExponential(2);
+  return value >= 1e-6 ? `${threeDigits.format(100 * value)} %` : `1 in ${number(1 / value)}`;
 }
 
 function bytes(value) {
@@ -201,9 +212,9 @@ function bytes(value) {
 
 function time(seconds) {
   if (seconds === null) return '–';
-  if (seconds < 0.001) return `${(seconds * 1e6).toPrecision(3)} µs`;
-  if (seconds < 1) return `${(seconds * 1e3).toPrecision(3)} ms`;
-  return `${seconds.toPrecision(3)} s`;
+  if (seconds < 0.001) return `${threeDigits.format(seconds * 1e6)} µs`;
+  if (seconds < 1) return `${threeDigits.format(seconds * 1e3)} ms`;
+  return seconds < 120 ? `${threeDigits.format(seconds)} s` : span(seconds);
 }
 
 function span(seconds) {
@@ -211,7 +222,8 @@ function span(seconds) {
   if (seconds < 60) return `${Math.round(seconds)} s`;
   if (seconds < 3600) return `${Math.round(seconds / 60)} min`;
   if (seconds < 48 * 3600) return `${(seconds / 3600).toFixed(1)} h`;
-  return `${(seconds / 86400).toFixed(1)} d`;
+  const days = seconds / 86400;
+  return days < 100 ? `${days.toFixed(1)} days` : `${number(days)} days`;
 }
 
 function uptime(seconds) {

@@ -200,7 +200,7 @@ function showAdmission({stats, process}) {
   const cycle = limit > 0 ? Math.min(turn, limit) : turn;
   const next = limit > 0 ? Math.min(byCount, limit) : byCount;
   put('rotation', Number.isFinite(next) ? `in ${limit > 0 && limit < byCount ? 'at most' : 'about'} ${span(next)}` : 'not at the present rate');
-  put('window', Number.isFinite(cycle) ? `${(cycle / 3600).toPrecision(2)} to ${(2 * cycle / 3600).toPrecision(2)} h` : 'without end at the present rate');
+  put('window', Number.isFinite(cycle) ? `${span(cycle)} to ${span(2 * cycle)}` : 'without end at the present rate');
   put('rotations', number(filter.rotations));
   put('fpr-theory', small(filter.fpr_theory));
   put('fpr-bits', small(filter.fpr_bits));
@@ -414,7 +414,14 @@ function show(restarted) {
   drawCharts(restarted);
 }
 
-async function poll() {
+// One question at a time: two of the same moment would bring the same rows.
+let polling = null;
+function poll() {
+  if (polling === null) polling = pollOnce().finally(() => { polling = null; });
+  return polling;
+}
+
+async function pollOnce() {
   const first = model.live === null;
   try {
     const restarted = model.take(await ask(`/api/live?since=${model.since}`));
@@ -510,7 +517,8 @@ $('intercept').addEventListener('click', (event) => {
   if (client !== undefined) clearRefused({client, host});
 });
 
-// What is purged is what was counted: another input is counted anew.
+// What is purged is what was counted: the form is read once, before the count, and the count's token
+// stands for it. Another input is counted anew.
 let counted = null;
 let asking = 0;  // the count that is shown is that of the latest question
 function purgeOrder() {
@@ -527,6 +535,7 @@ function purged(text, bad) {
 }
 function forgetCount() {
   counted = null;
+  ++asking;
   $('purge-go').disabled = true;
   put('purge-go', 'Purge');
 }
@@ -534,8 +543,9 @@ for (const id of ['purge-kind', 'purge-value', 'purge-soft']) $(id).addEventList
 $('purge').addEventListener('submit', async (event) => {
   event.preventDefault();
   forgetCount();
+  const mine = asking;
+  const order = purgeOrder();
   try {
-  ++asking;
     const answer = await sendPurge({...order, dry_run: true});
     if (mine !== asking) return;
     counted = {...order, token: answer.token};
@@ -544,9 +554,7 @@ $('purge').addEventListener('submit', async (event) => {
     purged(`${number(answer.would_purge)} stored response${answer.would_purge === 1 ? '' : 's'} in memory`
       + (answer.disk === undefined ? '.' : '; what is on disk alone is not counted.'));
   } catch (error) {
-  const mine = asking;
-  const order = purgeOrder();
-    purged(error.message, true);
+    if (mine === asking) purged(error.message, true);
   }
 });
 $('purge-go').addEventListener('click', async () => {
@@ -557,7 +565,7 @@ $('purge-go').addEventListener('click', async () => {
     const answer = await sendPurge(order);
     purged(`${number(answer.purged)} ${order.soft ? 'made stale' : 'purged'}.`);
   } catch (error) {
-    if (mine === asking) purged(error.message, true);
+    purged(error.message, true);
   }
 });
 $('explain').addEventListener('submit', async (event) => {
