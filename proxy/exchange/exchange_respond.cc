@@ -247,7 +247,12 @@ void Exchange::respond_by_rule(const LocalAnswer& answer) {
 void Exchange::purge() {
   auto wish = read_purge_wish(*request_);
   if (!wish) {
-    respond_failure(400, Outcome::kBadRequest, wish.error().message);
+    // The reason, and what there is to say about it.
+    const std::string_view said = wish.error().message;
+    const std::string_view reason = said.substr(0, said.find(": "));
+    const std::string_view more = said.substr(reason.size());
+    respond_failure(400, Outcome::kBadRequest, reason,
+                    more.empty() ? more : more.substr(std::string_view(": ").size()));
     return;
   }
   go(Step::kAsk);

@@ -87,6 +87,35 @@ constexpr std::array<TagField, 7> kTagFields = {{{"xkey-purge", " \t,"},
                                                  {"cache-tags", " \t,"},
                                                  {"purge-cache-tags", " \t,"}}};
 constexpr TagField kSoftKeys = {"xkey-softpurge", " \t,"};
+constexpr std::string_view kMagentoPattern = "x-magento-tags-pattern";
+
+// The field of responses whose tags a field of purges names.
+std::string_view tagged_by(std::string_view purge_field) {
+  if (purge_field == "xkey-purge" || purge_field == "xkey-softpurge") return "xkey";
+  if (purge_field == kMagentoPattern) return "x-magento-tags";
+  return purge_field;
+}
+
+// Drupal has two names for the same.
+std::string_view other_name(std::string_view tag_field) {
+  if (tag_field == "cache-tags") return "purge-cache-tags";
+  return tag_field == "purge-cache-tags" ? "cache-tags" : tag_field;
+}
+
+// Tags of a field that is read of no response are on none: a purge by it would do nothing, and
+// look as if it had.
+Result<void> check_is_read(const RequestContext& request, std::string_view purge_field) {
+  if (!has_field(request, purge_field)) return {};
+  const std::string_view wanted = tagged_by(purge_field);
+  const auto& read = request.runtime->config.cache.tag_fields;
+  const bool is_read = std::ranges::any_of(read, [&](const std::string& name) {
+    return http::equals_ignoring_case(name, wanted) ||
+           http::equals_ignoring_case(name, other_name(wanted));
+  });
+  if (is_read) return {};
+  return fail("tag-field-not-read: tags are not read from " + std::string(wanted) + "; add \"" +
+              std::string(wanted) + "\" to cache.tag_fields");
+}
 
 void add_tags_of(const RequestContext& request, const TagField& field,
                  std::vector<std::string>& tags) {
@@ -153,9 +182,13 @@ Result<PurgeWish> read_ban(const RequestContext& request, PurgeWish wish) {
   wish.content_type = pattern_of(value_of(request, "x-content-type"));
   bool names_any = !value_of(request, "x-host").empty() || !value_of(request, "x-url").empty() ||
                    !wish.content_type.empty();
-  constexpr std::array<std::string_view, 4> kBannedFields = {"x-cache-tags", "cache-tags",
-                                                             "purge-cache-tags", "surrogate-key"};
-  for (const std::string_view name : kBannedFields) add_tags(value_of(request, name), wish.tags);
+  constexpr std::array<std::string_view, 7> kBannedFields = {
+      "x-cache-tags", "cache-tags", "purge-cache-tags", "surrogate-key",
+      "cache-tag",    "xkey",       "xkey-purge"};
+  for (const std::string_view name : kBannedFields) {
+    if (auto read = check_is_read(request, name); !read) return std::unexpected(read.error());
+    add_tags(value_of(request, name), wish.tags);
+  }
   names_any = names_any || !wish.tags.empty();
   if (!names_any) {
     // Nothing but its target: what is below it, on this host.
@@ -178,9 +211,17 @@ bool is_soft(const RequestContext& request) {
 
 // What a PURGE or its like wants by tags, or of everything. Nothing: it is of a URL.
 std::optional<Result<PurgeWish>> read_tags(const RequestContext& request, PurgeWish wish) {
-  const std::string_view pattern = value_of(request, "x-magento-tags-pattern");
+  const std::string_view pattern = value_of(request, kMagentoPattern);
   if (pattern_of(pattern).empty() && !pattern.empty()) return wish;
   if (http::equals_ignoring_case(value_of(request, "clear-cache"), "true")) return wish;
+  for (const std::string_view name : {kMagentoPattern, kSoftKeys.name}) {
+    if (auto read = check_is_read(request, name); !read) return std::unexpected(read.error());
+  }
+  for (const TagField& field : kTagFields) {
+    if (auto read = check_is_read(request, field.name); !read) {
+      return std::unexpected(read.error());
+    }
+  }
   if (!pattern.empty() && !add_framed_tags(pattern, wish.tags)) return fail("bad-tags-pattern");
   for (const TagField& field : kTagFields) add_tags_of(request, field, wish.tags);
   // Both at once are a hard purge, and what is to be soft waits for a request of its own.

@@ -9,7 +9,8 @@
 //   PURGE Clear-Cache: true        everything
 //   PURGEKEYS, PURGETAGS           tags in the fields of Varnish's xkey, of Symfony
 //   BAN   X-Host, X-Url, X-Content-Type    regular expressions, found anywhere; all that are given
-//   BAN   X-Cache-Tags, Cache-Tags, Purge-Cache-Tags, Surrogate-Key    any of these tags
+//   BAN   X-Cache-Tags, Cache-Tags, Purge-Cache-Tags, Surrogate-Key, Cache-Tag, xkey, xkey-purge
+//                                  any of these tags
 //   any with X-Soft-Purge, Fastly-Soft-Purge or X-Magento-Purge-Soft    stale, and not gone
 #pragma once
 
@@ -39,7 +40,8 @@ struct PurgeWish {
 inline constexpr std::size_t kPurgePatternBytesMax = 1024;
 inline constexpr std::size_t kPurgeTagsMax = 1024;
 
-// Errors: nothing that is wanted, a pattern that is too long or not understood, too many tags.
+// Errors: nothing that is wanted, a pattern that is too long or not understood, too many tags, tags
+// of a field that is not read of responses. Some say more behind ": ".
 Result<PurgeWish> read_purge_wish(const RequestContext& request);
 
 // Who purges. The answer comes through the transfer, from the loop: as a failure with the status

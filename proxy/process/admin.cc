@@ -93,13 +93,12 @@ void answer_purge(Administered& process, const net::AdminRequest& request, net::
   auto order = read_purge_order(request);
   if (!order)
     return to.send(reply(400, fmt::format("400 Bad Request\n{}\n", order.error().message)));
+  if (!order->tags.empty() && process.config().cache.tag_fields.empty()) {
+    return to.send(
+        reply(400, "400 Bad Request\ncache.tag_fields is empty: no response has a tag.\n"));
+  }
   const bool soft = order->soft;
   const bool dry_run = order->dry_run;
-  // Where it is refused nobody calls, and the answer is still ours to give.
-  auto owed = std::make_shared<net::AdminReply>(std::move(to));
-  const bool taken = process.purge(std::move(*order), [owed, soft, dry_run,
-                                                       token](const Purged& purged) {
-    if (!purged.durable) {
   const std::string_view refusal =
       dry_run ? std::string_view() : purge_tokens().refusal(*order, monotonic_now());
   if (!refusal.empty()) {
@@ -112,6 +111,11 @@ void answer_purge(Administered& process, const net::AdminRequest& request, net::
   if (dry_run) {
     token = fmt::format(", \"token\": \"{}\"", purge_tokens().make(*order, monotonic_now()));
   }
+  // Where it is refused nobody calls, and the answer is still ours to give.
+  auto owed = std::make_shared<net::AdminReply>(std::move(to));
+  const bool taken = process.purge(std::move(*order), [owed, soft, dry_run,
+                                                       token](const Purged& purged) {
+    if (!purged.durable) {
       owed->send(reply(500, fmt::format("500 Internal Server Error\n{} purged, but not for good: "
                                         "{}\n",
                                         purged.count, purged.durable.error().message)));

@@ -63,7 +63,7 @@ def details_of_code():
     found.update(re.findall(r'kNotStored = "([a-z-]+)"',
                             (ROOT / "proxy/transfer/not_stored.h").read_text()))
     for path in FAILS:
-        found.update(re.findall(r'fail\("([a-z-]+)"\)', (ROOT / path).read_text()))
+        found.update(re.findall(r'fail\("([a-z-]+)(?:"\)|: )', (ROOT / path).read_text()))
     # The one outcome of connecting that stands for itself.
     if "failure.detail = to_string(error.outcome);" in (
             ROOT / "proxy/origin/origin_link.cc").read_text():

@@ -19,7 +19,8 @@ def ask(port, path, host="site.example", method="GET", fields=()):
 
 
 class Purging(Case):
-    def start_all(self, routes=None, clients=("127.0.0.1",), default=None, **sections):
+    def start_all(self, routes=None, clients=("127.0.0.1",), default=None, tag_fields=None,
+                  **sections):
         self.origin = Origin(self, routes, default=default or fresh(b"page"))
         listen = [{"address": f"127.0.0.1:{free_port()}", "mode": "reverse",
                    "purge_clients": list(clients)},
@@ -28,8 +29,9 @@ class Purging(Case):
         self.proxy = self.encore(
             listen=listen, origin=[{"servers": [self.origin.url("")]}],
             admission={"policy": "always"},
-            cache={"memory": "64MiB", "tag_fields": ["Surrogate-Key", "Cache-Tags", "X-Cache-Tags",
-                                                     "xkey", "Cache-Tag", "X-Magento-Tags"]},
+            cache={"memory": "64MiB", "tag_fields": tag_fields or [
+                "Surrogate-Key", "Cache-Tags", "X-Cache-Tags", "xkey", "Cache-Tag",
+                "X-Magento-Tags"]},
             **sections)
         self.port = self.proxy.port
         self.forward_port = int(listen[1]["address"].rpartition(":")[2])
@@ -230,6 +232,38 @@ class Forms(Purging):
         self.assertEqual(400, self.send("PURGEKEYS", "/d"))
         self.assertEqual(400, self.send("PURGE", "/d", ("xkey", " ,")))
         self.assertEqual("d", self.left(*routes))
+
+    def test_a_field_that_is_not_read_is_an_error_that_names_the_key(self):
+        fields = {"xkey": "xkey", "xkey-purge": "xkey", "xkey-softpurge": "xkey",
+                  "X-Cache-Tags": "x-cache-tags", "Cache-Tags": "cache-tags",
+                  "Purge-Cache-Tags": "purge-cache-tags", "Surrogate-Key": "surrogate-key",
+                  "Cache-Tag": "cache-tag"}
+        self.start_all({"/a": fresh(b"a", Own="t")}, tag_fields=["Own"])
+        self.load("/a")
+        for name, read in fields.items():
+            for method in ("PURGE", "PURGEKEYS", "PURGETAGS", "BAN"):
+                if method == "BAN" and name == "xkey-softpurge":
+                    continue
+                answer = ask(self.port, "/a", "site.example", method, [(name, "t")])
+                self.assertEqual(400, answer.status, (method, name))
+                self.assertIn(f'add "{read}" to cache.tag_fields', answer.body.decode())
+                self.assertIn("detail=tag-field-not-read", field(answer, "Cache-Status"))
+        pattern = ("X-Magento-Tags-Pattern", "((^|,)t(,|$))")
+        answer = ask(self.port, "/", "site.example", "PURGE", [pattern])
+        self.assertEqual(400, answer.status)
+        self.assertIn('add "x-magento-tags" to cache.tag_fields', answer.body.decode())
+        self.assertTrue(self.has("/a"))
+
+    def test_ban_by_the_fields_of_all_others(self):
+        routes = {"/a": fresh(b"a", xkey="one"), "/b": fresh(b"b", xkey="two"),
+                  "/c": fresh(b"c", Cache_Tag="three")}
+        self.start_all(routes)
+        self.load(*routes)
+        self.assertEqual(200, self.send("BAN", "/", ("xkey", "one")))
+        self.assertEqual("bc", self.left(*routes))
+        self.assertEqual(200, self.send("BAN", "/", ("Cache-Tag", "three")))
+        self.assertEqual(200, self.send("BAN", "/", ("xkey-purge", "two")))
+        self.assertEqual("", self.left(*routes))
 
     def test_fastly_and_cloudflare_fields(self):
         routes = {"/a": fresh(b"a", Surrogate_Key="k,1 k2"), "/b": fresh(b"b", Surrogate_Key="k 1"),
