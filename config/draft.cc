@@ -10,6 +10,7 @@
 #include "cache/spatial_sample.h"
 #include "config/derive.h"
 #include "config/network.h"
+#include "config/texts.h"
 
 namespace encore::config {
 namespace {
@@ -47,6 +48,27 @@ bool overlap(const Endpoint& a, const Endpoint& b) {
     return wide.address == kEveryV4.address && kEveryV4.contains(narrow.address);
   };
   return one->address == other->address || covers(*one, *other) || covers(*other, *one);
+}
+
+// A number or a switch that would be right as a text.
+std::string quotes_hint(const Key& key, const Value& written) {
+  std::string text;
+  if (const auto* whole = std::get_if<std::int64_t>(&written)) text = std::to_string(*whole);
+  if (const auto* flag = std::get_if<bool>(&written)) text = *flag ? "true" : "false";
+  if (!text.empty() && accept(key, Value(text))) {
+    return key.secret
+               ? "; it needs quotes"
+               : "; write: " + std::string(key.name) + " = " + quoted(std::string_view(text));
+  }
+  const auto* numbers = std::get_if<std::vector<std::int64_t>>(&written);
+  if (numbers == nullptr) return {};
+  std::vector<std::string> texts;
+  for (const std::int64_t number : *numbers) {
+    texts.push_back(std::to_string(number));
+    text += (text.empty() ? "" : ", ") + quoted(std::string_view(texts.back()));
+  }
+  if (!accept(key, Value(texts))) return {};
+  return "; write: " + std::string(key.name) + " = [" + text + "]";
 }
 
 std::string element(std::string_view section, std::size_t index, std::string_view key) {
@@ -87,7 +109,7 @@ void Draft::put(const Section& section, std::size_t index, const Key& key, const
   where_.insert_or_assign(path, std::string(where));
   const auto value = accept(key, written);
   if (!value) {
-    fault(where, path, value.error().message);
+    fault(where, path, value.error().message + quotes_hint(key, written));
     return;
   }
   key.set(section.at(config, index), *value);

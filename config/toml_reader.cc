@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/text.h"
+#include "config/bare_values.h"
 #include "config/texts.h"
 #include "config/tls_texts.h"
 
@@ -168,6 +171,97 @@ struct Reader {
   }
 };
 
+// The value of `text` as TOML, if it is one value and nothing else.
+std::optional<Value> read_one(std::string_view text) {
+  const auto result = toml::parse("v = " + std::string(text));
+  if (!result || result.table().size() != 1) return std::nullopt;
+  const auto* node = result.table().get("v");
+  return node == nullptr ? std::nullopt : value_of(*node);
+}
+
+// A value as it may have been meant, and as it would be written.
+struct Meant {
+  std::string text;
+  std::string shown = {};    // the same for a message
+  std::string refusal = {};  // why it is none of this key, even so; empty: it is one
+};
+
+bool is_toml_value(std::string_view text) { return read_one(text).has_value(); }
+
+std::string one_line(const Key& key, const std::string& text, const Value& value) {
+  return text.contains('\n') ? toml_text(key, value) : text;
+}
+
+// For a switch "yes" and its like; for others the value in quotes, alone or as a list.
+Meant meant_by(const Key& key, std::string_view written) {
+  if (key.kind == Kind::kBool) {
+    const std::string word = lower_ascii(written);
+    if (word == "yes" || word == "on" || word == "true") return {.text = "true", .shown = "true"};
+    if (word == "no" || word == "off" || word == "false")
+      return {.text = "false", .shown = "false"};
+    return {.text = {}, .refusal = quoted(written) + "; accepted: " + accepted_text(key)};
+  }
+  const auto whole = with_quotes(written, is_toml_value);
+  const auto items = with_quotes("[" + std::string(written) + "]", is_toml_value);
+  Meant first;
+  for (const auto& text : {whole, items}) {
+    const auto value = text ? read_one(*text) : std::nullopt;
+    if (!value) continue;
+    const auto accepted = accept(key, *value);
+    // Of several lines the form is shown on one.
+    if (accepted) return {.text = *text, .shown = one_line(key, *text, *accepted)};
+    if (first.refusal.empty()) first = {.text = *text, .refusal = accepted.error().message};
+  }
+  return first;
+}
+
+std::size_t offset_of(std::string_view text, const toml::source_region& source) {
+  std::size_t at = 0;
+  for (toml::source_index line = 1; line < source.begin.line && at < text.size(); ++line) {
+    at = std::min(text.find('\n', at), text.size() - 1) + 1;
+  }
+  return at;
+}
+
+enum class Mended : std::uint8_t {
+  kYes,      // the fault is noted, and the value has its quotes
+  kRefused,  // the fault is noted: quotes alone would not do
+  kUnknown,  // it is another fault, of which nothing is noted
+};
+Mended mend_bare_value(std::string& text, const toml::source_region& source, std::string_view name,
+                       Draft& draft) {
+  const std::size_t line = offset_of(text, source);
+  const std::size_t line_end = std::min(text.find('\n', line), text.size());
+  const auto found = assignment_at(text, std::min(line + source.begin.column - 1, line_end));
+  if (!found) return Mended::kUnknown;
+  const auto* section = find_section(found->section);
+  const auto* key = section == nullptr ? nullptr : find_key(*section, found->key);
+  if (key == nullptr) return Mended::kUnknown;
+  const std::string written = text.substr(found->begin, found->end - found->begin);
+  const Meant meant = meant_by(*key, written);
+  if (meant.text == written || (meant.text.empty() && meant.refusal.empty())) {
+    return Mended::kUnknown;
+  }
+  const auto before = std::string_view(text).substr(0, found->begin);
+  const std::string where = std::string(name) + ":" +
+                            std::to_string(1 + std::ranges::count(before, '\n')) + ":" +
+                            std::to_string(before.size() - (before.rfind('\n') + 1) + 1);
+  const bool is_long = written.contains('\n');
+  const std::string shown = key->secret ? "the value" : is_long ? "a text in the list" : written;
+  std::string fault = shown + " needs quotes";
+  if (!meant.refusal.empty()) {
+    fault = meant.refusal;
+  } else if (key->kind == Kind::kBool) {
+    fault = shown + " is no boolean; write: " + found->key + " = " + meant.shown;
+  } else if (!key->secret) {
+    fault += "; write: " + found->key + " = " + meant.shown;
+  }
+  draft.fault(where, key_path(*section, found->element, *key), fault);
+  if (!meant.refusal.empty()) return Mended::kRefused;
+  text.replace(found->begin, written.size(), meant.text);
+  return Mended::kYes;
+}
+
 // Far more than any line of dots in a comment has, and far less than the stack holds.
 constexpr std::size_t kKeyPartsMax = 1000;
 
@@ -186,14 +280,6 @@ std::optional<std::size_t> too_many_parts(std::string_view text) {
     }
   }
   return std::nullopt;
-}
-
-// The value of `text` as TOML, if it is one value and nothing else.
-std::optional<Value> read_one(std::string_view text) {
-  const auto result = toml::parse("v = " + std::string(text));
-  if (!result || result.table().size() != 1) return std::nullopt;
-  const auto* node = result.table().get("v");
-  return node == nullptr ? std::nullopt : value_of(*node);
 }
 
 bool is_text(Kind kind) {
@@ -233,13 +319,23 @@ bool read_toml(std::string_view text, std::string_view name, Draft& draft) {
                     " dots in a row; accepted: keys like max_object, sections like [cache]");
     return false;
   }
-  const auto result = toml::parse(text);
-  if (!result) {
-    draft.fault(place(name, result.error().source()), {}, result.error().description());
+  // Where the parser gives up for a value without its quotes, that is said, and the rest read on.
+  constexpr int kBareMax = 64;
+  std::string mended(text);
+  for (int bare = 0; bare < kBareMax; ++bare) {
+    const auto result = toml::parse(mended);
+    if (result) {
+      Reader{name, draft}.read(result.table());
+      return bare == 0;
+    }
+    const auto mended_one = mend_bare_value(mended, result.error().source(), name, draft);
+    if (mended_one == Mended::kYes) continue;
+    if (mended_one == Mended::kUnknown) {
+      draft.fault(place(name, result.error().source()), {}, result.error().description());
+    }
     return false;
   }
-  Reader{name, draft}.read(result.table());
-  return true;
+  return false;
 }
 
 Result<Value> read_set_value(const Key& key, std::string_view text) {
@@ -251,6 +347,14 @@ Result<Value> read_set_value(const Key& key, std::string_view text) {
   const bool quoted = text.starts_with('"') || text.starts_with('\'');
   if (text.starts_with('[') || quoted || (!list && !is_text(key.kind))) {
     if (auto value = read_one(text)) return std::move(*value);
+    const Meant meant = meant_by(key, text);
+    if (!meant.text.empty() && meant.refusal.empty()) {
+      const std::string shown = key.secret ? "the value" : std::string(text);
+      const bool is_switch = key.kind == Kind::kBool;
+      return fail(
+          shown + (is_switch ? " is no boolean" : " needs quotes") +
+          (key.secret ? "" : "; write: '" + std::string(key.name) + "=" + meant.shown + "'"));
+    }
   } else if (key.kind == Kind::kIntegerList) {
     if (auto value = read_one(bracketed(split_list(text)))) return std::move(*value);
   } else if (key.kind == Kind::kTextList) {
