@@ -36,7 +36,9 @@ Splice InterceptRules::at_hello(std::string_view connected, tls::HelloStatus sta
   if (hello.server_name.empty()) return Splice::kNoName;
   if (hello.server_name != connected) return Splice::kOtherName;
   if (!hello.speaks(tls::kTls12) && !hello.speaks(tls::kTls13)) return Splice::kOldVersion;
-  const bool speaks_http = hello.protocols.empty() || hello.offers("http/1.1");
+  // As TLS listeners have it: who understands the one version understands the other.
+  const bool speaks_http =
+      hello.protocols.empty() || hello.offers("http/1.1") || hello.offers("http/1.0");
   return speaks_http ? Splice::kNone : Splice::kOtherProtocol;
 }
 

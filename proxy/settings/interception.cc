@@ -100,8 +100,10 @@ Interception::Made Interception::create(const config::Intercept& intercept,
   if (!mint) return at_certificate(mint.error());
   auto tickets = net::TlsTickets::create(monotonic_now());
   if (!tickets) return at_certificate(tickets.error());
-  auto server = net::TlsServer::create_for({.tickets = std::move(*tickets), .now = now},
-                                           *(*mint)->key(), *chain);
+  // What InterceptRules::at_hello lets in.
+  auto server = net::TlsServer::create_for(
+      {.alpn = {"http/1.1", "http/1.0"}, .tickets = std::move(*tickets), .now = now},
+      *(*mint)->key(), *chain);
   if (!server) return at_certificate(server.error());
   return std::shared_ptr<const Interception>(new Interception(
       intercept, std::move(*mint), std::move(*server), std::move(*chain), std::move(rejected),

@@ -111,6 +111,18 @@ class Spliced(InterceptCase):
             self.assertEqual(words, client.read_exactly(len(words)))
             client.close()
 
+    def test_who_offers_the_older_http_alone_is_decrypted(self):
+        origin = self.start_origin()
+        encore = self.proxy(origin)
+        for offered in (["http/1.0"], ["h2", "http/1.0"], ["http/1.0", "http/1.1"]):
+            context = self.trusting()
+            context.set_alpn_protocols(offered)
+            client = self.inside(encore, origin, context=context)
+            self.assertRegex(client.issuer(), "^encore on ")
+            self.assertEqual(offered[-1], client.sock.selected_alpn_protocol())
+            self.assertEqual(b"packages", client.get("/one").body)
+        self.assertEqual(1, origin.count())
+
     def test_a_server_that_speaks_first_is_heard(self):
         server = RawServer(self, b"220 ready\r\n")
         encore = self.proxy(server, intercept={"hello_wait": "100ms"})

@@ -104,6 +104,14 @@ TEST_CASE("Whatever else a client says is left as it is", "[settings][intercept]
   CHECK(said(hello) == Splice::kOtherProtocol);
 }
 
+TEST_CASE("Who speaks the older HTTP alone is decrypted as well", "[settings][intercept]") {
+  ClientHello hello = hello_for("a.example");
+  hello.protocols = {"http/1.0"};
+  CHECK(said(hello) == Splice::kNone);
+  hello.protocols = {"h2", "http/1.0"};
+  CHECK(said(hello) == Splice::kNone);
+}
+
 TEST_CASE("Each reason has a name of its own", "[settings][intercept]") {
   const std::set<std::string_view> names(kSpliceNames.begin(), kSpliceNames.end());
   CHECK(names.size() == kSpliceNames.size());
