@@ -56,6 +56,11 @@ void BodyReader::add_rest() {
   last.end = kOpenEnd;
 }
 
+void BodyReader::pass_over(std::uint64_t position) {
+  ENCORE_CHECK(cursor_ && pieces_ == 0, "what is passed over comes before what is read");
+  if (cursor_->position() < position) skip_to(position);
+}
+
 // Ranges of a body that is still coming: what lies before the range is read over.
 bool BodyReader::skip_to(std::uint64_t position) {
   if (cursor_->position() > position) {

@@ -34,6 +34,10 @@ class BodyReader {
   // body is not kept from there any more.
   bool set_body(store::BodyRef body, std::uint64_t start = 0);
 
+  // Passes what is there of the body before `position`, which nobody is to read. REQUIRES:
+  // set_body, nothing was added.
+  void pass_over(std::uint64_t position);
+
   // What is read is made from what another reader reads, which takes `bytes` besides. `source` is
   // borrowed.
   void set_made_from(const BodyReader& source, std::uint64_t bytes) {

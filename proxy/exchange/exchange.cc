@@ -37,24 +37,11 @@ std::shared_ptr<const std::string> shared_key(
 
 bool is_get(const RequestContext& request) { return request.head.method == http::Method::kGet; }
 
-// What Cache-Status says of a response to the one who asked for it. Of one that may be stored that
-// is what admission came to.
-void tell_of(const SharedResponse& response, const config::Cache& settings,
-             http::CacheStatus& status) {
-  // In place of what admission came to: a rule says that it is to be followed.
-  status.detail = to_string(response.unfollowed);
-  if (response.reason == http::StoreReason::kOk) {
-    if (!settings.cache_status_admission) return;
-    status.stored = response.stored;
-  }
-  if (response.unfollowed != Unfollowed::kNone) return;
-  if (response.outcome == Outcome::kMethod) return;
-  const bool refused =
-      response.outcome == Outcome::kUncacheable || response.outcome == Outcome::kBypass;
-  const bool could_be = refused && response.reason == http::StoreReason::kOk;
-  status.detail = could_be  ? kNotStored
-                  : refused ? http::to_string(response.reason)
-                            : to_string(response.outcome);
+// Of what lies on disk alone.
+bool has_lost_body(const DiskLoads& loads, const RequestContext& request,
+                   const store::Object& object) {
+  return is_get(request) && is_on_disk_alone(object) &&
+         !loads.has_parts(request.hash, *large_body_of(object));
 }
 
 }  // namespace
@@ -358,6 +345,19 @@ void Exchange::ask_again() {
   look_at_found();
 }
 
+// The request goes to its origin as it is, whatever is stored or under way.
+void Exchange::ask_alone(http::Forwarded why) {
+  leave_transfer();
+  response_.reset();
+  content_ = BodyReader();
+  role_ = Role::kNone;
+  found_ = {};
+  alone_ = true;
+  go(Step::kAbsent);
+  cache_status_.forwarded = why;
+  ask({});
+}
+
 // --- Taking what came -------------------------------------------------------------------------
 
 void Exchange::on_transfer() {
@@ -420,11 +420,6 @@ void Exchange::on_failure() {
   respond_failure(failure.status, failure.outcome, failure.detail, failure.why);
 }
 
-bool Exchange::has_lost_body(const store::Object& object) const {
-  return is_get(*request_) && is_on_disk_alone(object) &&
-         !services_.loads.has_parts(request_->hash, *large_body_of(object));
-}
-
 // The stored response was confirmed, or may be served although it could not be.
 void Exchange::respond_validated() {
   const Validated& validated = transfer_->validated();
@@ -438,7 +433,7 @@ void Exchange::respond_validated() {
   }
   // Nothing is said yet, so what has given way on disk while the origin was asked is asked for
   // anew.
-  if (has_lost_body(*validated.object)) {
+  if (has_lost_body(services_.loads, *request_, *validated.object)) {
     ask_again();
     return;
   }
@@ -457,58 +452,6 @@ void Exchange::respond_validated() {
   unstored_ = validated.unstored;
   leave_transfer();
   respond_stored(object, stale ? Outcome::kStale : Outcome::kRevalidated);
-}
-
-// Each waiter that joined behind the head counts as a request of its own.
-void Exchange::count_late_join() {
-  const SharedResponse& response = transfer_->response();
-  if (response.reason != http::StoreReason::kOk) return;
-  const auto reason = services_.kernel->admit({request_->hash, request_->key},
-                                              {.variant = response.variant,
-                                               .requests = 1,
-                                               .size_bytes = response.size_for_admission(),
-                                               .rule = response.admission},
-                                              services_.loop.now());
-  if (cache::is_stored(reason)) transfer_->want_store();
-}
-
-void Exchange::respond_shared() {
-  if (has_joined()) {
-    const Take take =
-        role_ == Role::kWaits ? Take::kOnceStored : may_take(transfer_->response(), asker());
-    if (take == Take::kOnceStored && transfer_->is_awaitable()) {
-      if (role_ != Role::kWaits) transfer_->mark_waiting(*this);
-      role_ = Role::kWaits;
-      return;
-    }
-    if (take != Take::kYes) {
-      alone_ = take != Take::kAskAgain;
-      ask_again();
-      return;
-    }
-    if (role_ == Role::kJoinedLate) count_late_join();
-  }
-  response_ = transfer_->response_pointer();
-  record_.outcome = has_joined() ? Outcome::kCollapsed : response_->outcome;
-  record_.visit = &response_->visit;
-  record_.content_type = response_->content_type;
-  const std::string_view head = response_->head;
-  ResponseSource source;
-  source.head = head.substr(0, response_->common_bytes);
-  if (has_joined()) {
-    cache_status_.collapsed = true;
-    source.has_age = true;
-  } else {
-    tell_of(*response_, request_->runtime->config.cache, cache_status_);
-    record_.detail = cache_status_.detail;
-    source.more_fields = head.substr(response_->common_bytes);
-  }
-  source.meta = &response_->meta;
-  source.length = response_->length;
-  source.body = transfer_->body();
-  source.whole = response_->whole;
-  source.trailers = &response_->trailers;
-  respond(source, coding_.plan(source, nullptr, moment(), next_turn_));
 }
 
 // --- The end ----------------------------------------------------------------------------------
@@ -554,6 +497,10 @@ void Exchange::check_timeouts(MonotonicTime now) {
     return;
   }
   if (!is_at(Step::kWait)) return;
+  if (range_wait_.loses_patience(request_->runtime->config.timeouts.collapse, now)) {
+    respond_shared();
+    return;
+  }
   if (!upload_.is_done() && content_wish() == Wish::kNow) {
     const Upload::Pace pace = upload_.look(now);
     if (pace != Upload::Pace::kGood) {

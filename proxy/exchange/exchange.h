@@ -22,6 +22,7 @@
 #include "proxy/exchange/decide.h"
 #include "proxy/exchange/disk_loads.h"
 #include "proxy/exchange/purge_wish.h"
+#include "proxy/exchange/range_wait.h"
 #include "proxy/exchange/rechecks.h"
 #include "proxy/exchange/request_log.h"
 #include "proxy/exchange/response_coding.h"
@@ -153,14 +154,14 @@ class Exchange final : public TransferReader, private LoadReader {
   bool join_another(const std::shared_ptr<Transfer>& fresh, AskedFor what);
   void validate_in_background();
   void ask_again();
+  void ask_alone(http::Forwarded why);
   void leave_transfer();
 
   // Taking what came.
   Asker asker() { return {*request_, variants_, services_.loop.now()}; }
   void respond_validated();
-  // Of what lies on disk alone.
-  bool has_lost_body(const store::Object& object) const;
   void respond_shared();
+  void wait_for_range(const http::RangeNeed& needed);
   void on_failure();
   void count_late_join();
 
@@ -196,8 +197,6 @@ class Exchange final : public TransferReader, private LoadReader {
   };
   bool has_joined() const { return role_ != Role::kNone && role_ != Role::kAsked; }
   bool has_waited_long_enough(MonotonicTime now) const;
-  // Who takes the request's content; null: nobody any more.
-  Producer* producer() const { return transfer_ == nullptr ? nullptr : transfer_->producer_here(); }
 
   const ExchangeServices& services_;
   ClientStream& client_;
@@ -220,6 +219,7 @@ class Exchange final : public TransferReader, private LoadReader {
   net::Deferred next_turn_;
   Standstill standstill_;  // of the client, while others wait for it
 
+  RangeWait range_wait_;
   Upload upload_;
   ResponseCoding coding_;
   BodyReader content_;

@@ -7,9 +7,17 @@
 #include "proxy/http/sent_fields.h"
 
 namespace encore::server {
+namespace {
+
+// Who takes the request's content; null: nobody any more.
+Producer* producer_of(const std::shared_ptr<Transfer>& transfer) {
+  return transfer == nullptr ? nullptr : transfer->producer_here();
+}
+
+}  // namespace
 
 Exchange::Wish Exchange::content_wish() const {
-  const Producer* const producer = this->producer();
+  const Producer* const producer = producer_of(transfer_);
   if (producer == nullptr) return is_at(Step::kRespond) ? Wish::kNever : Wish::kLater;
   return producer->accepts_upload() ? Wish::kNow : Wish::kLater;
 }
@@ -22,7 +30,7 @@ void Exchange::on_content(std::string_view bytes) {
     refuse_content(413, "request-body-too-large");
     return;
   }
-  producer()->upload(bytes, taken == Upload::Taken::kLast, {});
+  producer_of(transfer_)->upload(bytes, taken == Upload::Taken::kLast, {});
 }
 
 void Exchange::on_content_end(std::string_view trailers) {
@@ -40,7 +48,7 @@ void Exchange::on_content_end(std::string_view trailers) {
     return;
   }
   upload_.end();
-  producer()->upload({}, true, forwarded);
+  producer_of(transfer_)->upload({}, true, forwarded);
 }
 
 void Exchange::on_content_broken(std::string_view detail) {

@@ -66,13 +66,7 @@ void Exchange::on_permission() {
     return;
   }
   // What the origin says to the request itself is what the client gets, and nobody else.
-  leave_transfer();
-  response_.reset();
-  found_ = {};
-  alone_ = true;
-  go(Step::kAbsent);
-  cache_status_.forwarded = http::Forwarded::kRequest;
-  ask({});
+  ask_alone(http::Forwarded::kRequest);
 }
 
 }  // namespace encore::server

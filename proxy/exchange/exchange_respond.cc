@@ -125,6 +125,7 @@ void Exchange::respond(const ResponseSource& source, ResponsePlan plan) {
     respond_failure(503, Outcome::kNoMemory, "out-of-memory");
     return;
   }
+  ENCORE_CHECK(plan.content != ResponsePlan::Content::kLater, "what is sent has been decided");
   go(Step::kRespond);
   record_.status = plan.status;
   if (request_->rule != nullptr) request_->rule->response_edits().apply(plan.head);
@@ -152,6 +153,7 @@ void Exchange::respond(const ResponseSource& source, ResponsePlan plan) {
 void Exchange::give_content(const ResponseSource& source, ResponsePlan& plan) {
   switch (plan.content) {
     case ResponsePlan::Content::kNone:
+    case ResponsePlan::Content::kLater:
       return;
     case ResponsePlan::Content::kUnread:
       // Whoever reads no body must not hold back those who do.

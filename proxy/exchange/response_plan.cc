@@ -85,18 +85,18 @@ std::optional<ResponsePlan> plan_condition(const ResponseSource& source,
 }
 
 ResponsePlan plan_unsatisfiable(const ResponseSource& source, const ResponseMoment& moment,
-                                const http::ResponseHead& stored) {
+                                const http::ResponseHead& stored, std::uint64_t length) {
   ResponsePlan plan;
   plan.status = 416;
   plan.content = Content::kUnread;
-  http::build_unsatisfiable_head(stored, *source.length, plan.head);
+  http::build_unsatisfiable_head(stored, length, plan.head);
   ResponseSource told = source;
   told.more_fields = {};  // it says nothing of the representation but its length
   append_own_fields(told, moment, plan.head);
   return plan;
 }
 
-void add_parts(const http::ResponseHead& stored, std::uint64_t length,
+void add_parts(const http::ResponseHead& stored, std::optional<std::uint64_t> length,
                const std::vector<http::ByteRange>& ranges, ResponsePlan& plan) {
   if (ranges.size() == 1) {
     http::build_partial_head(stored, ranges[0], length, plan.head);
@@ -113,22 +113,49 @@ void add_parts(const http::ResponseHead& stored, std::uint64_t length,
   plan.end = http::multipart_end(boundary);
 }
 
-// 206 and 416, which the client's Range asks for.
+// How long a representation is, and how much of it is there.
+struct Extent {
+  std::optional<std::uint64_t> length;
+  std::uint64_t bytes = 0;
+};
+
+Extent extent_of(const ResponseSource& source) {
+  if (source.length) return {source.length, *source.length};
+  // The state is read before the size, which is final then.
+  const store::BodyState state = source.body->state();
+  const std::uint64_t bytes = source.body->size();
+  if (state == store::BodyState::kComplete) return {bytes, bytes};
+  return {std::nullopt, bytes};
+}
+
+// 206 and 416, which the client's Range asks for; or that this cannot be told yet.
 std::optional<ResponsePlan> plan_ranges(const ResponseSource& source,
                                         const ResponseMoment& moment) {
   const std::string_view value = http::range_value(moment.request.head);
-  if (value.empty() || !source.length) return std::nullopt;
+  if (value.empty() || (!source.length && !source.body)) return std::nullopt;
   if (!http::if_range_holds(moment.request.head, http::stored_validators(*source.meta, source.head),
                             http::to_unix(moment.wall))) {
     return std::nullopt;
   }
+  const Extent extent = extent_of(source);
+  if (!extent.length) {
+    const auto needed = http::needed_for_range(value, kRangeLimits);
+    if (!needed) return std::nullopt;
+    if (needed->to_end || needed->end > extent.bytes) {
+      if (!source.may_wait) return std::nullopt;
+      ResponsePlan later;
+      later.content = Content::kLater;
+      later.needed = *needed;
+      return later;
+    }
+  }
   std::vector<http::ByteRange> ranges;
-  const auto outcome = http::resolve_range(value, *source.length, kRangeLimits, ranges);
+  const auto outcome = http::resolve_range(value, extent.bytes, kRangeLimits, ranges);
   if (outcome == http::RangeOutcome::kWhole) return std::nullopt;
   http::ResponseHead stored;
   http::read_stored_head(source.head, stored);
   if (outcome == http::RangeOutcome::kUnsatisfiable) {
-    return plan_unsatisfiable(source, moment, stored);
+    return plan_unsatisfiable(source, moment, stored, extent.bytes);
   }
   const auto goes_back = [](const http::ByteRange& a, const http::ByteRange& b) {
     return b.begin < a.end;
@@ -142,7 +169,7 @@ std::optional<ResponsePlan> plan_ranges(const ResponseSource& source,
   plan.status = 206;
   plan.framing = Framing::kLength;
   plan.content = Content::kParts;
-  add_parts(stored, *source.length, ranges, plan);
+  add_parts(stored, extent.length, ranges, plan);
   append_own_fields(source, moment, plan.head);
   return plan;
 }

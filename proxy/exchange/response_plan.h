@@ -1,6 +1,6 @@
 // ResponsePlan: what a client is sent, made from a response and the client's request: the whole,
-// a range or several, 304, 412 or 416. Pure but for the boundary between parts, which is random.
-// Thread-safe.
+// a range or several, 304, 412 or 416; or that more of the body must come first
+// (docs/decisions/0335). Pure but for the boundary between parts, which is random. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,8 @@ struct ResponseSource {
   std::optional<LargeBody> on_disk = {};
   bool whole = true;       // conditions may be held against it
   bool has_ranges = true;  // and ranges be cut from it
+  // Where the length is not known and the body grows: ranges may wait until they are there.
+  bool may_wait = false;
   // The head is that of this coding, into which the body is put on its way.
   std::optional<coding::Coding> coding = {};
   bool has_age = false;                   // Age is ours to say
@@ -55,6 +57,7 @@ struct ResponsePlan {
     kWhole,   // all of it, of a length that is known
     kRest,    // all of it, however long it will be
     kParts,   // `parts`
+    kLater,   // nothing yet: the plan is made again when `needed` is there
   };
   struct Part {
     std::string text;  // in front of it
@@ -66,8 +69,9 @@ struct ResponsePlan {
   ClientStream::Framing framing = ClientStream::Framing::kNone;
   Content content = Content::kNone;
   std::vector<Part> parts;
-  std::string end;       // behind the parts
-  std::string trailers;  // of a source whose length is known, where they are to be sent
+  http::RangeNeed needed = {};  // of kLater
+  std::string end;              // behind the parts
+  std::string trailers;         // of a source whose length is known, where they are to be sent
 };
 
 ResponsePlan plan_response(const ResponseSource& source, const ResponseMoment& moment);

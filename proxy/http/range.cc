@@ -90,6 +90,41 @@ RangeOutcome resolve_range(std::string_view value, std::uint64_t length, const R
   return is_abusive(ranges) ? RangeOutcome::kWhole : RangeOutcome::kSatisfiable;
 }
 
+std::optional<RangeNeed> needed_for_range(std::string_view value, const RangeLimits& limits) {
+  const auto set = after_unit(value, '=');
+  if (!set) return std::nullopt;
+  ListReader reader(*set);
+  std::string_view spec;
+  std::size_t specs = 0;
+  RangeNeed need;
+  std::vector<ByteRange> ranges;  // but suffixes, whose place is not known
+  bool has_suffix = false;
+  while (reader.next(spec)) {
+    if (++specs > limits.ranges_max) return std::nullopt;
+    ByteRange range;
+    const SpecStatus status = resolve_spec(spec, kPositionMax, range);
+    if (status == SpecStatus::kMalformed) return std::nullopt;
+    if (spec.starts_with('-')) {
+      has_suffix = true;
+    } else if (status == SpecStatus::kOk) {
+      ranges.push_back(range);
+    }
+  }
+  if (specs == 0 || is_abusive(ranges)) return std::nullopt;
+  need.to_end = has_suffix || ranges.empty();
+  need.begin = need.to_end ? 0 : kPositionMax;
+  std::uint64_t reach = 0;
+  for (const ByteRange& range : ranges) {
+    const bool is_open = range.end == kPositionMax;
+    if (range.begin < reach || (is_open && range.begin == 0)) return std::nullopt;
+    reach = range.end;
+    need.to_end = need.to_end || is_open;
+    need.begin = std::min(need.begin, range.begin);
+    if (!is_open) need.end = range.end;
+  }
+  return need;
+}
+
 std::optional<ContentRange> parse_content_range(std::string_view value) noexcept {
   const auto rest = after_unit(value, ' ');
   if (!rest) return std::nullopt;
@@ -117,9 +152,9 @@ std::optional<ContentRange> parse_content_range(std::string_view value) noexcept
   return result;
 }
 
-std::string content_range(const ByteRange& range, std::uint64_t length) {
+std::string content_range(const ByteRange& range, std::optional<std::uint64_t> length) {
   return "bytes " + std::to_string(range.begin) + "-" + std::to_string(range.end - 1) + "/" +
-         std::to_string(length);
+         (length ? std::to_string(*length) : "*");
 }
 
 std::string unsatisfied_content_range(std::uint64_t length) {
@@ -127,7 +162,7 @@ std::string unsatisfied_content_range(std::uint64_t length) {
 }
 
 std::string part_head(std::string_view boundary, std::string_view content_type,
-                      const ByteRange& range, std::uint64_t length) {
+                      const ByteRange& range, std::optional<std::uint64_t> length) {
   std::string head = "\r\n--";
   head += boundary;
   if (!content_type.empty()) {
@@ -148,7 +183,8 @@ std::string multipart_end(std::string_view boundary) {
 }
 
 std::uint64_t multipart_bytes(std::string_view boundary, std::string_view content_type,
-                              const std::vector<ByteRange>& ranges, std::uint64_t length) {
+                              const std::vector<ByteRange>& ranges,
+                              std::optional<std::uint64_t> length) {
   std::uint64_t bytes = multipart_end(boundary).size();
   for (const ByteRange& range : ranges) {
     bytes += part_head(boundary, content_type, range, length).size() + range.size();

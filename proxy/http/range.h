@@ -38,6 +38,18 @@ std::string_view range_value(const RequestHead& request) noexcept;
 RangeOutcome resolve_range(std::string_view value, std::uint64_t length, const RangeLimits& limits,
                            std::vector<ByteRange>& ranges);
 
+// How much of a representation a Range value asks for, while the length is not known.
+struct RangeNeed {
+  std::uint64_t begin = 0;  // the least position that is asked for; 0 where that shows at the end
+  std::uint64_t end = 0;    // beyond the greatest last position that is named
+  bool to_end = false;  // a suffix, or a range without a last position: the length must be known
+  friend bool operator==(const RangeNeed&, const RangeNeed&) = default;
+};
+// Nothing where the whole answers it, whatever the length: as kWhole, for "bytes=0-", and for
+// ranges that go back. Once `end` bytes are there, or the length is known, resolve_range() answers
+// for good.
+std::optional<RangeNeed> needed_for_range(std::string_view value, const RangeLimits& limits);
+
 // Content-Range: bytes first-last/length, or bytes */length.
 struct ContentRange {
   std::optional<ByteRange> range;       // nothing: "*"
@@ -46,18 +58,19 @@ struct ContentRange {
 // Nothing if malformed, of another unit, or contradicting itself.
 std::optional<ContentRange> parse_content_range(std::string_view value) noexcept;
 
-// "bytes 0-99/1234"
-std::string content_range(const ByteRange& range, std::uint64_t length);
+// "bytes 0-99/1234", or "bytes 0-99/*" where the length is not known (RFC 9110 14.4)
+std::string content_range(const ByteRange& range, std::optional<std::uint64_t> length);
 // "bytes */1234"
 std::string unsatisfied_content_range(std::uint64_t length);
 
 // multipart/byteranges (RFC 9110 14.6): the text in front of a part, including the CRLF that ends
 // the part before; the text after the last; the length of it all.
 std::string part_head(std::string_view boundary, std::string_view content_type,
-                      const ByteRange& range, std::uint64_t length);
+                      const ByteRange& range, std::optional<std::uint64_t> length);
 std::string multipart_end(std::string_view boundary);
 std::uint64_t multipart_bytes(std::string_view boundary, std::string_view content_type,
-                              const std::vector<ByteRange>& ranges, std::uint64_t length);
+                              const std::vector<ByteRange>& ranges,
+                              std::optional<std::uint64_t> length);
 
 // What a 206 holds: one part whose place and whole length are known and agree with Content-Length.
 // Nothing for multipart, and for a wrong or missing Content-Range.

@@ -235,8 +235,8 @@ void read_stored_head(std::string_view stored_head, ResponseHead& head) {
   ENCORE_CHECK(good, "stored fields are well-formed");
 }
 
-void build_partial_head(const ResponseHead& stored, const ByteRange& range, std::uint64_t length,
-                        std::string& out) {
+void build_partial_head(const ResponseHead& stored, const ByteRange& range,
+                        std::optional<std::uint64_t> length, std::string& out) {
   StoredMeta unused;
   Builder builder(out, unused);
   builder.status_line(206, reason_phrase(206));

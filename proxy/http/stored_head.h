@@ -80,9 +80,9 @@ Freshened freshen(std::string_view stored_head, const ResponseHead& update,
 
 // Heads of answers made from a stored response, in the form of a stored head, Content-Length
 // included. All of them replace `out`.
-// 206 with one range of it (RFC 9110 15.3.7.1).
-void build_partial_head(const ResponseHead& stored, const ByteRange& range, std::uint64_t length,
-                        std::string& out);
+// 206 with one range of it (RFC 9110 15.3.7.1); nothing for a length that is not known.
+void build_partial_head(const ResponseHead& stored, const ByteRange& range,
+                        std::optional<std::uint64_t> length, std::string& out);
 // 206 with several, whose body is `body_bytes` long (15.3.7.2; range.h writes the parts).
 void build_multipart_head(const ResponseHead& stored, std::string_view boundary,
                           std::uint64_t body_bytes, std::string& out);

@@ -137,6 +137,7 @@ void ResponseBody::wait_for_memory() {
   // The readers, who are told next, give it back: chunks that are filled in part would be all that
   // there is, and each transfer wait for the others'.
   if (!body_->is_retaining()) body_->end_chunk();
+  transfer_.urge_readers();
   services_.relief.wait_for_room();
   if (memory_since_) return;
   memory_since_ = services_.loop.now();
@@ -185,6 +186,10 @@ void ResponseBody::pause(MonotonicTime now) {
   stream_->pause_reading();
   others_waited_ = false;
   if (transfer_.is_read_by_several()) question_readers();
+  if (!transfer_.all_opened()) {
+    transfer_.urge_readers();
+    transfer_.publish_body();
+  }
   // A reader may have advanced between the look and the mark.
   on_reader_advanced();
 }

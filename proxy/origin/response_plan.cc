@@ -29,12 +29,19 @@ bool keeps_connection(const ResponseFacts& facts) {
   return http::keep_alive(facts.head) && facts.framing.reusable && !(bodiless && facts.surplus);
 }
 
-// The whole is larger than may be fetched for a range, or than the cache lets in, or does not say
-// how large it is, so that nothing can be cut from it before its end.
+// Of a whole that does not say how large it is: the range begins behind what may be fetched for
+// one, and the origin says that it serves ranges.
+bool begins_too_far_in(const ResponseFacts& facts) {
+  if (!facts.head.fields.list_has(http::FieldId::kAcceptRanges, "bytes")) return false;
+  const auto needed = http::needed_for_range(http::range_value(facts.asked.request), {});
+  return needed && needed->begin > facts.range_fetch_bytes_max;
+}
+
+// The whole is larger than may be fetched for a range, or than the cache lets in.
 bool is_too_much_for_range(const ResponseFacts& facts) {
   if (!stands_for_range(facts)) return false;
-  return facts.framing.kind != http::BodyKind::kLength ||
-         facts.framing.length > facts.range_fetch_bytes_max || facts.refused_for_size;
+  if (facts.framing.kind != http::BodyKind::kLength) return begins_too_far_in(facts);
+  return facts.framing.length > facts.range_fetch_bytes_max || facts.refused_for_size;
 }
 
 }  // namespace

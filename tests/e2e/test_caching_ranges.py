@@ -103,6 +103,59 @@ row("Encore", "a whole fetched for a range serves all of it afterwards",
          want_status=206, sees="xx"),
     hit(sees="x" * 7000))
 
+
+
+def unsaid(framing, body="0123456789"):
+    """The ten bytes, without a word of their length."""
+    fields = 'ETag: "a"\r\nCache-Control: max-age=600\r\n'
+    if framing == "chunked":
+        return (f"HTTP/1.1 200 OK\r\n{fields}Transfer-Encoding: chunked\r\n\r\n"
+                f"{len(body):x}\r\n{body}\r\n0\r\n\r\n").encode()
+    return (f"HTTP/1.{int(framing == 'close')} 200 OK\r\n{fields}\r\n{body}").encode()
+
+
+def until_close(framing):
+    """The same, and the connection ends where it must."""
+    def send(exchange):
+        if framing != "chunked":
+            exchange.close()
+        return unsaid(framing)
+    return send
+
+
+def told_or_not(text):
+    """A place whose whole length may have been known."""
+    return lambda said: said in (text + "/10", text + "/*")
+
+
+for how in ("chunked", "close", "http/1.0"):
+    for text, sees, told in (("bytes=2-3", "23", told_or_not("bytes 2-3")),
+                             ("bytes=8-100", "89", "bytes 8-9/10"),
+                             ("bytes=-3", "789", "bytes 7-9/10"),
+                             ("bytes=7-", "789", "bytes 7-9/10"),
+                             ("bytes=10-", "", "bytes */10"),
+                             ("bytes=-0", "", "bytes */10")):
+        row("RFC 9110 14.4", f"{text} of what does not say its length ({how}) is one request",
+            miss(req={"Range": text}, want_status=206 if sees else 416, sees=sees,
+                 upstream={"Range": None}, want={"Content-Range": told}, raw=until_close(how)),
+            hit(sees="0123456789", want={"Content-Length": "10"}))
+    row("RFC 9110 13.1.5", f"If-Range for what does not say its length ({how})",
+        miss(req={"Range": "bytes=2-3", "If-Range": '"a"'}, want_status=206, sees="23",
+             upstream={"Range": None, "If-Range": None}, raw=until_close(how)),
+        hit(sees="0123456789"))
+    row("RFC 9110 13.1.5", f"If-Range of another for what does not say its length ({how})",
+        miss(req={"Range": "bytes=2-3", "If-Range": '"b"'}, want_status=200, sees="0123456789",
+             upstream={"Range": None, "If-Range": None}, raw=until_close(how)),
+        hit(sees="0123456789"))
+    row("RFC 9110 14.6", f"several ranges of what does not say its length ({how})",
+        miss(req={"Range": "bytes=0-1,-1"}, want_status=206, upstream={"Range": None},
+             sees=lambda body: b"bytes 0-1/10\r\n\r\n01\r\n" in body
+             and b"bytes 9-9/10\r\n\r\n9\r\n" in body, raw=until_close(how)),
+        hit(sees="0123456789"))
+    row("RFC 9110 14.2", f"Range on a HEAD of what does not say its length ({how})",
+        miss(raw=until_close(how), sees="0123456789"),
+        hit(method="HEAD", req={"Range": "bytes=0-1"}, sees="", want={"Content-Range": None}))
+
 # 206 from the origin, although the whole was asked for or the cache would not store.
 row("RFC 9110 15.3.7", "a 206 is never served as a 200",
     miss(req={"Range": "bytes=0-4"}, **part(0, 4)),

@@ -206,5 +206,30 @@ TEST_CASE("a reader counts the memory that it alone keeps", "[exchange][body]") 
   CHECK(reader.held_bytes() == 0);
 }
 
+TEST_CASE("what is passed over of a body that grows is let go, and the range is read",
+          "[exchange][body]") {
+  Fixture fixture;
+  auto body = fixture.make_body();
+  BodyReader reader;
+  REQUIRE(reader.set_body(body));
+  body->stop_retaining();
+  const std::string early(1U << 20U, 'a');
+  for (int i = 0; i < 8; ++i) {
+    Fixture::append(body, early);
+    reader.pass_over(8 * early.size() + 2);
+  }
+  CHECK(reader.position() == 8 * early.size());
+  CHECK(body->held_bytes() <= 2 * store::kTransferChunkBytes);
+  Fixture::append(body, "xxrangeyy");
+  reader.pass_over(8 * early.size() + 2);
+  CHECK(reader.position() == 8 * early.size() + 2);
+  reader.add_range(8 * early.size() + 2, 8 * early.size() + 7);
+  std::string out;
+  CHECK(read_all(reader, out, 4, 3) == State::kEnd);
+  CHECK(out == "range");
+  CHECK(reader.body_bytes() == 5);
+  body->complete();
+}
+
 }  // namespace
 }  // namespace encore::server

@@ -2,10 +2,12 @@
 #include "proxy/exchange/exchange.h"
 
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "proxy/store/memory_store.h"
 #include "tests/catch.h"
 #include "tests/exchange/some_request.h"
 #include "tests/panic_report.h"
@@ -339,6 +341,154 @@ TEST_CASE("content that is no content is refused", "[exchange]") {
   CHECK(fixture.stream.response.further == ClientStream::Further::kNone);
   CHECK_FALSE(fixture.origins.transfers[0]->has_readers());
   CHECK(fixture.ended_as(Outcome::kBadRequest) == 1);
+}
+
+config::Config tells_nothing_of_admission() {
+  config::Config config;
+  config.cache.cache_status_admission = false;  // so that no kernel is asked
+  config.cache.collapse_buffer_bytes = 64 * 1024;
+  config.limits.transfer_buffer_bytes = 64 * 1024;
+  return config;
+}
+
+// A response that grows and says nothing of its length, for a client that wants a range of it.
+struct Ranged {
+  explicit Ranged(const std::string& range, std::string_view more_fields = {})
+      : memory(*store::make_memory_store({.limit_bytes = 64U << 20U})),
+        body(*memory->make_body({})),
+        fixture("GET http://a.example/x HTTP/1.1\nHost: a.example\nRange: bytes=" + range + "\n",
+                tells_nothing_of_admission()) {
+    fixture.stream.status = Status::kBlocked;
+    fixture.exchange->start();
+    REQUIRE(fixture.origins.transfers.size() == 1);
+    auto response = std::make_shared<SharedResponse>();
+    response->head = "HTTP/1.1 200 OK\r\n";
+    response->head += more_fields;
+    response->common_bytes = response->head.size();
+    response->meta.status = 200;
+    append("0123456789");
+    transfer().publish_response(response, body, Joinable::kNo);
+  }
+  Transfer& transfer() { return *fixture.origins.transfers[0]; }
+  void append(std::string_view text) {
+    REQUIRE(body->append(std::as_bytes(std::span(text))) == text.size());
+  }
+  void grow(std::string_view text) {
+    append(text);
+    transfer().publish_body();
+  }
+  void end_whole() {
+    body->complete();
+    transfer().publish_body();
+  }
+  std::string_view head() const { return fixture.stream.response.head; }
+  std::string read() {
+    std::string out;
+    std::vector<iovec> room(8);
+    while (true) {
+      const auto peeked = fixture.stream.content->peek(room, 1000);
+      if (peeked.bytes == 0) return out;
+      for (std::size_t i = 0; i < peeked.parts; ++i) {
+        out.append(static_cast<const char*>(room[i].iov_base), room[i].iov_len);
+      }
+      fixture.stream.content->advance(peeked.bytes);
+    }
+  }
+  ~Ranged() {
+    if (!fixture.stream.ended) fixture.exchange->on_gone();
+    body->complete();
+  }
+
+  std::unique_ptr<store::Store> memory;
+  store::BodyRef body;
+  Fixture fixture;
+};
+
+TEST_CASE("a range of what grows is sent once its last byte is there", "[exchange][range]") {
+  Ranged range("8-11");
+  CHECK_FALSE(range.fixture.stream.begun);
+  range.grow("a");
+  CHECK_FALSE(range.fixture.stream.begun);
+  range.grow("bc");
+  REQUIRE(range.fixture.stream.begun);
+  CHECK(range.head().starts_with("HTTP/1.1 206 "));
+  CHECK(range.head().find("Content-Range: bytes 8-11/*\r\n") != std::string_view::npos);
+  CHECK(range.read() == "89ab");
+  CHECK(range.fixture.origins.asks.size() == 1);
+}
+
+TEST_CASE("a suffix of what grows is sent once the end is there", "[exchange][range]") {
+  Ranged range("-4");
+  range.grow("abc");
+  CHECK_FALSE(range.fixture.stream.begun);
+  range.end_whole();
+  REQUIRE(range.fixture.stream.begun);
+  CHECK(range.head().find("Content-Range: bytes 9-12/13\r\n") != std::string_view::npos);
+  CHECK(range.read() == "9abc");
+}
+
+TEST_CASE("a body that ends too early leaves no half range", "[exchange][range]") {
+  Ranged range("8-11");
+  range.body->abort();
+  range.transfer().publish_body();
+  CHECK(range.head().starts_with("HTTP/1.1 502 "));
+  CHECK_FALSE(range.transfer().has_readers());
+}
+
+TEST_CASE("a client that goes while its range is waited for has gone", "[exchange][range]") {
+  Ranged range("8-11");
+  range.fixture.exchange->on_gone();
+  range.fixture.stream.ended = End::kReset;  // it is told nothing more
+  CHECK(range.fixture.ended_as(Outcome::kClientAborted) == 1);
+  CHECK_FALSE(range.transfer().has_readers());
+}
+
+TEST_CASE("a range is not waited for any longer than for another's answer", "[exchange][range]") {
+  const Nanoseconds patience = config::Timeouts{}.collapse;
+  Ranged range("8-11");
+  const MonotonicTime begun = range.fixture.loop->now();
+  range.fixture.exchange->check_timeouts(begun + patience - std::chrono::milliseconds(1));
+  CHECK_FALSE(range.fixture.stream.begun);
+  range.fixture.exchange->check_timeouts(begun + patience);
+  REQUIRE(range.fixture.stream.begun);
+  CHECK(range.head().starts_with("HTTP/1.1 200 "));
+  CHECK(range.read() == "0123456789");
+}
+
+TEST_CASE("who is waited for by its origin's transfer takes the whole", "[exchange][range]") {
+  Ranged range("8-11");
+  range.transfer().urge_readers();
+  range.transfer().publish_body();
+  REQUIRE(range.fixture.stream.begun);
+  CHECK(range.head().starts_with("HTTP/1.1 200 "));
+  CHECK(range.read() == "0123456789");
+  CHECK(range.fixture.origins.asks.size() == 1);
+}
+
+TEST_CASE("where the origin serves ranges it is asked for one that would take too long",
+          "[exchange][range]") {
+  Ranged range("8-11", "Accept-Ranges: bytes\r\n");
+  range.transfer().urge_readers();
+  range.transfer().publish_body();
+  CHECK_FALSE(range.fixture.stream.begun);
+  REQUIRE(range.fixture.origins.asks.size() == 2);
+  CHECK(range.fixture.origins.asks[1].what == AskedFor::kAsItIs);
+  CHECK_FALSE(range.transfer().has_readers());
+}
+
+TEST_CASE("a small range far in passes what lies before it", "[exchange][range]") {
+  Ranged range("200000-200003");
+  CHECK(range.transfer().all_opened());
+  const std::string page(100'000, 'p');
+  range.grow(page);
+  CHECK(range.transfer().slowest_position(range.body->size()) == range.body->size());
+  range.grow(page);
+  range.transfer().urge_readers();
+  CHECK_FALSE(range.fixture.stream.begun);
+  range.grow("wxyz");
+  REQUIRE(range.fixture.stream.begun);
+  CHECK(range.head().find("Content-Range: bytes 200000-200003/*\r\n") != std::string_view::npos);
+  CHECK(range.read() == "pppp");
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 #include "proxy/exchange/response_plan.h"
 
+#include <memory>
+#include <span>
 #include <string>
 
+#include "proxy/store/memory_store.h"
 #include "tests/catch.h"
 #include "tests/exchange/some_request.h"
 
@@ -146,6 +149,94 @@ TEST_CASE("stored trailers go to whom they were promised to, in a form that carr
   Case without("");
   without.source.stored_trailers = "Check: sum\r\n";
   CHECK(without.plan().framing == Framing::kLength);
+}
+
+// A body without a length, of which ten bytes have come.
+struct Growing {
+  explicit Growing(std::string_view fields) : here(fields) {
+    auto made = store::make_memory_store({.limit_bytes = 64U << 20U});
+    REQUIRE(made.has_value());
+    store = std::move(*made);
+    auto room = store->make_body({});
+    REQUIRE(room.has_value());
+    body = std::move(*room);
+    REQUIRE(body->append(std::as_bytes(std::span(std::string_view("0123456789")))) == 10);
+    here.source.length.reset();
+    here.source.body = body;
+    here.source.may_wait = true;
+  }
+  ~Growing() { body->complete(); }
+  ResponsePlan plan() const { return here.plan(); }
+
+  std::unique_ptr<store::Store> store;
+  store::BodyRef body;
+  Case here;
+};
+
+TEST_CASE("of a body that grows, ranges that are there are cut, and others wait",
+          "[exchange][plan][rfc9110][14.4]") {
+  struct Row {
+    std::string range;
+    int status;
+    Content content;
+    std::string says = {};
+  };
+  const Row row = GENERATE(values<Row>({
+      {"bytes=5-9", 206, Content::kParts, "Content-Range: bytes 5-9/*\r\nContent-Length: 5\r\n"},
+      {"bytes=0-0", 206, Content::kParts, "Content-Range: bytes 0-0/*\r\n"},
+      {"bytes=0-1,8-9", 206, Content::kParts, "multipart/byteranges"},
+      {"bytes=5-10", 0, Content::kLater},
+      {"bytes=20-30", 0, Content::kLater},
+      {"bytes=-1", 0, Content::kLater},
+      {"bytes=5-", 0, Content::kLater},
+      {"bytes=0-0,-1", 0, Content::kLater},
+      {"bytes=0-", 200, Content::kRest},
+      {"bytes=8-9,0-1", 200, Content::kRest},
+      {"bytes=9-8", 200, Content::kRest},
+  }));
+  CAPTURE(row.range);
+  const ResponsePlan plan = Growing("Range: " + row.range + "\n").plan();
+  CHECK(plan.status == row.status);
+  CHECK(plan.content == row.content);
+  CHECK(plan.head.find(row.says) != std::string::npos);
+  CHECK(plan.head.find("/10") == std::string::npos);
+}
+
+TEST_CASE("what does not wait any more is sent all of what grows", "[exchange][plan]") {
+  Growing growing("Range: bytes=5-10\n");
+  growing.here.source.may_wait = false;
+  CHECK(growing.plan().status == 200);
+  CHECK(growing.plan().content == Content::kRest);
+}
+
+TEST_CASE("once the body has ended its length is known", "[exchange][plan][rfc9110][14.4]") {
+  Growing cut("Range: bytes=5-100\n");
+  cut.body->complete();
+  CHECK(cut.plan().status == 206);
+  CHECK(cut.plan().head.find("Content-Range: bytes 5-9/10\r\n") != std::string::npos);
+  Growing suffix("Range: bytes=-3\n");
+  suffix.body->complete();
+  CHECK(suffix.plan().head.find("Content-Range: bytes 7-9/10\r\n") != std::string::npos);
+  Growing beyond("Range: bytes=10-\n");
+  beyond.body->complete();
+  CHECK(beyond.plan().status == 416);
+  CHECK(beyond.plan().head.find("Content-Range: bytes */10\r\n") != std::string::npos);
+}
+
+TEST_CASE("of a body that broke off, what has come is cut, and no length is said",
+          "[exchange][plan]") {
+  Growing there("Range: bytes=5-9\n");
+  there.body->abort();
+  CHECK(there.plan().head.find("Content-Range: bytes 5-9/*\r\n") != std::string::npos);
+  Growing beyond("Range: bytes=5-10\n");
+  beyond.body->abort();
+  CHECK(beyond.plan().content == Content::kLater);
+}
+
+TEST_CASE("conditions on a body that grows are answered at once", "[exchange][plan]") {
+  CHECK(Growing("Range: bytes=-1\nIf-None-Match: \"a\"\n").plan().status == 304);
+  CHECK(Growing("Range: bytes=-1\nIf-Range: \"b\"\n").plan().status == 200);
+  CHECK(Growing("Range: bytes=-1\nIf-Range: \"a\"\n").plan().content == Content::kLater);
 }
 
 TEST_CASE("a range of a stored part is cut by where the part lies", "[exchange][plan]") {

@@ -90,7 +90,47 @@ TEST_CASE("a Content-Range is read, and refused where it contradicts itself", "[
     CHECK_FALSE(parse_content_range(bad));
   }
   CHECK(content_range({0, 100}, 1234) == "bytes 0-99/1234");
+  CHECK(content_range({5, 10}, std::nullopt) == "bytes 5-9/*");
   CHECK(unsatisfied_content_range(1234) == "bytes */1234");
+}
+
+TEST_CASE("a range says how much of an unknown length it needs", "[rfc9110][14.2]") {
+  const auto needed = [](std::string_view value) { return needed_for_range(value, {}); };
+  CHECK(needed("bytes=5-9") == RangeNeed{.begin = 5, .end = 10});
+  CHECK(needed("bytes=0-0") == RangeNeed{.begin = 0, .end = 1});
+  CHECK(needed("bytes=2-3, 7-8") == RangeNeed{.begin = 2, .end = 9});
+  CHECK(needed("bytes=5-") == RangeNeed{.begin = 5, .end = 0, .to_end = true});
+  CHECK(needed("bytes=1-2,5-") == RangeNeed{.begin = 1, .end = 3, .to_end = true});
+  CHECK(needed("bytes=-5") == RangeNeed{.begin = 0, .end = 0, .to_end = true});
+  CHECK(needed("bytes=3-4,-5") == RangeNeed{.begin = 0, .end = 5, .to_end = true});
+  CHECK(needed("bytes=-0") == RangeNeed{.begin = 0, .end = 0, .to_end = true});
+  // As good as without a last position.
+  CHECK(needed("bytes=5-99999999999999999999")->to_end);
+  // Only the length shows that nothing satisfies it.
+  CHECK(needed("bytes=99999999999999999999-")->to_end);
+}
+
+TEST_CASE("what is answered by the whole needs nothing", "[rfc9110][14.2]") {
+  for (const char* value : {"bytes=0-", "bytes=0-99999999999999999999", "bytes=5-6,0-1",
+                            "bytes=0-5,3-8", "bytes=", "bytes=4-2", "bytes=x-", "lines=0-1",
+                            "bytes=1-1,2-2,3-3,4-4,5-5,6-6,7-7,8-8,9-9,10-10,"
+                            "11-11,12-12,13-13,14-14,15-15,16-16,17-17"}) {
+    INFO(value);
+    CHECK_FALSE(needed_for_range(value, {}).has_value());
+  }
+}
+
+TEST_CASE("once what it needs is there, a range is the same of every length", "[rfc9110][14.2]") {
+  for (const char* value : {"bytes=5-9", "bytes=2-3,7-8", "bytes=0-0,4-9"}) {
+    INFO(value);
+    const auto needed = needed_for_range(value, {});
+    REQUIRE(needed);
+    std::vector<ByteRange> early;
+    std::vector<ByteRange> late;
+    CHECK(resolve_range(value, needed->end, {}, early) == RangeOutcome::kSatisfiable);
+    CHECK(resolve_range(value, 1000, {}, late) == RangeOutcome::kSatisfiable);
+    CHECK(early == late);
+  }
 }
 
 TEST_CASE("a 206 must hold what was asked for", "[rfc9110][15.3.7]") {
@@ -139,6 +179,8 @@ TEST_CASE("several ranges are written as parts of the announced length", "[rfc91
       "\r\n--B\r\nContent-Type: text/plain\r\nContent-Range: bytes 8-9/10\r\n\r\n89\r\n--B--\r\n");
   CHECK(multipart_bytes("B", "text/plain", ranges, body.size()) == text.size());
   CHECK(part_head("B", "", {0, 1}, 2) == "\r\n--B\r\nContent-Range: bytes 0-0/2\r\n\r\n");
+  CHECK(part_head("B", "", {0, 1}, std::nullopt) ==
+        "\r\n--B\r\nContent-Range: bytes 0-0/*\r\n\r\n");
 }
 
 TEST_CASE("Range counts in a GET, and once", "[rfc9110][14.2]") {

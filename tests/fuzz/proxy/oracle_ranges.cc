@@ -21,12 +21,20 @@ void Oracle::set_bounds(const Case& at) {
   }
   unsigned long long first = 0;
   unsigned long long last = 0;
-  unsigned long long size = 0;
-  if (std::sscanf(range->value.c_str(), "bytes %llu-%llu/%llu", &first, &last, &size) != 3 ||
-      first > last || last >= size || size != answer.content->bytes) {
+  const unsigned long long size = answer.content->bytes;
+  const std::string told =
+      range->value.substr(std::min(range->value.find('/'), range->value.size()));
+  if (std::sscanf(range->value.c_str(), "bytes %llu-%llu/", &first, &last) != 2 || first > last ||
+      last >= size || (told != "/*" && told != "/" + std::to_string(size))) {
     fault(at, "range", "a wrong Content-Range");
     return;
   }
+  // RFC 9110 14.4: only where the origin has not said it.
+  if (told == "/*" &&
+      (answer.event->status != 200 || find(answer.event->fields, "Content-Length") != nullptr)) {
+    fault(at, "range", "a length that the origin has said is not told");
+  }
+  if (told == "/*") world_.count("answer: a part of an unknown length");
   // RFC 9110 13.1.5: a part only of what the client has the rest of.
   if (!at.request.if_range.empty() && at.request.if_range != answer.content->etag) {
     fault(at, "range", "a part in spite of If-Range");

@@ -1,0 +1,120 @@
+// The part of an exchange that answers from a transfer: its own, or another's that it has joined.
+#include <utility>
+
+#include "proxy/exchange/exchange.h"
+#include "proxy/transfer/not_stored.h"
+
+namespace encore::server {
+namespace {
+
+// What Cache-Status says of a response to the one who asked for it. Of one that may be stored that
+// is what admission came to.
+void tell_of(const SharedResponse& response, const config::Cache& settings,
+             http::CacheStatus& status) {
+  // In place of what admission came to: a rule says that it is to be followed.
+  status.detail = to_string(response.unfollowed);
+  if (response.reason == http::StoreReason::kOk) {
+    if (!settings.cache_status_admission) return;
+    status.stored = response.stored;
+  }
+  if (response.unfollowed != Unfollowed::kNone) return;
+  if (response.outcome == Outcome::kMethod) return;
+  const bool refused =
+      response.outcome == Outcome::kUncacheable || response.outcome == Outcome::kBypass;
+  const bool could_be = refused && response.reason == http::StoreReason::kOk;
+  status.detail = could_be  ? kNotStored
+                  : refused ? http::to_string(response.reason)
+                            : to_string(response.outcome);
+}
+
+}  // namespace
+
+// Each waiter that joined behind the head counts as a request of its own.
+void Exchange::count_late_join() {
+  const SharedResponse& response = transfer_->response();
+  if (response.reason != http::StoreReason::kOk) return;
+  const auto reason = services_.kernel->admit({request_->hash, request_->key},
+                                              {.variant = response.variant,
+                                               .requests = 1,
+                                               .size_bytes = response.size_for_admission(),
+                                               .rule = response.admission},
+                                              services_.loop.now());
+  if (cache::is_stored(reason)) transfer_->want_store();
+}
+
+void Exchange::respond_shared() {
+  if (has_joined() && !range_wait_.has_begun()) {
+    const Take take =
+        role_ == Role::kWaits ? Take::kOnceStored : may_take(transfer_->response(), asker());
+    if (take == Take::kOnceStored && transfer_->is_awaitable()) {
+      if (role_ != Role::kWaits) transfer_->mark_waiting(*this);
+      role_ = Role::kWaits;
+      return;
+    }
+    if (take != Take::kYes) {
+      alone_ = take != Take::kAskAgain;
+      ask_again();
+      return;
+    }
+    if (role_ == Role::kJoinedLate) count_late_join();
+  }
+  response_ = transfer_->response_pointer();
+  const std::string_view head = response_->head;
+  ResponseSource source;
+  source.head = head.substr(0, response_->common_bytes);
+  if (has_joined()) {
+    cache_status_.collapsed = true;
+    source.has_age = true;
+  } else {
+    tell_of(*response_, request_->runtime->config.cache, cache_status_);
+    source.more_fields = head.substr(response_->common_bytes);
+  }
+  source.meta = &response_->meta;
+  source.length = response_->length;
+  source.body = transfer_->body();
+  source.whole = response_->whole;
+  source.trailers = &response_->trailers;
+  source.may_wait = range_wait_.may_wait();
+  ResponsePlan plan = coding_.plan(source, nullptr, moment(), next_turn_);
+  if (plan.content == ResponsePlan::Content::kLater) {
+    wait_for_range(plan.needed);
+    return;
+  }
+  record_.outcome = has_joined() ? Outcome::kCollapsed : response_->outcome;
+  record_.visit = &response_->visit;
+  record_.content_type = response_->content_type;
+  if (!has_joined()) record_.detail = cache_status_.detail;
+  respond(source, std::move(plan));
+}
+
+// What the client's ranges ask for has not come yet.
+void Exchange::wait_for_range(const http::RangeNeed& needed) {
+  const RangeWait::Next next = range_wait_.look(needed, {.transfer = *transfer_,
+                                                         .reader = *this,
+                                                         .content = content_,
+                                                         .config = request_->runtime->config,
+                                                         .now = services_.loop.now()});
+  switch (next) {
+    case RangeWait::Next::kWait:
+      return;
+    case RangeWait::Next::kWhole:
+      respond_shared();
+      return;
+    case RangeWait::Next::kPart:
+      cache_status_.detail = {};
+      cache_status_.stored.reset();
+      cache_status_.collapsed = false;
+      ask_alone(cache_status_.forwarded);
+      return;
+    case RangeWait::Next::kBroken: {
+      const bool no_memory = transfer_->is_out_of_memory();
+      leave_transfer();
+      respond_failure(no_memory ? 503 : 502,
+                      no_memory ? Outcome::kNoMemory : Outcome::kOriginAborted,
+                      no_memory ? "out-of-memory" : "incomplete");
+      return;
+    }
+  }
+}
+
+}  // namespace encore::server

@@ -1,0 +1,58 @@
+// RangeWait: a request whose ranges are cut from a body that grows and does not say its length,
+// until enough of it is there (docs/decisions/0335). The head of a 206 says which bytes follow, so
+// nothing is said before the last of them is known to exist.
+//
+// A reader that waits holds the body from its beginning, so that the whole can still be sent. Where
+// the range begins too far in for that and is small, the reader passes what lies before it.
+//
+// Confined to its worker.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/time.h"
+#include "config/config.h"
+#include "proxy/exchange/body_reader.h"
+#include "proxy/http/range.h"
+#include "proxy/transfer/transfer.h"
+#include "proxy/transfer/transfer_reader.h"
+
+namespace encore::server {
+
+class RangeWait {
+ public:
+  enum class Next : std::uint8_t {
+    kWait,    // for more of the body
+    kWhole,   // no longer: the client is sent all of it, from here on
+    kPart,    // no longer: the origin serves ranges, or this transfer's beginning is gone
+    kBroken,  // the body has ended before it was whole
+  };
+  // Whose wait it is. Borrowed.
+  struct Waiter {
+    Transfer& transfer;
+    TransferReader& reader;
+    BodyReader& content;  // opened where the body is passed
+    const config::Config& config;
+    MonotonicTime now{};
+  };
+  // What to do as `needed` is not there yet. REQUIRES: may_wait(); the reader has not opened the
+  // transfer's body but in an earlier call.
+  Next look(const http::RangeNeed& needed, const Waiter& waiter);
+
+  bool has_begun() const { return state_ != State::kNotYet; }
+  bool may_wait() const { return state_ != State::kOver; }
+  // Whether it has waited for as long as it may (zero: no limit); look() gives up then.
+  bool loses_patience(Nanoseconds limit, MonotonicTime now);
+
+ private:
+  enum class State : std::uint8_t { kNotYet, kHolds, kPasses, kOver };
+  void begin(const http::RangeNeed& needed, const Waiter& waiter);
+  Next give_up(const http::RangeNeed& needed, std::string_view head);
+
+  State state_ = State::kNotYet;
+  bool is_impatient_ = false;
+  MonotonicTime since_{};
+};
+
+}  // namespace encore::server
