@@ -181,7 +181,6 @@ class Exchange final : public TransferReader, private LoadReader {
   void refuse_content(int status, std::string_view detail);
   ResponseMoment moment() const;
   void pump();
-  bool is_to_leave(bool is_blocked);
   void pump_interim();
   void finish(ClientStream::End how);
   // The last but the call of client_.end(): one record, and nobody else's time is taken.

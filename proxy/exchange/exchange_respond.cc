@@ -332,15 +332,6 @@ void Exchange::pump_interim() {
   finish(ClientStream::End::kReset);
 }
 
-// Answers a question of the producer, if there is one. A client that takes nothing although there
-// is more does not hold up those that wait for it.
-bool Exchange::is_to_leave(bool is_blocked) {
-  const Question question = take_question();
-  if (question == Question::kNone || !is_blocked) return false;
-  const bool stands_still = standstill_.look(services_.loop.now(), client_.taken_bytes());
-  return question == Question::kLeave && stands_still;
-}
-
 void Exchange::pump() {
   coding_.produce(content_.position());
   const ClientStream::Status status = client_.pump();
@@ -359,7 +350,10 @@ void Exchange::pump() {
     disk_body_->on_reader({.position = position, .may_read_ahead = !client_.is_over_share()});
   }
   const bool is_blocked = status == ClientStream::Status::kBlocked;
-  if (transfer_ != nullptr && is_to_leave(is_blocked)) {
+  const Question question = take_question();
+  if (question != Question::kNone && is_blocked &&
+      standstill_.look(services_.loop.now(), client_.taken_bytes()) &&
+      question == Question::kLeave) {
     cut();
     return;
   }

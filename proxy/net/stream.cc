@@ -27,8 +27,7 @@ namespace {
 constexpr std::size_t kKeptRoomBytes = 4096;
 // Records of one turn, so that one fast peer does not hold the loop: 8 x 16 KiB.
 constexpr int kRecordsPerTurn = 8;
-// A read of so much is counted, and the next one of its stream waits for its share of a turn. It is
-// what one TLS record carries.
+// Behind a read of so much, as one TLS record carries, the next one waits for its share.
 constexpr std::size_t kMuchBytes = std::size_t{16} << 10;
 // What several parts may have together to be sent in one piece.
 constexpr std::size_t kGatheredBytesMax = 4096;
@@ -55,6 +54,8 @@ CloseReason reason_of(const TlsResult& result, const TlsSession& tls) {
       return tls.got_plain_http() ? CloseReason::kTlsPlainHttp : CloseReason::kTlsError;
   }
 }
+
+std::uint64_t cost(const TlsSessionPointer& tls) { return tls ? TurnShares::kTlsCost : 1; }
 
 bool is_transient(int os_error) { return os_error == EAGAIN || os_error == EINTR; }
 
@@ -297,30 +298,21 @@ void Stream::on_resumed(DeferredNode& node) {
 
 void Stream::on_read_event(int, short, void* context) {
   auto& stream = *static_cast<Stream*>(context);
-  if (stream.run == nullptr && !stream.reads_much_) [[likely]] {
-    return stream.read_ready();
-  }
-  stream.read_in_turn();
-}
-
-// The loop tells again that the descriptor is readable.
-void Stream::read_in_turn() {
-  if (waits_for_share) return;
-  if (run != nullptr) {
+  if (stream.run == nullptr && stream.last_read_bytes_ < kMuchBytes) return stream.read_ready();
+  if (stream.waits_for_share) return;
+  if (stream.run != nullptr) {
     // Kept bytes are due: they go before what the kernel has, and before an end.
-    loop_.unschedule(*this);
-    return on_resumed(*this);
+    stream.loop_.unschedule(stream);
+    return on_resumed(stream);
   }
-  if (loop_.shares().allowance() != 0) return read_ready();
-  loop_.wait_for_share(*this, &Stream::on_share);
+  if (stream.loop_.shares().allowance() != 0) return stream.read_ready();
+  stream.loop_.wait_for_share(stream, &Stream::on_share);
 }
 
 void Stream::on_share(DeferredNode& node) {
   auto& stream = static_cast<Stream&>(node);
-  if (stream.kept_ != nullptr) {
-    if (!stream.deliver_kept() || stream.paused_) return;
-    stream.update_read_event();
-  }
+  if (stream.kept_ != nullptr && (!stream.deliver_kept() || stream.paused_)) return;
+  stream.update_read_event();
   stream.read_ready();
 }
 
@@ -335,7 +327,7 @@ void Stream::read_ready() {
     if (!read_once()) return;
     if (!tls_->has_pending()) return update_read_event();
   }
-  if (!reads_much_) return loop_.schedule(*this, &Stream::on_resumed);
+  if (last_read_bytes_ < kMuchBytes) return loop_.schedule(*this, &Stream::on_resumed);
   loop_.wait_for_share(*this, &Stream::on_share);
 }
 
@@ -349,7 +341,7 @@ bool Stream::read_once() {
     target = handler_->read_buffer(*this);
     if (target.empty()) target = loop_.scratch();
   }
-  if (reads_much_) {
+  if (last_read_bytes_ >= kMuchBytes) {
     const std::size_t share = std::max(loop_.shares().allowance(), TurnShares::kShareMin);
     target = target.first(std::min(target.size(), share));
   }
@@ -370,8 +362,8 @@ bool Stream::read_once() {
     bytes = got.bytes;
   }
   bytes_read_ += bytes;
-  reads_much_ = bytes >= kMuchBytes;
-  if (reads_much_) loop_.shares().count_read(bytes, cost());
+  last_read_bytes_ = static_cast<std::uint32_t>(bytes);
+  if (bytes >= kMuchBytes) loop_.shares().count_read(bytes, cost(tls_));
   last_activity_ = loop_.now();
   if (kept_ == nullptr) return deliver(target.first(bytes));
   kept_->grow(bytes);
@@ -435,7 +427,7 @@ WriteResult Stream::write_tls(std::span<const iovec> parts, std::size_t asked) {
 WriteResult Stream::taken(std::size_t bytes, std::size_t asked) {
   if (bytes > 0) {
     bytes_written_ += bytes;
-    loop_.shares().count_written(bytes, cost());
+    loop_.shares().count_written(bytes, cost(tls_));
     last_activity_ = loop_.now();
   }
   blocked_ = bytes < asked;

@@ -203,7 +203,6 @@ class Stream : private DeferredNode {
   bool call_handler(Call call);
   bool drive_handshake();
   void read_ready();
-  void read_in_turn();
   bool read_once();
   void keep(std::span<const std::byte> bytes);
   bool deliver(std::span<const std::byte> bytes);
@@ -213,7 +212,6 @@ class Stream : private DeferredNode {
   void write_ready();
   void finish_shutdown();
 
-  std::uint64_t cost() const { return tls_ == nullptr ? 1 : TurnShares::kTlsCost; }
   // Neither read nor written any more.
   bool is_dead() const { return health_ == Health::kUnwritable || health_ == Health::kFailed; }
   bool wants_to_read() const;
@@ -235,6 +233,7 @@ class Stream : private DeferredNode {
   std::uint64_t bytes_read_ = 0;
   std::uint64_t bytes_written_ = 0;
   MonotonicTime last_activity_;
+  std::uint32_t last_read_bytes_ = 0;  // behind a read of much the next one waits for its share
   Address peer_;
   Socket socket_;
   Health health_ = Health::kWell;
@@ -243,7 +242,6 @@ class Stream : private DeferredNode {
   bool ready_ = true;          // false until a TLS handshake is done
   bool blocked_ = false;       // a write took less than all: on_writable is owed
   bool shutdown_due_ = false;  // once TLS has sent what it holds
-  bool reads_much_ = false;    // the last read was no small one: the next waits for its share
   Event read_event_;
 };
 
