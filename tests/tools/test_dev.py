@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
-BENCHES = ("--claim", "--disk-latency", "--disk-reads", "--tls", "--intercept")
+BENCHES = ("--claim", "--disk-latency", "--disk-reads", "--fair", "--tls", "--intercept")
 HELP = [("bench",), *(("bench", choice) for choice in BENCHES), ("fuzz",), ("fuzz", "--proxy"),
         ("simulate",), ("simulate", "--faults"), ("crash",), ("soak",), ("soak", "--disk"),
         ("soak", "--kills"), ("soak", "--servers"), ("test",), ("lint",), ("screenshots",),
