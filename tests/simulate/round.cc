@@ -221,7 +221,13 @@ void Round::report(const std::string& kind, const std::string& text) {
 // What follows from it for the world as well.
 config::Config Round::read_config() {
   const config::Config config = read_configuration(result_.configuration);
-  world_.note_object_max(config::effective_max_object(config));
+  const auto whole_seconds = [](Nanoseconds time) {
+    return static_cast<std::uint64_t>(time.count() / 1'000'000'000);
+  };
+  world_.object_max.note(now(), config::effective_max_object(config));
+  world_.stale_while_revalidate.note(now(), whole_seconds(config.cache.stale_while_revalidate));
+  world_.stale_if_error.note(now(), whole_seconds(config.cache.stale_if_error));
+  world_.heuristic_with_cookie.note(now(), config.cache.heuristic_with_cookie ? 1U : 0U);
   if (tunnels_) {
     const auto seconds = [](Nanoseconds time) { return static_cast<double>(time.count()) / 1e9; };
     tunnels_->idle_min = std::min(tunnels_->idle_min, seconds(config.timeouts.tunnel_idle));

@@ -46,6 +46,9 @@ std::string changeable(std::uint32_t shards, Random& random) {
   out += "variants_max = " + one_of(random, {"2", "32"});
   out += "eviction = " + one_of(random, {"\"sieve\"", "\"lru\"", "\"s3-fifo\"", "\"w-tinylfu\""});
   out += "disk_life_min = \"0s\"\n";
+  out += "stale_while_revalidate = " + one_of(random, {"\"0s\"", "\"0s\"", "\"1s\"", "\"60s\""});
+  out += "stale_if_error = " + one_of(random, {"\"0s\"", "\"0s\"", "\"1s\"", "\"60s\""});
+  out += "heuristic_with_cookie = " + one_of(random, {"false", "false", "false", "true"});
   out += "serve_stale_on_error = " + one_of(random, {"true", "true", "false"});
   out += "[admission]\npolicy = " +
          one_of(random, {"\"second-hit\"", "\"second-hit\"", "\"always\"", "\"probability\""});

@@ -179,7 +179,11 @@ void Author::add_caching_fields(Url& url, Event& event) {
   if (event.content != nullptr && event.content->last_modified != 0) {
     fields.push_back({"Last-Modified", http_date(event.content->last_modified)});
   }
-  if (character.with_expires) fields.push_back({"Expires", http_date(wall + 2)});
+  if (!character.expires.empty()) {
+    fields.push_back(
+        {"Expires", character.expires == "+" ? http_date(wall + 2) : character.expires});
+  }
+  if (character.pragma) fields.push_back({"Pragma", "no-cache"});
   if (url.random.percent(30)) {
     for (const std::string& name : character.vary) fields.push_back({"Vary", name});
   } else if (!character.vary.empty()) {
@@ -360,6 +364,7 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
   if (!unsafe && method == "GET" && event.status != 304) {
     ++content.sent;
     if (event.trailers.empty() || event.status != 200) ++content.sent_without_trailers;
+    if (find(request, "Cookie") == nullptr) ++content.sent_without_cookie;
   }
   event.validated = validated_by_proxy(url, request, *cause);
   event.directives = directives_of(fields);

@@ -27,6 +27,12 @@ std::vector<std::string> random_vary(Random& random) {
   }
 }
 
+// Most that are not in the future are no dates (RFC 9111 5.3).
+std::string random_expires(Random& random) {
+  if (!random.percent(25)) return {};
+  return random.pick<const char*>({"+", "+", "0", "-1", "Thu, 01 Jan 1970 00:00:00 GMT"});
+}
+
 std::uint32_t random_size_max(Random& random) {
   // A few large ones take as many bytes as all others.
   if (random.percent(3)) return 300000;
@@ -38,7 +44,7 @@ std::uint32_t random_size_max(Random& random) {
 
 std::string random_cache_control(Random& random) {
   const std::string age = std::to_string(random.pick({1, 1, 2, 5, 60}));
-  switch (random.below(24)) {
+  switch (random.below(27)) {
     case 0:
     case 1:
     case 2:
@@ -77,6 +83,8 @@ std::string random_cache_control(Random& random) {
       return "public";
     case 21:
       return "max-age=0, stale-while-revalidate=" + age;
+    case 22:
+      return "max-age=0, stale-if-error=" + age;
     default:
       return "";
   }
@@ -88,7 +96,8 @@ Character random_character(Random& random) {
     return random.percent(chance) ? percent : 0;
   };
   out.cache_control = random_cache_control(random);
-  out.with_expires = random.percent(15);
+  out.expires = random_expires(random);
+  out.pragma = random.percent(10);
   out.etag = random.pick({0, 1, 1, 1, 2});
   out.last_modified = random.percent(50);
   out.vary = random_vary(random);

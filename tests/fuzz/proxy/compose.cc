@@ -67,6 +67,22 @@ void add_directives(Random& random, Request& request) {
       request.fields.push_back({"Pragma", "no-cache"});
       request.no_cache = true;
       break;
+    case 15:
+      add("max-stale=60");
+      break;
+    case 16:
+    case 17:
+      add("max-stale");
+      break;
+    case 18:
+      add("min-fresh=5");
+      break;
+    case 19:
+      add("only-if-cached, max-stale=60");
+      break;
+    case 20:
+      add("stale-if-error=60");
+      break;
     default:
       break;
   }

@@ -170,6 +170,10 @@ class Round {
     world_.on_finding = [this](const Finding& finding) { on_finding(finding); };
     world_.host = "127.0.0.1:" + std::to_string(servers_.port());
     world_.rules = RuleTable::draw(random_);
+    for (Limit* const limit : {&world_.stale_while_revalidate, &world_.stale_if_error}) {
+      limit->note(0, random_.pick<std::uint64_t>({0, 0, 1, 60}));
+    }
+    world_.heuristic_with_cookie.note(0, random_.percent(25) ? 1U : 0U);
     if (random_.percent(60)) world_.denied_path = random_.pick({"/u*7", "/u1*5", "*8"});
     if (random_.percent(40)) world_.allowed_methods = {"GET", "HEAD", "POST"};
   }

@@ -266,8 +266,9 @@ void Oracle::count_outcome(const Case& at) {
       }
       // A part of what is too large may be stored.
       if (at.answer.status == 200 && at.request.method == "GET" &&
-          at.answer.content->bytes > std::max(world_.object_max_since(at.answer.content->made),
-                                              world_.rules.object_max())) {
+          at.answer.content->bytes >
+              std::max(world_.object_max.most_since(at.answer.content->made, UINT64_MAX),
+                       world_.rules.object_max())) {
         fault(at, "max-object", "a hit that was larger than what may be stored");
       }
     }

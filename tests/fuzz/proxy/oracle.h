@@ -66,6 +66,19 @@ class Oracle {
   void judge_edits(const Case& at);
   void judge_listener(const Case& at);
   void judge_key(const Case& at);
+  // How stale an answer is, and what its request has met at the origin.
+  struct Staleness {
+    double lifetime = 0;
+    double beyond = 0;
+    bool met_error = false;
+    bool met_failure = false;
+  };
+  // A rule may have said how long it is fresh, whatever its origin says.
+  bool says_lifetime(const Case& at) const;
+  bool is_guess_barred(const Case& at, const Fields& fields) const;
+  double lifetime_by_origin(const Case& at, const Directives& merged) const;
+  bool is_staleness_allowed(const Case& at, const Directives& merged,
+                            const Staleness& staleness) const;
   // True: it is a rule's, so that it counts from when the response came.
   bool apply_lifetime(const Case& at, double& lifetime) const;
   void judge_status(const Case& at);

@@ -16,6 +16,10 @@ void Oracle::judge_reuse(const Case& at) {
     fault(at, "method", "the response to a " + event.method);
     return;
   }
+  if (event.method == "HEAD" && event.status != 200 && event.status != 304) {
+    // 4.3.5: of what is stored for GET, a HEAD with another status updates nothing.
+    fault(at, "head", "by a HEAD that was answered with " + std::to_string(event.status));
+  }
   if (at.request.method != "GET" && at.request.method != "HEAD") {
     fault(at, "method", "a " + at.request.method + " that the origin did not get");
     return;
@@ -129,6 +133,74 @@ void Oracle::judge_selection(const Case& at) {
   }
 }
 
+// A guess of ours is for what no Cookie has made, and bodies that came with one alone are never
+// guessed of again (docs/CACHING.md).
+bool Oracle::is_guess_barred(const Case& at, const Fields& fields) const {
+  const Event& event = *at.answer.event;
+  if (find(fields, "Pragma") != nullptr && find(fields, "Cache-Control") == nullptr) return true;
+  if (event.request == nullptr) return false;
+  const Rule* const rule = at.maker();
+  const bool is_allowed =
+      rule != nullptr && rule->heuristic_with_cookie
+          ? *rule->heuristic_with_cookie
+          : world_.heuristic_with_cookie.most_since(event.request->started - 1, 0) != 0;
+  if (is_allowed) return false;
+  if (event.request->selecting.cookie) return true;
+  return event.is_update && at.answer.content->sent_without_cookie == 0;
+}
+
+// RFC 9111 4.2.1 and 4.2.2, in seconds: at most so long. Zero: it was never fresh.
+double Oracle::lifetime_by_origin(const Case& at, const Directives& merged) const {
+  const Event& event = *at.answer.event;
+  const Content& content = *at.answer.content;
+  if (merged.s_maxage) return static_cast<double>(*merged.s_maxage);
+  if (merged.max_age) return static_cast<double>(*merged.max_age);
+  const Fields& fields = event.is_update ? at.answer.head.fields : event.fields;
+  const Rule* const rule = at.request.rule;
+  // As author.cc writes it, and a second for its rounding.
+  const double in_future = 2 + 1 + world_.clock_error;
+  if (const Field* const expires = find(fields, "Expires")) {
+    const bool is_past =
+        expires->value.size() <= 2 || expires->value.ends_with("1970 00:00:00 GMT");
+    return is_past ? 0 : in_future;
+  }
+  if (event.is_update && rule != nullptr && rule->takes("Expires")) return in_future;
+  if (content.last_modified == 0 || is_guess_barred(at, fields)) return 0;
+  // A tenth of what it has been unchanged, in whole seconds.
+  const double guess = std::floor(
+      0.1 * (static_cast<double>(wall_seconds() - content.last_modified) + 1 + world_.clock_error));
+  return guess > static_cast<double>(event.age) ? guess : 0;
+}
+
+// Stale by `beyond` seconds: does somebody who may allow that? What was never fresh is validated
+// before every use, unless its origin itself allows more: neither a request nor a window of the
+// configuration or of a rule does, but where a rule has said how long it is fresh.
+bool Oracle::is_staleness_allowed(const Case& at, const Directives& merged,
+                                  const Staleness& staleness) const {
+  const Rule* const rule = at.maker();
+  const Directives& asked = at.request.directives;
+  const bool once_fresh = staleness.lifetime > 0;
+  const auto window = [&](std::optional<std::int64_t> Rule::* of_rule,
+                          const std::optional<std::int64_t>& own, const Limit& configured) {
+    const bool has_rule = rule != nullptr && rule->*of_rule;
+    if (!once_fresh && !says_lifetime(at)) {
+      return has_rule ? std::min(own.value_or(0), *(rule->*of_rule)) : own.value_or(0);
+    }
+    if (has_rule) return *(rule->*of_rule);
+    // By the configuration that its request met, or one since.
+    const double since = at.answer.event->request ? at.answer.event->request->started - 1 : 0;
+    return own ? *own : static_cast<std::int64_t>(configured.most_since(since, 0));
+  };
+  const auto within = [&](std::int64_t seconds) {
+    return seconds > 0 && staleness.beyond < static_cast<double>(seconds) + world_.slack;
+  };
+  if (once_fresh && asked.max_stale && within(*asked.max_stale)) return true;
+  if (within(window(&Rule::swr, merged.swr, world_.stale_while_revalidate))) return true;
+  if (!staleness.met_error) return false;
+  if (once_fresh && (staleness.met_failure || (asked.sie && within(*asked.sie)))) return true;
+  return within(window(&Rule::sie, merged.sie, world_.stale_if_error));
+}
+
 // RFC 9111 4.2: fresh, or stale where that is allowed (4.2.4, RFC 5861), and as the request wants
 // it (5.2.1). A validation made for another request counts like any other response: what is not
 // reusable without validation is for who asked alone (5.2.2.4).
@@ -139,20 +211,7 @@ void Oracle::judge_freshness(const Case& at, const Directives& merged) {
   if (unasked) fault(at, "no-cache", "another's response with no-cache (5.2.2.4)");
   const double elapsed = std::max(0.0, request.started - event.decided);
   double age = elapsed + static_cast<double>(event.age);
-  double lifetime = 0;
-  const Fields& fields = event.is_update ? at.answer.head.fields : event.fields;
-  if (merged.s_maxage) {
-    lifetime = static_cast<double>(*merged.s_maxage);
-  } else if (merged.max_age) {
-    lifetime = static_cast<double>(*merged.max_age);
-  } else if (find(fields, "Expires") != nullptr) {
-    // What author.cc writes, and a second for its rounding.
-    lifetime = 2 + 1 + world_.clock_error;
-  } else if (at.answer.content->last_modified != 0) {
-    // 4.2.2: a tenth of what it has been unchanged.
-    lifetime = 0.1 * (static_cast<double>(wall_seconds() - at.answer.content->last_modified) + 1 +
-                      world_.clock_error);
-  }
+  double lifetime = lifetime_by_origin(at, merged);
   if (apply_lifetime(at, lifetime)) age = elapsed;
   const bool obeys = request.rule == nullptr || !request.rule->ignores("client-no-cache");
   const double since = request.started - world_.slack;
@@ -174,26 +233,18 @@ void Oracle::judge_freshness(const Case& at, const Directives& merged) {
   const double slack = lifetime > 0 ? 0.1 : 0;
   const bool soft = event.received < request.stale_before;
   if (age < lifetime + slack && !soft) return;
-  world_.count("stale");
+  world_.count(lifetime > 0 ? "stale" : "stale, and never fresh");
   const bool never =
       merged.must_revalidate || merged.proxy_revalidate || merged.s_maxage || unasked;
-  const double beyond = soft ? 0 : age - lifetime;
-  const auto within = [&](const std::optional<std::int64_t>& window) {
-    return window && beyond < static_cast<double>(*window) + world_.slack;
-  };
-  const bool once_fresh = lifetime > 0 || merged.sie.value_or(0) > 0;
-  const auto by_rule = [&](std::optional<std::int64_t> Rule::* window,
-                           const std::optional<std::int64_t>& said) {
-    const Rule* const rule = at.maker();
-    return rule != nullptr && rule->*window ? rule->*window : said;
-  };
-  const auto swr = by_rule(&Rule::swr, merged.swr);
-  if (!never && (within(request.directives.max_stale) || within(swr))) return;
-  if (!never && error && within(by_rule(&Rule::sie, merged.sie))) return;
-  if (!never && failed && once_fresh) return;
-  fault(at, "stale",
-        "stale by " + std::to_string(beyond) + " s, with a lifetime of " +
-            std::to_string(lifetime) + " s (4.2.4)");
+  const Staleness staleness{.lifetime = lifetime,
+                            .beyond = soft ? 0 : age - lifetime,
+                            .met_error = error,
+                            .met_failure = failed};
+  if (!never && is_staleness_allowed(at, merged, staleness)) return;
+  const std::string by = std::to_string(staleness.beyond) + " s, with a lifetime of " +
+                         std::to_string(lifetime) + " s (4.2.4)";
+  if (lifetime > 0) return fault(at, "stale", "stale by " + by);
+  fault(at, "never-fresh", "used without its origin, though it was never fresh: stale by " + by);
 }
 
 // RFC 9111 4.2.3 and 5.1. The age is counted in whole seconds, and the response was on its way for

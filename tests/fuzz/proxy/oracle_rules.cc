@@ -95,6 +95,17 @@ void Oracle::judge_key(const Case& at) {
   }
 }
 
+bool Oracle::says_lifetime(const Case& at) const {
+  const Rule* const rule = at.maker();
+  if (rule == nullptr) return false;
+  const Event& event = *at.answer.event;
+  const auto is_named = [&event](const Rule::Negative& one) {
+    return event.is_update || (event.status >= one.first && event.status <= one.last);
+  };
+  return (rule->fresh && (event.status < 400 || event.is_update)) ||
+         std::ranges::any_of(rule->negative, is_named);
+}
+
 // "What is stored, and for how long."
 bool Oracle::apply_lifetime(const Case& at, double& lifetime) const {
   const Rule* const rule = at.maker();

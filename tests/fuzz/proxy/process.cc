@@ -69,6 +69,9 @@ std::string Process::make_config(const Options& options, const World& world, Ran
   const auto text = [&random](std::initializer_list<const char*> of) {
     return "\"" + std::string(random.pick(of)) + "\"\n";
   };
+  const auto seconds = [](const Limit& limit) {
+    return "\"" + std::to_string(limit.most_since(0, 0)) + "s\"\n";
+  };
   std::string out = listeners(options, world) + options.upstream;
   // Who the second listener's clients are is made up.
   out += "[forward]\nallow_clients = [\"127.0.0.0/8\", \"10.0.0.0/8\"]\n";
@@ -85,6 +88,10 @@ std::string Process::make_config(const Options& options, const World& world, Ran
   out += std::string("collapse = ") + (random.percent(80) ? "true\n" : "false\n");
   out += "collapse_buffer = " + text({"1KiB", "16KiB", "1MiB"});
   out += "uncacheable_memory = " + text({"0s", "1s", "2m"});
+  out += "stale_while_revalidate = " + seconds(world.stale_while_revalidate);
+  out += "stale_if_error = " + seconds(world.stale_if_error);
+  out += "heuristic_with_cookie = ";
+  out += world.heuristic_with_cookie.most_since(0, 0) != 0 ? "true\n" : "false\n";
   out += "range_fetch_max = " + text({"1KiB", "32MiB"});
   out += "background_finish = " + text({"0B", "32MiB"});
   out += "variants_max = " + std::to_string(random.pick({2, 32})) + "\n";

@@ -205,6 +205,7 @@ void draw_storing(Random& random, Rule& rule) {
   }
   if (random.percent(10)) rule.max_object = random.pick<std::int64_t>({1, 300, 2000});
   if (random.percent(15)) rule.collapse = random.percent(50);
+  if (random.percent(15)) rule.heuristic_with_cookie = random.percent(50);
 }
 
 void draw_key(Random& random, Rule& rule) {
@@ -376,6 +377,9 @@ std::string RuleTable::text(const std::vector<std::string>& listeners) const {
     say_list("negative", negative);
     say_list("ignore", rule.ignored);
     if (rule.collapse) say("collapse", *rule.collapse ? "true" : "false");
+    if (rule.heuristic_with_cookie) {
+      say("heuristic_with_cookie", *rule.heuristic_with_cookie ? "true" : "false");
+    }
     say_text("cookies", rule.cookies);
     say_text("key_query", rule.key_query);
     if (rule.origin_query) say("origin_query", "true");

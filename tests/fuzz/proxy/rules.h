@@ -43,6 +43,7 @@ struct Rule {
   std::vector<Negative> negative;
   std::vector<std::string> ignored;
   std::optional<bool> collapse;
+  std::optional<bool> heuristic_with_cookie;
 
   std::string cookies;    // "", "bypass", "ignore" or "key:..."
   std::string key_query;  // "", "none", "only:..." or "except:..."

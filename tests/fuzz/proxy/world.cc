@@ -167,11 +167,10 @@ void World::invalidate(Url& url, std::string_view query, double time, bool soft)
   }
 }
 
-void World::note_object_max(std::uint64_t bytes) { object_max_.emplace_back(now(), bytes); }
-
-std::uint64_t World::object_max_since(double time) const {
-  std::uint64_t most = object_max_.empty() ? UINT64_MAX : 0;
-  for (auto at = object_max_.rbegin(); at != object_max_.rend(); ++at) {
+std::uint64_t Limit::most_since(double time, std::uint64_t otherwise) const {
+  if (values_.empty()) return otherwise;
+  std::uint64_t most = 0;
+  for (auto at = values_.rbegin(); at != values_.rend(); ++at) {
     most = std::max(most, at->second);
     if (at->first <= time) break;
   }

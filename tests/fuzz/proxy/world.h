@@ -111,11 +111,24 @@ struct Content {
   // How often its body was sent, and how often not whole or without trailers.
   int sent = 0;
   int sent_without_trailers = 0;
+  // To requests without a Cookie, as the origin got them, with any of its bytes.
+  int sent_without_cookie = 0;
   // This request's validation of it was answered with what was not kept, and its client has that:
   // what was whole before the request is gone. Null: there was none.
   std::shared_ptr<const Request> gone;
   double gone_since = 0;
   bool has_validator() const noexcept { return !etag.empty() || last_modified != 0; }
+};
+
+// A limit of the configuration, which reloads change.
+class Limit {
+ public:
+  void note(double time, std::uint64_t value) { values_.emplace_back(time, value); }
+  // The largest of these that were in force at that time or since; `otherwise` without any.
+  std::uint64_t most_since(double time, std::uint64_t otherwise) const;
+
+ private:
+  std::vector<std::pair<double, std::uint64_t>> values_;
 };
 
 // One response of the origin.
@@ -153,8 +166,9 @@ struct Change {
 // How the origin treats one URL: drawn from the seed when the URL is made.
 struct Character {
   std::string cache_control;
-  bool with_expires = false;
-  int etag = 0;  // 0 none, 1 strong, 2 weak
+  std::string expires;  // empty: none; "+": a little in the future
+  bool pragma = false;  // no-cache, which bars a guess of freshness and means nothing else
+  int etag = 0;         // 0 none, 1 strong, 2 weak
   bool last_modified = false;
   std::vector<std::string> vary;
   bool personal = false;
@@ -259,10 +273,11 @@ class World {
   double slack = 0.3;
   // How many seconds what the origin did may be on its way to the proxy.
   double way = 0;
-  // The largest object that may be stored is another from now on.
-  void note_object_max(std::uint64_t bytes);
-  // The largest of these that were in force at that time or since.
-  std::uint64_t object_max_since(double time) const;
+  // The largest object that may be stored, and the seconds for which the configuration allows what
+  // has been fresh to be stale.
+  Limit object_max, stale_while_revalidate, stale_if_error;
+  // 1 where it is allowed.
+  Limit heuristic_with_cookie;
   // Connections on which an origin has sent more than its answer, and which are open still; and
   // when the last one was closed. A request that crosses such bytes fails.
   std::size_t spoiled = 0;
@@ -322,7 +337,6 @@ class World {
   std::size_t focus_ = 0;
   int focus_left_ = 0;
   std::uint64_t urls_made_ = 0;
-  std::vector<std::pair<double, std::uint64_t>> object_max_;  // since when; none: no limit
   // By their numbers, which count from 1; null: gone with its URL.
   std::vector<std::unique_ptr<Event>> events_;
   std::vector<std::unique_ptr<Content>> contents_;
