@@ -208,8 +208,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   bool is_quiet() const { return motion_.load(std::memory_order_relaxed) == Motion::kQuiet; }
   // The producer goes no further before all read: who waits for more of the body before it begins
   // is not to wait any longer. For good; the next wake-up tells it.
-  void urge_readers() { urged_.store(true, std::memory_order_release); }
-  bool are_readers_urged() const { return urged_.load(std::memory_order_acquire); }
+  void urge_readers() { haste_.store(Haste::kUrged, std::memory_order_release); }
+  bool are_readers_urged() const { return haste_.load(std::memory_order_acquire) == Haste::kUrged; }
   // From set_producer_paused(true) on each advance() of a reader is told to the producer. A look at
   // slowest_position() afterwards misses none that came before.
   void set_producer_paused(bool paused) { producer_paused_.store(paused); }
@@ -229,6 +229,9 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
     kListed,  // whoever finds it in the table, and readers of other homes
     kShared,  // those readers
   };
+
+  // Whether readers may take their time before they begin.
+  enum class Haste : std::uint8_t { kNone, kUrged };
 
   // Holds the mutex, unless the home's thread is alone with the transfer.
   class ENCORE_SCOPED_CAPABILITY Lock {
@@ -278,7 +281,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   std::atomic<bool> awaitable_ = false;
   std::atomic<bool> out_of_memory_ = false;
   std::atomic<Motion> motion_ = Motion::kMoving;
-  std::atomic<bool> urged_ = false;
+  std::atomic<Haste> haste_ = Haste::kNone;
   // Together with each reader's position: one side writes its own and reads the other's, so both
   // are sequentially consistent.
   std::atomic<bool> producer_paused_ = false;

@@ -477,7 +477,7 @@ TEST_CASE("where the origin serves ranges it is asked for one that would take to
 }
 
 TEST_CASE("a small range far in passes what lies before it", "[exchange][range]") {
-  Ranged range("200000-200003");
+  Ranged range("200010-200013");
   CHECK(range.transfer().all_opened());
   const std::string page(100'000, 'p');
   range.grow(page);
@@ -487,8 +487,8 @@ TEST_CASE("a small range far in passes what lies before it", "[exchange][range]"
   CHECK_FALSE(range.fixture.stream.begun);
   range.grow("wxyz");
   REQUIRE(range.fixture.stream.begun);
-  CHECK(range.head().find("Content-Range: bytes 200000-200003/*\r\n") != std::string_view::npos);
-  CHECK(range.read() == "pppp");
+  CHECK(range.head().find("Content-Range: bytes 200010-200013/*\r\n") != std::string_view::npos);
+  CHECK(range.read() == "wxyz");
 }
 
 }  // namespace
