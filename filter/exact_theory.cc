@@ -5,15 +5,9 @@
 #include <numeric>
 
 #include "base/check.h"
-#include "filter/mean.h"
-#include "filter/theory.h"
 
 namespace encore::filter {
-
 namespace {
-
-// True if the block is as good as full: what is missing, and where it stops to grow, is rounding.
-bool is_full(double p, double before) { return p > 1 - 1e-12 || (p > 0.5 && p <= before); }
 
 // The distribution of X after one more throw at so many cells.
 void throw_once(std::vector<double>& probability, std::size_t cells) {
@@ -26,6 +20,8 @@ void throw_once(std::vector<double>& probability, std::size_t cells) {
 }
 
 }  // namespace
+
+bool is_full(double p, double before) { return p > 1 - 1e-12 || (p > 0.5 && p <= before); }
 
 CoveredCells::CoveredCells(double cells, std::uint32_t hashes)
     : cells_(cells), drawn_(hashes + std::size_t{1}), covered_(drawn_.size()) {
@@ -121,45 +117,6 @@ bool is_small(const FilterShape& shape) {
   constexpr double kHashesFew = 128;  // beyond them k^2 a key takes longer than the key
   const double k = shape.hashes;
   return k <= kHashesFew && kSquaresABit * k * k > static_cast<double>(shape.bits);
-}
-
-FillTheory::FillTheory(const FilterShape& shape) : shape_(shape) {
-  if (is_small(shape)) {
-    cells_.emplace(static_cast<double>(shape.bits), shape.hashes);
-  }
-}
-
-FillTheory::FillTheory(const FilterShape& shape, std::uint64_t buckets)
-    : shape_(shape), buckets_(static_cast<double>(buckets)) {
-  ENCORE_CHECK(shape.layout == Layout::kClassic && buckets != 0, "buckets are classic filters");
-  shape_.bits = shape.bits / buckets;
-  if (is_small(shape_)) {
-    bucket_.emplace(static_cast<double>(shape_.bits), shape.hashes);
-  }
-}
-
-double FillTheory::compute(double keys) const {
-  return line_mean(keys, buckets_, [this](double in_bucket) {
-    return bucket_ ? bucket_->at(in_bucket) : fpr(shape_, in_bucket);
-  });
-}
-
-double FillTheory::at(std::uint64_t keys) {
-  if (cells_) {
-    for (; keys_ < keys && known_ < 1; ++keys_) {
-      cells_->add_key();
-      const double p = cells_->fpr();
-      known_ = is_full(p, known_) ? 1 : p;
-    }
-    return known_;
-  }
-  if (keys >= known_until_) {
-    constexpr std::uint64_t kReadings = 2048;
-    const std::uint64_t step = std::max<std::uint64_t>(1, keys / kReadings);
-    known_ = compute(static_cast<double>(keys) + static_cast<double>(step - 1) / 2);
-    known_until_ = keys + step;
-  }
-  return known_;
 }
 
 }  // namespace encore::filter

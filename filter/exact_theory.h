@@ -17,7 +17,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "filter/parameters.h"
@@ -54,31 +53,12 @@ class BlockFpr {
   std::vector<double> by_keys_;
 };
 
-// p of a single filter that fills key by key: exact for small classic filters, else fpr(), computed
-// again after every 2048th part of the keys, for its middle.
-class FillTheory {
- public:
-  FillTheory() = default;
-  explicit FillTheory(const FilterShape& shape);
-  // A classic filter that is divided into so many equal filters.
-  FillTheory(const FilterShape& shape, std::uint64_t buckets);
+// True if p, with one key more than `before`, is as good as 1: the rest is rounding, and so is a
+// rate above one half that stops growing.
+bool is_full(double p, double before);
 
-  // REQUIRES: no fewer keys than the last time.
-  double at(std::uint64_t keys);
-
- private:
-  double compute(double keys) const;
-
-  FilterShape shape_;
-  double buckets_ = 1;
-  std::optional<BlockFpr> bucket_;
-  std::optional<CoveredCells> cells_;  // with keys_ keys
-  std::uint64_t keys_ = 0;
-  std::uint64_t known_until_ = 0;
-  double known_ = 0;
-};
-
-// True for a classic filter whose formula is off by more than some 0.01 %: k^2/m is above 0.1 %. Of more than 128 hashes: never.
+// True for a classic filter whose formula is off by more than some 0.01 %: k^2/m is above 0.1 %.
+// Never for more than 128 hashes.
 bool is_small(const FilterShape& shape);
 
 }  // namespace encore::filter

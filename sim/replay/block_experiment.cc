@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "filter/bloom_filter.h"
-#include "filter/exact_theory.h"
+#include "filter/fill_theory.h"
 #include "filter/rotating_bloom_filter.h"
 #include "filter/theory.h"
 

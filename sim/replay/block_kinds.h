@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "filter/bloom_filter.h"
 #include "filter/counting_filter.h"
-#include "filter/exact_theory.h"
+#include "filter/fill_theory.h"
 #include "filter/scalable_filter.h"
 #include "filter/theory.h"
 
