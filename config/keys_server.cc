@@ -175,10 +175,12 @@ constexpr std::array kTimeoutsKeys = {
                                      "WebSocket, and in which nothing moves."),
     timeout<&Timeouts::pool_idle>("pool_idle", "An idle connection to a server is kept."),
     timeout<&Timeouts::dns>("dns", "Looking up a name."),
-    timeout<&Timeouts::drain>("drain",
-                              "After SIGTERM: how long requests under way may take to end. "
-                              "Connections on which nothing moves for half of it, such as idle "
-                              "tunnels and long polls, end after that half."),
+    timeout<&Timeouts::drain>(
+        "drain",
+        "After SIGTERM: how long requests under way may take to end; after a "
+        "reload, those that it no longer allows (their client, login or "
+        "destination). Connections on which nothing moves for half of it, such as idle "
+        "tunnels and long polls, end after that half."),
 };
 
 constexpr std::array kLimitsKeys = {

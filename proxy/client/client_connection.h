@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "proxy/client/client_counter.h"
 #include "proxy/client/unfinished_heads.h"
+#include "proxy/exchange/client_stream.h"
 #include "proxy/net/retired.h"
 #include "proxy/net/stream.h"
 #include "proxy/observe/request_counts.h"
@@ -36,8 +37,15 @@ class ClientConnection : public net::Retirable {
   // A look at it in a drain, of which there are four: closes in the middle of what is under way
   // where nothing has moved, either way, since the look before the last.
   virtual void end_if_quiet() = 0;
+  // The configuration has changed: closes if idle where it no longer allows the client, its login
+  // or what it has asked for. True if something is under way that it does not allow: no further
+  // request is read.
+  virtual bool revoke() = 0;
+  // The last revoke() has found something under way.
+  virtual bool is_revoked() const = 0;
   // A drain is over: closes in the middle of what is under way, so that none of it looks whole.
-  virtual void cut() = 0;
+  void cut() { cut({.outcome = Outcome::kDrained}); }
+  virtual void cut(const ClientGone& why) = 0;
 
   // Nothing is under way, and nothing has begun to come.
   virtual bool may_be_given_up() const = 0;

@@ -221,6 +221,7 @@ std::optional<Refusal> ClientGate::log_in(const LoginServices& services,
   switch (found) {
     case Found::kRight:
       services.stats.logins_right.add();
+      login_ = policy.credentials->mark_of(login);
       user_ = std::move(login.name);
       return Refusal{};
     case Found::kWaits:
@@ -270,6 +271,7 @@ ClientGate::Intake ClientGate::take_header(const ListenerPolicy& policy, std::st
 net::Address ClientGate::identify(const ListenerPolicy* policy, const http::Fields& fields,
                                   RequestView& view) {
   user_.clear();
+  login_.clear();
   Sender sender{.client = from_};
   if (policy != nullptr) sender = find_sender(*policy, from_, fields);
   view.policy = policy;

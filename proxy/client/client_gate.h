@@ -99,6 +99,8 @@ class ClientGate {
   // Who has logged in for the request that was identified last: a user's name, or what the file
   // calls a token; empty: nobody. Nothing of it is a client's that was not found right.
   const std::string& user() const { return user_; }
+  // By which that is known over reloads (Credentials::mark_of()).
+  const std::string& login() const { return login_; }
 
  private:
   std::optional<Refusal> log_in(const LoginServices& services, const ListenerPolicy& policy,
@@ -122,6 +124,7 @@ class ClientGate {
   bool awaits_header_ = false;
   bool secure_ = false;  // by the PROXY header
   std::string user_;
+  std::string login_;
   std::function<void()> resume_;
   std::shared_ptr<Check> check_;  // null: none
 };

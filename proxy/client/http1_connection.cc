@@ -7,6 +7,7 @@
 #include "proxy/client/hit.h"
 #include "proxy/client/http1_pending.h"
 #include "proxy/client/http1_text.h"
+#include "proxy/client/revocation.h"
 #include "proxy/http/head_text.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/reply_text.h"
@@ -294,6 +295,7 @@ bool Http1Connection::handle_request(std::string_view head_bytes) {
       return true;
     }
     view.user = gate_->user();
+    view.login = gate_->login();
   }
   if (runtime.identifies_all) {
     view.request_id =
@@ -469,11 +471,34 @@ void Http1Connection::close(After how, const ClientGone& why) {
   services_.keeper.retire(*this);
 }
 
-void Http1Connection::cut() {
+void Http1Connection::cut(const ClientGone& why) {
   After how = After::kClose;
   if (request_ != nullptr) how = request_->after_cut();
   if (tunnel_ != nullptr) how = tunnel_->after_cut();
-  close(how, {.outcome = Outcome::kDrained});
+  close(how, why);
+}
+
+bool Http1Connection::revoke() {
+  if (is_closed() || listener_.closed) return false;
+  Activity activity{.inside = inside_.get(), .client = client_};
+  if (tunnel_ != nullptr) {
+    activity.request = &tunnel_->request();
+    if (tunnel_->origin() != nullptr) activity.origin = &tunnel_->origin()->peer();
+  } else if (interceptor_ != nullptr) {
+    activity.request = &interceptor_->connect();
+  } else if (request_ != nullptr) {
+    activity.request = &request_->request();
+  } else if (inside_ == nullptr) {
+    activity.client = gate_ == nullptr ? stream_.peer() : gate_->from();
+    activity.is_client_known = gate_ == nullptr || !gate_->awaits_header();
+  }
+  const bool was_revoked =
+      std::exchange(revoked_, !why_revoked(*services_.runtime, listener_, activity).empty());
+  if (!revoked_) return false;
+  if (!was_revoked) services_.stats.connections_revoked.add();
+  // A request that has come already is read, and told why.
+  if (is_idle() && stream_.kept_bytes() == 0) close(After::kClose);
+  return !is_closed();
 }
 
 void Http1Connection::on_writable(net::Stream&) {

@@ -80,7 +80,10 @@ class Http1Connection final : public ClientConnection,
   void check_timeouts(MonotonicTime now) override;
   void drain() override;
   void end_if_quiet() override;
-  void cut() override;
+  bool revoke() override;
+  bool is_revoked() const override { return revoked_; }
+  using ClientConnection::cut;
+  void cut(const ClientGone& why) override;
   bool may_be_given_up() const override;
   void give_up() override { close(After::kDrop); }
   void refuse_unfinished_head() override;
@@ -89,7 +92,9 @@ class Http1Connection final : public ClientConnection,
   void cut_reader() override;
 
   // Http1Carrier
-  bool is_draining() const override { return services_.keeper.is_draining() || listener_.closed; }
+  bool is_draining() const override {
+    return services_.keeper.is_draining() || listener_.closed || revoked_;
+  }
   bool has_peer_ended() const override { return peer_ == Peer::kEnded; }
   void resume() override;
   void account(const Http1Writer& writer) override;
@@ -178,7 +183,8 @@ class Http1Connection final : public ClientConnection,
   Input input_ = Input::kKept;
   Peer peer_ = Peer::kSending;
   std::uint8_t refusals_in_row_ = 0;
-  net::Quiet quiet_;  // in a drain
+  bool revoked_ = false;  // the present configuration does not allow what is under way
+  net::Quiet quiet_;      // in a drain
 };
 
 }  // namespace encore::server

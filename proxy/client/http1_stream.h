@@ -72,6 +72,7 @@ class Http1Stream final : public ClientStream, public net::Retirable, public Rec
   After after_cut() const;
 
   Http1Writer& writer() { return writer_; }
+  const RequestContext& request() const { return *request_; }
 
   // ClientStream
   void send_interim(std::string_view head) override;

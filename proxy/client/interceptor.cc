@@ -102,6 +102,7 @@ std::size_t Interceptor::on_data(net::Stream&, std::span<const std::byte> bytes)
     owner_.on_inside({.host = host_,
                       .port = connect_->target.authority.port,
                       .has_logged_in = policy != nullptr && policy->credentials != nullptr,
+                      .login = connect_->login,
                       .use = interception().use(connect_->client, host_, services_.loop.now())});
   }
   // All of it is for whoever comes next: TLS, the origin, or who answers requests.

@@ -66,6 +66,7 @@ class Interceptor final : public net::Retirable, private net::StreamHandler {
   // The client's connection ends.
   void on_gone(const ClientGone& why) { record(why.outcome, why.detail); }
   // The client speaks TLS with us, and has asked for nothing so far.
+  const RequestContext& connect() const { return *connect_; }
   bool is_unused() const { return step_ == Step::kUnused; }
 
  private:

@@ -52,6 +52,9 @@ class TunnelExchange {
   void on_writable();
   // How to end the client's connection before the tunnel has ended.
   Http1Carrier::After after_cut() const;
+  const RequestContext& request() const { return *request_; }
+  // The connection to the origin; null: there is none yet.
+  const net::Stream* origin() const { return origin_.get(); }
   // The client's connection ends: what the origin still brings is for nobody.
   void on_gone(const ClientGone& why);
 

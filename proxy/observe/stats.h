@@ -71,6 +71,8 @@ struct ResponseSizes {
     "Client connections closed at once because a limit was reached.")                           \
   X(connections_given_up, "client_connections_given_up_total",                                  \
     "Idle client connections closed to make room for new ones.")                                \
+  X(connections_revoked, "client_connections_revoked_total",                                    \
+    "Client connections whose client, login or destination a reload no longer allows.")         \
   X(tls_handshakes, "tls_handshakes_total", "TLS handshakes of clients that were done.")        \
   X(tls_resumed, "tls_resumed_total", "Of these, those that took up an earlier session.")       \
   X(tls_failures, "tls_handshake_failures_total",                                               \

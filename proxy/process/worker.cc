@@ -13,6 +13,7 @@
 #include "proxy/origin/parts.h"
 #include "proxy/process/health_checks.h"
 #include "proxy/process/purge_desk.h"
+#include "proxy/process/revocations.h"
 #include "proxy/process/rooms.h"
 #include "proxy/process/worker_listeners.h"
 #include "proxy/settings/names.h"
@@ -140,6 +141,7 @@ void Worker::make_handlers() {
   sweep_ = std::make_unique<net::Deferred>(*loop_, [this] { approach_sweep(); });
   wake_origin_lines_ = std::make_unique<net::Deferred>(*loop_, [this] { origin_lines_.wake(); });
   trim_heads_ = std::make_unique<net::Deferred>(*loop_, [this] { trim_heads(); });
+  revocations_ = std::make_unique<Revocations>(*loop_, [this] { return connections_; });
   drop_retired_fetches_ =
       std::make_unique<net::Deferred>(*loop_, [this] { drop_retired_fetches(); });
   listeners_ = std::make_unique<WorkerListeners>(
@@ -321,6 +323,7 @@ void Worker::set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<Lis
       if (closed && !connection->stream().has_unread()) connection->drain();
       connection = following;
     }
+    revocations_->look(runtime_->config.timeouts.drain);
   });
 }
 

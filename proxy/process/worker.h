@@ -40,6 +40,7 @@ namespace encore::server {
 class Fetch;
 class HealthChecks;
 class PurgeDesk;
+class Revocations;
 class WorkerListeners;
 struct Rooms;
 
@@ -152,6 +153,7 @@ class Worker final : private ConnectionKeeper,
   std::unique_ptr<net::Timer> tick_timer_;
   std::unique_ptr<net::Deferred> sweep_;
   std::unique_ptr<net::Timer> drain_timer_;
+  std::unique_ptr<Revocations> revocations_;
   std::unique_ptr<net::Timer> quiet_timer_;  // looks in a drain
   std::unique_ptr<net::Deferred> drop_retired_fetches_;
   std::unique_ptr<Relief> relief_;

@@ -56,6 +56,7 @@ std::shared_ptr<const RequestContext> RequestContext::make(std::shared_ptr<const
   request->listener_index = view.listener_index;
   request->request_id = view.request_id;
   request->user = view.user;
+  request->login = view.login;
   request->purges = view.purges;
   request->counts = view.counts == nullptr ? nullptr : *view.counts;
   return request;
@@ -265,6 +266,7 @@ void RequestContext::clear() {
   if (asked.capacity() > kReusedTextMax) asked = std::string();
   if (first_asked.capacity() > kReusedTextMax) first_asked = std::string();
   user.clear();
+  login.clear();
   if (head.fields.size() > kKeptFieldsMax) head = {};
 }
 

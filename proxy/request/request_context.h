@@ -142,6 +142,7 @@ struct RequestContext {
   std::size_t listener_index = SIZE_MAX;  // its place in the config
   std::string request_id;                 // empty: nobody asks for one
   std::string user;                       // RequestView::user
+  std::string login;                      // RequestView::login
   bool purges = false;                    // RequestView::purges
   ListenerPart counts;                    // of its listener; null: nothing is counted
 };

@@ -32,6 +32,7 @@ struct Inside {
   std::string host;  // lower case
   std::uint16_t port = 0;
   bool has_logged_in = false;                 // its listener asked for that
+  std::string login = {};                     // then: RequestView::login
   std::shared_ptr<const InsideUse> use = {};  // for as long as the connection lasts
 };
 
@@ -57,6 +58,7 @@ struct RequestView {
   const std::shared_ptr<const ClientTls>* tls = nullptr;  // to us; null: nothing is kept of it
   const Inside* inside = nullptr;                         // null: it came as it is
   std::string_view user;                                  // who has logged in; empty: nobody
+  std::string_view login;                                 // by which that is known over reloads
   bool purges = false;                   // it empties the cache, and goes no further
   const ListenerPart* counts = nullptr;  // of its listener; null: nothing is counted
 };

@@ -134,4 +134,40 @@ const std::string* Credentials::name_of_token(std::string_view token) const {
   return found == tokens_.end() ? nullptr : &found->second;
 }
 
+namespace {
+
+constexpr char kUserMark = 'u';
+constexpr char kTokenMark = 't';
+
+// A name has no end of line: it is of a line.
+std::string mark(char kind, std::string_view name, std::string_view secret) {
+  return std::string(1, kind).append(name).append("\n").append(secret);
+}
+
+}  // namespace
+
+std::string Credentials::mark_of(const Login& login) const {
+  if (login.scheme == Login::Scheme::kBasic) {
+    const auto found = users_.find(login.name);
+    return found == users_.end() ? std::string() : mark(kUserMark, login.name, found->second);
+  }
+  const std::string* const name =
+      login.scheme == Login::Scheme::kBearer ? name_of_token(login.secret) : nullptr;
+  return name == nullptr ? std::string()
+                         : mark(kTokenMark, *name, text_of(net::sha256(login.secret)));
+}
+
+bool Credentials::is_current(std::string_view mark) const {
+  const std::size_t end = mark.find('\n');
+  if (end == std::string_view::npos) return false;
+  const std::string_view name = mark.substr(1, end - 1);
+  const std::string_view secret = mark.substr(end + 1);
+  if (mark.front() == kUserMark) {
+    const auto found = users_.find(name);
+    return found != users_.end() && found->second == secret;
+  }
+  const auto found = tokens_.find(net::keyed_digest(token_key_, secret));
+  return found != tokens_.end() && found->second == name;
+}
+
 }  // namespace encore::server

@@ -45,6 +45,12 @@ class Credentials {
   // tokens that there are: they are looked for by digests with a key of this process.
   const std::string* name_of_token(std::string_view token) const;
 
+  // By which a login that was found right is known when the files are read again: its name, and the
+  // hash of its password or the digest of its token. Empty: it is none of these.
+  std::string mark_of(const Login& login) const;
+  // Whether what has that mark would be found right now.
+  bool is_current(std::string_view mark) const;
+
  private:
   Credentials() = default;
   Result<void> read_users(const std::string& file);

@@ -28,7 +28,9 @@ class Reader final : public ClientConnection {
   void check_timeouts(MonotonicTime) override {}
   void drain() override {}
   void end_if_quiet() override {}
-  void cut() override {}
+  bool revoke() override { return false; }
+  bool is_revoked() const override { return false; }
+  void cut(const ClientGone&) override {}
   bool may_be_given_up() const override { return false; }
   void give_up() override {}
   void refuse_unfinished_head() override {}

@@ -1,0 +1,34 @@
+// Revocations: ends connections of a worker whose client, login or destination a reload no longer
+// allows: idle ones with the reload, others when its drain time is over. Confined to the worker.
+#pragma once
+
+#include <functional>
+
+#include "base/time.h"
+#include "proxy/client/client_connection.h"
+#include "proxy/net/loop.h"
+#include "proxy/net/timer.h"
+
+namespace encore::server {
+
+class Revocations {
+ public:
+  // `connections` returns the first of all, an intrusive list. `loop` is borrowed.
+  Revocations(net::Loop& loop, std::function<ClientConnection*()> connections);
+  Revocations(const Revocations&) = delete;
+  Revocations& operator=(const Revocations&) = delete;
+
+  // A new configuration is in force: what is under way and not allowed by it ends within `drain`;
+  // 0: with this call.
+  void look(Nanoseconds drain);
+
+ private:
+  void end_all();
+
+  net::Loop& loop_;
+  std::function<ClientConnection*()> connections_;
+  net::Timer timer_;
+  MonotonicTime ends_{};  // of the timer, where it runs
+};
+
+}  // namespace encore::server
