@@ -4,6 +4,7 @@ names of the test's own, a proxy that decrypts some of them, and clients that tr
 import socket
 import ssl
 import subprocess
+import threading
 
 from client import Client
 from harness import Case, CertificateAuthority, clean_environment
@@ -11,6 +12,37 @@ from name_server import NameServer
 from origin import Origin, fresh
 
 HOST = "packages.example"
+
+
+class RawServer:
+    """Says `greeting` first, keeps what it gets, and echoes it."""
+
+    def __init__(self, case, greeting=b""):
+        self.greeting, self.received = greeting, b""
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.connections = 0
+        case.addCleanup(self.listener.close)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                sock, _ = self.listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
+
+    def _serve(self, sock):
+        with sock:
+            try:
+                sock.sendall(self.greeting)
+                while data := sock.recv(65536):
+                    self.received += data
+                    sock.sendall(data)
+            except OSError:
+                pass
 
 
 class Inside(Client):

@@ -12,39 +12,8 @@ import unittest
 
 from client import Client, NoResponse, field
 from harness import eventually, sanitized
-from intercept import HOST, InterceptCase, half_close
+from intercept import HOST, InterceptCase, RawServer, half_close
 from origin import fresh
-
-
-class RawServer:
-    """Says `greeting` first, keeps what it gets, and echoes it."""
-
-    def __init__(self, case, greeting=b""):
-        self.greeting, self.received = greeting, b""
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.connections = 0
-        case.addCleanup(self.listener.close)
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            try:
-                sock, _ = self.listener.accept()
-            except OSError:
-                return
-            self.connections += 1
-            threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
-
-    def _serve(self, sock):
-        with sock:
-            try:
-                sock.sendall(self.greeting)
-                while data := sock.recv(65536):
-                    self.received += data
-                    sock.sendall(data)
-            except OSError:
-                pass
 
 
 class Spliced(InterceptCase):
