@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -44,12 +45,19 @@ struct Received {
   http::Exchange exchange() const {
     return {.response_wall = wall, .response_time = time, .request_time = request_time};
   }
-  // For make_reused().
+  // For make_reused(): a new one takes its place, and the room of its texts with it.
   void clear() {
-    head_bytes = {};
-    if (kept.capacity() > kReusedTextMax) kept = std::string();
-    directives = {};
-    private_origin = completed = part_with_cookie = false;
+    constexpr std::size_t kKeptFieldsMax = 64;
+    std::string room;
+    http::Fields fields;
+    if (kept.capacity() <= kReusedTextMax) room = std::move(kept);
+    if (head.fields.size() <= kKeptFieldsMax) fields = std::move(head.fields);
+    std::destroy_at(this);
+    std::construct_at(this);
+    room.clear();
+    fields.clear();
+    kept = std::move(room);
+    head.fields = std::move(fields);
   }
 };
 

@@ -1,5 +1,9 @@
 #include "proxy/request/request_context.h"
 
+#include <array>
+#include <memory>
+#include <utility>
+
 #include "base/recycled.h"
 #include "base/text.h"
 #include "proxy/http/digest_path.h"
@@ -43,12 +47,10 @@ std::shared_ptr<const RequestContext> RequestContext::make(std::shared_ptr<const
     request->treatment =
         view.route == nullptr ? &request->runtime->forward : &request->runtime->reverse;
   }
-  request->listener.clear();
   if (request->runtime->rules.wait_for_content_types()) request->listener = view.listener;
   request->key = view.key;
   request->asked = view.asked;
   request->uri = view.uri;
-  request->digest.clear();
   if (request->rule != nullptr && request->rule->verifies() && request->has_uri()) {
     request->digest = http::sha256_in_path(request->path_text()).value_or("");
   }
@@ -92,48 +94,18 @@ const Treatment& RequestContext::treatment_by(const Rule* found) const {
   return is_forward() ? runtime->forward : runtime->reverse;
 }
 
-void RequestContext::copy_from(const RequestContext& other) {
-  runtime = other.runtime;
-  bytes = other.bytes;
-  head = other.head;
-  target = other.target;
-  const http::Rebase rebase{other.bytes, bytes};
-  head.rebase(rebase);
-  target.rebase(rebase);
-  directives = other.directives;
-  framing = other.framing;
-  route = other.route;
-  client = other.client;
-  upgrade = other.upgrade;
-  policy = other.policy;
-  from = other.from;
-  through_proxy = other.through_proxy;
-  secure = other.secure;
-  tls = other.tls;
-  came = other.came;
-  rule = other.rule;
-  treatment = other.treatment;
-  listener = other.listener;
-  key = other.key;
-  asked = other.asked;
-  uri = other.uri;
-  digest = other.digest;
-  is_elsewhere = other.is_elsewhere;
-  was_redirected = other.was_redirected;
-  if (was_redirected) {
-    first_asked = other.first_asked;
-    first_uri = other.first_uri;
-  }
-  hash = other.hash;
-  counts = other.counts;
-  listener_index = other.listener_index;
-  request_id = other.request_id;
+std::shared_ptr<RequestContext> RequestContext::copy_of(const RequestContext& other) {
+  auto made = make_reused<RequestContext>();
+  *made = other;
+  const http::Rebase rebase{other.bytes, made->bytes};
+  made->head.rebase(rebase);
+  made->target.rebase(rebase);
+  return made;
 }
 
 std::shared_ptr<const RequestContext> RequestContext::permission_for(
     const std::shared_ptr<const RequestContext>& request) {
-  auto made = make_reused<RequestContext>();
-  made->copy_from(*request);
+  auto made = copy_of(*request);
   made->head.method = http::Method::kHead;
   made->head.method_text = "HEAD";
   made->asked = request->uri_text();
@@ -230,8 +202,7 @@ RequestContext::Redirected RequestContext::redirected(
   if (is_elsewhere && was_secure && to.scheme == http::Scheme::kHttp) {
     return {nullptr, Unfollowed::kClear};
   }
-  auto made = make_reused<RequestContext>();
-  made->copy_from(*request);
+  auto made = copy_of(*request);
   if (!request->was_redirected) {
     made->first_asked = request->uri_text();
     made->first_uri = request->uri;
@@ -256,18 +227,31 @@ RequestContext::Redirected RequestContext::redirected(
   return {std::move(made), Unfollowed::kNone};
 }
 
+namespace {
+
+// Room that is worth keeping, without what it held. An empty text that is assigned would leave the
+// room where it is.
+void keep_room(std::string& text) {
+  if (text.capacity() > kReusedTextMax) std::string().swap(text);
+  text.clear();
+}
+
+}  // namespace
+
 void RequestContext::clear() {
-  is_elsewhere = was_redirected = purges = false;
-  runtime.reset();
-  tls.reset();
-  counts.reset();
-  if (bytes.capacity() > kReusedTextMax) bytes = std::string();
-  if (key.capacity() > kReusedTextMax) key = std::string();
-  if (asked.capacity() > kReusedTextMax) asked = std::string();
-  if (first_asked.capacity() > kReusedTextMax) first_asked = std::string();
-  user.clear();
-  login.clear();
-  if (head.fields.size() > kKeptFieldsMax) head = {};
+  std::array<std::string, 4> rooms = {std::move(bytes), std::move(key), std::move(asked),
+                                      std::move(first_asked)};
+  http::Fields fields;
+  if (head.fields.size() <= kKeptFieldsMax) fields = std::move(head.fields);
+  std::destroy_at(this);
+  std::construct_at(this);
+  for (std::string& room : rooms) keep_room(room);
+  bytes = std::move(rooms[0]);
+  key = std::move(rooms[1]);
+  asked = std::move(rooms[2]);
+  first_asked = std::move(rooms[3]);
+  fields.clear();
+  head.fields = std::move(fields);
 }
 
 Unfollowed unfollowed_by(DestinationVerdict verdict) {

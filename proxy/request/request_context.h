@@ -49,10 +49,8 @@ struct RequestContext {
                                std::string_view location);
   RequestContext() = default;
   RequestContext(const RequestContext&) = delete;
-  RequestContext& operator=(const RequestContext&) = delete;
-  // For make_reused().
+  // For make_reused(): a new one takes its place, and the room of its texts with it.
   void clear();
-  void copy_from(const RequestContext& other);
 
   // Whether a URI is asked for: not by CONNECT, nor by OPTIONS *.
   bool has_uri() const { return !key.empty() || !asked.empty(); }
@@ -145,6 +143,11 @@ struct RequestContext {
   std::string login;                      // RequestView::login
   bool purges = false;                    // RequestView::purges
   ListenerPart counts;                    // of its listener; null: nothing is counted
+
+ private:
+  // With views into the other's bytes.
+  RequestContext& operator=(const RequestContext&) = default;
+  static std::shared_ptr<RequestContext> copy_of(const RequestContext& other);
 };
 
 // Why a redirection that leads there is not followed; kNone: it may be.
