@@ -38,7 +38,10 @@ Result<std::string> ask(const config::Config& config, std::string method, std::s
 }  // namespace
 
 Result<std::string> ask_running(const config::Config& config, const Explained& asked) {
-  return ask(config, "GET", std::string(kExplainApi) + "?format=text&" + explain_query(asked));
+  std::string target(kExplainApi);
+  target += "?format=text&";
+  target += explain_query(asked);
+  return ask(config, "GET", target);
 }
 
 Result<std::string> list_rejected(const config::Config& config) {

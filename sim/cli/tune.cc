@@ -53,7 +53,7 @@ struct Measured {
     double hits = 0;
     double bytes_written = 0;
   };
-  std::vector<Part> parts;  // of the counted requests, in order
+  std::vector<Part> parts = {};  // of the counted requests, in order
 };
 
 // A difference to storing everything, with its 95 % interval over the parts of the trace.
