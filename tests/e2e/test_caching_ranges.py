@@ -138,9 +138,10 @@ for how in ("chunked", "close", "http/1.0"):
         row("RFC 9110 14.4", f"{text} of what does not say its length ({how}) is one request",
             miss(req={"Range": text}, want_status=206 if sees else 416, sees=sees,
                  upstream={"Range": None}, want={"Content-Range": told}, raw=until_close(how)),
-            hit(sees="0123456789", want={"Content-Length": "10"}))
+            # One that is answered before the end may be asked about before that, too.
+            *([hit(sees="0123456789", want={"Content-Length": "10"})] if text != "bytes=2-3" else []))
     row("RFC 9110 13.1.5", f"If-Range for what does not say its length ({how})",
-        miss(req={"Range": "bytes=2-3", "If-Range": '"a"'}, want_status=206, sees="23",
+        miss(req={"Range": "bytes=8-99", "If-Range": '"a"'}, want_status=206, sees="89",
              upstream={"Range": None, "If-Range": None}, raw=until_close(how)),
         hit(sees="0123456789"))
     row("RFC 9110 13.1.5", f"If-Range of another for what does not say its length ({how})",
