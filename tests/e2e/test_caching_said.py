@@ -174,7 +174,7 @@ class Configured(Case):
                                         "Cache-Status"))
 
     def test_stale_windows_for_responses_that_name_none(self):
-        states = iter([fresh(b"old", seconds=0, ETag='"a"')])
+        states = iter([fresh(b"old", seconds=60, Age="70", ETag='"a"')])
 
         def page(exchange):
             return next(states, response(b"broken", "503 Broken"))
@@ -184,7 +184,7 @@ class Configured(Case):
         self.assertEqual((200, b"old"), (answer.status, answer.body))
 
     def test_stale_while_revalidate_for_responses_that_name_none(self):
-        origin, ask = self.serve({"/a": fresh(b"old", seconds=0, ETag='"a"')},
+        origin, ask = self.serve({"/a": fresh(b"old", seconds=60, Age="70", ETag='"a"')},
                                  stale_while_revalidate="60s")
         ask("/a")
         self.assertIn("detail=stale", field(ask("/a"), "Cache-Status"))
