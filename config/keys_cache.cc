@@ -73,10 +73,11 @@ constexpr std::array kCacheKeys = {
     bound<&Cache::range_fetch_max_bytes>(
         {.name = "range_fetch_max",
          .kind = Kind::kBytes,
-         .doc = "Where a Range request is the one that gets an object stored, the whole object is "
-                "fetched if it is no larger than this; of larger ones the parts are stored. One that "
-                "does not say its length is fetched unless the range begins behind this and the "
-                "origin serves ranges.",
+         .doc =
+             "Where a Range request is the one that gets an object stored, the whole object is "
+             "fetched if it is no larger than this; of larger ones the parts are stored. One that "
+             "does not say its length is fetched unless the range begins behind this and the "
+             "origin serves ranges.",
          .range = {.min = 0, .max = 64.0 * kTiB}}),
     bound<&Cache::variants_max>({.name = "variants_max",
                                  .kind = Kind::kInteger,

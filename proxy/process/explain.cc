@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/text.h"
 #include "base/readable.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "cache/options.h"
 #include "proxy/client/client_gate.h"
