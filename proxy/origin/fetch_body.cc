@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "proxy/http/range.h"
 #include "proxy/http/reuse.h"
 #include "proxy/origin/admission.h"
 #include "proxy/origin/changes.h"
@@ -214,6 +215,13 @@ void Fetch::look_after_readers() {
     transfer_->publish_body();
     if (state_ == State::kEnded) return;
   }
+  // A range that comes later goes as it is, and costs no whole that is broken off again.
+  const bool is_for_range = state_ == State::kBody && plan_.whole &&
+                            received_->framing.kind != http::BodyKind::kLength &&
+                            !http::range_value(request_->head).empty();
+  if (is_for_range && !body_.is_storing()) {
+    remember_sharing(services_, *request_, Inflight::Unshared::kUncacheable);
+  }
   unread_ = false;
   const bool awaited = plan_.background && (state_ != State::kBody || body_.is_storing());
   if (awaited || transfer_->has_readers()) {
@@ -228,6 +236,7 @@ void Fetch::look_after_readers() {
     on_reader_advanced();
     return;
   }
+  if (is_for_range) remember_sharing(services_, *request_, Inflight::Unshared::kUncacheable);
   // Nobody may join between this look and the end, to wait for what will not come.
   if (transfer_->close_if_unread()) abandon();
 }

@@ -141,7 +141,10 @@ StoringPlan plan_storing(const StoringFacts& facts) {
   // What others would have to validate at once is no answer to them, and what one can be validated
   // by must not be for the one who asked alone.
   plan.shareable = !part && !facts.private_etag && http::may_share(facts.meta, {}, facts.now, {});
-  if (plan.shareable) plan.unshared = Inflight::Unshared::kNo;
+  // What comes in place of a range that went as it is says nothing of whether the whole is too
+  // much.
+  const bool is_of_range = !facts.asked.whole && !http::range_value(facts.asked.request).empty();
+  if (plan.shareable && !is_of_range) plan.unshared = Inflight::Unshared::kNo;
   plan.can_store =
       part ? facts.fits_range
            : (method == http::Method::kGet && facts.asked.whole) || method == http::Method::kPost;
