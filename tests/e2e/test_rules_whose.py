@@ -166,7 +166,7 @@ class AskedOtherwise(Case):
                 exchange.wait(go)
                 return response(b"", "304 Not Modified", ETag='"1"', Cache_Control="max-age=60",
                                 Content_Length=None)
-            return response(b"secret", ETag='"1"', Cache_Control="max-age=0")
+            return response(b"secret", ETag='"1"', Cache_Control="max-age=60", Age="70")
         origin = Origin(self, default=members)
         encore = self.encore(admission={"policy": "always"}, timeouts={"collapse": "1h"},
                              rule=[{"clients": self.INSIDE, "authorization": "recheck",
@@ -394,7 +394,7 @@ class Followed(Case):
                 return None
             if forbids:
                 return response(b"new", Cache_Control="no-store")
-            return response(b"old", ETag='"1"', Cache_Control="max-age=0")
+            return response(b"old", ETag='"1"', Cache_Control="max-age=60", Age="70")
         origin = Origin(self, {"/go": response(b"", "302 Found", Location="/x",
                                                Cache_Control="max-age=60"), "/x": target})
         encore = self.encore(rule=[{"follow_redirects": True, "stale_if_error": "1h"}],
