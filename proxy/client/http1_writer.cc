@@ -127,7 +127,6 @@ void Http1Writer::end_content() {
 Http1Writer::Status Http1Writer::write(net::Stream& stream, std::span<const iovec> parts) {
   const net::WriteResult result = stream.write(parts);
   sent_bytes_ += result.bytes;
-  pump_bytes_ += result.bytes;
   const std::size_t from_text = std::min(result.bytes, text_.size() - text_written_);
   text_written_ += from_text;
   if (text_written_ == text_.size()) {
@@ -137,6 +136,7 @@ Http1Writer::Status Http1Writer::write(net::Stream& stream, std::span<const iove
   const std::size_t from_content = result.bytes - from_text;
   if (from_content != 0) {
     content_->advance(from_content);
+    pump_bytes_ += from_content;  // heads count nothing
     if (coding_ == Coding::kChunked) {
       chunk_left_ -= from_content;
       // It goes out with the next head, or the end.
