@@ -6,7 +6,9 @@
 //             [--keys=K] [--tls=1] TARGET HOST
 // --pause: between an answer and the next request. --numbered: each request has a number of its own
 // behind TARGET; --keys: a random one below K. Prints "RESULT requests bytes failures p50 p99 max",
-// times in microseconds, of the requests that began after the first --warm milliseconds.
+// times in microseconds, of the requests that began after the first --warm milliseconds. One that
+// is not answered at the end counts with its time so far where that is beyond the 99th percentile:
+// otherwise those that are never served would not show.
 #include <openssl/ssl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -80,6 +82,7 @@ class Connection {
   int descriptor() const { return descriptor_; }
   bool is_idle() const { return idle_; }
   Clock::time_point idle_since() const { return idle_since_; }
+  Clock::time_point began() const { return began_; }
 
   // Sends the next request; its time counts where it begins after `from`.
   void ask(Clock::time_point from) {
@@ -190,6 +193,25 @@ SSL_CTX* make_tls() {
   return context;
 }
 
+std::uint32_t quantile(const std::vector<std::uint32_t>& sorted, double q) {
+  const auto at = static_cast<std::size_t>(q * static_cast<double>(sorted.size()));
+  return sorted[std::min(at, sorted.size() - 1)];
+}
+
+// Sorts, and counts those that still wait.
+void count_waiting(const std::vector<std::unique_ptr<Connection>>& all, Found& found) {
+  std::ranges::sort(found.microseconds);
+  if (found.microseconds.empty()) return;
+  const std::uint32_t beyond = quantile(found.microseconds, 0.99);
+  const Clock::time_point now = Clock::now();
+  for (const auto& connection : all) {
+    if (connection->is_idle()) continue;
+    const auto age = std::chrono::duration_cast<microseconds>(now - connection->began()).count();
+    if (age > beyond) found.microseconds.push_back(static_cast<std::uint32_t>(age));
+  }
+  std::ranges::sort(found.microseconds);
+}
+
 Found run(const Options& options, SSL_CTX* tls) {
   Found found;
   found.microseconds.reserve(1U << 20U);
@@ -225,12 +247,8 @@ Found run(const Options& options, SSL_CTX* tls) {
     }
   }
   ::close(poll);
+  count_waiting(all, found);
   return found;
-}
-
-std::uint32_t quantile(const std::vector<std::uint32_t>& sorted, double q) {
-  const auto at = static_cast<std::size_t>(q * static_cast<double>(sorted.size()));
-  return sorted[std::min(at, sorted.size() - 1)];
 }
 
 }  // namespace
@@ -254,7 +272,6 @@ int main(int argc, char** argv) {
   Found found = run(options, tls);
   SSL_CTX_free(tls);
   if (found.microseconds.empty()) fail("no request was answered");
-  std::ranges::sort(found.microseconds);
   std::printf("RESULT %zu %llu %llu %u %u %u\n", found.microseconds.size(),
               static_cast<unsigned long long>(found.bytes),
               static_cast<unsigned long long>(found.failures), quantile(found.microseconds, 0.5),
