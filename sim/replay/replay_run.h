@@ -114,14 +114,11 @@ struct ReplayOptions {
   std::vector<ReplayOutcome>* outcomes = nullptr;
 };
 
-// The kernel's entries have 40 bits for their charge: it stores nothing larger, overhead included.
-inline constexpr std::uint64_t kChargeMax = (std::uint64_t{1} << 40U) - 1;
-
-// Charge of an object in the cache without its entry: its size, at least 1. What is above
-// kChargeMax stays above it, so that the kernel refuses it as too large.
+// What an object takes in the cache, the entry not included. A hit's
+// charge has 40 bits; nothing of a byte or less is free.
 inline std::uint64_t charge_of(const ReplayRequest& request) {
   return std::clamp<std::uint64_t>(std::max(request.size_bytes, request.object_bytes), 1,
-                                   kChargeMax + 1);
+                                   1ULL << 39U);
 }
 
 class ReplayRun {
