@@ -50,7 +50,7 @@ def details_of_code():
         found.update(re.findall(r'X\(k\w+, "([a-z-]+)"\)', macro(path, name)))
     for path, prefix in NAMED:
         text = (ROOT / path).read_text()
-        words = re.findall(r'return (?:any_reading\(.*?\) \? )?"([a-z-]+)"[;\s]', text)
+        words = re.findall(r'return (?:is_denied\(.*?\) \? )?"([a-z-]+)"[;\s]', text)
         found.update(prefix + word for word in words)
     names = re.search(r"string_view to_string\(TargetStatus.*?kNames = \{(.*?)\}",
                       (ROOT / "proxy/http/uri.cc").read_text(), re.S).group(1)
