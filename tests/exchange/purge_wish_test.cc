@@ -11,10 +11,18 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
+// Tags are read from every field that a purge may name.
+config::Config tagged() {
+  config::Config config;
+  config.cache.tag_fields = {"Surrogate-Key", "Cache-Tag",    "xkey",
+                             "Cache-Tags",    "X-Cache-Tags", "X-Magento-Tags"};
+  return config;
+}
+
 Result<PurgeWish> wish(const std::string& method, const std::string& path,
-                       const std::string& fields = {}) {
+                       const std::string& fields = {}, const config::Config& config = tagged()) {
   const std::string text = method + " http://a.example" + path + " HTTP/1.1\nHost: a.example\n";
-  return read_purge_wish(*some_request(text + fields));
+  return read_purge_wish(*some_request(text + fields, some_runtime(config)));
 }
 
 TEST_CASE("PURGE is of one URL, as its key has it", "[exchange][purge]") {
@@ -108,6 +116,21 @@ TEST_CASE("who names no tag that can be read purges nothing", "[exchange][purge]
     REQUIRE_FALSE(made);
     CHECK(made.error().message == "bad-tags-pattern");
   }
+}
+
+TEST_CASE("a purge by a field that no response is tagged by is an error that names the key",
+          "[exchange][purge]") {
+  for (const char* fields :
+       {"xkey: a\n", "xkey-purge: a\n", "xkey-softpurge: a\n", "Cache-Tags: a\n",
+        "X-Cache-Tags: a\n", "X-Magento-Tags-Pattern: ((^|,)a(,|$))\n"}) {
+    CAPTURE(fields);
+    const auto made = wish("PURGE", "/a", fields, {});
+    REQUIRE_FALSE(made);
+    CHECK(made.error().message.starts_with("tag-field-not-read"));
+    CHECK(made.error().message.ends_with("cache.tag_fields"));
+  }
+  CHECK_FALSE(wish("BAN", "/", "Cache-Tags: a\n", {}));
+  CHECK(wish("PURGE", "/a", "Surrogate-Key: a\n", {}));
 }
 
 TEST_CASE("a purge is soft where its fields say so", "[exchange][purge]") {

@@ -32,7 +32,8 @@ TEST_CASE("Each outcome is what it was to the cache, or nothing to it", "[exchan
     const auto served = served_as(outcome, {*request, &response, object.get()});
     const OutcomeClass group = class_of(outcome);
     const bool is_hit = group == OutcomeClass::kHit;
-    const bool is_miss = group == OutcomeClass::kMiss && outcome != Outcome::kUncacheable;
+    // Also "uncacheable", where the response could have been stored and was not.
+    const bool is_miss = group == OutcomeClass::kMiss;
     REQUIRE(served.has_value() == (is_hit || is_miss));
     if (is_miss) CHECK(*served == Served::kMissed);
     if (is_hit) {
@@ -49,6 +50,7 @@ TEST_CASE("What no other policy could have is not told", "[exchange][shadow]") {
   SharedResponse response;
   response.reason = http::StoreReason::kPrivate;
   CHECK_FALSE(served_as(Outcome::kCollapsed, {*request, &response}));
+  CHECK_FALSE(served_as(Outcome::kUncacheable, {*request, &response}));
   response.reason = http::StoreReason::kOk;
   CHECK(served_as(Outcome::kCollapsed, {*request, &response}));
   response.whole = false;
