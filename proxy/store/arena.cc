@@ -6,7 +6,7 @@
 #include <bit>
 
 #include "base/check.h"
-#include "base/poison.h"
+#include "proxy/store/poison.h"
 
 namespace encore::store {
 
