@@ -244,7 +244,7 @@ ResponsePlan plan_stored_part(const ResponseSource& source, const ResponseMoment
   plan.status = 206;
   plan.framing = Framing::kLength;
   plan.content = Content::kParts;
-  http::build_partial_head(head, range, *stored.length, plan.head);
+  http::build_partial_head(head, range, stored.length, plan.head);
   const std::uint64_t begin = stored.range->begin;
   plan.parts.push_back({.text = {}, .range = {range.begin - begin, range.end - begin}});
   append_own_fields(source, moment, plan.head);
