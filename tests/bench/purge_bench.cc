@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "config/config.h"
 #include "proxy/process/purge.h"
+#include "proxy/settings/runtime.h"
 #include "tests/process/filled_cache.h"
 
 namespace {
@@ -88,7 +88,8 @@ int main(int count, char** arguments) {
   const std::uint64_t objects = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 1'000'000;
   if (objects == 0) return 2;
   FilledCache cache(objects);
-  const config::Config config;
+  const auto runtime = Runtime::create({}, {}, "bench");
+  if (!runtime) return 1;
   std::printf("%" PRIu64 " objects, %d threads look up\n\n", objects, kLookers);
   std::printf("| | purged | seconds | lookups | median us | 99.9 %% | 99.99 %% | longest |\n");
   std::printf("|---|---:|---:|---:|---:|---:|---:|---:|\n");
@@ -103,7 +104,9 @@ int main(int count, char** arguments) {
     }
     return std::uint64_t{0};
   };
-  const auto by = [&](const PurgeOrder& order) { return purge(cache.shared, config, order).count; };
+  const auto by = [&](const PurgeOrder& order) {
+    return purge(cache.shared, **runtime, order).count;
+  };
   measure("no purge", cache, objects, nothing);
   measure("a third thread is busy, no purge", cache, objects, spin);
   measure("a tag that none has", cache, objects, [&] { return by({.tags = {"none"}}); });
