@@ -48,7 +48,7 @@ std::string remedy(const std::string& path, mode_t mode) {
   return "it has mode " + octal(mode) + ", run: chmod 600 " + path;
 }
 
-// Whoever has made a link may have it lead elsewhere at any time.
+// The maker of a link can change its target at any time.
 bool is_foreign_link(const std::string& path, SecretOwner owner) {
   struct stat link{};
   return ::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode) && link.st_uid != 0 &&

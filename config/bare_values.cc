@@ -166,7 +166,7 @@ class Quoter {
   int depth_ = 0;
 };
 
-// What stands in the brackets of a header.
+// Returns the text in the brackets of a header.
 std::string_view header_name(std::string_view line) {
   line = trimmed(line.substr(0, line.find('#')));
   const std::size_t begin = line.find_first_not_of('[');
@@ -221,7 +221,7 @@ std::optional<Assignment> assignment_at(std::string_view text, std::size_t place
 
 std::optional<std::string> with_quotes(std::string_view value, const IsValue& is_value) {
   if (auto done = Quoter(value, is_value).all()) return done;
-  // What begins as a list and is none, as [::1]:80.
+  // A text that begins as a list does and is none, as [::1]:80.
   const bool is_one = value.find_first_of("\"'\n#") == std::string_view::npos;
   if (!is_one || trimmed(value).empty()) return std::nullopt;
   return quoted(trimmed(value));

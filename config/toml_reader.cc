@@ -208,7 +208,7 @@ Meant meant_by(const Key& key, std::string_view written) {
     const auto value = text ? read_one(*text) : std::nullopt;
     if (!value) continue;
     const auto accepted = accept(key, *value);
-    // Of several lines the form is shown on one.
+    // Several lines are shown on one.
     if (accepted) return {.text = *text, .shown = one_line(key, *text, *accepted)};
     if (first.refusal.empty()) first = {.text = *text, .refusal = accepted.error().message};
   }

@@ -540,7 +540,7 @@ void Http1Connection::end_if_quiet() {
   std::uint64_t moved = net::moved_bytes(stream_);
   if (tunnel_ != nullptr) moved += tunnel_->moved_bytes();
   const bool is_quiet = quiet_.look(moved);
-  // What comes from the origin may reach the client later.
+  // Bytes from the origin may reach the client later.
   if (is_quiet && (request_ == nullptr || !request_->is_origin_active())) cut();
 }
 

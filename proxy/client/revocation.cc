@@ -10,7 +10,7 @@
 namespace encore::server {
 namespace {
 
-// Who asks, as the new configuration sees it. All are borrowed.
+// The client, as the new configuration sees it. All are borrowed.
 struct Revision {
   const Runtime& runtime;
   const ListenerContext& listener;

@@ -11,7 +11,7 @@
 
 namespace encore::server {
 
-// What a connection is for at the moment. All are borrowed.
+// The present purpose of a connection. All are borrowed.
 struct Activity {
   const RequestContext* request = nullptr;  // under way: a request, a tunnel or a CONNECT
   const net::Address* origin = nullptr;     // that a tunnel is connected to; null: not known

@@ -87,7 +87,7 @@ void Exchange::respond_shared() {
   respond(source, std::move(plan));
 }
 
-// What the client's ranges ask for has not come yet.
+// The bytes of the client's ranges have not come yet.
 void Exchange::wait_for_range(const http::RangeNeed& needed) {
   const RangeWait::Next next = range_wait_.look(needed, {.transfer = *transfer_,
                                                          .reader = *this,

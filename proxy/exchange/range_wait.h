@@ -28,7 +28,7 @@ class RangeWait {
     kPart,    // no longer: the origin serves ranges, or this transfer's beginning is gone
     kBroken,  // the body has ended before it was whole
   };
-  // Whose wait it is. Borrowed.
+  // The request that waits. Borrowed.
   struct Waiter {
     Transfer& transfer;
     TransferReader& reader;

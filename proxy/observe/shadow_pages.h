@@ -10,7 +10,7 @@
 namespace encore::server {
 
 std::string shadow_json(const ShadowReports& reports);
-// What stands on its page, as HTML.
+// The content of its page, as HTML.
 std::string shadow_html(const ShadowReports& reports);
 // Nothing where nothing is simulated.
 void write_shadow_metrics(MetricsWriter& out, const ShadowReports& reports);

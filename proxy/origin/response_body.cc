@@ -194,7 +194,7 @@ void ResponseBody::pause(MonotonicTime now) {
   on_reader_advanced();
 }
 
-// Who takes nothing, while others wait for it, leaves by itself when it is asked.
+// A reader that takes nothing while others wait leaves by itself when it is asked.
 void ResponseBody::question_readers() {
   if (!paused_since_ || stream_ == nullptr) return;
   others_waited_ = transfer_.question_behind(

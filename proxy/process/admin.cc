@@ -216,7 +216,7 @@ net::AdminResponse json_reply(std::string body) {
   return response;
 }
 
-// Who is meant: the query's client and host.
+// The query's client and host.
 Result<Rejections::Which> read_which(std::string_view query) {
   const auto form = read_form(query);
   if (!form) return std::unexpected(form.error());

@@ -14,7 +14,7 @@ namespace encore::server {
 
 class PurgeTokens {
  public:
-  // What was counted longer ago is counted again.
+  // Older counts are counted again.
   static constexpr Nanoseconds kLife = std::chrono::minutes(10);
 
   PurgeTokens() : key_(net::random_digest()) {}

@@ -51,7 +51,7 @@ std::optional<Nanoseconds> Rejections::note(const net::Address& client, std::str
     entry->pause = {};
   }
   ++entry->refusals;
-  // Of a connection that had begun before.
+  // For a connection that had begun before.
   if (entry->paused_until > now) return std::nullopt;
   entry->known_until = now + terms.longest;
   const bool was_paused = entry->pause.count() != 0;

@@ -12,7 +12,7 @@ namespace encore::server {
 
 namespace {
 
-// What a URL is to one mode.
+// A URL as one mode sees it.
 struct Keyed {
   http::Target target;
   std::string uri;
