@@ -254,7 +254,7 @@ bool Http1Connection::handle_request(std::string_view head_bytes) {
   const Runtime& runtime = *services_.runtime;
   RequestView view;
   // To a forward proxy what is asked for says it, not how it is asked.
-  view.secure = stream_.is_tls() && listener_.mode == config::Mode::kReverse;
+  view.secure = inside_ || (stream_.is_tls() && listener_.mode == config::Mode::kReverse);
   if (tls_ != nullptr) view.tls = &tls_;
   view.counts = &listener_.counts;
   const ListenerPolicy* const policy = runtime.policy(listener_.index);
@@ -264,7 +264,6 @@ bool Http1Connection::handle_request(std::string_view head_bytes) {
   if (inside_ != nullptr) {
     // Whose it is is known since the CONNECT; what stands in it is the client's own word.
     view.policy = policy;
-    view.secure = true;
     view.inside = inside_.get();
     inside_->use->go_on(services_.loop.now());
     if (named_by_ != runtime.number &&
