@@ -13,8 +13,8 @@ from origin import Origin, response
 SITE = "site.example"
 
 
-def date(offset=0):
-    return email.utils.formatdate(time.time() + offset, usegmt=True)
+def date(offset=0, now=None):
+    return email.utils.formatdate((now or time.time()) + offset, usegmt=True)
 
 
 OLD = date(-1_000_000)
@@ -32,10 +32,10 @@ NEVER = {
     "expires 0": {"Expires": "0"},
     "expires -1": {"Expires": "-1", "Last_Modified": OLD},
     "expires in 1981": {"Expires": "Thu, 19 Nov 1981 08:52:00 GMT"},
-    "expires now": {"Expires": lambda: date()},
-    "modified now": {"Last_Modified": lambda: date()},
-    "modified in the future": {"Last_Modified": lambda: date(100_000), "ETag": None},
-    "a guess over on the way": {"Last_Modified": lambda: date(-100), "Age": "50"},
+    "expires now": {"Expires": lambda now: date(0, now)},
+    "modified now": {"Last_Modified": lambda now: date(0, now)},
+    "modified in the future": {"Last_Modified": lambda now: date(100_000, now), "ETag": None},
+    "a guess over on the way": {"Last_Modified": lambda now: date(-100, now), "Age": "50"},
 }
 REQUESTS = {
     "nothing": [],
@@ -91,8 +91,10 @@ class Pages(Case):
         if user == "second" and self.state == "503":
             return response("sorry", "503 Out")
         kind = self.kinds[exchange.request.target.split("/")[-1].replace("%20", " ")]
-        named = {"Date": date(), "ETag": f'"{user}"', "Content_Type": "text/html", **kind}
-        named = {name: value() if callable(value) else value for name, value in named.items()}
+        # One moment for all dates: a second that ends between two of them makes the page fresh.
+        now = time.time()
+        named = {"Date": date(0, now), "ETag": f'"{user}"', "Content_Type": "text/html", **kind}
+        named = {name: value(now) if callable(value) else value for name, value in named.items()}
         return response(f"{user}: a page", **named)
 
     def start_with(self, **sections):
