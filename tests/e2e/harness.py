@@ -284,11 +284,11 @@ class Encore:
         lines = [line for line in text.splitlines() if line and not line.startswith("#")]
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
-    def outcomes(self):
-        """{outcome: requests}, those that occurred."""
+    def outcomes(self, metrics=None):
+        """{outcome: requests}, those that occurred, of these metrics or of those now."""
         pattern = re.compile(r'encore_requests_total\{.*?outcome="([^"]+)"')
         found = {}
-        for name, value in self.metrics().items():
+        for name, value in (metrics or self.metrics()).items():
             match = pattern.match(name)
             if match and value:
                 found[match.group(1)] = found.get(match.group(1), 0) + int(value)
