@@ -220,6 +220,7 @@ std::optional<std::size_t> Http1Connection::parse(std::string_view input) {
     return input.size();
   }
   const std::size_t head_size = head.head_size;
+  is_last_read_ = head_size == input.size();
   if (!handle_request(input.substr(0, head_size))) return std::nullopt;
   return head_size;
 }

@@ -154,6 +154,9 @@ class Http1Connection final : public ClientConnection,
   };
   void reply_hit_recorded(const RequestView& view, std::string_view head_bytes, CacheView& found,
                           const HitTail& tail);
+  void record_unsent(RequestRecord record, const http::RequestHead& head);
+  // What is gathered goes out with this reply: none of it is recorded before it has gone.
+  bool is_batch_due() const { return is_last_read_ || phase_ == Phase::kLast; }
   bool flush_batch();
   Http1Pending& pending();
   void pump_pending();
@@ -183,8 +186,9 @@ class Http1Connection final : public ClientConnection,
   Input input_ = Input::kKept;
   Peer peer_ = Peer::kSending;
   std::uint8_t refusals_in_row_ = 0;
-  bool revoked_ = false;  // the present configuration does not allow what is under way
-  net::Quiet quiet_;      // in a drain
+  bool is_last_read_ = false;  // nothing was read behind the head that is looked at
+  bool revoked_ = false;       // the present configuration does not allow what is under way
+  net::Quiet quiet_;           // in a drain
 };
 
 }  // namespace encore::server

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "proxy/client/http1_writer.h"
@@ -15,10 +16,11 @@ namespace encore::server {
 struct Http1Pending {
   Http1Writer writer;
   BodyReader content;
-  // Of the large hit among them; what becomes of it is known when the client has taken it, or has
-  // not. Null: there is none, all are recorded.
+  // Of the large hit among them, if there is one: what becomes of it is known when the client has
+  // taken it, or has not. Its maker's, who logs it, while there is no request.
+  RequestRecord* record = nullptr;
   std::shared_ptr<const RequestContext> request;
-  RequestRecord record;
+  std::optional<RequestRecord> own_record;
   store::ObjectRef object;      // whose content type the record names
   std::string response_fields;  // that the record views
 };

@@ -70,6 +70,8 @@ std::string logged_fields(const Runtime& runtime, const store::Object& object,
   return fields;
 }
 
+std::uint64_t less(std::uint64_t from, std::uint64_t bytes) { return from - std::min(from, bytes); }
+
 // As far as the connection has no part in it.
 RequestRecord record_of(const RequestView& view, const HitCount& count) {
   RequestRecord record;
@@ -85,6 +87,14 @@ RequestRecord record_of(const RequestView& view, const HitCount& count) {
   record.rule = view.rule;
   record.intercepted = view.inside != nullptr;
   return record;
+}
+
+// Its client had gone before any of it went out.
+void set_unsent(RequestRecord& record) {
+  record.outcome = Outcome::kClientAborted;
+  record.detail = "reset";
+  record.connection = ClientConnectionEnd::kCut;
+  record.sent_bytes = record.body_bytes = 0;
 }
 
 // Gathers a response that fits a slot, whose head ends with what was written into the batch's room.
@@ -138,7 +148,7 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
     return reply_hit_recorded(view, head_bytes, found, {count, {room, tail}});
   }
   add_inline(batch, found, tail);
-  if (phase_ == Phase::kLast && !flush_batch()) return;
+  if (is_batch_due() && !flush_batch()) return record_unsent(record_of(view, count), head);
   services_.log.count(count, head);
   if (phase_ == Phase::kLast && pending_ == nullptr) close(After::kClose);
 }
@@ -159,7 +169,10 @@ void Http1Connection::reply_hit_recorded(const RequestView& view, std::string_vi
   // the client has not taken all of it yet.
   const auto send_large = [&] {
     const std::string own_tail(tail.text);
-    if (!services_.http1.batch.empty() && !flush_batch()) return true;
+    if (!services_.http1.batch.empty() && !flush_batch()) {
+      set_unsent(record);
+      return true;
+    }
     const bool blocked = pending_ != nullptr;
     Http1Pending& reply = pending();
     reply.writer.add_text(std::string(stored_head_of(object)));
@@ -169,27 +182,35 @@ void Http1Connection::reply_hit_recorded(const RequestView& view, std::string_vi
     reply.content.add_range(0, object.body_size());
     reply.content.hold(std::move(found.object));
     reply.writer.set_content(reply.content, Http1Writer::Coding::kIdentity);
+    reply.record = &record;
     if (!blocked) pump_pending();
     return pending_ == nullptr || is_closed();
   };
   if (object.body() != nullptr) {
     if (!send_large()) {
       pending_->request = RequestContext::make(services_.runtime, view, head_bytes, client_);
-      pending_->record = record;
-      pending_->record.taken_bytes = 0;  // which it adds
-      pending_->record.tell_of(*pending_->request);
+      RequestRecord& kept = pending_->own_record.emplace(record);
+      pending_->record = &kept;
+      kept.taken_bytes = 0;  // which it adds
+      kept.tell_of(*pending_->request);
       pending_->response_fields = std::move(fields);
-      pending_->record.response_fields = pending_->response_fields;
-      pending_->record.first_byte = monotonic_now() - record.started;
+      kept.response_fields = pending_->response_fields;
+      kept.first_byte = monotonic_now() - record.started;
       pending_->object = logged;
       return;
     }
   } else {
     add_inline(services_.http1.batch, found, tail.text.size());
-    if (phase_ == Phase::kLast && !flush_batch()) return;
+    if (is_batch_due() && !flush_batch()) return record_unsent(record, *view.head);
   }
   services_.log.record(record, view.head, client_);
   if (phase_ == Phase::kLast && pending_ == nullptr) close(After::kClose);
+}
+
+// A hit of which nothing went out, for its client has gone.
+void Http1Connection::record_unsent(RequestRecord record, const http::RequestHead& head) {
+  set_unsent(record);
+  services_.log.record(record, &head, client_);
 }
 
 // Answers with an error, and closes where the next request's beginning is not certain, or where
@@ -311,15 +332,17 @@ void Http1Connection::pump_pending() {
 // The large hit among what was pending, if there was one, came to this.
 void Http1Connection::end_pending(const ClientGone& how) {
   const auto ended = std::move(pending_);
-  if (ended->request == nullptr) return;
-  RequestRecord& record = ended->record;
+  if (ended->record == nullptr) return;
+  RequestRecord& record = *ended->record;
   if (how.outcome != Outcome::kHit) {
+    const std::uint64_t unsent = stream_.bytes_unsent();
     record.outcome = how.outcome;
     record.detail = how.detail;
     record.connection = ClientConnectionEnd::kCut;
-    record.body_bytes = ended->content.body_bytes();
-    record.sent_bytes = std::min(record.sent_bytes, ended->writer.sent_bytes());
+    record.body_bytes = less(ended->content.body_bytes(), unsent);
+    record.sent_bytes = less(std::min(record.sent_bytes, ended->writer.sent_bytes()), unsent);
   }
+  if (ended->request == nullptr) return;
   services_.log.record(record, &ended->request->head, ended->request->client);
 }
 

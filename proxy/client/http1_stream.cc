@@ -182,6 +182,10 @@ void Http1Stream::switch_protocol(Switched switched) {
 
 void Http1Stream::want_content() { carrier_.resume(); }
 
+std::uint64_t Http1Stream::unsent_bytes() const {
+  return std::min(writer_.sent_bytes(), carrier_.stream().bytes_unsent());
+}
+
 std::uint64_t Http1Stream::taken_bytes() const {
   const net::Stream& stream = carrier_.stream();
   const std::uint64_t written = stream.bytes_written();

@@ -82,6 +82,7 @@ class Http1Stream final : public ClientStream, public net::Retirable, public Rec
   void switch_protocol(Switched switched) override;
   void want_content() override;
   std::uint64_t sent_bytes() const override { return writer_.sent_bytes(); }
+  std::uint64_t unsent_bytes() const override;
   std::uint64_t taken_bytes() const override;
   bool is_kept() const override { return keeps_alive_; }
   bool is_over_share() const override { return carrier_.is_over_share(); }

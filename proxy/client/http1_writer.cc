@@ -44,12 +44,27 @@ Http1Writer::Status Http1Writer::send_ahead(net::Stream& stream, std::string_vie
 Http1Writer::Status Http1Writer::pump(net::Stream& stream) {
   const std::uint64_t sent_before = sent_bytes_;
   last_ = pump_share(stream);
+  if (last_ == Status::kDone && sent_bytes_ > kLittleBytes) last_ = await_sent(stream);
   if (!is_blocked()) {
     stall_since_ = {};
   } else if (sent_bytes_ != sent_before || stall_since_ == MonotonicTime{}) {
     stall_since_ = stream.loop().now();
   }
   return last_;
+}
+
+// The kernel takes megabytes of which a client that leaves gets nothing: what is recorded of a
+// response as delivered is what went out to it.
+Http1Writer::Status Http1Writer::await_sent(net::Stream& stream) const {
+  switch (stream.await_sent()) {
+    case net::Stream::Sent::kAll:
+      return Status::kDone;
+    case net::Stream::Sent::kNotYet:
+      return Status::kBlocked;
+    case net::Stream::Sent::kNever:
+      break;
+  }
+  return Status::kDead;
 }
 
 Nanoseconds Http1Writer::stalled_for(MonotonicTime now) {

@@ -18,7 +18,7 @@ namespace encore::server {
 class Http1Writer {
  public:
   enum class Status : std::uint8_t {
-    kDone,     // all is written
+    kDone,     // all is written and, where that is much, sent
     kBlocked,  // the client takes no more now: on_writable will come
     kWaiting,  // the content has no more now
     kMore,     // this turn's share is written, or others wait: pump again with the next share
@@ -67,6 +67,8 @@ class Http1Writer {
 
  private:
   Status pump_share(net::Stream& stream);
+  // What follows when all is written.
+  Status await_sent(net::Stream& stream) const;
   // Before or after content that peeked to this.
   void frame(const BodyReader::Peeked& peeked);
   void end_content();

@@ -49,7 +49,7 @@ class ClientStream {
   };
 
   enum class Status : std::uint8_t {
-    kDone,     // all that was given is on its way
+    kDone,     // all that was given is on its way, and much of it has left
     kBlocked,  // the client takes no more now: on_writable will come
     kWaiting,  // the content has no more now
     kMore,     // this turn's share is sent, or others wait: pump again with the next share
@@ -86,6 +86,8 @@ class ClientStream {
   virtual std::uint64_t sent_bytes() const = 0;
   // Of these, those that have arrived at the client. May ask the kernel.
   virtual std::uint64_t taken_bytes() const = 0;
+  // Of these, those that have not left this machine, and never will after a reset. Asks the kernel.
+  virtual std::uint64_t unsent_bytes() const = 0;
   // Whether another request may follow behind the response, as it was begun.
   virtual bool is_kept() const = 0;
   // Whether the client, over all that it has asked for, holds more than its share of memory by not

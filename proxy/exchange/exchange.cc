@@ -1,5 +1,6 @@
 #include "proxy/exchange/exchange.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -463,6 +464,7 @@ void Exchange::on_gone(const ClientGone& why) {
     record_.detail = why.detail;
   }
   record_.connection = ClientConnectionEnd::kCut;
+  lost_bytes_ = client_.unsent_bytes();
   end();
 }
 
@@ -531,8 +533,9 @@ void Exchange::end() {
   leave_load();
   go(Step::kEnded);
   next_turn_.cancel();
-  record_.sent_bytes = client_.sent_bytes();
+  record_.sent_bytes = client_.sent_bytes() - lost_bytes_;
   record_.body_bytes += content_.body_bytes();
+  record_.body_bytes -= std::min(record_.body_bytes, lost_bytes_);
   record_.taken_bytes = upload_.bytes();
   record_.response_fields = response_fields_;
   record_.tell_of(*request_);
@@ -541,6 +544,7 @@ void Exchange::end() {
 }
 
 void Exchange::finish(ClientStream::End how) {
+  if (how == ClientStream::End::kReset) lost_bytes_ = client_.unsent_bytes();
   if (how != ClientStream::End::kDone) {
     record_.connection = ClientConnectionEnd::kCut;
   } else if (client_.is_kept()) {

@@ -231,6 +231,7 @@ class Exchange final : public TransferReader, private LoadReader {
   http::VariantKeys variants_;
   http::CacheStatus cache_status_;
   RequestRecord record_;
+  std::uint64_t lost_bytes_ = 0;  // of what was sent, by the end of the connection
   OriginVisit visit_;  // what record_.visit views where it is of no response of a transfer
   std::string response_fields_;  // what the log wants of it
   std::string failure_detail_;   // what record_.detail views where it is no constant

@@ -2,6 +2,8 @@
 
 #include <event2/event.h>
 #include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -95,6 +97,15 @@ ssize_t send_parts(int descriptor, std::span<const iovec> parts, std::size_t tot
   message.msg_iov = const_cast<iovec*>(parts.data());
   message.msg_iovlen = std::min<std::size_t>(parts.size(), IOV_MAX);
   return uninterrupted([&] { return syscalls.sendmsg(descriptor, &message, MSG_NOSIGNAL); });
+}
+
+// Whether neither side can send any more.
+bool is_over(const Socket& socket) {
+  // The first byte of tcp_info is the state.
+  std::uint8_t state = 0;
+  socklen_t size = sizeof state;
+  return ::getsockopt(socket.get(), IPPROTO_TCP, TCP_INFO, &state, &size) == 0 &&
+         state == TCP_CLOSE;
 }
 
 }  // namespace
@@ -419,12 +430,16 @@ WriteResult Stream::write(std::span<const iovec> parts) {
 WriteResult Stream::write_tls(std::span<const iovec> parts, std::size_t asked) {
   const TlsResult sent = tls_->write(parts, loop_.record_scratch());
   if (sent.status != TlsStatus::kOk && sent.status != TlsStatus::kWantWrite) {
-    return write_failed(reason_of(sent, *tls_), sent.os_error);
+    WriteResult failed = write_failed(reason_of(sent, *tls_), sent.os_error);
+    failed.bytes = sent.bytes;  // of the records before the one that did not go
+    bytes_written_ += sent.bytes;
+    return failed;
   }
   return taken(sent.bytes, asked);
 }
 
 WriteResult Stream::taken(std::size_t bytes, std::size_t asked) {
+  if (awaits_sent_) set_awaits_sent(false);
   if (bytes > 0) {
     bytes_written_ += bytes;
     loop_.shares().count_written(bytes, cost(tls_));
@@ -573,6 +588,33 @@ std::uint64_t Stream::bytes_in_kernel() const {
   int bytes = 0;
   if (!is_open() || ::ioctl(socket_.get(), SIOCOUTQ, &bytes) != 0 || bytes < 0) return 0;
   return static_cast<std::uint64_t>(bytes);
+}
+
+std::uint64_t Stream::bytes_unsent() const {
+  int bytes = 0;
+  if (!is_open() || ::ioctl(socket_.get(), SIOCOUTQNSD, &bytes) != 0 || bytes < 0) return 0;
+  return static_cast<std::uint64_t>(bytes);
+}
+
+void Stream::set_awaits_sent(bool awaits) {
+  // The socket is writable when less than this is unsent; 0 is the system's value.
+  const int unsent_max = awaits ? 1 : 0;
+  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_max, sizeof unsent_max);
+  awaits_sent_ = awaits;
+}
+
+Stream::Sent Stream::await_sent() {
+  const bool has_awaited = awaits_sent_;
+  if (has_awaited) set_awaits_sent(false);
+  if (health_ != Health::kWell) return Sent::kNever;
+  const bool is_in_tls = tls_ != nullptr && tls_->has_unsent();
+  if (!is_in_tls && bytes_unsent() == 0) return Sent::kAll;
+  // Of what is unsent for good the kernel says that it is writable, again and again.
+  if (has_awaited && is_over(socket_)) return Sent::kNever;
+  set_awaits_sent(true);
+  blocked_ = true;
+  arm_write_event();
+  return Sent::kNotYet;
 }
 
 std::string Stream::tls_error() const { return tls_ == nullptr ? std::string() : tls_->error(); }

@@ -180,6 +180,14 @@ class Stream : private DeferredNode {
   // more than it sends and takes more only when a good part has gone: bytes_written() alone does
   // not tell a slow peer from one that takes nothing. 0 on a closed stream.
   std::uint64_t bytes_in_kernel() const;
+  // Of the bytes that the kernel has taken, those that have not left this machine (SIOCOUTQNSD). 0
+  // where it does not tell (AF_UNIX), and on a closed stream.
+  std::uint64_t bytes_unsent() const;
+  // Whether all that was written has left this machine. kNotYet: on_writable comes when that has
+  // changed, unless more is written before; ask again then. kNever: the connection has ended.
+  // Where the kernel does not tell, what it has taken has left. REQUIRES: open and ready.
+  enum class Sent : std::uint8_t { kAll, kNotYet, kNever };
+  Sent await_sent();
   // The turn of the last byte read or written, or of the creation.
   MonotonicTime last_activity() const { return last_activity_; }
   // A stream taken from a pool starts a new life.
@@ -219,6 +227,8 @@ class Stream : private DeferredNode {
   void arm_write_event();
   void disarm_write_event();
   void detach();
+  // on_writable is to come when nothing is unsent.
+  void set_awaits_sent(bool awaits);
   WriteResult taken(std::size_t bytes, std::size_t asked);
   WriteResult write_failed(CloseReason reason, int os_error);
   WriteResult write_tls(std::span<const iovec> parts, std::size_t asked);
@@ -241,6 +251,7 @@ class Stream : private DeferredNode {
   bool eof_ = false;
   bool ready_ = true;          // false until a TLS handshake is done
   bool blocked_ = false;       // a write took less than all: on_writable is owed
+  bool awaits_sent_ = false;   // and nothing unsent: the kernel was told so
   bool shutdown_due_ = false;  // once TLS has sent what it holds
   Event read_event_;
 };

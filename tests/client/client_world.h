@@ -173,13 +173,15 @@ class Client {
             0);
     start(std::move(near), net::Address::loopback_v4(1));
   }
-  // The kernel takes little of what it is sent, beyond what the other end's takes.
-  struct Shallow {};
-  Client(ClientWorld& world, Shallow) : world_(world) {
+  // Its kernel takes little of what it is sent, and ours no more than `unsent_bytes` beyond that.
+  struct Shallow {
+    int unsent_bytes = 4096;
+  };
+  Client(ClientWorld& world, Shallow shallow) : world_(world) {
     net::SocketPair pair;
     constexpr int kBufferBytes = 4096;
-    REQUIRE(::setsockopt(pair.near.get(), SOL_SOCKET, SO_SNDBUF, &kBufferBytes,
-                         sizeof kBufferBytes) == 0);
+    REQUIRE(::setsockopt(pair.near.get(), SOL_SOCKET, SO_SNDBUF, &shallow.unsent_bytes,
+                         sizeof shallow.unsent_bytes) == 0);
     // Else the system lets it grow, to whatever comes while the machine is busy.
     REQUIRE(::setsockopt(pair.far.get(), SOL_SOCKET, SO_RCVBUF, &kBufferBytes,
                          sizeof kBufferBytes) == 0);

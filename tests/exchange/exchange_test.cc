@@ -44,6 +44,7 @@ class FakeStream final : public ClientStream {
   void want_content() override { ++wanted; }
   std::uint64_t sent_bytes() const override { return response.head.size(); }
   std::uint64_t taken_bytes() const override { return taken; }
+  std::uint64_t unsent_bytes() const override { return 0; }
   bool is_kept() const override { return true; }
   bool is_over_share() const override { return false; }
 
