@@ -154,9 +154,6 @@ class Http1Connection final : public ClientConnection,
   };
   void reply_hit_recorded(const RequestView& view, std::string_view head_bytes, CacheView& found,
                           const HitTail& tail);
-  void record_unsent(RequestRecord record, const http::RequestHead& head);
-  // What is gathered goes out with this reply: none of it is recorded before it has gone.
-  bool is_batch_due() const { return is_last_read_ || phase_ == Phase::kLast; }
   bool flush_batch();
   Http1Pending& pending();
   void pump_pending();

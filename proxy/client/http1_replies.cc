@@ -148,7 +148,13 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
     return reply_hit_recorded(view, head_bytes, found, {count, {room, tail}});
   }
   add_inline(batch, found, tail);
-  if (is_batch_due() && !flush_batch()) return record_unsent(record_of(view, count), head);
+  // What is recorded has gone out before, but for what was read in front of it.
+  if ((is_last_read_ || phase_ == Phase::kLast) && !flush_batch()) {
+    RequestRecord record = record_of(view, count);
+    set_unsent(record);
+    services_.log.record(record, &head, client_);
+    return;
+  }
   services_.log.count(count, head);
   if (phase_ == Phase::kLast && pending_ == nullptr) close(After::kClose);
 }
@@ -201,16 +207,10 @@ void Http1Connection::reply_hit_recorded(const RequestView& view, std::string_vi
     }
   } else {
     add_inline(services_.http1.batch, found, tail.text.size());
-    if (is_batch_due() && !flush_batch()) return record_unsent(record, *view.head);
+    if ((is_last_read_ || phase_ == Phase::kLast) && !flush_batch()) set_unsent(record);
   }
   services_.log.record(record, view.head, client_);
   if (phase_ == Phase::kLast && pending_ == nullptr) close(After::kClose);
-}
-
-// A hit of which nothing went out, for its client has gone.
-void Http1Connection::record_unsent(RequestRecord record, const http::RequestHead& head) {
-  set_unsent(record);
-  services_.log.record(record, &head, client_);
 }
 
 // Answers with an error, and closes where the next request's beginning is not certain, or where

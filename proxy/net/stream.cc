@@ -1,10 +1,6 @@
 #include "proxy/net/stream.h"
 
 #include <event2/event.h>
-#include <linux/sockios.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -17,9 +13,7 @@
 #include "base/check.h"
 #include "proxy/net/destruction.h"
 #include "proxy/net/linger.h"
-#include "proxy/net/socket_options.h"
 #include "proxy/net/syscalls.h"
-#include "proxy/net/tls_facts.h"
 #include "proxy/net/tls_session.h"
 
 namespace encore::net {
@@ -97,15 +91,6 @@ ssize_t send_parts(int descriptor, std::span<const iovec> parts, std::size_t tot
   message.msg_iov = const_cast<iovec*>(parts.data());
   message.msg_iovlen = std::min<std::size_t>(parts.size(), IOV_MAX);
   return uninterrupted([&] { return syscalls.sendmsg(descriptor, &message, MSG_NOSIGNAL); });
-}
-
-// Whether neither side can send any more.
-bool is_over(const Socket& socket) {
-  // The first byte of tcp_info is the state.
-  std::uint8_t state = 0;
-  socklen_t size = sizeof state;
-  return ::getsockopt(socket.get(), IPPROTO_TCP, TCP_INFO, &state, &size) == 0 &&
-         state == TCP_CLOSE;
 }
 
 }  // namespace
@@ -285,7 +270,7 @@ void Stream::resume_reading() {
 }
 
 bool Stream::start_tls(TlsSessionPointer tls) {
-  ENCORE_CHECK(is_open() && tls_ == nullptr && health_ == Health::kWell && !blocked_,
+  ENCORE_CHECK(is_open() && tls_ == nullptr && health_ == Health::kWell && owed_ == Owed::kNothing,
                "a plain stream with nothing unsent goes over to TLS");
   if (!tls->attach(socket_.get())) return false;
   tls_ = std::move(tls);
@@ -439,14 +424,14 @@ WriteResult Stream::write_tls(std::span<const iovec> parts, std::size_t asked) {
 }
 
 WriteResult Stream::taken(std::size_t bytes, std::size_t asked) {
-  if (awaits_sent_) set_awaits_sent(false);
+  if (owed_ == Owed::kSent) set_awaits_sent(false);
   if (bytes > 0) {
     bytes_written_ += bytes;
     loop_.shares().count_written(bytes, cost(tls_));
     last_activity_ = loop_.now();
   }
-  blocked_ = bytes < asked;
-  if (blocked_) {
+  owed_ = bytes < asked ? Owed::kRoom : Owed::kNothing;
+  if (owed_ == Owed::kRoom) {
     arm_write_event();
     return {.status = WriteStatus::kBlocked, .bytes = bytes};
   }
@@ -499,10 +484,11 @@ void Stream::write_ready() {
     }
     if (shutdown_due_) finish_shutdown();
   }
-  if (std::exchange(blocked_, false) && !call_handler([&] { handler_->on_writable(*this); })) {
-    return;
-  }
-  if (!blocked_ && (tls_ == nullptr || !tls_->has_unsent())) disarm_write_event();
+  const bool is_owed = owed_ != Owed::kNothing;
+  if (owed_ == Owed::kSent) set_awaits_sent(false);
+  owed_ = Owed::kNothing;
+  if (is_owed && !call_handler([&] { handler_->on_writable(*this); })) return;
+  if (owed_ == Owed::kNothing && (tls_ == nullptr || !tls_->has_unsent())) disarm_write_event();
 }
 
 // ---- closing
@@ -528,7 +514,7 @@ void Stream::detach() {
   loop_.unschedule(*this);
   read_event_.remove();
   write_event_.reset();
-  blocked_ = false;
+  owed_ = Owed::kNothing;
 }
 
 void Stream::close_gracefully() {
@@ -567,76 +553,5 @@ void Stream::close() {
   if (tls_ != nullptr && ready_ && !is_dead() && !tls_->has_unsent()) tls_->shutdown();
   socket_.reset();
 }
-
-// ---- what is known about it
-
-Address Stream::local() const { return bound_address(socket_).canonical(); }
-
-bool Stream::has_unread() const {
-  int bytes = 0;
-  return is_open() && ::ioctl(socket_.get(), FIONREAD, &bytes) == 0 && bytes > 0;
-}
-
-bool Stream::was_reset() const {
-  int os_error = 0;
-  socklen_t size = sizeof os_error;
-  return is_open() && ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &os_error, &size) == 0 &&
-         os_error != 0;
-}
-
-std::uint64_t Stream::bytes_in_kernel() const {
-  int bytes = 0;
-  if (!is_open() || ::ioctl(socket_.get(), SIOCOUTQ, &bytes) != 0 || bytes < 0) return 0;
-  return static_cast<std::uint64_t>(bytes);
-}
-
-std::uint64_t Stream::bytes_unsent() const {
-  int bytes = 0;
-  if (!is_open() || ::ioctl(socket_.get(), SIOCOUTQNSD, &bytes) != 0 || bytes < 0) return 0;
-  return static_cast<std::uint64_t>(bytes);
-}
-
-void Stream::set_awaits_sent(bool awaits) {
-  // The socket is writable when less than this is unsent; 0 is the system's value.
-  const int unsent_max = awaits ? 1 : 0;
-  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_max, sizeof unsent_max);
-  awaits_sent_ = awaits;
-}
-
-Stream::Sent Stream::await_sent() {
-  const bool has_awaited = awaits_sent_;
-  if (has_awaited) set_awaits_sent(false);
-  if (health_ != Health::kWell) return Sent::kNever;
-  const bool is_in_tls = tls_ != nullptr && tls_->has_unsent();
-  if (!is_in_tls && bytes_unsent() == 0) return Sent::kAll;
-  // Of what is unsent for good the kernel says that it is writable, again and again.
-  if (has_awaited && is_over(socket_)) return Sent::kNever;
-  set_awaits_sent(true);
-  blocked_ = true;
-  arm_write_event();
-  return Sent::kNotYet;
-}
-
-std::string Stream::tls_error() const { return tls_ == nullptr ? std::string() : tls_->error(); }
-
-bool Stream::is_tls_refused_by_peer() const {
-  return tls_ != nullptr && tls_->is_refused_by_peer();
-}
-
-bool Stream::has_tls_peer_left() const { return tls_ != nullptr && tls_->has_peer_left(); }
-
-bool Stream::has_tls_nothing_in_common() const {
-  return tls_ != nullptr && tls_->has_nothing_in_common();
-}
-
-std::string_view Stream::certificate_fault() const {
-  return tls_ == nullptr ? std::string_view() : tls_->certificate_fault();
-}
-
-TlsFacts Stream::tls_facts() const { return facts_of(tls_->ssl()); }
-
-bool Stream::is_tls_resumed() const { return tls_ != nullptr && tls_->is_resumed(); }
-
-void Stream::touch() { last_activity_ = loop_.now(); }
 
 }  // namespace encore::net

@@ -201,6 +201,12 @@ class Stream : private DeferredNode {
     kReadingRest,  // the same, and it was asked for
     kFailed,       // on_error was called
   };
+  // Why on_writable is to come.
+  enum class Owed : std::uint8_t {
+    kNothing,
+    kRoom,  // a write took less than all
+    kSent,  // all that was written is to be sent: the kernel was told so
+  };
   static void on_read_event(int descriptor, short what, void* context);
   static void on_write_event(int descriptor, short what, void* context);
   static void on_resumed(DeferredNode& node);
@@ -227,7 +233,6 @@ class Stream : private DeferredNode {
   void arm_write_event();
   void disarm_write_event();
   void detach();
-  // on_writable is to come when nothing is unsent.
   void set_awaits_sent(bool awaits);
   WriteResult taken(std::size_t bytes, std::size_t asked);
   WriteResult write_failed(CloseReason reason, int os_error);
@@ -249,9 +254,8 @@ class Stream : private DeferredNode {
   Health health_ = Health::kWell;
   bool paused_ = true;
   bool eof_ = false;
-  bool ready_ = true;          // false until a TLS handshake is done
-  bool blocked_ = false;       // a write took less than all: on_writable is owed
-  bool awaits_sent_ = false;   // and nothing unsent: the kernel was told so
+  bool ready_ = true;  // false until a TLS handshake is done
+  Owed owed_ = Owed::kNothing;
   bool shutdown_due_ = false;  // once TLS has sent what it holds
   Event read_event_;
 };
