@@ -62,6 +62,10 @@ def details_of_code():
                 found.update(word for word in match.groups() if word)
     found.update(re.findall(r'kNotStored = "([a-z-]+)"',
                             (ROOT / "proxy/transfer/not_stored.h").read_text()))
+    found.update(re.findall(r'kAmbiguousPath = "([a-z-]+)"',
+                            (ROOT / "proxy/settings/path_readings.h").read_text()))
+    found.update(re.findall(r'X\(k\w+, "([a-z-]+)"',
+                            macro("proxy/observe/unfollowed.h", "ENCORE_UNFOLLOWED")))
     for path in FAILS:
         found.update(re.findall(r'fail\("([a-z-]+)(?:"\)|: )', (ROOT / path).read_text()))
     # The one outcome of connecting that stands for itself.
