@@ -16,8 +16,8 @@ namespace encore {
 namespace {
 
 constexpr mode_t kWrite = 022;  // of the group and of others
-// What of a secret's mode is not for its owner and its group: a group may be given it to read, so
-// root gives it to who runs this.
+// Mode bits that grant more than the owner's and the group's reading: root may give a file to the
+// group of this process.
 constexpr mode_t kForeign = 027;
 
 std::string octal(mode_t mode) {

@@ -10,11 +10,11 @@
 
 namespace encore {
 
-// Whose the file must be: another user may put another secret in its place.
+// The required owner of the file: another user may put another secret in its place.
 enum class SecretOwner : std::uint8_t { kThisUserOrRoot, kThisUser, kAnybody };
 
-// What follows where others than the owner and its group can read the file, or the group can do
-// more than read.
+// The result if others than the owner and its group can read the file, or the group can do more
+// than read.
 enum class OthersRead : std::uint8_t {
   kRefused,  // it is the secret itself
   kTold,     // it holds hashes and digests of secrets

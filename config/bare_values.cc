@@ -44,7 +44,8 @@ std::size_t end_of_line(std::string_view text, std::size_t at) {
   return std::min(text.find('\n', at), text.size());
 }
 
-// Where the value that begins here ends: with its line, or with the brackets that it opens.
+// Returns the end of the value that begins here: the end of its line, or of the brackets that it
+// opens.
 std::size_t end_of_value(std::string_view text, std::size_t at) {
   int depth = 0;
   while (at < text.size()) {

@@ -200,16 +200,16 @@ void Draft::check_rule(std::size_t index) {
   check_rule_admission(rule, at("admission"));
 }
 
-// What is kept against its origin's word is there for those alone for whom a rule says so, by their
-// keys: those are made before the response, and its content_type, is known. Rules behind it change
-// keys alone.
+// Reports rules whose keys cannot keep apart what is stored against its origin's word: keys are
+// made before the response, and its content_type, is known. Rules behind such a rule change keys
+// alone.
 void Draft::check_rule_keeps_apart(std::size_t index) {
   const Rule& rule = config.rule[index];
   if (rule.content_type.empty() || !depend_on_who_asks(std::span(config.rule).first(index + 1))) {
     return;
   }
   for (const std::string& word : rule.ignore) {
-    // Of these a response says nothing: they are read before it (asks_before()).
+    // A response says nothing of these: they are read before it (asks_before()).
     if (word == "client-no-cache" || word == "vary") continue;
     fault_at(element(index, "ignore"),
              "\"" + word +

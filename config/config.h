@@ -29,7 +29,7 @@ using Policy = cache::AdmissionPolicy;
 // auto: on for what a reverse listener serves, off for a forward one.
 enum class Switch : std::uint8_t { kAuto, kOn, kOff };
 enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarn, kError, kOff };
-// What becomes of the ids of requests, each with what stands before it.
+// Use of request ids; each value includes the uses before it.
 enum class RequestIds : std::uint8_t {
   kOff,      // there are none
   kLog,      // the log has them

@@ -85,7 +85,7 @@ std::optional<LogPart> take_directive(std::string_view& text) {
   return LogPart{found->field};
 }
 
-// What is wrong shows where it stands.
+// The error shows the text from the unknown directive on.
 std::unexpected<Error> unknown(std::string_view at) {
   constexpr std::size_t kShown = 24;
   return fail("has an unknown directive at \"" + std::string(at.substr(0, kShown)) + "\"");

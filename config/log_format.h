@@ -1,5 +1,4 @@
-// What a line of the access log is made of. Constant data, a pure function and a value,
-// thread-safe.
+// The parts of a line of the access log. Constant data, a pure function and a value, thread-safe.
 #pragma once
 
 #include <array>
@@ -12,8 +11,8 @@
 
 namespace encore::config {
 
-// What is known of a request when it has ended. The name is that of the json format and of
-// "%{name}x"; the words are those of the documentation.
+// Facts about a request that has ended. The name is that of the json format and of "%{name}x"; the
+// words are those of the documentation.
 //  enumerator          name                  what it is
 #define ENCORE_LOG_FIELDS(X)                                                                  \
   X(kTime, "time", "when its head was complete, by UTC, to the microsecond")                  \

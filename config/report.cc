@@ -61,7 +61,8 @@ void report_listeners(const Config& config, Report& report) {
   for (const std::string& warning : admin_warnings(config.admin)) report.note(warning);
 }
 
-// Of all that hold for a request the first does: behind one that holds for all none ever will.
+// Only the first of the matching rules applies: a rule behind one that matches all requests never
+// applies.
 void report_rules(const Config& config, Report& report) {
   const auto any = [](const std::vector<std::string>& globs) {
     return globs.empty() || std::ranges::find(globs, "*") != globs.end();

@@ -88,7 +88,8 @@ std::optional<Value> value_of(const toml::node& node) {
   return list_of<std::string>(*array);
 }
 
-// Of a key whose value is a list of tables: what of this node is none. Empty: it is one.
+// Returns the part of this node that is no table, for a key whose value is a list of tables. Empty:
+// all are tables.
 std::string no_tables(const toml::node& node) {
   const auto* array = node.as_array();
   if (array != nullptr) {
@@ -319,7 +320,7 @@ bool read_toml(std::string_view text, std::string_view name, Draft& draft) {
                     " dots in a row; accepted: keys like max_object, sections like [cache]");
     return false;
   }
-  // Where the parser gives up for a value without its quotes, that is said, and the rest read on.
+  // The reader reports a value without its quotes, at which the parser gives up, and reads on.
   constexpr int kBareMax = 64;
   std::string mended(text);
   for (int bare = 0; bare < kBareMax; ++bare) {

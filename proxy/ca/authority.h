@@ -18,13 +18,13 @@ namespace encore::ca {
 
 class Authority {
  public:
-  // Of PEM texts; `certificate` may have others behind it, which are not looked at here. Errors:
-  // not of this form, no authority, a key that is another's or of another kind than EC and RSA.
+  // Reads PEM texts; `certificate` may have others behind it, which are not read here. Errors: not
+  // of this form, no authority, a key that is another's or of another kind than EC and RSA.
   static Result<Authority> parse(const std::string& certificate, const std::string& key);
   // The same without a key, for who looks only: it signs nothing.
   static Result<Authority> parse_certificate(const std::string& certificate);
-  // Of files. Errors show the file; a key that others can read or write is one, but for its group
-  // that reads it.
+  // Reads files. Errors name the file. A key that others than its owner can read or write is an
+  // error; its group may read it.
   static Result<Authority> load(const std::string& certificate_file, const std::string& key_file);
   // The same in two steps. A key for service may be a file of this user or of root alone.
   static Result<Authority> load_certificate(const std::string& file);

@@ -58,8 +58,8 @@ struct LoginServices {
 };
 
 class ClientGate;
-// What a request is known by: as one of those who are trusted has called it, if that is a name,
-// else anew; valid until the next. `gate` and `policy` may be null: nobody is. `head` is null where
+// Returns the id of a request: the one from a trusted proxy if it is a valid name, else a new one;
+// valid until the next call. `gate` and `policy` may be null: nobody is trusted. `head` is null if
 // there is none.
 std::string_view request_id(RequestIds& ids, const ClientGate* gate, const ListenerPolicy* policy,
                             const http::RequestHead* head);

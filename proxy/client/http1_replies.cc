@@ -60,7 +60,7 @@ std::string id_line(const Runtime& runtime, const RequestView& view) {
   return line;
 }
 
-// Of the response as it is sent what the log wants.
+// Returns the fields of the response, as sent, for the log.
 std::string logged_fields(const Runtime& runtime, const store::Object& object,
                           std::string_view tail) {
   std::string fields;
@@ -217,7 +217,7 @@ void Http1Connection::reply_hit_recorded(const RequestView& view, std::string_vi
 // nothing but what is refused comes.
 void Http1Connection::refuse(const Refusal& refusal, const RequestView* view) {
   if (gate_ != nullptr && gate_->awaits_header()) {
-    // Whoever it is, HTTP was not what it has begun with.
+    // The client did not begin with a PROXY header.
     services_.stats.proxy_headers_bad.add();
     close(After::kClose);
     return;

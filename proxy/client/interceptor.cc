@@ -212,7 +212,7 @@ Interceptor::Left Interceptor::left_handshake(const net::Stream& stream,
 
 // A browser that ends leaves what it had opened in advance, as one does that rejects us.
 Interceptor::Left Interceptor::beside_use(std::optional<MonotonicTime> used) const {
-  // Who has asked for something meanwhile had opened this one in advance.
+  // A client that has sent a request meanwhile had opened this connection in advance.
   if (used && *used >= started_) return Left::kOtherwise;
   return was_in_use_ ? Left::kPerhapsRejecting : Left::kRejecting;
 }

@@ -90,13 +90,13 @@ class Interceptor final : public net::Retirable, private net::StreamHandler {
   void go(Step step);
   void pump_answer();
   void look_at_hello(std::string_view input);
-  // Of a client's handshakes there are so many at once, inside of CONNECTs or not. False: it is one
-  // too many, and this has ended.
+  // Counts a handshake of the client, inside of CONNECTs or not. False: the client has too many,
+  // and this one has ended.
   bool enter_handshakes();
   void leave_handshakes();
   void splice();
   void end(Outcome outcome, Http1Carrier::After after);
-  // What an end says of our certificate.
+  // The meaning of the connection's end for our certificate.
   enum class Left : std::uint8_t { kOtherwise, kRejecting, kPerhapsRejecting };
   bool refuses_behind(const net::Stream& stream) const;
   Left left_at_once() const;

@@ -74,7 +74,7 @@ class PasswordChecks {
   Waiting waiting_ ENCORE_GUARDED_BY(mutex_);  // by client; none of them is empty
   std::size_t waiting_count_ ENCORE_GUARDED_BY(mutex_) = 0;
   std::deque<std::string> turns_ ENCORE_GUARDED_BY(mutex_);  // the clients, whose turn is first
-  // Who waits with each check that is to be made, or under way.
+  // Callers that wait for each check, queued or under way.
   using Joined = std::map<std::pair<std::string, net::Digest>, std::vector<Done>>;
   Joined joined_ ENCORE_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_ ENCORE_GUARDED_BY(mutex_);

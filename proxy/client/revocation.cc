@@ -92,7 +92,7 @@ std::string revoked_request(const Revision& revision, const RequestContext& requ
                     .path = request.has_uri() ? request.path_text() : std::string_view(),
                     .port = request.target.port(),
                     .path_as_sent = request.target.path};
-  // Where there is a parent, that is connected to.
+  // A parent, if there is one, is connected to instead.
   const bool is_direct = parent_of(request) == nullptr;
   if (inside == nullptr) {
     return revoked(revision, named, request.login, is_direct ? origin : nullptr);
@@ -113,7 +113,7 @@ std::string why_revoked(const Runtime& runtime, const ListenerContext& listener,
                            activity.inside);
   }
   if (activity.inside != nullptr) return revoked_inside(by(activity.client), *activity.inside);
-  // Whoever speaks for others may bring one next who is allowed.
+  // A trusted proxy may bring an allowed client next.
   const ListenerPolicy* const policy = runtime.policy(listener.index);
   const bool is_own =
       activity.is_client_known && (policy == nullptr || !policy->trusts(activity.client));

@@ -1,5 +1,5 @@
-// What a configuration no longer allows of what was begun under another one: who the client is, how
-// it has logged in, and what it has asked for. Pure, thread-safe.
+// Decides whether a new configuration still allows a connection that began under another one: its
+// client, its login and its destination. Pure, thread-safe.
 #pragma once
 
 #include <string>

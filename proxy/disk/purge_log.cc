@@ -117,7 +117,7 @@ Result<void> PurgeLog::append(std::span<const Purge> purges) {
   if (is_broken_ || is_full) {
     if (auto mended = rewrite(); !mended) return mended;
   }
-  // What rewriting has gained must be worth it the next time, too.
+  // Rewriting must free enough for the next time, too.
   const std::uint64_t room = is_full ? superblock_.purge_bytes / 4 * 3 : superblock_.purge_bytes;
   if (end_ + bytes > room) {
     const Purge all = all_before(purges);
@@ -230,7 +230,7 @@ bool PurgeLog::is_unwritten(std::size_t copy, std::uint64_t offset) {
   return before && *before;
 }
 
-// What the first copy is to have of an epoch.
+// The contents of the first copy for an epoch.
 class PurgeLog::Snapshot {
  public:
   // `log` is borrowed.

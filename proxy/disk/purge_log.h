@@ -97,7 +97,7 @@ class PurgeLog {
   class Snapshot;
   Result<std::uint64_t> write_kept(std::uint64_t epoch);
   Result<std::uint64_t> write_only(std::uint64_t epoch, const Purge& purge);
-  // Of all that was stored before the newest of these and of those that it has.
+  // Returns a purge of all that was stored before the newest of `purges` and of the log's own.
   Purge all_before(std::span<const Purge> purges) const;
   Result<void> append_frames(std::span<const Purge> purges);
   void count(const Purge& purge);

@@ -14,13 +14,13 @@ namespace encore::disk {
 
 class PurgeMerger {
  public:
-  // Of at most so many keys and patterns, so that memory is bounded; those of others stay as many
-  // as they are.
+  // `known_max` bounds the keys and patterns that are merged, and thereby memory; purges of further
+  // ones stay unmerged.
   explicit PurgeMerger(std::size_t known_max) : known_max_(known_max) {}
 
   // First all are shown, then all are taken, in the same order.
   void show(const Purge& purge);
-  // What the log keeps in the place of it; nothing: one further behind says it, too.
+  // Returns the purge that the log keeps in the place of it; nothing: a later one covers it.
   // REQUIRES: it was shown.
   std::optional<Purge> take(const Purge& purge);
 

@@ -177,7 +177,7 @@ Result<void> claim(const Descriptor& file, const std::string& path, const struct
                 std::to_string(status.st_uid) + ", this process to " + std::to_string(::geteuid()) +
                 "; make it this user's, or remove it");
   }
-  // Who can write it has perhaps chosen what is served from it.
+  // A user who can write the file may have chosen the responses that are served from it.
   const SecretRules rules{.owner = SecretOwner::kThisUser, .others_read = OthersRead::kAllowed};
   if (auto good = check_secret_file(file.get(), path, rules); !good) {
     return fail("cannot trust disk " + path + ": " + good.error().message);

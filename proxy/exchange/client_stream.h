@@ -84,7 +84,7 @@ class ClientStream {
 
   // Bytes of the response that were sent, framing included.
   virtual std::uint64_t sent_bytes() const = 0;
-  // Of these, those that have arrived at the client. May ask the kernel.
+  // Sent bytes that have arrived at the client. May ask the kernel.
   virtual std::uint64_t taken_bytes() const = 0;
   // Of these, those that have not left this machine, and never will after a reset. Asks the kernel.
   virtual std::uint64_t unsent_bytes() const = 0;

@@ -13,7 +13,7 @@ namespace encore::server {
 
 class CodingTurn {
  public:
-  // Of content, in one turn: a millisecond or two by gzip.
+  // Content bytes coded in one turn: a millisecond or two by gzip.
   static constexpr std::size_t kBytes = 64 * 1024;
   static constexpr std::size_t kShareMax = 32 * 1024;  // of one body
   static constexpr std::size_t kShareMin = 512;        // less is not worth its call

@@ -38,7 +38,7 @@ std::shared_ptr<const std::string> shared_key(
 
 bool is_get(const RequestContext& request) { return request.head.method == http::Method::kGet; }
 
-// Of what lies on disk alone.
+// True if the body of a disk-only object is gone.
 bool has_lost_body(const DiskLoads& loads, const RequestContext& request,
                    const store::Object& object) {
   return is_get(request) && is_on_disk_alone(object) &&
@@ -279,7 +279,7 @@ bool Exchange::join_another(const std::shared_ptr<Transfer>& fresh, AskedFor wha
        .reader = *this,
        .settings = request_->runtime->number,
        .wish = may_join(*request_) ? JoinWish::kAny : JoinWish::kBeingStored,
-       // What it has found tells what there was.
+       // The lookup has shown whether anything is stored.
        .minds_stored = may_look_again_ && !found_.object && !found_.any_resident},
       what == AskedFor::kWhole ? fresh : nullptr);
   if (claim.joined == JoinOutcome::kNo) return false;

@@ -9,7 +9,7 @@
 namespace encore::server {
 namespace {
 
-// Who takes the request's content; null: nobody any more.
+// Returns the receiver of the request's content; null: there is none any more.
 Producer* producer_of(const std::shared_ptr<Transfer>& transfer) {
   return transfer == nullptr ? nullptr : transfer->producer_here();
 }

@@ -7,8 +7,8 @@
 namespace encore::server {
 namespace {
 
-// What Cache-Status says of a response to the one who asked for it. Of one that may be stored that
-// is what admission came to.
+// Fills in Cache-Status for the client whose request was sent. The detail of a storable response is
+// the result of admission.
 void tell_of(const SharedResponse& response, const config::Cache& settings,
              http::CacheStatus& status) {
   // In place of what admission came to: a rule says that it is to be followed.

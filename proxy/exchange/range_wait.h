@@ -36,8 +36,8 @@ class RangeWait {
     const config::Config& config;
     MonotonicTime now{};
   };
-  // What to do as `needed` is not there yet. REQUIRES: may_wait(); the reader has not opened the
-  // transfer's body but in an earlier call.
+  // Returns the next step while `needed` is not there yet. REQUIRES: may_wait(); the reader has
+  // opened the transfer's body only in an earlier call, if at all.
   Next look(const http::RangeNeed& needed, const Waiter& waiter);
 
   bool has_begun() const { return state_ != State::kNotYet; }

@@ -43,7 +43,7 @@ class RequestLog {
         buffer_(writer) {}
 
   bool is_logging() const { return buffer_.enabled(); }
-  // Who ends a plain hit records it; else it need only be counted.
+  // True if plain hits need records; else they are only counted.
   bool wants_records() const { return buffer_.enabled() || runtime_->follows_requests; }
   // Counts a plain hit, as record() does.
   void count(const HitCount& hit, const http::RequestHead& head);

@@ -41,7 +41,7 @@ struct RequestRecord {
   void tell_of(const RequestContext& request);
 };
 
-// What is counted of a plain hit. Borrowed as in a RequestRecord.
+// Counts of a plain hit. Borrowed as in a RequestRecord.
 struct HitCount {
   MonotonicTime started{};
   int status = 0;

@@ -54,7 +54,7 @@ void write_own_fields(const ResponseSource& source, const ResponseMoment& moment
     return;
   }
   http::CacheStatus status = moment.cache_status;
-  // What a rule keeps apart is for nobody to see (Rule::apart()).
+  // The part of the key that a rule adds is not shown (Rule::apart()).
   const std::string_view key = std::string_view(request.key).substr(kRealmBytes);
   status.key = key.substr(0, key.find('#'));
   http::write_cache_status(status, out);

@@ -32,7 +32,7 @@ struct ResponseSource {
   std::optional<LargeBody> on_disk = {};
   bool whole = true;       // conditions may be held against it
   bool has_ranges = true;  // and ranges be cut from it
-  // Where the length is not known and the body grows: ranges may wait until they are there.
+  // The length is not known and the body grows: ranges may wait until they are there.
   bool may_wait = false;
   // The head is that of this coding, into which the body is put on its way.
   std::optional<coding::Coding> coding = {};

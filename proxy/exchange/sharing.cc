@@ -28,7 +28,8 @@ bool may_be_found(const RequestContext& request) {
          !request.directives.no_store && !request.head.fields.has(http::FieldId::kAuthorization);
 }
 
-// Of what each validates, who has something to validate hears soonest by asking.
+// A client that has something to validate gets its answer soonest by asking, if each has to
+// validate.
 bool may_lead(Inflight::Unshared unshared, bool has_stored) {
   return unshared == Inflight::Unshared::kNo ||
          (unshared == Inflight::Unshared::kValidated && !has_stored);

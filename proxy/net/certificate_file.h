@@ -22,7 +22,7 @@ OpenSsl<BIO> reading(const std::string& bytes);
 // For OpenSSL's readers of PEM: what is locked is not asked for at the terminal.
 int no_password(char*, int, int, void*);
 
-// What errors call the certificate at this place, from 1: "2 of the file".
+// Returns the name of the certificate at this place, from 1, for errors: "2 of the file".
 std::string ordinal(std::size_t place);
 // All certificates of a PEM file, at least one and at most 16, in their order.
 Result<std::vector<OpenSsl<X509>>> read_certificates(const std::string& file);

@@ -45,7 +45,7 @@ Lingering& Lingering::of(Loop& loop) {
 
 void Lingering::take(Socket socket, TlsSessionPointer tls) {
   if (entries_.size() >= kEntriesMax) {
-    // What is not sent yet is worth more than what waits for its peer alone.
+    // Unsent bytes are worth more than a connection that only waits for its peer.
     const auto sent =
         std::ranges::find_if(entries_, [](const Entry& each) { return each.tls == nullptr; });
     remove(sent == entries_.end() ? entries_.front() : *sent);

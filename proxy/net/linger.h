@@ -29,7 +29,7 @@ class Lingering final : public LoopPart {
   ~Lingering() override;
 
   // Takes the connection over: sends what `tls` (or null) holds unsent, ends our side, lingers.
-  // Where too many linger already, the oldest that has sent all is closed, else the oldest.
+  // If too many linger already, closes the oldest that has sent all, else the oldest.
   void take(Socket socket, TlsSessionPointer tls);
   // Whether any of them holds what its socket has not taken yet: it goes lost with the loop.
   bool has_unsent() const;

@@ -14,7 +14,7 @@ Result<std::vector<std::string>> issuing_chain(const std::string& file, WallTime
     return (X509_get_extension_flags(each.get()) & EXFLAG_SS) != 0;
   };
   std::vector<std::string> chain;
-  // Whose first is a root has no issuers: what stands behind it is of no use to anybody.
+  // A chain that begins with a root has no issuers: certificates behind it are of no use.
   if (is_root(read->front())) return chain;
   if (auto good = check_chain(*read, now); !good) {
     return in_file("certificate", file, good.error().message);

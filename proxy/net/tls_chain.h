@@ -9,9 +9,9 @@
 
 namespace encore::net {
 
-// What is shown behind a certificate that the first one of this file has signed (each DER): that
-// one and those of its issuers, without a root; nothing where it is the root. Errors as of a pair's
-// certificate file.
+// Returns the certificates to send behind one that the first certificate of this file has signed
+// (each DER): that one and its issuers, without a root; nothing if it is the root. Errors as for a
+// pair's certificate file.
 Result<std::vector<std::string>> issuing_chain(const std::string& file, WallTime now);
 
 }  // namespace encore::net

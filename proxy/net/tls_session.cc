@@ -21,8 +21,8 @@ namespace {
 // (KeyUpdate, RFC 8446 4.6.3) OpenSSL takes in for as long as there is more of it, and others wait.
 constexpr int kReadsPerCall = 2;
 constexpr std::size_t kRecordBytes = 16 * 1024;
-// Of a record that is encrypted and waits OpenSSL wants the length again, and no more than that. If
-// it ever took more, it would find nothing here.
+// OpenSSL reads only the length of an encrypted record that waits, once more. If it ever read the
+// rest, it would find these zeros.
 constexpr std::array<std::byte, kRecordBytes> kNothing{};
 // Of one write(): a fast peer's socket takes for ever, and others wait.
 constexpr std::size_t kTurnBytes = 1024 * 1024;

@@ -73,7 +73,7 @@ void Line::add(const config::LogPart& part) {
   }
 }
 
-// What is written as it is.
+// Writes a value unescaped.
 template <typename Value>
 struct Kept {
   LogField field;

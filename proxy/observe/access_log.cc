@@ -7,7 +7,7 @@
 namespace encore::server {
 namespace {
 
-// What the access log calls a request that could not be parsed, as Squid does.
+// The URL of a request that could not be parsed, as in Squid's log.
 constexpr std::string_view kNoUrl = "error:invalid-request";
 
 void append_json_tls(JsonLine& line, const AccessRecord& record) {
@@ -56,7 +56,7 @@ void append_json(std::string& out, const AccessRecord& record, const Redaction& 
   line.finish();
 }
 
-// What Squid and web servers have no place for stands behind what they write: "outcome/detail".
+// Appends "outcome/detail", for which the formats of Squid and web servers have no place.
 void append_why(std::string& out, const AccessRecord& record) {
   out += ' ';
   out += to_string(record.outcome);

@@ -10,14 +10,14 @@
 
 namespace encore::server {
 
-// What a request's response shows of the client's connection.
+// The state of the client's connection behind the response.
 enum class ClientConnectionEnd : std::uint8_t {
   kClosed,  // it ends behind the response
   kKept,    // another request may follow
   kCut,     // it ended before the response did
 };
 
-// What is known of a request when its response has ended. All views are borrowed for the call.
+// Facts about a request whose response has ended. All views are borrowed for the call.
 struct AccessRecord {
   WallTime received;              // when the request head was complete
   Nanoseconds duration{0};        // from then until the last byte was handed to the system
@@ -48,7 +48,7 @@ struct AccessRecord {
   const http::Fields* fields = nullptr;  // of the request; null: it could not be parsed
   std::string_view response_fields;      // lines, each with CRLF, where a format asks for some
   ClientConnectionEnd connection = ClientConnectionEnd::kClosed;
-  // Of TLS with us; empty where there is none, or nothing was said.
+  // TLS facts of the client's connection; empty without TLS, or if not stated.
   std::string_view tls_version;
   std::string_view tls_cipher;
   std::string_view tls_server_name;

@@ -127,7 +127,7 @@ Nanoseconds first_byte_of(const AccessRecord& record) {
 
 bool is_traceparent(std::string_view text) {
   constexpr std::string_view kForm = "00-00000000000000000000000000000000-0000000000000000-00";
-  // Of a version to come there may be more behind a hyphen.
+  // A future version may have more behind a hyphen.
   constexpr std::size_t kBytesMax = 128;
   if (text.size() < kForm.size() || text.size() > kBytesMax) return false;
   if (text.size() > kForm.size() && (text.starts_with("00") || text[kForm.size()] != '-')) {
@@ -179,7 +179,7 @@ std::string_view ip_of(std::string_view address) {
   return address.substr(0, address.rfind(':'));
 }
 
-// Who waited for another's answer has gone nowhere.
+// A request that waited for another's answer was sent nowhere.
 std::string_view squid_peer(const AccessRecord& record) {
   return record.outcome == Outcome::kCollapsed ? std::string_view() : ip_of(record.origin);
 }

@@ -35,7 +35,7 @@ Nanoseconds first_byte_of(const AccessRecord& record);
 // "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01": W3C Trace Context 3.2, of any version.
 bool is_traceparent(std::string_view text);
 
-// Of Squid.
+// Returns Squid's code for the outcome.
 std::string_view squid_code(const AccessRecord& record);
 std::string_view squid_hierarchy(const AccessRecord& record);
 // The address that it writes behind that, without port and brackets; empty: none.

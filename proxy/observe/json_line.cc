@@ -11,7 +11,8 @@ namespace {
 
 constexpr char kHex[] = "0123456789abcdef";
 
-// What may not stand in a JSON string as it is: all but visible ASCII and spaces, '"' and '\'.
+// Matches bytes that a JSON string cannot contain unescaped: all but visible ASCII and spaces, and
+// '"' and '\'.
 struct Unsafe {
   static constexpr bool matches(char c) noexcept {
     const auto u = static_cast<unsigned char>(c);

@@ -48,7 +48,7 @@ class JsonLine {
   void time_if_any(std::string_view name, Nanoseconds value) {
     if (value.count() >= 0) time(name, value);
   }
-  // What was written is in the text; nothing may follow.
+  // Completes the text; nothing may follow.
   void finish();
 
  private:

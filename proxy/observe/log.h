@@ -1,6 +1,6 @@
-// What the proxy says of itself, a line each: on standard error, by spdlog. Formatting and spdlog
-// are behind it, so that a file that says something need not compile either. A line whose level is
-// off is not formatted. Thread-safe.
+// Writes diagnostics of the proxy, a line each, to standard error, by spdlog. Formatting and spdlog
+// are behind it, so that callers need not compile either. A line whose level is off is not
+// formatted. Thread-safe.
 #pragma once
 
 #include <fmt/core.h>

@@ -27,7 +27,8 @@ struct ProcessStatus {
 std::string metrics_text(const Snapshot& snapshot, const ProcessStatus& process);
 // The same and more, as JSON.
 std::string stats_json(const Snapshot& snapshot, const ProcessStatus& process);
-// Who has refused the certificate of [intercept] for which host: as JSON, and in lines for people.
+// Lists pairs of a client and a host that refused the certificate of [intercept]: as JSON, and in
+// lines for people.
 std::string rejected_json(const InterceptReport& report);
 std::string rejected_text(const InterceptReport& report);
 

@@ -29,7 +29,7 @@ std::string read_name(std::string_view text) {
   return name;
 }
 
-// Where the user information of a URL stands, with its '@'; {0, 0}: nowhere.
+// Returns the place of a URL's user information, with its '@'; {0, 0}: there is none.
 std::pair<std::size_t, std::size_t> user_of(std::string_view url) {
   const std::size_t slashes = url.find("//");
   if (slashes == std::string_view::npos || url.substr(0, slashes).contains('?')) return {0, 0};

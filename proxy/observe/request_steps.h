@@ -1,4 +1,4 @@
-// What log.level = "debug" says: one request, step by step, each line with its id. Thread-safe.
+// Lines of log.level = "debug": one request, step by step, each line with its id. Thread-safe.
 #pragma once
 
 #include <initializer_list>

@@ -12,7 +12,7 @@
 namespace encore::server {
 namespace {
 
-// Where it leads from there; as it is where that cannot be said.
+// Resolves `location` against `from`; unchanged if it cannot be resolved.
 std::string whole(std::string_view location, const http::Target& from) {
   std::string storage;
   http::Target to;

@@ -1,4 +1,4 @@
-// What an origin says to who was redirected to it, as said by the one that was asked. Pure,
+// Rewrites the response of a redirection's target as one of the server that the client asked. Pure,
 // thread-safe.
 #pragma once
 

@@ -154,8 +154,8 @@ class Fetch final : public Producer,
   bool switched_ = false;         // what follows is for who has the connection now
   bool answered_ = false;         // some of an answer has come on this connection
 
-  // Of a redirection: the response waits for it, and goes to the client where that is not followed.
-  // Null: there is none under way.
+  // Check of a redirection's host name: the response waits for it, and goes to the client if the
+  // redirection is not followed. Null: there is none under way.
   std::unique_ptr<NameCheck> name_check_;
   Unfollowed unfollowed_ = Unfollowed::kNone;
 

@@ -132,7 +132,7 @@ void Fetch::on_storing_stopped() {
   readers_changed_.schedule();  // where nobody reads either, it has no purpose any more
 }
 
-// What is said already is put right in the record alone.
+// Corrects the record alone: the client may have its head already.
 void Fetch::note_not_stored() {
   if (response_ == nullptr) return;
   response_->stored = false;
@@ -190,7 +190,7 @@ void Fetch::on_error(net::Stream&, net::CloseReason reason, int) {
   fail({502, Outcome::kOriginAborted, "origin-" + std::string(to_string(reason))});
 }
 
-// Who waited for it to be stored, to validate it, would do so in vain again.
+// Requests that waited for the stored response, to validate it, would wait in vain again.
 void Fetch::note_waited_in_vain() {
   remember_sharing(services_, *request_, Inflight::Unshared::kAnswer);
 }
@@ -243,7 +243,7 @@ void Fetch::look_after_readers() {
 
 void Fetch::end_if_quiet() {
   const PanicNote note(state_.doing());
-  // What the client still sends is looked at where it comes.
+  // Uploads are watched at the client's connection.
   if (state_ == State::kEnded || writer_.expects_upload()) return;
   const bool is_quiet = quiet_.look(link_.moved_bytes());
   transfer_->set_motion(is_quiet ? Transfer::Motion::kQuiet : Transfer::Motion::kMoving);

@@ -354,7 +354,8 @@ void Fetch::open_body(std::shared_ptr<SharedResponse> response, ResponseBody::Us
     return;
   }
   if (verified_digest_) body_.expect(*verified_digest_);
-  // Who comes while the body does finds it, where nothing was invalidated since it was asked for.
+  // Requests that arrive during the body find it, if nothing was invalidated since it was
+  // requested.
   if (response_->is_for_validation && body_.is_storing() && transfer_->can_be_found() &&
       !transfer_->is_listed() &&
       !services_.inflight.invalidations().has_since(request_->hash,

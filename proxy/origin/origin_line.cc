@@ -163,8 +163,8 @@ bool OriginLines::wait(std::string_view key, const Party& party, Waiter& waiter)
   return true;
 }
 
-// Where one client fills the line, whoever comes next would be refused for what it does. Moving a
-// place to a client that has but one fewer would change nothing.
+// Removes the last request of the client that fills the line; else the next client's would be
+// refused instead. Moving a place to a client that has but one fewer would change nothing.
 bool OriginLines::oust_for(Client& client) {
   Server& server = *client.server;
   if (server.lengths.empty()) return false;

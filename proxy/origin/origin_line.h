@@ -65,8 +65,8 @@ class OriginLines {
     Server* server_ = nullptr;
   };
 
-  // What one fetch takes of its client's share of a server, from before it has a connection until
-  // it is done with it; empty: none. Ends before its OriginLines.
+  // One fetch's use of its client's share of a server, from before it has a connection until it is
+  // done with it; empty: none. Ends before its OriginLines.
   class Share {
    public:
     Share() = default;

@@ -382,7 +382,7 @@ void OriginLink::release(Fate fate) {
 
 namespace {
 
-// What a connection that was given away takes of its server's number and of its client's share.
+// The use that a given-away connection makes of its server's number and of its client's share.
 class Place {
  public:
   Place(OriginLines::Share share, OriginLines::Slot slot, ConnectionCount count)

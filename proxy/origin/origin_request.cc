@@ -153,8 +153,8 @@ void write_client_subject(const RequestContext& request, http::HeadWriter& out) 
   out.field(request.policy->client_field, request.tls->subject);
 }
 
-// What the request is known by, unless a rule says otherwise. Servers that a client chose are told
-// nothing of it.
+// Writes the request's id, unless a rule sets the field. Servers that a client chose do not receive
+// it.
 void write_request_id(const RequestContext& request, const http::HeadEdits* edits,
                       http::HeadWriter& out) {
   const bool told = request.runtime->config.log.request_id >= config::RequestIds::kForward;

@@ -21,7 +21,8 @@ bool asks_permission(const RequestContext& request) {
          request.head.method == http::Method::kHead;
 }
 
-// What it leads to would be stored for all. One that is for who asked alone is followed by it.
+// True if the redirection is for the requesting client alone. Its target would be stored for all,
+// so that only the client follows it.
 bool is_for_one(const RequestContext& request, const Received& received) {
   const http::Fields& fields = received.head.fields;
   const http::StoreOptions& store = received.treatment->store;

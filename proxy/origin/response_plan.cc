@@ -29,8 +29,8 @@ bool keeps_connection(const ResponseFacts& facts) {
   return http::keep_alive(facts.head) && facts.framing.reusable && !(bodiless && facts.surplus);
 }
 
-// Of a whole that does not say how large it is: the range begins behind what may be fetched for
-// one, and the origin says that it serves ranges.
+// True if the range begins behind the part that may be fetched for one, in a whole of unknown size,
+// and the origin says that it serves ranges.
 bool begins_too_far_in(const ResponseFacts& facts) {
   if (!facts.head.fields.list_has(http::FieldId::kAcceptRanges, "bytes")) return false;
   const auto needed = http::needed_for_range(http::range_value(facts.asked.request), {});
@@ -141,8 +141,7 @@ StoringPlan plan_storing(const StoringFacts& facts) {
   // What others would have to validate at once is no answer to them, and what one can be validated
   // by must not be for the one who asked alone.
   plan.shareable = !part && !facts.private_etag && http::may_share(facts.meta, {}, facts.now, {});
-  // What comes in place of a range that went as it is says nothing of whether the whole is too
-  // much.
+  // A response in place of a forwarded range does not tell whether the whole is too large.
   const bool is_of_range = !facts.asked.whole && !http::range_value(facts.asked.request).empty();
   if (plan.shareable && !is_of_range) plan.unshared = Inflight::Unshared::kNo;
   plan.can_store =

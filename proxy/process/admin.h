@@ -34,7 +34,7 @@ class Administered {
   // the end is near: then `done` is not called.
   virtual bool purge(PurgeOrder order, std::move_only_function<void(const Purged&)> done) = 0;
   virtual MemoryHandover& memory() = 0;
-  // Of interception: Proxy::clear_rejections().
+  // Forgets clients that refused an interception: Proxy::clear_rejections().
   virtual std::size_t clear_rejections(const Rejections::Which& which) = 0;
   // Changes nothing. Errors: those of explain().
   virtual Result<Explanation> explain(const Explained& request) const = 0;

@@ -42,7 +42,7 @@ Result<Query> read_query(std::string_view text) {
   return query;
 }
 
-// What a peer has said, in ASCII.
+// Returns a peer's text in ASCII.
 std::string shown(std::string_view text) {
   std::string out(text);
   std::ranges::replace_if(out, [](char c) { return c != '\n' && (c < ' ' || c > '~'); }, '?');

@@ -105,7 +105,7 @@ std::string varies_by(std::string_view names, std::string_view variant_key) {
   constexpr std::size_t kShown = 200;
   std::string text(names);
   text += " = ";
-  // What a client has logged in with is nothing to show.
+  // Credentials of clients are not shown.
   if (has_secret(names)) return text.append(Redaction::kHidden);
   text += variant_key.substr(0, kShown);
   std::ranges::replace_if(text, [](char c) { return c < ' ' || c > '~'; }, ' ');

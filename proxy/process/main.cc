@@ -150,7 +150,7 @@ int explain(const encore::config::Config& config, const encore::server::Explaine
   return show_explained(config, asked);
 }
 
-// What is asked of the running proxy about [intercept].
+// Orders to the running proxy about [intercept].
 struct InterceptOrders {
   const CLI::App* command = nullptr;
   const CLI::App* clear = nullptr;

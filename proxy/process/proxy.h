@@ -69,8 +69,8 @@ class Proxy {
   // What no request waits for, in small steps: memory that a reload has taken, pages half empty.
   // To be called a few times a second.
   void tick();
-  // Of interception: those that go through unread for they refused our certificate are decrypted
-  // again. Returns how many were known. Any thread.
+  // Decrypts again the clients that go through unread because they refused our certificate. Returns
+  // how many were known. Any thread.
   std::size_t clear_rejections(const Rejections::Which& which);
   // Each worker accepts no more and ends when its requests have, or after
   // timeouts.drain. Worker::start() tells when.
@@ -86,7 +86,7 @@ class Proxy {
 
   Shared& shared() { return shared_; }
   const config::Config& config() const { return config_; }
-  // What follows from it. Any thread.
+  // The runtime of the present configuration. Any thread.
   std::shared_ptr<const Runtime> present_runtime() const;
   std::span<const std::unique_ptr<Worker>> workers() const { return workers_; }
   // The bound addresses, in the order of the config's listeners; 0.0.0.0:0 for Unix sockets.

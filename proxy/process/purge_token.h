@@ -20,7 +20,7 @@ class PurgeTokens {
   PurgeTokens() : key_(net::random_digest()) {}
   explicit PurgeTokens(const net::Digest& key) : key_(key) {}
 
-  // Of the order's URLs, prefixes, tags and softness, in their order.
+  // Makes the token of the order's URLs, prefixes, tags and softness, in their order.
   std::string make(const PurgeOrder& order, MonotonicTime now) const;
   // Why an order may not be carried out by its token; empty: it may, or brings none.
   std::string_view refusal(const PurgeOrder& order, MonotonicTime now) const;

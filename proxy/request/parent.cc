@@ -19,7 +19,8 @@ DestinationVerdict check_destination(const RequestContext& request, const std::s
                                      std::uint16_t port, std::vector<net::Address>& addresses) {
   const DestinationPolicy& policy = request.runtime->destinations;
   if (parent_of(request) == nullptr) {
-    // Where an origin leads to, and not its client, is no port of ours at all.
+    // A redirection of an origin, which the client has not named, may lead to no port of ours at
+    // all.
     const bool ours = request.is_elsewhere && std::ranges::any_of(addresses, [&](const auto& each) {
                         return policy.is_own_port_here(each);
                       });

@@ -115,7 +115,8 @@ std::shared_ptr<const RequestContext> RequestContext::permission_for(
 
 namespace {
 
-// What the client's listener would keep it from if it asked for that itself, or a rule anybody.
+// True if neither the client's listener nor a rule for anybody would refuse a direct request for
+// it.
 bool may_be_asked_for(const RequestContext& to, std::uint16_t port, std::string_view path_as_sent) {
   const std::string host = plain_host(to.host_text());
   const Named named{.method = to.head.method_text,
@@ -124,7 +125,7 @@ bool may_be_asked_for(const RequestContext& to, std::uint16_t port, std::string_
                     .port = port,
                     .path_as_sent = path_as_sent};
   if (to.policy != nullptr && !to.policy->access.refusal(named).empty()) return false;
-  // What it leads to is stored for all who may ask for what was asked for.
+  // The target's response is stored for all who may request the first URL.
   const std::string_view path = std::string_view(to.first_asked).substr(to.first_uri.path);
   return !to.runtime->rules.may_answer({.host = to.host_text(),
                                         .path = to.path_text(),
@@ -148,7 +149,7 @@ bool may_lead_to_host(const RequestContext& request, std::string_view host) {
          any_glob_matches(request.rule->follow_hosts(), to);
 }
 
-// What [forward] says of it, as far as it is known without a lookup.
+// Returns the reason for which [forward] denies it, as far as it is known without a lookup.
 Unfollowed denied_destination(const RequestContext& to, const http::Target& target) {
   const DestinationPolicy& policy = to.runtime->destinations;
   // Inside a CONNECT its client gets to no others.
@@ -197,7 +198,7 @@ RequestContext::Redirected RequestContext::redirected(
     if (http::same_origin(request->target, within)) to = within;
   }
   const bool is_elsewhere = !http::same_origin(request->target, to);
-  // What was asked for by TLS is not fetched in the clear.
+  // A request by TLS is not fetched in the clear.
   const bool was_secure = request->secure || request->target.scheme == http::Scheme::kHttps;
   if (is_elsewhere && was_secure && to.scheme == http::Scheme::kHttp) {
     return {nullptr, Unfollowed::kClear};

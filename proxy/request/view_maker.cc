@@ -189,7 +189,7 @@ ViewFault ViewMaker::find_rule(const http::RequestHead& head, const ListenerCont
     remembered_of_ = runtime_->number;
   }
   Remembered& remembered = remembered_[view.hash.lo & (kRemembered - 1)];
-  // What was sent otherwise may have the same key.
+  // Paths that were sent in another form may have the same key.
   const bool is_usual =
       head.method == http::Method::kGet && !has_readings_as_sent(view.target.path);
   if (is_usual && remembered.key == view.hash && remembered.listener == &listener) {

@@ -127,7 +127,7 @@ Result<Ban> Ban::create(BanOrder order) {
 bool Ban::holds(std::string_view key, std::string_view content_type, std::string_view tags) const {
   if (key.size() < kRealmBytes || key.starts_with(kForwardRealm) != order_.forward) return false;
   key.remove_prefix(kRealmBytes);
-  // What a rule says of it is no part of its URL (Rule::apart()).
+  // The part of the key that a rule adds is no part of the URL (Rule::apart()).
   key = key.substr(0, key.find('#'));
   const auto tagged = [tags](const std::string& tag) { return http::has_tag(tags, tag); };
   if (!order_.tags.empty() && !std::ranges::any_of(order_.tags, tagged)) return false;

@@ -1,4 +1,4 @@
-// What becomes of a CONNECT that a forward listener allows: decrypted, or why not. Thread-safe.
+// Decides about a CONNECT that a forward listener allows: decrypted, or why not. Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -16,8 +16,8 @@ constexpr std::size_t kLinesMax = 100'000;
 // Lines of the longest hashes and names.
 constexpr std::size_t kFileBytesMax = kLinesMax * 1024;
 
-// What the file says, and a warning about its mode. It holds hashes and digests: who reads it has
-// nothing to log in with yet, and who writes it lets himself in.
+// Returns the file's text, and a warning about its mode. It holds hashes and digests: a reader has
+// no password yet, but a writer can let himself in.
 Result<Secret> read_file(const std::string& file) {
   auto read = read_secret(file, kFileBytesMax, {.others_read = OthersRead::kTold});
   if (!read) return fail(file + ": cannot be read: " + read.error().message);

@@ -29,7 +29,7 @@ class Credentials {
   static Result<std::shared_ptr<const Credentials>> load(const std::string& users_file,
                                                          const std::string& tokens_file);
 
-  // What of the files' modes should be mended, "FILE: ..." each.
+  // Modes of the files that should be mended, "FILE: ..." each.
   const std::vector<std::string>& warnings() const { return warnings_; }
   bool has_users() const { return has_users_; }
   bool has_tokens() const { return has_tokens_; }

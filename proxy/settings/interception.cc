@@ -12,7 +12,7 @@
 namespace encore::server {
 namespace {
 
-// Who cannot go on tries again, if at all, within this.
+// A client that cannot go on tries again, if at all, within this.
 constexpr Nanoseconds kDoubtMemory = std::chrono::minutes(1);
 
 std::string date_of(WallTime time) {
@@ -85,7 +85,7 @@ Interception::Made Interception::create(const config::Intercept& intercept,
   if (auto good = check(intercept, *authority, now); !good) return at_certificate(good.error());
   auto chain = net::issuing_chain(intercept.ca_certificate, now);
   if (!chain) return at_certificate(chain.error());
-  // Who has refused is known until another memory is wanted: so it can be had forgotten.
+  // Refusals are remembered unless `reject_memory` gets shorter: an operator can forget them so.
   const bool remembers =
       before != nullptr && before->intercept_.reject_memory <= intercept.reject_memory;
   auto rejected = remembers ? before->rejected_ : std::make_shared<Rejections>();
@@ -100,7 +100,7 @@ Interception::Made Interception::create(const config::Intercept& intercept,
   if (!mint) return at_certificate(mint.error());
   auto tickets = net::TlsTickets::create(monotonic_now());
   if (!tickets) return at_certificate(tickets.error());
-  // What InterceptRules::at_hello lets in.
+  // The protocols are those that InterceptRules::at_hello accepts.
   auto server = net::TlsServer::create_for(
       {.alpn = {"http/1.1", "http/1.0"}, .tickets = std::move(*tickets), .now = now},
       *(*mint)->key(), *chain);

@@ -104,7 +104,7 @@ class Interception {
   const std::shared_ptr<ClientHosts> doubted_;  // who may have rejected it
 };
 
-// Of the authority: when it ends all goes through unread.
+// Reports the authority's expiry, after which all goes through unread.
 CertificateReport authority_report(const config::Intercept& intercept,
                                    const Interception& interception, WallTime now);
 

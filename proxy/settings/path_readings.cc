@@ -13,7 +13,7 @@ namespace {
 
 constexpr bool is_control(char32_t c) { return c < 0x20 || c == 0x7f; }
 
-// What an escape at the beginning of `text` stands for; nothing: there is none.
+// The byte that an escape at the beginning of `text` stands for; nothing: there is no escape.
 struct Escape {
   char32_t value = 0;
   std::size_t size = 0;
@@ -69,7 +69,7 @@ void put_escaped(unsigned char byte, std::string& out) {
   out += kDigits[byte & 0xfU];
 }
 
-// What a path never has but as an escape, or what would end it.
+// True for a byte that a path has only as an escape, or that would end the path.
 bool stays_escaped(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte <= 0x20 || byte >= 0x7f || c == '?' || c == '#';

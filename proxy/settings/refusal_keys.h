@@ -9,7 +9,7 @@
 
 namespace encore::server {
 
-// Of a detail as Cache-Status has it: "forward.connect_ports". Empty: no key decides that.
+// Returns the keys that decide a detail of Cache-Status: "forward.connect_ports". Empty: none does.
 std::string_view keys_of_refusal(std::string_view detail);
 
 // That as a part of a sentence, to stand behind the detail in an answer's body. Clients of forward

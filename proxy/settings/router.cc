@@ -202,7 +202,7 @@ const Route* Router::match(std::string_view host, std::string_view path) const {
 
 bool Router::is_route_of_all_readings(const Route* route, std::string_view host,
                                       std::string_view path, std::string_view as_sent) const {
-  // What is published stands beside all origins, whoever may have it.
+  // Published resources do not belong to an origin.
   const bool has_paths = std::ranges::any_of(
       routes_, [](const auto& each) { return each->path() != "/" && !each->is_published(); });
   if (!has_paths) return true;

@@ -176,7 +176,7 @@ std::optional<RuleAnswer> answer_of(const config::Rule& rule) {
                     .content_type = rule.static_type};
 }
 
-// What a rule overrides of what origins say of whom a response is for.
+// Returns the part of a key for the directives about a response's audience that a rule overrides.
 std::string ignored_part(const config::Rule& rule) {
   const bool rechecks = rule.authorization == config::AuthorizationUse::kRecheck;
   std::string part;
@@ -491,7 +491,7 @@ bool Rules::may_answer_as_it_stands(const RuleQuery& query, const RuleQuery& ask
     is_same = is_same && holds == held;
     if (!holds) continue;
     const bool counts = rule->answer() && (answers == Answers::kAll || rule->answer()->is_refusal);
-    // Who is answered by it there as well has never come here.
+    // A client that the rule answers there, too, has never come here.
     if (counts && !is_same) return true;
     if (rule->clients_.empty() && rule->listeners_.empty()) return false;
   }

@@ -64,9 +64,9 @@ class Rule {
 
   // Its key may be another than the URI.
   bool changes_key() const { return has(kChangesKey); }
-  // What stands behind the URL in its keys, where rules depend on who asks: "#ignore=private" for
-  // what origins say of whom a response is for, "#asks=" and digits for what it makes of requests.
-  // So what is kept by it is there for those alone for whom a rule says the same. Empty: nothing.
+  // The suffix of the rule's keys, if rules depend on the client: "#ignore=private" for the
+  // audience directives that it overrides, "#asks=" and digits for its changes to requests. So its
+  // responses are found only by requests for which a rule has the same suffix. Empty: none.
   const std::string& apart() const { return apart_; }
   // The part of it that is what the rule makes of requests, also where none depends on who asks.
   const std::string& asks() const { return asks_; }

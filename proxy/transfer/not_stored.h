@@ -1,4 +1,4 @@
-// What is said of a response that admission has let in, and that was not stored all the same. Pure.
+// The detail of a response that admission accepted and that was not stored. Pure.
 #pragma once
 
 #include <string_view>

@@ -122,8 +122,8 @@ inline http::StoredMeta meta_until(const store::Object& object, MonotonicTime fr
   return meta;
 }
 
-// What the readers of a transfer share about its response. Immutable once published, but for
-// `stored`, of its own worker alone, and trailers, read when the body is complete.
+// A response that the readers of a transfer share. Immutable once published, but for `stored`, of
+// its own worker alone, and trailers, read when the body is complete.
 struct SharedResponse {
   // Status line and end-to-end fields, each with CRLF, without the empty line. Those that are for
   // the one who asked alone (Age as it came, Set-Cookie, and what private="..." and

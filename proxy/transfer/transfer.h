@@ -77,14 +77,14 @@ enum class JoinOutcome : std::uint8_t {
   kStoredMeanwhile,  // it has ended, and its response may be stored (Inflight)
 };
 
-// Who may join behind the head.
+// Readers that may join behind the head.
 enum class Joinable : std::uint8_t {
   kNo,
   kToRead,       // whom the response answers
   kUntilStored,  // who waits until it is stored, to validate it then
 };
 
-// What a reader would join.
+// Transfers that a reader would join.
 enum class JoinWish : std::uint8_t {
   kAny,
   kBeingStored,  // only what it may wait for until it is stored

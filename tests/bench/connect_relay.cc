@@ -28,7 +28,7 @@ class Pair {
     event_assign(&from_proxy_, base, proxy_, EV_READ | EV_PERSIST, on_proxy, this);
     event_add(&from_proxy_, nullptr);
     if (!connect_request.empty()) {
-      // Who is not connected yet is so a moment later: this is loopback.
+      // The connection completes a moment later: this is loopback.
       is_connecting_ = true;
       if (!write_all(proxy_, connect_request)) is_broken_ = true;
     } else {
@@ -56,7 +56,7 @@ class Pair {
     return true;
   }
 
-  // What there is to read; nothing: not now, or not any more (then it is broken).
+  // Returns the bytes that can be read; nothing: not now, or not any more (then it is broken).
   std::string_view take(int fd) {
     const ssize_t got = read(fd, buffer, sizeof buffer);
     if (got > 0) return {buffer, static_cast<std::size_t>(got)};

@@ -55,7 +55,7 @@ struct Options {
   std::string host;
 };
 
-// What all connections found.
+// Results of all connections.
 struct Found {
   std::vector<std::uint32_t> microseconds;
   std::uint64_t bytes = 0;

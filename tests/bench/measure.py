@@ -18,8 +18,8 @@ from peers import LOAD_CPU, OPEN_FILES, pinned
 LUA = pathlib.Path(__file__).with_name("load.lua")
 
 Round = collections.namedtuple("Round", "cpu_us cpu_s_per_gb per_second p50_us origin_share error")
-# What to ask for: mode of load.lua, target (with {o} for http://origin in absolute form), keys,
-# and of whom; None: of the origin.
+# A load: mode of load.lua, target (with {o} for http://origin in absolute form), keys, and the server to ask;
+# None: the origin.
 Load = collections.namedtuple("Load", "mode target keys connections forward host",
                               defaults=(0, 50, False, None))
 

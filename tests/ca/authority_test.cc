@@ -194,7 +194,7 @@ TEST_CASE("A service takes a key of its own user or of root, and no other", "[ca
   REQUIRE(::chown(key.c_str(), kSomebody, 0) == 0);
   CHECK(authority->load_key(key).error().message ==
         key + ": it is another user's, accepted: a file of this user or root, mode 0600 or 0640");
-  // Who renews it may be root, and the key the service's.
+  // Root may renew it while the service owns the key.
   CHECK(Authority::load(certificate, key).has_value());
 }
 

@@ -120,7 +120,7 @@ class InterceptCase(Case):
             "intercept": {"ca_certificate": str(self.home / "ca.crt"),
                           "ca_key": str(self.home / "ca.key"),
                           "hosts": self.hosts, "ports": ports,
-                          # What follows a refusal follows the first.
+                          # The first refusal is enough.
                           "reject_after": 1, "reject_first": "1h", **(intercept or {})},
         }
         for name, section in sections.items():

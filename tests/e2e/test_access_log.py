@@ -235,7 +235,7 @@ class RequestIds(Logs):
         hit = self.ask(encore, "/page")
         self.assertIn("; hit", field(hit, "Cache-Status"))
         self.assertIsNone(field(hit, "X-Request-Id"))
-        # Who was asked for gets the origin's word for it; those who waited do not.
+        # The client whose request was sent gets the origin's id; those who waited do not.
         seen = [field(answer, "X-Request-Id") for answer in answers.values()]
         self.assertEqual(self.origin.count("/page"), len([each for each in seen if each]))
         self.assertEqual(5, len({record["request_id"] for record in encore.access_records(5)}))
@@ -331,7 +331,7 @@ class Formats(Logs):
             for line in lines:
                 self.assertRegex(line, r"^\d+\.\d{3} [ \d]{6} 127\.0\.0\.1 \S+ \d+ \S+ \S+ - \S+ \S+")
             fields = [line.split() for line in lines if "error:transaction-end" not in line]
-            # Of what could not be read each says what it has seen of it.
+            # Each format logs its own part of a request that could not be read.
             said[name] = [(each[3], "-" if "error:" in each[6] else each[5], each[6], each[8])
                           for each in fields]
         self.assertEqual(said["squid"], said["encore"])

@@ -54,7 +54,7 @@ class Paths(Case):
     def test_rules_are_found_anew_for_each_form(self):
         encore = self.reverse([{"servers": [self.site.url("")]}],
                               rule=[{"path": "/admin*", "fresh": "1h"}])
-        # What is remembered of one form is nothing for another with the same key.
+        # The result of one form does not answer another with the same key.
         for _ in range(2):
             self.assertEqual(200, self.status(encore, "/admin"))
             for path in (*FORMS, "//admin"):

@@ -103,7 +103,7 @@ class Guesses(Case):
             {"path": "/key", "cookies": "key:lang"}])
         for path in ("/ignore", "/remove", "/set", "/key"):
             self.check_asked(["a=1", path], ["b=2", path], asked=False)
-        # Of those that tell objects apart the origin does see some.
+        # The origin sees the cookies that tell objects apart.
         self.check_asked(["lang=de", "/key?2"], ["lang=de", "/key?2"])
 
     def test_a_part_of_it_is_validated_and_so_is_what_it_completes(self):

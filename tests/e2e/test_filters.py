@@ -229,7 +229,7 @@ class Resource(FiltersCase):
             for host in strangers:
                 self.assertEqual(400, self.ask(path, port=self.forward, Host=host).status, host)
             self.assertEqual(0, self.origin.count(path))
-            # What is another's goes there.
+            # Other paths go to the origin.
             self.assertEqual(404, self.ask(self.origin.url(path), port=self.forward).status)
             self.assertEqual(1, self.origin.count(path))
 

@@ -312,7 +312,7 @@ class Explained(InterceptCase):
         self.assertEqual(f"{HOST}:{port} goes through unread: there is TLS around it already",
                          self.said(encore, f"https://{HOST}:{port}/",
                                    listener=f"127.0.0.1:{secure}"))
-        # What a client does is known of it alone.
+        # A client's refusals count for it alone.
         with self.assertRaises(ssl.SSLError):
             self.inside(encore, origin, self.unprepared())
         eventually(lambda: encore.metrics()["encore_intercepts_rejected_total"] == 1, "it is noted")

@@ -221,7 +221,7 @@ class LivePage(Case):
         self.assertTrue(page.evaluate("document.querySelector('#purge-go').disabled"))
         page.evaluate("window.release(); delete window.release")
         page.until("!document.querySelector('#purge-go').disabled")
-        # What is purged is what was counted, whatever the form has by then.
+        # The purge has what was counted, whatever the form has by then.
         page.evaluate("document.querySelector('#purge-value').value = 'http://site.example/o'")
         page.click("#purge-go")
         page.until("window.release !== undefined")

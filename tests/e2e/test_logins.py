@@ -322,7 +322,7 @@ class Logins(Case):
             encore.signal(1)
             eventually(lambda: encore.stats()["reload_failures"] == number, "it is refused")
             self.assertIn(remedy, encore.output())
-            # Who can read it has no password yet: that is told.
+            # A reader has no password yet: a warning is enough.
             file.chmod(0o644)
             ended = self.run_client([encore.program, "--config", encore.config_path,
                                      "--check-config"], check=False)

@@ -15,7 +15,7 @@ NAMED = [("proxy/net/resolve_outcome.cc", "dns-"), ("proxy/net/connector.cc", "c
 # to who serves TLS only.
 NEVER = {"allowed", "ok", "none", "dns-unknown", "connect-unknown", "origin-unknown", "unknown",
          "origin-tls-plain-http", "tls-plain-http"}
-# Where literals are details, and which: an outcome with its reason, refusals, what is called detail.
+# Patterns of literals that are details: an outcome with its reason, refusals, variables named detail.
 LITERAL = [r'Outcome::k\w+,\s*"([a-z0-9 -]+)"', r'\bdetail = "([a-z0-9-]+)"', r'too_many\(\s*"([a-z0-9-]+)"',
            r'\brefuse_content\(\d+, "([a-z0-9-]+)"', r'\.refusal = "([a-z0-9-]+)"',
            r'plan\.refusal = "([a-z0-9-]+)"', r'\brefuse\(\d+, Outcome::\w+, "([a-z0-9-]+)"',

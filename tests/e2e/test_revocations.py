@@ -13,7 +13,7 @@ from harness import Case, eventually, free_port
 from origin import Origin, fresh
 
 TOKENS = {"ci": "f5ba8dc1f6a24bd09e1f", "bot": "0123456789abcdef0123"}
-# Of "secret", by htpasswd -B -C 4 with two salts.
+# Hashes of "secret", by htpasswd -B -C 4 with two salts.
 HASHES = ("$2y$04$o7a32LtrLk7cLYVa2tWvvuNuGjv5ZEqlqmcmgXtp43nGtcdDlIgTm",
           "$6$abcdefgh$ltjgWl6579NluT/Vi1nwEvcil.G5Nbc4NiXZaNGStk8PSwGfQv72N2CKPPrVACtLtip/cZ/"
           "1GM/O6IND4WQhG.")

@@ -38,7 +38,7 @@ TEST_CASE("of a key whose answers are each the asker's own, nobody waits for ano
   using enum Inflight::Unshared;
   CHECK(may_lead(kNo, false));
   CHECK(may_lead(kNo, true));
-  // Who finds nothing waits for what each validates.
+  // A client that finds nothing waits for a response that each has to validate.
   CHECK(may_lead(kValidated, false));
   CHECK_FALSE(may_lead(kValidated, true));
   CHECK_FALSE(may_lead(kAnswer, false));

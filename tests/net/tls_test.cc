@@ -186,7 +186,7 @@ TEST_CASE("what is taken under TLS is the socket's, to the last byte", "[net][tl
   s.client->pause_reading();
   int blocked = 0;
   std::size_t taken = 0;
-  // Of any size: the last byte of a record may be all that a write has to give.
+  // Sizes vary: the last byte of a record may be all that a write has left to send.
   for (std::size_t size = 1; blocked < 50; size = (size * 7 + 3) % 40'000 + 1) {
     const std::string block(size, 'x');
     std::size_t of_block = 0;

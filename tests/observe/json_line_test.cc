@@ -29,7 +29,7 @@ std::string escaped(std::string_view text) {
 }
 
 std::string written(std::string_view value) {
-  // Of its own length, so that a read beyond it is seen.
+  // A copy of exactly its length shows a read beyond it.
   const std::string own(value);
   std::string out = "before";
   JsonLine line(out);

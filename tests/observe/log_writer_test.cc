@@ -145,7 +145,7 @@ TEST_CASE("what workers hand over in one beat is written in the order of its tim
     CHECK(buffer.finish_record(WallTime(std::chrono::seconds(record))));
     expected += std::to_string(record) + "\n";
   }
-  // Of one worker, too: who began first may end last.
+  // Records of one worker may be out of order, too: the first to begin may end last.
   for (const int record : {102, 101}) {
     late.text() += std::to_string(record) + "\n";
     CHECK(late.finish_record(WallTime(std::chrono::seconds(record))));

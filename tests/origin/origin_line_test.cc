@@ -129,7 +129,7 @@ TEST_CASE("a client has its share of a server, and the rest is there when anothe
   Place other{lines, "a", client("10.0.0.2")};
   REQUIRE(other.ask());
   CHECK(other.slot);
-  // Of another server the client has its share, too.
+  // The client has its share of another server, too.
   Place elsewhere{lines, "b", one};
   REQUIRE(elsewhere.ask());
   CHECK(elsewhere.slot);
@@ -208,7 +208,7 @@ TEST_CASE("a full line takes in who waits less by the last of the longest", "[se
   CHECK(add("10.0.0.2").ask());
   CHECK_FALSE(add("10.0.0.2").ask());
   CHECK(add("10.0.0.3").ask());
-  // Who goes before it has learnt it takes nothing along.
+  // A waiter that leaves before it is told takes nothing along.
   places.pop_front();
   lines.wake();
   CHECK(lines.waiting() <= 4);

@@ -221,7 +221,7 @@ TEST_CASE("what a response that never was fresh permits itself lasts as long as 
       CHECK_FALSE(may_share(while_asked, asked.directives, asked.now, asked.reuse));
     });
   }
-  // What forbids it is stronger.
+  // A directive that forbids it prevails.
   for (const char* more :
        {", must-revalidate", ", proxy-revalidate", ", s-maxage=0", ", no-cache"}) {
     CAPTURE(more);

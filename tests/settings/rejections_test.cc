@@ -53,12 +53,12 @@ TEST_CASE("pauses double up to the longest, one refusal each", "[settings][inter
     const auto pause = rejections.note(client("10.0.0.1"), "a.example", now, terms);
     REQUIRE(pause);
     pauses.push_back(std::chrono::duration_cast<minutes>(*pause).count());
-    // Of connections that had begun before nothing follows.
+    // Connections that had begun before change nothing.
     CHECK_FALSE(rejections.note(client("10.0.0.1"), "a.example", now + seconds(1), terms));
     now += *pause;
   }
   CHECK(pauses == std::vector<std::int64_t>{1, 2, 4, 8, 16, 32, 60, 60, 60});
-  // Who takes it for long enough is as new.
+  // A client that accepts it for long enough starts anew.
   now += hours(1);
   CHECK(rejections.newest(10, now).empty());
   CHECK(rejections.note(client("10.0.0.1"), "a.example", now, terms) == minutes(1));

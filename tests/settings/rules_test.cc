@@ -299,7 +299,7 @@ TEST_CASE("somebody may be answered by a rule, unless one in front holds for all
   std::swap(rules[0], rules[1]);
   rules[0].clients = {"10.0.0.0/8"};
   CHECK(may("/a/b"));
-  // Who is refused here is refused there.
+  // A client that is refused here is refused there.
   CHECK_FALSE(may("/a/b", "/a/go"));
   rules[0] = rules[1] = {};
   rules[0].clients = {"10.0.0.0/8"};

@@ -127,7 +127,7 @@ void PublishedOracle::start(const HoursModel* saved) {
 void PublishedOracle::look() {
   origin_.note_heard();
   const bool next = hours_.advance(wall(), now(), [this](std::uint64_t serial) {
-    // What is heard in the moment in which the hour begins is noticed in it.
+    // A change that is seen in the moment in which the hour begins belongs to that hour.
     const proxyfuzz::Event* const event = world_.event(serial);
     return event == nullptr || event->heard < now();
   });

@@ -33,7 +33,7 @@ constexpr double kSlack = 0.001;
 // In how many pieces a head comes that an answer depends on.
 constexpr double kPieces = 4;
 constexpr double kLongTrouble = 1.3;
-// What an origin under TLS pauses within a head.
+// Pause of an origin under TLS within a head, in seconds.
 constexpr double kPauses = 0.1;
 // As settings.cc has it.
 constexpr std::int64_t kHoursKept = 3;
@@ -189,7 +189,7 @@ Round::Round(const Plan& plan)
   await_hour();
 }
 
-// Who speaks TLS in this round, and what that does to the time that things take.
+// Draws the sides that speak TLS in this round, and its effect on the timing.
 void Round::begin_tls() {
   Random random(plan_.seed, 'y', 1);
   const bool comes = random.percent(40);

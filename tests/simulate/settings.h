@@ -17,8 +17,8 @@ struct Settings {
   bool names = false;  // origins are named in [[origin]]
   bool publishes = false;
   bool disk = false;  // behind the memory
-  // Who has TLS: what the listener's is, as a line, and who has signed the origin's certificate, a
-  // file. Empty: plain.
+  // TLS: the listener's setting, as a line, and the issuer of the origin's certificate, a file.
+  // Empty: plain.
   std::string listen_tls{};
   std::string origin_authority{};
 };

@@ -128,7 +128,7 @@ TEST_CASE("who wants what is being stored waits for its end, and holds nobody ba
     CHECK(transfer->is_awaitable());
     CHECK(transfer->all_opened());
     CHECK(transfer->slowest_position(17) == 5);
-    // Who waits for the end is none of the others that a slow one holds back.
+    // A reader that waits for the end is none of those that a slow one holds back.
     CHECK_FALSE(transfer->blame_slowest({.written = 17,
                                          .elapsed = std::chrono::minutes(1),
                                          .now = MonotonicTime(std::chrono::hours(1))}));

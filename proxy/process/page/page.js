@@ -517,7 +517,7 @@ $('intercept').addEventListener('click', (event) => {
   if (client !== undefined) clearRefused({client, host});
 });
 
-// What is purged is what was counted: the form is read once, before the count, and the count's token
+// The purge has what was counted: the form is read once, before the count, and the count's token
 // stands for it. Another input is counted anew.
 let counted = null;
 let asking = 0;  // the count that is shown is that of the latest question

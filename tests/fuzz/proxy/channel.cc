@@ -198,7 +198,7 @@ bool Channel::fill() {
   return false;
 }
 
-// What OpenSSL has made goes to the outbox.
+// Moves OpenSSL's output to the outbox.
 void Channel::collect() {
   Secured& at = *secured_;
   const std::size_t size = BIO_ctrl_pending(at.out);

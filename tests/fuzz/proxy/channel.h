@@ -24,7 +24,7 @@ namespace encore::proxyfuzz {
 
 // How a connection under TLS treats what it sends.
 struct Layer {
-  // Where something goes wrong with it, in bytes sent; none: never.
+  // The number of sent bytes at which a fault occurs; kNever: none does.
   static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
   static Layer draw(Random& random);
 
@@ -72,7 +72,7 @@ class Channel final : public Handler {
   bool had_read_all() const;
   // How often something came since this was asked last. REQUIRES: under TLS.
   std::size_t take_reads();
-  // What is wrong with the TLS of its peer; empty: nothing.
+  // Returns the fault in its peer's TLS; empty: none.
   std::string fault() const;
   // It has come to where it stops; a plain one never does.
   bool has_stopped() const;

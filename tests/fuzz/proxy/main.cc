@@ -137,13 +137,13 @@ class Purger final : public Handler {
   Loop::Timer timer_{};
 };
 
-// Who speaks TLS in a round.
+// The sides that speak TLS in a round.
 struct TlsUse {
   std::array<bool, 2> listeners{};
   bool origin = false;
 };
 
-// What is stored for https and for http is kept apart: of a reverse proxy both listeners have it or
+// Responses by https and by http are stored apart: of a reverse proxy both listeners have TLS or
 // none.
 TlsUse draw_tls(std::uint64_t seed, bool reverse) {
   Random random(seed, 'y', 1);

@@ -66,7 +66,7 @@ class OriginConnection final : public Handler {
     answered_ = 0;
   }
   void note_heard() {
-    // What OpenSSL has read may wait in there to be decrypted.
+    // OpenSSL may hold bytes that it has read and not decrypted.
     if (!busy_ && !channel_.is_secured() && channel_.was_heard()) set_heard();
   }
 
@@ -118,7 +118,7 @@ class OriginConnection final : public Handler {
     }
   }
 
-  // Of a record that does not come whole the proxy has nothing.
+  // The proxy gets nothing from an incomplete record.
   void note_cut() {
     url_->last_cut = now();
     if (channel_.is_secured()) url_->last_drop = now();

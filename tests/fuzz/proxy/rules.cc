@@ -306,7 +306,7 @@ void Rule::edit_lang(std::optional<std::string>& lang) const {
   if (std::ranges::find(request_remove, "X-Lang") != request_remove.end()) lang.reset();
 }
 
-// What the origin is asked in another way than without the rule.
+// Returns the rule's changes to the request that the origin receives.
 std::string Rule::asks() const {
   std::string text = strip_prefix + "|" + add_prefix + "|" + replaced + "|" + replacement + "|";
   text += (origin_query ? "whole|" : "|") + key_field + "|";

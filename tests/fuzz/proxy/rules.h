@@ -78,7 +78,7 @@ struct Rule {
     return !is_cached || (cookies == "bypass" && has_cookie);
   }
   bool keys_by_cookie() const { return cookies.starts_with("key:"); }
-  // Of an X-Lang what goes on.
+  // Changes X-Lang to the value that is sent on.
   void edit_lang(std::optional<std::string>& lang) const;
   std::string sent_path(std::string_view path) const;
   // How the origin is asked, other than without the rule.

@@ -88,7 +88,7 @@ void TlsEnds::write(std::FILE* file, bool is_key) const {
   const int written = is_key
                           ? PEM_write_PrivateKey(file, key_, nullptr, nullptr, 0, nullptr, nullptr)
                           : PEM_write_X509(file, certificate_);
-  // Whose key may be read by others is refused.
+  // A key that others may read is refused.
   check(written == 1 && std::fflush(file) == 0 && ::fchmod(::fileno(file), 0600) == 0,
         "a certificate cannot be written");
 }
