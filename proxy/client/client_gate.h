@@ -40,6 +40,7 @@ struct Refusal {
   std::string fields = {};  // further field lines
   Further further = Further::kEnds;
   const Rule* rule = nullptr;  // that says so; null: none
+  bool is_head_read = false;   // of a bad request: what is wrong is what its head asks for
 };
 // Of those that come too often; it may be tried again after `wait`.
 Refusal too_many(std::string_view detail, Nanoseconds wait);

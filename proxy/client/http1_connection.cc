@@ -34,7 +34,8 @@ Refusal refusal_of(const ViewFault& fault) {
           .outcome = fault.outcome,
           .detail = fault.detail,
           .text = "The request is not accepted.",
-          .rule = fault.rule};
+          .rule = fault.rule,
+          .is_head_read = true};
 }
 
 // Whether a host that is decrypted would be so today.

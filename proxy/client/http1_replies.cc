@@ -223,8 +223,9 @@ void Http1Connection::refuse(const Refusal& refusal, const RequestView* view) {
     return;
   }
   if (!services_.http1.batch.empty() && !flush_batch()) return;
-  const http::RequestHead* head =
-      refusal.outcome == Outcome::kBadRequest ? nullptr : &services_.http1.head;
+  const bool is_read =
+      refusal.outcome != Outcome::kBadRequest || refusal.is_head_read || view != nullptr;
+  const http::RequestHead* const head = is_read ? &services_.http1.head : nullptr;
   http::CacheStatus cache_status;
   cache_status.detail = refusal.detail;
   const ListenerPolicy* const policy = services_.runtime->policy(listener_.index);
@@ -248,9 +249,11 @@ void Http1Connection::refuse(const Refusal& refusal, const RequestView* view) {
   ++refusals_in_row_;
   reply.head += connection_field(head == nullptr ? http::Version::kHttp11 : head->version, stays);
   reply.head += kHeadEnd;
-  if (head == nullptr || head->method != http::Method::kHead) reply.head += reply.body;
+  if (head != nullptr && head->method == http::Method::kHead) reply.body.clear();
+  reply.head += reply.body;
   if (!stays) phase_ = Phase::kLast;
   RequestRecord record;
+  record.body_bytes = reply.body.size();
   record.outcome = refusal.outcome;
   record.started = services_.loop.now();
   record.status = refusal.status;

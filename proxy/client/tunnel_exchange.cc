@@ -213,6 +213,7 @@ void TunnelExchange::refuse(int status, Outcome outcome, std::string_view detail
   reply.head += connection_field(http::Version::kHttp11, false);
   reply.head += kHeadEnd;
   reply.head += reply.body;
+  refusal_bytes_ = reply.body.size();
   record(outcome, status, reply.head.size(), kept);
   head_.add_text(std::move(reply.head));
   pump_head();
@@ -227,6 +228,7 @@ void TunnelExchange::record(Outcome outcome, int status, std::uint64_t bytes,
   entry.started = started_;
   entry.status = status;
   entry.sent_bytes = bytes;
+  entry.body_bytes = refusal_bytes_;
   if (!visit_.address.empty()) entry.visit = &visit_;
   if (origin_ != nullptr) entry.taken_bytes = origin_->bytes_written() - origin_bytes_;
   entry.first_byte = first_byte_;

@@ -88,7 +88,8 @@ class TunnelExchange {
   Http1Writer head_;
   std::unique_ptr<net::Tunnel> tunnel_;
   OriginVisit visit_;
-  std::uint64_t origin_bytes_ = 0;  // that were written to the origin before the client's
+  std::uint64_t origin_bytes_ = 0;   // that were written to the origin before the client's
+  std::uint64_t refusal_bytes_ = 0;  // of the content of our own answer
   Nanoseconds first_byte_{-1};
   enum class Answer : std::uint8_t { kDue, kGiven } answer_ = Answer::kDue;
   enum class Record : std::uint8_t { kDue, kMade } record_ = Record::kDue;

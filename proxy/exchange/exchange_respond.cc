@@ -33,6 +33,12 @@ void add_log_fields(const RequestContext& request, std::string& head, std::strin
   }
 }
 
+// Content that the store has no body of.
+void add_own(std::string content, BodyReader& to, RequestRecord& record) {
+  record.body_bytes += content.size();
+  to.add_text(std::move(content));
+}
+
 }  // namespace
 
 ResponseMoment Exchange::moment() const {
@@ -183,8 +189,8 @@ void Exchange::give_content(const ResponseSource& source, ResponsePlan& plan) {
 
 void Exchange::give_range(const ResponseSource& source, const http::ByteRange& range) {
   if (!source.body && !source.on_disk) {
-    record_.body_bytes += range.end - range.begin;
-    content_.add_text(std::string(source.inline_body.substr(range.begin, range.end - range.begin)));
+    add_own(std::string(source.inline_body.substr(range.begin, range.end - range.begin)), content_,
+            record_);
     return;
   }
   if (!content_.has_body()) {
@@ -213,7 +219,7 @@ void Exchange::respond_published() {
   response.head = std::move(reply.head);
   if (!reply.body.empty()) {
     response.framing = ClientStream::Framing::kLength;
-    content_.add_text(std::move(reply.body));
+    add_own(std::move(reply.body), content_, record_);
   }
   // What is left of the request's content would be taken for the next request.
   if (!upload_.is_done()) response.further = ClientStream::Further::kNone;
@@ -236,7 +242,7 @@ void Exchange::respond_by_rule(const LocalAnswer& answer) {
   response.head = std::move(reply.head);
   if (!reply.body.empty() && request_->head.method != http::Method::kHead) {
     response.framing = ClientStream::Framing::kLength;
-    content_.add_text(std::move(reply.body));
+    add_own(std::move(reply.body), content_, record_);
   }
   // What is left of the request's content would be taken for the next request.
   if (!upload_.is_done()) response.further = ClientStream::Further::kNone;
@@ -292,7 +298,7 @@ void Exchange::respond_failure(int status, Outcome outcome, std::string_view det
   response.head = std::move(reply.head);
   if (request_->head.method != http::Method::kHead) {
     response.framing = ClientStream::Framing::kLength;
-    content_.add_text(std::move(reply.body));
+    add_own(std::move(reply.body), content_, record_);
   }
   // What is left of the request's content would be taken for the next request; and our own replies
   // do not tell a client of HTTP/1.0 that it may go on.

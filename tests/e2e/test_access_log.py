@@ -78,6 +78,43 @@ class Fields(Logs):
         self.assertEqual(3, len({record["request_id"] for record in (first, second, hit)}))
         self.assertEqual(TRACE, dict(self.origin.last().fields)["traceparent"])
 
+    def test_content_of_our_own_counts(self):
+        forward = free_port()
+        encore = self.encore(
+            listen=[{"address": f"127.0.0.1:{free_port()}", "mode": "reverse",
+                     "deny_paths": ["/secret/*"]},
+                    {"address": f"127.0.0.1:{forward}", "mode": "forward"}],
+            forward={"connect_ports": [443]},
+            rule=[{"path": "/said", "static_status": 200, "static_body": "hello body"},
+                  {"path": "/moved", "redirect": "/there"}, {"path": "/no", "deny": 403}],
+            origin=[{"servers": ["http://127.0.0.1:1"]}])
+        paths = ("/said", "/moved", "/no", "/secret/x", "//secret/x", "/nobody", "*")
+        sizes = [len(self.ask(encore, path).body) for path in paths]
+        with Client(forward) as client:
+            client.send("CONNECT 127.0.0.1:2 HTTP/1.1\r\nHost: 127.0.0.1:2\r\n\r\n")
+            sizes.append(len(client.read_response("GET").body))
+        self.assertEqual(10, sizes[0])
+        self.assertTrue(all(sizes[2:]), sizes)
+        records = encore.access_records(len(sizes))
+        self.assertEqual(sizes, [record["body_bytes"] for record in records])
+        self.assertTrue(all(r["body_bytes"] < r["bytes"] for r in records))
+        self.assertEqual(0, len(self.ask(encore, "/no", method="HEAD").body))
+        self.assertEqual(0, encore.access_records(len(sizes) + 1)[-1]["body_bytes"])
+
+    def test_what_is_refused_for_what_its_head_asks_for_is_named(self):
+        encore = self.reverse({"deny_paths": ["/secret/*"]})
+        self.assertEqual(400, self.ask(encore, "//secret/x?a=b").status)
+        self.assertEqual(400, self.ask(encore, "/a", host="a b").status)
+        with Client(encore.port) as client:
+            client.send("GET /a HTTP/1.1\r\nHost : it\r\n\r\n")
+            self.assertEqual(400, client.read_response().status)
+        first, second, third = encore.access_records(3)
+        self.assertEqual(("GET", "//secret/x?a=b", "ambiguous-path"),
+                         (first["method"], first["url"], first["detail"]))
+        self.assertGreater(first["request_bytes"], 20)
+        self.assertEqual("GET", second["method"])
+        self.assertEqual("", third["method"])  # it could not be read
+
     def test_bytes_count_both_ways_whatever_frames_them(self):
         self.origin.default = chunked(b"a" * 1000, b"b" * 70)
         encore = self.reverse()
