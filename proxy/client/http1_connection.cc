@@ -492,6 +492,7 @@ bool Http1Connection::revoke() {
   } else if (inside_ == nullptr) {
     activity.client = gate_ == nullptr ? stream_.peer() : gate_->from();
     activity.is_client_known = gate_ == nullptr || !gate_->awaits_header();
+    if (gate_ != nullptr) activity.login = gate_->login();
   }
   const bool was_revoked =
       std::exchange(revoked_, !why_revoked(*services_.runtime, listener_, activity).empty());

@@ -117,7 +117,12 @@ std::string why_revoked(const Runtime& runtime, const ListenerContext& listener,
   const ListenerPolicy* const policy = runtime.policy(listener.index);
   const bool is_own =
       activity.is_client_known && (policy == nullptr || !policy->trusts(activity.client));
-  return is_own ? revoked_client(by(activity.client)) : std::string();
+  if (!is_own) return {};
+  if (auto why = revoked_client(by(activity.client)); !why.empty()) return why;
+  const Credentials* const credentials = policy == nullptr ? nullptr : policy->credentials.get();
+  const bool is_gone =
+      credentials != nullptr && !activity.login.empty() && !credentials->is_current(activity.login);
+  return is_gone ? "login-revoked" : std::string();
 }
 
 }  // namespace encore::server

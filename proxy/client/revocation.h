@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "proxy/net/address.h"
 #include "proxy/request/request_context.h"
@@ -18,6 +19,7 @@ struct Activity {
   const Inside* inside = nullptr;           // the decrypted CONNECT that it is; null: none
   net::Address client = {};                 // whose connection it is, where nothing is under way
   bool is_client_known = true;              // no PROXY header will name another one
+  std::string_view login = {};              // with its last request, where nothing is under way
 };
 // Why the configuration no longer allows it, as "login-revoked"; empty: it does.
 std::string why_revoked(const Runtime& runtime, const ListenerContext& listener,

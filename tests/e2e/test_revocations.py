@@ -8,6 +8,7 @@ import socket
 import threading
 import unittest
 
+import websocket
 from client import Client
 from harness import Case, eventually, free_port
 from origin import Origin, fresh
@@ -110,6 +111,43 @@ class Revocations(Case):
         self.check_open(tunnels["bot"])
         self.assertEqual(3, self.revoked(encore))
 
+    def test_idle_connections_of_logins_that_are_gone_end(self):
+        origin = Origin(self, {"/": fresh(b"page")})
+        encore = self.proxy({"users_file": str(self.users), "tokens_file": str(self.tokens)})
+        clients = {}
+        for name, login in (("ann", b"ann:secret"), ("bob", b"bob:secret")):
+            client = clients[name] = Client(encore.port)
+            self.addCleanup(client.close)
+            client.send(f"GET {origin.url('/')} HTTP/1.1\r\nHost: {origin.authority}\r\n"
+                        f"Proxy-Authorization: Basic {base64.b64encode(login).decode()}\r\n\r\n")
+            self.assertEqual(200, client.read_response().status)
+        self.write_logins(["bob"], [])
+        self.reload(encore)
+        self.check_ended(clients["ann"])
+        self.assertEqual(1, self.revoked(encore))
+        clients["bob"].send(f"GET {origin.url('/')} HTTP/1.1\r\nHost: {origin.authority}\r\n"
+                            "Proxy-Authorization: Basic " +
+                            base64.b64encode(b"bob:secret").decode() + "\r\n\r\n")
+        self.assertEqual(200, clients["bob"].read_response().status)
+
+    def test_a_websocket_of_a_login_that_is_gone_ends(self):
+        origin = Origin(self, {"/chat": websocket.echo})
+        encore = self.proxy({"users_file": str(self.users)})
+        sockets = {}
+        for name in ("ann", "bob"):
+            login = base64.b64encode(f"{name}:secret".encode()).decode()
+            client = sockets[name] = Client(encore.port)
+            self.addCleanup(client.close)
+            client.request(origin.url("/chat"), fields=[
+                *websocket.handshake_fields(), ("Proxy-Authorization", f"Basic {login}")])
+            self.assertEqual(101, client.read_head().status)
+        self.write_logins(["bob"], [])
+        self.reload(encore)
+        self.check_ended(sockets["ann"])
+        sockets["bob"].send(websocket.frame(b"still", masked=True))
+        self.assertEqual(b"still", websocket.read_frame(sockets["bob"].read_exactly)[1])
+        self.assertEqual(1, self.revoked(encore))
+
     def test_who_never_logged_in_ends_where_that_is_asked_for_now(self):
         encore = self.proxy()
         tunnel = self.tunnel(encore)
@@ -167,7 +205,7 @@ class Revocations(Case):
             with Client(encore.port) as client:
                 client.send(f"GET {origin.url('/slow')} HTTP/1.1\r\nHost: a\r\n\r\n")
                 got = b""
-                while not got.endswith(b"ab"):
+                while not got.endswith(b"\r\n\r\nab"):
                     got += client.sock.recv(1)
                 self.reload(encore, deny_hosts=["127.0.0.1"])
                 if is_short:
