@@ -65,101 +65,103 @@ struct ResponseSizes {
 };
 
 //  member                     name in /metrics (after encore_)        help
-#define ENCORE_COUNTERS(X)                                                                      \
-  X(connections_accepted, "client_connections_total", "Client connections accepted.")           \
-  X(connections_refused, "client_connections_refused_total",                                    \
-    "Client connections closed at once because a limit was reached.")                           \
-  X(connections_given_up, "client_connections_given_up_total",                                  \
-    "Idle client connections closed to make room for new ones.")                                \
-  X(connections_revoked, "client_connections_revoked_total",                                    \
-    "Client connections whose client, login or destination a reload no longer allows.")         \
-  X(tls_handshakes, "tls_handshakes_total", "TLS handshakes of clients that were done.")        \
-  X(tls_resumed, "tls_resumed_total", "Of these, those that took up an earlier session.")       \
-  X(tls_failures, "tls_handshake_failures_total",                                               \
-    "TLS handshakes of clients that failed, or did not end in time.")                           \
-  X(tls_refused, "tls_handshakes_refused_total",                                                \
-    "Client connections closed because too many handshakes were under way.")                    \
-  X(tls_plain_http, "tls_plain_http_total", "Requests of plain HTTP where TLS is spoken.")      \
-  X(proxy_headers_bad, "proxy_headers_refused_total",                                           \
-    "Client connections closed because no PROXY header that is believed came first.")           \
-  X(access_denied, "access_denied_total",                                                       \
-    "Requests refused by a listener's own lists of who may ask for what.")                      \
-  X(rate_limited, "rate_limited_total", "Requests refused because too many came.")              \
-  X(logins_right, "logins_accepted_total", "Requests with right credentials.")                  \
-  X(logins_failed, "logins_failed_total", "Requests refused because of wrong credentials.")     \
-  X(logins_limited, "logins_limited_total",                                                     \
-    "Credentials not looked at because too many were wrong, or waited.")                        \
-  X(transfers_refused, "transfers_refused_total",                                               \
-    "Requests refused because their client had as many under way as it may.")                   \
-  X(heads_given_up, "client_heads_given_up_total",                                              \
-    "Requests refused because too many heads did not end.")                                     \
-  X(bytes_from_clients, "client_received_bytes_total", "Bytes received from clients.")          \
-  X(bytes_to_clients, "client_sent_bytes_total", "Bytes sent to clients.")                      \
-  X(bytes_from_origins, "origin_received_bytes_total", "Bytes received from origins.")          \
-  X(bytes_to_origins, "origin_sent_bytes_total", "Bytes sent to origins.")                      \
-  X(responses_5xx, "responses_5xx_total", "Responses with a status of 500 or more.")            \
-  X(kept_out, "kept_out_total", "Responses that admission kept out of the cache.")              \
-  X(kept_out_bytes, "kept_out_body_bytes_total", "Their body bytes, as clients had them.")      \
-  X(compressed_zstd, "compressed_zstd_responses_total",                                         \
-    "Responses sent in zstd that their origin had not compressed.")                             \
-  X(compressed_zstd_read, "compressed_zstd_read_bytes_total", "Bytes compressed by zstd here.") \
-  X(compressed_zstd_made, "compressed_zstd_made_bytes_total", "What that came to.")             \
-  X(compressed_br, "compressed_br_responses_total",                                             \
-    "Responses sent in brotli that their origin had not compressed.")                           \
-  X(compressed_br_read, "compressed_br_read_bytes_total", "Bytes compressed by brotli here.")   \
-  X(compressed_br_made, "compressed_br_made_bytes_total", "What that came to.")                 \
-  X(compressed_gzip, "compressed_gzip_responses_total",                                         \
-    "Responses sent in gzip that their origin had not compressed.")                             \
-  X(compressed_gzip_read, "compressed_gzip_read_bytes_total", "Bytes compressed by gzip here.") \
-  X(compressed_gzip_made, "compressed_gzip_made_bytes_total", "What that came to.")             \
-  X(compression_refused, "compression_refused_total",                                           \
-    "Responses sent as they are because compressing others took all memory for it.")            \
-  X(origin_requests, "origin_requests_total", "Requests sent to origins.")                      \
-  X(origin_connects, "origin_connects_total", "Connections opened to origins.")                 \
-  X(origin_reuses, "origin_reuses_total", "Requests sent on a kept-alive origin connection.")   \
-  X(origin_retries, "origin_retries_total", "Requests sent again on a fresh connection.")       \
-  X(origin_failovers, "origin_failovers_total",                                                 \
-    "Requests that went on to another server because one failed.")                              \
-  X(origin_waits, "origin_waits_total",                                                         \
-    "Times a request waited because its server had as many connections as it may.")             \
-  X(origin_busy, "origin_busy_total",                                                           \
-    "Requests that failed because their server had as many connections as it may.")             \
-  X(origins_set_aside, "origins_set_aside_total", "Servers set aside because they failed.")     \
-  X(health_checks, "health_checks_total", "Checks whether a server is well.")                   \
-  X(health_failures, "health_check_failures_total", "Of these, those that it failed.")          \
-  X(redirects_followed, "redirects_followed_total", "Redirections of origins followed here.")   \
-  X(rechecks, "rechecks_total", "Questions whether a client may have what is stored.")          \
-  X(digest_mismatches, "digest_mismatches_total",                                               \
-    "Bodies that were not what the digest in their path says.")                                 \
-  X(revalidations, "revalidations_total", "Conditional requests sent for a stored response.")   \
-  X(background_fetches, "background_fetches_total", "Fetches that no client waited for.")       \
-  X(stored, "stored_total", "Responses committed to the cache.")                                \
-  X(stored_bytes, "stored_bytes_total", "Charge of the responses committed to the cache.")      \
-  X(store_aborts, "store_aborts_total", "Transfers that were to be stored and ended early.")    \
-  X(memory_waits, "memory_waits_total", "Transfers that had to wait for memory.")               \
-  X(memory_failures, "memory_failures_total",                                                   \
-    "Transfers that failed because no memory could be had.")                                    \
-  X(memory_evictions, "memory_evictions_total",                                                 \
-    "Stored responses evicted to make room for transfers.")                                     \
-  X(share_waits, "share_waits_total",                                                           \
-    "Times an origin was held back because its client held more than its share of memory.")     \
-  X(slow_readers_cut, "slow_readers_cut_total",                                                 \
-    "Responses cut because their client took them too slowly.")                                 \
-  X(tunnels, "tunnels_total", "CONNECT tunnels opened.")                                        \
-  X(intercepts, "intercepts_total", "CONNECTs that were decrypted.")                            \
-  X(intercepts_spliced, "intercepts_spliced_total",                                             \
-    "CONNECTs to hosts that are decrypted that went through unread.")                           \
-  X(intercepts_rejected, "intercepts_rejected_total",                                           \
-    "CONNECTs whose client did not take our certificate.")                                      \
-  X(intercepts_failed, "intercepts_failed_total",                                               \
-    "CONNECTs whose handshake with us broke off or was not done in time, without a refusal.")   \
-  X(upgrades, "upgrades_total", "Connections that went over to another protocol.")              \
-  X(dns_questions, "dns_questions_total", "Questions to name servers, repetitions left out.")   \
-  X(dns_cache_hits, "dns_cache_hits_total", "Names answered from what was asked before.")       \
-  X(dns_joined, "dns_joined_total", "Names that were being asked for already.")                 \
-  X(dns_limited, "dns_limited_total",                                                           \
-    "Names not asked for because too many lookups were under way.")                             \
-  X(dns_failures, "dns_failures_total", "Lookups that no name server gave an answer to.")       \
+#define ENCORE_COUNTERS(X)                                                                         \
+  X(connections_accepted, "client_connections_total", "Client connections accepted.")              \
+  X(connections_refused, "client_connections_refused_total",                                       \
+    "Client connections closed at once because a limit was reached.")                              \
+  X(connections_given_up, "client_connections_given_up_total",                                     \
+    "Idle client connections closed to make room for new ones.")                                   \
+  X(connections_revoked, "client_connections_revoked_total",                                       \
+    "Client connections whose client, login or destination a reload no longer allows.")            \
+  X(tls_handshakes, "tls_handshakes_total", "TLS handshakes of clients that were done.")           \
+  X(tls_resumed, "tls_resumed_total", "TLS handshakes that resumed a session.")                    \
+  X(tls_failures, "tls_handshake_failures_total",                                                  \
+    "TLS handshakes of clients that failed, or did not end in time.")                              \
+  X(tls_refused, "tls_handshakes_refused_total",                                                   \
+    "Client connections closed because too many handshakes were under way.")                       \
+  X(tls_plain_http, "tls_plain_http_total", "Requests of plain HTTP where TLS is spoken.")         \
+  X(proxy_headers_bad, "proxy_headers_refused_total",                                              \
+    "Client connections closed for a missing or untrusted PROXY header.")                          \
+  X(access_denied, "access_denied_total",                                                          \
+    "Requests refused by a listener's own lists of who may ask for what.")                         \
+  X(rate_limited, "rate_limited_total", "Requests refused because too many came.")                 \
+  X(logins_right, "logins_accepted_total", "Requests with correct credentials.")                   \
+  X(logins_failed, "logins_failed_total", "Requests refused because of wrong credentials.")        \
+  X(logins_limited, "logins_limited_total",                                                        \
+    "Credentials not checked because too many were wrong, or waited.")                             \
+  X(transfers_refused, "transfers_refused_total",                                                  \
+    "Requests refused by the per-client concurrency limit.")                                       \
+  X(heads_given_up, "client_heads_given_up_total",                                                 \
+    "Requests refused because too many heads did not end.")                                        \
+  X(bytes_from_clients, "client_received_bytes_total", "Bytes received from clients.")             \
+  X(bytes_to_clients, "client_sent_bytes_total", "Bytes sent to clients.")                         \
+  X(bytes_from_origins, "origin_received_bytes_total", "Bytes received from origins.")             \
+  X(bytes_to_origins, "origin_sent_bytes_total", "Bytes sent to origins.")                         \
+  X(responses_5xx, "responses_5xx_total", "Responses with a status of 500 or more.")               \
+  X(kept_out, "kept_out_total", "Responses that admission kept out of the cache.")                 \
+  X(kept_out_bytes, "kept_out_body_bytes_total", "Their body bytes, as clients had them.")         \
+  X(compressed_zstd, "compressed_zstd_responses_total",                                            \
+    "Responses sent in zstd that their origin had not compressed.")                                \
+  X(compressed_zstd_read, "compressed_zstd_read_bytes_total", "Bytes compressed by zstd here.")    \
+  X(compressed_zstd_made, "compressed_zstd_made_bytes_total",                                      \
+    "Bytes produced by zstd compression.")                                                         \
+  X(compressed_br, "compressed_br_responses_total",                                                \
+    "Responses sent in brotli that their origin had not compressed.")                              \
+  X(compressed_br_read, "compressed_br_read_bytes_total", "Bytes compressed by brotli here.")      \
+  X(compressed_br_made, "compressed_br_made_bytes_total", "Bytes produced by brotli compression.") \
+  X(compressed_gzip, "compressed_gzip_responses_total",                                            \
+    "Responses sent in gzip that their origin had not compressed.")                                \
+  X(compressed_gzip_read, "compressed_gzip_read_bytes_total", "Bytes compressed by gzip here.")    \
+  X(compressed_gzip_made, "compressed_gzip_made_bytes_total",                                      \
+    "Bytes produced by gzip compression.")                                                         \
+  X(compression_refused, "compression_refused_total",                                              \
+    "Responses sent as they are because compressing others took all memory for it.")               \
+  X(origin_requests, "origin_requests_total", "Requests sent to origins.")                         \
+  X(origin_connects, "origin_connects_total", "Connections opened to origins.")                    \
+  X(origin_reuses, "origin_reuses_total", "Requests sent on a kept-alive origin connection.")      \
+  X(origin_retries, "origin_retries_total", "Requests sent again on a fresh connection.")          \
+  X(origin_failovers, "origin_failovers_total",                                                    \
+    "Requests that went on to another server because one failed.")                                 \
+  X(origin_waits, "origin_waits_total",                                                            \
+    "Times a request waited because its server had as many connections as it may.")                \
+  X(origin_busy, "origin_busy_total",                                                              \
+    "Requests that failed because their server had as many connections as it may.")                \
+  X(origins_set_aside, "origins_set_aside_total", "Servers ejected after failures.")               \
+  X(health_checks, "health_checks_total", "Health checks of servers.")                             \
+  X(health_failures, "health_check_failures_total", "Health checks that failed.")                  \
+  X(redirects_followed, "redirects_followed_total", "Redirections of origins followed here.")      \
+  X(rechecks, "rechecks_total", "Authorization rechecks of cached responses.")                     \
+  X(digest_mismatches, "digest_mismatches_total",                                                  \
+    "Bodies that were not what the digest in their path says.")                                    \
+  X(revalidations, "revalidations_total", "Conditional requests sent for a stored response.")      \
+  X(background_fetches, "background_fetches_total", "Fetches that no client waited for.")          \
+  X(stored, "stored_total", "Responses committed to the cache.")                                   \
+  X(stored_bytes, "stored_bytes_total", "Charge of the responses committed to the cache.")         \
+  X(store_aborts, "store_aborts_total", "Transfers that were to be stored and ended early.")       \
+  X(memory_waits, "memory_waits_total", "Transfers that had to wait for memory.")                  \
+  X(memory_failures, "memory_failures_total",                                                      \
+    "Transfers that failed because no memory could be had.")                                       \
+  X(memory_evictions, "memory_evictions_total",                                                    \
+    "Stored responses evicted to make room for transfers.")                                        \
+  X(share_waits, "share_waits_total",                                                              \
+    "Times an origin was held back because its client held more than its share of memory.")        \
+  X(slow_readers_cut, "slow_readers_cut_total",                                                    \
+    "Responses cut because their client took them too slowly.")                                    \
+  X(tunnels, "tunnels_total", "CONNECT tunnels opened.")                                           \
+  X(intercepts, "intercepts_total", "CONNECTs that were decrypted.")                               \
+  X(intercepts_spliced, "intercepts_spliced_total",                                                \
+    "CONNECTs to hosts that are decrypted that went through unread.")                              \
+  X(intercepts_rejected, "intercepts_rejected_total",                                              \
+    "CONNECTs whose client did not take our certificate.")                                         \
+  X(intercepts_failed, "intercepts_failed_total",                                                  \
+    "CONNECTs whose handshake with us broke off or was not done in time, without a refusal.")      \
+  X(upgrades, "upgrades_total", "Connections that went over to another protocol.")                 \
+  X(dns_questions, "dns_questions_total", "Questions to name servers, repetitions left out.")      \
+  X(dns_cache_hits, "dns_cache_hits_total", "Names answered from what was asked before.")          \
+  X(dns_joined, "dns_joined_total", "Names that were being asked for already.")                    \
+  X(dns_limited, "dns_limited_total",                                                              \
+    "Names not asked for because too many lookups were under way.")                                \
+  X(dns_failures, "dns_failures_total", "Lookups that no name server gave an answer to.")          \
   X(log_dropped, "log_dropped_total", "Log records dropped because the writer fell behind.")
 
 // What follows from the sizes of responses.

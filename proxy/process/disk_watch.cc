@@ -16,7 +16,7 @@ void say(const disk::DiskReport& disk, DiskCondition before) {
       if (before == DiskCondition::kWritesPaused) {
         log::info("disk {}: is written to again", disk.path);
       } else {
-        log::info("disk {}: in service, all of {} segments read", disk.path, disk.segments);
+        log::info("disk {}: ready, {} segments", disk.path, disk.segments);
       }
       return;
     case DiskCondition::kWritesPaused:

@@ -31,23 +31,24 @@ constexpr int kExitUsage = 2;
 constexpr const char* kFooter =
     "Examples:\n"
     "  encore                                      forward proxy on 127.0.0.1:3128\n"
-    "  encore --config /etc/encore.toml            as configured\n"
+    "  encore --config /etc/encore.toml            with this configuration\n"
     "  encore --set cache.memory=1GiB --check-config\n"
     "  encore --config a.toml --dump-config        the whole configuration in force\n"
     "  encore --config a.toml explain http://a.example/x.deb\n"
     "                                              what the running proxy would do, and why\n"
     "  encore --config b.toml --adopt-from http://10.0.0.1:3129\n"
-    "                                              knows what that neighbour saw\n"
-    "  encore --config a.toml intercept list       who refused the certificate of [intercept]\n"
-    "  encore disk stat /var/cache/encore/disk     what lies on a disk: encore disk --help\n"
+    "                                              import the admission filter of 10.0.0.1\n"
+    "  encore --config a.toml intercept list       clients that refused our certificate\n"
+    "  encore disk stat /var/cache/encore/disk     contents of a disk: encore disk --help\n"
     "  encore ca create --out /etc/encore --host packages.example\n"
     "                                              to cache https: encore ca --help\n"
     "\n"
-    "Signals: SIGTERM, SIGINT drain and end, a second one ends immediately; SIGHUP reads the\n"
-    "configuration again without dropping a connection; SIGUSR1 opens log.access again, after it\n"
-    "was renamed (log.decisions is one file from start to end).\n"
-    "Exit status: 0 ended as asked, 1 failed while running or a drain was cut short, 2 bad\n"
-    "configuration or usage.\n";
+    "Signals: SIGTERM and SIGINT drain and exit, a second one exits immediately; SIGHUP reloads "
+    "the\n"
+    "configuration without dropping a connection; SIGUSR1 reopens log.access after a rotation\n"
+    "(log.decisions is one file from start to end).\n"
+    "Exit status: 0 ended on request, 1 failed at startup or while running, or a drain was cut\n"
+    "short, 2 wrong configuration or usage.\n";
 
 // Connections need descriptors: as many as the system gives us.
 void raise_descriptor_limit() {
@@ -110,20 +111,20 @@ int check_token(const std::optional<AdoptFrom>& from) {
 const CLI::Option* add_explain(CLI::App& app, encore::server::Explained& asked) {
   CLI::App* const command = app.add_subcommand(
       "explain",
-      "What becomes of a request: which rule holds, what the running proxy has stored and "
-      "remembers; where none answers, by the configuration alone");
+      "Explain how a request would be handled: matching rule, cached variants, admission state. "
+      "Asks the running proxy, or uses the configuration alone");
   command->fallthrough();
-  command->add_option("URL", asked.url, "What is asked for")->required();
-  command->add_option("--method", asked.method, "Its method")->capture_default_str();
-  command->add_option("--client", asked.client, "Whose request")->capture_default_str();
-  command->add_option("--listener", asked.listener, "Of which [[listen]], by its address")
+  command->add_option("URL", asked.url, "URL of the request")->required();
+  command->add_option("--method", asked.method, "Method of the request")->capture_default_str();
+  command->add_option("--client", asked.client, "Address of the client")->capture_default_str();
+  command->add_option("--listener", asked.listener, "Address of the [[listen]] that receives it")
       ->type_name("ADDRESS");
-  command->add_option("--field", asked.fields, "With this field; may be repeated")
+  command->add_option("--field", asked.fields, "Header field of the request; may be repeated")
       ->type_name("\"Name: value\"")
       ->take_all()
       ->allow_extra_args(false);
   return command->add_flag("--offline")
-      ->description("By the configuration alone: no proxy is asked");
+      ->description("Use the configuration alone; do not ask the running proxy");
 }
 
 // The exit status.
@@ -160,16 +161,17 @@ struct InterceptOrders {
 
 void add_intercept(CLI::App& app, InterceptOrders& orders) {
   CLI::App* const command = app.add_subcommand(
-      "intercept", "Clients that refused the certificate of [intercept], of the running proxy");
+      "intercept", "List or clear clients that refused the certificate of [intercept]");
   command->fallthrough();
   command->require_subcommand(1);
-  command->add_subcommand("list", "List them: client, host, refusals, and how long unread")
+  command
+      ->add_subcommand("list", "Print client, host, refusals, and the time left without decryption")
       ->fallthrough();
   CLI::App* const clear =
-      command->add_subcommand("clear", "Forget them, so that their hosts are decrypted again");
+      command->add_subcommand("clear", "Clear refusals, so that the hosts are decrypted again");
   clear->fallthrough();
-  clear->add_option("--client", orders.client, "Only those of this address");
-  clear->add_option("--host", orders.host, "Only those for this host");
+  clear->add_option("--client", orders.client, "Only refusals of this client address");
+  clear->add_option("--host", orders.host, "Only refusals for this host");
   orders.command = command;
   orders.clear = clear;
 }
@@ -213,37 +215,37 @@ int main(int argc, char** argv) {
   }
   // Whoever starts us may send these at once. They wait until they can be obeyed.
   encore::net::hold_signals({SIGHUP, SIGUSR1});
-  CLI::App app(
-      "Encore: a caching HTTP proxy that stores an object only when it is asked for twice.",
-      "encore");
+  CLI::App app("Encore: a caching HTTP proxy that stores an object on its second request.",
+               "encore");
   encore::config::Sources sources;
   bool check = false;
   bool dump = false;
-  app.add_option("--config", sources.path, "Configuration file (TOML); without it, all defaults")
+  app.add_option("--config", sources.path,
+                 "Configuration file (TOML); default: none, all keys have their defaults")
       ->type_name("FILE");
-  app.add_option("--set", sources.sets, "Set a key after the file was read; may be repeated")
+  app.add_option("--set", sources.sets, "Override a key of the file; may be repeated")
       ->type_name("section.key=value")
       ->take_all()
       ->allow_extra_args(false);
-  app.add_flag(
-      "--check-config", check,
-      "Check the configuration and whether it can be started with, show what follows from it, end");
+  app.add_flag("--check-config", check,
+               "Check the configuration, print the derived values, and exit");
   std::optional<std::string> adopt_url;
   std::string adopt_token_file;
-  app.add_option("--adopt-from", adopt_url,
-                 "Take over what a neighbour's admission remembers before serving, from its admin "
-                 "listener; a warning where that fails")
+  app.add_option(
+         "--adopt-from", adopt_url,
+         "Import the admission filter of another node (its admin URL) before serving; warn on "
+         "failure")
       ->type_name("URL");
   app.add_option("--adopt-token-file", adopt_token_file,
-                 "The neighbour's token; without it, that of admin.token_file")
+                 "Token of that node; default: admin.token_file")
       ->type_name("FILE");
   bool clear_disks = false;
   app.add_flag("--clear-disk", clear_disks,
-               "Make new disks of whatever is at the paths of [[disk]]: what they hold is lost");
-  app.add_flag("--dump-config", dump, "Write the whole configuration in force as TOML, end");
+               "Reinitialise all configured disks. Deletes their contents.");
+  app.add_flag("--dump-config", dump, "Print the whole configuration in force as TOML, and exit");
   encore::server::Explained asked;
   app.add_option("--url", asked.url,
-                 "With --check-config: which rule holds for this URL, and what follows")
+                 "With --check-config: print the rule that applies to this URL, and its effect")
       ->type_name("URL");
   const CLI::Option* const offline = add_explain(app, asked);
   InterceptOrders intercept;

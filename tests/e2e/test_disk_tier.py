@@ -125,11 +125,11 @@ class Tier(DiskCase):
 
     def test_the_log_says_what_becomes_of_a_disk(self):
         self.start_proxy()
-        eventually(lambda: f"disk {self.path}: in service, all of 0 segments read"
+        eventually(lambda: f"disk {self.path}: ready, 0 segments"
                    in self.proxy.output(), "it is said")
         self.check("/a-100", self.get("/a-100"))
         self.restart()
-        eventually(lambda: f"disk {self.path}: in service, all of 1 segments read"
+        eventually(lambda: f"disk {self.path}: ready, 1 segments"
                    in self.proxy.output(), "it is said")
 
     def test_a_kill_loses_the_last_second_and_gives_nothing_wrong(self):
