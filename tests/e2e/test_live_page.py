@@ -304,7 +304,10 @@ class LivePage(Case):
         self.assertEqual(3600, page.evaluate("model.seconds.ends.length"))
         self.assertIn(page.evaluate("model.minutes.ends.length"), range(128, 134))
         self.assertLess(grown, 1 << 20, f"{grown} bytes more after an hour")
-        self.assertEqual(f"{90 * (3600 + 599 + 3600):,}", page.evaluate(
+        # A poll of the page's own, that was under way before, may stand for one of these.
+        hits = page.evaluate("window.hits")
+        self.assertIn(hits // 90 - (3600 + 599 + 3600), (-1, 0, 1))
+        self.assertEqual(f"{hits:,}", page.evaluate(
             "document.querySelector('#outcomes .count').textContent"))
         self.assertEqual([], page.complaints())
 
