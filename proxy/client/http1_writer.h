@@ -82,7 +82,7 @@ class Http1Writer {
   std::uint64_t chunk_left_ = 0;
   const std::string* trailers_ = nullptr;
   std::uint64_t sent_bytes_ = 0;
-  std::size_t pump_bytes_ = 0;   // of content, written by the present pump
+  std::size_t pump_bytes_ = 0;   // written by the present pump
   MonotonicTime stall_since_{};  // of the present stall
   Pace pace_;
   Status last_ = Status::kDone;

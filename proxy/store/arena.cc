@@ -6,7 +6,7 @@
 #include <bit>
 
 #include "base/check.h"
-#include "proxy/store/poison.h"
+#include "base/poison.h"
 
 namespace encore::store {
 

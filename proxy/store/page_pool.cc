@@ -9,8 +9,8 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/poison.h"
 #include "base/units.h"
-#include "proxy/store/poison.h"
 
 namespace encore::store {
 

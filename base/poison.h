@@ -1,5 +1,5 @@
-// Tells the address sanitizer which bytes of the arena are in use, so that a reader of a freed
-// slot is caught there. Nothing in other builds.
+// Tells the address sanitizer which bytes nobody may touch: what is free in the arena, and what
+// waits to be used again (base/recycled.h). Nothing in other builds.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -16,7 +16,7 @@
 
 #include <cstddef>
 
-namespace encore::store {
+namespace encore {
 
 inline void poison([[maybe_unused]] const void* address, [[maybe_unused]] std::size_t bytes) {
 #if defined(ENCORE_ADDRESS_SANITIZER)
@@ -30,4 +30,4 @@ inline void unpoison([[maybe_unused]] const void* address, [[maybe_unused]] std:
 #endif
 }
 
-}  // namespace encore::store
+}  // namespace encore
