@@ -5,7 +5,9 @@
 #include <atomic>
 #include <cstdint>
 
-#if defined(__SANITIZE_THREAD__)
+#include "base/sanitizers.h"
+
+#if defined(ENCORE_THREAD_SANITIZER)
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -72,7 +74,7 @@ class ENCORE_CAPABILITY("mutex") Mutex {
   void wake_one();
 
   // The thread sanitizer sees what the states mean, and so the order in which mutexes are taken.
-#if defined(__SANITIZE_THREAD__)
+#if defined(ENCORE_THREAD_SANITIZER)
   void before_lock() { __tsan_mutex_pre_lock(this, 0); }
   void after_lock() { __tsan_mutex_post_lock(this, 0, 0); }
   void before_unlock() { __tsan_mutex_pre_unlock(this, 0); }

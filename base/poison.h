@@ -2,13 +2,7 @@
 // waits to be used again (base/recycled.h). Nothing in other builds.
 #pragma once
 
-#if defined(__SANITIZE_ADDRESS__)
-#define ENCORE_ADDRESS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ENCORE_ADDRESS_SANITIZER 1
-#endif
-#endif
+#include "base/sanitizers.h"
 
 #if defined(ENCORE_ADDRESS_SANITIZER)
 #include <sanitizer/asan_interface.h>

@@ -3,10 +3,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/sanitizers.h"
+
 namespace encore::net {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(ENCORE_ADDRESS_SANITIZER) || defined(ENCORE_THREAD_SANITIZER)
 // The sanitizers look at the bytes that pass through glibc's.
 constexpr auto* recv_at_once = ::recv;
 constexpr auto* send_at_once = ::send;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sanitizers.h"
 #include "tests/catch.h"
 #include "tests/coding/decoders.h"
 
@@ -106,7 +107,7 @@ TEST_CASE("text becomes shorter", "[coding]") {
   CHECK(encode(*encoder, text, Then::kEnd, 8192).size() < text.size() / 2);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(ENCORE_ADDRESS_SANITIZER) && !defined(ENCORE_THREAD_SANITIZER)
 TEST_CASE("no encoder takes more memory than is accounted for it", "[coding]") {
   const Coding coding = GENERATE(from_range(std::begin(kAll), std::end(kAll)));
   std::mt19937_64 random(3);

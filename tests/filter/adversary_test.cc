@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sanitizers.h"
 #include "filter/positions.h"
 #include "filter/rotating_bloom_filter.h"
 #include "filter/theory.h"
@@ -26,7 +27,7 @@ using testing::kSigmas;
 
 constexpr std::uint64_t kCapacity = 4096;
 constexpr std::uint64_t kWorstPoint = 2 * kCapacity - 1;  // insertions: both generations are full
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(ENCORE_ADDRESS_SANITIZER)
 constexpr std::uint32_t kSeeds = 4;  // it is looked for other things, several times as slowly
 #else
 constexpr std::uint32_t kSeeds = 20;

@@ -1,7 +1,9 @@
 // What is deleted is overwritten, so that who uses it still is found without a sanitizer, whose own
 // doing this is where there is one. glibc's M_PERTURB does not reach what its caches of a thread
 // take, which is nearly all that is small, and writes all of what is large, twice.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#include "base/sanitizers.h"
+
+#if !defined(ENCORE_ADDRESS_SANITIZER) && !defined(ENCORE_THREAD_SANITIZER)
 
 #include <malloc.h>
 
