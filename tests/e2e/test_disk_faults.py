@@ -5,6 +5,7 @@ stays, and a purge that was answered holds."""
 import contextlib
 import http.client
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -56,6 +57,17 @@ class TwoDisks(DiskCase):
     @contextlib.contextmanager
     def failing(self, calls, disk, how="error=EIO"):
         """These calls for this disk's file, until the block ends."""
+        tracer = self.trace(calls, disk, how)
+        while not self.is_traced():
+            # A thread that began while strace took hold of the others goes on untraced.
+            self.end_trace(tracer)
+            tracer = self.trace(calls, disk, how)
+        try:
+            yield
+        finally:
+            self.end_trace(tracer)
+
+    def trace(self, calls, disk, how):
         said = self.directory / "strace.said"
         with open(said, "wb") as log:
             # A process of its own group, for it is stopped with SIGINT and detaches then.
@@ -68,11 +80,15 @@ class TwoDisks(DiskCase):
                    "strace is at work")
         if tracer.poll() is not None:
             raise unittest.SkipTest("no process may be traced here: " + said.read_text())
-        try:
-            yield
-        finally:
-            tracer.send_signal(signal.SIGINT)
-            tracer.wait(60 * SLOWDOWN)
+        return tracer
+
+    def end_trace(self, tracer):
+        tracer.send_signal(signal.SIGINT)
+        tracer.wait(60 * SLOWDOWN)
+
+    def is_traced(self):
+        tasks = pathlib.Path(f"/proc/{self.proxy.process.pid}/task").iterdir()
+        return all("TracerPid:\t0\n" not in (task / "status").read_text() for task in tasks)
 
     def ask_all(self, names):
         """How many were hits; every answer is checked."""
