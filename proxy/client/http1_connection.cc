@@ -559,7 +559,7 @@ void Http1Connection::check_timeouts(MonotonicTime now) {
     return;
   }
   if (pending_ != nullptr) {
-    if (over(pending_->writer.stalled_for(now), timeouts.client_write)) {
+    if (over(pending_->writer.stalled_for(now, stream_), timeouts.client_write)) {
       close(After::kAbort, {.detail = "client-write"});
     }
     return;

@@ -385,9 +385,7 @@ void Http1Connection::look_at_reader(MonotonicTime now) {
     writer->pace().look_at_unblocked();
     return;
   }
-  const std::uint64_t written = stream_.bytes_written();
-  const std::uint64_t taken = written - std::min(written, stream_.bytes_in_kernel());
-  if (writer->pace().look_at_blocked(now, taken)) writer->note_taking(now);
+  writer->pace().look_at_blocked(now, stream_.bytes_taken());
   account(*writer);  // what the cache had a moment ago may be kept for this client alone now
   const config::Config& config = services_.runtime->config;
   Nanoseconds window = config.timeouts.client_write;

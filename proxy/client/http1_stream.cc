@@ -109,7 +109,7 @@ void Http1Stream::check_timeouts(MonotonicTime now) {
   const Nanoseconds limit = request_->runtime->config.timeouts.client_write;
   const bool waits = state_ == State::kOpen && carrier_.has_peer_ended() && is_request_taken();
   // Only where it is the client that is waited for. What it sends meanwhile does not count.
-  const bool stalled = limit.count() != 0 && writer_.stalled_for(now) >= limit;
+  const bool stalled = limit.count() != 0 && writer_.stalled_for(now, carrier_.stream()) >= limit;
   if (!stalled && !(waits && has_client_gone())) return;
   on_gone({.detail = stalled ? std::string_view("client-write") : "reset"});
   carrier_.on_stream_end(After::kAbort);
@@ -186,10 +186,6 @@ std::uint64_t Http1Stream::unsent_bytes() const {
   return std::min(writer_.sent_bytes(), carrier_.stream().bytes_unsent());
 }
 
-std::uint64_t Http1Stream::taken_bytes() const {
-  const net::Stream& stream = carrier_.stream();
-  const std::uint64_t written = stream.bytes_written();
-  return written - std::min(written, stream.bytes_in_kernel());
-}
+std::uint64_t Http1Stream::taken_bytes() const { return carrier_.stream().bytes_taken(); }
 
 }  // namespace encore::server

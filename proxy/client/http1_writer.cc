@@ -67,9 +67,12 @@ Http1Writer::Status Http1Writer::await_sent(net::Stream& stream) const {
   return Status::kDead;
 }
 
-Nanoseconds Http1Writer::stalled_for(MonotonicTime now) {
+Nanoseconds Http1Writer::stalled_for(MonotonicTime now, const net::Stream& stream) {
   if (!is_blocked()) return Nanoseconds(0);
-  if (stall_since_ == MonotonicTime{}) stall_since_ = now;
+  // The kernel has megabytes for the client, which takes them while nothing more is written.
+  const std::uint64_t taken_before = taken_;
+  taken_ = stream.bytes_taken();
+  if (taken_ != taken_before || stall_since_ == MonotonicTime{}) stall_since_ = now;
   return now - stall_since_;
 }
 

@@ -51,9 +51,8 @@ class Http1Writer {
   bool is_dead() const { return last_ == Status::kDead; }
 
   // How long the client has taken nothing although there was something for it.
-  Nanoseconds stalled_for(MonotonicTime now);
-  // The client takes what it is sent, although its connection takes no more for it yet.
-  void note_taking(MonotonicTime now) { stall_since_ = now; }
+  // Asks the kernel where it is blocked.
+  Nanoseconds stalled_for(MonotonicTime now, const net::Stream& stream);
 
   // How fast the client takes it. Looked at by whoever sweeps.
   Pace& pace() { return pace_; }
@@ -84,6 +83,7 @@ class Http1Writer {
   std::uint64_t sent_bytes_ = 0;
   std::size_t pump_bytes_ = 0;   // written by the present pump
   MonotonicTime stall_since_{};  // of the present stall
+  std::uint64_t taken_ = 0;      // of the connection's bytes, when that was looked at last
   Pace pace_;
   Status last_ = Status::kDone;
 };

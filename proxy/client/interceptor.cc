@@ -259,7 +259,7 @@ void Interceptor::check_timeouts(MonotonicTime now) {
   };
   switch (step_) {
     case Step::kAnswering:
-      if (over(answer_.stalled_for(now), timeouts.client_write)) {
+      if (over(answer_.stalled_for(now, stream_), timeouts.client_write)) {
         end(Outcome::kClientAborted, After::kAbort);
       }
       return;

@@ -244,7 +244,8 @@ std::uint64_t TunnelExchange::moved_bytes() const {
 void TunnelExchange::check_timeouts(MonotonicTime now) {
   const config::Timeouts& timeouts = request_->runtime->config.timeouts;
   if (tunnel_ == nullptr) {
-    if (timeouts.client_write.count() != 0 && head_.stalled_for(now) >= timeouts.client_write) {
+    if (timeouts.client_write.count() != 0 &&
+        head_.stalled_for(now, carrier_.stream()) >= timeouts.client_write) {
       carrier_.on_stream_end(After::kAbort);
       return;
     }

@@ -188,6 +188,10 @@ class Stream : private DeferredNode {
   // Where the kernel does not tell, what it has taken has left. REQUIRES: open and ready.
   enum class Sent : std::uint8_t { kAll, kNotYet, kNever };
   Sent await_sent();
+  // Bytes that have arrived at the peer. Asks the kernel.
+  std::uint64_t bytes_taken() const {
+    return bytes_written_ - std::min(bytes_written_, bytes_in_kernel());
+  }
   // The turn of the last byte read or written, or of the creation.
   MonotonicTime last_activity() const { return last_activity_; }
   // A stream taken from a pool starts a new life.

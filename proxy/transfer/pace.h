@@ -25,20 +25,18 @@ class Pace {
     window_ = {};
     window_bytes_ = 0;
   }
-  // There is more than the client takes; until now it took `taken` bytes of its connection. Returns
-  // whether it was so at the last look, and it has taken some since.
-  bool look_at_blocked(MonotonicTime now, std::uint64_t taken) {
+  // There is more than the client takes; until now it took `taken` bytes of its connection.
+  void look_at_blocked(MonotonicTime now, std::uint64_t taken) {
     const Nanoseconds elapsed = now - looked_;
     const std::uint64_t bytes = taken > taken_ ? taken - taken_ : 0;
     looked_ = now;
     taken_ += bytes;
-    if (!std::exchange(blocked_, true)) return false;
+    if (!std::exchange(blocked_, true)) return;
     const std::uint64_t rate = per_second(bytes, elapsed);
     rate_ = known_ ? (rate_ + rate) / 2 : rate;
     known_ = true;
     window_ += elapsed;
     window_bytes_ += bytes;
-    return bytes != 0;
   }
 
   // Whether the last two looks or more found the client behind.

@@ -2,6 +2,7 @@
 it was not given the rest, whatever the kernel had taken of it."""
 
 import os
+import pathlib
 import signal
 import unittest
 
@@ -149,6 +150,9 @@ class Plain(Left, Case):
         self.next_record(encore)
         one = self.sent(encore) - sent
         encore.signal(signal.SIGSTOP)
+        tasks = pathlib.Path(f"/proc/{encore.process.pid}/task")
+        eventually(lambda: all("State:\tT" in (task / "status").read_text()
+                               for task in tasks.iterdir()), "all threads stand still")
         client.send(self.ask("/100"))
         client.reset()
         encore.signal(signal.SIGCONT)
