@@ -54,4 +54,32 @@ double poisson_mean(double mean, F f) {
   return sum;
 }
 
+// E[f(j)] for j of `keys` keys that fall into one of so many equal lines: binomial, and Poisson (as
+// published) where the lines are many. A fraction of a key is there with that probability.
+template <typename F>
+double line_mean(double keys, double lines, F f) {
+  constexpr double kManyLines = 4096;  // the difference is below 1/lines
+  if (lines > kManyLines) return poisson_mean(keys / lines, f);
+  const auto binomial_mean = [&](double n) {
+    if (lines <= 1) return f(n);
+    const double share = 1 / lines;
+    const double mean = n * share;
+    const double reach = 8 * std::sqrt(mean) + 20;
+    const double first = std::max(0.0, std::floor(mean - reach));
+    const double last = std::min(n, std::ceil(mean + reach));
+    if (const double least = f(first); least == f(last)) return least;
+    double weight = std::exp(log_factorial(n) - log_factorial(first) - log_factorial(n - first) +
+                             first * std::log(share) + (n - first) * std::log1p(-share));
+    double sum = 0;
+    for (double j = first; j <= last; ++j) {
+      sum += weight * f(j);
+      weight *= (n - j) / (j + 1) * share / (1 - share);
+    }
+    return sum;
+  };
+  const double whole = std::floor(keys);
+  const double rest = keys - whole;
+  return (1 - rest) * binomial_mean(whole) + (rest > 0 ? rest * binomial_mean(whole + 1) : 0);
+}
+
 }  // namespace encore::filter

@@ -1,8 +1,11 @@
 #include "filter/theory.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <mutex>
 
+#include "filter/exact_theory.h"
 #include "filter/mean.h"
 
 namespace encore::filter {
@@ -27,6 +30,24 @@ double power(double x, std::uint32_t k) {
   return result;
 }
 
+// p of a line of the blocked layout, by its keys. The tables are made once, for sizing asks for
+// thousands of them: one by one those of the k that filters have, the others together.
+const BlockFpr& blocked_line(std::uint32_t hashes) {
+  constexpr std::uint32_t kUsual = 32;
+  struct Made {
+    std::once_flag once;
+    std::optional<BlockFpr> line;
+  };
+  static std::array<Made, kUsual + 1> usual;
+  if (hashes > kUsual) {
+    static const std::vector<BlockFpr> all = BlockFpr::of_all(kLineBits, kHashesMax);
+    return all.at(hashes);
+  }
+  Made& made = usual.at(hashes);
+  std::call_once(made.once, [&] { made.line.emplace(kLineBits, hashes); });
+  return *made.line;
+}
+
 // One Runge-Kutta step of d e = di / (1 - p(e)).
 double effective_step(const FilterShape& shape, double e, double step) {
   const auto slope = [&](double at) { return 1 / (1 - std::min(fpr(shape, at), 0.999999)); };
@@ -48,8 +69,8 @@ double fpr_blocked(const FilterShape& shape, double keys, double block_bits) {
 double fpr_split(double bits, double keys, SplitLine line) {
   const double line_bits = line.words * line.word_bits;
   const double miss_one = std::log1p(-1 / line.word_bits);
-  return poisson_mean(keys * line_bits / bits,
-                      [&](double j) { return power(-std::expm1(miss_one * j), line.words); });
+  return line_mean(keys, bits / line_bits,
+                   [&](double j) { return power(-std::expm1(miss_one * j), line.words); });
 }
 
 double fpr(const FilterShape& shape, double keys) {
@@ -63,8 +84,10 @@ double fpr(const FilterShape& shape, double keys) {
       return std::pow(hit_probability(m, k * keys), k);
     case Layout::kPartitioned:
       return std::pow(hit_probability(std::floor(m / k), keys), k);
-    case Layout::kBlocked:
-      return fpr_blocked(shape, keys, kLineBits);
+    case Layout::kBlocked: {
+      const BlockFpr& line = blocked_line(shape.hashes);
+      return line_mean(keys, m / kLineBits, [&](double j) { return line.at(j); });
+    }
     case Layout::kSplit:
       return fpr_split(m, keys, {});
   }
@@ -77,38 +100,37 @@ double fpr_exponential(const FilterShape& shape, double keys) {
 }
 
 std::optional<double> fpr_exact(const FilterShape& shape, std::uint64_t keys) {
-  const double m = real(shape.bits);
-  const double throws = shape.hashes * real(keys);
-  // The distribution is carried in a band around its mean, some 40 standard deviations wide.
-  if (throws * (40 * std::sqrt(m) + 64) > 4e8) {
+  if (shape.layout != Layout::kClassic) {
+    return fpr(shape, real(keys));
+  }
+  constexpr double kTermsMax = 4e8;
+  const double k = shape.hashes;
+  if (real(keys) * k * k > kTermsMax) {
     return std::nullopt;
   }
-  const auto cells = static_cast<std::size_t>(shape.bits);
-  // Of i set bits, and no more than there are throws.
-  std::vector<double> probability(std::min(cells, static_cast<std::size_t>(throws)) + 2, 0.0);
-  probability[0] = 1;
-  std::size_t low = 0;
-  std::size_t high = 0;
-  for (double t = 0; t < throws; ++t) {
-    high = std::min(high + 1, cells);
-    for (std::size_t i = high; i > low; --i) {
-      const double stays = probability[i] * static_cast<double>(i) / m;
-      const double grows = probability[i - 1] * (m - static_cast<double>(i - 1)) / m;
-      probability[i] = stays + grows;
-    }
-    probability[low] *= static_cast<double>(low) / m;
-    while (low < high && probability[low] < 1e-40) {
-      probability[low++] = 0;
-    }
-    while (high > low && probability[high] < 1e-40) {
-      probability[high--] = 0;
-    }
+  CoveredCells cells(real(shape.bits), shape.hashes);
+  for (std::uint64_t i = 0; i < keys; ++i) {
+    cells.add_key();
   }
+  return cells.fpr();
+}
+
+std::optional<double> fpr_incremental_exact(const FilterShape& shape, std::uint64_t keys) {
+  if (shape.layout != Layout::kClassic) {
+    return fpr_incremental(shape, real(keys));
+  }
+  constexpr double kTermsMax = 4e8;
+  const double k = shape.hashes;
+  if (real(keys) * k * k > kTermsMax) {
+    return std::nullopt;
+  }
+  CoveredCells cells(real(shape.bits), shape.hashes);
   double sum = 0;
-  for (std::size_t i = low; i <= high; ++i) {
-    sum += probability[i] * std::pow(static_cast<double>(i) / m, shape.hashes);
+  for (std::uint64_t i = 0; i < keys; ++i) {
+    sum += i == 0 ? 0 : cells.fpr();
+    cells.add_key();
   }
-  return sum;
+  return keys == 0 ? 0 : sum / real(keys);
 }
 
 double fpr_incremental(const FilterShape& shape, double keys) {
@@ -139,13 +161,11 @@ double expected_set_bits(const FilterShape& shape, double keys) {
       return m * hit_probability(std::floor(m / k), keys);
     case Layout::kBlocked: {
       // j keys in a line, k throws each, over 512 bits.
-      const double lines = m / kLineBits;
-      return m * poisson_mean(keys / lines,
-                              [&](double j) { return hit_probability(kLineBits, k * j); });
+      return m * line_mean(keys, m / kLineBits,
+                           [&](double j) { return hit_probability(kLineBits, k * j); });
     }
     case Layout::kSplit: {
-      const double lines = m / kLineBits;
-      return m * poisson_mean(keys / lines, [&](double j) {
+      return m * line_mean(keys, m / kLineBits, [&](double j) {
                return hit_probability(static_cast<double>(kLineBits) / kSplitHashes, j);
              });
     }

@@ -17,10 +17,13 @@ namespace encore::filter {
 // p after n distinct keys, by layout:
 //   classic      (1 - (1 - 1/m)^(kn))^k                                        Bloom 1970
 //   partitioned  (1 - (1 - k/m)^n)^k, slices of whole bits                      Almeida et al. 2007
-//   blocked      sum_j Poisson(j; 512 n/m) (1 - (1 - 1/512)^(kj))^k            Putze et al. 2007
+//   blocked      sum_j Poisson(j; 512 n/m) E[(X_j/512)^k], X_j the bits that kj throws set
 //   split        sum_j Poisson(j; 512 n/m) (1 - (1 - 1/64)^j)^8
+// Of few lines j is binomial. Small classic filters lie above their formula: fpr_exact().
 double fpr(const FilterShape& shape, double keys);
-// The same for blocks of another size than ours.
+// As published for blocks of any size (Putze et al. 2007), with the power of the expected fill in
+// place of the expected power: sum_j Poisson(j; B n/m) (1 - (1 - 1/B)^(kj))^k. Too low: by 1.2 %
+// for 512 bits at k = 7, by more for smaller blocks (exact_theory.h).
 double fpr_blocked(const FilterShape& shape, double keys, double block_bits);
 // Split with another number and width of words: `words` words of `word_bits` bits in one line.
 struct SplitLine {
@@ -30,12 +33,14 @@ struct SplitLine {
 double fpr_split(double bits, double keys, SplitLine line);
 // (1 - e^(-kn/m))^k, the usual approximation of the classic formula.
 double fpr_exponential(const FilterShape& shape, double keys);
-// Classic, without approximation: the expectation of (X/m)^k over the distribution of the set bits
-// X (Bose et al. 2008), computed by the recurrence over the kn throws, which has only positive
-// terms (Christensen et al. 2010). Nothing where it would take more than about a second.
+// Without approximation: the expectation of (X/m)^k over the distribution of the set bits X (Bose
+// et al. 2008), by a recurrence that has only positive terms (exact_theory.h). Nothing where it
+// would take more than about a second: there the formula is exact to six digits.
 std::optional<double> fpr_exact(const FilterShape& shape, std::uint64_t keys);
 // Mean of p(i) over i = 0 .. keys-1: what a filter shows that is measured while it fills.
 double fpr_incremental(const FilterShape& shape, double keys);
+// The same mean of fpr_exact(i). Nothing: as there.
+std::optional<double> fpr_incremental_exact(const FilterShape& shape, std::uint64_t keys);
 
 // The block experiment: of `events`, a share is one-off blocks, the others draw one of
 // `reused_blocks`. Expected distinct blocks after t events, and the mean of p over the fill that

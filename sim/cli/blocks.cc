@@ -7,6 +7,7 @@
 #include "filter/rotating_bloom_filter.h"
 #include "filter/theory.h"
 #include "sim/cli/blocks_compare.h"
+#include "sim/cli/blocks_theory.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/memory_need.h"
 #include "sim/cli/parallel.h"
@@ -37,17 +38,18 @@ struct Options {
   bool grows() const { return filter == "scalable" || filter == "growable"; }
 };
 
-// FPR columns of one count, measured beside theory.
-void append_fpr(Row& row, const FprCount& count, double theory) {
+// FPR columns of one count, measured beside theory (where that holds).
+void append_fpr(Row& row, const FprCount& count, bool has_theory) {
   const filter::Interval interval = filter::wilson_interval({count.false_positives, count.tests});
   row.insert(row.end(), {Field{"new_blocks", count.tests},
                          {"false_positives", count.false_positives},
                          {"fpr_measured", count.measured()},
-                         {"fpr_theory", theory},
+                         {"fpr_theory", has_theory ? Value{count.by_theory()} : Value{}},
                          {"fpr_bits", count.by_bits()},
                          {"interval_low", interval.low},
                          {"interval_high", interval.high},
-                         {"z", count.z()}});
+                         {"z", of(count.z())},
+                         {"z_theory", has_theory ? of(count.z_theory()) : Value{}}});
 }
 
 std::vector<Column> fpr_columns(Column first, Column second) {
@@ -58,45 +60,13 @@ std::vector<Column> fpr_columns(Column first, Column second) {
           {"fpr_measured", "measured", Style::kRate},
           {"fpr_theory", "theory", Style::kRate},
           {"fpr_bits", "by the bits", Style::kRate},
-          {"z", "z", Style::kReal}};
-}
-
-// Theory's two figures: the full filter, and what is seen while it fills. Of a pair: the worst
-// moment of a cycle, and the mean over the tests that were made.
-struct Theory {
-  double full;
-  double incremental;
-  double weighted;
-};
-Theory theory_for(const BlockResult& result, const BlockWorkload& workload) {
-  const BlockFilter& filter = result.filter;
-  if (!filter.single_or_pair()) {
-    return {result.fpr_theory_end, result.all.by_theory(), result.one_off.by_theory()};
-  }
-  const filter::FilterShape shape{filter.layout, filter.bits, filter.hashes};
-  if (filter.pair()) {
-    const filter::Ring ring{.shape = shape,
-                            .capacity = static_cast<double>(filter.capacity),
-                            .generations = filter.generations,
-                            .counting = filter::Counting::kEffective,
-                            .refresh = filter.refresh};
-    return {filter::ring_cycle(ring).high, result.all.by_theory(), result.one_off.by_theory()};
-  }
-  // Of one seed's run: all are complete, or there is one that is not.
-  const double runs =
-      static_cast<double>(std::max<std::uint64_t>(1, result.events / workload.events));
-  const double keys = static_cast<double>(result.all.tests) / runs;
-  const filter::BlockExperiment experiment{
-      .events = static_cast<double>(result.events) / runs,
-      .reused_blocks = static_cast<double>(workload.reused_blocks),
-      .one_off_share = workload.one_off_percent / 100.0};
-  return {
-      filter::fpr(shape, keys), filter::fpr_incremental(shape, keys),
-      workload.one_off_percent == 0 ? 0.0 : filter::fpr_weighted_incremental(shape, experiment)};
+          {"z", "z", Style::kReal},
+          {"z_theory", "z to theory", Style::kReal}};
 }
 
 Row main_row(const BlockResult& result, const BlockWorkload& workload) {
-  const Theory theory = theory_for(result, workload);
+  const BlockTheory theory = theory_for(result, workload);
+  const bool has_theory = result.theory_refused.empty();
   const FprCount& all = result.all;
   const FprCount& one_off = result.one_off;
   const filter::Interval interval = filter::wilson_interval({all.false_positives, all.tests});
@@ -109,13 +79,15 @@ Row main_row(const BlockResult& result, const BlockWorkload& workload) {
              {"fpr_bits", all.by_bits()},
              {"interval_low", interval.low},
              {"interval_high", interval.high},
-             {"z", all.z()},
+             {"z", of(all.z())},
+             {"z_theory", has_theory ? of(all.z_theory()) : Value{}},
              {"one_off_blocks", one_off.tests},
              {"one_off_false_positives", one_off.false_positives},
              {"fpr_one_off", one_off.measured()},
              {"fpr_weighted", theory.weighted},
              {"fpr_one_off_bits", one_off.by_bits()},
-             {"z_one_off", one_off.z()},
+             {"z_one_off", of(one_off.z())},
+             {"z_one_off_theory", has_theory ? of(one_off.z_theory()) : Value{}},
              {"old_blocks", result.old_blocks},
              {"old_blocks_called_new", result.called_new},
              {"hash", to_string(result.filter.hash)},
@@ -150,6 +122,7 @@ Table main_table(const Options& options, bool complete) {
       {"interval_low", "95 % from", Style::kRate},
       {"interval_high", "to", Style::kRate},
       {"z", "z", Style::kReal},
+      {"z_theory", "z to theory", Style::kReal},
       {"one_off_blocks", "one-off", Style::kCount},
       {"one_off_false_positives", "FP", Style::kCount},
       {"fpr_one_off", "measured", Style::kRate},
@@ -201,7 +174,7 @@ void append_pair_tables(Report& report, const std::vector<BlockResult>& results)
     const auto add = [&](Table& table, Field place, const FprCount& count) {
       if (count.tests != 0) {
         append_fpr(table.rows.emplace_back(Row{hashes, std::move(place)}), count,
-                   count.by_theory());
+                   result.theory_refused.empty());
       }
     };
     for (std::size_t i = 0; i < result.deciles.size(); ++i) {
@@ -254,7 +227,9 @@ Chart fill_chart(const std::vector<BlockResult>& results) {
       const filter::Interval interval =
           filter::wilson_interval({count.false_positives, count.tests});
       const double x = static_cast<double>(i) + 0.5;
-      theory.points.push_back({.x = x, .y = count.by_theory()});
+      if (result.theory_refused.empty()) {
+        theory.points.push_back({.x = x, .y = count.by_theory()});
+      }
       measured.points.push_back(
           {.x = x, .y = count.measured(), .low = interval.low, .high = interval.high});
     }
@@ -334,15 +309,26 @@ class BlocksCommand final : public Command {
     if (!results) {
       return std::unexpected(results.error());
     }
+    for (BlockResult& result : *results) {
+      const BlockFilter& filter = result.filter;
+      if (filter.pair()) {
+        result.theory_refused =
+            theory_refusal({.shape = {filter.layout, filter.bits, filter.hashes},
+                            .capacity = static_cast<double>(filter.capacity),
+                            .generations = filter.generations});
+      }
+    }
     Outcome outcome{.report = start_report()};
     outcome.report.tables.push_back(main_table(options_, !context.monitor.heard));
     for (const BlockResult& result : *results) {
       outcome.report.tables.front().rows.push_back(main_row(result, options_.workload));
     }
+    append_theory_notes(outcome.report, *results);
     outcome.report.charts.push_back(fill_chart(*results));
     if (options_.filter == "pair") {
       append_pair_tables(outcome.report, *results);
     }
+    std::ranges::for_each(outcome.report.tables, drop_unknown_z);
     return outcome;
   }
 

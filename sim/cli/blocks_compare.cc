@@ -36,14 +36,15 @@ std::vector<Candidate> make_candidates(const filter::FilterShape& shape, std::ui
     all.push_back({std::to_string(8 * bytes) + "-bit hashes",
                    short_hash_fpr_incremental(8 * bytes, count), make_hash_table(keys, bytes)});
   }
-  all.push_back({"Bloom filter, " + std::string(to_string(shape.layout)) +
-                     ", k = " + std::to_string(shape.hashes),
-                 filter::fpr_incremental(shape, count),
-                 make_bloom_set({.layout = shape.layout,
-                                 .bits = shape.bits,
-                                 .hashes = shape.hashes,
-                                 .capacity = static_cast<std::uint64_t>(capacity),
-                                 .seed = {}})});
+  all.push_back(
+      {"Bloom filter, " + std::string(to_string(shape.layout)) +
+           ", k = " + std::to_string(shape.hashes),
+       filter::fpr_incremental_exact(shape, keys).value_or(filter::fpr_incremental(shape, count)),
+       make_bloom_set({.layout = shape.layout,
+                       .bits = shape.bits,
+                       .hashes = shape.hashes,
+                       .capacity = static_cast<std::uint64_t>(capacity),
+                       .seed = {}})});
   return all;
 }
 
@@ -176,7 +177,8 @@ Result<void> compare_hashes(const HashComparison& comparison, Monitor& monitor, 
     const BlockResult& result = run->front();
     const filter::FilterShape shape{filter::Layout::kClassic, comparison.bits, comparison.hashes};
     const auto tests = static_cast<double>(result.all.tests);
-    const double theory = filter::fpr_incremental(shape, tests);
+    const double theory = filter::fpr_incremental_exact(shape, result.all.tests)
+                              .value_or(filter::fpr_incremental(shape, tests));
     const double sigma = std::sqrt(tests * theory * (1 - theory));
     table.rows.push_back(
         {{"hash", to_string(result.filter.hash)},

@@ -67,6 +67,10 @@ Result<void> run_stack(const HeldTrace& trace, std::vector<CurvePoint*> points,
 Result<std::vector<CurvePoint>> run_curves(const HeldTrace& trace,
                                            const std::vector<PlannedRun>& plan,
                                            const RunOptions& options, Monitor& monitor) {
+  if (auto fits = check_largest(trace.objects.largest_bytes(), plan, trace.footprint_bytes());
+      !fits) {
+    return std::unexpected(fits.error());
+  }
   std::vector<CurvePoint> points;
   for (const PlannedRun& planned : plan) {
     CurvePoint point{.kernel = planned.options.kernel, .ratios = {}};

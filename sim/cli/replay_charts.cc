@@ -25,9 +25,11 @@ std::string name_of(const cache::KernelOptions& options) {
   if (const std::string parameter = admission_parameter(options.admission); !parameter.empty()) {
     name += " " + parameter;
   }
+  if (has_window(options.admission.policy)) {
+    name += " c=" + std::to_string(options.admission.filter.capacity * options.shards);
+  }
   if (has_filter(options.admission.policy)) {
-    name += " c=" + std::to_string(options.admission.filter.capacity * options.shards) +
-            " m=" + std::to_string(options.admission.filter.bits * options.shards);
+    name += " m=" + std::to_string(options.admission.filter.bits * options.shards);
   }
   return name;
 }

@@ -31,6 +31,8 @@ std::vector<Column> replay_columns(bool sampled, bool complete) {
                                  {"evictions", "evictions", Style::kCount},
                                  {"false_admissions", "false adm.", Style::kCount},
                                  {"fpr_measured", "FPR", Style::kRate},
+                                 {"interval_low", "95 % from", Style::kRate},
+                                 {"interval_high", "to", Style::kRate},
                                  {"fpr_theory", "theory", Style::kRate}};
   if (sampled) {
     columns.insert(columns.begin() + 6, {{"object_hit_ratio_low", "from", Style::kPercent},
@@ -55,6 +57,16 @@ void drop_unused_parameter(Table& table) {
 }
 
 Value when(bool there, Value value) { return there ? std::move(value) : Value{}; }
+
+// With the policy they tell apart runs that differ in one number.
+Value parameter_of(const cache::KernelOptions& kernel) {
+  const std::string parameter = admission_parameter(kernel.admission);
+  return when(!parameter.empty(), parameter);
+}
+Value window_of(const cache::KernelOptions& kernel) {
+  return when(has_window(kernel.admission.policy),
+              kernel.admission.filter.capacity * kernel.shards);
+}
 
 void append_filter(Row& row, const FinishedRun& finished, const PlannedKernel& planned,
                    double rate) {
@@ -197,6 +209,8 @@ Table interval_table(const std::vector<FinishedRun>& runs,
           {{"run", std::uint64_t{i}},
            {"eviction", std::string(to_string(planned[i].options.eviction))},
            {"admission", std::string(to_string(planned[i].options.admission.policy))},
+           {"admission_parameter", parameter_of(planned[i].options)},
+           {"capacity", window_of(planned[i].options)},
            {"cache_bytes", runs[i].kernel.capacity_bytes},
            {"from_request", interval.from_request},
            {"requests", c.requests},
@@ -224,6 +238,8 @@ Table disk_table(const std::vector<FinishedRun>& runs) {
                           {"disk_bytes", "disk", Style::kBytes},
                           {"eviction", "eviction"},
                           {"admission", "admission"},
+                          {"admission_parameter", "with"},
+                          {"capacity", "window c", Style::kCount},
                           {"memory_hit_ratio", "hits in memory", Style::kPercent},
                           {"disk_hit_ratio", "on disk", Style::kPercent},
                           {"memory_byte_hit_ratio", "of bytes", Style::kPercent},
@@ -245,6 +261,8 @@ Table disk_table(const std::vector<FinishedRun>& runs) {
         {{"run", std::uint64_t{i}},
          {"eviction", std::string(to_string(runs[i].kernel.eviction))},
          {"admission", std::string(to_string(runs[i].kernel.admission.policy))},
+         {"admission_parameter", parameter_of(runs[i].kernel)},
+         {"capacity", window_of(runs[i].kernel)},
          {"cache_bytes", runs[i].kernel.capacity_bytes},
          {"disk_bytes", disk_bytes},
          {"memory_hits", c.hits - c.disk_hits},

@@ -195,10 +195,30 @@ Result<void> check_plan(const std::vector<PlannedRun>& plan, const cache::Sample
                        .bytes = bytes});
 }
 
+Result<void> check_largest(std::uint64_t largest_bytes, const std::vector<PlannedRun>& plan,
+                           std::uint64_t footprint_bytes) {
+  for (const PlannedRun& planned : plan) {
+    const cache::KernelOptions& kernel = planned.options.kernel;
+    const std::uint64_t charge = largest_bytes + kernel.entry_overhead_bytes;
+    const std::uint64_t capacity = capacity_of(planned, footprint_bytes);
+    const std::uint64_t accepted =
+        kernel.max_object_bytes == 0 ? capacity : std::min(capacity, kernel.max_object_bytes);
+    if (charge > kChargeMax && charge <= accepted) {
+      return fail("an object of " + std::to_string(largest_bytes) + " bytes in a cache of " +
+                  std::to_string(capacity) +
+                  ", accepted: objects below a tebibyte, overhead included (2^40 bytes), or a "
+                  "cache, or a --max-object, that is smaller than the object");
+    }
+  }
+  return {};
+}
+
 std::uint64_t capacity_of(const PlannedRun& planned, std::uint64_t footprint_bytes) {
   const double share = planned.footprint_share * static_cast<double>(footprint_bytes);
-  return planned.footprint_share > 0 ? std::max<std::uint64_t>(1, static_cast<std::uint64_t>(share))
-                                     : planned.options.kernel.capacity_bytes;
+  // Above 2^62 the kernel refuses it.
+  return planned.footprint_share > 0
+             ? std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::min(share, 0x1p63)))
+             : planned.options.kernel.capacity_bytes;
 }
 
 Result<std::vector<FinishedRun>> run_held(const HeldTrace& trace,
@@ -208,6 +228,9 @@ Result<std::vector<FinishedRun>> run_held(const HeldTrace& trace,
   auto fits = check_intervals(plan, trace.requests.size());
   if (fits) {
     fits = check_entries(trace, plan);
+  }
+  if (fits) {
+    fits = check_largest(trace.objects.largest_bytes(), plan, trace.footprint_bytes());
   }
   if (!fits) {
     return std::unexpected(fits.error());
@@ -249,7 +272,12 @@ Result<Streamed> run_streamed(TraceReader& reader, const std::vector<PlannedRun>
       in_step = feed_all(streamed.runs, chunk, options.threads, monitor);
     }
     streamed.requests += chunk.size();
-    if (auto fits = check_intervals(plan, streamed.requests); !fits) {
+    auto fits = check_intervals(plan, streamed.requests);
+    if (fits) {
+      fits =
+          check_largest(streamed.objects.largest_bytes(), plan, streamed.objects.footprint_bytes());
+    }
+    if (!fits) {
       return std::unexpected(fits.error());
     }
     std::swap(chunk, next);

@@ -68,6 +68,11 @@ Result<Streamed> run_streamed(TraceReader& reader, const std::vector<PlannedRun>
 // rate (1: everything); with limited objects there is nothing to say beforehand.
 Result<void> check_plan(const std::vector<PlannedRun>& plan, const cache::SampleOptions& sample);
 
+// Errors: the trace has an object that the kernel has no room to count (kChargeMax), and a cache
+// that would take it.
+Result<void> check_largest(std::uint64_t largest_bytes, const std::vector<PlannedRun>& plan,
+                           std::uint64_t footprint_bytes);
+
 // A planned run's capacity in bytes.
 std::uint64_t capacity_of(const PlannedRun& planned, std::uint64_t footprint_bytes);
 

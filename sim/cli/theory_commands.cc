@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "filter/theory.h"
+#include "sim/cli/blocks_theory.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/hash_counts.h"
 
@@ -265,14 +266,19 @@ class PairCommand final : public Command {
       if (auto fine = check_shape(*layout, bits_, k); !fine) {
         return std::unexpected(fine.error());
       }
-      table.rows.push_back(make_row(*layout, static_cast<std::uint32_t>(k)));
+      std::string refused;
+      table.rows.push_back(make_row(*layout, static_cast<std::uint32_t>(k), refused));
+      if (!refused.empty()) {
+        outcome.report.notes.push_back("k = " + std::to_string(k) +
+                                       ": the effective rates are left out: " + refused + ".");
+      }
     }
     outcome.report.tables.push_back(std::move(table));
     return outcome;
   }
 
  private:
-  Row make_row(Layout layout, std::uint32_t k) const {
+  Row make_row(Layout layout, std::uint32_t k, std::string& refused) const {
     const filter::FilterShape shape{layout, bits_, k};
     const std::uint64_t capacity = capacity_ != 0 ? capacity_ : filter::half_full_capacity(shape);
     filter::Ring ring{.shape = shape,
@@ -281,15 +287,18 @@ class PairCommand final : public Command {
     const filter::CycleFpr plain = filter::ring_cycle(ring);
     ring.refresh = !no_refresh_;
     ring.counting = filter::Counting::kEffective;
-    const filter::CycleFpr effective = filter::ring_cycle(ring);
+    refused = theory_refusal(ring);
+    const bool holds = refused.empty();
+    const filter::CycleFpr effective = holds ? filter::ring_cycle(ring) : filter::CycleFpr{};
+    const auto known = [&](double p) { return holds ? Value{p} : Value{}; };
     return {{"hashes", std::uint64_t{k}},
             {"capacity", capacity},
             {"fpr_low", plain.low},
             {"fpr_mean", plain.mean},
             {"fpr_high", plain.high},
-            {"fpr_low_effective", effective.low},
-            {"fpr_mean_effective", effective.mean},
-            {"fpr_high_effective", effective.high},
+            {"fpr_low_effective", known(effective.low)},
+            {"fpr_mean_effective", known(effective.mean)},
+            {"fpr_high_effective", known(effective.high)},
             {"remembered_least", (generations_ - 1) * capacity},
             {"remembered_most", generations_ * capacity},
             {"bytes", generations_ * ((bits_ + 7) / 8)}};

@@ -41,7 +41,8 @@ class TheoryFillCommand final : public Command {
                 .columns = {{"hashes", "k", Style::kCount},
                             {"fpr_full", "full", Style::kRate},
                             {"fpr_incremental", "incremental", Style::kRate},
-                            {"fpr_exact", "exact", Style::kRate}},
+                            {"fpr_exact", "exact", Style::kRate},
+                            {"fpr_incremental_exact", "incremental", Style::kRate}},
                 .rows = {}};
     for (const std::uint64_t count : *counts) {
       if (context.monitor.stopped()) {
@@ -56,13 +57,15 @@ class TheoryFillCommand final : public Command {
         return std::unexpected(checked.error());
       }
       const filter::FilterShape shape = checked->shape();
-      const auto exact =
-          *layout == filter::Layout::kClassic ? filter::fpr_exact(shape, keys_) : std::nullopt;
+      const auto exact = filter::fpr_exact(shape, keys_);
+      const auto incremental = filter::fpr_incremental_exact(shape, keys_);
       const auto keys = static_cast<double>(keys_);
-      table.rows.push_back({{"hashes", count},
-                            {"fpr_full", filter::fpr(shape, keys)},
-                            {"fpr_incremental", filter::fpr_incremental(shape, keys)},
-                            {"fpr_exact", exact ? Value{*exact} : Value{}}});
+      table.rows.push_back(
+          {{"hashes", count},
+           {"fpr_full", filter::fpr(shape, keys)},
+           {"fpr_incremental", filter::fpr_incremental(shape, keys)},
+           {"fpr_exact", exact ? Value{*exact} : Value{}},
+           {"fpr_incremental_exact", incremental ? Value{*incremental} : Value{}}});
     }
     Chart chart{.title = "False-positive rate by number of hashes",
                 .x_label = "hashes",

@@ -145,7 +145,8 @@ class LayoutsCommand final : public GridCommand {
                             {"partitioned", "partitioned", Style::kRate},
                             {"blocked", "blocked", Style::kRate},
                             {"split", "split 8x64", Style::kRate},
-                            {"split_32", "split 8x32", Style::kRate}},
+                            {"split_32", "split 8x32", Style::kRate},
+                            {"blocked_exact", "blocked, exact", Style::kRate}},
                 .rows = {}};
     for (const std::uint64_t ratio : grid.bits_per_key) {
       if (monitor.stopped()) {
@@ -160,9 +161,13 @@ class LayoutsCommand final : public GridCommand {
 
   static Row make_row(std::uint64_t ratio, std::uint64_t k) {
     Row row = {{"bits_per_key", ratio}, {"hashes", k}};
-    for (const Layout layout : {Layout::kClassic, Layout::kPartitioned, Layout::kBlocked}) {
+    for (const Layout layout : {Layout::kClassic, Layout::kPartitioned}) {
       row.push_back({std::string(to_string(layout)), fpr_of(layout, ratio, k)});
     }
+    const filter::FilterShape blocked{Layout::kBlocked, ratio * kKeys,
+                                      static_cast<std::uint32_t>(k)};
+    row.push_back({"blocked", filter::fpr_blocked(blocked, static_cast<double>(kKeys),
+                                                  static_cast<double>(filter::kLineBits))});
     const bool split = k == filter::kSplitHashes;
     const auto split_fpr = [&](filter::SplitLine words) {
       return split ? Value{filter::fpr_split(static_cast<double>(ratio * kKeys),
@@ -171,6 +176,7 @@ class LayoutsCommand final : public GridCommand {
     };
     row.push_back({"split", split_fpr({8, 64})});
     row.push_back({"split_32", split_fpr({8, 32})});
+    row.push_back({"blocked_exact", fpr_of(Layout::kBlocked, ratio, k)});
     return row;
   }
 };

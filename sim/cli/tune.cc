@@ -3,6 +3,8 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <ranges>
+#include <vector>
 
 #include "base/units.h"
 #include "config/derive.h"
@@ -20,11 +22,16 @@ namespace {
 
 using cache::AdmissionPolicy;
 
-// The smallest window within this share of the best hit ratio is chosen: beyond it more memory
-// buys next to nothing.
-constexpr double kKneeShare = 0.995;
-// The cheapest FPR whose writes are within this share of those of the exact rule.
+// What has this share of the best hit ratio is as good as the best in hits: the fewest writes
+// decide among these, and the least memory among those that write so much more at most.
+constexpr double kHitsShare = 0.995;
 constexpr double kWritesShare = 1.02;
+// The windows that are tried: doubled from the smallest to twice the objects.
+constexpr std::uint64_t kWindowMin = 16;
+// Differences are judged over so many parts of the trace, one after the other.
+constexpr std::uint64_t kParts = 16;
+// 97.5 % of Student's t with kParts - 1 degrees of freedom.
+constexpr double kStudent = 2.131;
 // Second-hit pays if it loses no more than this of the hit ratio ...
 constexpr double kHitsLostMax = 0.005;
 // ... or if it saves this share of the writes and loses no more than that.
@@ -42,12 +49,61 @@ struct Measured {
   std::uint64_t bytes_written = 0;
   std::uint64_t filter_bytes = 0;
   std::uint64_t one_hit_let_in = 0;
+  struct Part {
+    double hits = 0;
+    double bytes_written = 0;
+  };
+  std::vector<Part> parts = {};  // of the counted requests, in order
 };
+
+// A difference to storing everything, with its 95 % interval over the parts of the trace.
+struct Difference {
+  double value = 0;
+  double low = 0;
+  double high = 0;
+};
+struct Balance {
+  Difference lost;   // of the requests, hits
+  Difference saved;  // of the bytes written
+};
+
+Difference over_parts(double value, const std::vector<double>& off) {
+  const auto count = static_cast<double>(off.size());
+  double squares = 0;
+  for (const double one : off) {
+    squares += one * one;
+  }
+  const double half = count < 2 ? 1 : kStudent * std::sqrt(squares * count / (count - 1));
+  return {value, value - half, value + half};
+}
+
+// Both ratios over the whole; how far each part moves them is the residual of a ratio estimate.
+Balance balance_of(const Measured& always, const Measured& chosen) {
+  const auto all = static_cast<double>(always.bytes_written);
+  const auto requests = static_cast<double>(always.requests);
+  const double lost = always.hits - chosen.hits;
+  const double saved = all == 0 ? 0 : 1 - static_cast<double>(chosen.bytes_written) / all;
+  std::vector<double> lost_off;
+  std::vector<double> saved_off;
+  const std::size_t parts = std::min(always.parts.size(), chosen.parts.size());
+  for (std::size_t i = 0; i < parts; ++i) {
+    const Measured::Part& a = always.parts[i];
+    const Measured::Part& b = chosen.parts[i];
+    // Parts have the same number of requests, but for the last one.
+    lost_off.push_back((a.hits - b.hits) / requests - lost / static_cast<double>(parts));
+    saved_off.push_back(all == 0 ? 0 : (a.bytes_written * (1 - saved) - b.bytes_written) / all);
+  }
+  return {over_parts(lost, lost_off), over_parts(saved, saved_off)};
+}
 
 std::string percent(double share) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.2f %%", 100 * share);
   return text.data();
+}
+std::string interval(const Difference& difference) {
+  return percent(difference.value) + " (95 %: " + percent(difference.low) + " to " +
+         percent(difference.high) + ")";
 }
 std::string plain(double number) {
   std::array<char, 32> text{};
@@ -146,6 +202,9 @@ class TuneCommand final : public Command {
       if (!planned) {
         return std::unexpected(planned.error());
       }
+      const std::uint64_t counted = trace.requests.size() - warmup_.requests;
+      planned->options.interval_requests =
+          std::max<std::uint64_t>(1, (counted + kParts - 1) / kParts);
       plan.push_back(*planned);
     }
     const auto runs =
@@ -169,6 +228,13 @@ class TuneCommand final : public Command {
       wanted[i].bytes_written = c.bytes_written;
       wanted[i].filter_bytes = (*runs)[i].run->admission().memory_bytes;
       wanted[i].one_hit_let_in = (*runs)[i].one_hit_let_in;
+      for (const ReplayInterval& part : (*runs)[i].run->intervals()) {
+        if (part.counts.requests != 0) {
+          wanted[i].parts.push_back(
+              {.hits = static_cast<double>(part.counts.hits),
+               .bytes_written = static_cast<double>(part.counts.bytes_written)});
+        }
+      }
       measured.push_back(wanted[i]);
     }
     return measured;
@@ -214,10 +280,12 @@ class TuneCommand final : public Command {
   Result<Outcome> compare(const HeldTrace& trace, Monitor& monitor) const {
     // First by window, with the exact rule beside it.
     std::vector<Measured> wanted = {{.policy = AdmissionPolicy::kAlways}};
-    const auto objects = static_cast<double>(trace.objects.objects());
-    for (int step = -6; step <= 1; ++step) {
-      const auto window =
-          static_cast<std::uint64_t>(std::max(16.0, std::ceil(objects * std::exp2(step))));
+    const std::uint64_t most = std::max(2 * trace.objects.objects(), kWindowMin);
+    std::vector<std::uint64_t> sizes;
+    for (std::uint64_t window = most; window >= kWindowMin; window /= 2) {
+      sizes.push_back(window);
+    }
+    for (const std::uint64_t window : sizes | std::views::reverse) {
       wanted.push_back({.policy = AdmissionPolicy::kSecondHit, .window = window, .fpr = 0.01});
     }
     const auto windows = measure(trace, std::move(wanted), monitor, "windows");
@@ -228,10 +296,10 @@ class TuneCommand final : public Command {
       return without_verdict(*windows, {});
     }
     const Measured& always = windows->front();
-    const Measured knee = choose_window(*windows);
+    const Measured knee = choose(*windows);
     // Then by FPR at that window.
     wanted = {{.policy = AdmissionPolicy::kExactSecondHit, .window = knee.window}};
-    for (const double fpr : {0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.001}) {
+    for (const double fpr : {0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.001, 0.0001}) {
       wanted.push_back({.policy = AdmissionPolicy::kSecondHit, .window = knee.window, .fpr = fpr});
     }
     const auto fprs = measure(trace, std::move(wanted), monitor, "FPRs");
@@ -244,22 +312,27 @@ class TuneCommand final : public Command {
     return make_report(trace, always, *windows, *fprs);
   }
 
-  static Measured choose_window(const std::vector<Measured>& windows) {
-    double best = 0;
-    for (std::size_t i = 1; i < windows.size(); ++i) {
-      best = std::max(best, windows[i].hits);
-    }
-    return *std::find_if(windows.begin() + 1, windows.end(),
-                         [&](const Measured& one) { return one.hits >= kKneeShare * best; });
+  static bool does_pay(double lost, double saved) {
+    return lost <= kHitsLostMax || (saved >= kWritesSavedMin && lost <= kHitsLostForWritesMax);
   }
 
-  static Measured choose_fpr(const std::vector<Measured>& fprs) {
-    const Measured& exact = fprs.front();
-    const auto chosen = std::find_if(fprs.begin() + 1, fprs.end(), [&](const Measured& one) {
-      return static_cast<double>(one.bytes_written) <=
-             kWritesShare * static_cast<double>(exact.bytes_written);
+  // Of the filter's runs, which stand behind the reference and take more and more memory: the first
+  // one that is as good as the best in hits and, among those, as the best in writes.
+  static Measured choose(const std::vector<Measured>& all) {
+    double best = 0;
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      best = std::max(best, all[i].hits);
+    }
+    double writes = INFINITY;
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      if (all[i].hits >= kHitsShare * best) {
+        writes = std::min(writes, static_cast<double>(all[i].bytes_written));
+      }
+    }
+    return *std::find_if(all.begin() + 1, all.end(), [&](const Measured& one) {
+      return one.hits >= kHitsShare * best &&
+             static_cast<double>(one.bytes_written) <= kWritesShare * writes;
     });
-    return chosen == fprs.end() ? fprs.back() : *chosen;
   }
 
   Outcome start_outcome() const {
@@ -297,29 +370,35 @@ class TuneCommand final : public Command {
   Outcome make_report(const HeldTrace& trace, const Measured& always,
                       const std::vector<Measured>& windows,
                       const std::vector<Measured>& fprs) const {
-    const Measured chosen = choose_fpr(fprs);
-    const double lost = always.hits - chosen.hits;
-    const double saved = always.bytes_written == 0
-                             ? 0
-                             : 1 - static_cast<double>(chosen.bytes_written) /
-                                       static_cast<double>(always.bytes_written);
-    const bool pays =
-        lost <= kHitsLostMax || (saved >= kWritesSavedMin && lost <= kHitsLostForWritesMax);
+    const Measured chosen = choose(fprs);
+    const Balance balance = balance_of(always, chosen);
+    const bool pays = does_pay(balance.lost.value, balance.saved.value);
     Outcome outcome = start_outcome();
     Report& report = outcome.report;
     Table recommended{.key = "rows", .title = "Recommended", .columns = columns(), .rows = {}};
     recommended.rows.push_back(make_row(always));
     recommended.rows.push_back(make_row(chosen));
     recommended.rows.back().push_back({"pays", pays});
-    recommended.rows.back().push_back({"hits_lost", lost});
-    recommended.rows.back().push_back({"writes_saved", saved});
+    recommended.rows.back().push_back({"hits_lost", balance.lost.value});
+    recommended.rows.back().push_back({"hits_lost_low", balance.lost.low});
+    recommended.rows.back().push_back({"hits_lost_high", balance.lost.high});
+    recommended.rows.back().push_back({"writes_saved", balance.saved.value});
+    recommended.rows.back().push_back({"writes_saved_low", balance.saved.low});
+    recommended.rows.back().push_back({"writes_saved_high", balance.saved.high});
     report.tables.push_back(std::move(recommended));
     report.tables.push_back(table_of("windows", "By window, at an FPR of 0.01", windows));
     report.tables.push_back(table_of("fprs", "By FPR, at the chosen window", fprs));
-    report.notes = {"Against storing everything, second-hit " +
-                    std::string(lost > 0 ? "costs " : "gains ") + percent(std::abs(lost)) +
-                    " of the requests as hits and saves " + percent(saved) +
-                    " of the bytes written."};
+    report.notes = {"Compared with storing everything, second-hit loses " + interval(balance.lost) +
+                    " of the requests as hits and saves " + interval(balance.saved) +
+                    " of the bytes written. The intervals come from " +
+                    std::to_string(std::min(always.parts.size(), chosen.parts.size())) +
+                    " parts of the trace, one after the other."};
+    if (does_pay(balance.lost.high, balance.saved.low) !=
+        does_pay(balance.lost.low, balance.saved.high)) {
+      report.notes.push_back(
+          "The trace does not settle whether second-hit pays: within the intervals it does and it "
+          "does not. A longer trace tells.");
+    }
     report.notes.push_back(sensitivity(windows, chosen));
     if (!pays) {
       report.notes.push_back(
@@ -340,7 +419,7 @@ class TuneCommand final : public Command {
                  [](const Measured& m) {
                    return Point{.x = m.fpr, .y = static_cast<double>(m.bytes_written)};
                  })};
-    report.paste = section(chosen, pays, trace.requests.size(), {lost, saved});
+    report.paste = section(chosen, pays, trace.requests.size(), balance);
     return outcome;
   }
 
@@ -373,20 +452,16 @@ class TuneCommand final : public Command {
     return text + ".";
   }
 
-  struct Balance {
-    double lost;
-    double saved;
-  };
   std::string section(const Measured& chosen, bool pays, std::size_t requests,
                       const Balance& balance) const {
     std::string text = "[admission]                    # from " + std::to_string(requests) +
                        " requests, a cache of " + size_ + ", " + eviction_ + "\n";
     if (!pays) {
       return text + "policy = \"always\"              # second-hit would lose " +
-             percent(balance.lost) + " of the requests as hits\n";
+             percent(balance.lost.value) + " of the requests as hits\n";
     }
-    text += "policy = \"second-hit\"          # hits " + percent(-balance.lost) +
-            ", writes saved " + percent(balance.saved) + "\n";
+    text += "policy = \"second-hit\"          # hits " + percent(-balance.lost.value) +
+            ", writes saved " + percent(balance.saved.value) + "\n";
     text += "capacity = " + std::to_string(chosen.window) + "\n";
     text += "fpr = " + plain(chosen.fpr) + "\n";
     text += "layout = \"" + layout_ + "\"\n";

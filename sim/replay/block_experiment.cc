@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "filter/bloom_filter.h"
+#include "filter/fill_theory.h"
 #include "filter/rotating_bloom_filter.h"
 #include "filter/theory.h"
 
@@ -15,8 +16,7 @@ namespace encore::sim {
 namespace {
 
 using filter::BloomFilter;
-using filter::Counting;
-using filter::FprCurve;
+using filter::FillTheory;
 using filter::Layout;
 using filter::RotatingBloomFilter;
 using filter::Seen;
@@ -30,6 +30,8 @@ constexpr std::uint64_t kReadingsACycle = 2048;
 constexpr std::uint64_t kReadingsAnOverlap = 16;
 constexpr std::uint64_t kLinesRead = 4096;
 constexpr std::uint64_t kEventsAReport = 1024;
+// Sum of p (1 - p) from which on a count is near enough to normal for a z.
+constexpr double kVarianceMin = 5;
 
 // A block as the filters want it: with ready indices, or with a hash of the filter's family.
 struct BlockKey {
@@ -80,8 +82,7 @@ class Subject {
       subject.parameters_ = made->parameters();
       subject.bloom_ = std::move(*made);
     }
-    subject.curve_ = FprCurve(subject.parameters_.shape(), static_cast<double>(workload.events),
-                              Counting::kPlain);
+    subject.theory_ = FillTheory(subject.parameters_.shape());
     subject.reading_step_ = std::max<std::uint64_t>(
         1, std::min(subject.parameters_.capacity, filter.bits) / kReadingsACycle);
     return subject;
@@ -128,7 +129,7 @@ class Subject {
       return other->fpr_theory(keys);
     }
     auto* pair = std::get_if<RotatingBloomFilter>(&bloom_);
-    return pair != nullptr ? pair->follow_theory() : curve_.at(static_cast<double>(keys));
+    return pair != nullptr ? pair->follow_theory() : theory_.at(keys);
   }
 
   std::uint64_t rotations() const {
@@ -162,7 +163,7 @@ class Subject {
 
   filter::FilterParameters parameters_;
   std::variant<std::monostate, BloomFilter, RotatingBloomFilter, KindSubject> bloom_;
-  FprCurve curve_;
+  FillTheory theory_;
   std::uint64_t reading_step_ = 1;
   std::uint64_t presented_since_reading_ = kNever / 2;
   double reading_ = 0;
@@ -259,6 +260,9 @@ class Run {
     }
     result_.events = events;
     result_.complete = events == events_;
+    for (FprCount* count : result_.counts()) {
+      count->end_run();
+    }
     return std::move(result_);
   }
 
@@ -324,8 +328,28 @@ bool share_key(const BlockFilter& a, const BlockFilter& b) {
 
 }  // namespace
 
-double FprCount::z() const {
-  return variance > 0 ? (static_cast<double>(false_positives) - expected) / std::sqrt(variance) : 0;
+std::optional<double> FprCount::z() const {
+  if (variance < kVarianceMin) {
+    return std::nullopt;
+  }
+  return (static_cast<double>(false_positives) - expected) / std::sqrt(variance);
+}
+
+std::optional<double> FprCount::z_theory() const {
+  if (runs < kRunsMin || variance < kVarianceMin) {
+    return std::nullopt;
+  }
+  const auto count = static_cast<double>(runs);
+  const double off = static_cast<double>(false_positives) - theory;
+  const double spread = (off_squares - off * off / count) * count / (count - 1);
+  // The tests alone have that much, whatever few seeds show.
+  return off / std::sqrt(std::max(spread, variance));
+}
+
+void FprCount::end_run() {
+  const double off = static_cast<double>(false_positives) - theory;
+  runs = 1;
+  off_squares = off * off;
 }
 
 void FprCount::add(const FprCount& other) {
@@ -334,6 +358,19 @@ void FprCount::add(const FprCount& other) {
   expected += other.expected;
   variance += other.variance;
   theory += other.theory;
+  runs += other.runs;
+  off_squares += other.off_squares;
+}
+
+std::vector<FprCount*> BlockResult::counts() {
+  std::vector<FprCount*> all_counts = {&all, &one_off, &before_rotation, &after_rotation};
+  for (FprCount& count : deciles) {
+    all_counts.push_back(&count);
+  }
+  for (FprCount& count : cycles) {
+    all_counts.push_back(&count);
+  }
+  return all_counts;
 }
 
 void BlockResult::add(const BlockResult& other) {

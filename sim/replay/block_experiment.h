@@ -43,19 +43,30 @@ struct BlockFilter {
 
 // Tests of blocks that were not in the filter, and what came of them. `expected` and `variance`
 // are the sums of p and p (1 - p) over the tests, p by the bits as they stood at each one, so
-// z() is standard normal for a filter that does what it should. `theory` sums p by the formula.
+// z() is standard normal for a filter that does what it should. `theory` sums p by the formula;
+// seeds differ in their bits, so that z against it comes from the spread over the seeds.
 struct FprCount {
   std::uint64_t tests = 0;
   std::uint64_t false_positives = 0;
   double expected = 0;
   double variance = 0;
   double theory = 0;
+  // Of complete runs: how many, and the sum of their (false positives - theory)^2.
+  std::uint64_t runs = 0;
+  double off_squares = 0;
 
   double measured() const { return tests == 0 ? 0 : static_cast<double>(false_positives) / mean(); }
   double by_bits() const { return tests == 0 ? 0 : expected / mean(); }
   double by_theory() const { return tests == 0 ? 0 : theory / mean(); }
-  double z() const;
+  // Nothing where the tests are too few to tell: less than five false positives, or true answers,
+  // are expected, and a normal distribution is not near.
+  std::optional<double> z() const;
+  // Against theory. Nothing: as above, or fewer runs than kRunsMin, which give no spread.
+  static constexpr std::uint64_t kRunsMin = 30;
+  std::optional<double> z_theory() const;
   void add(const FprCount& other);
+  // The counts are those of one whole run.
+  void end_run();
 
  private:
   double mean() const { return static_cast<double>(tests); }
@@ -88,11 +99,13 @@ struct BlockResult {
   std::uint64_t insertions = 0;
   std::uint64_t rotations = 0;
   std::uint64_t filter_bytes = 0;
-  std::uint64_t slices = 1;   // at the end; of a filter that grows
-  double fpr_theory_end = 0;  // of a kind other than single
-  std::uint64_t events = 0;   // that it rests on
-  bool complete = true;       // false: the monitor stopped it
+  std::string theory_refused;  // why theory does not hold for it; empty: it does
+  std::uint64_t slices = 1;    // at the end; of a filter that grows
+  double fpr_theory_end = 0;   // of a kind other than single
+  std::uint64_t events = 0;    // that it rests on
+  bool complete = true;        // false: the monitor stopped it
 
+  std::vector<FprCount*> counts();
   // Adds another seed's run of the same filter.
   void add(const BlockResult& other);
 };

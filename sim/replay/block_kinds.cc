@@ -10,6 +10,7 @@ namespace encore::sim {
 using filter::BloomFilter;
 using filter::Counting;
 using filter::CountingFilter;
+using filter::FillTheory;
 using filter::FilterParameters;
 using filter::FprCurve;
 using filter::ScalableFilter;
@@ -17,8 +18,6 @@ using Buckets = std::vector<BloomFilter>;
 
 namespace {
 
-// Theory of buckets is computed again after this share of the keys.
-constexpr std::uint64_t kTheoryPoints = 1024;
 constexpr std::uint64_t kCounterBits = 4;
 
 Result<Buckets> make_buckets(std::uint64_t count, FilterParameters parameters) {
@@ -117,11 +116,15 @@ Result<KindSubject> KindSubject::create(const BlockKindOptions& options,
     case BlockKind::kGrowable:
       return take(ScalableFilter::create(growth_of(options, parameters)));
     case BlockKind::kCounting:
-      subject.curve_ =
-          FprCurve(parameters.shape(), static_cast<double>(parameters.capacity), Counting::kPlain);
+      subject.theory_ = FillTheory(parameters.shape());
       return take(CountingFilter::create(parameters));
-    case BlockKind::kBucketed:
-      return take(make_buckets(options.buckets, parameters));
+    case BlockKind::kBucketed: {
+      auto buckets = take(make_buckets(options.buckets, parameters));
+      if (buckets) {
+        buckets->theory_ = FillTheory(parameters.shape(), options.buckets);
+      }
+      return buckets;
+    }
     case BlockKind::kSingle:
       break;
   }
@@ -171,19 +174,7 @@ double KindSubject::fpr_theory(std::uint64_t keys) {
   if (const auto* scalable = std::get_if<ScalableFilter>(&filter_)) {
     return scalable_theory(*scalable);
   }
-  if (std::holds_alternative<CountingFilter>(filter_)) {
-    return curve_.at(static_cast<double>(keys));
-  }
-  const std::uint64_t step = std::max<std::uint64_t>(1, parameters_.capacity / kTheoryPoints);
-  if (keys >= known_at_ + step || keys < known_at_) {
-    // Halfway to the next time.
-    const auto bucket = static_cast<double>(std::get<Buckets>(filter_).front().parameters().bits);
-    known_ =
-        filter::fpr_blocked({parameters_.layout, bits(), parameters_.hashes},
-                            static_cast<double>(keys) + static_cast<double>(step - 1) / 2, bucket);
-    known_at_ = keys;
-  }
-  return known_;
+  return theory_.at(keys);
 }
 
 std::uint64_t KindSubject::bits() const {

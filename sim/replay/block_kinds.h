@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "filter/bloom_filter.h"
 #include "filter/counting_filter.h"
+#include "filter/fill_theory.h"
 #include "filter/scalable_filter.h"
 #include "filter/theory.h"
 
@@ -69,9 +70,7 @@ class KindSubject {
   double misses_full_ = 1;
   std::size_t curve_of_ = 0;  // slices when the curve was made
   filter::FprCurve curve_;
-  // Of buckets: p at the last number of keys that it was computed for.
-  std::uint64_t known_at_ = 0;
-  double known_ = 0;
+  filter::FillTheory theory_;  // of counting filters and buckets
 };
 
 }  // namespace encore::sim

@@ -17,7 +17,7 @@ filter::Wide cost_of(const ReuseInterval& interval) {
 }
 
 // Prices (cost for what it gives) fall into buckets, 256 an octave: their doubles' exponent and the
-// first eight bits behind it. A charge has 40 bits, a time 32, a size up to 63.
+// first eight bits behind it. A charge has 41 bits, a time 32, a size up to 63.
 constexpr int kExponentMin = -64;
 constexpr int kExponentMax = 80;
 constexpr std::uint32_t kAnOctave = 256;

@@ -180,6 +180,7 @@ ReplayOutcome ReplayRun::miss(const ReplayRequest& request, const cache::Key& ke
                                                     .disk_only = stored.disk_only},
                                                    now_);
   if (!is_stored(reason)) {
+    counts_.not_stored_full += counts && reason == cache::AdmitReason::kTooLarge ? 1 : 0;
     return cache::outcome_of<ReplayOutcome>(reason);
   }
   if (!store(request, key, stored)) {

@@ -41,7 +41,7 @@ struct ReplayCounts {
   std::uint64_t objects_written = 0;
   std::uint64_t bytes_written = 0;    // to the store, the next line included
   std::uint64_t bytes_rewritten = 0;  // of these, objects that were in the store before
-  std::uint64_t not_stored_full = 0;  // admitted, but larger than the cache takes
+  std::uint64_t not_stored_full = 0;  // larger than the cache takes, or no room was left for it
   // Of hits, those of what lay on disk alone; what was written there, with what pads it, for
   // objects that were stored, and for those that were moved on as their segment was reclaimed.
   std::uint64_t disk_hits = 0;
@@ -114,11 +114,14 @@ struct ReplayOptions {
   std::vector<ReplayOutcome>* outcomes = nullptr;
 };
 
-// What an object takes in the cache, the entry not included. A hit's
-// charge has 40 bits; nothing of a byte or less is free.
+// The kernel's entries have 40 bits for their charge: it stores nothing larger, overhead included.
+inline constexpr std::uint64_t kChargeMax = (std::uint64_t{1} << 40U) - 1;
+
+// Charge of an object in the cache without its entry: its size, at least 1. What is above
+// kChargeMax stays above it, so that the kernel refuses it as too large.
 inline std::uint64_t charge_of(const ReplayRequest& request) {
   return std::clamp<std::uint64_t>(std::max(request.size_bytes, request.object_bytes), 1,
-                                   1ULL << 39U);
+                                   kChargeMax + 1);
 }
 
 class ReplayRun {

@@ -59,15 +59,13 @@ void TraceStatistics::add(const Request& request) {
   running_.bytes_requested += request.size_bytes;
   running_.with_ttl += request.ttl_seconds != kNoTtl ? 1 : 0;
   const auto [object, is_new] = objects_.insert(request.key);
-  // Cut to 32 bits: only compared.
-  const auto size = static_cast<std::uint32_t>(request.size_bytes);
   if (!is_new) {
     running_.repeat_bytes += request.size_bytes;
-    running_.size_changes += object->size_last != size ? 1 : 0;
+    running_.size_changes += object->size_last != request.size_bytes ? 1 : 0;
     running_.working_set.add(at - object->last_at, object->size_max);
     ++running_.reuse_distances[static_cast<std::size_t>(std::bit_width(at - object->last_at - 1))];
   }
-  object->size_last = size;
+  object->size_last = request.size_bytes;
   object->size_max = std::max(object->size_max, request.size_bytes);
   object->last_at = at;
   object->count += object->count == UINT32_MAX ? 0 : 1;

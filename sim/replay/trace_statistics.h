@@ -48,7 +48,7 @@ class TraceStatistics {
   struct Object {
     std::uint64_t size_max = 0;
     std::uint64_t last_at = 0;
-    std::uint32_t size_last = 0;
+    std::uint64_t size_last = 0;
     std::uint32_t count = 0;
   };
   FlatMap<Object> objects_;

@@ -1,9 +1,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "base/html.h"
 #include "sim/report/chart_js.h"
-#include "sim/report/report.h"
+#include "sim/report/panels.h"
 
 namespace encore::sim {
 namespace {
@@ -54,17 +56,22 @@ for(const [i,chart] of charts.entries()){
    backgroundColor:colours[j%8],borderWidth:2}))},
   options:{animation:false,maintainAspectRatio:false,
    plugins:{title:{display:true,text:chart.title}},
-   scales:{x:{type:chart.log_x?'logarithmic':'linear',title:{display:true,text:chart.x_label}},
-    y:{...room,title:{display:true,text:chart.y_label}}}}});
+   scales:{x:{...chart.x,type:chart.log_x?'logarithmic':'linear',title:{display:true,text:chart.x_label}},
+    y:{...room,...chart.y,title:{display:true,text:chart.y_label}}}}});
 }
 document.body.dataset.drawn=charts.length;
 )";
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-Json charts_json(const std::vector<Chart>& charts) {
+Json axis(const Panel& panel, const Axis& values) {
+  return panel.shares_axes ? Json{{"min", values.low}, {"max", values.high}} : Json::object();
+}
+
+Json charts_json(const std::vector<Panel>& panels) {
   Json all = Json::array();
-  for (const Chart& chart : charts) {
+  for (const Panel& panel : panels) {
+    const Chart& chart = panel.chart;
     Json series = Json::array();
     for (const Series& one : chart.series) {
       Json points = Json::array();
@@ -82,6 +89,8 @@ Json charts_json(const std::vector<Chart>& charts) {
                    {"x_label", chart.x_label},
                    {"y_label", chart.y_label},
                    {"log_x", chart.log_x},
+                   {"x", axis(panel, panel.x)},
+                   {"y", axis(panel, panel.y)},
                    {"series", std::move(series)}});
   }
   return all;
@@ -104,14 +113,20 @@ Result<std::string> to_html(const Report& report, const JsonOptions& options) {
   }
   std::string page(kHead);
   page += "<h1>encore-sim " + html_escaped(report.command) + "</h1>\n";
-  for (std::size_t i = 0; i < report.charts.size(); ++i) {
+  std::vector<Panel> panels;
+  for (const Chart& chart : report.charts) {
+    for (Panel& panel : panels_of(chart)) {
+      panels.push_back(std::move(panel));
+    }
+  }
+  for (std::size_t i = 0; i < panels.size(); ++i) {
     page += "<div class=\"chart\"><canvas id=\"chart" + std::to_string(i) + "\"></canvas></div>\n";
   }
   page += "<h2>Figures</h2>\n<pre>" + html_escaped(to_text(report)) + "</pre>\n";
   page += "<h2>As data</h2>\n<pre>" + html_escaped(to_json(report, options)) + "</pre>\n";
   page += "<script>\n";
   page += chart_js();
-  page += "\n</script>\n<script>\nconst charts=" + for_script(charts_json(report.charts)) + ";";
+  page += "\n</script>\n<script>\nconst charts=" + for_script(charts_json(panels)) + ";";
   page += kScript;
   page += "</script>\n</body></html>\n";
   return page;

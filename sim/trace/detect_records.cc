@@ -4,6 +4,7 @@
 #include <cmath>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "sim/trace/detect.h"
@@ -99,11 +100,14 @@ Detection detect_oracle_general(const Head& head) {
 
 // --- numbers ------------------------------------------------------------------------------------
 
-std::vector<std::uint64_t> numbers_of(const Head& head, std::size_t size) {
+enum class Order : std::uint8_t { kBig, kLittle };
+
+std::vector<std::uint64_t> numbers_of(const Head& head, std::size_t size, Order order) {
   std::vector<std::uint64_t> numbers;
   const std::size_t count = records_of(head, size);
   for (std::size_t i = 0; i < count; ++i) {
-    numbers.push_back(load_big(head.bytes, size * i, size));
+    numbers.push_back(order == Order::kBig ? load_big(head.bytes, size * i, size)
+                                           : load_little(head.bytes, size * i, size));
   }
   return numbers;
 }
@@ -126,20 +130,26 @@ Seen look_at(const std::vector<std::uint64_t>& numbers) {
   return seen;
 }
 
-// Ids that were given out in order, a few kinds of them: they come again or are neighbours, none
-// is half of all, and their first bytes hardly differ.
-bool look_like_ids(const std::vector<std::uint64_t>& numbers, unsigned shift) {
+// How well numbers look like ids that were given out in order, a few kinds of them: they come again
+// or are neighbours, none is half of all, and their first bytes hardly differ. 0: not at all; else
+// the share of those that come again or have a neighbour, less for each kind more.
+double likeness_to_ids(const std::vector<std::uint64_t>& numbers) {
   if (numbers.size() < kRecordsMin) {
-    return false;
+    return 0;
   }
+  constexpr unsigned kShift = 24;
   std::unordered_set<std::uint64_t> kinds;
   for (const std::uint64_t number : numbers) {
-    kinds.insert(number >> shift);
+    kinds.insert(number >> kShift);
   }
   constexpr std::size_t kKindsMax = 32;
   const Seen seen = look_at(numbers);
-  return kinds.size() <= std::min(kKindsMax, numbers.size() / 8) && seen.distinct >= 4 &&
-         2 * seen.most <= numbers.size() && 5 * seen.linked >= 2 * numbers.size();
+  const bool fits = kinds.size() <= std::min(kKindsMax, numbers.size() / 8) && seen.distinct >= 4 &&
+                    2 * seen.most <= numbers.size() && 5 * seen.linked >= 2 * numbers.size();
+  constexpr double kAKind = 0.01;
+  return fits ? static_cast<double>(seen.linked) / static_cast<double>(numbers.size()) + kAKind -
+                    kAKind * static_cast<double>(kinds.size()) / kKindsMax
+              : 0;
 }
 
 // Hashes: the bytes of all places are spread evenly over the different ones, and some come again,
@@ -166,11 +176,69 @@ bool look_like_hashes(const std::vector<std::uint64_t>& numbers) {
   return true;
 }
 
-// Big-endian tables of other programs may look the same as ids.
-Detection ids_detected(TraceFormat format, std::size_t count) {
-  return {.format = format,
-          .confidence = Confidence::kLow,
-          .reason = std::to_string(count) + " numbers, ids that come again or in order"};
+struct IdFormat {
+  TraceFormat format;
+  std::size_t size;
+  Order order;
+};
+constexpr std::array kIdFormats = {IdFormat{TraceFormat::kInt64, 8, Order::kBig},
+                                   IdFormat{TraceFormat::kInt64Little, 8, Order::kLittle},
+                                   IdFormat{TraceFormat::kInt32, 4, Order::kBig},
+                                   IdFormat{TraceFormat::kInt32Little, 4, Order::kLittle}};
+
+// True for the records of a table: at one place of each record nearly all numbers are the same one,
+// as upper halves and padding are. The places of ids have no such period.
+bool has_constant_place(const std::vector<std::uint64_t>& numbers) {
+  constexpr std::size_t kPeriodMax = 16;
+  constexpr std::size_t kPlacesMin = 8;
+  constexpr std::size_t kNearly = 10;  // one in so many may differ
+  for (std::size_t period = 2; period <= kPeriodMax; ++period) {
+    for (std::size_t place = 0; place < period; ++place) {
+      std::size_t all = 0;
+      std::size_t same = 0;
+      for (std::size_t i = place; i < numbers.size(); i += period) {
+        ++all;
+        same += numbers[i] == numbers[place] ? 1U : 0U;
+      }
+      if (all >= kPlacesMin && (all - same) * kNearly <= all) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// The better of the two orders of one size; the other one is named where it fits as well. Tables of
+// other programs may look the same as ids.
+Detection detect_ids(const Head& head, std::size_t size) {
+  Detection best;
+  Detection other;
+  double likeness = 0;
+  for (const IdFormat& candidate : kIdFormats) {
+    const std::vector<std::uint64_t> numbers = candidate.size == size
+                                                   ? numbers_of(head, size, candidate.order)
+                                                   : std::vector<std::uint64_t>{};
+    const bool wide =
+        std::ranges::any_of(numbers, [](std::uint64_t number) { return number >> 32U != 0; });
+    const double fits = wide || has_constant_place(numbers) ? 0 : likeness_to_ids(numbers);
+    if (fits == 0) {
+      continue;
+    }
+    Detection found{
+        .format = candidate.format,
+        .confidence = Confidence::kLow,
+        .reason = std::to_string(numbers.size()) + " numbers, ids that come again or in order"};
+    if (fits > likeness) {
+      other = std::exchange(best, std::move(found));
+      likeness = fits;
+    } else {
+      other = std::move(found);
+    }
+  }
+  if (other.format != TraceFormat::kAuto) {
+    best.reason += "; " + std::string(to_string(other.format)) + " fits too, and less well";
+  }
+  return best;
 }
 
 Detection hashes_detected(std::size_t count) {
@@ -186,19 +254,14 @@ Detection detect_records(const Head& head) {
   if (Detection oracle = detect_oracle_general(head); oracle.format != TraceFormat::kAuto) {
     return oracle;
   }
-  const std::vector<std::uint64_t> wide = numbers_of(head, 8);
-  if (std::ranges::all_of(wide, [](std::uint64_t n) { return n >> 32U == 0; }) &&
-      look_like_ids(wide, 24)) {
-    return ids_detected(TraceFormat::kInt64, wide.size());
+  if (Detection wide = detect_ids(head, 8); wide.format != TraceFormat::kAuto) {
+    return wide;
   }
-  if (look_like_hashes(wide)) {
+  // Of hashes both orders are the same: only equality counts.
+  if (const auto wide = numbers_of(head, 8, Order::kBig); look_like_hashes(wide)) {
     return hashes_detected(wide.size());
   }
-  const std::vector<std::uint64_t> narrow = numbers_of(head, 4);
-  if (look_like_ids(narrow, 24)) {
-    return ids_detected(TraceFormat::kInt32, narrow.size());
-  }
-  return {};
+  return detect_ids(head, 4);
 }
 
 }  // namespace encore::sim

@@ -16,6 +16,8 @@ bool is_binary(TraceFormat format) {
     case TraceFormat::kLcs:
     case TraceFormat::kInt32:
     case TraceFormat::kInt64:
+    case TraceFormat::kInt32Little:
+    case TraceFormat::kInt64Little:
       return true;
     default:
       return false;
@@ -35,6 +37,9 @@ class Chain final : public TraceReader {
       auto count = reader_->read(out);
       if (!count) {
         return fail(paths_[at_] + ": " + count.error().message);
+      }
+      if (auto fits = add_bytes(out.first(*count)); !fits) {
+        return std::unexpected(fits.error());
       }
       counts_ = finished_;
       add(counts_, reader_->counts());
@@ -57,6 +62,19 @@ class Chain final : public TraceReader {
   TraceFormat format() const override { return reader_->format(); }
 
  private:
+  // Everything that sums bytes rests on it: the sum of all sizes is far from 2^64.
+  Result<void> add_bytes(std::span<const Request> requests) {
+    constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 62U;
+    for (const Request& request : requests) {
+      bytes_ += request.size_bytes;  // each at most kSizeMax
+      if (bytes_ > kBytesMax) {
+        return fail(paths_[at_] +
+                    ": the sizes of all requests add up to more than 4 EiB (2^62 bytes), accepted: "
+                    "less (is it of another format, or is the size in another column?)");
+      }
+    }
+    return {};
+  }
   bool stopped() const { return options_.monitor != nullptr && options_.monitor->stopped(); }
   void add(TraceCounts& sum, const TraceCounts& counts) const {
     sum.lines += counts.lines;
@@ -73,6 +91,7 @@ class Chain final : public TraceReader {
   TraceOptions options_;
   std::unique_ptr<TraceReader> reader_;
   std::size_t at_ = 0;
+  std::uint64_t bytes_ = 0;
   TraceCounts finished_;  // of the files before this one
   TraceCounts counts_;
 };

@@ -40,6 +40,10 @@ Result<RecordLayout> read_head(Input& input, TraceFormat format) {
       return RecordLayout{.record = 4, .id_size = 4, .big_endian = true};
     case TraceFormat::kInt64:
       return RecordLayout{.record = 8, .big_endian = true};
+    case TraceFormat::kInt32Little:
+      return RecordLayout{.record = 4, .id_size = 4};
+    case TraceFormat::kInt64Little:
+      return RecordLayout{.record = 8};
     case TraceFormat::kOracleGeneral:
       return RecordLayout{.record = 24, .id_at = 4, .size_at = 12, .seconds_at = 0};
     case TraceFormat::kLcs: {

@@ -37,7 +37,9 @@ namespace encore::sim {
   X(kOracleGeneral, "oracle-general", "libCacheSim's oracleGeneral, records of 24 bytes") \
   X(kLcs, "lcs", "libCacheSim's lcs, versions 1 to 3")                                    \
   X(kInt32, "int32", "big-endian 32-bit numbers (cache2k)")                               \
-  X(kInt64, "int64", "big-endian 64-bit numbers (corda)")
+  X(kInt64, "int64", "big-endian 64-bit numbers (corda)")                                 \
+  X(kInt32Little, "int32-little", "little-endian 32-bit numbers")                         \
+  X(kInt64Little, "int64-little", "little-endian 64-bit numbers")
 
 enum class TraceFormat : std::uint8_t {
 #define ENCORE_ENUMERATOR(id, name, what) id,

@@ -269,7 +269,8 @@ class Interrupted(Case):
                 self.assertGreater(row["requests"], 0)
                 self.assertEqual(row["requests"] < 3_000_000, row["one_hit_let_in"] is None)
             if phase == "FPRs":
-                self.assertEqual([3_000_000] * 9, [r["requests"] for r in report["windows"]])
+                self.assertGreater(len(report["windows"]), 9)
+                self.assertEqual({3_000_000}, {r["requests"] for r in report["windows"]})
 
 
 if __name__ == "__main__":

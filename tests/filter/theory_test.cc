@@ -192,7 +192,8 @@ TEST_CASE("the layouts at 10 and 16 bits a key", "[filter][theory]") {
     const std::uint64_t bits = row.bits_per_key * 80'000;
     CHECK(prints_as(fpr({Layout::kClassic, bits, row.hashes}, 80'000), row.classic, 1e-7));
     CHECK(prints_as(fpr({Layout::kPartitioned, bits, row.hashes}, 80'000), row.partitioned, 1e-7));
-    CHECK(prints_as(fpr({Layout::kBlocked, bits, row.hashes}, 80'000), row.blocked, 1e-7));
+    CHECK(prints_as(fpr_blocked({Layout::kBlocked, bits, row.hashes}, 80'000, 512), row.blocked,
+                    1e-7));
   }
 }
 
@@ -222,8 +223,28 @@ TEST_CASE("split with words of 64 and 32 bits, and blocked with its best k", "[f
     CHECK(prints_as(fpr_split(bits, 80'000, {8, 32}), row.split_32, 1e-5));
     const FilterShape blocked{Layout::kBlocked, static_cast<std::uint64_t>(bits),
                               row.blocked_hashes};
-    CHECK(prints_as(fpr(blocked, 80'000), row.blocked, row.blocked_unit));
-    CHECK(best_hashes(blocked, 80'000) == row.blocked_hashes);
+    const auto published = [&](std::uint32_t hashes) {
+      return fpr_blocked({Layout::kBlocked, blocked.bits, hashes}, 80'000, 512);
+    };
+    CHECK(prints_as(published(row.blocked_hashes), row.blocked, row.blocked_unit));
+    CHECK(published(row.blocked_hashes) < published(row.blocked_hashes - 1));
+    CHECK(published(row.blocked_hashes) < published(row.blocked_hashes + 1));
+    // What is expected lies above what is published, and the more so the more hashes there are.
+    CHECK(fpr(blocked, 80'000) > 1.01 * row.blocked);
+  }
+}
+
+TEST_CASE("a small filter's rate is the expected power of its fill, not the power of the expected",
+          "[filter][theory]") {
+  // Two keys of two hashes in two cells, by hand: a key sets one cell or both, each with 1/2.
+  CHECK(fpr_exact(classic(2, 2), 1).value() == Approx(0.5 * 0.25 + 0.5));
+  CHECK(fpr_exact(classic(2, 2), 2).value() == Approx(0.125 * 0.25 + 0.875));
+  CHECK(fpr_incremental_exact(classic(2, 2), 3).value() == Approx((0 + 0.625 + 0.90625) / 3));
+  CHECK(fpr_exact(classic(1, 5), 1).value() == 1);
+  // One line is a classic filter of 512 bits.
+  for (const std::uint32_t hashes : {1U, 7U, 33U}) {
+    CHECK(fpr({Layout::kBlocked, 512, hashes}, 20) ==
+          Approx(fpr_exact(classic(512, hashes), 20).value()).epsilon(1e-9));
   }
 }
 

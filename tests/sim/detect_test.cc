@@ -271,6 +271,19 @@ TEST_CASE("Binary traces without a mark are told by many records, not by few", "
   check_detected(ids, TraceFormat::kInt32, Confidence::kLow, "2000 numbers, ids");
   check_detected(wide_ids, TraceFormat::kInt64, Confidence::kLow, "2000 numbers, ids");
   check_detected(hashes, TraceFormat::kInt64, Confidence::kHigh, "2000 numbers, hashes");
+  // The same numbers the other way round, as most programs write them.
+  std::string little_ids;
+  std::string little_wide_ids;
+  std::string few_ids;
+  for (std::uint64_t i = 0; i < 2000; ++i) {
+    little_ids += little((i * i % 1009) + 70000, 4);
+    little_wide_ids += little(i * i % 1009, 8);
+    few_ids += little(i * i % 37, 4);
+  }
+  check_detected(little_ids, TraceFormat::kInt32Little, Confidence::kLow, "2000 numbers, ids");
+  check_detected(little_wide_ids, TraceFormat::kInt64Little, Confidence::kLow, "2000 numbers, ids");
+  check_detected(few_ids, TraceFormat::kInt32Little, Confidence::kLow,
+                 "2000 numbers, ids that come again or in order; int32 fits too, and less well");
   check_detected(ids.substr(0, 400), TraceFormat::kInt32, Confidence::kLow, "100 numbers");
   check_no_trace(ids.substr(0, 60), "");
   check_no_trace(ids.substr(0, 401), "");

@@ -10,6 +10,7 @@
 #include "base/cli/numbers.h"
 #include "sim/cli/memory_need.h"
 #include "sim/cli/warmup.h"
+#include "sim/report/chart_js.h"
 #include "tests/catch.h"
 #include "tests/sim/directory.h"
 #include "tests/sim/run.h"
@@ -284,6 +285,73 @@ TEST_CASE("A trace without a request is an error of every command that reads one
     check_refused(run("drive " + trace + " --config " + config), "no request that counts");
   }
   check_refused(run("stats " + post), "of 2 lines or records, 2 are not counted by the rule");
+}
+
+TEST_CASE("Sizes that the counters have no room for are refused, and large ones count in full",
+          "[sim][cli]") {
+  const Directory directory;
+  // Two objects of 600 GiB do not fit into 1100 GiB together.
+  constexpr std::uint64_t kLarge = std::uint64_t{600} << 30U;
+  const auto two_of = [&](const std::string& name, std::uint64_t bytes) {
+    const std::string size = std::to_string(bytes);
+    return directory.write(name, "time,key,size\n1,a," + size + "\n2,b," + size + "\n3,a," + size +
+                                     "\n4,b," + size + "\n");
+  };
+  const std::string replay = "replay --eviction lru --admission always --json --no-timing ";
+  for (const char* how : {"", "--hold ", "--mrc 3 "}) {
+    const std::string size = *how == '-' && how[2] == 'm' ? "" : "--cache-size 1100GiB ";
+    CHECK(run(replay + size + how + two_of("large", kLarge)).exit_code == 0);
+  }
+  const Ran large = run(replay + "--cache-size 1100GiB " + two_of("large", kLarge));
+  CHECK(large.out.find("\"hits\": 0,") != std::string::npos);
+  CHECK(large.out.find("\"used_bytes\": " + std::to_string(kLarge)) != std::string::npos);
+  // 1.5 TiB: a cache that takes it is refused, one that does not says that it is too large.
+  const std::string huge = two_of("huge", std::uint64_t{3} << 39U);
+  for (const char* how : {"--cache-size 4TiB", "--cache-size 4TiB --hold", "--cache-size 100%",
+                          "--mrc 3", "--cache-size 4TiB --overhead 10"}) {
+    INFO(how);
+    check_refused(run(replay + how + " " + huge), "accepted: objects below a tebibyte");
+  }
+  check_refused(run("tune --cache-size 4TiB " + huge), "accepted: objects below a tebibyte");
+  for (const char* how : {"--cache-size 1TiB", "--cache-size 4TiB --max-object 1GiB"}) {
+    const Ran smaller = run(replay + how + " " + huge);
+    CHECK(smaller.exit_code == 0);
+    CHECK(smaller.out.find("\"too_large_or_full\": 4,") != std::string::npos);
+  }
+  std::string pebibytes = "time,key,size\n";
+  for (int i = 0; i < 5000; ++i) {
+    pebibytes += std::to_string(i) + ",k" + std::to_string(i) + ",1125899906842624\n";
+  }
+  const std::string many = directory.write("many", pebibytes);
+  check_refused(run("stats " + many), "add up to more than 4 EiB");
+  check_refused(run("replay --cache-size 1GiB " + many), "add up to more than 4 EiB");
+  // Two sizes that are the same in 32 bits are two sizes.
+  const std::string changed = directory.write("changed", "time,key,size\n1,a,1\n2,a,4294967297\n");
+  CHECK(run("stats --json " + changed).out.find("\"size_changes\": 1") != std::string::npos);
+}
+
+TEST_CASE("Runs that differ in one number have names of their own", "[sim][cli]") {
+  if (chart_js().empty()) {
+    WARN("skipped: built without Chart.js");
+    return;
+  }
+  const Directory directory;
+  std::string lines = "time,key,size\n";
+  for (int i = 0; i < 2000; ++i) {
+    lines += std::to_string(i) + ",k" + std::to_string(i * i % 701) + ",100\n";
+  }
+  const std::string page = directory.at("page.html");
+  const Ran ran = run("replay " + directory.write("t", lines) +
+                      " --cache-size 10KiB --eviction lru --admission tinylfu,adaptsize --capacity "
+                      "100,200 --interval 500 --json --no-timing --html " +
+                      page);
+  REQUIRE(ran.exit_code == 0);
+  std::ifstream file(page);
+  const std::string html((std::istreambuf_iterator<char>(file)), {});
+  for (const char* name : {"lru, tinylfu c=100\"", "lru, tinylfu c=200\"", "lru, adaptsize c=100\"",
+                           "lru, adaptsize c=200\""}) {
+    CHECK(html.find(name) != std::string::npos);
+  }
 }
 
 }  // namespace encore::sim

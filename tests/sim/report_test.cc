@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include <set>
 
 #include "sim/report/chart_js.h"
+#include "sim/report/panels.h"
 #include "sim/report/report.h"
 #include "tests/catch.h"
 #include "tests/sim/run.h"
@@ -152,6 +154,41 @@ TEST_CASE("A real browser draws the plots", "[sim][report]") {
   // The script sets this when the last plot stands.
   CHECK(read_file(dom).find("data-drawn=\"1\"") != std::string::npos);
   std::filesystem::remove_all(directory);
+}
+
+TEST_CASE("A chart of many series becomes panels of eight with the same axes", "[sim][report]") {
+  Chart chart{.title = "Misses", .x_label = "x", .y_label = "y", .series = {}};
+  const std::array<std::string, 5> evictions = {"lru", "sieve", "arc", "lhd", "s3-fifo"};
+  for (std::size_t i = 0; i < 35; ++i) {
+    const auto x = static_cast<double>(i + 1);
+    chart.series.push_back({.name = evictions.at(i / 7) + ", admission " + std::to_string(i),
+                            .points = {{.x = x, .y = 2 * x}, {.x = x + 1, .y = x}}});
+  }
+  const std::vector<Panel> panels = panels_of(chart);
+  REQUIRE(panels.size() == 5);  // one for each eviction
+  for (const Panel& panel : panels) {
+    CHECK(panel.chart.series.size() == 7);
+    CHECK(panel.shares_axes);
+    CHECK(panel.x.high == 36);
+    CHECK(panel.y.high == 70);
+  }
+  CHECK(panels[1].chart.title == "Misses (2 of 5)");
+  CHECK(panels[1].chart.series.front().name == "sieve, admission 7");
+  Report report = small_report();
+  report.charts = {chart};
+  const std::string script = to_gnuplot(report, "svg", "x.svg");
+  CHECK(script.find("set multiplot layout 5,1") != std::string::npos);
+  CHECK(script.find("set yrange [1:70]") != std::string::npos);
+  // One family that is larger than a panel, and few series as they are.
+  for (Series& series : chart.series) {
+    series.name = "lru";
+  }
+  CHECK(panels_of(chart).size() == 5);
+  CHECK(panels_of(chart).front().chart.series.size() == 8);
+  chart.series.resize(8);
+  REQUIRE(panels_of(chart).size() == 1);
+  CHECK(panels_of(chart).front().chart.title == "Misses");
+  CHECK_FALSE(panels_of(chart).front().shares_axes);
 }
 
 TEST_CASE("gnuplot draws what it is given, and a place that cannot be written is said",

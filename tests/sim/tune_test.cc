@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "config/load.h"
 #include "tests/catch.h"
@@ -55,6 +56,42 @@ TEST_CASE("Tune says so where second-hit does not pay", "[sim][tune]") {
       encore::config::parse_config(ran.out.substr(ran.out.find("[admission]")), "tuned");
   REQUIRE(config);
   CHECK(config->admission.policy == encore::config::Policy::kAlways);
+}
+
+TEST_CASE("Tune tries windows far below a 64th of the objects, and says how sure it is",
+          "[sim][tune]") {
+  // Each object comes twice, 20 requests apart, and the objects that come once between them are
+  // many: a window of some twenty has all the hits, and a larger one nothing more.
+  const Trace trace("zipf --requests 10");
+  std::ofstream lines(trace.path(), std::ios::trunc);
+  for (int i = 0; i < 40000; ++i) {
+    const int again = i - 10;
+    lines << i << ",o" << i << ",1000\n";
+    lines << i << ","
+          << (i % 2 == 0 && again >= 0 ? "o" + std::to_string(again) : "p" + std::to_string(i))
+          << ",1000\n";
+  }
+  lines.close();
+  const Ran ran = run("tune " + trace.path() + " --cache-size 100KiB --no-timing --json");
+  REQUIRE(ran.exit_code == 0);
+  const auto report = nlohmann::json::parse(ran.out);
+  CHECK(report["windows"][1]["capacity"] < 60);
+  const auto& chosen = report["rows"][1];
+  CHECK(chosen["capacity"] < 1000);
+  // Nothing that was tried has more hits and fewer writes.
+  for (const char* table : {"windows", "fprs"}) {
+    for (const auto& row : report[table]) {
+      const bool better =
+          row["object_hit_ratio"] > 1.005 * chosen["object_hit_ratio"].get<double>() &&
+          row["bytes_written"] < 0.98 * chosen["bytes_written"].get<double>();
+      CHECK_FALSE(better);
+    }
+  }
+  CHECK(chosen["hits_lost_low"] <= chosen["hits_lost"]);
+  CHECK(chosen["hits_lost"] <= chosen["hits_lost_high"]);
+  CHECK(chosen["writes_saved_low"] < chosen["writes_saved_high"]);
+  CHECK(run("tune " + trace.path() + " --cache-size 100KiB --no-timing").out.find("(95 %: ") !=
+        std::string::npos);
 }
 
 TEST_CASE("Tune refuses what it cannot study", "[sim][tune]") {

@@ -384,6 +384,8 @@ function drawCharts(force) {
     {label: 'by theory', points: of(['fpr_theory'], largestOf), colour: variable('--theory')},
     {label: 'by the bits', points: of(['fpr_bits'], largestOf), colour: variable('--bits'), dash: [5, 3]},
     {label: 'measured', points: of(['fpr_measured'], largestOf), colour: variable('--measured')},
+    {label: '95 % from', points: of(['fpr_measured_low'], largestOf), colour: variable('--measured'), dash: [1, 3]},
+    {label: '95 % to', points: of(['fpr_measured_high'], largestOf), colour: variable('--measured'), dash: [1, 3]},
   ], range, small);
   const sizes = model.live.process.stored_sizes.buckets;
   const first = Math.max(0, sizes.findIndex((count) => count > 0));
