@@ -22,7 +22,7 @@ struct BlockTheory {
   Value weighted;
 };
 // Why the theory of a rotating filter does not hold for this one: it takes the fill for its mean,
-// so that a full generation must not answer most new keys, nor be of a few bits. Empty: it holds.
+// so that a full generation must not answer 40 % of new keys, nor have few bits. Empty: it holds.
 std::string theory_refusal(const filter::Ring& ring);
 
 // All null where theory does not hold for the filter.
