@@ -64,10 +64,13 @@ std::string_view to_string(EventKind kind) noexcept;
 // The step of a reservation did not end it: more has to go, here or in the next shard.
 inline constexpr std::uint8_t kReserveNextShard = 100;
 inline constexpr std::uint8_t kReserveSameShard = 101;
+// The entry that was to grow has gone, so that nothing was reserved.
+inline constexpr std::uint8_t kReserveGone = 102;
 // Event::requests of a kReserve: no further shard was tried; what was used lately was spared, where
-// something had to go.
+// something had to go; it was for an entry that grows.
 inline constexpr std::uint32_t kReserveLast = 1;
 inline constexpr std::uint32_t kReserveSpares = 2;
+inline constexpr std::uint32_t kReserveGrows = 4;
 // The step of a freshening needs `freed_bytes` more first.
 inline constexpr std::uint8_t kFreshenNeedsRoom = 100;
 // A part was found; else the outcome is why not.
@@ -100,14 +103,14 @@ struct Event {
   MonotonicTime now{};
   filter::Hash128 key{};
   // lookup: the selected one; admit, commit, freshen, grow, remove, purge, mark-stale: the one
-  // meant.
+  // meant; reserve: the one that grows.
   std::uint64_t variant = 0;
   // reserve, abort, make-room: the bytes asked for; admit: size_bytes
   std::uint64_t charge_bytes = 0;
   // commit, freshen, grow, part: what the reservation holds; admit: AdmissionRule::encoded()
   std::uint64_t reserved_bytes = 0;
-  // admit; reserve: kReserveLast, kReserveSpares; reclaim, make-room: victims at most; adopt: the
-  // generations that were taken
+  // admit; reserve: kReserveLast, kReserveSpares, kReserveGrows; reclaim, make-room: victims at
+  // most; adopt: the generations that were taken
   std::uint32_t requests = 0;
   MonotonicTime fresh_until{};  // lookup: of the selected one; commit, freshen: as given
   MonotonicTime keep_until{};   // part: useless_from

@@ -51,6 +51,12 @@ void count_hit(ShardCounters& counters, const LookupResult& result) {
   }
 }
 
+// True if the entry that was to grow is not there any more. REQUIRES: the lock of the key's shard.
+bool is_grown_gone(const Shard& shard, const Key& key,
+                   std::uint64_t variant) ENCORE_NO_THREAD_SAFETY_ANALYSIS {
+  return shard.table.find(key.hash, variant) == kNoEntry;
+}
+
 // Whether a decision depends on the room that is left. REQUIRES: the shard's lock.
 bool reads_budget(const Shard& shard) ENCORE_NO_THREAD_SAFETY_ANALYSIS {
   return shard.admission.compares() || shard.table.knows_future();
@@ -260,7 +266,9 @@ std::uint8_t Kernel::reserve_step(const Key& key, const ReserveStep& step, Monot
   OptionalLock lock(shard.mutex);
   OptionalLock budget_lock(budget_->mutex);
   auto outcome = static_cast<std::uint8_t>(ReserveOutcome::kReserved);
-  std::uint32_t flags = step.last ? kReserveLast : 0;
+  std::uint32_t flags = (step.last ? kReserveLast : 0) | (step.grows ? kReserveGrows : 0);
+  const bool may_go = step.grows && step.shard == filter::shard_of(key.hash, options_.shards);
+  const auto has_gone = [&] { return may_go && is_grown_gone(shard, key, *step.grows); };
   if (step.bytes > budget_->max_object()) {
     outcome = static_cast<std::uint8_t>(ReserveOutcome::kTooLarge);
   } else {
@@ -270,9 +278,12 @@ std::uint8_t Kernel::reserve_step(const Key& key, const ReserveStep& step, Monot
           step.spares && shard.table.charged_bytes() * 2 * options_.shards < budget_->used();
       const auto used = step.spares ? Table::Used::kSpare : Table::Used::kEvict;
       const Table::Evicted last =
-          is_lean ? Table::Evicted::kEachUsed : shard.evict(missing, kReserveVictims, gone, used);
+          is_lean ? Table::Evicted::kEachUsed
+                  : shard.evict_until(missing, kReserveVictims, gone, used, has_gone);
       budget_->free(gone.bytes());
-      if (budget_->missing(step.bytes) != 0) {
+      if (has_gone()) {
+        outcome = kReserveGone;
+      } else if (budget_->missing(step.bytes) != 0) {
         const bool is_done =
             last == Table::Evicted::kNothingLeft || last == Table::Evicted::kEachUsed;
         outcome = !is_done    ? kReserveSameShard
@@ -294,6 +305,7 @@ std::uint8_t Kernel::reserve_step(const Key& key, const ReserveStep& step, Monot
                 .shard = step.shard,
                 .now = now,
                 .key = key.hash,
+                .variant = step.grows.value_or(0),
                 .charge_bytes = step.bytes,
                 .requests = flags};
     put_removals(gone, event);
@@ -303,6 +315,17 @@ std::uint8_t Kernel::reserve_step(const Key& key, const ReserveStep& step, Monot
 }
 
 ReserveOutcome Kernel::reserve(const Key& key, std::uint64_t bytes, MonotonicTime now) {
+  return static_cast<ReserveOutcome>(reserve_steps(key, bytes, {}, now));
+}
+
+bool Kernel::reserve_growth(const Key& key, std::uint64_t variant, std::uint64_t bytes,
+                            MonotonicTime now) {
+  return reserve_steps(key, bytes, variant, now) ==
+         static_cast<std::uint8_t>(ReserveOutcome::kReserved);
+}
+
+std::uint8_t Kernel::reserve_steps(const Key& key, std::uint64_t bytes,
+                                   const std::optional<std::uint64_t>& grows, MonotonicTime now) {
   const std::uint32_t first = filter::shard_of(key.hash, options_.shards);
   // Around twice, and the key's own shard again.
   const std::uint32_t last = 2 * options_.shards;
@@ -310,13 +333,14 @@ ReserveOutcome Kernel::reserve(const Key& key, std::uint64_t bytes, MonotonicTim
     const ReserveStep step{.shard = (first + tried) & (options_.shards - 1),
                            .bytes = bytes,
                            .last = tried == last,
-                           .spares = tried < options_.shards};
+                           .spares = tried < options_.shards,
+                           .grows = grows};
     std::uint8_t outcome = kReserveSameShard;
     while (outcome == kReserveSameShard) {
       outcome = reserve_step(key, step, now);
     }
     if (outcome != kReserveNextShard) {
-      return static_cast<ReserveOutcome>(outcome);
+      return outcome;
     }
   }
   panic(__FILE__, __LINE__, "outcome", "the last step of a reservation ends it");

@@ -90,6 +90,10 @@ class Kernel {
   // memory, a shard may have but one that is asked for all the time. Ask for charge_of_entry() once
   // for each entry, and for every byte before it is held.
   ReserveOutcome reserve(const Key& key, std::uint64_t bytes, MonotonicTime now);
+  // Bytes that an entry in memory is to grow by, for grow(). Evicting ends when the entry's own
+  // turn has come: what was for it is not needed any more. True if they are reserved.
+  bool reserve_growth(const Key& key, std::uint64_t variant, std::uint64_t bytes,
+                      MonotonicTime now);
   // Gives reserved bytes back.
   void abort(const Key& key, std::uint64_t reserved_bytes, MonotonicTime now);
   // Turns a reservation into an entry, first among the key's variants. A reservation that is too
@@ -317,7 +321,12 @@ class Kernel {
     std::uint64_t bytes = 0;
     bool last = false;    // no further shard will be tried
     bool spares = false;  // others will be asked that have less to lose
+    // Variant of the entry that the bytes are for, where it is there already.
+    std::optional<std::uint64_t> grows = {};
   };
+  // The outcome of the last step. With `grows`, kReserveGone as soon as that entry has gone.
+  std::uint8_t reserve_steps(const Key& key, std::uint64_t bytes,
+                             const std::optional<std::uint64_t>& grows, MonotonicTime now);
   std::uint8_t reserve_step(const Key& key, const ReserveStep& step, MonotonicTime now);
   CommitOutcome commit_step(const Key& key, const Stored& stored, std::uint64_t reserved_bytes,
                             MonotonicTime now, DiskDecision& decision);

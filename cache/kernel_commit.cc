@@ -163,10 +163,15 @@ FreshenOutcome Kernel::freshen(const Key& key, const Stored& stored, MonotonicTi
     if (step.outcome != kFreshenNeedsRoom) {
       return static_cast<FreshenOutcome>(step.outcome);
     }
-    const ReserveOutcome reserved = reserve(key, step.needs_bytes, now);
-    if (reserved != ReserveOutcome::kReserved) {
+    const std::uint8_t reserved = reserve_steps(key, step.needs_bytes, stored.variant, now);
+    if (reserved == kReserveGone) {
+      continue;  // the next step finds it absent, or on disk
+    }
+    if (reserved != static_cast<std::uint8_t>(ReserveOutcome::kReserved)) {
       abort(key, reserved_bytes, now);
-      return reserved == ReserveOutcome::kFull ? FreshenOutcome::kFull : FreshenOutcome::kTooLarge;
+      return reserved == static_cast<std::uint8_t>(ReserveOutcome::kFull)
+                 ? FreshenOutcome::kFull
+                 : FreshenOutcome::kTooLarge;
     }
     reserved_bytes += step.needs_bytes;
   }

@@ -56,6 +56,7 @@ std::string_view outcome_name(const Event& event) {
     case EventKind::kReserve:
       return outcome == kReserveNextShard   ? "next-shard"
              : outcome == kReserveSameShard ? "same-shard"
+             : outcome == kReserveGone      ? "gone"
                                             : to_string(static_cast<ReserveOutcome>(outcome));
     case EventKind::kCommit:
       return to_string(static_cast<CommitOutcome>(outcome));
@@ -179,12 +180,15 @@ Result<void> Replay::dispatch(const Event& event) {
                      event.now);
       return {};
     case EventKind::kReserve:
-      kernel_->reserve_step(key,
-                            {.shard = event.shard,
-                             .bytes = event.charge_bytes,
-                             .last = (event.requests & kReserveLast) != 0,
-                             .spares = (event.requests & kReserveSpares) != 0},
-                            event.now);
+      kernel_->reserve_step(
+          key,
+          {.shard = event.shard,
+           .bytes = event.charge_bytes,
+           .last = (event.requests & kReserveLast) != 0,
+           .spares = (event.requests & kReserveSpares) != 0,
+           .grows =
+               (event.requests & kReserveGrows) != 0 ? std::optional(event.variant) : std::nullopt},
+          event.now);
       return {};
     case EventKind::kAbort:
       kernel_->abort(key, event.charge_bytes, event.now);

@@ -65,11 +65,17 @@ struct alignas(64) Shard {
   std::unique_ptr<DiskTable> disk ENCORE_GUARDED_BY(mutex);  // null: there are no disks
   ShardCounters counters;
 
-  // Evicts until `bytes` are freed, at most `victims_max` entries.
+  // Evicts until `bytes` are freed, at most `victims_max` entries, and none once `is_enough()`.
   Table::Evicted evict(std::uint64_t bytes, std::uint32_t victims_max, Removals& gone,
                        Table::Used used = Table::Used::kEvict) ENCORE_REQUIRES(mutex) {
+    return evict_until(bytes, victims_max, gone, used, [] { return false; });
+  }
+  template <typename IsEnough>
+  Table::Evicted evict_until(std::uint64_t bytes, std::uint32_t victims_max, Removals& gone,
+                             Table::Used used, const IsEnough& is_enough) ENCORE_REQUIRES(mutex) {
     Table::Evicted last = Table::Evicted::kOne;
-    while (last == Table::Evicted::kOne && gone.bytes() < bytes && gone.count() < victims_max) {
+    while (last == Table::Evicted::kOne && gone.bytes() < bytes && gone.count() < victims_max &&
+           !is_enough()) {
       last = table.evict_one(gone, used);
     }
     counters.evictions.add(gone.count());

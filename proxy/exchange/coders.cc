@@ -103,7 +103,8 @@ void Coders::keep(const RequestContext& request, const store::Object& object, Co
   const cache::Key key{request.hash, request.key};
   const MonotonicTime now = parts_.loop.now();
   // So much of it that the kernel says no is not worth keeping.
-  if (parts_.kernel->reserve(key, charge, now) != cache::ReserveOutcome::kReserved) return;
+  const std::uint64_t variant = meta_of(object).variant;
+  if (!parts_.kernel->reserve_growth(key, variant, charge, now)) return;
   auto writer = parts_.store->reserve({.key = object.key(), .length = body->size(), .body = body});
   Result<store::ObjectRef> made = fail("no memory");
   if (writer) {
@@ -117,7 +118,7 @@ void Coders::keep(const RequestContext& request, const store::Object& object, Co
     return;
   }
   parts_.kernel->grow(key,
-                      {.variant = meta_of(object).variant,
+                      {.variant = variant,
                        .payload = store::ObjectRef::share(object).payload(),
                        .reserved_bytes = charge},
                       now);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <list>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "tests/cache/support.h"
@@ -41,7 +42,9 @@ class Model {
     return result;
   }
 
-  bool reserve(std::uint64_t id, std::uint64_t bytes) {
+  // `grows`: the variant that the bytes are for, where it is there already; evicting ends with it.
+  bool reserve(std::uint64_t id, std::uint64_t bytes,
+               const std::optional<std::uint64_t>& grows = {}) {
     if (bytes > effective_max_object(reload_options(options_))) {
       return false;
     }
@@ -55,6 +58,9 @@ class Model {
       if (i < options_.shards && held * 2 * options_.shards < used_) continue;
       while (used_ + bytes > options_.capacity_bytes && !lru.empty()) {
         drop(lru.back().id, lru.back().stored.variant);
+        if (grows && find(id, *grows) == lru_of(id).end()) {
+          return false;
+        }
       }
     }
     if (used_ + bytes > options_.capacity_bytes) {
@@ -125,7 +131,7 @@ class Model {
     std::uint64_t reserved = 0;
     if (total > before) {
       reserved = total - before;
-      if (!reserve(id, reserved)) {
+      if (!reserve(id, reserved, stored.variant)) {
         return false;
       }
     }

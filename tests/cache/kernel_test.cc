@@ -257,6 +257,7 @@ TEST_CASE("Freshening gives an entry new times, charge and payload where it is",
     CHECK(owner.released(12) == 0);
     CHECK(owner.released(11) == 1);
     CHECK(kernel->statistics().used_bytes == 60);
+    CHECK(kernel->statistics().counters.evictions == 1);
     CHECK(kernel->freshen(key(3), {.charge_bytes = 80, .payload = 13}, at(2)) ==
           FreshenOutcome::kFreshened);
     CHECK(kernel->lookup(key(2), at(2)).state == LookupState::kMiss);
@@ -267,6 +268,43 @@ TEST_CASE("Freshening gives an entry new times, charge and payload where it is",
     CHECK(kernel->freshen(key(1), {.charge_bytes = 101}, at(2)) == FreshenOutcome::kTooLarge);
     CHECK(kernel->statistics().used_bytes == 70);
     CHECK(kernel->statistics().reserved_bytes == 0);
+  }
+}
+
+TEST_CASE("Nothing more is evicted for an entry whose own turn came as it was to grow", "[cache]") {
+  for (const std::string_view name : kEvictionNames) {
+    const EvictionPolicy policy = *parse_eviction(name);
+    if (policy == EvictionPolicy::kBelady) continue;  // it needs hints
+    CAPTURE(name);
+    KernelOptions options = plain_options(100);
+    options.eviction = policy;
+    // Which of ten the policy evicts first, in a kernel of its own.
+    const auto fill = [&] {
+      auto kernel = make_kernel(options);
+      for (std::uint64_t i = 1; i <= 10; ++i) {
+        REQUIRE(store(*kernel, key(i), {.charge_bytes = 10}, at(0)) == CommitOutcome::kStored);
+      }
+      return kernel;
+    };
+    const auto asked = fill();
+    REQUIRE(asked->reserve(key(99), 1, at(1)) == ReserveOutcome::kReserved);
+    std::uint64_t first = 1;
+    while (asked->lookup(key(first), at(1)).state != LookupState::kMiss) ++first;
+    SECTION("freshen " + std::string(name)) {
+      const auto kernel = fill();
+      CHECK(kernel->freshen(key(first), {.charge_bytes = 45}, at(1)) == FreshenOutcome::kAbsent);
+      CHECK(kernel->statistics().counters.evictions == 1);
+      CHECK(kernel->statistics().used_bytes == 90);
+      CHECK(kernel->statistics().reserved_bytes == 0);
+    }
+    SECTION("reserve_growth " + std::string(name)) {
+      const auto kernel = fill();
+      CHECK_FALSE(kernel->reserve_growth(key(first), 0, 35, at(1)));
+      CHECK(kernel->statistics().counters.evictions == 1);
+      CHECK(kernel->statistics().used_bytes == 90);
+      CHECK(kernel->reserve_growth(key(first % 10 + 1), 0, 5, at(1)));
+      CHECK(kernel->statistics().reserved_bytes == 5);
+    }
   }
 }
 

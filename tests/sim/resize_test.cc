@@ -69,7 +69,12 @@ std::vector<Step> naive(const std::vector<ReplayRequest>& requests, std::uint64_
       used -= at->bytes;
       order.erase(at);
     } else if (resident) {
-      evict_for(bytes > at->bytes ? bytes - at->bytes : 0);
+      // Once it has gone itself, nothing more has to go for it.
+      const std::uint64_t grown = bytes > at->bytes ? bytes - at->bytes : 0;
+      while (used + grown > capacity && find(request.object) != order.end()) {
+        used -= order.back().bytes;
+        order.pop_back();
+      }
       at = find(request.object);
       if (at != order.end()) {
         used += bytes - at->bytes;
@@ -116,6 +121,15 @@ TEST_CASE("What an object is charged follows its size, request by request", "[si
       }
     }
   }
+}
+
+TEST_CASE("What grows and goes first takes nothing with it", "[sim][replay]") {
+  const Directory directory;
+  const std::string trace = directory.write("t.csv", "1,a,1\n2,b,9\n3,a,5\n4,b,9\n");
+  const Ran ran =
+      run("replay --json --no-timing --cache-size 10 --eviction fifo --admission always " + trace);
+  CHECK(ran.out.find("\"hits\": 2,") != std::string::npos);
+  CHECK(ran.out.find("\"evictions\": 1,") != std::string::npos);
 }
 
 TEST_CASE("No order of eviction holds more than its capacity where sizes change", "[sim][replay]") {
