@@ -78,7 +78,8 @@ void feed_last(std::vector<FinishedRun>& runs, std::span<const ReplayRequest> re
   const double begin = thread_cpu_seconds();
   while (!requests.empty() && thread_cpu_seconds() - begin < kSecondsMax) {
     const auto slice = take_slice(requests);
-    parallel_for(runs.size(), [&](std::size_t i) { runs[i].run->feed(slice); }, threads);
+    parallel_for(
+        runs.size(), [&](std::size_t i) { runs[i].run->feed(slice); }, threads);
   }
 }
 
@@ -86,7 +87,7 @@ void count_one_hits(FinishedRun& finished, const ObjectTable& objects, double ra
   std::uint64_t let_in = 0;
   std::uint64_t kept_out = 0;
   for (std::uint32_t object = 0; object < objects.objects(); ++object) {
-    if (objects.requests_of(object) == 1) {
+    if (objects.requests_of(object) == 1 && finished.run->came_after_warmup(object)) {
       ++(finished.run->ever_stored(object) ? let_in : kept_out);
     }
   }

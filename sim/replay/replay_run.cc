@@ -21,6 +21,30 @@ constexpr std::array kOutcomeNames = {
 #undef ENCORE_NAME
 };
 
+template <typename Counts>
+void subtract_each(Counts& from, const Counts& before) {
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    from[i] -= before[i];
+  }
+}
+
+void subtract(cache::KernelCounters& from, const cache::KernelCounters& before) {
+#define ENCORE_SUBTRACT(id, meaning) from.id -= before.id;
+  ENCORE_KERNEL_COUNTERS(ENCORE_SUBTRACT)
+#undef ENCORE_SUBTRACT
+  subtract_each(from.admissions, before.admissions);
+}
+
+void subtract(cache::DiskCounters& from, const cache::DiskCounters& before) {
+#define ENCORE_SUBTRACT(id, meaning) from.id -= before.id;
+  ENCORE_DISK_COUNTERS(ENCORE_SUBTRACT)
+#undef ENCORE_SUBTRACT
+  subtract_each(from.outcomes, before.outcomes);
+  subtract_each(from.losses, before.losses);
+  subtract_each(from.part_outcomes, before.part_outcomes);
+  subtract_each(from.part_losses, before.part_losses);
+}
+
 }  // namespace
 
 std::string_view to_string(ReplayOutcome outcome) noexcept {
@@ -89,7 +113,41 @@ void ReplayRun::feed(std::span<const ReplayRequest> requests) {
   }
 }
 
+void ReplayRun::begin_counting() {
+  warm_kernel_ = kernel_->statistics();
+  warm_admission_ = kernel_->admission_statistics();
+}
+
+cache::KernelStatistics ReplayRun::kernel() const {
+  cache::KernelStatistics now = kernel_->statistics();
+  subtract(now.counters, warm_kernel_.counters);
+  subtract(now.disk.counters, warm_kernel_.disk.counters);
+  for (std::size_t i = 0; i < warm_kernel_.disk.disks.size(); ++i) {
+    now.disk.disks[i].admitted_bytes -= warm_kernel_.disk.disks[i].admitted_bytes;
+    now.disk.disks[i].moved_bytes -= warm_kernel_.disk.disks[i].moved_bytes;
+  }
+  return now;
+}
+
+cache::AdmissionStatistics ReplayRun::admission() const {
+  cache::AdmissionStatistics now = kernel_->admission_statistics();
+  const cache::AdmissionStatistics& warm = warm_admission_;
+  now.insertions -= warm.insertions;
+  now.refreshes -= warm.refreshes;
+  now.rotations -= warm.rotations;
+  now.measured.asked -= warm.measured.asked;
+  now.measured.false_positives -= warm.measured.false_positives;
+  now.measured.false_negatives -= warm.measured.false_negatives;
+  now.measured.expected -= warm.measured.expected;
+  return now;
+}
+
 void ReplayRun::one(const ReplayRequest& request) {
+  if (!has_ended_warmup()) {
+    warm_objects_ = std::max(warm_objects_, request.object + 1);
+  } else if (seen_ == options_.warmup_requests && seen_ != 0) {
+    begin_counting();
+  }
   // Logs are not always in order; the kernel's time is.
   now_ = std::max(now_, MonotonicTime(Nanoseconds(request.time_ns)));
   const cache::Key key = key_of(request);
@@ -99,7 +157,7 @@ void ReplayRun::one(const ReplayRequest& request) {
     look_for_parts(request, key, on_disk, found);
   }
   const bool hit = found.state == cache::LookupState::kFresh;
-  const bool counts = seen_ >= options_.warmup_requests;
+  const bool counts = has_ended_warmup();
   if (counts) {
     counts_.add_request(request);
     if (hit) {
@@ -161,7 +219,7 @@ cache::Stored ReplayRun::stored_as(const ReplayRequest& request) const {
 }
 
 ReplayOutcome ReplayRun::miss(const ReplayRequest& request, const cache::Key& key) {
-  const bool counts = seen_ >= options_.warmup_requests;
+  const bool counts = has_ended_warmup();
   counts_.bytes_from_origin += counts ? request.size_bytes : 0;
   // The proxy does not ask where the length that is announced is above its limit.
   const std::uint64_t largest = options_.kernel.max_object_bytes;
@@ -233,7 +291,7 @@ void ReplayRun::end_interval() {
        .used_bytes = kernel.used_bytes,
        .filter_fill = admission.generations.empty() ? 0 : admission.generations.front().fill,
        .fpr_theory = admission.fpr_theory,
-       .rotations = admission.rotations,
+       .rotations = has_ended_warmup() ? admission.rotations - warm_admission_.rotations : 0,
        .objects_requested = working_set_.objects(),
        .object_bytes = working_set_.bytes()});
   working_set_.next_interval();

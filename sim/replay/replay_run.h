@@ -7,8 +7,9 @@
 // Else it is a miss: it is fetched, and stored if the admission policy says so. What an object
 // takes is its size by the rule of its table (ObjectSize). When that changes while it is resident,
 // its charge does: it stays where it is in the order of eviction, others are evicted for what it
-// grew by (or itself, if its turn is first), and it leaves where it has become larger than what may
-// be stored. The request that brings the change is what it was before: a hit, or a validation.
+// grew by (until its own turn comes: that ends it), and it leaves where it has become larger than
+// what may be stored. The request that brings the change is what it was before: a hit, or a
+// validation.
 //
 // With a disk an object that is larger than the memory takes is on disk alone. What is longer than
 // one record (cache/disk_parts.h) lies there in parts, which are placed before its head; where one
@@ -138,15 +139,21 @@ class ReplayRun {
 
   const ReplayCounts& counts() const { return counts_; }
   const std::vector<ReplayInterval>& intervals() const { return intervals_; }
-  cache::KernelStatistics kernel() const { return kernel_->statistics(); }
-  cache::AdmissionStatistics admission() const { return kernel_->admission_statistics(); }
+  // What was counted since the warm-up ended, and what there is now: objects, bytes, memory.
+  cache::KernelStatistics kernel() const;
+  cache::AdmissionStatistics admission() const;
   const ReplayOptions& options() const { return options_; }
   // Whether an object was ever stored.
   bool ever_stored(std::uint32_t object) const;
+  // True for an object whose first request counted: the warm-up had none for it.
+  bool came_after_warmup(std::uint32_t object) const { return object >= warm_objects_; }
   std::uint64_t most_objects() const { return most_objects_; }
 
  private:
   explicit ReplayRun(const ReplayOptions& options) : options_(options) {}
+  bool has_ended_warmup() const { return seen_ >= options_.warmup_requests; }
+  // Keeps the kernel's figures as they are at the end of the warm-up.
+  void begin_counting();
   void one(const ReplayRequest& request);
   std::uint64_t hint_of(const ReplayRequest& request) const {
     return request.next < options_.first_counted ? kNeverAgain : request.next;
@@ -182,6 +189,10 @@ class ReplayRun {
   std::unique_ptr<cache::Kernel> kernel_;
   ReplayCounts counts_;
   std::uint64_t seen_ = 0;  // requests, warm-up included
+  // At the end of the warm-up: objects are numbered in the order of their first requests.
+  std::uint32_t warm_objects_ = 0;
+  cache::KernelStatistics warm_kernel_;
+  cache::AdmissionStatistics warm_admission_;
   MonotonicTime now_{};
   std::vector<bool> stored_;  // by object
   struct Body {

@@ -60,7 +60,7 @@ void ReplayRun::look_for_parts(const ReplayRequest& request, const cache::Key& k
   for (std::uint64_t i = 0; i < body->second.parts; ++i) {
     if (!kernel_->find_part(cache::part_key(key.hash, body->second.number, i), now_)) {
       kernel_->lost(key, on_disk.place, now_);
-      counts_.disk_objects_broken += seen_ >= options_.warmup_requests ? 1U : 0U;
+      counts_.disk_objects_broken += has_ended_warmup() ? 1U : 0U;
       found = {};
       return;
     }
@@ -72,7 +72,7 @@ bool ReplayRun::write_record(const cache::Key& key, const cache::DiskDecision& d
   if (is_placed) {
     kernel_->written(key, decision.place, cache::Kernel::Write::kDone, now_);
   }
-  counts_.disk_bytes_admitted += seen_ >= options_.warmup_requests ? decision.place.bytes : 0;
+  counts_.disk_bytes_admitted += has_ended_warmup() ? decision.place.bytes : 0;
   // Nothing else makes a segment, or room in the index, scarce.
   if (decision.turn.sequence != 0 || !is_placed) {
     reclaim();
@@ -82,11 +82,11 @@ bool ReplayRun::write_record(const cache::Key& key, const cache::DiskDecision& d
 
 void ReplayRun::write(const cache::Key& key, const cache::DiskDecision& decision) {
   const bool is_written = write_record(key, decision);
-  counts_.disk_objects_refused += is_written || seen_ < options_.warmup_requests ? 0U : 1U;
+  counts_.disk_objects_refused += is_written || !has_ended_warmup() ? 0U : 1U;
 }
 
 void ReplayRun::reclaim() {
-  const bool counts = seen_ >= options_.warmup_requests;
+  const bool counts = has_ended_warmup();
   for (std::uint16_t disk = 0; disk < kernel_->disks(); ++disk) {
     cache::DiskReclaim step;
     do {

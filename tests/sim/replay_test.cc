@@ -1,16 +1,20 @@
 // The replay against naive models, and what it says of real traces.
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <list>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "sim/replay/replay_run.h"
 #include "sim/workload/request_generator.h"
 #include "tests/catch.h"
+#include "tests/sim/directory.h"
 #include "tests/sim/kernel.h"
 #include "tests/sim/run.h"
 
@@ -295,6 +299,75 @@ TEST_CASE("A warm-up is not counted, intervals add up to what is", "[sim][replay
   }
   CHECK(hits == (*run)->counts().hits);
   CHECK((*run)->intervals()[3].from_request == 9000);
+}
+
+TEST_CASE("Each figure of a run is of the requests after the warm-up", "[sim][replay]") {
+  // What a run counts after a warm-up is what one of everything counts more than one of the
+  // warm-up.
+  constexpr std::size_t kWarm = 6000;
+  const auto requests = zipf_requests(10000, 3000);
+  for (const cache::AdmissionPolicy policy :
+       {cache::AdmissionPolicy::kAlways, cache::AdmissionPolicy::kSecondHit,
+        cache::AdmissionPolicy::kExactSecondHit, cache::AdmissionPolicy::kNthHit,
+        cache::AdmissionPolicy::kTinyLfu, cache::AdmissionPolicy::kAdaptSize}) {
+    CAPTURE(to_string(policy));
+    cache::KernelOptions options = kernel(200, cache::EvictionPolicy::kLru, policy);
+    options.admission.filter.capacity = 500;
+    options.admission.filter.bits = 4096;
+    options.admission.filter.hashes = 2;
+    options.admission.filter.layout = filter::Layout::kClassic;
+    options.admission.shadow_one_in = 1;
+    const auto run_of = [&](std::size_t count, std::uint64_t warmup) {
+      auto run = ReplayRun::create(
+          {.kernel = options, .warmup_requests = warmup, .interval_requests = 1000});
+      REQUIRE(run);
+      (*run)->feed(std::span(requests).first(count));
+      (*run)->finish();
+      return std::move(*run);
+    };
+    const auto all = run_of(requests.size(), 0);
+    const auto warm = run_of(kWarm, 0);
+    const auto counted = run_of(requests.size(), kWarm);
+#define ENCORE_COMPARE(id, meaning) \
+  CHECK(counted->kernel().counters.id == all->kernel().counters.id - warm->kernel().counters.id);
+    ENCORE_KERNEL_COUNTERS(ENCORE_COMPARE)
+#undef ENCORE_COMPARE
+    const auto more = [&](auto member) {
+      return std::invoke(member, all->admission()) - std::invoke(member, warm->admission());
+    };
+    CHECK(counted->admission().rotations == more(&cache::AdmissionStatistics::rotations));
+    CHECK(counted->admission().refreshes == more(&cache::AdmissionStatistics::refreshes));
+    const filter::MeasuredFpr measured = counted->admission().measured;
+    CHECK(measured.asked == all->admission().measured.asked - warm->admission().measured.asked);
+    CHECK(measured.false_positives ==
+          all->admission().measured.false_positives - warm->admission().measured.false_positives);
+    CHECK(std::abs(measured.expected - (all->admission().measured.expected -
+                                        warm->admission().measured.expected)) < 1e-9);
+    // What there is at the end is what there is.
+    CHECK(counted->kernel().objects == all->kernel().objects);
+    CHECK(counted->intervals().back().rotations == counted->admission().rotations);
+    CHECK(counted->intervals()[2].rotations == 0);
+  }
+}
+
+TEST_CASE("Evictions, false admissions and one-hit objects of a warm-up do not count",
+          "[sim][replay]") {
+  const Directory directory;
+  std::string lines;
+  for (int i = 0; i < 10; ++i) {
+    lines += std::to_string(i) + ",k" + std::to_string(i) + ",10\n";
+  }
+  const std::string ten = directory.write("ten.csv", lines);
+  for (const char* how : {"", " --hold"}) {
+    const Ran ran =
+        run("replay --json --no-timing --cache-size 10 --warmup 9 --admission always " + ten + how);
+    CHECK(ran.out.find("\"evictions\": 1,") != std::string::npos);
+    CHECK(ran.out.find("\"one_hit_let_in\": 1,") != std::string::npos);
+    const Ran none = run(
+        "replay --json --no-timing --cache-size 10 --warmup 9 --admission second-hit " + ten + how);
+    CHECK(none.out.find("\"one_hit_kept_out\": 1,") != std::string::npos);
+    CHECK(none.out.find("\"evictions\": 0,") != std::string::npos);
+  }
 }
 
 TEST_CASE("Streamed or held, on one thread or two, a replay says the same", "[sim][replay]") {
