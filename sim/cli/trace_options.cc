@@ -13,8 +13,8 @@ void TraceArguments::declare(Arguments& a) {
   a.files("TRACE", files_, "trace files, read one after the other; - is standard input");
   a.text("--format", format_, formats + " (.gz, .xz and .zst are seen through)");
   a.text("--columns", columns_,
-         "csv, tsv, json: role=NAME or role=NUMBER, with roles time, key, size, ttl, method, "
-         "status, count");
+         "csv, tsv, json: role=NAME, or role=NUMBER from 1 for the first column, with roles time, "
+         "key, size, ttl, method, status, count: time=1,key=2,size=3");
   a.text("--delimiter", delimiter_,
          "csv: what is between the columns: a character, tab or space (else: told by the lines)");
   a.text("--methods", methods_, "which methods count, where the trace has them");
@@ -130,6 +130,9 @@ std::vector<std::string> TraceArguments::notes(const TraceReader& reader,
   notes.back() += std::to_string(counts.lines) + " lines or records, " +
                   std::to_string(counts.skipped) + " not counted by the rule, " +
                   std::to_string(counts.bad) + " bad.";
+  if (!counts.first_row.empty()) {
+    notes.push_back("The first request: " + counts.first_row + ".");
+  }
   notes.insert(notes.end(), counts.bad_shown.begin(), counts.bad_shown.end());
   if (counts.without_size != 0) {
     notes.push_back(std::to_string(counts.without_size) + " requests had no size and were given " +

@@ -46,12 +46,29 @@ std::string_view wide_text(std::string_view bytes) {
   return {};
 }
 
-// Nothing that text does not have, and not mostly bytes beyond ASCII.
+// True for UTF-8, of which a character at the end may be cut off.
+bool is_utf8(std::string_view bytes) {
+  std::size_t i = 0;
+  while (i < bytes.size()) {
+    const auto first = static_cast<unsigned char>(bytes[i]);
+    const std::size_t more = first < 0x80 ? 0U : first < 0xe0 ? 1U : first < 0xf0 ? 2U : 3U;
+    if ((first >= 0x80 && first < 0xc2) || first > 0xf4) {
+      return false;
+    }
+    for (std::size_t j = 1; j <= more && i + j < bytes.size(); ++j) {
+      if ((static_cast<unsigned char>(bytes[i + j]) & 0xc0U) != 0x80) return false;
+    }
+    i += 1 + more;
+  }
+  return true;
+}
+
+// Nothing that text does not have, and either UTF-8 or not mostly bytes beyond ASCII.
 bool is_text(std::string_view bytes) {
   constexpr std::size_t kHighMax = 30;
+  const auto high = static_cast<std::size_t>(std::ranges::count_if(bytes, is_high));
   return std::ranges::none_of(bytes, is_control) &&
-         share_of(static_cast<std::size_t>(std::ranges::count_if(bytes, is_high)), bytes.size()) <=
-             kHighMax;
+         (is_utf8(bytes) || share_of(high, bytes.size()) <= kHighMax);
 }
 
 // Text but for some bytes; where the first of them is.

@@ -130,21 +130,59 @@ struct Unread {
   std::string why;
 };
 
-bool has_number(std::string_view line, char separator) {
-  while (!line.empty()) {
-    double number = 0;
-    if (read_number(take_field(line, separator), number)) {
-      return true;
-    }
-  }
-  return false;
-}
-
 // Whether the first line has no number, but all others do.
 bool looks_like_names(const Lines& lines, char separator) {
   return lines.size() > 1 && !has_number(lines.front(), separator) &&
          std::ranges::all_of(lines.begin() + 1, lines.end(),
                              [&](std::string_view line) { return has_number(line, separator); });
+}
+
+// What to say for columns of unknown meaning, with the first row.
+std::string which_columns(std::string_view line, char separator) {
+  constexpr std::size_t kShown = 20;
+  constexpr int kColumnsShown = 8;
+  std::string text =
+      "forms; say which is which, as --columns time=1,key=2,size=3 would. The first row:";
+  for (int column = 1; !line.empty() && column <= kColumnsShown; ++column) {
+    const std::string_view cell = take_field(line, separator);
+    text += " " + std::to_string(column) + "=" + std::string(cell.substr(0, kShown));
+  }
+  return text;
+}
+
+// A trace in the form in which others were published. Names that are known say more than a shape.
+std::optional<Detection> detect_published(const Lines& lines, const TraceOptions& options) {
+  if (!options.columns.empty()) {
+    return std::nullopt;
+  }
+  for (const Separator& separator : kSeparators) {
+    const char character = separator.character;
+    if (options.delimiter != 0 && options.delimiter != character) {
+      continue;
+    }
+    const auto layout = separated_layout({.line = lines.front(),
+                                          .separator = character,
+                                          .columns = count_columns(lines.front(), character)},
+                                         {});
+    if (layout && layout->header && layout->roles.find("size") != std::string::npos) {
+      continue;
+    }
+    const PublishedFit found = published_form(lines, character);
+    const Fit fit{
+        .fit = found.fit, .lines = lines.size() - (found.header ? 1U : 0U), .first_wrong = {}};
+    if (found.format == TraceFormat::kAuto || !fit.good()) {
+      continue;
+    }
+    Detection detection = detected(
+        found.format, fit, "columns as published between " + std::string(separator.name) + ", ");
+    // A header's names beside it, or words that nothing else has; else it may be anything.
+    if (!found.named && !found.header) {
+      detection.confidence = Confidence::kLow;
+    }
+    detection.delimiter = character;
+    return detection;
+  }
+  return std::nullopt;
 }
 
 std::optional<Detection> try_separator(const Separator& separator, const Lines& lines,
@@ -153,7 +191,8 @@ std::optional<Detection> try_separator(const Separator& separator, const Lines& 
   const std::size_t first_columns = count_columns(lines.front(), separator.character);
   const auto layout = separated_layout({.line = lines.front(),
                                         .separator = separator.character,
-                                        .columns = std::max(columns, std::size_t{1})},
+                                        .columns = std::max(columns, std::size_t{1}),
+                                        .second = lines.size() > 1 ? lines[1] : ""},
                                        options);
   const bool header = layout && layout->header && first_columns >= 2;
   // Blanks are in too many texts: there a header must say what is what.
@@ -173,6 +212,13 @@ std::optional<Detection> try_separator(const Separator& separator, const Lines& 
               "\"" + std::string(lines.front()) +
                   "\" looks like a header with names that say "
                   "nothing: --columns tells which is which"};
+    return std::nullopt;
+  }
+  constexpr std::size_t kColumnsMax = 4;
+  if (!header && options.columns.empty() && columns > kColumnsMax) {
+    unread = {columns, separator,
+              "no header names them, and they are of none of the published " +
+                  which_columns(lines.front(), separator.character)};
     return std::nullopt;
   }
   const Fit fit = try_parser(*layout->parser, std::span(lines).subspan(header ? 1 : 0),
@@ -247,7 +293,16 @@ std::optional<Detection> detect_words(const Lines& lines) {
   if (const Fit fit = try_parser(*wiki, lines); fit.good() && enough(has_url, lines.size())) {
     return detected(TraceFormat::kWikibench, fit);
   }
-  if (const Fit fit = try_parser(*make_lrb_parser(), lines); fit.good()) {
+  // Of more columns the third may be anything.
+  constexpr std::size_t kColumnsMax = 4;
+  std::vector<std::size_t> words;
+  for (std::string_view line : lines) {
+    words.push_back(0);
+    while (!take_word(line).empty()) ++words.back();
+  }
+  std::ranges::sort(words);
+  const Fit fit = try_parser(*make_lrb_parser(), lines);
+  if (fit.good() && words[words.size() / 2] <= kColumnsMax) {
     return detected(TraceFormat::kLrb, fit);
   }
   return std::nullopt;
@@ -275,6 +330,9 @@ Result<Detection> detect_lines(const Head& head, const TraceOptions& options) {
   }
   if (const Fit fit = try_parser(*make_squid_parser(), lines); fit.good()) {
     return detected(TraceFormat::kSquid, fit);
+  }
+  if (auto published = detect_published(lines, options)) {
+    return *published;
   }
   Unread unread;
   const auto delimited = detect_delimited(lines, options, unread);

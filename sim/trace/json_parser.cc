@@ -48,6 +48,19 @@ bool read_unsigned(const Json& value, std::uint64_t& number) {
   return value.is_string() && read_number(value.get_ref<const std::string&>(), number);
 }
 
+// Keeps whole numbers that 64 bits do not hold as text: as reals several would be the same.
+class WholeNumbers : public nlohmann::detail::json_sax_dom_parser<Json> {
+ public:
+  using nlohmann::detail::json_sax_dom_parser<Json>::json_sax_dom_parser;
+  bool number_float(double value, const std::string& text) {
+    if (text.find_first_not_of("-0123456789") != std::string::npos) {
+      return json_sax_dom_parser::number_float(value, text);
+    }
+    std::string whole = text;
+    return string(whole);
+  }
+};
+
 class JsonParser final : public LineParser {
  public:
   JsonParser(const TraceOptions& options, bool caddy)
@@ -68,11 +81,16 @@ class JsonParser final : public LineParser {
   }
 
   const char* parse(std::string_view line, LineFields& fields) override {
-    const Json document = Json::parse(line, nullptr, false);
-    if (!document.is_object()) {
+    Json document;
+    WholeNumbers numbers(document, false);
+    if (!Json::sax_parse(line, &numbers) || !document.is_object()) {
       return "no JSON object";
     }
     const Json* key = find(document, key_);
+    if (key == nullptr && is_unparsed(document)) {
+      fields.key = fields.method = "-";
+      return parse_numbers(document, fields);
+    }
     if (key == nullptr || !(key->is_string() || key->is_number())) {
       return "no field for the key";
     }
@@ -98,6 +116,14 @@ class JsonParser final : public LineParser {
   static Paths paths(const TraceOptions& options, const char* role, Paths usual) {
     const auto given = options.columns.find(role);
     return given == options.columns.end() ? std::move(usual) : Paths{given->second};
+  }
+
+  // A request that the server could not parse has no method either: none of those that count.
+  bool is_unparsed(const Json& document) const {
+    const Json* method = find(document, method_);
+    return method != nullptr && method->is_string() &&
+           (method->get_ref<const std::string&>().empty() ||
+            method->get_ref<const std::string&>() == "-");
   }
 
   const char* parse_numbers(const Json& document, LineFields& fields) const {

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,9 @@ struct LineFields {
   bool has_size = false;
   std::uint32_t ttl_seconds = kNoTtl;
   std::uint64_t count = 1;  // requests that this line stands for
+  // A read that found nothing, in a key-value cache's trace: the write that follows has the size.
+  bool awaits_size = false;
+  bool is_write = false;  // such a write
 };
 
 class LineParser {
@@ -38,6 +42,26 @@ std::unique_ptr<LineParser> make_combined_parser();
 std::unique_ptr<LineParser> make_lrb_parser();
 std::unique_ptr<LineParser> make_wikibench_parser();
 std::unique_ptr<LineParser> make_json_parser(const TraceOptions& options, bool caddy);
+// One of the published forms (sim/trace/published_parser.cc). Takes a header from the input.
+Result<std::unique_ptr<LineParser>> make_published_parser(Input& input, TraceFormat format,
+                                                          char separator);
+// Which of them rows of columns fit: kAuto for none. `named`: nothing else looks like it.
+struct PublishedFit {
+  TraceFormat format = TraceFormat::kAuto;
+  std::size_t fit = 0;
+  bool named = true;
+  bool header = false;  // the first line is one
+};
+PublishedFit published_form(std::span<const std::string_view> lines, char separator);
+bool is_published(TraceFormat format);
+// The operation of a key-value cache or an object store as a method: "gets", "GET_LEASE" and
+// "REST.GET.OBJECT" are GET. Others as they are, in capitals.
+std::string method_of(std::string_view operation);
+// A read or a write by its method; of a read without a value the size is that of the write.
+void note_operation(LineFields& fields, bool has_value);
+// True if some column is a number.
+bool has_number(std::string_view line, char separator);
+
 // Looks at the first line, and takes it from the input if it is a header.
 Result<std::unique_ptr<LineParser>> make_separated_parser(Input& input, char separator,
                                                           const TraceOptions& options);
@@ -46,6 +70,7 @@ struct SeparatedFirst {
   std::string_view line;
   char separator;
   std::size_t columns;
+  std::string_view second = {};  // the line behind it, where there is one
 };
 struct SeparatedLayout {
   std::unique_ptr<LineParser> parser;

@@ -85,14 +85,20 @@ class CombinedParser final : public LineParser {
     }
     std::string_view request = line.substr(quote + 1, end - quote - 1);
     line.remove_prefix(end + 1);
+    const std::string_view whole = request;
     fields.method = take_word(request);
-    fields.key = take_word(request);
-    // "-" is a request that the server could not parse: none of those that count.
-    if (fields.key.empty() && fields.method == "-") {
-      fields.key = fields.method;
+    // Some clients send blanks in a URL: it ends where the version begins.
+    if (const std::size_t version = request.rfind(" HTTP/"); version != std::string_view::npos) {
+      request = request.substr(0, version);
+    } else if (request.starts_with("HTTP/")) {
+      request = {};
     }
+    fields.key = trimmed(request);
+    // A request that the server could not parse, TLS on a plain port for one, is none of those that
+    // count, however many there are.
     if (fields.key.empty()) {
-      return "no method and URL in the request line";
+      fields.method = "-";
+      fields.key = whole.empty() ? fields.method : whole;
     }
     if (!read_number(take_word(line), fields.status)) {
       return "no status after the request line";
@@ -106,6 +112,12 @@ class CombinedParser final : public LineParser {
   }
 
  private:
+  static std::string_view trimmed(std::string_view text) {
+    const std::size_t begin = text.find_first_not_of(" \t");
+    return begin == std::string_view::npos
+               ? std::string_view{}
+               : text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+  }
   // Where the quoted text ends that begins at `quote`; a backslash escapes.
   static std::size_t end_of_quoted(std::string_view line, std::size_t quote) {
     if (quote == std::string_view::npos) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "sim/trace/line_parser.h"
@@ -10,6 +11,10 @@ namespace {
 constexpr std::size_t kBadShown = 5;
 // A share of fewer lines than this says nothing.
 constexpr std::uint64_t kLinesForShare = 100;
+// A read that found nothing waits for its write over so many lines.
+constexpr std::uint64_t kLinesAhead = 1024;
+
+char capital(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
 
 class LineReader final : public TraceReader {
  public:
@@ -25,13 +30,19 @@ class LineReader final : public TraceReader {
         out[made++] = last_;
         continue;
       }
+      if (take_waiting()) {
+        out[made++] = last_;
+        continue;
+      }
       std::string_view line;
       const auto more = input_.next_line(line);
       if (!more) {
         return std::unexpected(more.error());
       }
       if (!*more) {
-        break;
+        ended_ = true;
+        if (waiting_.empty()) break;
+        continue;
       }
       if (take(line)) {
         out[made++] = last_;
@@ -50,6 +61,35 @@ class LineReader final : public TraceReader {
   TraceFormat format() const override { return format_; }
 
  private:
+  // A request whose size is not known yet, or that stands behind one.
+  struct Waiting {
+    Request request;
+    std::uint64_t count = 1;
+    std::uint64_t line = 0;
+    bool awaits_size = false;
+  };
+  // The first of them, to last_, if it waits no more.
+  bool take_waiting() {
+    if (waiting_.empty() || (waiting_.front().awaits_size && !ended_ &&
+                             waiting_.front().line + kLinesAhead > counts_.lines)) {
+      return false;
+    }
+    last_ = waiting_.front().request;
+    repeat_ = waiting_.front().count - 1;
+    waiting_.pop_front();
+    return true;
+  }
+  // A write has the size of what the reads of its key did not find.
+  void tell_waiting(const Request& write) {
+    for (Waiting& read : waiting_) {
+      if (read.awaits_size && read.request.key == write.key) {
+        read.request.size_bytes = write.size_bytes;
+        read.request.ttl_seconds = write.ttl_seconds;
+        read.awaits_size = false;
+      }
+    }
+  }
+
   // Whether the line is a request, which is last_ then.
   bool take(std::string_view line) {
     ++counts_.lines;
@@ -67,17 +107,50 @@ class LineReader final : public TraceReader {
       }
       return false;
     }
-    if (!counts(fields) || fields.count == 0) {
-      ++counts_.skipped;
+    const bool is_counted = counts(fields) && fields.count != 0;
+    counts_.skipped += is_counted ? 0 : 1;
+    if (!is_counted && (!fields.is_write || waiting_.empty())) {
       return false;
     }
-    last_ = {.key = filter::identify(options_.identity_seed, whole_key(fields.key)).hash,
-             .time_ns = fields.time_ns,
-             .size_bytes = fields.has_size ? fields.size_bytes : options_.default_size_bytes,
-             .ttl_seconds = fields.ttl_seconds};
+    const Request request = {
+        .key = filter::identify(options_.identity_seed, whole_key(fields.key)).hash,
+        .time_ns = fields.time_ns,
+        .size_bytes = fields.has_size ? fields.size_bytes : options_.default_size_bytes,
+        .ttl_seconds = fields.ttl_seconds};
+    if (fields.is_write) {
+      tell_waiting(request);
+    }
+    if (!is_counted) {
+      return false;
+    }
     counts_.without_size += fields.has_size ? 0 : 1;
+    note_first(fields);
+    if (fields.awaits_size || !waiting_.empty()) {
+      waiting_.push_back({request, fields.count, counts_.lines, fields.awaits_size});
+      return false;
+    }
+    last_ = request;
     repeat_ = fields.count - 1;
     return true;
+  }
+
+  // Whoever says which column is which sees what came of it.
+  void note_first(const LineFields& fields) {
+    if (options_.columns.empty() || !counts_.first_row.empty()) {
+      return;
+    }
+    constexpr std::size_t kShown = 60;
+    counts_.first_row = "key \"" + std::string(fields.key.substr(0, kShown)) + "\"";
+    if (fields.has_size) counts_.first_row += ", size " + std::to_string(fields.size_bytes);
+    if (fields.time_ns != 0) {
+      counts_.first_row += ", time " + std::to_string(fields.time_ns / 1'000'000'000) + " s";
+    }
+    if (fields.ttl_seconds != kNoTtl) {
+      counts_.first_row += ", ttl " + std::to_string(fields.ttl_seconds) + " s";
+    }
+    if (!fields.method.empty()) counts_.first_row += ", method " + std::string(fields.method);
+    if (fields.status >= 0) counts_.first_row += ", status " + std::to_string(fields.status);
+    if (fields.count != 1) counts_.first_row += ", count " + std::to_string(fields.count);
   }
 
   std::string_view whole_key(std::string_view key) {
@@ -100,9 +173,10 @@ class LineReader final : public TraceReader {
     if (options_.all_lines) {
       return true;
     }
-    const bool method =
-        fields.method.empty() ||
-        std::ranges::find(options_.methods, fields.method) != options_.methods.end();
+    const bool method = fields.method.empty() ||
+                        std::ranges::any_of(options_.methods, [&](const std::string& wanted) {
+                          return std::ranges::equal(wanted, fields.method, {}, capital, capital);
+                        });
     const bool status = fields.status < 0 || std::ranges::find(options_.statuses, fields.status) !=
                                                  options_.statuses.end();
     return method && status;
@@ -126,6 +200,8 @@ class LineReader final : public TraceReader {
   std::string key_;  // with its prefix
   Request last_;
   std::uint64_t repeat_ = 0;
+  std::deque<Waiting> waiting_;
+  bool ended_ = false;
 };
 
 Result<std::unique_ptr<LineParser>> make_parser(Input& input, TraceFormat format,
@@ -149,6 +225,9 @@ Result<std::unique_ptr<LineParser>> make_parser(Input& input, TraceFormat format
     case TraceFormat::kWikibench:
       return make_wikibench_parser();
     default:
+      if (is_published(format)) {
+        return make_published_parser(input, format, options.delimiter);
+      }
       return fail("no format of lines: " + std::string(to_string(format)));
   }
 }

@@ -82,6 +82,7 @@ class Chain final : public TraceReader {
     sum.skipped += counts.skipped;
     sum.bad += counts.bad;
     sum.without_size += counts.without_size;
+    if (sum.first_row.empty()) sum.first_row = counts.first_row;
     for (const std::string& bad : counts.bad_shown) {
       sum.bad_shown.push_back(paths_.size() == 1 ? bad : paths_[at_] + ", " + bad);
     }

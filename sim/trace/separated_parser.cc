@@ -18,17 +18,43 @@ struct KnownName {
   std::string_view name;
   Role role;
 };
-// Header names that are understood without being told; an earlier one of a role wins. "op" is
-// CacheLib's, whose GET_LEASE is a GET.
+// Header names that are understood without being told; an earlier one of a role wins. "op" and
+// "op_count" are CacheLib's, "cachekey" and "objectsize" Meta's CDN's, "relative_unix" and what is
+// hashed Wikimedia's.
 constexpr std::array kKnownNames = {
-    KnownName{"time", kTime},       KnownName{"timestamp", kTime},   KnownName{"ts", kTime},
-    KnownName{"clock_time", kTime}, KnownName{"op_time", kTime},     KnownName{"key", kKey},
-    KnownName{"url", kKey},         KnownName{"id", kKey},           KnownName{"obj_id", kKey},
-    KnownName{"object", kKey},      KnownName{"object_id", kKey},    KnownName{"block_id", kKey},
-    KnownName{"io_size", kSize},    KnownName{"bytes", kSize},       KnownName{"size", kSize},
-    KnownName{"obj_size", kSize},   KnownName{"object_size", kSize}, KnownName{"ttl", kTtl},
-    KnownName{"method", kMethod},   KnownName{"op", kMethod},        KnownName{"status", kStatus},
-    KnownName{"response", kStatus}, KnownName{"count", kCount},
+    KnownName{"time", kTime},
+    KnownName{"timestamp", kTime},
+    KnownName{"ts", kTime},
+    KnownName{"clock_time", kTime},
+    KnownName{"op_time", kTime},
+    KnownName{"key", kKey},
+    KnownName{"url", kKey},
+    KnownName{"id", kKey},
+    KnownName{"obj_id", kKey},
+    KnownName{"object", kKey},
+    KnownName{"object_id", kKey},
+    KnownName{"block_id", kKey},
+    KnownName{"io_size", kSize},
+    KnownName{"bytes", kSize},
+    KnownName{"size", kSize},
+    KnownName{"obj_size", kSize},
+    KnownName{"object_size", kSize},
+    KnownName{"ttl", kTtl},
+    KnownName{"method", kMethod},
+    KnownName{"op", kMethod},
+    KnownName{"status", kStatus},
+    KnownName{"response", kStatus},
+    KnownName{"op_count", kCount},
+    KnownName{"count", kCount},
+    KnownName{"relative_unix", kTime},
+    KnownName{"cachekey", kKey},
+    KnownName{"cache_key", kKey},
+    KnownName{"hashed_path_query", kKey},
+    KnownName{"hashed_host_path_query", kKey},
+    KnownName{"hashed_host_and_path", kKey},
+    KnownName{"objectsize", kSize},
+    KnownName{"response_size", kSize},
+    KnownName{"operation", kMethod},
 };
 
 // A header is no longer.
@@ -62,6 +88,7 @@ class SeparatedParser final : public LineParser {
         return wrong;
       }
     }
+    note_operation(fields, fields.size_bytes != 0);
     return fields.key.empty() ? "an empty key" : nullptr;
   }
 
@@ -108,11 +135,8 @@ class SeparatedParser final : public LineParser {
                    ? nullptr
                    : "no number in the ttl's column";
       case kMethod:
-        fields.method = text.starts_with("GET_") ? text.substr(0, 3) : text;
-        if (text.data() == unquoted_.data()) {
-          method_ = fields.method;
-          fields.method = method_;
-        }
+        method_ = method_of(text);
+        fields.method = method_;
         return nullptr;
       case kStatus:
         return read_number(text, fields.status) ? nullptr : "no number in the status' column";
@@ -164,7 +188,8 @@ bool looks_like_header(const std::vector<std::string>& cells) {
          });
 }
 
-// Without header and without being told: key · key,size · time,key,size · time,key,size,ttl.
+// Without header and without being told: key · key,size · time,key,size · time,key,size,ttl. Of
+// more columns nobody knows which is which: detection refuses them.
 Columns columns_by_count(std::size_t count) {
   Columns columns;
   columns.fill(kNoColumn);
@@ -184,6 +209,12 @@ Columns columns_by_header(const std::vector<std::string>& cells) {
       columns[known.role] = static_cast<int>(at - cells.begin());
     }
   }
+  // Of blocks a row is one operation, whose chunks "op_count" counts.
+  const int count = columns[kCount];
+  if (columns[kMethod] == kNoColumn && count != kNoColumn &&
+      cells[static_cast<std::size_t>(count)] == "op_count") {
+    columns[kCount] = kNoColumn;
+  }
   return columns;
 }
 
@@ -197,20 +228,25 @@ Result<Columns> columns_by_options(const TraceOptions& options,
       return fail("unknown column role \"" + role_name +
                   "\", accepted: time, key, size, ttl, method, status, count");
     }
-    int number = kNoColumn;
+    int number = 0;
     std::string lower = wanted;
     std::ranges::transform(lower, lower.begin(), [](char c) {
       return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     });
     const auto named = std::ranges::find(cells, lower);
-    if (!read_number(wanted, number) && header && named != cells.end()) {
-      number = static_cast<int>(named - cells.begin());
+    const bool is_number = read_number(wanted, number);
+    if (!is_number && header && named != cells.end()) {
+      number = static_cast<int>(named - cells.begin()) + 1;
     }
     constexpr int kColumnsMax = 4096;
-    if (number < 0 || number > kColumnsMax) {
+    if (is_number && (number < 1 || number > kColumnsMax)) {
+      return fail("--columns " + role_name + "=" + wanted +
+                  ", accepted: a number from 1 for the first column, or a name of the header");
+    }
+    if (number < 1) {
       return fail("no column \"" + wanted + "\" for " + role_name + " in the trace's header");
     }
-    columns[static_cast<std::size_t>(role - kRoleNames.begin())] = number;
+    columns[static_cast<std::size_t>(role - kRoleNames.begin())] = number - 1;
   }
   return columns;
 }
@@ -229,7 +265,10 @@ std::size_t count_columns(std::string_view line, char separator) {
 
 Result<SeparatedLayout> separated_layout(const SeparatedFirst& first, const TraceOptions& options) {
   const std::vector<std::string> cells = split(first.line, first.separator);
-  bool header = looks_like_header(cells);
+  // Names that nobody knows beside columns of numbers are a header too.
+  bool header = looks_like_header(cells) ||
+                (!options.columns.empty() && !has_number(first.line, first.separator) &&
+                 has_number(first.second, first.separator));
   Result<Columns> columns = header ? columns_by_header(cells) : columns_by_count(first.columns);
   if (!options.columns.empty()) {
     // A header of unknown names is one if a wanted column is named in it.
@@ -271,12 +310,19 @@ Result<std::unique_ptr<LineParser>> make_separated_parser(Input& input, char sep
   if (!ahead) {
     return std::unexpected(ahead.error());
   }
-  std::string_view first = ahead->substr(0, ahead->find('\n'));
-  if (first.ends_with('\r')) {
-    first.remove_suffix(1);
-  }
-  auto layout = separated_layout(
-      {.line = first, .separator = separator, .columns = count_columns(first, separator)}, options);
+  std::string_view rest = *ahead;
+  const auto next = [&] {
+    std::string_view line = take_field(rest, '\n');
+    line.remove_suffix(line.ends_with('\r') ? 1 : 0);
+    return line;
+  };
+  const std::string_view first = next();
+  const std::string_view second = next();
+  auto layout = separated_layout({.line = first,
+                                  .separator = separator,
+                                  .columns = count_columns(first, separator),
+                                  .second = second},
+                                 options);
   if (!layout) {
     return std::unexpected(layout.error());
   }

@@ -24,21 +24,31 @@
 namespace encore::sim {
 
 //  enumerator          name             what it is
-#define ENCORE_TRACE_FORMATS(X)                                                           \
-  X(kEncore, "encore", "encore-sim's own binary format, as generate writes it")           \
-  X(kJson, "json", "JSON lines: encore's access log, or --columns names the fields")      \
-  X(kCaddy, "caddy", "Caddy's JSON access log")                                           \
-  X(kSquid, "squid", "Squid's native access.log")                                         \
-  X(kCombined, "combined", "Apache, nginx and varnishncsa: common and combined")          \
-  X(kCsv, "csv", "commas, semicolons or bars; a header line, or --columns")               \
-  X(kTsv, "tsv", "the same with tabs")                                                    \
-  X(kLrb, "lrb", "lines of: time id size (webcachesim, LRB)")                             \
-  X(kWikibench, "wikibench", "lines of: counter time URL flag")                           \
-  X(kOracleGeneral, "oracle-general", "libCacheSim's oracleGeneral, records of 24 bytes") \
-  X(kLcs, "lcs", "libCacheSim's lcs, versions 1 to 3")                                    \
-  X(kInt32, "int32", "big-endian 32-bit numbers (cache2k)")                               \
-  X(kInt64, "int64", "big-endian 64-bit numbers (corda)")                                 \
-  X(kInt32Little, "int32-little", "little-endian 32-bit numbers")                         \
+#define ENCORE_TRACE_FORMATS(X)                                                              \
+  X(kEncore, "encore", "encore-sim's own binary format, as generate writes it")              \
+  X(kJson, "json", "JSON lines: encore's access log, or --columns names the fields")         \
+  X(kCaddy, "caddy", "Caddy's JSON access log")                                              \
+  X(kSquid, "squid", "Squid's native access.log")                                            \
+  X(kCombined, "combined", "Apache, nginx and varnishncsa: common and combined")             \
+  X(kCsv, "csv", "commas, semicolons or bars; a header line, or --columns")                  \
+  X(kTsv, "tsv", "the same with tabs")                                                       \
+  X(kTwitter, "twitter", "Twitter: time, key, key size, value size, client, operation, ttl") \
+  X(kTencentBlock, "tencent-block", "Tencent: time, offset, size, type, volume")             \
+  X(kTencentPhoto, "tencent-photo", "Tencent's photos: date, id, format, category, ...")     \
+  X(kAlibabaBlock, "alibaba-block", "Alibaba: device, R or W, offset, length, time")         \
+  X(kMsr, "msr", "MSR Cambridge: time, host, disk, type, offset, size, latency")             \
+  X(kSpc, "spc", "SPC: unit, address, size, R or W, time")                                   \
+  X(kIbmCos, "ibm-cos", "IBM's object store: time, REST.GET.OBJECT, id, size")               \
+  X(kWikiCdn, "wiki-cdn", "Wikimedia's CDN, 2019: time, id, (image type,) size, latency")    \
+  X(kMetaKv, "meta-kv", "Meta's key-value caches without their header")                      \
+  X(kMetaCdn, "meta-cdn", "Meta's CDN without its header")                                   \
+  X(kLrb, "lrb", "lines of: time id size (webcachesim, LRB)")                                \
+  X(kWikibench, "wikibench", "lines of: counter time URL flag")                              \
+  X(kOracleGeneral, "oracle-general", "libCacheSim's oracleGeneral, records of 24 bytes")    \
+  X(kLcs, "lcs", "libCacheSim's lcs, versions 1 to 3")                                       \
+  X(kInt32, "int32", "big-endian 32-bit numbers (cache2k)")                                  \
+  X(kInt64, "int64", "big-endian 64-bit numbers (corda)")                                    \
+  X(kInt32Little, "int32-little", "little-endian 32-bit numbers")                            \
   X(kInt64Little, "int64-little", "little-endian 64-bit numbers")
 
 enum class TraceFormat : std::uint8_t {
@@ -68,7 +78,7 @@ Result<TraceFormat> parse_trace_format(std::string_view name);
 
 struct TraceOptions {
   TraceFormat format = TraceFormat::kAuto;
-  // csv, tsv: role -> column name or number from 0; json: role -> field, dots go deeper. Roles:
+  // csv, tsv: role -> column name or number from 1; json: role -> field, dots go deeper. Roles:
   // time, key, size, ttl, method, status, count. Empty: by the usual names.
   std::map<std::string, std::string> columns;
   char delimiter = 0;      // of csv; 0: a comma, or found where the format is
@@ -87,7 +97,8 @@ struct TraceCounts {
   std::uint64_t counted = 0;  // requests that came out
   std::uint64_t skipped = 0;  // by the rule
   std::uint64_t bad = 0;
-  std::uint64_t without_size = 0;      // got the default
+  std::uint64_t without_size = 0;  // got the default
+  std::string first_row;  // of a csv whose columns were given: how its first request was understood
   std::vector<std::string> bad_shown;  // the first few: "line 7: no number in the status: \"x\""
 };
 

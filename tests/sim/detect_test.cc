@@ -207,7 +207,7 @@ TEST_CASE("Columns are told by what is between them, or refused with what to do"
   }
   same_rows(directory.write("c", lines_of(20, "TIME:KEY:SIZE")) + " --delimiter :");
   same_rows(directory.write("c", lines_of(20, "TIME;KEY;SIZE")) + " --format csv --delimiter ;");
-  same_rows(directory.write("c", lines_of(20, "SIZE;KEY;TIME")) + " --columns time=2,key=1,size=0");
+  same_rows(directory.write("c", lines_of(20, "SIZE;KEY;TIME")) + " --columns time=3,key=2,size=1");
   check_refused(run("stats --delimiter ,, " + directory.at("c")), "one character, tab or space");
 
   const std::string unknown = "a;b;c\n" + lines_of(20, "KEY;x;TIME");

@@ -214,7 +214,7 @@ TEST_CASE("csv and tsv find their columns by name, number or count", "[sim][trac
   check_request(named->requests[1], "d,\"e", 78, 6);
 
   TraceOptions numbered;
-  numbered.columns = {{"key", "0"}, {"size", "2"}};
+  numbered.columns = {{"key", "1"}, {"size", "3"}};
   const auto by_number = read_text("k1,x,10\nk2,x,20\n", numbered);
   REQUIRE(by_number);
   REQUIRE(by_number->requests.size() == 2);
