@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <utility>
 
 #include "filter/saved_filter.h"
@@ -19,6 +20,34 @@ constexpr std::array kKinds{
     NamedKind{FilterKind::kPlain, "plain"}, NamedKind{FilterKind::kScalable, "scalable"},
     NamedKind{FilterKind::kGrowable, "growable"}, NamedKind{FilterKind::kCounting, "counting"}};
 
+// Layouts of whole lines have no more than a line's bits to tell keys apart: below some rate they
+// need many times the memory that a classic filter takes.
+Result<void> check_cost(Layout layout, const SizingGoal& goal, std::uint64_t bits) {
+  constexpr double kTimesMax = 4;
+  constexpr double kSmallBits = 32768;
+  const auto classic = static_cast<double>(size_classic(goal).bits);
+  const auto own = static_cast<double>(bits);
+  if (layout == Layout::kClassic || layout == Layout::kPartitioned ||
+      own <= kTimesMax * classic + kSmallBits) {
+    return {};
+  }
+  std::array<char, 240> text{};
+  std::snprintf(text.data(), text.size(),
+                "a %s filter at a rate of %g takes %.0f bits a key, a classic one %.0f; accepted: "
+                "--layout classic or partitioned, or a higher rate",
+                std::string(to_string(layout)).c_str(), goal.fpr, own / goal.keys,
+                classic / goal.keys);
+  return fail(text.data());
+}
+
+Result<void> check_memory(std::uint64_t bytes, const AnyFilterOptions& options) {
+  if (options.memory_bytes_max == 0 || bytes <= options.memory_bytes_max) {
+    return {};
+  }
+  return fail("the filter takes " + std::to_string(bytes) + " bytes of memory, accepted: up to " +
+              std::to_string(options.memory_bytes_max) + " (--memory-max)");
+}
+
 // The shape that capacity and rate ask for, or that of the bits with what was left open.
 Result<FilterParameters> sized(const AnyFilterOptions& options) {
   FilterParameters parameters = options.parameters;
@@ -33,9 +62,13 @@ Result<FilterParameters> sized(const AnyFilterOptions& options) {
                               ? size_for(parameters.layout, goal)
                               : size_with_hashes(parameters.layout, goal, parameters.hashes);
     if (!sizing.reached) {
-      return fail("no filter of up to " + std::to_string(kBitsMax) + " bits holds " +
+      return fail("no filter of up to " + std::to_string(kBitsMax) + " bits in the layout " +
+                  std::string(to_string(parameters.layout)) + " holds " +
                   std::to_string(parameters.capacity) + " keys at a rate of " +
                   std::to_string(options.fpr));
+    }
+    if (auto fine = check_cost(parameters.layout, goal, sizing.bits); !fine) {
+      return std::unexpected(fine.error());
     }
     parameters.bits = sizing.bits;
     parameters.hashes = sizing.hashes;
@@ -70,6 +103,17 @@ Result<ScalableOptions> growing(const AnyFilterOptions& options) {
   if (scalable && options.tightening == 1) {
     return fail("a scalable filter whose rates do not tighten, accepted: below 1");
   }
+  if (parameters.capacity != 0 && options.fpr > 0 && options.fpr < 1) {
+    // The first slice: the others have lower rates yet.
+    const SizingGoal goal{static_cast<double>(parameters.capacity),
+                          scalable ? options.fpr * (1 - options.tightening) : options.fpr};
+    const std::uint64_t bits = size_for(parameters.layout, goal).bits;
+    auto fine = check_cost(parameters.layout, goal, bits);
+    if (fine) fine = check_memory(bits / 8, options);
+    if (!fine) {
+      return std::unexpected(fine.error());
+    }
+  }
   return ScalableOptions{.layout = parameters.layout,
                          .hash = parameters.hash,
                          .seed = parameters.seed,
@@ -90,18 +134,21 @@ AnyFilterInfo info_of_one(const T& filter) {
   info.set_bits = filter.set_bits();
   info.fill = filter.fill();
   info.keys_estimated = keys_from_bits(shape, static_cast<double>(filter.set_bits()));
+  info.keys_error = keys_error(shape, info.keys_estimated);
   info.fpr_capacity = fpr(shape, static_cast<double>(parameters.capacity));
   return info;
 }
 
 AnyFilterInfo info_of(const BloomFilter& filter) {
   AnyFilterInfo info = info_of_one(filter);
+  info.keys = filter.insertions();
   info.fpr_now = filter.fpr_from_bits();
   return info;
 }
 
 AnyFilterInfo info_of(const CountingFilter& filter) {
   AnyFilterInfo info = info_of_one(filter);
+  info.keys = filter.keys();
   info.kind = FilterKind::kCounting;
   // Without memory to look at the bits: what as many keys as there seem to be give.
   info.fpr_now = filter.fpr_from_bits().value_or(
@@ -121,9 +168,13 @@ AnyFilterInfo info_of(const ScalableFilter& filter) {
   info.set_bits = filter.set_bits();
   info.fill = static_cast<double>(info.set_bits) / static_cast<double>(info.parameters.bits);
   for (const BloomFilter& slice : filter.slices()) {
-    info.keys_estimated +=
-        keys_from_bits(slice.parameters().shape(), static_cast<double>(slice.set_bits()));
+    const FilterShape shape = slice.parameters().shape();
+    const double keys = keys_from_bits(shape, static_cast<double>(slice.set_bits()));
+    info.keys_estimated += keys;
+    const double error = keys_error(shape, keys);
+    info.keys_error = std::hypot(info.keys_error, error);
   }
+  info.keys = filter.insertions();
   info.fpr_now = filter.fpr_from_bits();
   info.slices = filter.slices().size();
   const double slices = static_cast<double>(info.slices);
@@ -189,6 +240,11 @@ Result<AnyFilter> AnyFilter::create(const AnyFilterOptions& options) {
   if (!parameters) {
     return std::unexpected(parameters.error());
   }
+  constexpr std::uint64_t kBitsOfCounter = 4;
+  const std::uint64_t each = options.kind == FilterKind::kCounting ? kBitsOfCounter : 1;
+  if (auto fine = check_memory(parameters->bits * each / 8, options); !fine) {
+    return std::unexpected(fine.error());
+  }
   return options.kind == FilterKind::kCounting ? any_of(CountingFilter::create(*parameters))
                                                : any_of(BloomFilter::create(*parameters));
 }
@@ -249,6 +305,16 @@ Result<BloomFilter> AnyFilter::to_plain() const {
 
 AnyFilterInfo AnyFilter::info() const {
   return std::visit([](const auto& filter) { return info_of(filter); }, filter_);
+}
+
+std::uint64_t AnyFilter::memory_bytes() const {
+  if (const auto* growing = std::get_if<ScalableFilter>(&filter_)) {
+    return growing->bits() / 8;
+  }
+  if (const auto* counting = std::get_if<CountingFilter>(&filter_)) {
+    return counting->parameters().bits / 2;
+  }
+  return std::get<BloomFilter>(filter_).parameters().bits / 8;
 }
 
 std::string AnyFilter::save() const {

@@ -36,8 +36,9 @@ struct AnyFilterOptions {
   // 0 < fpr < 1 with bits 0; not looked at with bits. scalable: never exceeded, at any size;
   // growable: of each slice.
   double fpr = 0;
-  double growth = 2;         // scalable: of the slices' capacities, 1 to kGrowthMax
-  double tightening = 0.85;  // scalable: of their rates, above 0, below 1
+  double growth = 2;                   // scalable: of the slices' capacities, 1 to kGrowthMax
+  double tightening = 0.85;            // scalable: of their rates, above 0, below 1
+  std::uint64_t memory_bytes_max = 0;  // of the filter as it is made; 0: what there is
 };
 
 struct AnyFilterInfo {
@@ -45,10 +46,12 @@ struct AnyFilterInfo {
   FilterParameters parameters;  // of slices: the last one's, with the bits of all
   std::uint64_t capacity = 0;   // keys that it is made for; of slices: of those that there are
   std::uint64_t set_bits = 0;
-  double fill = 0;  // set_bits / bits
-  double keys_estimated = 0;
-  double fpr_now = 0;       // by the bits
-  double fpr_capacity = 0;  // predicted at `capacity` keys; scalable: what it never exceeds
+  double fill = 0;            // set_bits / bits
+  std::uint64_t keys = 0;     // counted as they were added; of a union or intersection estimated
+  double keys_estimated = 0;  // by the set bits; infinite: they are all set, and say nothing
+  double keys_error = 0;      // its standard error
+  double fpr_now = 0;         // by the bits
+  double fpr_capacity = 0;    // predicted at `capacity` keys; scalable: what it never exceeds
   std::uint64_t slices = 1;
   std::uint64_t overflows = 0;  // counting: times that a counter was to be raised above its maximum
 };
@@ -73,6 +76,8 @@ class AnyFilter {
   Result<void> intersect(const AnyFilter& other);
 
   FilterKind kind() const;
+  // Of its bits or counters.
+  std::uint64_t memory_bytes() const;
   // Reads the whole filter.
   AnyFilterInfo info() const;
 

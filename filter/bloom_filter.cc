@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "filter/joint_bits.h"
 #include "filter/saved_filter.h"
+#include "filter/set_estimate.h"
 
 namespace encore::filter {
 namespace {
@@ -15,7 +16,8 @@ namespace {
 // Calls each(i) for every key, the lines of those that follow on their way.
 template <typename Each>
 void in_batches(const GenerationBits& bits, std::span<const Hash128> hashes, Each each) {
-  look_ahead(hashes.size(), [&](std::size_t i) { bits.prefetch(hashes[i]); }, each);
+  look_ahead(
+      hashes.size(), [&](std::size_t i) { bits.prefetch(hashes[i]); }, each);
 }
 
 // Keys that are hashed before the first is looked up: more than are looked ahead for, and few
@@ -183,12 +185,16 @@ Result<void> BloomFilter::merge(const BloomFilter& other) {
   if (auto refused = alike(parameters_, other.parameters_, "merged"); !refused) {
     return refused;
   }
+  CombinedBits bits{.first = set_bits(), .second = other.set_bits()};
   std::array<std::uint64_t, kLineWords> words{};
   for (std::uint64_t i = 0; i < bits_.lines(); ++i) {
     other.bits_.read_line(i, words.data());
     ENCORE_CHECK(bits_.merge_line(i, words.data()), "a filter of the same size has the same bits");
   }
-  insertions_ += other.insertions_;
+  bits.either = set_bits();
+  const std::uint64_t common =
+      keys_in_common(parameters_.shape(), bits, insertions_, other.insertions_);
+  insertions_ = std::min(set_bits(), insertions_ + other.insertions_ - common);
   return {};
 }
 
@@ -196,12 +202,16 @@ Result<void> BloomFilter::intersect(const BloomFilter& other) {
   if (auto refused = alike(parameters_, other.parameters_, "intersected"); !refused) {
     return refused;
   }
+  CombinedBits bits{.first = set_bits(), .second = other.set_bits()};
   std::array<std::uint64_t, kLineWords> words{};
   for (std::uint64_t i = 0; i < bits_.lines(); ++i) {
     other.bits_.read_line(i, words.data());
     bits_.intersect_line(i, words.data());
   }
-  insertions_ = std::min({insertions_, other.insertions_, set_bits()});
+  // A bit that both have is counted twice in the sum.
+  bits.either = bits.first + bits.second - set_bits();
+  insertions_ = std::min(set_bits(),
+                         keys_in_common(parameters_.shape(), bits, insertions_, other.insertions_));
   return {};
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "filter/saved_filter.h"
+#include "filter/set_estimate.h"
 #include "filter/split_line.h"
 #include "filter/theory.h"
 
@@ -179,12 +180,14 @@ Result<void> CountingFilter::merge(const CountingFilter& other) {
   if (auto refused = alike(parameters_, other.parameters_, "merged"); !refused) {
     return refused;
   }
+  CombinedBits bits{.first = set_bits_, .second = other.set_bits_};
   overflows_ += other.overflows_;
   combine(other, [&](std::uint32_t a, std::uint32_t b) {
     overflows_ += a + b > kCounterMax ? a + b - kCounterMax : 0;
     return std::min(a + b, kCounterMax);
   });
-  keys_ += other.keys_;
+  bits.either = set_bits_;
+  keys_ += other.keys_ - keys_in_common(parameters_.shape(), bits, keys_, other.keys_);
   return {};
 }
 
@@ -192,8 +195,10 @@ Result<void> CountingFilter::intersect(const CountingFilter& other) {
   if (auto refused = alike(parameters_, other.parameters_, "intersected"); !refused) {
     return refused;
   }
+  CombinedBits bits{.first = set_bits_, .second = other.set_bits_};
   combine(other, [](std::uint32_t a, std::uint32_t b) { return std::min(a, b); });
-  keys_ = std::min(keys_, other.keys_);
+  bits.either = bits.first + bits.second - set_bits_;
+  keys_ = keys_in_common(parameters_.shape(), bits, keys_, other.keys_);
   return {};
 }
 

@@ -1,4 +1,6 @@
-// CountingFilter: a Bloom filter that can forget (Fan, Cao, Almeida, Broder 2000). Each position
+// CountingFilter: a Bloom filter that can forget (Fan, Cao, Almeida, Broder 2000). Removing a key
+// that was never added, but tests positive, lowers counters of other keys: they may be lost. Remove
+// only what was added, once for each time that add() said it was new. Each position
 // has a counter of four bits instead of a bit: four times the memory of a plain filter, of which
 // plain() gives one. Of any layout. Thread-compatible. Movable, not copyable.
 //

@@ -41,6 +41,29 @@ double keys_from_bits(const FilterShape& shape, double set_bits) {
   return turned_round(shape, std::min(set_bits, bits * (1 - 1e-9)));
 }
 
+double keys_error(const FilterShape& shape, double keys) {
+  if (!std::isfinite(keys)) {
+    return keys;
+  }
+  const auto bits = static_cast<double>(shape.bits);
+  const double t = shape.hashes * keys / bits;
+  return std::sqrt(std::max(0.0, bits * (std::expm1(t) - t))) / shape.hashes;
+}
+
+std::uint64_t keys_in_common(const FilterShape& shape, const CombinedBits& bits,
+                             std::uint64_t first, std::uint64_t second) {
+  const auto keys = [&](std::uint64_t set_bits) {
+    return keys_from_bits(shape, static_cast<double>(set_bits));
+  };
+  const std::uint64_t fewer = std::min(first, second);
+  const double either = keys(bits.either);
+  if (bits.either == std::max(bits.first, bits.second) || !std::isfinite(either)) {
+    return fewer;
+  }
+  const double common = keys(bits.first) + keys(bits.second) - either;
+  return common <= 0 ? 0 : std::min(fewer, static_cast<std::uint64_t>(std::llround(common)));
+}
+
 Result<SetEstimate> estimate(const BloomFilter& a, const BloomFilter& b) {
   auto work = a.copy();
   if (!work) {

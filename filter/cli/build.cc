@@ -4,6 +4,7 @@
 #include "filter/cli/key_options.h"
 #include "filter/cli/shape_options.h"
 #include "filter/scalable_theory.h"
+#include "filter/theory.h"
 
 namespace encore::filter {
 namespace {
@@ -27,13 +28,15 @@ class BuildCommand final : public Command {
   void declare(Arguments& a) override {
     a.text("--kind", kind_,
            "plain, scalable, growable, counting (default: scalable, for any number of keys; plain "
-           "with a size, or a hash of a published form)");
+           "with a size, or a hash of a published form). counting can remove keys; removing a key "
+           "that was never added loses others");
     shape_.declare(a);
     a.real("--fpr", fpr_, "false-positive rate at the capacity; of a scalable filter at any size",
            kFprs);
     a.real("--growth", growth_, "scalable: of the capacity from slice to slice",
            {.min = 1, .max = kGrowthMax});
     a.real("--tightening", tightening_, "scalable: of the rate from slice to slice", kFprs);
+    a.text("--memory-max", memory_max_, "refuse a filter that takes more memory than this");
     a.output("-o", output_, "the file to write, - for standard output");
     keys_.declare(a);
   }
@@ -50,7 +53,7 @@ class BuildCommand final : public Command {
       return std::unexpected(filter.error());
     }
     FilterFile file{std::move(*filter), Form::kEncore};
-    auto done = add_keys(file.filter, keys_, context);
+    auto done = add_keys(file.filter, keys_, context, options->memory_bytes_max);
     if (done) {
       done = save_filter(file, output_, context.out);
     }
@@ -72,6 +75,11 @@ class BuildCommand final : public Command {
       return std::unexpected(parameters.error());
     }
     options.parameters = *parameters;
+    const auto memory = parse_size("--memory-max", memory_max_, {.min = 1});
+    if (!memory) {
+      return std::unexpected(memory.error());
+    }
+    options.memory_bytes_max = *memory;
     if (kind_.empty()) {
       const bool sized = parameters->bits != 0 || parameters->capacity != 0;
       options.kind =
@@ -94,7 +102,27 @@ class BuildCommand final : public Command {
     if (slices && options.parameters.capacity == 0) {
       options.parameters.capacity = kFirstSlice;
     }
+    // With few false positives the default layout takes more than twice what a classic one does.
+    if (!arguments.given("--layout") && !arguments.given("--hashes") &&
+        options.parameters.bits == 0 && is_costly(options)) {
+      options.parameters.layout = Layout::kClassic;
+      options.parameters.hashes = 0;
+    }
     return options;
+  }
+
+  // True for a split filter that takes twice the bits of a classic one, for many keys.
+  static bool is_costly(const AnyFilterOptions& options) {
+    constexpr double kKeys = 1e6;
+    constexpr double kTimes = 2;
+    constexpr double kLaterSlices = 0.1;  // the rate of the twelfth, which has most of the keys
+    const bool scalable = options.kind == FilterKind::kScalable;
+    const double rate =
+        scalable ? options.fpr * (1 - options.tightening) * kLaterSlices : options.fpr;
+    const SizingGoal goal{kKeys, rate};
+    return options.parameters.layout == Layout::kSplit &&
+           static_cast<double>(size_for(Layout::kSplit, goal).bits) >
+               kTimes * static_cast<double>(size_classic(goal).bits);
   }
 
   // What the kind would not look at, and what it needs.
@@ -118,6 +146,7 @@ class BuildCommand final : public Command {
   double fpr_ = 0.01;
   double growth_ = AnyFilterOptions{}.growth;
   double tightening_ = AnyFilterOptions{}.tightening;
+  std::string memory_max_ = "1GiB";
   std::string output_;
   KeyOptions keys_;
 };

@@ -30,7 +30,10 @@ Json report_of(const FilterFile& file) {
   report["capacity"] = info.capacity;
   report["set_bits"] = info.set_bits;
   report["fill"] = info.fill;
+  // All ones say nothing of how many keys made them.
+  report["keys"] = std::isfinite(info.keys_estimated) ? Json(info.keys) : Json();
   report["keys_estimated"] = number(info.keys_estimated);
+  report["keys_error"] = number(info.keys_error);
   report["fpr_now"] = info.fpr_now;
   report["fpr_capacity"] = info.fpr_capacity;
   if (info.kind == FilterKind::kScalable || info.kind == FilterKind::kGrowable) {

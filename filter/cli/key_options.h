@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,8 @@ Result<void> for_each_key(const KeyOptions& keys, const Context& context, auto e
 }
 
 // Puts every key in, and says on context.err where these are more than the filter is made for.
-Result<void> add_keys(AnyFilter& filter, const KeyOptions& keys, const Context& context);
+// Errors: the filter grows above that memory.
+Result<void> add_keys(AnyFilter& filter, const KeyOptions& keys, const Context& context,
+                      std::uint64_t memory_bytes_max = UINT64_MAX);
 
 }  // namespace encore::filter

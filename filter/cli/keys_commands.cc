@@ -78,7 +78,11 @@ class AddCommand final : public Command {
 class RemoveCommand final : public Command {
  public:
   std::string name() const override { return "remove"; }
-  std::string summary() const override { return "Take keys out of a counting filter"; }
+  std::string summary() const override {
+    return "Take keys out of a counting filter. Remove only keys that were added: removing one "
+           "that "
+           "was never added, but tests positive, loses other keys";
+  }
   std::string examples() const override {
     return "seq 100 | encore-filter build --kind counting --capacity 1000 --fpr 0.01 -o "
            "hundred.enc\n"

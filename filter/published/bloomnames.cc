@@ -199,12 +199,13 @@ Result<BloomFilter> read_bloomnames(std::string_view text) {
 
 std::string write_bloomnames_json(const BloomFilter& filter) {
   const FilterParameters& parameters = filter.parameters();
-  Json object = {{"m", parameters.bits},
-                 {"k", parameters.hashes},
-                 {"hash", to_string(parameters.hash)},
-                 {"layout", to_string(parameters.layout)},
-                 {"capacity", parameters.capacity},
-                 {"keys", filter.insertions()}};
+  Json object = {
+      {"m", parameters.bits},
+      {"k", parameters.hashes},
+      {"hash", to_string(parameters.hash)},
+      {"layout", to_string(parameters.layout)},
+      {"capacity", parameters.capacity},
+      {"keys", filter.set_bits() == parameters.bits ? Json() : Json(filter.insertions())}};
   if (parameters.seed != Seed{}) {
     object["seed"] = to_hex(parameters.seed);
   }

@@ -174,7 +174,9 @@ class CapacityCommand final : public Command {
       if (context.monitor.stopped()) {
         break;
       }
-      if (auto fine = check_shape(layout, bits_, filter::kSplitHashes); !fine) {
+      // With k = 1 every layout but split fits any number of bits.
+      const std::uint64_t hashes = layout == Layout::kSplit ? filter::kSplitHashes : 1;
+      if (auto fine = check_shape(layout, bits_, hashes); !fine) {
         return std::unexpected(fine.error());
       }
       table.rows.push_back(best_row(layout));
@@ -190,7 +192,7 @@ class CapacityCommand final : public Command {
  private:
   // The k that lets the most keys in.
   Row best_row(Layout layout) const {
-    filter::FilterShape best{layout, bits_, filter::kSplitHashes};
+    filter::FilterShape best{layout, bits_, layout == Layout::kSplit ? filter::kSplitHashes : 1};
     double capacity = filter::capacity_for(best, fpr_);
     for (std::uint32_t k = 1; layout != Layout::kSplit && k <= filter::kHashesMax && k <= bits_;
          ++k) {

@@ -3,6 +3,7 @@ servers of every kind behind `fetch`."""
 
 import gzip
 import http.server
+import json
 import os
 import signal
 import subprocess
@@ -56,6 +57,93 @@ class Program(Case):
             file = (self.directory / name).stat().st_size
             self.assertGreater(file, 64 << 20)
             self.assertLess(self.peak_bytes("info", name), times * file, name)
+
+    def info(self, name):
+        return json.loads(self.filter.run("info", "--json", name))
+
+    def test_a_low_rate_takes_a_layout_that_reaches_it(self):
+        """At 1e-18 a classic filter takes some 90 bits a key, a split one thousands."""
+        for rate in ("1e-9", "1e-12", "1e-16", "1e-18"):
+            for kind in ("plain", "scalable", "counting", "growable"):
+                with self.subTest(rate=rate, kind=kind):
+                    self.filter.run("build", "--kind", kind, "--capacity", 1000, "--fpr", rate,
+                                    "-o", "low", keys=NUMBERS)
+                    said = self.info("low")
+                    self.assertEqual("classic", said["layout"])
+                    self.assertLess(said["bits"], 130 * len(NUMBERS))
+                    self.assertEqual("1000\n", self.filter.run("test", "-c", "low", keys=NUMBERS))
+            for kind in ("plain", "scalable"):
+                for layout in ("split", "blocked"):
+                    with self.subTest(rate=rate, kind=kind, layout=layout):
+                        ended = self.filter.ended("build", "--kind", kind, "--layout", layout, "--fpr",
+                                                  rate, "--capacity", 100_000, "-o", "costly",
+                                                  keys=NUMBERS)
+                        if ended.returncode:
+                            self.assertIn(b"--layout classic", ended.stderr)
+                        else:
+                            self.assertLess(self.info("costly")["bits"], 4.1 * 100_000 * 100)
+        self.filter.run("build", "--fpr", "1e-18", "-o", "million", keys=range(100_000))
+        self.assertLess(self.info("million")["bits"], 300 * 100_000)
+        self.filter.run("build", *SIZE, "-o", "usual", keys=NUMBERS)
+        self.assertEqual("split", self.info("usual")["layout"])
+
+    def test_no_build_takes_more_memory_than_is_said(self):
+        for size in (("--capacity", 10_000_000_000, "--fpr", 0.01),
+                     ("--bits", 1 << 34, "--hashes", 4),
+                     ("--kind", "counting", "--bits", 1 << 32, "--hashes", 4),
+                     ("--capacity", 10_000_000_000, "--kind", "scalable")):
+            with self.subTest(size):
+                ended = self.filter.ended("build", *size, "-o", "large", keys=NUMBERS)
+                self.assertEqual(2, ended.returncode)
+                self.assertIn(b"--memory-max", ended.stderr)
+        ended = self.filter.ended("build", "--memory-max", "32KiB", "-o", "grown",
+                                  keys=range(100_000))
+        self.assertEqual(2, ended.returncode)
+        self.assertIn(b"accepted: up to 32768 (--memory-max)", ended.stderr)
+        self.filter.run("build", "--memory-max", "1MiB", "-o", "grown", keys=range(100_000))
+
+    def test_keys_of_unions_and_intersections_are_estimated(self):
+        for kind in ("plain", "counting"):
+            for layout in ("classic", "partitioned", "blocked", "split"):
+                with self.subTest(kind=kind, layout=layout):
+                    size = ("--kind", kind, "--capacity", 1000, "--fpr", 0.01, "--layout", layout)
+                    for name, keys in (("a", range(1, 101)), ("b", range(50, 151)),
+                                       ("c", range(500, 600))):
+                        self.filter.run("build", *size, "-o", name, keys=keys)
+                    for deed, names, expected in (
+                            ("union", "a a", 100), ("union", "a b", 150), ("union", "a b c", 250),
+                            ("intersect", "a b", 51), ("intersect", "a a", 100),
+                            ("intersect", "a c", 0)):
+                        self.filter.run(deed, *names.split(), "-o", "out")
+                        said = self.info("out")
+                        error = self.info("b")["keys_error"]
+                        self.assertTrue(0 < error < 5)
+                        self.assertLess(abs(said["keys"] - expected), 4.5 * error, (deed, names))
+        self.filter.run("build", *SIZE, "--kind", "scalable", "-o", "grows", keys=range(100))
+        self.filter.run("union", "grows", "grows", "-o", "out")
+        self.assertEqual(100, self.info("out")["keys"])
+
+    def test_a_saturated_filter_has_no_count(self):
+        for kind in ("plain", "counting"):
+            ended = self.filter.ended("build", "--kind", kind, "--bits", 100, "--hashes", 3, "-o",
+                                      "full", keys=NUMBERS)
+            self.assertNotIn(b"inf", ended.stderr)
+            self.assertIn(b"saturated", ended.stderr)
+            said = self.info("full")
+            self.assertIsNone(said["keys"])
+            self.assertIsNone(said["keys_estimated"])
+            self.assertIsNone(said["keys_error"])
+        self.filter.run("build", "--bits", 100, "--hashes", 3, "-o", "full", keys=NUMBERS)
+        told = json.loads(self.filter.run("convert", "full", "--to", "bloomnames-json", "-o", "-"))
+        self.assertIsNone(told["keys"])
+        self.filter.run("convert", "full", "--to", "bloomnames-json", "-o", "full.json")
+        self.assertIsNone(self.info("full.json")["keys"])
+
+    def test_help_says_what_removing_strangers_does(self):
+        for words in (("remove", "--help"), ("build", "--help")):
+            text = " ".join(self.filter.run(*words).split())
+            self.assertIn("never added", text)
+        self.assertIn("never added", " ".join(self.filter.run("remove", "--help").splitlines()[:3]))
 
     def test_a_full_disk_is_exit_2(self):
         commands = ["--help", "--version", "test f", "test -v f", "test -c f", "info f",

@@ -55,7 +55,7 @@ TEST_CASE("more insertions than set bits are no filter's", "[filter]") {
 }
 
 TEST_CASE("what many filters make together is saved, and loads", "[filter]") {
-  // Each brings the same keys: the sum of the insertions is above the bits that are set.
+  // Each brings the same keys, so that there are no more of them: they are estimated from the bits.
   auto filter = BloomFilter::create(
       {.layout = Layout::kClassic, .bits = 1024, .hashes = 1, .capacity = 100, .seed = kSeed});
   REQUIRE(filter);
@@ -65,7 +65,7 @@ TEST_CASE("what many filters make together is saved, and loads", "[filter]") {
   auto sum = BloomFilter::load(filter->save());
   REQUIRE(sum);
   for (int i = 0; i < 3; ++i) REQUIRE(sum->merge(*filter));
-  REQUIRE(sum->insertions() > sum->set_bits());
+  CHECK(sum->insertions() == filter->insertions());
   const auto loaded = BloomFilter::load(sum->save());
   REQUIRE(loaded);
   CHECK(loaded->set_bits() == filter->set_bits());

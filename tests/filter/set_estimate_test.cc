@@ -56,6 +56,48 @@ TEST_CASE("the number of keys comes back from the bits that are to be expected",
   }
 }
 
+TEST_CASE("the standard error of an estimate is what it differs by, over 128 seeds",
+          "[filter][theory]") {
+  constexpr int kSeeds = 128;
+  for (const Layout layout : kLayouts) {
+    for (const std::uint32_t keys : {200U, 2000U, 6000U}) {
+      CAPTURE(to_string(layout), keys);
+      double squares = 0;
+      for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+        const FilterParameters parameters = parameters_of(layout, {seed, seed});
+        const BloomFilter filter = filled(parameters, 0, keys);
+        const double off =
+            keys_from_bits(parameters.shape(), static_cast<double>(filter.set_bits())) - keys;
+        squares += off * off;
+      }
+      const double ratio =
+          std::sqrt(squares / kSeeds) / keys_error(parameters_of(layout, {}).shape(), keys);
+      // 4.5 sigma of a standard deviation that comes from so many.
+      const double bound = 4.5 / std::sqrt(2.0 * kSeeds);
+      CHECK(std::abs(ratio - 1) < bound);
+    }
+  }
+}
+
+TEST_CASE("keys of a union and of an intersection come from the bits, within what is possible",
+          "[filter]") {
+  for (const Layout layout : kLayouts) {
+    CAPTURE(to_string(layout));
+    const FilterParameters parameters = parameters_of(layout, {});
+    BloomFilter twice = filled(parameters, 0, 500);
+    const std::uint64_t keys = twice.insertions();
+    REQUIRE(twice.merge(filled(parameters, 0, 500)));
+    CHECK(twice.insertions() == keys);
+    REQUIRE(twice.intersect(filled(parameters, 0, 500)));
+    CHECK(twice.insertions() == keys);
+    BloomFilter apart = filled(parameters, 0, 500);
+    REQUIRE(apart.intersect(filled(parameters, 1000, 1500)));
+    CHECK(static_cast<double>(apart.insertions()) < 4.5 * keys_error(parameters.shape(), 1000));
+    // All ones say nothing.
+    CHECK(keys_in_common(parameters.shape(), {20'000, 20'000, parameters.bits}, 7, 9) == 7);
+  }
+}
+
 TEST_CASE("the sizes of two sets, of their union and intersection, over 32 seeds",
           "[filter][theory]") {
   for (const Layout layout : kLayouts) {

@@ -60,4 +60,18 @@ TEST_CASE("Impossible theory is refused with exit 2", "[sim][cli][theory]") {
   }
 }
 
+TEST_CASE("Capacities of the smallest filters are told for the layouts that have one",
+          "[sim][theory]") {
+  for (int bits = 1; bits < 12; ++bits) {
+    const Ran ran =
+        run("theory capacity --json --no-timing --fpr 0.9 --bits " + std::to_string(bits));
+    CAPTURE(bits, ran.err);
+    CHECK(ran.exit_code == 0);
+    for (const char* layout : {"classic", "partitioned", "blocked", "split"}) {
+      CHECK(ran.out.find("\"layout\": \"" + std::string(layout) + "\"") != std::string::npos);
+    }
+  }
+  CHECK(run("theory capacity --bits 1").exit_code == 0);
+}
+
 }  // namespace encore::sim
