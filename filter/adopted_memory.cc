@@ -8,8 +8,8 @@
 
 #include "filter/alias.h"
 #include "filter/joint_bits.h"
+#include "filter/key_estimate.h"
 #include "filter/saved_filter.h"
-#include "filter/set_estimate.h"
 #include "filter/theory.h"
 
 namespace encore::filter {

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "filter/key_estimate.h"
 #include "filter/saved_filter.h"
-#include "filter/set_estimate.h"
 #include "filter/theory.h"
 
 namespace encore::filter {

@@ -7,8 +7,8 @@
 
 #include "base/check.h"
 #include "filter/joint_bits.h"
+#include "filter/key_estimate.h"
 #include "filter/saved_filter.h"
-#include "filter/set_estimate.h"
 
 namespace encore::filter {
 namespace {

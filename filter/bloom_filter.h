@@ -74,7 +74,7 @@ class BloomFilter {
   }
 
   // ORs the other filter in, or ANDs it. `insertions` is estimated from the bits then
-  // (set_estimate.h).
+  // (key_estimate.h).
   // An OR is the filter of the keys of both. An AND holds every key that is in both, and answers
   // for a key of one of them as often as the other does. Errors: other parameters (capacity aside)
   // or another seed; the message names what differs.

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "filter/key_estimate.h"
 #include "filter/saved_filter.h"
-#include "filter/set_estimate.h"
 #include "filter/split_line.h"
 #include "filter/theory.h"
 

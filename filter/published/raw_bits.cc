@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "filter/set_estimate.h"
+#include "filter/key_estimate.h"
 
 namespace encore::filter {
 

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "filter/set_estimate.h"
+#include "filter/key_estimate.h"
 #include "filter/split_line.h"
 #include "filter/theory.h"
 #include "tests/catch.h"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "filter/key_estimate.h"
 #include "filter/theory.h"
 #include "tests/catch.h"
 #include "tests/filter/judge.h"
