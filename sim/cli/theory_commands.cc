@@ -192,11 +192,15 @@ class CapacityCommand final : public Command {
  private:
   // The k that lets the most keys in.
   Row best_row(Layout layout) const {
-    filter::FilterShape best{layout, bits_, layout == Layout::kSplit ? filter::kSplitHashes : 1};
+    // Lines are whole.
+    const bool lines = layout == Layout::kBlocked || layout == Layout::kSplit;
+    const std::uint64_t bits =
+        lines ? (bits_ + filter::kLineBits - 1) / filter::kLineBits * filter::kLineBits : bits_;
+    filter::FilterShape best{layout, bits, layout == Layout::kSplit ? filter::kSplitHashes : 1};
     double capacity = filter::capacity_for(best, fpr_);
-    for (std::uint32_t k = 1; layout != Layout::kSplit && k <= filter::kHashesMax && k <= bits_;
+    for (std::uint32_t k = 1; layout != Layout::kSplit && k <= filter::kHashesMax && k <= bits;
          ++k) {
-      const filter::FilterShape shape{layout, bits_, k};
+      const filter::FilterShape shape{layout, bits, k};
       const double keys = filter::capacity_for(shape, fpr_);
       if (keys > capacity) {
         capacity = keys;
@@ -210,7 +214,7 @@ class CapacityCommand final : public Command {
         {"hashes", reached ? Value{std::uint64_t{best.hashes}} : Value{}},
         {"capacity", reached ? Value{static_cast<std::uint64_t>(capacity)} : Value{}},
         {"capacity_closed_form", classic ? Value{filter::capacity_classic(bits_, fpr_)} : Value{}},
-        {"bits_per_key", reached ? Value{static_cast<double>(bits_) / capacity} : Value{}},
+        {"bits_per_key", reached ? Value{static_cast<double>(bits) / capacity} : Value{}},
         {"half_full_capacity", reached ? Value{filter::half_full_capacity(best)} : Value{}}};
   }
 

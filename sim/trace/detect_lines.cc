@@ -152,19 +152,20 @@ std::string which_columns(std::string_view line, char separator) {
 
 // A trace in the form in which others were published. Names that are known say more than a shape.
 std::optional<Detection> detect_published(const Lines& lines, const TraceOptions& options) {
-  if (!options.columns.empty()) {
+  const bool is_named = std::ranges::any_of(kSeparators, [&](const Separator& separator) {
+    const auto layout =
+        separated_layout({.line = lines.front(),
+                          .separator = separator.character,
+                          .columns = count_columns(lines.front(), separator.character)},
+                         {});
+    return layout && layout->header && layout->roles.find("size") != std::string::npos;
+  });
+  if (is_named || !options.columns.empty()) {
     return std::nullopt;
   }
   for (const Separator& separator : kSeparators) {
     const char character = separator.character;
     if (options.delimiter != 0 && options.delimiter != character) {
-      continue;
-    }
-    const auto layout = separated_layout({.line = lines.front(),
-                                          .separator = character,
-                                          .columns = count_columns(lines.front(), character)},
-                                         {});
-    if (layout && layout->header && layout->roles.find("size") != std::string::npos) {
       continue;
     }
     const PublishedFit found = published_form(lines, character);

@@ -108,6 +108,9 @@ TEST_CASE("A header's known names say more than the shape of the columns", "[sim
   const Ran ran =
       run("stats --json " + directory.write("t", "size,key,ttl,flag,time\n8,5,0,1,7\n8,6,0,0,8\n"));
   CHECK(ran.out.find("\"format\": \"csv\"") != std::string::npos);
+  const Ran tabs =
+      run("stats --json " + directory.write("t", "size\tkey\tttl\tflag\ttime\n8\t5\t0\t1\t7\n"));
+  CHECK(tabs.out.find("\"format\": \"tsv\"") != std::string::npos);
 }
 
 TEST_CASE("Columns that nobody knows are refused with what to say", "[sim][trace]") {
