@@ -16,8 +16,7 @@ namespace {
 // Calls each(i) for every key, the lines of those that follow on their way.
 template <typename Each>
 void in_batches(const GenerationBits& bits, std::span<const Hash128> hashes, Each each) {
-  look_ahead(
-      hashes.size(), [&](std::size_t i) { bits.prefetch(hashes[i]); }, each);
+  look_ahead(hashes.size(), [&](std::size_t i) { bits.prefetch(hashes[i]); }, each);
 }
 
 // Keys that are hashed before the first is looked up: more than are looked ahead for, and few

@@ -78,8 +78,7 @@ void feed_last(std::vector<FinishedRun>& runs, std::span<const ReplayRequest> re
   const double begin = thread_cpu_seconds();
   while (!requests.empty() && thread_cpu_seconds() - begin < kSecondsMax) {
     const auto slice = take_slice(requests);
-    parallel_for(
-        runs.size(), [&](std::size_t i) { runs[i].run->feed(slice); }, threads);
+    parallel_for(runs.size(), [&](std::size_t i) { runs[i].run->feed(slice); }, threads);
   }
 }
 
