@@ -37,7 +37,8 @@ using proxyfuzz::Random;
   X(kNames, "names", "origins have names, some of which fail, are slow or are several") \
   X(kMisbehave, "misbehave", "clients leave, end their side early or read slowly")      \
   X(kTrouble, "trouble", "origins fail, stop in the middle, are slow")                  \
-  X(kTls, "tls", "clients and origins speak TLS, in pieces, with ends anywhere")
+  X(kTls, "tls", "clients and origins speak TLS, in pieces, with ends anywhere")        \
+  X(kRules, "rules", "requests are treated by rules, and by others after a reload")
 
 enum class Feature : std::uint8_t {
 #define ENCORE_SIMULATE_NAME(name, text, meaning) name,

@@ -51,6 +51,8 @@ class Round {
   bool comes_by_tls() const { return ring_.has_tls[0]; }
   void report(const std::string& kind, const std::string& text);
   void begin_tls();
+  bool begin_rules(bool is_possible);
+  void take_other_rules();
   void start();
   void start_hours(Random& random);
   void save_hours();
@@ -90,6 +92,10 @@ class Round {
   // Of the hours of changes, the oldest first: what is in the files, and what should be.
   std::vector<std::pair<std::string, HoursModel>> saved_;
   std::vector<std::unique_ptr<Random>> streams_;
+  Settings settings_;
+  // Where there are rules, of others; they come as soon as nobody has a request under way.
+  std::optional<Random> rules_;
+  bool other_rules_wait_ = false;
   bool draining_ = false;
   bool stopped_ = false;
   double drain_since_ = 0;
@@ -168,17 +174,19 @@ Round::Round(const Plan& plan)
   // What is published as resident is what memory holds; hits from disk say nothing of that.
   Random disks(plan.seed, 'v', 0);
   const bool disk = has(Feature::kDisk) && !publishes && disks.percent(70);
-  result_.configuration =
-      draw_configuration({.direction = plan.direction,
-                          .port = kProxyPort,
-                          .names = names,
-                          .publishes = publishes,
-                          .disk = disk,
-                          .listen_tls = comes_by_tls() ? tls_->listen_line() : "",
-                          .origin_authority = asks_by_tls_ ? tls_->certificate_file() : ""},
-                         random_);
+  const bool has_rules = begin_rules(!names && !publishes);
+  settings_ = {.direction = plan.direction,
+               .port = kProxyPort,
+               .names = names,
+               .publishes = publishes,
+               .disk = disk,
+               .listen_tls = comes_by_tls() ? tls_->listen_line() : "",
+               .origin_authority = asks_by_tls_ ? tls_->certificate_file() : "",
+               .rules = has_rules ? &world_.rules : nullptr};
+  result_.configuration = draw_configuration(settings_, random_);
   // A tunnel takes a client's descriptor over, and with it no TLS.
-  if (has(Feature::kTunnels) && plan.direction == Direction::kForward && !comes_by_tls()) {
+  if (has(Feature::kTunnels) && plan.direction == Direction::kForward && !comes_by_tls() &&
+      !has_rules) {
     tunnels_.emplace(loop_, world_, kTunnelPort);
     if (names) tunnels_->host = random_.pick<const char*>({"127.0.0.1", "plain.test", "slow.test"});
     ring_.tunnels = &*tunnels_;
@@ -187,6 +195,25 @@ Round::Round(const Plan& plan)
   published_.emplace(world_, ring_, *origin_, kHoursKept);
   ring_.published = &*published_;
   await_hour();
+}
+
+// What is published, and what has several names, goes by other URLs than rules make of them.
+bool Round::begin_rules(bool is_possible) {
+  Random random(plan_.seed, 'z', 0);
+  if (!is_possible || !has(Feature::kRules) || !random.percent(60)) return false;
+  rules_.emplace(random);
+  world_.host = ring_.hosts.front();
+  world_.rules = proxyfuzz::RuleTable::draw(*rules_, 1);
+  ring_.has_rules = true;
+  return true;
+}
+
+void Round::take_other_rules() {
+  other_rules_wait_ = false;
+  ring_.paused = false;
+  world_.replace_rules(proxyfuzz::RuleTable::draw(*rules_, 1));
+  result_.configuration = with_rules(result_.configuration, settings_);
+  host_->reload(read_config());
 }
 
 // Draws the sides that speak TLS in this round, and its effect on the timing.
@@ -314,6 +341,12 @@ void Round::schedule_happenings() {
   if (has(Feature::kPurge)) happen(0.03, purges, [this, &purges] { purge(purges); });
   Random& reloads = stream('n');
   if (has(Feature::kReload)) happen(1.5, reloads, [this, &reloads] { reload(reloads); });
+  Random& rules = stream('x');
+  if (has(Feature::kReload) && rules_) {
+    happen(0.7, rules, [this] {
+      if (host_ != nullptr && !draining_) other_rules_wait_ = ring_.paused = true;
+    });
+  }
   Random& clocks = stream('k');
   if (has(Feature::kClockStep) && clocks.percent(25)) {
     happen(3, clocks, [this, &clocks] { step_clock(clocks); });
@@ -445,8 +478,9 @@ RoundResult Round::run() {
       draining_ = false;
       finish();
       start();
-      ring_.paused = false;
+      ring_.paused = other_rules_wait_;
     }
+    if (other_rules_wait_ && ring_.active == 0 && !draining_) take_other_rules();
     if (draining_ && now() - drain_since_ > kDrainSeconds) {
       report("drain", "it does not end:\n" + host_->describe());
     }

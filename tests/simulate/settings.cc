@@ -1,5 +1,6 @@
 #include "tests/simulate/settings.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -34,7 +35,7 @@ std::string some_rules(Random& random) {
 }
 
 // What a reload may give another value.
-std::string changeable(std::uint32_t shards, Random& random) {
+std::string changeable(std::uint32_t shards, bool has_rules, Random& random) {
   std::string out = "[cache]\nshards = " + std::to_string(shards) + "\n";
   out += "memory = " + one_of(random, {"\"256KiB\"", "\"2MiB\"", "\"2MiB\"", "\"16MiB\""});
   out += std::string(kObjectMax) + object_max(random);
@@ -63,7 +64,7 @@ std::string changeable(std::uint32_t shards, Random& random) {
   out += "[timeouts]\norigin_connect = \"1s\"\npool_idle = " +
          one_of(random, {"\"2s\"", "\"100ms\"", "\"30s\""});
   out += "tunnel_idle = " + one_of(random, {"\"10m\"", "\"10m\"", "\"400ms\""});
-  return out + some_rules(random);
+  return has_rules ? out : out + some_rules(random);
 }
 
 // Beside the first server: none, the same under another name, and one at which nobody is. A '%' is
@@ -90,6 +91,13 @@ std::string origin_section(const Settings& settings, Random& random) {
 }
 
 constexpr const char* kMark = "# what a reload may change\n";
+constexpr const char* kRulesMark = "# rules\n";
+
+std::string rules_part(const Settings& settings) {
+  if (settings.rules == nullptr) return {};
+  const std::string address = "127.0.0.1:" + std::to_string(settings.port);
+  return kRulesMark + settings.rules->text({address});
+}
 
 }  // namespace
 
@@ -115,12 +123,18 @@ std::string draw_configuration(const Settings& settings, Random& random) {
     out += "segment = " + one_of(random, {"\"64KiB\"", "\"128KiB\""});
   }
   const std::uint32_t shards = random.pick({1U, 4U, 16U});
-  return out + kMark + changeable(shards, random);
+  return out + kMark + changeable(shards, settings.rules != nullptr, random) + rules_part(settings);
 }
 
 std::string redraw_configuration(const std::string& text, Random& random) {
+  const std::size_t rules = std::min(text.find(kRulesMark), text.size());
   return text.substr(0, text.find(kMark)) + kMark +
-         changeable(read_configuration(text).cache.shards, random);
+         changeable(read_configuration(text).cache.shards, rules != text.size(), random) +
+         text.substr(rules);
+}
+
+std::string with_rules(const std::string& text, const Settings& settings) {
+  return text.substr(0, text.find(kRulesMark)) + rules_part(settings);
 }
 
 std::string redraw_object_max(const std::string& text, Random& random) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "config/config.h"
+#include "tests/fuzz/proxy/rules.h"
 #include "tests/simulate/adversity.h"
 
 namespace encore::simulate {
@@ -21,6 +22,7 @@ struct Settings {
   // Empty: plain.
   std::string listen_tls{};
   std::string origin_authority{};
+  const proxyfuzz::RuleTable* rules = nullptr;  // null: some that nothing depends on
 };
 
 // What tunnels may lead to.
@@ -32,6 +34,8 @@ std::string draw_configuration(const Settings& settings, Random& random);
 std::string redraw_object_max(const std::string& text, Random& random);
 // What a reload may change of it.
 std::string redraw_configuration(const std::string& text, Random& random);
+// Other rules, and nothing else. REQUIRES: it was drawn with some.
+std::string with_rules(const std::string& text, const Settings& settings);
 // REQUIRES: good text.
 config::Config read_configuration(const std::string& text);
 

@@ -8,6 +8,7 @@ namespace encore::proxyfuzz {
 namespace {
 
 constexpr std::uint32_t kErrorBytesMax = 100;
+constexpr double kLasting = 50;  // percent
 
 std::string personal(int user) { return user < 0 ? "nobody" : "u" + std::to_string(user); }
 
@@ -96,14 +97,16 @@ Content& Author::choose(Url& url, const Request& cause, const Fields& request, i
   const Character& character = url.character;
   const Selecting selecting = selecting_of(request);
   const int user = character.personal ? user_of(request) : -1;
-  if (status != 200 || unsafe) {
+  // An error that lasts has validators.
+  const bool lasts = status == 404 && character.missing > kLasting;
+  if ((status != 200 && !lasts) || unsafe) {
     Content& content = world_.make_content(
         url, selecting, user, static_cast<std::uint32_t>(url.random.below(kErrorBytesMax)));
     content.etag.clear();
     content.last_modified = 0;
     return content;
   }
-  std::string variant = std::to_string(user);
+  std::string variant = std::to_string(user) + (lasts ? " 404" : "");
   if (!cause.query.empty()) {
     variant += "?" + (cause.rule == nullptr ? cause.query : cause.rule->sent_query(cause.query));
   }
@@ -270,6 +273,18 @@ void Author::spoil(Url& url, Reply& reply) {
   reply.pause = std::max(reply.pause, 0.001);
 }
 
+// How large it may be, to be stored by the rule that holds for this response.
+void Author::note_limits(const Event& event, Content& content) {
+  const Rule* const rule = event.rule;
+  event.url->may_be_admitted |= rule == nullptr || rule->admits(content.bytes);
+  if (rule != nullptr && rule->max_object) {
+    content.object_max =
+        std::max(content.object_max, static_cast<std::uint64_t>(*rule->max_object));
+  } else {
+    content.has_configured_max = true;
+  }
+}
+
 Reply Author::write(Url& url, const std::string& method, const Fields& request,
                     const std::shared_ptr<Request>& cause, double received) {
   Reply reply;
@@ -299,6 +314,7 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
   }
   Content& content = choose(url, *cause, request, event.status, unsafe);
   event.content = &content;
+  event.rule = world_.storing_rule(*cause, url.character.content_type);
   std::uint32_t begin = 0;
   std::uint32_t end = content.bytes;
   if (event.status == 200 && !unsafe) {
@@ -321,7 +337,7 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
     if (method != "HEAD" || content.has_validator()) {
       fields.push_back({"X-Body", std::to_string(content.name.number)});
     }
-    fields.push_back({"Content-Type", "text/plain"});
+    fields.push_back({"Content-Type", url.character.content_type});
     fields.push_back({"X-Rand", serial + random_text(url.random, 200)});
   }
   if (event.status == 206 || event.status == 416) {
@@ -365,6 +381,7 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
     ++content.sent;
     if (event.trailers.empty() || event.status != 200) ++content.sent_without_trailers;
     if (find(request, "Cookie") == nullptr) ++content.sent_without_cookie;
+    note_limits(event, content);
   }
   event.validated = validated_by_proxy(url, request, *cause);
   event.directives = directives_of(fields);

@@ -113,7 +113,7 @@ Character random_character(Random& random) {
   out.drop = sometimes(10, 10);
   out.cut = sometimes(15, 15);
   out.error = sometimes(15, 20);
-  out.missing = sometimes(10, 30);
+  out.missing = random.percent(10) ? random.pick({30, 95}) : 0;
   out.interim = sometimes(10, 30);
   out.change = random.pick({0, 1, 5, 30});
   out.change_of_mind = sometimes(20, 5);
@@ -121,6 +121,8 @@ Character random_character(Random& random) {
   out.thin_304 = random.percent(40);
   out.ranges = random.percent(70);
   out.withhold = sometimes(20, 15);
+  out.content_type = random.pick<const char*>(
+      {"text/plain", "text/plain", "text/html; charset=utf-8", "image/png"});
   return out;
 }
 

@@ -44,6 +44,7 @@ struct Ring {
   std::uint64_t requests_left = 0;
   std::size_t active = 0;          // clients with requests under way
   bool paused = false;             // nobody begins anything
+  bool has_rules = false;          // the proxy has rules, though there is one listener alone
   bool misbehave = true;           // they leave, end their side early and read slowly
   Published* published = nullptr;  // null: nobody asks for that
   Tunnels* tunnels = nullptr;      // null: nobody asks for one

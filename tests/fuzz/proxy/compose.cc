@@ -191,6 +191,7 @@ void apply_rule(const World& world, Request& request) {
         (!methods.empty() && std::ranges::find(methods, request.method) == methods.end());
   }
   request.selecting = selecting_of(request.fields);
+  request.rules_before = world.earlier_rules.size();
   request.rule = rules.find({.path = request.url->path,
                              .method = request.method,
                              .client = request.client,
@@ -206,7 +207,7 @@ void apply_rule(const World& world, Request& request) {
 
 std::shared_ptr<Request> compose(Ring& ring, Random& random, const Asker& asker) {
   const int user = asker.user;
-  const bool rich = ring.front != nullptr;
+  const bool rich = ring.front != nullptr || ring.has_rules;
   if (ring.published != nullptr && ring.published->is_due(random)) {
     auto request = ring.world.make_request(ring.world.own());
     request->user = user;

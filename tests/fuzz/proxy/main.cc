@@ -69,6 +69,7 @@ class Purger final : public Handler {
     ring_.loop.cancel(timer_);
     disconnect();
   }
+  bool is_idle() const { return url_ == nullptr; }
   void on_ready(std::uint32_t events) override {
     if ((events & EPOLLOUT) != 0 && !text_.empty()) {
       sent_ = now();
@@ -105,6 +106,7 @@ class Purger final : public Handler {
   }
   void begin() {
     if (ring_.requests_left == 0) return;
+    if (ring_.paused) return schedule();
     url_ = &ring_.world.pick_url(random_);
     ++url_->clients;
     // Its query as a value in another's.
@@ -164,6 +166,7 @@ class Round {
         world_(seed_, reverse, kUrls),
         oracle_(world_),
         random_(seed_, 'g', 0),
+        reloads_(seed_, 'n', 0),
         tls_(Random(seed_, 'y', 0)),
         has_tls_(draw_tls(seed_, reverse)),
         servers_(loop_, world_, random_, has_tls_.origin ? &tls_ : nullptr) {
@@ -214,7 +217,7 @@ class Round {
       const Purger purger(ring, process);
       std::optional<Intruders> intruders;
       if (has_tls_.listeners[0] || has_tls_.listeners[1]) intruders.emplace(ring);
-      drive(ring, clients, process, until);
+      drive(ring, clients, purger, process, until);
     }
     servers_.stop();
     totals_.requests += requests - ring.requests_left;
@@ -228,14 +231,38 @@ class Round {
   }
 
  private:
-  void drive(Ring& ring, std::vector<std::unique_ptr<Client>>& clients, Process& process,
-             double until) {
+  // The same configuration again, in the midst of what is under way, or other rules as soon as
+  // nothing is.
+  void reload(Ring& ring, Process& process) {
+    if (reloads_.percent(50)) {
+      other_rules_wait_ = ring.paused = true;
+      return;
+    }
+    process.reload();
+    world_.count("reloads");
+  }
+
+  void take_other_rules(Ring& ring, Process& process) {
+    world_.replace_rules(RuleTable::draw(reloads_));
+    if (!process.take_rules(world_)) {
+      world_.report("reload", "other rules are not taken", nullptr, process.config());
+    }
+    config_ = process.config();
+    other_rules_wait_ = false;
+    // Each worker has them from its next turn on.
+    loop_.after(0.05, [&ring] { ring.paused = false; });
+  }
+
+  void drive(Ring& ring, std::vector<std::unique_ptr<Client>>& clients, const Purger& purger,
+             Process& process, double until) {
     double next_look = 0;
     double next_reload = now() + kReloadSeconds;
     double idle_since = now();
     while (!stopped_ && (ring.requests_left > 0 || ring.active > 0)) {
       loop_.turn();
       if (servers_.busy() != 0) idle_since = now();
+      if (other_rules_wait_ && ring.active == 0 && purger.is_idle())
+        take_other_rules(ring, process);
       if (now() < next_look) continue;
       next_look = now() + 0.2;
       if (now() > until) ring.requests_left = 0;
@@ -250,8 +277,7 @@ class Round {
       }
       if (now() >= next_reload) {
         next_reload = now() + kReloadSeconds;
-        process.reload();
-        world_.count("reloads");
+        if (!ring.paused) reload(ring, process);
       }
       const bool busy = now() - idle_since < kHangSeconds / 2;
       for (const auto& client : clients) client->check_progress(busy, kHangSeconds);
@@ -312,6 +338,8 @@ class Round {
   World world_;
   Oracle oracle_;
   Random random_;
+  Random reloads_;
+  bool other_rules_wait_ = false;  // until nobody has a request under way
   TlsEnds tls_;
   TlsUse has_tls_;
   Servers servers_;

@@ -259,18 +259,7 @@ void Oracle::count_outcome(const Case& at) {
     world_.count("outcome: hit");
     if (!at.answer.own && !at.direct()) {
       world_.note_hit(at.request, at.answer.event->serial, at.answer.head_at);
-      const Rule* const rule = at.maker();
-      if (rule != nullptr && rule->admission == "never" &&
-          world_.rules.is_for_all(*rule, at.request.url->path)) {
-        fault(at, "admission", "a hit that a rule keeps out of the cache");
-      }
-      // A part of what is too large may be stored.
-      if (at.answer.status == 200 && at.request.method == "GET" &&
-          at.answer.content->bytes >
-              std::max(world_.object_max.most_since(at.answer.content->made, UINT64_MAX),
-                       world_.rules.object_max())) {
-        fault(at, "max-object", "a hit that was larger than what may be stored");
-      }
+      judge_limits(at);
     }
     // RFC 9211 2.2: what was not forwarded has no reason for it.
     if (status.find("; fwd=") != std::string::npos) fault(at, "cache-status", "a hit with fwd");

@@ -51,9 +51,9 @@ class Oracle {
     Answer& answer;
     // Whether the response was made for this very request.
     bool direct() const { return answer.event->request.get() == &request; }
-    // The rule of the request that it was made for; null: none.
+    // The rule that it was stored by; null: none.
     const Rule* maker() const {
-      return answer.event->request == nullptr ? nullptr : answer.event->request->rule;
+      return answer.event->request == nullptr ? nullptr : answer.event->rule;
     }
     // Whether that overrides it.
     bool ignores(std::string_view what) const {
@@ -65,7 +65,9 @@ class Oracle {
   void judge_own_end(const Case& at);
   void judge_edits(const Case& at);
   void judge_listener(const Case& at);
+  static bool is_asked_otherwise(const Case& at);
   void judge_key(const Case& at);
+  void judge_limits(const Case& at);
   // How stale an answer is, and what its request has met at the origin.
   struct Staleness {
     double lifetime = 0;

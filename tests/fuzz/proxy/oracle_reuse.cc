@@ -117,7 +117,7 @@ void Oracle::judge_storing(const Case& at, const Directives& merged) {
 // RFC 9111 4.1.
 void Oracle::judge_selection(const Case& at) {
   const Event& event = *at.answer.event;
-  if (at.ignores("vary")) return;
+  if (at.ignores("vary") || is_asked_otherwise(at)) return;
   std::vector<std::string> names = members(event.fields, "Vary");
   if (event.is_update) names = members(at.answer.head.fields, "Vary");
   for (const std::string& name : names) {

@@ -71,6 +71,17 @@ void Oracle::judge_listener(const Case& at) {
   }
 }
 
+// What was kept before a reload stays, though the rule that holds now asks in another way.
+bool Oracle::is_asked_otherwise(const Case& at) {
+  static const Rule kNone;
+  const auto asks = [](const Request& request) {
+    return (request.rule == nullptr ? kNone : *request.rule).asks();
+  };
+  const auto& cause = at.answer.event->request;
+  return cause != nullptr && cause->rules_before != at.request.rules_before &&
+         asks(*cause) != asks(at.request);
+}
+
 // "What is one object".
 void Oracle::judge_key(const Case& at) {
   const Event& event = *at.answer.event;
@@ -86,12 +97,33 @@ void Oracle::judge_key(const Case& at) {
   if (cause.object != request.object) {
     fault(at, "key", "another object of the URL: \"" + cause.object + "\"");
   }
-  if (cause.rule == nullptr) return;
+  if (event.rule != nullptr && !event.rule->is_cached && !event.is_update) {
+    fault(at, "rule-cache", "what was not to be stored by its media type");
+  }
+  if (cause.rule == nullptr || is_asked_otherwise(at)) return;
   if (!cause.rule->key_field.empty() && cause.tenant != request.tenant) {
     fault(at, "key", "what was made for another X-Tenant");
   }
   if (cause.rule->keys_by_cookie() && cause.selecting.cookie != request.selecting.cookie) {
     fault(at, "key", "what was made for another Cookie");
+  }
+}
+
+// Of a hit: where the rules let nothing into the cache nothing is there, and no body is larger than
+// those by which it was sent allow. A part of what is too large may be stored.
+void Oracle::judge_limits(const Case& at) {
+  const Content& content = *at.answer.content;
+  if (content.sent == 0) return;
+  if (at.answer.status != 200 || at.request.method != "GET") return;
+  if (!at.request.url->may_be_admitted) {
+    fault(at, "admission", "a hit that a rule keeps out of the cache");
+  }
+  std::uint64_t most = content.object_max;
+  if (content.has_configured_max) {
+    most = std::max(most, world_.object_max.most_since(content.made, UINT64_MAX));
+  }
+  if (content.bytes > most) {
+    fault(at, "max-object", "a hit that was larger than what may be stored");
   }
 }
 

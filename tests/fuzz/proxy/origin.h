@@ -45,6 +45,7 @@ class Author {
   // Writes the body, of bytes [begin, end), and what says where it ends.
   void frame(Url& url, Reply& reply, const Content& of, std::uint32_t begin, std::uint32_t end);
   void spoil(Url& url, Reply& reply);
+  static void note_limits(const Event& event, Content& content);
 
   World& world_;
 };

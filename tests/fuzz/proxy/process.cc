@@ -27,20 +27,30 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-// Whether /readyz answers 200.
-bool is_ready(std::uint16_t port) {
+// What the admin listener answers, or what of it came within a second; empty: nothing.
+std::string get(std::uint16_t port, const std::string& path) {
   const int descriptor = connect_to_loopback(port, 0);
   pollfd wait{.fd = descriptor, .events = POLLOUT, .revents = 0};
-  std::array<char, 64> answer{};
-  ssize_t size = -1;
+  std::string answer;
   if (poll(&wait, 1, 1000) == 1 && (wait.revents & POLLERR) == 0) {
-    constexpr std::string_view kRequest = "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    (void)!::send(descriptor, kRequest.data(), kRequest.size(), MSG_NOSIGNAL);
+    const std::string request =
+        "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    (void)!::send(descriptor, request.data(), request.size(), MSG_NOSIGNAL);
     wait.events = POLLIN;
-    if (poll(&wait, 1, 1000) == 1) size = ::recv(descriptor, answer.data(), answer.size(), 0);
+    std::array<char, 65536> bytes;
+    while (poll(&wait, 1, 1000) == 1) {
+      const ssize_t size = ::recv(descriptor, bytes.data(), bytes.size(), 0);
+      if (size <= 0) break;
+      answer.append(bytes.data(), static_cast<std::size_t>(size));
+    }
   }
   ::close(descriptor);
-  return size > 12 && std::string_view(answer.data(), 12).ends_with("200");
+  return answer;
+}
+
+bool is_ready(std::uint16_t port) {
+  const std::string answer = get(port, "/readyz");
+  return answer.size() > 12 && answer.substr(0, 12).ends_with("200");
 }
 
 }  // namespace
@@ -106,22 +116,26 @@ std::string Process::make_config(const Options& options, const World& world, Ran
   out +=
       "[log]\nlevel = \"warn\"\naccess = " +
       (random.percent(50) ? std::string("\"\"\n") : "\"" + options.directory + "/access.log\"\n");
-  out += world.rules.text(
-      {"127.0.0.1:" + std::to_string(port_), "127.0.0.1:" + std::to_string(second_port_)});
   return out;
+}
+
+void Process::write_config(const World& world) {
+  config_ = without_rules_ + world.rules.text({"127.0.0.1:" + std::to_string(port_),
+                                               "127.0.0.1:" + std::to_string(second_port_)});
+  std::ofstream(config_path_) << config_;
 }
 
 Process::Process(const Options& options, const World& world, Random& random)
     : port_(free_port()),
       second_port_(free_port()),
       admin_port_(free_port()),
+      config_path_(options.directory + "/encore.toml"),
       output_path_(options.directory + "/output"),
       disk_path_(options.directory + "/disk") {
   // What the origin of an earlier round said is of no use in this one.
   ::unlink(disk_path_.c_str());
-  config_ = make_config(options, world, random);
-  const std::string path = options.directory + "/encore.toml";
-  std::ofstream(path) << config_;
+  without_rules_ = make_config(options, world, random);
+  write_config(world);
   pid_ = fork();
   if (pid_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -130,7 +144,8 @@ Process::Process(const Options& options, const World& world, Random& random)
     dup2(output, 2);
     const int input = ::open("/dev/null", O_RDONLY);
     dup2(input, 0);
-    execl(options.program.c_str(), options.program.c_str(), "--config", path.c_str(), nullptr);
+    execl(options.program.c_str(), options.program.c_str(), "--config", config_path_.c_str(),
+          nullptr);
     _exit(127);
   }
   const double give_up = now() + 60;
@@ -150,7 +165,34 @@ Process::~Process() {
 }
 
 void Process::reload() {
-  if (is_running()) kill(pid_, SIGHUP);
+  if (!is_running()) return;
+  kill(pid_, SIGHUP);
+  ++reloads_asked_;
+}
+
+std::uint64_t Process::reloads() const {
+  constexpr std::string_view kName = "\nencore_reloads_total ";
+  const std::string page = get(admin_port_, "/metrics");
+  const std::size_t at = page.find(kName);
+  if (at == std::string::npos) return 0;
+  return std::strtoull(page.c_str() + at + kName.size(), nullptr, 10);
+}
+
+bool Process::await_reloads(std::uint64_t wanted) const {
+  const double give_up = now() + 5;
+  while (reloads() < wanted) {
+    if (now() > give_up) return false;
+    usleep(2000);
+  }
+  return true;
+}
+
+bool Process::take_rules(const World& world) {
+  // Two signals may have become one.
+  if (!await_reloads(reloads_asked_)) reloads_asked_ = reloads();
+  write_config(world);
+  reload();
+  return await_reloads(reloads_asked_) || !is_running();
 }
 
 bool Process::is_running() {

@@ -39,6 +39,9 @@ class Process {
   // Has it read its configuration again, which is the same: what is under way goes on, and nothing
   // of it is shared with what comes.
   void reload();
+  // Has it read a configuration with the world's rules, which are others, and waits until they are
+  // in force. False: they are not.
+  bool take_rules(const World& world);
   // Asks it to end, or waits for that; what is wrong with how it ended, if anything.
   std::string stop(double seconds);
   std::size_t descriptors() const;
@@ -48,11 +51,18 @@ class Process {
   std::string make_config(const Options& options, const World& world, Random& random) const;
   std::string listeners(const Options& options, const World& world) const;
   std::string said() const;
+  void write_config(const World& world);
+  // Whether it has taken over so many configurations by now; waits a while for that.
+  bool await_reloads(std::uint64_t wanted) const;
+  std::uint64_t reloads() const;
 
   std::uint16_t port_;
   std::uint16_t second_port_;
   std::uint16_t admin_port_;
+  std::string without_rules_;
+  std::string config_path_;
   std::string config_;
+  std::uint64_t reloads_asked_ = 0;
   std::string output_path_;
   std::string disk_path_;
   pid_t pid_ = -1;

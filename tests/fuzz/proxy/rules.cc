@@ -72,6 +72,11 @@ bool Rule::holds_for(const RuleQuery& query) const {
   return clients == "10.0.0.0/8" ? query.client.starts_with("10.") : clients == query.client;
 }
 
+bool Rule::admits(std::uint64_t bytes) const {
+  if (admission == "never") return false;
+  return !size_threshold || bytes <= static_cast<std::uint64_t>(*size_threshold);
+}
+
 bool Rule::ignores(std::string_view what) const {
   return std::ranges::find(ignored, what) != ignored.end();
 }
@@ -179,7 +184,12 @@ void draw_answer(Random& random, Rule& rule) {
 void draw_storing(Random& random, Rule& rule) {
   const auto seconds = [&random] { return random.pick<std::int64_t>({0, 1, 1, 2, 60}); };
   rule.is_cached = !random.percent(5);
-  if (random.percent(30)) rule.admission = random.percent(75) ? "always" : "never";
+  if (random.percent(40)) {
+    rule.admission = random.pick<std::string_view>({"always", "always", "never", "size-threshold"});
+    if (rule.admission == "size-threshold") {
+      rule.size_threshold = random.pick<std::int64_t>({60, 300, 2000});
+    }
+  }
   if (random.percent(25)) {
     rule.fresh = seconds();
   } else if (random.percent(25)) {
@@ -194,7 +204,7 @@ void draw_storing(Random& random, Rule& rule) {
   }
   if (random.percent(15)) rule.swr = seconds();
   if (random.percent(15)) rule.sie = seconds();
-  if (random.percent(35)) {
+  if (!rule.waits() && random.percent(35)) {
     static constexpr std::array<std::string_view, 7> kWords = {
         "no-store",   "private",       "no-cache", "client-no-cache",
         "set-cookie", "authorization", "vary"};
@@ -203,7 +213,8 @@ void draw_storing(Random& random, Rule& rule) {
       if (!rule.ignores(word)) rule.ignored.emplace_back(word);
     }
   }
-  if (random.percent(10)) rule.max_object = random.pick<std::int64_t>({1, 300, 2000});
+  if (random.percent(20)) rule.max_object = random.pick<std::int64_t>({1, 300, 2000});
+  if (rule.waits()) return;
   if (random.percent(15)) rule.collapse = random.percent(50);
   if (random.percent(15)) rule.heuristic_with_cookie = random.percent(50);
 }
@@ -249,13 +260,19 @@ void draw_edits(Random& random, Rule& rule) {
 
 }  // namespace
 
-RuleTable RuleTable::draw(Random& random) {
+RuleTable RuleTable::draw(Random& random, int listeners) {
   RuleTable table;
   for (std::uint64_t left = random.pick<std::uint64_t>({0, 1, 3, 4, 5, 6, 8}); left > 0; --left) {
     Rule rule;
     rule.name = "r" + std::to_string(table.rules_.size());
     draw_conditions(random, rule);
-    if (random.percent(12)) {
+    rule.listener = std::min(rule.listener, listeners - 1);
+    if (random.percent(20)) {
+      rule.content_type = random.pick<std::string_view>({"text/html", "text/*", "image/*"});
+      rule.clients.clear();
+      rule.listener = -1;
+      draw_storing(random, rule);
+    } else if (random.percent(12)) {
       draw_answer(random, rule);
     } else {
       draw_storing(random, rule);
@@ -268,8 +285,16 @@ RuleTable RuleTable::draw(Random& random) {
 }
 
 const Rule* RuleTable::find(const RuleQuery& query) const {
-  const auto found =
-      std::ranges::find_if(rules_, [&](const Rule& rule) { return rule.holds_for(query); });
+  const auto found = std::ranges::find_if(
+      rules_, [&](const Rule& rule) { return !rule.waits() && rule.holds_for(query); });
+  return found == rules_.end() ? nullptr : &*found;
+}
+
+const Rule* RuleTable::find(const RuleQuery& query, std::string_view content_type) const {
+  const auto found = std::ranges::find_if(rules_, [&](const Rule& rule) {
+    return rule.holds_for(query) &&
+           (!rule.waits() || Rule::is_match(rule.content_type, content_type));
+  });
   return found == rules_.end() ? nullptr : &*found;
 }
 
@@ -328,11 +353,8 @@ std::string RuleTable::object_of(const Rule* rule, std::string_view query) const
        {"private", "no-store", "no-cache", "set-cookie", "authorization", "vary"}) {
     if (rule != nullptr && rule->ignores(word)) object += "#" + std::string(word);
   }
-  return object + "#" + (rule == nullptr ? kNone : *rule).asks();
-}
-
-bool RuleTable::is_for_all(const Rule& rule, std::string_view path) const {
-  return std::ranges::all_of(all_of(path), [&rule](const Rule* one) { return one == &rule; });
+  const std::string asked = (rule == nullptr ? kNone : *rule).asks();
+  return asked == kNone.asks() ? object : object + "#" + asked;
 }
 
 std::string RuleTable::text(const std::vector<std::string>& listeners) const {
@@ -357,12 +379,16 @@ std::string RuleTable::text(const std::vector<std::string>& listeners) const {
     say_text("name", rule.name);
     say_list("path", rule.paths);
     say_list("method", rule.methods);
+    say_text("content_type", rule.content_type);
     say_text("clients", rule.clients);
     if (rule.listener >= 0) {
       say_text("listener", listeners[static_cast<std::size_t>(rule.listener)]);
     }
     if (!rule.is_cached) say("cache", "false");
     say_text("admission", rule.admission);
+    if (rule.size_threshold) {
+      say("size_threshold", quoted(std::to_string(*rule.size_threshold) + "B"));
+    }
     say_seconds("fresh", rule.fresh);
     say_seconds("fresh_min", rule.fresh_min);
     say_seconds("fresh_max", rule.fresh_max);
@@ -402,12 +428,6 @@ std::string RuleTable::text(const std::vector<std::string>& listeners) const {
     }
   }
   return out;
-}
-
-std::uint64_t RuleTable::object_max() const {
-  std::int64_t most = 0;
-  for (const Rule& rule : rules_) most = std::max(most, rule.max_object.value_or(0));
-  return static_cast<std::uint64_t>(most);
 }
 
 }  // namespace encore::proxyfuzz

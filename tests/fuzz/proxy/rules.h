@@ -31,9 +31,11 @@ struct Rule {
   std::vector<std::string> methods;
   std::string clients;  // "127.0.0.2" or "10.0.0.0/8"
   int listener = -1;
+  std::string content_type;  // it waits for the response then; empty: any, and it does not
 
   bool is_cached = true;
   std::string admission;
+  std::optional<std::int64_t> size_threshold;  // with the admission of that name
   std::optional<std::int64_t> fresh, fresh_min, fresh_max, swr, sie, max_object;
   struct Negative {
     int first = 0;
@@ -60,6 +62,9 @@ struct Rule {
   int static_status = 0;
   std::string static_body;
 
+  bool waits() const { return !content_type.empty(); }
+  // Whether a body of so many bytes may be stored by its `admission`.
+  bool admits(std::uint64_t bytes) const;
   bool answers() const { return deny != 0 || redirect_status != 0 || static_status != 0; }
   bool ignores(std::string_view what) const;
   // Whether a line of an answer comes from it, and whether those of a name go.
@@ -89,19 +94,19 @@ struct Rule {
 class RuleTable {
  public:
   RuleTable() = default;
-  static RuleTable draw(Random& random);
+  // `listeners`: how many there are that rules may be for.
+  static RuleTable draw(Random& random, int listeners = 2);
   bool empty() const { return rules_.empty(); }
-  // The first that holds; null: none.
+  // The first that holds, of those that do not wait for the response; null: none.
   const Rule* find(const RuleQuery& query) const;
+  // The first of all, by which a response of that media type is stored.
+  const Rule* find(const RuleQuery& query, std::string_view content_type) const;
   // What of a query tells objects of a URL apart, and whose they are, under that rule; null: none.
   std::string object_of(const Rule* rule, std::string_view query) const;
   // Under which names what answers for a URL may be stored, whoever has asked for it.
   std::vector<std::string> keys_of(std::string_view path, std::string_view query) const;
-  // Whoever asks for the path has this rule.
-  bool is_for_all(const Rule& rule, std::string_view path) const;
   // As the configuration has them. `listeners` are their addresses.
   std::string text(const std::vector<std::string>& listeners) const;
-  std::uint64_t object_max() const;
 
  private:
   std::vector<const Rule*> all_of(std::string_view path) const;

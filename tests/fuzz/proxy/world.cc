@@ -177,6 +177,19 @@ std::uint64_t Limit::most_since(double time, std::uint64_t otherwise) const {
   return most;
 }
 
+const Rule* World::storing_rule(const Request& request, std::string_view content_type) const {
+  if (request.own_path.empty() && request.rules_before <= earlier_rules.size()) {
+    const RuleTable& table =
+        request.rules_before == earlier_rules.size() ? rules : earlier_rules[request.rules_before];
+    return table.find({.path = request.url->path,
+                       .method = request.method,
+                       .client = request.client,
+                       .listener = request.listener},
+                      content_type.substr(0, content_type.find(';')));
+  }
+  return nullptr;
+}
+
 void World::note_heard(std::uint64_t serial) {
   Event* const event = events_[serial - 1].get();
   if (event != nullptr) event->heard = now();

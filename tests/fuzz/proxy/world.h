@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tests/fuzz/proxy/content.h"
@@ -55,6 +56,7 @@ struct Request {
   bool from_second = false;    // by a connection from 127.0.0.2
   bool is_refused = false;     // by the lists of its listener
   const Rule* rule = nullptr;  // the one that holds for it; null: none
+  std::size_t rules_before = 0;       // how many tables of rules there were before its own
   std::optional<std::string> tenant;  // its X-Tenant
   bool http10 = false;
   Fields fields;
@@ -113,6 +115,10 @@ struct Content {
   int sent_without_trailers = 0;
   // To requests without a Cookie, as the origin got them, with any of its bytes.
   int sent_without_cookie = 0;
+  // Of the rules that any of its bytes were sent for: the largest `max_object`, and whether one was
+  // without such, or there was none.
+  std::uint64_t object_max = 0;
+  bool has_configured_max = false;
   // This request's validation of it was answered with what was not kept, and its client has that:
   // what was whole before the request is gone. Null: there was none.
   std::shared_ptr<const Request> gone;
@@ -140,6 +146,7 @@ struct Event {
   double received = 0;  // the request had arrived
   double decided = 0;   // the head was about to be sent, with the state of that moment
   int status = 0;
+  const Rule* rule = nullptr;  // by which it is stored, with its media type; null: none
   Content* content = nullptr;  // also what a 304 confirms, or a HEAD speaks of
   Fields fields;               // as sent
   Fields trailers;
@@ -191,6 +198,7 @@ struct Character {
   bool thin_304 = false;      // a 304 with nothing but what must be there
   bool ranges = true;
   double withhold = 0;  // another version, which nobody may keep
+  std::string content_type;
 };
 
 struct Url {
@@ -214,6 +222,8 @@ struct Url {
     double stale_before = 0;
   };
   std::map<std::string, Bounds, std::less<>> bounds;
+  // The rules let some response to it into the cache; what comes later may take its place there.
+  bool may_be_admitted = false;
   int clients = 0;  // requests under way
   int requests_left = 0;
   // What goes when the URL goes.
@@ -260,6 +270,15 @@ class World {
   void invalidate(Url& url, std::string_view query, double time, bool soft) const;
 
   RuleTable rules;
+  // Tables that were in force before: what was stored by them stays.
+  std::deque<RuleTable> earlier_rules;
+  // Nobody has a request under way.
+  void replace_rules(RuleTable by) {
+    earlier_rules.push_back(std::exchange(rules, std::move(by)));
+    count("reloads: other rules");
+  }
+  // By which a response to that request is stored; null: none.
+  const Rule* storing_rule(const Request& request, std::string_view content_type) const;
   std::string host;  // of all URLs, where it matters
   // What listener 1 refuses.
   std::string denied_path;                   // a glob; empty: nothing
