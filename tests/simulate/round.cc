@@ -51,7 +51,7 @@ class Round {
   bool comes_by_tls() const { return ring_.has_tls[0]; }
   void report(const std::string& kind, const std::string& text);
   void begin_tls();
-  bool begin_rules(bool is_possible);
+  bool begin_rules();
   void take_other_rules();
   void start();
   void start_hours(Random& random);
@@ -162,7 +162,8 @@ Round::Round(const Plan& plan)
   StoreConduct::on_leak = [this](const std::string& what) { report("leak", what); };
   begin_tls();
   origin_.emplace(loop_, world_, asks_by_tls_ ? &*tls_ : nullptr);
-  const bool names = has(Feature::kNames) && random_.percent(40);
+  const bool has_rules = begin_rules();
+  const bool names = has(Feature::kNames) && random_.percent(40) && !has_rules;
   if (names) {
     ring_.hosts = {"127.0.0.1:8000", "plain.test:8000", "many.test:8000", "slow.test:8000"};
     // Behind a broken handshake, too, an address at which nobody is may be waited for.
@@ -170,11 +171,10 @@ Round::Round(const Plan& plan)
   }
   Names::fail = names ? random_.pick({0.0, 1.0, 5.0}) : 0;
   Random publishing(plan.seed, 'f', 0);
-  const bool publishes = has(Feature::kPublish) && publishing.percent(60);
+  const bool publishes = has(Feature::kPublish) && publishing.percent(60) && !has_rules;
   // What is published as resident is what memory holds; hits from disk say nothing of that.
   Random disks(plan.seed, 'v', 0);
   const bool disk = has(Feature::kDisk) && !publishes && disks.percent(70);
-  const bool has_rules = begin_rules(!names && !publishes);
   settings_ = {.direction = plan.direction,
                .port = kProxyPort,
                .names = names,
@@ -198,11 +198,12 @@ Round::Round(const Plan& plan)
 }
 
 // What is published, and what has several names, goes by other URLs than rules make of them.
-bool Round::begin_rules(bool is_possible) {
+bool Round::begin_rules() {
   Random random(plan_.seed, 'z', 0);
-  if (!is_possible || !has(Feature::kRules) || !random.percent(60)) return false;
+  if (!has(Feature::kRules) || !random.percent(45)) return false;
   rules_.emplace(random);
   world_.host = ring_.hosts.front();
+  if (!asks_by_tls_) world_.other_host = "localhost:8000";
   world_.rules = proxyfuzz::RuleTable::draw(*rules_, 1);
   ring_.has_rules = true;
   return true;

@@ -285,8 +285,29 @@ void Author::note_limits(const Event& event, Content& content) {
   }
 }
 
+// Of users one in three is refused, and of some URLs who does not say who he is.
+bool Author::is_refused(const Url& url, const Fields& request) {
+  if (!url.character.guarded) return false;
+  const int user = user_of(request);
+  if (user < 0) return url.number % 2 == 0;
+  return (static_cast<std::uint64_t>(user) + url.number) % 3 == 0;
+}
+
+// To a path that only who was sent there asks for.
+void Author::redirect(Url& url, Event& event, Request& cause, const Request::Offer* taken) {
+  const int number = taken == nullptr ? 1 : taken->number + 1;
+  Request::Offer offer{.path = "/to/" + std::to_string(number) + "/" + std::to_string(event.serial),
+                       .host = {},
+                       .number = number};
+  if (!world_.other_host.empty() && url.random.percent(40)) offer.host = world_.other_host;
+  const std::string front = offer.host.empty() ? "" : "http://" + offer.host;
+  event.fields.push_back({"Location", front + offer.path});
+  cause.offers.push_back(std::move(offer));
+}
+
 Reply Author::write(Url& url, const std::string& method, const Fields& request,
-                    const std::shared_ptr<Request>& cause, double received) {
+                    const std::shared_ptr<Request>& cause, double received,
+                    const Request::Offer* taken) {
   Reply reply;
   Event& event = world_.make_event(url);
   reply.event = &event;
@@ -309,7 +330,11 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
       ++url.version;
       url.current.clear();
     }
+    if (url.random.percent(url.character.redirect)) {
+      event.status = url.random.pick({301, 302, 303, 307, 308});
+    }
     if (url.random.percent(url.character.missing)) event.status = 404;
+    if (is_refused(url, request)) event.status = 401;
     if (url.random.percent(url.character.error)) event.status = url.random.pick({500, 503, 504});
   }
   Content& content = choose(url, *cause, request, event.status, unsafe);
@@ -325,6 +350,8 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
     }
   }
   if (event.status == 204) begin = end;
+  event.is_foreign = taken != nullptr && !taken->host.empty();
+  if (method == "HEAD" && event.status / 100 == 2) url.allowed[world_.asker_of(*cause)] = now();
   event.is_update = event.status == 304 || method == "HEAD";
   const std::string serial = std::to_string(event.serial);
   Fields& fields = event.fields;
@@ -347,8 +374,13 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
                                                  std::to_string(end - 1) + "/" +
                                                  std::to_string(content.bytes)});
   }
-  add_caching_fields(url, event);
-  add_personal_fields(url, event, user_of(request));
+  const bool redirects = event.status / 100 == 3 && event.status != 304 && !unsafe;
+  if (redirects) redirect(url, event, *cause, taken);
+  // Those that are for one client are not followed.
+  if (!redirects || url.random.percent(40)) {
+    add_caching_fields(url, event);
+    add_personal_fields(url, event, user_of(request));
+  }
   if (url.random.percent(url.character.age)) {
     event.age = static_cast<std::int64_t>(url.random.below(3));
     fields.push_back({"Age", std::to_string(event.age)});

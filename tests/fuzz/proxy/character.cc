@@ -121,6 +121,8 @@ Character random_character(Random& random) {
   out.thin_304 = random.percent(40);
   out.ranges = random.percent(70);
   out.withhold = sometimes(20, 15);
+  out.redirect = random.percent(20) ? random.pick({30, 80}) : 0;
+  out.guarded = random.percent(12);
   out.content_type = random.pick<const char*>(
       {"text/plain", "text/plain", "text/html; charset=utf-8", "image/png"});
   return out;

@@ -172,6 +172,7 @@ class Round {
         servers_(loop_, world_, random_, has_tls_.origin ? &tls_ : nullptr) {
     world_.on_finding = [this](const Finding& finding) { on_finding(finding); };
     world_.host = "127.0.0.1:" + std::to_string(servers_.port());
+    if (!has_tls_.origin) world_.other_host = "localhost:" + std::to_string(servers_.living_port());
     world_.rules = RuleTable::draw(random_);
     for (Limit* const limit : {&world_.stale_while_revalidate, &world_.stale_if_error}) {
       limit->note(0, random_.pick<std::uint64_t>({0, 0, 1, 60}));

@@ -145,6 +145,10 @@ void Oracle::judge_fields(const Case& at) {
   for (const Field& field : fields) {
     if (is_of_proxy(field.name)) continue;
     if (at.request.rule != nullptr && at.request.rule->says(field)) continue;
+    if (event.is_foreign && same_name(field.name, "Location")) {
+      judge_location(at, field);
+      continue;
+    }
     const bool in_event = std::ranges::find(event.fields, field) != event.fields.end();
     if (in_event) continue;
     const bool replaced = count(event.fields, field.name) != 0 && !is_of_body(field.name) &&
@@ -172,12 +176,26 @@ void Oracle::judge_fields(const Case& at) {
   for (const Field& field : event.fields) {
     if (is_of_proxy(field.name) || is_of_body(field.name)) continue;
     if (at.request.rule != nullptr && at.request.rule->takes(field.name)) continue;
-    if (same_name(field.name, "Set-Cookie") && (!at.direct() || event.is_update)) continue;
+    if (same_name(field.name, "Set-Cookie")) {
+      if (!at.direct() || event.is_update || event.is_foreign) continue;
+    }
+    // That of another host is made whole.
+    if (same_name(field.name, "Location") && event.is_foreign) continue;
     if (same_name(field.name, "X-Foo") && (!at.direct() || event.is_update)) continue;
     if (same_name(field.name, "Content-Type") && at.answer.status == 206) continue;
     if (std::ranges::find(fields, field) == fields.end()) {
       fault(at, "fields", "this line of the origin is lost: " + quoted(field));
     }
+  }
+}
+
+// The Location of another host is made whole.
+void Oracle::judge_location(const Case& at, const Field& field) {
+  const Field* const said = find(at.answer.event->fields, "Location");
+  if (said == nullptr) return fault(at, "fields", "the origin never sent a Location");
+  const std::string front = said->value.starts_with('/') ? "http://" + world_.other_host : "";
+  if (field.value != front + said->value) {
+    fault(at, "fields", "a Location that leads elsewhere: " + field.value);
   }
 }
 
@@ -187,6 +205,7 @@ void Oracle::judge_fields(const Case& at) {
 void Oracle::judge_cookies(const Case& at) {
   for (const Field& field : at.answer.head.fields) {
     if (!same_name(field.name, "Set-Cookie")) continue;
+    if (at.answer.event->is_foreign) fault(at, "set-cookie", "another host's " + quoted(field));
     const std::size_t equals = field.value.find('=');
     const std::string serial = field.value.substr(equals + 1, field.value.find('.') - equals - 1);
     const Event* source = world_.event(static_cast<std::uint64_t>(number(serial).value_or(0)));

@@ -65,6 +65,7 @@ class Oracle {
   void judge_own_end(const Case& at);
   void judge_edits(const Case& at);
   void judge_listener(const Case& at);
+  void judge_permission(const Case& at);
   static bool is_asked_otherwise(const Case& at);
   void judge_key(const Case& at);
   void judge_limits(const Case& at);
@@ -85,6 +86,7 @@ class Oracle {
   bool apply_lifetime(const Case& at, double& lifetime) const;
   void judge_status(const Case& at);
   void judge_fields(const Case& at);
+  void judge_location(const Case& at, const Field& field);
   void judge_cookies(const Case& at);
   void judge_reuse(const Case& at);
   void judge_storing(const Case& at, const Directives& merged);

@@ -94,8 +94,9 @@ void Oracle::judge_storing(const Case& at, const Directives& merged) {
   if (cause.directives.no_store && !event.is_update) {
     fault(at, "no-store", "the response to a request with no-store (5.2.1.5)");
   }
-  if (cause.authorized && !merged.is_public && !merged.must_revalidate && !merged.s_maxage &&
-      !ignored("authorization")) {
+  const bool rechecked = cause.rule != nullptr && cause.rule->rechecks;
+  if (cause.authorized && !rechecked && !merged.is_public && !merged.must_revalidate &&
+      !merged.s_maxage && !ignored("authorization")) {
     fault(at, "authorization", "the response to a request with Authorization (3.5)");
   }
   for (const Field& field : at.answer.head.fields) {

@@ -71,6 +71,26 @@ void Oracle::judge_listener(const Case& at) {
   }
 }
 
+// `authorization = "recheck"`: whoever gets what is stored was allowed it lately, and nobody gets
+// it of whom that is not asked. What was said to one who was refused is for nobody else.
+void Oracle::judge_permission(const Case& at) {
+  const Event& event = *at.answer.event;
+  const Request& request = at.request;
+  const bool asks = request.rule != nullptr && request.rule->rechecks;
+  const bool wants = event.request->rule != nullptr && event.request->rule->rechecks;
+  if (wants && !asks) fault(at, "recheck", "what a rule keeps for those who are asked about");
+  if (wants && !event.is_update && event.status / 100 != 2) {
+    fault(at, "recheck", "what an origin said to one whom it refused");
+  }
+  if (!asks) return;
+  constexpr double kHolds = 60;
+  const auto yes = request.url->allowed.find(world_.asker_of(request));
+  if (yes == request.url->allowed.end() ||
+      yes->second + kHolds + world_.slack + world_.way < request.started) {
+    fault(at, "recheck", "what the origin has not allowed this client");
+  }
+}
+
 // What was kept before a reload stays, though the rule that holds now asks in another way.
 bool Oracle::is_asked_otherwise(const Case& at) {
   static const Rule kNone;
@@ -94,6 +114,7 @@ void Oracle::judge_key(const Case& at) {
   };
   if (is_uncached(request)) fault(at, "rule-cache", "another's response where nothing is cached");
   if (is_uncached(cause)) fault(at, "rule-cache", "what was not to be stored");
+  judge_permission(at);
   if (cause.object != request.object) {
     fault(at, "key", "another object of the URL: \"" + cause.object + "\"");
   }

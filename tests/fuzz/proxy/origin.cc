@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <optional>
 
 namespace encore::proxyfuzz {
 namespace {
@@ -286,12 +287,54 @@ class OriginConnection final : public Handler {
     return out;
   }
 
+  std::string target() const {
+    const std::size_t space = head_.start.find(' ');
+    return head_.start.substr(space + 1, head_.start.rfind(' ') - space - 1);
+  }
+
+  // The redirection of its client's that this request follows.
+  std::optional<Request::Offer> taken_offer(const Request& cause) const {
+    const std::string path = target();
+    const auto found = std::ranges::find(cause.offers, path, &Request::Offer::path);
+    if (found == cause.offers.end()) return std::nullopt;
+    Request::Offer taken = *found;
+    // Behind another host's no path of its own is the first's.
+    const Field* const host = find(head_.fields, "Host");
+    if (host != nullptr && host->value == world_.other_host) taken.host = host->value;
+    return taken;
+  }
+
+  // docs/RULES.md, `follow_redirects`. What is wrong; empty: nothing.
+  std::string look_at_offer(const Request& cause, const Request::Offer& offer) const {
+    const Rule* const rule = cause.rule;
+    constexpr int kRedirectionsMax = 5;
+    if (rule == nullptr || !rule->follows) return "a redirection is followed without a rule";
+    if (offer.number > kRedirectionsMax) return "too many redirections are followed";
+    if (offer.host.empty()) return {};
+    if (!rule->follows_to(offer.host.substr(0, offer.host.find(':')))) {
+      return "a redirection is followed to " + offer.host;
+    }
+    for (const std::string_view name : {"Authorization", "Cookie", "X-Forwarded-For"}) {
+      if (count(head_.fields, name) != 0) return "another host got the " + std::string(name);
+    }
+    world_.count("origin: followed to another host");
+    return {};
+  }
+
   // What arrives must be what its client sent, but for what a proxy adds.
   void check_request(const Request& cause, const std::string& method) {
     const auto wrong = [&](const std::string& what) {
       world_.report("origin-request", what, &cause, raw_head());
     };
-    if (cause.method != method) wrong("the origin got another method");
+    const bool asks_permission =
+        cause.rule != nullptr && cause.rule->rechecks && cause.method == "GET" && method == "HEAD";
+    if (asks_permission) world_.count("origin: asked for permission");
+    if (cause.method != method && !asks_permission) wrong("the origin got another method");
+    if (const auto offer = taken_offer(cause)) {
+      world_.count("origin: a redirection was followed");
+      if (const std::string bad = look_at_offer(cause, *offer); !bad.empty()) wrong(bad);
+      if (!offer->host.empty()) return;
+    }
     const bool unsafe = method != "GET" && method != "HEAD";
     // RFC 9110 9.2.2: a proxy must not repeat what is not idempotent.
     if (method == "POST" && cause.asked_origin != 0) wrong("a POST arrived twice");
@@ -343,16 +386,15 @@ class OriginConnection final : public Handler {
     const Rule* const rule = cause.rule;
     if (rule != nullptr && rule->answers()) return "the origin was asked for what a rule answers";
     if (cause.is_refused) return "the origin was asked for what a listener refuses";
-    std::string target = cause.url->path;
+    std::string wanted = cause.url->path;
     std::string query = cause.query;
     if (rule != nullptr) {
-      target = rule->sent_path(target);
+      wanted = rule->sent_path(wanted);
       query = rule->sent_query(query);
     }
-    if (!query.empty()) target += "?" + query;
-    const std::size_t space = head_.start.find(' ');
-    if (head_.start.substr(space + 1, head_.start.rfind(' ') - space - 1) != target) {
-      return "the origin should have been asked for " + target;
+    if (!query.empty()) wanted += "?" + query;
+    if (target() != wanted && !taken_offer(cause)) {
+      return "the origin should have been asked for " + wanted;
     }
     if (const std::string wrong = look_at_cookies(cause); !wrong.empty()) return wrong;
     if (const std::string wrong = look_at_id(); !wrong.empty()) return wrong;
@@ -387,7 +429,7 @@ class OriginConnection final : public Handler {
   std::string look_at_sender(const Request& cause) const {
     if (cause.client.empty()) return {};
     const std::vector<std::string> named = members(head_.fields, "X-Forwarded-For");
-    const bool told = world_.is_reverse() || cause.listener == 1;
+    const bool told = world_.is_told(cause);
     if (told && (named.empty() || named.front() != cause.client)) {
       return "the origin should have been told of " + cause.client;
     }
@@ -476,7 +518,9 @@ class OriginConnection final : public Handler {
   }
 
   void answer(Url& url, const std::string& method, const std::shared_ptr<Request>& cause) {
-    reply_ = origin_.author_.write(url, method, head_.fields, cause, received_);
+    const auto taken = taken_offer(*cause);
+    reply_ = origin_.author_.write(url, method, head_.fields, cause, received_,
+                                   taken ? &*taken : nullptr);
     url_ = &url;
     const Event& event = *reply_.event;
     answered_ = event.serial;

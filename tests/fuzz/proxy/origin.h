@@ -25,12 +25,12 @@ struct Reply {
   std::size_t surplus = 0;  // bytes behind its end, the last of the body's
 };
 
-// Decides what to answer, by `url.random` alone.
+// Decides what to answer, by `url.random` alone. `taken`: the redirection that the request follows.
 class Author {
  public:
   explicit Author(World& world) : world_(world) {}
   Reply write(Url& url, const std::string& method, const Fields& request,
-              const std::shared_ptr<Request>& cause, double received);
+              const std::shared_ptr<Request>& cause, double received, const Request::Offer* taken);
 
  private:
   void change(Url& url);
@@ -45,6 +45,8 @@ class Author {
   // Writes the body, of bytes [begin, end), and what says where it ends.
   void frame(Url& url, Reply& reply, const Content& of, std::uint32_t begin, std::uint32_t end);
   void spoil(Url& url, Reply& reply);
+  static bool is_refused(const Url& url, const Fields& request);
+  void redirect(Url& url, Event& event, Request& cause, const Request::Offer* taken);
   static void note_limits(const Event& event, Content& content);
 
   World& world_;

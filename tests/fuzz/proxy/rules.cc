@@ -232,6 +232,16 @@ void draw_key(Random& random, Rule& rule) {
   if (random.percent(20)) rule.key_field = "X-Tenant";
 }
 
+void draw_asking(Random& random, Rule& rule) {
+  const std::uint64_t kind = random.below(100);
+  if (kind < 15) {
+    rule.rechecks = true;
+  } else if (kind < 50) {
+    rule.follows = true;
+    rule.follow_hosts = random.pick<std::string_view>({"", "", "localhost", "local*", "*.test"});
+  }
+}
+
 void draw_edits(Random& random, Rule& rule) {
   if (random.percent(12)) rule.add_prefix = "/v2";
   if (random.percent(10)) rule.strip_prefix = "/u";
@@ -278,6 +288,7 @@ RuleTable RuleTable::draw(Random& random, int listeners) {
       draw_storing(random, rule);
       draw_key(random, rule);
       draw_edits(random, rule);
+      draw_asking(random, rule);
     }
     table.rules_.push_back(std::move(rule));
   }
@@ -336,6 +347,8 @@ std::string Rule::asks() const {
   std::string text = strip_prefix + "|" + add_prefix + "|" + replaced + "|" + replacement + "|";
   text += (origin_query ? "whole|" : "|") + key_field + "|";
   if (cookies != "bypass") text += cookies;
+  if (rechecks) text += "|rechecks";
+  if (follows) text += "|follows " + follow_hosts;
   for (const Fields* const fields : {&request_set, &request_add}) {
     text += "|";
     for (const Field& field : *fields) text += field.name + ":" + field.value + ",";
@@ -351,6 +364,7 @@ std::string RuleTable::object_of(const Rule* rule, std::string_view query) const
   std::string object = rule == nullptr ? std::string(query) : rule->key_of(query);
   for (const std::string_view word :
        {"private", "no-store", "no-cache", "set-cookie", "authorization", "vary"}) {
+    if (rule != nullptr && rule->rechecks && word == "authorization") continue;
     if (rule != nullptr && rule->ignores(word)) object += "#" + std::string(word);
   }
   const std::string asked = (rule == nullptr ? kNone : *rule).asks();
@@ -410,6 +424,9 @@ std::string RuleTable::text(const std::vector<std::string>& listeners) const {
     say_text("key_query", rule.key_query);
     if (rule.origin_query) say("origin_query", "true");
     say_text("key_fields", rule.key_field);
+    if (rule.rechecks) say("authorization", quoted("recheck"));
+    if (rule.follows) say("follow_redirects", "true");
+    say_text("follow_hosts", rule.follow_hosts);
     say_text("strip_prefix", rule.strip_prefix);
     say_text("add_prefix", rule.add_prefix);
     if (!rule.replaced.empty()) say_text("replace", rule.replaced + "=>" + rule.replacement);

@@ -52,6 +52,10 @@ struct Rule {
   bool origin_query = false;
   std::string key_field;
 
+  bool rechecks = false;
+  bool follows = false;
+  std::string follow_hosts;  // a glob
+
   std::string strip_prefix, add_prefix, replaced, replacement;
   Fields request_set, request_add, response_set, response_add;
   std::vector<std::string> request_remove, response_remove;
@@ -62,6 +66,8 @@ struct Rule {
   int static_status = 0;
   std::string static_body;
 
+  // Whether a redirection to another host is followed.
+  bool follows_to(std::string_view host) const { return follows && is_match(follow_hosts, host); }
   bool waits() const { return !content_type.empty(); }
   // Whether a body of so many bytes may be stored by its `admission`.
   bool admits(std::uint64_t bytes) const;

@@ -24,6 +24,16 @@ bool same_selecting(const Selecting& a, const Selecting& b, std::string_view nam
   return false;  // "*", and names that the origin never says
 }
 
+std::string World::asker_of(const Request& request) const {
+  const auto said = [&request](std::string_view name) {
+    const Field* const field = find(request.fields, name);
+    return field == nullptr ? std::string("-") : field->value;
+  };
+  return said("Authorization") + "|" + said("Cookie") + "|" + request.query + "|" +
+         (is_told(request) ? request.client : "") + "|" +
+         (request.rule == nullptr ? "" : request.rule->asks());
+}
+
 std::uint64_t Lines::hash_of(const Field& field) noexcept {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   const auto add = [&hash](char c) {

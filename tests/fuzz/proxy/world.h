@@ -75,6 +75,13 @@ struct Request {
   double ended = 0;
   // A whole response has come to its end.
   double whole = std::numeric_limits<double>::infinity();
+  // Where the origin has sent it, by paths of its own.
+  struct Offer {
+    std::string path;
+    std::string host;  // empty: the same
+    int number = 1;    // of redirections until there
+  };
+  std::vector<Offer> offers;
   int asked_origin = 0;      // how often the origin saw it
   bool met_failure = false;  // a server has failed it, or might have
   std::string answer;        // for the history
@@ -155,6 +162,7 @@ struct Event {
   Content* validated = nullptr;  // by the proxy's own condition: null without one
   bool is_update = false;        // 304, or the response to a HEAD: it changes heads, not bodies
   bool cut = false;              // its end never came
+  bool is_foreign = false;       // another host than the one that was asked said it
   bool withheld = false;         // it is no-store, whatever the character says
   // The proxy has read the whole of it, as far as that shows.
   double heard = std::numeric_limits<double>::infinity();
@@ -199,6 +207,8 @@ struct Character {
   bool ranges = true;
   double withhold = 0;  // another version, which nobody may keep
   std::string content_type;
+  double redirect = 0;
+  bool guarded = false;  // some users are refused, and who does not say who he is
 };
 
 struct Url {
@@ -226,6 +236,8 @@ struct Url {
   bool may_be_admitted = false;
   int clients = 0;  // requests under way
   int requests_left = 0;
+  // When the origin said yes to a HEAD, by who asked for what.
+  std::map<std::string, double, std::less<>> allowed;
   // What goes when the URL goes.
   std::vector<std::uint64_t> serials, contents_made, tags;
   std::deque<std::function<std::string()>> history;
@@ -277,9 +289,15 @@ class World {
     earlier_rules.push_back(std::exchange(rules, std::move(by)));
     count("reloads: other rules");
   }
+  // Who asks for what of a URL, as its origin is asked whether he may have it.
+  std::string asker_of(const Request& request) const;
+  // Whether origins are told of its client.
+  bool is_told(const Request& request) const { return reverse_ || request.listener == 1; }
   // By which a response to that request is stored; null: none.
   const Rule* storing_rule(const Request& request, std::string_view content_type) const;
   std::string host;  // of all URLs, where it matters
+  // The origin's under another name; empty: it has none.
+  std::string other_host;
   // What listener 1 refuses.
   std::string denied_path;                   // a glob; empty: nothing
   std::vector<std::string> allowed_methods;  // none: all are allowed
