@@ -106,6 +106,12 @@ Content& Author::choose(Url& url, const Request& cause, const Fields& request, i
     content.last_modified = 0;
     return content;
   }
+  if (url.blob != nullptr && !lasts) {
+    if (!url.random.percent(character.wrong)) return *url.blob;
+    world_.last_wrong = now();
+    world_.count("origin: another body than its digest says");
+    return world_.make_content(url, selecting, -1, url.blob->bytes);
+  }
   std::string variant = std::to_string(user) + (lasts ? " 404" : "");
   if (!cause.query.empty()) {
     variant += "?" + (cause.rule == nullptr ? cause.query : cause.rule->sent_query(cause.query));
@@ -362,7 +368,7 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
   if (event.status != 304) {
     // A HEAD without validators tells nothing of whose body it speaks.
     if (method != "HEAD" || content.has_validator()) {
-      fields.push_back({"X-Body", std::to_string(content.name.number)});
+      fields.push_back({"X-Body", std::to_string(content.number)});
     }
     fields.push_back({"Content-Type", url.character.content_type});
     fields.push_back({"X-Rand", serial + random_text(url.random, 200)});

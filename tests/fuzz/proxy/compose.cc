@@ -196,7 +196,7 @@ void apply_rule(const World& world, Request& request) {
                              .method = request.method,
                              .client = request.client,
                              .listener = request.listener});
-  request.object = rules.object_of(request.rule, request.query);
+  request.object = rules.object_of(request.rule, request.url->path, request.query);
   if (request.rule == nullptr) return;
   std::optional<std::string>& cookie = request.selecting.cookie;
   if (cookie) cookie = request.rule->sent_cookie(*cookie);

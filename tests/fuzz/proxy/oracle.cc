@@ -50,14 +50,14 @@ bool Oracle::judge_head(const Request& request, Answer& answer) {
     return false;
   }
   // A POST's body made for a POST; a GET's for a GET; all of the URL that was asked for.
-  if (answer.event->url != request.url) {
+  if (answer.event->url != request.url && !shares_digest(at)) {
     fault(at, "url", "an answer for another URL: " + answer.event->url->path);
     return false;
   }
   answer.content = answer.event->content;
   if (const Field* body = find(fields, "X-Body")) {
     answer.content = world_.content(static_cast<std::uint64_t>(number(body->value).value_or(0)));
-    if (answer.content == nullptr || answer.content->url != request.url) {
+    if (answer.content == nullptr || answer.content->url != answer.event->url) {
       fault(at, "url", "content that the origin never made for this URL: " + body->value);
       return false;
     }
@@ -75,6 +75,7 @@ bool Oracle::judge_head(const Request& request, Answer& answer) {
   } else {
     judge_reuse(at);
   }
+  judge_digest(at);
   judge_age(at);
   set_bounds(at);
   return true;
@@ -104,6 +105,7 @@ void Oracle::judge_own(const Case& at) {
   const bool safe = at.request.method == "GET" || at.request.method == "HEAD";
   const bool lost = !safe && (at.request.met_failure || world_.last_failure >= since);
   if ((status == 502 || status == 503 || status == 504) && (failed || lost)) return;
+  if (status == 502 && may_be_wrong(at)) return;
   fault(at, "error", "an error of the proxy's own without a cause: " + std::to_string(status));
 }
 
@@ -257,11 +259,14 @@ void Oracle::judge_end(const Request& request, Answer& answer, Ending ending) {
   }
   const Url& url = *request.url;
   const double since = request.started - world_.slack;
-  if (!complete && !answer.event->cut && url.last_cut < since - world_.way && !had_trouble(since) &&
-      ++lost_ > world_.readers_cut) {
+  if (!complete && !answer.event->cut && !may_be_wrong(at) && url.last_cut < since - world_.way &&
+      !had_trouble(since) && ++lost_ > world_.readers_cut) {
     fault(at, "lost", "the answer was not brought to its end");
   }
   if (complete && answer.multipart) judge_parts(at);
+  if (complete && has_body && answer.status == 200 && is_wrong(at)) {
+    fault(at, "digest", "given as complete, though it is not what its digest says");
+  }
   for (const Field& field : answer.body.trailers()) {
     if (!answer.content->lines.contains(field)) {
       fault(at, "trailers", "the origin never sent this trailer: " + quoted(field));

@@ -65,6 +65,13 @@ class Oracle {
   void judge_own_end(const Case& at);
   void judge_edits(const Case& at);
   void judge_listener(const Case& at);
+  // The request's object is that of a digest, which the event's URL has as well.
+  static bool shares_digest(const Case& at);
+  // Its content is not what the digest of the request's URL says, by which it is an object.
+  static bool is_wrong(const Case& at);
+  // It may have met such.
+  bool may_be_wrong(const Case& at) const;
+  void judge_digest(const Case& at);
   void judge_permission(const Case& at);
   static bool is_asked_otherwise(const Case& at);
   void judge_key(const Case& at);

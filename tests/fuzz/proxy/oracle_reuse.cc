@@ -108,8 +108,9 @@ void Oracle::judge_storing(const Case& at, const Directives& merged) {
       fault(at, "qualified", "a field that Cache-Control keeps from others: " + quoted(field));
     }
   }
-  if (!event.is_update && find(event.fields, "Set-Cookie") != nullptr && cause.selecting.cookie &&
-      !ignored("set-cookie")) {
+  // Another host got no Cookie, and its Set-Cookie is left out.
+  const bool sets = find(event.fields, "Set-Cookie") != nullptr && !event.is_foreign;
+  if (!event.is_update && sets && cause.selecting.cookie && !ignored("set-cookie")) {
     // [cache] set_cookie = "strip": a Set-Cookie in answer to a Cookie is a session's.
     fault(at, "set-cookie", "a response with Set-Cookie to a request with Cookie was kept");
   }
@@ -118,7 +119,10 @@ void Oracle::judge_storing(const Case& at, const Directives& merged) {
 // RFC 9111 4.1.
 void Oracle::judge_selection(const Case& at) {
   const Event& event = *at.answer.event;
-  if (at.ignores("vary") || is_asked_otherwise(at)) return;
+  // What a response says of variants is read by the rule of its request, of whichever type it is.
+  const Rule* const asked_by = event.request == nullptr ? nullptr : event.request->rule;
+  if (asked_by != nullptr && asked_by->ignores("vary")) return;
+  if (is_asked_otherwise(at)) return;
   std::vector<std::string> names = members(event.fields, "Vary");
   if (event.is_update) names = members(at.answer.head.fields, "Vary");
   for (const std::string& name : names) {
@@ -217,7 +221,7 @@ void Oracle::judge_freshness(const Case& at, const Directives& merged) {
   const bool obeys = request.rule == nullptr || !request.rule->ignores("client-no-cache");
   const double since = request.started - world_.slack;
   const double sent = since - world_.way;
-  const bool failed = request.url->last_drop >= sent || had_trouble(since);
+  const bool failed = request.url->last_drop >= sent || had_trouble(since) || may_be_wrong(at);
   const bool error = request.url->last_error >= sent || failed;
   if (obeys && request.no_cache && event.decided < since) {
     fault(at, "reload", "an older answer to a request with no-cache (5.2.1.4)");

@@ -71,6 +71,41 @@ void Oracle::judge_listener(const Case& at) {
   }
 }
 
+bool Oracle::shares_digest(const Case& at) {
+  const auto keys_so = [](const Request* request) {
+    return request != nullptr && request->rule != nullptr &&
+           request->rule->keys_by_digest(request->url->path);
+  };
+  const Event& event = *at.answer.event;
+  return keys_so(&at.request) && keys_so(event.request.get()) &&
+         at.request.url->has_blob_of(*event.url);
+}
+
+bool Oracle::is_wrong(const Case& at) {
+  const Rule* const rule = at.request.rule;
+  const Url& url = *at.request.url;
+  return rule != nullptr && url.blob != nullptr && rule->keys_by_digest(url.path) &&
+         at.request.method == "GET" && at.answer.content->name.number != url.blob->name.number;
+}
+
+bool Oracle::may_be_wrong(const Case& at) const {
+  constexpr double kUnderWay = 10;
+  const Rule* const rule = at.request.rule;
+  return rule != nullptr && rule->keys_by_digest(at.request.url->path) &&
+         world_.last_wrong + kUnderWay >= at.request.started;
+}
+
+// `verify = "sha256"`: what is not as its digest says is not stored.
+void Oracle::judge_digest(const Case& at) {
+  if (at.direct()) return;
+  if (at.answer.event->url != at.request.url) world_.count("reused: by its digest");
+  const bool is_hit = our_status(at.answer.head.fields).find("; hit") != std::string_view::npos;
+  const bool is_good = at.answer.event->status == 200 || at.answer.event->status == 206;
+  if (is_hit && is_good && is_wrong(at)) {
+    fault(at, "digest", "a hit that is not what its digest says");
+  }
+}
+
 // `authorization = "recheck"`: whoever gets what is stored was allowed it lately, and nobody gets
 // it of whom that is not asked. What was said to one who was refused is for nobody else.
 void Oracle::judge_permission(const Case& at) {
@@ -136,7 +171,7 @@ void Oracle::judge_limits(const Case& at) {
   const Content& content = *at.answer.content;
   if (content.sent == 0) return;
   if (at.answer.status != 200 || at.request.method != "GET") return;
-  if (!at.request.url->may_be_admitted) {
+  if (!at.request.url->may_be_admitted && !at.answer.event->url->may_be_admitted) {
     fault(at, "admission", "a hit that a rule keeps out of the cache");
   }
   std::uint64_t most = content.object_max;

@@ -233,6 +233,7 @@ void draw_key(Random& random, Rule& rule) {
 }
 
 void draw_asking(Random& random, Rule& rule) {
+  rule.by_digest = random.percent(30);
   const std::uint64_t kind = random.below(100);
   if (kind < 15) {
     rule.rechecks = true;
@@ -325,7 +326,7 @@ std::vector<const Rule*> RuleTable::all_of(std::string_view path) const {
 
 std::vector<std::string> RuleTable::keys_of(std::string_view path, std::string_view query) const {
   std::vector<std::string> keys = {std::string(query)};
-  for (const Rule* const rule : all_of(path)) keys.push_back(object_of(rule, query));
+  for (const Rule* const rule : all_of(path)) keys.push_back(object_of(rule, path, query));
   return keys;
 }
 
@@ -347,6 +348,7 @@ std::string Rule::asks() const {
   std::string text = strip_prefix + "|" + add_prefix + "|" + replaced + "|" + replacement + "|";
   text += (origin_query ? "whole|" : "|") + key_field + "|";
   if (cookies != "bypass") text += cookies;
+  if (by_digest) text += "|verifies";
   if (rechecks) text += "|rechecks";
   if (follows) text += "|follows " + follow_hosts;
   for (const Fields* const fields : {&request_set, &request_add}) {
@@ -358,10 +360,12 @@ std::string Rule::asks() const {
 }
 
 // "It is there for those alone for whose request a rule says the same of it."
-std::string RuleTable::object_of(const Rule* rule, std::string_view query) const {
-  if (!depends_on_who_asks()) return rule == nullptr ? std::string(query) : rule->key_of(query);
+std::string RuleTable::object_of(const Rule* rule, std::string_view path,
+                                 std::string_view query) const {
   static const Rule kNone;
   std::string object = rule == nullptr ? std::string(query) : rule->key_of(query);
+  if (rule != nullptr && rule->keys_by_digest(path)) object = kDigest;
+  if (!depends_on_who_asks()) return object;
   for (const std::string_view word :
        {"private", "no-store", "no-cache", "set-cookie", "authorization", "vary"}) {
     if (rule != nullptr && rule->rechecks && word == "authorization") continue;
@@ -424,6 +428,10 @@ std::string RuleTable::text(const std::vector<std::string>& listeners) const {
     say_text("key_query", rule.key_query);
     if (rule.origin_query) say("origin_query", "true");
     say_text("key_fields", rule.key_field);
+    if (rule.by_digest) {
+      say("key", quoted("digest"));
+      say("verify", quoted("sha256"));
+    }
     if (rule.rechecks) say("authorization", quoted("recheck"));
     if (rule.follows) say("follow_redirects", "true");
     say_text("follow_hosts", rule.follow_hosts);

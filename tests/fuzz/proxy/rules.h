@@ -21,6 +21,9 @@ struct RuleQuery {
   int listener = 0;
 };
 
+// Behind it stand the digits of a digest in a path.
+inline constexpr std::string_view kDigest = "/sha256:";
+
 struct Rule {
   // A text that is the same, or begins with or ends in what stands beside the only '*' of a glob.
   static bool is_match(std::string_view glob, std::string_view text);
@@ -52,6 +55,7 @@ struct Rule {
   bool origin_query = false;
   std::string key_field;
 
+  bool by_digest = false;  // and verifies what it keys so
   bool rechecks = false;
   bool follows = false;
   std::string follow_hosts;  // a glob
@@ -77,6 +81,10 @@ struct Rule {
   bool says(const Field& line) const;
   bool takes(std::string_view name) const;
   bool edits_answers() const { return !response_set.empty() || !response_remove.empty(); }
+  // Whether what is at the path is one object with all that has its SHA-256.
+  bool keys_by_digest(std::string_view path) const {
+    return by_digest && path.find(kDigest) != std::string_view::npos;
+  }
   // "a=1&b=2" as it tells objects apart, and as the origin sees it.
   std::string key_of(std::string_view query) const;
   std::string sent_query(std::string_view query) const {
@@ -107,8 +115,9 @@ class RuleTable {
   const Rule* find(const RuleQuery& query) const;
   // The first of all, by which a response of that media type is stored.
   const Rule* find(const RuleQuery& query, std::string_view content_type) const;
-  // What of a query tells objects of a URL apart, and whose they are, under that rule; null: none.
-  std::string object_of(const Rule* rule, std::string_view query) const;
+  // What of a path and a query tells objects of a URL apart, and whose they are, under that rule;
+  // null: none.
+  std::string object_of(const Rule* rule, std::string_view path, std::string_view query) const;
   // Under which names what answers for a URL may be stored, whoever has asked for it.
   std::vector<std::string> keys_of(std::string_view path, std::string_view query) const;
   // As the configuration has them. `listeners` are their addresses.

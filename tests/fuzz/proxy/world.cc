@@ -1,6 +1,9 @@
 #include "tests/fuzz/proxy/world.h"
 
+#include <openssl/evp.h>
+
 #include <algorithm>
+#include <array>
 #include <cinttypes>
 #include <cstdio>
 #include <utility>
@@ -14,6 +17,21 @@ namespace {
 // those under way have ended long ago.
 constexpr double kRetiredSeconds = 60;
 constexpr std::size_t kHistory = 60;
+constexpr double kBlobPercent = 15;
+constexpr double kTwinPercent = 50;
+
+std::string sha256_of(const std::string& bytes) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
+  unsigned size = 0;
+  EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr);
+  std::string out;
+  for (unsigned i = 0; i < size; ++i) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", digest[i]);
+    out += digits;
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -87,9 +105,27 @@ void World::make_url(std::size_t slot) {
   url->birth = wall_seconds() - url->random.pick<std::int64_t>({20, 60, 1000, 100000});
   // Many first times, and some that live long enough to become stale often.
   url->requests_left = static_cast<int>(url->random.pick<std::uint64_t>({6, 20, 60, 400, 2000}));
+  if (url->random.percent(kBlobPercent)) make_blob(*url);
   by_path_[url->path] = url.get();
   if (active_[slot]) retired_.emplace_back(now(), std::move(active_[slot]));
   active_[slot] = std::move(url);
+}
+
+// Named by the digest of what it has, as layers of images are; it may be that of another one.
+void World::make_blob(Url& url) {
+  Character& character = url.character;
+  character.etag = 1;
+  character.last_modified = character.personal = false;
+  character.wrong = url.random.pick({0, 0, 40});
+  const Url* const twin = std::exchange(last_blob_, &url);
+  const bool has_twin = url.random.percent(kTwinPercent) && twin != nullptr;
+  // At least what names it.
+  const auto bytes = 64 + static_cast<std::uint32_t>(url.random.below(character.size_max + 1));
+  url.blob = &make_content(url, {}, -1, has_twin ? twin->blob->bytes : bytes);
+  if (has_twin) url.blob->name = twin->blob->name;
+  std::string all;
+  append_content(url.blob->name, 0, url.blob->bytes, all);
+  url.path += std::string(kDigest) + sha256_of(all);
 }
 
 Url& World::pick_url(Random& random) {
@@ -115,6 +151,11 @@ void World::retire() {
   while (!retired_.empty() && retired_.front().first + kRetiredSeconds < now() &&
          retired_.front().second->clients == 0) {
     const Url* gone = retired_.front().second.get();
+    if (gone->blob != nullptr) {
+      blobs_gone_.push_back(std::move(retired_.front().second));
+      retired_.pop_front();
+      continue;
+    }
     by_path_.erase(gone->path);
     for (const std::uint64_t serial : gone->serials) events_[serial - 1].reset();
     for (const std::uint64_t number : gone->contents_made) contents_[number - 1].reset();
@@ -130,12 +171,13 @@ Url* World::find_url(std::string_view path) {
 
 Content& World::make_content(Url& url, const Selecting& selecting, int user, std::uint32_t bytes) {
   auto content = std::make_unique<Content>();
-  content->name = {.number = contents_.size() + 1, .user = user};
+  content->number = contents_.size() + 1;
+  content->name = {.number = content->number, .user = user};
   content->url = &url;
   content->bytes = bytes;
   content->made = now();
   content->selecting = selecting;
-  const std::string tag = "\"c" + std::to_string(content->name.number) + "\"";
+  const std::string tag = "\"c" + std::to_string(content->number) + "\"";
   if (url.character.etag != 0) content->etag = (url.character.etag == 2 ? "W/" : "") + tag;
   const std::int64_t modified = url.birth + url.contents++;
   if (url.character.last_modified && modified + 2 < wall_seconds()) {
@@ -143,7 +185,7 @@ Content& World::make_content(Url& url, const Selecting& selecting, int user, std
   }
   Content& made = *content;
   contents_.push_back(std::move(content));
-  url.contents_made.push_back(made.name.number);
+  url.contents_made.push_back(made.number);
   return made;
 }
 

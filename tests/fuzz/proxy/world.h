@@ -109,7 +109,8 @@ class Lines {
 
 // One representation (RFC 9110 3.2) of a URL.
 struct Content {
-  ContentName name;
+  std::uint64_t number = 0;
+  ContentName name;  // of its bytes
   const Url* url = nullptr;
   std::uint32_t bytes = 0;
   std::string etag;                // empty: none
@@ -208,6 +209,7 @@ struct Character {
   double withhold = 0;  // another version, which nobody may keep
   std::string content_type;
   double redirect = 0;
+  double wrong = 0;      // of what has a digest in its path: another body
   bool guarded = false;  // some users are refused, and who does not say who he is
 };
 
@@ -236,6 +238,11 @@ struct Url {
   bool may_be_admitted = false;
   int clients = 0;  // requests under way
   int requests_left = 0;
+  // What its path says the digest of; null: of nothing. Others may have the same bytes.
+  Content* blob = nullptr;
+  bool has_blob_of(const Url& other) const {
+    return blob != nullptr && other.blob != nullptr && blob->name.number == other.blob->name.number;
+  }
   // When the origin said yes to a HEAD, by who asked for what.
   std::map<std::string, double, std::less<>> allowed;
   // What goes when the URL goes.
@@ -321,6 +328,8 @@ class World {
   double last_spoiled = -1e9;
   // Percent of the answers of one URL in five.
   double surplus = 0;
+  // An origin sent another body than the digest in its path says.
+  double last_wrong = -1e9;
   // And each piece of what is sent, from a turn of the sender's to one of the receiver's.
   double piece = 0;
   // The network, or the system under the proxy, has failed it towards an origin last.
@@ -361,6 +370,7 @@ class World {
 
  private:
   void make_url(std::size_t slot);
+  void make_blob(Url& url);
   void retire();
 
   std::uint64_t seed_;
@@ -369,6 +379,8 @@ class World {
   Random random_;
   std::vector<std::unique_ptr<Url>> active_;
   std::deque<std::pair<double, std::unique_ptr<Url>>> retired_;
+  std::vector<std::unique_ptr<Url>> blobs_gone_;  // under another URL it may still be asked for
+  const Url* last_blob_ = nullptr;
   std::map<std::string, Url*, std::less<>> by_path_;
   Url own_;
   std::size_t focus_ = 0;
