@@ -52,10 +52,6 @@ class Author {
   World& world_;
 };
 
-// The user of a request by its own Cookie or Authorization; -1 without.
-int user_of(const Fields& request);
-Selecting selecting_of(const Fields& request);
-
 class OriginConnection;
 
 // How a server is just now. Dying: it ends connections at the first bytes of a request, before an

@@ -235,9 +235,9 @@ void draw_key(Random& random, Rule& rule) {
 void draw_asking(Random& random, Rule& rule) {
   rule.by_digest = random.percent(30);
   const std::uint64_t kind = random.below(100);
-  if (kind < 15) {
+  if (kind < 25) {
     rule.rechecks = true;
-  } else if (kind < 50) {
+  } else if (kind < 60) {
     rule.follows = true;
     rule.follow_hosts = random.pick<std::string_view>({"", "", "localhost", "local*", "*.test"});
   }

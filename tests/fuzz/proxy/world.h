@@ -36,6 +36,10 @@ struct Selecting {
   bool operator==(const Selecting&) const = default;
 };
 
+// The user of a request by its own Cookie or Authorization; -1 without.
+int user_of(const Fields& request);
+Selecting selecting_of(const Fields& request);
+
 // Whether a and b agree in the field `name` of a Vary.
 bool same_selecting(const Selecting& a, const Selecting& b, std::string_view name);
 
