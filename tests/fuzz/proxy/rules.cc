@@ -273,11 +273,14 @@ void draw_edits(Random& random, Rule& rule) {
 
 RuleTable RuleTable::draw(Random& random, int listeners) {
   RuleTable table;
+  // Else all rules are the same for all clients, so that what one keeps is there for other rules.
+  const bool may_depend = random.percent(60);
   for (std::uint64_t left = random.pick<std::uint64_t>({0, 1, 3, 4, 5, 6, 8}); left > 0; --left) {
     Rule rule;
     rule.name = "r" + std::to_string(table.rules_.size());
     draw_conditions(random, rule);
-    rule.listener = std::min(rule.listener, listeners - 1);
+    rule.listener = may_depend ? std::min(rule.listener, listeners - 1) : -1;
+    if (!may_depend) rule.clients.clear();
     if (random.percent(20)) {
       rule.content_type = random.pick<std::string_view>({"text/html", "text/*", "image/*"});
       rule.clients.clear();
