@@ -32,10 +32,9 @@ http::Heuristic heuristic_for(const RequestContext& request, const Received& rec
   return allowed ? http::Heuristic::kAllowed : http::Heuristic::kBarred;
 }
 
-void complete_meta(const OriginServices& services, const RequestContext& request,
-                   const Received& received, http::StoredMeta& meta) {
+void complete_meta(const RequestContext& request, const Received& received,
+                   http::StoredMeta& meta) {
   if (received.private_origin) meta.flags |= http::StoredMeta::kPrivateOrigin;
-  if (is_overtaken(services, request, received)) meta.flags |= http::StoredMeta::kInvalidated;
   if (request.rule != nullptr && request.rule->rechecks()) {
     meta.flags |= http::StoredMeta::kWantsPermission;
   }
@@ -103,8 +102,15 @@ cache::CommitOutcome commit_entry(OriginServices& services, const RequestContext
                        .fresh_until = meta.http.fresh_until,
                        .keep_until = entry.keep_until,
                        .payload = entry.object.payload()};
-  const OvertakenSince overtaking(services, request, entry.received);
-  if (!meta.http.is(http::StoredMeta::kInvalidated)) stored.overtaking = &overtaking;
+  const LatestAnswers::Variant variant{.key = request.hash, .number = meta.variant};
+  const LatestAnswers::Answer answer{meta.http.date, entry.received.request_time};
+  // Parts of the same second are of one representation as a rule, in whatever order they come.
+  const bool is_part = entry.received.head.status == 206 || entry.received.completed;
+  const OvertakenSince overtaking(services, request, entry.received, variant,
+                                  {answer.date, is_part ? MonotonicTime::max() : answer.requested});
+  stored.overtaking = &overtaking;
+  // Before it can be found: what comes late at the same time sees it, or is replaced.
+  services.inflight.latest_answers().note(variant, answer, now);
   if (services.disks != nullptr) ask_for_disk(services, object, stored);
   if (is_on_disk_alone(object)) {
     stored.disk_only = true;
@@ -155,6 +161,22 @@ void mark_entries_stale(OriginServices& services, const RequestContext& request)
   const cache::Key key = cache_key(request);
   services.kernel.mark_stale(key, services.loop.now(), &tombstone);
   if (services.disks != nullptr && tombstone) services.disks->bury(key.hash, tombstone);
+}
+
+void end_older(OriginServices& services, const RequestContext& request, const Received& received,
+               const SharedResponse& response) {
+  const LatestAnswers::Variant variant{.key = request.hash, .number = response.variant};
+  // Of a part that does not fit nothing follows for the whole.
+  if (received.head.status == 206) return;
+  const LatestAnswers::Answer answer{response.meta.date, received.request_time};
+  if (OvertakenSince(services, request, received, variant, answer).is_overtaken()) return;
+  services.inflight.latest_answers().note(variant, answer, services.loop.now());
+  remove_entry(services, request, variant.number);
+}
+
+bool OvertakenSince::is_overtaken() const {
+  return server::is_overtaken(services_, request_, received_) ||
+         services_.inflight.latest_answers().has_newer(variant_, answer_);
 }
 
 bool is_overtaken(const OriginServices& services, const RequestContext& request,

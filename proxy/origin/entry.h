@@ -10,6 +10,7 @@
 #include "proxy/origin/received.h"
 #include "proxy/origin/services.h"
 #include "proxy/store/object.h"
+#include "proxy/transfer/latest_answers.h"
 #include "proxy/transfer/response.h"
 
 namespace encore::server {
@@ -26,18 +27,17 @@ bool came_with_cookie(const RequestContext& request, const Received& received);
 // Whether freshness may be guessed of it: without a Cookie, or where the operator allows it.
 http::Heuristic heuristic_for(const RequestContext& request, const Received& received);
 
-// Adds what the response does not say itself: where it comes from, whether it was overtaken, for
+// Adds what the response does not say itself: where it comes from, for
 // how long it may be served while it is validated.
-void complete_meta(const OriginServices& services, const RequestContext& request,
-                   const Received& received, http::StoredMeta& meta);
+void complete_meta(const RequestContext& request, const Received& received, http::StoredMeta& meta);
 
 // Until when it is worth keeping.
 MonotonicTime keep_until(const RequestContext& request, const Received& received,
                          const http::StoredMeta& meta);
 
 // Commits an object to the kernel, and to the disk tier as far as that is decided. Where it is
-// stored the kernel has a reference of its own. What was overtaken since complete_meta() looked is
-// not stored: nobody may find it, not even until it is removed.
+// stored the kernel has a reference of its own. An overtaken response is not stored: what is there
+// in its place is newer, or was stored after an invalidation.
 struct Entry {
   const store::ObjectRef& object;
   const Received& received;
@@ -53,25 +53,36 @@ void invalidate_entries(OriginServices& services, const cache::Key& key);
 // All variants are stale from now on, in memory and on disk.
 void mark_entries_stale(OriginServices& services, const RequestContext& request);
 
-// Whether the key was invalidated or purged since the request was sent: what comes may be from
-// before that, and is validated before its first use.
+// A newer response of the variant is not stored: what is stored of it is older, and ends. Does
+// nothing if the response itself was overtaken.
+void end_older(OriginServices& services, const RequestContext& request, const Received& received,
+               const SharedResponse& response);
+
+// True if the key was invalidated or purged since the request was sent: the response may be from
+// before that.
 bool is_overtaken(const OriginServices& services, const RequestContext& request,
                   const Received& received);
 
-// The same as the kernel asks it, for what complete_meta() did not find to be overtaken.
+// The same as the kernel asks it; true as well if a newer response of the variant has come.
 class OvertakenSince final : public cache::Overtaking {
  public:
+  // `services`, `request` and `received` are borrowed.
   OvertakenSince(const OriginServices& services, const RequestContext& request,
-                 const Received& received)
-      : services_(services), request_(request), received_(received) {}
-  bool is_overtaken() const override {
-    return server::is_overtaken(services_, request_, received_);
-  }
+                 const Received& received, const LatestAnswers::Variant& variant,
+                 const LatestAnswers::Answer& answer)
+      : services_(services),
+        request_(request),
+        received_(received),
+        variant_(variant),
+        answer_(answer) {}
+  bool is_overtaken() const override;
 
  private:
   const OriginServices& services_;
   const RequestContext& request_;
   const Received& received_;
+  const LatestAnswers::Variant variant_;
+  const LatestAnswers::Answer answer_;
 };
 
 }  // namespace encore::server

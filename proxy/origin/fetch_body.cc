@@ -9,6 +9,7 @@
 #include "proxy/origin/admission.h"
 #include "proxy/origin/changes.h"
 #include "proxy/origin/elsewhere.h"
+#include "proxy/origin/entry.h"
 #include "proxy/origin/fetch.h"
 #include "proxy/origin/parts.h"
 #include "proxy/transfer/not_stored.h"
@@ -129,6 +130,7 @@ void Fetch::publish_end() {
 
 void Fetch::on_storing_stopped() {
   note_not_stored();
+  if (response_ != nullptr) end_older(services_, *request_, *received_, *response_);
   readers_changed_.schedule();  // where nobody reads either, it has no purpose any more
 }
 
@@ -154,7 +156,10 @@ void Fetch::end_body(bool reusable) {
   const auto stored = body_.complete(plan_.completes);
   const bool replaced = stored == StoreWriter::Result::kReplaced;
   const bool is_stored = replaced || stored == StoreWriter::Result::kStored;
-  if (stored && !is_stored) note_not_stored();
+  if (stored && !is_stored) {
+    note_not_stored();
+    end_older(services_, *request_, *received_, *response_);
+  }
   if (is_stored && publication_ == Publication::kDue) response_->stored = true;
   // Of a part that takes another's place nothing is known: the whole tells, when it is asked for.
   if (replaced && !plan_.stored && !plan_.completes && received_->head.status != 206) {

@@ -337,6 +337,11 @@ void Fetch::pass_on(const HeadPlan& plan) {
   if (storing.is_for_validation && use != ResponseBody::Use::kStore && joined != 0) {
     note_waited_in_vain();
   }
+  // A client that wants no stored response, or a validation, has passed over one.
+  const bool is_reload = request_->directives.no_cache || request_->directives.max_age;
+  if ((is_reload || plan_.stored) && use != ResponseBody::Use::kStore && decision.ok()) {
+    end_older(services_, *request_, received, *response);
+  }
   if (use != ResponseBody::Use::kPass) received.keep();
   if (request_->runtime->follows_requests) [[unlikely]] {
     tell_step(request_->request_id, {"fetch: ", to_string(response->outcome),

@@ -26,19 +26,26 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
   bool stored = false;
   bool is_replaced = meta.variant != old_variant;
   bool is_outdated = false;
+  const LatestAnswers::Variant variant{.key = request.hash, .number = old_variant};
+  const LatestAnswers::Answer answer{meta.http.date, received.request_time};
+  // It confirms what was stored when it was requested, and nothing that came since.
+  if (is_overtaken(services, request, received) ||
+      services.inflight.latest_answers().has_since(variant, received.request_time)) {
+    return true;
+  }
   ResidentMark resident(services, request);
   if (is_replaced) {
     remove_entry(services, request, old_variant);
   } else {
-    const OvertakenSince overtaking(services, request, received);
-    const bool is_known = meta.http.is(http::StoredMeta::kInvalidated);
+    const OvertakenSince overtaking(services, request, received, variant, answer);
+    services.inflight.latest_answers().note(variant, answer, now);
     const auto outcome = services.kernel.freshen(key,
                                                  {.variant = meta.variant,
                                                   .charge_bytes = made->charge_with_forms(),
                                                   .fresh_until = meta.http.fresh_until,
                                                   .keep_until = keep,
                                                   .payload = made.payload(),
-                                                  .overtaking = is_known ? nullptr : &overtaking},
+                                                  .overtaking = &overtaking},
                                                  now);
     stored = outcome == cache::FreshenOutcome::kFreshened;
     // Its record still says what it said before.
@@ -95,7 +102,7 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
       received.treatment->store, request.head_options(), head);
   meta.http = freshened.meta;
   if (with_cookie) meta.http.flags |= http::StoredMeta::kWithCookie;
-  complete_meta(services, request, received, meta.http);
+  complete_meta(request, received, meta.http);
   place_content_type(head, meta);
   head += trailers_of(*old);
   if (const auto large = large_body_of(*old)) head += write_large_body(*large);

@@ -44,7 +44,7 @@ PassedResponse make_passed_response(const OriginServices& services, const Reques
     if (came_with_cookie(request, received)) {
       response->meta.flags |= http::StoredMeta::kWithCookie;
     }
-    complete_meta(services, request, received, response->meta);
+    complete_meta(request, received, response->meta);
   } else {
     response->meta.status = received.head.status;
   }

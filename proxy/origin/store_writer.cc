@@ -77,7 +77,7 @@ bool StoreWriter::is_piece() const { return received_->head.status == 206 || rec
 
 void StoreWriter::make_parts() {
   http::StoredMeta meta = response_->meta;
-  complete_meta(services_, request_, *received_, meta);
+  complete_meta(request_, *received_, meta);
   parts_.emplace(services_, request_, keep_until(request_, *received_, meta));
 }
 
@@ -130,7 +130,7 @@ bool StoreWriter::make_entry(const store::ObjectRef& completes, Made& made) {
   ObjectMeta& meta = made.meta;
   std::string& head = made.head;
   meta.http = response_->meta;
-  complete_meta(services_, request_, received, meta.http);
+  complete_meta(request_, received, meta.http);
   http::build_stored_head(received.head, received.directives, made.body->size(), received.arrival(),
                           request_.head_options(), head, meta.http);
   std::string tags = http::tags_in(received.head.fields, request_.runtime->config.cache.tag_fields);

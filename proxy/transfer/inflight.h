@@ -15,6 +15,7 @@
 #include "base/time.h"
 #include "filter/hash.h"
 #include "proxy/transfer/invalidations.h"
+#include "proxy/transfer/latest_answers.h"
 #include "proxy/transfer/transfer.h"
 
 namespace encore::server {
@@ -62,6 +63,9 @@ class Inflight {
   // The same for every key.
   void invalidate_all();
   const Invalidations& invalidations() const { return invalidations_; }
+  // Of what is stored, or might have been.
+  LatestAnswers& latest_answers() { return latest_answers_; }
+  const LatestAnswers& latest_answers() const { return latest_answers_; }
 
   // Why responses of a key are not shared with those who wait.
   enum class Unshared : std::uint8_t {
@@ -126,6 +130,7 @@ class Inflight {
   std::vector<std::atomic<std::uint64_t>> unshared_ =
       std::vector<std::atomic<std::uint64_t>>(kUnsharedSlots);
   Invalidations invalidations_;
+  LatestAnswers latest_answers_;
 };
 
 }  // namespace encore::server

@@ -15,8 +15,8 @@ namespace encore::server {
 
 class Invalidations {
  public:
-  // Beyond so many since a request was sent, its key counts as invalidated: that costs a
-  // validation.
+  // Beyond so many since a request was sent, its key counts as invalidated: its
+  // response is not stored.
   static constexpr std::size_t kKept = 4096;
 
   // Invalidations so far.

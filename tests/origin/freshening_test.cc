@@ -245,8 +245,7 @@ TEST_CASE("a 304 that names other selecting fields moves it to another variant",
   CHECK(one.world.kernel->statistics().reserved_bytes == 0);
 }
 
-TEST_CASE("what was invalidated while it was validated is validated again",
-          "[origin][freshening]") {
+TEST_CASE("a 304 that an invalidation has overtaken freshens nothing", "[origin][freshening]") {
   StoredOne one;
   one.answer = "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=600\r\nETag: \"v1\"\r\n\r\n";
   receive(one.world, one.answer, one.received);
@@ -254,8 +253,24 @@ TEST_CASE("what was invalidated while it was validated is validated again",
   (void)freshen_stored(*one.world.services, *one.request, one.received, one.old);
   const store::ObjectRef now = one.world.stored(*one.request);
   REQUIRE(now);
-  CHECK(meta_of(*now).http.is(http::StoredMeta::kInvalidated));
-  CHECK_FALSE(http::is_fresh(meta_of(*now).http, one.world.loop->now()));
+  CHECK(meta_of(*now).http.fresh_until == meta_of(*one.old).http.fresh_until);
+}
+
+TEST_CASE("a 304 freshens nothing that came since it was requested", "[origin][freshening]") {
+  StoredOne one;
+  one.answer = "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=600\r\nETag: \"v1\"\r\n\r\n";
+  receive(one.world, one.answer, one.received);
+  const bool came = GENERATE(true, false);
+  if (came) {
+    one.world.inflight.latest_answers().note(
+        {.key = one.request->hash, .number = meta_of(*one.old).variant},
+        {.date = http::kNoDate, .requested = one.received.request_time},
+        one.received.request_time + std::chrono::seconds(1));
+  }
+  (void)freshen_stored(*one.world.services, *one.request, one.received, one.old);
+  const store::ObjectRef now = one.world.stored(*one.request);
+  REQUIRE(now);
+  CHECK((meta_of(*now).http.fresh_until == meta_of(*one.old).http.fresh_until) == came);
 }
 
 TEST_CASE("what was invalidated as it moved to another variant is not stored",

@@ -1,0 +1,45 @@
+#include "proxy/transfer/latest_answers.h"
+
+namespace encore::server {
+namespace {
+
+bool is_newer(const LatestAnswers::Answer& one, const LatestAnswers::Answer& other) {
+  const bool has_dates = one.date != http::kNoDate && other.date != http::kNoDate;
+  if (has_dates && one.date != other.date) return one.date > other.date;
+  return one.requested > other.requested;
+}
+
+}  // namespace
+
+std::uint64_t LatestAnswers::tag_of(const Variant& variant) {
+  // Variants of a key lie in slots of their own.
+  const std::uint64_t tag = variant.key.lo ^ (variant.key.hi + variant.number * 0x9E3779B97F4A7C15);
+  return tag == 0 ? 1 : tag;
+}
+
+void LatestAnswers::note(const Variant& variant, const Answer& answer, MonotonicTime now) {
+  const std::uint64_t tag = tag_of(variant);
+  Shard& shard = shards_[tag % kShards];
+  const MutexLock lock(shard.mutex);
+  Slot& slot = shard.slots[tag / kShards % shard.slots.size()];
+  if (slot.tag == tag && is_newer(slot.answer, answer)) return;
+  slot = {.tag = tag, .answer = answer, .noted = now};
+}
+
+bool LatestAnswers::has_newer(const Variant& variant, const Answer& answer) const {
+  const std::uint64_t tag = tag_of(variant);
+  const Shard& shard = shards_[tag % kShards];
+  const MutexLock lock(shard.mutex);
+  const Slot& slot = shard.slots[tag / kShards % shard.slots.size()];
+  return slot.tag == tag && is_newer(slot.answer, answer);
+}
+
+bool LatestAnswers::has_since(const Variant& variant, MonotonicTime then) const {
+  const std::uint64_t tag = tag_of(variant);
+  const Shard& shard = shards_[tag % kShards];
+  const MutexLock lock(shard.mutex);
+  const Slot& slot = shard.slots[tag / kShards % shard.slots.size()];
+  return slot.tag == tag && slot.noted > then;
+}
+
+}  // namespace encore::server
