@@ -130,7 +130,9 @@ TlsSessionPointer TlsContext::session(const std::string& host,
   if (!numeric && SSL_set_tlsext_host_name(ssl, host.c_str()) != 1) return nullptr;
   if (shared_->verify_peer) {
     X509_VERIFY_PARAM* parameters = SSL_get0_param(ssl);
-    X509_VERIFY_PARAM_set_hostflags(parameters, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    // A common name is nobody's identity (RFC 9110 4.3.4), also where there is no other name.
+    X509_VERIFY_PARAM_set_hostflags(
+        parameters, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
     const bool set = numeric ? X509_VERIFY_PARAM_set1_ip_asc(parameters, host.c_str()) == 1
                              : SSL_set1_host(ssl, host.c_str()) == 1;
     // Without a name to check, any valid certificate would do.

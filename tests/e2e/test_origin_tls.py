@@ -1,8 +1,12 @@
 """What an origin is told of its name and of us: Host, the name in TLS, our certificate; real nginx."""
 
+import ssl
+
 from harness import CertificateAuthority, free_port
 from nginx import Nginx
+from origin import Origin, fresh
 from test_connections import ConnectionCase, ask
+from tls import Authority
 
 TLS = """
   listen 127.0.0.1:{tls} ssl; ssl_certificate {certificate}; ssl_certificate_key {key};
@@ -46,6 +50,22 @@ class Told(ConnectionCase):
     def test_another_host_is_said_where_that_is_configured(self):
         answer = self.reached(host_header_value="inner.example:81", **self.ours_as())
         self.assertEqual(b"SUCCESS origin.test inner.example:81", answer.body)
+
+    def test_a_common_name_is_no_name_of_a_server(self):
+        # RFC 9110 4.3.4: only the names of subjectAltName count.
+        authority = Authority(self)
+        for names, status in (((), 502), (("www.example",), 200)):
+            pair = authority.pair(*names, subject="www.example")
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(pair["certificate"], pair["key"])
+            origin = Origin(self, default=fresh(b"named", 60), tls=context)
+            encore = self.encore(
+                listen=[{"address": f"127.0.0.1:{free_port()}", "mode": "reverse"}],
+                origin=[{"servers": [origin.url("").replace("http:", "https:")],
+                         "tls_server_name": "www.example",
+                         "tls_ca_file": str(authority.certificate)}])
+            self.assertEqual(status, ask(encore.port).status, names)
+            encore.stop()
 
     def test_a_certificate_without_its_key_is_a_fault_of_the_config(self):
         encore = self.encore(start=False, origin=[{"servers": ["https://127.0.0.1:1"],
