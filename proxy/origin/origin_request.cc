@@ -1,6 +1,7 @@
 #include "proxy/origin/origin_request.h"
 
 #include <array>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,11 +24,13 @@ constexpr http::FieldSet kConditionalFields = {FieldId::kRange,       FieldId::k
 // What is written beside the request's own lines, but for names and what others gave us.
 constexpr std::size_t kOwnBytes = 256;
 
-// RFC 9110 7.6.2: OPTIONS and TRACE count down.
+// RFC 9110 7.6.2: OPTIONS and TRACE count down. A number that is too large to be read goes on as
+// the largest that is supported.
 std::string decremented(std::string_view value) {
   std::uint64_t hops = 0;
-  if (!http::parse_decimal(value, hops) || hops == 0) return std::string(value);
-  return std::to_string(hops - 1);
+  if (http::parse_decimal(value, hops)) return std::to_string(hops == 0 ? 0 : hops - 1);
+  const bool digits = !value.empty() && value.find_first_not_of("0123456789") == value.npos;
+  return digits ? std::to_string(std::numeric_limits<std::int64_t>::max()) : std::string(value);
 }
 
 // "host[:port]" of the target as its key has it; empty where there is none.

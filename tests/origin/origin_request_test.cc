@@ -141,6 +141,17 @@ TEST_CASE("content is framed by what was understood of it", "[origin][request]")
 TEST_CASE("hops are counted down where that is meant", "[origin][request]") {
   CHECK(has(asked(Mode::kForward, "OPTIONS http://a/ HTTP/1.1\nHost: a\nMax-Forwards: 5\n"),
             "Max-Forwards: 4"));
+  const auto counted = [](std::string_view hops) {
+    return asked(Mode::kForward,
+                 "OPTIONS http://a/ HTTP/1.1\nHost: a\nMax-Forwards: " + std::string(hops) + "\n");
+  };
+  CHECK(has(counted("9223372036854775807"), "Max-Forwards: 9223372036854775806"));
+  for (const std::string_view large :
+       {"9223372036854775808", "18446744073709551616", "99999999999999999999999999999999999999"}) {
+    CAPTURE(large);
+    CHECK(has(counted(large), "Max-Forwards: 9223372036854775807"));
+  }
+  CHECK(has(counted("many"), "Max-Forwards: many"));
   CHECK(has(asked(Mode::kForward,
                   "POST http://a/ HTTP/1.1\nHost: a\nMax-Forwards: 5\n"
                   "Content-Length: 0\n"),
