@@ -8,6 +8,7 @@
 #include "proxy/client/http1_pending.h"
 #include "proxy/client/http1_text.h"
 #include "proxy/client/revocation.h"
+#include "proxy/exchange/decide.h"
 #include "proxy/http/head_text.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/reply_text.h"
@@ -356,7 +357,10 @@ void Http1Connection::start_request(RequestView& view, std::string_view head_byt
                found.object ? "stored" : "not in memory"});
   }
   if (view.head->method == http::Method::kConnect) {
-    interceptor_ = Interceptor::make(services_.intercept, *this, stream_, context);
+    // A circle is refused before any handshake inside it.
+    if (!is_circle(*context)) {
+      interceptor_ = Interceptor::make(services_.intercept, *this, stream_, context);
+    }
     if (interceptor_ != nullptr) {
       if (pending_ == nullptr) interceptor_->start();
       return;

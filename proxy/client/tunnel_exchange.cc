@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "proxy/client/http1_text.h"
+#include "proxy/exchange/decide.h"
 #include "proxy/http/reply_text.h"
 #include "proxy/net/quiet.h"
 #include "proxy/request/parent.h"
@@ -34,6 +35,10 @@ void TunnelExchange::start() {
   // What the client sends before it was answered waits in the kernel.
   carrier_.stream().pause_reading();
   replies_bytes_ = carrier_.stream().bytes_written();
+  if (is_circle(*request_)) {
+    refuse(508, Outcome::kLoop, "loop");
+    return;
+  }
   const http::Target& target = request_->target;
   if (!request_->runtime->destinations.is_connect_port(target.authority.port)) {
     refuse(403, Outcome::kDenied, "connect-port");
@@ -94,6 +99,7 @@ void TunnelExchange::on_resolved(std::expected<net::Resolved, net::ResolveFailur
   }
   if (parent_of(*request_) != nullptr) {
     options.tunnel_to = authority_text(host, target.authority.port);
+    options.tunnel_fields = tunnel_via(*request_);
   }
   const Nanoseconds timeout = request_->runtime->config.timeouts.origin_connect;
   options.timeout = timeout.count() == 0 ? Nanoseconds(std::chrono::hours(1)) : timeout;
@@ -110,6 +116,11 @@ void TunnelExchange::on_connected(
   if (!result) {
     const bool timeout = result.error().outcome == net::ConnectOutcome::kTimeout;
     warn(result.error().message);
+    if (result.error().proxy_status == 508) {
+      // Each proxy of a circle passes on what the first one says of it, as it does for a GET.
+      refuse(508, Outcome::kLoop, "loop");
+      return;
+    }
     refuse(timeout ? 504 : 502, timeout ? Outcome::kOriginTimeout : Outcome::kOriginUnreachable,
            "connect-" + std::string(to_string(result.error().outcome)));
     return;

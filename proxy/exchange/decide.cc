@@ -18,9 +18,13 @@ bool is_get(const RequestContext& request) { return request.head.method == http:
 
 }  // namespace
 
+bool is_circle(const RequestContext& request) {
+  return http::via_has(request.head.fields, request.runtime->pseudonym);
+}
+
 std::optional<LocalAnswer> answer_locally(const RequestContext& request) {
   const http::RequestHead& head = request.head;
-  if (http::via_has(head.fields, request.runtime->pseudonym)) {
+  if (is_circle(request)) {
     return LocalAnswer{508, Outcome::kLoop, "loop"};
   }
   if (http::expectation(head) == http::Expectation::kUnknown) {

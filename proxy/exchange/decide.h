@@ -16,6 +16,9 @@
 
 namespace encore::server {
 
+// Whether the request has passed this proxy before (RFC 9110 7.6.3).
+bool is_circle(const RequestContext& request);
+
 // An answer that needs neither cache nor origin.
 struct LocalAnswer {
   int status = 0;

@@ -77,17 +77,23 @@ std::string_view to_string(ConnectOutcome outcome) {
   return "unknown";
 }
 
-std::string tunnel_request(const std::string& authority) {
-  return "CONNECT " + authority + " HTTP/1.1\r\nHost: " + authority + "\r\n\r\n";
+std::string tunnel_request(const std::string& authority, std::string_view fields) {
+  std::string text = "CONNECT " + authority + " HTTP/1.1\r\nHost: " + authority + "\r\n";
+  text += fields;
+  text += "\r\n";
+  return text;
 }
 
-bool opens_tunnel(std::string_view head) {
+int tunnel_status(std::string_view head) {
   constexpr std::string_view kVersion = "HTTP/1.";
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  return head.size() > 12 && head.starts_with(kVersion) && is_digit(head[7]) && head[8] == ' ' &&
-         head[9] == '2' && is_digit(head[10]) && is_digit(head[11]) &&
-         (head[12] == ' ' || head[12] == '\r');
+  const bool has_status = head.size() > 12 && head.starts_with(kVersion) && is_digit(head[7]) &&
+                          head[8] == ' ' && is_digit(head[9]) && is_digit(head[10]) &&
+                          is_digit(head[11]) && (head[12] == ' ' || head[12] == '\r');
+  return has_status ? (head[9] - '0') * 100 + (head[10] - '0') * 10 + (head[11] - '0') : 0;
 }
+
+bool opens_tunnel(std::string_view head) { return tunnel_status(head) / 100 == 2; }
 
 // One address: first the descriptor, then, under TLS, a stream that shakes hands.
 class Connector::Attempt final : public StreamHandler {
@@ -140,7 +146,8 @@ class Connector::Attempt final : public StreamHandler {
 
   // Right behind the connection so few bytes are always taken at once.
   void ask_for_tunnel() {
-    const std::string text = tunnel_request(owner_.options_.tunnel_to);
+    const std::string text =
+        tunnel_request(owner_.options_.tunnel_to, owner_.options_.tunnel_fields);
     const ssize_t sent = syscalls.send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL);
     if (sent != static_cast<ssize_t>(text.size())) return tunnel_failed("takes no request");
     event_.remove();
@@ -179,8 +186,9 @@ class Connector::Attempt final : public StreamHandler {
   }
 
   void tunnel_failed(const std::string& why) {
-    owner_.attempt_failed(
-        *this, {ConnectOutcome::kProxy, 0, "the proxy " + address_.to_string() + " " + why});
+    owner_.attempt_failed(*this, {.outcome = ConnectOutcome::kProxy,
+                                  .message = "the proxy " + address_.to_string() + " " + why,
+                                  .proxy_status = tunnel_status(answer_)});
   }
 
   void established() {

@@ -33,10 +33,12 @@ enum class ConnectOutcome : std::uint8_t {
 };
 std::string_view to_string(ConnectOutcome outcome);
 
-// What is sent to a proxy for a tunnel.
-std::string tunnel_request(const std::string& authority);
+// The head that asks a proxy for a tunnel. `fields` are whole lines of fields that go with it.
+std::string tunnel_request(const std::string& authority, std::string_view fields = {});
 // Whether the head of an answer, from its beginning, opens it.
 bool opens_tunnel(std::string_view head);
+// The status of such a head; 0: it is none of HTTP/1.
+int tunnel_status(std::string_view head);
 
 // Of the last address that failed, or of one that answered and failed over TLS.
 struct ConnectFailure {
@@ -44,6 +46,7 @@ struct ConnectFailure {
   int os_error = 0;
   std::string message;                 // "127.0.0.1:81: Connection refused"
   std::string certificate_fault = {};  // with kTlsVerify: "certificate has expired"
+  int proxy_status = 0;                // with kProxy: the status of its refusal; 0: none came
 };
 
 class Connector {
@@ -63,6 +66,7 @@ class Connector {
     // Of a proxy on the way: "host:port" that it is asked for by CONNECT; empty: there is none.
     // TLS is with what is behind it.
     std::string tunnel_to = {};
+    std::string tunnel_fields = {};  // lines of fields that go with the CONNECT
     // Of a Unix socket, in place of the address, of which there is one then; empty: none.
     std::string socket_file = {};
   };

@@ -267,6 +267,7 @@ void OriginLink::connect(std::vector<net::Address> addresses) {
   options.tls_host = tls_name();
   if (tls_ != nullptr && parent_of(request_) != nullptr) {
     options.tunnel_to = authority_text(forward_host_, port_);
+    options.tunnel_fields = tunnel_via(request_);
   }
   if (server_ != nullptr) options.socket_file = server_->socket_file;
   state_ = Connecting{

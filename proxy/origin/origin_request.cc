@@ -9,6 +9,7 @@
 #include "proxy/http/head_writer.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/sent_fields.h"
+#include "proxy/request/parent.h"
 #include "proxy/request/request_ids.h"
 #include "proxy/settings/sender.h"
 
@@ -164,23 +165,6 @@ void write_request_id(const RequestContext& request, const http::HeadEdits* edit
   if (!told || request.is_forward() || request.request_id.empty()) return;
   if (edits != nullptr && edits->leaves_out(kRequestIdField)) return;
   out.field(kRequestIdField, request.request_id);
-}
-
-// One field, hop after hop (RFC 9110 7.6.3).
-void write_via(const RequestContext& request, http::HeadWriter& out) {
-  const std::string_view own = request.via_field(request.head.version);
-  if (own.empty()) {
-    request.head.fields.for_each(FieldId::kVia,
-                                 [&](const http::Field& field) { out.field("Via", field.value); });
-    return;
-  }
-  const std::size_t name = std::string_view("Via: ").size();
-  out.text(own.substr(0, name));
-  request.head.fields.for_each(FieldId::kVia, [&](const http::Field& field) {
-    if (field.value.empty()) return;
-    out.texts(field.value, ", ");
-  });
-  out.text(own.substr(name));
 }
 
 }  // namespace

@@ -33,4 +33,30 @@ DestinationVerdict check_destination(const RequestContext& request, const std::s
   return policy.check_host(request.client, host, port);
 }
 
+void write_via(const RequestContext& request, http::HeadWriter& out) {
+  const std::string_view own = request.via_field(request.head.version);
+  if (own.empty()) {
+    request.head.fields.for_each(http::FieldId::kVia,
+                                 [&](const http::Field& field) { out.field("Via", field.value); });
+    return;
+  }
+  const std::size_t name = std::string_view("Via: ").size();
+  out.text(own.substr(0, name));
+  request.head.fields.for_each(http::FieldId::kVia, [&](const http::Field& field) {
+    if (field.value.empty()) return;
+    out.texts(field.value, ", ");
+  });
+  out.text(own.substr(name));
+}
+
+std::string tunnel_via(const RequestContext& request) {
+  constexpr std::size_t kViaBytes = 256;
+  std::string line;
+  {
+    http::HeadWriter out(line, kViaBytes);
+    write_via(request, out);
+  }
+  return line;
+}
+
 }  // namespace encore::server

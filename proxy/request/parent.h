@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/network.h"
+#include "proxy/http/head_writer.h"
 #include "proxy/net/address.h"
 #include "proxy/request/request_context.h"
 #include "proxy/settings/destination.h"
@@ -23,5 +24,12 @@ std::string authority_text(const std::string& host, std::uint16_t port);
 // the parent is not this proxy.
 DestinationVerdict check_destination(const RequestContext& request, const std::string& host,
                                      std::uint16_t port, std::vector<net::Address>& addresses);
+
+// Writes Via, one field, hop after hop (RFC 9110 7.6.3).
+void write_via(const RequestContext& request, http::HeadWriter& out);
+
+// The Via of a CONNECT that asks a parent for a tunnel: one line with CRLF, the members that came
+// with the request before our own. Empty where the listener says none and none came.
+std::string tunnel_via(const RequestContext& request);
 
 }  // namespace encore::server

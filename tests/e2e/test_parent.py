@@ -103,6 +103,51 @@ class Parent(ParentCase):
                           forward={"parent": f"http://127.0.0.1:{port}"})
         self.assertEqual(403, get(own.port, "http://some.example/").status)
 
+    def circle(self, members):
+        """This many proxies, each the parent of the one before it, the first of the last."""
+        ports = [free_port() for _ in range(members)]
+        return [self.encore(listen=[{"address": f"127.0.0.1:{port}", "mode": "forward"}],
+                            forward={"parent": f"http://127.0.0.1:{ports[(at + 1) % members]}"},
+                            limits={"connections": 60})
+                for at, port in enumerate(ports)]
+
+    def test_a_connect_in_a_circle_of_parents_is_refused_after_one_round(self):
+        for members in (2, 3):
+            circle = self.circle(members)
+            with Client(circle[0].port) as client:
+                client.send("CONNECT some.example:443 HTTP/1.1\r\nHost: x\r\n"
+                            "Via: 1.0 first\r\n\r\n")
+                answer = client.read_response("CONNECT")
+            self.assertEqual(508, answer.status, answer)
+            self.assertIn("loop", field(answer, "cache-status"))
+            for encore in circle[1:]:
+                eventually(lambda: self.logged(encore).count('"CONNECT"') == 1, "one request came")
+            eventually(lambda: self.logged(circle[0]).count('"CONNECT"') == 2, "and it came back")
+            for encore in circle:
+                encore.stop()
+
+    def test_a_tunnel_for_https_in_a_circle_of_parents_is_refused_after_one_round(self):
+        circle = self.circle(2)
+        self.assertEqual(502, get(circle[0].port, "https://some.example/").status)
+        eventually(lambda: self.logged(circle[0]).count('"CONNECT"') == 1, "it came back")
+        eventually(lambda: self.logged(circle[1]).count('"CONNECT"') == 1, "and came once there")
+
+    def test_a_connect_tells_the_parent_by_whom_it_came(self):
+        for via, expected in ((True, b"Via: 1.0 a, 1.1 b, 1.1 encore-"), (False, b"Via: 1.0 a")):
+            listener = socket.create_server(("127.0.0.1", 0))
+            listener.settimeout(DEADLINE)
+            self.addCleanup(listener.close)
+            child = self.encore(
+                listen=[{"address": f"127.0.0.1:{free_port()}", "mode": "forward", "via": via}],
+                forward={"parent": f"http://127.0.0.1:{listener.getsockname()[1]}"})
+            with Client(child.port) as client:
+                client.send("CONNECT some.example:443 HTTP/1.1\r\nHost: x\r\n"
+                            "Via: 1.0 a\r\nVia: 1.1 b\r\n\r\n")
+                taken, _ = listener.accept()
+                with taken:
+                    self.assertIn(expected, taken.recv(1000))
+            child.stop()
+
     def test_a_parent_that_is_not_there_is_said(self):
         child = self.encore(forward={"parent": f"http://127.0.0.1:{free_port()}"})
         self.assertEqual(502, get(child.port, "http://some.example/").status)
