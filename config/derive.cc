@@ -4,7 +4,10 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <string>
+
+#include "cache/disk_parts.h"
 
 namespace encore::config {
 namespace {
@@ -184,10 +187,21 @@ std::uint32_t hours_kept(const Filters& filters) noexcept {
   return static_cast<std::uint32_t>(std::chrono::ceil<std::chrono::hours>(filters.keep).count());
 }
 
+std::uint64_t segment_bound(const Disk& disk) noexcept {
+  const std::uint64_t segment = segment_bytes_of(disk);
+  // The page of a segment, its footer, and what stands before a body.
+  constexpr std::uint64_t kBesideMin = 16 * kKiB;
+  if (segment >= cache::kPartBytes + kBesideMin) return std::numeric_limits<std::uint64_t>::max();
+  return segment - std::max(kBesideMin, segment / 16);
+}
+
 std::uint64_t bounded_max_object(const Config& config, std::uint64_t bytes) noexcept {
   std::uint64_t on_disk = 0;
   for (const Disk& disk : config.disk) on_disk += disk.size_bytes;
-  return std::min(bytes, std::max(config.cache.memory_bytes, on_disk) / kObjectShare);
+  on_disk /= kObjectShare;
+  // The key of an object decides which disk it is for: all of them have to take it.
+  for (const Disk& disk : config.disk) on_disk = std::min(on_disk, segment_bound(disk));
+  return std::min(bytes, std::max(config.cache.memory_bytes / kObjectShare, on_disk));
 }
 
 std::uint64_t effective_max_object(const Config& config) noexcept {

@@ -75,8 +75,14 @@ struct ObjectEstimate {
 };
 ObjectEstimate estimate_objects(const Config& config) noexcept;
 
+// The longest body that a disk takes for its segments: a longer one is divided into parts of nearly
+// 4 MiB, and a segment that is smaller than a part has to take the body whole. No bound: the
+// maximum.
+std::uint64_t segment_bound(const Disk& disk) noexcept;
+
 // The largest object that is stored: cache.max_object, but never more than an eighth of the memory,
-// or of the disks where there are any; what is in memory is never more than an eighth of that.
+// or of the disks where there are any, within the smallest segment_bound(); what is in memory is
+// never more than an eighth of that.
 std::uint64_t effective_max_object(const Config& config) noexcept;
 // What may be stored in memory, by whichever rule takes the largest.
 std::uint64_t max_object_in_memory(const Config& config) noexcept;

@@ -46,7 +46,8 @@ constexpr std::array kCacheKeys = {
                                             "eighth of `cache.memory`, or of all disks where there "
                                             "are any, whatever is written here: what is larger "
                                             "than an eighth of the memory lies on disk alone, in "
-                                            "parts. `--check-config` prints what holds.",
+                                            "parts. Segments of less than 4 MiB take no parts: "
+                                            "they bound it. `--check-config` prints what holds.",
                                      .range = {.min = 1.0 * kKiB, .max = 64.0 * kTiB}}),
     bound<&Cache::collapse>({.name = "collapse",
                              .kind = Kind::kBool,

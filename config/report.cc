@@ -114,6 +114,11 @@ void report_intercept(const Config& config, Report& report) {
       "told.");
 }
 
+bool is_bounded_by_segment(const Config& config, std::uint64_t bytes) {
+  return std::ranges::any_of(config.disk,
+                             [bytes](const Disk& disk) { return segment_bound(disk) == bytes; });
+}
+
 void report_cache(const Config& config, std::uint32_t cores, Report& report) {
   const Cache& cache = config.cache;
   report.line("workers", std::to_string(effective_workers(config.workers, cores)) +
@@ -124,7 +129,10 @@ void report_cache(const Config& config, std::uint32_t cores, Report& report) {
   const std::uint64_t in_memory = max_object_in_memory(config);
   std::string object = format_bytes(effective) + " (" + std::to_string(effective) + " bytes)";
   if (effective < cache.max_object_bytes) {
-    object += std::string(", an eighth of the ") + (effective > in_memory ? "disks" : "memory") +
+    const bool by_segment = effective > in_memory && is_bounded_by_segment(config, effective);
+    const std::string_view room =
+        effective > in_memory ? "an eighth of the disks" : "an eighth of the memory";
+    object += ", " + std::string(by_segment ? "what fits a segment of the disks" : room) +
               "; configured: " + format_bytes(cache.max_object_bytes);
   }
   if (effective > in_memory) {

@@ -37,7 +37,7 @@ std::vector<std::string> LiveWatch::warnings() const {
   if (effective < config.cache.max_object_bytes) {
     all.push_back("cache.max_object is " + format_bytes(config.cache.max_object_bytes) +
                   ", and in effect " + format_bytes(effective) +
-                  ": an eighth of what there is room for");
+                  ": at most an eighth of the room, and what fits a segment of each disk");
   }
   return all;
 }

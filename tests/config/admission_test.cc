@@ -128,6 +128,24 @@ TEST_CASE("No object is more than an eighth of the memory", "[config]") {
   CHECK(effective_max_object(with({"cache.max_object=1MiB"})) == kMiB);
 }
 
+TEST_CASE("No object is larger than a segment that is too small for parts", "[config]") {
+  const auto largest = [](std::vector<std::uint64_t> segments, std::uint64_t memory = 8 * kMiB) {
+    Config config;
+    config.cache.memory_bytes = memory;
+    for (const std::uint64_t segment : segments) {
+      config.disk.push_back({.path = "x", .size_bytes = 96 * kMiB, .segment_bytes = segment});
+    }
+    return effective_max_object(config);
+  };
+  CHECK(largest({4 * kMiB}) == 12 * kMiB);
+  CHECK(largest({2 * kMiB}) == 2 * kMiB - 128 * kKiB);
+  CHECK(largest({kMiB}, 4 * kMiB) == kMiB - 64 * kKiB);
+  CHECK(largest({kMiB}) == kMiB);  // memory takes it
+  CHECK(largest({64 * kKiB}, 256 * kKiB) == 48 * kKiB);
+  CHECK(largest({4 * kMiB, kMiB}, 4 * kMiB) == kMiB - 64 * kKiB);
+  CHECK(largest({4 * kMiB, 4 * kMiB}) == 24 * kMiB);
+}
+
 TEST_CASE("Workers are one a core unless configured", "[config]") {
   CHECK(effective_workers({.count = 0}, 4) == 4);
   CHECK(effective_workers({.count = 0}, 0) == 1);

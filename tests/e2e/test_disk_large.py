@@ -39,6 +39,26 @@ class LargeCase(DiskCase):
         return self.proxy.metrics()['encore_disk_loading{disk="0"}'] == 0
 
 
+class SmallSegments(LargeCase):
+    def test_what_is_said_to_be_stored_is_a_hit_whatever_the_segments_take(self):
+        for segment, limit in (("256KiB", 512 << 10), ("1MiB", MIB - (64 << 10)),
+                               ("2MiB", 2 * MIB - (128 << 10))):
+            self.proxy = self.encore(
+                cache={"memory": "4MiB", "max_object": "32MiB"}, admission={"policy": "always"},
+                disk=[{"path": str(self.directory / f"disk-{segment}"), "size": "96MiB",
+                       "segment": segment}])
+            for size in (200 << 10, 500 << 10, limit - (8 << 10), limit + 1, 1100000, 3 * MIB):
+                name = f"/{segment}-{size}"
+                with self.subTest(name=name):
+                    said = field(self.get(name), "Cache-Status")
+                    self.assertEqual(size <= limit, "stored=?0" not in said, said)
+                    if size <= limit:
+                        self.await_stored(name)
+                    else:
+                        self.assertNotIn("admitted", said)
+            self.proxy.stop()
+
+
 class Large(LargeCase):
     def test_a_body_beyond_memory_is_a_hit_from_disk(self):
         self.start_proxy()
