@@ -163,9 +163,11 @@ constexpr std::array kConditionKeys = {
     bound<&Rule::cookies>(
         {.name = "cookies",
          .doc = "What a `Cookie` does. `bypass`: the request goes to its origin, and nothing of it "
-                "is stored. `ignore`: it ends here. `key:NAME`: of its cookies only these go on, "
-                "and what they say tells responses apart.",
-         .accepted = "\"bypass\", \"ignore\" or \"key:NAME,...\"",
+                "is stored. `bypass:NAME`: so do requests with one of these cookies; all other "
+                "cookies end here. `ignore`: it ends here. `key:NAME`: of its cookies only these "
+                "go on, and what they say tells responses apart.",
+         .accepted = "\"bypass\", \"bypass:NAME,...\", \"ignore\" or \"key:NAME,...\"; a name may "
+                     "end with `*`",
          .item_check = check_parsed<CookiesText>}),
     bound<&Rule::key_query>(
         {.name = "key_query",

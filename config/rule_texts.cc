@@ -63,6 +63,7 @@ Result<std::string> check_cookie_name(std::string_view text) {
   // In the name of a variant a comma stands between two; a token has none (RFC 6265 4.1.1).
   auto name = check_field_name(text);
   if (!name) return fail("is not the name of a cookie");
+  if (text.find('*') < text.size() - 1) return fail("has a \"*\" before the end of a name");
   return name;
 }
 
@@ -112,13 +113,16 @@ Result<KeyQuery> parse_key_query(std::string_view text) {
 
 Result<Cookies> parse_cookies(std::string_view text) {
   using Which = Cookies::Kind;
-  constexpr std::string_view kKeyed = "key:";
   if (text == "bypass") return Cookies{.kind = Which::kBypass};
   if (text == "ignore") return Cookies{.kind = Which::kIgnore};
-  if (!text.starts_with(kKeyed)) return fail("is unknown");
-  auto names = read_names(text.substr(kKeyed.size()), check_cookie_name);
-  if (!names) return std::unexpected(names.error());
-  return Cookies{.kind = Which::kKey, .names = std::move(*names)};
+  for (const auto& [word, kind] : {std::pair<std::string_view, Which>{"key:", Which::kKey},
+                                   std::pair<std::string_view, Which>{"bypass:", Which::kBypass}}) {
+    if (!text.starts_with(word)) continue;
+    auto names = read_names(text.substr(word.size()), check_cookie_name);
+    if (!names) return std::unexpected(names.error());
+    return Cookies{.kind = kind, .names = std::move(*names)};
+  }
+  return fail("is unknown");
 }
 
 Result<FieldLine> parse_field_line(std::string_view text) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
+#include <vector>
 
 #include "proxy/http/list.h"
 
@@ -87,6 +89,19 @@ bool read_coding(std::string_view member, unsigned& accepted) noexcept {
   return true;
 }
 
+struct KeptCookie {
+  std::ptrdiff_t pattern;  // the first that names it
+  std::string_view name;
+  std::string_view value;  // with its '='
+  std::size_t place;       // among those of the request
+};
+
+// A pattern is a name, or the beginning of names with '*' behind it.
+bool is_cookie_of(std::string_view name, std::string_view pattern) noexcept {
+  if (!pattern.ends_with('*')) return name == pattern;
+  return name.starts_with(pattern.substr(0, pattern.size() - 1));
+}
+
 }  // namespace
 
 bool SentFields::drops_by_name(std::string_view name) const noexcept {
@@ -122,20 +137,32 @@ std::string SentFields::kept_cookies() const {
   std::string kept;
   if (options_.cookies != CookieUse::kSome || !fields_.has(FieldId::kCookie)) return kept;
   if (is_decided("cookie")) return kept;
-  for (const std::string& name : options_.cookie_names) {
-    fields_.for_each(FieldId::kCookie, [&](const Field& field) {
-      std::string_view rest = field.value;
-      while (!rest.empty()) {
-        const std::size_t end = std::min(rest.find(';'), rest.size());
-        const std::string_view pair = trim_ows(rest.substr(0, end));
-        rest.remove_prefix(std::min(end + 1, rest.size()));
-        const std::size_t equals = pair.find('=');
-        if (equals == std::string_view::npos || trim_ows(pair.substr(0, equals)) != name) continue;
-        if (!kept.empty()) kept += "; ";
-        kept += name;
-        kept += pair.substr(equals);
-      }
-    });
+  std::vector<KeptCookie> found;
+  fields_.for_each(FieldId::kCookie, [&](const Field& field) {
+    std::string_view rest = field.value;
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find(';'), rest.size());
+      const std::string_view pair = trim_ows(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+      const std::size_t equals = pair.find('=');
+      if (equals == std::string_view::npos) continue;
+      const std::string_view name = trim_ows(pair.substr(0, equals));
+      const auto pattern = std::ranges::find_if(
+          options_.cookie_names,
+          [name](const std::string& each) { return is_cookie_of(name, each); });
+      if (pattern == options_.cookie_names.end()) continue;
+      found.push_back(
+          {pattern - options_.cookie_names.begin(), name, pair.substr(equals), found.size()});
+    }
+  });
+  // The order of the client makes no variant of its own: cookies that one pattern names are sorted.
+  std::ranges::sort(found, {}, [](const KeptCookie& cookie) {
+    return std::tuple(cookie.pattern, cookie.name, cookie.place);
+  });
+  for (const KeptCookie& cookie : found) {
+    if (!kept.empty()) kept += "; ";
+    kept += cookie.name;
+    kept += cookie.value;
   }
   return kept;
 }

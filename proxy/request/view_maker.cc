@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "proxy/http/digest_path.h"
 #include "proxy/http/framing.h"
+#include "proxy/http/sent_fields.h"
 #include "proxy/http/uri.h"
 #include "proxy/settings/path_readings.h"
 
@@ -223,7 +224,10 @@ void ViewMaker::apply_rule(const http::RequestHead& head, bool forward, RequestV
     }
     view.hash = filter::hash_key(filter::HashFamily::kXxh3, identity_seed_, view.key);
   }
-  const bool bypasses = rule.bypasses_cookies() && head.fields.has(http::FieldId::kCookie);
+  const http::VaryOptions& vary = view.treatment->vary;
+  const bool bypasses =
+      rule.bypasses_cookies() && head.fields.has(http::FieldId::kCookie) &&
+      (vary.cookies == http::CookieUse::kAll || http::SentFields(head.fields, vary).sends_cookie());
   if (!bypasses && view.treatment->is_cached) return;
   if (view.asked.empty()) view.asked = view.key.substr(kRealmBytes);
   view.key = {};

@@ -72,7 +72,8 @@ void name_what_tells_apart(const config::Rule& rule, http::VaryOptions& vary) {
   }
   if (rule.cookies && (*rule.cookies)->kind == config::Cookies::Kind::kIgnore) {
     vary.cookies = http::CookieUse::kNone;
-  } else if (rule.cookies && (*rule.cookies)->kind == config::Cookies::Kind::kKey) {
+  } else if (rule.cookies && !(*rule.cookies)->names.empty()) {
+    // Of `bypass` too: the cookies that it does not name end here.
     vary.cookies = http::CookieUse::kSome;
     vary.cookie_names = (*rule.cookies)->names;
     vary.further_names.emplace_back("cookie");
@@ -212,6 +213,8 @@ std::string asks_part(const config::Rule& rule) {
     add("cookies", "ignore");
   } else if (rule.cookies && (*rule.cookies)->kind == config::Cookies::Kind::kKey) {
     for (const std::string& name : (*rule.cookies)->names) add("cookie", name);
+  } else if (rule.cookies && !(*rule.cookies)->names.empty()) {
+    add("cookies", "ignore");  // what is stored was asked for without any
   }
   if (rule.verify == config::Verify::kSha256) add("verify", "sha256");
   if (rule.follow_redirects) add("follow_redirects", "true");

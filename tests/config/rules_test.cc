@@ -116,6 +116,9 @@ TEST_CASE("a listener that is none is refused beside those that there are", "[co
 }
 
 TEST_CASE("what does not go together in a rule is refused where it stands", "[config][rules]") {
+  CHECK_FALSE(fault("[[rule]]\ncookies = \"key:a*b\"\n").empty());
+  CHECK_FALSE(fault("[[rule]]\ncookies = \"bypass:*a\"\n").empty());
+  CHECK_FALSE(fault("[[rule]]\ncookies = \"bypass:\"\n").empty());
   CHECK(fault("[[rule]]\ncontent_type = \"a/b\"\ncookies = \"ignore\"\n")
             .starts_with("t.toml:3:11: rule.0.cookies: comes before the response"));
   CHECK(fault("[[rule]]\nadmission = \"tinylfu\"\n").find("learns from all requests") !=

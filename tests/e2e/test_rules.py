@@ -227,6 +227,35 @@ class Rules(Case):
         self.assertEqual(b"-", ask("/key", "id=1").body)
         self.assertEqual(b"lang=de", ask("/key", "lang=de").body)
 
+    def test_only_cookies_that_are_named_go_to_the_origin(self):
+        origin = Origin(self, default=lambda exchange: fresh(
+            dict((n.lower(), v) for n, v in exchange.request.fields).get("cookie", "-").encode()))
+        encore = self.forward([{"path": "/bypass", "cookies": "bypass:session,wp_logged_in_*"},
+                               {"path": "/key", "cookies": "key:lang*,theme"}], origin)
+
+        def ask(path, *cookies):
+            fields = [("Cookie", cookie) for cookie in cookies]
+            return get(encore.port, origin.url(path), fields=fields)
+        self.assertEqual(b"-", ask("/bypass").body)
+        ask("/bypass")
+        for cookies in ((), ("_ga=1",), ("_ga=2; wp_logged=1", "sessions=1"), ("Session=1",)):
+            answer = ask("/bypass", *cookies)
+            self.assertEqual((True, b"-"), (self.is_hit(answer), answer.body), cookies)
+        for cookies, told in ((("_ga=1; session=2",), b"session=2"),
+                              (("wp_logged_in_=x; _ga=1",), b"wp_logged_in_=x"),
+                              (("a=1", "wp_logged_in_7f=x; session=2"),
+                               b"session=2; wp_logged_in_7f=x")):
+            for _ in range(3):
+                answer = ask("/bypass", *cookies)
+                self.assertEqual((False, told), (self.is_hit(answer), answer.body), cookies)
+                self.assertIn("detail=rule", status_line(answer))
+        self.assertEqual(b"-", ask("/bypass").body)
+        for _ in range(2):
+            ask("/key", "lang_b=2; id=1; lang_a=1; theme=x; lan=3")
+        answer = ask("/key", "theme=x; lang_a=1; lang_b=2; id=7")
+        self.assertEqual((True, b"lang_a=1; lang_b=2; theme=x"), (self.is_hit(answer), answer.body))
+        self.assertEqual(b"lang_c=1", ask("/key", "lang_c=1").body)
+
     def test_the_query_that_tells_apart_is_what_the_origin_sees(self):
         origin = Origin(self, default=lambda exchange: fresh(exchange.request.target.encode()))
         encore = self.forward([{"path": "/none", "key_query": "none"},
