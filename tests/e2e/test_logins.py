@@ -305,6 +305,9 @@ class Logins(Case):
             self.users.write_text(f"bob:{SHA512}\n")
             encore.signal(1)
             eventually(lambda: encore.stats()["reloads"] == 1, "it is reloaded")
+            # Its connection has ended, for ann is not there any more.
+            self.assertTrue(client.at_end())
+        with Client(encore.port) as client:
             client.send(ask)
             self.assertEqual(401, client.read_response().status)
 
