@@ -441,7 +441,7 @@ class CommandLine(Case):
         encore.start()
 
     def test_the_help_names_the_log_that_sigusr1_opens_again(self):
-        self.assertIn("SIGUSR1 opens log.access again", self.run_encore("--help").stdout)
+        self.assertIn("SIGUSR1 reopens log.access", self.run_encore("--help").stdout)
 
     def test_a_bad_config_is_refused_with_file_line_column_key_and_suggestion(self):
         path = self.config('[cache]\nmemory = "64MiB"\nmemmory = "1MiB"\nshards = "many"\n')

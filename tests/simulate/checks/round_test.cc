@@ -17,7 +17,8 @@ Plan plan_of(std::uint64_t seed) {
 
 TEST_CASE("The same seed is the same run, step by step", "[simulate]") {
   std::uint64_t secured = 0;
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+  // The last is one whose origins speak TLS.
+  for (const std::uint64_t seed : {1ULL, 2ULL, 3ULL, 4ULL, 31ULL}) {
     const RoundResult once = run_round(plan_of(seed));
     // Other addresses, other memory: nothing of that may decide anything.
     const std::vector<std::string> elsewhere(1000 * seed, std::string(100, 'x'));
