@@ -220,10 +220,10 @@ class NotStored(Case):
     def test_whatever_keeps_it_out(self):
         large = b"n" * 100_000
         for sections, newer, how in (
-                ({"cache": {"max_object": "50kB"}}, fresh(large), "no-cache"),
-                ({"cache": {"max_object": "50kB"}}, fresh(large), "max-age=0"),
-                ({"cache": {"max_object": "50kB"}}, chunked(large), "no-cache"),
-                ({"cache": {"memory": "1MiB"}}, fresh(b"n" * 900_000), "no-cache")):
+                ({"cache": {"max_object": "50kB"}}, lambda: fresh(large), "no-cache"),
+                ({"cache": {"max_object": "50kB"}}, lambda: fresh(large), "max-age=0"),
+                ({"cache": {"max_object": "50kB"}}, lambda: chunked(large), "no-cache"),
+                ({"cache": {"memory": "1MiB"}}, lambda: fresh(b"n" * 900_000), "no-cache")):
             with self.subTest(sections, how=how):
                 origin = Origin(self, {URL: fresh(b"older")})
                 proxy = self.encore(admission={"policy": "always"}, **sections)
@@ -233,7 +233,7 @@ class NotStored(Case):
                         return client.ask(origin.url(URL), fields=fields)
                 ask()
                 self.assertIn("; hit", field(ask(), "Cache-Status"))
-                origin.routes[URL] = newer
+                origin.routes[URL] = newer()  # with a Date of now
                 self.assertIn(b"nnnn", ask(("Cache-Control", how)).body)
                 self.assertIn(b"nnnn", ask().body)
 
