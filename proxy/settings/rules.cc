@@ -209,12 +209,13 @@ std::string asks_part(const config::Rule& rule) {
   for (const std::string& pair : rule.replace) add("replace", pair);
   if (rule.origin_query) add("origin_query", "true");
   for (const std::string& name : rule.key_fields) add("key_field", lower_ascii(name));
-  if (rule.cookies && (*rule.cookies)->kind == config::Cookies::Kind::kIgnore) {
-    add("cookies", "ignore");
-  } else if (rule.cookies && (*rule.cookies)->kind == config::Cookies::Kind::kKey) {
-    for (const std::string& name : (*rule.cookies)->names) add("cookie", name);
-  } else if (rule.cookies && !(*rule.cookies)->names.empty()) {
-    add("cookies", "ignore");  // what is stored was asked for without any
+  if (rule.cookies) {
+    const auto& cookies = *rule.cookies;
+    if (cookies->kind == config::Cookies::Kind::kKey) {
+      for (const std::string& name : cookies->names) add("cookie", name);
+    } else if (cookies->kind == config::Cookies::Kind::kIgnore || !cookies->names.empty()) {
+      add("cookies", "ignore");  // of those that bypass by name: what is stored came without any
+    }
   }
   if (rule.verify == config::Verify::kSha256) add("verify", "sha256");
   if (rule.follow_redirects) add("follow_redirects", "true");
