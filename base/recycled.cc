@@ -5,7 +5,7 @@
 namespace encore {
 namespace {
 
-// What a text has of its own beyond the object: nothing where it is so short that it lies within.
+// Poisons the heap buffer of a text. A short text has none: it lies within the object.
 void poison_room(const std::string& text) {
   static const std::size_t within = std::string().capacity();
   if (text.capacity() > within) poison(text.data(), text.capacity() + 1);

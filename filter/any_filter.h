@@ -76,7 +76,7 @@ class AnyFilter {
   Result<void> intersect(const AnyFilter& other);
 
   FilterKind kind() const;
-  // Of its bits or counters.
+  // Returns the bytes of its bits or counters.
   std::uint64_t memory_bytes() const;
   // Reads the whole filter.
   AnyFilterInfo info() const;

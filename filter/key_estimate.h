@@ -1,5 +1,5 @@
-// What the set bits of filters say of the number of keys in them (Swamidass and Baldi 2007), with
-// the error of it. Pure functions.
+// Estimates the number of keys in filters from their set bits (Swamidass and Baldi 2007), with its
+// standard error. Pure functions.
 #pragma once
 
 #include <cstdint>

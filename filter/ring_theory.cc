@@ -45,7 +45,7 @@ RingTheory::RingTheory(const RingTheoryOptions& options)
       in_line_(share_set_by_key(shape_)),
       positions_(std::size_t{1} << generations_, 0.0),
       singles_(generations_, 0.0) {
-  // Of n keys the mean over the lines of (1 - h)^j is (1 - h / lines)^n.
+  // For n keys, the mean over the lines of (1 - h)^j is (1 - h / lines)^n.
   const double lines = static_cast<double>(shape_.bits) / static_cast<double>(kLineBits);
   per_key_ = -std::log1p(-std::min(lines_ ? in_line_ / lines : in_line_, 1 - 1e-12));
   positions_[0] = 1;

@@ -19,7 +19,7 @@ namespace encore::filter {
 //   partitioned  (1 - (1 - k/m)^n)^k, slices of whole bits                      Almeida et al. 2007
 //   blocked      sum_j Poisson(j; 512 n/m) E[(X_j/512)^k], X_j the bits that kj throws set
 //   split        sum_j Poisson(j; 512 n/m) (1 - (1 - 1/64)^j)^8
-// Of few lines j is binomial. Small classic filters lie above their formula: fpr_exact().
+// With few lines j is binomial. Small classic filters lie above their formula: fpr_exact().
 double fpr(const FilterShape& shape, double keys);
 // As published for blocks of any size (Putze et al. 2007), with the power of the expected fill in
 // place of the expected power: sum_j Poisson(j; B n/m) (1 - (1 - 1/B)^(kj))^k. Too low: by 1.2 %

@@ -16,8 +16,8 @@ namespace encore::server {
 struct Http1Pending {
   Http1Writer writer;
   BodyReader content;
-  // Of the large hit among them, if there is one: what becomes of it is known when the client has
-  // taken it, or has not. Its maker's, who logs it, while there is no request.
+  // The record of the large hit among them; null: there is none. It is logged when the hit ends.
+  // While `request` is null it belongs to the caller, who logs it.
   RequestRecord* record = nullptr;
   std::shared_ptr<const RequestContext> request;
   std::optional<RequestRecord> own_record;

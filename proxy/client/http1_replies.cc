@@ -148,7 +148,7 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
     return reply_hit_recorded(view, head_bytes, found, {count, {room, tail}});
   }
   add_inline(batch, found, tail);
-  // What is recorded has gone out before, but for what was read in front of it.
+  // The hit is recorded after it was written; pipelined ones in front of it were recorded before.
   if ((is_last_read_ || phase_ == Phase::kLast) && !flush_batch()) {
     RequestRecord record = record_of(view, count);
     set_unsent(record);

@@ -66,7 +66,7 @@ class Http1Writer {
 
  private:
   Status pump_share(net::Stream& stream);
-  // What follows when all is written.
+  // Returns the status of a response of which all is written: kDone when nothing is unsent.
   Status await_sent(net::Stream& stream) const;
   // Before or after content that peeked to this.
   void frame(const BodyReader::Peeked& peeked);

@@ -86,7 +86,7 @@ class ClientStream {
   virtual std::uint64_t sent_bytes() const = 0;
   // Sent bytes that have arrived at the client. May ask the kernel.
   virtual std::uint64_t taken_bytes() const = 0;
-  // Of these, those that have not left this machine, and never will after a reset. Asks the kernel.
+  // Bytes among these that have not left this machine; a reset discards them. Asks the kernel.
   virtual std::uint64_t unsent_bytes() const = 0;
   // Whether another request may follow behind the response, as it was begun.
   virtual bool is_kept() const = 0;

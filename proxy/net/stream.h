@@ -180,12 +180,12 @@ class Stream : private DeferredNode {
   // more than it sends and takes more only when a good part has gone: bytes_written() alone does
   // not tell a slow peer from one that takes nothing. 0 on a closed stream.
   std::uint64_t bytes_in_kernel() const;
-  // Of the bytes that the kernel has taken, those that have not left this machine (SIOCOUTQNSD). 0
-  // where it does not tell (AF_UNIX), and on a closed stream.
+  // Bytes that the kernel has taken and that have not left this machine (SIOCOUTQNSD). 0 for
+  // AF_UNIX, where the kernel does not tell, and on a closed stream.
   std::uint64_t bytes_unsent() const;
   // Whether all that was written has left this machine. kNotYet: on_writable comes when that has
   // changed, unless more is written before; ask again then. kNever: the connection has ended.
-  // Where the kernel does not tell, what it has taken has left. REQUIRES: open and ready.
+  // AF_UNIX: kAll, for the kernel does not tell. REQUIRES: open and ready.
   enum class Sent : std::uint8_t { kAll, kNotYet, kNever };
   Sent await_sent();
   // Bytes that have arrived at the peer. Asks the kernel.

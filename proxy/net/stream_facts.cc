@@ -1,4 +1,4 @@
-// What is known about a stream, and what has become of the bytes that were written.
+// Stream: its accessors, and whether the bytes that were written have left.
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

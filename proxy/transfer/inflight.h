@@ -63,7 +63,7 @@ class Inflight {
   // The same for every key.
   void invalidate_all();
   const Invalidations& invalidations() const { return invalidations_; }
-  // Of what is stored, or might have been.
+  // The latest responses that were stored, or might have been.
   LatestAnswers& latest_answers() { return latest_answers_; }
   const LatestAnswers& latest_answers() const { return latest_answers_; }
 

@@ -46,7 +46,7 @@ BlockTheory theory_for(const BlockResult& result, const BlockWorkload& workload)
                             .refresh = filter.refresh};
     return {filter::ring_cycle(ring).high, result.all.by_theory(), result.one_off.by_theory()};
   }
-  // Of one seed's run: all are complete, or there is one that is not.
+  // With one seed, all runs are complete or the only one is not.
   const double runs =
       static_cast<double>(std::max<std::uint64_t>(1, result.events / workload.events));
   const double keys = static_cast<double>(result.all.tests) / runs;

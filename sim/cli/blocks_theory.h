@@ -1,4 +1,4 @@
-// What theory says of the block experiment's filters, for its tables. Pure functions.
+// Theory columns of the block experiment's tables. Pure functions.
 #pragma once
 
 #include <optional>
@@ -28,7 +28,7 @@ std::string theory_refusal(const filter::Ring& ring);
 // All null where theory does not hold for the filter.
 BlockTheory theory_for(const BlockResult& result, const BlockWorkload& workload);
 
-// Where theory was left out and why.
+// Appends notes that say for which filters theory is left out, and why.
 void append_theory_notes(Report& report, const std::vector<BlockResult>& results);
 // The column of z against theory is for tables where seeds are enough for one.
 void drop_unknown_z(Table& table);

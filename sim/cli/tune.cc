@@ -22,8 +22,8 @@ namespace {
 
 using cache::AdmissionPolicy;
 
-// What has this share of the best hit ratio is as good as the best in hits: the fewest writes
-// decide among these, and the least memory among those that write so much more at most.
+// Runs with this share of the best hit ratio count as equal in hits: the fewest writes decide among
+// them, and the least memory among those that write so much more at most.
 constexpr double kHitsShare = 0.995;
 constexpr double kWritesShare = 1.02;
 // The windows that are tried: doubled from the smallest to twice the objects.
@@ -316,8 +316,8 @@ class TuneCommand final : public Command {
     return lost <= kHitsLostMax || (saved >= kWritesSavedMin && lost <= kHitsLostForWritesMax);
   }
 
-  // Of the filter's runs, which stand behind the reference and take more and more memory: the first
-  // one that is as good as the best in hits and, among those, as the best in writes.
+  // The filter's runs follow the reference in the order of their memory. The first one is taken
+  // that is as good as the best in hits and, among those, as the best in writes.
   static Measured choose(const std::vector<Measured>& all) {
     double best = 0;
     for (std::size_t i = 1; i < all.size(); ++i) {

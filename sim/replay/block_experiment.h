@@ -51,7 +51,7 @@ struct FprCount {
   double expected = 0;
   double variance = 0;
   double theory = 0;
-  // Of complete runs: how many, and the sum of their (false positives - theory)^2.
+  // Number of complete runs, and the sum of their (false positives - theory)^2.
   std::uint64_t runs = 0;
   double off_squares = 0;
 

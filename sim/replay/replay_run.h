@@ -139,7 +139,7 @@ class ReplayRun {
 
   const ReplayCounts& counts() const { return counts_; }
   const std::vector<ReplayInterval>& intervals() const { return intervals_; }
-  // What was counted since the warm-up ended, and what there is now: objects, bytes, memory.
+  // Counters since the end of the warm-up, and the present objects, bytes and memory.
   cache::KernelStatistics kernel() const;
   cache::AdmissionStatistics admission() const;
   const ReplayOptions& options() const { return options_; }

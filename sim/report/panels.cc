@@ -11,7 +11,7 @@ std::string_view family_of(const Series& series) {
   return std::string_view(series.name).substr(0, series.name.find(','));
 }
 
-// Where the panel that begins at `from` ends.
+// Returns the end of the panel that begins at `from`.
 std::size_t end_of_panel(const std::vector<Series>& series, std::size_t from) {
   const std::size_t most = std::min(from + kPanelSeriesMax, series.size());
   if (most == series.size()) {

@@ -137,7 +137,7 @@ bool looks_like_names(const Lines& lines, char separator) {
                              [&](std::string_view line) { return has_number(line, separator); });
 }
 
-// What to say for columns of unknown meaning, with the first row.
+// Returns the error text for columns of unknown meaning, with the first row.
 std::string which_columns(std::string_view line, char separator) {
   constexpr std::size_t kShown = 20;
   constexpr int kColumnsShown = 8;
@@ -294,7 +294,7 @@ std::optional<Detection> detect_words(const Lines& lines) {
   if (const Fit fit = try_parser(*wiki, lines); fit.good() && enough(has_url, lines.size())) {
     return detected(TraceFormat::kWikibench, fit);
   }
-  // Of more columns the third may be anything.
+  // With more columns, the third may be anything.
   constexpr std::size_t kColumnsMax = 4;
   std::vector<std::size_t> words;
   for (std::string_view line : lines) {

@@ -257,7 +257,7 @@ Detection detect_records(const Head& head) {
   if (Detection wide = detect_ids(head, 8); wide.format != TraceFormat::kAuto) {
     return wide;
   }
-  // Of hashes both orders are the same: only equality counts.
+  // For hashes both orders are the same: only equality counts.
   if (const auto wide = numbers_of(head, 8, Order::kBig); look_like_hashes(wide)) {
     return hashes_detected(wide.size());
   }

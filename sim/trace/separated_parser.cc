@@ -209,7 +209,7 @@ Columns columns_by_header(const std::vector<std::string>& cells) {
       columns[known.role] = static_cast<int>(at - cells.begin());
     }
   }
-  // Of blocks a row is one operation, whose chunks "op_count" counts.
+  // In block traces a row is one operation, and "op_count" counts its chunks.
   const int count = columns[kCount];
   if (columns[kMethod] == kNoColumn && count != kNoColumn &&
       cells[static_cast<std::size_t>(count)] == "op_count") {

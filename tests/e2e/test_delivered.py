@@ -1,5 +1,5 @@
-"""What is recorded of a response is what went out to its client: one that leaves in the middle of
-it was not given the rest, whatever the kernel had taken of it."""
+"""The record of a response has the bytes that went out to its client. A client that leaves in the
+middle did not get the rest, whatever the kernel had taken of it."""
 
 import os
 import pathlib
@@ -58,7 +58,7 @@ class Left:
         self.assertIn(self.sent(encore) - sent - record["bytes"], (0, self.connect_bytes))
 
     def check_taken(self, encore, size, connect, ask):
-        """Who takes all of it gets it, and is recorded so; the next one on the same connection, too."""
+        """A client that takes all of it gets it, and is recorded so; twice on one connection."""
         client = connect()
         for _ in range(2):
             client.send(ask)

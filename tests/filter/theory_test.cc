@@ -229,7 +229,7 @@ TEST_CASE("split with words of 64 and 32 bits, and blocked with its best k", "[f
     CHECK(prints_as(published(row.blocked_hashes), row.blocked, row.blocked_unit));
     CHECK(published(row.blocked_hashes) < published(row.blocked_hashes - 1));
     CHECK(published(row.blocked_hashes) < published(row.blocked_hashes + 1));
-    // What is expected lies above what is published, and the more so the more hashes there are.
+    // The expectation lies above the published formula, the more so the more hashes there are.
     CHECK(fpr(blocked, 80'000) > 1.01 * row.blocked);
   }
 }

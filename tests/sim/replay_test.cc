@@ -302,8 +302,7 @@ TEST_CASE("A warm-up is not counted, intervals add up to what is", "[sim][replay
 }
 
 TEST_CASE("Each figure of a run is of the requests after the warm-up", "[sim][replay]") {
-  // What a run counts after a warm-up is what one of everything counts more than one of the
-  // warm-up.
+  // The counts after a warm-up are those of the whole run less those of the warm-up.
   constexpr std::size_t kWarm = 6000;
   const auto requests = zipf_requests(10000, 3000);
   for (const cache::AdmissionPolicy policy :
@@ -343,7 +342,7 @@ TEST_CASE("Each figure of a run is of the requests after the warm-up", "[sim][re
           all->admission().measured.false_positives - warm->admission().measured.false_positives);
     CHECK(std::abs(measured.expected - (all->admission().measured.expected -
                                         warm->admission().measured.expected)) < 1e-9);
-    // What there is at the end is what there is.
+    // The contents at the end are the same.
     CHECK(counted->kernel().objects == all->kernel().objects);
     CHECK(counted->intervals().back().rotations == counted->admission().rotations);
     CHECK(counted->intervals()[2].rotations == 0);

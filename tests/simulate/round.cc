@@ -93,7 +93,7 @@ class Round {
   std::vector<std::pair<std::string, HoursModel>> saved_;
   std::vector<std::unique_ptr<Random>> streams_;
   Settings settings_;
-  // Where there are rules, of others; they come as soon as nobody has a request under way.
+  // Draws the next rules, in rounds with rules; they come when no request is under way.
   std::optional<Random> rules_;
   bool other_rules_wait_ = false;
   bool draining_ = false;
@@ -197,7 +197,7 @@ Round::Round(const Plan& plan)
   await_hour();
 }
 
-// What is published, and what has several names, goes by other URLs than rules make of them.
+// Published filters, and origins with several names, have other URLs than rules make of them.
 bool Round::begin_rules() {
   Random random(plan_.seed, 'z', 0);
   if (!has(Feature::kRules) || !random.percent(45)) return false;

@@ -21,7 +21,7 @@ std::string text_of(const Head& head) {
   return out;
 }
 
-// What arrives must be what its client sent, but for what a proxy adds.
+// The request must arrive as its client sent it, but for what a proxy adds.
 void ArrivedRequest::check(const Request& cause, const std::string& method) const {
   const auto wrong = [&](const std::string& what) {
     world_.report("origin-request", what, &cause, text_of(head_));
@@ -113,8 +113,8 @@ bool ArrivedRequest::has(const Field& field) const {
   return std::ranges::find(head_.fields, field) != head_.fields.end();
 }
 
-// What a rule, or the listener, has the origin get (docs/RULES.md). What is wrong; empty:
-// nothing.
+// Checks what a rule, or the listener, sends to the origin (docs/RULES.md). Returns the fault;
+// empty: none.
 std::string ArrivedRequest::look_at_rule(const Request& cause) const {
   const Rule* const rule = cause.rule;
   if (rule != nullptr && rule->answers()) return "the origin was asked for what a rule answers";

@@ -26,7 +26,7 @@ class ArrivedRequest {
  private:
   std::string target() const;
   bool has(const Field& field) const;
-  // What is wrong; empty: nothing.
+  // Returns the fault; empty: none.
   std::string look_at_offer(const Request& cause, const Request::Offer& offer) const;
   std::string look_at_rule(const Request& cause) const;
   std::string look_at_cookies(const Request& cause) const;

@@ -291,7 +291,7 @@ void Author::note_limits(const Event& event, Content& content) {
   }
 }
 
-// Of users one in three is refused, and of some URLs who does not say who he is.
+// One user in three is refused, and some URLs refuse a user without a name.
 bool Author::is_refused(const Url& url, const Fields& request) {
   if (!url.character.guarded) return false;
   const int user = user_of(request);

@@ -119,7 +119,7 @@ void Oracle::judge_storing(const Case& at, const Directives& merged) {
 // RFC 9111 4.1.
 void Oracle::judge_selection(const Case& at) {
   const Event& event = *at.answer.event;
-  // What a response says of variants is read by the rule of its request, of whichever type it is.
+  // The response's Vary is read by the rule of its request, whatever its type.
   const Rule* const asked_by = event.request == nullptr ? nullptr : event.request->rule;
   if (asked_by != nullptr && asked_by->ignores("vary")) return;
   if (is_asked_otherwise(at)) return;

@@ -126,7 +126,7 @@ void Oracle::judge_permission(const Case& at) {
   }
 }
 
-// What was kept before a reload stays, though the rule that holds now asks in another way.
+// Objects stored before a reload stay, though the rule that holds now asks in another way.
 bool Oracle::is_asked_otherwise(const Case& at) {
   static const Rule kNone;
   const auto asks = [](const Request& request) {
@@ -165,8 +165,8 @@ void Oracle::judge_key(const Case& at) {
   }
 }
 
-// Of a hit: where the rules let nothing into the cache nothing is there, and no body is larger than
-// those by which it was sent allow. A part of what is too large may be stored.
+// A hit is possible only if the rules admit something, and its body is no larger than those by
+// which it was sent allow. A part of a body that is too large may be stored.
 void Oracle::judge_limits(const Case& at) {
   const Content& content = *at.answer.content;
   if (content.sent == 0) return;

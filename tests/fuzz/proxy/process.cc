@@ -27,7 +27,7 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-// What the admin listener answers, or what of it came within a second; empty: nothing.
+// Returns the admin listener's response, or the part that came within a second; empty: nothing.
 std::string get(std::uint16_t port, const std::string& path) {
   const int descriptor = connect_to_loopback(port, 0);
   pollfd wait{.fd = descriptor, .events = POLLOUT, .revents = 0};

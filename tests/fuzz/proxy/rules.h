@@ -115,8 +115,8 @@ class RuleTable {
   const Rule* find(const RuleQuery& query) const;
   // The first of all, by which a response of that media type is stored.
   const Rule* find(const RuleQuery& query, std::string_view content_type) const;
-  // What of a path and a query tells objects of a URL apart, and whose they are, under that rule;
-  // null: none.
+  // The part of a path and a query that tells objects of a URL apart, and whose they are, under
+  // that rule; null: none.
   std::string object_of(const Rule* rule, std::string_view path, std::string_view query) const;
   // Under which names what answers for a URL may be stored, whoever has asked for it.
   std::vector<std::string> keys_of(std::string_view path, std::string_view query) const;

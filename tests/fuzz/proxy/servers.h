@@ -25,7 +25,7 @@ class Servers {
 
   // Of a forward proxy the one there is.
   std::uint16_t port() const { return servers_.front()->port(); }
-  // Of the one that is well all the time.
+  // Port of the server that is always well.
   std::uint16_t living_port() const { return servers_[living_]->port(); }
   std::size_t busy() const;
   // [[origin]] and [upstream], as lines.

@@ -79,7 +79,7 @@ struct Request {
   double ended = 0;
   // A whole response has come to its end.
   double whole = std::numeric_limits<double>::infinity();
-  // Where the origin has sent it, by paths of its own.
+  // The target of a redirection by the origin, with paths of its own.
   struct Offer {
     std::string path;
     std::string host;  // empty: the same
@@ -127,7 +127,7 @@ struct Content {
   int sent_without_trailers = 0;
   // To requests without a Cookie, as the origin got them, with any of its bytes.
   int sent_without_cookie = 0;
-  // Of the rules that any of its bytes were sent for: the largest `max_object`, and whether one was
+  // The largest `max_object` of the rules that any of its bytes were sent for, and whether one was
   // without such, or there was none.
   std::uint64_t object_max = 0;
   bool has_configured_max = false;
@@ -242,7 +242,7 @@ struct Url {
   bool may_be_admitted = false;
   int clients = 0;  // requests under way
   int requests_left = 0;
-  // What its path says the digest of; null: of nothing. Others may have the same bytes.
+  // The content whose digest its path names; null: none. Others may have the same bytes.
   Content* blob = nullptr;
   bool has_blob_of(const Url& other) const {
     return blob != nullptr && other.blob != nullptr && blob->name.number == other.blob->name.number;
@@ -300,7 +300,7 @@ class World {
     earlier_rules.push_back(std::exchange(rules, std::move(by)));
     count("reloads: other rules");
   }
-  // Who asks for what of a URL, as its origin is asked whether he may have it.
+  // Identifies the client and the part of a URL, as the origin is asked whether he may have it.
   std::string asker_of(const Request& request) const;
   // Whether origins are told of its client.
   bool is_told(const Request& request) const { return reverse_ || request.listener == 1; }
