@@ -166,8 +166,8 @@ void mark_entries_stale(OriginServices& services, const RequestContext& request)
 void end_older(OriginServices& services, const RequestContext& request, const Received& received,
                const SharedResponse& response) {
   const LatestAnswers::Variant variant{.key = request.hash, .number = response.variant};
-  // A HEAD's 200 speaks of the stored response by itself (freshening.h); of a part that does not fit
-  // nothing follows for the whole.
+  // A HEAD's 200 speaks of the stored response by itself (freshening.h); of a part that does not
+  // fit nothing follows for the whole.
   if (request.head.method != http::Method::kGet || received.head.status == 206) return;
   const LatestAnswers::Answer answer{response.meta.date, received.request_time};
   if (OvertakenSince(services, request, received, variant, answer).is_overtaken()) return;
