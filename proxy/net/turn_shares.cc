@@ -16,8 +16,7 @@ std::size_t TurnShares::share_of(std::size_t waiting) {
   return std::clamp<std::size_t>(kTurnBytes / waiting, kShareMin, kShareMax);
 }
 
-void TurnShares::serve() {
-  if (waiting_ == 0) return;
+void TurnShares::serve_waiting() {
   share_ = share_of(waiting_);
   const std::uint64_t end = std::max(kTurnBytes, moved_ + kLeastForWaiting);
   is_serving_ = true;

@@ -66,9 +66,13 @@ class TurnShares {
 
   // Calls those that wait, the first of them first, until the turn is used up. One that waits again
   // from within its call stands behind the others, and may be called once more.
-  void serve();
+  void serve() {
+    if (waiting_ != 0) serve_waiting();
+  }
 
  private:
+  void serve_waiting();
+
   DeferredList queue_;
   std::size_t waiting_ = 0;
   std::uint64_t moved_ = 0;  // in this turn, weighted by cost

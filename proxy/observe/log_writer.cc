@@ -160,8 +160,13 @@ void LogWriter::write_sorted(const std::vector<Buffer>& batch) {
   };
   std::vector<Record> records;
   const auto write_records = [&] {
-    std::ranges::stable_sort(records, {}, &Record::time);
+    if (!std::ranges::is_sorted(records, {}, &Record::time)) {
+      std::ranges::stable_sort(records, {}, &Record::time);
+    }
+    std::size_t bytes = 0;
+    for (const Record& record : records) bytes += record.line.size();
     std::string text;
+    text.reserve(bytes);
     for (const Record& record : records) text += record.line;
     records.clear();
     if (!text.empty()) write_all(text);

@@ -169,7 +169,9 @@ ViewFault ViewMaker::find_route(bool forward, RequestView& view) {
   if (!forward) {
     view.route = runtime_->router.match_uri(view.key.substr(kRealmBytes), view.uri);
     if (view.route == nullptr) return {404, Outcome::kNoRoute, "no-route"};
-    if (!is_route_of_all_readings(view)) return {400, Outcome::kBadRequest, kAmbiguousPath};
+    if (runtime_->router.has_paths() && !is_route_of_all_readings(view)) {
+      return {400, Outcome::kBadRequest, kAmbiguousPath};
+    }
     realm = view.secure ? view.route->secure_realm() : view.route->realm();
   }
   std::ranges::copy(realm, key_buffer_.begin());

@@ -175,6 +175,9 @@ Result<Router> Router::create(const config::Config& config, const Router* before
     const Route& first = *router.routes_.front();
     if (first.host() == "*" && first.path() == "/") router.only_ = &first;
   }
+  router.has_paths_ = std::ranges::any_of(router.routes_, [](const auto& route) {
+    return route->path() != "/" && !route->is_published();
+  });
   router.name_series(config, before, bounds);
   return router;
 }
@@ -202,10 +205,7 @@ const Route* Router::match(std::string_view host, std::string_view path) const {
 
 bool Router::is_route_of_all_readings(const Route* route, std::string_view host,
                                       std::string_view path, std::string_view as_sent) const {
-  // Published resources do not belong to an origin.
-  const bool has_paths = std::ranges::any_of(
-      routes_, [](const auto& each) { return each->path() != "/" && !each->is_published(); });
-  if (!has_paths) return true;
+  if (!has_paths()) return true;
   const PathReadings readings = other_readings(path, as_sent);
   return readings.is_complete && std::ranges::all_of(readings.others, [&](const auto& reading) {
            return match(host, reading) == route;

@@ -79,6 +79,9 @@ class Router {
   // Whether a host (lower case) that a forward client asks for by http is asked by https.
   bool asks_by_https(std::string_view host) const;
 
+  // Whether an origin has only a part of its host's paths. Published resources do not belong to an
+  // origin.
+  bool has_paths() const { return has_paths_; }
   // Whether each reading of the path (path_readings.h) leads to `route`, so that no server takes it
   // for that of another origin. `as_sent` is the path before it was normalised.
   bool is_route_of_all_readings(const Route* route, std::string_view host, std::string_view path,
@@ -101,6 +104,7 @@ class Router {
 
   std::vector<std::unique_ptr<Route>> routes_;  // most specific host first, then longest path
   const Route* only_ = nullptr;                 // where all requests have the same
+  bool has_paths_ = false;
   std::vector<std::unique_ptr<net::TlsContext>> contexts_;
   std::unique_ptr<net::TlsContext> forward_tls_;
   std::vector<std::string> https_hosts_;  // patterns
