@@ -16,6 +16,9 @@ memcheck_packages=(valgrind)
 clang_packages=(clang-19 libclang-rt-19-dev)
 lint_packages=(clang-tidy-19 clang-format-19 git python3)
 bench_packages=(libbenchmark-dev wrk haproxy nginx-light python3 strace)
+wiki_packages=(
+  mediawiki nginx-light php-fpm php-cli php-sqlite3 php-mbstring php-xml php-intl php-gd varnish
+)
 disk_packages=(nginx-light trafficserver python3)
 
 as_root() {

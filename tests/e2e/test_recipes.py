@@ -109,6 +109,56 @@ class WebApplication(Case):
         self.assertEqual(4, len(cookies - {None}))
 
 
+class Cookies(Case):
+    """mediawiki.toml and wordpress.toml, with an application that makes pages of the cookies it gets."""
+
+    USERS = {"mediawiki": ["wiki_session", "wikiUserID", "wikiToken"],
+             "wordpress": ["wordpress_logged_in_0c3f", "comment_author_0c3f", "wp_woocommerce_session_1"]}
+
+    def start(self, name):
+        self.origin = Origin(self, default=lambda exchange: response(
+            f"page for {cookie_of(exchange.request)}", Vary="Cookie",
+            **({"Cache_Control": "s-maxage=18000, must-revalidate, max-age=0"}
+               if name == "mediawiki" else {})))
+        self.encore = Recipe(self, name, [self.origin.url("")])
+
+    def ask(self, cookie=None, method="GET"):
+        return ask(self.encore.port, "/page", WEB_HOST, [("Cookie", cookie)] if cookie else [],
+                   method=method)
+
+    def test_readers_share_a_page_whatever_analytics_gave_them(self):
+        for name in self.USERS:
+            with self.subTest(name):
+                self.start(name)
+                answers = [self.ask(f"_ga=GA1.2.{number}" if number % 2 else None)
+                           for number in range(8)]
+                self.assertEqual({b"page for None"}, {answer.body for answer in answers})
+                self.assertEqual(2, self.origin.count("/page"))
+
+    def test_users_get_their_own_page_from_the_application(self):
+        for name, cookies in self.USERS.items():
+            with self.subTest(name):
+                self.start(name)
+                for _ in range(3):
+                    self.ask()
+                for cookie in cookies:
+                    for number in range(2):
+                        answer = self.ask(f"_ga=GA1.2.7; {cookie}=u{number}")
+                        self.assertEqual(f"page for {cookie}=u{number}".encode(), answer.body)
+                self.assertEqual(b"page for None", self.ask().body)
+
+    def test_a_purge_from_this_machine_empties_the_page(self):
+        for name in self.USERS:
+            with self.subTest(name):
+                self.start(name)
+                for _ in range(3):
+                    self.ask()
+                before = self.origin.count("/page")
+                self.assertEqual(200, self.ask(method="PURGE").status)
+                self.ask()
+                self.assertEqual(before + 1, self.origin.count("/page"))
+
+
 class StaticSite(Case):
     def setUp(self):
         super().setUp()
