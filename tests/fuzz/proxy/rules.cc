@@ -367,7 +367,11 @@ std::string RuleTable::object_of(const Rule* rule, std::string_view path,
                                  std::string_view query) const {
   static const Rule kNone;
   std::string object = rule == nullptr ? std::string(query) : rule->key_of(query);
-  if (rule != nullptr && rule->keys_by_digest(path)) object = kDigest;
+  if (rule != nullptr && rule->keys_by_digest(path)) {
+    object = kDigest;
+    // Where a host says who may have it, it is that host's own.
+    if (rule->rechecks) object += "@";
+  }
   if (!depends_on_who_asks()) return object;
   for (const std::string_view word :
        {"private", "no-store", "no-cache", "set-cookie", "authorization", "vary"}) {
