@@ -54,6 +54,7 @@ const char* asks_before(const Rule& rule) {
   if (!rule.response_set.empty()) return "response_set";
   if (!rule.response_add.empty()) return "response_add";
   if (!rule.response_remove.empty()) return "response_remove";
+  if (rule.client_cache_control) return "client_cache_control";
   if (rule.deny) return "deny";
   if (!rule.redirect.empty()) return "redirect";
   if (rule.static_status) return "static_status";
@@ -125,6 +126,15 @@ Result<std::string> check_redirect(std::string_view text) {
 Result<std::string> check_static_text(std::string_view text) {
   if (text.size() > kStaticBytesMax) return fail("is too long");
   return std::string(text);
+}
+
+// Cache-Control as one line: no value that a client would read as nothing.
+Result<std::string> check_directives(std::string_view text) {
+  auto line = parse_field_line("Cache-Control:" + std::string(text));
+  if (!line) return std::unexpected(line.error());
+  if (line->value.empty()) return fail("has no directive");
+  if (line->value.size() > kGlobBytesMax) return fail("is too long");
+  return std::move(line->value);
 }
 
 Result<std::string> check_media_type(std::string_view text) {

@@ -74,6 +74,7 @@ struct Listen {
   std::string tokens_file = {};  // empty: none
   std::string realm = "encore";
   std::vector<CidrText> purge_clients = {};
+  bool purge_to_origin = false;  // with no purge_clients
   // TLS to clients; without a certificate they speak plain HTTP.
   std::vector<TlsPairText> tls = {};
   UnknownName tls_unknown_name = UnknownName::kDefault;
@@ -174,6 +175,7 @@ struct Cache {
   bool cache_status_admission = true;
   std::vector<std::string> tag_fields = {"Surrogate-Key", "Cache-Tag"};
   bool strip_tags = false;
+  bool purge_at_start = false;
   // Of all disks.
   std::uint64_t mean_object_bytes = 16 * kKiB;
   std::uint64_t disk_write_rate = 0;                     // bytes a second; 0: no limit
@@ -327,6 +329,7 @@ struct Timeouts {
   Nanoseconds tunnel_idle = std::chrono::minutes(10);
   Nanoseconds upgrade_idle = std::chrono::minutes(10);
   Nanoseconds pool_idle = std::chrono::seconds(30);
+  Nanoseconds pool_age = std::chrono::hours(1);
   Nanoseconds dns = std::chrono::seconds(10);
   Nanoseconds drain = std::chrono::seconds(30);
   friend bool operator==(const Timeouts&, const Timeouts&) = default;
@@ -338,8 +341,9 @@ struct Limits {
   std::uint32_t fields = 256;
   std::uint64_t trailers_bytes = 16 * kKiB;
   std::uint64_t chunk_extension_bytes = 4 * kKiB;
-  std::uint64_t request_body_bytes = 0;          // 0: none
-  std::uint64_t client_body_rate_min = 512;      // bytes a second; 0: none
+  std::uint64_t request_body_bytes = 0;      // 0: none
+  std::uint64_t client_body_rate_min = 512;  // bytes a second; 0: none
+  std::uint64_t body_behind_response_bytes = 1 * kGiB;
   std::uint32_t connections = 65536;             // clients, over all workers
   std::uint32_t connections_per_client = 16384;  // a quarter of them; 0: none
   std::uint32_t transfers_per_client = 8192;     // 0: none
@@ -451,6 +455,7 @@ struct Rule {
   std::vector<FieldLineText> response_set;
   std::vector<FieldLineText> response_add;
   std::vector<std::string> response_remove;
+  std::optional<std::string> client_cache_control;
   // Answers of our own: at most one of these.
   std::optional<std::uint32_t> deny;
   std::string redirect;

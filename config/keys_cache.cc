@@ -183,6 +183,12 @@ constexpr std::array kCacheKeys = {
     bound<&Cache::strip_tags>({.name = "strip_tags",
                                .kind = Kind::kBool,
                                .doc = "These fields are not shown to clients."}),
+    bound<&Cache::purge_at_start>(
+        {.name = "purge_at_start",
+         .kind = Kind::kBool,
+         .doc = "Purge all that the disks hold at every start, for sites that are edited while the "
+                "proxy is down. Without disks a start finds nothing anyway.",
+         .apply = Apply::kRestart}),
     bound<&Cache::mean_object_bytes>(
         {.name = "mean_object",
          .kind = Kind::kBytes,

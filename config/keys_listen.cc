@@ -77,13 +77,16 @@ constexpr std::array kListenKeys = {
     bound<&Listen::purge_clients>(
         {.name = "purge_clients",
          .kind = Kind::kTextList,
-         .doc = "Who may empty the cache with the methods `PURGE`, `PURGEKEYS`, `PURGETAGS` and "
-                "`BAN` ([how](CACHING.md)); "
-                "others get 403. Empty: to these methods nothing is special here, and they go to "
-                "the origin as all that are not known.",
+         .doc = "Clients that may purge the cache with the methods `PURGE`, `PURGEKEYS`, "
+                "`PURGETAGS` and `BAN` ([how](CACHING.md)). Others get 403. Empty: nobody may.",
          .range = kListed,
          .accepted = kBlocks,
          .item_check = check_parsed<CidrText>}),
+    bound<&Listen::purge_to_origin>(
+        {.name = "purge_to_origin",
+         .kind = Kind::kBool,
+         .doc = "Pass these methods on to the origin if `purge_clients` is empty, for an origin "
+                "that is a cache itself. They purge nothing here."}),
     bound<&Listen::cache_status>({.name = "cache_status",
                                   .kind = Kind::kBool,
                                   .doc = "Whether responses carry our `Cache-Status`."}),

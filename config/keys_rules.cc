@@ -284,6 +284,13 @@ constexpr std::array kActionKeys = {
                                    .one_will_do = true,
                                    .accepted = "names of fields",
                                    .item_check = check_edited_field}),
+    bound<&Rule::client_cache_control>(
+        {.name = "client_cache_control",
+         .doc = "`Cache-Control` that the client gets in place of the origin's, of responses that "
+                "a shared cache may store and reuse. A response with `private`, `no-store` or "
+                "`no-cache` keeps its own.",
+         .accepted = "directives, as \"max-age=0, must-revalidate\"",
+         .item_check = check_directives}),
     bound<&Rule::deny>({.name = "deny",
                         .kind = Kind::kInteger,
                         .doc = "The request is refused with this status.",

@@ -174,6 +174,8 @@ constexpr std::array kTimeoutsKeys = {
                                      "A connection that has gone over to another protocol, as "
                                      "WebSocket, and in which nothing moves."),
     timeout<&Timeouts::pool_idle>("pool_idle", "An idle connection to a server is kept."),
+    timeout<&Timeouts::pool_age>(
+        "pool_age", "The age at which a kept connection to a server carries no new request."),
     timeout<&Timeouts::dns>("dns", "Looking up a name."),
     timeout<&Timeouts::drain>(
         "drain",
@@ -216,6 +218,13 @@ constexpr std::array kLimitsKeys = {
                 "`timeouts.client_body` (a minute where that is 0), while the origin takes them "
                 "and has not answered yet; else 408. 0: no limit.",
          .range = {.min = 0, .max = 1.0 * kGiB}}),
+    bound<&Limits::body_behind_response_bytes>(
+        {.name = "body_behind_response",
+         .kind = Kind::kBytes,
+         .doc = "How much of a request's body is passed on after its origin has sent a complete "
+                "response without `Connection: close`; then both connections are closed. 0: "
+                "nothing.",
+         .range = {.min = 0, .max = 64.0 * kTiB}}),
     bound<&Limits::connections>({.name = "connections",
                                  .kind = Kind::kInteger,
                                  .doc = "Client connections over all workers. Beyond it the "

@@ -41,6 +41,7 @@ Result<std::string> check_client_field(std::string_view text);  // or ""
 Result<std::string> check_ignored(std::string_view text);
 Result<std::string> check_replacement(std::string_view text);
 Result<std::string> check_redirect(std::string_view text);
+Result<std::string> check_directives(std::string_view text);
 Result<std::string> check_static_text(std::string_view text);
 Result<std::string> check_disk_name(std::string_view text);  // a file name, not ""
 Result<std::string> check_authority_or_empty(std::string_view text);
