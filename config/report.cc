@@ -57,6 +57,13 @@ void report_listeners(const Config& config, Report& report) {
     for (const auto& server : origin.servers) servers += " " + server.text();
     report.line("origin", origin.host + " " + origin.path + " ->" + servers);
   }
+  for (const auto& listen : config.listen) {
+    if (listen.mode != Mode::kReverse || !listen.purge_clients.empty() || listen.purge_to_origin) {
+      continue;
+    }
+    report.note("listen " + listen.address.text() +
+                ": PURGE and BAN get 403, for listen.purge_clients names nobody.");
+  }
   report.line("admin", *config.admin.address ? config.admin.address.text() : "none");
   for (const std::string& warning : admin_warnings(config.admin)) report.note(warning);
 }

@@ -9,6 +9,7 @@
 #include "proxy/client/http1_connection.h"
 #include "proxy/client/http1_pending.h"
 #include "proxy/client/http1_text.h"
+#include "proxy/client/purge_refusal.h"
 #include "proxy/http/coded_head.h"
 #include "proxy/http/head_text.h"
 #include "proxy/http/hop_by_hop.h"
@@ -274,6 +275,10 @@ void Http1Connection::refuse(const Refusal& refusal, const RequestView* view) {
     record.response_fields = fields;
   }
   services_.log.record(record, head, client_);
+  if (head != nullptr) {
+    note_refused_purge(*services_.runtime, services_.stats, listener_, *head, client_,
+                       refusal.detail);
+  }
   pending().writer.add_text(std::move(reply.head));
   pump_pending();
 }

@@ -84,6 +84,8 @@ struct ResponseSizes {
     "Client connections closed for a missing or untrusted PROXY header.")                          \
   X(access_denied, "access_denied_total",                                                          \
     "Requests refused by a listener's own lists of who may ask for what.")                         \
+  X(purges_refused, "purges_refused_total",                                                        \
+    "Purges refused because their client may not purge at that listener.")                         \
   X(rate_limited, "rate_limited_total", "Requests refused because too many came.")                 \
   X(logins_right, "logins_accepted_total", "Requests with correct credentials.")                   \
   X(logins_failed, "logins_failed_total", "Requests refused because of wrong credentials.")        \

@@ -74,11 +74,12 @@ ViewFault ViewMaker::make(const http::RequestHead& head, const ListenerContext& 
     return {403, Outcome::kDenied, "client-not-allowed"};
   }
   if (is_purge(head) && listener.index < runtime_->config.listen.size()) {
-    const auto& named = runtime_->config.listen[listener.index].purge_clients;
-    if (!named.empty() && !may_purge(named, client)) {
-      return {403, Outcome::kDenied, "purge-not-allowed"};
+    const config::Listen& listen = runtime_->config.listen[listener.index];
+    const bool passes_on = listen.purge_clients.empty() && listen.purge_to_origin;
+    if (!passes_on && !may_purge(listen.purge_clients, client)) {
+      return {403, Outcome::kDenied, kPurgeNotAllowed};
     }
-    view.purges = !named.empty();
+    view.purges = !passes_on;
   }
   if (head.method == http::Method::kConnect) {
     return look_at_connect(head, listener, client, view);
@@ -135,7 +136,7 @@ ViewFault ViewMaker::look_inside(const http::RequestHead& head, const ListenerCo
 ViewFault ViewMaker::look_at_connect(const http::RequestHead& head, const ListenerContext& listener,
                                      const net::Address& client, const RequestView& view) {
   if (listener.mode != config::Mode::kForward) {
-    return {405, Outcome::kDenied, "connect-on-reverse-listener"};
+    return {405, Outcome::kDenied, kConnectOnReverse};
   }
   if (runtime_->rules.empty()) return {};
   const std::string host = lower_ascii(view.target.authority.host);

@@ -39,6 +39,10 @@ struct ViewFault {
   const Rule* rule = nullptr;  // that says so; null: none
 };
 
+// Details of refusals that are counted and logged beside the request (client/purge_refusal.h).
+inline constexpr std::string_view kPurgeNotAllowed = "purge-not-allowed";
+inline constexpr std::string_view kConnectOnReverse = "connect-on-reverse-listener";
+
 class ViewMaker {
  public:
   // All are borrowed; `runtime` is the worker's present one. `doing` learns, for a panic report,

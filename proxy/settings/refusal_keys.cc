@@ -11,6 +11,8 @@ struct Refusal {
   std::string_view keys;
 };
 
+constexpr std::string_view kPurgeNotAllowed = "purge-not-allowed";
+
 constexpr std::array kRefusals = {
     Refusal{"client-not-allowed",
             "forward.allow_clients, listen.allow_clients, listen.deny_clients"},
@@ -21,7 +23,7 @@ constexpr std::array kRefusals = {
     Refusal{"path-not-allowed", "listen.allow_paths, listen.deny_paths"},
     Refusal{"method-not-allowed", "listen.allow_methods"},
     Refusal{"port-not-allowed", "listen.allow_ports"},
-    Refusal{"purge-not-allowed", "listen.purge_clients"},
+    Refusal{kPurgeNotAllowed, "listen.purge_clients, listen.purge_to_origin"},
     Refusal{"rate-limit", "limit.rate, limit.burst"},
     Refusal{"transfers-per-client", "limits.transfers_per_client"},
     Refusal{"failed-logins", "limits.failed_logins_per_client"},
@@ -44,7 +46,9 @@ std::string_view keys_of_refusal(std::string_view detail) {
 
 std::string named_keys(config::Mode mode, std::string_view detail) {
   const std::string_view keys = keys_of_refusal(detail);
-  if (mode != config::Mode::kForward || keys.empty()) return {};
+  // Whoever purges is no stranger: its author reads the answer once, when the purge does nothing.
+  const bool is_told = mode == config::Mode::kForward || detail == kPurgeNotAllowed;
+  if (!is_told || keys.empty()) return {};
   return " (by the proxy's configuration: " + std::string(keys) + ")";
 }
 

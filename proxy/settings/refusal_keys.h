@@ -14,7 +14,7 @@ std::string_view keys_of_refusal(std::string_view detail);
 
 // That as a part of a sentence, to stand behind the detail in an answer's body. Clients of forward
 // listeners are those whose proxy it is; those of reverse listeners are strangers, and told nothing
-// of how it is configured.
+// of how it is configured, but for the key of purges.
 std::string named_keys(config::Mode mode, std::string_view detail);
 
 }  // namespace encore::server

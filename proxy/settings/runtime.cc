@@ -136,7 +136,7 @@ Nanoseconds sweep_interval(const config::Timeouts& timeouts, const config::Upstr
        {timeouts.tls_handshake, timeouts.client_header, timeouts.client_idle, timeouts.client_body,
         timeouts.client_write, timeouts.collapse, timeouts.origin_connect, timeouts.origin_response,
         timeouts.origin_idle, timeouts.tunnel_idle, timeouts.upgrade_idle, timeouts.pool_idle,
-        timeouts.dns, upstream.first_byte, upstream.total}) {
+        timeouts.pool_age, timeouts.dns, upstream.first_byte, upstream.total}) {
     if (limit.count() != 0) shortest = std::min(shortest, limit);
   }
   return std::clamp(shortest / kSweepsPerTimeout, kShortestSweep, kLongestSweep);
@@ -163,6 +163,7 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
       config, std::move(*router), DestinationPolicy(config.forward, own, interface_addresses())));
   static std::atomic<std::uint64_t> numbers = 0;
   runtime->number = ++numbers;
+  runtime->told_once = before == nullptr ? std::make_shared<ToldOnce>() : before->told_once;
   runtime->error_pages = std::move(*error_pages);
   runtime->tls = std::move(*tls);
   const config::Cache& cache = config.cache;

@@ -17,6 +17,7 @@
 #include "proxy/observe/redaction.h"
 #include "proxy/observe/request_counts.h"
 #include "proxy/observe/series.h"
+#include "proxy/observe/told_once.h"
 #include "proxy/settings/compression.h"
 #include "proxy/settings/destination.h"
 #include "proxy/settings/error_pages.h"
@@ -93,6 +94,7 @@ struct Runtime {
   std::vector<std::unique_ptr<const ListenerPolicy>> policies;
   SeriesTable<ListenerCounts> listeners;  // what is counted of each, by its address in the config
   std::shared_ptr<TokenBuckets> failed_logins;  // of each client; null: not counted
+  std::shared_ptr<ToldOnce> told_once;          // warnings of requests, over reloads; never null
   TlsListeners tls;
   // Some listener speaks TLS, or has a word for it that its client does.
   bool has_secure_realms = false;

@@ -10,6 +10,9 @@ from harness import Case, clean_environment, eventually, free_port, need_program
 from origin import Origin, fresh, response
 
 
+METHODS = ("PURGE", "BAN", "PURGEKEYS", "PURGETAGS")
+
+
 def ask(port, path, host="site.example", method="GET", fields=()):
     with Client(port) as client:
         lines = [f"{method} {path} HTTP/1.1", f"Host: {host}",
@@ -20,12 +23,13 @@ def ask(port, path, host="site.example", method="GET", fields=()):
 
 class Purging(Case):
     def start_all(self, routes=None, clients=("127.0.0.1",), default=None, tag_fields=None,
-                  **sections):
+                  purge_to_origin=None, **sections):
         self.origin = Origin(self, routes, default=default or fresh(b"page"))
-        listen = [{"address": f"127.0.0.1:{free_port()}", "mode": "reverse",
-                   "purge_clients": list(clients)},
-                  {"address": f"127.0.0.1:{free_port()}", "mode": "forward",
-                   "purge_clients": list(clients)}]
+        listen = [{"address": f"127.0.0.1:{free_port()}", "mode": mode,
+                   "purge_clients": list(clients)} for mode in ("reverse", "forward")]
+        if purge_to_origin is not None:
+            for each in listen:
+                each["purge_to_origin"] = purge_to_origin
         self.proxy = self.encore(
             listen=listen, origin=[{"servers": [self.origin.url("")]}],
             admission={"policy": "always"},
@@ -51,6 +55,103 @@ class Purging(Case):
 
     def send(self, method, path, *fields, host="site.example"):
         return ask(self.port, path, host, method, fields).status
+
+
+class Refused(Purging):
+    """A purge that does nothing does not look as if it did."""
+
+    def refusals(self):
+        return self.proxy.metrics()["encore_purges_refused_total"]
+
+    def test_without_leave_a_purge_gets_403_with_the_key_in_its_body(self):
+        self.start_all({"/gone": response(b"no", "404 Not Found")}, clients=[])
+        self.load("/a")
+        seen = self.origin.count()
+        for number, method in enumerate(METHODS, 1):
+            for path in "/a", "/gone":
+                answer = ask(self.port, path, method=method)
+                self.assertEqual(403, answer.status)
+                self.assertIn(b"listen.purge_clients", answer.body)
+                self.assertIn("detail=purge-not-allowed", field(answer, "Cache-Status"))
+            self.assertEqual(2 * number, self.refusals())
+        self.assertTrue(self.has("/a"))
+        self.assertEqual(seen, self.origin.count())
+        self.assertEqual(1, self.proxy.output().count("nothing was purged"), self.proxy.output())
+        self.assertIn("listen.purge_clients names nobody", self.proxy.output())
+
+    def test_a_forward_listener_refuses_likewise_and_warns_for_itself(self):
+        self.start_all(clients=[])
+        url = self.origin.url("/a")
+        get(self.forward_port, url)
+        with Client(self.forward_port) as client:
+            answer = client.ask(url, "PURGE")
+        self.assertEqual(403, answer.status)
+        self.assertIn(b"listen.purge_clients", answer.body)
+        self.assertIn("hit", field(get(self.forward_port, url), "Cache-Status"))
+        self.assertEqual(403, self.send("PURGE", "/a"))
+        self.assertEqual(2, self.refusals())
+        self.assertEqual(2, self.proxy.output().count("nothing was purged"), self.proxy.output())
+
+    def test_a_client_that_is_not_named_is_counted_and_warned_of_once(self):
+        self.start_all(clients=["192.0.2.0/24"])
+        for _ in range(3):
+            answer = ask(self.port, "/a", method="PURGE")
+            self.assertEqual(403, answer.status)
+            self.assertIn(b"listen.purge_clients", answer.body)
+        self.assertEqual(3, self.refusals())
+        self.assertEqual(1, self.proxy.output().count("does not name this address"))
+
+    def test_a_reload_that_gives_leave_is_obeyed_and_one_that_does_not_warns_no_more(self):
+        self.start_all(clients=[])
+        self.load("/a")
+        self.assertEqual(403, self.send("PURGE", "/a"))
+        for leave, status in ((["127.0.0.1"], 200), ([], 403)):
+            reloads = self.proxy.metrics()["encore_reloads_total"]
+            self.proxy.sections["listen"][0]["purge_clients"] = leave
+            self.proxy.write_config()
+            self.proxy.signal(signal.SIGHUP)
+            eventually(lambda: self.proxy.metrics()["encore_reloads_total"] > reloads, "reloaded")
+            self.assertEqual(status, self.send("PURGE", "/a"))
+        self.assertEqual(1, self.proxy.output().count("nothing was purged"), self.proxy.output())
+
+    def test_the_check_notes_reverse_listeners_without_leave(self):
+        self.start_all(clients=[])
+
+        def noted():
+            self.proxy.write_config()
+            done = self.run_client([self.proxy.program, "--check-config", "--config",
+                                    self.proxy.config_path])
+            return [line for line in done.stdout.decode().splitlines() if "purge_clients" in line]
+        lines = noted()
+        self.assertEqual(1, len(lines), lines)  # not the forward one
+        self.assertIn(f"note: listen 127.0.0.1:{self.port}", lines[0])
+        reverse = self.proxy.sections["listen"][0]
+        reverse["purge_to_origin"] = True
+        self.assertEqual([], noted())
+        del reverse["purge_to_origin"]
+        reverse["purge_clients"] = ["127.0.0.1"]
+        self.assertEqual([], noted())
+
+    def connect(self):
+        with Client(self.port) as client:
+            client.send("CONNECT wiki.example:443 HTTP/1.1\r\nHost: wiki.example:443\r\n\r\n")
+            return client.read_response("CONNECT").status
+
+    def test_a_connect_in_place_of_a_purge_is_named_in_the_log(self):
+        self.start_all()
+        for _ in range(3):
+            self.assertEqual(405, self.connect())
+        line, = [line for line in self.proxy.output().splitlines() if "CONNECT" in line]
+        for text in ("CONNECT wiki.example:443 of 127.0.0.1", "405", "purges https URLs",
+                     "$wgInternalServer"):
+            self.assertIn(text, line)
+        self.assertEqual(3, self.refusals())
+
+    def test_a_connect_of_a_stranger_is_no_refused_purge(self):
+        self.start_all(clients=["192.0.2.0/24"])
+        self.assertEqual(405, self.connect())
+        self.assertEqual(0, self.refusals())
+        self.assertIn("opens no tunnels", self.proxy.output())
 
 
 class Purge(Purging):
@@ -103,12 +204,14 @@ class Purge(Purging):
         self.assertTrue(self.has("/a"))
         self.assertEqual(seen, self.origin.count())
 
-    def test_where_nobody_is_named_the_methods_are_the_origins(self):
-        self.start_all(clients=[])
+    def test_where_nobody_is_named_a_key_makes_the_methods_the_origins(self):
+        self.start_all(clients=[], purge_to_origin=True)
         self.load("/a")
-        self.assertEqual(200, self.send("PURGE", "/b"))
-        self.assertEqual("PURGE", self.origin.last("/b").method)
+        for method in METHODS:
+            self.assertEqual(200, self.send(method, "/b"))
+            self.assertEqual(method, self.origin.last("/b").method)
         self.assertTrue(self.has("/a"))
+        self.assertEqual(0, self.proxy.metrics()["encore_purges_refused_total"])
 
     def test_what_is_on_its_way_is_not_stored_as_it_was(self):
         release = threading.Event()

@@ -13,6 +13,8 @@ TEST_CASE("a refusal by configuration names its key to clients of forward listen
         " (by the proxy's configuration: forward.connect_ports)");
   CHECK(named_keys(config::Mode::kReverse, "connect-port").empty());
   CHECK(named_keys(config::Mode::kForward, "bad-method").empty());
+  CHECK(named_keys(config::Mode::kReverse, "purge-not-allowed") ==
+        " (by the proxy's configuration: listen.purge_clients, listen.purge_to_origin)");
 }
 
 TEST_CASE("the keys that refusals name are keys of the configuration", "[settings][refusal]") {
