@@ -314,7 +314,11 @@ class DnsResolver final : public Resolver {
   }
 
   void on_change(Lookup& lookup) {
-    const Answer answer = lookup.answer();
+    Answer answer = lookup.answer();
+    if (answer) {
+      answer->time_to_live = std::clamp(answer->time_to_live, options_.ttl_min,
+                                        std::max(options_.ttl_min, options_.ttl_max));
+    }
     remember(lookup, answer);
     if (!std::exchange(lookup.told, true)) {
       joinable_.erase(lookup.name());
@@ -334,10 +338,8 @@ class DnsResolver final : public Resolver {
     NameCache::Entry entry{.name = lookup.name(), .answer = {}, .expires = {}};
     if (answer) {
       // Addresses of the other family that came late do not prolong the first ones' life.
-      const Nanoseconds ttl_max = std::max(options_.ttl_min, options_.ttl_max);
       entry.answer = answer->addresses;
-      entry.expires =
-          lookup.answered_at() + std::clamp(answer->time_to_live, options_.ttl_min, ttl_max);
+      entry.expires = lookup.answered_at() + answer->time_to_live;
     } else {
       // What is missing here says nothing of the name.
       if (answer.error().outcome == ResolveOutcome::kNoDescriptors) return;

@@ -28,7 +28,8 @@ class Loop;
 struct Resolved {
   // At least one, in the order in which they are to be tried (RFC 6724 6, the families in turns).
   std::vector<Address> addresses;
-  Nanoseconds time_to_live{};  // of what is left of it; a day for numeric and hosts file
+  // What is left of it, within the bounds of the options; a day for numeric and hosts file.
+  Nanoseconds time_to_live{};
 };
 
 // What is told to who counts.

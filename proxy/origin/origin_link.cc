@@ -15,6 +15,16 @@ namespace {
 constexpr std::uint16_t kHttpPort = 80;
 constexpr std::uint16_t kHttpsPort = 443;
 
+// How long idle connections wait for the name servers to confirm their addresses, and how long they
+// stay in use if these do not answer: an origin does not fail because its name servers do.
+constexpr Nanoseconds kConfirmPatience = std::chrono::seconds(1);
+constexpr Nanoseconds kUnconfirmedUse = std::chrono::seconds(30);
+
+// Failures that leave open what addresses the name has.
+bool is_name_unknown(net::ResolveOutcome outcome) {
+  return outcome != net::ResolveOutcome::kNotFound && outcome != net::ResolveOutcome::kBadName;
+}
+
 // Errors that say nothing of the server: it is this process that can open no connection.
 bool is_own_want(int os_error) {
   return os_error == EMFILE || os_error == ENFILE || os_error == ENOBUFS || os_error == ENOMEM ||
@@ -30,6 +40,23 @@ bool is_of_tls(net::ConnectOutcome outcome) {
 std::uint64_t place_on_ring(const RequestContext& request) {
   const std::string_view text = request.key.empty() ? request.head.target : request.uri_text();
   return filter::hash_key(filter::HashFamily::kXxh3, filter::Seed{}, text).lo;
+}
+
+// For a new connection. Idle ones that will not do give way.
+bool claim_slot(OriginServices& services, std::string_view key, OriginLines::Slot& slot) {
+  if (!slot) slot = services.lines.claim(key);
+  while (!slot && services.pool.give_up(key)) slot = services.lines.claim(key);
+  return static_cast<bool>(slot);
+}
+
+bool is_too_old(const config::Timeouts& timeouts, MonotonicTime made, MonotonicTime now) {
+  return timeouts.pool_age.count() != 0 && now - made >= timeouts.pool_age;
+}
+
+// What was connected, and verified, under other settings than those of the requests to come is
+// nothing for them.
+bool is_of_present_settings(const OriginServices& services, const RequestContext& request) {
+  return request.runtime.get() == &services.worker.present_runtime();
 }
 
 }  // namespace
@@ -137,11 +164,20 @@ OriginLink::Progress OriginLink::acquire_here() {
 bool OriginLink::take_connection() {
   if (!share_) share_ = services_.lines.enter(pool_key(), party_);
   if (!share_) return false;
-  if (need_ == Need::kAny && is_of_present_settings() && take_idle()) return true;
-  if (!slot_) slot_ = services_.lines.claim(pool_key());
-  // Idle ones that will not do give way.
-  while (!slot_ && services_.pool.give_up(pool_key())) slot_ = services_.lines.claim(pool_key());
-  if (!slot_) {
+  if (need_ == Need::kAny && is_of_present_settings(services_, request_)) {
+    const MonotonicTime now = services_.loop.now();
+    bool is_any_unsure = false;
+    const auto is_named = [&](const PooledConnection& connection) {
+      is_any_unsure |= now >= connection.named_until;
+      return now < connection.named_until;
+    };
+    if (take_idle(is_named)) return true;
+    if (is_any_unsure) {
+      resolve(Lookup::kToConfirm);
+      return true;
+    }
+  }
+  if (!claim_slot(services_, pool_key(), slot_)) {
     share_.reset();
     return false;
   }
@@ -149,20 +185,43 @@ bool OriginLink::take_connection() {
   return true;
 }
 
-bool OriginLink::take_idle() {
-  auto [stream, slot, count] = services_.pool.take(pool_key(), [this](const net::Address& address) {
+// `is_named` is asked of those that the request may use otherwise.
+bool OriginLink::take_idle(const std::function<bool(const PooledConnection&)>& is_named) {
+  const auto may_use = [this](const net::Address& address) {
     if (!request_.is_forward()) return true;
     const DestinationPolicy& policy = request_.runtime->destinations;
     const auto verdict = parent_of(request_) != nullptr
                              ? policy.check_host(request_.client, forward_host_, port_)
                              : policy.check(request_.client, address);
     return verdict == DestinationVerdict::kAllowed;
+  };
+  PooledConnection taken = services_.pool.take(pool_key(), [&](const PooledConnection& connection) {
+    return !is_too_old(request_.runtime->config.timeouts, connection.made, services_.loop.now()) &&
+           may_use(connection.stream->peer()) && is_named(connection);
   });
-  if (stream == nullptr) return false;
+  if (taken.stream == nullptr) return false;
   services_.stats.origin_reuses.add();
-  slot_ = std::move(slot);
+  slot_ = std::move(taken.slot);
   connect_time_ = Nanoseconds(-1);
-  state_ = Open{.stream = std::move(stream), .reused = true, .count = std::move(count)};
+  state_ = Open{.stream = std::move(taken.stream),
+                .reused = true,
+                .count = std::move(taken.count),
+                .made = taken.made,
+                .named_until = taken.named_until};
+  return true;
+}
+
+// The name of idle connections was asked for. Takes one whose address it has, or any if the name
+// servers did not tell.
+bool OriginLink::take_confirmed(const std::expected<net::Resolved, net::ResolveFailure>& result) {
+  if (!result && !is_name_unknown(result.error().outcome)) return false;
+  const auto is_named = [&](const PooledConnection& connection) {
+    return !result || std::ranges::find(result->addresses, connection.stream->peer()) !=
+                          result->addresses.end();
+  };
+  if (!take_idle(is_named)) return false;
+  const Nanoseconds life = result ? result->time_to_live : kUnconfirmedUse;
+  std::get<Open>(state_).named_until = services_.loop.now() + life;
   return true;
 }
 
@@ -172,12 +231,6 @@ bool OriginLink::take_turn() {
   if (!take_connection()) return false;
   if (is_open()) handler_.on_link_open();
   return true;
-}
-
-// What was connected, and verified, under other settings than those of the requests to come is
-// nothing for them.
-bool OriginLink::is_of_present_settings() const {
-  return request_.runtime.get() == &services_.worker.present_runtime();
 }
 
 // No connection was to be had, which is no failure of the server: another may have one.
@@ -194,10 +247,11 @@ void OriginLink::count_busy() {
   tally().add_failure(ServerFailure::kBusy);
 }
 
-void OriginLink::resolve() {
+void OriginLink::resolve(Lookup what) {
   looked_up_ = services_.loop.now();
   if (server_ != nullptr && !server_->socket_file.empty()) {
     // A file has no name to be asked for, and its peer is this machine.
+    named_until_ = MonotonicTime::max();
     connect({net::Address::loopback_v4(0)});
     return;
   }
@@ -213,14 +267,25 @@ void OriginLink::resolve() {
                          [this](std::expected<net::Resolved, net::ResolveFailure> result) {
                            on_resolved(std::move(result));
                          }),
-                     .since = services_.loop.now()};
+                     .since = services_.loop.now(),
+                     .what = what};
 }
 
 void OriginLink::on_resolved(std::expected<net::Resolved, net::ResolveFailure> result) {
   auto* resolving = std::get_if<Resolving>(&state_);
   ENCORE_CHECK(resolving != nullptr, "a name is resolved for who has asked");
   const auto query = std::move(resolving->query);  // ends when this call does
+  const bool confirms = resolving->what == Lookup::kToConfirm;
   state_ = Idle{};
+  if (confirms && take_confirmed(result)) {
+    handler_.on_link_open();
+    return;
+  }
+  if (confirms && !claim_slot(services_, pool_key(), slot_)) {
+    need_ = Need::kNew;
+    tell(acquire_here(), busy_failure());
+    return;
+  }
   if (!result) {
     const net::ResolveOutcome outcome = result.error().outcome;
     if (outcome == net::ResolveOutcome::kNoDescriptors && services_.pool.size() != 0) {
@@ -245,6 +310,7 @@ void OriginLink::on_resolved(std::expected<net::Resolved, net::ResolveFailure> r
         failure);
     return;
   }
+  named_until_ = services_.loop.now() + result->time_to_live;
   std::vector<net::Address> addresses = std::move(result->addresses);
   if (request_.is_forward()) {
     // The addresses that are connected to are the ones that are checked here.
@@ -297,7 +363,9 @@ void OriginLink::on_connected(
              .reused = false,
              .count = server_ == nullptr ? ConnectionCount(services_.stats)
                                          : ConnectionCount(services_.stats, counted,
-                                                           request_.route->group().kept(*server_))};
+                                                           request_.route->group().kept(*server_)),
+             .made = services_.loop.now(),
+             .named_until = named_until_};
     handler_.on_link_open();
     return;
   }
@@ -369,8 +437,15 @@ void OriginLink::release(Fate fate) {
   if (open == nullptr) return;
   std::unique_ptr<net::Stream> stream = std::move(open->stream);
   stream->set_handler(nullptr);
-  if (fate == Fate::kKeep && is_of_present_settings() && !services_.worker.is_draining()) {
-    services_.pool.put(pool_key(), {std::move(stream), std::move(slot), std::move(open->count)},
+  if (fate == Fate::kKeep && is_of_present_settings(services_, request_) &&
+      !services_.worker.is_draining() &&
+      !is_too_old(request_.runtime->config.timeouts, open->made, services_.loop.now())) {
+    services_.pool.put(pool_key(),
+                       {.stream = std::move(stream),
+                        .slot = std::move(slot),
+                        .count = std::move(open->count),
+                        .made = open->made,
+                        .named_until = open->named_until},
                        {.per_server = request_.runtime->config.upstream.pool_per_server,
                         .in_all = services_.worker.idle_connections_max()});
     return;
@@ -420,7 +495,17 @@ void OriginLink::check_timeouts(MonotonicTime now) {
   }
   // The connector has its own limit; this one is for the name.
   const auto* resolving = std::get_if<Resolving>(&state_);
-  if (resolving == nullptr || !over(resolving->since, timeouts.dns)) return;
+  if (resolving == nullptr) return;
+  if (resolving->what == Lookup::kToConfirm && over(resolving->since, kConfirmPatience)) {
+    // The name servers are silent: the lookup goes on without this request.
+    const auto ended = std::exchange(state_, Idle{});
+    const net::ResolveFailure failure{.outcome = net::ResolveOutcome::kTimeout, .message = {}};
+    if (take_confirmed(std::unexpected(failure))) return handler_.on_link_open();
+    need_ = Need::kNew;
+    tell(acquire_here(), busy_failure());
+    return;
+  }
+  if (!over(resolving->since, timeouts.dns)) return;
   const std::string why = "cannot resolve " + host() + ": timeout";
   go_on_after(
       {.failure = AttemptFailure::kConnectTimeout, .why = why, .kind = ServerFailure::kName},

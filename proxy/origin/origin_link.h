@@ -4,12 +4,14 @@
 //   kIdle -> acquire() -> kInLine (as many connections as there may be) -> kOpen (one from the
 //   pool)
 //                      -> kResolving -> kConnecting -> kOpen
+//                      -> kResolving (the name of idle connections) -> kOpen, or as above
 //
 // No function but check_timeouts() calls the handler before it returns; the other callbacks come
 // from the loop. A callback may release the link, and not destroy it. Confined to its worker.
 #pragma once
 
 #include <expected>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +25,7 @@
 #include "proxy/net/stream.h"
 #include "proxy/origin/connection_count.h"
 #include "proxy/origin/origin_line.h"
+#include "proxy/origin/origin_pool.h"
 #include "proxy/origin/services.h"
 #include "proxy/request/parent.h"
 #include "proxy/request/request_context.h"
@@ -121,9 +124,12 @@ class OriginLink {
   struct InLine {
     MonotonicTime since{};
   };
+  // Whether a name is asked for to connect, or to know whether idle connections are still its own.
+  enum class Lookup : std::uint8_t { kToConnect, kToConfirm };
   struct Resolving {
     std::unique_ptr<net::Resolver::Query> query;
     MonotonicTime since{};
+    Lookup what = Lookup::kToConnect;
   };
   struct Connecting {
     std::unique_ptr<net::Connector> connector;
@@ -133,6 +139,8 @@ class OriginLink {
     std::unique_ptr<net::Stream> stream;
     bool reused = false;  // it has carried another request
     ConnectionCount count;
+    MonotonicTime made{};
+    MonotonicTime named_until{};  // PooledConnection::named_until
   };
 
   void choose_destination();
@@ -148,11 +156,11 @@ class OriginLink {
   }
   Progress acquire_here();
   bool take_connection();
-  bool take_idle();
+  bool take_idle(const std::function<bool(const PooledConnection&)>& is_named);
+  bool take_confirmed(const std::expected<net::Resolved, net::ResolveFailure>& result);
   bool take_turn();
-  bool is_of_present_settings() const;
   Progress end_wait();
-  void resolve();
+  void resolve(Lookup what = Lookup::kToConnect);
   void on_resolved(std::expected<net::Resolved, net::ResolveFailure> result);
   void connect(std::vector<net::Address> addresses);
   void on_connected(std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result);
@@ -184,7 +192,8 @@ class OriginLink {
   std::variant<Idle, InLine, Resolving, Connecting, Open> state_;
   OriginLines::Waiter waiter_;
 
-  MonotonicTime looked_up_{};  // the name, at the last attempt
+  MonotonicTime looked_up_{};    // the name, at the last attempt
+  MonotonicTime named_until_{};  // the addresses that were found then
   Nanoseconds connect_time_{-1};
   std::uint32_t retries_ = 0;
   std::vector<const OriginServer*> tried_;     // those that failed

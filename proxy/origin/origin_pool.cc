@@ -20,6 +20,7 @@ class OriginPool::Idle final : public net::StreamHandler {
     connection_.slot.note_idle();
   }
   net::Stream& stream() { return *connection_.stream; }
+  const PooledConnection& connection() const { return connection_; }
   PooledConnection release() { return std::move(connection_); }
 
   List* list = nullptr;
@@ -53,12 +54,12 @@ OriginPool::List* OriginPool::find(std::string_view key) {
 }
 
 PooledConnection OriginPool::take(std::string_view key,
-                                  const std::function<bool(const net::Address&)>& accept) {
+                                  const std::function<bool(const PooledConnection&)>& accept) {
   List* found = find(key);
   if (found == nullptr) return {};
   List& list = *found;
   for (auto it = list.begin(); it != list.end(); ++it) {
-    if (!accept((*it)->stream().peer())) continue;
+    if (!accept((*it)->connection())) continue;
     PooledConnection connection = (*it)->release();
     if (spare_.size() < kSpareMax) {
       spare_.splice(spare_.begin(), list, it);
@@ -106,6 +107,15 @@ void OriginPool::close_idle_since(MonotonicTime time) {
     List& list = it->second;
     while (!list.empty() && list.back()->stream().last_activity() < time) drop(*list.back());
     it = list.empty() ? lists_.erase(it) : std::next(it);
+  }
+}
+
+void OriginPool::close_made_before(MonotonicTime time) {
+  for (auto& [key, list] : lists_) {
+    for (auto it = list.begin(); it != list.end();) {
+      Idle& idle = **it++;
+      if (idle.connection().made < time) drop(idle);
+    }
   }
 }
 

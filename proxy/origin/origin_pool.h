@@ -22,6 +22,8 @@ struct PooledConnection {
   std::unique_ptr<net::Stream> stream;
   OriginLines::Slot slot;
   ConnectionCount count;
+  MonotonicTime made{};         // when it was connected
+  MonotonicTime named_until{};  // until then its host's name has its address
 };
 
 class OriginPool {
@@ -33,7 +35,7 @@ class OriginPool {
 
   // The most recently used idle connection for which `accept` answers true; no stream: none.
   PooledConnection take(std::string_view key,
-                        const std::function<bool(const net::Address&)>& accept);
+                        const std::function<bool(const PooledConnection&)>& accept);
   struct Limits {
     std::size_t per_server = 0;
     std::size_t in_all = SIZE_MAX;
@@ -45,6 +47,8 @@ class OriginPool {
   bool give_up(std::string_view key);
   // Closes what has been idle since before `time`.
   void close_idle_since(MonotonicTime time);
+  // Closes what was connected before `time`.
+  void close_made_before(MonotonicTime time);
   // Closes connections of any key until at most `count` are left.
   void close_beyond(std::size_t count);
   void close_all();

@@ -287,6 +287,8 @@ void Worker::sweep(MonotonicTime now) {
   relief_->look(now);
   const Nanoseconds pool_idle = runtime_->config.timeouts.pool_idle;
   if (pool_idle.count() != 0) pool_.close_idle_since(now - pool_idle);
+  const Nanoseconds pool_age = runtime_->config.timeouts.pool_age;
+  if (pool_age.count() != 0) pool_.close_made_before(now - pool_age);
   pool_.close_beyond(shared_.idle_connections_max());
   if (!log_->hand_over()) stats_.log_dropped.add();
   if (arrivals_waiting_ == 0) listeners_->forget_unused(connections_);

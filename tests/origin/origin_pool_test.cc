@@ -38,7 +38,7 @@ struct Fixture {
     loop->run();
   }
   std::unique_ptr<net::Stream> take(std::string_view key) {
-    return pool.take(key, [](const net::Address&) { return true; }).stream;
+    return pool.take(key, [](const PooledConnection&) { return true; }).stream;
   }
 
   std::unique_ptr<net::Loop> loop;
@@ -64,11 +64,15 @@ TEST_CASE("a connection to an address that is not accepted stays for others", "[
   Fixture f;
   f.pool.put("a", f.connect(1), {.per_server = 8});
   f.pool.put("a", f.connect(2), {.per_server = 8});
-  const auto taken =
-      f.pool.take("a", [](const net::Address& address) { return address.port() == 1; }).stream;
+  const auto taken = f.pool
+                         .take("a",
+                               [](const PooledConnection& connection) {
+                                 return connection.stream->peer().port() == 1;
+                               })
+                         .stream;
   REQUIRE(taken != nullptr);
   CHECK(taken->peer().port() == 1);
-  CHECK(f.pool.take("a", [](const net::Address&) { return false; }).stream == nullptr);
+  CHECK(f.pool.take("a", [](const PooledConnection&) { return false; }).stream == nullptr);
   CHECK(f.pool.size() == 1);
 }
 
