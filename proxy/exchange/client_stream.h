@@ -35,7 +35,9 @@ class ClientStream {
   };
   enum class Further : std::uint8_t {
     kAsAgreed,  // what the client and the protocol agree on
-    kNone,      // where one request follows the other, none follows this one
+    // The same, though the request's content has not come to its end: the rest is still taken.
+    kBehindContent,
+    kNone,  // where one request follows the other, none follows this one
   };
   struct Response {
     // Status line as HTTP/1.1 writes it, and fields, each line with CRLF, without the empty line,

@@ -369,7 +369,11 @@ void Exchange::on_transfer() {
     return;
   }
   if (is_at(Step::kRespond)) {
-    pump();
+    if (!rest_.has_begun()) {
+      pump();
+    } else if (!rest_.goes_on(transfer_.get(), upload_, services_.loop.now())) {
+      finish(ClientStream::End::kDone);
+    }
     return;
   }
   if (transfer_ == nullptr) return;
@@ -496,6 +500,14 @@ void Exchange::check_timeouts(MonotonicTime now) {
     found_ = {};
     may_look_again_ = false;
     look_at_found();
+    return;
+  }
+  if (rest_.has_begun() && is_at(Step::kRespond)) {
+    if (content_wish() != Wish::kNow) {
+      upload_.look_aside();
+    } else if (upload_.look(now) != Upload::Pace::kGood) {
+      refuse_content(408, "request-timeout");
+    }
     return;
   }
   if (!is_at(Step::kWait)) return;

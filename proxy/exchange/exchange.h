@@ -19,6 +19,7 @@
 #include "proxy/exchange/cache_lookup.h"
 #include "proxy/exchange/client_stream.h"
 #include "proxy/exchange/coders.h"
+#include "proxy/exchange/content_rest.h"
 #include "proxy/exchange/decide.h"
 #include "proxy/exchange/disk_loads.h"
 #include "proxy/exchange/purge_wish.h"
@@ -220,6 +221,7 @@ class Exchange final : public TransferReader, private LoadReader {
 
   RangeWait range_wait_;
   Upload upload_;
+  ContentRest rest_;
   ResponseCoding coding_;
   BodyReader content_;
   std::unique_ptr<DiskBody> disk_body_;             // that content_ reads; null: another

@@ -30,7 +30,13 @@ void Exchange::on_content(std::string_view bytes) {
     refuse_content(413, "request-body-too-large");
     return;
   }
+  const std::uint64_t rest_max = request_->runtime->config.limits.body_behind_response_bytes;
+  if (rest_.bytes(upload_) > rest_max) {
+    refuse_content(413, "body-behind-response");
+    return;
+  }
   producer_of(transfer_)->upload(bytes, taken == Upload::Taken::kLast, {});
+  if (rest_.has_begun() && upload_.is_done()) next_turn_.schedule();
 }
 
 void Exchange::on_content_end(std::string_view trailers) {
@@ -49,6 +55,7 @@ void Exchange::on_content_end(std::string_view trailers) {
   }
   upload_.end();
   producer_of(transfer_)->upload({}, true, forwarded);
+  if (rest_.has_begun()) next_turn_.schedule();
 }
 
 void Exchange::on_content_broken(std::string_view detail) {
@@ -57,9 +64,14 @@ void Exchange::on_content_broken(std::string_view detail) {
 }
 
 // The rest of the request cannot be passed on, so that it has no answer; where one is already
-// under way, it must not look like a whole one.
+// under way, it must not look like a whole one. Behind a whole one nothing but the connection ends.
 void Exchange::refuse_content(int status, std::string_view detail) {
   leave_transfer();
+  if (rest_.has_begun()) {
+    record_.detail = detail;
+    finish(ClientStream::End::kDone);
+    return;
+  }
   if (is_at(Step::kRespond)) {
     record_.outcome = Outcome::kBadRequest;
     finish(ClientStream::End::kBroken);
@@ -69,6 +81,11 @@ void Exchange::refuse_content(int status, std::string_view detail) {
 }
 
 void Exchange::on_upload_ready() {
+  // Told as well when no more is taken.
+  if (rest_.has_begun() && producer_of(transfer_) == nullptr) {
+    next_turn_.schedule();
+    return;
+  }
   upload_.restart(services_.loop.now());
   client_.want_content();
 }

@@ -147,6 +147,12 @@ void Exchange::respond(const ResponseSource& source, ResponsePlan plan) {
     const bool edited = request_->rule != nullptr && !request_->rule->response_edits().only_adds();
     if (http::accepts_trailers(request_->head) && !edited) response.trailers = lines;
   }
+  // A client of HTTP/1.0 may wait for the end of the connection to see that of the response.
+  const bool shows_end = plan.framing != ClientStream::Framing::kOpen ||
+                         request_->head.version == http::Version::kHttp11;
+  if (shows_end && rest_.offer(transfer_.get(), upload_)) {
+    response.further = ClientStream::Further::kBehindContent;
+  }
   const bool has_content = plan.framing != ClientStream::Framing::kNone &&
                            plan.content != ResponsePlan::Content::kUnread;
   if (has_content) coding_.count();
@@ -312,6 +318,7 @@ void Exchange::respond_failure(int status, Outcome outcome, std::string_view det
 
 void Exchange::on_writable() {
   const PanicNote note(doing_);
+  if (rest_.has_begun()) return;  // all of the response is sent
   if (is_at(Step::kRespond)) {
     pump();
   } else {
@@ -370,6 +377,7 @@ void Exchange::pump() {
   }
   switch (status) {
     case ClientStream::Status::kDone:
+      if (rest_.goes_on(transfer_.get(), upload_, services_.loop.now())) return;
       finish(ClientStream::End::kDone);
       return;
     case ClientStream::Status::kBlocked:

@@ -175,6 +175,7 @@ bool Fetch::flush() {
     }
     return false;
   }
+  if (state_ == State::kRest && result.bytes != 0) since_ = services_.loop.now();
   if (result.status == net::WriteStatus::kBlocked) return false;
   if (state_ == State::kSending) {
     state_.go(State::kHead);
@@ -186,13 +187,23 @@ bool Fetch::flush() {
 // The origin was waited for. Where it has taken the rest of the request now, it is the client's
 // turn.
 void Fetch::flush_what_waited() {
-  if (flush() && writer_.waits_for_client()) transfer_->publish_upload_ready();
+  if (!flush()) return;
+  if (state_ == State::kRest && writer_.is_complete()) {
+    release_connection(true);
+    end();
+    return;
+  }
+  if (writer_.waits_for_client()) transfer_->publish_upload_ready();
 }
 
 bool Fetch::accepts_upload() const {
   if (content_ == Content::kGathered) return state_ != State::kEnded;
-  return (state_ == State::kSending || state_ == State::kHead || state_ == State::kBody) &&
-         link_.is_open() && writer_.accepts_upload();
+  return state_ != State::kConnecting && state_ != State::kEnded && link_.is_open() &&
+         writer_.accepts_upload();
+}
+
+bool Fetch::takes_rest() const {
+  return writer_.outlives_response() && (state_ == State::kBody || state_ == State::kRest);
 }
 
 void Fetch::upload(std::string_view content, bool last, std::string_view trailers) {
@@ -209,7 +220,9 @@ void Fetch::upload(std::string_view content, bool last, std::string_view trailer
   writer_.upload(content, last, trailers, request_->framing.kind);
   since_ = services_.loop.now();
   if (state_ == State::kBody) body_.touch();
-  (void)flush();
+  if (!flush() || state_ != State::kRest || !writer_.is_complete()) return;
+  release_connection(true);
+  end();
 }
 
 void Fetch::on_writable(net::Stream&) {
@@ -262,6 +275,13 @@ void Fetch::check_timeouts(MonotonicTime now) {
         case ResponseBody::Overdue::kOrigin:
           fail({504, Outcome::kOriginTimeout, "idle-timeout"});
           return;
+      }
+      return;
+    case State::kRest:
+      // Pauses of the client are watched at its connection.
+      if (!writer_.waits_for_client() && timeouts.origin_idle.count() != 0 &&
+          now - since_ >= timeouts.origin_idle) {
+        fail({504, Outcome::kOriginTimeout, "idle-timeout"});
       }
       return;
     case State::kEnded:

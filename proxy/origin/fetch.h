@@ -7,6 +7,7 @@
 //
 //   kConnecting -> kSending -> kHead -> kBody -> kEnded
 //        ^------------------------'  (asked again)
+//                                       kBody -> kRest -> kEnded  (an early response)
 //
 // Confined to its worker.
 #pragma once
@@ -66,6 +67,7 @@ class Fetch final : public Producer,
 
   // --- the transfer ---
   bool accepts_upload() const override;
+  bool takes_rest() const override;
   void upload(std::string_view content, bool last, std::string_view trailers) override;
   void on_readers_changed() override { readers_changed_.schedule(); }
   void on_reader_advanced() override;

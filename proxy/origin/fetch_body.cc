@@ -36,12 +36,18 @@ std::optional<ServerFailure> failure_of_answer(Outcome outcome, bool in_body) {
 
 std::size_t Fetch::on_data(net::Stream& stream, std::span<const std::byte> bytes) {
   const PanicNote note(state_.doing());
+  if (state_ == State::kRest) {
+    fail({502, Outcome::kOriginInvalid, "unasked"});
+    return bytes.size();
+  }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   answered_ = true;
   std::size_t used = 0;
   const ServerTally counted = link_.tally();  // of the server that this came from
   // It may have gone on to another connection, to ask again: what is left is nothing to that.
-  const auto goes_on = [&] { return state_ != State::kEnded && link_.is(stream); };
+  const auto goes_on = [&] {
+    return state_ != State::kEnded && state_ != State::kRest && link_.is(stream);
+  };
   while (used < text.size() && goes_on() && name_check_ == nullptr) {
     ENCORE_CHECK(state_ != State::kConnecting, "what has a connection does not wait for one");
     const std::string_view rest = text.substr(used);
@@ -152,7 +158,14 @@ void Fetch::end_body(bool reusable) {
     return;
   }
   body_.store_if_wanted();
-  release_connection(reusable);
+  const bool goes_on = reusable && writer_.outlives_response() && !writer_.is_complete();
+  if (goes_on) {
+    body_.detach();
+    // The end of the connection ends the rest.
+    if (link_.stream().is_reading_paused()) link_.stream().resume_reading();
+  } else {
+    release_connection(reusable);
+  }
   const auto stored = body_.complete(plan_.completes);
   const bool replaced = stored == StoreWriter::Result::kReplaced;
   const bool is_stored = replaced || stored == StoreWriter::Result::kStored;
@@ -172,7 +185,12 @@ void Fetch::end_body(bool reusable) {
     if (transfer_->is_awaitable()) note_waited_in_vain();
     services_.inflight.remove(*transfer_);
   }
-  end();
+  if (goes_on) {
+    state_.go(State::kRest);
+    since_ = services_.loop.now();
+  } else {
+    end();
+  }
   publish_end();
 }
 
@@ -210,6 +228,11 @@ void Fetch::look_after_readers() {
   if (state_ == State::kEnded) return;
   if (failure_) {
     fail(*failure_);
+    return;
+  }
+  if (state_ == State::kRest) {
+    // What the client has brought is sent in any case; more of it comes from its reader alone.
+    if (writer_.expects_upload() && !transfer_->has_readers()) end();
     return;
   }
   if (state_ == State::kBody) body_.store_if_wanted();
@@ -257,6 +280,7 @@ void Fetch::end_if_quiet() {
 
 void Fetch::abandon() {
   if (state_ == State::kEnded) return;
+  if (state_ == State::kRest) return end();
   body_.stop_storing();
   services_.inflight.remove(*transfer_);
   transfer_->stop_joining();
@@ -274,6 +298,13 @@ void Fetch::fail_later(const TransferFailure& failure) {
 
 void Fetch::fail(TransferFailure failure) {
   if (state_ == State::kEnded) return;
+  if (state_ == State::kRest) {
+    // The response was whole. Its client learns that no more of the request is taken.
+    const auto transfer = transfer_;
+    end();
+    transfer->publish_upload_ready();
+    return;
+  }
   const bool mid_body = state_ == State::kBody && publication_ != Publication::kNotYet;
   const bool no_memory = failure.outcome == Outcome::kNoMemory;
   if (const auto kind = failure_of_answer(failure.outcome, state_ == State::kBody)) {

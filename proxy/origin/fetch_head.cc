@@ -105,6 +105,15 @@ HeadPlan plan_by_head(const OriginServices& services, const RequestContext& requ
   return plan_head(facts);
 }
 
+// RFC 9110 10.1.1, RFC 9112 9.3: a complete response does not end a request whose body is still on
+// its way. Not where the client waits for leave to send it (Expect): it may send none now.
+bool may_outlive_response(const RequestContext& request, const RequestWriter& writer) {
+  const bool waits_for_leave =
+      request.head.fields.has(http::FieldId::kExpect) && !writer.has_taken_body();
+  return !waits_for_leave && !writer.is_complete() &&
+         request.runtime->config.limits.body_behind_response_bytes != 0;
+}
+
 }  // namespace
 
 // Returns how many bytes were used; 0 with the state unchanged where the head is not all there.
@@ -358,6 +367,7 @@ void Fetch::open_body(std::shared_ptr<SharedResponse> response, ResponseBody::Us
     fail({503, Outcome::kNoMemory, "out-of-memory"});
     return;
   }
+  if (keep_alive_ && may_outlive_response(*request_, writer_)) writer_.set_outlives_response();
   if (verified_digest_) body_.expect(*verified_digest_);
   // Requests that arrive during the body find it, if nothing was invalidated since it was
   // requested.

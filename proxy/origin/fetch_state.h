@@ -13,7 +13,7 @@ namespace encore::server {
 
 class FetchState {
  public:
-  enum class At : std::uint8_t { kConnecting, kSending, kHead, kBody, kEnded };
+  enum class At : std::uint8_t { kConnecting, kSending, kHead, kBody, kRest, kEnded };
 
   // `request` outlives it.
   explicit FetchState(const RequestContext& request)
@@ -39,6 +39,8 @@ class FetchState {
         return at == At::kSending;
       case At::kBody:  // perhaps before all of the request is sent
         return at == At::kSending || at == At::kHead;
+      case At::kRest:  // the response is complete, and not all of the request is sent
+        return at == At::kBody;
       case At::kEnded:
         return at != At::kEnded;
     }
@@ -46,8 +48,9 @@ class FetchState {
   }
 
   static constexpr std::string_view name_of(At at) {
-    constexpr std::array<std::string_view, 5> kNames = {
-        "connecting", "sending the request", "reading the head", "reading the body", "ended"};
+    constexpr std::array<std::string_view, 6> kNames = {"connecting",       "sending the request",
+                                                        "reading the head", "reading the body",
+                                                        "sending the rest", "ended"};
     return kNames[static_cast<std::size_t>(at)];
   }
 

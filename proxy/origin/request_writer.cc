@@ -19,6 +19,7 @@ RequestWriter::~RequestWriter() { give_text(std::move(head_)); }
 std::string& RequestWriter::begin() {
   head_sent_ = 0;
   broken_ = false;
+  outlives_response_ = false;
   return head_;
 }
 

@@ -32,6 +32,10 @@ class RequestWriter {
   void set_broken() { broken_ = true; }
   bool is_broken() const { return broken_; }
 
+  // A complete response does not end it: what is left of it is sent all the same.
+  void set_outlives_response() { outlives_response_ = true; }
+  bool outlives_response() const { return outlives_response_ && !broken_; }
+
   // Takes what the client brings before there is a connection: as upload(), however much is there
   // already. REQUIRES: begin() was not called, the body has not ended.
   void gather(std::string_view content, bool last, std::string_view trailers,
@@ -66,6 +70,7 @@ class RequestWriter {
   std::size_t body_sent_ = 0;
   Upload upload_;
   bool broken_ = false;
+  bool outlives_response_ = false;
 };
 
 }  // namespace encore::server
