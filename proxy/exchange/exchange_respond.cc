@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "proxy/exchange/client_cache_control.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/published.h"
 #include "proxy/exchange/rule_reply.h"
@@ -82,6 +83,7 @@ ResponseSource Exchange::source_of(const store::ObjectRef& object, Outcome outco
   source.stored_trailers = parts.trailers();
   source.whole = meta.http.status == 200;
   source.has_age = true;
+  source.is_shared = true;
   return source;
 }
 
@@ -134,7 +136,10 @@ void Exchange::respond(const ResponseSource& source, ResponsePlan plan) {
   ENCORE_CHECK(plan.content != ResponsePlan::Content::kLater, "what is sent has been decided");
   go(Step::kRespond);
   record_.status = plan.status;
-  if (request_->rule != nullptr) request_->rule->response_edits().apply(plan.head);
+  if (request_->rule != nullptr) {
+    set_client_cache_control(*request_->rule, source, plan);
+    request_->rule->response_edits().apply(plan.head);
+  }
   ClientStream::Response response;
   response.head = std::move(plan.head);
   response.framing = plan.framing;

@@ -27,6 +27,13 @@ void tell_of(const SharedResponse& response, const config::Cache& settings,
                             : to_string(response.outcome);
 }
 
+// True if a shared cache may store and reuse the response, or the one that it confirms.
+bool may_be_shared(const RequestContext& request, const SharedResponse& response) {
+  if (response.reason == http::StoreReason::kOk) return true;
+  return response.meta.status == 304 && request.is_cacheable() &&
+         !request.head.fields.has(http::FieldId::kAuthorization);
+}
+
 }  // namespace
 
 // Each waiter that joined behind the head counts as a request of its own.
@@ -75,6 +82,7 @@ void Exchange::respond_shared() {
   source.whole = response_->whole;
   source.trailers = &response_->trailers;
   source.may_wait = range_wait_.may_wait();
+  source.is_shared = may_be_shared(*request_, *response_);
   ResponsePlan plan = coding_.plan(source, nullptr, moment(), next_turn_);
   if (plan.content == ResponsePlan::Content::kLater) {
     wait_for_range(plan.needed);

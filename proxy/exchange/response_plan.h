@@ -37,6 +37,7 @@ struct ResponseSource {
   // The head is that of this coding, into which the body is put on its way.
   std::optional<coding::Coding> coding = {};
   bool has_age = false;                   // Age is ours to say
+  bool is_shared = false;                 // a shared cache may store and reuse it
   const std::string* trailers = nullptr;  // of a body whose length is not known
   std::string_view stored_trailers = {};  // of one whose length is
 };

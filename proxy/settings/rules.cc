@@ -279,7 +279,9 @@ Rule::Rule(const config::Rule& rule, std::size_t number, const Treatment& forwar
   set(kRewritesPath, !strip_prefix_.empty() || !add_prefix_.empty() || !replacements_.empty());
   const bool chooses = rule.key_query && (*rule.key_query)->kind != config::KeyQuery::Kind::kAll;
   set(kChangesKey, chooses || by_digest());
+  if (rule.client_cache_control) shared_edits_.set("Cache-Control", *rule.client_cache_control);
   set(kAllowsPlainHits, !answer_ && !rechecks() && response_edits_.only_adds() &&
+                            shared_edits_.empty() &&
                             response_edits_.lines().size() <= kLinesOfPlainHitMax);
 }
 

@@ -82,6 +82,8 @@ class Rule {
   const std::optional<RuleAnswer>& answer() const { return answer_; }
   const http::HeadEdits& request_edits() const { return request_edits_; }
   const http::HeadEdits& response_edits() const { return response_edits_; }
+  // Cache-Control for clients of what shared caches may reuse; empty: the origin's.
+  const http::HeadEdits& shared_edits() const { return shared_edits_; }
   // A fresh stored response may be sent as it lies, with what response_edits() adds.
   bool allows_plain_hits() const { return has(kAllowsPlainHits); }
 
@@ -119,6 +121,7 @@ class Rule {
   std::optional<RuleAnswer> answer_;
   http::HeadEdits request_edits_;
   http::HeadEdits response_edits_;
+  http::HeadEdits shared_edits_;
   std::string strip_prefix_;
   std::string add_prefix_;
   std::string apart_;
