@@ -541,7 +541,10 @@ void Exchange::end() {
   }
   // Also where clients are not told.
   const bool was_storable = response_ != nullptr && response_->reason == http::StoreReason::kOk;
-  if (was_storable && record_.outcome == Outcome::kUncacheable) record_.detail = kNotStored;
+  if (was_storable && record_.outcome == Outcome::kUncacheable) {
+    const bool was_overtaken = role_ == Role::kAsked && response_->overtaken;
+    record_.detail = was_overtaken ? kOvertaken : kNotStored;
+  }
   leave_load();
   go(Step::kEnded);
   next_turn_.cancel();

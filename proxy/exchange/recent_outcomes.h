@@ -30,6 +30,7 @@ class RecentOutcomes {
     http::StoreReason reason = http::StoreReason::kOk;
     std::uint16_t status = 0;
     Unfollowed unfollowed = Unfollowed::kNone;
+    bool was_overtaken = false;  // and so not stored
     friend bool operator==(const Seen&, const Seen&) = default;
   };
   void note(const filter::Hash128& key, const Seen& seen, WallTime now);

@@ -6,6 +6,7 @@
 #include "proxy/observe/access_log.h"
 #include "proxy/observe/request_steps.h"
 #include "proxy/request/request_context.h"
+#include "proxy/transfer/not_stored.h"
 #include "proxy/transfer/response.h"
 
 namespace encore::server {
@@ -181,7 +182,8 @@ void RequestLog::record(const RequestRecord& record, const EndedExchange& ended)
       {.outcome = record.outcome,
        .reason = reason_of(ended),
        .status = static_cast<std::uint16_t>(record.status),
-       .unfollowed = ended.response == nullptr ? Unfollowed::kNone : ended.response->unfollowed},
+       .unfollowed = ended.response == nullptr ? Unfollowed::kNone : ended.response->unfollowed,
+       .was_overtaken = record.detail == kOvertaken},
       loop_.wall_now());
 }
 

@@ -137,6 +137,8 @@ struct ResponseSizes {
     "Bodies that were not what the digest in their path says.")                                    \
   X(revalidations, "revalidations_total", "Conditional requests sent for a stored response.")      \
   X(background_fetches, "background_fetches_total", "Fetches that no client waited for.")          \
+  X(overtaken, "overtaken_total",                                                                  \
+    "Responses not stored because a newer one or a purge came before them.")                       \
   X(stored, "stored_total", "Responses committed to the cache.")                                   \
   X(stored_bytes, "stored_bytes_total", "Charge of the responses committed to the cache.")         \
   X(store_aborts, "store_aborts_total", "Transfers that were to be stored and ended early.")       \

@@ -170,6 +170,7 @@ void Fetch::end_body(bool reusable) {
   const bool replaced = stored == StoreWriter::Result::kReplaced;
   const bool is_stored = replaced || stored == StoreWriter::Result::kStored;
   if (stored && !is_stored) {
+    response_->overtaken = stored == StoreWriter::Result::kOvertaken;
     note_not_stored();
     end_older(services_, *request_, *received_, *response_);
   }

@@ -31,6 +31,7 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
   // It confirms what was stored when it was requested, and nothing that came since.
   if (is_overtaken(services, request, received) ||
       services.inflight.latest_answers().has_since(variant, received.request_time)) {
+    services.stats.overtaken.add();
     return true;
   }
   ResidentMark resident(services, request);

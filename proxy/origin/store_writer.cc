@@ -227,7 +227,9 @@ StoreWriter::Result StoreWriter::commit(const store::BodyRef& body,
                                      .reserved_bytes = std::exchange(reserved_bytes_, 0)});
   if (outcome != cache::CommitOutcome::kStored && outcome != cache::CommitOutcome::kReplaced) {
     services_.stats.store_aborts.add();
-    return Result::kRefused;
+    if (outcome != cache::CommitOutcome::kSuperseded) return Result::kRefused;
+    services_.stats.overtaken.add();
+    return Result::kOvertaken;
   }
   // What is on disk alone is not named as resident: the filter is of the memory.
   if (!on_disk_alone_) resident.keep();

@@ -50,9 +50,10 @@ class StoreWriter {
 
   enum class Result : std::uint8_t {
     kStored,
-    kReplaced,  // likewise, in the place of another
-    kRefused,   // the cache had another one, or no room any more
-    kUnfit,     // no memory for the object, or a part that does not fit
+    kReplaced,   // likewise, in the place of another
+    kRefused,    // the cache had no room any more
+    kOvertaken,  // a newer response or a purge came before it
+    kUnfit,      // no memory for the object, or a part that does not fit
   };
   // Stores it. `completes` is the stored part that it was made of, if it was. REQUIRES: under way,
   // the body is complete.

@@ -16,6 +16,7 @@
 #include "proxy/process/form.h"
 #include "proxy/process/live_page.h"
 #include "proxy/process/purge_token.h"
+#include "proxy/process/status_text.h"
 #include "proxy/process/styled_page.h"
 
 namespace encore::server {
@@ -361,6 +362,11 @@ std::optional<net::AdminResponse> read_page(Administered& process,
   if (path == "/api/stats") {
     return json_reply(stats_json(process.snapshot(), process.status()));
   }
+  if (path == kStatusApi) {
+    const Snapshot snapshot = process.snapshot();
+    return reply(200, status_text(process.config(), process.live().status(snapshot), snapshot,
+                                  process.status()));
+  }
   if (path == kRejected) return read_rejected(process, request.query);
   if (path == "/api/shadow") {
     return json_reply(shadow_json(process.snapshot().shadows));
@@ -426,7 +432,7 @@ void answer_admin(Administered& process, net::AdminRequest request, net::AdminRe
   if (!page) {
     return to.send(
         reply(404,
-              "404 Not Found\nPages: / /healthz /readyz /metrics /api/stats /api/live "
+              "404 Not Found\nPages: / /healthz /readyz /metrics /api/stats /api/status /api/live "
               "/api/history /api/outcome /api/explain /explain /api/intercept /api/shadow "
               "/shadow; POST /purge /intercept/clear; with the token: /filter, POST "
               "/filter/adopt\n"));

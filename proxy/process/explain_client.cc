@@ -6,6 +6,7 @@
 #include "proxy/process/explain_page.h"
 #include "proxy/process/form.h"
 #include "proxy/process/neighbour.h"
+#include "proxy/process/status_text.h"
 #include "proxy/process/token.h"
 #include "proxy/settings/names.h"
 
@@ -42,6 +43,10 @@ Result<std::string> ask_running(const config::Config& config, const Explained& a
   target += "?format=text&";
   target += explain_query(asked);
   return ask(config, "GET", target);
+}
+
+Result<std::string> ask_status(const config::Config& config) {
+  return ask(config, "GET", std::string(kStatusApi));
 }
 
 Result<std::string> list_rejected(const config::Config& config) {

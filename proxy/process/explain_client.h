@@ -1,5 +1,5 @@
-// Asks a running proxy by its admin listener: what becomes of a request, and who has refused the
-// certificate of [intercept]. Blocks.
+// Asks a running proxy by its admin listener: its status, what becomes of a request, and who has
+// refused the certificate of [intercept]. Blocks.
 #pragma once
 
 #include <string>
@@ -13,6 +13,9 @@ namespace encore::server {
 // The text of /api/explain of the proxy whose config this is. With admin.token_file its token is
 // shown. Errors: no admin listener, or one that does not answer, or refuses.
 Result<std::string> ask_running(const config::Config& config, const Explained& asked);
+
+// The text of /api/status. Errors as above.
+Result<std::string> ask_status(const config::Config& config);
 
 // Lines for people. Errors as above.
 Result<std::string> list_rejected(const config::Config& config);

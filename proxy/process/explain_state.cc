@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -90,35 +92,65 @@ std::string storable_by(const store::Object& object, const RequestContext& reque
                               : "its status and validator (RFC 9111 3)";
 }
 
-bool has_secret(std::string_view names) {
+// What a variant key says of one name: a value, or that the request had none.
+struct Selector {
+  std::string_view name;
+  std::optional<std::string_view> value;
+};
+
+// The parts of a variant key, in the order of its names.
+std::vector<Selector> selectors_of(std::string_view names, std::string_view variant_key) {
+  std::vector<Selector> selectors;
+  std::string_view rest = variant_key;
+  rest.remove_prefix(std::min(names.size(), rest.size()));
+  constexpr std::string_view kMarks("\x01\x02", 2);  // absent, present (http/vary.cc)
   while (!names.empty()) {
     const std::size_t end = std::min(names.find(','), names.size());
-    if (is_secret_field(names.substr(0, end))) return true;
+    Selector selector{.name = names.substr(0, end), .value = {}};
     names.remove_prefix(std::min(end + 1, names.size()));
+    if (!rest.empty()) {
+      const bool is_present = rest.front() == kMarks[1];
+      rest.remove_prefix(1);
+      const std::string_view value = rest.substr(0, rest.find_first_of(kMarks));
+      rest.remove_prefix(value.size());
+      if (is_present) selector.value = value;
+    }
+    selectors.push_back(selector);
   }
-  return false;
+  return selectors;
 }
 
+// "accept-encoding = gzip, cookie = ***": credentials of clients are not shown, but whether there
+// were some.
 std::string varies_by(std::string_view names, std::string_view variant_key) {
-  if (names.empty()) return {};
-  // The names have a comma between them; what the key says is shown as far as it can be.
   constexpr std::size_t kShown = 200;
-  std::string text(names);
-  text += " = ";
-  // Credentials of clients are not shown.
-  if (has_secret(names)) return text.append(Redaction::kHidden);
-  text += variant_key.substr(0, kShown);
+  if (variant_key.empty()) return std::string(names);
+  std::string text;
+  for (const Selector& selector : selectors_of(names, variant_key)) {
+    if (!text.empty()) text += ", ";
+    text.append(selector.name).append(" = ");
+    if (!selector.value) {
+      text += "none";
+    } else if (is_secret_field(selector.name)) {
+      text += Redaction::kHidden;
+    } else {
+      text += selector.value->substr(0, kShown);
+    }
+  }
   std::ranges::replace_if(text, [](char c) { return c < ' ' || c > '~'; }, ' ');
   return text;
 }
 
+constexpr std::string_view kAcceptEncoding = "accept-encoding";
+
 // Looks at what was collected as a lookup for the request would.
 class Look {
  public:
-  Look(const Running& running, const RequestContext& request)
+  // `fields` select the variant; borrowed.
+  Look(const Running& running, const RequestContext& request, const http::Fields& fields)
       : running_(running),
         request_(request),
-        own_(request.head.fields, request.vary()),
+        own_(fields, request.vary()),
         allowed_private_(running.runtime->destinations.may_reach_private(request.client)) {
     running.kernel.peek({request.hash, request.key}, stored_);
   }
@@ -135,8 +167,20 @@ class Look {
   const InMemory* found() const { return found_; }
   bool found_on_disk() const { return found_on_disk_.has_value(); }
   bool is_fresh_on_disk() const { return running_.now < found_on_disk_->fresh_until; }
+  bool has_found() const { return found_ != nullptr || found_on_disk_.has_value(); }
   bool is_hidden() const { return is_hidden_; }
   bool any_resident() const { return any_resident_; }
+  // Values of Accept-Encoding that variants in memory were requested with.
+  std::vector<std::string> encodings() const {
+    std::vector<std::string> all;
+    for (const InMemory& each : stored_.memory()) {
+      const store::Object& object = *each.object;
+      for (const Selector& selector : selectors_of(names_of(object), variant_key_of(object))) {
+        if (selector.name == kAcceptEncoding && selector.value) all.emplace_back(*selector.value);
+      }
+    }
+    return all;
+  }
 
  private:
   bool is_past(MonotonicTime fresh_until, MonotonicTime keep_until) const {
@@ -308,22 +352,72 @@ Now what_now(const Running& running, const RequestContext& request, const Look& 
   return of_refused(request, of_absent(running, request, look.any_resident() && !look.is_hidden()));
 }
 
+// What clients say as a rule; of a variant on disk no more than a hash is known.
+constexpr std::array<std::string_view, 9> kUsualEncodings = {"gzip",
+                                                             "br",
+                                                             "zstd",
+                                                             "gzip, br",
+                                                             "gzip, zstd",
+                                                             "br, zstd",
+                                                             "gzip, br, zstd",
+                                                             "gzip, deflate",
+                                                             "gzip, deflate, br"};
+
+// A look as a client with another Accept-Encoding would have it.
+struct OtherLook {
+  std::string encoding;
+  http::Fields fields;
+  std::unique_ptr<Look> look = {};
+  std::vector<ExplainedVariant> stored = {};
+};
+
+// Who asks about a page without Accept-Encoding wants to know of it in any coding. Null: no other
+// value finds one either.
+std::unique_ptr<OtherLook> find_in_any_coding(const Running& running, const RequestContext& request,
+                                              const Look& look) {
+  if (request.head.fields.has(http::FieldId::kAcceptEncoding) || look.has_found() ||
+      look.is_hidden() || !look.any_resident()) {
+    return nullptr;
+  }
+  std::vector<std::string> values = look.encodings();
+  values.insert(values.end(), kUsualEncodings.begin(), kUsualEncodings.end());
+  for (std::string& value : values) {
+    auto other = std::make_unique<OtherLook>(
+        OtherLook{.encoding = std::move(value), .fields = request.head.fields});
+    other->fields.add(kAcceptEncoding, other->encoding);
+    other->look = std::make_unique<Look>(running, request, other->fields);
+    other->stored = other->look->variants();
+    if (other->look->has_found()) return other;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 ExplainedState explain_state(const Running& running, const RequestContext& request) {
-  Look look(running, request);
+  Look as_asked(running, request, request.head.fields);
   ExplainedState state;
   state.wall = running.wall;
   state.policy = to_string(running.runtime->config.admission.policy);
   state.is_looked_up = !request.key.empty();
+  const Look* look = &as_asked;
+  std::unique_ptr<OtherLook> other;
   if (state.is_looked_up) {
-    state.stored = look.variants();
+    state.stored = as_asked.variants();
+    other = find_in_any_coding(running, request, as_asked);
+    if (other != nullptr) {
+      state.stored = std::move(other->stored);
+      look = other->look.get();
+    }
     state.recalled =
         running.kernel.recall({request.hash, request.key}, request.treatment->admission);
   }
-  Now now = what_now(running, request, look);
+  Now now = what_now(running, request, *look);
   state.now_kind = std::move(now.kind);
   state.now_text = std::move(now.text);
+  if (other != nullptr) {
+    state.now_text += "; for a client with Accept-Encoding: " + other->encoding;
+  }
   state.outcomes = running.recent.of(request.hash);
   return state;
 }

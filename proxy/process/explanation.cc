@@ -71,6 +71,9 @@ std::string text_of(const RecentOutcomes::Outcomes& outcomes, WallTime now) {
     text += fmt::format("; not stored: {} ({})", to_string(outcomes.seen.reason),
                         clause_of(outcomes.seen.reason));
   }
+  if (outcomes.seen.was_overtaken) {
+    text += "; not stored: overtaken by a newer response or a purge while it was on its way";
+  }
   if (outcomes.seen.unfollowed != Unfollowed::kNone) {
     text += fmt::format("; the redirection was not followed: {} ({})",
                         to_string(outcomes.seen.unfollowed), in_words(outcomes.seen.unfollowed));
@@ -149,6 +152,7 @@ Json json_of(const ExplainedState& state) {
                         {"status", each.seen.status},
                         {"reason", http::to_string(each.seen.reason)},
                         {"clause", clause_of(each.seen.reason)},
+                        {"overtaken", each.seen.was_overtaken},
                         {"redirection", to_string(each.seen.unfollowed)},
                         {"times", each.times},
                         {"first_seconds_ago", seconds_since(each.first, state.wall)},

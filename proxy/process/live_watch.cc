@@ -32,7 +32,10 @@ LiveWatch::LiveWatch(const std::unique_ptr<Proxy>& proxy, MonotonicTime started,
 std::vector<std::string> LiveWatch::warnings() const {
   const config::Config& config = proxy_->config();
   std::vector<std::string> all = config::admin_warnings(config.admin);
-  all.insert(all.end(), warnings_.begin(), warnings_.end());
+  const std::uint64_t connections = proxy_->shared().connections_max();
+  if (!few_descriptors_.empty() && !peaks_.empty() && 2 * peaks_.front() >= connections) {
+    all.push_back(few_descriptors_);
+  }
   const std::uint64_t effective = config::effective_max_object(config);
   if (effective < config.cache.max_object_bytes) {
     all.push_back("cache.max_object is " + format_bytes(config.cache.max_object_bytes) +

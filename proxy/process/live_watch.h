@@ -37,11 +37,13 @@ class LiveWatch final : public LiveSource {
   // What is shown from now on.
   void set_ready(bool ready) { ready_ = ready; }
   void note_reload(std::string fault) { last_reload_ = {wall_now(), std::move(fault)}; }
-  // Of the start, to what follows from the configuration.
-  void add_warning(std::string warning) { warnings_.push_back(std::move(warning)); }
+  // Descriptors allow fewer clients than the configuration. That is a warning only when half of
+  // those have come: a small site never meets the limit.
+  void set_few_descriptors(std::string text) { few_descriptors_ = std::move(text); }
+  const std::string& few_descriptors() const { return few_descriptors_; }
 
-  // What an operator should know: of the start, of the admin listener, and where less is allowed
-  // than was asked for.
+  // What an operator should know: of the admin listener, and where less is allowed than was asked
+  // for, or is used.
   std::vector<std::string> warnings() const;
 
   LiveStatus status(const Snapshot& snapshot) const override;
@@ -56,7 +58,7 @@ class LiveWatch final : public LiveSource {
   const MonotonicTime started_;
   const WallTime started_at_;
   bool ready_ = false;
-  std::vector<std::string> warnings_;
+  std::string few_descriptors_;  // empty: they are enough
   std::optional<LiveStatus::Reload> last_reload_;
   MonotonicTime looked_{};
   History history_;

@@ -188,6 +188,16 @@ int ask_intercept(const encore::config::Config& config, const InterceptOrders& o
   return kExitFailed;
 }
 
+int show_status(const encore::config::Config& config) {
+  const auto text = encore::server::ask_status(config);
+  if (text) {
+    std::fputs(text->c_str(), stdout);
+    return 0;
+  }
+  std::fprintf(stderr, "encore: %s\n", text.error().message.c_str());
+  return kExitFailed;
+}
+
 int run(const encore::config::Sources& sources, const encore::config::Config& config,
         const encore::server::StartOrders& orders) {
   // From here on an order to end is one to end in order, with status 0.
@@ -248,6 +258,7 @@ int main(int argc, char** argv) {
                  "With --check-config: print the rule that applies to this URL, and its effect")
       ->type_name("URL");
   const CLI::Option* const offline = add_explain(app, asked);
+  app.add_subcommand("status", "Print the state of the running proxy")->fallthrough();
   InterceptOrders intercept;
   add_intercept(app, intercept);
   app.set_version_flag("--version", "encore " ENCORE_VERSION);
@@ -274,6 +285,7 @@ int main(int argc, char** argv) {
     const int status = std::max(check_config(*config, places), check_token(*adopt_from));
     return asked.url.empty() ? status : std::max(status, show_explained(*config, asked));
   }
+  if (app.got_subcommand("status")) return show_status(*config);
   if (explains) return explain(*config, asked, offline->count() != 0);
   if (intercept.command->parsed()) return ask_intercept(*config, intercept);
   if (!asked.url.empty()) {

@@ -20,9 +20,16 @@
 namespace encore::server {
 namespace {
 
+// Null: no flag has that name.
+bool* flag_of(PurgeOrder& order, std::string_view name) {
+  if (name == "all") return &order.all;
+  if (name == "soft") return &order.soft;
+  return name == "dry_run" ? &order.dry_run : nullptr;
+}
+
 Result<void> take(PurgeOrder& order, std::string_view name, std::string value) {
-  if (name == "soft" || name == "dry_run") {
-    bool& flag = name == "soft" ? order.soft : order.dry_run;
+  if (bool* const found = flag_of(order, name)) {
+    bool& flag = *found;
     flag = value == "1" || value == "true";
     if (flag || value == "0" || value == "false") return {};
     return fail(std::string(name) + " is true or false, not \"" + value + "\"");
@@ -39,7 +46,7 @@ Result<void> take(PurgeOrder& order, std::string_view name, std::string value) {
     order.tags.push_back(std::move(value));
   } else {
     return fail("unknown \"" + std::string(name) +
-                "\"; accepted: url, prefix, tag, soft, dry_run, token");
+                "\"; accepted: url, prefix, tag, all, soft, dry_run, token");
   }
   return {};
 }
@@ -81,8 +88,9 @@ Result<void> read_json(std::string_view text, PurgeOrder& order) {
   const auto json = parse_flat(text);
   if (!json) return std::unexpected(json.error());
   for (const auto& [name, value] : json->items()) {
-    if (value.is_boolean() && (name == "soft" || name == "dry_run")) {
-      (name == "soft" ? order.soft : order.dry_run) = value.get<bool>();
+    bool* const flag = flag_of(order, name);
+    if (value.is_boolean() && flag != nullptr) {
+      *flag = value.get<bool>();
       continue;
     }
     if (!value.is_array()) {
@@ -141,6 +149,11 @@ class Matcher final : public cache::Visitor {
     for (const std::string& prefix : order.prefixes) {
       forward_.push_back(key_text(prefix, {}));
       reverse_.push_back(key_text(prefix, {.scheme = kReverseScheme}));
+    }
+    if (order.all) {
+      // What every URL begins with.
+      forward_.emplace_back();
+      reverse_.emplace_back();
     }
   }
 
@@ -235,8 +248,8 @@ Result<PurgeOrder> read_purge_order(const net::AdminRequest& request) {
   const bool json = request.field("Content-Type").starts_with("application/json");
   const auto done = json ? read_json(request.body, order) : take_form(request.body, order);
   if (!done) return std::unexpected(done.error());
-  if (order.urls.empty() && order.prefixes.empty() && order.tags.empty()) {
-    return fail("nothing to purge; accepted: url, prefix, tag");
+  if (order.urls.empty() && order.prefixes.empty() && order.tags.empty() && !order.all) {
+    return fail("nothing to purge; accepted: url, prefix, tag, all");
   }
   for (const auto* urls : {&order.urls, &order.prefixes}) {
     for (const std::string& url : *urls) {
@@ -296,7 +309,7 @@ Purged purge(Shared& shared, const Runtime& runtime, const PurgeOrder& order) {
     ban = std::move(*made);
   }
   cache::Kernel& kernel = *shared.kernel;
-  const bool has_rules = !order.prefixes.empty() || !order.tags.empty() || ban;
+  const bool has_rules = order.all || !order.prefixes.empty() || !order.tags.empty() || ban;
   DiskPurge on_disk(shared.disks.get());
   std::uint64_t count = 0;
   const std::vector<std::string> of_urls = keys_of(runtime, order.urls);

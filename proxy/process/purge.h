@@ -19,8 +19,8 @@ struct Shared;
 // Places looked at under one lock: some tens of microseconds.
 inline constexpr std::uint32_t kPurgeSliceSlots = 64;
 
-// Reads url, prefix, tag (each as often as wanted), soft, dry_run and token from the query and from
-// the body, which is a form or, where Content-Type says so, JSON: {"tag": ["a", "b"], "soft":
+// Reads url, prefix, tag (each as often as wanted), all, soft, dry_run and token from the query and
+// from the body, which is a form or, where Content-Type says so, JSON: {"tag": ["a", "b"], "soft":
 // true}. Errors: nothing to purge, an unknown name, a URL that is none, malformed JSON.
 Result<PurgeOrder> read_purge_order(const net::AdminRequest& request);
 

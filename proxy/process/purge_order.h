@@ -15,6 +15,7 @@ struct PurgeOrder {
   std::vector<std::string> urls = {};      // absolute
   std::vector<std::string> prefixes = {};  // likewise
   std::vector<std::string> tags = {};
+  bool all = false;  // whatever is stored
   bool soft = false;
   bool dry_run = false;  // only counted, and nothing changes
   // Of requests that purge: keys with their realms, and what a ban is of.

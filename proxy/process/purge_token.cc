@@ -17,7 +17,7 @@ std::int64_t seconds_of(MonotonicTime now) {
 
 // Each text with its length in front: no two orders are one text.
 std::string PurgeTokens::signature(const PurgeOrder& order, std::string_view when) const {
-  std::string text = fmt::format("{} {}", when, order.soft);
+  std::string text = fmt::format("{} {} {}", when, order.soft, order.all);
   for (const auto* list : {&order.urls, &order.prefixes, &order.tags}) {
     text += fmt::format(" {}", list->size());
     for (const std::string& each : *list) text += fmt::format(" {}:{}", each.size(), each);

@@ -58,6 +58,16 @@ std::string limit_connections(Shared& shared, std::uint32_t wanted) {
       limit.rlim_cur, shared.connections_max(), wanted);
 }
 
+// Before anything is served: what the disks hold may be older than an edit of while this process
+// was down.
+Result<void> purge_at_start(Proxy& proxy) {
+  if (!proxy.config().cache.purge_at_start || proxy.shared().disks == nullptr) return {};
+  const Purged purged = purge(proxy.shared(), *proxy.present_runtime(), {.all = true});
+  if (!purged.durable) return fail("cache.purge_at_start: " + purged.durable.error().message);
+  log::info("cache.purge_at_start: all that the disks hold is purged");
+  return {};
+}
+
 // What it has recorded goes to its file; null: there is no journal.
 void write_journal(cache::JournalRecorder* journal, LogWriter* log) {
   if (journal == nullptr) return;
@@ -118,12 +128,13 @@ Result<std::unique_ptr<Server>> Server::create(const config::Config& config, Loa
     if (auto done = (server.get()->*step)(start); !done) return std::unexpected(done.error());
   }
   server->load_state();
+  if (auto done = purge_at_start(*server->proxy_); !done) return std::unexpected(done.error());
   if (orders.adopt_from) {
     if (auto done = server->adopt_from(*orders.adopt_from); !done)
       return std::unexpected(done.error());
   }
   std::string few = limit_connections(server->proxy_->shared(), config.limits.connections);
-  if (!few.empty()) server->watch_.add_warning(std::move(few));
+  if (!few.empty()) server->watch_.set_few_descriptors(std::move(few));
   return server;
 }
 
@@ -248,6 +259,7 @@ Server::End Server::run() {
               (*address)->socket.empty() ? admin_->address().to_string() : address.text());
   }
   for (const std::string& warning : watch_.warnings()) log::warn("{}", warning);
+  if (!watch_.few_descriptors().empty()) log::info("{}", watch_.few_descriptors());
   log::info("ready: {} workers, seed {}", proxy_->workers().size(),
             filter::fingerprint(proxy_->shared().identity_seed));
   loop_->run();

@@ -122,8 +122,8 @@ inline http::StoredMeta meta_until(const store::Object& object, MonotonicTime fr
   return meta;
 }
 
-// A response that the readers of a transfer share. Immutable once published, but for `stored`, of
-// its own worker alone, and trailers, read when the body is complete.
+// A response that the readers of a transfer share. Immutable once published, but for `stored` and
+// `overtaken`, of its own worker alone, and trailers, read when the body is complete.
 struct SharedResponse {
   // Status line and end-to-end fields, each with CRLF, without the empty line. Those that are for
   // the one who asked alone (Age as it came, Set-Cookie, and what private="..." and
@@ -144,6 +144,8 @@ struct SharedResponse {
   bool is_for_validation = false;
   // Going into the cache as it was published; nothing: that shows at its end.
   std::optional<bool> stored = false;
+  // It was to go into the cache, and came too late for it. Of its own worker alone, as `stored`.
+  bool overtaken = false;
   bool whole = true;  // a full representation, that ranges may be cut from
   OriginVisit visit;
   std::string content_type;

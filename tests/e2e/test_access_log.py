@@ -330,7 +330,7 @@ class Redacted(Logs):
         encore = self.reverse(admission={"policy": "always"})
         self.ask(encore, "/page", [("Cookie", "s=hush"), ("Accept-Language", "de")])
         text = encore.admin("/api/explain?url=http://site.example/page&format=text")[1]
-        self.assertIn("accept-language,cookie = ***", text)
+        self.assertIn("accept-language = de, cookie = ***", text)
         self.assertNotIn("hush", text)
 
     def test_what_is_secret_is_configured(self):

@@ -103,6 +103,39 @@ class Tier(DiskCase):
         eventually(self.is_written, "what waits is on disk")
         return names
 
+    def status(self):
+        return self.run_client([self.proxy.program, "--config", self.proxy.config_path,
+                                "status"]).stdout.decode()
+
+    def test_an_edit_while_the_proxy_was_down_is_seen_after_a_purge_of_all(self):
+        self.start_proxy()
+        names = self.fill(count=50)
+        self.assertNotIn("curl", self.status())
+        self.proxy.stop()
+        self.versions = dict.fromkeys(names, 2)
+        self.proxy.start()
+        eventually(lambda: "in-service" in self.status(), "the disk is read")
+        self.assertEqual(1, self.check(names[0], self.get(names[0])))
+        said = self.status()
+        self.assertIn(f"curl -X POST 127.0.0.1:{self.proxy.admin_port}/purge -d all=1", said)
+        self.assertIn("cache.purge_at_start", said)
+        self.purge("all=1")
+        for name in names:
+            self.assertEqual(2, self.check(name, self.get(name)))
+
+    def test_with_a_key_every_start_purges_all(self):
+        self.start_proxy(cache={"purge_at_start": True})
+        names = self.fill(count=50)
+        for version in 2, 3:
+            self.proxy.stop()
+            self.versions = dict.fromkeys(names, version)
+            self.proxy.start()
+            self.assertNotIn("curl", self.status())
+            for name in names:
+                self.assertEqual(version, self.check(name, self.get(name)))
+                self.assertEqual(version, self.check(name, self.get(name)))
+            eventually(self.is_written, "what waits is on disk")
+
     def test_what_memory_has_let_go_is_a_hit_from_disk(self):
         self.start_proxy()
         names = self.fill()

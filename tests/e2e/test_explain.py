@@ -11,7 +11,7 @@ import threading
 import unittest
 import urllib.parse
 
-from client import field, get
+from client import Client, field, get
 from harness import Case, clean_environment, eventually, free_port
 from origin import Origin, fresh, response
 
@@ -126,6 +126,64 @@ class Live(Explained):
         text, _ = self.cli(proxy, url, "--field", "Accept-Encoding: br")
         self.assertRegex(text, r"(?m)^ *(stored)? *\* in memory, 200, 900B of body")
         self.assertRegex(text, r"(?m)^ *(stored)? *- in memory, .* another variant$")
+
+    def test_a_page_is_found_whatever_its_coding_by_who_names_none(self):
+        origin = Origin(self, {"/v": by_encoding})
+        for normalised, coding in ("on", "gzip, br"), ("off", "gzip;q=0.9, x-own"):
+            with self.subTest(normalised):
+                proxy = self.encore(admission={"policy": "always"},
+                                    cache={"normalise_accept_encoding": normalised})
+                url = origin.url("/v")
+                get(proxy.port, url, fields=[("Accept-Encoding", coding)])
+                eventually(lambda: self.api(proxy, url)["stored"], "it is stored")
+                said = self.api(proxy, url)
+                self.assertEqual("hit", said["now"]["kind"])
+                self.assertIn("Accept-Encoding: ", said["now"]["text"])
+                self.assertTrue(said["stored"][0]["selected"])
+                # Who names one is told of that alone.
+                named = self.api(proxy, url, header="Accept-Encoding: zstd")
+                self.assertEqual("miss", named["now"]["kind"])
+
+    def test_variants_without_and_with_cookies_are_told_apart(self):
+        origin = Origin(self, {"/v": fresh(b"v", 600, Vary="Accept-Encoding, Cookie")})
+        proxy = self.encore(admission={"policy": "always"})
+        url = origin.url("/v")
+        for fields in [], [("Cookie", "s=hush")]:
+            get(proxy.port, url, fields=[("Accept-Encoding", "gzip"), *fields])
+        eventually(lambda: len(self.api(proxy, url)["stored"]) == 2, "both are stored")
+        said = {each["varies_by"]: each["selected"] for each in self.api(proxy, url)["stored"]}
+        self.assertEqual({"accept-encoding = gzip, cookie = none": True,
+                          "accept-encoding = gzip, cookie = ***": False}, said)
+        said = {each["varies_by"]: each["selected"]
+                for each in self.api(proxy, url, header="Cookie: s=hush")["stored"]}
+        self.assertTrue(said["accept-encoding = gzip, cookie = ***"])
+
+    def test_an_overtaken_answer_is_said_to_be_one_and_counted(self):
+        asked, go = threading.Event(), threading.Event()
+
+        def page(exchange):
+            if exchange.request.method == "POST":
+                return response(b"changed")
+            if not asked.is_set():
+                asked.set()
+                exchange.wait(go)
+            return fresh(b"page", 600)
+        origin = Origin(self, {"/a": page})
+        proxy = self.encore(admission={"policy": "always"})
+        url = origin.url("/a")
+        reader = threading.Thread(target=get, args=(proxy.port, url))
+        reader.start()
+        self.assertTrue(asked.wait(60))
+        with Client(proxy.port) as client:
+            self.assertEqual(200, client.ask(url, method="POST", body=b"x").status)
+        go.set()
+        reader.join()
+        eventually(lambda: [each for each in self.api(proxy, url)["lately"]
+                            if each.get("overtaken")], "it is noted")
+        self.assertIn("overtaken by a newer response or a purge", self.cli(proxy, url)[0])
+        self.assertEqual(1, proxy.metrics()["encore_overtaken_total"])
+        records = [r for r in proxy.access_records(2) if r["method"] == "GET"]
+        self.assertEqual(["overtaken"], [record["detail"] for record in records])
 
     def test_stale_negative_and_what_could_not_be_stored(self):
         origin = Origin(self, {

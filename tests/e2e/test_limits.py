@@ -1,5 +1,6 @@
 """What connections, descriptors and objects may cost, and what happens when they run out."""
 
+import json
 import os
 import random
 import resource
@@ -62,6 +63,21 @@ class Connections(Case):
         metrics = encore.metrics()
         self.assertEqual(6, metrics["encore_client_connections_refused_total"])
         self.assertEqual(0, metrics["encore_client_connections_given_up_total"])
+
+    def test_few_descriptors_are_a_warning_when_half_of_their_clients_have_come(self):
+        encore = limited(self.encore(start=False), 64)
+
+        def warnings():
+            said = json.loads(encore.admin("/api/live")[1])["process"]["warnings"]
+            return [text for text in said if "file descriptors allow" in text]
+        self.assertIn("file descriptors allow", encore.output())
+        self.assertEqual([], warnings())
+        self.assertNotIn("descriptors", self.run_client(
+            [encore.program, "--config", encore.config_path, "status"]).stdout.decode())
+        for _ in range(30):
+            client = Client(encore.port)
+            self.addCleanup(client.close)
+        self.assertEqual(1, len(eventually(warnings, "they have come")))
 
     def test_without_descriptors_for_more_clients_those_there_are_still_served(self):
         origin = Origin(self, default=response(b"miss"))

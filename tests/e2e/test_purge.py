@@ -50,6 +50,28 @@ class Purge(Case):
         self.assertTrue(self.is_hit("/ab"))
         self.assertEqual(0, self.purge("?url=" + self.origin.url("/none")))
 
+    def test_everything_of_all_listeners(self):
+        self.start_all({"/a": fresh(b"a"), "/b": fresh(b"b")})
+
+        def ask():
+            with Client(self.reverse_port) as client:
+                client.send("GET /a HTTP/1.1\r\nHost: site.example\r\n\r\n")
+                return field(client.read_response(), "Cache-Status")
+
+        def load():
+            for path in "/a", "/b":
+                self.get(path)
+            ask()
+            self.assertIn("; hit", ask())
+        load()
+        self.assertEqual(3, self.purge("?all=1"))
+        self.assertNotIn("; hit", ask())
+        self.assertFalse(self.is_hit("/a"))
+        load()
+        self.assertEqual(3, self.purge(body=json.dumps({"all": True}).encode(),
+                                       Content_Type="application/json"))
+        self.assertIn("nothing to purge", self.purge("?all=0", status=400))
+
     def test_by_url_behind_a_reverse_listener(self):
         self.start_all({"/a": fresh(b"a")})
 

@@ -260,6 +260,8 @@ function hosts(id, list, text) {
 }
 
 function showCache({stats, process}) {
+  put('overtaken', number(stats.counters.overtaken));
+  put('purges-refused', number(stats.counters.purges_refused));
   const cache = stats.cache;
   put('cache-used', bytes(cache.used_bytes));
   put('cache-limit', bytes(cache.capacity_bytes));

@@ -1,0 +1,74 @@
+#include "proxy/process/status_text.h"
+
+#include <fmt/core.h>
+
+#include <chrono>
+
+#include "base/readable.h"
+#include "base/units.h"
+
+namespace encore::server {
+namespace {
+
+// As long as an operator may look at a start.
+constexpr Nanoseconds kAfterStart = std::chrono::hours(1);
+
+void append_line(std::string& out, std::string_view label, std::string_view text) {
+  out += fmt::format("{:<16}{}\n", label, text);
+}
+
+// How a command line reaches the admin listener.
+std::string curl_of(const config::Config& config) {
+  const std::optional<config::Endpoint>& endpoint = *config.admin.address;
+  std::string text = "curl -X POST ";
+  if (!config.admin.token_file.empty()) {
+    text += "-H \"Authorization: Bearer $(cat " + config.admin.token_file + ")\" ";
+  }
+  if (!endpoint->socket.empty()) {
+    return text + "--unix-socket " + endpoint->socket + " http://localhost/purge -d all=1";
+  }
+  std::string address = config.admin.address.text();
+  if (address.starts_with("*:")) address.replace(0, 1, "127.0.0.1");
+  return text + address + "/purge -d all=1";
+}
+
+}  // namespace
+
+std::string status_text(const config::Config& config, const LiveStatus& live,
+                        const Snapshot& snapshot, const ProcessStatus& process) {
+  const auto uptime = std::chrono::floor<std::chrono::seconds>(process.uptime);
+  std::string out;
+  append_line(out, "state",
+              fmt::format("{} {}, up {}, {} reloads, {} refused", ENCORE_VERSION,
+                          live.ready ? "ready" : "draining", about_duration(uptime),
+                          process.reloads, process.reload_failures));
+  std::uint64_t requests = 0;
+  for (const std::uint64_t each : snapshot.requests) requests += each;
+  append_line(
+      out, "requests",
+      fmt::format("{}, hits {}, errors {}", requests, snapshot.requests_of(OutcomeClass::kHit),
+                  snapshot.requests_of(OutcomeClass::kError)));
+  append_line(out, "memory",
+              fmt::format("{} responses, {} of {}", snapshot.kernel.objects,
+                          format_bytes(snapshot.kernel.used_bytes),
+                          format_bytes(snapshot.kernel.capacity_bytes)));
+  std::uint64_t found = 0;
+  for (const disk::DiskReport& device : snapshot.devices) {
+    found += device.segments;
+    append_line(out, "disk",
+                fmt::format("{}: {}, {} segments at the start", device.path,
+                            to_string(device.condition), device.segments));
+  }
+  append_line(out, "overtaken", fmt::format("{} responses not stored", snapshot.overtaken));
+  append_line(out, "refused purges", std::to_string(snapshot.purges_refused));
+  for (const std::string& warning : live.warnings) append_line(out, "warning", warning);
+  if (found == 0 || config.cache.purge_at_start || process.uptime >= kAfterStart) return out;
+  append_line(out, "note",
+              "The disks serve what they held before the start. If the site was edited while the "
+              "proxy was down, purge all:");
+  append_line(out, "", curl_of(config));
+  append_line(out, "", "cache.purge_at_start = true does so at every start.");
+  return out;
+}
+
+}  // namespace encore::server
