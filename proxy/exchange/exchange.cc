@@ -562,7 +562,7 @@ void Exchange::finish(ClientStream::End how) {
   if (how == ClientStream::End::kReset) lost_bytes_ = client_.unsent_bytes();
   if (how != ClientStream::End::kDone) {
     record_.connection = ClientConnectionEnd::kCut;
-  } else if (client_.is_kept()) {
+  } else if (client_.is_kept() && upload_.is_done()) {
     record_.connection = ClientConnectionEnd::kKept;
   }
   end();

@@ -423,14 +423,14 @@ TEST_CASE("answers are remembered for their time to live, within bounds", "[net]
     a.options.ttl_min = std::chrono::hours(1);
     a.set();
     a.dns.ttl = 0;
-    a.ask("one.test");
+    CHECK(a.ask("one.test")->time_to_live == std::chrono::hours(1));
     a.ask("one.test");
     CHECK(a.dns.questions == 2);
   }
   SECTION("no more than the upper bound") {
     a.options.ttl_max = std::chrono::milliseconds(1);
     a.set();
-    a.ask("one.test");
+    CHECK(a.ask("one.test")->time_to_live == std::chrono::milliseconds(1));
     a.wait(std::chrono::milliseconds(2));
     a.ask("one.test");
     CHECK(a.dns.questions == 4);

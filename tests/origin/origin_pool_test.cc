@@ -76,6 +76,22 @@ TEST_CASE("a connection to an address that is not accepted stays for others", "[
   CHECK(f.pool.size() == 1);
 }
 
+TEST_CASE("what is too old is closed wherever it stands, and nothing else", "[server][pool]") {
+  Fixture f;
+  for (std::uint16_t port = 1; port <= 4; ++port) {
+    PooledConnection connection = f.connect(port);
+    connection.made = MonotonicTime(std::chrono::seconds(port % 2 == 0 ? 10 : 20));
+    f.pool.put(port < 3 ? "a" : "b", std::move(connection), {.per_server = 8});
+  }
+  f.pool.close_made_before(MonotonicTime(std::chrono::seconds(10)));
+  CHECK(f.pool.size() == 4);
+  f.pool.close_made_before(MonotonicTime(std::chrono::seconds(11)));
+  CHECK(f.pool.size() == 2);
+  CHECK(f.take("a")->peer().port() == 1);
+  CHECK(f.take("b")->peer().port() == 3);
+  CHECK(f.stats.origin_connections.get() == 0);
+}
+
 TEST_CASE("beyond the limit the oldest is closed, and counted as closed", "[server][pool]") {
   Fixture f;
   for (std::uint16_t port = 1; port <= 4; ++port)
