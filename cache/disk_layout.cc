@@ -68,4 +68,14 @@ Result<DiskLayout> lay_out_disk(std::uint64_t disk_bytes, std::uint64_t segment_
                     .segments = static_cast<std::uint32_t>(segments)};
 }
 
+bool fits_empty_segment(std::uint64_t record_bytes, std::uint32_t names_bytes,
+                        std::uint64_t segment_bytes) {
+  if (record_bytes > segment_bytes) return false;
+  const FooterContent footer{.records = 1,
+                             .names_bytes = names_bytes == 0 ? 0 : kFooterNameBytes + names_bytes};
+  return std::max(kSegmentHeaderBytes, kDiskPage) + disk_room(record_bytes) +
+             footer_bytes(footer) <=
+         segment_bytes;
+}
+
 }  // namespace encore::cache

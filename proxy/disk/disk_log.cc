@@ -14,7 +14,34 @@ bool DiskLog::bury(const Purge& purge) {
   return buried_.size() == kBuriedMax;
 }
 
+void DiskLog::begin_run(const RunHistory& runs) {
+  runs_ = runs;
+  (void)remember_runs();
+}
+
+Result<void> DiskLog::remember_runs() {
+  if (superblock_.runs == runs_) return {};
+  auto remembered = disk::remember_runs(state_.file, superblock_, runs_);
+  if (!remembered) return std::unexpected(remembered.error());
+  superblock_ = *remembered;
+  return {};
+}
+
+Result<void> DiskLog::note_purge() { return has_purge_ ? Result<void>() : append_twice({}); }
+
+Result<void> DiskLog::remember_purge() {
+  if (has_purge_) return {};
+  runs_.note_purge();
+  if (auto remembered = remember_runs(); !remembered) return remembered;
+  state_.common->witness.note_purge();
+  has_purge_ = true;
+  return {};
+}
+
 Result<void> DiskLog::append_buried() {
+  if (state_.common->has_purge) {
+    if (auto noted = note_purge(); !noted) return noted;
+  }
   std::vector<Purge> buried;
   {
     const MutexLock lock(mutex_);
@@ -26,14 +53,17 @@ Result<void> DiskLog::append_buried() {
       [&](cache::Kernel& kernel) { return std::optional(kernel.disk_sequence(state_.number)); });
   if (!sequence) return fail("disk " + state_.file.path() + ": stopped with purges left");
   for (Purge& purge : buried) purge.sequence = *sequence;
-  // Where nothing was ever written, nothing comes back.
-  auto appended = *sequence == 0 ? Result<void>() : append(buried);
+  // Where nothing was ever written, nothing comes back; of an absent disk nobody knows.
+  auto appended = *sequence == 0 ? note_purge() : append_all(buried, false);
   waiting_ -= buried.size();
   return appended;
 }
 
-Result<void> DiskLog::append(std::span<const Purge> purges) {
+Result<void> DiskLog::append(std::span<const Purge> purges) { return append_all(purges, true); }
+
+Result<void> DiskLog::append_all(std::span<const Purge> purges, bool is_answered) {
   auto appended = append_twice(purges);
+  if (appended) state_.common->witness.note(state_.number, log_->position(), is_answered);
   entries_.store(log_->entries(), std::memory_order_relaxed);
   overflows_.store(log_->overflows(), std::memory_order_relaxed);
   return appended;
@@ -44,9 +74,13 @@ Result<void> DiskLog::append_twice(std::span<const Purge> purges) {
     // Where nothing is found any more, nothing comes back.
     return is_forgotten_ ? Result<void>() : give_up({"its purge log has failed before"});
   }
-  auto appended = log_->append(purges);
+  const auto append_once = [&]() -> Result<void> {
+    if (auto remembered = remember_purge(); !remembered) return remembered;
+    return purges.empty() ? Result<void>() : log_->append(purges);
+  };
+  auto appended = append_once();
   // It mends itself.
-  if (!appended) appended = log_->append(purges);
+  if (!appended) appended = append_once();
   if (!appended) {
     has_failed_ = true;
     state_.take_offline();

@@ -2,9 +2,13 @@
 // within a second. A log that cannot be written twice in a row has failed for good: nobody can say
 // any more what was purged, so the disk is emptied for the next start, and leaves service.
 //
+// The first purge of a run is remembered as such before it (runs.h): on the disk, and outside of
+// it.
+//
 // bury() is thread-safe, all else confined to what writes the disk.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -20,11 +24,22 @@ class DiskLog {
  public:
   // `state` is borrowed; the log is loaded.
   DiskLog(DiskState& state, std::unique_ptr<PurgeLog> log)
-      : state_(state), log_(std::move(log)), entries_(log_->entries()) {}
+      : state_(state),
+        log_(std::move(log)),
+        superblock_(state.superblock),
+        entries_(log_->entries()) {}
+  // The disk takes part in this run, durably; where that fails, the first purge tries again.
+  // REQUIRES: called before all below.
+  void begin_run(const RunHistory& runs);
+  LogPosition position() const { return log_->position(); }
 
   // For append_buried(), whose sequence it gets. True: there are so many that it should not wait.
   bool bury(const Purge& purge) ENCORE_EXCLUDES(mutex_);
   Result<void> append_buried() ENCORE_EXCLUDES(mutex_);
+  // The run has a purge, durably. Errors: as append().
+  Result<void> note_purge();
+  // Any thread.
+  bool has_purge() const { return has_purge_.load(); }
   // Something was buried that append_buried() has not come back with yet. Any thread.
   bool has_buried() const { return waiting_.load() != 0; }
   // Durable when it returns. Errors: it is not, and may come back at the next start.
@@ -39,12 +54,18 @@ class DiskLog {
  private:
   static constexpr std::size_t kBuriedMax = 4096;
 
+  Result<void> append_all(std::span<const Purge> purges, bool is_answered);
   Result<void> append_twice(std::span<const Purge> purges);
+  Result<void> remember_purge();
+  Result<void> remember_runs();
   // Of a log that has failed: success where nothing of its disk is found any more.
   Result<void> give_up(const Error& error);
 
   DiskState& state_;
   std::unique_ptr<PurgeLog> log_;
+  Superblock superblock_;
+  RunHistory runs_;
+  std::atomic<bool> has_purge_ = false;
   bool has_failed_ = false;
   bool is_forgotten_ = false;  // the disk is empty for the next start
   std::atomic<std::uint64_t> entries_;

@@ -12,6 +12,7 @@ std::string_view to_string(DiskCondition condition);
 
 struct DiskReport {
   std::string path;
+  std::string emptied_for;  // why the start made it anew; empty: it did not
   DiskCondition condition = DiskCondition::kLoading;
   // Given to the device since the start, by what for; format: headers, footers, purges, and what is
   // written again with what follows.

@@ -6,14 +6,22 @@
 namespace encore::disk {
 
 Result<std::shared_ptr<DiskService>> DiskService::open(std::unique_ptr<File> file,
-                                                       const OpenOptions& options,
-                                                       const Setup& setup,
+                                                       const OpenOptions& options, Setup setup,
                                                        std::shared_ptr<DiskCommon> common) {
   auto counted = std::make_unique<CountedFile>(std::move(file));
   auto superblock = open_disk(*counted, options);
   if (!superblock) return std::unexpected(superblock.error());
   auto found = std::make_unique<DiskStart>(*counted, *superblock, options.now);
   if (auto begun = found->begin(); !begun) return std::unexpected(begun.error());
+  if (setup.position_min && found->purges().position() < *setup.position_min) {
+    setup.emptied_for = "an older copy of it is in its place, without its latest purges";
+    OpenOptions anew = options;
+    anew.clear = true;
+    superblock = open_disk(*counted, anew);
+    if (!superblock) return std::unexpected(superblock.error());
+    found = std::make_unique<DiskStart>(*counted, *superblock, options.now);
+    if (auto begun = found->begin(); !begun) return std::unexpected(begun.error());
+  }
   // It has become smaller, and nothing is left beyond its end.
   const auto wanted = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(segments_in(*superblock, options.disk_bytes), superblock->segments));
@@ -40,6 +48,10 @@ DiskService::DiskService(std::unique_ptr<CountedFile> file, const Superblock& su
       queue_(setup.engine.write_bytes_max,
              std::min<std::uint64_t>(setup.engine.write_batch_bytes, superblock.segment_bytes / 8)),
       loads_(state_) {}
+
+DiskWitness::Disk DiskService::witnessed() const {
+  return {file_->path(), state_.superblock.uuid, log_.position()};
+}
 
 cache::DiskOptions DiskService::kernel_disk() const {
   const std::uint64_t wanted = segments_in(state_.superblock, setup_.bytes);
@@ -100,7 +112,7 @@ void DiskService::bury(const filter::Hash128& key, cache::DiskTombstone tombston
 }
 
 void DiskService::purge(std::vector<Purge> purges, std::function<void(Result<void>)> done) {
-  if (purges.empty() && !log_.has_buried()) return done({});
+  if (purges.empty() && !log_.has_buried() && log_.has_purge()) return done({});
   const std::uint64_t sequence = state_.common->kernel.use(
       [&](cache::Kernel& kernel) { return kernel.disk_sequence(state_.number); });
   std::uint64_t bytes = 0;
@@ -127,7 +139,7 @@ void DiskService::purge(std::vector<Purge> purges, std::function<void(Result<voi
 Result<void> DiskService::append(std::span<const Purge> purges) {
   // What was replaced unwritten a moment ago is gone for the kernel, and would be found again.
   if (auto buried = log_.append_buried(); !buried) return buried;
-  return purges.empty() ? Result<void>() : log_.append(purges);
+  return purges.empty() ? log_.note_purge() : log_.append(purges);
 }
 
 void DiskService::tick() {
@@ -152,6 +164,7 @@ DiskReport DiskService::report() const {
   const CountedFile::Count& reads = file_->reads();
   DiskReport report;
   report.path = file_->path();
+  report.emptied_for = setup_.emptied_for;
   report.condition = state_.is_offline() ? DiskCondition::kOffline
                      : state_.is_loading ? DiskCondition::kLoading
                      : state_.is_paused  ? DiskCondition::kWritesPaused

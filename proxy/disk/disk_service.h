@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,16 +33,25 @@ class DiskService : public std::enable_shared_from_this<DiskService> {
     std::uint64_t bytes = 0;
     EngineOptions engine;
     MatchesRule matches_rule;
+    // How far its purge log was, at least; where it is not, an older copy lies here.
+    std::optional<LogPosition> position_min = std::nullopt;
+    // Why it is made anew, for OpenOptions::clear; empty: it is not, or somebody has said so.
+    std::string emptied_for = {};
   };
-  // Takes an opened file. Errors: open_disk(), PurgeLog::load(), resize().
+  // Takes an opened file. Makes the disk anew where its purge log ends too early. Errors:
+  // open_disk(), PurgeLog::load(), resize().
   static Result<std::shared_ptr<DiskService>> open(std::unique_ptr<File> file,
-                                                   const OpenOptions& options, const Setup& setup,
+                                                   const OpenOptions& options, Setup setup,
                                                    std::shared_ptr<DiskCommon> common);
   DiskService(std::unique_ptr<CountedFile> file, const Superblock& superblock,
               std::unique_ptr<DiskStart> found, const Setup& setup,
               std::shared_ptr<DiskCommon> common);
 
+  // It takes part in this run. REQUIRES: before attach().
+  void begin_run(const RunHistory& runs) { log_.begin_run(runs); }
+  DiskWitness::Disk witnessed() const;
   cache::DiskOptions kernel_disk() const;
+  std::uint64_t segment_bytes() const { return state_.superblock.segment_bytes; }
   // Tells the kernel what was found; nothing may be placed before. Answers a version above all that
   // lies there.
   cache::DiskVersion attach();

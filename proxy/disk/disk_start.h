@@ -29,6 +29,8 @@ class DiskStart final : private RecoverySink {
   // Loads a segment; false: that was all, and the kernel knows.
   bool step();
 
+  // REQUIRES: take_purges() was not called.
+  const PurgeLog& purges() const { return *purges_; }
   std::unique_ptr<PurgeLog> take_purges() { return std::move(purges_); }
   SegmentWriter::Found found() const { return recovery_.found(); }
   // Segments that are loaded; any thread.

@@ -15,6 +15,7 @@
 #include "cache/disk_types.h"
 #include "filter/hash.h"
 #include "proxy/disk/counted_file.h"
+#include "proxy/disk/disk_witness.h"
 #include "proxy/disk/format.h"
 #include "proxy/disk/kernel_link.h"
 #include "proxy/disk/moves.h"
@@ -35,9 +36,14 @@ MonotonicTime monotonic_of(WallSeconds time, MonotonicTime now, WallTime wall);
 
 // One for all disks. It outlives them where a thread is stuck in a device.
 struct DiskCommon {
+  explicit DiskCommon(WitnessFiles witness_files = {}) : witness(std::move(witness_files)) {}
+
   DiskClocks clocks;
   KernelLink kernel;
   WantedParts wanted;
+  DiskWitness witness;
+  // Something was purged of which no disk here knows anything; an absent one may have it.
+  std::atomic<bool> has_purge = false;
   // On all disks, within a second. The kernel's mutexes are not held.
   std::function<void(const filter::Hash128& key, cache::DiskTombstone tombstone)> bury;
   // Of the record there; nothing: it cannot be read now.

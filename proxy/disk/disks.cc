@@ -9,7 +9,9 @@
 #include <system_error>
 #include <utility>
 
+#include "cache/disk_layout.h"
 #include "proxy/disk/checksum.h"
+#include "proxy/disk/disk_set.h"
 #include "proxy/disk/file.h"
 #include "proxy/disk/open.h"
 
@@ -73,45 +75,78 @@ class PurgeAnswer {
   std::move_only_function<void(Result<void>)> done_;
 };
 
+Result<std::unique_ptr<File>> open_to_make(const std::string& path) {
+  return open_file(path, FileUse::kMake);
+}
+
+Result<std::shared_ptr<DiskService>> open_service(const DisksOptions& options, std::size_t number,
+                                                  DiskSet::Member& member,
+                                                  const std::shared_ptr<DiskCommon>& common) {
+  EngineOptions engine = options.engine;
+  // A test's engine says itself when what is done.
+  if (options.is_inline || options.make_engine) engine.write_batch_bytes = 0;
+  const DiskSetup& disk = options.disks[number];
+  return DiskService::open(
+      std::move(member.file),
+      {.disk_bytes = disk.bytes,
+       .segment_bytes = disk.segment_bytes,
+       .identity_seed = options.identity_seed,
+       .uuid = random_uuid(),
+       .now = common->clocks.wall_seconds(),
+       .clear = options.clear || !member.emptied_for.empty()},
+      {.number = static_cast<std::uint16_t>(number),
+       .bytes = disk.bytes,
+       .engine = engine,
+       .matches_rule = options.matches_rule ? options.matches_rule : MatchesRule(has_prefix),
+       .position_min =
+           options.clear || !member.emptied_for.empty() ? std::nullopt : member.position_min,
+       .emptied_for = options.clear ? "" : member.emptied_for},
+      common);
+}
+
+// All disks are open: from now on one that is absent misses what is purged.
+void begin_run(const DisksOptions& options, RunHistory runs,
+               const std::vector<std::shared_ptr<DiskService>>& services, DiskWitness& witness) {
+  runs.begin(random_word() | 1U);
+  // Who empties the cache does not want an absent disk's contents either.
+  if (options.clear) runs.note_purge();
+  std::vector<DiskWitness::Disk> disks;
+  for (const auto& service : services) {
+    service->begin_run(runs);
+    disks.push_back(service->witnessed());
+  }
+  witness.begin(runs, disks);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Disks>> Disks::open(const DisksOptions& options) {
   if (auto checked = check_paths(options.disks); !checked) {
     return std::unexpected(checked.error());
   }
-  auto common = std::make_shared<DiskCommon>();
+  auto common = std::make_shared<DiskCommon>(options.witness);
   common->clocks = options.clocks;
+  std::vector<std::string> paths;
+  for (const DiskSetup& disk : options.disks) paths.push_back(disk.path);
+  auto set = DiskSet::open(paths, options.open_file ? options.open_file : open_to_make);
+  if (!set) return std::unexpected(set.error());
+  // What is given up whatever it is may be damaged, as may be what is known of it.
+  if (auto looked = set->look(common->witness, options.identity_seed); !looked && !options.clear) {
+    set->remove_new_files();
+    return std::unexpected(looked.error());
+  }
   std::vector<std::shared_ptr<DiskService>> services;
-  EngineOptions engine = options.engine;
-  // A test's engine says itself when what is done.
-  if (options.is_inline || options.make_engine) engine.write_batch_bytes = 0;
-  for (const DiskSetup& disk : options.disks) {
-    std::error_code unknown;  // then it is not ours to remove
-    const bool is_new =
-        !options.open_file && !std::filesystem::exists(disk.path, unknown) && !unknown;
-    auto file = options.open_file ? options.open_file(disk.path)
-                                  : disk::open_file(disk.path, FileUse::kMake);
-    if (!file) return std::unexpected(file.error());
-    auto service = DiskService::open(
-        std::move(*file),
-        {.disk_bytes = disk.bytes,
-         .segment_bytes = disk.segment_bytes,
-         .identity_seed = options.identity_seed,
-         .uuid = random_uuid(),
-         .now = common->clocks.wall_seconds(),
-         .clear = options.clear},
-        {.number = static_cast<std::uint16_t>(services.size()),
-         .bytes = disk.bytes,
-         .engine = engine,
-         .matches_rule = options.matches_rule ? options.matches_rule : MatchesRule(has_prefix)},
-        common);
+  for (std::size_t i = 0; i < options.disks.size(); ++i) {
+    DiskSet::Member& member = set->members()[i];
+    auto service = open_service(options, i, member, common);
     if (!service) {
       // Nothing is there yet; but it may have taken all the room that there was.
-      if (is_new) std::filesystem::remove(disk.path, unknown);
+      set->remove_new_files(i);
       return std::unexpected(service.error());
     }
     services.push_back(std::move(*service));
   }
+  begin_run(options, set->runs(), services, common->witness);
   return std::unique_ptr<Disks>(new Disks(options, std::move(common), std::move(services)));
 }
 
@@ -179,6 +214,13 @@ void Disks::run_ticks() {
 
 void Disks::tick() {
   for (const auto& service : services_) service->tick();
+  common_->witness.tick(common_->clocks.monotonic());
+}
+
+bool Disks::fit(std::uint64_t record_bytes, std::uint32_t names_bytes) const {
+  return std::ranges::all_of(services_, [&](const auto& service) {
+    return cache::fits_empty_segment(record_bytes, names_bytes, service->segment_bytes());
+  });
 }
 
 bool Disks::is_queue_full() const {
@@ -247,6 +289,7 @@ bool Disks::stop(Nanoseconds patience) {
     }
   }
   common_->kernel.close();
+  if (has_started_) common_->witness.finish();
   stopped_ = all;
   return all;
 }
@@ -254,18 +297,34 @@ bool Disks::stop(Nanoseconds patience) {
 DisksStatistics Disks::statistics() const {
   DisksStatistics statistics;
   for (const auto& service : services_) statistics.disks.push_back(service->report());
+  statistics.witness_error = common_->witness.error();
   return statistics;
 }
 
-Result<std::optional<filter::Seed>> seed_of_disk(const std::string& path) {
+namespace {
+
+Result<std::optional<Superblock>> superblock_of_disk(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error) && !error) return std::nullopt;
   const auto file = open_file(path, FileUse::kLook);
   if (!file) return std::unexpected(file.error());
-  const auto found = find_disk(**file);
+  return find_disk(**file);
+}
+
+}  // namespace
+
+Result<std::optional<filter::Seed>> seed_of_disk(const std::string& path) {
+  const auto found = superblock_of_disk(path);
   if (!found) return std::unexpected(found.error());
   if (!*found) return std::nullopt;
   return (*found)->identity_seed;
+}
+
+Result<std::optional<std::uint64_t>> segment_bytes_of_disk(const std::string& path) {
+  const auto found = superblock_of_disk(path);
+  if (!found) return std::unexpected(found.error());
+  if (!*found) return std::nullopt;
+  return (*found)->segment_bytes;
 }
 
 }  // namespace encore::disk

@@ -49,6 +49,8 @@ struct DisksOptions {
   // Whether a tag's, prefix' or ban's pattern is of a record; its version need not be looked at.
   // Called on the threads of the disks. Empty: prefixes of text.key alone.
   MatchesRule matches_rule = {};
+  // Where the runs of the cache are remembered outside of the disks.
+  WitnessFiles witness = {};
   // For tests.
   DiskClocks clocks = {};
   std::function<Result<std::unique_ptr<File>>(const std::string& path)> open_file = {};
@@ -57,12 +59,15 @@ struct DisksOptions {
 
 struct DisksStatistics {
   std::vector<DiskReport> disks;  // in the order of the setup
+  std::string witness_error;      // why the witness was not written; empty: it was
 };
 
 class Disks {
  public:
-  // Opens, makes or refuses them all; a file for which there is no room is not left behind. Errors:
-  // open_file(), open_disk(), a purge log that cannot be read; two of the same file.
+  // Opens, makes or refuses them all; a file for which there is no room is not left behind. One
+  // that was away when something was purged, or whose place an older copy has taken, is made anew.
+  // Errors: open_file(), open_disk(), a purge log or a witness that cannot be read; two of the same
+  // file.
   static Result<std::unique_ptr<Disks>> open(const DisksOptions& options);
   // Stops without patience.
   ~Disks();
@@ -75,6 +80,9 @@ class Disks {
   // borrowed until stop(). REQUIRES: called once, before all below and before anything is placed.
   void start(cache::Kernel& kernel);
 
+  // Whether a record of so many bytes, which varies by names of so many, fits a segment of each
+  // disk: the key decides which one it is for. Cheap.
+  bool fit(std::uint64_t record_bytes, std::uint32_t names_bytes) const;
   // Cheap: nothing more can be written now (Stored::disk_queue_full).
   bool is_queue_full() const;
   // What a commit has decided: writes it where outcome is kPlaced (source may be null else, and
@@ -104,6 +112,10 @@ class Disks {
   // What was buried before is durable then, too: of a key of which the kernel knows nothing any
   // more a tombstone may still wait, so that also a purge of nothing is to be asked for.
   void purge(const std::vector<Purge>& purges, std::move_only_function<void(Result<void>)> done);
+
+  // A purge of something of which no disk here knows anything: an absent one may have it, and is
+  // known to have missed it, durably within a second. Cheap.
+  void note_purge() { common_->has_purge.store(true, std::memory_order_relaxed); }
 
   // Bans in force, of the disk that has most: those of what may still lie on it.
   std::size_t bans() const;
@@ -135,6 +147,10 @@ class Disks {
   std::optional<bool> stopped_;
   std::thread ticks_;
 };
+
+// The size of the segments of the disk at `path`, nothing if there is none. Errors: open_file(),
+// look_at_disk().
+Result<std::optional<std::uint64_t>> segment_bytes_of_disk(const std::string& path);
 
 // The identity seed of the disk at `path`, nothing if there is none: for a process that has none of
 // its own yet. Errors: open_file(), look_at_disk().

@@ -16,7 +16,10 @@ constexpr std::string_view kMagic = "ENCODISK";
 constexpr std::string_view kSegmentMagic = "ENCOSEGM";
 constexpr std::size_t kVersionAt = 8;
 constexpr std::size_t kOpenedAt = 28;  // of a segment's header
+constexpr std::size_t kRunsAt = 96;    // of a superblock
+constexpr std::size_t kRunAt = kRunsAt + 16;
 constexpr std::size_t kSumAt = kSectorBytes - kSumBytes;
+static_assert(kRunAt + RunHistory::kRunsMax * sizeof(RunId) <= kSumAt);
 // The superblock says itself which disk it is of.
 constexpr Salt kSuperblockSalt = 0x454e434f4449534bU;
 // Far beyond any device; sums of such numbers do not overflow.
@@ -49,6 +52,30 @@ bool is_sound(const Superblock& block) {
          block.purge_offset >= kSecondSuperblock + kPageBytes && block.purge_offset <= kOffsetMax &&
          block.data_offset >= block.purge_offset + 2 * block.purge_bytes &&
          block.data_offset <= kOffsetMax;
+}
+
+// Earlier versions leave zeros: no run.
+void put_runs(const RunHistory& history, Page out) {
+  put(out.data() + kRunsAt, history.number());
+  put(out.data() + kRunsAt + 8, static_cast<std::uint16_t>(history.runs().size()));
+  put(out.data() + kRunsAt + 10, static_cast<std::uint16_t>(history.valid_from()));
+  std::byte* at = out.data() + kRunAt;
+  for (const RunId run : history.runs()) {
+    put(at, run);
+    at += sizeof run;
+  }
+}
+
+std::optional<RunHistory> get_runs(ConstPage page) {
+  std::array<RunId, RunHistory::kRunsMax> runs{};
+  const std::size_t count = get<std::uint16_t>(page.data() + kRunsAt + 8);
+  if (count > runs.size()) return std::nullopt;
+  for (std::size_t i = 0; i < count; ++i) {
+    runs[i] = get<RunId>(page.data() + kRunAt + i * sizeof(RunId));
+  }
+  return RunHistory::restore(get<std::uint64_t>(page.data() + kRunsAt),
+                             get<std::uint16_t>(page.data() + kRunsAt + 10),
+                             std::span(runs).first(count));
 }
 
 bool is_blank(std::span<const std::byte> bytes) {
@@ -108,6 +135,7 @@ void encode(const Superblock& block, std::uint64_t offset, Page out) {
   }
   put(at, block.segments);
   put(at + 4, block.made_at);
+  put_runs(block.runs, out);
   seal_page(out, kSuperblockSalt, offset);
 }
 
@@ -127,7 +155,9 @@ DecodedSuperblock decode_superblock(ConstPage page, std::uint64_t offset) {
   }
   block.segments = get<std::uint32_t>(at);
   block.made_at = get<std::uint32_t>(at + 4);
-  if (version == 0 || !is_sound(block)) return {PageKind::kDamaged, 0, {}};
+  const auto runs = get_runs(page);
+  if (version == 0 || !is_sound(block) || !runs) return {PageKind::kDamaged, 0, {}};
+  block.runs = *runs;
   return {PageKind::kOurs, version, block};
 }
 

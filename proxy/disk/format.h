@@ -7,7 +7,8 @@
 //              segment's very end its footer (footer.h)
 //
 //   superblock  "ENCODISK"  version  generation  uuid  identity seed  purge offset  purge bytes
-//               data offset  segment bytes  segments  made at  zeros  checksum
+//               data offset  segment bytes  segments  made at  number of the newest run
+//               runs  of them valid from  zeros  the runs (runs.h)  zeros  checksum
 //   header      "ENCOSEGM"  number  sequence  versions seen  opened at  zeros  checksum
 //
 // Both are in a page's first sector, 512 bytes, which a device writes whole or not at all; the rest
@@ -27,6 +28,7 @@
 #include "cache/disk_place.h"
 #include "filter/hash.h"
 #include "proxy/disk/checksum.h"
+#include "proxy/disk/runs.h"
 
 namespace encore::disk {
 
@@ -56,6 +58,7 @@ struct Superblock {
   std::uint64_t segment_bytes = 0;
   std::uint32_t segments = 0;
   WallSeconds made_at = 0;
+  RunHistory runs;  // empty: an earlier version had it last
 
   std::uint64_t segment_offset(std::uint32_t segment) const {
     return data_offset + segment * segment_bytes;

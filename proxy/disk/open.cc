@@ -199,6 +199,16 @@ Result<Superblock> look_at_disk(File& file) {
   return **found;
 }
 
+Result<Superblock> remember_runs(File& file, const Superblock& superblock, const RunHistory& runs) {
+  Superblock later = superblock;
+  later.runs = runs;
+  ++later.generation;
+  if (auto written = write_superblock(file, later); !written) {
+    return std::unexpected(written.error());
+  }
+  return later;
+}
+
 Result<void> forget_disk(File& file, Superblock superblock) {
   superblock.generation = kBeingMade;
   return write_superblock(file, superblock);

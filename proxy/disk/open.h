@@ -31,6 +31,10 @@ Result<Superblock> look_at_disk(File& file);
 // The same; nothing where there is none yet.
 Result<std::optional<Superblock>> find_disk(File& file);
 
+// Makes the disk remember these runs, durably; returns its superblock from then on. Errors: the
+// device's. REQUIRES: one that was opened, and that nobody else writes the superblock of.
+Result<Superblock> remember_runs(File& file, const Superblock& superblock, const RunHistory& runs);
+
 // The next open_disk() finds nothing on it. For one of which nobody can say any more what was
 // purged. REQUIRES: nobody uses it.
 Result<void> forget_disk(File& file, Superblock superblock);

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -30,6 +31,12 @@
 #include "proxy/disk/purge_frame.h"
 
 namespace encore::disk {
+
+struct LogPosition {
+  std::uint64_t epoch = 0;
+  std::uint64_t end = 0;  // bytes of the epoch
+  friend auto operator<=>(const LogPosition&, const LogPosition&) = default;
+};
 
 class PurgeLog {
  public:
@@ -58,6 +65,9 @@ class PurgeLog {
   // Reads both copies. REQUIRES: load() went well, and nothing was added since.
   std::vector<Gap> gaps();
 
+  // How far the log is: only ever greater, and never less than what was durable once, unless an
+  // older copy of the disk takes its place.
+  LogPosition position() const { return {epoch_, end_}; }
   // Kept, whether forgotten already or not.
   std::uint64_t entries() const { return entries_; }
   std::uint64_t used_bytes() const { return end_; }

@@ -153,7 +153,9 @@ void remove_entry(OriginServices& services, const RequestContext& request, std::
 void invalidate_entries(OriginServices& services, const cache::Key& key) {
   cache::DiskTombstone tombstone;
   services.kernel.invalidate(key, services.loop.now(), &tombstone);
-  if (services.disks != nullptr && tombstone) services.disks->bury(key.hash, tombstone);
+  if (services.disks == nullptr) return;
+  services.disks->note_purge();
+  if (tombstone) services.disks->bury(key.hash, tombstone);
 }
 
 void mark_entries_stale(OriginServices& services, const RequestContext& request) {

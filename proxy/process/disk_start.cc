@@ -10,7 +10,9 @@
 #include <string>
 #include <system_error>
 
+#include "proxy/disk/disk_set.h"
 #include "proxy/process/disk_purge.h"
+#include "proxy/process/private_file.h"
 
 namespace encore::server {
 namespace {
@@ -36,6 +38,13 @@ Result<void> check_new_disk(const config::Disk& disk) {
   if (bytes >= disk.size_bytes) return {};
   return fail("disk \"" + disk.path + "\" is to have " + std::to_string(disk.size_bytes) +
               " bytes; its file system has room for " + std::to_string(bytes));
+}
+
+disk::WitnessFiles witness_files(const config::Config& config) {
+  const std::string& directory = config.state.directory;
+  return {.path = directory.empty() ? "" : directory + "/disks",
+          .read = read_private_file,
+          .write = write_private_file};
 }
 
 }  // namespace
@@ -65,6 +74,22 @@ Result<void> check_disk(const config::Disk& disk, const std::optional<filter::Se
   return fail("disk \"" + disk.path + "\" was made with another seed than admission.seed");
 }
 
+Result<std::vector<std::string>> disks_to_be_emptied(const config::Config& config) {
+  const auto seed = seed_of_disks(config);
+  if (!seed) return std::unexpected(seed.error());
+  if (!*seed) return std::vector<std::string>();
+  std::vector<std::string> paths;
+  for (const config::Disk& each : config.disk) paths.push_back(each.path);
+  return disk::DiskSet::to_be_emptied(paths, disk::DiskWitness(witness_files(config)), **seed);
+}
+
+void take_found_segments(config::Config& config) {
+  for (config::Disk& each : config.disk) {
+    const auto found = disk::segment_bytes_of_disk(each.path);
+    if (found && *found) each.segment_bytes = **found;
+  }
+}
+
 disk::DisksOptions disk_options(const config::Config& config, const filter::Seed& identity_seed) {
   disk::DisksOptions options;
   for (const config::Disk& each : config.disk) {
@@ -84,6 +109,7 @@ Result<std::unique_ptr<disk::Disks>> open_disks(const config::Config& config,
   if (config.disk.empty()) return nullptr;
   disk::DisksOptions options = disk_options(config, identity_seed);
   options.clear = clear;
+  options.witness = witness_files(config);
   return disk::Disks::open(options);
 }
 

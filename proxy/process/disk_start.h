@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "config/config.h"
@@ -19,6 +21,14 @@ Result<std::optional<filter::Seed>> seed_of_disks(const config::Config& config);
 // Changes nothing. Errors: those of seed_of_disks(), another seed, no such directory or none that
 // may be written to, too little room.
 Result<void> check_disk(const config::Disk& disk, const std::optional<filter::Seed>& seed);
+
+// A disk keeps the segments that it was made with, whatever the configuration says of new ones:
+// takes over those of the disks that are there. What cannot be looked at stays.
+void take_found_segments(config::Config& config);
+
+// Which of the disks a start would empty, for they have missed purges: a sentence each. Changes
+// nothing. Errors: a disk that cannot be looked at, a damaged witness.
+Result<std::vector<std::string>> disks_to_be_emptied(const config::Config& config);
 
 // How they are opened.
 disk::DisksOptions disk_options(const config::Config& config, const filter::Seed& identity_seed);

@@ -40,6 +40,9 @@ void DiskWatch::look(const disk::DisksStatistics& disks) {
   for (std::size_t i = 0; i < seen_.size(); ++i) {
     const disk::DiskReport& disk = disks.disks[i];
     Seen& seen = seen_[i];
+    if (is_first && !disk.emptied_for.empty()) {
+      log::warn("disk {}: {}; it was emptied", disk.path, disk.emptied_for);
+    }
     if (is_first || disk.condition != seen.condition) say(disk, seen.condition);
     if (disk.purge_log_overflows != seen.overflows) {
       log::warn(
@@ -50,6 +53,10 @@ void DiskWatch::look(const disk::DisksStatistics& disks) {
     }
     seen = {disk.condition, disk.purge_log_overflows};
   }
+  if (disks.witness_error != witness_error_ && !disks.witness_error.empty()) {
+    log::warn("{}; an older copy of a disk will not be known as one", disks.witness_error);
+  }
+  witness_error_ = disks.witness_error;
 }
 
 }  // namespace encore::server

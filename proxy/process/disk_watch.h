@@ -1,9 +1,10 @@
 // DiskWatch: says in the log what becomes of the disks: loaded, writes paused, out of service,
-// more purges than it remembers one by one.
+// more purges than it remembers one by one, made anew because it has missed some.
 // Confined to the main thread.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "proxy/disk/disks.h"
@@ -21,6 +22,7 @@ class DiskWatch {
     std::uint64_t overflows = 0;  // of the purge log
   };
   std::vector<Seen> seen_;  // empty: nothing was said yet
+  std::string witness_error_;
 };
 
 }  // namespace encore::server

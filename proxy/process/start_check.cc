@@ -66,6 +66,12 @@ class Checker {
           check_disk(config_.disk[i], *config_.admission.seed));
     }
     if (result_.faults.size() == faults_before) add("disk", seed_of_disks(config_));
+    if (result_.faults.size() != faults_before) return;
+    auto emptied = disks_to_be_emptied(config_);
+    if (emptied) {
+      for (std::string& sentence : *emptied) result_.notes.push_back(std::move(sentence));
+    }
+    add("disk", emptied);
   }
 
   void check_certificates() {
