@@ -41,6 +41,7 @@ void StoreWriter::allow(const Received& received, const SharedResponse& response
 bool StoreWriter::begin(store::Body& body, std::uint64_t body_bytes) {
   ENCORE_CHECK(state_ == State::kPossible, "storing begins once, where it may");
   state_ = State::kUnderWay;
+  tags_ = http::tags_in(received_->head.fields, request_.runtime->config.cache.tag_fields);
   body.set_use(store::BodyUse::kStored);
   if (grow(body, body_bytes)) return true;
   stop(&body);
@@ -50,17 +51,35 @@ bool StoreWriter::begin(store::Body& body, std::uint64_t body_bytes) {
 bool StoreWriter::grow(store::Body& body, std::uint64_t body_bytes) {
   ENCORE_CHECK(state_ == State::kUnderWay, "room is taken for what is being stored");
   if (body_bytes > received_->treatment->max_object_bytes) return false;
-  return on_disk_alone_ || reserve(body_bytes) || leave_memory(body);
+  if (on_disk_alone_) return fits_disks(body_bytes);
+  return reserve(body_bytes) || leave_memory(body, body_bytes);
+}
+
+// As it would be stored, with a body of this size.
+cache::ObjectSizes StoreWriter::sizes(std::uint64_t body_bytes) const {
+  return {.key = request_.key.size() + response_->names.size() + response_->variant_key.size(),
+          .meta = sizeof(ObjectMeta),
+          .head = received_->head_bytes.size() + cache::kHeadGrowthBytes + tags_.size(),
+          .body = body_bytes};
+}
+
+// On disk alone: the body in parts, and a record of the head.
+bool StoreWriter::fits_disks(std::uint64_t body_bytes) const {
+  const cache::ObjectSizes object = sizes(0);
+  const auto names = static_cast<std::uint32_t>(response_->names.size());
+  const std::uint64_t front =
+      disk::record_bytes({.key_bytes = static_cast<std::uint32_t>(object.key),
+                          .names_bytes = names,
+                          .meta_bytes = static_cast<std::uint32_t>(kSavedMetaBytes),
+                          .head_bytes = static_cast<std::uint32_t>(object.head)});
+  return services_.disks->fit(front, names) &&
+         services_.disks->fit(record_bytes_of_part(std::min(body_bytes, cache::kPartBytes)), 0);
 }
 
 bool StoreWriter::reserve(std::uint64_t body_bytes) {
   if (body_bytes > request_.runtime->max_memory_object_bytes) return false;
-  const cache::ObjectSizes sizes = {
-      .key = request_.key.size() + response_->names.size() + response_->variant_key.size(),
-      .meta = sizeof(ObjectMeta),
-      .head = received_->head_bytes.size() + cache::kHeadGrowthBytes,
-      .body = body_bytes};
-  const std::uint64_t needed = cache::charge_for(sizes) + services_.kernel.charge_of_entry();
+  const std::uint64_t needed =
+      cache::charge_for(sizes(body_bytes)) + services_.kernel.charge_of_entry();
   if (needed <= reserved_bytes_) return true;
   std::uint64_t more = needed - reserved_bytes_;
   if (received_->framing.kind != http::BodyKind::kLength && body_bytes > kReserveStepBytes) {
@@ -82,8 +101,10 @@ void StoreWriter::make_parts() {
 }
 
 // It will be on disk alone, if it can be.
-bool StoreWriter::leave_memory(store::Body& body) {
-  if (services_.disks == nullptr || is_piece() || parts_failed_) return false;
+bool StoreWriter::leave_memory(store::Body& body, std::uint64_t body_bytes) {
+  if (services_.disks == nullptr || is_piece() || parts_failed_ || !fits_disks(body_bytes)) {
+    return false;
+  }
   if (!parts_) {
     make_parts();
     if (!parts_->begin(body)) return false;
@@ -133,7 +154,7 @@ bool StoreWriter::make_entry(const store::ObjectRef& completes, Made& made) {
   complete_meta(request_, received, meta.http);
   http::build_stored_head(received.head, received.directives, made.body->size(), received.arrival(),
                           request_.head_options(), head, meta.http);
-  std::string tags = http::tags_in(received.head.fields, request_.runtime->config.cache.tag_fields);
+  std::string tags = std::exchange(tags_, {});
   if (received.completed && tags.empty()) tags = tags_of(*completes);
   if (received.head.status == 206 &&
       !join_parts(services_, request_, received,

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "cache/charge.h"
 #include "proxy/origin/part_writer.h"
 #include "proxy/origin/received.h"
 #include "proxy/origin/services.h"
@@ -70,7 +71,9 @@ class StoreWriter {
   bool is_piece() const;
   void make_parts();
   bool reserve(std::uint64_t body_bytes);
-  bool leave_memory(store::Body& body);
+  cache::ObjectSizes sizes(std::uint64_t body_bytes) const;
+  bool fits_disks(std::uint64_t body_bytes) const;
+  bool leave_memory(store::Body& body, std::uint64_t body_bytes);
   bool make_entry(const store::ObjectRef& completes, Made& made);
   bool finish_parts(Made& made);
   store::ObjectRef make_object(const Made& made);
@@ -81,6 +84,7 @@ class StoreWriter {
   const Received* received_ = nullptr;
   const SharedResponse* response_ = nullptr;
   State state_ = State::kNo;
+  std::string tags_;  // of the response, while under way
   bool on_disk_alone_ = false;
   std::uint64_t reserved_bytes_ = 0;
   std::optional<PartWriter> parts_;  // as long as there is a use for them

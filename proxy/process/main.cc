@@ -17,6 +17,7 @@
 #include "proxy/ca/cli/program.h"
 #include "proxy/disk/cli/program.h"
 #include "proxy/net/signals.h"
+#include "proxy/process/disk_start.h"
 #include "proxy/process/explain.h"
 #include "proxy/process/explain_client.h"
 #include "proxy/process/server.h"
@@ -62,7 +63,8 @@ void raise_descriptor_limit() {
 void ignore_file_size_signal() { std::signal(SIGXFSZ, SIG_IGN); }
 
 // Everything that --check-config has to say; the exit status.
-int check_config(const encore::config::Config& config, const encore::config::Places& places) {
+int check_config(encore::config::Config config, const encore::config::Places& places) {
+  encore::server::take_found_segments(config);
   const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
   std::fputs(encore::config::check_report(config, cores).c_str(), stdout);
   const auto check = encore::server::check_start(config);

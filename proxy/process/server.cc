@@ -117,12 +117,14 @@ Result<std::unique_ptr<Server>> Server::create(const config::Config& config, Loa
   auto loop = net::Loop::create();
   if (!loop) return std::unexpected(loop.error());
   server->loop_ = std::move(*loop);
-  Start start{.config = config, .orders = orders, .options = {}};
+  config::Config effective = config;
+  Start start{.config = effective, .orders = orders, .options = {}};
   start.options.started = server->started_;
   if (auto done = server->make_seed(start); !done) return std::unexpected(done.error());
   auto disks = open_disks(config, start.options.identity_seed, orders.clear_disks);
   if (!disks) return std::unexpected(disks.error());
   start.options.disks = std::move(*disks);
+  take_found_segments(effective);
   const auto steps = {&Server::make_logs, &Server::make_admin, &Server::make_proxy};
   for (const auto step : steps) {
     if (auto done = (server.get()->*step)(start); !done) return std::unexpected(done.error());
@@ -353,6 +355,7 @@ void Server::reload() {
 Result<void> Server::try_reload() {
   auto wanted = load_();
   if (!wanted) return fail(":\n" + wanted.error().message);
+  take_found_segments(*wanted);
   const std::vector<std::string> blockers = config::reload_blockers(config(), *wanted);
   if (!blockers.empty()) {
     std::string keys;

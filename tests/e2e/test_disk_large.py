@@ -59,6 +59,45 @@ class SmallSegments(LargeCase):
             self.proxy.stop()
 
 
+    def test_just_below_an_eighth_of_the_memory_what_is_said_holds(self):
+        for segment in ("256KiB", "1MiB"):
+            self.proxy = self.encore(
+                cache={"memory": "8MiB", "max_object": "32MiB"}, admission={"policy": "always"},
+                disk=[{"path": str(self.directory / f"eighth-{segment}"), "size": "96MiB",
+                       "segment": segment}])
+            for below in (0, 1, 40, 200, 1000, 3000, 5000):
+                name = f"/{segment}-{MIB - below}"
+                with self.subTest(name=name):
+                    said = field(self.get(name), "Cache-Status")
+                    if "stored=?0" in said:
+                        self.assertIn("detail=too-large", said)
+                        self.assertNotIn("; hit", field(self.get(name), "Cache-Status"))
+                    else:
+                        self.assertIn("; hit", field(self.get(name), "Cache-Status"), said)
+            self.proxy.stop()
+
+    def test_the_segments_of_a_disk_as_it_was_made_count(self):
+        disk = {"path": str(self.directory / "made"), "size": "96MiB", "segment": "256KiB"}
+        sections = {"cache": {"memory": "2MiB", "max_object": "32MiB"},
+                    "admission": {"policy": "always"}}
+        self.encore(disk=[disk], **sections).stop()
+        self.proxy = self.encore(disk=[{**disk, "segment": "16MiB"}], **sections)
+        for size in (200 << 10, 230 << 10, 250 << 10, 500 << 10, 4 * MIB):
+            name = f"/made-{size}"
+            with self.subTest(name=name):
+                said = field(self.get(name), "Cache-Status")
+                if size <= 256 << 10 and "stored=?0" not in said:
+                    self.await_stored(name)
+                else:
+                    self.assertIn("stored=?0", said)
+                    self.assertIn("detail=too-large", said)
+        effective = self.proxy.output()
+        self.assertIn("and in effect 256KiB", effective)
+        self.assertRegex(self.run_client(
+            [self.proxy.program, "--config", self.proxy.config_path,
+             "--check-config"]).stdout.decode(), r"max_object +256KiB")
+
+
 class Large(LargeCase):
     def test_a_body_beyond_memory_is_a_hit_from_disk(self):
         self.start_proxy()
