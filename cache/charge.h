@@ -18,6 +18,10 @@ inline constexpr std::size_t kRecordBytes = 96;
 // What is reserved for a head before it is made: so much more than was received.
 inline constexpr std::size_t kHeadGrowthBytes = 64;
 
+// The largest object without its body. One that fits no slot has a run of pages of its own.
+inline constexpr std::size_t kObjectBytesMax = 256 * 1024;
+inline constexpr std::size_t kKeyBytesMax = 65535;  // and the longest key text
+
 // The sizes that decide a charge, all in bytes.
 struct ObjectSizes {
   std::size_t key = 0;     // key text
@@ -26,14 +30,18 @@ struct ObjectSizes {
   std::uint64_t body = 0;  // body as stored
 };
 
-// Whether the body lies in the object's own slot and not in memory of its own.
+// Whether there is such an object, whatever its body.
+bool is_object(const ObjectSizes& sizes);
+// Whether the body lies in the object's own slot and not in memory of its own. An empty one does
+// wherever the object lies.
 bool is_inline(const ObjectSizes& sizes);
 
 // Charge of an object of these sizes. Exact where the body's length was known beforehand; where it
-// was not, the object's own may be up to 512 bytes more (more and smaller pieces). Errors: none; a
-// head that fits no slot (above ~15 KiB with key and meta) still gets a figure, but the store
-// refuses it.
+// was not, the object's own may be up to 512 bytes more (more and smaller pieces). Errors: none;
+// what is_object() is false for still gets a figure, but the store refuses it.
 std::uint64_t charge_for(const ObjectSizes& sizes);
+// Of a slot, or of the run of an object that fits none: whole pages of the system.
+std::uint64_t own_charge(std::uint64_t bytes);
 
 // Charge of a separate body of this length with the plan of pieces used for known lengths:
 // runs of at most 1 MiB, the last rounded up to 4 KiB, plus bookkeeping.

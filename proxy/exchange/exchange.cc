@@ -545,6 +545,8 @@ void Exchange::end() {
     const bool was_overtaken = role_ == Role::kAsked && response_->overtaken;
     record_.detail = was_overtaken ? kOvertaken : kNotStored;
   }
+  const bool is_large = response_ != nullptr && response_->has_large_head;
+  if (is_large && record_.outcome == Outcome::kTooLarge) record_.detail = kLargeHead;
   leave_load();
   go(Step::kEnded);
   next_turn_.cancel();

@@ -21,6 +21,10 @@ void tell_of(const SharedResponse& response, const config::Cache& settings,
   if (response.outcome == Outcome::kMethod) return;
   const bool refused =
       response.outcome == Outcome::kUncacheable || response.outcome == Outcome::kBypass;
+  if (response.has_large_head && response.outcome == Outcome::kTooLarge) {
+    status.detail = kLargeHead;
+    return;
+  }
   const bool could_be = refused && response.reason == http::StoreReason::kOk;
   status.detail = could_be  ? kNotStored
                   : refused ? http::to_string(response.reason)

@@ -142,6 +142,8 @@ struct ResponseSizes {
   X(stored, "stored_total", "Responses committed to the cache.")                                   \
   X(stored_bytes, "stored_bytes_total", "Charge of the responses committed to the cache.")         \
   X(store_aborts, "store_aborts_total", "Transfers that were to be stored and ended early.")       \
+  X(large_heads, "large_heads_total",                                                              \
+    "Responses not stored, or dropped, because the store takes no head of that size.")             \
   X(memory_waits, "memory_waits_total", "Transfers that had to wait for memory.")                  \
   X(memory_failures, "memory_failures_total",                                                      \
     "Transfers that failed because no memory could be had.")                                       \

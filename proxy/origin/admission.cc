@@ -2,15 +2,36 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
+#include "cache/charge.h"
 #include "filter/hash.h"
 #include "proxy/http/invalidation.h"
+#include "proxy/http/tags.h"
 #include "proxy/origin/changes.h"
 #include "proxy/origin/entry.h"
 #include "proxy/settings/url_keys.h"
 #include "proxy/transfer/not_stored.h"
 
 namespace encore::server {
+
+bool has_large_head(const RequestContext& request, const Received& received,
+                    const SharedResponse& response) {
+  // A Date, a Content-Length, and where the parts of a body lie.
+  constexpr std::size_t kAddedMax = 256;
+  cache::ObjectSizes sizes = {
+      .key = request.key.size() + response.names.size() + response.variant_key.size(),
+      .meta = sizeof(ObjectMeta),
+      .head = received.head_bytes.size() + kAddedMax};
+  // Tags are kept once more, and are no more than the head.
+  const std::size_t head = std::exchange(sizes.head, 2 * sizes.head);
+  if (cache::is_object(sizes)) [[likely]]
+    return false;
+  const auto& names = request.runtime->config.cache.tag_fields;
+  sizes.head = head + http::tags_in(received.head.fields, names).size();
+  return !cache::is_object(sizes);
+}
+
 bool is_refused_for_size(const OriginServices& services, const RequestContext& request,
                          const Treatment& treatment, std::uint64_t bytes) {
   const cache::Key key = cache_key(request);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "proxy/http/message.h"
+#include "proxy/origin/received.h"
 #include "proxy/origin/response_body.h"
 #include "proxy/origin/response_plan.h"
 #include "proxy/origin/services.h"
@@ -14,6 +15,11 @@
 #include "proxy/transfer/response.h"
 
 namespace encore::server {
+
+// Whether the store takes no head of this size, with its tags and its key. An upper bound of the
+// stored head: what is added to one that came is short.
+bool has_large_head(const RequestContext& request, const Received& received,
+                    const SharedResponse& response);
 
 // Whether the cache would let it in, but for its size.
 bool is_refused_for_size(const OriginServices& services, const RequestContext& request,

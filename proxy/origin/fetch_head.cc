@@ -325,6 +325,8 @@ void Fetch::pass_on(const HeadPlan& plan) {
     decision.reason = response->reason = http::StoreReason::kRule;
   }
   const std::uint32_t joined = transfer_->count_joined();
+  response->has_large_head = decision.ok() && has_large_head(*request_, received, *response);
+  if (response->has_large_head) services_.stats.large_heads.add();
   const StoringPlan storing = plan_storing(
       {.asked = asked_of(*request_, plan_, asked_condition_),
        .head = received.head,
@@ -337,6 +339,7 @@ void Fetch::pass_on(const HeadPlan& plan) {
        .private_etag = response->meta.etag_offset > response->common_bytes,
        .meta = response->meta,
        .length = response->length,
+       .has_large_head = response->has_large_head,
        .object_bytes_max = received.treatment->max_object_bytes,
        .now = services_.loop.now()});
   if (storing.drops_stored) drop_stored(services_, *request_, *plan_.stored);

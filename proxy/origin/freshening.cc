@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 
+#include "cache/charge.h"
 #include "proxy/http/conditional.h"
 #include "proxy/http/stored_head.h"
 #include "proxy/http/tags.h"
@@ -129,10 +130,16 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
       old, {.key = key, .meta = std::as_bytes(std::span(&meta, 1)), .head = head});
   if (made && may_stay_coded(request, **made)) carry_forms(services.store, *old, **made);
   Confirmed confirmed{.object = made ? *made : old};
+  const bool is_too_large =
+      !made && !cache::is_object({.key = key.size(), .meta = sizeof(meta), .head = head.size()});
   if (!made) confirmed.unstored = std::make_shared<const UnstoredHead>(meta, std::move(head));
   const std::uint64_t old_variant = meta_of(*old).variant;
   if (allowed && is_for_one) return confirmed;
-  if (allowed) {
+  if (allowed && is_too_large) {
+    // What cannot be kept as its origin has it now would be validated at each request for ever.
+    services.stats.large_heads.add();
+    remove_entry(services, request, old_variant);
+  } else if (allowed) {
     confirmed.stays =
         made && store_freshened(services, request, received, meta, old_variant, *made);
   } else if (!is_of_the_request(freshened.decision.reason)) {

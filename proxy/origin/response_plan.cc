@@ -155,7 +155,7 @@ StoringPlan plan_storing(const StoringFacts& facts) {
         plan.is_for_validation ? Inflight::Unshared::kValidated : Inflight::Unshared::kAnswer;
   }
   plan.size_bytes = plan.can_store ? size_for_admission(facts) : 0;
-  if (plan.size_bytes > facts.object_bytes_max) {
+  if (facts.has_large_head || plan.size_bytes > facts.object_bytes_max) {
     plan.can_store = false;
     plan.outcome = Outcome::kTooLarge;
     return plan;

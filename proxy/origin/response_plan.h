@@ -89,6 +89,7 @@ struct StoringFacts {
   bool private_etag = false;  // what it can be validated by is for the one who asked alone
   const http::StoredMeta& meta;
   std::optional<std::uint64_t> length;
+  bool has_large_head = false;  // larger than the store takes
   std::uint64_t object_bytes_max = 0;
   MonotonicTime now{};
 };

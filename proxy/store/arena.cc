@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/check.h"
 #include "base/poison.h"
@@ -36,6 +37,8 @@ SlabArena::SlabArena(std::unique_ptr<PagePool> pool, Slab* slabs)
 }
 
 void* SlabArena::allocate(std::size_t bytes, SlotKind kind) {
+  if (bytes > kSlotBytesMax) [[unlikely]]
+    return allocate_alone(bytes);
   std::size_t index = size_class_for(bytes);
   if (kind == SlotKind::kFixed) index += size_class_count();
   void* slot = nullptr;
@@ -43,6 +46,42 @@ void* SlabArena::allocate(std::size_t bytes, SlotKind kind) {
     slot = allocate_from(lists_[index], static_cast<std::uint8_t>(index), true);
   } while (slot == nullptr && make_room());
   return slot;
+}
+
+void* SlabArena::allocate_alone(std::size_t bytes) {
+  const std::size_t whole = (bytes + kOsPageBytes - 1) / kOsPageBytes * kOsPageBytes;
+  const auto pages = static_cast<std::uint32_t>((whole + kPageBytes - 1) / kPageBytes);
+  ENCORE_CHECK(pages <= kExtentPages, "an object is no longer than a run");
+  do {
+    const Run run = pool_->allocate(pages);
+    if (run.pages == pages && pool_->commit(run, whole)) {
+      slabs_.get()[run.first] = {.used = {whole},
+                                 .used_count = static_cast<std::uint16_t>(pages),
+                                 .list = kAlone,
+                                 .fullness = kUnlisted,
+                                 .previous = kNone,
+                                 .next = kNone};
+      std::byte* const address = data(run);
+      poison(address, run.pages * kPageBytes);
+      unpoison(address, whole);
+      live_.fetch_add(whole, std::memory_order_relaxed);
+      std::atomic_ref(*reinterpret_cast<std::uint32_t*>(address))
+          .store(0, std::memory_order_relaxed);
+      return address;
+    }
+    if (run.pages != 0) pool_->free(run);
+    // Address space that is in pieces does not grow together by moves of slots.
+    if (run.pages != pages) return nullptr;
+  } while (make_room());
+  return nullptr;
+}
+
+void SlabArena::free_alone(PageIndex page) {
+  Slab& slab = slabs_.get()[page];
+  const std::uint64_t bytes = std::exchange(slab.used[0], 0);
+  ENCORE_CHECK(bytes != 0, "a run of the arena is freed twice");
+  slab.list = 0;
+  free_run({page, slab.used_count}, bytes);
 }
 
 void* SlabArena::allocate_elsewhere(std::size_t bytes) {
@@ -104,6 +143,8 @@ void SlabArena::release_slab(SlabList& list, PageIndex page) {
 void SlabArena::free(void* slot) {
   const PageIndex page = pool_->page_of(slot);
   Slab& slab = slabs_.get()[page];
+  if (slab.list == kAlone) [[unlikely]]
+    return free_alone(page);
   // The slot is in use, so its slab stays what it is.
   SlabList& list = lists_[slab.list];
   MutexLock lock(list.mutex);

@@ -58,10 +58,11 @@ class SlabArena {
   // they give up. Borrowed; null (the default) for nobody.
   void set_mover(SlotMover* mover) { mover_.store(mover, std::memory_order_release); }
 
-  // A slot of at least `bytes`, its first four bytes zero; null at the memory limit.
-  // REQUIRES: bytes <= kSlotBytesMax; the caller holds no lock that the mover takes.
+  // A slot of at least `bytes`, its first four bytes zero; null at the memory limit. One that is
+  // larger than slots are is a run of pages of its own, in whole pages of the system, and never
+  // moves. REQUIRES: bytes <= kExtentPages pages; the caller holds no lock that the mover takes.
   void* allocate(std::size_t bytes, SlotKind kind);
-  // The same, but never from a new slab: for SlotMover::move.
+  // The same, but never from a new slab: for SlotMover::move. REQUIRES: bytes <= kSlotBytesMax.
   void* allocate_elsewhere(std::size_t bytes);
   void free(void* slot);
   static std::size_t slot_bytes(std::size_t bytes) { return cache::slot_bytes(bytes); }
@@ -114,12 +115,13 @@ class SlabArena {
   struct Slab {
     std::array<std::uint64_t, kSlotsPerPageMax / 64> used;
     std::uint16_t used_count;
-    std::uint8_t list;      // its class, kinds apart
+    std::uint8_t list;      // its class, kinds apart; kAlone: a run, whose bytes are used[0]
     std::uint8_t fullness;  // list it stands in; kUnlisted while full or draining
     PageIndex previous;
     PageIndex next;
   };
   static constexpr std::uint8_t kUnlisted = 0xFF;
+  static constexpr std::uint8_t kAlone = 0xFF;
 
   struct SlabList {
     mutable Mutex mutex;
@@ -134,6 +136,8 @@ class SlabArena {
 
   SlabArena(std::unique_ptr<PagePool> pool, Slab* slabs);
 
+  void* allocate_alone(std::size_t bytes);
+  void free_alone(PageIndex page);
   void* allocate_from(SlabList& list, std::uint8_t index, bool may_grow);
   void* take_slot(SlabList& list, PageIndex page) ENCORE_REQUIRES(list.mutex);
   PageIndex add_slab(SlabList& list, std::uint8_t index) ENCORE_REQUIRES(list.mutex);

@@ -91,7 +91,7 @@ Result<Object*> MemoryStore::construct(const ObjectParts& parts, std::uint64_t b
     arena_->count_refusal();
     return fail("a response with key, head and inline body of " +
                 format_bytes(parts.key.size() + parts.head.size() + sizes.body) +
-                " fits no slot of " + format_bytes(kSlotBytesMax));
+                " is too large for an object");
   }
   const std::uint64_t bytes = cache::charge_for(sizes);
   // Its address is what a form is found by.

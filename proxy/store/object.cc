@@ -18,12 +18,12 @@ Mutex& adding() {
 
 }  // namespace
 
-static_assert(kSlotBytesMax <= UINT16_MAX);
+static_assert(cache::kKeyBytesMax <= UINT16_MAX && kMetaBytesMax <= UINT16_MAX);
 
 Object::Object(ObjectOwner& owner, const ObjectParts& parts, std::uint64_t body_size, Body* body)
     : meta_size_(static_cast<std::uint16_t>(parts.meta.size())),
-      key_size_(static_cast<std::uint32_t>(parts.key.size())),
-      head_size_(static_cast<std::uint16_t>(parts.head.size())),
+      head_size_(static_cast<std::uint32_t>(parts.head.size())),
+      key_size_(static_cast<std::uint16_t>(parts.key.size())),
       body_size_(body_size),
       body_(body),
       word_(&owner) {
@@ -99,7 +99,7 @@ std::size_t Object::used_bytes() const {
 }
 
 std::uint64_t Object::charge() const {
-  return SlabArena::slot_bytes(used_bytes()) + (body_ == nullptr ? 0 : body_->charge());
+  return cache::own_charge(used_bytes()) + (body_ == nullptr ? 0 : body_->charge());
 }
 
 void Object::ref() const { std::atomic_ref(references_).fetch_add(1, std::memory_order_relaxed); }

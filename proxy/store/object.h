@@ -1,7 +1,8 @@
 // Object: a committed stored response. Immutable, so that any number of threads may read it
 // without locks; it lives as long as somebody holds a reference (the kernel holds one an entry, as
 // an opaque Payload; readers hold ObjectRefs). One slot of the arena holds
-// [Object | meta | key text | head | small body]; a body that does not fit lies in a Body.
+// [Object | meta | key text | head | small body]; a body that does not fit lies in a Body, and what
+// fits no slot without its body has a run of pages in place of one (cache::kObjectBytesMax).
 //
 // Beside it may lie further forms of the same response, objects of their own that nobody else
 // knows: they come later, stay as long as it does, and end with it.
@@ -131,8 +132,8 @@ class Object {
   bool pinned_ = false;
   // The kernel has given it up.
   bool dropped_ = false;
-  std::uint32_t key_size_;
-  std::uint16_t head_size_;  // with all else it fits a slot
+  std::uint32_t head_size_;
+  std::uint16_t key_size_;  // at most cache::kKeyBytesMax
   mutable std::atomic<bool> has_forms_ = false;
   mutable std::atomic<std::uint8_t> note_ = 0;
   std::uint64_t body_size_;

@@ -32,8 +32,8 @@ class Writer {
   // Where the bytes go; readers may join it by Body::open.
   virtual const BodyRef& body() const = 0;
   // Makes the object. The writer is spent, whatever the outcome; the body stays readable.
-  // REQUIRES: the body is complete and retains its bytes. Errors: no memory; a head that fits no
-  // slot.
+  // REQUIRES: the body is complete and retains its bytes. Errors: no memory; not
+  // cache::is_object().
   virtual Result<ObjectRef> commit(const ObjectParts& parts) = 0;
 };
 
@@ -77,10 +77,11 @@ class Store {
   virtual Result<BodyRef> make_body(const BodyOptions& options) = 0;
   // Starts an object whose body comes piece by piece. Errors: no memory.
   virtual Result<std::unique_ptr<Writer>> reserve(const ObjectSpec& spec) = 0;
-  // The fast path for a complete response that fits a slot (cache::is_inline); `body` may come
-  // in parts. Errors: too large for a slot; no memory.
+  // The fast path for a complete response whose body lies in the object (cache::is_inline); `body`
+  // may come in parts. Errors: it does not; no memory.
   virtual Result<ObjectRef> make_small(const ObjectParts& parts, std::span<const iovec> body) = 0;
-  // The same body under a new head and meta (RFC 9111 4.3.4). Errors: no memory.
+  // The same body under a new head and meta (RFC 9111 4.3.4). Errors: no memory; not
+  // cache::is_object().
   virtual Result<ObjectRef> with_head(const ObjectRef& old, const ObjectParts& parts) = 0;
   // The kernel has dropped these entries. May move a bounded number of other objects to close the
   // holes. REQUIRES: each stands for one reference.

@@ -1,4 +1,4 @@
-// The detail of a response that admission accepted and that was not stored. Pure.
+// The details of responses that could be stored otherwise, and were not. Pure.
 #pragma once
 
 #include <string_view>
@@ -11,6 +11,9 @@ namespace encore::server {
 inline constexpr std::string_view kNotStored = "not-stored";
 // A newer response, or a purge, came while it was on its way.
 inline constexpr std::string_view kOvertaken = "overtaken";
+
+// Its head, with the tags that it can be purged by, is larger than the store takes.
+inline constexpr std::string_view kLargeHead = "large-head";
 
 constexpr Outcome unless_stored(Outcome admitted) {
   const bool was_let_in = admitted == Outcome::kSecondRequest || admitted == Outcome::kAdmitted;

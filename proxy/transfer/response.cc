@@ -137,8 +137,8 @@ void place_content_type(std::string_view head, ObjectMeta& meta) {
   const std::string_view type = read.fields.value(http::FieldId::kContentType);
   if (type.empty()) return;
   const auto at = static_cast<std::size_t>(type.data() - head.data());
-  if (at > UINT16_MAX || type.size() > UINT16_MAX) return;
-  meta.type_offset = static_cast<std::uint16_t>(at);
+  if (type.size() > UINT16_MAX) return;
+  meta.type_offset = static_cast<std::uint32_t>(at);
   meta.type_bytes = static_cast<std::uint16_t>(type.size());
 }
 

@@ -35,10 +35,10 @@ struct ObjectMeta {
   std::uint32_t primary_bytes = 0;
   std::uint32_t names_bytes = 0;
   // No selection, no extras: a fresh hit may go out without a closer look.
-  std::uint32_t plain = 0;
-  // Where Content-Type's value lies in the stored head; for the access log.
-  std::uint16_t type_offset = 0;
+  std::uint16_t plain = 0;
+  // Where Content-Type's value lies in the stored head; for the access log, and for bans.
   std::uint16_t type_bytes = 0;
+  std::uint32_t type_offset = 0;
   // Of the object's head bytes, at their end: the tags it can be purged by, each with a line feed.
   std::uint32_t tag_bytes = 0;
   std::uint32_t large_bytes = 0;  // kLargeBodyBytes, or 0: it has no parts on disk
@@ -146,7 +146,8 @@ struct SharedResponse {
   std::optional<bool> stored = false;
   // It was to go into the cache, and came too late for it. Of its own worker alone, as `stored`.
   bool overtaken = false;
-  bool whole = true;  // a full representation, that ranges may be cut from
+  bool has_large_head = false;  // larger than the store takes
+  bool whole = true;            // a full representation, that ranges may be cut from
   OriginVisit visit;
   std::string content_type;
   std::string trailers;

@@ -112,7 +112,7 @@ SavedMeta save_meta(const ObjectMeta& meta, const Clocks& clocks) {
   out.number<4>(meta.names_bytes);
   out.number<4>(meta.plain);
   out.number<8>(meta.variant);
-  out.number<2>(meta.type_offset);
+  out.number<2>(meta.type_offset & UINT16_MAX);
   out.number<2>(meta.type_bytes);
   out.number<4>(meta.tag_bytes);
   out.number<4>(meta.large_bytes);
@@ -121,6 +121,8 @@ SavedMeta save_meta(const ObjectMeta& meta, const Clocks& clocks) {
       clocks.wall.time_since_epoch().count(), clocks.monotonic.time_since_epoch().count(), &apart);
   out.number<8>(overflows ? 0 : apart);
   out.number<8>(overflows ? 0 : clocks.run);
+  // Zeros in records of before, whose heads were shorter.
+  out.number<2>(meta.type_offset >> 16U);
   return out.out();
 }
 
@@ -155,9 +157,9 @@ Result<ObjectMeta> load_meta(std::span<const std::byte> bytes, const SavedParts&
   read(reader, http.etag_offset);
   read(reader, meta.primary_bytes);
   read(reader, meta.names_bytes);
-  read(reader, meta.plain);
+  meta.plain = reader.fixed(4) != 0 ? 1 : 0;
   read(reader, meta.variant);
-  read(reader, meta.type_offset);
+  meta.type_offset = static_cast<std::uint32_t>(reader.fixed(2));
   read(reader, meta.type_bytes);
   read(reader, meta.tag_bytes);
   read(reader, meta.large_bytes);
@@ -165,6 +167,7 @@ Result<ObjectMeta> load_meta(std::span<const std::byte> bytes, const SavedParts&
   std::uint64_t run = 0;
   read(reader, apart);
   read(reader, run);
+  meta.type_offset |= static_cast<std::uint32_t>(reader.fixed(2)) << 16U;
   const Clocks then = clocks_of(clocks, run, apart);
   http.age_zero = monotonic_of(age_zero, then);
   http.fresh_until = monotonic_of(fresh_until, then);

@@ -1,5 +1,6 @@
 #include "proxy/store/arena.h"
 
+#include <cstring>
 #include <map>
 #include <random>
 #include <vector>
@@ -39,6 +40,33 @@ class TableMover final : public SlotMover {
 };
 
 }  // namespace
+
+TEST_CASE("what is larger than a slot is a run of whole pages, and is given back", "[store]") {
+  const auto made = arena(kMiB);
+  std::vector<void*> slots;
+  std::uint64_t live = 0;
+  for (const std::size_t bytes :
+       {kSlotBytesMax + 1, 3 * kSlotBytesMax, kPageBytes, kPageBytes + 1, 4 * kPageBytes}) {
+    void* const slot = made->allocate(bytes, SlotKind::kMovable);
+    REQUIRE(slot != nullptr);
+    CHECK(*static_cast<std::uint32_t*>(slot) == 0);
+    std::memset(slot, 0xAB, bytes);
+    live += (bytes + kOsPageBytes - 1) / kOsPageBytes * kOsPageBytes;
+    CHECK(made->live_bytes() == live);
+    slots.push_back(slot);
+  }
+  // Beyond the limit there is none, and nothing is lost by asking.
+  while (void* const more = made->allocate(4 * kPageBytes, SlotKind::kMovable)) {
+    slots.push_back(more);
+  }
+  CHECK(made->held_bytes() <= kMiB);
+  CHECK(slots.size() < 9);
+  for (void* const slot : slots) made->free(slot);
+  CHECK(made->live_bytes() == 0);
+  void* const again = made->allocate(15 * kPageBytes, SlotKind::kFixed);
+  CHECK(again != nullptr);
+  made->free(again);
+}
 
 TEST_CASE("a slot is at most a sixteenth larger than what was asked for", "[store]") {
   for (std::size_t bytes = 1; bytes <= kSlotBytesMax; ++bytes) {

@@ -216,13 +216,58 @@ TEST_CASE("a reader holds what only readers keep: nothing that the cache has", "
 
 TEST_CASE("what does not fit is refused with an error that says so", "[store]") {
   for_each_store(4 * kMiB, [](Store& store) {
-    const std::string head(20'000, 'h');
+    const std::string head(cache::kObjectBytesMax, 'h');
     CHECK_FALSE(store.make_small({kKey, {}, head}, {}));
+    const std::string key(cache::kKeyBytesMax + 1, 'k');
+    CHECK_FALSE(store.make_small({key, {}, kHead}, {}));
     const std::string body(17'000, 'b');
     const iovec part = part_of(body);
     const auto refused = store.make_small({kKey, {}, kHead}, {&part, 1});
     REQUIRE_FALSE(refused);
-    CHECK(refused.error().message.find("fits no slot") != std::string::npos);
+    CHECK(refused.error().message.find("too large for an object") != std::string::npos);
+  });
+}
+
+TEST_CASE("a head that fits no slot is stored, with any body and under any head", "[store]") {
+  for_each_store(16 * kMiB, [](Store& store) {
+    const std::string key(60'000, 'k');
+    const std::uint64_t before = store.stats().live_bytes;
+    {
+      std::vector<ObjectRef> objects;
+      for (const std::size_t bytes : {10'000U, 16'300U, 17'000U, 65'536U, 130'000U, 190'000U}) {
+        const std::string head = pattern(bytes, bytes);
+        auto empty = store.make_small({key, {}, head}, {});
+        REQUIRE(empty);
+        CHECK((*empty)->key() == key);
+        CHECK((*empty)->head() == head);
+        CHECK((*empty)->body_size() == 0);
+        CHECK((*empty)->is_inline());
+        CHECK((*empty)->charge() ==
+              cache::charge_for({.key = key.size(), .meta = 0, .head = bytes, .body = 0}));
+        objects.push_back(*empty);
+        auto streamed = store_streamed(store, 3, 30'000, true, 1'000);
+        REQUIRE(streamed);
+        auto renamed = store.with_head(*streamed, {kKey, {}, head});
+        REQUIRE(renamed);
+        CHECK((*renamed)->head() == head);
+        CHECK(whole_body(*renamed) == whole_body(*streamed));
+        auto shorter = store.with_head(*renamed, {kKey, {}, kHead});
+        REQUIRE(shorter);
+        CHECK(whole_body(*shorter) == whole_body(*streamed));
+        // A small body moves out.
+        const std::string body = pattern(5, 900);
+        const iovec part = part_of(body);
+        auto small = store.make_small({kKey, {}, kHead}, {&part, 1});
+        REQUIRE(small);
+        auto moved_out = store.with_head(*small, {kKey, {}, head});
+        REQUIRE(moved_out);
+        CHECK(whole_body(*moved_out) == body);
+        objects.push_back(*renamed);
+        objects.push_back(*moved_out);
+      }
+    }
+    CHECK(store.stats().live_bytes == before);
+    CHECK(store.stats().objects == 0);
   });
 }
 

@@ -46,7 +46,7 @@ ObjectMeta random_meta(std::mt19937_64& random, const Clocks& clocks) {
   meta.variant = random();
   meta.primary_bytes = below(200);
   meta.names_bytes = below(100);
-  meta.plain = below(2);
+  meta.plain = static_cast<std::uint16_t>(below(2));
   meta.type_offset = static_cast<std::uint16_t>(below(60));
   meta.type_bytes = static_cast<std::uint16_t>(below(40));
   meta.tag_bytes = below(100);
@@ -62,6 +62,21 @@ bool same(const ObjectMeta& a, const ObjectMeta& b) {
                     m.type_offset, m.type_bytes, m.tag_bytes);
   };
   return fields(a) == fields(b);
+}
+
+TEST_CASE("where a type stands behind 64 KiB of a head is saved", "[server]") {
+  const Clocks clocks{MonotonicTime(hours(5)), WallTime(hours(400'000))};
+  ObjectMeta meta;
+  meta.http.head_bytes = 300'000;
+  meta.type_bytes = 20;
+  for (const std::uint32_t offset : {0U, 65'535U, 65'536U, 70'000U, 299'980U}) {
+    meta.type_offset = offset;
+    const auto saved = save_meta(meta, clocks);
+    const auto loaded = load_meta(std::as_bytes(std::span(saved)), {.head_bytes = 300'000}, clocks);
+    REQUIRE(loaded);
+    CHECK(loaded->type_offset == offset);
+    CHECK_FALSE(load_meta(std::as_bytes(std::span(saved)), {.head_bytes = 299'999}, clocks));
+  }
 }
 
 TEST_CASE("a record comes back as it was, whatever the clock of the next boot says", "[server]") {
