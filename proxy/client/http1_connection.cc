@@ -195,8 +195,9 @@ std::size_t Http1Connection::handle_input(std::string_view input) {
 std::optional<std::size_t> Http1Connection::parse(std::string_view input) {
   http::RequestHead& head = services_.http1.head;
   http::ParseError error;
-  const auto status =
-      http::parse_request(input, services_.runtime->head_limits, progress_, head, error);
+  std::string encoded;  // all that follows sees the target so
+  const auto status = http::parse_lax_request(input, services_.runtime->head_limits, progress_,
+                                              head, error, encoded);
   if (status == http::ParseStatus::kIncomplete) {
     if (head_since_ == MonotonicTime{}) head_since_ = services_.loop.now();
     services_.keeper.note_unfinished_head(*this, input.size());
@@ -223,7 +224,8 @@ std::optional<std::size_t> Http1Connection::parse(std::string_view input) {
   }
   const std::size_t head_size = head.head_size;
   is_last_read_ = head_size == input.size();
-  if (!handle_request(input.substr(0, head_size))) return std::nullopt;
+  const std::string_view sent = input.substr(0, head_size);
+  if (!handle_request(encoded.empty() ? sent : encoded)) return std::nullopt;
   return head_size;
 }
 

@@ -147,6 +147,7 @@ struct RequestHead {
   std::size_t head_size = 0;  // bytes from the start of the input to the body
   Method method = Method::kOther;
   Version version = Version::kHttp11;
+  bool has_raw_target = false;  // the target has bytes beyond ASCII (Limits::raw_targets)
 
   void rebase(const Rebase& rebase) noexcept {
     rebase(method_text);

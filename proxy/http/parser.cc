@@ -136,9 +136,17 @@ ParseStatus parse_method(Cursor& at, RequestHead& head) noexcept {
   return ParseStatus::kComplete;
 }
 
+bool is_beyond_ascii(char c) noexcept { return (static_cast<unsigned char>(c) & 0x80U) != 0; }
+
 ParseStatus parse_target(Cursor& at, const Limits& limits, RequestHead& head) noexcept {
   const char* first = at.p;
   at.p = scan::find<scan::TargetEnd>(at.begin, first, at.end);
+  head.has_raw_target = limits.raw_targets && !at.at_end() && is_beyond_ascii(*at.p);
+  if (head.has_raw_target) [[unlikely]] {
+    while (!at.at_end() && is_beyond_ascii(*at.p)) {
+      at.p = scan::find<scan::TargetEnd>(at.begin, at.p + 1, at.end);
+    }
+  }
   head.target = between(first, at.p);
   if (head.target.size() > limits.target_bytes_max) return at.bad(ParseReason::kTargetTooLong);
   if (at.at_end()) return ParseStatus::kIncomplete;
@@ -259,6 +267,24 @@ ParseStatus parse_head(std::string_view bytes, const Limits& limits, ParseProgre
   return status;
 }
 
+// The bytes of a head with an encoded target, which is longer.
+std::string encode_raw_target(std::string_view head_bytes, const RequestHead& head) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  const auto begin = static_cast<std::size_t>(head.target.data() - head_bytes.data());
+  std::string encoded(head_bytes.substr(0, begin));
+  for (const char c : head.target) {
+    if (!is_beyond_ascii(c)) {
+      encoded += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    encoded += '%';
+    encoded += kDigits[byte >> 4U];
+    encoded += kDigits[byte & 0xfU];
+  }
+  return encoded += head_bytes.substr(begin + head.target.size());
+}
+
 }  // namespace
 
 std::string_view to_string(ParseReason reason) noexcept {
@@ -271,6 +297,19 @@ ParseStatus parse_request(std::string_view bytes, const Limits& limits, ParsePro
   const ParseStatus status = parse_head(bytes, limits, progress, head, at);
   if (status == ParseStatus::kBad) error = {status_of(at.reason), at.reason};
   return status;
+}
+
+ParseStatus parse_lax_request(std::string_view bytes, const Limits& limits, ParseProgress& progress,
+                              RequestHead& head, ParseError& error, std::string& encoded) {
+  Limits lax = limits;
+  lax.raw_targets = true;
+  const ParseStatus status = parse_request(bytes, lax, progress, head, error);
+  if (status != ParseStatus::kComplete || !head.has_raw_target) return status;
+  const std::size_t head_size = head.head_size;
+  encoded = encode_raw_target(bytes.substr(0, head_size), head);
+  const ParseStatus result = parse_request(encoded, limits, head, error);
+  head.head_size = head_size;
+  return result;
 }
 
 ParseStatus parse_response(std::string_view bytes, const Limits& limits, ParseProgress& progress,

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "proxy/http/message.h"
@@ -16,6 +17,7 @@ struct Limits {
   std::size_t head_bytes_max = 32 * 1024;    // whole head with its empty line: 431 (response: 502)
   std::size_t target_bytes_max = 16 * 1024;  // request target: 414
   std::size_t fields_max = 128;              // field lines: 431 (response: 502)
+  bool raw_targets = false;                  // a request target may have bytes beyond ASCII
 };
 
 enum class ParseStatus : std::uint8_t { kComplete, kIncomplete, kBad };
@@ -71,6 +73,13 @@ ParseStatus parse_request(std::string_view bytes, const Limits& limits, ParsePro
 // The same for a response head, every error being 502. No empty line may precede it.
 ParseStatus parse_response(std::string_view bytes, const Limits& limits, ParseProgress& progress,
                            ResponseHead& head, ParseError& error);
+
+// As parse_request(), but bytes beyond ASCII in the target are taken as percent-encoded, as their
+// client should have sent them (RFC 3986 2.1). Where there are some, `encoded` gets the head as it
+// should be, within the same limits, and `head` points into that; head_size is as it came.
+// Otherwise it is empty. REQUIRES: `encoded` is empty.
+ParseStatus parse_lax_request(std::string_view bytes, const Limits& limits, ParseProgress& progress,
+                              RequestHead& head, ParseError& error, std::string& encoded);
 
 // For a head that is wholly there (a stored one, a test): no progress is kept.
 inline ParseStatus parse_request(std::string_view bytes, const Limits& limits, RequestHead& head,

@@ -288,4 +288,33 @@ TEST_CASE("members of a list are split at commas outside quotes", "[http][rfc911
     CHECK_FALSE(unquote(bad, out));
 }
 
+TEST_CASE("bytes beyond ASCII in a target are taken as percent-encoded", "[http][rfc3986][2.1]") {
+  RequestHead head;
+  ParseError error;
+  ParseProgress progress;
+  std::string encoded;
+  const auto parsed = [&](std::string_view text, std::size_t target_bytes_max) {
+    progress = {};
+    encoded.clear();
+    return parse_lax_request(text, {.target_bytes_max = target_bytes_max}, progress, head, error,
+                             encoded);
+  };
+  const std::string text = "GET /\xc3\xa4/%c3?\xff HTTP/1.1\r\nX: \xc3\xa4\r\n\r\n";
+  REQUIRE(parsed(text + "more", 15) == ParseStatus::kComplete);
+  CHECK(encoded == "GET /%C3%A4/%c3?%FF HTTP/1.1\r\nX: \xc3\xa4\r\n\r\n");
+  CHECK(head.target == "/%C3%A4/%c3?%FF");
+  CHECK(head.target.data() == encoded.data() + 4);
+  CHECK(head.head_size == text.size());
+  // The limit is that of what goes on.
+  CHECK(parsed(text, 14) == ParseStatus::kBad);
+  CHECK(error.status == 414);
+  CHECK(parsed("GET /a HTTP/1.1\r\n\r\n", 14) == ParseStatus::kComplete);
+  CHECK(encoded.empty());
+  for (const std::string bad : {"GET /\xc3\x7f", "GET /\xc3#", "GET \xc3\x01", "GET /\xc3\n"}) {
+    CAPTURE(bad);
+    CHECK(parsed(bad + " HTTP/1.1\r\n\r\n", 100) == ParseStatus::kBad);
+  }
+  CHECK(parsed("GET /\xc3", 100) == ParseStatus::kIncomplete);
+}
+
 }  // namespace encore::http
