@@ -36,6 +36,10 @@ std::shared_ptr<const std::string> shared_key(
   return {request, &request->key};
 }
 
+bool is_alike(const Transfer& transfer, const Transfer::AskedBy& own) {
+  return transfer.asked_by().credentials == own.credentials;
+}
+
 bool is_get(const RequestContext& request) { return request.head.method == http::Method::kGet; }
 
 // True if the body of a disk-only object is gone.
@@ -55,6 +59,7 @@ Exchange::Exchange(const ExchangeServices& services, ClientStream& client,
       request_(std::move(request)),
       found_(std::move(found)),
       doing_(doing_for(*request_, "an exchange", kSteps[0].name)),
+      asked_by_{.settings = request_->runtime->number, .credentials = request_->credentials()},
       next_turn_(services.loop, [this] { on_transfer(); }),
       upload_(*request_, services.loop.now()),
       coding_(services.coders, *request_),
@@ -242,8 +247,9 @@ void Exchange::ask_for_absent() {
   }
   const MonotonicTime now = services_.loop.now();
   MissFacts facts;
-  facts.uncacheable =
-      services_.inflight.unshared(request_->hash, now) == Inflight::Unshared::kUncacheable;
+  facts.uncacheable = services_.inflight.are_ranges_alone(request_->hash, now) ||
+                      services_.inflight.unshared(request_->hash, asked_by_.credentials, now) ==
+                          Inflight::Unshared::kUncacheable;
   facts.admitted = depends_on_admission(*request_, facts.uncacheable) &&
                    services_.kernel->would_admit({request_->hash, request_->key}, now, 0,
                                                  request_->treatment->admission);
@@ -254,8 +260,8 @@ void Exchange::ask_for_absent() {
 
 void Exchange::validate_in_background() {
   // One at a time: whoever finds a validation under way leaves it to that.
-  auto transfer = make_recycled<Transfer>(services_.home, request_->hash, shared_key(request_),
-                                          request_->runtime->number);
+  auto transfer =
+      make_recycled<Transfer>(services_.home, request_->hash, shared_key(request_), asked_by_);
   transfer->expect(variant_of(*found_.object));
   // A response to HEAD has nothing for others, nor has one of which each asks for himself.
   const bool is_for_others = is_get(*request_) && request_->treatment->collapse;
@@ -272,12 +278,22 @@ void Exchange::validate_in_background() {
 // Joins a transfer, or enters `fresh` as one that others may join; or looks at what came into the
 // cache since it looked there. Whether nothing is left to be done here.
 bool Exchange::join_another(const std::shared_ptr<Transfer>& fresh, AskedFor what) {
+  // Where lately a response was for one client alone, it does not wait for those of other clients
+  // to show the same.
+  Inflight::Among among = Inflight::Among::kAll;
+  if (waits_for_ == WaitsFor::kAlike) {
+    among = Inflight::Among::kAlike;
+  } else if (services_.inflight.is_apart(request_->hash, services_.loop.now())) {
+    among = Inflight::Among::kAlikeBeforeHead;
+  }
   auto claim = services_.inflight.join_or_enter(
       {.hash = request_->hash,
        .key = request_->key,
        .variants = variants_,
        .reader = *this,
        .settings = request_->runtime->number,
+       .credentials = asked_by_.credentials,
+       .among = among,
        .wish = may_join(*request_) ? JoinWish::kAny : JoinWish::kBeingStored,
        // The lookup has shown whether anything is stored.
        .minds_stored = may_look_again_ && !found_.object && !found_.any_resident},
@@ -304,12 +320,15 @@ void Exchange::ask(const Ask& ask) {
   go(Step::kAsk);
   const bool whole = ask.what == AskedFor::kWhole;
   const bool is_found = ask.sharing == Ask::Sharing::kWhereAllowed && may_be_found(*request_);
-  const bool leads = is_found && !alone_ &&
-                     may_lead(services_.inflight.unshared(request_->hash, services_.loop.now()),
-                              static_cast<bool>(ask.validates));
-  auto fresh =
-      make_recycled<Transfer>(services_.home, request_->hash,
-                              is_found ? shared_key(request_) : nullptr, request_->runtime->number);
+  const MonotonicTime now = services_.loop.now();
+  const bool is_range_alone = !http::range_value(request_->head).empty() &&
+                              services_.inflight.are_ranges_alone(request_->hash, now);
+  const bool leads =
+      is_found && waits_for_ != WaitsFor::kNobody && !is_range_alone &&
+      may_lead(services_.inflight.unshared(request_->hash, asked_by_.credentials, now),
+               static_cast<bool>(ask.validates));
+  auto fresh = make_recycled<Transfer>(services_.home, request_->hash,
+                                       is_found ? shared_key(request_) : nullptr, asked_by_);
   if (ask.validates) fresh->expect(variant_of(*ask.validates));
   go(Step::kWait);
   if (leads) {
@@ -335,8 +354,14 @@ void Exchange::ask(const Ask& ask) {
 }
 
 // The transfer of another was no use to us: what is stored is looked at again, and the origin
-// asked.
-void Exchange::ask_again() {
+// asked. `take` is what that one's response says of its own.
+void Exchange::ask_again(Take take) {
+  const bool is_in_vain = take == Take::kOnceStored;
+  if (take == Take::kAskAlone || (is_in_vain && is_alike(*transfer_, asked_by_))) {
+    waits_for_ = WaitsFor::kNobody;
+  } else if (take == Take::kAskApart || is_in_vain) {
+    waits_for_ = WaitsFor::kAlike;
+  }
   leave_transfer();
   response_.reset();
   role_ = Role::kNone;
@@ -353,7 +378,7 @@ void Exchange::ask_alone(http::Forwarded why) {
   content_ = BodyReader();
   role_ = Role::kNone;
   found_ = {};
-  alone_ = true;
+  waits_for_ = WaitsFor::kNobody;
   go(Step::kAbsent);
   cache_status_.forwarded = why;
   ask({});
@@ -415,8 +440,7 @@ void Exchange::on_transfer() {
 void Exchange::on_failure() {
   TransferFailure failure = transfer_->failure();
   if (has_joined() && failure.of_the_client) {
-    alone_ = true;
-    ask_again();
+    ask_again(Take::kAskAlone);
     return;
   }
   leave_transfer();
@@ -431,8 +455,7 @@ void Exchange::respond_validated() {
   if (has_joined()) {
     const Take take = may_take(validated, found_, asker());
     if (take != Take::kYes) {
-      alone_ = take == Take::kAskAlone;
-      ask_again();
+      ask_again(take);
       return;
     }
   }
@@ -528,10 +551,12 @@ void Exchange::check_timeouts(MonotonicTime now) {
   }
   if (!has_waited_long_enough(now)) return;
   // The first to leave asks for all that wait; who waited in vain again asks alone, and who has
-  // seen a head.
+  // seen a head. Who waited for other credentials has not waited for its own yet.
   if (role_ != Role::kWaits) transfer_->give_up_head();
-  alone_ = joins_ > 1 || role_ == Role::kWaits;
-  ask_again();
+  const bool alike = is_alike(*transfer_, asked_by_);
+  const bool is_enough = role_ == Role::kWaits || (joins_ > 1 && alike);
+  const Take otherwise = alike ? Take::kAskAgain : Take::kAskApart;
+  ask_again(is_enough ? Take::kAskAlone : otherwise);
 }
 
 void Exchange::end() {

@@ -154,12 +154,15 @@ class Exchange final : public TransferReader, private LoadReader {
   void ask(const Ask& ask);
   bool join_another(const std::shared_ptr<Transfer>& fresh, AskedFor what);
   void validate_in_background();
-  void ask_again();
+  void ask_again(Take take = Take::kAskAgain);
   void ask_alone(http::Forwarded why);
   void leave_transfer();
 
   // Taking what came.
-  Asker asker() { return {*request_, variants_, services_.loop.now()}; }
+  Asker asker() {
+    const bool is_alike = transfer_->asked_by().credentials == asked_by_.credentials;
+    return {*request_, variants_, services_.loop.now(), is_alike};
+  }
   void respond_validated();
   void respond_shared();
   void wait_for_range(const http::RangeNeed& needed);
@@ -211,7 +214,9 @@ class Exchange final : public TransferReader, private LoadReader {
   Role role_ = Role::kNone;
   bool asks_permission_ = false;  // what is under way says no more than that
   bool is_permitted_ = false;
-  bool alone_ = false;          // waits for nobody else any more
+  const Transfer::AskedBy asked_by_;
+  // For whose responses it waits, if any.
+  enum class WaitsFor : std::uint8_t { kAll, kAlike, kNobody } waits_for_ = WaitsFor::kAll;
   bool may_look_again_ = true;  // into the cache, for what has come since
   std::uint32_t joins_ = 0;     // transfers of others that it waited for
   MonotonicTime joined_at_{};

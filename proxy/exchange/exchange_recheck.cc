@@ -42,8 +42,7 @@ bool Exchange::ask_permission() {
     return true;
   }
   go(Step::kAsk);
-  auto transfer =
-      make_recycled<Transfer>(services_.home, request_->hash, nullptr, request_->runtime->number);
+  auto transfer = make_recycled<Transfer>(services_.home, request_->hash, nullptr, asked_by_);
   go(Step::kWait);
   asks_permission_ = true;
   transfer_ = transfer;

@@ -63,8 +63,7 @@ void Exchange::respond_shared() {
       return;
     }
     if (take != Take::kYes) {
-      alone_ = take != Take::kAskAgain;
-      ask_again();
+      ask_again(take);
       return;
     }
     if (role_ == Role::kJoinedLate) count_late_join();

@@ -21,6 +21,12 @@ bool may_share(const http::StoredMeta& meta, const Asker& asker) {
          http::may_share(meta, asker.request.directives, asker.now, asker.request.reuse());
 }
 
+// Of what another request brought, where that is no answer: a response that is shared with nobody
+// says nothing about one to other credentials.
+Take unanswered(bool shareable, const Asker& asker) {
+  return shareable || asker.is_alike ? Take::kAskAlone : Take::kAskApart;
+}
+
 }  // namespace
 
 bool may_be_found(const RequestContext& request) {
@@ -55,14 +61,14 @@ Take may_take(const Validated& validated, const CacheView& found, const Asker& a
                                                asker.request.treatment->stale);
     return allowed ? Take::kYes : Take::kAskAgain;
   }
-  return validated.shareable && may_share(meta, asker) ? Take::kYes : Take::kAskAlone;
+  if (validated.shareable && may_share(meta, asker)) return Take::kYes;
+  return unanswered(validated.shareable, asker);
 }
 
-// Where it may not be shared, waiting for a further one makes no sense either; where it is merely
-// another variant, it does.
+// Where it is merely another variant, waiting for a further one makes sense.
 Take may_take(const SharedResponse& response, const Asker& asker) {
   const bool answers = response.shareable && may_share(response.meta, asker);
-  if (!answers && !response.is_for_validation) return Take::kAskAlone;
+  if (!answers && !response.is_for_validation) return unanswered(response.shareable, asker);
   if (asker.variants.make(response.names) != response.variant_key) return Take::kAskAgain;
   return answers ? Take::kYes : Take::kOnceStored;
 }

@@ -28,10 +28,12 @@ struct Asker {
   const RequestContext& request;
   http::VariantKeys& variants;  // its own
   MonotonicTime now;
+  bool is_alike = true;  // its credentials are those of the request that it waited for
 };
 enum class Take : std::uint8_t {
   kYes,
   kAskAgain,    // it is no answer; another's may be
+  kAskApart,    // it is for other credentials; one for its own may be an answer
   kAskAlone,    // nor would another's be one
   kOnceStored,  // it is no answer, but can be validated when it is stored
 };

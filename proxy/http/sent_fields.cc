@@ -133,6 +133,20 @@ bool SentFields::sends_cookie() const {
   });
 }
 
+std::string SentFields::credentials() const {
+  std::string text;
+  const auto append = [&text](std::string_view value) {
+    text += value;
+    text += '\n';
+  };
+  if (const std::string kept = kept_cookies(); !kept.empty()) append(kept);
+  for_each(FieldId::kCookie, "cookie", [&](const Field& field) { append(field.value); });
+  if (!text.empty()) text += '\n';  // no cookie reads as an Authorization
+  for_each(FieldId::kAuthorization, "authorization",
+           [&](const Field& field) { append(field.value); });
+  return text;
+}
+
 std::string SentFields::kept_cookies() const {
   std::string kept;
   if (options_.cookies != CookieUse::kSome || !fields_.has(FieldId::kCookie)) return kept;

@@ -73,6 +73,8 @@ class SentFields {
   std::string kept_cookies() const;
   // Whether the origin gets a Cookie of the client's.
   bool sends_cookie() const;
+  // Cookie and Authorization as the origin gets them, in one text; empty: neither.
+  std::string credentials() const;
 
  private:
   // Ours to say, or nobody's.

@@ -47,15 +47,27 @@ bool is_refused_for_size(const OriginServices& services, const RequestContext& r
           !kernel.would_admit(key, now, beyond, treatment.admission));
 }
 
+namespace {
+
+MonotonicTime end_of_memory(const OriginServices& services, const RequestContext& request) {
+  return services.loop.now() + request.runtime->config.cache.uncacheable_memory;
+}
+
+}  // namespace
+
 void remember_sharing(OriginServices& services, const RequestContext& request,
                       Inflight::Unshared unshared) {
+  const std::uint64_t credentials = request.credentials();
   if (unshared == Inflight::Unshared::kNo) {
-    services.inflight.forget_unshared(request.hash);
+    services.inflight.forget_unshared(request.hash, credentials);
     return;
   }
-  services.inflight.remember_unshared(
-      request.hash, unshared,
-      services.loop.now() + request.runtime->config.cache.uncacheable_memory);
+  services.inflight.remember_unshared(request.hash, credentials, unshared,
+                                      end_of_memory(services, request));
+}
+
+void keep_ranges_alone(OriginServices& services, const RequestContext& request) {
+  services.inflight.keep_ranges_alone(request.hash, end_of_memory(services, request));
 }
 
 namespace {

@@ -25,9 +25,12 @@ bool has_large_head(const RequestContext& request, const Received& received,
 bool is_refused_for_size(const OriginServices& services, const RequestContext& request,
                          const Treatment& treatment, std::uint64_t bytes);
 
-// Whoever asks next does not wait for what he could not have; or does again (kNo).
+// Requests with the credentials of this one do not wait for what they could not have; or do again
+// (kNo).
 void remember_sharing(OriginServices& services, const RequestContext& request,
                       Inflight::Unshared unshared);
+// The next range of it goes to its origin as it is.
+void keep_ranges_alone(OriginServices& services, const RequestContext& request);
 
 // Asks the kernel as the plan says, `joined` others having waited. Sets outcome and shareable of
 // the response, and reason where it is only counted; says what becomes of its body.

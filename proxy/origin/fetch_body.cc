@@ -248,9 +248,7 @@ void Fetch::look_after_readers() {
   const bool is_for_range = state_ == State::kBody && plan_.whole &&
                             received_->framing.kind != http::BodyKind::kLength &&
                             !http::range_value(request_->head).empty();
-  if (is_for_range && !body_.is_storing()) {
-    remember_sharing(services_, *request_, Inflight::Unshared::kUncacheable);
-  }
+  if (is_for_range && !body_.is_storing()) keep_ranges_alone(services_, *request_);
   unread_ = false;
   const bool awaited = plan_.background && (state_ != State::kBody || body_.is_storing());
   if (awaited || transfer_->has_readers()) {
@@ -265,7 +263,7 @@ void Fetch::look_after_readers() {
     on_reader_advanced();
     return;
   }
-  if (is_for_range) remember_sharing(services_, *request_, Inflight::Unshared::kUncacheable);
+  if (is_for_range) keep_ranges_alone(services_, *request_);
   // Nobody may join between this look and the end, to wait for what will not come.
   if (transfer_->close_if_unread()) abandon();
 }

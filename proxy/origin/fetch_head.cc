@@ -295,8 +295,7 @@ void Fetch::serve_stale(int status) {
 bool Fetch::ask_as_told() {
   services_.inflight.remove(*transfer_);
   if (transfer_->count_joined() != 0) return false;
-  // The next range of it goes as it is at once.
-  remember_sharing(services_, *request_, Inflight::Unshared::kUncacheable);
+  keep_ranges_alone(services_, *request_);
   plan_.whole = false;
   plan_.in_table = false;
   ask_again();

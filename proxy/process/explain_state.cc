@@ -277,7 +277,7 @@ Now of_absent(const Running& running, const RequestContext& request, bool any_re
   const cache::Key key{request.hash, request.key};
   const std::string missed =
       any_resident ? "no variant answers it: its origin is asked" : "its origin is asked";
-  switch (running.inflight.unshared(request.hash, running.now)) {
+  switch (running.inflight.unshared(request.hash, request.credentials(), running.now)) {
     case Inflight::Unshared::kUncacheable:
       return {"uncacheable", missed +
                                  "; lately what came could not be stored, and nobody waits "

@@ -64,6 +64,16 @@ std::shared_ptr<const RequestContext> RequestContext::make(std::shared_ptr<const
   return request;
 }
 
+std::uint64_t RequestContext::credentials() const {
+  if (!head.fields.has_any({http::FieldId::kCookie, http::FieldId::kAuthorization})) return 0;
+  const std::string text = http::SentFields(head.fields, vary()).credentials();
+  if (text.empty()) return 0;
+  // The hash of the key was made with a secret seed.
+  const filter::Seed seed{.lo = hash.lo, .hi = hash.hi};
+  const std::uint64_t number = filter::hash_key(filter::HashFamily::kSiphash, seed, text).lo;
+  return number == 0 ? 1 : number;
+}
+
 std::string_view RequestContext::host_text() const { return http::host_of(uri_text(), uri); }
 
 std::string_view RequestContext::path_text() const {

@@ -4,6 +4,7 @@
 // the next request of the thread.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -91,6 +92,9 @@ struct RequestContext {
     return head.fields.has(http::FieldId::kCookie) &&
            http::SentFields(head.fields, vary()).sends_cookie();
   }
+  // A number for what the origin is told of who asks: Cookie and Authorization; 0 for neither. A
+  // keyed hash, so that clients cannot choose those of another.
+  std::uint64_t credentials() const;
   const http::ReuseOptions& reuse() const { return treatment->reuse; }
   // How a response of this Content-Type is treated: by a rule that has waited for it, or as the
   // request is.

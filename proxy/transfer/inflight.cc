@@ -5,11 +5,26 @@
 
 namespace encore::server {
 
+bool Inflight::may_meet(const Wanted& wanted, const Transfer& transfer) {
+  const Transfer::AskedBy& asked_by = transfer.asked_by();
+  if (asked_by.settings != wanted.settings) return false;
+  if (asked_by.credentials == wanted.credentials) return true;
+  switch (wanted.among) {
+    case Among::kAll:
+      return true;
+    case Among::kAlikeBeforeHead:
+      return transfer.phase() != TransferPhase::kWaiting;
+    case Among::kAlike:
+      break;
+  }
+  return false;
+}
+
 Inflight::Claim Inflight::join_one(Shard& home, const Wanted& wanted, std::string& names) {
   auto [first, last] = home.transfers.equal_range(wanted.hash);
   for (; first != last; ++first) {
     const std::shared_ptr<Transfer>& transfer = first->second;
-    if (!transfer->has_key(wanted.key) || transfer->settings() != wanted.settings) continue;
+    if (!transfer->has_key(wanted.key) || !may_meet(wanted, *transfer)) continue;
     const JoinOutcome joined = transfer->join(wanted.reader, wanted.variants, wanted.wish, names);
     if (joined == JoinOutcome::kUnknownKey) return {.transfer = nullptr, .joined = joined};
     if (joined != JoinOutcome::kNo) return {transfer, joined};
@@ -134,25 +149,56 @@ std::uint32_t seconds_of(MonotonicTime time) {
 
 }  // namespace
 
-void Inflight::remember_unshared(const filter::Hash128& hash, Unshared why, MonotonicTime until) {
+void Inflight::remember(const filter::Hash128& place, Unshared why, MonotonicTime until) {
   const std::uint64_t lower =
       std::uint64_t{seconds_of(until)} << kUnsharedBits | static_cast<std::uint64_t>(why);
-  unshared_[hash.lo % kUnsharedSlots].store((hash.hi >> 32U << 32U) | lower,
-                                            std::memory_order_relaxed);
+  unshared_[place.lo % kUnsharedSlots].store((place.hi >> 32U << 32U) | lower,
+                                             std::memory_order_relaxed);
 }
 
-void Inflight::forget_unshared(const filter::Hash128& hash) {
-  std::atomic<std::uint64_t>& slot = unshared_[hash.lo % kUnsharedSlots];
-  if (slot.load(std::memory_order_relaxed) >> 32U != hash.hi >> 32U) return;
+bool Inflight::forget(const filter::Hash128& place) {
+  Slot& slot = unshared_[place.lo % kUnsharedSlots];
+  const std::uint64_t held = slot.load(std::memory_order_relaxed);
+  if (held == 0 || held >> 32U != place.hi >> 32U) return false;
   slot.store(0, std::memory_order_relaxed);
+  return true;
 }
 
-Inflight::Unshared Inflight::unshared(const filter::Hash128& hash, MonotonicTime now) const {
-  const std::uint64_t slot = unshared_[hash.lo % kUnsharedSlots].load(std::memory_order_relaxed);
-  if (slot == 0 || slot >> 32U != hash.hi >> 32U) return Unshared::kNo;
+Inflight::Unshared Inflight::remembered(const filter::Hash128& place, MonotonicTime now) const {
+  const std::uint64_t slot = unshared_[place.lo % kUnsharedSlots].load(std::memory_order_relaxed);
+  if (slot == 0 || slot >> 32U != place.hi >> 32U) return Unshared::kNo;
   const auto lower = static_cast<std::uint32_t>(slot);
   if (seconds_of(now) >= lower >> kUnsharedBits) return Unshared::kNo;
   return static_cast<Unshared>(lower & kUnsharedMask);
+}
+
+void Inflight::remember_unshared(const filter::Hash128& hash, std::uint64_t credentials,
+                                 Unshared why, MonotonicTime until) {
+  remember(place_of(hash, credentials), why, until);
+  remember(place_of(hash, kApart), why, until);
+}
+
+// Who was remembered, and is given something to share now, may be why requests were kept apart.
+void Inflight::forget_unshared(const filter::Hash128& hash, std::uint64_t credentials) {
+  if (forget(place_of(hash, credentials))) forget(place_of(hash, kApart));
+  forget(place_of(hash, kRangesAlone));
+}
+
+Inflight::Unshared Inflight::unshared(const filter::Hash128& hash, std::uint64_t credentials,
+                                      MonotonicTime now) const {
+  return remembered(place_of(hash, credentials), now);
+}
+
+bool Inflight::is_apart(const filter::Hash128& hash, MonotonicTime now) const {
+  return remembered(place_of(hash, kApart), now) != Unshared::kNo;
+}
+
+void Inflight::keep_ranges_alone(const filter::Hash128& hash, MonotonicTime until) {
+  remember(place_of(hash, kRangesAlone), Unshared::kUncacheable, until);
+}
+
+bool Inflight::are_ranges_alone(const filter::Hash128& hash, MonotonicTime now) const {
+  return remembered(place_of(hash, kRangesAlone), now) != Unshared::kNo;
 }
 
 }  // namespace encore::server

@@ -1,5 +1,6 @@
-// The transfers under way that others may join, by primary key; the keys whose responses lately
-// were nothing to share, so that requests for them are never made to wait for one another; and how
+// The transfers under way that others may join, by primary key; the keys and credentials whose
+// responses lately were nothing to share, so that such requests are never made to wait for one
+// another (docs/decisions/0400); and how
 // often keys were invalidated, so that a transfer can tell whether it was overtaken. Thread-safe;
 // sharded like the kernel, so that workers rarely meet.
 #pragma once
@@ -22,13 +23,20 @@ namespace encore::server {
 
 class Inflight {
  public:
-  // Places for keys whose responses are not shared: a key takes another's, which costs that one at
-  // worst a wait for an answer that is not shared.
+  // Places for what is not shared: one takes another's, which costs that one at worst a wait for an
+  // answer that is not shared. However many credentials a client makes up, the table does not grow.
   static constexpr std::size_t kUnsharedSlots = 1U << 16U;
 
   struct Claim {
     std::shared_ptr<Transfer> transfer;     // the one to read, or the new one to fetch
     JoinOutcome joined = JoinOutcome::kNo;  // else an existing one, the reader is registered
+  };
+
+  // Whose transfers a request may wait for, by its credentials.
+  enum class Among : std::uint8_t {
+    kAll,
+    kAlikeBeforeHead,  // of other credentials only those whose response is known to be of use
+    kAlike,            // with the same credentials
   };
 
   // Who wants a transfer.
@@ -39,6 +47,8 @@ class Inflight {
     TransferReader& reader;
     // Nobody is given what was asked for under other settings than his own (Runtime::number).
     std::uint64_t settings = 0;
+    std::uint64_t credentials = 0;
+    Among among = Among::kAll;
     JoinWish wish = JoinWish::kAny;
     // Whether to be told where a response of the key was stored a moment ago, maybe since this one
     // has looked for it: kStoredMeanwhile, and nothing is done.
@@ -74,9 +84,21 @@ class Inflight {
     kAnswer,       // they may be stored, but each answer is the asker's own; or are not stored
     kUncacheable,  // they may not even be stored, or are not fetched whole
   };
-  void remember_unshared(const filter::Hash128& hash, Unshared why, MonotonicTime until);
-  void forget_unshared(const filter::Hash128& hash);
-  Unshared unshared(const filter::Hash128& hash, MonotonicTime now) const;
+  // Remembered of requests with these credentials alone: a response to one user says nothing about
+  // those to others.
+  void remember_unshared(const filter::Hash128& hash, std::uint64_t credentials, Unshared why,
+                         MonotonicTime until);
+  // Also that ranges go alone.
+  void forget_unshared(const filter::Hash128& hash, std::uint64_t credentials);
+  Unshared unshared(const filter::Hash128& hash, std::uint64_t credentials,
+                    MonotonicTime now) const;
+  // True if lately a response of the key was not shared, whoever asked: requests wait for none with
+  // other credentials.
+  bool is_apart(const filter::Hash128& hash, MonotonicTime now) const;
+  // The whole is more than a range is worth: the next range goes to its origin as it is and waits
+  // for nobody, whoever asks.
+  void keep_ranges_alone(const filter::Hash128& hash, MonotonicTime until);
+  bool are_ranges_alone(const filter::Hash128& hash, MonotonicTime now) const;
   // Tells the CPU that the key's place among the unshared ones will be asked for soon.
   [[gnu::always_inline]] void prefetch_unshared(const filter::Hash128& hash) const {
     __builtin_prefetch(&unshared_[hash.lo % kUnsharedSlots]);
@@ -116,6 +138,18 @@ class Inflight {
   void take_out(Transfer& transfer, End end);
   static void enter_locked(Shard& home, const std::shared_ptr<Transfer>& transfer)
       ENCORE_REQUIRES(home.mutex);
+  // Places that belong to a key and to no credentials.
+  static constexpr std::uint64_t kApart = UINT64_MAX;
+  static constexpr std::uint64_t kRangesAlone = UINT64_MAX - 1;
+  using Slot = std::atomic<std::uint64_t>;
+  static filter::Hash128 place_of(const filter::Hash128& hash, std::uint64_t credentials) {
+    return {.lo = hash.lo ^ credentials, .hi = hash.hi ^ credentials};
+  }
+  void remember(const filter::Hash128& place, Unshared why, MonotonicTime until);
+  bool forget(const filter::Hash128& place);
+  Unshared remembered(const filter::Hash128& place, MonotonicTime now) const;
+  // True if the request may wait for what this one brings.
+  static bool may_meet(const Wanted& wanted, const Transfer& transfer);
   // Joins the first transfer of the key that lets it; else the claim is empty, and `names` set
   // where it is known by which fields its responses differ. kUnknownKey: the key for them comes
   // first.
@@ -125,10 +159,9 @@ class Inflight {
   const Shard& shard(const filter::Hash128& hash) const { return shards_[hash.hi % kShards]; }
 
   std::array<Shard, kShards> shards_;
-  // The key's tag in the upper half; the second until which it holds, and what, in the lower; 0:
-  // none.
-  std::vector<std::atomic<std::uint64_t>> unshared_ =
-      std::vector<std::atomic<std::uint64_t>>(kUnsharedSlots);
+  // The tag of a place in the upper half; the second until which it holds, and what, in the lower;
+  // 0: none.
+  std::vector<Slot> unshared_ = std::vector<Slot>(kUnsharedSlots);
   Invalidations invalidations_;
   LatestAnswers latest_answers_;
 };

@@ -19,8 +19,8 @@ Transfer::Lock::~Lock() {
 }
 
 Transfer::Transfer(TransferHome& home, filter::Hash128 hash, std::shared_ptr<const std::string> key,
-                   std::uint64_t settings)
-    : home_(home), hash_(hash), key_(std::move(key)), settings_(settings) {}
+                   const AskedBy& asked_by)
+    : home_(home), hash_(hash), key_(std::move(key)), asked_by_(asked_by) {}
 
 Transfer::~Transfer() {
   ENCORE_CHECK(producer_ == nullptr, "a producer takes leave of its transfer");

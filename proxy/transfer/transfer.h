@@ -92,11 +92,17 @@ enum class JoinWish : std::uint8_t {
 
 class Transfer : public std::enable_shared_from_this<Transfer> {
  public:
+  // What others know of the request before its response comes.
+  struct AskedBy {
+    std::uint64_t settings = 0;     // under which it came (Runtime::number)
+    std::uint64_t credentials = 0;  // RequestContext::credentials()
+  };
   // `home` is that of the producer's thread, on which the transfer is made; borrowed. `key` is null
-  // for transfers that nobody can join. `settings` says which settings its request came under
-  // (Runtime::number).
+  // for transfers that nobody can join.
   Transfer(TransferHome& home, filter::Hash128 hash, std::shared_ptr<const std::string> key,
-           std::uint64_t settings = 0);
+           const AskedBy& asked_by);
+  Transfer(TransferHome& home, filter::Hash128 hash, std::shared_ptr<const std::string> key)
+      : Transfer(home, hash, std::move(key), AskedBy()) {}
   // REQUIRES: nobody reads it, and it has no producer.
   ~Transfer();
   Transfer(const Transfer&) = delete;
@@ -105,7 +111,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   bool can_be_found() const { return key_ != nullptr; }
   bool has_key(std::string_view key) const { return key_ != nullptr && *key_ == key; }
   const filter::Hash128& hash() const { return hash_; }
-  std::uint64_t settings() const { return settings_; }
+  const AskedBy& asked_by() const { return asked_by_; }
 
   // Any thread. What is read after the phase was seen is what was there when it was set.
   TransferPhase phase() const { return phase_.load(std::memory_order_acquire); }
@@ -264,7 +270,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   TransferHome& home_;
   const filter::Hash128 hash_;
   const std::shared_ptr<const std::string> key_;
-  const std::uint64_t settings_;
+  const AskedBy asked_by_;
   Producer* producer_ = nullptr;  // home's thread only
   // Written by the home's thread alone, under the mutex unless it is kHome; nobody else has the
   // transfer then.

@@ -61,10 +61,11 @@ SharedResponse fresh_response() {
   return response;
 }
 
-Take take_of(const SharedResponse& response, const std::string& fields, MonotonicTime now = kNow) {
+Take take_of(const SharedResponse& response, const std::string& fields, MonotonicTime now = kNow,
+             bool is_alike = true) {
   const auto request = some_request(kGet + fields);
   http::VariantKeys variants(request->head.fields, request->vary());
-  return may_take(response, {*request, variants, now});
+  return may_take(response, {*request, variants, now, is_alike});
 }
 
 TEST_CASE("another's response answers who the store alone would answer with it",
@@ -75,6 +76,16 @@ TEST_CASE("another's response answers who the store alone would answer with it",
   CHECK(take_of(response, "", kNow + std::chrono::seconds(61)) == Take::kAskAlone);
   response.shareable = false;
   CHECK(take_of(response, "") == Take::kAskAlone);
+}
+
+TEST_CASE("what is for other credentials alone says nothing of what one's own bring",
+          "[exchange][sharing]") {
+  SharedResponse response = fresh_response();
+  CHECK(take_of(response, "", kNow, false) == Take::kYes);
+  // It is for itself that this one may not have it.
+  CHECK(take_of(response, "Cache-Control: no-cache\n", kNow, false) == Take::kAskAlone);
+  response.shareable = false;
+  CHECK(take_of(response, "", kNow, false) == Take::kAskApart);
 }
 
 TEST_CASE("what each validates answers nobody else, who can wait until it is stored",

@@ -113,7 +113,7 @@ TEST_CASE("what is not shared is remembered as long as is configured, or forgott
   const Unshared why = GENERATE(Unshared::kAnswer, Unshared::kUncacheable);
   const auto known = [&](int seconds) {
     return deciding.world.inflight.unshared(
-        deciding.request->hash, deciding.world.loop->now() + std::chrono::seconds(seconds));
+        deciding.request->hash, 0, deciding.world.loop->now() + std::chrono::seconds(seconds));
   };
   CHECK((known(0) == Unshared::kNo));
   remember_sharing(*deciding.world.services, *deciding.request, why);

@@ -31,6 +31,27 @@ TEST_CASE("a request outlives the bytes that it was read from", "[request][conte
   CHECK(request->head.fields.value(http::FieldId::kCookie) == "c");
 }
 
+TEST_CASE("credentials are what the origin is told of who asks", "[request][context]") {
+  config::Config config;
+  config.origin.emplace_back();
+  Requests requests(config);
+  const auto credentials = [&](const std::string& fields, const std::string& path = "/") {
+    REQUIRE(requests.make(Mode::kReverse, "GET " + path + " HTTP/1.1\nHost: h\n" + fields).status ==
+            0);
+    return RequestContext::make(requests.runtime, requests.view, requests.text, requests.client)
+        ->credentials();
+  };
+  CHECK(credentials("") == 0);
+  CHECK(credentials("Accept: a\n") == 0);
+  CHECK(credentials("Cookie: a\n") != 0);
+  CHECK(credentials("Cookie: a\n") == credentials("Accept: a\nCookie: a\n"));
+  CHECK(credentials("Cookie: a\n") != credentials("Cookie: b\n"));
+  CHECK(credentials("Cookie: a\n") != credentials("Authorization: a\n"));
+  CHECK(credentials("Cookie: a\nAuthorization: b\n") != credentials("Cookie: a\n"));
+  // Nobody can tell from one key what they are for another.
+  CHECK(credentials("Cookie: a\n") != credentials("Cookie: a\n", "/other"));
+}
+
 // Each field as nobody has touched it yet.
 void check_fresh(const RequestContext& context) {
   const RequestContext fresh;

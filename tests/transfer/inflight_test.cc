@@ -157,15 +157,81 @@ TEST_CASE("what is not shared is remembered for its time, and why", "[transfer][
   Inflight inflight;
   const filter::Hash128 hash{1, 2};
   const MonotonicTime now{std::chrono::seconds(100)};
-  CHECK(inflight.unshared(hash, now) == kNo);
+  const auto credentials = GENERATE(values<std::uint64_t>({0, 7}));
+  CHECK(inflight.unshared(hash, credentials, now) == kNo);
   for (const auto why : {kValidated, kAnswer, kUncacheable}) {
-    inflight.remember_unshared(hash, why, now + std::chrono::seconds(5));
-    CHECK(inflight.unshared(hash, now) == why);
-    CHECK(inflight.unshared(filter::Hash128{2, 1}, now) == kNo);
-    CHECK(inflight.unshared(hash, now + std::chrono::seconds(5)) == kNo);
+    inflight.remember_unshared(hash, credentials, why, now + std::chrono::seconds(5));
+    CHECK(inflight.unshared(hash, credentials, now) == why);
+    CHECK(inflight.unshared(filter::Hash128{2, 1}, credentials, now) == kNo);
+    CHECK(inflight.unshared(hash, credentials, now + std::chrono::seconds(5)) == kNo);
+    CHECK(inflight.is_apart(hash, now));
+    CHECK_FALSE(inflight.is_apart(hash, now + std::chrono::seconds(5)));
   }
-  inflight.forget_unshared(hash);
-  CHECK(inflight.unshared(hash, now) == kNo);
+  inflight.forget_unshared(hash, credentials);
+  CHECK(inflight.unshared(hash, credentials, now) == kNo);
+  CHECK_FALSE(inflight.is_apart(hash, now));
+}
+
+TEST_CASE("what is not shared with one client is remembered of no other", "[transfer][inflight]") {
+  using enum Inflight::Unshared;
+  Inflight inflight;
+  const filter::Hash128 hash{1, 2};
+  const MonotonicTime now{std::chrono::seconds(100)};
+  const MonotonicTime until = now + std::chrono::seconds(5);
+  inflight.remember_unshared(hash, 7, kUncacheable, until);
+  CHECK(inflight.unshared(hash, 0, now) == kNo);
+  CHECK(inflight.unshared(hash, 8, now) == kNo);
+  // What is shared with others leaves those apart who are not known to share anything.
+  inflight.forget_unshared(hash, 0);
+  CHECK(inflight.unshared(hash, 7, now) == kUncacheable);
+  CHECK(inflight.is_apart(hash, now));
+  inflight.forget_unshared(hash, 7);
+  CHECK_FALSE(inflight.is_apart(hash, now));
+}
+
+TEST_CASE("a whole that is too large for a range is too large for everybody's",
+          "[transfer][inflight]") {
+  using enum Inflight::Unshared;
+  Inflight inflight;
+  const filter::Hash128 hash{1, 2};
+  const MonotonicTime now{std::chrono::seconds(100)};
+  inflight.keep_ranges_alone(hash, now + std::chrono::seconds(5));
+  CHECK(inflight.are_ranges_alone(hash, now));
+  CHECK_FALSE(inflight.are_ranges_alone(hash, now + std::chrono::seconds(5)));
+  CHECK(inflight.unshared(hash, 0, now) == kNo);
+  CHECK_FALSE(inflight.is_apart(hash, now));
+  inflight.forget_unshared(hash, 0);
+  CHECK_FALSE(inflight.are_ranges_alone(hash, now));
+}
+
+TEST_CASE("who is apart waits for its like, and for others only behind their heads",
+          "[transfer][inflight]") {
+  Table table;
+  const auto another = std::make_shared<Transfer>(table.worker, table.hash, key_of("key"),
+                                                  Transfer::AskedBy{.credentials = 7});
+  table.f.on(table.worker, [&] {
+    using enum Inflight::Among;
+    table.inflight.enter(another);
+    const auto joined = [&](Inflight::Among among) {
+      table.wanted.among = among;
+      return table.inflight.join_or_enter(table.wanted, nullptr).transfer != nullptr;
+    };
+    CHECK_FALSE(joined(kAlikeBeforeHead));
+    CHECK_FALSE(joined(kAlike));
+    CHECK(joined(kAll));
+    another->leave(table.reader);
+    table.wanted.credentials = 7;
+    CHECK(joined(kAlike));
+    another->leave(table.reader);
+    table.wanted.credentials = 0;
+    const store::BodyRef body = table.f.make_body();
+    another->publish_response(std::make_shared<SharedResponse>(), body, Joinable::kToRead);
+    CHECK_FALSE(joined(kAlike));
+    CHECK(joined(kAlikeBeforeHead));
+    another->leave(table.reader);
+    table.inflight.remove(*another);
+    table.reader.leave();
+  });
 }
 
 }  // namespace
