@@ -46,15 +46,24 @@ bool modified_since(const RequestHead& request, const Validators& stored,
   const auto since = date_of(request.fields, FieldId::kIfModifiedSince, now);
   if (!since) return true;
   const UnixSeconds modified = stored.last_modified != kNoDate ? stored.last_modified : stored.date;
+  if (modified == *since && modified == stored.last_modified && stored.date != kNoDate) {
+    return !is_strong_date(modified, stored.date);
+  }
   return modified == kNoDate || modified > *since;
 }
 
 }  // namespace
 
 Validators stored_validators(const StoredMeta& meta, std::string_view stored_head) noexcept {
-  return {.etag = stored_head.substr(meta.etag_offset, meta.etag_bytes),
-          .last_modified = meta.last_modified,
-          .date = meta.date};
+  Validators validators{.etag = stored_head.substr(meta.etag_offset, meta.etag_bytes),
+                        .last_modified = meta.last_modified,
+                        .date = meta.date};
+  if (meta.last_modified == kNoDate || meta.is(StoredMeta::kSureDate)) return validators;
+  // Without an entity tag only a strong date has confirmed it since.
+  const UnixSeconds known =
+      validators.etag.empty() ? meta.last_modified + kSureSeconds - 1 : meta.last_modified;
+  validators.date = std::min(meta.date, known);
+  return validators;
 }
 
 Condition evaluate_conditions(const RequestHead& request, const Validators& stored,
@@ -100,22 +109,26 @@ bool not_modified_matches(const Validators& stored, const Validators& received) 
   const bool same_date = dates && received.last_modified == stored.last_modified;
   if (!received.etag.empty() && !stored.etag.empty()) {
     return weak_match(received.etag, stored.etag) ||
-           (same_date && is_strong_date(received.last_modified, received.date));
+           (same_date && is_sure_date(stored.last_modified, stored.date) &&
+            is_strong_date(received.last_modified, received.date));
   }
-  return dates ? same_date : stored.any();
+  if (!dates) return stored.any();
+  // With an entity tag it was that, which the 304 has answered.
+  return same_date && (!stored.etag.empty() || is_strong_date(stored.last_modified, stored.date));
 }
 
 HeadShows head_shows(const Validators& stored, const ResponseHead& response,
-                     std::uint64_t stored_length, UnixSeconds now) noexcept {
+                     std::uint64_t stored_length, UnixSeconds now, Proof proof) noexcept {
   const Validators received = received_validators(response, now);
+  const Validators proving = sufficient(stored, proof);
   HeadShows shown = HeadShows::kNothing;
   if (!received.etag.empty()) {
     if (received.etag != stored.etag) return HeadShows::kChange;
-    shown = HeadShows::kSame;
+    if (!proving.etag.empty()) shown = HeadShows::kSame;
   }
   if (received.last_modified != kNoDate) {
     if (received.last_modified != stored.last_modified) return HeadShows::kChange;
-    shown = HeadShows::kSame;
+    if (proving.last_modified != kNoDate) shown = HeadShows::kSame;
   }
   if (response.fields.has(FieldId::kContentLength)) {
     std::uint64_t length = 0;
@@ -123,7 +136,7 @@ HeadShows head_shows(const Validators& stored, const ResponseHead& response,
         length != stored_length) {
       return HeadShows::kChange;
     }
-    if (shown == HeadShows::kNothing) shown = HeadShows::kSameLength;
+    if (!received.any() && proof == Proof::kUsual) shown = HeadShows::kSameLength;
   }
   return shown;
 }

@@ -13,7 +13,9 @@
 
 namespace encore::http {
 
-// Those of a stored response. The view points into `stored_head`.
+// Those of a stored response, with the Date that its body is known to have come with: the Date of a
+// 304 that confirmed it by less than a strong entity tag makes no date stronger. The view points
+// into `stored_head`.
 Validators stored_validators(const StoredMeta& meta, std::string_view stored_head) noexcept;
 
 enum class Condition : std::uint8_t {
@@ -24,7 +26,9 @@ enum class Condition : std::uint8_t {
 
 // Evaluates the conditions of a GET or HEAD against a stored response that may be used for it.
 // If-None-Match comes before If-Modified-Since (RFC 9110 13.2.2); without Last-Modified, Date
-// stands for it (RFC 9111 4.3.2). Only a stored 2xx is ever answered with 304.
+// stands for it (RFC 9111 4.3.2). A weak Last-Modified that equals the client's date shows nothing:
+// of two versions of one second the client may have the other. Only a stored 2xx is ever answered
+// with 304.
 Condition evaluate_conditions(const RequestHead& request, const Validators& stored,
                               unsigned stored_status, UnixSeconds now) noexcept;
 
@@ -36,14 +40,15 @@ bool if_range_holds(const RequestHead& request, const Validators& stored, UnixSe
 void append_validation_fields(const Validators& stored, std::string& out);
 
 // Whether a 304 confirms this stored response (RFC 9111 4.3.4): its validators, where it has any,
-// agree with the stored ones. Of two strong ones it is enough that one does.
+// agree with the stored ones. Of two strong ones it is enough that one does; a weak date is none.
 bool not_modified_matches(const Validators& stored, const Validators& received) noexcept;
 
 // What the response to a HEAD tells about the stored response (RFC 9111 4.3.5): one of its
 // validators (kSame), or at least its length (kSameLength), says that it is the same, and none that
-// it is not.
+// it is not. A validator counts as far as `proof` has it; the length only where it is alone, and
+// there is no doubt.
 enum class HeadShows : std::uint8_t { kNothing, kSameLength, kSame, kChange };
 HeadShows head_shows(const Validators& stored, const ResponseHead& response,
-                     std::uint64_t stored_length, UnixSeconds now) noexcept;
+                     std::uint64_t stored_length, UnixSeconds now, Proof proof) noexcept;
 
 }  // namespace encore::http

@@ -6,6 +6,7 @@
 
 #include "proxy/http/cache_control.h"
 #include "proxy/http/stored_meta.h"
+#include "proxy/http/validators.h"
 
 namespace encore::http {
 
@@ -40,6 +41,12 @@ ReuseDecision decide_reuse(const StoredMeta& meta, const RequestDirectives& requ
 // fresh, and neither the response nor this request demands that the origin be asked.
 bool may_share(const StoredMeta& meta, const RequestDirectives& request, MonotonicTime now,
                const ReuseOptions& options) noexcept;
+
+// What a validation has to prove of a stored response that the cache holds for stale from
+// `stale_from` on. kStrong where there is a doubt beyond its age: an invalidation, a soft purge (it
+// ends freshness before its time), a client that asks for its origin's own response.
+Proof wanted_proof(const StoredMeta& meta, MonotonicTime stale_from,
+                   const RequestDirectives& request, const ReuseOptions& options) noexcept;
 
 enum class OriginFailure : std::uint8_t {
   kErrorStatus,  // 500, 502, 503, 504

@@ -21,7 +21,7 @@ std::uint16_t flags_of(const ResponseHead& response, const ResponseDirectives& d
   set(directives.immutable, StoredMeta::kImmutable);
   set(!validators.etag.empty(), StoredMeta::kHasEtag);
   set(is_strong_etag(validators.etag), StoredMeta::kStrongEtag);
-  set(is_strong_date(validators.last_modified, validators.date), StoredMeta::kStrongDate);
+  set(is_sure_date(validators.last_modified, validators.date), StoredMeta::kSureDate);
   set(directives.stale_if_error.has_value(), StoredMeta::kHasSie);
   set(response.status == 206, StoredMeta::kPartial);
   set(response.fields.has(FieldId::kVary), StoredMeta::kHasVary);

@@ -18,7 +18,7 @@ struct StoredMeta {
     kImmutable = 4,   // RFC 8246
     kHasEtag = 8,
     kStrongEtag = 16,
-    kStrongDate = 32,    // Last-Modified is a strong validator (RFC 9110 8.8.2.2)
+    kSureDate = 32,      // Last-Modified lies well before the Date of the body (is_sure_date)
     kHasSie = 64,        // stale-if-error was given
     kInvalidated = 128,  // by an unsafe method: never used without validation (4.4)
     kPartial = 256,      // a 206

@@ -48,4 +48,18 @@ bool is_strong_date(UnixSeconds last_modified, UnixSeconds date) noexcept {
   return last_modified != kNoDate && date != kNoDate && last_modified < date;
 }
 
+bool is_sure_date(UnixSeconds last_modified, UnixSeconds date) noexcept {
+  return is_strong_date(last_modified, date) && date - last_modified >= kSureSeconds;
+}
+
+Validators sufficient(const Validators& validators, Proof proof) noexcept {
+  Validators proving = validators;
+  const bool is_strong = proof == Proof::kStrong;
+  if (is_strong && !is_strong_etag(validators.etag)) proving.etag = {};
+  const bool holds = is_strong ? is_sure_date(validators.last_modified, validators.date)
+                               : is_strong_date(validators.last_modified, validators.date);
+  if (!holds) proving.last_modified = kNoDate;
+  return proving;
+}
+
 }  // namespace encore::http

@@ -2,6 +2,7 @@
 // Pure, thread-compatible.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "proxy/http/date.h"
@@ -9,7 +10,8 @@
 
 namespace encore::http {
 
-// What a response can be compared by. `etag` as in the field, empty if none.
+// What a response can be compared by. `etag` as in the field, empty if none. `date` is the Date
+// with which the body came: how much later than Last-Modified, says how sure that is.
 struct Validators {
   std::string_view etag = {};
   UnixSeconds last_modified = kNoDate;
@@ -32,5 +34,18 @@ bool weak_match(std::string_view a, std::string_view b) noexcept;
 
 // Last-Modified is strong if it lies at least a second before Date (RFC 9110 8.8.2.2).
 bool is_strong_date(UnixSeconds last_modified, UnixSeconds date) noexcept;
+// The same with a minute, by which the clocks of who dates a change and of who answers may differ,
+// and a response may take to be made.
+inline constexpr UnixSeconds kSureSeconds = 60;
+bool is_sure_date(UnixSeconds last_modified, UnixSeconds date) noexcept;
+
+// What a validator has to prove for a stored response to be used again
+// (docs/decisions/0401-a-doubt-takes-a-strong-validator.md).
+enum class Proof : std::uint8_t {
+  kUsual,   // it may have expired, no more: any entity tag, or a strong date
+  kStrong,  // it may be outdated: a strong entity tag, or a sure date
+};
+// Those validators that prove so much.
+Validators sufficient(const Validators& validators, Proof proof) noexcept;
 
 }  // namespace encore::http

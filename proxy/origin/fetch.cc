@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "proxy/http/conditional.h"
 #include "proxy/observe/request_steps.h"
+#include "proxy/origin/freshening.h"
 #include "proxy/origin/origin_request.h"
 #include "proxy/origin/parts.h"
 
@@ -134,8 +135,11 @@ void Fetch::send_request() {
   options.drop_expect = !plan_.has_upload || request_->head.version == http::Version::kHttp10;
   std::string lines;
   if (plan_.stored && plan_.redirects == 0) {
+    const http::Validators stored =
+        http::stored_validators(meta_of(*plan_.stored).http, stored_head_of(*plan_.stored));
     http::append_validation_fields(
-        http::stored_validators(meta_of(*plan_.stored).http, stored_head_of(*plan_.stored)), lines);
+        http::sufficient(stored, proof_wanted(*request_, *plan_.stored, plan_.stored_fresh_until)),
+        lines);
     if (!lines.empty()) services_.stats.revalidations.add();
     asked_condition_ = !lines.empty();
   } else {

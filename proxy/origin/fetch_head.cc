@@ -305,7 +305,9 @@ bool Fetch::ask_as_told() {
 // It is handed on to the readers, and stored where it may be.
 void Fetch::pass_on(const HeadPlan& plan) {
   Received& received = *received_;
-  if (plan.updates_stored) update_by_head(services_, *request_, received, plan_.stored);
+  if (plan.updates_stored)
+    update_by_head(services_, *request_, received, plan_.stored,
+                   proof_wanted(*request_, *plan_.stored, plan_.stored_fresh_until));
   if (plan_.stored && !plan.updates_stored) {
     note_answer(services_, *request_, received, *plan_.stored);
   }

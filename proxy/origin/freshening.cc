@@ -5,6 +5,7 @@
 
 #include "cache/charge.h"
 #include "proxy/http/conditional.h"
+#include "proxy/http/reuse.h"
 #include "proxy/http/stored_head.h"
 #include "proxy/http/tags.h"
 #include "proxy/http/vary.h"
@@ -75,6 +76,15 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
   return true;
 }
 
+// Whether Last-Modified is as sure of the body as the dates of the freshened response have it. The
+// Date of a 304 is no Date of the body, but where a strong entity tag says that it is the same.
+bool is_sure(const store::Object& old, const Received& received, const http::StoredMeta& made) {
+  const http::StoredMeta& before = meta_of(old).http;
+  const http::Validators stored = http::stored_validators(before, stored_head_of(old));
+  return http::strong_match(stored.etag, received.head.fields.value(http::FieldId::kEtag)) ||
+         (before.is(http::StoredMeta::kSureDate) && before.last_modified == made.last_modified);
+}
+
 // What the response says now may forbid it.
 bool may_stay_coded(const RequestContext& request, const store::Object& object) {
   if (!request.runtime->compression) return false;
@@ -84,6 +94,11 @@ bool may_stay_coded(const RequestContext& request, const store::Object& object) 
 }
 
 }  // namespace
+
+http::Proof proof_wanted(const RequestContext& request, const store::Object& stored,
+                         MonotonicTime stale_from) {
+  return http::wanted_proof(meta_of(stored).http, stale_from, request.directives, request.reuse());
+}
 
 Confirmed freshen_stored(OriginServices& services, const RequestContext& request,
                          const Received& received, const store::ObjectRef& old) {
@@ -103,6 +118,9 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
        .heuristic = may_guess ? heuristic_for(request, received) : http::Heuristic::kBarred},
       received.treatment->store, request.head_options(), head);
   meta.http = freshened.meta;
+  if (!is_sure(*old, received, meta.http)) {
+    meta.http.flags &= static_cast<std::uint16_t>(~http::StoredMeta::kSureDate);
+  }
   if (with_cookie) meta.http.flags |= http::StoredMeta::kWithCookie;
   complete_meta(request, received, meta.http);
   place_content_type(head, meta);
@@ -149,12 +167,12 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
 }
 
 void update_by_head(OriginServices& services, const RequestContext& request,
-                    const Received& received, const store::ObjectRef& old) {
+                    const Received& received, const store::ObjectRef& old, http::Proof proof) {
   if (received.head.status != 200) return;
   const ObjectMeta& meta = meta_of(*old);
   const http::Validators stored = http::stored_validators(meta.http, stored_head_of(*old));
   const auto shown =
-      http::head_shows(stored, received.head, body_length_of(*old), received.arrival());
+      http::head_shows(stored, received.head, body_length_of(*old), received.arrival(), proof);
   const bool same_status = received.head.status == meta.http.status;
   // Pages of two users may be of one length: it gives no freshness to one that never was fresh.
   const bool is_same =

@@ -4,12 +4,18 @@
 
 #include <memory>
 
+#include "proxy/http/validators.h"
 #include "proxy/origin/received.h"
 #include "proxy/origin/services.h"
 #include "proxy/store/object.h"
 #include "proxy/transfer/response.h"
 
 namespace encore::server {
+
+// What has to be proven of a stored response, which is stale from `stale_from` on, for this
+// request.
+http::Proof proof_wanted(const RequestContext& request, const store::Object& stored,
+                         MonotonicTime stale_from);
 
 // The stored response as a validation left it.
 struct Confirmed {
@@ -25,8 +31,9 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
                          const Received& received, const store::ObjectRef& old);
 
 // A 200 to a HEAD speaks of what a GET would bring: the stored one is freshened, or stale from now
-// on. Any other status says nothing of it (RFC 9111 4.3.5).
+// on. Any other status says nothing of it (RFC 9111 4.3.5). `proof`: what its validators have to
+// prove.
 void update_by_head(OriginServices& services, const RequestContext& request,
-                    const Received& received, const store::ObjectRef& old);
+                    const Received& received, const store::ObjectRef& old, http::Proof proof);
 
 }  // namespace encore::server

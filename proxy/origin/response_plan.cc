@@ -147,9 +147,9 @@ StoringPlan plan_storing(const StoringFacts& facts) {
   plan.can_store =
       part ? facts.fits_range
            : (method == http::Method::kGet && facts.asked.whole) || method == http::Method::kPost;
-  plan.is_for_validation =
-      !plan.shareable && !part && !facts.private_etag && plan.can_store &&
-      (facts.meta.etag_bytes != 0 || facts.meta.last_modified != http::kNoDate);
+  plan.is_for_validation = !plan.shareable && !part && !facts.private_etag && plan.can_store &&
+                           (facts.meta.etag_bytes != 0 ||
+                            http::is_strong_date(facts.meta.last_modified, facts.meta.date));
   if (!plan.shareable && facts.others_wait) {
     plan.unshared =
         plan.is_for_validation ? Inflight::Unshared::kValidated : Inflight::Unshared::kAnswer;

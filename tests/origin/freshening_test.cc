@@ -54,7 +54,7 @@ struct StoredOne {
   void head(std::string text) {
     answer = std::move(text);
     receive(world, answer, received, http::Method::kHead);
-    update_by_head(*world.services, *request, received, old);
+    update_by_head(*world.services, *request, received, old, http::Proof::kUsual);
   }
   // Until when the cache holds it for fresh.
   Nanoseconds fresh_for() { return world.lookup(*request).fresh_until - world.loop->now(); }

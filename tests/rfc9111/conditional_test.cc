@@ -91,6 +91,9 @@ TEST_CASE("conditions are evaluated in their order", "[rfc9110][13.2.2][rfc9111]
       {since(kModified - 1), kBoth, C::kSend},
       {"If-Modified-Since: yesterday", kBoth, C::kSend},
       {since(kModified) + "\n" + since(kModified), kBoth, C::kSend},
+      // Of two versions of one second the client may have the other.
+      {since(kModified), kWeak, C::kSend},
+      {since(kModified + 1), kWeak, C::kNotModified},
       {since(kNow), kNothing, C::kNotModified},
       {since(kNow - 1), kNothing, C::kSend},
       {"If-Match: \"v1\"", kBoth, C::kForward},
@@ -152,6 +155,11 @@ TEST_CASE("a 304 confirms the response whose validators it names", "[rfc9111][4.
   CHECK(not_modified_matches(kBoth, received("\"v2\"", kModified)));
   CHECK_FALSE(not_modified_matches(
       kBoth, {.etag = "\"v2\"", .last_modified = kModified, .date = kModified}));
+  const Validators fast{.etag = "\"v1\"", .last_modified = kNow - 59, .date = kNow};
+  CHECK_FALSE(not_modified_matches(fast, received("\"v2\"", kNow - 59)));
+  CHECK(not_modified_matches(kWeak, received("", kModified)));
+  CHECK_FALSE(not_modified_matches({.last_modified = kModified, .date = kModified},
+                                   received("", kModified)));
   CHECK(not_modified_matches(kBoth, received("\"v1\"", kModified + 5)));
   CHECK(not_modified_matches(kBoth, received("", kModified)));
   CHECK_FALSE(not_modified_matches(kBoth, received("", kModified + 5)));
@@ -164,7 +172,7 @@ TEST_CASE("a HEAD shows whether the stored response is outdated, or nothing", "[
   using enum HeadShows;
   const auto shown = [](const std::string& fields) {
     const std::string text = crlf("HTTP/1.1 200 OK\n" + fields);
-    return head_shows(kBoth, response_head(text), 10, kNow);
+    return head_shows(kBoth, response_head(text), 10, kNow, Proof::kUsual);
   };
   CHECK(shown("A: b") == kNothing);
   CHECK(shown("ETag: \"v1\"") == kSame);
@@ -175,6 +183,62 @@ TEST_CASE("a HEAD shows whether the stored response is outdated, or nothing", "[
   CHECK(shown("ETag: \"v1\"\nContent-Length: 11") == kChange);
   CHECK(shown("Content-Length: 11") == kChange);
   CHECK(shown("Last-Modified: " + date_text(kModified + 1)) == kChange);
+}
+
+TEST_CASE("a HEAD's validators count as far as they prove something", "[rfc9111][4.3.5]") {
+  using enum HeadShows;
+  const auto shown = [](const Validators& stored, const std::string& fields, Proof proof) {
+    const std::string text = crlf("HTTP/1.1 200 OK\n" + fields);
+    return head_shows(stored, response_head(text), 10, kNow, proof);
+  };
+  const Validators dated{.last_modified = kModified, .date = kModified};
+  const std::string same_date = "Last-Modified: " + date_text(kModified);
+  // Nor is a length enough beside a date that proves nothing.
+  CHECK(shown(dated, same_date + "\nContent-Length: 10", Proof::kUsual) == kNothing);
+  CHECK(shown(kWeak, "ETag: W/\"v1\"", Proof::kUsual) == kSame);
+  CHECK(shown(kWeak, "ETag: W/\"v1\"", Proof::kStrong) == kNothing);
+  CHECK(shown(kBoth, "Content-Length: 10", Proof::kStrong) == kNothing);
+  CHECK(shown(kBoth, "ETag: \"v1\"", Proof::kStrong) == kSame);
+  CHECK(shown(kDateOnly, same_date, Proof::kStrong) == kSame);
+  CHECK(shown(kWeak, "ETag: W/\"v2\"", Proof::kStrong) == kChange);
+}
+
+TEST_CASE("a doubt takes a strong validator, and expiry a date of another second",
+          "[rfc9110][8.8.2.2]") {
+  const auto asked = [](Validators validators, Proof proof) {
+    std::string out;
+    append_validation_fields(sufficient(validators, proof), out);
+    return out;
+  };
+  const auto dated = [](UnixSeconds apart) {
+    return Validators{.etag = "", .last_modified = kNow - apart, .date = kNow};
+  };
+  const auto since = [](UnixSeconds apart) {
+    return "If-Modified-Since: " + date_text(kNow - apart) + "\r\n";
+  };
+  CHECK(asked(dated(-1), Proof::kUsual).empty());
+  CHECK(asked(dated(0), Proof::kUsual).empty());
+  CHECK(asked(dated(1), Proof::kUsual) == since(1));
+  CHECK(asked(dated(59), Proof::kStrong).empty());
+  CHECK(asked(dated(60), Proof::kStrong) == since(60));
+  CHECK(asked(kWeak, Proof::kUsual) == "If-None-Match: W/\"v1\"\r\n");
+  CHECK(asked(kWeak, Proof::kStrong).empty());
+  CHECK(asked(kBoth, Proof::kStrong).starts_with("If-None-Match: \"v1\"\r\nIf-Modified-Since: "));
+  CHECK(asked({.last_modified = kNow - 100}, Proof::kUsual).empty());
+}
+
+TEST_CASE("a 304 makes the date of what it confirms no stronger", "[rfc9110][8.8.2.2]") {
+  StoredMeta meta;
+  meta.last_modified = kNow - 1000;
+  meta.date = kNow;  // of the 304
+  const std::string head = "ETag: W/\"v1\"\r\n";
+  CHECK(stored_validators(meta, head).date == kNow - 941);
+  CHECK(is_strong_date(meta.last_modified, stored_validators(meta, head).date));
+  meta.etag_offset = 6;
+  meta.etag_bytes = 6;
+  CHECK_FALSE(is_strong_date(meta.last_modified, stored_validators(meta, head).date));
+  meta.flags = StoredMeta::kSureDate;
+  CHECK(stored_validators(meta, head).date == kNow);
 }
 
 TEST_CASE("a 304 from the cache has the fields that a client's cache needs", "[rfc9110][15.4.5]") {

@@ -47,6 +47,25 @@ TEST_CASE("a response is fresh until its age reaches its lifetime", "[rfc9111][4
   CHECK(current_age(stored("Age: 99999999999"), kArrived + 1h) == kDeltaMax);
 }
 
+TEST_CASE("what is in doubt is validated by what is strong", "[rfc9111][4.3.1]") {
+  StoredMeta meta = stored(kMinute);
+  const auto proof = [&](MonotonicTime stale_from, const std::string& request,
+                         const ReuseOptions& options = {}) {
+    return wanted_proof(meta, stale_from, parse_request_directives(FieldText(request).fields()),
+                        options);
+  };
+  CHECK(proof(meta.fresh_until, "A: b") == Proof::kUsual);
+  CHECK(proof(meta.fresh_until + 1h, "A: b") == Proof::kUsual);
+  CHECK(proof(meta.fresh_until - 1s, "A: b") == Proof::kUsual);  // a disk's seconds
+  CHECK(proof(meta.fresh_until - 2s, "A: b") == Proof::kStrong);
+  CHECK(proof(meta.fresh_until, "Cache-Control: max-age=0") == Proof::kUsual);
+  CHECK(proof(meta.fresh_until, "Cache-Control: no-cache") == Proof::kStrong);
+  CHECK(proof(meta.fresh_until, "Cache-Control: no-cache", {.ignore_client_reload = true}) ==
+        Proof::kUsual);
+  meta.flags |= StoredMeta::kInvalidated;
+  CHECK(proof(meta.fresh_until, "A: b") == Proof::kStrong);
+}
+
 TEST_CASE("a soft purge makes stale at once, and lets the stale windows begin", "[rfc9111][4.4]") {
   StoredMeta meta = stored("Cache-Control: max-age=60, stale-while-revalidate=10");
   mark_stale(meta, kArrived + 5s);
