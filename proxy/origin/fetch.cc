@@ -26,6 +26,13 @@ bool gathers(const RequestContext& request) {
          !request.head.fields.has(http::FieldId::kExpect);
 }
 
+// RFC 9112 6.1: a server of HTTP/1.0 knows no chunks.
+bool needs_length(const OriginServices& services, const RequestContext& request,
+                  const FetchPlan& plan, const std::string& pool_key) {
+  return plan.has_upload && request.framing.kind == http::BodyKind::kChunked &&
+         services.old_servers.is_old({pool_key, services.identity_seed}, services.loop.now());
+}
+
 // Whether an answer has taken too long to begin.
 bool is_answer_overdue(const config::Config& config, Nanoseconds waited) {
   const auto over = [waited](Nanoseconds limit) { return limit.count() != 0 && waited >= limit; };
@@ -130,6 +137,18 @@ void Fetch::on_link_open() {
 
 void Fetch::send_request() {
   OriginRequestOptions options;
+  if (needs_length(services_, *request_, plan_, link_.pool_key())) {
+    if (!writer_.has_gathered_all()) {
+      state_.go(State::kSending);
+      since_ = services_.loop.now();
+      fail_later({.status = 411,
+                  .outcome = Outcome::kBadRequest,
+                  .detail = "length-required",
+                  .why = "The server speaks HTTP/1.0: send the content with its length."});
+      return;
+    }
+    options.length = writer_.gathered_bytes();
+  }
   options.to_proxy = link_.asks_proxy();
   options.whole = plan_.whole;
   options.drop_expect = !plan_.has_upload || request_->head.version == http::Version::kHttp10;
@@ -150,6 +169,7 @@ void Fetch::send_request() {
   }
   options.validation_fields = lines;
   build_origin_request(*request_, link_.server(), options, writer_.begin());
+  writer_.frame(options.length ? http::BodyKind::kLength : request_->framing.kind);
   progress_ = {};
   state_.go(State::kSending);
   since_ = services_.loop.now();
@@ -214,7 +234,7 @@ void Fetch::upload(std::string_view content, bool last, std::string_view trailer
   const PanicNote note(state_.doing());
   ENCORE_CHECK(accepts_upload(), "content comes when it is accepted");
   if (content_ == Content::kGathered) {
-    writer_.gather(content, last, trailers, request_->framing.kind);
+    writer_.gather(content, last, trailers);
     const std::uint64_t enough = request_->runtime->config.upstream.buffer_requests_bytes;
     if (!last && writer_.gathered_bytes() < enough) return;
     content_ = Content::kGoesOn;

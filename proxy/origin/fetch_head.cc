@@ -141,6 +141,8 @@ std::size_t Fetch::on_head(std::string_view bytes) {
   }
   received.wall = services_.loop.wall_now();
   received.time = services_.loop.now();
+  services_.old_servers.note({link_.pool_key(), services_.identity_seed}, received.head.version,
+                             received.time);
   services_.latest_moment.note(received.time);
   link_.tally().add_answer(received.head.status, received.time - received.request_time);
   if (request_->runtime->follows_requests) [[unlikely]] {

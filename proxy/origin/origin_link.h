@@ -103,6 +103,10 @@ class OriginLink {
   bool is(const net::Stream& stream) const;
   // The server that is asked; null: the one that a forward client names.
   const OriginServer* server() const { return server_; }
+  // What the connections of the server that is asked are pooled by.
+  const std::string& pool_key() const {
+    return server_ != nullptr ? server_->pool_key : forward_pool_key_;
+  }
   // It is another proxy that is sent the request, and not through a tunnel: the target is said
   // whole.
   bool asks_proxy() const { return tls_ == nullptr && parent_of(request_) != nullptr; }
@@ -147,9 +151,6 @@ class OriginLink {
   enum class LastResort : std::uint8_t { kYes, kNo };
   ServerLease next_server(LastResort last_resort) const;
   void choose_server(ServerLease lease);
-  const std::string& pool_key() const {
-    return server_ != nullptr ? server_->pool_key : forward_pool_key_;
-  }
   const std::string& host() const { return server_ != nullptr ? server_->host : forward_host_; }
   const std::string& tls_name() const {
     return server_ != nullptr ? server_->tls_name : forward_host_;

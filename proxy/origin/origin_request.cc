@@ -200,7 +200,9 @@ void build_origin_request(const RequestContext& request, const OriginServer* ser
   } else if (trailers) {
     out.text("Connection: TE\r\n");
   }
-  if (request.framing.kind == http::BodyKind::kLength) {
+  if (options.length) {
+    out.field("Content-Length", *options.length);
+  } else if (request.framing.kind == http::BodyKind::kLength) {
     out.field("Content-Length", request.framing.length);
   } else if (request.framing.kind == http::BodyKind::kChunked) {
     out.text("Transfer-Encoding: chunked\r\n");

@@ -1,6 +1,8 @@
 // The head of a request to an origin. Pure functions, thread-safe.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,6 +17,8 @@ struct OriginRequestOptions {
   bool whole = false;                  // without the client's Range and conditions
   std::string_view validation_fields;  // lines with CRLF, for our own validation or range
   bool drop_expect = false;
+  // Of the whole content, which came in chunks and is here; nothing: it goes on as it came.
+  std::optional<std::uint64_t> length = {};
 };
 
 // The head to send: origin-form, Host, what http::SentFields lets through, Via, and (reverse)

@@ -20,7 +20,25 @@ std::string& RequestWriter::begin() {
   head_sent_ = 0;
   broken_ = false;
   outlives_response_ = false;
+  body_.resize(gathered_);  // without the chunk of another connection
   return head_;
+}
+
+// The line of the first chunk goes with the head, so that the content need not be moved.
+void RequestWriter::frame(http::BodyKind framing) {
+  if (framing != http::BodyKind::kChunked || !has_taken_body()) return;
+  if (gathered_ != 0) {
+    std::array<char, http::kChunkHeadMax> size;
+    head_.append(size.data(), http::write_chunk_head(gathered_, size.data()));
+    body_ += http::kChunkEnd;
+  }
+  if (upload_ == Upload::kEnded) append_last_chunk(trailers_);
+}
+
+void RequestWriter::append_last_chunk(std::string_view trailers) {
+  body_ += http::kLastChunk;
+  body_ += trailers;
+  body_ += http::kChunkEnd;
 }
 
 net::WriteResult RequestWriter::flush(net::Stream& stream) {
@@ -39,19 +57,22 @@ net::WriteResult RequestWriter::flush(net::Stream& stream) {
   if (result.status == net::WriteStatus::kError) broken_ = true;
   if (result.status == net::WriteStatus::kAll) {
     body_.clear();
-    body_sent_ = 0;
+    body_sent_ = gathered_ = 0;
   }
   return result;
+}
+
+void RequestWriter::gather(std::string_view content, bool last, std::string_view trailers) {
+  ENCORE_CHECK(expects_upload(), "a body that has ended takes no more");
+  upload_ = last ? Upload::kEnded : Upload::kBegun;
+  body_ += content;
+  gathered_ = body_.size();
+  trailers_ = trailers;
 }
 
 void RequestWriter::upload(std::string_view content, bool last, std::string_view trailers,
                            http::BodyKind framing) {
   ENCORE_CHECK(accepts_upload(), "a body's next part comes when the one before has gone out");
-  gather(content, last, trailers, framing);
-}
-
-void RequestWriter::gather(std::string_view content, bool last, std::string_view trailers,
-                           http::BodyKind framing) {
   ENCORE_CHECK(expects_upload(), "a body that has ended takes no more");
   upload_ = last ? Upload::kEnded : Upload::kBegun;
   const bool chunked = framing == http::BodyKind::kChunked;
@@ -61,10 +82,7 @@ void RequestWriter::gather(std::string_view content, bool last, std::string_view
   }
   body_ += content;
   if (chunked && !content.empty()) body_ += http::kChunkEnd;
-  if (!last || !chunked) return;
-  body_ += http::kLastChunk;
-  body_ += trailers;
-  body_ += http::kChunkEnd;
+  if (last && chunked) append_last_chunk(trailers);
 }
 
 }  // namespace encore::server

@@ -24,8 +24,12 @@ class RequestWriter {
   RequestWriter& operator=(const RequestWriter&) = delete;
 
   // A new connection: the head is sent from its beginning. The text's contents are whatever they
-  // were; the caller writes the head into it, and then flushes.
+  // were; the caller writes the head into it, calls frame(), and then flushes.
   std::string& begin();
+  // How the content goes on this connection. With a length its trailers are left out (RFC 9110
+  // 6.5.1). REQUIRES: begin(), and the head was written; not with a length that was not announced,
+  // unless all is gathered.
+  void frame(http::BodyKind framing);
   // Writes what is left, as far as the connection takes it. After kError it is broken.
   net::WriteResult flush(net::Stream& stream);
   // The connection takes no more of it; the origin may have answered before.
@@ -36,11 +40,14 @@ class RequestWriter {
   void set_outlives_response() { outlives_response_ = true; }
   bool outlives_response() const { return outlives_response_ && !broken_; }
 
-  // Takes what the client brings before there is a connection: as upload(), however much is there
-  // already. REQUIRES: begin() was not called, the body has not ended.
-  void gather(std::string_view content, bool last, std::string_view trailers,
-              http::BodyKind framing);
-  std::size_t gathered_bytes() const { return body_.size(); }
+  // Takes what the client brings before there is a connection, however much is there already.
+  // REQUIRES: begin() was not called, the body has not ended.
+  void gather(std::string_view content, bool last, std::string_view trailers);
+  std::size_t gathered_bytes() const { return gathered_; }
+  // All of the content is here, and nothing of it was sent.
+  bool has_gathered_all() const {
+    return upload_ == Upload::kEnded && gathered_ == body_.size() && body_sent_ == 0;
+  }
 
   // Whether the connection has taken all that there was, so that more may be added.
   bool accepts_upload() const { return !broken_ && is_flushed(); }
@@ -62,11 +69,15 @@ class RequestWriter {
   bool has_begun() const { return head_sent_ != 0; }
 
  private:
+  void append_last_chunk(std::string_view trailers);
+
   enum class Upload : std::uint8_t { kNone, kExpected, kBegun, kEnded };
 
   std::string head_;
   std::size_t head_sent_ = 0;
-  std::string body_;  // what the client has brought and the connection not taken
+  std::string body_;          // what the client has brought and the connection not taken
+  std::size_t gathered_ = 0;  // of that: content that was there before the connection
+  std::string trailers_;      // that came with it
   std::size_t body_sent_ = 0;
   Upload upload_;
   bool broken_ = false;

@@ -12,6 +12,7 @@
 #include "proxy/net/resolver.h"
 #include "proxy/observe/origin_warnings.h"
 #include "proxy/observe/stats.h"
+#include "proxy/origin/old_servers.h"
 #include "proxy/origin/origin_line.h"
 #include "proxy/origin/origin_pool.h"
 #include "proxy/request/request_context.h"
@@ -90,6 +91,7 @@ struct OriginServices {
   cache::Kernel& kernel;
   Inflight& inflight;
   LatestMoment& latest_moment;
+  OldServers& old_servers;
   WorkerStats& stats;
   const filter::Seed& identity_seed;
   FetchKeeper& keeper;

@@ -22,6 +22,7 @@
 #include "proxy/observe/log_writer.h"
 #include "proxy/observe/shadow_caches.h"
 #include "proxy/observe/stats.h"
+#include "proxy/origin/old_servers.h"
 #include "proxy/process/purge_order.h"
 #include "proxy/process/slow_readers.h"
 #include "proxy/publish/changed_keys.h"
@@ -47,6 +48,7 @@ struct Shared {
   Inflight inflight;
   // Of what is stored and shared: when it came, and when it was made stale.
   LatestMoment latest_moment;
+  OldServers old_servers;
   std::unique_ptr<LogWriter> access_log;  // null: none
   RecentOutcomes recent;
   ErrorNames errors;

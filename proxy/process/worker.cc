@@ -121,6 +121,7 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
                                                       .kernel = *shared.kernel,
                                                       .inflight = shared.inflight,
                                                       .latest_moment = shared.latest_moment,
+                                                      .old_servers = shared.old_servers,
                                                       .stats = stats,
                                                       .identity_seed = shared.identity_seed,
                                                       .keeper = *worker,

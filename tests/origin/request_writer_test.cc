@@ -123,20 +123,39 @@ TEST_CASE("what is gathered before there is a connection goes behind the head",
           "[origin][writer]") {
   for (const auto framing : {http::BodyKind::kLength, http::BodyKind::kChunked}) {
     RequestWriter writer(RequestWriter::Body::kExpected);
-    writer.gather("abc", false, "", framing);
+    writer.gather("abc", false, "");
     CHECK(writer.has_taken_body());
-    writer.gather("de", true, "", framing);
+    writer.gather("de", true, "T: x\r\n");
     CHECK_FALSE(writer.expects_upload());
-    CHECK(writer.gathered_bytes() >= 5);
+    CHECK(writer.gathered_bytes() == 5);
+    CHECK(writer.has_gathered_all());
+    // A connection that takes nothing leaves it for another one, which may want it otherwise.
+    writer.begin() = "head\r\n\r\n";
+    writer.frame(http::BodyKind::kChunked);
     Connection connection;
     writer.begin() = "head\r\n\r\n";
+    writer.frame(framing);
     CHECK_FALSE(writer.has_begun());
     (void)writer.flush(*connection.stream);
     CHECK(writer.is_complete());
     CHECK(connection.arrived() == (framing == http::BodyKind::kChunked
-                                       ? "head\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+                                       ? "head\r\n\r\n5\r\nabcde\r\n0\r\nT: x\r\n\r\n"
                                        : "head\r\n\r\nabcde"));
   }
+}
+
+TEST_CASE("what is gathered may go on from there in chunks", "[origin][writer]") {
+  RequestWriter writer(RequestWriter::Body::kExpected);
+  writer.gather("abc", false, "");
+  CHECK_FALSE(writer.has_gathered_all());
+  Connection connection;
+  writer.begin() = "head\r\n\r\n";
+  writer.frame(http::BodyKind::kChunked);
+  (void)writer.flush(*connection.stream);
+  writer.upload("de", true, "", http::BodyKind::kChunked);
+  (void)writer.flush(*connection.stream);
+  CHECK(connection.arrived() == "head\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
+  CHECK(writer.is_complete());
 }
 
 }  // namespace

@@ -148,6 +148,7 @@ class World final : public FetchKeeper,
                                                                .kernel = *kernel,
                                                                .inflight = inflight,
                                                                .latest_moment = latest_moment,
+                                                               .old_servers = old_servers,
                                                                .stats = stats,
                                                                .identity_seed = seed,
                                                                .keeper = *this,
@@ -256,6 +257,7 @@ class World final : public FetchKeeper,
   OriginWarnings warnings;
   Inflight inflight;
   LatestMoment latest_moment;
+  OldServers old_servers;
   filter::Seed seed{1, 2};
   std::unique_ptr<disk::Disks> disks;  // none
   std::unique_ptr<OriginServices> services;

@@ -1,0 +1,38 @@
+#include "proxy/origin/old_servers.h"
+
+namespace encore::server {
+namespace {
+
+std::uint32_t seconds_of(MonotonicTime time) {
+  return static_cast<std::uint32_t>(
+      std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count());
+}
+
+}  // namespace
+
+std::uint64_t OldServers::hash_of(const Server& server) {
+  return filter::hash_key(filter::HashFamily::kSiphash, server.seed, server.pool_key).lo;
+}
+
+void OldServers::note(const Server& server, http::Version version, MonotonicTime now) {
+  const bool is_old = version == http::Version::kHttp10;
+  if (!is_old && !has_any_.load(std::memory_order_relaxed)) return;
+  const std::uint64_t hash = hash_of(server);
+  std::atomic<std::uint64_t>& slot = slots_[hash % kSlots];
+  if (is_old) {
+    has_any_.store(true, std::memory_order_relaxed);
+    slot.store((hash >> 32U << 32U) | seconds_of(now + kMemory), std::memory_order_relaxed);
+  } else if (slot.load(std::memory_order_relaxed) >> 32U == hash >> 32U) {
+    slot.store(0, std::memory_order_relaxed);
+  }
+}
+
+bool OldServers::is_old(const Server& server, MonotonicTime now) const {
+  if (!has_any_.load(std::memory_order_relaxed)) return false;
+  const std::uint64_t hash = hash_of(server);
+  const std::uint64_t slot = slots_[hash % kSlots].load(std::memory_order_relaxed);
+  return slot != 0 && slot >> 32U == hash >> 32U &&
+         seconds_of(now) < static_cast<std::uint32_t>(slot);
+}
+
+}  // namespace encore::server
