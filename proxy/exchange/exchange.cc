@@ -259,6 +259,7 @@ void Exchange::ask_for_absent() {
 // --- Asking -----------------------------------------------------------------------------------
 
 void Exchange::validate_in_background() {
+  if (!services_.inflight.refresh_pauses().may_begin(request_->hash, services_.loop.now())) return;
   // One at a time: whoever finds a validation under way leaves it to that.
   auto transfer =
       make_recycled<Transfer>(services_.home, request_->hash, shared_key(request_), asked_by_);

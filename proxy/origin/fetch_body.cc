@@ -11,6 +11,7 @@
 #include "proxy/origin/elsewhere.h"
 #include "proxy/origin/entry.h"
 #include "proxy/origin/fetch.h"
+#include "proxy/origin/freshening.h"
 #include "proxy/origin/parts.h"
 #include "proxy/transfer/not_stored.h"
 
@@ -310,6 +311,7 @@ void Fetch::fail(TransferFailure failure) {
     link_.tally().add_failure(*kind);
   }
   if (no_memory) services_.stats.memory_failures.add();
+  if (plan_.background) note_refresh(services_, *request_, Refresh::kFailed);
   body_.stop_storing();
   services_.inflight.remove(*transfer_);
   if (mid_body) {

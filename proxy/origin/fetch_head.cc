@@ -5,6 +5,7 @@
 #include "proxy/http/digest_path.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/interim.h"
+#include "proxy/http/reuse.h"
 #include "proxy/observe/request_steps.h"
 #include "proxy/origin/admission.h"
 #include "proxy/origin/changes.h"
@@ -267,6 +268,7 @@ void Fetch::confirm_stored() {
     remember_sharing(services_, *request_,
                      shareable ? Inflight::Unshared::kNo : Inflight::Unshared::kValidated);
   }
+  if (plan_.background) note_refresh(services_, *request_, Refresh::kDone);
   services_.inflight.remove(*transfer_);
   const auto lines = private_lines(received_->head, received_->directives.stripped_fields,
                                    request_->head_options());
@@ -282,6 +284,7 @@ void Fetch::confirm_stored() {
 }
 
 void Fetch::serve_stale(int status) {
+  if (plan_.background) note_refresh(services_, *request_, Refresh::kFailed);
   services_.inflight.remove(*transfer_);
   const auto transfer = transfer_;
   const store::ObjectRef stored = plan_.stored;
@@ -307,6 +310,10 @@ bool Fetch::ask_as_told() {
 // It is handed on to the readers, and stored where it may be.
 void Fetch::pass_on(const HeadPlan& plan) {
   Received& received = *received_;
+  if (plan_.background) {
+    const bool failed = http::is_error_status(received.head.status);
+    note_refresh(services_, *request_, failed ? Refresh::kFailed : Refresh::kDone);
+  }
   if (plan.updates_stored)
     update_by_head(services_, *request_, received, plan_.stored,
                    proof_wanted(*request_, *plan_.stored, plan_.stored_fresh_until));

@@ -100,6 +100,15 @@ http::Proof proof_wanted(const RequestContext& request, const store::Object& sto
   return http::wanted_proof(meta_of(stored).http, stale_from, request.directives, request.reuse());
 }
 
+void note_refresh(OriginServices& services, const RequestContext& request, Refresh refresh) {
+  RefreshPauses& pauses = services.inflight.refresh_pauses();
+  if (refresh == Refresh::kDone) {
+    pauses.note_success(request.hash);
+  } else {
+    pauses.note_failure(request.hash, services.loop.now());
+  }
+}
+
 Confirmed freshen_stored(OriginServices& services, const RequestContext& request,
                          const Received& received, const store::ObjectRef& old) {
   const Runtime& runtime = *request.runtime;

@@ -17,6 +17,10 @@ namespace encore::server {
 http::Proof proof_wanted(const RequestContext& request, const store::Object& stored,
                          MonotonicTime stale_from);
 
+// A refresh in the background has come to that. A key whose refresh failed is left for a while.
+enum class Refresh : std::uint8_t { kDone, kFailed };
+void note_refresh(OriginServices& services, const RequestContext& request, Refresh refresh);
+
 // The stored response as a validation left it.
 struct Confirmed {
   store::ObjectRef object;

@@ -17,6 +17,7 @@
 #include "filter/hash.h"
 #include "proxy/transfer/invalidations.h"
 #include "proxy/transfer/latest_answers.h"
+#include "proxy/transfer/refresh_pauses.h"
 #include "proxy/transfer/transfer.h"
 
 namespace encore::server {
@@ -76,6 +77,8 @@ class Inflight {
   // The latest responses that were stored, or might have been.
   LatestAnswers& latest_answers() { return latest_answers_; }
   const LatestAnswers& latest_answers() const { return latest_answers_; }
+
+  RefreshPauses& refresh_pauses() { return refresh_pauses_; }
 
   // Why responses of a key are not shared with those who wait.
   enum class Unshared : std::uint8_t {
@@ -164,6 +167,7 @@ class Inflight {
   std::vector<Slot> unshared_ = std::vector<Slot>(kUnsharedSlots);
   Invalidations invalidations_;
   LatestAnswers latest_answers_;
+  RefreshPauses refresh_pauses_;
 };
 
 }  // namespace encore::server
