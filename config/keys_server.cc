@@ -160,8 +160,8 @@ constexpr std::array kTimeoutsKeys = {
         "collapse",
         "A request that waits for what another one was asked for, and no "
         "answer comes, or, where each must validate it, not all of it: then "
-        "it asks too (`cache.collapse`). Also a request that waits for a range of a body that does "
-        "not say its length: then it gets the whole."),
+        "it asks too (`cache.collapse`). Also a request that waits for a range of a body that is "
+        "still in progress: then its origin is asked for it, or it gets the whole."),
     timeout<&Timeouts::origin_connect>(
         "origin_connect",
         "Connecting to a server, TLS included; also how long a request waits in line for a "

@@ -112,6 +112,10 @@ void Exchange::wait_for_range(const http::RangeNeed& needed) {
       respond_shared();
       return;
     case RangeWait::Next::kPart:
+      // The next one does not wait as long for nothing.
+      services_.inflight.keep_ranges_alone(
+          request_->hash,
+          services_.loop.now() + request_->runtime->config.cache.uncacheable_memory);
       cache_status_.detail = {};
       cache_status_.stored.reset();
       cache_status_.collapsed = false;

@@ -47,7 +47,7 @@ RangeWait::Next RangeWait::look(const http::RangeNeed& needed, const Waiter& wai
   }
   const bool is_urged = state_ == State::kHolds && waiter.transfer.are_readers_urged();
   if (!is_urged && !is_impatient_) return Next::kWait;
-  return give_up(needed, waiter.transfer.response().head);
+  return give_up(needed, waiter.transfer.response());
 }
 
 bool RangeWait::loses_patience(Nanoseconds limit, MonotonicTime now) {
@@ -56,11 +56,13 @@ bool RangeWait::loses_patience(Nanoseconds limit, MonotonicTime now) {
   return is_impatient_;
 }
 
-RangeWait::Next RangeWait::give_up(const http::RangeNeed& needed, std::string_view head) {
+RangeWait::Next RangeWait::give_up(const http::RangeNeed& needed, const SharedResponse& response) {
   const bool has_passed = state_ == State::kPasses;
   state_ = State::kOver;
-  const bool is_at_beginning = needed.begin == 0 && !needed.to_end;
-  return has_passed || (!is_at_beginning && serves_ranges(head)) ? Next::kPart : Next::kWhole;
+  // Of a known length it is not the beginning that is waited for, whatever else is asked for.
+  const bool is_at_beginning = !response.length && needed.begin == 0 && !needed.to_end;
+  return has_passed || (!is_at_beginning && serves_ranges(response.head)) ? Next::kPart
+                                                                          : Next::kWhole;
 }
 
 }  // namespace encore::server

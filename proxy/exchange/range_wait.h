@@ -1,6 +1,8 @@
-// RangeWait: a request whose ranges are cut from a body that grows and does not say its length,
-// until enough of it is there (docs/decisions/0335). The head of a 206 says which bytes follow, so
-// nothing is said before the last of them is known to exist.
+// RangeWait: a request whose ranges are cut from a body that grows, until enough of it is there. Of
+// a body that does not say its length (docs/decisions/0335) that is the last byte: the head of a
+// 206 says which bytes follow, so nothing is said before they are known to exist. Of any other,
+// where the origin serves ranges, it is the beginning of the last range (docs/decisions/0405):
+// what is too far away is requested from the origin.
 //
 // A reader that waits holds the body from its beginning, so that the whole can still be sent. Where
 // the range begins too far in for that and is small, the reader passes what lies before it.
@@ -48,7 +50,7 @@ class RangeWait {
  private:
   enum class State : std::uint8_t { kNotYet, kHolds, kPasses, kOver };
   void begin(const http::RangeNeed& needed, const Waiter& waiter);
-  Next give_up(const http::RangeNeed& needed, std::string_view head);
+  Next give_up(const http::RangeNeed& needed, const SharedResponse& response);
 
   State state_ = State::kNotYet;
   bool is_impatient_ = false;

@@ -165,6 +165,15 @@ std::optional<ResponsePlan> plan_ranges(const ResponseSource& source,
   if (!ascending && (grows || source.on_disk)) {
     return std::nullopt;  // parts that go back need the whole body first: send all of it
   }
+  // The head would promise what is far away. Another way to it is open until it is sent.
+  const std::uint64_t needed_bytes = ranges.back().begin + 1;
+  if (grows && source.may_wait && is_get(moment) && needed_bytes > source.body->size() &&
+      stored.fields.list_has(http::FieldId::kAcceptRanges, "bytes")) {
+    ResponsePlan later;
+    later.content = Content::kLater;
+    later.needed = {.begin = ranges.front().begin, .end = needed_bytes};
+    return later;
+  }
   ResponsePlan plan;
   plan.status = 206;
   plan.framing = Framing::kLength;

@@ -1,10 +1,12 @@
 #include "proxy/origin/entry.h"
 
 #include <algorithm>
+#include <functional>
 #include <span>
 #include <string>
 
 #include "proxy/disk/disks.h"
+#include "proxy/http/conditional.h"
 #include "proxy/http/targeted.h"
 #include "proxy/request/request_ids.h"
 #include "proxy/transfer/saved_object.h"
@@ -90,6 +92,13 @@ void ask_for_disk(OriginServices& services, const store::Object& object, cache::
   stored.disk_queue_full = services.disks->is_queue_full();
 }
 
+// LatestAnswers::Answer::etag.
+std::uint64_t number_of_etag(const store::Object& object) {
+  const std::string_view etag =
+      http::stored_validators(meta_of(object).http, stored_head_of(object)).etag;
+  return http::is_strong_etag(etag) ? std::hash<std::string_view>()(etag) : 0;
+}
+
 }  // namespace
 
 cache::CommitOutcome commit_entry(OriginServices& services, const RequestContext& request,
@@ -103,11 +112,14 @@ cache::CommitOutcome commit_entry(OriginServices& services, const RequestContext
                        .keep_until = entry.keep_until,
                        .payload = entry.object.payload()};
   const LatestAnswers::Variant variant{.key = request.hash, .number = meta.variant};
-  const LatestAnswers::Answer answer{meta.http.date, entry.received.request_time};
   // Parts of the same second are of one representation as a rule, in whatever order they come.
   const bool is_part = entry.received.head.status == 206 || entry.received.completed;
-  const OvertakenSince overtaking(services, request, entry.received, variant,
-                                  {answer.date, is_part ? MonotonicTime::max() : answer.requested});
+  const std::uint64_t etag = number_of_etag(object);
+  const LatestAnswers::Answer answer{meta.http.date, entry.received.request_time,
+                                     is_part ? etag : 0};
+  const OvertakenSince overtaking(
+      services, request, entry.received, variant,
+      {answer.date, is_part ? MonotonicTime::max() : answer.requested, etag});
   stored.overtaking = &overtaking;
   // Before it can be found: what comes late at the same time sees it, or is replaced.
   services.inflight.latest_answers().note(variant, answer, now);

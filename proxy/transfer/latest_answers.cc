@@ -4,6 +4,7 @@ namespace encore::server {
 namespace {
 
 bool is_newer(const LatestAnswers::Answer& one, const LatestAnswers::Answer& other) {
+  if (one.etag != 0 && one.etag == other.etag) return false;
   const bool has_dates = one.date != http::kNoDate && other.date != http::kNoDate;
   if (has_dates && one.date != other.date) return one.date > other.date;
   return one.requested > other.requested;

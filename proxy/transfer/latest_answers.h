@@ -26,6 +26,9 @@ class LatestAnswers {
   struct Answer {
     http::UnixSeconds date = http::kNoDate;  // of its field Date
     MonotonicTime requested{};
+    // A number for its strong entity tag; 0: it has none. Noted of parts only: a part is no newer
+    // than a whole that has the same one.
+    std::uint64_t etag = 0;
   };
 
   // An answer came at `now`. An older one than what is noted changes nothing.

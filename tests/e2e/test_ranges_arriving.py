@@ -213,3 +213,100 @@ class TooLarge(Arriving):
         self.go.set()
         eventually(lambda: get(self.encore_.port, self.url, fields=[
             ("Cache-Control", "only-if-cached")]).status == 504, "nothing is stored")
+
+
+class KnownLength(Arriving):
+    """The length is announced, so the first bytes of a range may be far behind what has come."""
+
+    BODY = bytes(range(256)) * 4096  # 1 MiB
+
+    def start_known(self, ranges="bytes", collapse="300ms", length=None, **options):
+        body = self.BODY[:length]
+        head = response(Content_Length=len(body), ETag='"a"', Cache_Control="max-age=600",
+                        Accept_Ranges=ranges)
+        self.go, self.sent = threading.Event(), threading.Event()
+        self.asked_parts = []
+
+        def page(exchange):
+            asked = dict(exchange.request.fields)
+            if "range" in asked and ranges:
+                self.asked_parts.append((asked["range"], asked.get("if-range")))
+                first, last = (len(body) - 10, len(body) - 1)
+                return response(body[first:], "206 Partial Content", ETag='"a"',
+                                Cache_Control="max-age=600", Accept_Ranges=ranges,
+                                Content_Range=f"bytes {first}-{last}/{len(body)}")
+            exchange.send(head + body[:100_000])
+            self.sent.set()
+            exchange.wait(self.go)
+            return body[100_000:]
+        self.origin = Origin(self, {"/page": page})
+        self.encore_ = self.encore(admission={"policy": "always"}, timeouts={"collapse": collapse},
+                                   **options)
+        self.url = self.origin.url("/page")
+        self.reader = self.asking()
+        self.reader.read_head()
+        self.assertTrue(self.sent.wait(60))
+
+    def test_the_last_bytes_are_asked_for_where_they_are_too_far_away(self):
+        size = len(self.BODY)
+        seen = (206, self.BODY[-10:], f"bytes {size - 10}-{size - 1}/{size}")
+        for more in ({}, {"If-Range": '"a"'}):
+            with self.subTest(more):
+                self.start_known()
+                self.see(self.asking(*ranged("bytes=-10", **more)).read_response(), *seen)
+                self.assertEqual([("bytes=-10", more.get("If-Range"))], self.asked_parts)
+                # The whole still comes to who reads it, and is stored.
+                self.go.set()
+                self.assertEqual(self.BODY, self.reader.read_exactly(size))
+                eventually(lambda: "; hit" in (field(get(self.encore_.port, self.url, fields=[
+                    ("Cache-Control", "only-if-cached")]), "Cache-Status") or ""), "it is stored")
+                self.see(self.asking(*ranged("bytes=-10")).read_response(), *seen)
+                self.assertEqual(1, len(self.asked_parts))
+
+    def test_also_behind_a_part_that_is_there(self):
+        self.start_known()
+        answer = self.asking(*ranged("bytes=0-9,-10")).read_response()
+        self.assertEqual(206, answer.status)
+        self.assertEqual([("bytes=0-9,-10", None)], self.asked_parts)
+        self.go.set()
+
+    def test_also_where_it_is_not_stored_and_where_the_range_came_first(self):
+        for options in ({"cache": {"max_object": "64KiB", "collapse_buffer": "64KiB"},
+                         "limits": {"transfer_buffer": "64KiB"}}, {}):
+            with self.subTest(options):
+                self.start_known(**options)
+                if not options:
+                    self.reader.close()
+                answer = self.asking(*ranged("bytes=-10")).read_response()
+                self.assertEqual((206, self.BODY[-10:]), (answer.status, answer.body))
+                self.assertEqual(1, len(self.asked_parts))
+                self.go.set()
+
+    def test_what_has_come_is_cut_from_it(self):
+        self.start_known()
+        answer = self.asking(*ranged("bytes=50000-50009")).read_response()
+        self.see(answer, 206, self.BODY[50000:50010], f"bytes 50000-50009/{len(self.BODY)}")
+        client = self.asking(*ranged("bytes=99990-100009"))
+        self.assertEqual(206, client.read_head().status)
+        self.go.set()
+        self.assertEqual(self.BODY[99990:100010], client.read_exactly(20))
+        self.assertEqual([], self.asked_parts)
+
+    def test_what_comes_in_time_is_cut_from_it(self):
+        self.start_known(collapse="60s")
+        client = self.asking(*ranged("bytes=-10"))
+        both = self.asking(*ranged("bytes=0-9,-10"))
+        other = self.asking(*ranged("bytes=-10", **{"If-Range": '"b"'}))
+        self.assertEqual(200, other.read_head().status)
+        self.go.set()
+        self.assertEqual(self.BODY[-10:], client.read_response().body)
+        self.assertIn(self.BODY[-10:], both.read_response().body)
+        self.assertEqual([], self.asked_parts)
+
+    def test_where_the_origin_does_not_say_that_it_serves_ranges_it_is_not_asked(self):
+        self.start_known(ranges=None)
+        client = self.asking(*ranged("bytes=-10"))
+        self.assertEqual(206, client.read_head().status)
+        self.go.set()
+        self.assertEqual(self.BODY[-10:], client.read_exactly(10))
+        self.assertEqual(1, self.origin.count())

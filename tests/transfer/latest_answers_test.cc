@@ -38,6 +38,17 @@ TEST_CASE("an older answer that is noted late changes nothing", "[transfer]") {
   CHECK_FALSE(answers->has_since(kOther, at(1)));
 }
 
+TEST_CASE("a part is no newer than a whole with the same entity tag", "[transfer]") {
+  const auto answers = std::make_unique<LatestAnswers>();
+  answers->note(kOne, {.date = 100, .requested = at(5), .etag = 7}, at(6));
+  CHECK_FALSE(answers->has_newer(kOne, {.date = 99, .requested = at(1), .etag = 7}));
+  CHECK(answers->has_newer(kOne, {.date = 99, .requested = at(1), .etag = 8}));
+  CHECK(answers->has_newer(kOne, {.date = 99, .requested = at(1)}));
+  // Of a whole the tag is not noted.
+  answers->note(kOne, {.date = 101, .requested = at(7)}, at(8));
+  CHECK(answers->has_newer(kOne, {.date = 99, .requested = at(1), .etag = 7}));
+}
+
 TEST_CASE("of variants that share a slot the last one is known", "[transfer]") {
   const auto answers = std::make_unique<LatestAnswers>();
   answers->note(kOne, {.date = 100, .requested = at(5)}, at(6));
