@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "proxy/http/raw_bytes.h"
 #include "proxy/http/scan.h"
 
 namespace encore::http {
@@ -136,8 +137,6 @@ ParseStatus parse_method(Cursor& at, RequestHead& head) noexcept {
   return ParseStatus::kComplete;
 }
 
-bool is_beyond_ascii(char c) noexcept { return (static_cast<unsigned char>(c) & 0x80U) != 0; }
-
 ParseStatus parse_target(Cursor& at, const Limits& limits, RequestHead& head) noexcept {
   const char* first = at.p;
   at.p = scan::find<scan::TargetEnd>(at.begin, first, at.end);
@@ -269,19 +268,9 @@ ParseStatus parse_head(std::string_view bytes, const Limits& limits, ParseProgre
 
 // The bytes of a head with an encoded target, which is longer.
 std::string encode_raw_target(std::string_view head_bytes, const RequestHead& head) {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
   const auto begin = static_cast<std::size_t>(head.target.data() - head_bytes.data());
   std::string encoded(head_bytes.substr(0, begin));
-  for (const char c : head.target) {
-    if (!is_beyond_ascii(c)) {
-      encoded += c;
-      continue;
-    }
-    const auto byte = static_cast<unsigned char>(c);
-    encoded += '%';
-    encoded += kDigits[byte >> 4U];
-    encoded += kDigits[byte & 0xfU];
-  }
+  append_encoded(head.target, encoded);
   return encoded += head_bytes.substr(begin + head.target.size());
 }
 

@@ -7,8 +7,10 @@
 #include <charconv>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "base/check.h"
+#include "proxy/http/raw_bytes.h"
 #include "proxy/http/scan.h"
 
 namespace encore::http {
@@ -325,8 +327,14 @@ TargetStatus resolve_target(const RequestHead& head, Scheme scheme, Target& targ
 bool resolve_reference(std::string_view reference, const Target& base, std::string& storage,
                        Target& target) {
   reference = reference.substr(0, reference.find('#'));
-  const bool visible = std::ranges::all_of(reference, [](char c) { return c > 0x20 && c < 0x7f; });
+  const bool visible = std::ranges::all_of(
+      reference, [](char c) { return is_beyond_ascii(c) || (c > 0x20 && c < 0x7f); });
   if (!visible) return false;
+  if (std::ranges::any_of(reference, is_beyond_ascii)) {
+    storage.clear();
+    append_encoded(reference, storage);
+    reference = storage;
+  }
   target = base;
   target.form = TargetForm::kAbsolute;
   const std::size_t colon = reference.find(':');
@@ -353,9 +361,10 @@ bool resolve_reference(std::string_view reference, const Target& base, std::stri
     return true;
   }
   // RFC 3986 5.2.3: in place of the base's last segment.
-  storage = base.path.substr(0, base.path.rfind('/') + 1);
-  if (storage.empty()) storage = "/";
-  storage += reference;
+  std::string merged(base.path.substr(0, base.path.rfind('/') + 1));
+  if (merged.empty()) merged = "/";
+  merged += reference;
+  storage = std::move(merged);
   split_path(storage, target);
   return true;
 }

@@ -1,6 +1,9 @@
 """Bytes beyond ASCII in a request target, as some clients send them: they go on percent-encoded, and all
 that looks at the target sees that form."""
 
+import http.client
+import json
+
 from client import Client, field
 from harness import Case, free_port
 from origin import Origin, fresh
@@ -47,6 +50,25 @@ class RawTargets(Case):
         self.start_with({"purge_clients": ["127.0.0.1"]})
         self.ask(RAW)
         self.assertEqual(200, self.ask(RAW, method="PURGE").status)
+        self.assertNotIn("; hit", field(self.ask(ENCODED), "Cache-Status"))
+
+    def test_also_one_that_names_it_so_on_the_admin_listener(self):
+        self.start_with()
+        self.ask(RAW)
+        connection = http.client.HTTPConnection("127.0.0.1", self.proxy.admin_port, timeout=30)
+        connection.request("POST", "/purge", b'{"url": "http://a' + RAW + b'"}',
+                           {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        self.assertEqual((200, 1), (answer.status, json.loads(answer.read())["purged"]))
+        connection.close()
+        self.assertNotIn("; hit", field(self.ask(ENCODED), "Cache-Status"))
+
+    def test_also_a_write_whose_response_names_it_so(self):
+        self.start_with()
+        self.ask(ENCODED)
+        self.origin.routes["/form"] = (b"HTTP/1.1 303 See Other\r\nLocation: " + RAW +
+                                       b"\r\nContent-Length: 0\r\n\r\n")
+        self.assertEqual(303, self.ask("/form", method="POST").status)
         self.assertNotIn("; hit", field(self.ask(ENCODED), "Cache-Status"))
 
     def test_lists_see_what_the_origin_sees(self):

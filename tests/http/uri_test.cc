@@ -191,6 +191,10 @@ TEST_CASE("references are resolved against the target", "[http][rfc3986][5.2]") 
       {"//g:82/x", "http://g:82/x"},
       {"/x?y", "http://h:81/x?y"},
       {"x", "http://h:81/a/x"},
+      // Bytes beyond ASCII are taken as percent-encoded.
+      {"http://h:81/\xc3\xa9?\xe4", "http://h:81/%C3%A9?%E4"},
+      {"/\xc3\xa9", "http://h:81/%C3%A9"},
+      {"\xe4", "http://h:81/a/%E4"},
       {"../x", "http://h:81/x"},
       {"?z", "http://h:81/a/b?z"},
       {"", "http://h:81/a/b?q"},
@@ -204,7 +208,8 @@ TEST_CASE("references are resolved against the target", "[http][rfc3986][5.2]") 
     CHECK(key_of(target) == key);
     CHECK(same_origin(target, base) == key.starts_with("http://h:81/"));
   }
-  for (const char* bad : {"mailto:a@b", "ftp://h/", "http://u@h/", "//", "a b", "http:x"}) {
+  for (const char* bad : {"mailto:a@b", "ftp://h/", "http://u@h/", "//", "a b", "http:x",
+                          "//\xc3\xa9/", "/\xc3\xa9\x7f", "/\xc3\xa9 "}) {
     CAPTURE(bad);
     std::string storage;
     Target target;
