@@ -275,6 +275,7 @@ struct StoringRow {
   bool private_etag = false;
   bool fresh = true;
   bool etag = true;
+  std::optional<int> modified_before = {};  // seconds before Date; nothing: no Last-Modified
   std::optional<std::uint64_t> length = 3;
   // What must come of it.
   bool shareable = false;
@@ -321,6 +322,23 @@ const std::vector<StoringRow> kStoringRows = {
      .unshared = Unshared::kAnswer,
      .admission = Admission::kAsk,
      .can_store = true,
+     .size = 3},
+    {.name = "nor by a date of the same second",
+     .fresh = false,
+     .etag = false,
+     .modified_before = 0,
+     .unshared = Unshared::kAnswer,
+     .admission = Admission::kAsk,
+     .can_store = true,
+     .size = 3},
+    {.name = "but by one of the second before",
+     .fresh = false,
+     .etag = false,
+     .modified_before = 1,
+     .unshared = Unshared::kValidated,
+     .admission = Admission::kAsk,
+     .can_store = true,
+     .for_validation = true,
      .size = 3},
     {.name = "nor where it is not to be stored",
      .whole = false,
@@ -476,6 +494,8 @@ TEST_CASE("what becomes of a response in the cache", "[origin][plan]") {
     http::StoredMeta meta;
     meta.status = head.status;
     meta.etag_bytes = row.etag ? 3 : 0;
+    meta.date = 1'790'000'000;
+    if (row.modified_before) meta.last_modified = meta.date - *row.modified_before;
     meta.fresh_until = row.fresh ? kNow + std::chrono::seconds(1) : kNow;
     const StoringPlan plan =
         plan_storing({.asked = {.request = request, .directives = directives, .whole = row.whole},
