@@ -138,7 +138,7 @@ void Http1Stream::begin(Response response, BodyReader& content) {
   const bool chunked = open && request_->head.version == http::Version::kHttp11;
   if (open && !chunked) shown_ = Shown::kByConnection;
   if (shown_ == Shown::kByConnection || response.further == Further::kNone) keeps_alive_ = false;
-  // What is said now holds, whatever ends meanwhile. Another request may follow the rest of the
+  // The client is held to this, whatever ends meanwhile. Another request may follow the rest of the
   // content, too.
   keeps_alive_ = response.further == Further::kBehindContent
                      ? keeps_alive_ && !carrier_.is_draining()

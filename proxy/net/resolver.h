@@ -28,7 +28,7 @@ class Loop;
 struct Resolved {
   // At least one, in the order in which they are to be tried (RFC 6724 6, the families in turns).
   std::vector<Address> addresses;
-  // What is left of it, within the bounds of the options; a day for numeric and hosts file.
+  // The rest of it, within the bounds of the options; a day for numeric and hosts file.
   Nanoseconds time_to_live{};
 };
 

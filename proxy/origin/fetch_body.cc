@@ -233,7 +233,7 @@ void Fetch::look_after_readers() {
     return;
   }
   if (state_ == State::kRest) {
-    // What the client has brought is sent in any case; more of it comes from its reader alone.
+    // Content that has come is sent in any case; more of it comes from its reader alone.
     if (writer_.expects_upload() && !transfer_->has_readers()) end();
     return;
   }

@@ -53,8 +53,8 @@ bool is_too_old(const config::Timeouts& timeouts, MonotonicTime made, MonotonicT
   return timeouts.pool_age.count() != 0 && now - made >= timeouts.pool_age;
 }
 
-// What was connected, and verified, under other settings than those of the requests to come is
-// nothing for them.
+// Connections that were made, and verified, under other settings than those of the requests to come
+// are nothing for them.
 bool is_of_present_settings(const OriginServices& services, const RequestContext& request) {
   return request.runtime.get() == &services.worker.present_runtime();
 }

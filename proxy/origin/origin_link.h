@@ -128,7 +128,7 @@ class OriginLink {
   struct InLine {
     MonotonicTime since{};
   };
-  // Whether a name is asked for to connect, or to know whether idle connections are still its own.
+  // A name is asked for to connect, or to know whether idle connections are still its own.
   enum class Lookup : std::uint8_t { kToConnect, kToConfirm };
   struct Resolving {
     std::unique_ptr<net::Resolver::Query> query;

@@ -92,7 +92,7 @@ std::string storable_by(const store::Object& object, const RequestContext& reque
                               : "its status and validator (RFC 9111 3)";
 }
 
-// What a variant key says of one name: a value, or that the request had none.
+// One name's part of a variant key: a value, or that the request had none.
 struct Selector {
   std::string_view name;
   std::optional<std::string_view> value;
@@ -352,7 +352,7 @@ Now what_now(const Running& running, const RequestContext& request, const Look& 
   return of_refused(request, of_absent(running, request, look.any_resident() && !look.is_hidden()));
 }
 
-// What clients say as a rule; of a variant on disk no more than a hash is known.
+// Usual values of clients; of a variant on disk no more than a hash is known.
 constexpr std::array<std::string_view, 9> kUsualEncodings = {"gzip",
                                                              "br",
                                                              "zstd",
@@ -371,8 +371,8 @@ struct OtherLook {
   std::vector<ExplainedVariant> stored = {};
 };
 
-// Who asks about a page without Accept-Encoding wants to know of it in any coding. Null: no other
-// value finds one either.
+// Finds a variant for a request without Accept-Encoding, whose author asks about the page in any
+// coding. Null: no value finds one.
 std::unique_ptr<OtherLook> find_in_any_coding(const Running& running, const RequestContext& request,
                                               const Look& look) {
   if (request.head.fields.has(http::FieldId::kAcceptEncoding) || look.has_found() ||

@@ -42,8 +42,8 @@ class LiveWatch final : public LiveSource {
   void set_few_descriptors(std::string text) { few_descriptors_ = std::move(text); }
   const std::string& few_descriptors() const { return few_descriptors_; }
 
-  // What an operator should know: of the admin listener, and where less is allowed than was asked
-  // for, or is used.
+  // Sentences for the operator: about the admin listener, and about limits that are lower than the
+  // configured ones.
   std::vector<std::string> warnings() const;
 
   LiveStatus status(const Snapshot& snapshot) const override;

@@ -151,7 +151,7 @@ class Matcher final : public cache::Visitor {
       reverse_.push_back(key_text(prefix, {.scheme = kReverseScheme}));
     }
     if (order.all) {
-      // What every URL begins with.
+      // Every URL begins with nothing.
       forward_.emplace_back();
       reverse_.emplace_back();
     }

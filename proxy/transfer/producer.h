@@ -19,7 +19,7 @@ class Producer {
 
   // Whether upload() may be called now; else TransferReader::on_upload_ready() tells when.
   virtual bool accepts_upload() const = 0;
-  // Whether it goes on taking content when the response is complete (RFC 9112 9.3). If that ends,
+  // True if it goes on taking content when the response is complete (RFC 9112 9.3). If that ends,
   // TransferReader::on_upload_ready() tells.
   virtual bool takes_rest() const { return false; }
   // Takes content of the request's body; `last` ends it, with trailer lines if it is chunked.
