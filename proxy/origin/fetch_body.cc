@@ -38,7 +38,7 @@ std::optional<ServerFailure> failure_of_answer(Outcome outcome, bool in_body) {
 std::size_t Fetch::on_data(net::Stream& stream, std::span<const std::byte> bytes) {
   const PanicNote note(state_.doing());
   if (state_ == State::kRest) {
-    fail({502, Outcome::kOriginInvalid, "unasked"});
+    fail({.status = 502, .outcome = Outcome::kOriginInvalid});
     return bytes.size();
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());

@@ -4,6 +4,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <memory>
@@ -87,6 +88,13 @@ void take_found_segments(config::Config& config) {
   for (config::Disk& each : config.disk) {
     const auto found = disk::segment_bytes_of_disk(each.path);
     if (found && *found) each.segment_bytes = **found;
+  }
+}
+
+void keep_segments(const config::Config& running, config::Config& wanted) {
+  for (config::Disk& each : wanted.disk) {
+    const auto same = std::ranges::find(running.disk, each.path, &config::Disk::path);
+    if (same != running.disk.end()) each.segment_bytes = same->segment_bytes;
   }
 }
 

@@ -25,6 +25,8 @@ Result<void> check_disk(const config::Disk& disk, const std::optional<filter::Se
 // A disk keeps the segments that it was made with, whatever the configuration says of new ones:
 // takes over those of the disks that are there. What cannot be looked at stays.
 void take_found_segments(config::Config& config);
+// The same at a reload, which waits for no device: those that the running one has.
+void keep_segments(const config::Config& running, config::Config& wanted);
 
 // Which of the disks a start would empty, for they have missed purges: a sentence each. Changes
 // nothing. Errors: a disk that cannot be looked at, a damaged witness.

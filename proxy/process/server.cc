@@ -355,7 +355,7 @@ void Server::reload() {
 Result<void> Server::try_reload() {
   auto wanted = load_();
   if (!wanted) return fail(":\n" + wanted.error().message);
-  take_found_segments(*wanted);
+  keep_segments(config(), *wanted);
   const std::vector<std::string> blockers = config::reload_blockers(config(), *wanted);
   if (!blockers.empty()) {
     std::string keys;

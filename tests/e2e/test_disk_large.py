@@ -98,6 +98,18 @@ class SmallSegments(LargeCase):
              "--check-config"]).stdout.decode(), r"max_object +256KiB")
 
 
+    def test_a_reload_leaves_disks_their_segments(self):
+        disk = {"path": str(self.directory / "made"), "size": "96MiB"}
+        sections = {"cache": {"memory": "2MiB"}, "admission": {"policy": "always"}}
+        self.encore(disk=[{**disk, "segment": "256KiB"}], **sections).stop()
+        self.proxy = self.encore(disk=[disk], **sections)
+        for _ in range(2):
+            self.proxy.signal(signal.SIGHUP)
+            eventually(lambda: "] reloaded" in self.proxy.output(), "it is reloaded")
+        self.assertNotIn("refused", self.proxy.output())
+        self.assertIn("detail=too-large", field(self.get(f"/large-{4 * MIB}"), "Cache-Status"))
+
+
 class Large(LargeCase):
     def test_a_body_beyond_memory_is_a_hit_from_disk(self):
         self.start_proxy()
