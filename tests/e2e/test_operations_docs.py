@@ -60,8 +60,9 @@ def details_of_code():
         for pattern in LITERAL:
             for match in re.finditer(pattern, text, re.S):
                 found.update(word for word in match.groups() if word)
-    found.update(re.findall(r'k(?:NotStored|LargeHead) = "([a-z-]+)"',
-                            (ROOT / "proxy/transfer/not_stored.h").read_text()))
+    for path in "proxy/transfer/not_stored.h", "proxy/request/view_maker.h":
+        found.update(re.findall(r'constexpr std::string_view k\w+ = "([a-z-]+)"',
+                                (ROOT / path).read_text()))
     found.update(re.findall(r'kAmbiguousPath = "([a-z-]+)"',
                             (ROOT / "proxy/settings/path_readings.h").read_text()))
     found.update(re.findall(r'X\(k\w+, "([a-z-]+)"',
