@@ -209,7 +209,7 @@ TEST_CASE("what an invalidation has overtaken is not stored", "[origin][store]")
   storing.body->complete();
   if (overtaken) storing.world.inflight.invalidate(storing.request->hash, storing.request->key);
   CHECK((storing.writer.commit(storing.body, {}) ==
-         (overtaken ? Result::kRefused : Result::kStored)));
+         (overtaken ? Result::kOvertaken : Result::kStored)));
   CHECK(static_cast<bool>(storing.world.stored(*storing.request)) == !overtaken);
 }
 
@@ -225,8 +225,8 @@ TEST_CASE("what a newer answer has overtaken is not stored", "[origin][store]") 
       {.date = http::kNoDate,
        .requested = is_newer ? now + std::chrono::seconds(9) : MonotonicTime{}},
       now);
-  CHECK(
-      (storing.writer.commit(storing.body, {}) == (is_newer ? Result::kRefused : Result::kStored)));
+  CHECK((storing.writer.commit(storing.body, {}) ==
+         (is_newer ? Result::kOvertaken : Result::kStored)));
 }
 
 TEST_CASE("what is overtaken in the last moment is not stored at all", "[origin][store]") {
@@ -240,7 +240,7 @@ TEST_CASE("what is overtaken in the last moment is not stored at all", "[origin]
     if (event.kind != cache::EventKind::kReserve || reserved++ != 0) return;
     storing.world.inflight.invalidate(storing.request->hash, storing.request->key);
   };
-  CHECK((storing.writer.commit(storing.body, {}) == Result::kRefused));
+  CHECK((storing.writer.commit(storing.body, {}) == Result::kOvertaken));
   CHECK(reserved == 1);
   CHECK_FALSE(storing.world.stored(*storing.request));
   CHECK(storing.kernel().used_bytes == 0);
