@@ -119,7 +119,7 @@ TEST_CASE("Every fault is reported with its place, what is wrong and what is acc
         "heuristic_with_cookie, keep_stale, "
         "serve_stale_on_error, stale_while_revalidate, stale_if_error, targets, "
         "ignore_client_reload, set_cookie, cache_status_key, cache_status_admission, tag_fields, "
-        "strip_tags, mean_object, disk_write_rate, disk_reinsert, disk_life_min\n"
+        "strip_tags, purge_at_start, mean_object, disk_write_rate, disk_reinsert, disk_life_min\n"
         "encore.toml:3:10: cache.shards: 3 is not a power of two; accepted: a power of two, 1 .. "
         "256");
 }
