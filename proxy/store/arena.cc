@@ -54,7 +54,8 @@ void* SlabArena::allocate_alone(std::size_t bytes) {
   ENCORE_CHECK(pages <= kExtentPages, "an object is no longer than a run");
   do {
     const Run run = pool_->allocate(pages);
-    if (run.pages == pages && pool_->commit(run, whole)) {
+    // The last of the memory is left to slots, as by bodies.
+    if (run.pages == pages && pool_->commit(run, whole, pool_->limit_bytes() / kSlotShare)) {
       slabs_.get()[run.first] = {.used = {whole},
                                  .used_count = static_cast<std::uint16_t>(pages),
                                  .list = kAlone,

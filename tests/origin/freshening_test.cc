@@ -102,12 +102,21 @@ TEST_CASE(
   Confirmed confirmed;
   {
     const Ballast ballast(*one.world.store);
-    // Longer than any slot that is left.
+    // What is left of a block of it, too.
+    const std::string page(4096, 'p');
+    std::vector<store::BodyRef> rest;
+    do {
+      auto made = one.world.store->make_body({});
+      REQUIRE(made);
+      rest.push_back(std::move(*made));
+    } while (rest.back()->append(std::as_bytes(std::span(page))) == page.size());
+    // Longer than any slot.
     const std::string filling(25'000, 'f');
     confirmed = one.freshen(
         "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=600\r\nETag: \"v1\"\r\nX-Old: 2\r\n"
         "X-Filling: " +
         filling + "\r\n\r\n");
+    for (const store::BodyRef& body : rest) body->abort();
   }
   CHECK_FALSE(confirmed.stays);
   CHECK(confirmed.object.get() == one.old.get());
