@@ -53,7 +53,7 @@ Result<void> DiskLog::append_buried() {
       [&](cache::Kernel& kernel) { return std::optional(kernel.disk_sequence(state_.number)); });
   if (!sequence) return fail("disk " + state_.file.path() + ": stopped with purges left");
   for (Purge& purge : buried) purge.sequence = *sequence;
-  // Where nothing was ever written, nothing comes back; of an absent disk nobody knows.
+  // Nothing comes back if nothing was ever written; an absent disk may have anything.
   auto appended = *sequence == 0 ? note_purge() : append_all(buried, false);
   waiting_ -= buried.size();
   return appended;

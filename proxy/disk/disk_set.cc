@@ -100,7 +100,7 @@ std::string DiskSet::why_emptied(std::size_t number) const {
     }
   }
   if (known_.is_forked) return "it is one of several copies that were used apart";
-  // Where no run is known yet, none had a purge.
+  // No run had a purge if none is known yet.
   const RunId last = member.superblock->runs.newest();
   if (known_.history.empty() || known_.history.is_valid(last)) return "";
   return last == 0 ? "an earlier version used it last, and it has missed purges since"

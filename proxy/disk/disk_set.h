@@ -46,7 +46,7 @@ class DiskSet {
   void remove_new_files(std::size_t from = 0) const;
 
   std::vector<Member>& members() { return members_; }
-  // Of all that is known; REQUIRES: look().
+  // The newest history known. REQUIRES: look().
   const RunHistory& runs() const { return known_.history; }
 
  private:

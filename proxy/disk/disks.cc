@@ -108,7 +108,7 @@ Result<std::shared_ptr<DiskService>> open_service(const DisksOptions& options, s
 void begin_run(const DisksOptions& options, RunHistory runs,
                const std::vector<std::shared_ptr<DiskService>>& services, DiskWitness& witness) {
   runs.begin(random_word() | 1U);
-  // Who empties the cache does not want an absent disk's contents either.
+  // Clearing the cache counts as a purge of what an absent disk has.
   if (options.clear) runs.note_purge();
   std::vector<DiskWitness::Disk> disks;
   for (const auto& service : services) {
@@ -130,7 +130,7 @@ Result<std::unique_ptr<Disks>> Disks::open(const DisksOptions& options) {
   for (const DiskSetup& disk : options.disks) paths.push_back(disk.path);
   auto set = DiskSet::open(paths, options.open_file ? options.open_file : open_to_make);
   if (!set) return std::unexpected(set.error());
-  // What is given up whatever it is may be damaged, as may be what is known of it.
+  // A disk that is cleared may be damaged, and so may be the witness.
   if (auto looked = set->look(common->witness, options.identity_seed); !looked && !options.clear) {
     set->remove_new_files();
     return std::unexpected(looked.error());

@@ -49,7 +49,7 @@ struct DisksOptions {
   // Whether a tag's, prefix' or ban's pattern is of a record; its version need not be looked at.
   // Called on the threads of the disks. Empty: prefixes of text.key alone.
   MatchesRule matches_rule = {};
-  // Where the runs of the cache are remembered outside of the disks.
+  // The files that remember the cache's runs outside of the disks.
   WitnessFiles witness = {};
   // For tests.
   DiskClocks clocks = {};

@@ -30,7 +30,7 @@ class RunHistory {
                                            std::span<const RunId> runs);
 
   bool empty() const { return count_ == 0; }
-  // Of the newest run, counted from 1; 0: none.
+  // Number of the newest run, counted from 1; 0: none.
   std::uint64_t number() const { return number_; }
   std::size_t valid_from() const { return valid_from_; }
   // The oldest first.
@@ -59,7 +59,7 @@ class RunHistory {
   std::array<RunId, kRunsMax> runs_{};
 };
 
-// What all that remember runs know together.
+// The runs as all histories together tell them.
 struct KnownRuns {
   RunHistory history;
   // Two tell of different runs with the same numbers, and no witness decides: copies of one cache
