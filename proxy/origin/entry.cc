@@ -112,17 +112,16 @@ cache::CommitOutcome commit_entry(OriginServices& services, const RequestContext
                        .keep_until = entry.keep_until,
                        .payload = entry.object.payload()};
   const LatestAnswers::Variant variant{.key = request.hash, .number = meta.variant};
-  // Parts of the same second are of one representation as a rule, in whatever order they come.
-  const bool is_part = entry.received.head.status == 206 || entry.received.completed;
-  const std::uint64_t etag = number_of_etag(object);
-  const LatestAnswers::Answer answer{meta.http.date, entry.received.request_time,
-                                     is_part ? etag : 0};
   const OvertakenSince overtaking(
       services, request, entry.received, variant,
-      {answer.date, is_part ? MonotonicTime::max() : answer.requested, etag});
+      {.date = meta.http.date,
+       .requested = entry.received.request_time,
+       .etag = number_of_etag(object),
+       .is_part = entry.received.head.status == 206 || entry.received.completed,
+       .fresh_until = meta.http.fresh_until});
   stored.overtaking = &overtaking;
   // Before it can be found: what comes late at the same time sees it, or is replaced.
-  services.inflight.latest_answers().note(variant, answer, now);
+  overtaking.note();
   if (services.disks != nullptr) ask_for_disk(services, object, stored);
   if (is_on_disk_alone(object)) {
     stored.disk_only = true;
@@ -183,15 +182,36 @@ void end_older(OriginServices& services, const RequestContext& request, const Re
   // A HEAD's 200 speaks of the stored response by itself (freshening.h); of a part that does not
   // fit nothing follows for the whole.
   if (request.head.method != http::Method::kGet || received.head.status == 206) return;
-  const LatestAnswers::Answer answer{response.meta.date, received.request_time};
-  if (OvertakenSince(services, request, received, variant, answer).is_overtaken()) return;
-  services.inflight.latest_answers().note(variant, answer, services.loop.now());
+  const OvertakenSince overtaking(services, request, received, variant,
+                                  {.date = response.meta.date, .requested = received.request_time});
+  if (overtaking.is_overtaken()) return;
+  overtaking.note();
   remove_entry(services, request, variant.number);
 }
 
+// What was stored of the newer one was purged since.
+bool OvertakenSince::is_gone(const LatestAnswers::Newer& newer) const {
+  return !newer.came_meanwhile &&
+         services_.inflight.invalidations().has_since(request_.hash, newer.invalidations);
+}
+
 bool OvertakenSince::is_overtaken() const {
-  return server::is_overtaken(services_, request_, received_) ||
-         services_.inflight.latest_answers().has_newer(variant_, answer_);
+  if (server::is_overtaken(services_, request_, received_)) return true;
+  const auto newer =
+      services_.inflight.latest_answers().newer_than(variant_, answer_, services_.loop.now());
+  return newer && !is_gone(*newer);
+}
+
+void OvertakenSince::note() const {
+  LatestAnswers& answers = services_.inflight.latest_answers();
+  const MonotonicTime now = services_.loop.now();
+  auto gone = answers.newer_than(variant_, answer_, now);
+  if (gone && !is_gone(*gone)) gone.reset();
+  LatestAnswers::Answer noted = answer_;
+  // Of a whole the tag does not count.
+  if (!noted.is_part) noted.etag = 0;
+  noted.invalidations = services_.inflight.invalidations().count();
+  answers.note(variant_, noted, now, gone);
 }
 
 bool is_overtaken(const OriginServices& services, const RequestContext& request,

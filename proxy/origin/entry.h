@@ -76,11 +76,15 @@ class OvertakenSince final : public cache::Overtaking {
         variant_(variant),
         answer_(answer) {}
   bool is_overtaken() const override;
+  // Notes the answer, so that what is older and comes late sees it.
+  void note() const;
 
  private:
   const OriginServices& services_;
   const RequestContext& request_;
   const Received& received_;
+  bool is_gone(const LatestAnswers::Newer& newer) const;
+
   const LatestAnswers::Variant variant_;
   const LatestAnswers::Answer answer_;
 };

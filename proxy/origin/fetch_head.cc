@@ -361,7 +361,9 @@ void Fetch::pass_on(const HeadPlan& plan) {
   }
   // A client that wants no stored response, or a validation, has passed over one.
   const bool is_reload = request_->directives.no_cache || request_->directives.max_age;
-  if ((is_reload || plan_.stored) && use != ResponseBody::Use::kStore && decision.ok()) {
+  // A body that is held to a digest may be wrong.
+  const bool is_sure = decision.ok() && !verified_digest_;
+  if ((is_reload || plan_.stored) && use != ResponseBody::Use::kStore && is_sure) {
     end_older(services_, *request_, received, *response);
   }
   if (use != ResponseBody::Use::kPass) received.keep();

@@ -29,7 +29,10 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
   bool is_replaced = meta.variant != old_variant;
   bool is_outdated = false;
   const LatestAnswers::Variant variant{.key = request.hash, .number = old_variant};
-  const LatestAnswers::Answer answer{meta.http.date, received.request_time};
+  const OvertakenSince overtaking(services, request, received, variant,
+                                  {.date = meta.http.date,
+                                   .requested = received.request_time,
+                                   .fresh_until = meta.http.fresh_until});
   // It confirms what was stored when it was requested, and nothing that came since.
   if (is_overtaken(services, request, received) ||
       services.inflight.latest_answers().has_since(variant, received.request_time)) {
@@ -40,8 +43,7 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
   if (is_replaced) {
     remove_entry(services, request, old_variant);
   } else {
-    const OvertakenSince overtaking(services, request, received, variant, answer);
-    services.inflight.latest_answers().note(variant, answer, now);
+    overtaking.note();
     const auto outcome = services.kernel.freshen(key,
                                                  {.variant = meta.variant,
                                                   .charge_bytes = made->charge_with_forms(),

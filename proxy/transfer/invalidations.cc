@@ -1,30 +1,28 @@
 #include "proxy/transfer/invalidations.h"
 
 namespace encore::server {
+namespace {
 
+void raise_to(std::atomic<std::uint64_t>& slot, std::uint64_t count) {
+  std::uint64_t before = slot.load();
+  while (before < count && !slot.compare_exchange_weak(before, count)) {
+  }
+}
+
+}  // namespace
+
+// Who invalidates removes what is stored after this returns, so what is asked in between may be
+// told either.
 void Invalidations::add(const filter::Hash128& hash) {
-  const MutexLock lock(mutex_);
-  const std::uint64_t made = count_.load(std::memory_order_relaxed) + 1;
-  last_[made % kKept] = hash;
-  count_.store(made, std::memory_order_release);
+  raise_to(last_[slot_of(hash)], count_.fetch_add(1) + 1);
 }
 
-void Invalidations::add_all() {
-  const MutexLock lock(mutex_);
-  last_of_all_ = count_.load(std::memory_order_relaxed) + 1;
-  count_.store(last_of_all_, std::memory_order_release);
-}
+void Invalidations::add_all() { raise_to(last_of_all_, count_.fetch_add(1) + 1); }
 
 bool Invalidations::has_since(const filter::Hash128& hash, std::uint64_t seen) const {
   if (count() == seen) return false;
-  const MutexLock lock(mutex_);
-  const std::uint64_t made = count_.load(std::memory_order_relaxed);
-  if (last_of_all_ > seen || made - seen > kKept) return true;
-  for (std::uint64_t i = seen + 1; i <= made; ++i) {
-    const filter::Hash128& other = last_[i % kKept];
-    if (other.lo == hash.lo && other.hi == hash.hi) return true;
-  }
-  return false;
+  if (last_of_all_.load() > seen) return true;
+  return last_[slot_of(hash)].load() > seen;
 }
 
 }  // namespace encore::server

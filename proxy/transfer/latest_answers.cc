@@ -7,7 +7,7 @@ bool is_newer(const LatestAnswers::Answer& one, const LatestAnswers::Answer& oth
   if (one.etag != 0 && one.etag == other.etag) return false;
   const bool has_dates = one.date != http::kNoDate && other.date != http::kNoDate;
   if (has_dates && one.date != other.date) return one.date > other.date;
-  return one.requested > other.requested;
+  return !other.is_part && one.requested > other.requested;
 }
 
 }  // namespace
@@ -18,21 +18,33 @@ std::uint64_t LatestAnswers::tag_of(const Variant& variant) {
   return tag == 0 ? 1 : tag;
 }
 
-void LatestAnswers::note(const Variant& variant, const Answer& answer, MonotonicTime now) {
+std::optional<LatestAnswers::Newer> LatestAnswers::Slot::newer_than(const Answer& other,
+                                                                    MonotonicTime now) const {
+  if (!is_newer(answer, other)) return std::nullopt;
+  const bool came_meanwhile = other.requested < noted;
+  if (!came_meanwhile && now >= answer.fresh_until) return std::nullopt;
+  return Newer{came_meanwhile, answer.invalidations, noted};
+}
+
+void LatestAnswers::note(const Variant& variant, const Answer& answer, MonotonicTime now,
+                         const std::optional<Newer>& gone) {
   const std::uint64_t tag = tag_of(variant);
   Shard& shard = shards_[tag % kShards];
   const MutexLock lock(shard.mutex);
   Slot& slot = shard.slots[tag / kShards % shard.slots.size()];
-  if (slot.tag == tag && is_newer(slot.answer, answer)) return;
+  const bool is_gone = gone && gone->noted == slot.noted;
+  if (slot.tag == tag && !is_gone && slot.newer_than(answer, now)) return;
   slot = {.tag = tag, .answer = answer, .noted = now};
 }
 
-bool LatestAnswers::has_newer(const Variant& variant, const Answer& answer) const {
+std::optional<LatestAnswers::Newer> LatestAnswers::newer_than(const Variant& variant,
+                                                              const Answer& answer,
+                                                              MonotonicTime now) const {
   const std::uint64_t tag = tag_of(variant);
   const Shard& shard = shards_[tag % kShards];
   const MutexLock lock(shard.mutex);
   const Slot& slot = shard.slots[tag / kShards % shard.slots.size()];
-  return slot.tag == tag && is_newer(slot.answer, answer);
+  return slot.tag == tag ? slot.newer_than(answer, now) : std::nullopt;
 }
 
 bool LatestAnswers::has_since(const Variant& variant, MonotonicTime then) const {

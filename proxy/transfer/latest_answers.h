@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/mutex.h"
 #include "base/time.h"
@@ -29,13 +30,28 @@ class LatestAnswers {
     // A number for its strong entity tag; 0: it has none. Noted of parts only: a part is no newer
     // than a whole that has the same one.
     std::uint64_t etag = 0;
+    // Parts of the same second are of one representation as a rule, in whatever order they come.
+    bool is_part = false;
+    // Until then it is used, if it is stored; not at all if it is not.
+    MonotonicTime fresh_until{};
+    std::uint64_t invalidations = 0;  // Invalidations::count() as it came
+  };
+  // A newer answer: one with a later Date, or with the same, or none, that was requested later.
+  struct Newer {
+    // It came while the other was under way. If not, its Date alone says so: the clock of its
+    // server may be ahead, and it counts as long as it is stored and fresh.
+    bool came_meanwhile = false;
+    std::uint64_t invalidations = 0;
+    MonotonicTime noted{};
   };
 
-  // An answer came at `now`. An older one than what is noted changes nothing.
-  void note(const Variant& variant, const Answer& answer, MonotonicTime now);
-  // True if a newer answer was noted: one with a later Date, or with the same, or none, that was
-  // requested later.
-  bool has_newer(const Variant& variant, const Answer& answer) const;
+  // An answer came at `now`. An older one than what is noted changes nothing, unless what is noted
+  // is the one of `gone`, which is of no use any more.
+  void note(const Variant& variant, const Answer& answer, MonotonicTime now,
+            const std::optional<Newer>& gone = {});
+  // The newer answer that was noted; nothing: there is none.
+  std::optional<Newer> newer_than(const Variant& variant, const Answer& answer,
+                                  MonotonicTime now) const;
   // True if an answer was noted after that moment.
   bool has_since(const Variant& variant, MonotonicTime then) const;
 
@@ -45,6 +61,7 @@ class LatestAnswers {
     std::uint64_t tag = 0;  // 0: free
     Answer answer;
     MonotonicTime noted{};
+    std::optional<Newer> newer_than(const Answer& other, MonotonicTime now) const;
   };
   struct Shard {
     mutable Mutex mutex;
