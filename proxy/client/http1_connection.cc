@@ -486,7 +486,8 @@ void Http1Connection::cut(const ClientGone& why) {
 }
 
 bool Http1Connection::revoke() {
-  if (is_closed() || listener_.closed) return false;
+  if (is_closed()) return false;
+  if (listener_.closed) return revoked_;
   Activity activity{.inside = inside_.get(), .client = client_};
   if (tunnel_ != nullptr) {
     activity.request = &tunnel_->request();
@@ -495,6 +496,8 @@ bool Http1Connection::revoke() {
     activity.request = &interceptor_->connect();
   } else if (request_ != nullptr) {
     activity.request = &request_->request();
+  } else if (pending_ != nullptr && pending_->request != nullptr) {
+    activity.request = pending_->request.get();
   } else if (inside_ == nullptr) {
     activity.client = gate_ == nullptr ? stream_.peer() : gate_->from();
     activity.is_client_known = gate_ == nullptr || !gate_->awaits_header();

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "proxy/request/parent.h"
+#include "proxy/settings/path_readings.h"
 
 namespace encore::server {
 namespace {
@@ -43,14 +44,14 @@ std::string revoked_by_listener(const Revision& revision, const Named& named,
 
 std::string revoked_by_rule(const Revision& revision, const Named& named) {
   if (revision.runtime.rules.empty()) return {};
-  const Rule* const rule = revision.runtime.rules
-                               .find({.host = named.host,
-                                      .path = named.path,
-                                      .method = named.method,
-                                      .listener = revision.listener.name,
-                                      .client = &revision.client,
-                                      .path_as_sent = named.path_as_sent})
-                               .rule;
+  const auto found = revision.runtime.rules.find({.host = named.host,
+                                                  .path = named.path,
+                                                  .method = named.method,
+                                                  .listener = revision.listener.name,
+                                                  .client = &revision.client,
+                                                  .path_as_sent = named.path_as_sent});
+  if (found.is_ambiguous) return std::string(kAmbiguousPath);
+  const Rule* const rule = found.rule;
   const bool refuses = rule != nullptr && rule->answer() && rule->answer()->is_refusal;
   return refuses ? rule->detail() : std::string();
 }
