@@ -1,8 +1,12 @@
 // The part of an exchange that asks the origin whether a client may have what is stored.
+#include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "base/recycled.h"
 #include "proxy/exchange/exchange.h"
+#include "proxy/http/digest_path.h"
+#include "proxy/http/list.h"
 
 namespace encore::server {
 namespace {
@@ -25,6 +29,42 @@ std::string asked_whole(const RequestContext& request) {
   }
   text += request.secure ? "\nhttps" : "\nhttp";
   return text;
+}
+
+// The value of the first field with this name (in lower case) of a head; empty: there is none.
+std::string_view value_in(std::string_view head, std::string_view name) {
+  while (!head.empty()) {
+    const std::size_t end = std::min(head.find("\r\n"), head.size());
+    const std::string_view line = head.substr(0, end);
+    head.remove_prefix(std::min(end + 2, head.size()));
+    const std::size_t colon = line.find(':');
+    if (colon == std::string_view::npos || !http::equals_lower(line.substr(0, colon), name)) {
+      continue;
+    }
+    return http::trim_ows(line.substr(colon + 1));
+  }
+  return {};
+}
+
+// True for a registry that sends this client to a signed URL of the blob, instead of answering
+// itself: that is its yes. The blob is held to its digest, so that a page to log in at, which may
+// be where a redirection leads as well, is never taken for it; and such a page is told by its URL:
+// it is the registry's own, and does not name the digest.
+bool leads_to_signed(const std::shared_ptr<const RequestContext>& request,
+                     const SharedResponse& response) {
+  const int status = response.meta.status;
+  const bool is_redirect = status == 302 || status == 303 || status == 307 || status == 308;
+  const Rule& rule = *request->rule;
+  if (!is_redirect || !rule.follows_redirects() || !rule.by_digest() || !rule.verifies()) {
+    return false;
+  }
+  const auto digest = http::sha256_in_path(request->path_text());
+  const std::string_view location = value_in(response.head, "location");
+  if (!digest || location.empty()) return false;
+  const auto redirected = RequestContext::redirected(request, location);
+  if (redirected.request == nullptr) return false;
+  return location.find(*digest) != std::string_view::npos ||
+         (redirected.request->is_elsewhere && location.find('?') != std::string_view::npos);
 }
 
 }  // namespace
@@ -55,7 +95,9 @@ bool Exchange::ask_permission() {
 
 void Exchange::on_permission() {
   constexpr int kSuccess = 2;
-  const bool allowed = transfer_->response().meta.status / 100 == kSuccess;
+  const SharedResponse& response = transfer_->response();
+  const bool allowed =
+      response.meta.status / 100 == kSuccess || leads_to_signed(request_, response);
   asks_permission_ = false;
   if (allowed) {
     is_permitted_ = true;
