@@ -59,7 +59,9 @@ Exchange::Exchange(const ExchangeServices& services, ClientStream& client,
       request_(std::move(request)),
       found_(std::move(found)),
       doing_(doing_for(*request_, "an exchange", kSteps[0].name)),
-      asked_by_{.settings = request_->runtime->number, .credentials = request_->credentials()},
+      asked_by_{.settings = request_->runtime->number,
+                .credentials = request_->credentials(),
+                .client = request_->client},
       next_turn_(services.loop, [this] { on_transfer(); }),
       upload_(*request_, services.loop.now()),
       coding_(services.coders, *request_),
@@ -294,6 +296,7 @@ bool Exchange::join_another(const std::shared_ptr<Transfer>& fresh, AskedFor wha
        .reader = *this,
        .settings = request_->runtime->number,
        .credentials = asked_by_.credentials,
+       .client = &asked_by_.client,
        .among = among,
        .wish = may_join(*request_) ? JoinWish::kAny : JoinWish::kBeingStored,
        // The lookup has shown whether anything is stored.
@@ -366,6 +369,7 @@ void Exchange::ask_again(Take take) {
   leave_transfer();
   response_.reset();
   role_ = Role::kNone;
+  range_wait_ = {};
   from_disk_ = false;
   cache_status_.forwarded = http::Forwarded::kNo;
   found_ = services_.cache.lookup(*request_);

@@ -115,6 +115,13 @@ OriginLines::Share OriginLines::enter(std::string_view key, const Party& party) 
   return Share(client);
 }
 
+bool OriginLines::has_share_left(std::string_view key, const Party& party) const {
+  const auto server = servers_.find(key);
+  if (server == servers_.end()) return true;
+  const auto client = server->second.clients.find(party);
+  return client == server->second.clients.end() || has_share_left(client->second);
+}
+
 OriginLines::Slot OriginLines::claim(std::string_view key) {
   if (limits_.connections == 0) return {};
   Server& server = server_of(key);

@@ -131,6 +131,8 @@ class OriginLines {
 
   // A share for one fetch more; empty where the client has all that it may have of that key.
   Share enter(std::string_view key, const Party& client);
+  // Whether enter() would give it one.
+  bool has_share_left(std::string_view key, const Party& client) const;
   // A slot for one more connection; empty where there are as many of that key as there may be.
   Slot claim(std::string_view key);
   // Whether this client has to wait in line: somebody waits for that key whose turn comes first.

@@ -61,7 +61,9 @@ bool is_of_present_settings(const OriginServices& services, const RequestContext
 
 }  // namespace
 
-TransferFailure busy_failure() { return {503, Outcome::kOriginUnreachable, "origin-busy"}; }
+TransferFailure busy_failure(bool of_the_client) {
+  return {503, Outcome::kOriginUnreachable, "origin-busy", of_the_client};
+}
 
 OriginLink::OriginLink(OriginServices& services, const RequestContext& request,
                        OriginLinkHandler& handler)
@@ -69,7 +71,7 @@ OriginLink::OriginLink(OriginServices& services, const RequestContext& request,
       request_(request),
       handler_(handler),
       party_(request.client, request.policy != nullptr && request.policy->trusts(request.client)),
-      waiter_([this] { return take_turn(); }, [this] { tell(end_wait(), busy_failure()); }) {
+      waiter_([this] { return take_turn(); }, [this] { tell(end_wait(), busy_failure(true)); }) {
   choose_destination();
 }
 
@@ -231,6 +233,13 @@ bool OriginLink::take_turn() {
   if (!take_connection()) return false;
   if (is_open()) handler_.on_link_open();
   return true;
+}
+
+// It is in line because its client has its share of the server: for others there may be
+// connections.
+bool OriginLink::waits_for_share() const {
+  return std::holds_alternative<InLine>(state_) &&
+         !services_.lines.has_share_left(pool_key(), party_);
 }
 
 // No connection was to be had, which is no failure of the server: another may have one.
@@ -490,7 +499,10 @@ void OriginLink::check_timeouts(MonotonicTime now) {
     return limit.count() != 0 && now - since >= limit;
   };
   if (const auto* waiting = std::get_if<InLine>(&state_)) {
-    if (over(waiting->since, timeouts.origin_connect)) tell(end_wait(), busy_failure());
+    if (over(waiting->since, timeouts.origin_connect)) {
+      const bool of_the_client = waits_for_share();
+      tell(end_wait(), busy_failure(of_the_client));
+    }
     return;
   }
   // The connector has its own limit; this one is for the name.

@@ -83,6 +83,7 @@ class OriginLink {
 
   // REQUIRES: idle.
   [[nodiscard]] Progress acquire(Need need);
+  bool waits_for_share() const;
   // Drops the connection and asks for a new one to the same server, in its place.
   // REQUIRES: open.
   [[nodiscard]] Progress reconnect();
@@ -202,7 +203,8 @@ class OriginLink {
   bool other_address_ = false;                 // it has one that was not tried
 };
 
-// What the client is told where as many connections as there may be are in use.
-TransferFailure busy_failure();
+// What the client is told where as many connections as there may be are in use, or,
+// `of_the_client`, as many as one client may have.
+TransferFailure busy_failure(bool of_the_client = false);
 
 }  // namespace encore::server

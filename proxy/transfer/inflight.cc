@@ -8,6 +8,10 @@ namespace encore::server {
 bool Inflight::may_meet(const Wanted& wanted, const Transfer& transfer) {
   const Transfer::AskedBy& asked_by = transfer.asked_by();
   if (asked_by.settings != wanted.settings) return false;
+  if (transfer.is_held_back() && wanted.client != nullptr &&
+      asked_by.client.network_bytes() != wanted.client->network_bytes()) {
+    return false;
+  }
   if (asked_by.credentials == wanted.credentials) return true;
   switch (wanted.among) {
     case Among::kAll:

@@ -49,6 +49,7 @@ class Inflight {
     // Nobody is given what was asked for under other settings than his own (Runtime::number).
     std::uint64_t settings = 0;
     std::uint64_t credentials = 0;
+    const net::Address* client = nullptr;  // null: it joins what any client waits for
     Among among = Among::kAll;
     JoinWish wish = JoinWish::kAny;
     // Whether to be told where a response of the key was stored a moment ago, maybe since this one

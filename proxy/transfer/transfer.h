@@ -19,6 +19,7 @@
 #include "base/mutex.h"
 #include "filter/hash.h"
 #include "proxy/http/variant_keys.h"
+#include "proxy/net/address.h"
 #include "proxy/observe/outcome.h"
 #include "proxy/store/body.h"
 #include "proxy/transfer/origin_visit.h"
@@ -96,6 +97,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   struct AskedBy {
     std::uint64_t settings = 0;     // under which it came (Runtime::number)
     std::uint64_t credentials = 0;  // RequestContext::credentials()
+    net::Address client = {};
   };
   // `home` is that of the producer's thread, on which the transfer is made; borrowed. `key` is null
   // for transfers that nobody can join.
@@ -143,6 +145,10 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // A reader has waited for the head for too long: nobody else is to begin to. Nothing is done
   // where it has come meanwhile.
   void give_up_head();
+  // The fetch waits, or does so no more, because its client has its share of the server: other
+  // clients, who have shares of their own, do not join it meanwhile.
+  void set_held_back(bool held_back) { held_back_.store(held_back, std::memory_order_relaxed); }
+  bool is_held_back() const { return held_back_.load(std::memory_order_relaxed); }
   // The reader reads nothing of the body, and holds nobody back: it waits for its end.
   void mark_waiting(TransferReader& reader);
   // Whether the end is worth waiting for: the response is being stored, to be validated by each.
@@ -276,6 +282,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // transfer then.
   std::atomic<Access> access_ = Access::kHome;
   std::atomic<TransferPhase> phase_ = TransferPhase::kWaiting;
+  std::atomic<bool> held_back_ = false;
   std::shared_ptr<const SharedResponse> response_;  // set before kSharing is published
   store::BodyRef body_;
   TransferFailure failure_;

@@ -130,6 +130,39 @@ class Revocations(Case):
                             base64.b64encode(b"bob:secret").decode() + "\r\n\r\n")
         self.assertEqual(200, clients["bob"].read_response().status)
 
+    def test_a_tunnel_ends_although_its_listener_goes_meanwhile(self):
+        encore = self.encore(
+            listen=[{"address": f"127.0.0.1:{free_port()}", "mode": "forward",
+                     "users_file": str(self.users)},
+                    {"address": f"127.0.0.1:{free_port()}", "mode": "forward"}],
+            forward={"connect_ports": [self.port], "safe_ports": ["1-65535"]},
+            timeouts={"drain": "2s"})
+        login = "Basic " + base64.b64encode(b"ann:secret").decode()
+        tunnel = self.tunnel(encore, login)
+        self.write_logins(["bob"], [])
+        self.reload(encore)
+        self.assertEqual(1, self.revoked(encore))
+        del encore.sections["listen"][0]
+        self.reload(encore)
+        self.check_ended(tunnel)
+
+    def test_a_large_hit_that_is_denied_ends(self):
+        body = b"z" * 16_000_000
+        origin = Origin(self, {"/large": fresh(body)})
+        encore = self.encore(
+            listen=[{"address": f"127.0.0.1:{free_port()}", "mode": "reverse"}],
+            origin=[{"servers": [origin.url("")]}], admission={"policy": "always"},
+            cache={"memory": "256MiB"}, timeouts={"drain": "1s"})
+        with Client(encore.port) as client:
+            client.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+            self.assertEqual(body, client.read_response().body)
+        with Client(encore.port, receive_buffer=8192) as client:
+            client.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+            client.read_until(b"\r\n\r\n")
+            self.reload(encore, deny_paths=["/large"])
+            self.assertEqual(1, self.revoked(encore))
+            eventually(lambda: encore.metrics()["encore_client_connections"] == 0, "it was cut")
+
     def test_a_websocket_of_a_login_that_is_gone_ends(self):
         origin = Origin(self, {"/chat": websocket.echo})
         encore = self.proxy({"users_file": str(self.users)})

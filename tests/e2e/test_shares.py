@@ -67,6 +67,15 @@ class Shares(SlowOriginCase):
             self.assertEqual(["other0", "other2"], paths[1:3])
             self.assertEqual("other1", paths[4])
 
+    def test_who_wants_what_a_client_in_line_wants_does_not_wait_with_it(self):
+        for encore, origin in self.proxies(connections_per_server=4):
+            self.fill(encore, origin, 2)
+            self.ask(encore, origin, "/page", "127.0.0.1")
+            self.waits(encore, 1)
+            self.ask(encore, origin, "/page", "127.0.0.2")
+            eventually(lambda: origin.count("/page") == 1, "the other one's request is sent")
+            origin.go.set()
+
     def test_a_line_that_one_client_fills_has_a_place_for_another(self):
         for encore, origin in self.proxies(connections_per_server=1, waiting_per_server=4):
             first = self.fill(encore, origin, 1)
