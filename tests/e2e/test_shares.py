@@ -68,7 +68,7 @@ class Shares(SlowOriginCase):
             self.assertEqual("other1", paths[4])
 
     def test_who_wants_what_a_client_in_line_wants_does_not_wait_with_it(self):
-        for encore, origin in self.proxies(connections_per_server=4):
+        for encore, origin in self.proxies(timeouts={"collapse": "10m"}, connections_per_server=4):
             self.fill(encore, origin, 2)
             self.ask(encore, origin, "/page", "127.0.0.1")
             self.waits(encore, 1)
