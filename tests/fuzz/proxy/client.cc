@@ -448,6 +448,9 @@ void Client::finish_front(Ending ending) {
     if (!ours) ring_.oracle.judge_end(*request, answer_, ending);
   } else if (ours) {
     request->answer = "(left)";
+  } else if (ring_.oracle.may_be_cut()) {
+    // Its head had been written, and a reset took it along.
+    request->answer = "(cut)";
   } else {
     request->answer = "(closed without an answer)";
     world_.report("lost", "the connection ended without an answer", request.get(), unread_);

@@ -260,7 +260,7 @@ void Oracle::judge_end(const Request& request, Answer& answer, Ending ending) {
   const Url& url = *request.url;
   const double since = request.started - world_.slack;
   if (!complete && !answer.event->cut && !may_be_wrong(at) && url.last_cut < since - world_.way &&
-      !had_trouble(since) && ++lost_ > world_.readers_cut) {
+      !had_trouble(since) && !may_be_cut()) {
     fault(at, "lost", "the answer was not brought to its end");
   }
   if (complete && answer.multipart) judge_parts(at);

@@ -42,6 +42,8 @@ class Oracle {
   // Sets what the body must be. False where the answer makes no sense, so that it ends here.
   bool judge_head(const Request& request, Answer& answer);
   bool judge_content(const Request& request, Answer& answer, std::string_view bytes);
+  // Whether one more answer may be missing: the proxy has cut so many readers for their memory.
+  bool may_be_cut() { return ++lost_ <= world_.readers_cut; }
   void judge_end(const Request& request, Answer& answer, Ending ending);
 
  private:
