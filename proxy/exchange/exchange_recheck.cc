@@ -7,29 +7,10 @@
 #include "proxy/exchange/exchange.h"
 #include "proxy/http/digest_path.h"
 #include "proxy/http/list.h"
+#include "proxy/origin/origin_request.h"
 
 namespace encore::server {
 namespace {
-
-// With the realm, and the query as it came: what the origin sees of it may be more than the key.
-// And with what we tell it of who asks, and what the rule makes of the request.
-std::string asked_whole(const RequestContext& request) {
-  std::string text(request.is_forward() ? kForwardRealm : std::string_view(request.route->realm()));
-  text += request.rule->asks();
-  text += request.uri_text();
-  text += '\n';
-  text += request.target.query;
-  const ToldOrigins told = request.told_origins();
-  text += '\n';
-  if (told.x_forwarded || told.forwarded) text += request.client.ip_string();
-  text += '\n';
-  if (request.policy != nullptr && !request.policy->client_field.empty() &&
-      request.tls != nullptr) {
-    text += request.tls->subject;
-  }
-  text += request.secure ? "\nhttps" : "\nhttp";
-  return text;
-}
 
 // The value of the first field with this name (in lower case) of a head; empty: there is none.
 std::string_view value_in(std::string_view head, std::string_view name) {
@@ -72,9 +53,8 @@ bool leads_to_signed(const std::shared_ptr<const RequestContext>& request,
 // Asks by a HEAD with the client's own fields. False where that is not needed.
 bool Exchange::ask_permission() {
   if (request_->rule == nullptr || !request_->rule->rechecks() || is_permitted_ ||
-      services_.rechecks.is_allowed(
-          services_.rechecks.name(request_->head.fields, asked_whole(*request_)),
-          services_.loop.now())) {
+      services_.rechecks.is_allowed(services_.rechecks.name(access_text(*request_)),
+                                    services_.loop.now())) {
     return false;
   }
   if (request_->directives.only_if_cached) {
@@ -101,8 +81,7 @@ void Exchange::on_permission() {
   asks_permission_ = false;
   if (allowed) {
     is_permitted_ = true;
-    services_.rechecks.allow(services_.rechecks.name(request_->head.fields, asked_whole(*request_)),
-                             services_.loop.now());
+    services_.rechecks.allow(services_.rechecks.name(access_text(*request_)), services_.loop.now());
     ask_again();
     return;
   }

@@ -2,16 +2,8 @@
 
 namespace encore::server {
 
-filter::Hash128 Rechecks::name(const http::Fields& fields, std::string_view url) const {
-  std::string text(url);
-  for (const http::FieldId id : {http::FieldId::kAuthorization, http::FieldId::kCookie}) {
-    text += '\n';
-    fields.for_each(id, [&](const http::Field& field) {
-      text += '\r';
-      text += field.value;
-    });
-  }
-  return filter::hash_key(filter::HashFamily::kXxh3, seed_, text);
+filter::Hash128 Rechecks::name(std::string_view access_text) const {
+  return filter::hash_key(filter::HashFamily::kXxh3, seed_, access_text);
 }
 
 bool Rechecks::is_allowed(const filter::Hash128& name, MonotonicTime now) const {

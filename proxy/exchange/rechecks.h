@@ -1,6 +1,6 @@
-// Rechecks: which clients an origin has lately allowed which URLs, so that a stored response may be
-// given to them (`authorization = "recheck"`). Credentials are kept as a keyed hash alone. One a
-// worker, confined to it.
+// Rechecks: which requests an origin has lately allowed, so that a stored response may be given to
+// them (`authorization = "recheck"`). Requests, with their credentials, are kept as a keyed hash
+// alone. One a worker, confined to it.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,6 @@
 
 #include "base/time.h"
 #include "filter/hash.h"
-#include "proxy/http/message.h"
 #include "proxy/request/request_context.h"
 #include "proxy/transfer/response.h"
 
@@ -27,9 +26,9 @@ class Rechecks {
   // The seed is secret.
   explicit Rechecks(const filter::Seed& seed) : seed_(seed) {}
 
-  // Who asks for what: the request's Authorization and Cookie, or none, and what is asked for, with
-  // the realm that it is of.
-  filter::Hash128 name(const http::Fields& fields, std::string_view url) const;
+  // A name for requests that an origin cannot tell apart (access_text() in origin_request.h). One
+  // that differs in any field is asked about anew: another may be its credential.
+  filter::Hash128 name(std::string_view access_text) const;
   bool is_allowed(const filter::Hash128& name, MonotonicTime now) const;
   void allow(const filter::Hash128& name, MonotonicTime now);
 

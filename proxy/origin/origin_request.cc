@@ -22,6 +22,17 @@ constexpr http::FieldSet kConditionalFields = {FieldId::kRange,       FieldId::k
                                                FieldId::kIfNoneMatch, FieldId::kIfModifiedSince,
                                                FieldId::kIfMatch,     FieldId::kIfUnmodifiedSince};
 
+// Directives for caches and hop counts: no origin decides by them who may have a page.
+constexpr http::FieldSet kNotOfAccess = {FieldId::kCacheControl, FieldId::kPragma,
+                                         FieldId::kMaxForwards, FieldId::kExpect};
+
+// Names a request for logs and traces, and differs in each.
+bool names_the_request(const http::Field& field) {
+  return field.id == FieldId::kOther && (http::equals_lower(field.name, kRequestIdName) ||
+                                         http::equals_lower(field.name, "traceparent") ||
+                                         http::equals_lower(field.name, "tracestate"));
+}
+
 // What is written beside the request's own lines, but for names and what others gave us.
 constexpr std::size_t kOwnBytes = 256;
 
@@ -73,9 +84,11 @@ std::string path_by_rule(const RequestContext& request) {
   return text;
 }
 
+enum class Lines : std::uint8_t { kAll, kOfAccess };
+
 // The client's lines, as far as they are the origin's to know.
 void write_sent_fields(const RequestContext& request, const OriginRequestOptions& options,
-                       http::HeadWriter& out) {
+                       Lines lines, http::HeadWriter& out) {
   const http::RequestHead& head = request.head;
   const http::SentFields sent(head.fields, request.vary());
   const http::HeadEdits* const edits = edits_of(request);
@@ -91,9 +104,12 @@ void write_sent_fields(const RequestContext& request, const OriginRequestOptions
   if (request.is_elsewhere) {
     left_out.insert({FieldId::kAuthorization, FieldId::kCookie, FieldId::kReferer});
   }
+  const bool is_of_access = lines == Lines::kOfAccess;
+  if (is_of_access) left_out.insert(kNotOfAccess);
   http::FieldCopier copier(out);
   for (const http::Field& field : head.fields) {
     if (left_out.has(field.id) || sent.drops(field)) continue;
+    if (is_of_access && names_the_request(field)) continue;
     if (field.id == FieldId::kMaxForwards && http::is_idempotent(head.method)) {
       copier.add(field.name, decremented(field.value));
     } else {
@@ -190,7 +206,7 @@ void build_origin_request(const RequestContext& request, const OriginServer* ser
   out.texts(head.method_text, " ", options.to_proxy ? "http://" : "",
             options.to_proxy ? host.get() : std::string_view(), path,
             " HTTP/1.1\r\nHost: ", asks_for_server ? server->authority : host.get(), "\r\n");
-  write_sent_fields(request, options, out);
+  write_sent_fields(request, options, Lines::kAll, out);
   if (const http::HeadEdits* const edits = edits_of(request)) out.text(edits->lines());
   const bool trailers = http::accepts_trailers(head);
   if (trailers) out.text("TE: trailers\r\n");
@@ -215,6 +231,24 @@ void build_origin_request(const RequestContext& request, const OriginServer* ser
   }
   write_via(request, out);
   out.text("\r\n");
+}
+
+std::string access_text(const RequestContext& request) {
+  const HostText host(request);
+  OriginRequestOptions options;
+  options.whole = true;
+  std::string text(request.is_forward() ? kForwardRealm : std::string_view(request.route->realm()));
+  {
+    http::HeadWriter out(text, request.bytes.size() + kOwnBytes);
+    if (request.rule != nullptr) out.text(request.rule->asks());
+    // The query as it came: what the origin sees of it may be more than the key.
+    out.texts(request.uri_text(), "\n", request.target.query, "\n",
+              request.secure ? "https" : "http", "\r\n");
+    write_sent_fields(request, options, Lines::kOfAccess, out);
+    write_forwarded(request, host.get(), out);
+    write_client_subject(request, out);
+  }
+  return text;
 }
 
 }  // namespace encore::server

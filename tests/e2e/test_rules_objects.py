@@ -222,6 +222,48 @@ class Permission(Case):
                          [ask(cookie="a=1"), ask(cookie="a=1"), ask(), ask("?token=good"),
                           ask("?token=bad")])
 
+    def test_a_yes_to_one_variant_is_none_to_another(self):
+        def answer(exchange):
+            told = dict((n.lower(), v) for n, v in exchange.request.fields)
+            if told.get("authorization") == "Bearer m":
+                return fresh(b"secret", Vary="Accept")
+            if told.get("accept") == "application/json":
+                return fresh(b"public", Vary="Accept")
+            return fresh(b"", status="401 x", Vary="Accept")
+        origin = Origin(self, default=answer)
+        encore = self.encore(rule=[{"authorization": "recheck"}],
+                             admission={"policy": "always"}, workers={"count": 1})
+
+        def ask(accept, token=None):
+            fields = [("Accept", accept)] + ([("Authorization", token)] if token else [])
+            return get(encore.port, origin.url("/a"), fields=fields)
+        self.assertEqual(b"secret", ask("text/html", "Bearer m").body)
+        self.assertEqual(401, ask("text/html").status)
+        for _ in range(2):
+            self.assertEqual(b"public", ask("application/json").body)
+        self.assertEqual(401, ask("text/html").status)
+
+    def test_a_credential_in_another_field_allows_nobody_else(self):
+        def answer(exchange):
+            told = dict((n.lower(), v) for n, v in exchange.request.fields)
+            good = "m" in (told.get("authorization"), told.get("private-token"))
+            return fresh(b"secret") if good else fresh(b"", status="401 x")
+        origin = Origin(self, default=answer)
+        encore = self.encore(rule=[{"authorization": "recheck"}],
+                             admission={"policy": "always"}, workers={"count": 1})
+
+        def ask(*fields):
+            return get(encore.port, origin.url("/a"), fields=list(fields)).status
+        self.assertEqual(200, ask(("Authorization", "m")))
+        self.assertEqual(200, ask(("Private-Token", "m")))
+        self.assertEqual([401, 401], [ask(), ask(("Private-Token", "wrong"))])
+        # Fields that name the request alone, ask for a part of it, or speak to caches, ask nobody.
+        asked = origin.count()
+        for further in (("traceparent", "00-1-2-01"), ("Range", "bytes=0-2"), ("Pragma", "x"),
+                        ("Cache-Control", "only-if-cached")):
+            self.assertIn(ask(("Private-Token", "m"), further), (200, 206))
+        self.assertEqual(asked, origin.count())
+
     def test_strangers_and_members_at_once(self):
         origin, encore, ask = self.registry({"Bearer a"})
         ask("Bearer a")

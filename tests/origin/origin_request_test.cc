@@ -55,6 +55,36 @@ bool has_field(const std::vector<std::string>& lines, std::string_view name) {
                              [&](const std::string& line) { return line.starts_with(name); });
 }
 
+TEST_CASE("requests are alike for access if they differ in nothing that may be a credential",
+          "[origin][request]") {
+  const auto text_of = [](std::string_view lines, const char* from = "10.0.0.1") {
+    Requests requests(one_route());
+    REQUIRE(requests.make(Mode::kReverse, lines, from).status == 0);
+    return access_text(
+        *RequestContext::make(requests.runtime, requests.view, requests.text, requests.client));
+  };
+  const std::string front = "GET /a?b HTTP/1.1\nHost: h\n";
+  const std::string plain = text_of(front + "Accept: text/html\n");
+  for (const char* const line :
+       {"Range: bytes=0-1", "If-None-Match: *", "Cache-Control: no-cache", "Pragma: no-cache",
+        "X-Request-Id: 1", "TraceParent: 1", "tracestate: 1", "X-Forwarded-For: 10.0.0.2",
+        "Connection: close", "Via: 1.1 a"}) {
+    INFO(line);
+    CHECK(text_of(front + "Accept: text/html\n" + line + "\n") == plain);
+  }
+  for (const char* const line :
+       {"Private-Token: 1", "Authorization: Bearer 1", "Cookie: a=1", "Accept: text/plain",
+        "User-Agent: a", "Referer: http://h/", "X-Any:"}) {
+    INFO(line);
+    CHECK(text_of(front + "Accept: text/html\n" + line + "\n") != plain);
+  }
+  CHECK(text_of(front + "Accept: text/plain\n") != plain);
+  CHECK(text_of(front + "Accept: text/html\n", "10.0.0.2") != plain);
+  CHECK(text_of("GET /a?c HTTP/1.1\nHost: h\nAccept: text/html\n") != plain);
+  CHECK(text_of("GET /a?b HTTP/1.1\nHost: g\nAccept: text/html\n") != plain);
+  CHECK(text_of("HEAD /a?b HTTP/1.1\nHost: h\nAccept: text/html\n") == plain);
+}
+
 TEST_CASE("an origin is asked in its own form, by the name that the key has", "[origin][request]") {
   auto lines = asked(Mode::kForward, "GET http://A.example:80/x?y HTTP/1.1\nHost: other\n");
   CHECK(lines[0] == "GET /x?y HTTP/1.1");

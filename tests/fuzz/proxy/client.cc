@@ -24,7 +24,7 @@ std::string describe(const Request& request) {
   if (!request.query.empty()) out += " ?" + request.query;
   if (request.rule != nullptr) out += " by " + request.rule->name;
   for (const Field& field : request.fields) {
-    if (field.name != "X-Request-Tag" && field.name != "TE" && field.name != "Connection") {
+    if (field.name != "Traceparent" && field.name != "TE" && field.name != "Connection") {
       out += "; " + field.name + ": " + field.value;
     }
   }

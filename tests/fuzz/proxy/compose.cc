@@ -225,7 +225,7 @@ std::shared_ptr<Request> compose(Ring& ring, Random& random, const Asker& asker)
   const bool unsafe = request->method != "GET" && request->method != "HEAD";
   Fields& fields = request->fields;
   fields.reserve(12);
-  fields.push_back({"X-Request-Tag", std::to_string(request->tag)});
+  fields.push_back({"Traceparent", std::to_string(request->tag)});
   add_selecting(random, user, rich, *request);
   if (rich) {
     add_for_rules(random, *request);

@@ -175,7 +175,7 @@ class OriginConnection final : public Handler {
   }
 
   std::shared_ptr<Request> cause_of(std::string_view bytes) const {
-    constexpr std::string_view kName = "X-Request-Tag: ";
+    constexpr std::string_view kName = "Traceparent: ";
     const std::size_t at = bytes.find(kName);
     if (at == std::string_view::npos) return nullptr;
     const std::string_view value = bytes.substr(at + kName.size());
@@ -291,7 +291,7 @@ class OriginConnection final : public Handler {
   void on_request() {
     if (head_.start == "GET /health HTTP/1.1") return answer_check();
     const std::string method = head_.start.substr(0, head_.start.find(' '));
-    const Field* tag = find(head_.fields, "X-Request-Tag");
+    const Field* tag = find(head_.fields, "Traceparent");
     const auto cause =
         tag == nullptr ? nullptr
                        : world_.request(static_cast<std::uint64_t>(number(tag->value).value_or(0)));

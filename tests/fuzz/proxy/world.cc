@@ -47,7 +47,10 @@ std::string World::asker_of(const Request& request) const {
     const Field* const field = find(request.fields, name);
     return field == nullptr ? std::string("-") : field->value;
   };
-  return said("Authorization") + "|" + said("Cookie") + "|" + request.query + "|" +
+  // An origin may tell clients apart by any field that it receives.
+  const Selecting& sent = request.selecting;
+  return said("Authorization") + "|" + sent.cookie.value_or("-") + "|" + sent.lang.value_or("-") +
+         "|" + sent.encodings + "|" + request.tenant.value_or("-") + "|" + request.query + "|" +
          (is_told(request) ? request.client : "") + "|" +
          (request.rule == nullptr ? "" : request.rule->asks());
 }
