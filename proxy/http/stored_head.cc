@@ -179,8 +179,13 @@ Freshened freshen(std::string_view stored_head, const ResponseHead& update,
   const Exchange& exchange = validation.exchange;
   const UnixSeconds arrival = to_unix(exchange.response_wall);
   StoredMeta built;
-  build_freshened_head(stored_head, update, effective_directives(update.fields, validation.targets),
-                       arrival, options, out, built);
+  const auto withhold = [&validation](ResponseDirectives& from) {
+    from.stripped_fields.insert(from.stripped_fields.end(), validation.withheld.begin(),
+                                validation.withheld.end());
+  };
+  ResponseDirectives of_update = effective_directives(update.fields, validation.targets);
+  withhold(of_update);
+  build_freshened_head(stored_head, update, of_update, arrival, options, out, built);
   ResponseHead head;
   read_stored_head(out, head);
   ResponseDirectives directives = effective_directives(head.fields, validation.targets);
@@ -208,6 +213,7 @@ Freshened freshen(std::string_view stored_head, const ResponseHead& update,
       (store.set_cookie != SetCookiePolicy::kStore && !is_marked_shared(directives))) {
     directives.stripped_fields.emplace_back("set-cookie");
   }
+  withhold(directives);
   std::string kept;
   if (drop_stripped(head, directives, kept, built)) out = std::move(kept);
   result.meta.head_bytes = built.head_bytes;

@@ -61,6 +61,8 @@ struct Validation {
   const VaryOptions& vary;
   Exchange exchange;
   Heuristic heuristic = Heuristic::kAllowed;
+  // Further fields of the update that are for its client alone, lower case.
+  std::span<const std::string> withheld = {};
 };
 
 // What a stored response is after it was freshened.

@@ -13,6 +13,7 @@
 #include "proxy/origin/fetch.h"
 #include "proxy/origin/freshening.h"
 #include "proxy/origin/parts.h"
+#include "proxy/request/request_ids.h"
 #include "proxy/transfer/not_stored.h"
 
 namespace encore::server {
@@ -92,6 +93,7 @@ std::size_t Fetch::on_body(std::string_view bytes) {
   // Trailers are for all who read: what is for the one who asked alone is for nobody there.
   const auto keeps_from_others = [this](const http::Field& field) {
     return http::is_stripped(field, request_->head_options()) ||
+           http::equals_lower(field.name, kRequestIdName) ||
            (request_->is_elsewhere && is_of_its_host(field.name)) ||
            std::ranges::any_of(received_->directives.stripped_fields, [&](const std::string& name) {
              return http::equals_lower(field.name, name);

@@ -126,7 +126,8 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
        .targets = request.targets(),
        .vary = request.vary(),
        .exchange = received.exchange(),
-       .heuristic = may_guess ? heuristic_for(request, received) : http::Heuristic::kBarred},
+       .heuristic = may_guess ? heuristic_for(request, received) : http::Heuristic::kBarred,
+       .withheld = received.directives.stripped_fields},
       received.treatment->store, request.head_options(), head);
   meta.http = freshened.meta;
   if (!is_sure(*old, received, meta.http)) {

@@ -277,6 +277,33 @@ class RequestIds(Logs):
         self.assertEqual(self.origin.count("/page"), len([each for each in seen if each]))
         self.assertEqual(5, len({record["request_id"] for record in encore.access_records(5)}))
 
+    def test_no_id_of_a_validation_or_of_a_trailer_is_stored(self):
+        def echo(exchange):
+            told = dict((n.lower(), v) for n, v in exchange.request.fields)
+            name = told["x-request-id"]
+            if exchange.request.target == "/trailer":
+                return chunked(b"abc", trailers=f"X-Request-Id: {name}\r\nX-Sum: 1\r\n")
+            if exchange.request.method == "HEAD":
+                return response(b"", ETag='"1"', Cache_Control="max-age=600",
+                                Content_Length=4, X_Request_Id=name, X_New="1")
+            if "if-none-match" in told:
+                return response(b"", "304 Not Modified", ETag='"1"', Cache_Control="max-age=600",
+                                Content_Length=None, X_Request_Id=name, X_New="1")
+            return response(b"page", ETag='"1"', Cache_Control="max-age=1", Age="5")
+        self.origin.default = echo
+        encore = self.reverse(admission={"policy": "always"})
+        for path, method in (("/by-304", "GET"), ("/by-head", "HEAD")):
+            with self.subTest(path):
+                self.ask(encore, path)
+                own = field(self.ask(encore, path, method=method), "X-Request-Id")
+                self.assertIn(own, self.id_at_origin(path))
+                hit = self.ask(encore, path)
+                self.assertIn("; hit", field(hit, "Cache-Status"))
+                self.assertEqual(("1", None), (field(hit, "X-New"), field(hit, "X-Request-Id")))
+        for _ in range(2):
+            answer = self.ask(encore, "/trailer", [("TE", "trailers"), ("Connection", "TE")])
+            self.assertEqual([("x-sum", "1")], list(answer.trailers))
+
     def test_clients_are_told_where_that_is_wanted(self):
         self.origin.default = fresh(b"page", X_Request_Id="of-the-origin")
         encore = self.reverse(admission={"policy": "always"}, log={"request_id": "respond"})
