@@ -189,6 +189,38 @@ void end_older(OriginServices& services, const RequestContext& request, const Re
   remove_entry(services, request, variant.number);
 }
 
+namespace {
+
+// True if `rule` overrides more of what a response says about its audience than `other`.
+bool ignores_more(const http::StoreOptions& rule, const http::StoreOptions& other) {
+  const http::Ignored& a = rule.ignored;
+  const http::Ignored& b = other.ignored;
+  return (a.no_store && !b.no_store) || (a.is_private && !b.is_private) ||
+         (a.no_cache && !b.no_cache) || (a.set_cookie && !b.set_cookie) ||
+         (a.authorization && !b.authorization) || (rule.ignores_vary && !other.ignores_vary);
+}
+
+// True if a reload took back what the response would be stored by: it was requested by rules that
+// override more of its audience than the present ones, or that ask in another way.
+bool is_by_rule_of_before(const OriginServices& services, const RequestContext& request,
+                          const Received& received) {
+  const Runtime& present = services.worker.present_runtime();
+  if (&present == request.runtime.get() || !request.has_uri()) return false;
+  const RuleQuery query = request.rule_query(request.listener_text());
+  const Rule* const by_request = present.rules.find(query).rule;
+  const auto asks = [](const Rule* rule) {
+    return rule == nullptr ? std::string_view() : std::string_view(rule->asks());
+  };
+  if (asks(request.rule) != asks(by_request)) return true;
+  const Rule* const rule = present.rules.find(
+      query, media_type(received.head.fields.value(http::FieldId::kContentType)));
+  const Treatment& without = request.is_forward() ? present.forward : present.reverse;
+  const Treatment& now = rule == nullptr ? without : rule->treatment(request.is_forward());
+  return ignores_more(received.treatment->store, now.store);
+}
+
+}  // namespace
+
 // What was stored of the newer one was purged since.
 bool OvertakenSince::is_gone(const LatestAnswers::Newer& newer) const {
   return !newer.came_meanwhile &&
@@ -216,7 +248,8 @@ void OvertakenSince::note() const {
 
 bool is_overtaken(const OriginServices& services, const RequestContext& request,
                   const Received& received) {
-  return services.inflight.invalidations().has_since(request.hash, received.invalidations_seen);
+  return services.inflight.invalidations().has_since(request.hash, received.invalidations_seen) ||
+         is_by_rule_of_before(services, request, received);
 }
 
 }  // namespace encore::server

@@ -58,8 +58,8 @@ void mark_entries_stale(OriginServices& services, const RequestContext& request)
 void end_older(OriginServices& services, const RequestContext& request, const Received& received,
                const SharedResponse& response);
 
-// True if the key was invalidated or purged since the request was sent: the response may be from
-// before that.
+// True if the key was invalidated or purged since the request was sent, for the response may be
+// from before that; or if a reload has changed by which rule it may be stored for others.
 bool is_overtaken(const OriginServices& services, const RequestContext& request,
                   const Received& received);
 

@@ -83,15 +83,18 @@ std::string_view RequestContext::path_text() const {
 
 const Rule* RequestContext::rule_of(std::string_view content_type) const {
   if (!runtime->rules.wait_for_content_types() || !has_uri()) return rule;
+  return runtime->rules.find(rule_query(listener), media_type(content_type));
+}
+
+RuleQuery RequestContext::rule_query(std::string_view of_listener) const {
   const std::string_view uri_asked = was_redirected ? std::string_view(first_asked) : uri_text();
   const http::KeyText& parts = was_redirected ? first_uri : uri;
   const std::string_view path = uri_asked.substr(parts.path);
-  return runtime->rules.find({.host = http::host_of(uri_asked, parts),
-                              .path = path.substr(0, path.find('?')),
-                              .method = head.method_text,
-                              .listener = listener,
-                              .client = &client},
-                             media_type(content_type));
+  return {.host = http::host_of(uri_asked, parts),
+          .path = path.substr(0, path.find('?')),
+          .method = head.method_text,
+          .listener = of_listener,
+          .client = &client};
 }
 
 const Treatment& RequestContext::treatment_of(std::string_view content_type) const {

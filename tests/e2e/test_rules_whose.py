@@ -1,6 +1,7 @@
 """[[rule]]: what one client gets by a rule is not there for another for whom it does not hold, and nobody
 gets by a redirection what he would be refused."""
 
+import signal
 import ssl
 import threading
 import unittest
@@ -197,6 +198,47 @@ class AskedOtherwise(Case):
                 connection.send(f"GET /a HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: {client}\r\n\r\n")
                 self.assertEqual(status, connection.read_response().status)
 
+
+    def test_what_comes_after_a_reload_is_not_kept_by_the_rule_of_before(self):
+        cases = ({"ignore": ["private"]}, {"ignore": ["vary"]}, {"ignore": ["authorization"]},
+                 {"ignore": ["set-cookie"]}, {"request_set": ["X-Who: staff"]})
+        for rule in cases:
+            for stays in (False, True):
+                with self.subTest(rule=rule, stays=stays):
+                    self.reload_during_a_response(rule, stays)
+
+    def reload_during_a_response(self, rule, stays):
+        go = threading.Event()
+        self.addCleanup(go.set)
+        said = {"private": {"Cache_Control": "private, max-age=60"}, "vary": {"Vary": "X-Who"},
+                "set-cookie": {"Set_Cookie": "a=1"}}
+        further = said.get(rule.get("ignore", [""])[0], {})
+
+        def page(exchange):
+            exchange.wait(go)
+            who = dict(exchange.request.fields).get("x-who", "nobody")
+            return response(who.encode(), **{"Cache_Control": "max-age=60", **further})
+        origin = Origin(self, default=page)
+        encore = self.encore(rule=[rule], admission={"policy": "always"}, workers={"count": 1})
+        member = [("X-Who", "member")]
+        if "authorization" in rule.get("ignore", []):
+            member.append(("Authorization", "Bearer m"))
+        first = []
+        thread = threading.Thread(target=lambda: first.append(
+            get(encore.port, origin.url("/a"), fields=member)))
+        thread.start()
+        eventually(lambda: origin.count() == 1, "the origin is asked")
+        encore.sections["rule"] = [rule] if stays else []
+        encore.sections["cache"] = {"keep_stale": "1h"}
+        encore.write_config()
+        encore.signal(signal.SIGHUP)
+        eventually(lambda: "reloaded" in encore.output(), "the config is reloaded")
+        go.set()
+        thread.join()
+        own = b"staff" if "request_set" in rule else b"member"
+        self.assertEqual(own, first[0].body)
+        other = get(encore.port, origin.url("/a"), fields=[("X-Who", "other")])
+        self.assertEqual(own if stays else b"other", other.body)
 
     def test_a_permission_by_one_rule_is_none_by_another(self):
         def members(exchange):
