@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "proxy/http/framing.h"
+#include "proxy/http/freshness.h"
 #include "proxy/request/parent.h"
 
 namespace encore::server {
@@ -21,6 +22,17 @@ bool asks_permission(const RequestContext& request) {
          request.head.method == http::Method::kHead;
 }
 
+// True if the target may have been chosen by a Cookie: the origin saw one and states no lifetime,
+// and no freshness is guessed for such a response either (heuristic_for()). Cookies that a rule has
+// in the key tell the stored objects apart.
+bool may_follow_cookie(const RequestContext& request, const Received& received) {
+  if (!request.sends_cookie() || request.vary().cookies == http::CookieUse::kSome) return false;
+  const http::Lifetime lifetime =
+      http::freshness_lifetime(received.head, received.directives, received.arrival(),
+                               received.treatment->store.freshness, http::Heuristic::kBarred);
+  return !lifetime.is_explicit() || lifetime.seconds == 0;
+}
+
 // True if the redirection is for the requesting client alone. Its target would be stored for all,
 // so that only the client follows it.
 bool is_for_one(const RequestContext& request, const Received& received) {
@@ -31,7 +43,8 @@ bool is_for_one(const RequestContext& request, const Received& received) {
          (fields.has(http::FieldId::kVary) && !store.ignores_vary) ||
          (fields.has(http::FieldId::kSetCookie) && !store.ignored.set_cookie) ||
          (request.head.fields.has(http::FieldId::kAuthorization) && !store.ignored.authorization &&
-          !directives.is_public);
+          !directives.is_public) ||
+         may_follow_cookie(request, received);
 }
 
 }  // namespace

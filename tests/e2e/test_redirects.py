@@ -116,6 +116,53 @@ class Hosts(Redirects):
                                             Cache_Control="private")
         self.check_passed_on(self.ask(encore, "", "/one"), "/x", "redirect-for-one")
 
+    def test_what_a_cookie_may_have_chosen_is_for_one(self):
+        said = {}
+
+        def me(exchange):
+            return response(b"moved", self.status, **said,
+                            Location="/u/" + dict(exchange.request.fields).get("cookie", "none"))
+        self.site.routes["/me"] = me
+        self.site.default = lambda exchange: fresh(exchange.request.target.encode())
+
+        def ask(encore, cookie):
+            fields = [("Cookie", cookie)] if cookie else []
+            target = "/me" if self.mode == "reverse" else self.site.url("/me")
+            with Client(encore.port) as client:
+                lines = "".join(f"{name}: {value}\r\n" for name, value in fields)
+                client.send(f"GET {target} HTTP/1.1\r\nHost: {self.site.authority}\r\n"
+                            f"{lines}\r\n")
+                return client.read_response()
+        for mode in ("forward", "reverse"):
+            for self.status in ("301 Moved", "302 Found", "303 See Other", "307 Temporary"):
+                for fields in ({}, {"Cache_Control": "max-age=0"}):
+                    with self.subTest(mode=mode, status=self.status, fields=fields):
+                        said = fields
+                        encore = self.proxy(mode)
+                        for cookie in ("a=1", "a=2"):
+                            answer = ask(encore, cookie)
+                            self.assertEqual(("/u/" + cookie, "redirect-for-one"),
+                                             (field(answer, "Location"), detail(answer)))
+                        # Without one it is for all, and with one that is not sent.
+                        self.assertEqual(b"/u/none", ask(encore, "").body)
+                        encore.stop()
+            self.status, said = "302 Found", {}
+            for rule in ({"cookies": "ignore"}, {"request_remove": ["Cookie"]}):
+                encore = self.proxy(mode, rule)
+                self.assertEqual(b"/u/none", ask(encore, "a=1").body, rule)
+                encore.stop()
+            # Objects of their own are no one else's.
+            encore = self.proxy(mode, {"cookies": "key:a"})
+            for cookie in ("a=1", "a=2", "a=1"):
+                self.assertEqual(f"/u/{cookie}".encode(), ask(encore, cookie).body)
+            encore.stop()
+            # The origin, or the operator, states a lifetime: it is for all.
+            for said, rule in (({"Cache_Control": "max-age=60"}, {}), ({}, {"fresh": "1m"})):
+                encore = self.proxy(mode, rule)
+                for cookie in ("a=1", "a=2"):
+                    self.assertEqual(b"/u/a=1", ask(encore, cookie).body, (said, rule))
+                encore.stop()
+
     def test_a_wrong_follow_hosts_is_refused(self):
         encore = self.encore(start=False, rule=[{"follow_hosts": "cdn.example"}])
         encore.write_config()

@@ -296,7 +296,8 @@ class Redirects(Case):
         cdn = Origin(self, default=fresh(b"blob"))
         count = iter(range(100))
         origin = Origin(self, {"/a": lambda exchange: response(
-            b"", "307 Temporary Redirect", Location=cdn.url(f"/signed?{next(count)}")),
+            b"", "307 Temporary Redirect", Location=cdn.url(f"/signed?{next(count)}"),
+            Cache_Control="max-age=60"),
             "/b": response(b"", "302 Found", Location="/c"), "/c": fresh(b"here"),
             "/loop": response(b"", "302 Found", Location="/loop")})
         encore = self.encore(rule=[{"path": ["/a", "/b", "/loop"], "follow_redirects": True,

@@ -98,6 +98,9 @@ std::string ArrivedRequest::look_at_offer(const Request& cause, const Request::O
   constexpr int kRedirectionsMax = 5;
   if (rule == nullptr || !rule->follows) return "a redirection is followed without a rule";
   if (offer.number > kRedirectionsMax) return "too many redirections are followed";
+  if (cause.selecting.cookie && !rule->keys_by_cookie() && !offer.states_lifetime) {
+    return "a redirection that a Cookie may have chosen is followed for all";
+  }
   if (offer.host.empty()) return {};
   if (!rule->follows_to(offer.host.substr(0, offer.host.find(':')))) {
     return "a redirection is followed to " + offer.host;

@@ -21,6 +21,13 @@ std::string head_of(int status, const Fields& fields) {
   return out;
 }
 
+// True if the origin, or a rule in its place, may say for how long the response is fresh.
+bool may_state_lifetime(const Event& event) {
+  const Rule* const rule = event.rule;
+  if (rule != nullptr && (rule->fresh || rule->fresh_min)) return true;
+  return find(event.fields, "Cache-Control") != nullptr || find(event.fields, "Expires") != nullptr;
+}
+
 std::string random_text(Random& random, std::size_t most) {
   std::string out;
   for (std::size_t left = random.below(most + 1); left > 0; --left) {
@@ -386,7 +393,10 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
   if (!redirects || url.random.percent(40)) {
     add_caching_fields(url, event);
     add_personal_fields(url, event, user_of(request));
+  } else if (url.random.percent(50)) {
+    fields.push_back({"Cache-Control", "max-age=5"});
   }
+  if (redirects) cause->offers.back().states_lifetime = may_state_lifetime(event);
   if (url.random.percent(url.character.age)) {
     event.age = static_cast<std::int64_t>(url.random.below(3));
     fields.push_back({"Age", std::to_string(event.age)});

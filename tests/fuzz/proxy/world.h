@@ -84,6 +84,7 @@ struct Request {
     std::string path;
     std::string host;  // empty: the same
     int number = 1;    // of redirections until there
+    bool states_lifetime = false;
   };
   std::vector<Offer> offers;
   int asked_origin = 0;      // how often the origin saw it
