@@ -185,7 +185,8 @@ constexpr std::array kLimitKeys = {
     bound<&RateLimit::field>(
         {.name = "field",
          .doc = "Requests with the same value of this field are counted together, and those "
-                "without it are not counted. Empty: those of one client address.",
+                "without it are not counted. A request with several lines of it counts for each "
+                "of their values. Empty: those of one client address.",
          .accepted = "the name of a field or \"\"",
          .item_check = check_lower_field_or_empty}),
     bound<&RateLimit::prefix_v4>({.name = "prefix_v4",

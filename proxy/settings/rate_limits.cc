@@ -8,20 +8,25 @@
 namespace encore::server {
 namespace {
 
-// Whose requests are counted together; empty: nobody's.
-std::string who(const std::string& field, net::Address::NetworkBits network,
-                const http::Fields& fields, const net::Address& client) {
+// The names that a request is counted under; none: it is not counted. Each line of a field is a
+// name of its own: with all lines in one name, a second line would make a known client another one,
+// and an origin that reads the first line alone would not notice.
+std::vector<std::string> who(const std::string& field, net::Address::NetworkBits network,
+                             const http::Fields& fields, const net::Address& client) {
+  std::vector<std::string> names;
   if (field.empty()) {
     const auto bytes = client.network_bytes(network);
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    names.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return names;
   }
-  std::string value;
   for (const http::Field& line : fields) {
-    if (!http::equals_lower(line.name, field)) continue;
-    value += line.value;
-    value += '\n';
+    if (http::equals_lower(line.name, field)) names.emplace_back(line.value);
   }
-  return value;
+  // A line that is repeated is one client still.
+  std::ranges::sort(names);
+  const auto repeated = std::ranges::unique(names);
+  names.erase(repeated.begin(), repeated.end());
+  return names;
 }
 
 bool is_for(const std::vector<std::string>& listeners, std::string_view listener) {
@@ -48,9 +53,9 @@ bool RateLimits::concern(std::string_view listener) const {
                              [&](const Limit& limit) { return is_for(limit.listeners, listener); });
 }
 
-std::string RateLimits::counted_for(const Limit& limit, std::string_view listener,
-                                    const Named& named, const http::Fields& fields,
-                                    const net::Address& client) {
+std::vector<std::string> RateLimits::counted_for(const Limit& limit, std::string_view listener,
+                                                 const Named& named, const http::Fields& fields,
+                                                 const net::Address& client) {
   if (!is_for(limit.listeners, listener)) return {};
   if (!limit.hosts.empty() && !any_glob_matches(limit.hosts, named.host)) return {};
   const auto is_for_path = [&](std::string_view path) {
@@ -60,20 +65,27 @@ std::string RateLimits::counted_for(const Limit& limit, std::string_view listene
   return who(limit.field, limit.network, fields, client);
 }
 
+void RateLimits::give_back(const Limit& limit, std::span<const std::string> names,
+                           MonotonicTime now) {
+  for (const std::string& name : names) limit.buckets->give_back(name, now);
+}
+
 Nanoseconds RateLimits::take(std::string_view listener, const Named& named,
                              const http::Fields& fields, const net::Address& client,
                              MonotonicTime now) const {
   for (std::size_t i = 0; i < limits_.size(); ++i) {
-    const std::string whose = counted_for(limits_[i], listener, named, fields, client);
-    if (whose.empty()) continue;
-    const Nanoseconds wait = limits_[i].buckets->take(whose, now);
-    if (wait.count() == 0) continue;
-    // Those before it have counted what does not come about.
-    for (std::size_t before = 0; before < i; ++before) {
-      const std::string other = counted_for(limits_[before], listener, named, fields, client);
-      if (!other.empty()) limits_[before].buckets->give_back(other, now);
+    const auto names = counted_for(limits_[i], listener, named, fields, client);
+    for (std::size_t at = 0; at < names.size(); ++at) {
+      const Nanoseconds wait = limits_[i].buckets->take(names[at], now);
+      if (wait.count() == 0) continue;
+      // Those before it have counted what does not come about.
+      give_back(limits_[i], std::span(names).first(at), now);
+      for (std::size_t before = 0; before < i; ++before) {
+        const Limit& limit = limits_[before];
+        give_back(limit, counted_for(limit, listener, named, fields, client), now);
+      }
+      return wait;
     }
-    return wait;
   }
   return Nanoseconds(0);
 }

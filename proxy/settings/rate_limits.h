@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,9 +37,11 @@ class RateLimits {
     std::vector<std::string> listeners;
     std::unique_ptr<TokenBuckets> buckets;
   };
-  // By whose bucket of this limit the request is counted; empty: by none.
-  static std::string counted_for(const Limit& limit, std::string_view listener, const Named& named,
-                                 const http::Fields& fields, const net::Address& client);
+  // The names of the buckets of this limit that a request takes a token of, each once.
+  static std::vector<std::string> counted_for(const Limit& limit, std::string_view listener,
+                                              const Named& named, const http::Fields& fields,
+                                              const net::Address& client);
+  static void give_back(const Limit& limit, std::span<const std::string> names, MonotonicTime now);
 
   std::vector<Limit> limits_;
 };

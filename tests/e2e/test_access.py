@@ -211,6 +211,19 @@ class Rates(Access):
                          [asked("/api/a", "k"), asked("/api/b", "k"), asked("/api/b", "other"),
                           asked("/b", "k"), asked("/api/a"), asked("/api/a")])
 
+    def test_a_second_line_of_the_field_makes_nobody_another_client(self):
+        encore = self.reverse({}, limit=[{"rate": 0.01, "burst": 2, "field": "X-Api-Key"}])
+
+        def asked(*keys):
+            return status(encore.port, "/a", fields="".join(f"X-Api-Key: {key}\r\n"
+                                                            for key in keys))
+        self.assertEqual([200, 200, 429, 429, 429],
+                         [asked("k", "junk1"), asked("junk2", "k"), asked("k", "junk3"),
+                          asked("junk4", "k"), asked("k")])
+        # What was refused took nothing of the other values.
+        self.assertEqual([200, 200, 429], [asked("junk3", "junk4"), asked("junk3", "junk3"),
+                                           asked("junk3")])
+
     def test_a_limit_of_one_listener_is_none_of_another(self):
         first, second = (f"127.0.0.1:{free_port()}" for _ in range(2))
         encore = self.encore(

@@ -155,6 +155,40 @@ TEST_CASE("requests are counted by client, network or field", "[settings][access
   CHECK(taken(limits, "192.0.2.1"));
 }
 
+TEST_CASE("each line of a limited field needs a token", "[settings][access][limits]") {
+  const MonotonicTime now{std::chrono::hours(1)};
+  const Named named{.method = "GET", .host = "a", .path = "/", .port = 80};
+  config::RateLimit limit;
+  limit.rate = 0.001;
+  limit.burst = 2;
+  limit.field = "x-key";
+  const RateLimits limits({limit});
+  const auto taken = [&](std::initializer_list<const char*> lines) {
+    http::Fields fields;
+    for (const char* line : lines) fields.add("X-Key", line);
+    return limits.take("*:80", named, fields, address("192.0.2.1"), now).count() == 0;
+  };
+  CHECK(taken({"one", "junk"}));
+  CHECK(taken({"junk2", "one"}));
+  CHECK_FALSE(taken({"one", "junk3"}));
+  CHECK_FALSE(taken({"junk4", "one"}));
+  CHECK_FALSE(taken({"one"}));
+  // A request that is refused takes nothing of its other lines, whichever comes first.
+  for (int i = 0; i < 5; ++i) CHECK_FALSE(taken({"a", "one", "z"}));
+  CHECK(taken({"a", "z"}));
+  CHECK(taken({"a", "z"}));
+  CHECK_FALSE(taken({"a"}));
+  // Repeated lines, as proxies make them, are one client's.
+  CHECK(taken({"two", "two", "two"}));
+  CHECK(taken({"two", "two", "two"}));
+  CHECK_FALSE(taken({"two"}));
+  // An empty line is a value.
+  CHECK(taken({""}));
+  CHECK(taken({"", ""}));
+  CHECK_FALSE(taken({""}));
+  CHECK(taken({}));
+}
+
 TEST_CASE("a limit for a path counts it in whichever way it is written",
           "[settings][access][limits]") {
   const MonotonicTime now{std::chrono::hours(1)};
