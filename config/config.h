@@ -344,11 +344,11 @@ struct Limits {
   std::uint64_t request_body_bytes = 0;      // 0: none
   std::uint64_t client_body_rate_min = 512;  // bytes a second; 0: none
   std::uint64_t body_behind_response_bytes = 1 * kGiB;
-  std::uint32_t connections = 65536;             // clients, over all workers
-  std::uint32_t connections_per_client = 16384;  // a quarter of them; 0: none
-  std::uint32_t transfers_per_client = 8192;     // 0: none
-  std::uint32_t failed_logins_per_client = 20;   // a minute; 0: no limit
-  std::uint32_t unfinished_heads = 4096;         // over all workers
+  std::uint32_t connections = 65536;               // clients, over all workers
+  ClientShareText connections_per_client = "25%";  // of those that there may be; 0: no limit
+  ClientShareText transfers_per_client = "12%";    // of connections, too; 0: no limit
+  std::uint32_t failed_logins_per_client = 20;     // a minute; 0: no limit
+  std::uint32_t unfinished_heads = 4096;           // over all workers
   std::uint64_t unfinished_head_bytes = 64 * kMiB;
   std::uint32_t tls_handshakes_per_client = 256;  // 0: none
   std::uint32_t tls_handshakes_per_turn = 16;     // of a worker's loop

@@ -9,6 +9,8 @@ namespace {
 constexpr std::array<std::string_view, 5> kLevels = {"debug", "info", "warn", "error", "off"};
 constexpr std::array<std::string_view, 4> kRequestIds = {"off", "log", "forward", "respond"};
 
+constexpr std::string_view kShareAccepted = "\"1%\" .. \"100%\", or a number, 0 .. 16777216";
+
 constexpr std::array kStateKeys = {
     bound<&State::directory>({.name = "directory",
                               .doc = "Where the filter survives a restart. Empty: nowhere.",
@@ -231,18 +233,24 @@ constexpr std::array kLimitsKeys = {
                                         "one that has been idle for longest gives way to a new "
                                         "one; where none is idle the new one is closed.",
                                  .range = {.min = 1, .max = 16777216}}),
-    bound<&Limits::connections_per_client>({.name = "connections_per_client",
-                                            .kind = Kind::kInteger,
-                                            .doc = "Of one client address, or IPv6 network of "
-                                                   "64 bits; `trusted_proxies` are not counted. "
-                                                   "0: no limit.",
-                                            .range = {.min = 0, .max = 16777216}}),
+    bound<&Limits::connections_per_client>(
+        {.name = "connections_per_client",
+         .doc = "Connections of one client address, or IPv6 network of 64 bits: a number, or a "
+                "percentage of the client connections that `connections` and the descriptors of "
+                "the process allow, rounded down, but at least one. `trusted_proxies` are not "
+                "counted. `\"100%\"` or 0: no limit.",
+         .number_will_do = true,
+         .accepted = kShareAccepted,
+         .item_check = check_parsed<ClientShareText>}),
     bound<&Limits::transfers_per_client>(
         {.name = "transfers_per_client",
-         .kind = Kind::kInteger,
          .doc = "Requests that one client address, or IPv6 network of 64 bits, may have under way "
-                "that are answered by more than a hit from memory; more get 429. 0: no limit.",
-         .range = {.min = 0, .max = 16777216}}),
+                "that are answered by more than a hit from memory; more get 429. A number, or a "
+                "percentage of the client connections that are allowed, as for "
+                "`connections_per_client`. `\"100%\"` or 0: no limit.",
+         .number_will_do = true,
+         .accepted = kShareAccepted,
+         .item_check = check_parsed<ClientShareText>}),
     bound<&Limits::failed_logins_per_client>(
         {.name = "failed_logins_per_client",
          .kind = Kind::kInteger,

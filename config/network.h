@@ -87,7 +87,8 @@ struct PortRange {
 // Reads "443" and "1025-65535". Errors: no port of 1..65535, an end in front of the beginning.
 Result<PortRange> parse_port_range(std::string_view text);
 
-// How many of a server's connections one client may use: "50%", "100", or "0" for all of them.
+// How many of the connections that there may be one client may use: "50%", "100", or "0" for all of
+// them.
 struct ClientShare {
   std::uint32_t percent = 100;    // 1 .. 100
   std::uint32_t connections = 0;  // 0: as many as the percentage says

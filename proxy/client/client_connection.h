@@ -83,6 +83,8 @@ class ConnectionKeeper {
   virtual void note_unfinished_head(ClientConnection& connection, std::size_t bytes) = 0;
   virtual void drop_unfinished_head(ClientConnection& connection) = 0;
   virtual bool is_draining() const = 0;
+  // Client connections, over all workers, that the config and the descriptors allow.
+  virtual std::uint32_t connections_allowed() const = 0;
 
  protected:
   ~ConnectionKeeper() = default;

@@ -1,5 +1,6 @@
 #include "proxy/client/client_counter.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -7,6 +8,8 @@
 
 namespace encore::server {
 namespace {
+
+constexpr std::uint64_t kAllPercent = 100;
 
 // The same bytes, port included: so it is with one connection's requests. Others that are alike are
 // found by their networks.
@@ -24,6 +27,13 @@ bool add_one(std::atomic<std::uint32_t>& count, std::uint32_t limit) {
 }
 
 }  // namespace
+
+std::uint32_t client_limit(const config::ClientShare& share, std::uint32_t all) {
+  if (share.connections != 0) return share.connections;
+  if (share.percent >= kAllPercent) return 0;
+  return static_cast<std::uint32_t>(
+      std::max<std::uint64_t>(std::uint64_t{all} * share.percent / kAllPercent, 1));
+}
 
 ClientCounter::~ClientCounter() {
   for (Shard& shard : shards_) {

@@ -9,9 +9,14 @@
 #include <map>
 
 #include "base/mutex.h"
+#include "config/network.h"
 #include "proxy/net/address.h"
 
 namespace encore::server {
+
+// How many of `all` one client may have; 0: no limit. A share is at least one, or nobody would be
+// served.
+std::uint32_t client_limit(const config::ClientShare& share, std::uint32_t all);
 
 class ClientCounter {
  public:

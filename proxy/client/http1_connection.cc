@@ -117,7 +117,8 @@ std::size_t Http1Connection::take_header(std::string_view input) {
   }
   end_unfinished_head();
   client_ = gate_->from();
-  const std::uint32_t limit = services_.runtime->config.limits.connections_per_client;
+  const std::uint32_t limit = client_limit(*services_.runtime->config.limits.connections_per_client,
+                                           services_.keeper.connections_allowed());
   seat.leave();  // the peer was counted where a reload has made it one who speaks for others
   if (limit != 0 && !policy->trusts(client_) && !seat.take(services_.clients, client_, limit)) {
     services_.stats.connections_refused.add();
@@ -331,7 +332,8 @@ void Http1Connection::start_request(RequestView& view, std::string_view head_byt
   ENCORE_CHECK(request_ == nullptr && tunnel_ == nullptr, "one request follows the other");
   // Replies keep the order of requests: what was gathered goes first.
   if (!services_.http1.batch.empty() && !flush_batch()) return;
-  const std::uint32_t limit = services_.runtime->config.limits.transfers_per_client;
+  const std::uint32_t limit = client_limit(*services_.runtime->config.limits.transfers_per_client,
+                                           services_.keeper.connections_allowed());
   // Whoever speaks for others is not counted.
   const bool counted = limit != 0 && (view.policy == nullptr || !view.policy->trusts(client_));
   if (counted && !transfer_.take(services_.transfers, client_, limit)) {

@@ -48,8 +48,7 @@ std::vector<std::string> LiveWatch::warnings() const {
 std::vector<LimitReport> LiveWatch::limits(const Snapshot& snapshot) const {
   const Shared& shared = proxy_->shared();
   const config::Config& config = proxy_->config();
-  const std::uint64_t connections =
-      std::min<std::uint64_t>(config.limits.connections, shared.connections_max());
+  const std::uint64_t connections = shared.connections_allowed(config.limits);
   const std::uint64_t descriptors = shared.descriptors == UINT64_MAX ? 0 : shared.descriptors;
   return {
       {.name = "client connections",

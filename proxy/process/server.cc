@@ -262,6 +262,12 @@ Server::End Server::run() {
   }
   for (const std::string& warning : watch_.warnings()) log::warn("{}", warning);
   if (!watch_.few_descriptors().empty()) log::info("{}", watch_.few_descriptors());
+  const config::Limits& limits = config().limits;
+  const std::uint32_t allowed = proxy_->shared().connections_allowed(limits);
+  log::info(
+      "{} client connections are allowed, {} of one client, with {} of its requests under way",
+      allowed, client_limit(*limits.connections_per_client, allowed),
+      client_limit(*limits.transfers_per_client, allowed));
   log::info("ready: {} workers, seed {}", proxy_->workers().size(),
             filter::fingerprint(proxy_->shared().identity_seed));
   loop_->run();

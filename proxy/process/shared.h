@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cache/kernel.h"
+#include "config/config.h"
 #include "filter/hash.h"
 #include "proxy/client/client_counter.h"
 #include "proxy/client/password_checks.h"
@@ -74,6 +75,9 @@ struct Shared {
   // As many connections of clients as there are descriptors for, with one to an origin for each.
   std::uint32_t connections_max() const {
     return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(descriptors / 2, 1, UINT32_MAX));
+  }
+  std::uint32_t connections_allowed(const config::Limits& limits) const {
+    return std::min(limits.connections, connections_max());
   }
   // How many idle connections a worker may keep now: those that the clients who are here leave
   // free, with one to an origin for each.

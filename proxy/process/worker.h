@@ -98,6 +98,9 @@ class Worker final : private ConnectionKeeper,
   void retire(ClientConnection& connection) override;
   void note_unfinished_head(ClientConnection& connection, std::size_t bytes) override;
   void drop_unfinished_head(ClientConnection& connection) override;
+  std::uint32_t connections_allowed() const override {
+    return shared_.connections_allowed(runtime_->config.limits);
+  }
 
   // OriginAsker
   void ask_origin(std::shared_ptr<Transfer> transfer, std::shared_ptr<const RequestContext> request,

@@ -24,15 +24,15 @@ constexpr Nanoseconds kRestPerConnection = std::chrono::microseconds(1);
 constexpr std::uint64_t kArrivalsMax = 256;
 constexpr std::uint64_t kArrivalsShare = 16;
 
-// How many connections the peer may have; 0: it is not counted, for it speaks for others.
+// How many of `all` connections the peer may have; 0: it is not counted, for it speaks for others.
 std::uint32_t connections_of(const Runtime& runtime, const net::Address& peer,
-                             const ListenerContext& context) {
+                             const ListenerContext& context, std::uint32_t all) {
   const ListenerPolicy* const policy = runtime.policy(context.index);
   if (policy != nullptr &&
       (policy->trusts(peer) || (policy->proxy_protocol && policy->trusted.empty()))) {
     return 0;
   }
-  return runtime.config.limits.connections_per_client;
+  return client_limit(*runtime.config.limits.connections_per_client, all);
 }
 
 }  // namespace
@@ -49,11 +49,10 @@ struct Worker::Arrival {
 // Counts one more connection of this client where the limits allow it.
 Worker::Entry Worker::enter(const net::Address& peer, const ListenerContext& context,
                             ClientCounter::Seat& seat) {
-  const config::Limits& limits = runtime_->config.limits;
-  const std::uint32_t per_client = connections_of(*runtime_, peer, context);
+  const std::uint32_t limit = connections_allowed();
+  const std::uint32_t per_client = connections_of(*runtime_, peer, context, limit);
   // First, for nobody's connection is given up for one that is refused anyway.
   if (per_client != 0 && !seat.take(shared_.clients, peer, per_client)) return Entry::kClientFull;
-  const std::uint32_t limit = std::min(limits.connections, shared_.connections_max());
   if (shared_.connections.fetch_add(1, std::memory_order_relaxed) >= limit && !give_up_idle()) {
     shared_.connections.fetch_sub(1, std::memory_order_relaxed);
     seat.leave();
@@ -132,7 +131,8 @@ void Worker::resume_arrival(const std::shared_ptr<Arrival>& arrival, bool room) 
   if (!room || draining_) return ask_others(arrival);
   shared_.connections.fetch_add(1, std::memory_order_relaxed);
   --arrivals_waiting_;
-  const std::uint32_t per_client = connections_of(*runtime_, arrival->peer, *arrival->context);
+  const std::uint32_t per_client =
+      connections_of(*runtime_, arrival->peer, *arrival->context, connections_allowed());
   ClientCounter::Seat seat;
   if (per_client != 0 && !seat.take(shared_.clients, arrival->peer, per_client)) {
     shared_.connections.fetch_sub(1, std::memory_order_relaxed);
@@ -187,8 +187,7 @@ bool Worker::are_heads_over() const {
   const config::Limits& limits = runtime_->config.limits;
   const std::size_t workers = std::max<std::size_t>(shared_.workers.size(), 1);
   // Half of the connections are left to those whose requests come whole.
-  const std::uint32_t connections = std::min(limits.connections, shared_.connections_max());
-  const std::size_t count = std::min(limits.unfinished_heads, connections / 2) / workers;
+  const std::size_t count = std::min(limits.unfinished_heads, connections_allowed() / 2) / workers;
   return unfinished_heads_.count() > std::max<std::size_t>(count, 1) ||
          unfinished_heads_.bytes() > limits.unfinished_head_bytes / workers;
 }

@@ -200,6 +200,8 @@ memory = "1GiB"
 policy = "{policy}"
 [workers]
 count = 1
+[limits]
+connections_per_client = 0
 [admin]
 address = "127.0.0.1:{admin}"
 [log]

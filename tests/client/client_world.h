@@ -114,6 +114,7 @@ class ClientWorld final : private ConnectionKeeper, private OriginAsker {
     heads.drop(connection.head_place);
   }
   bool is_draining() const override { return world.draining; }
+  std::uint32_t connections_allowed() const override { return 65536; }
 
   // OriginAsker
   void ask_origin(std::shared_ptr<Transfer> transfer, std::shared_ptr<const RequestContext> request,

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import resource
 import signal
 import socket
@@ -16,6 +17,10 @@ from origin import Origin, fresh, response
 from slow_origin import SlowOrigin, SlowOriginCase
 
 MIB = 1 << 20
+
+
+# All clients of a test have one address.
+ANY_CLIENT = {"connections_per_client": 0, "transfers_per_client": 0}
 
 
 def limited(encore, number):
@@ -64,8 +69,62 @@ class Connections(Case):
         self.assertEqual(6, metrics["encore_client_connections_refused_total"])
         self.assertEqual(0, metrics["encore_client_connections_given_up_total"])
 
+    def test_one_client_has_a_quarter_of_what_is_really_allowed(self):
+        by_limit = self.encore(limits={"connections": 16})
+        by_descriptors = limited(self.encore(start=False), 200)
+        allowed = int(re.search(r"file descriptors allow (\d+) client",
+                                by_descriptors.output())[1])
+        for encore, quarter in ((by_limit, 4), (by_descriptors, allowed // 4)):
+            self.assertIn(f"allowed, {quarter} of one client", encore.output())
+            clients = [Client(encore.port, source="127.0.0.2") for _ in range(quarter)]
+            for client in clients:
+                self.addCleanup(client.close)
+            eventually(lambda encore=encore, quarter=quarter:
+                       encore.metrics()["encore_client_connections"] == quarter, "all are there")
+            with Client(encore.port, source="127.0.0.2") as refused:
+                self.assertTrue(refused.at_end())
+            with Client(encore.port, source="127.0.0.3") as other:
+                other.send("GET / HTTP/1.1\r\n\r\n")
+                self.assertEqual(400, other.read_response().status)
+            metrics = encore.metrics()
+            self.assertEqual((1, 0), (metrics["encore_client_connections_refused_total"],
+                                      metrics["encore_client_connections_given_up_total"]))
+
+    def test_one_client_has_an_eighth_of_what_is_allowed_under_way(self):
+        go = threading.Event()
+
+        def held(exchange):
+            exchange.wait(go)
+            return response(b"held", Cache_Control="no-store")
+        origin = Origin(self, default=held)
+        encore = self.encore(limits={"connections": 17})
+        clients = [Client(encore.port) for _ in range(3)]
+        for number, client in enumerate(clients):
+            self.addCleanup(client.close)
+            client.request(origin.url(f"/{number}"))
+            if number < 2:
+                eventually(lambda number=number: origin.count() == number + 1, "it is under way")
+        self.assertEqual(429, clients[2].read_response().status)
+        with Client(encore.port, source="127.0.0.2") as other:
+            other.request(origin.url("/other"))
+            eventually(lambda: origin.count() == 3, "another's is under way")
+            go.set()
+            self.assertEqual(b"held", other.read_response().body)
+
+    def test_what_the_operator_names_for_one_client_stays(self):
+        encore = self.encore(limits={"connections": 8, "connections_per_client": 6})
+        percent = self.encore(limits={"connections": 10, "connections_per_client": "60%"})
+        for each in (encore, percent):
+            clients = [Client(each.port) for _ in range(6)]
+            for client in clients:
+                self.addCleanup(client.close)
+            eventually(lambda each=each: each.metrics()["encore_client_connections"] == 6,
+                       "all are there")
+            with Client(each.port) as refused:
+                self.assertTrue(refused.at_end())
+
     def test_few_descriptors_are_a_warning_when_half_of_their_clients_have_come(self):
-        encore = limited(self.encore(start=False), 64)
+        encore = limited(self.encore(start=False, limits=ANY_CLIENT), 64)
 
         def warnings():
             said = json.loads(encore.admin("/api/live")[1])["process"]["warnings"]
@@ -81,7 +140,7 @@ class Connections(Case):
 
     def test_without_descriptors_for_more_clients_those_there_are_still_served(self):
         origin = Origin(self, default=response(b"miss"))
-        encore = limited(self.encore(start=False), 64)
+        encore = limited(self.encore(start=False, limits=ANY_CLIENT), 64)
         clients = []
         for _ in range(100):
             client = Client(encore.port)
@@ -106,7 +165,7 @@ class Connections(Case):
 
     def test_at_the_limit_the_longest_idle_gives_way(self):
         origin = Origin(self, default=fresh(b"page"))
-        encore = self.encore(limits={"connections": 4}, workers={"count": 1})
+        encore = self.encore(limits={"connections": 4, **ANY_CLIENT}, workers={"count": 1})
         clients = []
         for n in range(4):
             clients.append(Client(encore.port))
@@ -123,7 +182,7 @@ class Connections(Case):
 
     def test_idle_connections_of_another_worker_give_way_too(self):
         origin = Origin(self, default=fresh(b"page"))
-        encore = self.encore(limits={"connections": 3}, workers={"count": 4})
+        encore = self.encore(limits={"connections": 3, **ANY_CLIENT}, workers={"count": 4})
         for _ in range(60):
             client = Client(encore.port)
             self.addCleanup(client.close)
@@ -139,7 +198,7 @@ class Connections(Case):
             exchange.wait(go)
             return response(b"held", Cache_Control="no-store")
         origin = Origin(self, default=held)
-        encore = self.encore(limits={"connections": 3})
+        encore = self.encore(limits={"connections": 3, **ANY_CLIENT})
         clients = [Client(encore.port) for _ in range(3)]
         for n, client in enumerate(clients):
             client.request(origin.url(f"/{n}"))
@@ -171,7 +230,7 @@ class Connections(Case):
 
     def test_heads_that_do_not_end_leave_half_of_the_connections_to_others(self):
         origin = Origin(self, default=fresh(b"page"))
-        encore = self.encore(limits={"connections": 10})
+        encore = self.encore(limits={"connections": 10, **ANY_CLIENT})
         for _ in range(30):
             client = Client(encore.port)
             self.addCleanup(client.close)
@@ -192,7 +251,7 @@ class Connections(Case):
 
     def test_idle_connections_to_many_origins_give_way_to_new_ones(self):
         origins = [Origin(self, default=response(b"one of many")) for _ in range(80)]
-        encore = limited(self.encore(start=False), 64)
+        encore = limited(self.encore(start=False, limits=ANY_CLIENT), 64)
         with Client(encore.port) as client:
             for origin in origins:
                 answer = client.ask(origin.url("/"))
@@ -207,7 +266,7 @@ class Connections(Case):
             return response(b"held", Cache_Control="no-store")
 
         origins = [Origin(self, default=held) for _ in range(3)]
-        encore = limited(self.encore(start=False, workers={"count": 2}), 150)
+        encore = limited(self.encore(start=False, workers={"count": 2}, limits=ANY_CLIENT), 150)
         clients = []
         for _ in range(count):
             client = Client(encore.port)
@@ -228,7 +287,7 @@ class Connections(Case):
         resource.setrlimit(resource.RLIMIT_NOFILE,
                            (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
         origin = Origin(self, default=fresh(b"page"))
-        encore = self.encore()
+        encore = self.encore(limits=ANY_CLIENT)
         for _ in range(3):
             get(encore.port, origin.url("/"))
         before = encore.resident_bytes()

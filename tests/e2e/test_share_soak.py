@@ -1,6 +1,6 @@
 """Slow requests of one address, far more than a server has connections, and five of another: those
 are answered at once. With few connections; SHARE_SOAK_CLIENTS (./dev soak --share) says how many,
-with the limits that encore has by default."""
+with the limits that encore has by default where descriptors abound."""
 
 import asyncio
 import os
@@ -54,10 +54,12 @@ class Share(Case):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         origin = HoldingOrigin(self)
         upstream = {} if CLIENTS else {"connections_per_server": FEW // 2}
+        # A machine with few descriptors allows one address fewer than are wanted here.
+        limits = {"connections_per_client": "100%", "transfers_per_client": 8192} if CLIENTS else {}
         encore = self.encore(
             listen=[{"address": f"127.0.0.1:{free_port()}", "mode": "reverse"}],
             origin=[{"servers": [f"http://127.0.0.1:{origin.port}"]}],
-            upstream=upstream, timeouts={"origin_response": "10m", "origin_connect": "10m"})
+            upstream=upstream, limits=limits, timeouts={"origin_response": "10m", "origin_connect": "10m"})
         slow = []
         self.addCleanup(lambda: [sock.close() for sock in slow])
         for number in range(count):

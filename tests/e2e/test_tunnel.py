@@ -145,7 +145,7 @@ class Timeouts(Case):
             self.assertTrue(client.at_end())
 
     def test_idle_connections_beyond_the_limit_give_way_and_others_live_on(self):
-        encore = self.encore(limits={"connections": 20})
+        encore = self.encore(limits={"connections": 20, "connections_per_client": 0})
 
         def accepted():
             return encore.metrics()["encore_client_connections_total"]
