@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "cache/disk_names.h"
 #include "cache/disk_table.h"
 
 namespace encore::cache {
@@ -15,6 +16,10 @@ constexpr std::int64_t kMicrosecondsPerSecond = 1'000'000;
 // Free segments that there shall be: one is for what is moved, one is opened next, and a few give
 // time to reclaim others meanwhile.
 std::uint32_t free_wanted(std::uint32_t segments) { return 2 + segments / 128; }
+
+// Numbers for texts of other names than the usual ones.
+static_assert(kUsualTexts < kDiskNamesMax - 1);
+constexpr std::uint32_t kUnusualTextsMax = kDiskNamesMax - 1 - kUsualTexts;
 
 // An index that has grown to its bound less this share becomes smaller before it is refused.
 constexpr std::uint64_t kIndexSlack = 32;
@@ -52,9 +57,13 @@ std::optional<std::uint16_t> DiskTier::intern(std::string_view text) {
   }
   // Number 0 is the empty text's.
   const std::size_t number = numbers_.size() + 1;
-  if (text.size() > kNamesBytesMax || number >= kDiskNamesMax) {
+  const bool usual = is_usual(text);
+  if (text.size() > kNamesBytesMax || (!usual && unusual_texts_ == kUnusualTextsMax)) {
+    counters.names_refused += 1;
     return std::nullopt;
   }
+  ENCORE_CHECK(number < kDiskNamesMax, "usual texts and others have numbers of their own");
+  unusual_texts_ += usual ? 0 : 1;
   const auto added = numbers_.emplace(text, static_cast<std::uint16_t>(number)).first;
   texts_[number].store(&added->first, std::memory_order_release);
   return static_cast<std::uint16_t>(number);

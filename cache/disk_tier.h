@@ -33,8 +33,8 @@ class DiskTier {
 
   // The text of a number; empty: no such number. Needs no lock.
   std::string_view names(std::uint16_t number) const;
-  // 0 for the empty text; nothing where it is longer than kNamesBytesMax, or there are
-  // kDiskNamesMax others.
+  // 0 for the empty text; nothing where it is longer than kNamesBytesMax, or where its names are
+  // unusual (disk_names.h) and there are as many such texts as have numbers.
   std::optional<std::uint16_t> intern(std::string_view text) ENCORE_REQUIRES(mutex);
 
   // Where a record goes that is asked to be written; kPlaced, or why not.
@@ -143,6 +143,7 @@ class DiskTier {
   std::optional<MonotonicTime> refilled_ ENCORE_GUARDED_BY(mutex);
 
   std::map<std::string, std::uint16_t, std::less<>> numbers_ ENCORE_GUARDED_BY(mutex);
+  std::uint32_t unusual_texts_ ENCORE_GUARDED_BY(mutex) = 0;  // of them
   // By number; the texts are the map's, which never gives one up.
   std::array<std::atomic<const std::string*>, kDiskNamesMax> texts_{};
 };

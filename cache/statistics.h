@@ -55,7 +55,8 @@ struct KernelCounters {
   X(parts_placed, "of the records placed, parts of large bodies")     \
   X(parts_placed_bytes, "their bytes")                                \
   X(parts_loaded, "parts of large bodies found at the start")         \
-  X(segments_reclaimed, "segments reclaimed")
+  X(segments_reclaimed, "segments reclaimed")                         \
+  X(names_refused, "lists of names in Vary without a number, whose responses are not placed")
 
 // Bytes written for each byte admitted; 1 where none was.
 constexpr double write_amplification_of(std::uint64_t admitted_bytes, std::uint64_t moved_bytes) {

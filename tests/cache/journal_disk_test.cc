@@ -1,6 +1,10 @@
+#include <algorithm>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "cache/disk_names.h"
 #include "tests/cache/journal_worker.h"
 
 namespace encore::cache::test {
@@ -101,6 +105,45 @@ TEST_CASE("A journal from before there were parts is read and replayed", "[cache
   bytes[7] = '5';
   std::istringstream later(bytes);
   CHECK_FALSE(JournalReader::open(later));
+}
+
+TEST_CASE("Usual names of Vary have numbers, however many others there are",
+          "[cache][disk][journal]") {
+  const KernelOptions options = disk_options();
+  JournalRecorder recorder(journal_head(options, at(0)));
+  const auto kernel = make_kernel(options, {.observer = &recorder});
+  constexpr std::uint32_t kOthers = kDiskNamesMax - 1 - kUsualTexts;
+  std::set<std::uint16_t> numbers;
+  for (std::uint32_t i = 0; i < kOthers; ++i) {
+    const auto number = kernel->intern("x-" + std::to_string(i), at(1));
+    REQUIRE(number);
+    numbers.insert(*number);
+  }
+  CHECK(kernel->statistics().disk.counters.names_refused == 0);
+  CHECK_FALSE(kernel->intern("x-other", at(1)));
+  CHECK_FALSE(kernel->intern("accept,x-other", at(1)));
+  CHECK_FALSE(kernel->intern("accept-encoding,accept", at(1)));  // out of order: no text of ours
+  CHECK_FALSE(kernel->intern("accept,accept", at(1)));
+  CHECK_FALSE(kernel->intern("accept,", at(1)));
+  CHECK(kernel->statistics().disk.counters.names_refused == 5);
+  CHECK(kernel->intern("x-7", at(1)));
+  CHECK(kernel->intern("", at(1)) == 0);
+  for (std::uint32_t set = 1; set <= kUsualTexts; ++set) {
+    std::string text;
+    for (std::size_t i = 0; i < kUsualNames.size(); ++i) {
+      if ((set >> i & 1U) == 0) continue;
+      text += (text.empty() ? "" : ",") + std::string(kUsualNames[i]);
+    }
+    const auto number = kernel->intern(text, at(2));
+    REQUIRE(number);
+    numbers.insert(*number);
+  }
+  CHECK(numbers.size() == kDiskNamesMax - 1);
+  CHECK(kernel->statistics().disk.counters.names_refused == 5);
+  CHECK(std::ranges::is_sorted(kUsualNames));
+  const Outcome outcome = replay(recorder.take(), filter::Seed{});
+  INFO(outcome.first);
+  CHECK(outcome.differences == 0);
 }
 
 TEST_CASE("A journal from before there were disks is read and replayed", "[cache][disk][journal]") {

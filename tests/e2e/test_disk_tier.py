@@ -8,7 +8,7 @@ import signal
 import threading
 import unittest
 
-from client import field, get
+from client import Client, field, get
 from harness import SLOWDOWN, Case, eventually
 from origin import Origin, fresh, response
 
@@ -318,6 +318,44 @@ class Tier(DiskCase):
             each.join()
         self.assertEqual([], wrong)
         self.assertLessEqual(self.asked[name], 2)
+
+
+class Names(DiskCase):
+    """The texts of Vary that the disks number."""
+
+    OTHERS = 4200  # more than there are numbers
+
+    def answer(self, exchange):
+        name = exchange.request.target
+        vary = "X-" + name[1:] if name.startswith("/other") else \
+            "Origin, Accept-Encoding" if name.startswith("/usual") else None
+        fields = {"Vary": vary} if vary else {}
+        exchange.send(fresh(content(name, 1, 2000), 6000, **fields))
+
+    def test_names_of_one_origin_leave_usual_ones_their_place(self):
+        self.start_proxy()
+        with Client(self.proxy.port) as client:
+            for first in range(0, self.OTHERS, 50):
+                client.send("".join(
+                    f"GET {self.origin.url(f'/other{first + i}')} HTTP/1.1\r\nHost: h\r\n\r\n"
+                    for i in range(50)))
+                for _ in range(50):
+                    self.assertEqual(200, client.read_response().status)
+        refused = self.proxy.metrics()["encore_disk_names_refused_total"]
+        self.assertEqual(self.OTHERS - 2048, refused)
+        names = [f"/{kind}{i}" for kind in ("usual", "plain") for i in range(20)]
+        for name in names:
+            self.get(name)
+        self.assertEqual(refused, self.proxy.metrics()["encore_disk_names_refused_total"])
+        eventually(self.is_written, "what waits is on disk")
+        self.restart()
+        eventually(lambda: "in-service" in self.status(), "the disk is read")
+        for name in names:
+            self.assertIn("; hit", self.detail(name), name)
+
+    def status(self):
+        return self.run_client([self.proxy.program, "--config", self.proxy.config_path,
+                                "status"]).stdout.decode()
 
 
 class Journal(DiskCase):
