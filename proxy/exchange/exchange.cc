@@ -442,18 +442,6 @@ void Exchange::on_transfer() {
   }
 }
 
-void Exchange::on_failure() {
-  TransferFailure failure = transfer_->failure();
-  if (has_joined() && failure.of_the_client) {
-    ask_again(Take::kAskAlone);
-    return;
-  }
-  leave_transfer();
-  visit_ = std::move(failure.visit);
-  record_.visit = &visit_;
-  respond_failure(failure.status, failure.outcome, failure.detail, failure.why);
-}
-
 // The stored response was confirmed, or may be served although it could not be.
 void Exchange::respond_validated() {
   const Validated& validated = transfer_->validated();

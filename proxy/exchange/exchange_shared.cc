@@ -132,4 +132,16 @@ void Exchange::wait_for_range(const http::RangeNeed& needed) {
   }
 }
 
+void Exchange::on_failure() {
+  TransferFailure failure = transfer_->failure();
+  if (has_joined() && failure.of_the_client) {
+    ask_again(Take::kAskAlone);
+    return;
+  }
+  leave_transfer();
+  visit_ = std::move(failure.visit);
+  record_.visit = &visit_;
+  respond_failure(failure.status, failure.outcome, failure.detail, failure.why);
+}
+
 }  // namespace encore::server

@@ -89,7 +89,7 @@ void Fetch::go_on(OriginLink::Progress progress) {
       on_link_open();
       return;
     case OriginLink::Progress::kPending:
-      if (link_.waits_for_share()) transfer_->set_held_back(true);
+      if (link_.waits_for_share()) transfer_->set_motion(Transfer::Motion::kHeldBack);
       return;
     case OriginLink::Progress::kNone:
       fail_later(busy_failure());
@@ -120,7 +120,7 @@ void Fetch::on_link_open() {
   const PanicNote note(state_.doing());
   ENCORE_CHECK(state_ == State::kConnecting, "a connection comes to who waits for one");
   net::Stream& stream = link_.stream();
-  transfer_->set_held_back(false);
+  transfer_->set_motion(Transfer::Motion::kMoving);
   answered_ = false;
   visit_.connect = link_.connect_time();
   if (request_->runtime->follows_requests) [[unlikely]] {

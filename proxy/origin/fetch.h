@@ -169,9 +169,8 @@ class Fetch final : public Producer,
   std::optional<std::string> verified_digest_;  // the body is held to it
   bool keep_alive_ = false;                     // the connection, if the body ends as it should
   ResponseBody body_;
-  net::Quiet quiet_;         // in a drain
-  bool breaks_off_ = false;  // its response will not be whole
-  bool unread_ = false;      // nobody reads; it is finished for the store alone
+  net::Quiet quiet_;     // in a drain
+  bool unread_ = false;  // nobody reads; it is finished for the store alone
 
   std::optional<TransferFailure> failure_;  // it will end with this, later in this turn
   net::Deferred readers_changed_;

@@ -139,8 +139,7 @@ void Fetch::publish_end() {
 
 void Fetch::on_storing_stopped() {
   note_not_stored();
-  // A response that breaks off replaces nothing.
-  if (response_ != nullptr && !breaks_off_) end_older(services_, *request_, *received_, *response_);
+  if (response_ != nullptr) end_older(services_, *request_, *received_, *response_);
   readers_changed_.schedule();  // where nobody reads either, it has no purpose any more
 }
 
@@ -284,8 +283,8 @@ void Fetch::end_if_quiet() {
 void Fetch::abandon() {
   if (state_ == State::kEnded) return;
   if (state_ == State::kRest) return end();
-  breaks_off_ = true;
-  body_.stop_storing();
+  // A response that breaks off replaces nothing.
+  if (body_.forgo_storing()) note_not_stored();
   services_.inflight.remove(*transfer_);
   transfer_->stop_joining();
   body_.abort();
@@ -316,8 +315,8 @@ void Fetch::fail(TransferFailure failure) {
   }
   if (no_memory) services_.stats.memory_failures.add();
   if (plan_.background) note_refresh(services_, *request_, Refresh::kFailed);
-  breaks_off_ = true;
-  body_.stop_storing();
+  // A response that breaks off replaces nothing.
+  if (body_.forgo_storing()) note_not_stored();
   services_.inflight.remove(*transfer_);
   if (mid_body) {
     if (no_memory) transfer_->set_out_of_memory();

@@ -100,6 +100,8 @@ class ResponseBody {
   // Whether it is worth finishing for the cache alone, where nobody reads.
   bool is_worth_finishing(std::uint64_t bytes_max) const;
   void stop_storing();
+  // The same without a word to the owner; whether it was storing.
+  bool forgo_storing() { return writer_.stop(body_.get()); }
 
   // The stream is let go of.
   void detach() {

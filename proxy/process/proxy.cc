@@ -24,7 +24,7 @@ Result<publish::HourlyFilters::Options> hourly_options(const config::Config& con
 
 // Memory that large responses have left and that the next ones take: to give it back and have it
 // again costs as much as copying it. It counts as held, and never keeps anything from being stored.
-constexpr std::uint64_t kIdleBytesMax = 12ULL << 20U;
+constexpr std::uint64_t kIdleBytesMax = 10ULL << 20U;
 
 // Lines of a generation whose bits a sample reads, once a second whether anybody looks or not: a
 // thirty-second of what an answer reads.

@@ -145,10 +145,6 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // A reader has waited for the head for too long: nobody else is to begin to. Nothing is done
   // where it has come meanwhile.
   void give_up_head();
-  // The fetch waits, or does so no more, because its client has its share of the server: other
-  // clients, who have shares of their own, do not join it meanwhile.
-  void set_held_back(bool held_back) { held_back_.store(held_back, std::memory_order_relaxed); }
-  bool is_held_back() const { return held_back_.load(std::memory_order_relaxed); }
   // The reader reads nothing of the body, and holds nobody back: it waits for its end.
   void mark_waiting(TransferReader& reader);
   // Whether the end is worth waiting for: the response is being stored, to be validated by each.
@@ -214,9 +210,12 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // Mid-body: it ends for want of memory, which is no fault of who produces it.
   void set_out_of_memory() { out_of_memory_.store(true, std::memory_order_release); }
   bool is_out_of_memory() const { return out_of_memory_.load(std::memory_order_acquire); }
-  // In a drain: nothing has moved lately between us and the origin. Any thread asks.
-  enum class Motion : std::uint8_t { kMoving, kQuiet };
+  // kQuiet: in a drain, nothing has moved lately between us and the origin. kHeldBack: the fetch
+  // waits because its client has its share of the server; other clients, who have shares of their
+  // own, do not join it meanwhile. Any thread asks.
+  enum class Motion : std::uint8_t { kMoving, kQuiet, kHeldBack };
   void set_motion(Motion motion) { motion_.store(motion, std::memory_order_relaxed); }
+  bool is_held_back() const { return motion_.load(std::memory_order_relaxed) == Motion::kHeldBack; }
   bool is_quiet() const { return motion_.load(std::memory_order_relaxed) == Motion::kQuiet; }
   // The producer goes no further before all read: who waits for more of the body before it begins
   // is not to wait any longer. For good; the next wake-up tells it.
@@ -282,7 +281,6 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // transfer then.
   std::atomic<Access> access_ = Access::kHome;
   std::atomic<TransferPhase> phase_ = TransferPhase::kWaiting;
-  std::atomic<bool> held_back_ = false;
   std::shared_ptr<const SharedResponse> response_;  // set before kSharing is published
   store::BodyRef body_;
   TransferFailure failure_;
