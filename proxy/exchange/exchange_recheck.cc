@@ -7,7 +7,7 @@
 #include "proxy/exchange/exchange.h"
 #include "proxy/http/digest_path.h"
 #include "proxy/http/list.h"
-#include "proxy/origin/origin_request.h"
+#include "proxy/request/sent_head.h"
 
 namespace encore::server {
 namespace {

@@ -26,7 +26,7 @@ class Rechecks {
   // The seed is secret.
   explicit Rechecks(const filter::Seed& seed) : seed_(seed) {}
 
-  // A name for requests that an origin cannot tell apart (access_text() in origin_request.h). One
+  // A name for requests that an origin cannot tell apart (access_text() in sent_head.h). One
   // that differs in any field is asked about anew: another may be its credential.
   filter::Hash128 name(std::string_view access_text) const;
   bool is_allowed(const filter::Hash128& name, MonotonicTime now) const;

@@ -27,11 +27,4 @@ struct OriginRequestOptions {
 void build_origin_request(const RequestContext& request, const OriginServer* server,
                           const OriginRequestOptions& options, std::string& text);
 
-// Returns everything in a request that an origin may decide access by, as the origin receives it:
-// the URL with its realm and query, what a rule makes of it, who the client is, and all end-to-end
-// fields but those that ask for a part, a validation or the way through caches, or trace the
-// request. If the origin allows one of two requests with equal texts, it allows the other.
-// REQUIRES: request.has_uri().
-std::string access_text(const RequestContext& request);
-
 }  // namespace encore::server

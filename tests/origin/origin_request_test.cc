@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "proxy/request/sent_head.h"
 #include "tests/catch.h"
 #include "tests/request/requests.h"
 
