@@ -81,6 +81,9 @@ class Worker final : private ConnectionKeeper,
   net::Loop& loop() { return *loop_; }
   WorkerStats& stats() { return stats_; }
   bool is_draining() const override { return draining_; }
+  std::uint32_t connections_allowed() const override {
+    return shared_.connections_allowed(runtime_->config.limits);
+  }
   // The first of its connections, and its fetches.
   ClientConnection* connections() const override { return connections_; }
   std::span<const std::unique_ptr<Fetch>> fetches() const override { return fetches_; }
@@ -98,9 +101,6 @@ class Worker final : private ConnectionKeeper,
   void retire(ClientConnection& connection) override;
   void note_unfinished_head(ClientConnection& connection, std::size_t bytes) override;
   void drop_unfinished_head(ClientConnection& connection) override;
-  std::uint32_t connections_allowed() const override {
-    return shared_.connections_allowed(runtime_->config.limits);
-  }
 
   // OriginAsker
   void ask_origin(std::shared_ptr<Transfer> transfer, std::shared_ptr<const RequestContext> request,
