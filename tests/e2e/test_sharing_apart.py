@@ -65,6 +65,12 @@ def by_cookie(exchange):
     return private(f"page of {cookie}") if cookie else fresh(b"page for all")
 
 
+def session_by_cookie(exchange):
+    """A page for everybody, and a session for each who has a cookie."""
+    cookie = cookie_of(exchange.request)
+    return fresh(b"page", Set_Cookie="session=1") if cookie else fresh(b"page for all")
+
+
 class Responses(Apart):
     def test_the_others_share_one_response_of_their_own(self):
         self.start_with(by_cookie)
@@ -120,14 +126,19 @@ class Responses(Apart):
         self.assertEqual(b"page of id=slow", users[0].body)
 
     def test_and_those_without_credentials_still_wait_for_one_another(self):
-        self.start_with(by_cookie)
+        for page in (by_cookie, session_by_cookie):
+            with self.subTest(page=page.__name__):
+                self.anonymous_wait_behind_a_user(page)
+
+    def anonymous_wait_behind_a_user(self, page):
+        self.start_with(page)
         self.ask("id=first")
         go, held = threading.Event(), threading.Event()
 
         def route(exchange):
             held.set()
             exchange.wait(go)
-            return by_cookie(exchange)
+            return page(exchange)
         self.origin.default = route
         before = self.received()
         threads, answers = in_threads(20, lambda _: self.ask())
