@@ -325,8 +325,9 @@ TEST_CASE("who ends its side of a body that nobody wants has its whole answer",
   world.run_until([&] { return world.origin.asked.ends_with("hello"); });
   // More than the client's socket holds, and before the request has ended.
   const std::string body(200'000, 'x');
-  world.answer("HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: " +
-               std::to_string(body.size()) + "\r\n\r\n" + body);
+  world.answer(
+      "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nConnection: close\r\nContent-Length: " +
+      std::to_string(body.size()) + "\r\n\r\n" + body);
   world.run_until([&] { return world.world.fetches.empty(); });
   client.say("world");
   client.end();
@@ -411,7 +412,7 @@ TEST_CASE("a body that nobody read is not taken for the next request", "[client]
   Client client(world);
   client.say("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n" + get("/b"));
   world.run_until_asked();
-  world.origin.say("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n/a");
+  world.origin.say("HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 2\r\n\r\n/a");
   world.run_until([&] { return client.heard.ends_with("/a"); });
   CHECK(client.heard.find("Connection: close\r\n") != std::string::npos);
   client.say(get("/c"));

@@ -138,7 +138,8 @@ class OnDisk : private cache::PayloadOwner {
   std::unique_ptr<store::Store> store;
   std::unique_ptr<disk::Disks> disks;
   std::unique_ptr<cache::Kernel> kernel;
-  Inflight inflight;
+  std::unique_ptr<Inflight> inflight_room = std::make_unique<Inflight>();
+  Inflight& inflight = *inflight_room;
   LatestMoment latest;
   CacheLookup lookup;
   std::unique_ptr<DiskLoads> loads;

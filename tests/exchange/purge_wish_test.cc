@@ -20,7 +20,8 @@ config::Config tagged() {
 }
 
 Result<PurgeWish> wish(const std::string& method, const std::string& path,
-                       const std::string& fields = {}, const config::Config& config = tagged()) {
+                       const std::string& fields = {}, config::Config config = tagged()) {
+  config.listen.front().purge_clients = {"127.0.0.0/8"};
   const std::string text = method + " http://a.example" + path + " HTTP/1.1\nHost: a.example\n";
   return read_purge_wish(*some_request(text + fields, some_runtime(config)));
 }

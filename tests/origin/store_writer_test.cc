@@ -224,7 +224,7 @@ TEST_CASE("what a newer answer has overtaken is not stored", "[origin][store]") 
       {.key = storing.request->hash, .number = 0},
       {.date = http::kNoDate,
        .requested = is_newer ? now + std::chrono::seconds(9) : MonotonicTime{}},
-      now);
+      now + std::chrono::seconds(10));
   CHECK((storing.writer.commit(storing.body, {}) ==
          (is_newer ? Result::kOvertaken : Result::kStored)));
 }

@@ -255,7 +255,9 @@ class World final : public FetchKeeper,
   OriginLines lines{[] {}};
   OriginPool pool;
   OriginWarnings warnings;
-  Inflight inflight;
+  // More than a stack has room for, where a case has several.
+  std::unique_ptr<Inflight> inflight_room = std::make_unique<Inflight>();
+  Inflight& inflight = *inflight_room;
   LatestMoment latest_moment;
   OldServers old_servers;
   filter::Seed seed{1, 2};
