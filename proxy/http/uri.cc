@@ -361,8 +361,9 @@ bool resolve_reference(std::string_view reference, const Target& base, std::stri
     return true;
   }
   // RFC 3986 5.2.3: in place of the base's last segment.
-  std::string merged(base.path.substr(0, base.path.rfind('/') + 1));
-  if (merged.empty()) merged = "/";
+  const std::string_view folder = base.path.substr(0, base.path.rfind('/') + 1);
+  std::string merged;
+  merged += folder.empty() ? std::string_view("/") : folder;
   merged += reference;
   storage = std::move(merged);
   split_path(storage, target);
