@@ -40,7 +40,7 @@ bool is_inline(const ObjectSizes& sizes);
 // was not, the object's own may be up to 512 bytes more (more and smaller pieces). Errors: none;
 // what is_object() is false for still gets a figure, but the store refuses it.
 std::uint64_t charge_for(const ObjectSizes& sizes);
-// Of a slot, or of the run of an object that fits none: whole pages of the system.
+// Charge of a slot, or of the run of an object that fits none: whole pages of the system.
 std::uint64_t own_charge(std::uint64_t bytes);
 
 // Charge of a separate body of this length with the plan of pieces used for known lengths:

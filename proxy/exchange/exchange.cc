@@ -281,7 +281,7 @@ void Exchange::validate_in_background() {
 // Joins a transfer, or enters `fresh` as one that others may join; or looks at what came into the
 // cache since it looked there. Whether nothing is left to be done here.
 bool Exchange::join_another(const std::shared_ptr<Transfer>& fresh, AskedFor what) {
-  // Where lately a response was for one client alone, it does not wait for those of other clients
+  // If lately a response was for one client alone, it does not wait for those of other clients
   // to show the same.
   Inflight::Among among = Inflight::Among::kAll;
   if (waits_for_ == WaitsFor::kAlike) {

@@ -59,7 +59,7 @@ bool RangeWait::loses_patience(Nanoseconds limit, MonotonicTime now) {
 RangeWait::Next RangeWait::give_up(const http::RangeNeed& needed, const SharedResponse& response) {
   const bool has_passed = state_ == State::kPasses;
   state_ = State::kOver;
-  // Of a known length it is not the beginning that is waited for, whatever else is asked for.
+  // With a known length the beginning is not waited for, whatever else is asked for.
   const bool is_at_beginning = !response.length && needed.begin == 0 && !needed.to_end;
   return has_passed || (!is_at_beginning && serves_ranges(response.head)) ? Next::kPart
                                                                           : Next::kWhole;

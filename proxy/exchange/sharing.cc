@@ -21,8 +21,8 @@ bool may_share(const http::StoredMeta& meta, const Asker& asker) {
          http::may_share(meta, asker.request.directives, asker.now, asker.request.reuse());
 }
 
-// Of what another request brought, where that is no answer: a response that is shared with nobody
-// says nothing about one to other credentials.
+// The response to another request that is no answer to this one: a response that is shared with
+// nobody says nothing about one to other credentials.
 Take unanswered(bool shareable, const Asker& asker) {
   return shareable || asker.is_alike ? Take::kAskAlone : Take::kAskApart;
 }
@@ -65,7 +65,7 @@ Take may_take(const Validated& validated, const CacheView& found, const Asker& a
   return unanswered(validated.shareable, asker);
 }
 
-// Where it is merely another variant, waiting for a further one makes sense.
+// If it is merely another variant, waiting for a further one makes sense.
 Take may_take(const SharedResponse& response, const Asker& asker) {
   const bool answers = response.shareable && may_share(response.meta, asker);
   if (!answers && !response.is_for_validation) return unanswered(response.shareable, asker);

@@ -42,7 +42,7 @@ ReuseDecision decide_reuse(const StoredMeta& meta, const RequestDirectives& requ
 bool may_share(const StoredMeta& meta, const RequestDirectives& request, MonotonicTime now,
                const ReuseOptions& options) noexcept;
 
-// What a validation has to prove of a stored response that the cache holds for stale from
+// The proof that a validation has to give of a stored response that the cache holds for stale from
 // `stale_from` on. kStrong where there is a doubt beyond its age: an invalidation, a soft purge (it
 // ends freshness before its time), a client that asks for its origin's own response.
 Proof wanted_proof(const StoredMeta& meta, MonotonicTime stale_from,

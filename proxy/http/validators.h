@@ -10,7 +10,7 @@
 
 namespace encore::http {
 
-// What a response can be compared by. `etag` as in the field, empty if none. `date` is the Date
+// The validators of a response. `etag` as in the field, empty if none. `date` is the Date
 // with which the body came: how much later than Last-Modified, says how sure that is.
 struct Validators {
   std::string_view etag = {};
@@ -39,7 +39,7 @@ bool is_strong_date(UnixSeconds last_modified, UnixSeconds date) noexcept;
 inline constexpr UnixSeconds kSureSeconds = 60;
 bool is_sure_date(UnixSeconds last_modified, UnixSeconds date) noexcept;
 
-// What a validator has to prove for a stored response to be used again
+// The proof that a validator has to give for a stored response to be used again
 // (docs/decisions/0401-a-doubt-takes-a-strong-validator.md).
 enum class Proof : std::uint8_t {
   kUsual,   // it may have expired, no more: any entity tag, or a strong date

@@ -221,7 +221,7 @@ bool is_by_rule_of_before(const OriginServices& services, const RequestContext& 
 
 }  // namespace
 
-// What was stored of the newer one was purged since.
+// True if the newer one was purged since it was stored.
 bool OvertakenSince::is_gone(const LatestAnswers::Newer& newer) const {
   return !newer.came_meanwhile &&
          services_.inflight.invalidations().has_since(request_.hash, newer.invalidations);
@@ -240,7 +240,7 @@ void OvertakenSince::note() const {
   auto gone = answers.newer_than(variant_, answer_, now);
   if (gone && !is_gone(*gone)) gone.reset();
   LatestAnswers::Answer noted = answer_;
-  // Of a whole the tag does not count.
+  // The tag of a whole does not count.
   if (!noted.is_part) noted.etag = 0;
   noted.invalidations = services_.inflight.invalidations().count();
   answers.note(variant_, noted, now, gone);

@@ -166,7 +166,7 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
   const std::uint64_t old_variant = meta_of(*old).variant;
   if (allowed && is_for_one) return confirmed;
   if (allowed && is_too_large) {
-    // What cannot be kept as its origin has it now would be validated at each request for ever.
+    // An object that cannot be kept with its new head would be validated at each request for ever.
     services.stats.large_heads.add();
     remove_entry(services, request, old_variant);
   } else if (allowed) {

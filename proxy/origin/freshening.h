@@ -12,7 +12,7 @@
 
 namespace encore::server {
 
-// What has to be proven of a stored response, which is stale from `stale_from` on, for this
+// The proof that is asked of a stored response, which is stale from `stale_from` on, for this
 // request.
 http::Proof proof_wanted(const RequestContext& request, const store::Object& stored,
                          MonotonicTime stale_from);

@@ -104,7 +104,7 @@ class OriginLink {
   bool is(const net::Stream& stream) const;
   // The server that is asked; null: the one that a forward client names.
   const OriginServer* server() const { return server_; }
-  // What the connections of the server that is asked are pooled by.
+  // Key in the pool for connections to the present server.
   const std::string& pool_key() const {
     return server_ != nullptr ? server_->pool_key : forward_pool_key_;
   }
@@ -203,7 +203,7 @@ class OriginLink {
   bool other_address_ = false;                 // it has one that was not tried
 };
 
-// What the client is told where as many connections as there may be are in use, or,
+// The failure that the client is told if as many connections as there may be are in use, or,
 // `of_the_client`, as many as one client may have.
 TransferFailure busy_failure(bool of_the_client = false);
 

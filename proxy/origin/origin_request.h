@@ -17,7 +17,7 @@ struct OriginRequestOptions {
   bool whole = false;                  // without the client's Range and conditions
   std::string_view validation_fields;  // lines with CRLF, for our own validation or range
   bool drop_expect = false;
-  // Of the whole content, which came in chunks and is here; nothing: it goes on as it came.
+  // Length of the whole content, which came in chunks and is here; nothing: it goes on as it came.
   std::optional<std::uint64_t> length = {};
 };
 

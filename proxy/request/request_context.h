@@ -101,7 +101,7 @@ struct RequestContext {
   const Treatment& treatment_of(std::string_view content_type) const;
   // In two steps: the rule, null where none holds, and what follows from it.
   const Rule* rule_of(std::string_view content_type) const;
-  // What rules are chosen by, of what the client has asked for. Views into this. REQUIRES:
+  // The properties of the request that rules are chosen by. Views into this. REQUIRES:
   // has_uri().
   RuleQuery rule_query(std::string_view of_listener) const;
   const Treatment& treatment_by(const Rule* found) const;

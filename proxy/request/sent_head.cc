@@ -31,7 +31,7 @@ bool names_the_request(const http::Field& field) {
                                          http::equals_lower(field.name, "tracestate"));
 }
 
-// What access_text() writes beside the request's own lines, mostly.
+// Room for the text that access_text() adds to the request's own lines, mostly.
 constexpr std::size_t kOwnBytes = 256;
 
 // RFC 9110 7.6.2: OPTIONS and TRACE count down. A number that is too large to be read goes on as

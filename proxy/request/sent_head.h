@@ -1,4 +1,4 @@
-// What an origin learns of a request from its fields: the parts of the head that is sent, and the
+// The fields by which an origin knows a request: the parts of the head that is sent, and the
 // text of all that it may decide access by. Pure functions, thread-safe.
 #pragma once
 
@@ -40,7 +40,7 @@ class HostText {
   std::string_view text_;
 };
 
-// What a rule makes of the request's fields; null: nothing.
+// The rule's edits of the request's fields; null: none.
 const http::HeadEdits* edits_of(const RequestContext& request);
 
 // The client's lines, as far as they are the origin's to know, without the fields of `left_out`.
@@ -51,7 +51,7 @@ void write_sent_fields(const RequestContext& request, http::FieldSet left_out,
 // it, and the target that the key names. RFC 7239, and the names that were in use before it.
 void write_forwarded(const RequestContext& request, std::string_view host, http::HeadWriter& out);
 
-// Who the client is by its certificate, where the listener wants origins to know.
+// The client's certificate subject, if the listener wants origins to know it.
 void write_client_subject(const RequestContext& request, http::HeadWriter& out);
 
 // Returns everything in a request that an origin may decide access by, as the origin receives it:

@@ -182,7 +182,8 @@ void Inflight::remember_unshared(const filter::Hash128& hash, std::uint64_t cred
   remember(place_of(hash, kApart), why, until);
 }
 
-// Who was remembered, and is given something to share now, may be why requests were kept apart.
+// A client that was remembered, and has something to share now, may be why requests were kept
+// apart.
 void Inflight::forget_unshared(const filter::Hash128& hash, std::uint64_t credentials) {
   if (forget(place_of(hash, credentials))) forget(place_of(hash, kApart));
   forget(place_of(hash, kRangesAlone));

@@ -11,8 +11,7 @@ void raise_to(std::atomic<std::uint64_t>& slot, std::uint64_t count) {
 
 }  // namespace
 
-// Who invalidates removes what is stored after this returns, so what is asked in between may be
-// told either.
+// The caller removes stored objects after this returns, so either answer is right in between.
 void Invalidations::add(const filter::Hash128& hash) {
   raise_to(last_[slot_of(hash)], count_.fetch_add(1) + 1);
 }

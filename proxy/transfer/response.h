@@ -36,7 +36,7 @@ struct ObjectMeta {
   std::uint32_t names_bytes = 0;
   // No selection, no extras: a fresh hit may go out without a closer look.
   std::uint16_t plain = 0;
-  // Where Content-Type's value lies in the stored head; for the access log, and for bans.
+  // Place of Content-Type's value in the stored head; for the access log, and for bans.
   std::uint16_t type_bytes = 0;
   std::uint32_t type_offset = 0;
   // Of the object's head bytes, at their end: the tags it can be purged by, each with a line feed.

@@ -93,7 +93,7 @@ enum class JoinWish : std::uint8_t {
 
 class Transfer : public std::enable_shared_from_this<Transfer> {
  public:
-  // What others know of the request before its response comes.
+  // Properties of the request that others know before its response comes.
   struct AskedBy {
     std::uint64_t settings = 0;     // under which it came (Runtime::number)
     std::uint64_t credentials = 0;  // RequestContext::credentials()

@@ -27,7 +27,7 @@ RunHistory history(std::initializer_list<RunId> runs, bool has_purge = false) {
 
 TEST_CASE("a run with a purge makes all earlier ones invalid", "[disk]") {
   RunHistory runs = history({5, 6, 7});
-  // What remembers no run is of the time before the first.
+  // A disk that remembers no run is of the time before the first.
   for (const RunId run : {0U, 5U, 6U, 7U}) CHECK(runs.is_valid(run));
   CHECK_FALSE(runs.is_valid(8));
   CHECK(runs.note_purge());

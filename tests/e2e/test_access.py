@@ -220,7 +220,7 @@ class Rates(Access):
         self.assertEqual([200, 200, 429, 429, 429],
                          [asked("k", "junk1"), asked("junk2", "k"), asked("k", "junk3"),
                           asked("junk4", "k"), asked("k")])
-        # What was refused took nothing of the other values.
+        # The refused request took nothing of the other values.
         self.assertEqual([200, 200, 429], [asked("junk3", "junk4"), asked("junk3", "junk3"),
                                            asked("junk3")])
 

@@ -140,7 +140,7 @@ class Live(Explained):
                 self.assertEqual("hit", said["now"]["kind"])
                 self.assertIn("Accept-Encoding: ", said["now"]["text"])
                 self.assertTrue(said["stored"][0]["selected"])
-                # Who names one is told of that alone.
+                # A request that names one is told of that alone.
                 named = self.api(proxy, url, header="Accept-Encoding: zstd")
                 self.assertEqual("miss", named["now"]["kind"])
 

@@ -75,7 +75,7 @@ class RawTargets(Case):
         self.start_with({"deny_paths": ["/caf\u00e9*", "/admin/*"]})
         self.assertEqual(403, self.ask(RAW).status)
         self.assertEqual(403, self.ask(ENCODED).status)
-        # What a lax reader takes for "/admin/" in too many bytes, or in their full-width form.
+        # Forms of "/admin/" to a lax reader: in too many bytes, or of full width.
         for path in (b"/admin\xc0\xaf", b"/\xef\xbd\x81dmin/"):
             self.assertIn(self.ask(path + b"x").status, (400, 403), path)
         self.assertEqual(0, self.origin.count())

@@ -27,11 +27,11 @@ PICTURE = "Picture.png"
 READERS, USERS, EDITORS = 6, 2, 2
 
 RULE = tomllib.loads((RECIPES / "mediawiki.toml").read_text())["rule"][0]
-# What else an operator might write, for comparison: `_ga` of half of the readers is in the key, or
+# Rules that an operator might write instead, for comparison: `_ga` of half of the readers is in the key, or
 # sends them to the wiki.
 OTHER_RULES = {"without a rule": None, "cookies = bypass": {"cookies": "bypass"}}
 
-# What readers send stays out of the key, as the wiki's manual has it; users go to the wiki.
+# Cookies of readers stay out of the key, as the wiki's manual has it; users go to the wiki.
 VCL = """
 vcl 4.1;
 backend default {{ .host = "127.0.0.1"; .port = "{port}"; }}
@@ -96,7 +96,7 @@ class Ledger:
             return self.floors.get(path, 0)
 
     def wait_for_purge(self, path, began, version):
-        """Of the change that began then: each waits for its own, and nobody else changes the path."""
+        """Waits for the purge of the change that began then; nobody else changes the path."""
         with self.changed:
             if not self.changed.wait_for(lambda: self.purges.get(path, 0) >= began, 120):
                 raise AssertionError(f"no purge of {path} came from the wiki")
@@ -222,7 +222,7 @@ class Soak(Case):
         return thread
 
     def hit_ratio(self, cache, lines):
-        """Of readers: what did not reach the wiki."""
+        """Share of the readers' requests that did not reach the wiki."""
         fetched = sum(1 for port, method, _, _, whose in lines
                       if (port, method, whose) == (str(cache.origin), "GET", "-"))
         return 1 - fetched / max(1, cache.reads)

@@ -87,7 +87,7 @@ $wgJobRunRate = 0;
 
 
 class PurgeRelay:
-    """Where the wiki sends its purges: each goes on to the caches at `targets`. `answered` gets the
+    """Takes the purges of the wiki: each goes on to the caches at `targets`. `answered` gets the
     path, the time it began and their statuses, before the wiki is answered."""
 
     def __init__(self, case, answered):
@@ -196,7 +196,7 @@ class Wiki:
             settings.write(SETTINGS.format(dir=self.directory, relay=self.relay.port, name=NAME))
 
     def requests(self):
-        """What has reached nginx so far: (port, method, path, status, whose), all texts; whose is
+        """Requests that have reached nginx so far: (port, method, path, status, whose), all texts; whose is
         `user` where a cookie says so, else `-`."""
         log = self.directory / "nginx-access.log"
         return [tuple(line.split(" ")) for line in log.read_text().splitlines()]
@@ -304,7 +304,7 @@ def multipart(parameters, files):
 
 
 def user_of(page):
-    """Who the page was made for, as its own scripts say; None: nobody who is logged in."""
+    """The user that the page was made for, as its own scripts say; None: nobody is logged in."""
     found = re.search(rb'"wgUserName":\s*(null|"([^"]*)")', page)
     if found is None:
         raise AssertionError(f"a page without a user: {page[:300]!r}")

@@ -102,7 +102,7 @@ TEST_CASE(
   Confirmed confirmed;
   {
     const Ballast ballast(*one.world.store);
-    // What is left of a block of it, too.
+    // The rest of a block, too.
     const std::string page(4096, 'p');
     std::vector<store::BodyRef> rest;
     do {

@@ -91,7 +91,7 @@ TEST_CASE("conditions are evaluated in their order", "[rfc9110][13.2.2][rfc9111]
       {since(kModified - 1), kBoth, C::kSend},
       {"If-Modified-Since: yesterday", kBoth, C::kSend},
       {since(kModified) + "\n" + since(kModified), kBoth, C::kSend},
-      // Of two versions of one second the client may have the other.
+      // The client may have the other of two versions of one second.
       {since(kModified), kWeak, C::kSend},
       {since(kModified + 1), kWeak, C::kNotModified},
       {since(kNow), kNothing, C::kNotModified},

@@ -181,7 +181,7 @@ TEST_CASE("what is not shared with one client is remembered of no other", "[tran
   inflight.remember_unshared(hash, 7, kUncacheable, until);
   CHECK(inflight.unshared(hash, 0, now) == kNo);
   CHECK(inflight.unshared(hash, 8, now) == kNo);
-  // What is shared with others leaves those apart who are not known to share anything.
+  // A response that is shared with others leaves those apart who are not known to share anything.
   inflight.forget_unshared(hash, 0);
   CHECK(inflight.unshared(hash, 7, now) == kUncacheable);
   CHECK(inflight.is_apart(hash, now));

@@ -45,7 +45,7 @@ TEST_CASE("a Date from a clock that is ahead counts while the response is fresh"
   CHECK_FALSE(has_newer(*answers, kOne, later, at(30)));
   // One that was under way is older all the same.
   CHECK(has_newer(*answers, kOne, {.date = 100, .requested = at(5)}, at(99)));
-  // What was purged is of no use: the next one takes its slot.
+  // A purged one is of no use: the next one takes its slot.
   answers->note(kOne, later, at(7));
   CHECK(has_newer(*answers, kOne, later, at(29)));
   answers->note(kOne, later, at(7), newer);
@@ -68,7 +68,7 @@ TEST_CASE("a part is no newer than a whole with the same entity tag", "[transfer
   CHECK_FALSE(has_newer(*answers, kOne, {.date = 99, .requested = at(1), .etag = 7}));
   CHECK(has_newer(*answers, kOne, {.date = 99, .requested = at(1), .etag = 8}));
   CHECK(has_newer(*answers, kOne, {.date = 99, .requested = at(1)}));
-  // Of a whole the tag is not noted.
+  // The tag of a whole is not noted.
   answers->note(kOne, {.date = 101, .requested = at(7)}, at(8));
   CHECK(has_newer(*answers, kOne, {.date = 99, .requested = at(1), .etag = 7}));
 }

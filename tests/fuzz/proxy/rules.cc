@@ -369,7 +369,7 @@ std::string RuleTable::object_of(const Rule* rule, std::string_view path,
   std::string object = rule == nullptr ? std::string(query) : rule->key_of(query);
   if (rule != nullptr && rule->keys_by_digest(path)) {
     object = kDigest;
-    // Where a host says who may have it, it is that host's own.
+    // If a host says who may have it, it is that host's own.
     if (rule->rechecks) object += "@";
   }
   if (!depends_on_who_asks()) return object;
