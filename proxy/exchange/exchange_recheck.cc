@@ -1,36 +1,19 @@
 // The part of an exchange that asks the origin whether a client may have what is stored.
-#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "base/recycled.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/http/digest_path.h"
-#include "proxy/http/list.h"
+#include "proxy/http/stored_head.h"
 #include "proxy/request/sent_head.h"
 
 namespace encore::server {
 namespace {
 
-// The value of the first field with this name (in lower case) of a head; empty: there is none.
-std::string_view value_in(std::string_view head, std::string_view name) {
-  while (!head.empty()) {
-    const std::size_t end = std::min(head.find("\r\n"), head.size());
-    const std::string_view line = head.substr(0, end);
-    head.remove_prefix(std::min(end + 2, head.size()));
-    const std::size_t colon = line.find(':');
-    if (colon == std::string_view::npos || !http::equals_lower(line.substr(0, colon), name)) {
-      continue;
-    }
-    return http::trim_ows(line.substr(colon + 1));
-  }
-  return {};
-}
-
 // True for a registry that sends this client to a signed URL of the blob, instead of answering
-// itself: that is its yes. The blob is held to its digest, so that a page to log in at, which may
-// be where a redirection leads as well, is never taken for it; and such a page is told by its URL:
-// it is the registry's own, and does not name the digest.
+// itself: that is its yes. A redirection to a page to log in at is none, and often has the blob's
+// URL in its query: only a host counts that the rule names in follow_hosts.
 bool leads_to_signed(const std::shared_ptr<const RequestContext>& request,
                      const SharedResponse& response) {
   const int status = response.meta.status;
@@ -40,12 +23,16 @@ bool leads_to_signed(const std::shared_ptr<const RequestContext>& request,
     return false;
   }
   const auto digest = http::sha256_in_path(request->path_text());
-  const std::string_view location = value_in(response.head, "location");
-  if (!digest || location.empty()) return false;
+  http::ResponseHead head;
+  http::read_stored_head(response.head, head);
+  if (!digest || head.fields.count(http::FieldId::kLocation) != 1) return false;
+  const std::string_view location = head.fields.value(http::FieldId::kLocation);
   const auto redirected = RequestContext::redirected(request, location);
-  if (redirected.request == nullptr) return false;
-  return location.find(*digest) != std::string_view::npos ||
-         (redirected.request->is_elsewhere && location.find('?') != std::string_view::npos);
+  return redirected.request != nullptr && redirected.request->is_elsewhere &&
+         any_glob_matches(rule.follow_hosts(),
+                          plain_host(redirected.request->target.authority.host)) &&
+         (location.find(*digest) != std::string_view::npos ||
+          location.find('?') != std::string_view::npos);
 }
 
 }  // namespace

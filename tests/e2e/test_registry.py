@@ -64,8 +64,13 @@ class Registry(Case):
     def test_a_page_to_log_in_at_is_no_yes(self):
         self.start()
         self.pull("Bearer ann")
-        self.location = lambda: "/login?next=" + PATH.replace(DIGEST, "layer")
-        self.assertNotIn("; hit", field(self.pull("Bearer bob"), "Cache-Status"))
+        # On another port as well, and the page knows where to lead back to.
+        for where in ("/login?next=" + PATH, f"http://127.0.0.1:1/login?next={PATH}"):
+            with self.subTest(where):
+                self.location = lambda where=where: where
+                answer = self.pull("Bearer bob")
+                self.assertNotIn("; hit", field(answer, "Cache-Status"))
+                self.assertNotEqual(LAYER, answer.body)
 
     def test_a_host_that_the_rule_does_not_name_is_no_yes(self):
         self.start()
