@@ -200,6 +200,26 @@ int show_status(const encore::config::Config& config) {
   return kExitFailed;
 }
 
+void add_sources(CLI::App& app, encore::config::Sources& sources) {
+  app.add_option("--config", sources.path,
+                 "Configuration file (TOML); default: none, all keys have their defaults")
+      ->type_name("FILE");
+  app.add_option("--set", sources.sets, "Override a key of the file; may be repeated")
+      ->type_name("section.key=value")
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
+void add_adoption(CLI::App& app, std::optional<std::string>& url, std::string& token_file) {
+  app.add_option(
+         "--adopt-from", url,
+         "Import the admission filter of another node (its admin URL) before serving; warn on "
+         "failure")
+      ->type_name("URL");
+  app.add_option("--adopt-token-file", token_file, "Token of that node; default: admin.token_file")
+      ->type_name("FILE");
+}
+
 int run(const encore::config::Sources& sources, const encore::config::Config& config,
         const encore::server::StartOrders& orders) {
   // From here on an order to end is one to end in order, with status 0.
@@ -232,25 +252,12 @@ int main(int argc, char** argv) {
   encore::config::Sources sources;
   bool check = false;
   bool dump = false;
-  app.add_option("--config", sources.path,
-                 "Configuration file (TOML); default: none, all keys have their defaults")
-      ->type_name("FILE");
-  app.add_option("--set", sources.sets, "Override a key of the file; may be repeated")
-      ->type_name("section.key=value")
-      ->take_all()
-      ->allow_extra_args(false);
+  add_sources(app, sources);
   app.add_flag("--check-config", check,
                "Check the configuration, print the derived values, and exit");
   std::optional<std::string> adopt_url;
   std::string adopt_token_file;
-  app.add_option(
-         "--adopt-from", adopt_url,
-         "Import the admission filter of another node (its admin URL) before serving; warn on "
-         "failure")
-      ->type_name("URL");
-  app.add_option("--adopt-token-file", adopt_token_file,
-                 "Token of that node; default: admin.token_file")
-      ->type_name("FILE");
+  add_adoption(app, adopt_url, adopt_token_file);
   bool clear_disks = false;
   app.add_flag("--clear-disk", clear_disks,
                "Reinitialise all configured disks. Deletes their contents.");
