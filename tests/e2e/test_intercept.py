@@ -181,7 +181,8 @@ class Origins(InterceptCase):
 
     def test_an_origin_that_is_ours_is_never_reached(self):
         # The name leads to our own listener: inside it is what it is for any request.
-        origin = self.start_origin()
+        # A port that the system gave would be free at one of the two addresses alone.
+        origin = self.start_origin(port=free_port())
         port = free_port()
         encore = self.proxy(origin, listen=[
             {"address": f"127.0.0.1:{port}", "mode": "forward"},

@@ -15,7 +15,8 @@ class Moved(Case):
     def start_all(self, ttl=0, mode="reverse", timeouts=None, **upstream):
         self.names = NameServer(self)
         self.names.ttl = ttl
-        self.old = Origin(self, default=response(b"old"))
+        # A port that the system gave would be free at one of the two addresses alone.
+        self.old = Origin(self, port=free_port(), default=response(b"old"))
         self.new = Origin(self, host="127.0.0.2", port=self.old.port, default=response(b"new"))
         self.names.answers["moving.test"] = [["127.0.0.1"]]
         self.url = f"http://moving.test:{self.old.port}/"
