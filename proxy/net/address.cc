@@ -41,12 +41,21 @@ constexpr auto kDottedBytes = [] {
 
 constexpr unsigned kV4Bits = 96;  // of the mapped form, before the IPv4 address itself
 
-constexpr Block v4(std::uint8_t a, std::uint8_t b, std::uint8_t c, unsigned prefix, Scope scope) {
-  return {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, 0}, kV4Bits + prefix, scope};
+// Each request asks for the scope of an IPv4 address: a block is two words for that.
+struct V4Block {
+  std::uint32_t network;
+  std::uint32_t mask;
+  Scope scope;
+};
+constexpr std::uint32_t v4_word(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d) {
+  return std::uint32_t{a} << 24U | std::uint32_t{b} << 16U | std::uint32_t{c} << 8U | d;
+}
+constexpr V4Block v4(std::uint8_t a, std::uint8_t b, std::uint8_t c, unsigned prefix, Scope scope) {
+  return {v4_word(a, b, c, 0), ~std::uint32_t{0} << (32 - prefix), scope};
 }
 
 // IANA's special-purpose registries (RFC 6890 and after). The first match counts.
-constexpr Block kV4Blocks[] = {
+constexpr V4Block kV4Blocks[] = {
     v4(0, 0, 0, 8, Scope::kUnspecified),    v4(10, 0, 0, 8, Scope::kPrivate),
     v4(100, 64, 0, 10, Scope::kPrivate),    v4(127, 0, 0, 8, Scope::kLoopback),
     v4(169, 254, 0, 16, Scope::kLinkLocal), v4(172, 16, 0, 12, Scope::kPrivate),
@@ -86,9 +95,19 @@ bool in_block(const Bytes16& bytes, const Bytes16& network, unsigned prefix_bits
   return rest == 0 || ((bytes[whole] ^ network[whole]) >> (8 - rest)) == 0;
 }
 
-template <std::size_t N>
-Scope scope_in(const Block (&blocks)[N], const Bytes16& bytes) {
-  for (const Block& block : blocks) {
+Scope v4_scope(std::uint32_t word) {
+  for (const V4Block& block : kV4Blocks) {
+    if ((word & block.mask) == block.network) return block.scope;
+  }
+  return Scope::kGlobal;
+}
+
+Scope v4_scope_at_end(const Bytes16& bytes) {
+  return v4_scope(v4_word(bytes[12], bytes[13], bytes[14], bytes[15]));
+}
+
+Scope v6_scope(const Bytes16& bytes) {
+  for (const Block& block : kV6Blocks) {
     if (in_block(bytes, block.bytes, block.prefix_bits)) return block.scope;
   }
   return Scope::kGlobal;
@@ -260,11 +279,12 @@ Address Address::canonical() const {
 }
 
 Scope Address::scope() const {
+  if (is_v4()) return v4_scope(ntohl(storage_.v4.sin_addr.s_addr));
   const Bytes16 bytes = mapped_bytes();
-  if (is_mapped(bytes)) return scope_in(kV4Blocks, bytes);
-  const Scope outer = scope_in(kV6Blocks, bytes);
+  if (is_mapped(bytes)) return v4_scope_at_end(bytes);
+  const Scope outer = v6_scope(bytes);
   if (const auto inner = embedded_v4()) {
-    const Scope carried = scope_in(kV4Blocks, inner->mapped_bytes());
+    const Scope carried = v4_scope_at_end(inner->mapped_bytes());
     if (carried != Scope::kGlobal) return carried;
   }
   return outer;
