@@ -28,21 +28,18 @@ std::string_view authority_of(std::string_view target) {
   return target.substr(0, target.find_first_of("/?#"));
 }
 
-std::string shown_url(const RecentRequests::Note& note) {
-  std::string url;
-  if (note.target.starts_with('/') || note.target == "*") url = note.host;
-  const std::size_t query = note.target.find('?');
-  if (note.show_query || query == std::string_view::npos) {
-    url += note.target;
-  } else {
-    url += note.target.substr(0, query);
-    url += "?...";
-  }
+// No longer than one byte more than is shown: the room stays.
+void write_shown_url(const RecentRequests::Note& note, std::string& url) {
+  constexpr std::size_t kMost = RecentRequests::kUrlBytes + 1;
+  url.clear();
+  if (note.target.starts_with('/') || note.target == "*") url = note.host.substr(0, kMost);
+  const std::size_t query = note.show_query ? std::string_view::npos : note.target.find('?');
+  url += note.target.substr(0, std::min(query, kMost - url.size()));
+  if (query != std::string_view::npos) url += "?...";
   if (url.size() > RecentRequests::kUrlBytes) {
     url.resize(RecentRequests::kUrlBytes - 3);
     url += "...";
   }
-  return url;
 }
 
 }  // namespace
@@ -64,20 +61,18 @@ void RecentRequests::note(const Note& note, WallTime when) {
   const OutcomeClass group = class_of(note.outcome);
   const std::string_view reason =
       note.reason.empty() ? to_string(note.outcome) : note.reason.substr(0, kReasonBytes);
-  RecentRequest request{.when = when,
-                        .method = std::string(note.method.substr(0, kReasonBytes)),
-                        .url = shown_url(note),
-                        .reason = std::string(reason),
-                        .status = note.status};
   const MutexLock lock(mutex_);
   OfOutcome& outcome = outcomes_[static_cast<std::size_t>(note.outcome)];
   count(outcome.reasons, reason, note.weight);
-  if (outcome.latest.size() < kLatest) {
-    outcome.latest.push_back(std::move(request));
-  } else {
-    outcome.latest[outcome.next] = std::move(request);
-    outcome.next = (outcome.next + 1) % kLatest;
-  }
+  if (outcome.latest.size() < kLatest) outcome.latest.emplace_back();
+  // In the place of the oldest, whose texts leave their room.
+  RecentRequest& request = outcome.latest[outcome.next];
+  outcome.next = outcome.next + 1 == kLatest ? 0 : outcome.next + 1;
+  request.when = when;
+  request.method = note.method.substr(0, kReasonBytes);
+  write_shown_url(note, request.url);
+  request.reason = reason;
+  request.status = note.status;
   // Only hosts that something was got of: what clients make up does not push them out.
   if (host.empty() || group == OutcomeClass::kError) return;
   bytes_.add(host, note.body_bytes * note.weight);
