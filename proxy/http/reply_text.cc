@@ -33,8 +33,12 @@ char* put_number(char* out, std::int64_t number) {
     return std::to_chars(out, out + 24, number).ptr;
   }
   auto value = static_cast<std::uint32_t>(number);
-  std::size_t digits = 1;
-  for (std::uint32_t bound = 10; value >= bound; bound *= 10) ++digits;
+  if (value < 10) {
+    *out = static_cast<char>('0' + value);
+    return out + 1;
+  }
+  std::size_t digits = 2;
+  for (std::uint32_t bound = 100; value >= bound; bound *= 10) ++digits;
   char* at = out + digits;
   for (; value >= 100; value /= 100) {
     at -= 2;

@@ -19,30 +19,28 @@ class ConnectionCount {
   // Of one of an origin's; `kept` is where `tally` counts.
   using Kept = std::array<std::shared_ptr<const ServerCounters>, 2>;
   ConnectionCount(WorkerStats& stats, ServerTally tally, Kept kept)
-      : stats_(&stats), tally_(tally), kept_(std::move(kept)) {
-    stats_->origin_connections.add();
-    tally_.add(&ServerCounts::connections);
-  }
-  ConnectionCount(ConnectionCount&& other) noexcept
-      : stats_(std::exchange(other.stats_, nullptr)),
-        tally_(other.tally_),
-        kept_(std::move(other.kept_)) {}
-  ConnectionCount& operator=(ConnectionCount&& other) noexcept {
-    std::swap(stats_, other.stats_);
-    std::swap(tally_, other.tally_);
-    std::swap(kept_, other.kept_);
-    return *this;
-  }
-  ~ConnectionCount() {
-    if (stats_ == nullptr) return;
-    stats_->origin_connections.subtract();
-    tally_.subtract(&ServerCounts::connections);
-  }
+      : counted_(std::make_unique<Counted>(stats, tally, std::move(kept))) {}
 
  private:
-  WorkerStats* stats_ = nullptr;  // null: nothing is counted
-  ServerTally tally_;
-  Kept kept_;
+  // A connection changes hands several times for each request: what goes is a pointer.
+  struct Counted {
+    Counted(WorkerStats& of, ServerTally by, Kept where)
+        : stats(of), tally(by), kept(std::move(where)) {
+      stats.origin_connections.add();
+      tally.add(&ServerCounts::connections);
+    }
+    ~Counted() {
+      stats.origin_connections.subtract();
+      tally.subtract(&ServerCounts::connections);
+    }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+
+    WorkerStats& stats;
+    ServerTally tally;
+    Kept kept;
+  };
+  std::unique_ptr<Counted> counted_;  // null: nothing is counted
 };
 
 }  // namespace encore::server

@@ -253,8 +253,8 @@ void keep_room(std::string& text) {
 }  // namespace
 
 void RequestContext::clear() {
-  std::array<std::string, 4> rooms = {std::move(bytes), std::move(key), std::move(asked),
-                                      std::move(first_asked)};
+  // The texts that every request has.
+  std::array<std::string, 3> rooms = {std::move(bytes), std::move(key), std::move(request_id)};
   http::Fields fields;
   if (head.fields.size() <= kKeptFieldsMax) fields = std::move(head.fields);
   std::destroy_at(this);
@@ -262,8 +262,7 @@ void RequestContext::clear() {
   for (std::string& room : rooms) keep_room(room);
   bytes = std::move(rooms[0]);
   key = std::move(rooms[1]);
-  asked = std::move(rooms[2]);
-  first_asked = std::move(rooms[3]);
+  request_id = std::move(rooms[2]);
   fields.clear();
   head.fields = std::move(fields);
 }

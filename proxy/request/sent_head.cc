@@ -118,8 +118,11 @@ void write_forwarded(const RequestContext& request, std::string_view host, http:
   }
   if (!told.forwarded) return;
   const auto node = [&out](const net::Address& address, std::string_view text) {
-    const bool v6 = address.is_v6();
-    out.texts("for=", v6 ? "\"[" : "", text, v6 ? "]\"" : "");
+    if (address.is_v6()) {
+      out.texts("for=\"[", text, "]\"");
+    } else {
+      out.texts("for=", text);
+    }
   };
   out.text("Forwarded: ");
   node(request.client, client);

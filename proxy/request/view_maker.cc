@@ -1,6 +1,7 @@
 #include "proxy/request/view_maker.h"
 
 #include <algorithm>
+#include <cstring>
 #include <span>
 
 #include "base/text.h"
@@ -175,7 +176,7 @@ ViewFault ViewMaker::find_route(bool forward, RequestView& view) {
     }
     realm = view.secure ? view.route->secure_realm() : view.route->realm();
   }
-  std::ranges::copy(realm, key_buffer_.begin());
+  std::memcpy(key_buffer_.data(), realm.data(), kRealmBytes);
   return {};
 }
 
