@@ -1,21 +1,20 @@
 """A real MediaWiki (Debian's packages) with its database in a test's directory: php-fpm runs it, nginx
 stands before it, and it sends purges to a relay of ours, which tells when each was answered."""
 
-import http.client
 import json
 import os
 import pathlib
 import re
-import socket
 import subprocess
-import threading
-import time
 import unittest
 import urllib.parse
 
-from harness import clean_environment, eventually, free_port, need_program
+from harness import clean_environment, free_port, need_program
+from web_app import Browser, PurgeRelay, fpm_name, modules, start_fpm
 
 SOURCE = pathlib.Path("/usr/share/mediawiki")
+EXTENSIONS = ("dom", "xml", "mbstring", "intl", "iconv", "ctype", "fileinfo", "pdo", "pdo_sqlite", "gd",
+              "calendar", "xmlreader", "tokenizer")
 SECRET = "a-long-secret-1"
 NAME = "wiki.test"
 
@@ -54,19 +53,6 @@ http {{
 }}
 """
 
-FPM = """
-[global]
-daemonize = no
-error_log = {dir}/fpm.log
-[wiki]
-{user}
-listen = {dir}/fpm.sock
-listen.mode = 0666
-listen.backlog = 512
-pm = static
-pm.max_children = 6
-"""
-
 SETTINGS = """
 $wgArticlePath = "/wiki/$1";
 $wgUseCdn = true;
@@ -86,63 +72,6 @@ $wgJobRunRate = 0;
 """
 
 
-class PurgeRelay:
-    """Takes the purges of the wiki: each goes on to the caches at `targets`. `answered` gets the
-    path, the time it began and their statuses, before the wiki is answered."""
-
-    def __init__(self, case, answered):
-        self.answered, self.targets = answered, []
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-        self.port = self.listener.getsockname()[1]
-        case.addCleanup(self.listener.close)
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
-
-    def _serve(self, client):
-        with client, client.makefile("rb") as lines:
-            try:
-                method, target, _ = lines.readline().decode().split(" ", 2)
-                fields = {}
-                while (field := lines.readline().decode().strip()):
-                    name, _, value = field.partition(":")
-                    fields[name.lower()] = value.strip()
-                status = self._pass_on(method, target, fields)
-                # Without PHP's curl the wiki reads until the connection ends.
-                client.sendall(f"HTTP/1.1 {status} Purged\r\nContent-Length: 0\r\n"
-                               "Connection: close\r\n\r\n".encode())
-            except (OSError, ValueError):
-                return
-
-    def _pass_on(self, method, target, fields):
-        began = time.monotonic()
-        parts = urllib.parse.urlsplit(target)
-        path = urllib.parse.urlunsplit(("", "", parts.path, parts.query, ""))
-        host = parts.netloc or fields.get("host", NAME)
-        statuses = [self._purge(port, method, path, host) for port in self.targets]
-        self.answered(path, began, statuses)
-        return max(statuses, default=200)
-
-    @staticmethod
-    def _purge(port, method, path, host):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        try:
-            connection.request(method, path, headers={"Host": host})
-            response = connection.getresponse()
-            response.read()
-            return response.status
-        except OSError:
-            return 502
-        finally:
-            connection.close()
-
-
 class Wiki:
     """The application; `on_purge` as PurgeRelay's `answered`. It answers on each of `ports`, so that
     its log tells caches apart. `relay.targets` are the ports of the caches that are purged."""
@@ -150,37 +79,20 @@ class Wiki:
     def __init__(self, case, on_purge, ports=1):
         if not (SOURCE / "maintenance/install.php").exists():
             raise unittest.SkipTest("mediawiki is not installed")
-        php, fpm, nginx = need_program("php", self.fpm_name(), "nginx")
+        php, fpm, nginx = need_program("php", fpm_name(), "nginx")
         self.case, self.ports = case, [free_port() for _ in range(ports)]
         self.directory = case.directory / f"wiki-{self.ports[0]}"
         for folder in ("db", "conf", "images", "tmp"):
             (self.directory / folder).mkdir(parents=True)
-        self.relay = PurgeRelay(case, on_purge)
+        self.relay = PurgeRelay(case, NAME, on_purge)
         self.install(php)
         user = "user root;" if os.getuid() == 0 else ""
         listen = " ".join(f"listen 127.0.0.1:{port} backlog=512;" for port in self.ports)
         (self.directory / "nginx.conf").write_text(NGINX.format(
             dir=self.directory, source=SOURCE, listen=listen, name=NAME, user=user))
-        (self.directory / "fpm.conf").write_text(FPM.format(
-            dir=self.directory, user="user = root" if os.getuid() == 0 else ""))
-        root = ["-R"] if os.getuid() == 0 else []
-        case.start([fpm, *root, "-n", *self.modules(), "-y", self.directory / "fpm.conf"])
-        eventually((self.directory / "fpm.sock").exists, "php-fpm listens")
+        start_fpm(case, fpm, self.directory, modules(*EXTENSIONS))
         case.start([nginx, "-p", self.directory, "-c", self.directory / "nginx.conf"],
                    self.ports[0])
-
-    @staticmethod
-    def fpm_name():
-        found = sorted(path.name for path in pathlib.Path("/usr/sbin").glob("php-fpm*"))
-        return found[-1] if found else "php-fpm"
-
-    @staticmethod
-    def modules():
-        """-n leaves out the machine's php.ini; what the wiki needs is loaded by name."""
-        names = ("dom", "xml", "mbstring", "intl", "iconv", "ctype", "fileinfo", "pdo", "pdo_sqlite",
-                 "gd", "calendar", "xmlreader", "tokenizer")
-        loaded = [argument for name in names for argument in ("-d", f"extension={name}")]
-        return ["-d", "zend_extension=opcache", *loaded]
 
     def install(self, php):
         made = subprocess.run(
@@ -202,48 +114,11 @@ class Wiki:
         return [tuple(line.split(" ")) for line in log.read_text().splitlines()]
 
 
-class Visitor:
-    """A browser without scripts: one connection, cookies that are kept. Not thread-safe."""
+class Visitor(Browser):
+    """A browser of the wiki's pages and of its API."""
 
     def __init__(self, port, cookies=None):
-        self.port, self.cookies, self.connection = port, dict(cookies or {}), None
-
-    def close(self):
-        if self.connection is not None:
-            self.connection.close()
-            self.connection = None
-
-    def ask(self, path, method="GET", body=None, headers=None):
-        """(status, fields, bytes). A connection that the server has closed is made again, once."""
-        fields = {"Host": NAME, **(headers or {})}
-        if self.cookies:
-            fields["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
-        for last in (False, True):
-            if self.connection is None:
-                self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
-            try:
-                self.connection.request(method, path, body, fields)
-                response = self.connection.getresponse()
-                data = response.read()
-                break
-            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-                self.close()
-                if last:
-                    raise
-        if response.will_close:
-            self.close()
-        self.take_cookies(response)
-        return response.status, response, data
-
-    def take_cookies(self, response):
-        for text in response.headers.get_all("Set-Cookie") or []:
-            pair, *attributes = text.split(";")
-            name, _, value = pair.strip().partition("=")
-            is_over = any(re.search(r"1970|max-age=0", each, re.I) for each in attributes)
-            if is_over or value == "deleted":
-                self.cookies.pop(name, None)
-            else:
-                self.cookies[name] = value
+        super().__init__(port, NAME, cookies)
 
     def api(self, parameters, files=None):
         parameters = {**parameters, "format": "json", "formatversion": "2"}
