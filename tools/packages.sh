@@ -19,6 +19,10 @@ bench_packages=(libbenchmark-dev wrk haproxy nginx-light python3 strace)
 wiki_packages=(
   mediawiki nginx-light php-fpm php-cli php-sqlite3 php-mbstring php-xml php-intl php-gd varnish
 )
+wordpress_packages=(
+  wordpress wordpress-theme-twentytwentythree mariadb-server-core mariadb-client-core nginx-light php-fpm php-cli
+  php-mysql php-mbstring php-xml php-gd varnish
+)
 disk_packages=(nginx-light trafficserver python3)
 
 as_root() {

@@ -117,7 +117,7 @@ class Cookies(Case):
 
     def start(self, name):
         self.origin = Origin(self, default=lambda exchange: response(
-            f"page for {cookie_of(exchange.request)}", Vary="Cookie",
+            f"page for {cookie_of(exchange.request)}", Vary="Cookie", Content_Type="text/html",
             **({"Cache_Control": "s-maxage=18000, must-revalidate, max-age=0"}
                if name == "mediawiki" else {})))
         self.encore = Recipe(self, name, [self.origin.url("")])
@@ -157,6 +157,60 @@ class Cookies(Case):
                 self.assertEqual(200, self.ask(method="PURGE").status)
                 self.ask()
                 self.assertEqual(before + 1, self.origin.count("/page"))
+
+
+class WordPress(Case):
+    """wordpress.toml where WordPress and its plugins state no freshness."""
+
+    TYPES = {"/wp-json/wp/v2/posts": "application/json", "/?rest_route=/wp/v2/posts": "application/json",
+             "/feed/": "application/rss+xml; charset=UTF-8", "/wp-content/a.css": "text/css"}
+
+    def setUp(self):
+        super().setUp()
+        self.origin = Origin(self, default=self.application)
+        self.encore = Recipe(self, "wordpress", [self.origin.url("")])
+
+    def application(self, exchange):
+        path = exchange.request.target
+        said = {"Content_Type": self.TYPES.get(path, "text/html; charset=UTF-8")}
+        if path == "/cart/":
+            said["Set_Cookie"] = "cart=1"
+        if path == "/wp-content/a.css":
+            said["Cache_Control"] = "max-age=3600"
+        return response(f"{path} for {cookie_of(exchange.request)}", **said)
+
+    def fetches(self, path, cookie=None, times=6):
+        """How many of so many requests the application answers."""
+        before = len(self.origin.requests)
+        for _ in range(times):
+            self.assertEqual(200, ask(self.encore.port, path, WEB_HOST,
+                                      [("Cookie", cookie)] if cookie else []).status)
+        return len(self.origin.requests) - before
+
+    def test_pages_and_feeds_are_fetched_twice_whatever_the_reader_carries(self):
+        self.assertEqual(2, self.fetches("/post/", "_ga=1; woocommerce_recently_viewed=7"))
+        self.assertEqual(0, self.fetches("/post/?utm_source=mail&utm_medium=m&fbclid=x"))
+        self.assertEqual(2, self.fetches("/feed/"))
+
+    def test_the_api_programs_and_pages_that_set_cookies_are_fetched_each_time(self):
+        for path in ("/wp-json/wp/v2/posts", "/?rest_route=/wp/v2/posts", "/wp-admin/admin-ajax.php?action=a",
+                     "/blog/wp-admin/", "/wp-login.php", "/wp-cron.php", "/wp-links-opml.php", "/xmlrpc.php",
+                     "/cart/"):
+            with self.subTest(path):
+                self.assertEqual(6, self.fetches(path))
+
+    def test_a_login_keeps_its_cookies_and_pages_of_users_are_not_stored(self):
+        self.assertIn(b"for wordpress_test_cookie=1", ask(self.encore.port, "/wp-login.php", WEB_HOST, [
+            ("Cookie", "wordpress_test_cookie=1")]).body)
+        for cookie in ("wordpress_logged_in_a=u", "comment_author_email_a=c", "wp-postpass_a=p",
+                       "woocommerce_cart_hash=1", "wp_woocommerce_session_a=1"):
+            with self.subTest(cookie):
+                self.assertEqual(6, self.fetches("/post/", f"_ga=1; {cookie}"))
+        self.assertEqual(2, self.fetches("/post/"))
+
+    def test_files_stay_fresh_for_as_long_as_the_web_server_says(self):
+        said = [field(ask(self.encore.port, "/wp-content/a.css", WEB_HOST), "Cache-Status") for _ in range(3)][2]
+        self.assertGreater(int(said.partition("; hit; ttl=")[2].partition(";")[0]), 3000)
 
 
 class StaticSite(Case):
