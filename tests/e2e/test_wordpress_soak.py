@@ -1,6 +1,6 @@
-"""A real WordPress behind Encore with recipes/wordpress.toml, and beside it behind Varnish with the usual rules:
-the same readers, users, commenters and editors. Nobody sees a page of another, no page is older than the last
-change whose purge was answered, and readers find as much in the cache as in Varnish.
+"""A real WordPress behind Encore with recipes/wordpress.toml, and beside it behind Varnish with the usual
+rules: the same readers, users, commenters and editors. Nobody sees a page of another, no page is older than
+the last change whose purge was answered, and readers find as much in the cache as in Varnish.
 
 WORDPRESS_SOAK_SECONDS says for how long (./dev soak --wordpress); without it the test is skipped, for the
 application is not among what tests install."""
@@ -61,7 +61,8 @@ sub vcl_backend_response {{
 """
 
 # Traces of those whom a page was made for, and of what is not public.
-MARK = re.compile(rb"Person\d+Q|\w+@(?:mail|staff)\.test|PENDING-\d+x|SECRETDRAFT-\d+x|PROTECTEDTEXT|wpadminbar")
+MARK = re.compile(rb"Person\d+Q|\w+@(?:mail|staff)\.test|PENDING-\d+x|SECRETDRAFT-\d+x|PROTECTEDTEXT"
+                  rb"|wpadminbar")
 
 
 def path_of(number):
@@ -144,8 +145,8 @@ class Ledger:
 
 
 class Cache:
-    """One of the caches, what its readers have asked for and what was wrong; WordPress answers it on a port of
-    its own."""
+    """One of the caches, what its readers have asked for and what was wrong; WordPress answers it on a
+    port of its own."""
 
     def __init__(self, name, port, origin, ledger):
         self.name, self.port, self.origin, self.ledger = name, port, origin, ledger
@@ -177,7 +178,7 @@ class Cache:
             self.stale.append((path, item, "gone"))
 
     def look_again(self, visitor, copy, headers):
-        """A feed reader's request with the validators of its copy, if there is one; returns the copy to keep."""
+        """A feed reader's request with the validators of its copy, if any; returns the copy to keep."""
         floors, gone = self.ledger.demands(FEED)
         validators = {"If-None-Match": copy[0], "If-Modified-Since": copy[1]} if copy else {}
         status, fields, data = ask_in_plain(visitor, FEED, {**headers, **validators})

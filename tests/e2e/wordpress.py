@@ -1,5 +1,5 @@
-"""A real WordPress (Debian's packages) with a MariaDB of its own in a test's directory: php-fpm runs it, nginx
-stands before it, and a plugin of a few lines sends purges to a relay, as cache plugins do."""
+"""A real WordPress (Debian's packages) with a MariaDB of its own in a test's directory: php-fpm runs it,
+nginx stands before it, and a plugin of a few lines sends purges to a relay, as cache plugins do."""
 
 import json
 import os
@@ -14,8 +14,8 @@ from harness import clean_environment, eventually, free_port, need_program
 from web_app import Browser, PurgeRelay, fpm_name, modules, start_fpm
 
 SOURCE = pathlib.Path("/usr/share/wordpress")
-EXTENSIONS = ("dom", "simplexml", "xml", "xmlreader", "mbstring", "iconv", "ctype", "exif", "fileinfo", "mysqlnd",
-              "mysqli", "gd", "tokenizer", "posix")
+EXTENSIONS = ("dom", "simplexml", "xml", "xmlreader", "mbstring", "iconv", "ctype", "exif", "fileinfo",
+              "mysqlnd", "mysqli", "gd", "tokenizer", "posix")
 PHP_OPTIONS = [*modules(*EXTENSIONS), "-d", "display_errors=0"]
 SECRET = "a-long-secret-1"
 NAME = "blog.test"
@@ -91,7 +91,8 @@ class Purges {
     $post = get_post( $id );
     if ( ! $post || 'post' !== $post->post_type || 'publish' !== $post->post_status ) return;
     foreach ( array( get_permalink( $id ), home_url( '/' ), get_feed_link(),
-        get_post_comments_feed_link( $id ), get_category_link( get_option( 'default_category' ) ) ) as $url ) {
+        get_post_comments_feed_link( $id ),
+        get_category_link( get_option( 'default_category' ) ) ) as $url ) {
       self::$urls[ $url ] = true;
     }
     self::$posts[ home_url( "/purged/$id" ) ] = true;
@@ -100,7 +101,8 @@ class Purges {
     foreach ( array_keys( self::$urls + self::$posts ) as $url ) {
       wp_remote_request( 'http://' . CACHE_ADDRESS . wp_parse_url( $url, PHP_URL_PATH ), array(
           'method' => 'PURGE', 'timeout' => 60,
-          'headers' => array( 'Host' => wp_parse_url( $url, PHP_URL_HOST ), 'X-Purge-Method' => 'default' ) ) );
+          'headers' => array(
+              'Host' => wp_parse_url( $url, PHP_URL_HOST ), 'X-Purge-Method' => 'default' ) ) );
     }
   }
 }
@@ -109,7 +111,10 @@ foreach ( array( 'save_post', 'edit_post', 'wp_trash_post', 'before_delete_post'
 }
 add_action( 'shutdown', array( 'Purges', 'send' ) );
 add_filter( 'wp_is_comment_flood', '__return_false', 99 );
-function whoami() { header( 'Content-Type: text/plain' ); die( 'USER ' . wp_get_current_user()->display_name ); }
+function whoami() {
+  header( 'Content-Type: text/plain' );
+  die( 'USER ' . wp_get_current_user()->display_name );
+}
 add_action( 'wp_ajax_whoami', 'whoami' );
 add_action( 'wp_ajax_nopriv_whoami', 'whoami' );
 """
@@ -122,7 +127,9 @@ require __DIR__ . '/site/wp-load.php';
 require ABSPATH . 'wp-admin/includes/upgrade.php';
 function wp_new_blog_notification() {}
 wp_install( 'Blog', $argv[3], 'editor@staff.test', true, '', $argv[2] );
-foreach ( get_posts( array( 'post_type' => 'any', 'post_status' => 'any' ) ) as $post ) wp_delete_post( $post->ID, true );
+foreach ( get_posts( array( 'post_type' => 'any', 'post_status' => 'any' ) ) as $post ) {
+  wp_delete_post( $post->ID, true );
+}
 foreach ( array( 'siteurl' => 'http://' . $argv[1], 'home' => 'http://' . $argv[1], 'posts_per_page' => 40,
     'posts_per_rss' => 40, 'comment_moderation' => 1, 'comments_notify' => 0, 'moderation_notify' => 0,
     'thread_comments' => 0 ) as $option => $value ) update_option( $option, $value );
@@ -131,16 +138,17 @@ global $wp_rewrite;
 $wp_rewrite->set_permalink_structure( '/%postname%/' );
 $wp_rewrite->flush_rules( false );
 for ( $i = 0; $i < (int) $argv[4]; $i++ ) {
-  wp_insert_user( array( 'user_login' => "user$i", 'user_pass' => $argv[2], 'user_email' => "user$i@mail.test",
-      'display_name' => "Person{$i}Q", 'role' => 'subscriber' ) );
+  wp_insert_user( array( 'user_login' => "user$i", 'user_pass' => $argv[2],
+      'user_email' => "user$i@mail.test", 'display_name' => "Person{$i}Q", 'role' => 'subscriber' ) );
 }
 echo 'installed';
 """
 
 
 class Blog:
-    """The application with `users` subscribers; `on_purge` as PurgeRelay's `answered`. It answers on each of
-    `ports`, so that its log tells caches apart. `relay.targets` are the ports of the caches that are purged."""
+    """The application with `users` subscribers; `on_purge` as PurgeRelay's `answered`. It answers on each
+    of `ports`, so that its log tells caches apart. `relay.targets` are the ports of the caches that are
+    purged."""
 
     def __init__(self, case, on_purge, ports=1, users=0):
         themes = SOURCE / "wp-content/themes"
