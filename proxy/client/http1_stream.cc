@@ -191,4 +191,6 @@ std::uint64_t Http1Stream::unsent_bytes() const {
 
 std::uint64_t Http1Stream::taken_bytes() const { return carrier_.stream().bytes_taken(); }
 
+Nanoseconds Http1Stream::round_trip() const { return carrier_.stream().round_trip(); }
+
 }  // namespace encore::server

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/time.h"
 #include "proxy/exchange/body_reader.h"
 #include "proxy/observe/outcome.h"
 #include "proxy/transfer/switched.h"
@@ -88,6 +89,8 @@ class ClientStream {
   virtual std::uint64_t sent_bytes() const = 0;
   // Sent bytes that have arrived at the client. May ask the kernel.
   virtual std::uint64_t taken_bytes() const = 0;
+  // Round trip of the client's connection; 0: not known. Asks the kernel.
+  virtual Nanoseconds round_trip() const = 0;
   // Bytes among these that have not left this machine; a reset discards them. Asks the kernel.
   virtual std::uint64_t unsent_bytes() const = 0;
   // Whether another request may follow behind the response, as it was begun.

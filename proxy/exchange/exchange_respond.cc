@@ -370,7 +370,8 @@ void Exchange::pump() {
   const bool is_blocked = status == ClientStream::Status::kBlocked;
   const Question question = take_question();
   if (question != Question::kNone && is_blocked &&
-      standstill_.look(services_.loop.now(), client_.taken_bytes()) &&
+      standstill_.look(services_.loop.now(), client_.taken_bytes(),
+                       [this] { return client_.round_trip(); }) &&
       question == Question::kLeave) {
     cut();
     return;

@@ -192,6 +192,9 @@ class Stream : private DeferredNode {
   std::uint64_t bytes_taken() const {
     return bytes_written_ - std::min(bytes_written_, bytes_in_kernel());
   }
+  // The kernel's smoothed measure of the round trip to the peer (TCP_INFO). 0 where there is none:
+  // AF_UNIX, a closed stream.
+  Nanoseconds round_trip() const;
   // The turn of the last byte read or written, or of the creation.
   MonotonicTime last_activity() const { return last_activity_; }
   // A stream taken from a pool starts a new life.

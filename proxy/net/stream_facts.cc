@@ -50,6 +50,15 @@ std::uint64_t Stream::bytes_unsent() const {
   return static_cast<std::uint64_t>(bytes);
 }
 
+Nanoseconds Stream::round_trip() const {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (!is_open() || ::getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) {
+    return {};
+  }
+  return std::chrono::microseconds(info.tcpi_rtt);
+}
+
 void Stream::set_awaits_sent(bool awaits) {
   // The socket is writable when less than this is unsent; 0 is the system's value.
   const int unsent_max = awaits ? 1 : 0;

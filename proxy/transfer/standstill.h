@@ -2,6 +2,7 @@
 // to its worker.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -16,15 +17,29 @@ class Standstill {
   // still, and the others go on before 100 ms have passed.
   static constexpr Nanoseconds kLookInterval = std::chrono::milliseconds(45);
   static constexpr Nanoseconds kLimit = std::chrono::milliseconds(80);
+  // A client far away takes its bytes in bursts, a round trip apart as long as its connection is
+  // young; a lost burst is sent again a round trip or two later.
+  static constexpr int kLimitRoundTrips = 3;
+  // A client can feign a long round trip. It gains no more time than that in which it is cut for
+  // the time that the others wait (Transfer::blame_slowest).
+  static constexpr Nanoseconds kLimitMax = std::chrono::seconds(2);
+
+  // Returns for how long a client with that round trip may take nothing. 0: not known.
+  static constexpr Nanoseconds limit(Nanoseconds round_trip) {
+    return std::clamp(kLimitRoundTrips * std::min(round_trip, kLimitMax), kLimit, kLimitMax);
+  }
 
   // `taken` bytes have arrived at the client, for which there are more. Returns whether it has been
-  // the same number for kLimit, as far as the looks can tell.
-  bool look(MonotonicTime now, std::uint64_t taken) {
+  // the same number for its limit, as far as the looks can tell. `round_trip()` is that of its
+  // connection; called only for one that has taken nothing for kLimit, for it asks the kernel.
+  template <typename RoundTrip>
+  bool look(MonotonicTime now, std::uint64_t taken, RoundTrip&& round_trip) {
     if (!since_ || taken != taken_) {
       since_ = now;
       taken_ = taken;
     }
-    return now - *since_ >= kLimit;
+    const Nanoseconds stands = now - *since_;
+    return stands >= kLimit && stands >= limit(round_trip());
   }
 
  private:

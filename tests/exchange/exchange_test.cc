@@ -45,6 +45,7 @@ class FakeStream final : public ClientStream {
   std::uint64_t sent_bytes() const override { return response.head.size(); }
   std::uint64_t taken_bytes() const override { return taken; }
   std::uint64_t unsent_bytes() const override { return 0; }
+  Nanoseconds round_trip() const override { return trip; }
   bool is_kept() const override { return true; }
   bool is_over_share() const override { return false; }
 
@@ -57,6 +58,7 @@ class FakeStream final : public ClientStream {
   std::optional<Switched> switched;
   int wanted = 0;
   std::uint64_t taken = 0;
+  Nanoseconds trip{};
 };
 
 // Keeps what it is asked.
@@ -352,9 +354,17 @@ config::Config tells_nothing_of_admission() {
   return config;
 }
 
+// Reads all at once.
+struct QuickReader final : public TransferReader {
+  explicit QuickReader(TransferHome& worker) : TransferReader(worker) {}
+  void on_transfer() override {}
+  void on_interim(std::string_view) override {}
+};
+
 // A response that grows and says nothing of its length, for a client that wants a range of it.
 struct Ranged {
-  explicit Ranged(const std::string& range, std::string_view more_fields = {})
+  explicit Ranged(const std::string& range, std::string_view more_fields = {},
+                  bool is_shared = false)
       : memory(*store::make_memory_store({.limit_bytes = 64U << 20U})),
         body(*memory->make_body({})),
         fixture("GET http://a.example/x HTTP/1.1\nHost: a.example\nRange: bytes=" + range + "\n",
@@ -368,6 +378,13 @@ struct Ranged {
     response->common_bytes = response->head.size();
     response->meta.status = 200;
     append("0123456789");
+    if (is_shared) {
+      std::string names;
+      const http::Fields no_fields;
+      const http::VaryOptions options;
+      const http::VariantKeys own(no_fields, options);
+      REQUIRE(transfer().join(quick, own, JoinWish::kAny, names) == JoinOutcome::kBeforeHead);
+    }
     transfer().publish_response(response, body, Joinable::kNo);
   }
   Transfer& transfer() { return *fixture.origins.transfers[0]; }
@@ -397,12 +414,14 @@ struct Ranged {
   }
   ~Ranged() {
     if (!fixture.stream.ended) fixture.exchange->on_gone();
+    transfer().leave(quick);
     body->complete();
   }
 
   std::unique_ptr<store::Store> memory;
   store::BodyRef body;
   Fixture fixture;
+  QuickReader quick{fixture.home};
 };
 
 TEST_CASE("a range of what grows is sent once its last byte is there", "[exchange][range]") {
@@ -490,6 +509,32 @@ TEST_CASE("a small range far in passes what lies before it", "[exchange][range]"
   REQUIRE(range.fixture.stream.begun);
   CHECK(range.head().find("Content-Range: bytes 200010-200013/*\r\n") != std::string_view::npos);
   CHECK(range.read() == "wxyz");
+}
+
+TEST_CASE("a client that takes nothing has as long as its round trip asks for",
+          "[exchange][transfer]") {
+  Ranged range("0-9", {}, true);
+  FakeStream& client = range.fixture.stream;
+  REQUIRE(client.begun);
+  range.transfer().mark_opened(range.quick);
+  range.transfer().advance(range.quick, 10);
+  client.trip = std::chrono::hours(1);
+  // Asks as a paused producer does, until `done`. Returns for how long.
+  const MonotonicTime begun = range.fixture.loop->now();
+  const auto ask_until = [&](auto&& done) {
+    while (!done()) {
+      CHECK(range.transfer().question_behind(10, Transfer::Asking::kVerdict));
+      range.fixture.loop->turn();
+    }
+    return range.fixture.loop->now() - begun;
+  };
+  const Nanoseconds asked = ask_until(
+      [&] { return client.ended || range.fixture.loop->now() - begun > 2 * Standstill::kLimit; });
+  if (asked < Standstill::kLimitMax) CHECK_FALSE(client.ended);
+  client.trip = {};
+  (void)ask_until([&] { return client.ended.has_value(); });
+  CHECK(client.ended == End::kReset);
+  CHECK(range.fixture.ended_as(Outcome::kSlowReader) == 1);
 }
 
 }  // namespace

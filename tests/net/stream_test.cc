@@ -432,6 +432,19 @@ TEST_CASE("an idle stream costs less than 400 bytes", "[net][stream]") {
   CHECK(sizeof(Stream) < 400);
 }
 
+TEST_CASE("a stream knows its round trip where the protocol measures one", "[net][stream]") {
+  Connected c;
+  CHECK(c.stream.round_trip() > Nanoseconds(0));
+  CHECK(c.stream.round_trip() < std::chrono::seconds(10));
+  c.stream.close();
+  CHECK(c.stream.round_trip() == Nanoseconds(0));
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
+  const Socket far(ends[1]);
+  const Stream local(*c.loop, Socket(ends[0]), Address::loopback_v4(1), &c.handler);
+  CHECK(local.round_trip() == Nanoseconds(0));
+}
+
 TEST_CASE("activity is stamped with the turn's time", "[net][stream]") {
   Connected c;
   const MonotonicTime born = c.stream.last_activity();
