@@ -19,6 +19,7 @@ struct Escape {
   std::size_t size = 0;
 };
 std::optional<Escape> escape_at(std::string_view text) {
+  if (!text.starts_with('%')) return std::nullopt;
   const auto read = [text](std::size_t at, std::size_t digits) -> std::optional<Escape> {
     if (text.size() < at + digits) return std::nullopt;
     std::uint32_t value = 0;
@@ -28,7 +29,6 @@ std::optional<Escape> escape_at(std::string_view text) {
     }
     return Escape{.value = value, .size = at + digits};
   };
-  if (!text.starts_with('%')) return std::nullopt;
   if (text.substr(1).starts_with('u') || text.substr(1).starts_with('U')) return read(2, 4);
   return read(1, 2);
 }
@@ -94,6 +94,9 @@ std::string unescaped(std::string_view path) {
   std::string text;
   text.reserve(path.size());
   while (!path.empty()) {
+    const std::size_t run = std::min(path.find('%'), path.size());
+    text += path.substr(0, run);
+    path.remove_prefix(run);
     const std::string bytes = take_escapes(path);
     each_plain_byte(bytes, [&text](char c) {
       if (stays_escaped(c)) {
@@ -102,9 +105,8 @@ std::string unescaped(std::string_view path) {
         text += c;
       }
     });
-    if (path.empty()) break;
-    if (bytes.empty() || path.front() != '%') {
-      text += path.front();
+    if (bytes.empty() && !path.empty()) {  // a "%" that begins no escape
+      text += '%';
       path.remove_prefix(1);
     }
   }
@@ -182,7 +184,9 @@ std::string cut(std::string_view path) {
 }
 
 // RFC 3986 5.2.4. `found`: there were some.
-std::string without_dots(std::string_view path, bool& found) {
+std::string without_dots(std::string with, bool& found) {
+  if (!with.contains("/.")) return with;
+  std::string_view path = with;
   std::string text;
   text.reserve(path.size());
   while (!path.empty()) {
@@ -201,8 +205,24 @@ std::string without_dots(std::string_view path, bool& found) {
   return text;
 }
 
-constexpr std::array kChanges = {&unescaped,    &with_single_slashes, &without_parameters,
-                                 &without_ends, &without_controls,    &cut};
+bool has_percent(std::string_view path) { return path.contains('%'); }
+bool has_semicolon(std::string_view path) { return path.contains(';'); }
+bool has_slashes(std::string_view path) { return path.contains("//") || path.contains('\\'); }
+bool has_ends(std::string_view path) {
+  return path.ends_with('.') || path.contains("./") || path.contains("%20");
+}
+
+// A change of form, and which paths it may change: to tell is cheaper than to copy one.
+struct Change {
+  std::string (*make)(std::string_view);
+  bool (*may_change)(std::string_view);
+};
+constexpr std::array kChanges = {Change{&unescaped, &has_percent},
+                                 Change{&with_single_slashes, &has_slashes},
+                                 Change{&without_parameters, &has_semicolon},
+                                 Change{&without_ends, &has_ends},
+                                 Change{&without_controls, &has_percent},
+                                 Change{&cut, &has_percent}};
 
 // Whether some change may make another text of it.
 bool is_plain(std::string_view path) {
@@ -261,12 +281,16 @@ PathReadings other_readings(std::string_view path, std::string_view as_sent) {
   } else if (is_plain(path)) {
     return readings;
   }
-  for (std::size_t i = 0; i < all.size() && all.size() <= PathReadings::kMax; ++i) {
-    for (const auto& change : kChanges) {
-      add(without_dots(change(all[i]), readings.reveals_dots));
+  for (std::size_t i = 0; i < all.size() && readings.is_complete; ++i) {
+    for (const Change& change : kChanges) {
+      if (!change.may_change(all[i])) continue;
+      readings.copied_bytes += all[i].size();
+      if (readings.copied_bytes > PathReadings::kCopiedBytesMax) break;
+      add(without_dots(change.make(all[i]), readings.reveals_dots));
     }
+    readings.is_complete =
+        all.size() <= PathReadings::kMax && readings.copied_bytes <= PathReadings::kCopiedBytesMax;
   }
-  readings.is_complete = all.size() <= PathReadings::kMax;
   all.erase(all.begin());
   readings.others = std::move(all);
   return readings;

@@ -15,11 +15,15 @@ namespace encore::server {
 inline constexpr std::string_view kAmbiguousPath = "ambiguous-path";
 
 struct PathReadings {
-  // More are not looked for, so that a path costs no more than so many copies of it.
+  // More are not looked for.
   static constexpr std::size_t kMax = 16;
+  // Nor is more than this copied to find them: a path of 64 KiB with escapes in escapes would cost
+  // a hundred copies of it. One with a single kind of escape takes three.
+  static constexpr std::size_t kCopiedBytesMax = std::size_t{128} << 10U;
 
   std::vector<std::string> others;  // without the path itself
-  bool is_complete = true;          // false: there are more
+  std::size_t copied_bytes = 0;     // to find them
+  bool is_complete = true;          // false: there may be more
   bool reveals_dots = false;        // some segment was "." or "..", in some reading
 };
 

@@ -119,6 +119,35 @@ TEST_CASE("readings are bounded, and no longer than the path", "[settings][paths
   CHECK_FALSE(other_readings(deep + "2F").is_complete);
 }
 
+TEST_CASE("a path costs a bounded number of copied bytes, however long it is",
+          "[settings][paths]") {
+  // As long as a request's head may be.
+  constexpr std::size_t kHeadBytes = 64 * 1024;
+  const std::string begin = GENERATE("/", "/%", "/x%2F");
+  for (const char* piece : {"25", "%25", "%2525", "%2F", "/..%2f", "%5C..", ";a/", "//", "\\",
+                            "a;%2F//.%20", "%u002f", "%c0%af", "%2e%2e%2f", "a"}) {
+    CAPTURE(begin, piece);
+    std::string path = begin;
+    while (path.size() < kHeadBytes) path += piece;
+    const PathReadings readings = other_readings(path);
+    std::size_t held = 0;
+    for (const std::string& reading : readings.others) held += reading.size();
+    CHECK(held <= 128 * 1024);
+    CHECK(readings.copied_bytes <= PathReadings::kCopiedBytesMax + path.size());
+    CHECK((readings.is_complete || readings.copied_bytes > PathReadings::kCopiedBytesMax ||
+           readings.others.size() >= PathReadings::kMax));
+  }
+}
+
+TEST_CASE("a long path with one kind of escape is known in all its readings", "[settings][paths]") {
+  for (const char* piece : {"%C3%A9", "%20a", "/@scope%2Fname", "a//b", "/a;v=1"}) {
+    CAPTURE(piece);
+    std::string path = "/";
+    while (path.size() < 16'384) path += piece;
+    CHECK(other_readings(path).is_complete);
+  }
+}
+
 TEST_CASE("globs are compared in the form that paths have", "[settings][paths]") {
   CHECK(normal_glob("/a*b") == "/a*b");
   CHECK(normal_glob("/@*%2f*") == "/@*%2F*");
