@@ -15,50 +15,55 @@ void Rejections::drop(Order::iterator entry) {
   const auto count = counts_.find(entry->network);
   if (--count->second == 0) counts_.erase(count);
   places_.erase(key_of(entry->network, entry->host));
+  ends_.erase(entry->end);
   order_.erase(entry);
 }
 
-// Those that are known for longer than others behind them keep these a while: they say nothing.
+// Otherwise they would take the place of others.
 void Rejections::drop_old(MonotonicTime now) {
-  while (!order_.empty() && order_.front().known_until <= now) drop(order_.begin());
+  while (!ends_.empty() && ends_.begin()->first <= now) drop(ends_.begin()->second);
 }
 
-Rejections::Entry* Rejections::find_or_make(const net::Address& client, std::string_view host) {
+void Rejections::know_until(Order::iterator entry, MonotonicTime end) {
+  ends_.erase(entry->end);
+  entry->end = ends_.emplace(end, entry);
+}
+
+std::optional<Rejections::Order::iterator> Rejections::find_or_make(const net::Address& client,
+                                                                    std::string_view host) {
   const Network network = client.network_bytes();
   const std::string key = key_of(network, host);
   if (const auto place = places_.find(key); place != places_.end()) {
     order_.splice(order_.end(), order_, place->second);
-    return &*place->second;
+    return place->second;
   }
   const auto count = counts_.find(network);
-  if (count != counts_.end() && count->second >= per_client_) return nullptr;
+  if (count != counts_.end() && count->second >= per_client_) return std::nullopt;
   if (order_.size() >= pairs_max_) drop(order_.begin());
   order_.push_back({.network = network, .client = client.ip_string(), .host = std::string(host)});
-  places_.emplace(key, std::prev(order_.end()));
+  const auto made = std::prev(order_.end());
+  made->end = ends_.emplace(MonotonicTime{}, made);
+  places_.emplace(key, made);
   ++counts_[network];
-  return &order_.back();
+  return made;
 }
 
 std::optional<Nanoseconds> Rejections::note(const net::Address& client, std::string_view host,
                                             MonotonicTime now, const Terms& terms) {
   const MutexLock lock(mutex_);
   drop_old(now);
-  Entry* const entry = find_or_make(client, host);
-  if (entry == nullptr) return std::nullopt;
-  if (entry->known_until <= now) {
-    // It was only kept behind others.
-    entry->refusals = entry->counted = 0;
-    entry->pause = {};
-  }
+  const auto found = find_or_make(client, host);
+  if (!found) return std::nullopt;
+  const Order::iterator entry = *found;
   ++entry->refusals;
   // For a connection that had begun before.
   if (entry->paused_until > now) return std::nullopt;
-  entry->known_until = now + terms.longest;
+  know_until(entry, now + terms.longest);
   const bool was_paused = entry->pause.count() != 0;
   if (!was_paused && ++entry->counted < terms.after) return std::nullopt;
   entry->pause = std::min(was_paused ? 2 * entry->pause : terms.first, terms.longest);
   entry->paused_until = now + entry->pause;
-  entry->known_until = entry->paused_until + terms.longest;
+  know_until(entry, entry->paused_until + terms.longest);
   return entry->pause;
 }
 
@@ -80,7 +85,6 @@ std::vector<Rejections::Pair> Rejections::newest(std::size_t count, MonotonicTim
   drop_old(now);
   std::vector<Pair> pairs;
   for (auto entry = order_.rbegin(); entry != order_.rend() && pairs.size() < count; ++entry) {
-    if (entry->known_until <= now) continue;
     pairs.push_back({.client = entry->client,
                      .host = entry->host,
                      .refusals = entry->refusals,

@@ -65,6 +65,9 @@ class Rejections {
 
  private:
   using Network = std::array<std::uint8_t, 16>;
+  struct Entry;
+  using Order = std::list<Entry>;  // the one noted longest ago in front
+  using Ends = std::multimap<MonotonicTime, Order::iterator>;
   struct Entry {
     Network network{};
     std::string client;  // as it is shown
@@ -73,12 +76,13 @@ class Rejections {
     std::uint32_t counted = 0;  // towards the next pause
     Nanoseconds pause{};        // the last one
     MonotonicTime paused_until{};
-    MonotonicTime known_until{};
+    Ends::iterator end{};  // until when it is known
   };
-  using Order = std::list<Entry>;  // the one noted longest ago in front
   static std::string key_of(const Network& network, std::string_view host);
-  // Null: this client has its share.
-  Entry* find_or_make(const net::Address& client, std::string_view host) ENCORE_REQUIRES(mutex_);
+  // Nothing: this client has its share. One that it makes is known until know_until() says.
+  std::optional<Order::iterator> find_or_make(const net::Address& client, std::string_view host)
+      ENCORE_REQUIRES(mutex_);
+  void know_until(Order::iterator entry, MonotonicTime end) ENCORE_REQUIRES(mutex_);
   void drop(Order::iterator entry) ENCORE_REQUIRES(mutex_);
   void drop_old(MonotonicTime now) ENCORE_REQUIRES(mutex_);
 
@@ -86,6 +90,7 @@ class Rejections {
   const std::size_t per_client_;
   Mutex mutex_;
   Order order_ ENCORE_GUARDED_BY(mutex_);
+  Ends ends_ ENCORE_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Order::iterator> places_ ENCORE_GUARDED_BY(mutex_);
   std::map<Network, std::size_t> counts_ ENCORE_GUARDED_BY(mutex_);
 };

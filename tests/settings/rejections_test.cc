@@ -118,4 +118,28 @@ TEST_CASE("a client has its share of the pairs, and the oldest leaves", "[settin
   CHECK(known("10.0.0.1", "c"));
 }
 
+TEST_CASE("pairs that are no longer known take nobody's place", "[settings][intercept]") {
+  const Rejections::Terms terms{.after = 2, .first = hours(1), .longest = hours(1)};
+  SECTION("of a client's share") {
+    Rejections rejections(8, 2);
+    // One in a pause is known for longer than one behind it.
+    for (int i = 0; i < 2; ++i) (void)rejections.note(client("10.0.0.1"), "a", kThen, terms);
+    (void)rejections.note(client("10.0.0.1"), "b", kThen + seconds(1), terms);
+    const MonotonicTime later = kThen + minutes(61);
+    (void)rejections.note(client("10.0.0.1"), "c", later, terms);
+    CHECK(rejections.note(client("10.0.0.1"), "c", later, terms) == hours(1));
+    CHECK(rejections.is_paused(client("10.0.0.1"), "c", later));
+  }
+  SECTION("of all") {
+    Rejections rejections(2, 2);
+    for (int i = 0; i < 2; ++i) (void)rejections.note(client("10.0.0.1"), "a", kThen, terms);
+    (void)rejections.note(client("10.0.0.2"), "b", kThen + seconds(1), terms);
+    const MonotonicTime later = kThen + minutes(61);
+    (void)rejections.note(client("10.0.0.3"), "c", later, terms);
+    const auto known = rejections.newest(8, later);
+    REQUIRE(known.size() == 2);
+    CHECK(known[1].host == "a");
+  }
+}
+
 }  // namespace encore::server
