@@ -185,7 +185,6 @@ void ResponseBody::pause(MonotonicTime now) {
   transfer_.set_producer_paused(true);
   stream_->pause_reading();
   others_waited_ = false;
-  if (transfer_.is_read_by_several()) question_readers();
   if (!transfer_.all_opened()) {
     transfer_.urge_readers();
     transfer_.publish_body();
@@ -194,11 +193,13 @@ void ResponseBody::pause(MonotonicTime now) {
   on_reader_advanced();
 }
 
-// A reader that takes nothing while others wait leaves by itself when it is asked.
+// A reader that takes nothing while others wait leaves by itself when it is asked. While nobody
+// waits nobody is asked: the reader that begins to wait tells that it has advanced.
 void ResponseBody::question_readers() {
   if (!paused_since_ || stream_ == nullptr) return;
   others_waited_ = transfer_.question_behind(
       body_->size(), others_waited_ ? Transfer::Asking::kVerdict : Transfer::Asking::kToKnow);
+  if (!others_waited_) return;
   if (patience_ == nullptr) {
     patience_ = std::make_unique<net::Timer>(services_.loop, [this] { question_readers(); });
   }
@@ -209,8 +210,10 @@ void ResponseBody::on_reader_advanced() {
   if (!paused_since_ || stream_ == nullptr) return;
   const std::uint64_t limit = request_.runtime->config.limits.transfer_buffer_bytes;
   const std::uint64_t behind = lag();
-  if (!writer_.keeps_whole() && behind != 0 && (behind > limit / 2 || transfer_.is_over_share()))
+  if (!writer_.keeps_whole() && behind != 0 && (behind > limit / 2 || transfer_.is_over_share())) {
+    if (!others_waited_ && transfer_.is_read_by_several()) question_readers();
     return;
+  }
   end_pause(services_.loop.now());
 }
 

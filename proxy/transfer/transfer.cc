@@ -298,16 +298,16 @@ bool Transfer::question_behind(std::uint64_t written, Asking asking) {
     const std::uint64_t position = reader->position_.load();
     others_wait = others_wait || (position >= written && position != TransferReader::kReadsNothing);
   }
-  const bool is_verdict = others_wait && asking == Asking::kVerdict;
+  if (!others_wait) return false;
   for (TransferReader* reader = readers_; reader != nullptr; reader = reader->next_) {
     if (reader->position_.load() >= written || reader->is_cut()) continue;
-    reader->question_.store(is_verdict ? Question::kLeave : Question::kHowFar,
+    reader->question_.store(asking == Asking::kVerdict ? Question::kLeave : Question::kHowFar,
                             std::memory_order_release);
     if (!reader->wake_pending_.exchange(true, std::memory_order_acq_rel)) {
       reader->home_.wake(reader->ticket_);
     }
   }
-  return others_wait;
+  return true;
 }
 
 Transfer::Woken Transfer::wake_elsewhere() {

@@ -200,9 +200,9 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
     MonotonicTime now{};
   };
   bool blame_slowest(const HoldBack& hold_back);
-  // Asks each reader that has not read all of `written` whether its client takes anything: it
-  // answers by itself, from its loop. Returns whether others have read it all, and wait; they did
-  // so at the last question, too, where it is `verdict`: who takes nothing is then to leave.
+  // Returns whether some reader has read all of `written`, and waits. Only then is each that has
+  // not asked whether its client takes anything: it answers by itself, from its loop. With
+  // kVerdict others waited at the last question, too: who takes nothing is to leave.
   enum class Asking : std::uint8_t { kToKnow, kVerdict };
   bool question_behind(std::uint64_t written, Asking asking);
   // Whether more than one reads it.

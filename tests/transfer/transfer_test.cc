@@ -278,9 +278,11 @@ TEST_CASE(
     CHECK(two.transfer->is_read_by_several());
     two.transfer->advance(two.a, 400);
     two.transfer->advance(two.b, 500);
-    CHECK_FALSE(two.transfer->question_behind(1000, Asking::kVerdict));
-    CHECK(two.a.take_question() == Question::kHowFar);
-    CHECK(two.b.take_question() == Question::kHowFar);
+    for (const Asking asking : {Asking::kToKnow, Asking::kVerdict}) {
+      CHECK_FALSE(two.transfer->question_behind(1000, asking));
+      CHECK(two.a.take_question() == Question::kNone);
+      CHECK(two.b.take_question() == Question::kNone);
+    }
     two.transfer->advance(two.b, 1000);
     CHECK(two.transfer->question_behind(1000, Asking::kToKnow));
     CHECK(two.a.take_question() == Question::kHowFar);
