@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,13 +40,25 @@ struct PathReadings {
 // ("%2e%2e") are dot segments to us, and names to others. Empty: not known.
 PathReadings other_readings(std::string_view path, std::string_view as_sent = {});
 
-// Whether `holds` of the path or of another reading of it; true where not all are known.
-template <typename Holds>
-bool any_reading(std::string_view path, std::string_view as_sent, Holds&& holds) {
-  if (holds(path)) return true;
-  const PathReadings readings = other_readings(path, as_sent);
-  return !readings.is_complete || std::ranges::any_of(readings.others, holds);
-}
+// The readings of one path for several questions: they are found once, when they are first needed.
+class AnyReading {
+ public:
+  // Both are borrowed.
+  explicit AnyReading(std::string_view path, std::string_view as_sent)
+      : path_(path), as_sent_(as_sent) {}
+  // Whether `holds` of the path or of another reading of it; true where not all are known.
+  template <typename Holds>
+  bool is(Holds&& holds) {
+    if (holds(path_)) return true;
+    if (!others_) others_ = other_readings(path_, as_sent_);
+    return !others_->is_complete || std::ranges::any_of(others_->others, holds);
+  }
+
+ private:
+  std::string_view path_;
+  std::string_view as_sent_;
+  std::optional<PathReadings> others_;
+};
 
 // Whether `holds` of the path and of each other reading of it, or of none of them.
 template <typename Holds>

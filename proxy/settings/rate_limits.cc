@@ -53,16 +53,22 @@ bool RateLimits::concern(std::string_view listener) const {
                              [&](const Limit& limit) { return is_for(limit.listeners, listener); });
 }
 
-std::vector<std::string> RateLimits::counted_for(const Limit& limit, std::string_view listener,
-                                                 const Named& named, const http::Fields& fields,
-                                                 const net::Address& client) {
-  if (!is_for(limit.listeners, listener)) return {};
-  if (!limit.hosts.empty() && !any_glob_matches(limit.hosts, named.host)) return {};
+struct RateLimits::Asked {
+  std::string_view listener;
+  const Named& named;
+  const http::Fields& fields;
+  const net::Address& client;
+  AnyReading reading{named.path, named.path_as_sent};
+};
+
+std::vector<std::string> RateLimits::counted_for(const Limit& limit, Asked& asked) {
+  if (!is_for(limit.listeners, asked.listener)) return {};
+  if (!limit.hosts.empty() && !any_glob_matches(limit.hosts, asked.named.host)) return {};
   const auto is_for_path = [&](std::string_view path) {
     return any_glob_matches(limit.paths, path);
   };
-  if (!limit.paths.empty() && !any_reading(named.path, named.path_as_sent, is_for_path)) return {};
-  return who(limit.field, limit.network, fields, client);
+  if (!limit.paths.empty() && !asked.reading.is(is_for_path)) return {};
+  return who(limit.field, limit.network, asked.fields, asked.client);
 }
 
 void RateLimits::give_back(const Limit& limit, std::span<const std::string> names,
@@ -73,8 +79,9 @@ void RateLimits::give_back(const Limit& limit, std::span<const std::string> name
 Nanoseconds RateLimits::take(std::string_view listener, const Named& named,
                              const http::Fields& fields, const net::Address& client,
                              MonotonicTime now) const {
+  Asked asked{.listener = listener, .named = named, .fields = fields, .client = client};
   for (std::size_t i = 0; i < limits_.size(); ++i) {
-    const auto names = counted_for(limits_[i], listener, named, fields, client);
+    const auto names = counted_for(limits_[i], asked);
     for (std::size_t at = 0; at < names.size(); ++at) {
       const Nanoseconds wait = limits_[i].buckets->take(names[at], now);
       if (wait.count() == 0) continue;
@@ -82,7 +89,7 @@ Nanoseconds RateLimits::take(std::string_view listener, const Named& named,
       give_back(limits_[i], std::span(names).first(at), now);
       for (std::size_t before = 0; before < i; ++before) {
         const Limit& limit = limits_[before];
-        give_back(limit, counted_for(limit, listener, named, fields, client), now);
+        give_back(limit, counted_for(limit, asked), now);
       }
       return wait;
     }

@@ -38,9 +38,8 @@ class RateLimits {
     std::unique_ptr<TokenBuckets> buckets;
   };
   // The names of the buckets of this limit that a request takes a token of, each once.
-  static std::vector<std::string> counted_for(const Limit& limit, std::string_view listener,
-                                              const Named& named, const http::Fields& fields,
-                                              const net::Address& client);
+  struct Asked;  // a request
+  static std::vector<std::string> counted_for(const Limit& limit, Asked& asked);
   static void give_back(const Limit& limit, std::span<const std::string> names, MonotonicTime now);
 
   std::vector<Limit> limits_;
