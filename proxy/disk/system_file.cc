@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/new_file.h"
 #include "base/secret_file.h"
 #include "proxy/disk/file.h"
 
@@ -208,6 +209,9 @@ Result<std::unique_ptr<File>> open_file(const std::string& path, FileUse use) {
   const int flags = (use == FileUse::kLook ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK |
                     (use == FileUse::kMake ? O_CREAT : 0);
   Descriptor file(::open(path.c_str(), flags, 0600));
+  if (file.get() < 0 && use == FileUse::kMake) {
+    return fail("cannot open disk " + path + ": " + why_no_new_file(path, errno));
+  }
   if (file.get() < 0) return system_error("cannot open disk " + path, errno);
   struct stat status{};
   if (::fstat(file.get(), &status) != 0) return system_error("cannot open disk " + path, errno);

@@ -169,7 +169,7 @@ void RequestLog::log(const RequestRecord& record, const http::RequestHead* head,
   }
   if (record.tls != nullptr) tell_tls(*record.tls, entry);
   append_access_record(buffer_.text(), *runtime_->config.log.format, entry, runtime_->redaction);
-  if (!buffer_.finish_record(entry.received)) stats_.log_dropped.add();
+  stats_.log_dropped.add(buffer_.finish_record(entry.received));
 }
 
 void RequestLog::record(const RequestRecord& record, const EndedExchange& ended) {

@@ -60,9 +60,9 @@ class RequestLog {
   }
   // The caches that are simulated may be others from now on.
   void follow_shadows() { shadows_.follow(); }
-  // Hands what was gathered to the writer, and to the caches that are simulated. False where the
-  // writer has dropped it.
-  bool hand_over() {
+  // Hands what was gathered to the writer, and to the caches that are simulated. Returns how many
+  // records the writer has dropped.
+  std::size_t hand_over() {
     shadows_.hand_over();
     return buffer_.hand_over();
   }

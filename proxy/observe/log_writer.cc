@@ -13,6 +13,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/check.h"
+#include "base/new_file.h"
 #include "proxy/observe/log.h"
 
 namespace encore::server {
@@ -20,6 +22,9 @@ namespace {
 
 // How long a buffer of records waits for those of other workers.
 constexpr Nanoseconds kGathered = std::chrono::milliseconds(20);
+
+// How often what could not be written is tried again, where nothing new comes.
+constexpr Nanoseconds kRetry = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -33,7 +38,7 @@ Result<std::unique_ptr<LogWriter>> LogWriter::open(const std::string& path) {
 Result<void> LogWriter::check(const std::string& path) {
   if (path == "-") return {};
   const auto refused = [&] {
-    return fail("cannot open log " + path + ": " + std::strerror(errno));
+    return fail("cannot open log " + path + ": " + why_no_new_file(path, errno));
   };
   struct stat status{};
   const bool there = ::stat(path.c_str(), &status) == 0;
@@ -45,12 +50,9 @@ Result<void> LogWriter::check(const std::string& path) {
   if (there) {
     return ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0 ? Result<void>() : refused();
   }
-  // The permissions of its directory do not tell whether a file can be made there.
-  const int made = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (made < 0) return errno == EEXIST ? Result<void>() : refused();
-  ::close(made);
-  ::unlink(path.c_str());
-  return {};
+  // One that is there by now is another process's, or a link to where none is yet.
+  errno = check_new_file(path);
+  return errno == 0 || errno == EEXIST ? Result<void>() : refused();
 }
 
 LogWriter::~LogWriter() {
@@ -73,7 +75,8 @@ Result<void> LogWriter::open_file() {
   }
   const int descriptor =
       ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0640);
-  if (descriptor < 0) return fail("cannot open log " + path_ + ": " + std::strerror(errno));
+  if (descriptor < 0)
+    return fail("cannot open log " + path_ + ": " + why_no_new_file(path_, errno));
   if (descriptor_ > STDERR_FILENO) ::close(descriptor_);
   descriptor_ = descriptor;
   look_at_file();
@@ -85,7 +88,11 @@ void LogWriter::look_at_file() {
   const bool regular = ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
   // A pipe with room takes so much without waiting.
   share_bytes_ = regular ? SIZE_MAX : PIPE_BUF;
-  if (regular && status.st_size == 0) broken_line_ = false;
+  // A line that was begun elsewhere, or in what was cut off since, is written whole.
+  const bool is_same = status.st_dev == device_ && status.st_ino == inode_;
+  if (!is_same || (regular && status.st_size == 0)) begun_bytes_ = 0;
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
 }
 
 bool LogWriter::hand_over(std::string& buffer) {
@@ -126,34 +133,49 @@ void LogWriter::flush() ENCORE_NO_THREAD_SAFETY_ANALYSIS {
 }
 
 void LogWriter::run() ENCORE_NO_THREAD_SAFETY_ANALYSIS {
+  const auto has_work = [this]() ENCORE_NO_THREAD_SAFETY_ANALYSIS {
+    return !waiting_.empty() || reopen_ || stop_;
+  };
   std::unique_lock<Mutex> lock(mutex_);
   while (true) {
-    wake_.wait(lock, [this]() ENCORE_NO_THREAD_SAFETY_ANALYSIS {
-      return !waiting_.empty() || reopen_ || stop_;
-    });
-    if (waiting_.empty() && !reopen_) return;  // told to stop, and all is written
+    if (unwritten_.empty()) {
+      wake_.wait(lock, has_work);
+    } else {
+      wake_.wait_for(lock, kRetry, has_work);
+    }
+    const bool is_last = stop_ && waiting_.empty() && !reopen_;
+    if (is_last && unwritten_.empty()) return;
     // Workers hand over in the same beat, and one of them first.
     if (!waiting_.empty() && !waiting_.front().marks.empty()) {
       wake_.wait_for(lock, kGathered, [this]() ENCORE_NO_THREAD_SAFETY_ANALYSIS { return stop_; });
     }
     std::vector<Buffer> batch;
     batch.swap(waiting_);
-    waiting_bytes_ = 0;
+    std::size_t held = unwritten_.size();
+    for (const Buffer& buffer : batch) held += buffer.text.size();
     const bool reopen = std::exchange(reopen_, false);
     busy_ = true;
     lock.unlock();
     if (reopen) {
       if (auto opened = open_file(); !opened) log::error("{}", opened.error().message);
+    } else if (begun_bytes_ != 0) {
+      look_at_file();
     }
     write_sorted(batch);
     lock.lock();
+    ENCORE_CHECK(unwritten_.size() <= held, "a log keeps no more than it was given");
+    waiting_bytes_ -= held - unwritten_.size();
     busy_ = false;
     wake_.notify_all();
+    if (is_last) {
+      report_loss();
+      return;
+    }
   }
 }
 
 // Buffers of records as one, in the order of their times; others stand where they stood.
-void LogWriter::write_sorted(const std::vector<Buffer>& batch) {
+void LogWriter::write_sorted(std::vector<Buffer>& batch) {
   struct Record {
     WallTime time;
     std::string_view line;
@@ -169,16 +191,17 @@ void LogWriter::write_sorted(const std::vector<Buffer>& batch) {
     text.reserve(bytes);
     for (const Record& record : records) text += record.line;
     records.clear();
-    if (!text.empty()) write_all(text);
+    if (!text.empty()) write(std::move(text));
   };
   const auto is_in_order = [](const Buffer& buffer) {
     return std::ranges::is_sorted(buffer.marks, {}, &LogMark::time);
   };
-  if (batch.size() == 1 && is_in_order(batch.front())) return write_all(batch.front().text);
-  for (const Buffer& buffer : batch) {
+  if (batch.empty()) return write({});
+  if (batch.size() == 1 && is_in_order(batch.front())) return write(std::move(batch.front().text));
+  for (Buffer& buffer : batch) {
     if (buffer.marks.empty()) {
       write_records();
-      write_all(buffer.text);
+      write(std::move(buffer.text));
       continue;
     }
     std::size_t begin = 0;
@@ -190,28 +213,41 @@ void LogWriter::write_sorted(const std::vector<Buffer>& batch) {
   write_records();
 }
 
-void LogWriter::write_all(const std::string& bytes) {
-  std::size_t done = 0;
-  // What was begun before the disk was full ends here: the next record has a line of its own.
-  if (broken_line_ && wait_for_room() && ::write(descriptor_, "\n", 1) == 1) broken_line_ = false;
-  while (done < bytes.size()) {
+// Behind what was not written before. What cannot be written now either is kept.
+void LogWriter::write(std::string bytes) {
+  if (unwritten_.empty()) {
+    unwritten_ = std::move(bytes);
+  } else {
+    unwritten_ += bytes;
+  }
+  std::size_t done = begun_bytes_;
+  while (done < unwritten_.size()) {
     if (!wait_for_room()) {
-      broken_line_ = broken_line_ || done != 0;
       errno = EAGAIN;
-      report_failure(bytes.size() - done);
-      return;
+      return keep_from(done);
     }
-    const std::size_t share = std::min(bytes.size() - done, share_bytes_);
-    const ssize_t written = ::write(descriptor_, bytes.data() + done, share);
+    const std::size_t share = std::min(unwritten_.size() - done, share_bytes_);
+    const ssize_t written = ::write(descriptor_, unwritten_.data() + done, share);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      broken_line_ = broken_line_ || done != 0;
-      report_failure(bytes.size() - done);
-      return;
-    }
+    if (written < 0) return keep_from(done);
     done += static_cast<std::size_t>(written);
   }
-  report_recovery();
+  unwritten_ = {};
+  begun_bytes_ = 0;
+  if (std::exchange(fails_, false)) log::warn("log {} is written again", path_);
+}
+
+// Keeps the line that was begun from its beginning: another file may be opened before it is
+// written.
+void LogWriter::keep_from(std::size_t done) {
+  if (!std::exchange(fails_, true)) {
+    log::error("cannot write log {}: {}; records wait, up to {} MiB of them", path_,
+               std::strerror(errno), kBacklogBytesMax >> 20U);
+  }
+  std::size_t line = done;
+  while (line != 0 && unwritten_[line - 1] != '\n') --line;
+  unwritten_.erase(0, line);
+  begun_bytes_ = done - line;
 }
 
 // Waits while a pipe (or terminal) is full, but not when the process is to end.
@@ -228,18 +264,9 @@ bool LogWriter::wait_for_room() {
   }
 }
 
-// Once for each time that the disk is full, not once for each write.
-void LogWriter::report_failure(std::size_t lost_bytes) {
-  if (lost_bytes_ == 0) {
-    log::error("cannot write log {}: {}; records are lost", path_, std::strerror(errno));
-  }
-  lost_bytes_ += lost_bytes;
-}
-
-void LogWriter::report_recovery() {
-  if (lost_bytes_ == 0) return;
-  log::warn("log {} is written again; {} bytes were lost", path_, lost_bytes_);
-  lost_bytes_ = 0;
+void LogWriter::report_loss() {
+  const std::size_t lost = unwritten_.size() - begun_bytes_;
+  if (lost != 0) log::error("log {}: its last {} bytes could not be written", path_, lost);
 }
 
 }  // namespace encore::server

@@ -4,6 +4,8 @@
 // the records' times, whichever worker it is of. Thread-safe.
 #pragma once
 
+#include <sys/types.h>
+
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -26,14 +28,16 @@ struct LogMark {
 // A file (or standard output) that buffers are written to. Reopened on demand, for rotation.
 class LogWriter {
  public:
-  // How many bytes may wait to be written before further buffers are dropped.
+  // How many bytes may wait to be written before further buffers are dropped, those included that
+  // could not be written and are tried again.
   static constexpr std::size_t kBacklogBytesMax = 64U << 20U;
 
   // Opens `path` for appending; "-" is standard output. Errors: the file cannot be opened.
   static Result<std::unique_ptr<LogWriter>> open(const std::string& path);
   // Whether open() would succeed. Makes nothing, and does not wait for a pipe's reader.
   static Result<void> check(const std::string& path);
-  // Writes what waits, then closes. What a full pipe does not take within a second is lost.
+  // Writes what waits, then closes. What a full pipe does not take within a second, or a full disk
+  // not at all, is lost.
   ~LogWriter();
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
@@ -45,7 +49,7 @@ class LogWriter {
   bool hand_over(std::string& buffer, std::vector<LogMark>& marks);
   // Closes and opens the file again before the next write (after an external rotation).
   void reopen();
-  // Waits until all that was handed over before the call is written.
+  // Waits until all that was handed over before the call is written, or could not be.
   void flush();
 
  private:
@@ -57,20 +61,22 @@ class LogWriter {
   explicit LogWriter(std::string path) : path_(std::move(path)) {}
   Result<void> open_file();
   void run();
-  void write_sorted(const std::vector<Buffer>& batch);
-  void write_all(const std::string& bytes);
+  void write_sorted(std::vector<Buffer>& batch);
+  void write(std::string bytes);
+  void keep_from(std::size_t done);
   bool wait_for_room();
   void look_at_file();
-
-  void report_failure(std::size_t lost_bytes);
-  void report_recovery();
+  void report_loss();
 
   const std::string path_;
   // Of the thread that writes.
-  std::size_t lost_bytes_ = 0;   // since the first write that failed; 0: all is well
+  std::string unwritten_;        // by the last write, which failed; from the beginning of a line
+  std::size_t begun_bytes_ = 0;  // of these, written before: a part of that line
+  bool fails_ = false;           // and that was said
   bool gave_up_ = false;         // the end did not wait for room
-  bool broken_line_ = false;     // the last record was written in part
   std::size_t share_bytes_ = 0;  // of one write
+  dev_t device_ = 0;             // of the file that is open
+  ino_t inode_ = 0;
   int descriptor_ = -1;  // touched by open() before the thread starts, then by the thread alone
   Mutex mutex_;
   std::condition_variable_any wake_;
@@ -96,13 +102,15 @@ class LogBuffer {
   bool enabled() const { return writer_ != nullptr; }
   // Where the next record is appended to; call finish_record() after it.
   std::string& text() { return text_; }
-  // Hands over when enough has come together. False when records were dropped.
-  bool finish_record(WallTime time) {
+  // Hands over when enough has come together. Returns how many records were dropped.
+  std::size_t finish_record(WallTime time) {
     marks_.push_back({time, text_.size()});
-    return text_.size() < kHandOverBytes || hand_over();
+    return text_.size() < kHandOverBytes ? 0 : hand_over();
   }
-  bool hand_over() {
-    return writer_ == nullptr || text_.empty() || writer_->hand_over(text_, marks_);
+  std::size_t hand_over() {
+    const std::size_t records = marks_.size();
+    const bool taken = writer_ == nullptr || text_.empty() || writer_->hand_over(text_, marks_);
+    return taken ? 0 : records;
   }
 
  private:

@@ -168,7 +168,8 @@ struct ResponseSizes {
   X(dns_limited, "dns_limited_total",                                                              \
     "Names not asked for because too many lookups were under way.")                                \
   X(dns_failures, "dns_failures_total", "Lookups that no name server gave an answer to.")          \
-  X(log_dropped, "log_dropped_total", "Log records dropped because the writer fell behind.")
+  X(log_dropped, "log_dropped_total",                                                              \
+    "Log records dropped because the log could not be written in time.")
 
 // What follows from the sizes of responses.
 #define ENCORE_BODY_COUNTERS(X)                                                               \

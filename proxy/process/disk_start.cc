@@ -11,6 +11,7 @@
 #include <string>
 #include <system_error>
 
+#include "base/new_file.h"
 #include "proxy/disk/disk_set.h"
 #include "proxy/process/disk_purge.h"
 #include "proxy/process/private_file.h"
@@ -19,20 +20,14 @@ namespace encore::server {
 namespace {
 
 Result<void> fail_making(const config::Disk& disk, int os_error) {
-  return fail("disk \"" + disk.path +
-              "\" cannot be made: " + std::generic_category().message(os_error));
+  return fail("disk \"" + disk.path + "\" cannot be made: " + why_no_new_file(disk.path, os_error));
 }
 
 Result<void> check_new_disk(const config::Disk& disk) {
   std::filesystem::path directory = std::filesystem::path(disk.path).parent_path();
   if (directory.empty()) directory = ".";
-  // The permissions of its directory do not tell whether a file can be made there.
-  const int made = ::open(disk.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (made < 0 && errno != EEXIST) return fail_making(disk, errno);
-  if (made >= 0) {
-    ::close(made);
-    ::unlink(disk.path.c_str());
-  }
+  const int os_error = check_new_file(disk.path);
+  if (os_error != 0 && os_error != EEXIST) return fail_making(disk, os_error);
   struct statvfs room{};
   if (::statvfs(directory.c_str(), &room) != 0) return fail_making(disk, errno);
   const std::uint64_t bytes = std::uint64_t{room.f_bavail} * room.f_frsize;

@@ -1,15 +1,19 @@
 #include "proxy/observe/log_writer.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <csignal>
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/names_seen.h"
 #include "tests/temporary_directory.h"
 
 namespace encore::server {
@@ -142,16 +146,16 @@ TEST_CASE("what workers hand over in one beat is written in the order of its tim
   for (int record = 1; record <= 100; ++record) {
     LogBuffer& buffer = record % 2 == 1 ? odd : even;
     buffer.text() += std::to_string(record) + "\n";
-    CHECK(buffer.finish_record(WallTime(std::chrono::seconds(record))));
+    CHECK(buffer.finish_record(WallTime(std::chrono::seconds(record))) == 0);
     expected += std::to_string(record) + "\n";
   }
   // Records of one worker may be out of order, too: the first to begin may end last.
   for (const int record : {102, 101}) {
     late.text() += std::to_string(record) + "\n";
-    CHECK(late.finish_record(WallTime(std::chrono::seconds(record))));
+    CHECK(late.finish_record(WallTime(std::chrono::seconds(record))) == 0);
   }
   expected += "101\n102\n";
-  for (LogBuffer* const buffer : {&late, &even, &odd}) CHECK(buffer->hand_over());
+  for (LogBuffer* const buffer : {&late, &even, &odd}) CHECK(buffer->hand_over() == 0);
   (*writer)->flush();
   CHECK(read_text(place / "log") == expected);
 }
@@ -159,7 +163,98 @@ TEST_CASE("what workers hand over in one beat is written in the order of its tim
 TEST_CASE("a buffer without a writer takes and keeps nothing to write", "[server][log]") {
   LogBuffer buffer(nullptr);
   CHECK_FALSE(buffer.enabled());
-  CHECK(buffer.hand_over());
+  CHECK(buffer.hand_over() == 0);
+}
+
+// Fails writes beyond so many bytes of a file, as a full disk does, as long as it lives.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t bytes) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
+    const rlimit limit{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  }
+  ~FileLimit() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_CASE("what could not be written is written later, where it had stopped", "[server][log]") {
+  const TemporaryDirectory place;
+  auto writer = LogWriter::open(place / "log");
+  REQUIRE(writer.has_value());
+  const auto write = [&](std::string text) {
+    CHECK((*writer)->hand_over(text));
+    (*writer)->flush();
+  };
+  {
+    const FileLimit full(7);
+    write("one\ntwo\nthree\n");
+    write("four\n");
+    CHECK(read_text(place / "log") == "one\ntwo");
+  }
+  SECTION("with what comes next") {
+    write("five\n");
+    CHECK(read_text(place / "log") == "one\ntwo\nthree\nfour\nfive\n");
+  }
+  SECTION("by itself") {
+    while (read_text(place / "log") != "one\ntwo\nthree\nfour\n") std::this_thread::yield();
+  }
+  SECTION("in another file from the beginning of the line") {
+    std::filesystem::rename(place / "log", place / "log.1");
+    (*writer)->reopen();
+    write("five\n");
+    CHECK(read_text(place / "log") == "two\nthree\nfour\nfive\n");
+  }
+  SECTION("in a file that was cut off meanwhile likewise") {
+    write_text(place / "log", "");
+    write("five\n");
+    CHECK(read_text(place / "log") == "two\nthree\nfour\nfive\n");
+  }
+  SECTION("at the end") {
+    writer->reset();
+    CHECK(read_text(place / "log") == "one\ntwo\nthree\nfour\n");
+  }
+}
+
+TEST_CASE("what cannot be written counts towards the backlog", "[server][log]") {
+  const TemporaryDirectory place;
+  std::filesystem::create_symlink("/dev/full", place / "log");
+  auto writer = LogWriter::open(place / "log");
+  REQUIRE(writer.has_value());
+  std::string first(LogWriter::kBacklogBytesMax, 'x');
+  CHECK((*writer)->hand_over(first));
+  (*writer)->flush();
+  LogBuffer buffer(writer->get());
+  for (int i = 0; i < 3; ++i) {
+    buffer.text() += "record\n";
+    CHECK(buffer.finish_record(WallTime{}) == 0);
+  }
+  CHECK(buffer.hand_over() == 3);
+  std::filesystem::remove(place / "log");
+  (*writer)->reopen();
+  std::string last = "last\n";
+  while (!(*writer)->hand_over(last)) last = "last\n";
+  (*writer)->flush();
+  CHECK(read_text(place / "log") == std::string(LogWriter::kBacklogBytesMax, 'x') + "last\n");
+}
+
+TEST_CASE("whether a log could be opened is checked without a file of its name", "[server][log]") {
+  const TemporaryDirectory place;
+  const NamesSeen seen(place / "");
+  CHECK(LogWriter::check(place / "log"));
+  CHECK_FALSE(seen.has("log"));
+  CHECK(std::filesystem::is_empty(place / ""));
+  CHECK_FALSE(LogWriter::check(place / "no/log"));
+  CHECK_FALSE(LogWriter::check(place / std::string(300, 'n')));
+  // A link to where nothing is yet.
+  std::filesystem::create_symlink(place / "there", place / "link");
+  CHECK(LogWriter::check(place / "link"));
+  CHECK_FALSE(std::filesystem::exists(place / "there"));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "proxy/process/disk_start.h"
 #include "proxy/process/state.h"
 #include "tests/catch.h"
+#include "tests/names_seen.h"
 #include "tests/temporary_directory.h"
 
 namespace encore::server {
@@ -49,7 +50,11 @@ TEST_CASE("a config that would start has no faults, and leaves nothing behind", 
   config.log.access = place / "access.log";
   config.log.decisions = place / "decisions";
   config.state.directory = place / "state";
+  config.disk = {{.path = place / "disk", .size_bytes = 8 * kMiB, .segment_bytes = kMiB}};
+  const NamesSeen seen(place.path());
   const StartCheck check = check_start(config);
+  // Not for a moment: somebody else may be about to make them.
+  for (const char* const name : {"access.log", "decisions", "disk"}) CHECK_FALSE(seen.has(name));
   CHECK(check.faults.empty());
   CHECK(check.notes.empty());
   CHECK(std::filesystem::is_empty(place.path()));
@@ -69,6 +74,11 @@ TEST_CASE("a disk that a start would refuse is named, and none is made", "[serve
   SECTION("no directory for it") {
     config.disk[0].path = place / "none/disk";
     CHECK(keys_at_fault(config) == Keys{"disk.0.path"});
+    const std::string told = "mkdir -p " + place / "none";
+    CHECK(check_start(config).faults[0].what.ends_with(told));
+    const auto opened = open_disks(config, {1, 2}, false);
+    REQUIRE_FALSE(opened.has_value());
+    CHECK(opened.error().message.ends_with(told));
   }
   SECTION("no room for it") {
     config.disk[0].size_bytes = std::uint64_t{1} << 60U;
