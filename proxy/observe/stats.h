@@ -125,9 +125,12 @@ struct ResponseSizes {
   X(origin_failovers, "origin_failovers_total",                                                    \
     "Requests that went on to another server because one failed.")                                 \
   X(origin_waits, "origin_waits_total",                                                            \
-    "Times a request waited because its server had as many connections as it may.")                \
+    "Times a request waited because its server had as many connections as it may, or its "         \
+    "client its share of them.")                                                                   \
   X(origin_busy, "origin_busy_total",                                                              \
     "Requests that failed because their server had as many connections as it may.")                \
+  X(origin_share_refusals, "origin_share_refusals_total",                                          \
+    "Requests that failed because their client had its share of the server's connections.")        \
   X(origins_set_aside, "origins_set_aside_total", "Servers ejected after failures.")               \
   X(health_checks, "health_checks_total", "Health checks of servers.")                             \
   X(health_failures, "health_check_failures_total", "Health checks that failed.")                  \

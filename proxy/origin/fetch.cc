@@ -92,7 +92,7 @@ void Fetch::go_on(OriginLink::Progress progress) {
       if (link_.waits_for_share()) transfer_->set_motion(Transfer::Motion::kHeldBack);
       return;
     case OriginLink::Progress::kNone:
-      fail_later(busy_failure());
+      fail_later(link_.busy_failure());
       return;
   }
 }

@@ -314,7 +314,10 @@ void Fetch::fail(TransferFailure failure) {
     link_.tally().add_failure(*kind);
   }
   if (no_memory) services_.stats.memory_failures.add();
-  if (plan_.background) note_refresh(services_, *request_, Refresh::kFailed);
+  // What is refused to this client says nothing of the origin.
+  if (plan_.background && !failure.of_the_client) {
+    note_refresh(services_, *request_, Refresh::kFailed);
+  }
   // A response that breaks off replaces nothing.
   if (body_.forgo_storing()) note_not_stored();
   services_.inflight.remove(*transfer_);
@@ -328,8 +331,11 @@ void Fetch::fail(TransferFailure failure) {
   body_.abort();
   end();
   failure.visit = std::move(visit_);
+  // A client that may not have it from its origin may not have it from here. One that has its share
+  // of connections may.
+  const bool is_forbidden = failure.outcome == Outcome::kDenied && failure.status == 403;
   const bool stale =
-      plan_.stored && failure.outcome != Outcome::kDenied &&
+      plan_.stored && !is_forbidden &&
       http::may_serve_stale(meta_until(*plan_.stored, plan_.stored_fresh_until),
                             request_->directives, services_.loop.now(),
                             http::OriginFailure::kUnreachable, request_->treatment->stale);

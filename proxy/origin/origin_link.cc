@@ -61,17 +61,13 @@ bool is_of_present_settings(const OriginServices& services, const RequestContext
 
 }  // namespace
 
-TransferFailure busy_failure(bool of_the_client) {
-  return {503, Outcome::kOriginUnreachable, "origin-busy", of_the_client};
-}
-
 OriginLink::OriginLink(OriginServices& services, const RequestContext& request,
                        OriginLinkHandler& handler)
     : services_(services),
       request_(request),
       handler_(handler),
       party_(request.client, request.policy != nullptr && request.policy->trusts(request.client)),
-      waiter_([this] { return take_turn(); }, [this] { tell(end_wait(), busy_failure(true)); }) {
+      waiter_([this] { return take_turn(); }, [this] { tell(end_wait(AttemptFailure::kShare)); }) {
   choose_destination();
 }
 
@@ -154,8 +150,9 @@ OriginLink::Progress OriginLink::acquire_here() {
       state_ = InLine{.since = services_.loop.now()};
       return Progress::kPending;
     }
-    if (!choose_other_server(AttemptFailure::kBusy, false)) {
-      count_busy();
+    const AttemptFailure why = why_busy();
+    if (!choose_other_server(why, false)) {
+      count_busy(why);
       return Progress::kNone;
     }
   }
@@ -244,18 +241,33 @@ bool OriginLink::waits_for_share() const {
          !services_.lines.has_share_left(pool_key(), party_);
 }
 
+OriginLink::AttemptFailure OriginLink::why_busy() const {
+  return services_.lines.has_share_left(pool_key(), party_) ? AttemptFailure::kBusy
+                                                            : AttemptFailure::kShare;
+}
+
 // No connection was to be had, which is no failure of the server: another may have one.
-OriginLink::Progress OriginLink::end_wait() {
+OriginLink::Progress OriginLink::end_wait(AttemptFailure why) {
   waiter_.leave();
   state_ = Idle{};
-  if (choose_other_server(AttemptFailure::kBusy, false)) return acquire_here();
-  count_busy();
+  if (choose_other_server(why, false)) return acquire_here();
+  count_busy(why);
   return Progress::kNone;
 }
 
-void OriginLink::count_busy() {
+void OriginLink::count_busy(AttemptFailure why) {
+  busy_ = why;
+  if (why == AttemptFailure::kShare) {
+    services_.stats.origin_share_refusals.add();
+    return;
+  }
   services_.stats.origin_busy.add();
   tally().add_failure(ServerFailure::kBusy);
+}
+
+TransferFailure OriginLink::busy_failure() const {
+  if (busy_ == AttemptFailure::kShare) return {503, Outcome::kDenied, "origin-share", true};
+  return {503, Outcome::kOriginUnreachable, "origin-busy"};
 }
 
 void OriginLink::resolve(Lookup what) {
@@ -294,7 +306,7 @@ void OriginLink::on_resolved(std::expected<net::Resolved, net::ResolveFailure> r
   }
   if (confirms && !claim_slot(services_, pool_key(), slot_)) {
     need_ = Need::kNew;
-    tell(acquire_here(), busy_failure());
+    tell(acquire_here());
     return;
   }
   if (!result) {
@@ -414,10 +426,10 @@ void OriginLink::go_on_after(const Attempt& attempt, const TransferFailure& othe
   }
   state_ = Idle{};  // what was asked is asked no more
   need_ = Need::kNew;
-  tell(acquire_here(), busy_failure());
+  tell(acquire_here());
 }
 
-void OriginLink::tell(Progress progress, const TransferFailure& failure) {
+void OriginLink::tell(Progress progress) {
   switch (progress) {
     case Progress::kOpen:
       handler_.on_link_open();
@@ -425,7 +437,7 @@ void OriginLink::tell(Progress progress, const TransferFailure& failure) {
     case Progress::kPending:
       return;
     case Progress::kNone:
-      handler_.on_link_failed(failure);
+      handler_.on_link_failed(busy_failure());
       return;
   }
 }
@@ -502,8 +514,7 @@ void OriginLink::check_timeouts(MonotonicTime now) {
   };
   if (const auto* waiting = std::get_if<InLine>(&state_)) {
     if (over(waiting->since, timeouts.origin_connect)) {
-      const bool of_the_client = waits_for_share();
-      tell(end_wait(), busy_failure(of_the_client));
+      tell(end_wait(why_busy()));
     }
     return;
   }
@@ -516,7 +527,7 @@ void OriginLink::check_timeouts(MonotonicTime now) {
     const net::ResolveFailure failure{.outcome = net::ResolveOutcome::kTimeout, .message = {}};
     if (take_confirmed(std::unexpected(failure))) return handler_.on_link_open();
     need_ = Need::kNew;
-    tell(acquire_here(), busy_failure());
+    tell(acquire_here());
     return;
   }
   if (!over(resolving->since, timeouts.dns)) return;

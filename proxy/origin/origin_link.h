@@ -55,7 +55,7 @@ class OriginLink {
   enum class Progress : std::uint8_t {
     kOpen,     // stream() is there
     kPending,  // the handler is called
-    kNone,     // there is none to be had, nor will be: busy_failure()
+    kNone,     // there is none to be had, nor will be: OriginLink::busy_failure()
   };
   // Why an attempt failed.
   enum class AttemptFailure : std::uint8_t {
@@ -64,6 +64,7 @@ class OriginLink {
     kClosed,          // the connection ended before an answer began
     kSilent,          // no answer in time
     kBusy,            // as many connections as there may be: nothing was tried
+    kShare,           // the client has its share of those: likewise
   };
   // What has become of the request on the open connection.
   struct Attempt {
@@ -84,6 +85,9 @@ class OriginLink {
   // REQUIRES: idle.
   [[nodiscard]] Progress acquire(Need need);
   bool waits_for_share() const;
+  // After Progress::kNone: why. That its client has its share, which is no fault of the server's
+  // and does not hold for others, or that the server has as many connections as it may.
+  TransferFailure busy_failure() const;
   // Drops the connection and asks for a new one to the same server, in its place.
   // REQUIRES: open.
   [[nodiscard]] Progress reconnect();
@@ -161,17 +165,18 @@ class OriginLink {
   bool take_idle(const std::function<bool(const PooledConnection&)>& is_named);
   bool take_confirmed(const std::expected<net::Resolved, net::ResolveFailure>& result);
   bool take_turn();
-  Progress end_wait();
+  AttemptFailure why_busy() const;
+  Progress end_wait(AttemptFailure why);
   void resolve(Lookup what = Lookup::kToConnect);
   void on_resolved(std::expected<net::Resolved, net::ResolveFailure> result);
   void connect(std::vector<net::Address> addresses);
   void on_connected(std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result);
   void go_on_after(const Attempt& attempt, const TransferFailure& otherwise);
-  void tell(Progress progress, const TransferFailure& failure);
+  void tell(Progress progress);
   bool move_on(const Attempt& attempt);
   void note_failure(const Attempt& attempt);
   ServerTally tally_of(const OriginServer& server) const;
-  void count_busy();
+  void count_busy(AttemptFailure why);
   bool choose_other_server(AttemptFailure failure, bool was_kept);
   void prefer_untried(std::vector<net::Address>& addresses);
   void warn(const std::string& why);
@@ -188,6 +193,7 @@ class OriginLink {
   const net::TlsContext* tls_ = nullptr;
 
   Need need_ = Need::kAny;
+  AttemptFailure busy_ = AttemptFailure::kBusy;  // why there was no connection: this, or kShare
   const OriginLines::Party party_;
   OriginLines::Share share_;  // of the client's, from before it has a connection
   OriginLines::Slot slot_;    // of the connection, from before it is made
@@ -202,9 +208,5 @@ class OriginLink {
   std::vector<net::Address> tried_addresses_;  // of the present server
   bool other_address_ = false;                 // it has one that was not tried
 };
-
-// The failure that the client is told if as many connections as there may be are in use, or,
-// `of_the_client`, as many as one client may have.
-TransferFailure busy_failure(bool of_the_client = false);
 
 }  // namespace encore::server

@@ -23,6 +23,7 @@ ServerFailure kind_of(OriginLink::AttemptFailure failure) {
     case AttemptFailure::kSilent:
       return ServerFailure::kSilent;
     case AttemptFailure::kBusy:
+    case AttemptFailure::kShare:
       return ServerFailure::kBusy;
   }
   return ServerFailure::kClosed;
@@ -120,14 +121,14 @@ bool OriginLink::choose_other_server(AttemptFailure failure, bool was_kept) {
   if (server_ == nullptr) return false;
   const bool again = std::ranges::find(tried_, server_) != tried_.end();
   tried_.push_back(server_);
-  const bool same_will_do =
-      (failure == AttemptFailure::kClosed && !again) || failure == AttemptFailure::kBusy;
+  const bool untried = failure == AttemptFailure::kBusy || failure == AttemptFailure::kShare;
+  const bool same_will_do = (failure == AttemptFailure::kClosed && !again) || untried;
   ServerLease next = next_server(same_will_do ? LastResort::kNo : LastResort::kYes);
   if (was_kept) tried_.pop_back();
   if (!next) return false;
   choose_server(std::move(next));
   tried_addresses_.clear();
-  services_.stats.origin_failovers.add();
+  if (failure != AttemptFailure::kShare) services_.stats.origin_failovers.add();
   return true;
 }
 

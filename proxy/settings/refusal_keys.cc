@@ -34,7 +34,8 @@ constexpr std::array kRefusals = {
     Refusal{"request-body-too-large", "limits.request_body"},
     Refusal{"request-too-slow", "limits.client_body_rate_min"},
     Refusal{"dns-limit", "upstream.dns_lookups, upstream.dns_lookups_per_client"},
-    Refusal{"origin-busy", "upstream.connections_per_server, upstream.connections_per_client"},
+    Refusal{"origin-busy", "upstream.connections_per_server"},
+    Refusal{"origin-share", "upstream.connections_per_client"},
 };
 
 }  // namespace

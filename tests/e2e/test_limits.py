@@ -352,7 +352,7 @@ class OriginConnections(SlowOriginCase):
             eventually(lambda: origin.count() == 1, "the first has come")
             gone = self.request(encore, origin, "/gone")
             self.waits(encore, 1)
-            self.refused(get(encore.port, origin.url("/beyond")))
+            self.refused(get(encore.port, origin.url("/beyond")), "origin-share")
             gone.close()
             eventually(lambda: encore.metrics()["encore_transfers"] == 1, "it has left")
             waiting = self.request(encore, origin, "/waiting")
@@ -369,7 +369,7 @@ class OriginConnections(SlowOriginCase):
                                            connections_per_server=1):
             first = self.request(encore, origin, "/first")
             eventually(lambda: origin.count() == 1, "the first has come")
-            self.refused(get(encore.port, origin.url("/second")))
+            self.refused(get(encore.port, origin.url("/second")), "origin-share")
             origin.go.set()
             self.assertEqual(b"slow", first.read_response().body)
             self.assertEqual(0, encore.metrics()["encore_origins_set_aside_total"])

@@ -165,7 +165,7 @@ class Limits(ConnectionCase):
         self.assertEqual([1, 1], [server.count() for server in servers])
         answer = clients[4].read_response()
         self.assertEqual(503, answer.status)
-        self.assertIn("origin-busy", field(answer, "cache-status"))
+        self.assertIn("origin-share", field(answer, "cache-status"))
         go.set()
         for client in clients[:4]:
             self.assertEqual((200, b"held"), client.read_response()[0:4:3])

@@ -12,6 +12,9 @@ from slow_origin import SlowOrigin, SlowOriginCase
 class Shares(SlowOriginCase):
     """One client uses a part of a server's connections, and what waits takes turns by client."""
 
+    def refused(self, answer, detail="origin-share"):
+        super().refused(answer, detail)
+
     def ask(self, encore, origin, path, source, method="GET", fields=()):
         client = Client(encore.port, source=source)
         self.addCleanup(client.close)
@@ -48,6 +51,15 @@ class Shares(SlowOriginCase):
             origin.go.set()
             for client in [*slow, other]:
                 self.assertEqual(b"slow", client.read_response().body)
+            metrics = encore.metrics()
+            # It is the client's doing, and nothing is held against the server.
+            self.assertEqual(1, metrics["encore_origin_share_refusals_total"])
+            self.assertEqual(0, metrics["encore_origin_busy_total"])
+            self.assertEqual(0, sum(value for name, value in metrics.items()
+                                    if name.startswith("encore_origin_server_failures_total")))
+            refused = [r for r in encore.access_records(4) if r["status"] == 503]
+            self.assertEqual([("denied", "origin-share")],
+                             [(r["outcome"], r["detail"]) for r in refused])
 
     def test_those_in_line_take_turns_by_client(self):
         for encore, origin in self.proxies(connections_per_server=1):
@@ -75,6 +87,25 @@ class Shares(SlowOriginCase):
             self.ask(encore, origin, "/page", "127.0.0.2")
             eventually(lambda: origin.count("/page") == 1, "the other one's request is sent")
             origin.go.set()
+
+    def test_a_refresh_that_is_refused_for_its_client_holds_back_no_other(self):
+        origin = SlowOrigin(self)
+        origin.routes["/page"] = response(b"page", ETag='"1"', Cache_Control="max-age=0, "
+                                          "stale-while-revalidate=600")
+        encore = self.encore(workers={"count": 1}, admission={"policy": "always"},
+                             upstream={"connections_per_server": 4, "waiting_per_server": 0})
+        get(encore.port, origin.url("/page"))
+        slow = self.fill(encore, origin, 2)
+        eventually(lambda: origin.count() == 3, "its share has come")
+        self.assertEqual(b"page", get(encore.port, origin.url("/page")).body)
+        eventually(lambda: encore.metrics()["encore_origin_share_refusals_total"] == 1,
+                   "the refresh is refused")
+        with Client(encore.port, source="127.0.0.2") as other:
+            self.assertEqual(b"page", other.ask(origin.url("/page")).body)
+        eventually(lambda: origin.count("/page") == 2, "the other's refresh is sent")
+        origin.go.set()
+        for client in slow:
+            self.assertEqual(b"slow", client.read_response().body)
 
     def test_a_line_that_one_client_fills_has_a_place_for_another(self):
         for encore, origin in self.proxies(connections_per_server=1, waiting_per_server=4):

@@ -118,6 +118,31 @@ TEST_CASE("who waits in line for too long is told", "[origin][link]") {
   CHECK(second.told.failure->detail == "origin-busy");
 }
 
+TEST_CASE("what is refused for its client's share is no failure of the server", "[origin][link]") {
+  Origin origin;
+  World world({origin.url()});
+  world.lines.use({.connections = 4, .per_client = 1, .waiting = 1});
+  Link first(world);
+  (void)first.link.acquire(OriginLink::Need::kAny);
+  world.run_until(origin, [&] { return first.told.opened == 1; });
+  Link second(world);
+  CHECK((second.link.acquire(OriginLink::Need::kAny) == Progress::kPending));
+  CHECK(second.link.waits_for_share());
+  Link third(world);
+  CHECK((third.link.acquire(OriginLink::Need::kAny) == Progress::kNone));
+  second.link.check_timeouts(world.loop->now() + world.runtime->config.timeouts.origin_connect);
+  REQUIRE(second.told.failure);
+  for (const TransferFailure& failure : {third.link.busy_failure(), *second.told.failure}) {
+    CHECK(failure.of_the_client);
+    CHECK(failure.status == 503);
+    CHECK(failure.outcome == Outcome::kDenied);
+    CHECK(failure.detail == "origin-share");
+  }
+  CHECK(world.stats.origin_share_refusals.get() == 2);
+  CHECK(world.stats.origin_busy.get() == 0);
+  CHECK(world.stats.origin_failovers.get() == 0);
+}
+
 TEST_CASE("an attempt is repeated where that does no harm, and as often as it may be",
           "[origin][link]") {
   Origin origin;

@@ -37,7 +37,8 @@ TEST_CASE("the keys that refusals name are keys of the configuration", "[setting
                                         "request-body-too-large",
                                         "request-too-slow",
                                         "dns-limit",
-                                        "origin-busy"}) {
+                                        "origin-busy",
+                                        "origin-share"}) {
     std::string_view rest = keys_of_refusal(detail);
     CAPTURE(detail);
     REQUIRE_FALSE(rest.empty());
