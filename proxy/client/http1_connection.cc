@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "proxy/client/hit.h"
+#include "proxy/client/hit_record.h"
 #include "proxy/client/http1_pending.h"
 #include "proxy/client/http1_text.h"
 #include "proxy/client/revocation.h"
@@ -331,7 +332,14 @@ void Http1Connection::start_request(RequestView& view, std::string_view head_byt
                                     CacheView found) {
   ENCORE_CHECK(request_ == nullptr && tunnel_ == nullptr, "one request follows the other");
   // Replies keep the order of requests: what was gathered goes first.
-  if (!services_.http1.batch.empty() && !flush_batch()) return;
+  if (!services_.http1.batch.empty() && !flush_batch()) {
+    return record_unsent(services_.log, {.view = view,
+                                         .client = client_,
+                                         .listener = listener_.counts.get(),
+                                         .listener_name = listener_.name,
+                                         .tls = tls_.get(),
+                                         .now = services_.loop.now()});
+  }
   const std::uint32_t limit = client_limit(*services_.runtime->config.limits.transfers_per_client,
                                            services_.keeper.connections_allowed());
   // Whoever speaks for others is not counted.
@@ -457,8 +465,9 @@ void Http1Connection::on_intercept_end(After after) {
 }
 
 // `why` is of what is under way.
-void Http1Connection::close(After how, const ClientGone& why) {
+void Http1Connection::close(After how, ClientGone why) {
   if (is_closed()) return;
+  why.unsent = unsent_after(how);
   ENCORE_CHECK(how != After::kNext, "a connection that is closed serves nobody");
   phase_ = Phase::kClosed;
   transfer_.leave();
@@ -478,13 +487,6 @@ void Http1Connection::close(After how, const ClientGone& why) {
     }
   }
   services_.keeper.retire(*this);
-}
-
-void Http1Connection::cut(const ClientGone& why) {
-  After how = After::kClose;
-  if (request_ != nullptr) how = request_->after_cut();
-  if (tunnel_ != nullptr) how = tunnel_->after_cut();
-  close(how, why);
 }
 
 bool Http1Connection::revoke() {
@@ -538,10 +540,6 @@ void Http1Connection::on_eof(net::Stream&) {
 
 void Http1Connection::on_error(net::Stream&, net::CloseReason reason, int) {
   close(After::kAbort, {.detail = net::to_string(reason)});
-}
-
-bool Http1Connection::may_be_given_up() const {
-  return is_idle() && !is_closed() && head_since_ == MonotonicTime{} && stream_.kept_bytes() == 0;
 }
 
 void Http1Connection::drain() {

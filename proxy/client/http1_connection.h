@@ -141,7 +141,7 @@ class Http1Connection final : public ClientConnection,
   void end_unfinished_head();
   void next_request();
   net::Deferred& later();
-  void close(After how, const ClientGone& why = {});
+  void close(After how, ClientGone why = {});
 
   // Plain hits, refusals and what the client does not take at once (http1_replies.cc).
   // `view` is of the request that is refused; null: there is none, and the connection ends.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "proxy/client/hit_record.h"
 #include "proxy/client/http1_connection.h"
 #include "proxy/client/http1_pending.h"
 #include "proxy/client/http1_text.h"
@@ -73,31 +74,6 @@ std::string logged_fields(const Runtime& runtime, const store::Object& object,
 
 std::uint64_t less(std::uint64_t from, std::uint64_t bytes) { return from - std::min(from, bytes); }
 
-// As far as the connection has no part in it.
-RequestRecord record_of(const RequestView& view, const HitCount& count) {
-  RequestRecord record;
-  record.outcome = Outcome::kHit;
-  record.started = count.started;
-  record.status = count.status;
-  record.sent_bytes = count.sent_bytes;
-  record.body_bytes = count.body_bytes;
-  record.taken_bytes = view.head->head_size;
-  record.listener = count.listener;
-  record.user = view.user;
-  record.request_id = view.request_id;
-  record.rule = view.rule;
-  record.intercepted = view.inside != nullptr;
-  return record;
-}
-
-// Its client had gone before any of it went out.
-void set_unsent(RequestRecord& record) {
-  record.outcome = Outcome::kClientAborted;
-  record.detail = "reset";
-  record.connection = ClientConnectionEnd::kCut;
-  record.sent_bytes = record.body_bytes = 0;
-}
-
 // Gathers a response that fits a slot, whose head ends with what was written into the batch's room.
 void add_inline(ReplyBatch& batch, CacheView& found, std::size_t tail_bytes) {
   const store::Object& object = *found.object;
@@ -125,7 +101,15 @@ void Http1Connection::reply_hit(const RequestView& view, std::string_view head_b
   const std::string_view vary = form == HitForm::kVaries ? http::kVaryByCodingField : kNothing;
   const std::string id_field = id_line(*services_.runtime, view);
   const std::size_t more = further.size() + vary.size() + id_field.size();
-  if (!batch.has_room(kTailBytesMax + via.size() + more) && !flush_batch()) return;
+  if (!batch.has_room(kTailBytesMax + via.size() + more) && !flush_batch()) [[unlikely]] {
+    return record_unsent(services_.log, {.view = view,
+                                         .client = client_,
+                                         .listener = listener_.counts.get(),
+                                         .listener_name = listener_.name,
+                                         .tls = tls_.get(),
+                                         .now = now,
+                                         .status = meta.status});
+  }
   char* const room = batch.text_room();
   const std::uint32_t age = http::current_age(meta, now);
   std::size_t tail = plain || view.policy->cache_status
@@ -223,7 +207,7 @@ void Http1Connection::refuse(const Refusal& refusal, const RequestView* view) {
     close(After::kClose);
     return;
   }
-  if (!services_.http1.batch.empty() && !flush_batch()) return;
+  const bool is_gone = !services_.http1.batch.empty() && !flush_batch();
   const bool is_read =
       refusal.outcome != Outcome::kBadRequest || refusal.is_head_read || view != nullptr;
   const http::RequestHead* const head = is_read ? &services_.http1.head : nullptr;
@@ -252,7 +236,7 @@ void Http1Connection::refuse(const Refusal& refusal, const RequestView* view) {
   reply.head += kHeadEnd;
   if (head != nullptr && head->method == http::Method::kHead) reply.body.clear();
   reply.head += reply.body;
-  if (!stays) phase_ = Phase::kLast;
+  if (!stays && !is_gone) phase_ = Phase::kLast;
   RequestRecord record;
   record.body_bytes = reply.body.size();
   record.outcome = refusal.outcome;
@@ -274,11 +258,13 @@ void Http1Connection::refuse(const Refusal& refusal, const RequestView* view) {
     fields = reply.head.substr(0, reply.head.find("\r\n\r\n"));
     record.response_fields = fields;
   }
+  if (is_gone) set_unsent(record);
   services_.log.record(record, head, client_);
   if (head != nullptr) {
     note_refused_purge(*services_.runtime, services_.stats, listener_, *head, client_,
                        refusal.detail);
   }
+  if (is_gone) return;
   pending().writer.add_text(std::move(reply.head));
   pump_pending();
 }
@@ -343,7 +329,8 @@ void Http1Connection::end_pending(const ClientGone& how) {
   if (ended->record == nullptr) return;
   RequestRecord& record = *ended->record;
   if (how.outcome != Outcome::kHit) {
-    const std::uint64_t unsent = stream_.bytes_unsent();
+    const bool is_lost = how.unsent == ClientGone::Unsent::kLost;
+    const std::uint64_t unsent = is_lost ? stream_.bytes_unsent() : 0;
     record.outcome = how.outcome;
     record.detail = how.detail;
     record.connection = ClientConnectionEnd::kCut;
@@ -404,6 +391,17 @@ std::optional<SlowReader> Http1Connection::slow_reader() const {
   const std::uint64_t rate = writer->pace().bytes_per_second();
   if (holding_.bytes() / kSlowSeconds <= rate) return std::nullopt;
   return SlowReader{rate, holding_.bytes(), is_over_share()};
+}
+
+bool Http1Connection::may_be_given_up() const {
+  return is_idle() && !is_closed() && head_since_ == MonotonicTime{} && stream_.kept_bytes() == 0;
+}
+
+void Http1Connection::cut(const ClientGone& why) {
+  After how = After::kClose;
+  if (request_ != nullptr) how = request_->after_cut();
+  if (tunnel_ != nullptr) how = tunnel_->after_cut();
+  close(how, why);
 }
 
 void Http1Connection::cut_reader() {

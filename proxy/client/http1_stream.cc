@@ -86,7 +86,7 @@ void Http1Stream::on_peer_end() {
   keeps_alive_ = false;
   if (is_request_taken()) return;
   const After after = after_cut();
-  on_gone({.detail = "unfinished-request"});
+  on_gone({.detail = "unfinished-request", .unsent = unsent_after(after)});
   carrier_.on_stream_end(after);
 }
 

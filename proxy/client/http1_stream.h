@@ -45,6 +45,11 @@ class Http1Carrier {
   ~Http1Carrier() = default;
 };
 
+// What becomes of what has not left this machine when a connection ends so.
+constexpr ClientGone::Unsent unsent_after(Http1Carrier::After how) {
+  return how == Http1Carrier::After::kClose ? ClientGone::Unsent::kSent : ClientGone::Unsent::kLost;
+}
+
 class Http1Stream final : public ClientStream, public net::Retirable, public Recycled<Http1Stream> {
  public:
   using After = Http1Carrier::After;

@@ -23,8 +23,14 @@ namespace encore::server {
 
 // Why a client's connection ends before its response has.
 struct ClientGone {
+  // What becomes of bytes that have not left this machine yet.
+  enum class Unsent : std::uint8_t {
+    kLost,  // a reset discards them
+    kSent,  // the connection ends behind them
+  };
   Outcome outcome = Outcome::kClientAborted;
   std::string_view detail = {};  // of a constant; empty: the outcome says it all
+  Unsent unsent = Unsent::kLost;
 };
 
 class ClientStream {

@@ -484,7 +484,7 @@ void Exchange::on_gone(const ClientGone& why) {
     record_.detail = why.detail;
   }
   record_.connection = ClientConnectionEnd::kCut;
-  lost_bytes_ = client_.unsent_bytes();
+  if (why.unsent == ClientGone::Unsent::kLost) lost_bytes_ = client_.unsent_bytes();
   end();
 }
 
