@@ -67,6 +67,7 @@ int on_client_hello(SSL* ssl, int* alert, void*) {
   }
   const TlsServer::Context* const chosen = server_of(ssl).find(name);
   if (chosen == nullptr) {
+    static_cast<TlsSession*>(SSL_get_app_data(ssl))->note_unknown_name(name);
     *alert = SSL_AD_UNRECOGNIZED_NAME;
     return SSL_CLIENT_HELLO_ERROR;
   }

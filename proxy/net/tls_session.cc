@@ -236,8 +236,20 @@ TlsResult TlsSession::outcome(int result) {
   if (verified != X509_V_OK) certificate_fault_ = X509_verify_cert_error_string(verified);
   error_ = verified == X509_V_OK ? openssl_error()
                                  : "certificate refused: " + std::string(certificate_fault_);
+  if (!unknown_name_.empty()) error_ = unknown_name_;
   ERR_clear_error();
   return {.status = TlsStatus::kFailed};
+}
+
+void TlsSession::note_unknown_name(std::string_view name) {
+  if (name.empty()) {
+    unknown_name_ = "no certificate for a client that names no host";
+    return;
+  }
+  // A client says whatever it likes, and a log has lines.
+  std::string shown(name);
+  std::ranges::replace_if(shown, [](char c) { return c <= ' ' || c == '"' || c > '~'; }, '?');
+  unknown_name_ = "no certificate for \"" + shown + '"';
 }
 
 }  // namespace encore::net

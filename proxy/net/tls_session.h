@@ -68,6 +68,8 @@ class TlsSession {
   bool is_server() const { return side_ == Side::kServer; }
   bool is_resumed() const;
   const ssl_st* ssl() const { return ssl_; }
+  // The client has asked for a host that there is no certificate of; empty: it named none.
+  void note_unknown_name(std::string_view name);
   // Why kFailed; one line.
   const std::string& error() const { return error_; }
   // After kFailed: the peer has refused to go on, by an alert.
@@ -101,6 +103,7 @@ class TlsSession {
   std::size_t unsent_ = 0;            // plain bytes of the record that is not wholly sent
   std::size_t held_back_ = 0;         // of them, or of the one before: not counted as taken yet
   bool owes_end_ = false;             // of a close_notify
+  std::string unknown_name_;          // why its handshake fails; empty: it was not that
   std::string error_;
 };
 

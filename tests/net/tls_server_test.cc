@@ -109,6 +109,8 @@ class Peer {
   }
   bool resumed() const { return SSL_session_reused(ssl_.get()) == 1; }
   TlsFacts facts() const { return facts_of(server_->ssl()); }
+  // Why the server has refused it.
+  const std::string& refusal() const { return server_->error(); }
   // Ended by a word, so that it may be taken up again.
   Session session() {
     SSL_set_shutdown(ssl(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
@@ -162,6 +164,9 @@ TEST_CASE("an unknown name may be refused, no name is not", "[net][tls]") {
   CHECK(peer.connect(*server, ""));
   CHECK_FALSE(peer.connect(*server, "two.test"));
   CHECK(peer.alert == SSL_R_TLSV1_UNRECOGNIZED_NAME);
+  CHECK(peer.refusal() == "no certificate for \"two.test\"");
+  CHECK_FALSE(peer.connect(*server, "two.test\n\"x"));
+  CHECK(peer.refusal() == "no certificate for \"two.test??x\"");
 }
 
 TEST_CASE("of one name each client gets the kind of key that it can use", "[net][tls]") {
