@@ -66,6 +66,10 @@ error("stale-if-error does not hide a 501", "max-age=60, stale-if-error=600",
       miss(status=501, upstream={"any": 1}))
 error("by default a closed connection is answered with the stale one", "max-age=60",
       served(raw=closes), "RFC 9111 4.2.4")
+for directive in ("min-fresh=600", "max-age=10"):
+    error(f"{directive} of a request is a preference: closed", "max-age=600",
+          valid(raw=closes, want_status=200, says="fwd=request",
+                req={"Cache-Control": directive}), "RFC 9111 5.2.1")
 for directive in ("must-revalidate", "proxy-revalidate", "s-maxage=60", "no-cache"):
     error(f"never with {directive}: closed", f"max-age=60, stale-if-error=600, {directive}",
           miss(raw=closes, sees=lambda body: True, want_status=502, upstream={"any": 1}),
