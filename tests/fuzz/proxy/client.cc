@@ -436,8 +436,11 @@ void Client::finish_front(Ending ending) {
   const double since = request->started - world_.slack;
   const bool crossed = !channel_.was_heard() && (answered_ || world_.last_trouble >= since);
   const bool unheard = !have_head_ && unread_.empty() && (crossed || world_.last_ending >= since);
-  // A reset is how HTTP/1.0 learns of a cut, and it takes with it what is on its way.
-  const bool cut = request->http10 && ending == Ending::kReset && request->url->last_cut >= since;
+  // A reset is how HTTP/1.0 learns of a cut, or of a body that is another than its digest says, and
+  // it takes with it what is on its way.
+  const bool wrong = request->url->blob != nullptr && world_.last_wrong >= since;
+  const bool cut =
+      request->http10 && ending == Ending::kReset && (request->url->last_cut >= since || wrong);
   const Request& last = *waiting_.back();
   const bool before_tunnel = last.method == "CONNECT";
   const bool ours = ending == Ending::kLeft || unheard || cut || channel_.was_broken();
