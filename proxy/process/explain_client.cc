@@ -17,14 +17,15 @@ namespace {
 Result<std::string> ask(const config::Config& config, std::string method, std::string target) {
   const std::optional<config::Endpoint>& endpoint = *config.admin.address;
   if (!endpoint) return fail("admin.address is \"\": there is no admin listener to be asked");
-  Neighbour proxy{.url = {.host = endpoint->address, .port = endpoint->port},
-                  .method = std::move(method),
-                  .target = std::move(target),
-                  .names = resolver_options(config.upstream),
-                  // As much as the variants of a key can come to.
-                  .bytes_max = 4 * kMiB,
-                  .time_max = std::chrono::seconds(10)};
-  if (to_address(*endpoint).is_unspecified()) {
+  Neighbour proxy{
+      .url = {.host = endpoint->address, .port = endpoint->port, .socket = endpoint->socket},
+      .method = std::move(method),
+      .target = std::move(target),
+      .names = resolver_options(config.upstream),
+      // As much as the variants of a key can come to.
+      .bytes_max = 4 * kMiB,
+      .time_max = std::chrono::seconds(10)};
+  if (endpoint->socket.empty() && to_address(*endpoint).is_unspecified()) {
     const bool is_ipv4 = endpoint->address.find(':') == std::string::npos;
     proxy.url.host = std::string(is_ipv4 ? "127.0.0.1" : "::1");
   }

@@ -28,8 +28,16 @@ constexpr Nanoseconds kRetryInterval = std::chrono::seconds(1);
 constexpr Nanoseconds kOrdersInterval = std::chrono::milliseconds(50);
 
 std::string authority_of(const config::ServerUrl& url) {
+  if (!url.socket.empty()) return "localhost";
   const bool is_ipv6 = url.host.find(':') != std::string::npos;
   return (is_ipv6 ? "[" + url.host + "]" : url.host) + ":" + std::to_string(url.port);
+}
+
+// The place of a page, for messages: without its query.
+std::string place_of(const config::ServerUrl& url, std::string_view target) {
+  std::string place = url.socket.empty() ? (url.tls ? "https://" : "http://") + authority_of(url)
+                                         : "unix:" + url.socket + " ";
+  return place.append(target.substr(0, target.find('?')));
 }
 
 std::string in_seconds(Nanoseconds time) {
@@ -61,6 +69,11 @@ class Download final : private net::StreamHandler {
     silence_.start(neighbour.silence_max);
     end_.start(neighbour.time_max);
     orders_.start(kOrdersInterval);
+    if (!neighbour.url.socket.empty()) {
+      addresses_ = {net::Address::loopback_v4(0)};
+      connect();
+      return;
+    }
     query_ = resolver.resolve({.host = neighbour.url.host, .port = neighbour.url.port},
                               [this](auto resolved) { take_addresses(std::move(resolved)); });
   }
@@ -89,13 +102,14 @@ class Download final : private net::StreamHandler {
     received_.clear();
     progress_ = {};
     silence_.start(neighbour_.silence_max);
-    connector_ =
-        std::make_unique<net::Connector>(loop_,
-                                         net::Connector::Options{.addresses = addresses_,
-                                                                 .timeout = neighbour_.silence_max,
-                                                                 .tls = tls_,
-                                                                 .tls_host = neighbour_.url.host},
-                                         [this](auto connected) { send(std::move(connected)); });
+    connector_ = std::make_unique<net::Connector>(
+        loop_,
+        net::Connector::Options{.addresses = addresses_,
+                                .timeout = neighbour_.silence_max,
+                                .tls = tls_,
+                                .tls_host = neighbour_.url.host,
+                                .socket_file = neighbour_.url.socket},
+        [this](auto connected) { send(std::move(connected)); });
   }
 
   // It saves its memory, or adopts one, or much else: that passes.
@@ -190,9 +204,7 @@ class Download final : private net::StreamHandler {
               (refused_ ? ", and has answered 503 Service Unavailable" : ""));
   }
   void fail_with(const std::string& what) {
-    finish(fail("http" + std::string(neighbour_.url.tls ? "s" : "") + "://" +
-                authority_of(neighbour_.url) +
-                neighbour_.target.substr(0, neighbour_.target.find('?')) + ": " + what));
+    finish(fail(place_of(neighbour_.url, neighbour_.target) + ": " + what));
   }
   // The first outcome counts.
   void finish(Result<std::string> outcome) {

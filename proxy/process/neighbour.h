@@ -13,7 +13,7 @@
 namespace encore::server {
 
 struct Neighbour {
-  config::ServerUrl url;  // of its admin listener, or of what stands before that
+  config::ServerUrl url;  // of its admin listener, or of a proxy in front of it
   std::string method = "GET";
   std::string target = "/filter";
   std::string authorization = {};                     // the field's value; empty: none

@@ -202,8 +202,19 @@ class Access(Case):
         self.assertIn(b" 403 ", ask(b"GET /api/stats HTTP/1.1\r\nHost: evil\r\n" + close))
         for probe in (b"/healthz", b"/readyz"):
             self.assertIn(b" 200 ", ask(b"GET " + probe + b" HTTP/1.0\r\n\r\n"))
+
+        def command(*arguments, status):
+            ended = self.run_client([encore.program, "--config", encore.config_path, *arguments],
+                                    check=False)
+            text = ended.stdout.decode()
+            self.assertEqual(status, ended.returncode, text)
+            return text
+        self.assertRegex(command("status", status=0), r"state +\S+ ready")
+        self.assertIn("remembered ", command("explain", "http://a.example/", status=0))
+        self.assertIn("No host is decrypted", command("intercept", "list", status=1))
         encore.stop()
         self.assertFalse(path.exists())
+        self.assertIn(f"unix:{path} /api/status: ", command("status", status=1))
 
 
 class AccessLog(Case):
