@@ -85,8 +85,10 @@ constexpr std::array kListenKeys = {
     bound<&Listen::purge_to_origin>(
         {.name = "purge_to_origin",
          .kind = Kind::kBool,
-         .doc = "Pass these methods on to the origin if `purge_clients` is empty, for an origin "
-                "that is a cache itself. They purge nothing here."}),
+         .doc =
+             "Pass these methods on to the origin if `purge_clients` is empty, for an origin "
+             "that is a cache itself. Here, a success invalidates the URL alone, as of any unsafe "
+             "method."}),
     bound<&Listen::cache_status>({.name = "cache_status",
                                   .kind = Kind::kBool,
                                   .doc = "Whether responses carry our `Cache-Status`."}),

@@ -125,6 +125,12 @@ const CLI::Option* add_explain(CLI::App& app, encore::server::Explained& asked) 
       ->type_name("\"Name: value\"")
       ->take_all()
       ->allow_extra_args(false);
+  command->footer(
+      "Examples:\n"
+      "  encore --config a.toml explain http://a.example/x.deb\n"
+      "  encore --config a.toml explain http://app.example/ --client 10.0.0.7 --field \"Cookie: "
+      "a=1\"\n"
+      "Exit status: 0 explained, 2 no URL, or wrong configuration or usage.\n");
   return command->add_flag("--offline")
       ->description("Use the configuration alone; do not ask the running proxy");
 }
@@ -174,6 +180,12 @@ void add_intercept(CLI::App& app, InterceptOrders& orders) {
   clear->fallthrough();
   clear->add_option("--client", orders.client, "Only refusals of this client address");
   clear->add_option("--host", orders.host, "Only refusals for this host");
+  command->footer(
+      "Examples:\n"
+      "  encore --config a.toml intercept list\n"
+      "  encore --config a.toml intercept clear --host packages.example\n"
+      "Exit status: 0 done, 1 no proxy answers, or it decrypts no host, 2 wrong configuration or "
+      "usage.\n");
   orders.command = command;
   orders.clear = clear;
 }
@@ -188,6 +200,35 @@ int ask_intercept(const encore::config::Config& config, const InterceptOrders& o
   }
   std::fprintf(stderr, "encore: %s\n", text.error().message.c_str());
   return kExitFailed;
+}
+
+void add_status(CLI::App& app) {
+  CLI::App* const command = app.add_subcommand("status", "Print the state of the running proxy");
+  command->fallthrough();
+  command->footer(
+      "Example:\n"
+      "  encore --config /etc/encore.toml status\n"
+      "It asks the admin listener of that configuration.\n"
+      "Exit status: 0 printed, 1 no proxy answers, 2 wrong configuration or usage.\n");
+}
+
+// Commands with a parser of their own, in the help; main() runs them where they come first.
+void add_others(CLI::App& app) {
+  app.add_subcommand("disk", "List, verify or measure the contents of a disk: encore disk --help")
+      ->prefix_command();
+  app.add_subcommand("ca", "Create, show or renew the authority of [intercept]: encore ca --help")
+      ->prefix_command();
+}
+
+// The exit status where one of them does not come first; 0: none was given.
+int check_others(const CLI::App& app) {
+  for (const char* name : {"disk", "ca"}) {
+    if (!app.got_subcommand(name)) continue;
+    std::fprintf(stderr, "encore: \"%s\" must be the first argument (see encore %s --help)\n", name,
+                 name);
+    return kExitUsage;
+  }
+  return 0;
 }
 
 int show_status(const encore::config::Config& config) {
@@ -267,9 +308,10 @@ int main(int argc, char** argv) {
                  "With --check-config: print the rule that applies to this URL, and its effect")
       ->type_name("URL");
   const CLI::Option* const offline = add_explain(app, asked);
-  app.add_subcommand("status", "Print the state of the running proxy")->fallthrough();
+  add_status(app);
   InterceptOrders intercept;
   add_intercept(app, intercept);
+  add_others(app);
   app.set_version_flag("--version", "encore " ENCORE_VERSION);
   app.footer(kFooter);
   try {
@@ -277,6 +319,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
+  if (const int status = check_others(app); status != 0) return status;
 
   encore::config::Places places;
   const auto config = encore::config::load_config(sources, &places);

@@ -354,7 +354,20 @@ class CommandLine(Case):
         ended = self.run_encore("--version")
         self.assertEqual(0, ended.returncode)
         self.assertRegex(ended.stdout, r"\d+\.\d+\.\d+")
-        self.assertEqual(0, self.run_encore("--help").returncode)
+        ended = self.run_encore("--help")
+        self.assertEqual(0, ended.returncode)
+        listed = ended.stdout[ended.stdout.index("Subcommands:"):ended.stdout.index("Examples:")]
+        for command in "explain", "status", "intercept", "disk", "ca":
+            self.assertRegex(listed, rf"(?m)^  {command} +\S")
+            ended = self.run_encore(command, "--help")
+            self.assertEqual(0, ended.returncode)
+            self.assertRegex(ended.stdout, rf"(?m)^Examples?:\n  encore .*{command}", command)
+
+    def test_a_command_that_must_come_first_says_so(self):
+        for command in ("disk", "list", "x"), ("ca", "show"):
+            ended = self.run_encore("--set", "cache.memory=1MiB", *command)
+            self.assertEqual(2, ended.returncode)
+            self.assertIn(f'"{command[0]}" must be the first argument', ended.stderr)
 
     def test_check_config_prints_what_follows_for_the_filter(self):
         ended = self.run_encore("--check-config", "--config",

@@ -1,5 +1,5 @@
 """docs/OPERATIONS.md lists every field of a record, every outcome and every detail that the code has,
-and none besides."""
+and none besides; README.md the keys that need a restart."""
 
 import pathlib
 import re
@@ -111,6 +111,26 @@ class OperationsDocs(unittest.TestCase):
         code -= {"revalidated", "stale"}
         self.assertEqual([], sorted(code - listed), "in the code alone")
         self.assertEqual([], sorted(listed - code), "in the document alone")
+
+    def test_the_readme_lists_the_keys_that_need_a_restart(self):
+        marked, name = set(), None
+        for line in (ROOT / "docs" / "CONFIG.md").read_text().splitlines():
+            if title := re.match(r"## \[+(\w+)\]+$", line):
+                name = title.group(1)
+            elif line.endswith("*Restart.* |"):
+                marked.add(f"{name}.{re.match(r'[|] `(.*?)`', line).group(1)}")
+        self.assertGreater(len(marked), 15)
+        text = (ROOT / "README.md").read_text()
+        listed = set()
+        for item in re.findall(r"^- (.*)$", text[text.index("### Reload it"):text.index("## Next")], re.M):
+            of = re.search(r" of `\[(\w+)\]`$", item)
+            for word in re.findall(r"`([a-z_.\[\]]+)`", item.removesuffix(of.group() if of else "")):
+                if word == "[[disk]]":
+                    listed |= {key for key in marked if key.startswith("disk.")}
+                else:
+                    listed.add(word if "." in word else f"{of.group(1)}.{word}")
+        self.assertIn("cache.memory", listed)  # up to a bound it needs none
+        self.assertEqual(marked, listed - {"cache.memory"})
 
 
 if __name__ == "__main__":

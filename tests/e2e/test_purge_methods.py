@@ -213,6 +213,19 @@ class Purge(Purging):
         self.assertTrue(self.has("/a"))
         self.assertEqual(0, self.proxy.metrics()["encore_purges_refused_total"])
 
+    def test_an_origins_yes_to_a_purge_invalidates_the_url_alone(self):
+        """As to any unsafe method: docs/CACHING.md and the key's description say so."""
+        self.start_all({"/a/no": lambda exchange: response(b"no", "404 Not Found")
+                        if exchange.request.method in METHODS else fresh(b"page")},
+                       default=fresh(b"page", Surrogate_Key="k"), clients=[], purge_to_origin=True)
+        for method in METHODS:
+            self.load("/a", "/a/1", "/a/no")
+            self.assertEqual(200, self.send(method, "/a", ("Surrogate-Key", "k")))
+            self.assertEqual(404, self.send(method, "/a/no"))
+            self.assertFalse(self.has("/a"), method)
+            self.assertTrue(self.has("/a/1"), method)
+            self.assertTrue(self.has("/a/no"), method)
+
     def test_what_is_on_its_way_is_not_stored_as_it_was(self):
         release = threading.Event()
 
