@@ -205,7 +205,7 @@ function showAdmission({stats, process}) {
   put('fpr-theory', small(filter.fpr_theory));
   put('fpr-bits', small(filter.fpr_bits));
   put('fpr-measured', filter.probes === 0 ? 'nothing asked yet'
-    : `${small(filter.fpr_measured)} (${small(filter.fpr_measured_low)} to ${small(filter.fpr_measured_high)}), ${number(filter.false_positives)} of ${number(filter.probes)}`);
+    : `${small(filter.fpr_measured)} (${small(filter.fpr_measured_low)} to ${small(filter.fpr_measured_high)}), ${number(filter.false_positives)} of ${number(filter.probes)}, ${number(Math.round(filter.false_positives_expected))} expected`);
   showScale(filter);
 }
 
