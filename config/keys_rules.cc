@@ -204,7 +204,7 @@ constexpr std::array kConditionKeys = {
          .kind = Kind::kChoice,
          .doc = "`recheck`: what was asked for with `Authorization` may be stored, and each client "
                 "gets it after its origin has said yes to a `HEAD` with that client's own "
-                "credentials, or with none; the answer is remembered for a minute.",
+                "credentials, or with none; each worker remembers the answer for a minute.",
          .choices = kAuthorizationNames}),
     bound<&Rule::follow_redirects>(
         {.name = "follow_redirects",
