@@ -167,6 +167,12 @@ Result<std::string> check_path_glob(std::string_view text) {
 
 Result<std::string> check_method(std::string_view text) {
   if (text.empty() || text.size() > 64 || !only(text, kTokenMarks)) return fail("is not a method");
+  // Nobody sends these: browsers write them in capitals whatever a page says. "patch" they send.
+  constexpr std::string_view kSmall[] = {"get", "head", "post", "put", "delete", "options"};
+  if (std::ranges::find(kSmall, lower_ascii(text)) != std::end(kSmall) &&
+      std::ranges::any_of(text, [](char c) { return c >= 'a' && c <= 'z'; })) {
+    return fail("is not in capitals");
+  }
   return std::string(text);
 }
 

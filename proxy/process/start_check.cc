@@ -103,9 +103,20 @@ class Checker {
           authority_report(config_.intercept, **interception, wall_now());
       if (report.left < kRenewalDue) result_.notes.push_back(renewal_text(report));
     }
-    add("http.error_pages", ErrorPages::read(config_.http.error_pages));
+    check_error_pages();
     // What else follows from the config.
     if (result_.faults.size() == faults_before) add("", Runtime::create(config_, {}, {}));
+  }
+
+  void check_error_pages() {
+    const auto pages = ErrorPages::read(config_.http.error_pages);
+    add("http.error_pages", pages);
+    if (!pages) return;
+    for (const std::string& name : pages->misnamed()) {
+      result_.notes.push_back("http.error_pages: " + name +
+                              " is not used; accepted: names as 404.html, 503.json, 4xx.txt or "
+                              "5xx.html");
+    }
   }
 
   // An encoder for which there is no room at all is never made.

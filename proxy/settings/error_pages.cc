@@ -69,7 +69,11 @@ Result<ErrorPages> ErrorPages::read(const std::string& folder) {
     const fs::path& path = file.path();
     const auto status = status_of(path.stem().string());
     const std::string_view type = type_of(path.extension().string());
-    if (!status || type.empty()) continue;
+    if (!status || type.empty()) {
+      const std::string name = path.filename().string();
+      if (name[0] >= '0' && name[0] <= '9') pages.misnamed_.insert(name);
+      continue;
+    }
     auto body = read_file(path);
     if (!body) return std::unexpected(body.error());
     bytes += body->size();

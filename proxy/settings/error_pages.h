@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "base/error.h"
@@ -22,11 +23,15 @@ class ErrorPages {
   // file that cannot be read, one that is too large, two for one status.
   static Result<ErrorPages> read(const std::string& folder);
 
+  // Names of files that begin with a digit and are no page, as "50x.html" or "404.php"; sorted.
+  const std::set<std::string>& misnamed() const { return misnamed_; }
+
   // The status' own page, or that of its class; null: there is none. Borrowed.
   const http::OwnPage* find(int status) const;
 
  private:
   std::map<int, http::OwnPage> pages_;  // of a class under its first digit
+  std::set<std::string> misnamed_;
 };
 
 }  // namespace encore::server

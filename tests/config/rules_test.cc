@@ -79,6 +79,12 @@ TEST_CASE("conditions that no request meets are refused", "[config][rules]") {
     CAPTURE(more);
     CHECK(fault("[[" + more + " = [\"a:80\"]\n").find("\"a:80\" has a port;") != std::string::npos);
   }
+  for (const std::string table : {"[[rule]]\nmethod", "[[listen]]\nallow_methods"}) {
+    CAPTURE(table);
+    CHECK(fault(table + " = [\"GET\", \"get\"]\n").find("\"get\" is not in capitals;") !=
+          std::string::npos);
+    good(table + " = [\"GET\", \"patch\", \"M-SEARCH\"]\n");
+  }
 }
 
 TEST_CASE("hosts of rules are names and addresses, whole or in part", "[config][rules]") {

@@ -560,6 +560,19 @@ class Pages(Case):
         eventually(lambda: encore.metrics()["encore_reload_failures_total"] == 1, "it is refused")
         self.assertEqual(b"changed", get(encore.port, dead).body)
 
+    def test_the_check_notes_a_page_that_no_status_gets(self):
+        folder = self.directory / "pages"
+        folder.mkdir()
+        for name in "404.html", "50x.html", "style.css":
+            (folder / name).write_text("page")
+        encore = self.encore(start=False, http={"error_pages": str(folder)})
+        encore.write_config()
+        text = self.run_client([encore.program, "--config", encore.config_path,
+                                "--check-config"]).stdout.decode()
+        notes = [line for line in text.splitlines() if "error_pages" in line]
+        self.assertEqual(1, len(notes), text)
+        self.assertIn("note: http.error_pages: 50x.html is not used; accepted: ", notes[0])
+
     def test_a_folder_that_is_not_there_is_found_before_the_start(self):
         encore = self.encore(start=False, http={"error_pages": str(self.directory / "none")})
         encore.write_config()

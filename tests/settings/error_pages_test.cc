@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 
 #include "tests/catch.h"
@@ -40,6 +41,8 @@ TEST_CASE("a status has its own page, or that of its class", "[settings][error_p
   CHECK(body_of(*pages, 503) == "application/json {}");
   CHECK(body_of(*pages, 502) == "none");
   CHECK(body_of(*pages, 204) == "none");
+  // What looks like a page is told, a style is not.
+  CHECK(pages->misnamed() == std::set<std::string>{"200.html", "40.html", "404.php", "5xxx.html"});
 }
 
 TEST_CASE("without a folder there are none", "[settings][error_pages]") {
