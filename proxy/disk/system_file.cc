@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "base/check.h"
@@ -202,6 +203,17 @@ Result<void> lock(const Descriptor& file, const std::string& path) {
   return system_error("cannot lock disk " + path, errno);
 }
 
+std::unexpected<Error> fail_opening(const std::string& path, FileUse use, int os_error) {
+  if (os_error == EISDIR) {
+    return fail("cannot use disk " + path + ": it is a directory; name a file in it, as " +
+                (std::filesystem::path(path) / "disk").string());
+  }
+  if (use == FileUse::kMake) {
+    return fail("cannot open disk " + path + ": " + why_no_new_file(path, os_error));
+  }
+  return system_error("cannot open disk " + path, os_error);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<File>> open_file(const std::string& path, FileUse use) {
@@ -209,12 +221,10 @@ Result<std::unique_ptr<File>> open_file(const std::string& path, FileUse use) {
   const int flags = (use == FileUse::kLook ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK |
                     (use == FileUse::kMake ? O_CREAT : 0);
   Descriptor file(::open(path.c_str(), flags, 0600));
-  if (file.get() < 0 && use == FileUse::kMake) {
-    return fail("cannot open disk " + path + ": " + why_no_new_file(path, errno));
-  }
-  if (file.get() < 0) return system_error("cannot open disk " + path, errno);
+  if (file.get() < 0) return fail_opening(path, use, errno);
   struct stat status{};
   if (::fstat(file.get(), &status) != 0) return system_error("cannot open disk " + path, errno);
+  if (S_ISDIR(status.st_mode)) return fail_opening(path, use, EISDIR);
   if (!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode)) {
     return fail("cannot use disk " + path + ": neither a regular file nor a block device");
   }

@@ -127,7 +127,16 @@ TEST_CASE("what is no file and no device is not used, nor waited for", "[disk]")
   REQUIRE_FALSE(pipe);
   CHECK(pipe.error().message.find("neither a regular file nor a block device") !=
         std::string::npos);
-  CHECK_FALSE(open_file(place.path(), FileUse::kMake));
+  for (const FileUse use : {FileUse::kMake, FileUse::kKeep, FileUse::kLook}) {
+    const auto directory = open_file(place.path(), use);
+    REQUIRE_FALSE(directory);
+    CHECK(directory.error().message.ends_with("it is a directory; name a file in it, as " +
+                                              (place / "disk")));
+  }
+  const auto nowhere = open_file(place / "none/disk", FileUse::kMake);
+  REQUIRE_FALSE(nowhere);
+  CHECK(nowhere.error().message.ends_with("its directory does not exist; make it with: mkdir -p " +
+                                          (place / "none")));
   const auto absent = open_file(place / "absent", FileUse::kKeep);
   REQUIRE_FALSE(absent);
   CHECK(absent.error().message.find(place / "absent") != std::string::npos);

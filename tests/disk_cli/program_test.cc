@@ -300,7 +300,8 @@ TEST_CASE("what cannot be looked at is refused with its path and a reason", "[di
   const std::string path = directory / "disk";
   for (const std::string command : {"list ", "verify ", "stat "}) {
     check_refused(run(command + path), "cannot open disk " + path + ": No such file or directory");
-    check_refused(run(command + directory.path()), "neither a regular file nor a block device");
+    check_refused(run(command + directory.path()),
+                  "it is a directory; name a file in it, as " + directory.path() + "/disk");
     write_text(path, "");
     check_refused(run(command + path), "disk " + path + " is empty");
     write_text(path, std::string(1 << 20U, 'x'));

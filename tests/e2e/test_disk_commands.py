@@ -88,7 +88,7 @@ class Documented(Disk):
         (self.work / "blank").write_bytes(b"")
         document = DOCUMENT.read_text()
         for path, words in {"none": "No such file or directory",
-                            ".": "neither a regular file nor a block device",
+                            ".": "it is a directory; name a file in it",
                             "blank": "is empty: no encore has used it yet",
                             "foreign": "holds something that encore has not written"}.items():
             self.assertIn(words, document)
