@@ -268,7 +268,7 @@ Server::End Server::run() {
       "{} client connections are allowed, {} of one client, with {} of its requests under way",
       allowed, client_limit(*limits.connections_per_client, allowed),
       client_limit(*limits.transfers_per_client, allowed));
-  log::info("ready: {} workers, seed {}", proxy_->workers().size(),
+  log::info("ready: {} workers, seed fingerprint {}", proxy_->workers().size(),
             filter::fingerprint(proxy_->shared().identity_seed));
   loop_->run();
   if (end_ == End::kCutShort) return end_;

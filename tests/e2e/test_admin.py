@@ -177,6 +177,16 @@ class Access(Case):
             self.assertEqual(200, encore.admin("/healthz", headers={"Host": "b"})[0])
             held.reset()
 
+    def test_of_the_seed_only_a_fingerprint_is_shown(self):
+        seed = "00112233445566778899aabbccddeeff"
+        encore = self.encore(admission={"seed": seed})
+        self.assertRegex(encore.output(), r"ready: 2 workers, seed fingerprint [0-9a-f]{16}\n")
+        shown = [encore.output()] + [encore.admin(path)[1] for path in (
+            "/", "/metrics", "/api/stats", "/api/status", "/api/live", "/api/history",
+            "/api/explain?url=http://a.example/", "/explain", "/api/shadow", "/shadow")]
+        for text in shown:
+            self.assertNotIn(seed[:12], text.lower())
+
     def test_the_admin_listener_on_a_socket(self):
         path = self.directory / "admin.sock"
         encore = self.encore()
