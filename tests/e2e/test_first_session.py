@@ -1,10 +1,45 @@
 """The first session of the README: ask three times, see it remembered, stored, hit."""
 
+import os
+import pathlib
+import re
+import sys
+import time
 import unittest
 
 from client import Client, field, get
-from harness import Case
+from harness import Case, eventually, free_port
 from origin import Origin, fresh, response
+
+
+README = (pathlib.Path(__file__).parents[2] / "README.md").read_text()
+
+
+class Readme(Case):
+    def test_the_first_session_prints_what_the_readme_says(self):
+        """But for the size of what is stored, which depends on what Python's server says of itself."""
+        blocks = [block.split("\n", 1)[1] for block in README.split("```")[1::2]]
+        said, = (block.splitlines() for block in blocks if block.startswith("Cache-Status:"))
+        counted, = (block.splitlines() for block in blocks if block.startswith("encore_requests"))
+        page = self.directory / "a.txt"
+        page.write_text("hello\n")
+        yesterday = time.time() - 86400
+        os.utime(page, (yesterday, yesterday))
+        port = free_port()
+        self.start([sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "--directory",
+                    self.directory, port], port)
+        encore = self.encore()
+        for line in said:
+            status = field(get(encore.port, f"http://127.0.0.1:{port}/a.txt"), "Cache-Status")
+            self.assertRegex("Cache-Status: " + status,
+                             "^" + re.escape(line).replace("8640", "86(40|39|38)") + "$")
+        # A client has its answer a moment before it is counted.
+        eventually(lambda: sum(encore.outcomes().values()) == len(said), "all are counted")
+        metrics = encore.metrics()
+        for line in counted:
+            name, value = line.split(" ")
+            if name != "encore_cache_used_bytes":
+                self.assertAlmostEqual(1, (metrics[name] + 1e-99) / (float(value) + 1e-99), 6, line)
 
 
 class FirstSession(Case):
