@@ -296,6 +296,22 @@ class Large(LargeCase):
         self.assertEqual([], wrong)
         self.assertEqual(1, self.asked[name])
 
+    def test_behind_a_slow_first_client_others_have_it_from_the_origin(self):
+        """As docs/DISK.md has it: on disk alone a body is not there sooner than its client takes it."""
+        self.start_proxy()
+        name = f"/first-{30 * MIB}"
+        with Client(self.proxy.port, receive_buffer=65536) as slow:
+            slow.request(self.origin.url(name))
+            slow.read_head()
+            # Beyond cache.collapse_buffer, so that nobody joins.
+            begin = slow.read_exactly(3 * MIB)
+            self.check(name, self.get(name))
+            self.assertEqual(2, self.asked[name])
+            self.await_stored(name)
+            self.assertIn("detail=disk", self.detail(name))
+            self.assertEqual(content(name, 1, 30 * MIB), begin + slow.read_exactly(27 * MIB))
+        self.assertEqual(2, self.asked[name])
+
     def test_clients_that_leave_and_that_are_slow_hold_little(self):
         self.start_proxy()
         name = f"/slow-{30 * MIB}"
