@@ -57,6 +57,10 @@ void report_listeners(const Config& config, Report& report) {
     for (const auto& server : origin.servers) servers += " " + server.text();
     report.line("origin", origin.host + " " + origin.path + " ->" + servers);
   }
+  if (!config.origin.empty() &&
+      std::ranges::find(config.listen, Mode::kReverse, &Listen::mode) == config.listen.end()) {
+    report.note("[[origin]] is without effect: no [[listen]] has mode = \"reverse\".");
+  }
   for (const auto& listen : config.listen) {
     if (listen.mode != Mode::kReverse || !listen.purge_clients.empty() || listen.purge_to_origin) {
       continue;

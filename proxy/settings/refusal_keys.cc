@@ -14,6 +14,7 @@ struct Refusal {
 constexpr std::string_view kPurgeNotAllowed = "purge-not-allowed";
 
 constexpr std::array kRefusals = {
+    Refusal{"forward-proxy-needs-absolute-form", "listen.mode"},
     Refusal{"client-not-allowed",
             "forward.allow_clients, listen.allow_clients, listen.deny_clients"},
     Refusal{"connect-port", "forward.connect_ports"},

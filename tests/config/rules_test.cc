@@ -114,6 +114,15 @@ TEST_CASE("the report names rules behind one that holds for all", "[config][rule
   CHECK_FALSE(check_report(good("[[rule]]\nhost = \"a\"\n[[rule]]\n"), 1).contains("rule."));
 }
 
+TEST_CASE("origins that no listener serves are noted", "[config]") {
+  const std::string origin = "[[origin]]\nservers = [\"http://127.0.0.1:8000\"]\n";
+  const std::string reverse = "[[listen]]\nmode = \"reverse\"\n";
+  const std::string note = "note: [[origin]] is without effect: no [[listen]] has mode";
+  CHECK(check_report(good(origin), 1).contains(note));
+  CHECK_FALSE(check_report(good(origin + reverse), 1).contains(note));
+  CHECK_FALSE(check_report(good(""), 1).contains(note));
+}
+
 TEST_CASE("a listener that is none is refused beside those that there are", "[config][rules]") {
   CHECK(fault("[[listen]]\naddress = \"*:80\"\n[[listen]]\naddress = \"unix:/a\"\n"
               "[[rule]]\nlistener = \"127.0.0.1:80\"\n") ==

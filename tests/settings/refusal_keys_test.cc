@@ -18,7 +18,8 @@ TEST_CASE("a refusal by configuration names its key to clients of forward listen
 }
 
 TEST_CASE("the keys that refusals name are keys of the configuration", "[settings][refusal]") {
-  for (const std::string_view detail : {"client-not-allowed",
+  for (const std::string_view detail : {"forward-proxy-needs-absolute-form",
+                                        "client-not-allowed",
                                         "connect-port",
                                         "unsafe-port",
                                         "private-destination",
