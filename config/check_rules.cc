@@ -21,6 +21,35 @@ bool is_plain(std::string_view text) {
   });
 }
 
+// Directives of Cache-Control that are a number of seconds; clients ignore them with another value.
+constexpr std::array<std::string_view, 4> kSeconds = {"max-age", "s-maxage",
+                                                      "stale-while-revalidate", "stale-if-error"};
+
+// Removes the first member of a list and returns it; a comma within quotes does not end it.
+std::string_view take_member(std::string_view& rest) {
+  std::size_t end = 0;
+  for (bool quoted = false; end < rest.size() && (quoted || rest[end] != ','); ++end) {
+    if (rest[end] == '"') quoted = !quoted;
+  }
+  std::string_view member = rest.substr(0, end);
+  rest.remove_prefix(std::min(rest.size(), end + 1));
+  while (member.starts_with(' ')) member.remove_prefix(1);
+  while (member.ends_with(' ')) member.remove_suffix(1);
+  return member;
+}
+
+Result<void> check_directive(std::string_view member) {
+  const std::size_t equals = std::min(member.find('='), member.size());
+  const auto name = check_field_name(member.substr(0, equals));
+  if (!name) return fail("has \"" + std::string(member) + "\", which is no directive");
+  if (std::ranges::find(kSeconds, lower_ascii(*name)) == kSeconds.end()) return {};
+  const std::string_view value = member.substr(std::min(member.size(), equals + 1));
+  if (value.empty() || value.find_first_not_of("0123456789") != std::string_view::npos) {
+    return fail("has " + *name + " without a number of seconds");
+  }
+  return {};
+}
+
 std::string element(std::size_t index, std::string_view key) {
   return "rule." + std::to_string(index) + "." + std::string(key);
 }
@@ -134,6 +163,11 @@ Result<std::string> check_directives(std::string_view text) {
   if (!line) return std::unexpected(line.error());
   if (line->value.empty()) return fail("has no directive");
   if (line->value.size() > kGlobBytesMax) return fail("is too long");
+  for (std::string_view rest = line->value; !rest.empty();) {
+    if (auto good = check_directive(take_member(rest)); !good) {
+      return std::unexpected(good.error());
+    }
+  }
   return std::move(line->value);
 }
 

@@ -62,6 +62,10 @@ void report_listeners(const Config& config, Report& report) {
     report.note("[[origin]] is without effect: no [[listen]] has mode = \"reverse\".");
   }
   for (const auto& listen : config.listen) {
+    if (listen.purge_to_origin && !listen.purge_clients.empty()) {
+      report.note("listen " + listen.address.text() +
+                  ": purge_to_origin is without effect, for purge_clients names clients.");
+    }
     if (listen.mode != Mode::kReverse || !listen.purge_clients.empty() || listen.purge_to_origin) {
       continue;
     }

@@ -114,6 +114,28 @@ TEST_CASE("the report names rules behind one that holds for all", "[config][rule
   CHECK_FALSE(check_report(good("[[rule]]\nhost = \"a\"\n[[rule]]\n"), 1).contains("rule."));
 }
 
+TEST_CASE("a purge_to_origin beside purge_clients is noted", "[config]") {
+  const std::string note = "purge_to_origin is without effect";
+  CHECK(check_report(good("[[listen]]\npurge_to_origin = true\npurge_clients = [\"::1\"]\n"), 1)
+            .contains(note));
+  CHECK_FALSE(check_report(good("[[listen]]\npurge_to_origin = true\n"), 1).contains(note));
+}
+
+TEST_CASE("client_cache_control is a list of directives", "[config][rules]") {
+  for (const std::string text : {"max-age=0, must-revalidate", "no-cache",
+                                 "max-age=60,s-maxage=1 , x=\\\"a, b\\\"", "Public"}) {
+    CAPTURE(text);
+    good("[[rule]]\nclient_cache_control = \"" + text + "\"\n");
+  }
+  const auto said = [](const std::string& text) {
+    return fault("[[rule]]\nclient_cache_control = \"" + text + "\"\n");
+  };
+  CHECK(said("max-age=1h").contains("\"max-age=1h\" has max-age without a number of seconds;"));
+  CHECK(said("public, s-maxage").contains("has s-maxage without a number of seconds;"));
+  CHECK(said("public; max-age=1").contains("has \"public; max-age=1\", which is no directive;"));
+  CHECK(said("Cache-Control: public").contains("which is no directive;"));
+}
+
 TEST_CASE("origins that no listener serves are noted", "[config]") {
   const std::string origin = "[[origin]]\nservers = [\"http://127.0.0.1:8000\"]\n";
   const std::string reverse = "[[listen]]\nmode = \"reverse\"\n";
