@@ -219,7 +219,9 @@ class Connector::Attempt final : public StreamHandler {
   void on_error(Stream& stream, CloseReason reason, int os_error) override {
     if (os_error != 0)
       return owner_.attempt_failed(*this, system_failure(owner_.options_, address_, os_error));
-    const std::string why = stream.tls_error();
+    std::string why(stream.tls_error());
+    // OpenSSL's words for a record that is none.
+    if (why == "wrong version number") why += ": the server sends no TLS; is its URL http?";
     if (const std::string fault(stream.certificate_fault()); !fault.empty()) {
       return owner_.attempt_failed(
           *this, {ConnectOutcome::kTlsVerify, 0, address_.to_string() + ": " + why, fault});

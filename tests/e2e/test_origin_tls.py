@@ -1,6 +1,8 @@
 """What an origin is told of its name and of us: Host, the name in TLS, our certificate; real nginx."""
 
+import socket
 import ssl
+import threading
 
 from harness import CertificateAuthority, free_port
 from nginx import Nginx
@@ -50,6 +52,21 @@ class Told(ConnectionCase):
     def test_another_host_is_said_where_that_is_configured(self):
         answer = self.reached(host_header_value="inner.example:81", **self.ours_as())
         self.assertEqual(b"SUCCESS origin.test inner.example:81", answer.body)
+
+    def test_of_a_server_without_tls_the_warning_says_so(self):
+        plain = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(plain.close)
+
+        def answer():
+            with plain.accept()[0] as connection:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+        threading.Thread(target=answer, daemon=True).start()
+        encore = self.encore(
+            listen=[{"address": f"127.0.0.1:{free_port()}", "mode": "reverse"}],
+            origin=[{"servers": [f"https://127.0.0.1:{plain.getsockname()[1]}"]}])
+        self.assertEqual(502, ask(encore.port).status)
+        self.assertIn("the server sends no TLS; is its URL http?", encore.output())
 
     def test_a_common_name_is_no_name_of_a_server(self):
         # RFC 9110 4.3.4: only the names of subjectAltName count.
