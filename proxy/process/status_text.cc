@@ -17,6 +17,10 @@ void append_line(std::string& out, std::string_view label, std::string_view text
   out += fmt::format("{:<16}{}\n", label, text);
 }
 
+std::string counted(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 // How a command line reaches the admin listener.
 std::string curl_of(const config::Config& config) {
   const std::optional<config::Endpoint>& endpoint = *config.admin.address;
@@ -39,9 +43,9 @@ std::string status_text(const config::Config& config, const LiveStatus& live,
   const auto uptime = std::chrono::floor<std::chrono::seconds>(process.uptime);
   std::string out;
   append_line(out, "state",
-              fmt::format("{} {}, up {}, {} reloads, {} refused", ENCORE_VERSION,
+              fmt::format("{} {}, up {}, {}, {} refused", ENCORE_VERSION,
                           live.ready ? "ready" : "draining", about_duration(uptime),
-                          process.reloads, process.reload_failures));
+                          counted(process.reloads, "reload"), process.reload_failures));
   std::uint64_t requests = 0;
   for (const std::uint64_t each : snapshot.requests) requests += each;
   append_line(
@@ -49,17 +53,17 @@ std::string status_text(const config::Config& config, const LiveStatus& live,
       fmt::format("{}, hits {}, errors {}", requests, snapshot.requests_of(OutcomeClass::kHit),
                   snapshot.requests_of(OutcomeClass::kError)));
   append_line(out, "memory",
-              fmt::format("{} responses, {} of {}", snapshot.kernel.objects,
+              fmt::format("{}, {} of {}", counted(snapshot.kernel.objects, "response"),
                           format_bytes(snapshot.kernel.used_bytes),
                           format_bytes(snapshot.kernel.capacity_bytes)));
   std::uint64_t found = 0;
   for (const disk::DiskReport& device : snapshot.devices) {
     found += device.segments;
     append_line(out, "disk",
-                fmt::format("{}: {}, {} segments at the start", device.path,
-                            to_string(device.condition), device.segments));
+                fmt::format("{}: {}, {} at the start", device.path, to_string(device.condition),
+                            counted(device.segments, "segment")));
   }
-  append_line(out, "overtaken", fmt::format("{} responses not stored", snapshot.overtaken));
+  append_line(out, "overtaken", counted(snapshot.overtaken, "response") + " not stored");
   append_line(out, "refused purges", std::to_string(snapshot.purges_refused));
   for (const std::string& warning : live.warnings) append_line(out, "warning", warning);
   if (found == 0 || config.cache.purge_at_start || process.uptime >= kAfterStart) return out;

@@ -177,6 +177,14 @@ class Access(Case):
             self.assertEqual(200, encore.admin("/healthz", headers={"Host": "b"})[0])
             held.reset()
 
+    def test_the_status_counts_in_words(self):
+        origin = Origin(self, default=fresh(b"x"))
+        encore = self.encore(admission={"policy": "always"})
+        for words in r"0 reloads, 0 refused", r"0 responses, \S+ of 64MiB", "0 responses not stored":
+            self.assertRegex(encore.admin("/api/status")[1], words)
+        get(encore.port, origin.url("/a"))
+        eventually(lambda: "1 response, " in encore.admin("/api/status")[1], "it is counted")
+
     def test_of_the_seed_only_a_fingerprint_is_shown(self):
         seed = "00112233445566778899aabbccddeeff"
         encore = self.encore(admission={"seed": seed})
