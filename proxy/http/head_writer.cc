@@ -10,7 +10,7 @@ constexpr std::size_t kDigitsMax = 20;
 
 }  // namespace
 
-void HeadWriter::grow(std::size_t bytes) { out_.resize(2 * out_.size() + bytes); }
+void HeadWriter::grow(std::size_t bytes) { make_room(2 * out_.size() + bytes); }
 
 void HeadWriter::number(std::uint64_t value) {
   char* const at = room(kDigitsMax);

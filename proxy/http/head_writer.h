@@ -18,7 +18,7 @@ class HeadWriter {
  public:
   // `out` is borrowed, and not to be touched by others before the writer ends.
   HeadWriter(std::string& out, std::size_t expected_bytes) : out_(out), size_(out.size()) {
-    out_.resize(size_ + expected_bytes);
+    make_room(size_ + expected_bytes);
   }
   // The text is then as long as what was written.
   ~HeadWriter() { out_.resize(size_); }
@@ -54,6 +54,10 @@ class HeadWriter {
 
  private:
   void grow(std::size_t bytes);
+  // Without zeros, which would be written over.
+  void make_room(std::size_t size) {
+    out_.resize_and_overwrite(size, [](char*, std::size_t all) { return all; });
+  }
   // A text of nothing may stand nowhere.
   static char* put(char* out, std::string_view text) {
     return std::copy(text.begin(), text.end(), out);

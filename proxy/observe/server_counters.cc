@@ -30,15 +30,18 @@ ServerSums ServerCounters::sums() const {
 void ServerTally::add_answer(int status, Nanoseconds time) const {
   constexpr int kClientError = 400;
   constexpr int kServerError = 500;
-  add(&ServerCounts::answers);
-  add_time(&ServerCounts::answer_microseconds, time);
+  const auto microseconds = std::chrono::floor<std::chrono::microseconds>(time).count();
   const std::size_t bucket = answer_bucket(time);
-  each([&](ServerCounts& part) { part.answer_times.at(bucket).add(); });
-  if (status >= kServerError) {
-    add(&ServerCounts::errors_5xx);
-  } else if (status >= kClientError) {
-    add(&ServerCounts::errors_4xx);
-  }
+  each([&](ServerCounts& part) {
+    part.answers.add();
+    part.answer_microseconds.add(microseconds < 0 ? 0 : static_cast<std::uint64_t>(microseconds));
+    part.answer_times.at(bucket).add();
+    if (status >= kServerError) {
+      part.errors_5xx.add();
+    } else if (status >= kClientError) {
+      part.errors_4xx.add();
+    }
+  });
 }
 
 }  // namespace encore::server

@@ -34,7 +34,9 @@ std::shared_ptr<const RequestContext> RequestContext::make(std::shared_ptr<const
   request->framing = view.framing;
   request->route = view.route;
   request->client = client;
-  request->upgrade = http::asked_upgrade(request->head);
+  if (request->head.fields.has(http::FieldId::kUpgrade)) {
+    request->upgrade = http::asked_upgrade(request->head);
+  }
   request->from = from;
   request->policy = view.policy;
   request->through_proxy = view.through_proxy;
@@ -49,7 +51,7 @@ std::shared_ptr<const RequestContext> RequestContext::make(std::shared_ptr<const
   }
   if (request->runtime->rules.wait_for_content_types()) request->listener = view.listener;
   request->key = view.key;
-  request->asked = view.asked;
+  if (!view.asked.empty()) request->asked = view.asked;
   request->uri = view.uri;
   if (request->rule != nullptr && request->rule->verifies() && request->has_uri()) {
     request->digest = http::sha256_in_path(request->path_text()).value_or("");
@@ -57,8 +59,8 @@ std::shared_ptr<const RequestContext> RequestContext::make(std::shared_ptr<const
   request->hash = view.hash;
   request->listener_index = view.listener_index;
   request->request_id = view.request_id;
-  request->user = view.user;
-  request->login = view.login;
+  if (!view.user.empty()) request->user = view.user;
+  if (!view.login.empty()) request->login = view.login;
   request->purges = view.purges;
   request->counts = view.counts == nullptr ? nullptr : *view.counts;
   return request;

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <span>
 
 #include "base/check.h"
 
@@ -43,20 +45,21 @@ bool is_request_id(std::string_view text) {
          });
 }
 
-RequestIds::RequestIds() : seed_{} {
-  std::array<std::byte, sizeof(seed_)> bytes;
-  const ssize_t got = ::getrandom(bytes.data(), bytes.size(), 0);
-  ENCORE_CHECK(got == static_cast<ssize_t>(bytes.size()), "the system has random bytes");
-  seed_ = std::bit_cast<filter::Seed>(bytes);
+void RequestIds::fill() {
+  std::span<std::byte> rest = std::as_writable_bytes(std::span(random_));
+  while (!rest.empty()) {
+    const ssize_t got = ::getrandom(rest.data(), rest.size(), 0);
+    ENCORE_CHECK(got > 0 || errno == EINTR, "the system has random bytes");
+    if (got > 0) rest = rest.subspan(static_cast<std::size_t>(got));
+  }
+  next_ = 0;
 }
 
 std::string_view RequestIds::make() {
-  ++number_;
-  const filter::Hash128 bits =
-      filter::hash_key(filter::HashFamily::kSiphash, seed_,
-                       {reinterpret_cast<const char*>(&number_), sizeof(number_)});
-  put_hex(bits.lo, text_.data());
-  put_hex(bits.hi, text_.data() + 16);
+  if (next_ == random_.size()) fill();
+  put_hex(random_[next_], text_.data());
+  put_hex(random_[next_ + 1], text_.data() + 16);
+  next_ += 2;
   return {text_.data(), text_.size()};
 }
 

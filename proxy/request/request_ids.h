@@ -1,6 +1,6 @@
 // RequestIds: what requests are known by, over all that handles them: as a trusted proxy has called
-// them, else 128 bits that nobody guesses who knows others of them (SipHash of a number, by a
-// secret from the system). One a worker, confined to it.
+// them, else 128 random bits of the system's, which nobody guesses who knows others of them. One a
+// worker, confined to it.
 #pragma once
 
 #include <array>
@@ -8,8 +8,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "filter/hash.h"
 
 namespace encore::server {
 
@@ -22,14 +20,15 @@ bool is_request_id(std::string_view text);
 
 class RequestIds {
  public:
-  RequestIds();
-
   // Another one, of 32 digits; a view into this until the next call.
   std::string_view make();
 
  private:
-  filter::Seed seed_;
-  std::uint64_t number_ = 0;
+  void fill();
+
+  // A call of the system costs as much as many ids.
+  std::array<std::uint64_t, 256> random_{};
+  std::size_t next_ = random_.size();
   std::array<char, 32> text_{};
 };
 
