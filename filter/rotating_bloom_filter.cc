@@ -225,16 +225,48 @@ Seen RotatingBloomFilter::decide_slowly(const HashedKey& key, MonotonicTime now)
 Seen RotatingBloomFilter::decide_watched(const HashedKey& key, MonotonicTime now) {
   const double expected = follow_theory();
   const Decision decision = decide(key);
+  tell_shadow(key, decision, expected);
+  if (decision.inserted) {
+    count_insertion(known_as(decision), now);
+  }
+  return decision.seen;
+}
+
+void RotatingBloomFilter::tell_shadow(const HashedKey& key, const Decision& decision,
+                                      double expected) {
   // What stays in an adopted generation is nothing that the shadow follows.
   if (decision.held_in < generations_.size()) {
     shadow_->told(
         key.hash,
         {.seen = decision.seen != Seen::kNew, .held_in = decision.held_in, .fpr_theory = expected});
   }
-  if (decision.inserted) {
-    count_insertion(known_as(decision), now);
+}
+
+Seen RotatingBloomFilter::test_and_set_within(const HashedKey& key, std::uint64_t capacity,
+                                              MonotonicTime now) {
+  rotate_if_due(now);
+  const Seen before = find(key);
+  const std::uint64_t planned = generations_.front().parameters.capacity;
+  const std::uint64_t full = std::clamp<std::uint64_t>(capacity, 1, planned);
+  if (before != Seen::kCurrent && generations_.front().insertions >= full) {
+    rotate(now);
   }
-  return decision.seen;
+  if (dirty_) {
+    sweep();
+  }
+  const bool watched = shadow_ && shadow_->samples(key.hash);
+  const double expected = watched ? follow_theory() : 0;
+  const Decision decision = decide(key);
+  if (watched) {
+    tell_shadow(key, decision, expected);
+  }
+  if (decision.inserted) {
+    refreshes_ += known_as(decision) == Seen::kOlder ? 1U : 0U;
+    ++generations_.front().insertions;
+  }
+  ENCORE_CHECK(generations_.front().insertions <= planned,
+               "a generation takes no more keys than its bits were planned for");
+  return before;
 }
 
 Seen RotatingBloomFilter::test_and_set_indices(std::span<const std::uint64_t> indices,

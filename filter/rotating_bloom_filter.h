@@ -86,6 +86,12 @@ class RotatingBloomFilter {
   // Batched: the lines of the keys that follow are on their way while one is looked at. The same
   // answers as one by one. REQUIRES: out is as long as keys.
   void test_and_set(std::span<const HashedKey> keys, MonotonicTime now, std::span<Seen> out);
+  // test_and_set() for callers whose generations have a changing capacity: the current generation is
+  // full with `capacity` insertions, at most those that its bits were planned for
+  // (FilterParameters::capacity). A full one rotates before it takes another key, not after its last
+  // one, so that it goes on filling where the capacity has grown in between. Returns what the filter
+  // knew before the rotation.
+  Seen test_and_set_within(const HashedKey& key, std::uint64_t capacity, MonotonicTime now);
   // With indices of the caller's own, the same in every generation. REQUIRES: classic layout, no
   // shadow, never reconfigured; each index below bits.
   Seen test_and_set_indices(std::span<const std::uint64_t> indices, MonotonicTime now);
@@ -214,6 +220,7 @@ class RotatingBloomFilter {
   // A decision that the shadow is told of.
   Seen decide_watched(const HashedKey& key, MonotonicTime now);
   Seen decide_slowly(const HashedKey& key, MonotonicTime now);
+  void tell_shadow(const HashedKey& key, const Decision& decision, double expected);
   void count_insertion(Seen seen, MonotonicTime now);
   // What theory makes of an insertion: a key that was adopted is as good as new to our own.
   static Seen known_as(const Decision& decision) {
