@@ -29,6 +29,7 @@ Result<void> DiskArguments::read(const Arguments& arguments) {
   if (!size) {
     return std::unexpected(size.error());
   }
+  bytes_ = *size;
   disk_.segment_bytes = cache::default_segment_bytes(*size);
   if (!segment_.empty()) {
     const auto segment = parse_size("--disk-segment", segment_, {.min = 1});

@@ -20,11 +20,17 @@ class DiskArguments {
   bool any() const { return disk_.segments != 0; }
   // Gives the kernel its disk, if there is one.
   void apply(cache::KernelOptions& options) const;
+  // As given, and the share of a segment that is moved on at most.
+  std::uint64_t bytes() const { return bytes_; }
+  double reinsert() const { return reinsert_; }
+  // 0: not given.
+  std::uint64_t wanted_segment_bytes() const { return segment_.empty() ? 0 : disk_.segment_bytes; }
   void append_parameters(Row& row) const;
 
  private:
   std::string size_;
   std::string segment_;
+  std::uint64_t bytes_ = 0;
   double reinsert_ = 0.5;
   cache::DiskOptions disk_;
 };

@@ -8,6 +8,7 @@
 
 #include "base/cli/lists.h"
 #include "base/units.h"
+#include "cache/probation.h"
 #include "config/derive.h"
 
 namespace encore::sim {
@@ -36,6 +37,10 @@ std::string listed(std::span<const std::string_view> names) {
   }
   return text;
 }
+
+// Worst false-positive rate of probation's pair: .1 % would bring a tenth of a point more of hits,
+// 1 % takes as much.
+constexpr double kProbationFpr = 0.003;
 
 }  // namespace
 
@@ -87,7 +92,10 @@ std::string admission_parameter(const cache::AdmissionOptions& options) {
 void KernelArguments::declare(Arguments& a) {
   a.text("--cache-size", sizes_, "sizes: 64MiB, or 10% of the trace's footprint; a list");
   a.text("--eviction", evictions_, listed(cache::kEvictionNames));
-  a.text("--admission", admissions_, listed(cache::kAdmissionNames));
+  a.text("--admission", admissions_,
+         listed(cache::kAdmissionNames) + (offered_ == Admissions::kProbationToo
+                                               ? ", " + std::string(kProbationName)
+                                               : std::string()));
   a.text(
       "--capacity", capacities_,
       "filter: insertions a generation, over all shards; tinylfu, adaptsize: their window; a list");
@@ -172,6 +180,14 @@ Result<std::vector<KernelArguments::Admission>> KernelArguments::admissions(
   }
   std::vector<Admission> all;
   for (const std::string& name : *names) {
+    if (name == kProbationName && offered_ == Admissions::kProbationToo) {
+      const auto wanted = probations(arguments, *capacities, *fprs);
+      if (!wanted) {
+        return std::unexpected(wanted.error());
+      }
+      all.insert(all.end(), wanted->begin(), wanted->end());
+      continue;
+    }
     const auto policy = cache::parse_admission(name);
     if (!policy) {
       return std::unexpected(policy.error());
@@ -207,6 +223,33 @@ Result<std::vector<KernelArguments::Admission>> KernelArguments::admissions(
   return all;
 }
 
+Result<std::vector<KernelArguments::Admission>> KernelArguments::probations(
+    const Arguments& arguments, const std::vector<std::uint64_t>& capacities,
+    const std::vector<double>& fprs) const {
+  if (disk_bytes_ == 0) {
+    return fail("--admission probation without --disk-size: it says what is written to a disk");
+  }
+  for (const char* option : {"--rotate-after", "--no-refresh", "--overhead", "--max-object"}) {
+    if (arguments.given(option)) {
+      return fail(std::string(option) + " does not go with --admission probation");
+    }
+  }
+  if (shards_ != 1) {
+    return fail("--shards " + std::to_string(shards_) +
+                " with --admission probation, accepted: 1, for all shards share its memory");
+  }
+  const bool sized = bits_ != 0 || arguments.given("--capacity");
+  const bool goal = bits_ != 0 || arguments.given("--fpr");
+  std::vector<Admission> all;
+  for (const std::uint64_t capacity :
+       sized ? capacities : std::vector<std::uint64_t>{cache::planned_keys(disk_bytes_)}) {
+    for (const double fpr : goal ? fprs : std::vector<double>{kProbationFpr}) {
+      all.push_back({.capacity = capacity, .fpr = fpr, .on_probation = true});
+    }
+  }
+  return all;
+}
+
 Result<std::vector<PlannedKernel>> KernelArguments::plan(const Arguments& arguments) const {
   const auto sizes = parse_cache_sizes(sizes_);
   const auto evictions = parse_words("--eviction", evictions_);
@@ -229,23 +272,20 @@ Result<std::vector<PlannedKernel>> KernelArguments::plan(const Arguments& argume
         return std::unexpected(eviction.error());
       }
       for (const Admission& admission : *wanted) {
+        if (admission.on_probation && eviction_name != evictions->front()) {
+          continue;  // its memory and its disk have orders of their own
+        }
         const auto options = options_of(admission);
         if (!options) {
           return std::unexpected(options.error());
         }
-        PlannedKernel planned{
-            .options = {},
-            .size = size,
-            .fpr_goal = has_filter(admission.policy) && bits_ == 0 ? admission.fpr : 0};
-        planned.options.capacity_bytes = std::max<std::uint64_t>(size.bytes, 1);
+        PlannedKernel planned = planned_with(size, *eviction, admission);
         planned.options.max_object_bytes = *max_object;
-        planned.options.max_object_share = 1;
-        planned.options.shards = static_cast<std::uint32_t>(shards_);
-        planned.options.entry_overhead_bytes = static_cast<std::uint32_t>(overhead_);
-        planned.options.eviction = *eviction;
         planned.options.admission = *options;
-        planned.options.identity_seed = identity_seed();
-        planned.options.concurrent = false;
+        if (admission.on_probation) {
+          planned.options.admission.policy = cache::AdmissionPolicy::kAlways;  // of no account
+          planned.options.admission.shadow_one_in = 0;
+        }
         if (auto fine = check_options(planned.options); !fine) {
           return std::unexpected(fine.error());
         }
@@ -254,6 +294,28 @@ Result<std::vector<PlannedKernel>> KernelArguments::plan(const Arguments& argume
     }
   }
   return all;
+}
+
+PlannedKernel KernelArguments::planned_with(const CacheSize& size, cache::EvictionPolicy eviction,
+                                            const Admission& admission) const {
+  PlannedKernel planned{
+      .options = {},
+      .size = size,
+      .fpr_goal = (admission.on_probation || has_filter(admission.policy)) && bits_ == 0
+                      ? admission.fpr
+                      : 0};
+  if (admission.on_probation) {
+    planned.probation.emplace();
+  }
+  cache::KernelOptions& options = planned.options;
+  options.capacity_bytes = std::max<std::uint64_t>(size.bytes, 1);
+  options.max_object_share = 1;
+  options.shards = static_cast<std::uint32_t>(shards_);
+  options.entry_overhead_bytes = static_cast<std::uint32_t>(overhead_);
+  options.eviction = admission.on_probation ? cache::EvictionPolicy::kFifo : eviction;
+  options.identity_seed = identity_seed();
+  options.concurrent = false;
+  return planned;
 }
 
 Row KernelArguments::parameters() const {

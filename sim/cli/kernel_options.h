@@ -2,7 +2,10 @@
 // how lists of them multiply.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -10,6 +13,7 @@
 #include "config/config.h"
 #include "filter/theory.h"
 #include "sim/cli/command.h"
+#include "sim/replay/replay_run.h"
 
 namespace encore::sim {
 
@@ -21,10 +25,15 @@ struct CacheSize {
 };
 Result<std::vector<CacheSize>> parse_cache_sizes(const std::string& text);
 
+// --admission's name for what no kernel runs (cache/probation.h).
+inline constexpr std::string_view kProbationName = "probation";
+
 struct PlannedKernel {
   cache::KernelOptions options;
   CacheSize size;
   double fpr_goal = 0;  // 0: by bits
+  // Not the kernel but probation, whose pair has the options' filter. ProbationArguments says more.
+  std::optional<ReplayProbation> probation = {};
 };
 
 // What an admission policy has beside a filter: "3 requests", "p = 0.5", "64KiB"; empty: nothing.
@@ -32,7 +41,13 @@ std::string admission_parameter(const cache::AdmissionOptions& options);
 
 class KernelArguments {
  public:
+  // Which names --admission takes: those of the kernel, or probation as well.
+  enum class Admissions : std::uint8_t { kOfKernel, kProbationToo };
+  explicit KernelArguments(Admissions offered = Admissions::kOfKernel) : offered_(offered) {}
+
   void declare(Arguments& arguments);
+  // The disk that probation writes to; without one plan() refuses it.
+  void set_disk_bytes(std::uint64_t bytes) { disk_bytes_ = bytes; }
   // Instead of --cache-size.
   void set_cache_sizes(std::string sizes) { sizes_ = std::move(sizes); }
   // Every combination, in the order of the lists. Errors: an unknown name, what the filter refuses.
@@ -48,10 +63,18 @@ class KernelArguments {
     std::uint64_t capacity = 0;
     double fpr = 0;
     config::Admission parameters{};  // its min_requests, probability, size_threshold
+    bool on_probation = false;
   };
   Result<std::vector<Admission>> admissions(const Arguments& arguments) const;
+  Result<std::vector<Admission>> probations(const Arguments& arguments,
+                                            const std::vector<std::uint64_t>& capacities,
+                                            const std::vector<double>& fprs) const;
+  PlannedKernel planned_with(const CacheSize& size, cache::EvictionPolicy eviction,
+                             const Admission& admission) const;
   Result<cache::AdmissionOptions> options_of(const Admission& admission) const;
 
+  Admissions offered_;
+  std::uint64_t disk_bytes_ = 0;
   std::string sizes_ = "10%";
   std::string evictions_ = "sieve";
   std::string admissions_ = "always,second-hit";

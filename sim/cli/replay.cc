@@ -10,6 +10,8 @@
 #include "sim/cli/commands.h"
 #include "sim/cli/disk_options.h"
 #include "sim/cli/kernel_options.h"
+#include "sim/cli/probation_options.h"
+#include "sim/cli/probation_rows.h"
 #include "sim/cli/replay_charts.h"
 #include "sim/cli/replay_rows.h"
 #include "sim/cli/simulation.h"
@@ -48,12 +50,15 @@ class ReplayCommand final : public Command {
   }
   std::string example() const override {
     return "encore-sim replay trace.csv.zst --cache-size 64MiB,10% --eviction lru,sieve "
-           "--admission always,second-hit --fpr 0.01,0.001";
+           "--admission always,second-hit --fpr 0.01,0.001\n  "
+           "encore-sim replay trace.csv.zst --cache-size 16MiB --disk-size 240MiB --admission "
+           "probation --window 0.5,1,samples --write-cost 0.1,0.3,1";
   }
   void declare(Arguments& a) override {
     trace_.declare(a);
     kernel_.declare(a);
     disk_.declare(a);
+    probation_.declare(a);
     a.text("--object-size", object_size_text_, kObjectSizeHelp);
     a.number("--head-bytes", head_bytes_,
              "charge objects as the proxy's memory does where their key, record and head have so "
@@ -86,9 +91,17 @@ class ReplayCommand final : public Command {
     if (auto read = read_options(context.arguments); !read) {
       return std::unexpected(read.error());
     }
-    const auto planned = kernel_.plan(context.arguments);
+    kernel_.set_disk_bytes(disk_.bytes());
+    const auto kernels = kernel_.plan(context.arguments);
+    if (!kernels) {
+      return std::unexpected(kernels.error());
+    }
+    const auto planned = probation_.expand(*kernels, disk_, context.arguments);
     if (!planned) {
       return std::unexpected(planned.error());
+    }
+    if (head_bytes_ != 0 && std::ranges::any_of(*planned, is_on_probation)) {
+      return fail("--head-bytes does not go with --admission probation: only bodies count there");
     }
     if (auto fits = check_plan(plan_of(*planned), sample_); !fits) {
       return std::unexpected(fits.error());
@@ -117,6 +130,9 @@ class ReplayCommand final : public Command {
   }
 
  private:
+  static bool is_on_probation(const PlannedKernel& planned) {
+    return planned.probation.has_value();
+  }
   bool is_sampled() const { return sample_.rate < 1 || sample_.objects_max != 0; }
   bool must_hold(const std::vector<PlannedKernel>& planned) const {
     return hold_ || bounds_.any() || warmup_.share > 0 || is_sampled() || curve_points_ != 0 ||
@@ -129,6 +145,9 @@ class ReplayCommand final : public Command {
   Result<void> read_options(const Arguments& arguments) {
     if (auto disk = disk_.read(arguments); !disk) {
       return disk;
+    }
+    if (auto probation = probation_.read(arguments); !probation) {
+      return probation;
     }
     if (disk_.any() && (is_sampled() || curve_points_ != 0)) {
       return fail("--disk-size goes neither with a sample nor with --mrc");
@@ -173,7 +192,10 @@ class ReplayCommand final : public Command {
         plan.back().options.charge =
             StoreCharge{.head_bytes = head_bytes_, .reserved_bytes = head_bytes_};
       }
-      disk_.apply(plan.back().options.kernel);
+      plan.back().options.probation = kernel.probation;
+      if (!kernel.probation) {
+        disk_.apply(plan.back().options.kernel);
+      }
     }
     return plan;
   }
@@ -312,6 +334,10 @@ class ReplayCommand final : public Command {
     if (disk_.any()) {
       report.tables.push_back(disk_table(runs));
     }
+    if (std::ranges::any_of(shown, is_on_probation)) {
+      report.tables.push_back(probation_table(runs));
+      report.tables.push_back(what_if_table(runs));
+    }
     if (interval_ != 0) {
       report.tables.push_back(interval_table(runs, shown));
     }
@@ -337,12 +363,16 @@ class ReplayCommand final : public Command {
                            {"mrc", curve_points_},
                            {"bounds", bounds_text_}});
     disk_.append_parameters(all);
+    if (disk_.any()) {
+      probation_.append_parameters(all);
+    }
     return all;
   }
 
   TraceArguments trace_;
-  KernelArguments kernel_;
+  KernelArguments kernel_{KernelArguments::Admissions::kProbationToo};
   DiskArguments disk_;
+  ProbationArguments probation_;
   cache::SampleOptions sample_;
   std::string object_size_text_ = "largest";
   ObjectSize object_size_ = ObjectSize::kLargest;

@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "sim/cli/kernel_options.h"
+#include "sim/cli/replay_rows.h"
 #include "sim/replay/ratio.h"
 
 namespace encore::sim {
@@ -17,6 +18,11 @@ void add(Chart& chart, const std::string& name, bool line, const Point& point) {
     at = chart.series.end() - 1;
   }
   at->points.push_back(point);
+}
+
+std::string name_of(const FinishedRun& finished) {
+  std::string name = admission_name(finished) + " " + admission_parameter(finished);
+  return std::string(to_string(finished.kernel.eviction)) + ", " + name;
 }
 
 std::string name_of(const cache::KernelOptions& options) {
@@ -74,7 +80,7 @@ void append_replay_charts(std::vector<Chart>& charts, const std::vector<Finished
   }
   for (const FinishedRun& finished : runs) {
     const cache::KernelOptions& options = finished.kernel;
-    const std::string name = name_of(options);
+    const std::string name = finished.run->probation() ? name_of(finished) : name_of(options);
     const BoundedShare& ratio = finished.ratios.objects;
     add(misses, name, true, miss_point(options.capacity_bytes, ratio));
     add(writes, name, false,
@@ -84,7 +90,7 @@ void append_replay_charts(std::vector<Chart>& charts, const std::vector<Finished
       const double at = end_of(interval);
       add(hits, sized, true,
           {.x = at, .y = ratio_of(interval.counts.hits, interval.counts.requests)});
-      if (has_filter(options.admission.policy)) {
+      if (has_filter(options.admission.policy) || finished.run->probation()) {
         add(fill, sized, true, {.x = at, .y = interval.filter_fill});
       }
     }

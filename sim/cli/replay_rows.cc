@@ -59,8 +59,8 @@ void drop_unused_parameter(Table& table) {
 Value when(bool there, Value value) { return there ? std::move(value) : Value{}; }
 
 // With the policy they tell apart runs that differ in one number.
-Value parameter_of(const cache::KernelOptions& kernel) {
-  const std::string parameter = admission_parameter(kernel.admission);
+Value parameter_of(const FinishedRun& finished) {
+  const std::string parameter = admission_parameter(finished);
   return when(!parameter.empty(), parameter);
 }
 Value window_of(const cache::KernelOptions& kernel) {
@@ -86,7 +86,7 @@ void append_filter(Row& row, const FinishedRun& finished, const PlannedKernel& p
   const bool adapts = options.policy == cache::AdmissionPolicy::kAdaptSize;
   const std::string parameter =
       adapts ? "c = " + format_bytes(static_cast<std::uint64_t>(admission.size_parameter))
-             : admission_parameter(options);
+             : admission_parameter(finished);
   row.insert(
       row.end(),
       {Field{"admission_parameter", when(!parameter.empty(), parameter)},
@@ -127,7 +127,7 @@ Row replay_row(const ReplayedTrace& trace, const FinishedRun& finished,
   const auto whole = [&](std::uint64_t count) { return estimated_count(count, trace.rate); };
   Row row = {{"trace", trace.names},
              {"eviction", std::string(to_string(finished.kernel.eviction))},
-             {"admission", std::string(to_string(finished.kernel.admission.policy))},
+             {"admission", admission_name(finished)},
              {"cache_bytes", finished.kernel.capacity_bytes},
              {"requests", c.requests},
              {"hits", c.hits},
@@ -186,6 +186,26 @@ Row curve_row(const ReplayedTrace& trace, const CurvePoint& point, const Planned
 
 }  // namespace
 
+std::string admission_name(const FinishedRun& finished) {
+  return std::string(finished.run->options().probation
+                         ? kProbationName
+                         : to_string(finished.kernel.admission.policy));
+}
+
+std::string admission_parameter(const FinishedRun& finished) {
+  const auto& probation = finished.run->options().probation;
+  if (!probation) {
+    return admission_parameter(finished.kernel.admission);
+  }
+  std::array<char, 64> text{};
+  if (probation->write_cost) {
+    std::snprintf(text.data(), text.size(), "write cost %g", *probation->write_cost);
+  } else {
+    std::snprintf(text.data(), text.size(), "w %g", probation->settings.rule.window);
+  }
+  return text.data();
+}
+
 Table replay_table(const ReplayedTrace& trace, const std::vector<FinishedRun>& runs,
                    const std::vector<PlannedKernel>& planned) {
   Table table{.key = "rows",
@@ -205,27 +225,26 @@ Table interval_table(const std::vector<FinishedRun>& runs,
   for (std::size_t i = 0; i < runs.size(); ++i) {
     for (const ReplayInterval& interval : runs[i].run->intervals()) {
       const ReplayCounts& c = interval.counts;
-      table.rows.push_back(
-          {{"run", std::uint64_t{i}},
-           {"eviction", std::string(to_string(planned[i].options.eviction))},
-           {"admission", std::string(to_string(planned[i].options.admission.policy))},
-           {"admission_parameter", parameter_of(planned[i].options)},
-           {"capacity", window_of(planned[i].options)},
-           {"cache_bytes", runs[i].kernel.capacity_bytes},
-           {"from_request", interval.from_request},
-           {"requests", c.requests},
-           {"hits", c.hits},
-           {"object_hit_ratio", ratio_of(c.hits, c.requests)},
-           {"byte_hit_ratio", ratio_of(c.bytes_hit, c.bytes_requested)},
-           {"bytes_written", c.bytes_written},
-           {"bytes_rewritten", c.bytes_rewritten},
-           {"resident_objects", interval.resident_objects},
-           {"used_bytes", interval.used_bytes},
-           {"filter_fill", interval.filter_fill},
-           {"fpr_theory", interval.fpr_theory},
-           {"rotations", interval.rotations},
-           {"working_set_objects", interval.objects_requested},
-           {"working_set_bytes", interval.object_bytes}});
+      table.rows.push_back({{"run", std::uint64_t{i}},
+                            {"eviction", std::string(to_string(planned[i].options.eviction))},
+                            {"admission", admission_name(runs[i])},
+                            {"admission_parameter", parameter_of(runs[i])},
+                            {"capacity", window_of(planned[i].options)},
+                            {"cache_bytes", runs[i].kernel.capacity_bytes},
+                            {"from_request", interval.from_request},
+                            {"requests", c.requests},
+                            {"hits", c.hits},
+                            {"object_hit_ratio", ratio_of(c.hits, c.requests)},
+                            {"byte_hit_ratio", ratio_of(c.bytes_hit, c.bytes_requested)},
+                            {"bytes_written", c.bytes_written},
+                            {"bytes_rewritten", c.bytes_rewritten},
+                            {"resident_objects", interval.resident_objects},
+                            {"used_bytes", interval.used_bytes},
+                            {"filter_fill", interval.filter_fill},
+                            {"fpr_theory", interval.fpr_theory},
+                            {"rotations", interval.rotations},
+                            {"working_set_objects", interval.objects_requested},
+                            {"working_set_bytes", interval.object_bytes}});
     }
   }
   return table;
@@ -260,8 +279,8 @@ Table disk_table(const std::vector<FinishedRun>& runs) {
     table.rows.push_back(
         {{"run", std::uint64_t{i}},
          {"eviction", std::string(to_string(runs[i].kernel.eviction))},
-         {"admission", std::string(to_string(runs[i].kernel.admission.policy))},
-         {"admission_parameter", parameter_of(runs[i].kernel)},
+         {"admission", admission_name(runs[i])},
+         {"admission_parameter", parameter_of(runs[i])},
          {"capacity", window_of(runs[i].kernel)},
          {"cache_bytes", runs[i].kernel.capacity_bytes},
          {"disk_bytes", disk_bytes},

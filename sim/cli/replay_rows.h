@@ -31,6 +31,9 @@ Table replay_table(const ReplayedTrace& trace, const std::vector<FinishedRun>& r
                    const std::vector<PlannedKernel>& planned);
 Table interval_table(const std::vector<FinishedRun>& runs,
                      const std::vector<PlannedKernel>& planned);
+// A run's admission, and what else it has: "probation" and "w 0.5", "second-hit" and nothing.
+std::string admission_name(const FinishedRun& finished);
+std::string admission_parameter(const FinishedRun& finished);
 // What the disk of each run took and gave. REQUIRES: they have one.
 Table disk_table(const std::vector<FinishedRun>& runs);
 // The report's machine part: speed and memory of the runs alone, and what objects take beside them.

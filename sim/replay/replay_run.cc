@@ -81,6 +81,7 @@ ReplayCounts ReplayCounts::operator-(const ReplayCounts& other) const {
   d.disk_bytes_hit -= other.disk_bytes_hit;
   d.disk_bytes_admitted -= other.disk_bytes_admitted;
   d.disk_bytes_moved -= other.disk_bytes_moved;
+  d.disk_bytes_filled -= other.disk_bytes_filled;
   d.disk_objects_dropped -= other.disk_objects_dropped;
   d.disk_objects_refused -= other.disk_objects_refused;
   d.disk_parts_dropped -= other.disk_parts_dropped;
@@ -95,6 +96,12 @@ ReplayCounts ReplayCounts::operator-(const ReplayCounts& other) const {
 Result<std::unique_ptr<ReplayRun>> ReplayRun::create(const ReplayOptions& options) {
   auto run = std::unique_ptr<ReplayRun>(new ReplayRun(options));
   run->options_.kernel.concurrent = false;
+  if (options.probation) {
+    if (auto made = run->make_probation(); !made) {
+      return std::unexpected(made.error());
+    }
+    return run;
+  }
   auto kernel = cache::Kernel::create(run->options_.kernel, {}, MonotonicTime{});
   if (!kernel) {
     return std::unexpected(kernel.error());
@@ -106,7 +113,7 @@ Result<std::unique_ptr<ReplayRun>> ReplayRun::create(const ReplayOptions& option
 void ReplayRun::feed(std::span<const ReplayRequest> requests) {
   constexpr std::size_t kAhead = 8;
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (i + kAhead < requests.size()) {
+    if (kernel_ != nullptr && i + kAhead < requests.size()) {
       kernel_->prefetch(key_of(requests[i + kAhead]));
     }
     one(requests[i]);
@@ -114,12 +121,12 @@ void ReplayRun::feed(std::span<const ReplayRequest> requests) {
 }
 
 void ReplayRun::begin_counting() {
-  warm_kernel_ = kernel_->statistics();
-  warm_admission_ = kernel_->admission_statistics();
+  warm_kernel_ = present();
+  warm_admission_ = present_admission();
 }
 
 cache::KernelStatistics ReplayRun::kernel() const {
-  cache::KernelStatistics now = kernel_->statistics();
+  cache::KernelStatistics now = present();
   subtract(now.counters, warm_kernel_.counters);
   subtract(now.disk.counters, warm_kernel_.disk.counters);
   for (std::size_t i = 0; i < warm_kernel_.disk.disks.size(); ++i) {
@@ -130,7 +137,7 @@ cache::KernelStatistics ReplayRun::kernel() const {
 }
 
 cache::AdmissionStatistics ReplayRun::admission() const {
-  cache::AdmissionStatistics now = kernel_->admission_statistics();
+  cache::AdmissionStatistics now = present_admission();
   const cache::AdmissionStatistics& warm = warm_admission_;
   now.insertions -= warm.insertions;
   now.refreshes -= warm.refreshes;
@@ -150,6 +157,20 @@ void ReplayRun::one(const ReplayRequest& request) {
   }
   // Logs are not always in order; the kernel's time is.
   now_ = std::max(now_, MonotonicTime(Nanoseconds(request.time_ns)));
+  const ReplayOutcome outcome = probation_ ? ask_probation(request) : ask_kernel(request);
+  if (options_.outcomes != nullptr) {
+    options_.outcomes->push_back(outcome);
+  }
+  ++seen_;
+  if (options_.interval_requests != 0) {
+    working_set_.add(request.object, charge_of(request));
+    if (seen_ % options_.interval_requests == 0) {
+      end_interval();
+    }
+  }
+}
+
+ReplayOutcome ReplayRun::ask_kernel(const ReplayRequest& request) {
   const cache::Key key = key_of(request);
   cache::DiskView on_disk;
   cache::LookupResult found = kernel_->lookup(key, now_, hint_of(request), &on_disk);
@@ -182,16 +203,7 @@ void ReplayRun::one(const ReplayRequest& request) {
     stored.fresh_until = found.fresh_until;
     freshen(key, stored);
   }
-  if (options_.outcomes != nullptr) {
-    options_.outcomes->push_back(outcome);
-  }
-  ++seen_;
-  if (options_.interval_requests != 0) {
-    working_set_.add(request.object, charge_of(request));
-    if (seen_ % options_.interval_requests == 0) {
-      end_interval();
-    }
-  }
+  return outcome;
 }
 
 void ReplayRun::freshen(const cache::Key& key, const cache::Stored& stored) {
@@ -245,16 +257,20 @@ ReplayOutcome ReplayRun::miss(const ReplayRequest& request, const cache::Key& ke
     counts_.not_stored_full += counts ? 1 : 0;
     return ReplayOutcome::kTooLarge;
   }
-  if (request.object >= stored_.size()) {
-    stored_.resize(std::max<std::size_t>(request.object + std::size_t{1}, stored_.size() * 2));
-  }
-  if (counts) {
-    ++counts_.objects_written;
-    counts_.bytes_written += charge_bytes;
-    counts_.bytes_rewritten += stored_[request.object] ? charge_bytes : 0;
-  }
-  stored_[request.object] = true;
+  note_stored(request.object, charge_bytes);
   return cache::outcome_of<ReplayOutcome>(reason);
+}
+
+void ReplayRun::note_stored(std::uint32_t object, std::uint64_t bytes) {
+  if (object >= stored_.size()) {
+    stored_.resize(std::max<std::size_t>(object + std::size_t{1}, stored_.size() * 2));
+  }
+  if (has_ended_warmup()) {
+    ++counts_.objects_written;
+    counts_.bytes_written += bytes;
+    counts_.bytes_rewritten += stored_[object] ? bytes : 0;
+  }
+  stored_[object] = true;
 }
 
 bool ReplayRun::store(const ReplayRequest& request, const cache::Key& key, cache::Stored& stored) {
@@ -280,8 +296,8 @@ bool ReplayRun::store(const ReplayRequest& request, const cache::Key& key, cache
 }
 
 void ReplayRun::end_interval() {
-  const cache::KernelStatistics kernel = kernel_->statistics();
-  const cache::AdmissionStatistics admission = kernel_->admission_statistics(64);
+  const cache::KernelStatistics kernel = present();
+  const cache::AdmissionStatistics admission = present_admission(64);
   most_objects_ = std::max(most_objects_, kernel.objects);
   intervals_.push_back(
       {.from_request = seen_ - seen_ % options_.interval_requests -
@@ -302,7 +318,7 @@ void ReplayRun::finish() {
   if (options_.interval_requests != 0 && seen_ % options_.interval_requests != 0) {
     end_interval();
   }
-  most_objects_ = std::max(most_objects_, kernel_->statistics().objects);
+  most_objects_ = std::max(most_objects_, present().objects);
 }
 
 bool ReplayRun::ever_stored(std::uint32_t object) const {

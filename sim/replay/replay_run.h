@@ -14,6 +14,9 @@
 // With a disk an object that is larger than the memory takes is on disk alone. What is longer than
 // one record (cache/disk_parts.h) lies there in parts, which are placed before its head; where one
 // of them has gone, the object has. A hit in memory does not ask for them.
+//
+// With probation (cache/probation.h) the run asks that instead of a kernel: bodies alone count, on
+// a disk without records, alignment and free segments.
 #pragma once
 
 #include <algorithm>
@@ -27,6 +30,7 @@
 
 #include "base/error.h"
 #include "cache/kernel.h"
+#include "cache/probation_samples.h"
 #include "sim/replay/trace_object.h"
 #include "sim/replay/working_set.h"
 
@@ -49,6 +53,7 @@ struct ReplayCounts {
   std::uint64_t disk_bytes_hit = 0;
   std::uint64_t disk_bytes_admitted = 0;
   std::uint64_t disk_bytes_moved = 0;
+  std::uint64_t disk_bytes_filled = 0;     // of those stored, before the disk was full (probation)
   std::uint64_t disk_objects_dropped = 0;  // left with their segment
   std::uint64_t disk_objects_refused = 0;  // not written, though they were to be
   std::uint64_t disk_parts_dropped = 0;
@@ -86,7 +91,9 @@ struct ReplayInterval {
   X(kSecondRequest, "second-request") \
   X(kAdmitted, "admitted")            \
   X(kNotAdmitted, "not-admitted")     \
-  X(kTooLarge, "too-large")
+  X(kTooLarge, "too-large")           \
+  X(kProbation, "probation")          \
+  X(kTooLargeToWait, "too-large-to-wait")
 
 enum class ReplayOutcome : std::uint8_t {
 #define ENCORE_ENUMERATOR(id, name) id,
@@ -102,6 +109,13 @@ struct StoreCharge {
   std::uint64_t reserved_bytes = 0;  // reserved for that before it is made
 };
 
+// Probation, tuned by samples of the traffic where there is a write cost, else with the settings'
+// rule. The memory is the kernel's capacity.
+struct ReplayProbation {
+  cache::ProbationCacheSettings settings;
+  std::optional<double> write_cost = {};
+};
+
 struct ReplayOptions {
   cache::KernelOptions kernel;          // concurrent = false, payloads are 0
   std::uint64_t warmup_requests = 0;    // not counted; see end_warmup()
@@ -111,6 +125,8 @@ struct ReplayOptions {
   std::uint64_t first_counted = 0;
   // Nothing: what an object is charged is its size.
   std::optional<StoreCharge> charge = {};
+  // Instead of the kernel, of whose options only the capacity then counts.
+  std::optional<ReplayProbation> probation = {};
   // Gets the outcome of each request, warm-up included; borrowed, null: nobody.
   std::vector<ReplayOutcome>* outcomes = nullptr;
 };
@@ -143,6 +159,8 @@ class ReplayRun {
   cache::KernelStatistics kernel() const;
   cache::AdmissionStatistics admission() const;
   const ReplayOptions& options() const { return options_; }
+  // Null without ReplayOptions::probation.
+  const cache::TunedProbation* probation() const { return probation_ ? &*probation_ : nullptr; }
   // Whether an object was ever stored.
   bool ever_stored(std::uint32_t object) const;
   // True for an object whose first request counted: the warm-up had none for it.
@@ -155,6 +173,7 @@ class ReplayRun {
   // Keeps the kernel's figures as they are at the end of the warm-up.
   void begin_counting();
   void one(const ReplayRequest& request);
+  ReplayOutcome ask_kernel(const ReplayRequest& request);
   std::uint64_t hint_of(const ReplayRequest& request) const {
     return request.next < options_.first_counted ? kNeverAgain : request.next;
   }
@@ -163,6 +182,8 @@ class ReplayRun {
   cache::Stored stored_as(const ReplayRequest& request) const;
   ReplayOutcome miss(const ReplayRequest& request, const cache::Key& key);
   bool has_disk() const { return !options_.kernel.disks.empty(); }
+  // Counts an object that was stored.
+  void note_stored(std::uint32_t object, std::uint64_t bytes);
   // Reserves and commits, in memory, on disk or both.
   bool store(const ReplayRequest& request, const cache::Key& key, cache::Stored& stored);
   // --- the disk (replay_run_disk.cc)
@@ -181,12 +202,25 @@ class ReplayRun {
   // Stored in memory, from disk.
   void promote(const ReplayRequest& request, const cache::Key& key,
                const cache::LookupResult& found, const cache::DiskView& view);
+  // --- probation (replay_run_probation.cc)
+  Result<void> make_probation();
+  ReplayOutcome ask_probation(const ReplayRequest& request);
+  cache::KernelStatistics probation_statistics() const;
+  cache::AdmissionStatistics probation_keys() const;
+  // --- figures of now, of the kernel or the probation
+  cache::KernelStatistics present() const {
+    return probation_ ? probation_statistics() : kernel_->statistics();
+  }
+  cache::AdmissionStatistics present_admission(std::uint64_t lines_max = 4096) const {
+    return probation_ ? probation_keys() : kernel_->admission_statistics(lines_max);
+  }
   // New times and charge for the resident object of the key.
   void freshen(const cache::Key& key, const cache::Stored& stored);
   void end_interval();
 
   ReplayOptions options_;
-  std::unique_ptr<cache::Kernel> kernel_;
+  std::unique_ptr<cache::Kernel> kernel_;  // null with probation_
+  std::optional<cache::TunedProbation> probation_;
   ReplayCounts counts_;
   std::uint64_t seen_ = 0;  // requests, warm-up included
   // At the end of the warm-up: objects are numbered in the order of their first requests.

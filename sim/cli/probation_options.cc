@@ -1,0 +1,122 @@
+#include "sim/cli/probation_options.h"
+
+#include <string_view>
+
+#include "base/cli/lists.h"
+
+namespace encore::sim {
+namespace {
+
+constexpr std::string_view kSamples = "samples";
+
+}  // namespace
+
+void ProbationArguments::declare(Arguments& a) {
+  a.text("--window", windows_text_,
+         "probation: keys that each generation of its pair takes, in objects that the full disk "
+         "holds, 0.5, or samples (small samples of the trace choose); a list");
+  a.text("--write-cost", costs_text_,
+         "probation by samples: a byte written costs so many bytes fetched, 0 to 100; a list");
+  a.flag("--fill", fill_,
+         "probation: write all that leaves memory until the disk is full for the first time (the "
+         "default)");
+  a.flag("--no-fill", no_fill_, "probation: write only what was requested again, from the start");
+  a.text("--wait-max", wait_max_text_,
+         "probation: nothing waits in memory for longer than this, 1h (0s: no bound)");
+}
+
+Result<void> ProbationArguments::read(const Arguments& arguments) {
+  if (fill_ && no_fill_) {
+    return fail("--fill and --no-fill, accepted: one of them");
+  }
+  const auto words = parse_words("--window", windows_text_);
+  const auto costs = parse_reals("--write-cost", costs_text_,
+                                 {.min = 0, .max = cache::ProbationSamples::kWriteCostMax});
+  const auto wait_max = parse_time_span("--wait-max", wait_max_text_);
+  if (!words || !costs || !wait_max) {
+    return std::unexpected(!words ? words.error() : !costs ? costs.error() : wait_max.error());
+  }
+  costs_ = *costs;
+  wait_max_ = *wait_max;
+  windows_.clear();
+  bool by_samples = false;
+  for (const std::string& word : *words) {
+    if (word == kSamples) {
+      by_samples = true;
+      windows_.emplace_back();
+      continue;
+    }
+    const auto window = parse_real(
+        "--window", word, {.min = 0, .max = cache::ProbationRule::kWindowMax, .without_min = true});
+    if (!window) {
+      return fail("--window \"" + word + "\", accepted: above 0 and up to 2, or samples");
+    }
+    windows_.emplace_back(*window);
+  }
+  if (arguments.given("--write-cost") && !by_samples) {
+    return fail("--write-cost without --window samples: a fixed window weighs no costs");
+  }
+  return {};
+}
+
+Result<std::vector<PlannedKernel>> ProbationArguments::expand(
+    const std::vector<PlannedKernel>& planned, const DiskArguments& disk,
+    const Arguments& arguments) const {
+  std::vector<PlannedKernel> all;
+  bool any = false;
+  for (const PlannedKernel& kernel : planned) {
+    if (!kernel.probation) {
+      all.push_back(kernel);
+      continue;
+    }
+    any = true;
+    for (ReplayProbation& probation : rules_for(kernel, disk)) {
+      all.push_back(kernel);
+      all.back().probation = probation;
+    }
+  }
+  if (any) {
+    return all;
+  }
+  for (const char* option : {"--window", "--write-cost", "--fill", "--no-fill", "--wait-max"}) {
+    if (arguments.given(option)) {
+      return fail(std::string(option) + " goes with --admission probation only");
+    }
+  }
+  return all;
+}
+
+std::vector<ReplayProbation> ProbationArguments::rules_for(const PlannedKernel& planned,
+                                                           const DiskArguments& disk) const {
+  ReplayProbation probation;
+  probation.settings = {.disk_bytes = disk.bytes(),
+                        .segment_bytes = disk.wanted_segment_bytes(),
+                        .move_share = disk.reinsert(),
+                        .keys = planned.options.admission.filter,
+                        .fill = !no_fill_,
+                        .wait_max = wait_max_};
+  std::vector<ReplayProbation> all;
+  for (const std::optional<double>& window : windows_) {
+    if (window) {
+      probation.settings.rule.window = *window;
+      probation.write_cost.reset();
+      all.push_back(probation);
+      continue;
+    }
+    for (const double cost : costs_) {
+      probation.settings.rule = {};
+      probation.write_cost = cost;
+      all.push_back(probation);
+    }
+  }
+  return all;
+}
+
+void ProbationArguments::append_parameters(Row& row) const {
+  row.insert(row.end(), {Field{"window", windows_text_},
+                         {"write_cost", costs_text_},
+                         {"fill", !no_fill_},
+                         {"wait_max", wait_max_text_}});
+}
+
+}  // namespace encore::sim
