@@ -86,11 +86,11 @@ class RotatingBloomFilter {
   // Batched: the lines of the keys that follow are on their way while one is looked at. The same
   // answers as one by one. REQUIRES: out is as long as keys.
   void test_and_set(std::span<const HashedKey> keys, MonotonicTime now, std::span<Seen> out);
-  // test_and_set() for callers whose generations have a changing capacity: the current generation is
-  // full with `capacity` insertions, at most those that its bits were planned for
-  // (FilterParameters::capacity). A full one rotates before it takes another key, not after its last
-  // one, so that it goes on filling where the capacity has grown in between. Returns what the filter
-  // knew before the rotation.
+  // test_and_set() for callers whose generations have a changing capacity: the current generation
+  // is full with `capacity` insertions, at most those that its bits were planned for
+  // (FilterParameters::capacity). A full one rotates before it takes another key, not after its
+  // last one, so that it goes on filling where the capacity has grown in between. Returns what the
+  // filter knew before the rotation.
   Seen test_and_set_within(const HashedKey& key, std::uint64_t capacity, MonotonicTime now);
   // With indices of the caller's own, the same in every generation. REQUIRES: classic layout, no
   // shadow, never reconfigured; each index below bits.
