@@ -80,8 +80,11 @@ class GenerateCommand final : public Command {
       a.real("--one-hit-share", o.one_hit_share, "share of objects that are asked for once, exact",
              kShares);
     }
-    if (o.pattern == Pattern::kShift || o.pattern == Pattern::kMixture) {
+    if (o.pattern == Pattern::kShift || o.pattern == Pattern::kWaves ||
+        o.pattern == Pattern::kMixture) {
       a.number("--shift-every", o.shift_every, "requests between two shifts", {.min = 1});
+    }
+    if (o.pattern == Pattern::kShift || o.pattern == Pattern::kMixture) {
       a.real("--shift-share", o.shift_share, "share of the ranks that a shift moves by", kShares);
     }
     if (o.pattern == Pattern::kMixture) {

@@ -121,6 +121,40 @@ class ShiftIds final : public Ids {
   std::uint64_t made_ = 0;
 };
 
+class WaveIds final : public Ids {
+ public:
+  explicit WaveIds(const GeneratorOptions& o)
+      : zipf_(o.objects, o.alpha), objects_(o.objects), every_(o.shift_every) {}
+  std::uint64_t next(Xoshiro& random) override {
+    const std::uint64_t wave = made_++ / every_;
+    return zipf_.draw(random) + wave * objects_;
+  }
+
+ private:
+  Zipf zipf_;
+  std::uint64_t objects_;
+  std::uint64_t every_;
+  std::uint64_t made_ = 0;
+};
+
+class TwiceIds final : public Ids {
+ public:
+  explicit TwiceIds(std::uint64_t apart) : apart_(apart) {}
+  std::uint64_t next(Xoshiro&) override {
+    if (again_) {
+      again_ = false;
+      return fresh_ - 1 - apart_;
+    }
+    again_ = fresh_ >= apart_;
+    return fresh_++;
+  }
+
+ private:
+  std::uint64_t apart_;
+  std::uint64_t fresh_ = 0;  // the next new object
+  bool again_ = false;       // an older one comes before it
+};
+
 class LoopIds final : public Ids {
  public:
   explicit LoopIds(std::uint64_t objects) : objects_(objects) {}
@@ -279,6 +313,10 @@ Result<std::unique_ptr<Ids>> make_ids(const GeneratorOptions& o) {
       return std::make_unique<ZipfIds>(o);
     case Pattern::kShift:
       return std::make_unique<ShiftIds>(o);
+    case Pattern::kWaves:
+      return std::make_unique<WaveIds>(o);
+    case Pattern::kTwice:
+      return std::make_unique<TwiceIds>(o.objects);
     case Pattern::kLoop:
       return std::make_unique<LoopIds>(o.objects);
     case Pattern::kScan:

@@ -90,6 +90,30 @@ TEST_CASE("A loop repeats, a scan never does, a shift moves the popular objects"
   CHECK(mixture.size() < 5500);
 }
 
+TEST_CASE("Waves have objects of their own", "[sim][generate]") {
+  const auto waves = counts_of({.pattern = Pattern::kWaves,
+                                .requests = 30000,
+                                .objects = 100,
+                                .shift_every = 10000,
+                                .mixture = {}});
+  CHECK(waves.size() == 300);
+  for (const std::uint64_t first : {0U, 100U, 200U}) {
+    std::uint64_t requests = 0;
+    for (std::uint64_t i = 0; i < 100; ++i) requests += waves.at(first + i);
+    CHECK(requests == 10000);
+    CHECK(waves.at(first) > waves.at(first + 50));
+  }
+}
+
+TEST_CASE("Each object comes twice, with so many new ones between", "[sim][generate]") {
+  auto generator =
+      make_generator({.pattern = Pattern::kTwice, .requests = 13, .objects = 3, .mixture = {}});
+  REQUIRE(generator);
+  std::vector<std::uint64_t> ids;
+  for (GeneratedRequest request; (*generator)->next(request);) ids.push_back(request.id);
+  CHECK(ids == std::vector<std::uint64_t>{0, 1, 2, 3, 0, 4, 1, 5, 2, 6, 3, 7, 4});
+}
+
 TEST_CASE("Sizes belong to objects and follow their distribution", "[sim][generate]") {
   const auto size = parse_distribution("lognormal:16KiB:1.5");
   REQUIRE(size);
