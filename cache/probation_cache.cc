@@ -33,7 +33,8 @@ Result<ProbationCache> ProbationCache::create(const ProbationCacheSettings& sett
       {.size_bytes = settings.disk_bytes,
        .segment_bytes = settings.segment_bytes != 0 ? settings.segment_bytes
                                                     : settings.disk_bytes / kProbationSegments,
-       .move_share = settings.move_share});
+       .move_share = settings.move_share},
+      settings.copies_bytes);
 }
 
 DiskLoad ProbationCache::load() const {
@@ -77,11 +78,20 @@ bool ProbationCache::find(const ProbationRequest& request, ProbationAnswer& answ
     return true;
   }
   if (LoggedObject* const object = log_.find(request.key); object != nullptr) {
-    answer.found = ProbationPlace::kDisk;
     answer.was_stale = validated(object->fresh_until, request);
     VisitedLog::visit(*object);
+    if (copies_.use(request.key)) {
+      answer.found = ProbationPlace::kMemory;
+      ++counts_.memory_hits;
+      counts_.memory_hit_bytes += request.size_bytes;
+      return true;
+    }
+    answer.found = ProbationPlace::kDisk;
     ++counts_.disk_hits;
     counts_.disk_hit_bytes += request.size_bytes;
+    if (object->visits >= kCopyVisits) {
+      copies_.add(request.key, object->size_bytes);
+    }
     return true;
   }
   return false;

@@ -9,13 +9,15 @@
 
 #include "base/error.h"
 #include "base/time.h"
+#include "cache/disk_copies.h"
 #include "cache/probation.h"
 #include "cache/visited_log.h"
 
 namespace encore::cache {
 
 struct ProbationCacheSettings {
-  std::uint64_t memory_bytes = 0;
+  std::uint64_t memory_bytes = 0;  // of what waits
+  std::uint64_t copies_bytes = 0;  // of memory too, for copies of what is hit on disk again
   std::uint64_t disk_bytes = 0;
   std::uint64_t segment_bytes = 0;  // 0: a thirty-second of the disk
   double move_share = 0.5;
@@ -36,7 +38,7 @@ struct ProbationRequest {
 
 enum class ProbationPlace : std::uint8_t { kNowhere, kMemory, kDisk };
 struct ProbationAnswer {
-  ProbationPlace found = ProbationPlace::kNowhere;
+  ProbationPlace found = ProbationPlace::kNowhere;      // kMemory: it waits, or is copied there
   bool was_stale = false;                               // it was validated and is fresh again
   ProbationVerdict verdict = ProbationVerdict::kWaits;  // where it was found nowhere
 };
@@ -73,14 +75,18 @@ class ProbationCache {
   std::uint64_t memory_bytes() const;
 
  private:
-  ProbationCache(Probation probation, const VisitedLog::Settings& log)
-      : probation_(std::move(probation)), log_(log) {}
+  // From the second visit on an object of the disk is copied into memory.
+  static constexpr std::uint8_t kCopyVisits = 2;
+
+  ProbationCache(Probation probation, const VisitedLog::Settings& log, std::uint64_t copies_bytes)
+      : probation_(std::move(probation)), log_(log), copies_(copies_bytes) {}
   bool find(const ProbationRequest& request, ProbationAnswer& answer);
   void write(const LoggedObject& object, WrittenFor why, Payload payload);
   void let_leave(MonotonicTime now);
 
   Probation probation_;
   VisitedLog log_;
+  DiskCopies copies_;
   ProbationCounts counts_;
   std::vector<Written> written_;
 };

@@ -34,9 +34,14 @@ std::uint64_t scaled(std::uint64_t value, double rate) {
       std::max<std::int64_t>(1, std::llround(static_cast<double>(value) * rate)));
 }
 
+std::uint64_t whole_bytes(const ProbationCacheSettings& settings) {
+  return settings.memory_bytes + settings.copies_bytes + settings.disk_bytes;
+}
+
 ProbationCacheSettings scaled(const ProbationCacheSettings& whole, double rate) {
   ProbationCacheSettings sample = whole;
   sample.memory_bytes = scaled(whole.memory_bytes, rate);
+  sample.copies_bytes = 0;  // they change no decision
   sample.disk_bytes = scaled(whole.disk_bytes, rate);
   sample.segment_bytes = whole.segment_bytes == 0 ? 0 : scaled(whole.segment_bytes, rate);
   sample.keys.capacity = scaled(whole.keys.capacity, rate);
@@ -58,8 +63,7 @@ ProbationSamples::ProbationSamples(const Settings& settings)
     : settings_(settings),
       sample_({.rate = settings.rate, .objects_max = 0, .seed = kSampleSeed}),
       followed_(settings.followed),
-      turn_bytes_(settings.rate *
-                  static_cast<double>(settings.whole.memory_bytes + settings.whole.disk_bytes)) {}
+      turn_bytes_(settings.rate * static_cast<double>(whole_bytes(settings.whole))) {}
 
 Result<ProbationSamples> ProbationSamples::create(const Settings& settings, MonotonicTime now) {
   if (!(settings.rate > 0 && settings.rate <= kRateMax)) {
@@ -178,8 +182,8 @@ void TunedProbation::choose_rate(MonotonicTime now) {
   if (probation.fetched_count() < kFetchedMin || on_disk <= 0) {
     return;
   }
-  const double whole = static_cast<double>(settings_.memory_bytes + settings_.disk_bytes) /
-                       static_cast<double>(settings_.disk_bytes);
+  const double whole =
+      static_cast<double>(whole_bytes(settings_)) / static_cast<double>(settings_.disk_bytes);
   const double rate = ProbationSamples::rate_for(on_disk * whole);
   if (samples_ && rate < 2 * samples_->rate() && rate > samples_->rate() / 2) {
     return;

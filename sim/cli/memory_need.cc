@@ -78,4 +78,11 @@ double admission_bytes(const cache::KernelOptions& options) {
   }
 }
 
+double probation_bytes(const ReplayProbation& probation) {
+  constexpr double kSamples =
+      cache::ProbationSamples::kRateMax * static_cast<double>(cache::kProbationSampleCount);
+  const auto generation = static_cast<double>(probation.settings.keys.bits) / 8;
+  return 2 * generation * (probation.write_cost ? 1 + kSamples : 1);
+}
+
 }  // namespace encore::sim

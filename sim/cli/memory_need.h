@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cache/options.h"
+#include "sim/replay/replay_run.h"
 
 namespace encore::sim {
 
@@ -24,5 +25,7 @@ Result<void> check_memory(const MemoryNeed& need, std::uint64_t there = memory_t
 
 // What the admission policy of a kernel takes: filters, sketches.
 double admission_bytes(const cache::KernelOptions& options);
+// The pairs of a probation and of its samples.
+double probation_bytes(const ReplayProbation& probation);
 
 }  // namespace encore::sim

@@ -8,6 +8,8 @@ namespace encore::sim {
 namespace {
 
 constexpr std::string_view kSamples = "samples";
+// Something has to be left for what waits.
+constexpr double kCopiesMax = 0.99;
 
 }  // namespace
 
@@ -21,6 +23,9 @@ void ProbationArguments::declare(Arguments& a) {
          "probation: write all that leaves memory until the disk is full for the first time (the "
          "default)");
   a.flag("--no-fill", no_fill_, "probation: write only what was requested again, from the start");
+  a.real("--copies", copies_,
+         "probation: share of the memory for copies of objects that are hit on disk again",
+         {.min = 0, .max = kCopiesMax});
   a.text("--wait-max", wait_max_text_,
          "probation: nothing waits in memory for longer than this, 1h (0s: no bound)");
 }
@@ -78,7 +83,8 @@ Result<std::vector<PlannedKernel>> ProbationArguments::expand(
   if (any) {
     return all;
   }
-  for (const char* option : {"--window", "--write-cost", "--fill", "--no-fill", "--wait-max"}) {
+  for (const char* option :
+       {"--window", "--write-cost", "--fill", "--no-fill", "--copies", "--wait-max"}) {
     if (arguments.given(option)) {
       return fail(std::string(option) + " goes with --admission probation only");
     }
@@ -95,6 +101,7 @@ std::vector<ReplayProbation> ProbationArguments::rules_for(const PlannedKernel& 
                         .keys = planned.options.admission.filter,
                         .fill = !no_fill_,
                         .wait_max = wait_max_};
+  probation.copies_share = copies_;
   std::vector<ReplayProbation> all;
   for (const std::optional<double>& window : windows_) {
     if (window) {
@@ -116,6 +123,7 @@ void ProbationArguments::append_parameters(Row& row) const {
   row.insert(row.end(), {Field{"window", windows_text_},
                          {"write_cost", costs_text_},
                          {"fill", !no_fill_},
+                         {"copies", copies_},
                          {"wait_max", wait_max_text_}});
 }
 

@@ -39,6 +39,7 @@ class ProbationArguments {
   std::vector<std::optional<double>> windows_;  // nothing: samples choose
   std::vector<double> costs_;
   Nanoseconds wait_max_{0};
+  double copies_ = 0;
 };
 
 }  // namespace encore::sim

@@ -1,7 +1,9 @@
 #include "sim/cli/probation_rows.h"
 
+#include <algorithm>
 #include <string>
 
+#include "base/units.h"
 #include "sim/cli/replay_rows.h"
 #include "sim/replay/ratio.h"
 
@@ -32,6 +34,7 @@ Row probation_row(std::uint64_t number, const FinishedRun& finished) {
           {"disk_bytes", log.size_bytes()},
           {"write_cost", planned.write_cost ? Value{*planned.write_cost} : Value{}},
           {"fill", planned.settings.fill},
+          {"copies_bytes", planned.settings.copies_bytes},
           {"rule", rule_in_force(probation, admission_parameter(finished))},
           {"window", rule.window},
           {"object_hit_ratio", ratio_of(c.hits, c.requests)},
@@ -83,6 +86,29 @@ Table probation_table(const std::vector<FinishedRun>& runs) {
     }
   }
   return table;
+}
+
+std::vector<std::string> probation_notes(const std::vector<FinishedRun>& runs) {
+  // With fewer the memory passes on keys before a burst of requests is over.
+  constexpr double kObjectsMin = 64;
+  std::vector<std::string> notes;
+  for (const FinishedRun& finished : runs) {
+    if (finished.run->probation() == nullptr) {
+      continue;
+    }
+    const cache::Probation& probation = finished.run->probation()->cache().probation();
+    const double objects =
+        static_cast<double>(probation.memory_bytes()) / std::max(1.0, probation.mean_bytes());
+    const std::string note =
+        "A memory of " + format_bytes(probation.memory_bytes()) + " holds " +
+        std::to_string(static_cast<std::uint64_t>(objects)) +
+        " objects of the mean size of those that were fetched last: below 64 of them probation "
+        "loses hits.";
+    if (objects < kObjectsMin && std::ranges::find(notes, note) == notes.end()) {
+      notes.push_back(note);
+    }
+  }
+  return notes;
 }
 
 Table what_if_table(const std::vector<FinishedRun>& runs) {

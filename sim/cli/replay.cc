@@ -336,7 +336,12 @@ class ReplayCommand final : public Command {
     }
     if (std::ranges::any_of(shown, is_on_probation)) {
       report.tables.push_back(probation_table(runs));
-      report.tables.push_back(what_if_table(runs));
+      if (Table what_if = what_if_table(runs); !what_if.rows.empty()) {
+        report.tables.push_back(std::move(what_if));
+      }
+      for (std::string& note : probation_notes(runs)) {
+        report.notes.push_back(std::move(note));
+      }
     }
     if (interval_ != 0) {
       report.tables.push_back(interval_table(runs, shown));

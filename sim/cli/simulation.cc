@@ -188,6 +188,9 @@ Result<void> check_plan(const std::vector<PlannedRun>& plan, const cache::Sample
   double bytes = 0;
   for (const PlannedRun& planned : plan) {
     bytes += rate * admission_bytes(planned.options.kernel);
+    if (planned.options.probation) {
+      bytes += probation_bytes(*planned.options.probation);
+    }
   }
   return check_memory({.what = "the filters of " + std::to_string(plan.size()) +
                                " runs (--bits or --capacity and --fpr, for each --cache-size, "

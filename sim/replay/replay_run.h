@@ -110,9 +110,10 @@ struct StoreCharge {
 };
 
 // Probation, tuned by samples of the traffic where there is a write cost, else with the settings'
-// rule. The memory is the kernel's capacity.
+// rule. The memory is the kernel's capacity, of which a share is for copies of what is hit on disk.
 struct ReplayProbation {
   cache::ProbationCacheSettings settings;
+  double copies_share = 0;
   std::optional<double> write_cost = {};
 };
 

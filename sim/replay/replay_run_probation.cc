@@ -26,7 +26,10 @@ ReplayOutcome outcome_of(const cache::ProbationAnswer& answer) {
 
 Result<void> ReplayRun::make_probation() {
   ReplayProbation& planned = *options_.probation;
-  planned.settings.memory_bytes = options_.kernel.capacity_bytes;
+  const std::uint64_t capacity = options_.kernel.capacity_bytes;
+  planned.settings.copies_bytes =
+      static_cast<std::uint64_t>(planned.copies_share * static_cast<double>(capacity));
+  planned.settings.memory_bytes = capacity - planned.settings.copies_bytes;
   auto made = cache::TunedProbation::create(planned.settings, planned.write_cost, MonotonicTime{});
   if (!made) {
     return std::unexpected(made.error());

@@ -281,6 +281,47 @@ TEST_CASE(
   CHECK(hits > 40'000);  // half of the requests are second ones
 }
 
+TEST_CASE("copies of what is hit on disk again save reads and change no decision",
+          "[cache][probation]") {
+  ProbationCacheSettings settings = small_cache();
+  auto plain = ProbationCache::create(settings, at(0));
+  settings.copies_bytes = 5000;
+  auto copying = ProbationCache::create(settings, at(0));
+  REQUIRE((plain && copying));
+  std::mt19937_64 random(1);
+  bool equal = true;
+  for (int n = 0; n < 60'000; ++n) {
+    const std::uint64_t i = random() % (1 + random() % (1 + random() % 5000));
+    const ProbationRequest request{.key = hash(i), .size_bytes = 20 + i % 150};
+    const ProbationAnswer one = plain->request(request);
+    const ProbationAnswer other = copying->request(request);
+    const auto is_hit = [](const ProbationAnswer& answer) {
+      return answer.found != ProbationPlace::kNowhere;
+    };
+    equal = equal && is_hit(one) == is_hit(other) && one.verdict == other.verdict;
+  }
+  CHECK(equal);
+  CHECK(plain->log().counts() == copying->log().counts());
+  CHECK(plain->counts().memory_hits + plain->counts().disk_hits ==
+        copying->counts().memory_hits + copying->counts().disk_hits);
+  CHECK(copying->counts().memory_hits > 4 * plain->counts().memory_hits);
+}
+
+TEST_CASE("the least recently used copy leaves", "[cache][probation]") {
+  DiskCopies copies(300);
+  for (std::uint64_t i = 1; i <= 3; ++i) copies.add(hash(i), 100);
+  CHECK(copies.use(hash(1)));
+  copies.add(hash(4), 120);
+  CHECK(copies.bytes() == 220);
+  CHECK(copies.objects() == 2);
+  CHECK(copies.use(hash(1)));
+  CHECK_FALSE(copies.use(hash(2)));
+  CHECK_FALSE(copies.use(hash(3)));
+  copies.add(hash(5), 301);
+  CHECK_FALSE(copies.use(hash(5)));
+  CHECK(copies.objects() == 2);
+}
+
 TEST_CASE("samples are made anew where the objects are of another size", "[cache][probation]") {
   ProbationCacheSettings settings = small_cache();
   settings.memory_bytes *= 10;

@@ -183,6 +183,28 @@ TEST_CASE("a fill is a start as warm as storing all, and can be left out", "[sim
   CHECK(hasty["memory_hit_ratio"] < none["memory_hit_ratio"]);
 }
 
+TEST_CASE("copies turn hits on disk into hits in memory", "[sim][probation]") {
+  const TraceFile trace;
+  const std::string command = "replay " + trace.path() +
+                              " --cache-size 1MiB --disk-size 16MiB --disk-segment 512KiB "
+                              "--admission probation --window 1 --no-timing --json ";
+  const json none = json::parse(run(command).out)["probation"][0];
+  const json half = json::parse(run(command + "--copies 0.5").out)["probation"][0];
+  CHECK(none["copies_bytes"] == 0);
+  CHECK(half["copies_bytes"] == 524'288);
+  CHECK(half["memory_hit_ratio"].get<double>() > none["memory_hit_ratio"].get<double>() + 0.05);
+}
+
+TEST_CASE("a memory for few objects is said to be too small", "[sim][probation]") {
+  const TraceFile trace;
+  const std::string command = "replay " + trace.path() +
+                              " --disk-size 16MiB --disk-segment 512KiB --admission probation "
+                              "--no-timing --cache-size ";
+  CHECK(run(command + "100KiB").out.find("below 64 of them probation loses hits") !=
+        std::string::npos);
+  CHECK(run(command + "4MiB").out.find("probation loses") == std::string::npos);
+}
+
 TEST_CASE("options of probation that are wrong are refused with what is accepted",
           "[sim][probation]") {
   const TraceFile trace;
@@ -198,6 +220,8 @@ TEST_CASE("options of probation that are wrong are refused with what is accepted
   check_refused(run(command + "--window 1 --write-cost 1"),
                 "--write-cost without --window samples");
   check_refused(run(command + "--fill --no-fill"), "accepted: one of them");
+  check_refused(run(command + "--copies 1"), "--copies");
+  check_refused(run(command + "--capacity 200000000000"), "of memory, accepted");
   check_refused(run(command + "--shards 4"), "accepted: 1");
   check_refused(run(command + "--hash md5"), "accepted: xxh3");
   check_refused(run(command + "--wait-max soon"), "--wait-max");
