@@ -164,7 +164,7 @@ TEST_CASE("a line of the log is the request and what it came to", "[exchange][lo
   refused.status = 400;
   ended.log.record(refused, nullptr, kClient);
   CHECK(read_text(place / "log").empty());
-  CHECK(ended.log.hand_over());
+  CHECK(ended.log.hand_over() == 0);
   (*writer)->flush();
 
   std::istringstream lines(read_text(place / "log"));
@@ -205,7 +205,7 @@ TEST_CASE("a log in another format begins with the next request", "[exchange][lo
   config.log.format = "squid";
   ended.runtime = some_runtime(config);
   ended.log.record(ended.record(Outcome::kHit), nullptr, kClient);
-  CHECK(ended.log.hand_over());
+  CHECK(ended.log.hand_over() == 0);
   (*writer)->flush();
   CHECK(read_text(place / "log").find("TCP_MEM_HIT/200") != std::string::npos);
 }
