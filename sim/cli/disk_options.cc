@@ -1,5 +1,6 @@
 #include "sim/cli/disk_options.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -38,13 +39,29 @@ Result<void> DiskArguments::read(const Arguments& arguments) {
     }
     disk_.segment_bytes = *segment;
   }
-  const std::uint64_t segments = *size / disk_.segment_bytes;
+  disk_.segments =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(*size / disk_.segment_bytes, UINT32_MAX));
+  return {};
+}
+
+Result<void> DiskArguments::check_for_probation() const {
+  if (any() && bytes_ / cache::kDiskSegmentsMin < wanted_segment_bytes()) {
+    return fail("--disk-segment \"" + segment_ + "\", accepted: up to a quarter of --disk-size " +
+                size_);
+  }
+  return {};
+}
+
+Result<void> DiskArguments::check_for_kernel() const {
+  if (!any()) {
+    return {};
+  }
+  const std::uint64_t segments = bytes_ / disk_.segment_bytes;
   if (segments < cache::kDiskSegmentsMin || segments > cache::kSegmentsMax) {
     return fail("--disk-size " + size_ + " with segments of " + format_bytes(disk_.segment_bytes) +
                 ", accepted: " + std::to_string(cache::kDiskSegmentsMin) + " to " +
                 std::to_string(cache::kSegmentsMax) + " segments");
   }
-  disk_.segments = static_cast<std::uint32_t>(segments);
   if (!std::has_single_bit(disk_.segment_bytes) || disk_.segment_bytes < cache::kSegmentBytesMin ||
       disk_.segment_bytes > cache::kSegmentBytesMax) {
     return fail("--disk-segment \"" + segment_ + "\", accepted: a power of two, 64KiB to 256MiB");

@@ -14,10 +14,14 @@ namespace encore::sim {
 class DiskArguments {
  public:
   void declare(Arguments& arguments);
-  // Whether there is to be a disk. Errors: a size, segment or share that is not accepted, an option
-  // without --disk-size.
+  // Whether there is to be a disk. Errors: a size or share that is not accepted, an option without
+  // --disk-size.
   Result<void> read(const Arguments& arguments);
-  bool any() const { return disk_.segments != 0; }
+  bool any() const { return bytes_ != 0; }
+  // Whether a kernel can divide the disk into its segments; probation's log has no such bounds, but
+  // wants a segment to be a part of it. Errors: what is accepted.
+  Result<void> check_for_kernel() const;
+  Result<void> check_for_probation() const;
   // Gives the kernel its disk, if there is one.
   void apply(cache::KernelOptions& options) const;
   // As given, and the share of a segment that is moved on at most.

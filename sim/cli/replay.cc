@@ -100,6 +100,12 @@ class ReplayCommand final : public Command {
     if (!planned) {
       return std::unexpected(planned.error());
     }
+    for (const PlannedKernel& kernel : *planned) {
+      auto fits = kernel.probation ? disk_.check_for_probation() : disk_.check_for_kernel();
+      if (!fits) {
+        return std::unexpected(fits.error());
+      }
+    }
     if (head_bytes_ != 0 && std::ranges::any_of(*planned, is_on_probation)) {
       return fail("--head-bytes does not go with --admission probation: only bodies count there");
     }

@@ -221,6 +221,10 @@ TEST_CASE("options of probation that are wrong are refused with what is accepted
                 "--write-cost without --window samples");
   check_refused(run(command + "--fill --no-fill"), "accepted: one of them");
   check_refused(run(command + "--copies 1"), "--copies");
+  check_refused(run(plain + "--disk-size 16MiB --disk-segment 5MiB"), "accepted: up to a quarter");
+  check_refused(run("replay " + trace.path() + " --cache-size 1MiB --admission always,probation " +
+                    "--disk-size 16MiB --disk-segment 500KiB"),
+                "accepted: a power of two");
   check_refused(run(command + "--capacity 200000000000"), "of memory, accepted");
   check_refused(run(command + "--shards 4"), "accepted: 1");
   check_refused(run(command + "--hash md5"), "accepted: xxh3");
