@@ -58,6 +58,9 @@ constexpr bool is_error_status(unsigned status) noexcept {
   return status == 500 || status == 502 || status == 503 || status == 504;
 }
 
+// Client errors that say what is wrong with one request, and nothing of what it was for.
+bool blames_the_request(unsigned status) noexcept;
+
 struct StaleOptions {
   // Without stale-if-error, a stale response is served this long when its origin is unreachable
   // (RFC 9111 4.2.4); 0: never.

@@ -56,9 +56,15 @@ bool is_reusable(const ResponseHead& response, const ResponseDirectives& directi
          directives.stale_while_revalidate.value_or(0) > 0;
 }
 
+// RFC 6585: what these say is of one client, or of the network before it.
+bool is_of_one_client(unsigned status) noexcept {
+  return status == 428 || status == 429 || status == 431 || status == 511;
+}
+
 bool is_storable_status(const RequestHead& request, const ResponseHead& response) noexcept {
   const unsigned status = response.status;
   if (status < 200 || status == 304 || request.method == Method::kConnect) return false;
+  if (is_of_one_client(status)) return false;
   return status != 206 || partial_content(response).has_value();
 }
 

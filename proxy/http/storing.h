@@ -19,7 +19,7 @@ namespace encore::http {
   X(kNoStore, "no-store")                                                       \
   X(kPrivate, "private")                                                        \
   X(kAuthorization, "authorization")  /* RFC 9111 3.5 */                        \
-  X(kStatus, "status")                /* 1xx, 304, 206 that cannot be kept */   \
+  X(kStatus, "status")                /* 1xx, 304, of one client, some 206 */   \
   X(kNotUnderstood, "not-understood") /* must-understand */                     \
   X(kNoFreshness, "no-freshness")     /* nothing allows to store or reuse it */ \
   X(kVaryStar, "vary-star")                                                     \

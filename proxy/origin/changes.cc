@@ -1,6 +1,7 @@
 #include "proxy/origin/changes.h"
 
 #include "proxy/http/conditional.h"
+#include "proxy/http/reuse.h"
 #include "proxy/publish/changed_keys.h"
 #include "proxy/publish/resident_keys.h"
 #include "proxy/settings/router.h"
@@ -37,7 +38,8 @@ void note_overtaken(OriginServices& services, const RequestContext& request) {
 
 void note_answer(OriginServices& services, const RequestContext& request, const Received& received,
                  const store::Object& stored) {
-  if (services.changed == nullptr || received.head.status >= 500) return;
+  const unsigned status = received.head.status;
+  if (services.changed == nullptr || status >= 500 || http::blames_the_request(status)) return;
   const auto before = http::stored_validators(meta_of(stored).http, stored_head_of(stored));
   const auto after = http::received_validators(received.head, received.arrival());
   if (!http::same_validator(before, after)) note_overtaken(services, request);

@@ -6,6 +6,7 @@
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/invalidation.h"
 #include "proxy/http/range.h"
+#include "proxy/http/reuse.h"
 
 namespace encore::server {
 namespace {
@@ -93,12 +94,13 @@ HeadPlan plan_head(const ResponseFacts& facts) {
 
 namespace {
 
-// What was to be validated is gone where the origin's new answer may not take its place. Of a HEAD
-// that counts only where a 200 forbids keeping it (RFC 9111 4.3.5).
+// What was to be validated is gone where the origin's new answer may not take its place; not by an
+// error of the origin's, nor by one of the request's, which any client could make. Of a HEAD that
+// counts only where a 200 forbids keeping it (RFC 9111 4.3.5).
 bool is_outdated(const StoringFacts& facts) {
   const http::StoreReason reason = facts.decision.reason;
   if (!facts.validates || facts.decision.ok() || facts.head.status >= 500 ||
-      is_of_the_request(reason)) {
+      http::blames_the_request(facts.head.status) || is_of_the_request(reason)) {
     return false;
   }
   if (facts.asked.request.method == http::Method::kGet) return true;

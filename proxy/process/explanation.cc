@@ -190,7 +190,7 @@ std::string_view clause_of(http::StoreReason reason) noexcept {
     case http::StoreReason::kAuthorization:
       return "RFC 9111 3.5";
     case http::StoreReason::kStatus:
-      return "RFC 9111 3: the status, or a part whose place is not known (3.3)";
+      return "RFC 9111 3, RFC 6585: the status, or a part whose place is not known (3.3)";
     case http::StoreReason::kNotUnderstood:
       return "RFC 9111 5.2.2.3";
     case http::StoreReason::kNoFreshness:

@@ -16,6 +16,11 @@ for status in (200, 203, 204, 299, 301, 302, 303, 307, 308, 400, 404, 405, 410, 
     row("RFC 9111 4.2", f"status {status} that is stale at once is not reused without validation",
         miss(status=status, Cache_Control="max-age=0"), miss(Cache_Control="no-store"))
 
+# But what is said of one client, or of the network before it, never is.
+for status in (428, 429, 431, 511):
+    row("RFC 6585", f"status {status} is not stored, whatever its freshness",
+        miss(status=status, Cache_Control="public, max-age=600"), miss())
+
 # Without it, the list of RFC 9110 15.1 and Last-Modified.
 for status in (200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501):
     row("RFC 9111 4.2.2", f"status {status} with Last-Modified is given heuristic freshness",
