@@ -66,6 +66,9 @@ Exchange::Exchange(const ExchangeServices& services, ClientStream& client,
       upload_(*request_, services.loop.now()),
       coding_(services.coders, *request_),
       variants_(request_->head.fields, request_->vary()) {
+  const bool speaks_for_many =
+      request_->policy != nullptr && request_->policy->trusts(request_->client);
+  if (!speaks_for_many) set_client(&request_->client);
   record_.started = services.loop.now();
   cache_status_.said = request_->says_cache_status();
 }

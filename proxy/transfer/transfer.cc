@@ -261,15 +261,16 @@ bool Transfer::is_over_share() const {
 }
 
 bool Transfer::blame_slowest(const HoldBack& hold_back) {
-  // A client that rests for a moment is no slow one.
-  constexpr Nanoseconds kBlameMax = std::chrono::seconds(2);
   const Lock lock(*this);
+  const auto position_of = [](const TransferReader& reader) {
+    const bool counts = !reader.is_cut() && reader.opened_.load(std::memory_order_acquire);
+    return counts ? reader.position_.load() : TransferReader::kReadsNothing;
+  };
   TransferReader* slowest = nullptr;
   std::uint64_t slowest_position = hold_back.written;
   bool others_wait = false;
   for (TransferReader* reader = readers_; reader != nullptr; reader = reader->next_) {
-    if (reader->is_cut() || !reader->opened_.load(std::memory_order_acquire)) continue;
-    const std::uint64_t position = reader->position_.load();
+    const std::uint64_t position = position_of(*reader);
     if (position == TransferReader::kReadsNothing) continue;
     others_wait = others_wait || position >= hold_back.written;
     if (position >= slowest_position) continue;
@@ -277,12 +278,20 @@ bool Transfer::blame_slowest(const HoldBack& hold_back) {
     slowest_position = position;
   }
   if (slowest == nullptr || !others_wait) return false;
-  const Nanoseconds running = hold_back.now - slowest->blamed_at_ - hold_back.elapsed;
-  slowest->blamed_at_ = hold_back.now;
-  slowest->blame_ = std::max(slowest->blame_ - running, Nanoseconds::zero()) + hold_back.elapsed;
-  if (slowest->blame_ < kBlameMax) return false;
-  slowest->cut_.store(true, std::memory_order_release);
-  return true;
+  bool is_one_cut = slowest->take_blame(hold_back.elapsed, hold_back.now);
+  if (slowest->client_ == nullptr) return is_one_cut;
+  // Of one client, many could hold back the others for as many times as long.
+  const auto network = slowest->client_->network_bytes();
+  const std::uint64_t far_behind = (hold_back.written - slowest_position) / 2;
+  for (TransferReader* reader = readers_; reader != nullptr; reader = reader->next_) {
+    const std::uint64_t position = position_of(*reader);
+    if (reader == slowest || reader->client_ == nullptr || position >= hold_back.written ||
+        hold_back.written - position < far_behind || reader->client_->network_bytes() != network) {
+      continue;
+    }
+    if (reader->take_blame(hold_back.elapsed, hold_back.now)) is_one_cut = true;
+  }
+  return is_one_cut;
 }
 
 bool Transfer::is_read_by_several() const {

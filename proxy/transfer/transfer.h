@@ -193,7 +193,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // have read it all, the slowest one is to blame. Blame grows with the time of such pauses and
   // fades with that between them, so that who is less than half as fast as the others comes to be
   // cut, one that takes nothing after two seconds; readers of like speed take turns, and none is.
-  // Returns whether one was cut; the next wake-up tells it.
+  // Blame with it are those of its client that are at least half as far behind: they would hold
+  // back the others one after the other. Returns whether one was cut; the next wake-up tells it.
   struct HoldBack {
     std::uint64_t written = 0;
     Nanoseconds elapsed{};

@@ -2,12 +2,15 @@
 // called.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string_view>
 
 #include "base/check.h"
 #include "base/time.h"
+#include "proxy/net/address.h"
 #include "proxy/transfer/transfer_home.h"
 
 namespace encore::server {
@@ -31,6 +34,9 @@ class TransferReader : private WakeTarget {
   // The producer takes more of the request's body, for the one who asked.
   virtual void on_upload_ready() {}
 
+  // Whom it reads for, borrowed until it has left; null: not known, or one who speaks for many.
+  // REQUIRES: it reads no transfer.
+  void set_client(const net::Address* client) { client_ = client; }
   // Its client holds more than its share of memory: nothing is read ahead for it.
   void set_over_share(bool over) { over_share_.store(over, std::memory_order_relaxed); }
   // It has held back the others for too long: it is to leave.
@@ -54,7 +60,20 @@ class TransferReader : private WakeTarget {
     on_transfer();
   }
 
+  // The others have waited for it for `elapsed`, until `now`. Returns whether it is cut.
+  bool take_blame(Nanoseconds elapsed, MonotonicTime now) {
+    // A client that rests for a moment is no slow one.
+    constexpr Nanoseconds kBlameMax = std::chrono::seconds(2);
+    const Nanoseconds running = now - blamed_at_ - elapsed;
+    blamed_at_ = now;
+    blame_ = std::max(blame_ - running, Nanoseconds::zero()) + elapsed;
+    if (blame_ < kBlameMax) return false;
+    cut_.store(true, std::memory_order_release);
+    return true;
+  }
+
   TransferHome& home_;
+  const net::Address* client_ = nullptr;
   // Of the transfer that it reads, one for each time that it joins; empty: none. Its own thread
   // writes it.
   TransferHome::Ticket ticket_;

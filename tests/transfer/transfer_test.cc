@@ -196,11 +196,14 @@ TEST_CASE("readers that leave while they are woken are not called after", "[tran
 
 // Two readers in place, and how long the origin was paused for the slowest of them.
 struct TwoReaders {
-  explicit TwoReaders(TransferHome& worker)
+  explicit TwoReaders(TransferHome& worker, const net::Address* of_a = nullptr,
+                      const net::Address* of_b = nullptr)
       : transfer(std::make_shared<Transfer>(worker, filter::Hash128{}, key_of("key"))),
         ended(2),
         a(worker, transfer, ended),
         b(worker, transfer, ended) {
+    a.set_client(of_a);
+    b.set_client(of_b);
     transfer->add_first_reader(a);
     (void)join(*transfer, b);
     transfer->mark_opened(a);
@@ -247,6 +250,36 @@ TEST_CASE("nobody is to blame where nobody waits, or where all do in turn", "[tr
       two.transfer->advance(two.b, turn % 2 == 0 ? 1000 : 400);
       REQUIRE_FALSE(two.paused(std::chrono::milliseconds(100)));
     }
+  });
+}
+
+TEST_CASE("those of one client that are behind together are cut together", "[transfer]") {
+  Fixture f(1);
+  const bool are_one_clients = GENERATE(true, false);
+  const auto client = net::Address::parse_ip("192.0.2.1", 1);
+  const auto other = net::Address::parse_ip(are_one_clients ? "192.0.2.1" : "192.0.2.2", 2);
+  f.on(*f.homes[0], [&] {
+    TwoReaders two(*f.homes[0], &*client, &*other);
+    std::latch ended(3);
+    Reader waits(*f.homes[0], two.transfer, ended);
+    Reader near(*f.homes[0], two.transfer, ended);
+    near.set_client(&*client);
+    for (Reader* reader : {&waits, &near}) {
+      (void)join(*two.transfer, *reader);
+      two.transfer->mark_opened(*reader);
+    }
+    two.transfer->advance(two.a, 400);
+    two.transfer->advance(two.b, 500);
+    two.transfer->advance(near, 900);
+    two.transfer->advance(waits, 1000);
+    CHECK_FALSE(two.paused(std::chrono::milliseconds(1900)));
+    CHECK(two.paused(std::chrono::milliseconds(100)));
+    CHECK(two.a.is_cut());
+    CHECK(two.b.is_cut() == are_one_clients);
+    CHECK_FALSE(near.is_cut());
+    CHECK_FALSE(waits.is_cut());
+    near.leave();
+    waits.leave();
   });
 }
 
