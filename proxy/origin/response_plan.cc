@@ -132,8 +132,10 @@ StoringPlan plan_storing(const StoringFacts& facts) {
   plan.drops_stored = is_outdated(facts);
   if (!facts.decision.ok() || !facts.has_key) {
     plan.outcome = http::is_safe(method) ? Outcome::kUncacheable : Outcome::kMethod;
-    // What one request says too much of keeps others from nothing.
-    if (facts.others_wait && facts.decision.reason != http::StoreReason::kVaryTooLarge) {
+    // What one request says too much of keeps others from nothing, nor does what is wrong with it.
+    const bool is_of_all = facts.decision.reason != http::StoreReason::kVaryTooLarge &&
+                           !http::blames_the_request(facts.head.status);
+    if (facts.others_wait && is_of_all) {
       plan.unshared = Inflight::Unshared::kUncacheable;
     } else if (counts_unstored(facts)) {
       plan.admission = Admission::kCount;

@@ -51,6 +51,36 @@ class Validation(Case):
         self.assertEqual(200, heads[0].status)
 
 
+class BadRequests(Case):
+    def test_a_bad_request_of_one_does_not_send_the_others_to_the_origin(self):
+        for status in ("400 Bad Request", "431 Too Large"):
+            with self.subTest(status):
+                self.others_still_wait_for_one_another(status)
+
+    def others_still_wait_for_one_another(self, status):
+        go = threading.Event()
+
+        def page(exchange):
+            if "x-bad" in dict(exchange.request.fields):
+                return response(b"bad", status)
+            exchange.wait(go)
+            return fresh(b"page")
+        origin = Origin(self, {"/page": page})
+        encore = self.encore(admission={"policy": "always"})
+        bad = get(encore.port, origin.url("/page"), fields=[("X-Bad", "1")])
+        self.assertEqual(status.split()[0], str(bad.status))
+        received = "encore_client_received_bytes_total"
+        before = encore.metrics()[received]
+        threads, results = in_threads(8, lambda _: get(encore.port, origin.url("/page")))
+        least = 8 * len(f"GET {origin.url('/page')} HTTP/1.1\r\nHost: {origin.authority}\r\n\r\n")
+        eventually(lambda: encore.metrics()[received] - before >= least, "all have asked")
+        go.set()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([b"page"] * 8, [answer.body for answer in results])
+        self.assertEqual(2, origin.count())
+
+
 class Silence(Case):
     def test_who_waits_for_a_silent_leader_asks_once_for_all_who_do(self):
         go = threading.Event()
