@@ -128,7 +128,7 @@ class Shares(SlowOriginCase):
         slow = self.fill(encore, origin, 30)
         # Each worker has four, and one client two of them, wherever its connections go.
         self.waits(encore, 26)
-        self.assertEqual(4, origin.count())
+        eventually(lambda: origin.count() == 4, "the others are sent")
         others = [self.ask(encore, origin, f"/other{n}", f"127.0.0.{2 + n}") for n in range(2)]
         eventually(lambda: origin.count() == 6, "the others have come")
         origin.go.set()
