@@ -24,7 +24,7 @@ struct Tuning {
 };
 constexpr std::array kTunings = {
 #define ENCORE_TUNING(id, name, w, a, c, handicap) \
-  Tuning{{.window = w, .all = a, .chance = c}, handicap},
+  Tuning{{.window = (w), .all = (a), .chance = (c)}, (handicap)},
     ENCORE_PROBATION_SAMPLES(ENCORE_TUNING)
 #undef ENCORE_TUNING
 };
