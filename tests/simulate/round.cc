@@ -214,6 +214,7 @@ void Round::take_other_rules() {
   ring_.paused = false;
   world_.replace_rules(proxyfuzz::RuleTable::draw(*rules_, 1));
   result_.configuration = with_rules(result_.configuration, settings_);
+  world_.last_reload = now();
   host_->reload(read_config());
 }
 
@@ -392,6 +393,7 @@ void Round::reload(Random& random) {
   } else {
     world_.count("reloads: the same configuration");
   }
+  world_.last_reload = now();
   host_->reload(read_config());
 }
 

@@ -435,7 +435,13 @@ void Client::finish_front(Ending ending) {
   // network.
   const double since = request->started - world_.slack;
   const bool crossed = !channel_.was_heard() && (answered_ || world_.last_trouble >= since);
-  const bool unheard = !have_head_ && unread_.empty() && (crossed || world_.last_ending >= since);
+  // A connection that a reload has revoked ends behind the answer that is under way; what comes
+  // behind it may be asked for again on another.
+  constexpr double kAnswerSeconds = 10;
+  const bool revoked =
+      answered_ && ending == Ending::kClosed && world_.last_reload >= since - kAnswerSeconds;
+  const bool unheard =
+      !have_head_ && unread_.empty() && (crossed || revoked || world_.last_ending >= since);
   // A reset is how HTTP/1.0 learns of a cut, or of a body that is another than its digest says, and
   // it takes with it what is on its way.
   const bool wrong = request->url->blob != nullptr && world_.last_wrong >= since;

@@ -343,6 +343,8 @@ class World {
   double last_break = -1e9;
   // The proxy was ending last: what reached it then may go unanswered.
   double last_ending = -1e9;
+  // It has got another configuration last, by which a connection may end behind its answer.
+  double last_reload = -1e9;
   // It has been ending since then; infinity: it is not.
   double ending_since = std::numeric_limits<double>::infinity();
   // Percent of the connections of origins with TLS that end within their handshake, and for how
