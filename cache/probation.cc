@@ -81,8 +81,8 @@ ProbationVerdict Probation::fetched(const Waiting& object, const DiskLoad& disks
   entry.size_bytes = size_bytes;
   entry.since = now;
   entry.only_key = size_bytes > settings_.memory_bytes / kLargestShare;
-  // Where nothing else waits there is no burst to be seen: a key that has to wait for the next ones
-  // of its kind alone would wait for thousands of them.
+  // An empty queue shows no burst: a large object's key would wait for thousands of other such
+  // keys.
   if (entry.only_key && queue_.empty()) {
     remember(object.key, disks, now);
     return ProbationVerdict::kKeyWaits;

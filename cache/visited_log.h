@@ -53,8 +53,8 @@ class VisitedLog {
     std::uint64_t moved_bytes = 0;
     std::uint64_t objects_written = 0;  // without moves
     std::uint64_t objects_dropped = 0;
-    // Of these, objects that were admitted, and among them those with a visit: admission pays where
-    // most have one.
+    // Dropped objects that the filter had admitted, and how many of those were hit on disk. If most
+    // were hit, admission pays.
     std::uint64_t admitted_dropped = 0;
     std::uint64_t admitted_visited = 0;
     std::uint64_t reclaims = 0;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Of the files read from standard input, one in N by turns: other ones for each commit, all in turn.
+"""Prints one in N of the files named on standard input: others for each commit, all in turn.
 
-What the last four commits changed is always among them.
+Files that the last four commits changed are always printed.
 
     git ls-files '*.cc' | tools/share.py 32
 """

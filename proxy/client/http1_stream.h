@@ -45,7 +45,7 @@ class Http1Carrier {
   ~Http1Carrier() = default;
 };
 
-// What becomes of what has not left this machine when a connection ends so.
+// Returns the fate of unsent bytes if a connection ends this way.
 constexpr ClientGone::Unsent unsent_after(Http1Carrier::After how) {
   return how == Http1Carrier::After::kClose ? ClientGone::Unsent::kSent : ClientGone::Unsent::kLost;
 }

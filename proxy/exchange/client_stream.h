@@ -23,7 +23,7 @@ namespace encore::server {
 
 // Why a client's connection ends before its response has.
 struct ClientGone {
-  // What becomes of bytes that have not left this machine yet.
+  // The fate of bytes that this machine has not sent yet.
   enum class Unsent : std::uint8_t {
     kLost,  // a reset discards them
     kSent,  // the connection ends behind them

@@ -213,7 +213,7 @@ void LogWriter::write_sorted(std::vector<Buffer>& batch) {
   write_records();
 }
 
-// Behind what was not written before. What cannot be written now either is kept.
+// Appends to the bytes that earlier writes left over, and keeps the rest if this write fails too.
 void LogWriter::write(std::string bytes) {
   if (unwritten_.empty()) {
     unwritten_ = std::move(bytes);

@@ -36,8 +36,8 @@ class LogWriter {
   static Result<std::unique_ptr<LogWriter>> open(const std::string& path);
   // Whether open() would succeed. Makes nothing, and does not wait for a pipe's reader.
   static Result<void> check(const std::string& path);
-  // Writes what waits, then closes. What a full pipe does not take within a second, or a full disk
-  // not at all, is lost.
+  // Writes the waiting records, then closes the file. Records are lost if a pipe stays full for a
+  // second or the disk is full.
   ~LogWriter();
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;

@@ -314,7 +314,7 @@ void Fetch::fail(TransferFailure failure) {
     link_.tally().add_failure(*kind);
   }
   if (no_memory) services_.stats.memory_failures.add();
-  // What is refused to this client says nothing of the origin.
+  // A refusal for this client's share is no failure of the origin.
   if (plan_.background && !failure.of_the_client) {
     note_refresh(services_, *request_, Refresh::kFailed);
   }

@@ -94,9 +94,9 @@ HeadPlan plan_head(const ResponseFacts& facts) {
 
 namespace {
 
-// What was to be validated is gone where the origin's new answer may not take its place; not by an
-// error of the origin's, nor by one of the request's, which any client could make. Of a HEAD that
-// counts only where a 200 forbids keeping it (RFC 9111 4.3.5).
+// True if the new response ends the stored one although it may not replace it. Server errors do
+// not, nor do errors of the request, which any client could cause. A HEAD does only if its 200
+// forbids storing (RFC 9111 4.3.5).
 bool is_outdated(const StoringFacts& facts) {
   const http::StoreReason reason = facts.decision.reason;
   if (!facts.validates || facts.decision.ok() || facts.head.status >= 500 ||
@@ -132,7 +132,7 @@ StoringPlan plan_storing(const StoringFacts& facts) {
   plan.drops_stored = is_outdated(facts);
   if (!facts.decision.ok() || !facts.has_key) {
     plan.outcome = http::is_safe(method) ? Outcome::kUncacheable : Outcome::kMethod;
-    // What one request says too much of keeps others from nothing, nor does what is wrong with it.
+    // An oversized or faulty request of one client does not stop others from collapsing.
     const bool is_of_all = facts.decision.reason != http::StoreReason::kVaryTooLarge &&
                            !http::blames_the_request(facts.head.status);
     if (facts.others_wait && is_of_all) {

@@ -280,7 +280,7 @@ bool Transfer::blame_slowest(const HoldBack& hold_back) {
   if (slowest == nullptr || !others_wait) return false;
   bool is_one_cut = slowest->take_blame(hold_back.elapsed, hold_back.now);
   if (slowest->client_ == nullptr) return is_one_cut;
-  // Of one client, many could hold back the others for as many times as long.
+  // Several readers of one client could otherwise hold back the others one after another.
   const auto network = slowest->client_->network_bytes();
   const std::uint64_t far_behind = (hold_back.written - slowest_position) / 2;
   for (TransferReader* reader = readers_; reader != nullptr; reader = reader->next_) {

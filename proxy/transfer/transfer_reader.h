@@ -34,8 +34,8 @@ class TransferReader : private WakeTarget {
   // The producer takes more of the request's body, for the one who asked.
   virtual void on_upload_ready() {}
 
-  // Whom it reads for, borrowed until it has left; null: not known, or one who speaks for many.
-  // REQUIRES: it reads no transfer.
+  // Sets the client that it reads for, borrowed until it has left. Null: unknown, or a trusted
+  // proxy. REQUIRES: it reads no transfer.
   void set_client(const net::Address* client) { client_ = client; }
   // Its client holds more than its share of memory: nothing is read ahead for it.
   void set_over_share(bool over) { over_share_.store(over, std::memory_order_relaxed); }

@@ -113,7 +113,7 @@ std::vector<std::string> probation_notes(const std::vector<FinishedRun>& runs) {
 
 Table what_if_table(const std::vector<FinishedRun>& runs) {
   Table table{.key = "what_if",
-              .title = "What if: samples of the requests by each rule",
+              .title = "Samples of the requests by each rule",
               .columns = {{"admission_parameter", "with"},
                           {"rule", "rule"},
                           {"object_hit_ratio", "hits", Style::kPercent},

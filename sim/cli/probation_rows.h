@@ -1,4 +1,4 @@
-// What probation did, as tables: their keys are those of docs/SIMULATION.md.
+// Tables of probation's results: their keys are those of docs/SIMULATION.md.
 #pragma once
 
 #include <string>

@@ -93,7 +93,7 @@ std::string text_of(const ProbationAnswer& answer) {
          std::to_string(static_cast<int>(answer.verdict));
 }
 
-// What both have in memory and on disk, and in which order on disk.
+// Compares the contents of memory and disk, and the order on disk.
 std::string first_difference(const ProbationCache& cache, const ProbationModel& model) {
   const WaitingQueue& queue = cache.probation().queue();
   if (queue.entries() != model.memory.size()) return "entries in memory";

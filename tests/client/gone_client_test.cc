@@ -1,4 +1,4 @@
-// What is recorded of requests whose client goes, or is cut, before they have ended.
+// Records of requests whose client leaves, or is cut, before they end.
 #include <string>
 #include <string_view>
 

@@ -227,7 +227,7 @@ row("RFC 9111 4.3.5", "a HEAD of the same length freshens nothing that never was
     miss(method="HEAD", upstream={"any": 1}, body="15 bytes long.\n", **FRESH),
     valid(ETag='"a"', sees="body of step 1\n", **FRESH))
 
-# What is wrong with the request of one says nothing of what is stored for all.
+# An error of one client's request leaves the stored response for the others.
 for status in (400, 405, 406, 408, 412, 413, 414, 421, 429, 431):
     row("RFC 9111 4.3.3", f"a {status} to a reload leaves what is stored",
         miss(ETag='"a"', **FRESH),

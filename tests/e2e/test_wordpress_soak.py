@@ -341,7 +341,7 @@ class Soak(Case):
                     cache.wrong_person.append((path, "a cookie", visitor.cookies))
 
     def read_otherwise(self, cache, visitor, path, kind):
-        """What is not counted with the pages."""
+        """Sends the requests that do not count as pages."""
         if kind < 0.02:
             cache.count("HEAD")
             status, _, data = visitor.ask(path, "HEAD")

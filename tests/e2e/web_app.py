@@ -1,4 +1,4 @@
-"""What tests with a real application in PHP share: php-fpm, a browser that keeps cookies, and a relay that
+"""Parts of tests with a real PHP application: php-fpm, a browser that keeps cookies, and a relay that
 tells when each purge of the application was answered."""
 
 import http.client

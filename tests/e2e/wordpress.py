@@ -233,7 +233,7 @@ class Visitor(Browser):
             raise AssertionError(f"no logout: {status} {self.cookies}")
 
     def api(self, method, path, form=None):
-        """What wp-json answers to the user, whose nonce the answer renews."""
+        """Returns the response of wp-json to the user, and keeps its new nonce."""
         if self.nonce is None:
             self.nonce = self.ask("/wp-admin/admin-ajax.php?action=rest-nonce")[2].decode()
         headers = {"X-WP-Nonce": self.nonce, "Content-Type": "application/x-www-form-urlencoded"}

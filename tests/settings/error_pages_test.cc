@@ -41,7 +41,7 @@ TEST_CASE("a status has its own page, or that of its class", "[settings][error_p
   CHECK(body_of(*pages, 503) == "application/json {}");
   CHECK(body_of(*pages, 502) == "none");
   CHECK(body_of(*pages, 204) == "none");
-  // What looks like a page is told, a style is not.
+  // Names that look like pages are reported, a style sheet is not.
   CHECK(pages->misnamed() == std::set<std::string>{"200.html", "40.html", "404.php", "5xxx.html"});
 }
 
