@@ -17,8 +17,8 @@ import unittest
 import urllib.parse
 import zlib
 
-from harness import Case, Encore, free_port, need_program
 from recipes import RECIPES
+from web_app import CacheCase
 from wiki import SECRET, Visitor, Wiki, user_of
 
 SECONDS = float(os.environ.get("WIKI_SOAK_SECONDS", 0))
@@ -125,7 +125,7 @@ class Cache:
 
 
 @unittest.skipUnless(SECONDS, "WIKI_SOAK_SECONDS does not say for how long")
-class Soak(Case):
+class Soak(CacheCase):
     def setUp(self):
         super().setUp()
         self.ledger = Ledger()
@@ -133,27 +133,12 @@ class Soak(Case):
         own, ours, theirs, *others = self.wiki.ports
         self.editors_port = own
         self.caches = [Cache("encore", self.start_encore(ours, RULE), ours),
-                       Cache("varnish", self.start_varnish(theirs), theirs)]
+                       Cache("varnish", self.start_varnish(VCL.format(port=theirs)), theirs)]
         self.caches += [Cache(f"encore, {name}", self.start_encore(port, rule), port)
                         for port, (name, rule) in zip(others, OTHER_RULES.items())]
         self.wiki.relay.targets = [cache.port for cache in self.caches]
         self.over, self.troubles = threading.Event(), []
         self.versions = {}
-
-    def start_encore(self, origin, rule):
-        encore = Encore(self, listen=[{"address": f"127.0.0.1:{free_port()}", "mode": "reverse",
-                                       "purge_clients": ["127.0.0.0/8"]}],
-                        origin=[{"servers": [f"http://127.0.0.1:{origin}"]}],
-                        **({"rule": [rule]} if rule else {}))
-        return encore.port
-
-    def start_varnish(self, origin):
-        program, port = need_program("varnishd"), free_port()
-        config = self.directory / "wiki.vcl"
-        config.write_text(VCL.format(port=origin))
-        self.start([program, "-F", "-f", config, "-a", f"127.0.0.1:{port}", "-s", "malloc,64m",
-                    "-n", self.directory / "varnish", "-T", "none", "-j", "none"], port)
-        return port
 
     def next_version(self, path):
         self.versions[path] = self.versions.get(path, 0) + 1

@@ -15,8 +15,8 @@ import threading
 import time
 import unittest
 
-from harness import Case, Encore, free_port, need_program
 from recipes import Recipe
+from web_app import CacheCase
 from wordpress import EDITOR, NAME, SECRET, Blog, Visitor
 
 SECONDS = float(os.environ.get("WORDPRESS_SOAK_SECONDS", 0))
@@ -200,7 +200,7 @@ class Cache:
 
 
 @unittest.skipUnless(SECONDS, "WORDPRESS_SOAK_SECONDS does not say for how long")
-class Soak(Case):
+class Soak(CacheCase):
     def setUp(self):
         super().setUp()
         self.ledger = Ledger()
@@ -209,28 +209,13 @@ class Soak(Case):
         self.editors_port = own
         self.encore = Recipe(self, "wordpress", [f"http://127.0.0.1:{ours}"])
         self.caches = [Cache("this recipe", self.encore.port, ours, self.ledger),
-                       Cache("varnish", self.start_varnish(theirs), theirs, self.ledger)]
+                       Cache("varnish", self.start_varnish(VCL.format(port=theirs)), theirs, self.ledger)]
         self.caches += [Cache(name, self.start_encore(port, rule), port, self.ledger)
                         for port, (name, rule) in zip(others, OTHER_RULES.items())]
         self.blog.relay.targets = [cache.port for cache in self.caches]
         self.over, self.troubles = threading.Event(), []
         self.numbers = itertools.count(1)
         self.versions, self.posts, self.comments = {}, {}, {}
-
-    def start_encore(self, origin, rule):
-        encore = Encore(self, listen=[{"address": f"127.0.0.1:{free_port()}", "mode": "reverse",
-                                       "purge_clients": ["127.0.0.0/8"]}],
-                        origin=[{"servers": [f"http://127.0.0.1:{origin}"]}],
-                        **({"rule": [rule]} if rule else {}))
-        return encore.port
-
-    def start_varnish(self, origin):
-        program, port = need_program("varnishd"), free_port()
-        config = self.directory / "blog.vcl"
-        config.write_text(VCL.format(port=origin))
-        self.start([program, "-F", "-f", config, "-a", f"127.0.0.1:{port}", "-s", "malloc,64m",
-                    "-n", self.directory / "varnish", "-T", "none", "-j", "none"], port)
-        return port
 
     # Editors
 

@@ -10,7 +10,7 @@ import threading
 import time
 import urllib.parse
 
-from harness import eventually
+from harness import Case, Encore, eventually, free_port, need_program
 
 FPM = """
 [global]
@@ -43,6 +43,26 @@ def start_fpm(case, fpm, directory, extensions):
     root = ["-R"] if os.getuid() == 0 else []
     case.start([fpm, *root, "-n", *extensions, "-y", directory / "fpm.conf"])
     eventually((directory / "fpm.sock").exists, "php-fpm listens")
+
+
+class CacheCase(Case):
+    """Starts caches before an application; each returns its port."""
+
+    def start_encore(self, origin, rule):
+        """Any client on loopback may purge. A rule of None: the defaults."""
+        encore = Encore(self, listen=[{"address": f"127.0.0.1:{free_port()}", "mode": "reverse",
+                                       "purge_clients": ["127.0.0.0/8"]}],
+                        origin=[{"servers": [f"http://127.0.0.1:{origin}"]}],
+                        **({"rule": [rule]} if rule else {}))
+        return encore.port
+
+    def start_varnish(self, config):
+        program, port = need_program("varnishd"), free_port()
+        path = self.directory / "varnish.vcl"
+        path.write_text(config)
+        self.start([program, "-F", "-f", path, "-a", f"127.0.0.1:{port}", "-s", "malloc,64m",
+                    "-n", self.directory / "varnish", "-T", "none", "-j", "none"], port)
+        return port
 
 
 class PurgeRelay:
