@@ -97,10 +97,13 @@ void Host::turn(std::size_t number) {
   server::Worker& worker = *proxy_->workers()[number];
   const server::WorkerStats& stats = worker.stats();
   const std::uint64_t cut_before = stats.slow_readers_cut.get();
+  const std::uint64_t revoked_before = stats.connections_revoked.get();
   const std::uint64_t failed_before = stats.memory_failures.get();
   const bool goes_on = worker.turn();
   const std::uint64_t cut = stats.slow_readers_cut.get() - cut_before;
   if (cut != 0 && on_readers_cut) on_readers_cut(cut);
+  const std::uint64_t revoked = stats.connections_revoked.get() - revoked_before;
+  if (revoked != 0 && on_revoked) on_revoked(revoked);
   if (stats.memory_failures.get() != failed_before && system_.on_trouble) {
     system_.on_trouble(System::Trouble::kShort);
   }

@@ -49,6 +49,8 @@ class Host {
 
   // Called when readers were cut because there was no memory for what they are slow to take.
   std::function<void(std::uint64_t count)> on_readers_cut;
+  // Called when connections were revoked after a reload.
+  std::function<void(std::uint64_t count)> on_revoked;
 
  private:
   void turn(std::size_t worker);

@@ -214,7 +214,6 @@ void Round::take_other_rules() {
   ring_.paused = false;
   world_.replace_rules(proxyfuzz::RuleTable::draw(*rules_, 1));
   result_.configuration = with_rules(result_.configuration, settings_);
-  world_.last_reload = now();
   host_->reload(read_config());
 }
 
@@ -273,6 +272,10 @@ void Round::start() {
   host_->on_readers_cut = [this](std::uint64_t count) {
     world_.readers_cut += count;
     world_.count("readers cut for memory", count);
+  };
+  host_->on_revoked = [this](std::uint64_t count) {
+    world_.connections_revoked += count;
+    world_.count("connections revoked", count);
   };
   if (published_) start_hours(random_);
 }
@@ -393,7 +396,6 @@ void Round::reload(Random& random) {
   } else {
     world_.count("reloads: the same configuration");
   }
-  world_.last_reload = now();
   host_->reload(read_config());
 }
 

@@ -435,13 +435,8 @@ void Client::finish_front(Ending ending) {
   // network.
   const double since = request->started - world_.slack;
   const bool crossed = !channel_.was_heard() && (answered_ || world_.last_trouble >= since);
-  // A connection that a reload has revoked ends behind the answer that is under way; what comes
-  // behind it may be asked for again on another.
-  constexpr double kAnswerSeconds = 10;
-  const bool revoked =
-      answered_ && ending == Ending::kClosed && world_.last_reload >= since - kAnswerSeconds;
-  const bool unheard =
-      !have_head_ && unread_.empty() && (crossed || revoked || world_.last_ending >= since);
+  const bool silent = !have_head_ && unread_.empty();
+  const bool unheard = silent && (crossed || world_.last_ending >= since);
   // A reset is how HTTP/1.0 learns of a cut, or of a body that is another than its digest says, and
   // it takes with it what is on its way.
   const bool wrong = request->url->blob != nullptr && world_.last_wrong >= since;
@@ -457,6 +452,9 @@ void Client::finish_front(Ending ending) {
     if (!ours) ring_.oracle.judge_end(*request, answer_, ending);
   } else if (ours) {
     request->answer = "(left)";
+  } else if (silent && answered_ && ending == Ending::kClosed && ring_.oracle.may_be_revoked()) {
+    // The connection ended behind an earlier response; this request may be sent on another.
+    request->answer = "(revoked)";
   } else if (ring_.oracle.may_be_cut()) {
     // Its head had been written, and a reset took it along.
     request->answer = "(cut)";

@@ -44,6 +44,8 @@ class Oracle {
   bool judge_content(const Request& request, Answer& answer, std::string_view bytes);
   // Whether one more answer may be missing: the proxy has cut so many readers for their memory.
   bool may_be_cut() { return ++lost_ <= world_.readers_cut; }
+  // True for at most as many connections as the proxy has revoked.
+  bool may_be_revoked() { return ++unanswered_ <= world_.connections_revoked; }
   void judge_end(const Request& request, Answer& answer, Ending ending);
 
  private:
@@ -115,6 +117,7 @@ class Oracle {
 
   World& world_;
   std::uint64_t lost_ = 0;  // answers that did not come to their end, for no reason that we know
+  std::uint64_t unanswered_ = 0;  // requests behind the response of a revoked connection
 };
 
 }  // namespace encore::proxyfuzz

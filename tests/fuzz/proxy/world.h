@@ -343,8 +343,6 @@ class World {
   double last_break = -1e9;
   // The proxy was ending last: what reached it then may go unanswered.
   double last_ending = -1e9;
-  // It has got another configuration last, by which a connection may end behind its answer.
-  double last_reload = -1e9;
   // It has been ending since then; infinity: it is not.
   double ending_since = std::numeric_limits<double>::infinity();
   // Percent of the connections of origins with TLS that end within their handshake, and for how
@@ -353,6 +351,8 @@ class World {
   double passed_by = 0;
   // How many answers it has cut because their clients were slow to take them, as far as it tells.
   std::uint64_t readers_cut = 0;
+  // Connections that it has revoked after a reload, as far as it counts them.
+  std::uint64_t connections_revoked = 0;
   // By how many seconds its wall clock has been wrong at most.
   double clock_error = 0;
 
