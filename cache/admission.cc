@@ -19,6 +19,7 @@ Answers answers_of(const AdmissionOptions& options) {
   switch (options.policy) {
     case AdmissionPolicy::kSecondHit:
     case AdmissionPolicy::kExactSecondHit:
+    case AdmissionPolicy::kProbation:
       return {AdmitReason::kFirstRequest, AdmitReason::kSecondRequest, 2};
     case AdmissionPolicy::kNthHit:
       return {AdmitReason::kFewRequests, AdmitReason::kEnoughRequests, options.min_requests};
@@ -35,6 +36,12 @@ Answers answers_of(const AdmissionOptions& options) {
   return {AdmitReason::kPolicyRefuses, AdmitReason::kPolicyAdmits, kDrawsMax};
 }
 
+// With probation a shadow would be told of a key when it leaves, which is not when the pair is
+// asked.
+std::uint32_t shadow_of(const AdmissionOptions& options) {
+  return options.policy == AdmissionPolicy::kProbation ? 0 : options.shadow_one_in;
+}
+
 filter::RotatingOptions rotating_options(const Admission::Settings& settings) {
   const AdmissionOptions& options = settings.options;
   return {.parameters = options.filter,
@@ -42,7 +49,7 @@ filter::RotatingOptions rotating_options(const Admission::Settings& settings) {
           .refresh = options.refresh,
           .rotate_after = options.rotate_after,
           .identity_seed = settings.identity_seed,
-          .shadow_one_in = options.shadow_one_in};
+          .shadow_one_in = shadow_of(options)};
 }
 
 AdaptSize::Settings adapt_settings(const Admission::Settings& settings) {
@@ -66,11 +73,15 @@ Result<Admission::Policy> Admission::make(const Settings& settings, MonotonicTim
       return Policy(Always{});
     case AdmissionPolicy::kNever:
       return Policy(Never{});
+    case AdmissionPolicy::kProbation:
     case AdmissionPolicy::kSecondHit:
     case AdmissionPolicy::kNthHit: {
       auto filter = filter::RotatingBloomFilter::create(rotating_options(settings), now);
       if (!filter) {
         return std::unexpected(filter.error());
+      }
+      if (settings.options.policy == AdmissionPolicy::kProbation) {
+        return Policy(ProbationAdmission(std::move(*filter), settings.options.fill));
       }
       return settings.options.policy == AdmissionPolicy::kSecondHit
                  ? Policy(SecondHit(std::move(*filter)))
@@ -226,6 +237,9 @@ filter::RotatingBloomFilter* Admission::filter() {
   if (auto* second_hit = std::get_if<SecondHit>(&policy_)) {
     return &second_hit->filter();
   }
+  if (auto* on_probation = probation()) {
+    return &on_probation->filter();
+  }
   auto* const nth_hit = std::get_if<NthHit>(&policy_);
   return nth_hit == nullptr ? nullptr : &nth_hit->filter();
 }
@@ -233,6 +247,9 @@ filter::RotatingBloomFilter* Admission::filter() {
 const filter::RotatingBloomFilter* Admission::filter() const {
   if (const auto* second_hit = std::get_if<SecondHit>(&policy_)) {
     return &second_hit->filter();
+  }
+  if (const auto* on_probation = probation()) {
+    return &on_probation->filter();
   }
   const auto* const nth_hit = std::get_if<NthHit>(&policy_);
   return nth_hit == nullptr ? nullptr : &nth_hit->filter();
@@ -258,6 +275,8 @@ Result<bool> Admission::take(const Settings& settings, MonotonicTime now) {
     own->set_rotate_after(options.rotate_after);
     if (auto* nth_hit = std::get_if<NthHit>(&policy_)) {
       nth_hit->set_min_requests(options.min_requests);
+    } else if (auto* on_probation = probation()) {
+      on_probation->set_fill(options.fill);
     }
   } else if (auto* exact = std::get_if<ExactSecondHit>(&policy_)) {
     if (auto changed = exact->reconfigure(options, now); !changed) {
@@ -300,14 +319,15 @@ std::string Admission::save(MonotonicTime now) const {
 Result<void> Admission::restore(std::string_view bytes, MonotonicTime now) {
   filter::RotatingBloomFilter* const own = filter();
   if (own == nullptr) {
-    return fail("only the memory of second-hit and nth-hit can be restored, the policy is " +
-                std::string(to_string(settings_.options.policy)));
+    return fail(
+        "only the memory of second-hit, nth-hit and probation can be restored, the policy is " +
+        std::string(to_string(settings_.options.policy)));
   }
   const AdmissionOptions& options = settings_.options;
   auto loaded = filter::RotatingBloomFilter::load(bytes,
                                                   {.refresh = options.refresh,
                                                    .rotate_after = options.rotate_after,
-                                                   .shadow_one_in = options.shadow_one_in},
+                                                   .shadow_one_in = shadow_of(options)},
                                                   now);
   if (!loaded) {
     return std::unexpected(loaded.error());
@@ -328,8 +348,9 @@ Result<void> Admission::restore(std::string_view bytes, MonotonicTime now) {
   return {};
 }
 
+// What waits is remembered without its text, which the filters of others may want.
 Result<void> Admission::can_adopt() const {
-  if (filter() != nullptr) {
+  if (filter() != nullptr && probation() == nullptr) {
     return {};
   }
   return fail("only second-hit and nth-hit can adopt a memory, the policy is " +
@@ -393,6 +414,11 @@ void Admission::add_to(AdmissionStatistics& statistics, std::uint64_t lines_max)
   statistics.measured.expected += from.measured.expected;
   statistics.memory_bytes += from.memory_bytes;
   statistics.shadow_bytes += from.shadow_bytes;
+  if (const auto* on_probation = probation()) {
+    statistics.keys_waiting += on_probation->keys_waiting();
+    statistics.memory_bytes += on_probation->memory_bytes();
+    statistics.mean_bytes += on_probation->mean_bytes();
+  }
 }
 
 }  // namespace encore::cache

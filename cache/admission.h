@@ -13,6 +13,7 @@
 #include "cache/exact_second_hit.h"
 #include "cache/nth_hit.h"
 #include "cache/options.h"
+#include "cache/probation_admission.h"
 #include "cache/recalled.h"
 #include "cache/second_hit.h"
 #include "cache/simple_admission.h"
@@ -47,6 +48,10 @@ class Admission {
   AdmitReason admit(const Candidate& candidate, std::uint32_t requests,
                     const AdmissionRule& rule = {});
 
+  // Null where the policy is another one.
+  ProbationAdmission* probation() { return std::get_if<ProbationAdmission>(&policy_); }
+  const ProbationAdmission* probation() const { return std::get_if<ProbationAdmission>(&policy_); }
+
   // Whether admit() wants to know what would be evicted.
   bool compares() const { return std::holds_alternative<TinyLfu>(policy_); }
   // A resident entry of the key was used.
@@ -75,7 +80,7 @@ class Admission {
 
  private:
   using Policy = std::variant<Always, Never, SecondHit, ExactSecondHit, NthHit, Probability,
-                              SizeThreshold, TinyLfu, AdaptSize>;
+                              SizeThreshold, TinyLfu, AdaptSize, ProbationAdmission>;
 
   Admission(const Settings& settings, Policy policy)
       : settings_(settings), policy_(std::move(policy)) {

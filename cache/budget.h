@@ -25,6 +25,9 @@ class Budget {
   // The next event's number. Events that leave the budget alone take theirs under the shard's lock.
   std::uint64_t next_sequence() { return sequence_.fetch_add(1, std::memory_order_relaxed) + 1; }
 
+  // The place of what comes now among all that is on probation.
+  std::uint64_t next_arrival() { return arrivals_.fetch_add(1, std::memory_order_relaxed) + 1; }
+
   // Bytes that must leave the cache before `bytes` more may come in.
   std::uint64_t missing(std::uint64_t bytes) const ENCORE_REQUIRES(mutex) {
     return used_ + bytes <= limit_ ? 0 : used_ + bytes - limit_;
@@ -67,6 +70,7 @@ class Budget {
 
  private:
   std::atomic<std::uint64_t> sequence_{0};
+  std::atomic<std::uint64_t> arrivals_{0};
   ReloadOptions options_ ENCORE_GUARDED_BY(mutex);
   std::uint64_t used_ ENCORE_GUARDED_BY(mutex) = 0;
   std::uint64_t reserved_ ENCORE_GUARDED_BY(mutex) = 0;

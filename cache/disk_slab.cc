@@ -41,7 +41,7 @@ DiskPlace DiskEntry::place() const {
 }
 
 void DiskEntry::set_place(const DiskPlace& place) {
-  const std::uint32_t flags = place_high_ & (kVisited | kWritten | kPart);
+  const std::uint32_t flags = place_high_ & (kFilled | kWritten | kPart);
   place_low_ = (place.segment << 22U) | place.unit;
   place_high_ = (encode(place.bytes / kDiskUnit, kRoomDigits) << 16U) | flags |
                 (std::uint32_t{place.disk} << 10U) | (place.segment >> 10U);

@@ -38,8 +38,19 @@ class DiskEntry {
   DiskPlace place() const;
   void set_place(const DiskPlace& place);
   void clear() { place_low_ = place_high_ = 0; }
-  bool visited() const { return (place_high_ & kVisited) != 0; }
-  void set_visited(bool visited) { set(kVisited, visited); }
+  // Hits since it was written, or what a move has left of them, up to kVisitsMax.
+  static constexpr std::uint32_t kVisitsMax = 7;
+  std::uint32_t visits() const { return names_ >> kVisitsShift & kVisitsMax; }
+  // REQUIRES: visits <= kVisitsMax.
+  void set_visits(std::uint32_t visits) {
+    names_ = static_cast<std::uint16_t>((names_ & ~(kVisitsMax << kVisitsShift)) |
+                                        visits << kVisitsShift);
+  }
+  // Whether it was hit since it was first written, and whether that filled a disk (for counts).
+  bool was_visited() const { return (names_ & kWasVisited) != 0; }
+  void set_was_visited() { names_ = static_cast<std::uint16_t>(names_ | kWasVisited); }
+  bool filled() const { return (place_high_ & kFilled) != 0; }
+  void set_filled(bool filled) { set(kFilled, filled); }
   bool written() const { return (place_high_ & kWritten) != 0; }
   void set_written(bool written) { set(kWritten, written); }
   bool is_part() const { return (place_high_ & kPart) != 0; }
@@ -54,13 +65,21 @@ class DiskEntry {
   std::uint32_t variant = 0;            // the low half
   EntryRef next_variant = kNoEntry;     // of the same key, stored before this one
   EntryRef next_in_segment = kNoEntry;  // in the same part of the segment; free: the next free one
-  std::uint16_t names = 0;
+  // REQUIRES: names < kDiskNamesMax.
+  std::uint16_t names() const { return static_cast<std::uint16_t>(names_ & kNamesMask); }
+  void set_names(std::uint16_t names) {
+    names_ = static_cast<std::uint16_t>((names_ & ~kNamesMask) | names);
+  }
 
  private:
   static constexpr std::uint32_t kTagMask = 0x7f;
-  // place_high_: part 1 | room 15 | written 1 | visited 1 | disk 4 | segment, upper 10
+  static constexpr std::uint32_t kNamesMask = kDiskNamesMax - 1;
+  static constexpr std::uint32_t kVisitsShift = 12;
+  static constexpr std::uint32_t kWasVisited = 1U << 15U;
+  static_assert(kDiskNamesMax == 1U << kVisitsShift);
+  // place_high_: part 1 | room 15 | written 1 | filled 1 | disk 4 | segment, upper 10
   // place_low_: segment, lower 10 | unit 22
-  static constexpr std::uint32_t kVisited = 1U << 14U;
+  static constexpr std::uint32_t kFilled = 1U << 14U;
   static constexpr std::uint32_t kWritten = 1U << 15U;
   static constexpr std::uint32_t kRoomMask = 0x7fff;
   static constexpr std::uint32_t kPart = 1U << 31U;
@@ -73,7 +92,8 @@ class DiskEntry {
     place_high_ = on ? place_high_ | bit : place_high_ & ~bit;
   }
 
-  std::uint16_t life_ = 0;  // keep_until beyond fresh_until 9 | tag 7
+  std::uint16_t names_ = 0;  // was visited 1 | visits 3 | number of the names 12
+  std::uint16_t life_ = 0;   // keep_until beyond fresh_until 9 | tag 7
   std::uint32_t key_low_ = 0;
   std::uint32_t key_high_ = 0;
   std::uint32_t place_low_ = 0;

@@ -7,8 +7,6 @@
 namespace encore::cache {
 namespace {
 
-constexpr std::uint32_t kParts = 16;
-
 std::uint32_t seconds_of(MonotonicTime time) {
   if (time == MonotonicTime::max()) {
     return DiskEntry::kForever;
@@ -27,7 +25,7 @@ MonotonicTime time_of(std::uint32_t seconds) {
 
 DiskTable::DiskTable(std::span<const DiskOptions> disks) {
   for (const DiskOptions& disk : disks) {
-    disks_.push_back({.part_units = disk.segment_bytes / kDiskUnit / kParts, .heads = {}});
+    disks_.push_back({.part_units = disk.segment_bytes / kDiskUnit / kChains, .heads = {}});
   }
 }
 
@@ -63,11 +61,12 @@ EntryRef DiskTable::insert(const Record& record) {
   DiskEntry& entry = slab_.at(ref);
   entry.set_key(record.key);
   entry.variant = record.variant;
-  entry.names = record.names;
+  entry.set_names(record.names);
   entry.set_place(record.place);
   entry.set_written(record.written);
-  entry.set_visited(record.visited);
+  entry.set_visits(record.visited ? 1 : 0);
   entry.set_part(record.part);
+  entry.set_filled(record.filled);
   set_times(ref, record.fresh_until, record.keep_until);
   entry.next_variant = index_.find(record.key);
   if (entry.next_variant == kNoEntry) {
@@ -119,8 +118,8 @@ void DiskTable::mark_stale(EntryRef ref, MonotonicTime now) {
 DiskView DiskTable::view(EntryRef ref) const {
   const DiskEntry& entry = slab_.at(ref);
   return {.variant = entry.variant,
-          .names = entry.names,
-          .visited = entry.visited(),
+          .names = entry.names(),
+          .visited = entry.visits() != 0,
           .place = entry.place(),
           .fresh_until = time_of(entry.fresh_until()),
           .keep_until = time_of(entry.keep_until())};
@@ -131,10 +130,10 @@ DiskView DiskTable::view(EntryRef ref) const {
 
 EntryRef& DiskTable::head_of(const DiskPlace& place) {
   Chains& chains = disks_[place.disk];
-  const std::size_t head = std::size_t{place.segment} * kParts +
-                           std::min<std::uint64_t>(place.unit / chains.part_units, kParts - 1);
+  const std::size_t head = std::size_t{place.segment} * kChains +
+                           std::min<std::uint64_t>(place.unit / chains.part_units, kChains - 1);
   if (head >= chains.heads.size()) {
-    chains.heads.resize((std::size_t{place.segment} + 1) * kParts, kNoEntry);
+    chains.heads.resize((std::size_t{place.segment} + 1) * kChains, kNoEntry);
   }
   return chains.heads[head];
 }
@@ -163,8 +162,8 @@ void DiskTable::unlink(EntryRef ref) {
 
 EntryRef DiskTable::first_of(std::uint16_t disk, std::uint32_t segment) const {
   const std::vector<EntryRef>& heads = disks_[disk].heads;
-  for (std::size_t head = std::size_t{segment} * kParts;
-       head < (std::size_t{segment} + 1) * kParts && head < heads.size(); ++head) {
+  for (std::size_t head = std::size_t{segment} * kChains;
+       head < (std::size_t{segment} + 1) * kChains && head < heads.size(); ++head) {
     if (heads[head] != kNoEntry) {
       return heads[head];
     }

@@ -3,6 +3,7 @@
 // Knows nothing of locks, budget or room on the disks. Thread-compatible, confined to its shard.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -25,7 +26,8 @@ class DiskTable {
     MonotonicTime keep_until{};
     bool written = false;
     bool visited = false;
-    bool part = false;  // of a body: variant 0, no names
+    bool part = false;    // of a body: variant 0, no names
+    bool filled = false;  // written for a disk that was never full
   };
 
   explicit DiskTable(std::span<const DiskOptions> disks);
@@ -50,17 +52,30 @@ class DiskTable {
   void set_times(EntryRef ref, MonotonicTime fresh_until, MonotonicTime keep_until);
   void mark_stale(EntryRef ref, MonotonicTime now);
   void set_written(EntryRef ref) { slab_.at(ref).set_written(true); }
-  void set_visited(EntryRef ref, bool visited) { slab_.at(ref).set_visited(visited); }
+  // One hit more.
+  void visit(EntryRef ref) {
+    set_visits(ref, std::min(DiskEntry::kVisitsMax, slab_.at(ref).visits() + 1));
+    slab_.at(ref).set_was_visited();
+  }
+  void set_visits(EntryRef ref, std::uint32_t visits) { slab_.at(ref).set_visits(visits); }
+  std::uint32_t visits(EntryRef ref) const { return slab_.at(ref).visits(); }
 
   DiskView view(EntryRef ref) const;
   MixedKey key(EntryRef ref) const { return slab_.at(ref).key(); }
   DiskPlace place(EntryRef ref) const { return slab_.at(ref).place(); }
   bool written(EntryRef ref) const { return slab_.at(ref).written(); }
   bool is_part(EntryRef ref) const { return slab_.at(ref).is_part(); }
+  bool is_filled(EntryRef ref) const { return slab_.at(ref).filled(); }
+  bool was_visited(EntryRef ref) const { return slab_.at(ref).was_visited(); }
 
   // An entry of a segment, kNoEntry where there is none. Which one is a pure function of the order
   // of calls.
   EntryRef first_of(std::uint16_t disk, std::uint32_t segment) const;
+  // Entries of a segment, at most so many: `visitor(ref)` for each, in the order of first_of(). It
+  // changes nothing of the table.
+  template <typename Visitor>
+  void each_of(std::uint16_t disk, std::uint32_t segment, std::uint32_t refs_max,
+               Visitor visitor) const;
 
   std::uint32_t size() const { return slab_.size(); }
   std::uint32_t slots() const { return slab_.slots(); }
@@ -70,6 +85,7 @@ class DiskTable {
  private:
   // A segment has several chains, by where in it an entry lies, so that leaving one is no long
   // walk.
+  static constexpr std::uint32_t kChains = 16;
   struct Chains {
     std::uint64_t part_units = 1;
     std::vector<EntryRef> heads;  // so many a segment, one after the other
@@ -83,5 +99,18 @@ class DiskTable {
   DiskIndex index_{slab_};
   std::vector<Chains> disks_;
 };
+
+template <typename Visitor>
+void DiskTable::each_of(std::uint16_t disk, std::uint32_t segment, std::uint32_t refs_max,
+                        Visitor visitor) const {
+  const std::vector<EntryRef>& heads = disks_[disk].heads;
+  const std::size_t first = std::size_t{segment} * kChains;
+  for (std::size_t head = first; head < std::min(heads.size(), first + kChains); ++head) {
+    for (EntryRef ref = heads[head]; ref != kNoEntry && refs_max != 0; --refs_max) {
+      visitor(ref);
+      ref = slab_.at(ref).next_in_segment;
+    }
+  }
+}
 
 }  // namespace encore::cache

@@ -146,6 +146,9 @@ DiskOutcome DiskTier::place(const Wish& wish, PlacedRecord& placed) {
   tokens_ -= rules_.write_rate_max == 0 ? 0 : static_cast<std::int64_t>(placed.place.bytes);
   counters.admitted += 1;
   counters.admitted_bytes += placed.place.bytes;
+  const bool fills = wish.waits && is_filling(*disk);
+  counters.filled += fills ? 1 : 0;
+  counters.filled_bytes += fills ? placed.place.bytes : 0;
   counters.parts_placed += wish.part ? 1 : 0;
   counters.parts_placed_bytes += wish.part ? placed.place.bytes : 0;
   states_[*disk].admitted_total += placed.place.bytes;
@@ -210,6 +213,7 @@ std::uint32_t DiskTier::reclaimed_segment(std::uint16_t disk) {
     state.reclaimed = logs_[disk].oldest();
     ENCORE_CHECK(state.reclaimed.has_value(), "there is a segment to reclaim");
     logs_[disk].begin_reclaim(*state.reclaimed);
+    state.full_once = true;
     state.reclaim_shard = 0;
     state.moved_bytes = 0;
   }
@@ -251,6 +255,8 @@ bool DiskTier::attach(std::uint16_t disk, std::span<const std::uint64_t> sequenc
   }
   logs_[disk].attach(sequences);
   states_[disk].loading = true;
+  // One that was full has no more free segments than a reclaim leaves it.
+  states_[disk].full_once = logs_[disk].free_segments() <= free_wanted(logs_[disk].segments());
   version_ = std::max(version_, newest);
   return true;
 }
@@ -269,6 +275,21 @@ std::uint64_t DiskTier::bytes_in_service() const {
     bytes += is_offline(disk) ? 0 : logs_[disk].segments() * logs_[disk].segment_bytes();
   }
   return bytes;
+}
+
+DiskLoad DiskTier::load_for(const filter::Hash128& key) const {
+  DiskLoad load;
+  for (std::uint16_t disk = 0; disk < disks(); ++disk) {
+    if (is_offline(disk)) {
+      continue;
+    }
+    load.objects += logs_[disk].live_records() - states_[disk].parts;
+    load.bytes += logs_[disk].live_bytes();
+    load.size_bytes += logs_[disk].segments() * logs_[disk].segment_bytes();
+  }
+  const auto own = disk_for(key);
+  load.full_once = own && states_[*own].full_once;
+  return load;
 }
 
 bool DiskTier::hides_records() const {

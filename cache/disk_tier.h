@@ -19,6 +19,7 @@
 #include "cache/disk_types.h"
 #include "cache/optional_mutex.h"
 #include "cache/options.h"
+#include "cache/probation.h"
 #include "cache/segment_log.h"
 #include "cache/statistics.h"
 
@@ -43,11 +44,16 @@ class DiskTier {
     std::uint64_t bytes = 0;
     std::uint16_t names = 0;
     bool queue_full = false;
-    bool part = false;  // of a body
+    bool part = false;   // of a body
+    bool waits = false;  // it is on probation
     MonotonicTime useless_from{};
     MonotonicTime now{};
   };
   DiskOutcome place(const Wish& wish, PlacedRecord& placed) ENCORE_REQUIRES(mutex);
+  // Whether what waits is written there because it was never full.
+  bool is_filling(std::uint16_t disk) const ENCORE_REQUIRES(mutex) {
+    return !states_[disk].full_once;
+  }
   // A further place for what lies at `from`, which it leaves; nothing where there is none.
   std::optional<PlacedRecord> place_move(const DiskPlace& from, std::uint16_t names)
       ENCORE_REQUIRES(mutex);
@@ -102,6 +108,11 @@ class DiskTier {
   }
   bool is_offline(std::uint16_t disk) const ENCORE_REQUIRES(mutex) { return states_[disk].offline; }
   std::uint64_t bytes_in_service() const ENCORE_REQUIRES(mutex);
+  // As probation sees them: those in service, and whether the one that the key is for was full
+  // once.
+  DiskLoad load_for(const filter::Hash128& key) const ENCORE_REQUIRES(mutex);
+  // The rule that probation follows. Who reads it is numbered under the mutex, as with all here.
+  ProbationRule rule ENCORE_GUARDED_BY(mutex);
   // Whether a record may lie on some disk that the index does not know: not loaded yet, or in a
   // segment that is being reclaimed.
   bool hides_records() const ENCORE_REQUIRES(mutex);
@@ -119,6 +130,7 @@ class DiskTier {
   struct State {
     bool offline = false;
     bool loading = false;
+    bool full_once = false;  // a segment had to be reclaimed for room, now or before the start
     std::optional<std::uint32_t> reclaimed;  // until it is free
     std::uint32_t reclaim_shard = 0;         // shards_: all are done
     std::uint64_t moved_bytes = 0;

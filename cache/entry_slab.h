@@ -30,7 +30,7 @@ struct HotEntry {
   std::uint64_t charge : 40;
   std::uint64_t policy_bits : 16;  // the eviction policy's own
   std::uint64_t in_use : 1;
-  std::uint64_t epoch : 1;   // which eviction order it is in, see Table
+  std::uint64_t epoch : 2;   // which order it is in, see Table
   std::uint64_t reused : 1;  // it was found since it was stored
 };
 static_assert(sizeof(HotEntry) == 32);

@@ -49,7 +49,9 @@ namespace encore::cache {
   X(kPurgeRule, "purge-rule")     \
   X(kPart, "part")                \
   X(kPartFound, "part-found")     \
-  X(kGrow, "grow")
+  X(kGrow, "grow")                \
+  X(kFollow, "follow")            \
+  X(kLeave, "leave")
 
 enum class EventKind : std::uint8_t {
 #define ENCORE_ENUMERATOR(id, name) id,
@@ -57,7 +59,7 @@ enum class EventKind : std::uint8_t {
 #undef ENCORE_ENUMERATOR
 };
 inline constexpr std::size_t kEventKindCount =
-    static_cast<std::size_t>(EventKind::kGrow) + 1;  // the last one
+    static_cast<std::size_t>(EventKind::kLeave) + 1;  // the last one
 
 std::string_view to_string(EventKind kind) noexcept;
 
@@ -67,10 +69,11 @@ inline constexpr std::uint8_t kReserveSameShard = 101;
 // The entry that was to grow has gone, so that nothing was reserved.
 inline constexpr std::uint8_t kReserveGone = 102;
 // Event::requests of a kReserve: no further shard was tried; what was used lately was spared, where
-// something had to go; it was for an entry that grows.
+// something had to go; it was for an entry that grows; what waits on probation had to leave.
 inline constexpr std::uint32_t kReserveLast = 1;
 inline constexpr std::uint32_t kReserveSpares = 2;
 inline constexpr std::uint32_t kReserveGrows = 4;
+inline constexpr std::uint32_t kReserveWaiting = 8;
 // The step of a freshening needs `freed_bytes` more first.
 inline constexpr std::uint8_t kFreshenNeedsRoom = 100;
 // A part was found; else the outcome is why not.
@@ -80,8 +83,8 @@ inline constexpr std::uint8_t kGrown = 100;
 
 // Event::disk_flags. Lookup: the selected one lies on disk, and is to be promoted. Commit: the
 // queue was full; it came from disk (from `place`); its version is that of a tombstone as well; it
-// is for the disk only. Commit, freshen: it was overtaken. Part: the queue was full. Admit: it is
-// for the disk only.
+// is for the disk only; it waits. Commit, freshen: it was overtaken. Part: the queue was full.
+// Admit: it is for the disk only.
 inline constexpr std::uint8_t kFoundOnDisk = 1;
 inline constexpr std::uint8_t kPromote = 2;
 inline constexpr std::uint8_t kQueueFull = 4;
@@ -89,6 +92,7 @@ inline constexpr std::uint8_t kFromDisk = 8;
 inline constexpr std::uint8_t kTombstone = 16;
 inline constexpr std::uint8_t kDiskOnly = 32;
 inline constexpr std::uint8_t kOvertaken = 64;
+inline constexpr std::uint8_t kOnProbation = 128;
 
 // A field that a kind does not name is zero.
 struct Event {
@@ -96,20 +100,22 @@ struct Event {
   EventKind kind = EventKind::kLookup;
   // The enumerator of the kind's outcome: LookupState, AdmitReason, ReserveOutcome (or one of the
   // numbers above), CommitOutcome, FreshenOutcome, PartMissing; reload-shard, adopt: 1 where it was
-  // refused.
+  // refused; follow: 1 where the rule writes all; leave: 1 where all did, however short they
+  // waited.
   std::uint8_t outcome = 0;
   bool any_resident = false;  // lookup
   std::uint32_t shard = 0;
   MonotonicTime now{};
   filter::Hash128 key{};
   // lookup: the selected one; admit, commit, freshen, grow, remove, purge, mark-stale: the one
-  // meant; reserve: the one that grows.
+  // meant; reserve: the one that grows; follow: the rule's window, bit by bit.
   std::uint64_t variant = 0;
   // reserve, abort, make-room: the bytes asked for; admit: size_bytes
   std::uint64_t charge_bytes = 0;
-  // commit, freshen, grow, part: what the reservation holds; admit: AdmissionRule::encoded()
+  // commit, freshen, grow, part: what the reservation holds; admit: AdmissionRule::encoded();
+  // follow: the rule's chance, bit by bit
   std::uint64_t reserved_bytes = 0;
-  // admit; reserve: kReserveLast, kReserveSpares, kReserveGrows; reclaim, make-room: victims at
+  // admit; reserve: kReserveLast and those that follow it; reclaim, make-room: victims at
   // most; adopt: the generations that were taken
   std::uint32_t requests = 0;
   MonotonicTime fresh_until{};  // lookup: of the selected one; commit, freshen: as given

@@ -47,6 +47,11 @@ void write_reload(ByteWriter& writer, const ReloadOptions& options, const filter
         std::uint64_t{admission.filter.seed == identity}}) {
     writer.number(value);
   }
+  // Journals from before it was there know no such policy.
+  if (admission.policy == AdmissionPolicy::kProbation) {
+    writer.number(admission.fill ? 1 : 0);
+    writer.number(static_cast<std::uint64_t>(admission.wait_max.count()));
+  }
 }
 
 // An enumerator or a number below a limit; anything else is an error of the reader.
@@ -88,6 +93,10 @@ ReloadOptions read_reload(ByteReader<Source>& reader, const filter::Seed& identi
   admission.filter.seed = identity;
   if (reader.number() != 1) {
     reader.fail();
+  }
+  if (admission.policy == AdmissionPolicy::kProbation) {
+    admission.fill = below<bool>(reader, 2);
+    admission.wait_max = Nanoseconds(static_cast<std::int64_t>(reader.number()));
   }
   return options;
 }

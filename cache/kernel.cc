@@ -92,6 +92,8 @@ Result<std::unique_ptr<Kernel>> Kernel::create(const KernelOptions& options, Hoo
         std::move(*admission)));
     kernel->give_disks(*kernel->shards_.back());
   }
+  kernel->on_probation_ =
+      options.admission.policy == AdmissionPolicy::kProbation && !options.disks.empty();
   return kernel;
 }
 
@@ -201,6 +203,16 @@ bool Kernel::would_admit(const Key& key, MonotonicTime now, std::uint64_t size_b
                          const AdmissionRule& rule) const {
   const Shard& shard = shard_for(key.hash);
   OptionalLock lock(shard.mutex);
+  if (runs_probation(shard) && rule.kind == AdmissionRule::Kind::kPolicy) [[unlikely]] {
+    OptionalLock tier_lock(tier_->mutex);
+    // What comes waits in memory, but for what is too large for that, where it is not known.
+    const ProbationAdmission& probation = *shard.admission.probation();
+    if (tier_->bytes_in_service() != 0) {
+      return size_bytes > shard.max_object_bytes
+                 ? probation.would_admit({.key = key})
+                 : size_bytes != 0 || !probation.key_waits(key.hash);
+    }
+  }
   return size_bytes <= shard.max_object_bytes &&
          (shard.table.find(key.hash) != kNoEntry || is_on_disk(shard, key) ||
           shard.admission.would_admit({.key = key, .now = now, .size_bytes = size_bytes}, rule));
@@ -235,10 +247,16 @@ AdmitReason Kernel::admit(const Key& key, const AdmitRequest& request, Monotonic
   OptionalLock lock(shard.mutex);
   // Whoever reads the budget is numbered under its lock.
   std::optional<OptionalLock> budget_lock;
-  if (reads_budget(shard)) {
+  std::optional<OptionalLock> tier_lock;
+  const bool on_probation = runs_probation(shard);
+  if (reads_budget(shard) || on_probation) {
     budget_lock.emplace(budget_->mutex);
   }
-  const AdmitReason reason = decide(shard, key, request, now);
+  if (on_probation) [[unlikely]] {
+    tier_lock.emplace(tier_->mutex);
+  }
+  const AdmitReason reason = on_probation ? decide_on_probation(shard, key, request, now)
+                                          : decide(shard, key, request, now);
   shard.counters.admissions[static_cast<std::size_t>(reason)].add();
   if (shard.disk != nullptr) {
     shard.counters.storable_bytes.add(request.size_bytes);
@@ -265,8 +283,13 @@ std::uint8_t Kernel::reserve_step(const Key& key, const ReserveStep& step, Monot
   Removals gone(hooks_.owner);
   OptionalLock lock(shard.mutex);
   OptionalLock budget_lock(budget_->mutex);
+  std::optional<OptionalLock> tier_lock;
+  if (step.from_waiting) [[unlikely]] {
+    tier_lock.emplace(tier_->mutex);
+  }
   auto outcome = static_cast<std::uint8_t>(ReserveOutcome::kReserved);
-  std::uint32_t flags = (step.last ? kReserveLast : 0) | (step.grows ? kReserveGrows : 0);
+  std::uint32_t flags = (step.last ? kReserveLast : 0) | (step.grows ? kReserveGrows : 0) |
+                        (step.from_waiting ? kReserveWaiting : 0);
   const bool may_go = step.grows && step.shard == filter::shard_of(key.hash, options_.shards);
   const auto has_gone = [&] { return may_go && is_grown_gone(shard, key, *step.grows); };
   if (step.bytes > budget_->max_object()) {
@@ -277,9 +300,15 @@ std::uint8_t Kernel::reserve_step(const Key& key, const ReserveStep& step, Monot
       const bool is_lean =
           step.spares && shard.table.charged_bytes() * 2 * options_.shards < budget_->used();
       const auto used = step.spares ? Table::Used::kSpare : Table::Used::kEvict;
-      const Table::Evicted last =
-          is_lean ? Table::Evicted::kEachUsed
-                  : shard.evict_until(missing, kReserveVictims, gone, used, has_gone);
+      Table::Evicted last = Table::Evicted::kEachUsed;
+      if (step.from_waiting) [[unlikely]] {
+        // Keys take no room of it: the next one may be of an object.
+        for (std::uint32_t n = 0; n < kReserveVictims; ++n) {
+          if (leave_oldest(shard, gone, now) != Left::kKey) break;
+        }
+      } else if (!is_lean) {
+        last = shard.evict_until(missing, kReserveVictims, gone, used, has_gone);
+      }
       budget_->free(gone.bytes());
       if (has_gone()) {
         outcome = kReserveGone;
@@ -326,6 +355,9 @@ bool Kernel::reserve_growth(const Key& key, std::uint64_t variant, std::uint64_t
 
 std::uint8_t Kernel::reserve_steps(const Key& key, std::uint64_t bytes,
                                    const std::optional<std::uint64_t>& grows, MonotonicTime now) {
+  if (on_probation_.load(std::memory_order_relaxed)) [[unlikely]] {
+    return reserve_on_probation(key, bytes, grows, now);
+  }
   const std::uint32_t first = filter::shard_of(key.hash, options_.shards);
   // Around twice, and the key's own shard again.
   const std::uint32_t last = 2 * options_.shards;
@@ -373,6 +405,9 @@ std::uint32_t Kernel::invalidate(const Key& key, MonotonicTime now, DiskTombston
   for (EntryRef ref = shard.table.find(key.hash); ref != kNoEntry;
        ref = shard.table.find(key.hash)) {
     shard.table.erase(ref, Removal::kRemoved, gone);
+  }
+  if (ProbationAdmission* const probation = shard.admission.probation()) [[unlikely]] {
+    probation->forget(key.hash);
   }
   Event event{.kind = EventKind::kInvalidate, .shard = shard.number, .now = now, .key = key.hash};
   settle_removals(shard, gone, event, {.key = &key}, tombstone);

@@ -14,6 +14,7 @@
 // as they come -> commit() with what it really took, or abort().
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <expected>
 #include <memory>
@@ -30,6 +31,7 @@
 #include "cache/events.h"
 #include "cache/options.h"
 #include "cache/payload_owner.h"
+#include "cache/probation.h"
 #include "cache/recalled.h"
 #include "cache/statistics.h"
 #include "cache/types.h"
@@ -41,6 +43,7 @@ class Budget;
 class DiskTier;
 class Removals;
 struct Adoptable;
+struct ProbationView;
 struct Shard;
 
 class Kernel {
@@ -165,6 +168,17 @@ class Kernel {
     std::uint32_t victims = 0;
   };
   Freed make_room(const Room& wanted, MonotonicTime now);
+
+  // --- probation (cache/kernel_probation.cc) ----------------------------------------------------
+
+  // The rule that it follows from now on; 1 window at the start. Without disks it is of no account.
+  // Errors: those of check_rule().
+  Result<void> follow(const ProbationRule& rule, MonotonicTime now);
+  // Lets leave what has waited for AdmissionOptions::wait_max, a bounded number in each shard;
+  // whether there may be more.
+  bool end_waits(MonotonicTime now);
+  // Lets all leave that waits, so that save_admission() has their keys: for a clean stop.
+  void end_all_waits(MonotonicTime now);
 
   // --- the disk tier (cache/kernel_disk.cc) -----------------------------------------------------
 
@@ -315,18 +329,44 @@ class Kernel {
   AdmitReason decide(Shard& shard, const Key& key, const AdmitRequest& request,
                      MonotonicTime now) const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
 
+  // REQUIRE the locks of the shard, the budget and the tier.
+  AdmitReason decide_on_probation(Shard& shard, const Key& key, const AdmitRequest& request,
+                                  MonotonicTime now) const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  enum class Left : std::uint8_t { kNothing, kKey, kObject };
+  Left leave_oldest(Shard& shard, Removals& gone,
+                    MonotonicTime now) const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  // After what does not wait was evicted: so much of what waits that `bytes` were freed in all.
+  void leave_for_room(Shard& shard, const Room& wanted, Removals& gone,
+                      MonotonicTime now) const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  // REQUIRE the locks of the budget and the tier.
+  ProbationView probation_view(const filter::Hash128& key) const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  std::uint64_t waiting_max() const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  // Whether the shard runs probation in front of disks. REQUIRES: its lock.
+  static bool runs_probation(const Shard& shard) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  // What waits in all shards, a moment ago.
+  struct Waits {
+    std::optional<std::uint32_t> oldest;  // the shard of the oldest
+    std::uint64_t bytes = 0;
+    bool has_others = false;  // entries that do not wait
+  };
+  Waits look_at_waiting() const;
+
   // One critical section each, one event each: what Replay repeats.
   struct ReserveStep {
     std::uint32_t shard = 0;
     std::uint64_t bytes = 0;
     bool last = false;    // no further shard will be tried
     bool spares = false;  // others will be asked that have less to lose
+    // The oldest of the shard that is on probation leaves, and nothing else.
+    bool from_waiting = false;
     // Variant of the entry that the bytes are for, where it is there already.
     std::optional<std::uint64_t> grows = {};
   };
   // The outcome of the last step. With `grows`, kReserveGone as soon as that entry has gone.
   std::uint8_t reserve_steps(const Key& key, std::uint64_t bytes,
                              const std::optional<std::uint64_t>& grows, MonotonicTime now);
+  std::uint8_t reserve_on_probation(const Key& key, std::uint64_t bytes,
+                                    const std::optional<std::uint64_t>& grows, MonotonicTime now);
   std::uint8_t reserve_step(const Key& key, const ReserveStep& step, MonotonicTime now);
   CommitOutcome commit_step(const Key& key, const Stored& stored, std::uint64_t reserved_bytes,
                             MonotonicTime now, DiskDecision& decision);
@@ -352,6 +392,9 @@ class Kernel {
   };
   ReclaimStep reclaim_step(std::uint32_t shard, std::uint32_t victims_max, MonotonicTime now);
   Freed make_room_step(std::uint32_t shard, const Room& wanted, MonotonicTime now);
+  void follow_step(const ProbationRule& rule, MonotonicTime now);
+  enum class Leave : std::uint8_t { kWhoseTimeIsOver, kAll };
+  void leave_step(std::uint32_t shard, Leave which, MonotonicTime now);
   void reload_step(const ReloadOptions& options, MonotonicTime now);
   Result<void> reload_shard_step(std::uint32_t shard, MonotonicTime now);
   Result<void> restore_step(std::uint32_t shard, std::string_view bytes, MonotonicTime now);
@@ -409,6 +452,20 @@ class Kernel {
   bool is_worth_a_move(const Shard& shard, std::uint32_t ref,
                        MonotonicTime now) const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
   std::uint64_t index_max() const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  // As probation reclaims: those with the most visits first, at most kReclaimEntries.
+  static constexpr std::uint32_t kMoveVisits = 2;  // that a move takes
+  struct ByVisits {
+    std::uint32_t ref = 0;
+    std::uint32_t visits = 0;
+    std::uint32_t unit = 0;
+  };
+  static std::vector<ByVisits> entries_by_visits(const Shard& shard, std::uint16_t disk,
+                                                 std::uint32_t segment)
+      ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  static std::uint32_t visits_of(const Shard& shard,
+                                 std::uint32_t ref) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  static bool is_worth_a_move_by_visits(const Shard& shard, const ByVisits& entry,
+                                        MonotonicTime now) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
 
   DiskTombstone end_record(const Key& key, Event& event, DiskLoss loss);
   struct DiskStep {
@@ -436,6 +493,7 @@ class Kernel {
   std::unique_ptr<Budget> budget_;
   std::unique_ptr<DiskTier> tier_;  // null: there are no disks
   std::vector<std::unique_ptr<Shard>> shards_;
+  std::atomic<bool> on_probation_ = false;  // by the options in force, and there are disks
   using Memories = std::vector<std::shared_ptr<const filter::AdoptedMemory>>;
   mutable Mutex adopted_mutex_;
   Memories adopted_ ENCORE_GUARDED_BY(adopted_mutex_);

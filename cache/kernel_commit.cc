@@ -34,7 +34,8 @@ void put_disk(const Stored& stored, const DiskDecision& decision, Event& event) 
   event.names = stored.disk_names;
   event.disk_flags = static_cast<std::uint8_t>(
       (stored.disk_queue_full ? kQueueFull : 0U) | (stored.from_disk ? kFromDisk : 0U) |
-      (stored.disk_only ? kDiskOnly : 0U) | (decision.tombstone ? kTombstone : 0U));
+      (stored.disk_only ? kDiskOnly : 0U) | (decision.tombstone ? kTombstone : 0U) |
+      (stored.waits ? kOnProbation : 0U));
   event.disk_outcome = static_cast<std::uint8_t>(decision.outcome);
   event.place = stored.from_disk.value_or(decision.place);
   event.turn = decision.turn.sequence;
@@ -84,8 +85,14 @@ CommitOutcome Kernel::commit_to_memory(Shard& shard, const Key& key, const Store
   if (complete.charge_bytes > shard.max_object_bytes) {
     return CommitOutcome::kTooLarge;
   }
-  switch (shard.table.insert(key.hash, complete, {.now = now, .hint = complete.hint},
-                             {.variants_max = shard.variants_max}, gone)) {
+  Arrival arrival;
+  const bool waits = complete.waits && shard.table.keeps_waiting();
+  if (waits) [[unlikely]] {
+    arrival = {.number = budget_->next_arrival(), .since = now};
+  }
+  switch (shard.table.insert(
+      key.hash, complete, {.now = now, .hint = complete.hint},
+      {.variants_max = shard.variants_max, .arrival = waits ? &arrival : nullptr}, gone)) {
     case Table::Inserted::kNew:
       return CommitOutcome::kStored;
     case Table::Inserted::kReplaced:

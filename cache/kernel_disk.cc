@@ -28,6 +28,7 @@ std::uint64_t mix_of(const DiskPlace& place) {
 void Kernel::give_disks(Shard& shard) {
   if (tier_ != nullptr) {
     shard.disk = std::make_unique<DiskTable>(options_.disks);
+    shard.table.keep_waiting(options_.admission.policy == AdmissionPolicy::kProbation);
   }
 }
 
@@ -102,7 +103,7 @@ DiskView Kernel::find_on_disk(Shard& shard, const Key& key, const DiskQuestion& 
     result.disk = view.visited ? DiskHit::kAgain : DiskHit::kFirst;
     result.variant = view.variant;
     result.fresh_until = view.fresh_until;
-    table.set_visited(ref, true);
+    table.visit(ref);
     return view;
   }
   return {};
@@ -128,6 +129,7 @@ void Kernel::commit_to_disk(Shard& shard, const Key& key, const Stored& stored, 
                             .bytes = stored.disk_bytes,
                             .names = stored.disk_names,
                             .queue_full = stored.disk_queue_full,
+                            .waits = stored.waits,
                             .useless_from = std::max(stored.fresh_until, stored.keep_until),
                             .now = now},
                            placed);
@@ -148,12 +150,14 @@ void Kernel::commit_to_disk(Shard& shard, const Key& key, const Stored& stored, 
     decision.place = placed.place;
     decision.turn = placed.turn;
     decision.order = placed.order;
-    const EntryRef ref = table.insert({.key = mixed,
-                                       .variant = low_half(stored.variant),
-                                       .names = stored.disk_names,
-                                       .place = placed.place,
-                                       .fresh_until = stored.fresh_until,
-                                       .keep_until = stored.keep_until});
+    const EntryRef ref =
+        table.insert({.key = mixed,
+                      .variant = low_half(stored.variant),
+                      .names = stored.disk_names,
+                      .place = placed.place,
+                      .fresh_until = stored.fresh_until,
+                      .keep_until = stored.keep_until,
+                      .filled = stored.waits && tier_->is_filling(placed.place.disk)});
     ENCORE_CHECK(ref != kNoEntry, "memory for an entry on disk");
     tier_->entry_came({.place = placed.place});
     tier_->counters.stored_alone += stored.disk_only ? 1 : 0;
@@ -349,6 +353,42 @@ bool Kernel::is_worth_a_move(const Shard& shard, std::uint32_t ref, MonotonicTim
          (view.visited || shard.table.find_mixed(shard.disk->key(ref)) != kNoEntry);
 }
 
+// Entries of a segment of which at most so many are compared in one critical section.
+constexpr std::uint32_t kCompared = 4096;
+
+std::vector<Kernel::ByVisits> Kernel::entries_by_visits(const Shard& shard, std::uint16_t disk,
+                                                        std::uint32_t segment) {
+  std::vector<ByVisits> entries;
+  shard.disk->each_of(disk, segment, kCompared, [&](EntryRef ref) {
+    entries.push_back(
+        {.ref = ref, .visits = visits_of(shard, ref), .unit = shard.disk->place(ref).unit});
+  });
+  const std::size_t wanted = std::min<std::size_t>(entries.size(), kReclaimEntries);
+  std::ranges::partial_sort(entries, entries.begin() + static_cast<std::ptrdiff_t>(wanted),
+                            [](const ByVisits& a, const ByVisits& b) {
+                              return a.visits != b.visits ? a.visits > b.visits : a.unit < b.unit;
+                            });
+  entries.resize(wanted);
+  return entries;
+}
+
+// Hits on a copy in memory do not come to the entry on disk.
+std::uint32_t Kernel::visits_of(const Shard& shard, std::uint32_t ref) {
+  constexpr std::uint32_t kVisitsOfCopy = 2;
+  const std::uint32_t visits = shard.disk->visits(ref);
+  const EntryRef copy = shard.table.find_mixed(shard.disk->key(ref));
+  const bool was_used = copy != kNoEntry && !shard.table.waits(copy) && shard.table.was_used(copy);
+  return std::min(DiskEntry::kVisitsMax, visits + (was_used ? kVisitsOfCopy : 0));
+}
+
+// What is stale can be validated, and whoever came twice comes again.
+bool Kernel::is_worth_a_move_by_visits(const Shard& shard, const ByVisits& entry,
+                                       MonotonicTime now) {
+  const DiskView view = shard.disk->view(entry.ref);
+  return !shard.disk->is_part(entry.ref) && entry.visits >= kMoveVisits &&
+         now < std::max(view.fresh_until, view.keep_until);
+}
+
 DiskReclaim Kernel::reclaim_disk_step(const DiskStep& step, MonotonicTime now) {
   Shard& shard = *shards_[step.shard];
   OptionalLock lock(shard.mutex);
@@ -370,17 +410,24 @@ DiskReclaim Kernel::reclaim_disk_step(const DiskStep& step, MonotonicTime now) {
   const bool offline = tier_->is_offline(step.disk);
   const bool may_move = !offline && tier_->has_room(0, index_max());
   const bool has_older = tier_->has_older(step.disk, done.segment);
+  // By visits the ones with the most come first; else as they are found.
+  const bool by_visits = runs_probation(shard);
+  const std::vector<ByVisits> ordered =
+      by_visits ? entries_by_visits(shard, step.disk, done.segment) : std::vector<ByVisits>();
   EntryRef ref = shard.disk->first_of(step.disk, done.segment);
   for (std::uint32_t n = 0; ref != kNoEntry && n < kReclaimEntries; ++n) {
+    if (by_visits) ref = ordered[n].ref;
     const DiskPlace from = shard.disk->place(ref);
     const bool is_read = std::ranges::find(step.being_read, from) != step.being_read.end();
-    const bool moves = may_move && shard.disk->written(ref) &&
-                       (is_read || (is_worth_a_move(shard, ref, now) &&
-                                    tier_->may_move(step.disk, step.shard, from.bytes)));
+    const bool is_worthy = by_visits ? is_worth_a_move_by_visits(shard, ordered[n], now)
+                                     : is_worth_a_move(shard, ref, now);
+    const bool moves =
+        may_move && shard.disk->written(ref) &&
+        (is_read || (is_worthy && tier_->may_move(step.disk, step.shard, from.bytes)));
     const auto placed = moves ? tier_->place_move(from, shard.disk->view(ref).names) : std::nullopt;
     if (placed) {
       shard.disk->move(ref, placed->place);
-      shard.disk->set_visited(ref, false);
+      shard.disk->set_visits(ref, by_visits ? ordered[n].visits / 2 : 0);
       done.moves.push_back({from, placed->place, placed->turn, placed->order});
       event.disk_bytes += from.bytes;
       event.removed_digest ^= mix_of(from) * 3 + mix_of(placed->place);
@@ -389,6 +436,10 @@ DiskReclaim Kernel::reclaim_disk_step(const DiskStep& step, MonotonicTime now) {
         done.buried.push_back(from);
       }
       count_loss(shard, ref, offline ? DiskLoss::kOffline : DiskLoss::kDropped);
+      if (!shard.disk->is_part(ref) && !shard.disk->is_filled(ref)) {
+        ++tier_->counters.settled;
+        tier_->counters.settled_visited += shard.disk->was_visited(ref) ? 1U : 0U;
+      }
       done.parts_dropped += shard.disk->is_part(ref) ? 1U : 0U;
       erase_on_disk(shard, ref);
       ++done.dropped;
@@ -396,6 +447,7 @@ DiskReclaim Kernel::reclaim_disk_step(const DiskStep& step, MonotonicTime now) {
       event.removed_digest ^= mix_of(from);
     }
     ref = shard.disk->first_of(step.disk, done.segment);
+    if (by_visits && n + 1 == ordered.size()) break;
   }
   if (!done.buried.empty()) {
     done.tombstone = {tier_->next_version()};

@@ -2,6 +2,7 @@
 // statistics.
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -114,7 +115,13 @@ Kernel::ReclaimStep Kernel::reclaim_step(std::uint32_t number, std::uint32_t vic
   Removals gone(hooks_.owner);
   OptionalLock lock(shard.mutex);
   OptionalLock budget_lock(budget_->mutex);
-  shard.evict(budget_->excess(), victims_max, gone);
+  std::optional<OptionalLock> tier_lock;
+  if (runs_probation(shard)) [[unlikely]] {
+    tier_lock.emplace(tier_->mutex);
+  }
+  const std::uint64_t excess = budget_->excess();
+  shard.evict(excess, victims_max, gone);
+  if (tier_lock) leave_for_room(shard, {.bytes = excess, .victims_max = victims_max}, gone, now);
   budget_->free(gone.bytes());
   budget_->lower_limit();
   if (hooks_.observer != nullptr) [[unlikely]] {
@@ -155,7 +162,12 @@ Kernel::Freed Kernel::make_room_step(std::uint32_t number, const Room& wanted, M
   Removals gone(hooks_.owner);
   OptionalLock lock(shard.mutex);
   OptionalLock budget_lock(budget_->mutex);
+  std::optional<OptionalLock> tier_lock;
+  if (runs_probation(shard)) [[unlikely]] {
+    tier_lock.emplace(tier_->mutex);
+  }
   const Table::Evicted last = shard.evict(wanted.bytes, wanted.victims_max, gone);
+  if (tier_lock) leave_for_room(shard, wanted, gone, now);
   budget_->free(gone.bytes());
   // An empty shard, asked again and again while memory is short, is no event; one in which nothing
   // was found yet is: it was searched.
@@ -198,6 +210,7 @@ void Kernel::reload_step(const ReloadOptions& options, MonotonicTime now) {
   OptionalLock lock(shards_.front()->mutex);
   OptionalLock budget_lock(budget_->mutex);
   budget_->reload(options);
+  on_probation_ = tier_ != nullptr && options.admission.policy == AdmissionPolicy::kProbation;
   if (hooks_.observer != nullptr) [[unlikely]] {
     const std::string text = encode_reload(options, options_.identity_seed);
     Event event{.kind = EventKind::kReload, .now = now, .text = text};
@@ -214,6 +227,8 @@ Result<void> Kernel::reload_shard_step(std::uint32_t number, MonotonicTime now) 
   shard.max_object_bytes = effective_max_object(options);
   shard.table.change_policy(options.eviction, {.now = now});
   auto done = shard.admission.reconfigure(Admission::settings_of(options_, options), now);
+  shard.table.keep_waiting(tier_ != nullptr && shard.admission.probation() != nullptr);
+  shard.count_waiting();
   Event event{.kind = EventKind::kReloadShard,
               .outcome = done ? std::uint8_t{0} : std::uint8_t{1},
               .shard = number,
@@ -361,11 +376,16 @@ KernelStatistics Kernel::statistics() const {
     }
     sum.objects += counters.objects.get();
     sum.index_bytes += counters.index_bytes.get();
+    sum.waiting_objects += counters.waiting_objects.get();
+    sum.waiting_bytes += counters.waiting_bytes.get();
+    sum.waiting_hits += shard->waiting_hits().get();
   }
   OptionalLock lock(budget_->mutex);
   if (tier_ != nullptr) {
     OptionalLock tier_lock(tier_->mutex);
     tier_->add_to(sum.disk);
+    sum.rule = tier_->rule;
+    sum.waiting_max_bytes = on_probation_ ? waiting_max() : 0;
     for (const auto& shard : shards_) {
       sum.disk.counters.fresh_hits += shard->counters.disk_fresh_hits.get();
       sum.disk.counters.stale_hits += shard->counters.disk_stale_hits.get();
@@ -387,6 +407,7 @@ AdmissionStatistics Kernel::admission_statistics(std::uint64_t lines_max) const 
     shard->admission.add_to(statistics, lines);
   }
   const auto shards = static_cast<double>(options_.shards);
+  statistics.mean_bytes /= shards;
   for (filter::GenerationStatistics& generation : statistics.generations) {
     generation.fill /= shards;
     generation.fpr_theory /= shards;

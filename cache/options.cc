@@ -40,6 +40,13 @@ Result<void> check_admission(const AdmissionOptions& options) {
       return std::unexpected(filter.error());
     }
   }
+  if (policy == AdmissionPolicy::kProbation &&
+      (options.filter.hash != filter::HashFamily::kXxh3 || options.generations != 2 ||
+       !options.refresh || options.wait_max.count() < 0)) {
+    return fail("probation with " + std::to_string(options.generations) + " generations of " +
+                std::string(to_string(options.filter.hash)) +
+                ", accepted: two with refresh, xxh3, a wait of 0 or more");
+  }
   if (has_window(policy) && options.filter.capacity == 0) {
     return fail(std::string(to_string(policy)) + " with capacity 0, accepted: at least 1");
   }

@@ -41,7 +41,8 @@ enum class AdmissionMemory : std::uint8_t {
 };
 
 // second-hit: a rotating Bloom filter. exact-second-hit: the same rule on exact sets. nth-hit: the
-// rule of second-hit for any number of requests. The others: see their headers.
+// rule of second-hit for any number of requests. probation: for disks, cache/probation.h. The
+// others: see their headers.
 //  enumerator      name                memory
 #define ENCORE_ADMISSION_POLICIES(X)              \
   X(kSecondHit, "second-hit", kFilter)            \
@@ -52,7 +53,8 @@ enum class AdmissionMemory : std::uint8_t {
   X(kProbability, "probability", kNothing)        \
   X(kSizeThreshold, "size-threshold", kNothing)   \
   X(kTinyLfu, "tinylfu", kWindow)                 \
-  X(kAdaptSize, "adaptsize", kWindow)
+  X(kAdaptSize, "adaptsize", kWindow)             \
+  X(kProbation, "probation", kFilter)
 
 #define ENCORE_ENUMERATOR(id, name, more) id,
 enum class EvictionPolicy : std::uint8_t { ENCORE_EVICTION_POLICIES(ENCORE_ENUMERATOR) };
@@ -69,6 +71,9 @@ inline constexpr std::size_t kAdmissionPolicyCount = kAdmissionNames.size();
 // Those that need no future: all but belady.
 inline constexpr std::span<const std::string_view> kOnlineEvictionNames =
     std::span(kEvictionNames).first<static_cast<std::size_t>(EvictionPolicy::kBelady)>();
+// Those that need no disk: all but probation.
+inline constexpr std::span<const std::string_view> kMemoryAdmissionNames =
+    std::span(kAdmissionNames).first<static_cast<std::size_t>(AdmissionPolicy::kProbation)>();
 // Whether the policy's memory is a rotating Bloom filter, which can be saved.
 bool has_filter(AdmissionPolicy policy) noexcept;
 // Whether AdmissionOptions::filter.capacity means something to it.
@@ -82,9 +87,10 @@ Result<AdmissionPolicy> parse_admission(std::string_view name);
 
 struct AdmissionOptions {
   AdmissionPolicy policy = AdmissionPolicy::kSecondHit;
-  // Of one generation of ONE SHARD: second-hit, nth-hit. exact-second-hit takes the capacity of it.
-  // tinylfu: its capacity is the number of requests after which frequencies are halved, its size
-  // that of the doorkeeper. adaptsize: its capacity is the number of requests between two tunings.
+  // Of one generation of ONE SHARD: second-hit, nth-hit, probation. exact-second-hit takes the
+  // capacity of it. tinylfu: its capacity is the number of requests after which frequencies are
+  // halved, its size that of the doorkeeper. adaptsize: its capacity is the number of requests
+  // between two tunings.
   filter::FilterParameters filter{};
   std::uint32_t generations = 2;
   bool refresh = true;
@@ -93,6 +99,8 @@ struct AdmissionOptions {
   std::uint32_t min_requests = 3;                     // nth-hit: 2 to kMinRequestsMax
   double probability = 0.5;                           // probability: above 0, up to 1
   std::uint64_t size_threshold_bytes = 64ULL * 1024;  // size-threshold: stored up to it; at least 1
+  bool fill = true;         // probation: what comes before a disk was full once is written to it
+  Nanoseconds wait_max{0};  // probation: nothing waits longer; 0: no bound
   friend bool operator==(const AdmissionOptions&, const AdmissionOptions&) = default;
 };
 inline constexpr std::uint32_t kMinRequestsMax = 16;

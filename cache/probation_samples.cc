@@ -55,6 +55,10 @@ ProbationRule rule_of(ProbationSample sample) noexcept {
   return kTunings[static_cast<std::size_t>(sample)].rule;
 }
 
+double handicap_of(ProbationSample sample) noexcept {
+  return kTunings[static_cast<std::size_t>(sample)].handicap;
+}
+
 double ProbationSamples::rate_for(double objects) {
   return std::min(kRateMax, kObjects / std::max(1.0, objects));
 }
@@ -88,9 +92,10 @@ Result<ProbationSamples> ProbationSamples::create(const Settings& settings, Mono
 }
 
 bool ProbationSamples::request(const ProbationRequest& request) {
-  if (!sample_.contains(request.key)) {
-    return false;
-  }
+  return sample_.contains(request.key) && take(request);
+}
+
+bool ProbationSamples::take(const ProbationRequest& request) {
   // Validations cost no bytes: for a sample all that is there is fresh.
   ProbationRequest asked = request;
   asked.fresh_until = MonotonicTime::max();

@@ -43,6 +43,7 @@ constexpr std::string_view to_string(ProbationSample sample) noexcept {
   return kProbationSampleNames[static_cast<std::size_t>(sample)];
 }
 ProbationRule rule_of(ProbationSample sample) noexcept;
+double handicap_of(ProbationSample sample) noexcept;
 
 class ProbationSamples {
  public:
@@ -65,6 +66,8 @@ class ProbationSamples {
 
   // Every request, of which a sample is taken. True: another rule is followed from now on.
   bool request(const ProbationRequest& request);
+  // The same for a request that is in a sample of the caller's, who takes as many of the keys.
+  bool take(const ProbationRequest& request);
 
   ProbationSample followed() const { return followed_; }
   double rate() const { return settings_.rate; }

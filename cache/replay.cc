@@ -1,5 +1,6 @@
 #include "cache/replay.h"
 
+#include <bit>
 #include <tuple>
 #include <utility>
 
@@ -42,6 +43,7 @@ Stored stored_of(const Event& event) {
       .disk_names = event.names,
       .disk_queue_full = (event.disk_flags & kQueueFull) != 0,
       .disk_only = (event.disk_flags & kDiskOnly) != 0,
+      .waits = (event.disk_flags & kOnProbation) != 0,
       .from_disk = (event.disk_flags & kFromDisk) != 0 ? std::optional(event.place) : std::nullopt,
       .overtaking = (event.disk_flags & kOvertaken) != 0 ? &kWasOvertaken : nullptr};
 }
@@ -180,12 +182,16 @@ Result<void> Replay::dispatch(const Event& event) {
                      event.now);
       return {};
     case EventKind::kReserve:
+      if ((event.requests & kReserveWaiting) != 0 && kernel_->disks() == 0) {
+        return fail("what waits leaves, where there are no disks");
+      }
       kernel_->reserve_step(
           key,
           {.shard = event.shard,
            .bytes = event.charge_bytes,
            .last = (event.requests & kReserveLast) != 0,
            .spares = (event.requests & kReserveSpares) != 0,
+           .from_waiting = (event.requests & kReserveWaiting) != 0,
            .grows =
                (event.requests & kReserveGrows) != 0 ? std::optional(event.variant) : std::nullopt},
           event.now);
@@ -308,6 +314,17 @@ Result<void> Replay::dispatch_disk(const Event& event) {
       return {};
     case EventKind::kNames:
       kernel_->intern(event.text, event.now);
+      return {};
+    case EventKind::kFollow: {
+      const ProbationRule rule{.window = std::bit_cast<double>(event.variant),
+                               .all = event.outcome != 0,
+                               .chance = std::bit_cast<double>(event.reserved_bytes)};
+      return kernel_->follow(rule, event.now);
+    }
+    case EventKind::kLeave:
+      kernel_->leave_step(
+          event.shard, event.outcome == 0 ? Kernel::Leave::kWhoseTimeIsOver : Kernel::Leave::kAll,
+          event.now);
       return {};
     case EventKind::kPurgeRule:
       kernel_->purge_rule(event.now);

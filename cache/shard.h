@@ -2,11 +2,12 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "cache/admission.h"
+#include "cache/counter.h"
 #include "cache/disk_table.h"
 #include "cache/optional_mutex.h"
 #include "cache/statistics.h"
@@ -14,19 +15,7 @@
 
 namespace encore::cache {
 
-// Written under the shard's lock, read by anyone.
-class Counter {
- public:
-  void add(std::uint64_t n = 1) {
-    value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
-  }
-  void set(std::uint64_t n) { value_.store(n, std::memory_order_relaxed); }
-  std::uint64_t get() const { return value_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<std::uint64_t> value_{0};
-};
-
+// Written under the shard's lock.
 struct ShardCounters {
 #define ENCORE_MEMBER(id, meaning) Counter id;
   ENCORE_KERNEL_COUNTERS(ENCORE_MEMBER)
@@ -38,6 +27,12 @@ struct ShardCounters {
   Counter disk_fresh_hits;
   Counter disk_stale_hits;
   Counter storable_bytes;
+  // On probation; of the oldest, an object or a key alone, number and time of its arrival (0: none
+  // waits).
+  Counter waiting_objects;
+  Counter waiting_bytes;
+  Counter oldest_waiting;
+  Counter oldest_waiting_since;
 };
 
 struct alignas(64) Shard {
@@ -85,10 +80,40 @@ struct alignas(64) Shard {
     return last;
   }
 
+  // Hits on what waits; without the lock.
+  const Counter& waiting_hits() const ENCORE_NO_THREAD_SAFETY_ANALYSIS {
+    return table.waiting_hits();
+  }
+
   // After entries came or went.
   void count_entries() ENCORE_REQUIRES(mutex) {
     counters.objects.set(table.size());
     counters.index_bytes.set(table.memory_bytes());
+    if (table.keeps_waiting()) [[unlikely]] {
+      count_waiting();
+    }
+  }
+  // After what waits came or went.
+  void count_waiting() ENCORE_REQUIRES(mutex) {
+    counters.waiting_objects.set(table.waiting().objects());
+    counters.waiting_bytes.set(table.waiting().bytes());
+    const auto oldest = oldest_waiting().value_or(Arrival{});
+    counters.oldest_waiting.set(oldest.number);
+    counters.oldest_waiting_since.set(
+        static_cast<std::uint64_t>(oldest.since.time_since_epoch().count()));
+  }
+  // Of the objects and keys that probation keeps waiting here; nothing where none are.
+  std::optional<Arrival> oldest_waiting() const ENCORE_REQUIRES(mutex) {
+    const ProbationAdmission* const probation = admission.probation();
+    if (probation == nullptr || !table.keeps_waiting()) {
+      return std::nullopt;
+    }
+    std::optional<Arrival> oldest = probation->oldest_key();
+    const WaitingOrder& objects = table.waiting();
+    if (!objects.empty() && (!oldest || objects.oldest_arrival().number < oldest->number)) {
+      oldest = objects.oldest_arrival();
+    }
+    return oldest;
   }
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cache/disk_types.h"
+#include "cache/probation.h"
 #include "cache/types.h"
 #include "filter/rotating_bloom_filter.h"
 
@@ -48,6 +49,10 @@ struct KernelCounters {
   X(admitted_bytes, "their bytes")                                    \
   X(moved, "records placed again from a segment that was reclaimed")  \
   X(moved_bytes, "their bytes")                                       \
+  X(filled, "of the records for what was stored, those that fill a disk") \
+  X(filled_bytes, "their bytes")                                      \
+  X(settled, "entries dropped that filled no disk")                   \
+  X(settled_visited, "of these, those that were hit on disk")         \
   X(replaced, "entries replaced by the same variant")                 \
   X(invalidations, "entries invalidated, removed or purged")          \
   X(loaded, "entries found at the start")                             \
@@ -109,8 +114,13 @@ struct KernelStatistics {
   std::uint64_t used_bytes = 0;      // entries and reservations
   std::uint64_t reserved_bytes = 0;  // of these, reservations
   std::uint64_t capacity_bytes = 0;
-  std::uint64_t max_object_bytes = 0;  // the effective one
-  std::uint64_t index_bytes = 0;       // held for entries and index, the filter not included
+  std::uint64_t max_object_bytes = 0;   // the effective one
+  std::uint64_t index_bytes = 0;        // held for entries and index, the filter not included
+  std::uint64_t waiting_objects = 0;    // of the objects, those on probation
+  std::uint64_t waiting_bytes = 0;      // their charge
+  std::uint64_t waiting_hits = 0;       // of the hits, those on them
+  std::uint64_t waiting_max_bytes = 0;  // beyond it the oldest leaves for what comes
+  ProbationRule rule{};                 // that probation follows
   DiskStatistics disk;
 };
 
@@ -127,6 +137,9 @@ struct AdmissionStatistics {
   double fpr_theory = 0;
   double fpr_bits = 0;
   double size_parameter = 0;  // adaptsize: c in bytes
+  // probation: keys of objects that are too large to wait, and the mean size of fetched objects.
+  std::uint64_t keys_waiting = 0;
+  double mean_bytes = 0;
   // Most of any shard, but for answers, a sum, and rates, which are means. The rates above are with
   // them.
   filter::AdoptedStatistics adopted;

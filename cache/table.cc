@@ -8,6 +8,14 @@ namespace encore::cache {
 namespace {
 
 constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
+constexpr std::uint64_t kEpochMask = 3;  // HotEntry::epoch
+
+// Whether it is the first.
+bool note_use(HotEntry& entry) {
+  const bool first = entry.reused == 0;
+  entry.reused = 1;
+  return first;
+}
 
 bool needs_cold(const Stored& stored) {
   return stored.payload != 0 || stored.variant != 0 || stored.fresh_until != MonotonicTime::max();
@@ -71,16 +79,25 @@ EntryView Table::view(EntryRef ref) const {
 }
 
 bool Table::hit(EntryRef ref, const Access& access) {
-  if (in_old_order(ref)) [[unlikely]] {
-    old_order_->remove(ref, Removal::kRemoved);
-    slab_.hot(ref).epoch = epoch_ ? 1 : 0;
+  if (in_other_order(ref)) [[unlikely]] {
+    if (keeps_waiting_ && waits(ref)) {
+      waiting_hits_.add();
+      return note_use(slab_.hot(ref));
+    }
+    leave_other_order(ref, Removal::kRemoved);
+    slab_.hot(ref).epoch = epoch_ & kEpochMask;
     order_->insert(ref, access);
   }
   order_->hit(ref, access);
-  HotEntry& hot = slab_.hot(ref);
-  const bool first = hot.reused == 0;
-  hot.reused = 1;
-  return first;
+  return note_use(slab_.hot(ref));
+}
+
+void Table::leave_other_order(EntryRef ref, Removal why) {
+  if (waits(ref)) {
+    waiting_.remove(ref);
+  } else {
+    old_order_->remove(ref, why);
+  }
 }
 
 Table::Inserted Table::insert(const filter::Hash128& key, const Stored& stored,
@@ -102,7 +119,7 @@ Table::Inserted Table::insert(const filter::Hash128& key, const Stored& stored,
   charged_bytes_ += hot.charge;
   hot.policy_bits = 0;
   hot.reused = 0;
-  hot.epoch = epoch_ ? 1 : 0;
+  hot.epoch = (limits.arrival == nullptr ? epoch_ : kWaitingEpoch) & kEpochMask;
   const EntryRef first = index_.find(key);
   if (slab_.has_cold()) {
     ColdEntry& cold = slab_.cold(ref);
@@ -114,7 +131,11 @@ Table::Inserted Table::insert(const filter::Hash128& key, const Stored& stored,
   } else {
     index_.replace(key, ref);
   }
-  order_->insert(ref, access);
+  if (limits.arrival == nullptr) [[likely]] {
+    order_->insert(ref, access);
+  } else {
+    waiting_.insert(ref, *limits.arrival);
+  }
   if (first != kNoEntry) {
     drop_beyond(key, limits, gone);
   }
@@ -136,9 +157,14 @@ void Table::drop_beyond(const filter::Hash128& key, const Limits& limits, Remova
 void Table::set_charge(EntryRef ref, std::uint64_t charge_bytes) {
   HotEntry& hot = slab_.hot(ref);
   if (hot.charge == charge_bytes) return;
-  charged_bytes_ += charge_bytes - hot.charge;
+  const std::uint64_t before = hot.charge;
+  charged_bytes_ += charge_bytes - before;
   hot.charge = charge_bytes & ((std::uint64_t{1} << 40U) - 1);
-  (in_old_order(ref) ? *old_order_ : *order_).resized(ref);
+  if (waits(ref)) [[unlikely]] {
+    waiting_.resized(before, hot.charge);
+  } else {
+    (in_other_order(ref) ? *old_order_ : *order_).resized(ref);
+  }
 }
 
 void Table::update(EntryRef ref, const Stored& stored, Removals& gone) {
@@ -190,8 +216,8 @@ void Table::unlink_variant(EntryRef ref) {
 
 void Table::erase(EntryRef ref, Removal why, Removals& gone) {
   gone.add(view(ref));
-  if (in_old_order(ref)) {
-    old_order_->remove(ref, why);
+  if (in_other_order(ref)) {
+    leave_other_order(ref, why);
   } else {
     order_->remove(ref, why);
   }
@@ -212,6 +238,9 @@ void Table::erase_expired(EntryRef ref, EntryRef end, MonotonicTime now, Removal
 }
 
 EntryRef Table::victim(Used used) {
+  if (!keeps_waiting_ && !waiting_.empty()) [[unlikely]] {
+    return waiting_.oldest();
+  }
   const auto ask = [used](Eviction& order) {
     const EntryRef ref = order.victim();
     return ref == kAllUsed && used == Used::kEvict ? order.victim() : ref;
@@ -242,6 +271,13 @@ Table::Evicted Table::evict_one(Removals& gone, Used used) {
   return Evicted::kOne;
 }
 
+filter::Hash128 Table::evict_waiting(Removals& gone) {
+  const EntryRef ref = waiting_.oldest();
+  const filter::Hash128 key = slab_.hot(ref).key;
+  erase(ref, Removal::kEvicted, gone);
+  return key;
+}
+
 bool Table::next_victim(filter::Hash128& key) {
   const EntryRef ref = victim(Used::kEvict);
   if (ref == kNoEntry || ref == kSearching) {
@@ -259,14 +295,14 @@ void Table::change_policy(EvictionPolicy policy, const Access& access) {
     for (EntryRef ref = old_order_->victim(); ref != kNoEntry; ref = old_order_->victim()) {
       if (ref != kSearching && ref != kAllUsed) {
         old_order_->remove(ref, Removal::kRemoved);
-        slab_.hot(ref).epoch = epoch_ ? 1 : 0;
+        slab_.hot(ref).epoch = epoch_ & kEpochMask;
         order_->insert(ref, access);
       }
     }
   }
   old_order_ = std::move(order_);
   order_ = std::make_unique<Eviction>(policy, slab_);
-  epoch_ = !epoch_;
+  epoch_ ^= 1U;
 }
 
 }  // namespace encore::cache

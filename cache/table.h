@@ -1,15 +1,18 @@
-// Table: the entries of one shard: index, chains of variants, times, eviction order. Knows nothing
-// of admission, budget or locks. Thread-compatible, confined to its shard.
+// Table: the entries of one shard: index, chains of variants, times, eviction order, and the order
+// of what is on probation. Knows nothing of admission, budget or locks. Thread-compatible, confined
+// to its shard.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
+#include "cache/counter.h"
 #include "cache/entry_slab.h"
 #include "cache/eviction.h"
 #include "cache/index.h"
 #include "cache/removals.h"
 #include "cache/types.h"
+#include "cache/waiting_order.h"
 
 namespace encore::cache {
 
@@ -37,6 +40,7 @@ class Table {
   enum class Inserted : std::uint8_t { kNew, kReplaced, kOutOfMemory };
   struct Limits {
     std::uint32_t variants_max = 0;
+    const Arrival* arrival = nullptr;  // not null: the entry waits, in that place
   };
   // REQUIRES: stored.charge_bytes is complete (overhead included) and below 2^40.
   Inserted insert(const filter::Hash128& key, const Stored& stored, const Access& access,
@@ -53,10 +57,25 @@ class Table {
   enum class Used : std::uint8_t { kSpare, kEvict };
   // kMore: none yet, ask again.
   enum class Evicted : std::uint8_t { kOne, kMore, kEachUsed, kNothingLeft };
+  // What waits is evicted by it only where it is not kept waiting.
   Evicted evict_one(Removals& gone, Used used);
   // The key that evict_one(kEvict) would remove now; false where there is none, or it would take
   // long to find. Moves the eviction order on as evict_one() would.
   bool next_victim(filter::Hash128& key);
+
+  // What waits does so until it is evicted by evict_waiting(), whatever uses it. Else, and so from
+  // the beginning, it is evicted before all others, and a hit gives it a place among them.
+  void keep_waiting(bool keeps) { keeps_waiting_ = keeps; }
+  bool keeps_waiting() const { return keeps_waiting_; }
+  bool waits(EntryRef ref) const { return slab_.hot(ref).epoch == kWaitingEpoch; }
+  // It was found since it was stored.
+  bool was_used(EntryRef ref) const { return slab_.hot(ref).reused != 0; }
+  const WaitingOrder& waiting() const { return waiting_; }
+  // Hits on what waits.
+  const Counter& waiting_hits() const { return waiting_hits_; }
+  // The key of the oldest one, which is removed. REQUIRES: waiting() is not empty.
+  filter::Hash128 evict_waiting(Removals& gone);
+
   // See EvictionOrder; false where the policy knows no future.
   bool knows_future() const { return order_->knows_future(); }
   bool bypasses(const Newcomer& newcomer) { return order_->bypasses(newcomer); }
@@ -83,7 +102,11 @@ class Table {
   static MonotonicTime keep_until(const ColdEntry& cold);
   static std::uint32_t keep_seconds(MonotonicTime fresh_until, MonotonicTime keep_until);
   void set_times(ColdEntry& cold, const Stored& stored);
-  bool in_old_order(EntryRef ref) const { return (slab_.hot(ref).epoch != 0) != epoch_; }
+  static constexpr std::uint64_t kWaitingEpoch = 2;
+
+  bool in_other_order(EntryRef ref) const { return slab_.hot(ref).epoch != epoch_; }
+  // REQUIRES: it is in another order than order_.
+  void leave_other_order(EntryRef ref, Removal why);
   // Whether it is the first.
   bool hit(EntryRef ref, const Access& access);
   // Of the order that gives the victims now.
@@ -98,8 +121,12 @@ class Table {
   std::uint64_t charged_bytes_ = 0;
   std::unique_ptr<Eviction> order_;
   std::unique_ptr<Eviction> old_order_;  // null, or being worked off
-  // Entries of this epoch are in order_, those of the other one in old_order_.
-  bool epoch_ = false;
+  WaitingOrder waiting_{slab_};
+  Counter waiting_hits_;
+  bool keeps_waiting_ = false;
+  // Entries of this epoch (0 or 1) are in order_, those of kWaitingEpoch in waiting_, others in
+  // old_order_.
+  std::uint64_t epoch_ = 0;
 };
 
 template <typename Matches>

@@ -34,12 +34,19 @@ enum class LookupState : std::uint8_t { kMiss, kFresh, kStale };
   X(kFewRequests, "few-requests", false, kNotAdmitted)      \
   X(kEnoughRequests, "enough-requests", true, kAdmitted)    \
   X(kPolicyRefuses, "not-admitted", false, kNotAdmitted)    \
-  X(kPolicyAdmits, "admitted", true, kAdmitted)
+  X(kPolicyAdmits, "admitted", true, kAdmitted)             \
+  X(kWaits, "probation", true, kProbation)                  \
+  X(kFill, "fill", true, kFill)                             \
+  X(kWritesAll, "writes-all", true, kAdmitted)              \
+  X(kKeyWaits, "too-large-to-wait", false, kTooLargeToWait)
 
 // Why a response is stored or not. kFirstRequest: remembered, not stored. kResident: a further
 // variant of a resident key, or its replacement; the policy was not asked. kFewRequests and
 // kEnoughRequests are those of nth-hit, kPolicyRefuses and kPolicyAdmits of all policies that
 // weigh something else than the number of requests (the eviction policy that knows the future too).
+// kWaits and what follows are those of probation: it is in memory and not on disk; likewise, but on
+// disk as well, for the disk was never full, or for the rule in force writes all; only its key is
+// in memory, or was remembered.
 enum class AdmitReason : std::uint8_t {
 #define ENCORE_ENUMERATOR(id, name, stored, outcome) id,
   ENCORE_ADMIT_REASONS(ENCORE_ENUMERATOR)
@@ -47,10 +54,10 @@ enum class AdmitReason : std::uint8_t {
 };
 
 inline constexpr std::size_t kAdmitReasonCount =
-    static_cast<std::size_t>(AdmitReason::kPolicyAdmits) + 1;  // the last one
+    static_cast<std::size_t>(AdmitReason::kKeyWaits) + 1;  // the last one
 
 // What a request came to whose response was decided on, in the words of who counts: proxy and
-// simulator have an enum each, which names these five the same.
+// simulator have an enum each, which names these the same.
 template <typename Outcome>
 constexpr Outcome outcome_of(AdmitReason reason) {
   constexpr std::array kOutcomes = {
@@ -96,6 +103,11 @@ std::string_view to_string(CommitOutcome outcome) noexcept;
 std::string_view to_string(FreshenOutcome outcome) noexcept;
 // Whether the response goes into the cache.
 bool is_stored(AdmitReason reason) noexcept;
+// Whether it is on probation in the memory (Stored::waits).
+constexpr bool is_on_probation(AdmitReason reason) noexcept {
+  return reason == AdmitReason::kWaits || reason == AdmitReason::kFill ||
+         reason == AdmitReason::kWritesAll;
+}
 
 // --- arguments and results ----------------------------------------------------------------------
 
@@ -191,6 +203,9 @@ struct Stored {
   bool disk_queue_full = false;  // nothing can be written at the moment
   // It is not kept in memory: no charge, no payload. What memory has of the variant goes.
   bool disk_only = false;
+  // It is on probation (is_on_probation() of what admit() said): the oldest of these leaves first,
+  // whatever is asked for, and its key is remembered then.
+  bool waits = false;
   // It was read from there, where it stays.
   std::optional<DiskPlace> from_disk = std::nullopt;
   // If it is not null: what was overtaken is neither stored (kSuperseded) nor freshened (kAbsent).

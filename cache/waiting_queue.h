@@ -36,6 +36,7 @@ class WaitingQueue {
 
   // The entry of the key, or null. Valid until the next push() or pop().
   Waiting* find(const filter::Hash128& key);
+  bool has(const filter::Hash128& key) const { return places_.contains(key); }
   const Waiting* oldest() const;
   // REQUIRES: the key is not in the queue.
   void push(const Waiting& entry);

@@ -268,10 +268,10 @@ void Draft::check_rule_admission(const Rule& rule, const std::string& path) {
   if (!rule.admission) return;
   const Policy policy = *rule.admission;
   const Policy all = config.admission.policy;
-  if (remembers_requests(policy) && !remembers_requests(all)) {
+  if (remembers_requests(policy) && !remembers_requests(all) && all != Policy::kProbation) {
     fault_at(path,
-             "needs the filter of admission.policy; accepted: with \"second-hit\" or "
-             "\"nth-hit\" there");
+             "needs the filter of admission.policy; accepted: with \"second-hit\", \"nth-hit\" or "
+             "\"probation\" there");
   }
   if (learns_from_all(policy) && policy != all) {
     fault_at(path, "learns from all requests; accepted: where admission.policy is the same");

@@ -226,6 +226,8 @@ struct Admission {
   std::uint32_t min_requests = 3;                  // nth-hit
   double probability = 0.5;                        // probability
   std::uint64_t size_threshold_bytes = 64 * kKiB;  // size-threshold
+  double write_cost = 0.3;                         // probation: of a byte written, in fetched ones
+  bool fill = true;                                // probation
   std::uint64_t capacity = 0;
   double fpr = 0.01;
   std::uint64_t bits = 0;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cache/disk_parts.h"
+#include "cache/probation.h"
 
 namespace encore::config {
 namespace {
@@ -95,6 +96,14 @@ Window window_of(const Config& config) noexcept {
     return window;
   }
   window.follows = true;
+  if (admission.policy == Policy::kProbation) {
+    // A bound of what the pair may ever need; how much of it is taken follows from the traffic.
+    std::uint64_t on_disk = 0;
+    for (const Disk& disk : config.disk) on_disk += disk.size_bytes;
+    window = {.derived = cache::planned_keys(on_disk), .follows = true, .recommended = 0};
+    window.recommended = window.derived;
+    return window;
+  }
   window.derived = enough;
   window.recommended = enough;
   window.most = kTooLong * window.least;
@@ -232,7 +241,9 @@ Result<cache::KernelOptions> kernel_options(const Config& config) {
                        .shadow_one_in = config.admission.shadow_sample,
                        .min_requests = config.admission.min_requests,
                        .probability = config.admission.probability,
-                       .size_threshold_bytes = config.admission.size_threshold_bytes};
+                       .size_threshold_bytes = config.admission.size_threshold_bytes,
+                       .fill = config.admission.fill,
+                       .wait_max = kProbationWaitMax};
   options.identity_seed = plan->shard.seed;
   options.disk_rules = {
       .life_seconds_min = static_cast<std::uint32_t>(

@@ -27,6 +27,12 @@ struct FilterPlan {
   filter::CycleFpr fpr;            // over a cycle, by theory
 };
 
+// Of probation's pair: .1 % would bring a tenth of a point more of hits, 1 % takes as much away.
+inline constexpr double kProbationFpr = 0.003;
+// Nothing is on probation for longer: where little comes an object would wait for hours, and what
+// is asked for again then would be unknown still.
+inline constexpr Nanoseconds kProbationWaitMax = std::chrono::hours(1);
+
 // Insertions that an admission policy should remember a key for. Of those that remember keys it
 // follows from the objects that the cache can hold (estimate_objects()), times the requests that
 // are insertions: with fewer than `least` a key is forgotten while what came with it is still held,

@@ -245,6 +245,24 @@ void Draft::check_disks() {
   }
 }
 
+void Draft::check_probation() {
+  Admission& admission = config.admission;
+  if (config.disk.empty()) {
+    fault_at("admission.policy",
+             "\"probation\" without a [[disk]]: it says what is written to disk; accepted: with "
+             "one, or \"second-hit\"");
+  }
+  if (admission.hash != filter::HashFamily::kXxh3) {
+    fault_at("admission.hash", "\"" + std::string(to_string(admission.hash)) +
+                                   "\" with \"probation\", which learns keys whose text is gone; "
+                                   "accepted: \"xxh3\"");
+  }
+  if (!admission.refresh) {
+    fault_at("admission.refresh", "false with \"probation\"; accepted: true");
+  }
+  if (admission.bits == 0 && where("admission.fpr").empty()) admission.fpr = kProbationFpr;
+}
+
 void Draft::check_admission() {
   Admission& admission = config.admission;
   const bool own_hashes = admission.hashes != 0 && admission.hashes != filter::kSplitHashes;
@@ -252,6 +270,9 @@ void Draft::check_admission() {
     admission.layout = filter::Layout::kClassic;
   }
   const std::size_t faults_before = faults_.size();
+  if (admission.policy == Policy::kProbation) {
+    check_probation();
+  }
   if (own_hashes && admission.layout == filter::Layout::kSplit) {
     fault_at("admission.hashes", std::to_string(admission.hashes) +
                                      " with layout \"split\"; accepted: 8, or another layout");

@@ -64,6 +64,7 @@ class Draft {
   void check_compression();
   void check_disks();
   void check_admission();
+  void check_probation();
   void check_limits();
   // That each of the names is a [[listen]]'s address.
   void check_are_listeners(const std::string& path, const std::vector<std::string>& names);

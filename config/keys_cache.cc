@@ -3,6 +3,7 @@
 
 #include "cache/disk_layout.h"
 #include "cache/options.h"
+#include "cache/probation_samples.h"
 #include "config/keys.h"
 
 namespace encore::config {
@@ -256,15 +257,19 @@ constexpr std::array kAdmissionKeys = {
     bound<&Admission::policy>(
         {.name = "policy",
          .kind = Kind::kChoice,
-         .doc = "What enters the cache. `second-hit`: an object asked for a second time, as a "
-                "rotating pair of Bloom filters remembers. `exact-second-hit`: the same by exact "
-                "sets, which cost more memory. `nth-hit`: asked for `min_requests` times, by the "
-                "same filters. `probability`: every request with `probability`. "
-                "`size-threshold`: objects up to `size_threshold`. `tinylfu`: while the cache is "
-                "full, what was asked for more often lately than the object that it would push "
-                "out. `adaptsize`: with a probability of exp(-size/c), where c is tuned to the "
-                "traffic. `always`, `never`. A response that does not say its size counts as the "
-                "largest that may be stored.",
+         .doc =
+             "What enters the cache. `second-hit`: an object asked for a second time, as a "
+             "rotating pair of Bloom filters remembers. `exact-second-hit`: the same by exact "
+             "sets, which cost more memory. `nth-hit`: asked for `min_requests` times, by the "
+             "same filters. `probability`: every request with `probability`. "
+             "`size-threshold`: objects up to `size_threshold`. `tinylfu`: while the cache is "
+             "full, what was asked for more often lately than the object that it would push "
+             "out. `adaptsize`: with a probability of exp(-size/c), where c is tuned to the "
+             "traffic. `probation`, for `[[disk]]`: what comes waits in memory and is remembered "
+             "when it leaves it; what is asked for again after that is written to disk, so that "
+             "a burst of requests writes nothing. `always`, `never`. A response that does not say "
+             "its size counts as the "
+             "largest that may be stored.",
          .choices = cache::kAdmissionNames}),
     bound<&Admission::min_requests>(
         {.name = "min_requests",
@@ -282,6 +287,19 @@ constexpr std::array kAdmissionKeys = {
          .kind = Kind::kBytes,
          .doc = "`size-threshold`: larger objects are not stored.",
          .range = {.min = 1, .max = 64.0 * kTiB}}),
+    bound<&Admission::write_cost>(
+        {.name = "write_cost",
+         .kind = Kind::kReal,
+         .doc = "`probation`: what a byte written to disk costs, in bytes fetched from an origin. "
+                "Small samples of the traffic try how long a key is best remembered, and the "
+                "cheapest is followed: 0 goes for hits alone, 1 and more spares the disk.",
+         .range = {.min = 0, .max = cache::ProbationSamples::kWriteCostMax}}),
+    bound<&Admission::fill>(
+        {.name = "fill",
+         .kind = Kind::kBool,
+         .doc = "`probation`: until a disk was full for the first time, all that comes is written "
+                "to it as well: an empty place costs nothing. False: only what is asked for "
+                "again, from the start."}),
     bound<&Admission::capacity>(
         {.name = "capacity",
          .kind = Kind::kInteger,
@@ -289,7 +307,9 @@ constexpr std::array kAdmissionKeys = {
                 "at least so many, and for at most twice as many, later ones. 0: 1000000; with "
                 "`[[disk]]` 3.5 for each object that memory and disks can hold "
                 "(`cache.mean_object`), and with `nth-hit` as many for each request below "
-                "`min_requests`; with `bits` the point at which a filter is half full. `tinylfu`: "
+                "`min_requests`, and with `probation` two for each 8KiB of the disks, a bound "
+                "that is hardly ever reached; with `bits` the point at which a filter is half "
+                "full. `tinylfu`: "
                 "requests after which all counts are halved, `adaptsize`: requests between two "
                 "tunings, 1000000 where this is 0.",
          .range = {.min = 1, .max = 1e12},

@@ -77,9 +77,10 @@ constexpr std::array kConditionKeys = {
         {.name = "admission",
          .kind = Kind::kChoice,
          .doc = "What may enter the cache, in place of `admission.policy`. `second-hit` and "
-                "`nth-hit` use its filter, and want one of the two there; the policies that learn "
+                "`nth-hit` use its filter, and want one of the two there, or `probation`; the "
+                "policies that learn "
                 "from all requests can only be had for all.",
-         .choices = cache::kAdmissionNames}),
+         .choices = cache::kMemoryAdmissionNames}),
     bound<&Rule::min_requests>({.name = "min_requests",
                                 .kind = Kind::kInteger,
                                 .doc = "With `nth-hit`: the request at which it is stored.",

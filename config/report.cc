@@ -301,6 +301,12 @@ void report_admission(const Config& config, Report& report) {
     report_filter(config, *plan, report);
   }
   switch (admission.policy) {
+    case Policy::kProbation:
+      report.line("written", std::string("what is asked for again after it has left the memory") +
+                                 (admission.fill ? "; all, until a disk was full once" : ""));
+      report.line("write cost", plain_number(admission.write_cost, 4) +
+                                    " of a byte fetched; samples choose how long keys are known");
+      break;
     case Policy::kExactSecondHit:
       report.line("capacity", std::to_string(capacity) +
                                   " keys a generation, kept exactly; no filter" +

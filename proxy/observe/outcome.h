@@ -26,6 +26,9 @@ inline constexpr std::array<std::string_view, kOutcomeClassCount> kOutcomeClassN
   X(kCollapsed, "collapsed", kMiss)                   \
   X(kNotAdmitted, "not-admitted", kMiss)              \
   X(kTooLarge, "too-large", kMiss)                    \
+  X(kProbation, "probation", kMiss)                   \
+  X(kFill, "fill", kMiss)                             \
+  X(kTooLargeToWait, "too-large-to-wait", kMiss)      \
   X(kUncacheable, "uncacheable", kMiss)               \
   X(kBypass, "bypass", kPass)                         \
   X(kMethod, "method", kPass)                         \

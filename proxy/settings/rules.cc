@@ -119,6 +119,7 @@ cache::AdmissionRule admission_of(const config::Rule& rule) {
     case config::Policy::kExactSecondHit:
     case config::Policy::kTinyLfu:
     case config::Policy::kAdaptSize:
+    case config::Policy::kProbation:
       break;  // the same for all
   }
   return {};

@@ -93,9 +93,10 @@ void KernelArguments::declare(Arguments& a) {
   a.text("--cache-size", sizes_, "sizes: 64MiB, or 10% of the trace's footprint; a list");
   a.text("--eviction", evictions_, listed(cache::kEvictionNames));
   a.text("--admission", admissions_,
-         listed(cache::kAdmissionNames) + (offered_ == Admissions::kProbationToo
-                                               ? ", " + std::string(kProbationName)
-                                               : std::string()));
+         listed(cache::kMemoryAdmissionNames) +
+             (offered_ == Admissions::kProbationToo
+                  ? ", " + std::string(kProbationName) + ", " + std::string(kProxyProbationName)
+                  : std::string()));
   a.text(
       "--capacity", capacities_,
       "filter: insertions a generation, over all shards; tinylfu, adaptsize: their window; a list");
@@ -188,9 +189,20 @@ Result<std::vector<KernelArguments::Admission>> KernelArguments::admissions(
       all.insert(all.end(), wanted->begin(), wanted->end());
       continue;
     }
+    if (name == kProxyProbationName && offered_ == Admissions::kProbationToo) {
+      const auto wanted = proxy_probations(arguments, *capacities, *fprs);
+      if (!wanted) {
+        return std::unexpected(wanted.error());
+      }
+      all.insert(all.end(), wanted->begin(), wanted->end());
+      continue;
+    }
     const auto policy = cache::parse_admission(name);
     if (!policy) {
       return std::unexpected(policy.error());
+    }
+    if (*policy == cache::AdmissionPolicy::kProbation) {
+      return fail("--admission probation, accepted: " + listed(cache::kMemoryAdmissionNames));
     }
     std::vector<config::Admission> parameters(1);
     if (*policy == cache::AdmissionPolicy::kNthHit) {
@@ -245,6 +257,26 @@ Result<std::vector<KernelArguments::Admission>> KernelArguments::probations(
        sized ? capacities : std::vector<std::uint64_t>{cache::planned_keys(disk_bytes_)}) {
     for (const double fpr : goal ? fprs : std::vector<double>{kProbationFpr}) {
       all.push_back({.capacity = capacity, .fpr = fpr, .on_probation = true});
+    }
+  }
+  return all;
+}
+
+Result<std::vector<KernelArguments::Admission>> KernelArguments::proxy_probations(
+    const Arguments& arguments, const std::vector<std::uint64_t>& capacities,
+    const std::vector<double>& fprs) const {
+  if (disk_bytes_ == 0) {
+    return fail("--admission " + std::string(kProxyProbationName) +
+                " without --disk-size: it says what is written to a disk");
+  }
+  const bool sized = bits_ != 0 || arguments.given("--capacity");
+  const bool goal = bits_ != 0 || arguments.given("--fpr");
+  std::vector<Admission> all;
+  for (const std::uint64_t capacity :
+       sized ? capacities : std::vector<std::uint64_t>{cache::planned_keys(disk_bytes_)}) {
+    for (const double fpr : goal ? fprs : std::vector<double>{kProbationFpr}) {
+      all.push_back(
+          {.policy = cache::AdmissionPolicy::kProbation, .capacity = capacity, .fpr = fpr});
     }
   }
   return all;

@@ -27,6 +27,8 @@ Result<std::vector<CacheSize>> parse_cache_sizes(const std::string& text);
 
 // --admission's name for what no kernel runs (cache/probation.h).
 inline constexpr std::string_view kProbationName = "probation";
+// And for probation as the proxy's kernel runs it, with window 1.
+inline constexpr std::string_view kProxyProbationName = "proxy-probation";
 
 struct PlannedKernel {
   cache::KernelOptions options;
@@ -69,6 +71,9 @@ class KernelArguments {
   Result<std::vector<Admission>> probations(const Arguments& arguments,
                                             const std::vector<std::uint64_t>& capacities,
                                             const std::vector<double>& fprs) const;
+  Result<std::vector<Admission>> proxy_probations(const Arguments& arguments,
+                                                  const std::vector<std::uint64_t>& capacities,
+                                                  const std::vector<double>& fprs) const;
   PlannedKernel planned_with(const CacheSize& size, cache::EvictionPolicy eviction,
                              const Admission& admission) const;
   Result<cache::AdmissionOptions> options_of(const Admission& admission) const;

@@ -69,6 +69,7 @@ double admission_bytes(const cache::KernelOptions& options) {
   switch (admission.policy) {
     case cache::AdmissionPolicy::kSecondHit:
     case cache::AdmissionPolicy::kNthHit:
+    case cache::AdmissionPolicy::kProbation:
       return 2 * filter;
     case cache::AdmissionPolicy::kTinyLfu:
       // A doorkeeper, and a sketch for a tenth as many keys as its window has requests.

@@ -253,11 +253,15 @@ ReplayOutcome ReplayRun::miss(const ReplayRequest& request, const cache::Key& ke
     counts_.not_stored_full += counts && reason == cache::AdmitReason::kTooLarge ? 1 : 0;
     return cache::outcome_of<ReplayOutcome>(reason);
   }
-  if (!store(request, key, stored)) {
+  stored.waits = cache::is_on_probation(reason);
+  const bool is_for_disk = has_disk() && reason != cache::AdmitReason::kWaits;
+  if (!store(request, key, stored, is_for_disk)) {
     counts_.not_stored_full += counts ? 1 : 0;
     return ReplayOutcome::kTooLarge;
   }
-  note_stored(request.object, charge_bytes);
+  if (reason != cache::AdmitReason::kWaits) {
+    note_stored(request.object, charge_bytes);
+  }
   return cache::outcome_of<ReplayOutcome>(reason);
 }
 
@@ -273,7 +277,8 @@ void ReplayRun::note_stored(std::uint32_t object, std::uint64_t bytes) {
   stored_[object] = true;
 }
 
-bool ReplayRun::store(const ReplayRequest& request, const cache::Key& key, cache::Stored& stored) {
+bool ReplayRun::store(const ReplayRequest& request, const cache::Key& key, cache::Stored& stored,
+                      bool is_for_disk) {
   if (stored.disk_only) {
     stored.charge_bytes = 0;
   }
@@ -286,7 +291,7 @@ bool ReplayRun::store(const ReplayRequest& request, const cache::Key& key, cache
   if (kernel_->reserve(key, reserved, now_) != cache::ReserveOutcome::kReserved) {
     return false;
   }
-  stored.disk_bytes = has_disk() ? write_body(request, key, stored) : 0;
+  stored.disk_bytes = is_for_disk ? write_body(request, key, stored) : 0;
   cache::DiskDecision decision;
   const cache::CommitOutcome outcome = kernel_->commit(key, stored, reserved, now_, &decision);
   if (has_disk() && (outcome == cache::CommitOutcome::kStored || stored.disk_only)) {

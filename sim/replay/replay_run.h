@@ -93,6 +93,7 @@ struct ReplayInterval {
   X(kNotAdmitted, "not-admitted")     \
   X(kTooLarge, "too-large")           \
   X(kProbation, "probation")          \
+  X(kFill, "fill")                    \
   X(kTooLargeToWait, "too-large-to-wait")
 
 enum class ReplayOutcome : std::uint8_t {
@@ -186,7 +187,8 @@ class ReplayRun {
   // Counts an object that was stored.
   void note_stored(std::uint32_t object, std::uint64_t bytes);
   // Reserves and commits, in memory, on disk or both.
-  bool store(const ReplayRequest& request, const cache::Key& key, cache::Stored& stored);
+  bool store(const ReplayRequest& request, const cache::Key& key, cache::Stored& stored,
+             bool is_for_disk);
   // --- the disk (replay_run_disk.cc)
   bool is_for_disk_only(std::uint64_t charge_bytes) const;
   // Writes what is longer than a record in parts. What is left to be written: the whole, or a head;

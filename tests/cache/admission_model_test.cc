@@ -184,6 +184,7 @@ std::unique_ptr<NaiveAdmission> make_naive_admission(AdmissionPolicy policy) {
   switch (policy) {
     case AdmissionPolicy::kSecondHit:
     case AdmissionPolicy::kExactSecondHit:
+    case AdmissionPolicy::kProbation:  // without disks
       return std::make_unique<NaiveNthHit>(2);
     case AdmissionPolicy::kNthHit:
       return std::make_unique<NaiveNthHit>(4);

@@ -132,7 +132,7 @@ class Driver {
         break;
       default:
         record.visited = !record.visited;
-        table_.set_visited(ref, record.visited);
+        table_.set_visits(ref, record.visited ? 1 : 0);
     }
   }
   static bool same(const DiskView& view, const DiskTable::Record& record) {

@@ -144,7 +144,10 @@ class Worker {
                            .requests = random_() % 16 == 0 ? 3U : 1U,
                            .size_bytes = random_() % 2 == 0 ? stored.charge_bytes : 0,
                            .rule = some_rule()};
-    if (is_stored(kernel_.admit(key, ask, now_))) {
+    const AdmitReason reason = kernel_.admit(key, ask, now_);
+    if (is_stored(reason)) {
+      stored.waits = is_on_probation(reason);
+      stored.disk_bytes = reason == AdmitReason::kWaits ? 0 : stored.disk_bytes;
       fetch(key, stored);
     }
   }

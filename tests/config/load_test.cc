@@ -182,7 +182,22 @@ TEST_CASE("Bad values are refused", "[config]") {
           "2q, arc, lfu, gdsf, w-tinylfu or lhd"},
       Row{"[admission]\npolicy = \"third-hit\"",
           "2:10: admission.policy: \"third-hit\" is unknown; accepted: second-hit, always, never, "
-          "exact-second-hit, nth-hit, probability, size-threshold, tinylfu or adaptsize"},
+          "exact-second-hit, nth-hit, probability, size-threshold, tinylfu, adaptsize or "
+          "probation"},
+      Row{"[admission]\nwrite_cost = 100.5",
+          "2:14: admission.write_cost: 100.5 is too large; accepted: 0 .. 100.0"},
+      Row{"[admission]\nfill = 1",
+          "2:8: admission.fill: 1 is not a boolean; accepted: true or false"},
+      Row{"[admission]\npolicy = \"probation\"",
+          "2:10: admission.policy: \"probation\" without a [[disk]]: it says what is written to "
+          "disk; accepted: with one, or \"second-hit\""},
+      Row{"[admission]\npolicy = \"probation\"\nhash = \"siphash\"\n[[disk]]\npath = \"d\"\nsize = "
+          "\"1GiB\"",
+          "3:8: admission.hash: \"siphash\" with \"probation\", which learns keys whose text is "
+          "gone; accepted: \"xxh3\""},
+      Row{"[admission]\npolicy = \"probation\"\nrefresh = false\n[[disk]]\npath = \"d\"\nsize = "
+          "\"1GiB\"",
+          "3:11: admission.refresh: false with \"probation\"; accepted: true"},
       Row{"[admission]\nmin_requests = 1",
           "2:16: admission.min_requests: 1 is too small; accepted: 2 .. 16"},
       Row{"[admission]\nmin_requests = 17",
