@@ -22,7 +22,7 @@ inline bool is_plain_hit(const RequestView& view, const CacheView& found, const 
   if (!found.object) return false;
   const http::Fields& fields = view.head->fields;
   const ObjectMeta& meta = meta_of(*found.object);
-  return meta.plain != 0 && !fields.has_any(http::kRequestExtras) &&
+  return meta.plain == ObjectMeta::kPlain && !fields.has_any(http::kRequestExtras) &&
          !fields.has(http::FieldId::kExpect) && !fields.has(http::FieldId::kUpgrade) &&
          (view.framing.kind == http::BodyKind::kNone ||
           (view.framing.kind == http::BodyKind::kLength && view.framing.length == 0)) &&

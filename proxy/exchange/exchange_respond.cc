@@ -65,6 +65,9 @@ ResponseSource Exchange::source_of(const store::ObjectRef& object, Outcome outco
   cache_status_.ttl = http::remaining_ttl(
       looked_up ? meta_until(*object, found_.fresh_until) : meta.http, services_.loop.now());
   if (outcome == Outcome::kHit && from_disk_) cache_status_.detail = record_.detail = "disk";
+  if (outcome == Outcome::kHit && !from_disk_ && meta.is_on_probation()) {
+    cache_status_.detail = record_.detail = to_string(Outcome::kProbation);
+  }
   if (outcome == Outcome::kStale) cache_status_.detail = "stale";
   if (outcome == Outcome::kRevalidated) cache_status_.detail = "revalidated";
   content_.hold(object);

@@ -63,6 +63,7 @@ class RequestLog {
   // Hands what was gathered to the writer, and to the caches that are simulated. Returns how many
   // records the writer has dropped.
   std::size_t hand_over() {
+    shadows_.follow();
     shadows_.hand_over();
     return buffer_.hand_over();
   }

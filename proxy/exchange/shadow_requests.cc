@@ -67,6 +67,9 @@ std::optional<ShadowTap::Served> served_as(Outcome outcome, const EndedExchange&
     case Outcome::kAdmitted:
     case Outcome::kNotAdmitted:
     case Outcome::kTooLarge:
+    case Outcome::kProbation:
+    case Outcome::kFill:
+    case Outcome::kTooLargeToWait:
     case Outcome::kUncacheable:  // also what admission has let in, and could not be stored
     case Outcome::kCollapsed:
       if (response == nullptr || !response->whole || response->reason != http::StoreReason::kOk) {

@@ -58,6 +58,26 @@ void write_cache(MetricsWriter& out, const Snapshot& snapshot) {
   }
 }
 
+// Of what is on probation in front of the disks.
+void write_probation(MetricsWriter& out, const Snapshot& snapshot) {
+  const cache::KernelStatistics& kernel = snapshot.kernel;
+  out.one("probation_objects", "gauge", "Stored responses on probation in memory.",
+          kernel.waiting_objects);
+  out.one("probation_bytes", "gauge", "Their charge.", kernel.waiting_bytes);
+  out.one("probation_keys", "gauge",
+          "Keys that wait in the stead of responses that are too large for the memory.",
+          snapshot.admission.keys_waiting);
+  out.one("probation_hits_total", "counter", "Hits on responses on probation.",
+          kernel.waiting_hits);
+  out.one("probation_mean_bytes", "gauge", "Mean size of the responses that were fetched.",
+          snapshot.admission.mean_bytes);
+  out.one("probation_window", "gauge",
+          "Keys of a generation of the filter in force, in responses that the full disks hold.",
+          kernel.rule.window);
+  out.one("probation_writes_all", "gauge", "1: the rule in force writes all that comes to disk.",
+          kernel.rule.all ? 1 : 0);
+}
+
 void write_adopted(MetricsWriter& out, const cache::AdmissionStatistics& admission) {
   out.one("filter_adoptions_total", "counter", "Memories of other caches adopted.",
           admission.adoptions);
@@ -266,6 +286,13 @@ Json admission_json(const Snapshot& snapshot) {
         snapshot.kernel.counters.admissions[i];
   }
   Json out = {{"decisions", decisions}};
+  if (snapshot.on_probation) {
+    const cache::KernelStatistics& kernel = snapshot.kernel;
+    out["probation"] = {{"objects", kernel.waiting_objects},  {"bytes", kernel.waiting_bytes},
+                        {"keys", admission.keys_waiting},     {"hits", kernel.waiting_hits},
+                        {"mean_bytes", admission.mean_bytes}, {"window", kernel.rule.window},
+                        {"writes_all", kernel.rule.all},      {"chance", kernel.rule.chance}};
+  }
   if (!admission.has_filter) return out;
   Json generations = Json::array();
   for (const filter::GenerationStatistics& generation : admission.generations) {
@@ -410,6 +437,10 @@ std::string metrics_text(const Snapshot& snapshot, const ProcessStatus& process)
   if (snapshot.intercept) write_intercept(out, *snapshot.intercept);
   write_cache(out, snapshot);
   write_disks(out, snapshot.kernel.disk, snapshot.devices);
+  if (snapshot.on_probation) {
+    write_probation(out, snapshot);
+    write_tuning_metrics(out, snapshot.shadows.tuning);
+  }
   write_filter(out, snapshot.admission);
   write_shadow_metrics(out, snapshot.shadows);
   return out.take();

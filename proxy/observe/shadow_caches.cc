@@ -47,6 +47,7 @@ void ShadowCaches::adopt(Prepared prepared, MonotonicTime now) {
   std::vector<Entry> before;
   bool resampled = false;
   std::uint64_t number = 0;
+  double taken = 0;
   {
     const MutexLock lock(caches_mutex_);
     before.swap(caches_);
@@ -65,11 +66,52 @@ void ShadowCaches::adopt(Prepared prepared, MonotonicTime now) {
     sample_ = prepared.sample_;
     simulated_ += resampled ? 1 : 0;
     number = simulated_;
+    taken = rate();
   }
+  set_settings(number, taken);
+}
+
+void ShadowCaches::set_settings(std::uint64_t number, double rate) {
   const MutexLock lock(mutex_);
-  settings_ = {.number = number, .sample = prepared.sample_};
-  if (resampled) waiting_.clear();
-  if (prepared.sample_ != 0 && !thread_.joinable()) thread_ = std::thread([this] { run(); });
+  if (number != settings_.number) waiting_.clear();
+  settings_ = {.number = number, .rate = rate};
+  if (rate != 0 && !thread_.joinable()) thread_ = std::thread([this] { run(); });
+}
+
+double ShadowCaches::rate() const {
+  return std::max(sample_ == 0 ? 0 : 1.0 / sample_, tuner_ ? tuner_->tuning.rate : 0);
+}
+
+Result<void> ShadowCaches::tune(const std::optional<ProbationTuning>& tuning, MonotonicTime now) {
+  std::uint64_t number = 0;
+  double taken = 0;
+  {
+    const MutexLock lock(caches_mutex_);
+    std::optional<Tuner> next;
+    if (tuning) {
+      auto samples = cache::ProbationSamples::create(
+          {.whole = tuning->whole,
+           .rate = tuning->rate,
+           .write_cost = tuning->write_cost,
+           .followed = tuner_ ? tuner_->samples.followed() : cache::ProbationSample::kOne},
+          now);
+      if (!samples) return std::unexpected(samples.error());
+      next.emplace(Tuner{.tuning = *tuning,
+                         .sample = cache::SpatialSample({.rate = tuning->rate}),
+                         .samples = std::move(*samples)});
+    }
+    tuner_ = std::move(next);
+    number = ++simulated_;
+    taken = rate();
+  }
+  set_settings(number, taken);
+  return {};
+}
+
+std::optional<cache::ProbationRule> ShadowCaches::rule() const {
+  const MutexLock lock(caches_mutex_);
+  if (!tuner_) return std::nullopt;
+  return cache::rule_of(tuner_->samples.followed());
 }
 
 ShadowCaches::Settings ShadowCaches::settings() const {
@@ -80,7 +122,7 @@ ShadowCaches::Settings ShadowCaches::settings() const {
 void ShadowCaches::take(Part part) {
   {
     const MutexLock lock(mutex_);
-    if (part.number != settings_.number || settings_.sample == 0) return;
+    if (part.number != settings_.number || settings_.rate == 0) return;
     if (waiting_.size() >= kPartsMax) {
       dropped_ += part.all.requests;
       return;
@@ -112,9 +154,54 @@ void ShadowCaches::simulate(const Part& part) {
   const MutexLock lock(caches_mutex_);
   if (part.number != simulated_) return;
   all_ += part.all;
-  for (Entry& entry : caches_) {
-    for (const cache::ShadowRequest& request : part.requests) entry.cache->feed(request);
+  // A smaller sample is a part of a larger one.
+  if (!caches_.empty()) {
+    const cache::SpatialSample sample = sample_of(sample_);
+    for (Entry& entry : caches_) {
+      for (const cache::ShadowRequest& request : part.requests) {
+        if (sample.contains(request.key)) entry.cache->feed(request);
+      }
+    }
   }
+  if (!tuner_) return;
+  for (const cache::ShadowRequest& request : part.requests) {
+    if (!tuner_->sample.contains(request.key) || request.rule != 0) continue;
+    filter::Hash128 key = request.key;
+    if (request.variant != 0) key.lo ^= filter::scrambled(request.variant);
+    tuner_->samples.take({.key = key, .size_bytes = request.charge_bytes, .now = request.now});
+  }
+}
+
+std::optional<TuningReport> ShadowCaches::report_tuning() const {
+  if (!tuner_) return std::nullopt;
+  TuningReport report{.rate = tuner_->tuning.rate,
+                      .write_cost = tuner_->tuning.write_cost,
+                      .memory_bytes = tuner_->samples.memory_bytes(),
+                      .tried = {}};
+  for (std::size_t i = 0; i < cache::kProbationSampleCount; ++i) {
+    const auto sample = static_cast<cache::ProbationSample>(i);
+    const cache::ProbationSamples::State state = tuner_->samples.state(sample);
+    report.tried.push_back({.rule = to_string(sample),
+                            .cost = state.cost,
+                            .followed = sample == tuner_->samples.followed(),
+                            .judgements = state.judgements,
+                            .requests = state.counts.requests,
+                            .hits = state.counts.memory_hits + state.counts.disk_hits,
+                            .bytes_requested = state.counts.bytes,
+                            .bytes_missed = state.counts.missed_bytes(),
+                            .bytes_written = state.log.written_bytes(),
+                            .weight = 1 + cache::handicap_of(sample)});
+  }
+  return report;
+}
+
+const TriedReport* TuningReport::best_at(double price) const {
+  const auto cost = [&](const TriedReport& each) {
+    return each.weight * (static_cast<double>(each.bytes_missed) +
+                          price * static_cast<double>(each.bytes_written));
+  };
+  const auto best = std::ranges::min_element(tried, {}, cost);
+  return best == tried.end() || best->requests == 0 ? nullptr : &*best;
 }
 
 ShadowReports ShadowCaches::report(MonotonicTime now) const {
@@ -125,6 +212,7 @@ ShadowReports ShadowCaches::report(MonotonicTime now) const {
   }
   const MutexLock lock(caches_mutex_);
   reports.sample = sample_;
+  reports.tuning = report_tuning();
   for (const Entry& entry : caches_) {
     const cache::ShadowCache& cache = *entry.cache;
     const cache::ShadowCounts in_force = all_ - entry.before;
@@ -152,8 +240,8 @@ void ShadowTap::follow() {
   hand_over();
   settings_ = settings;
   sample_.reset();
-  if (settings.sample == 0) return;
-  sample_ = sample_of(settings.sample);
+  if (settings.rate == 0) return;
+  sample_ = cache::SpatialSample({.rate = settings.rate});
   begin_part();
 }
 

@@ -16,11 +16,41 @@
 #include "base/error.h"
 #include "base/mutex.h"
 #include "base/time.h"
+#include "cache/probation_samples.h"
 #include "cache/shadow_cache.h"
 #include "cache/spatial_sample.h"
 #include "proxy/observe/stats.h"
 
 namespace encore::server {
+
+// How probation is tuned by samples of the traffic (cache/probation_samples.h).
+struct ProbationTuning {
+  cache::ProbationCacheSettings whole;  // were all keys in the sample
+  double rate = 0;                      // of the keys
+  double write_cost = 0;
+};
+
+// What one of its samples has come to, since they were taken.
+struct TriedReport {
+  std::string_view rule;
+  double cost = 0;  // in bytes, the latest most
+  bool followed = false;
+  std::uint64_t judgements = 0;  // after which it was followed
+  std::uint64_t requests = 0;
+  std::uint64_t hits = 0;
+  std::uint64_t bytes_requested = 0;
+  std::uint64_t bytes_missed = 0;
+  std::uint64_t bytes_written = 0;
+  double weight = 1;  // of its cost, beside the others'
+};
+struct TuningReport {
+  double rate = 0;
+  double write_cost = 0;
+  std::uint64_t memory_bytes = 0;
+  std::vector<TriedReport> tried;
+  // The rule that would be followed at another write cost; null: nothing was asked yet.
+  const TriedReport* best_at(double price) const;
+};
 
 // What one policy would have come to.
 struct ShadowReport {
@@ -40,6 +70,7 @@ struct ShadowReport {
 struct ShadowReports {
   std::uint32_t sample = 0;  // one key in so many; 0: nothing is simulated
   std::vector<ShadowReport> policies;
+  std::optional<TuningReport> tuning;
   std::uint64_t dropped = 0;  // requests that were not simulated, for the thread was behind
 };
 
@@ -76,10 +107,17 @@ class ShadowCaches {
   Result<Prepared> prepare(const Wanted& wanted, MonotonicTime now) const;
   void adopt(Prepared prepared, MonotonicTime now);
 
+  // Takes samples for probation from now on, or others than before; the rule that was followed
+  // stays until they know better. Nothing: none. Errors: those of ProbationSamples::create(), as it
+  // was is how it goes on then. Main thread.
+  Result<void> tune(const std::optional<ProbationTuning>& tuning, MonotonicTime now);
+  // What they say is cheapest; nothing where there are none.
+  std::optional<cache::ProbationRule> rule() const;
+
   // By which workers choose, and under which number what they hand over is taken.
   struct Settings {
     std::uint64_t number = 0;
-    std::uint32_t sample = 0;  // 0: nothing is wanted
+    double rate = 0;  // of the keys; 0: nothing is wanted
   };
   Settings settings() const;
 
@@ -100,13 +138,23 @@ class ShadowCaches {
     cache::ShadowCounts before;  // all requests until it began
     MonotonicTime began{};
   };
+  // A part of the traffic's keys for probation.
+  struct Tuner {
+    ProbationTuning tuning;
+    cache::SpatialSample sample;
+    cache::ProbationSamples samples;
+  };
   void run();
   void simulate(const Part& part);
+  void set_settings(std::uint64_t number, double rate) ENCORE_EXCLUDES(mutex_);
+  double rate() const ENCORE_REQUIRES(caches_mutex_);
+  std::optional<TuningReport> report_tuning() const ENCORE_REQUIRES(caches_mutex_);
 
   // The thread holds it for a part of a worker's.
   mutable Mutex caches_mutex_;
   std::vector<Entry> caches_ ENCORE_GUARDED_BY(caches_mutex_);
   std::uint32_t sample_ ENCORE_GUARDED_BY(caches_mutex_) = 0;
+  std::optional<Tuner> tuner_ ENCORE_GUARDED_BY(caches_mutex_);
   std::uint64_t simulated_ ENCORE_GUARDED_BY(caches_mutex_) = 0;  // number of the settings
   cache::ShadowCounts all_ ENCORE_GUARDED_BY(caches_mutex_);
 

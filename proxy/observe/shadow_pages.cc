@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -77,6 +79,38 @@ void write_share(MetricsWriter& out, const ShadowReports& reports, std::string_v
   }
 }
 
+// Write costs for which the page says what they would bring.
+constexpr std::array kWriteCosts = {0.0, 0.1, 0.3, 1.0, 3.0};
+
+Json json_of(const TuningReport& tuning) {
+  Json tried = Json::array();
+  for (const TriedReport& each : tuning.tried) {
+    tried.push_back({{"rule", each.rule},
+                     {"followed", each.followed},
+                     {"judgements", each.judgements},
+                     {"cost", each.cost},
+                     {"requests", each.requests},
+                     {"hits", each.hits},
+                     {"bytes_requested", each.bytes_requested},
+                     {"bytes_missed", each.bytes_missed},
+                     {"bytes_written", each.bytes_written}});
+  }
+  Json frontier = Json::array();
+  for (const double cost : kWriteCosts) {
+    const TriedReport* const best = tuning.best_at(cost);
+    if (best == nullptr) continue;
+    frontier.push_back({{"write_cost", cost},
+                        {"rule", best->rule},
+                        {"object_hit_ratio", ratio(best->hits, best->requests)},
+                        {"written_ratio", ratio(best->bytes_written, best->bytes_requested)}});
+  }
+  return {{"rate", tuning.rate},
+          {"write_cost", tuning.write_cost},
+          {"memory_bytes", tuning.memory_bytes},
+          {"rules", std::move(tried)},
+          {"frontier", std::move(frontier)}};
+}
+
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
 std::string bounded(const cache::ShadowShare& share) {
@@ -112,11 +146,40 @@ std::string shadow_json(const ShadowReports& reports) {
                      {"bounds", kBound},
                      {"dropped_requests", reports.dropped},
                      {"policies", std::move(policies)}};
-  return json.dump(2) + "\n";
+  Json all = json;
+  if (reports.tuning) all["probation"] = json_of(*reports.tuning);
+  return all.dump(2) + "\n";
 }
 
+namespace {
+
+std::string tuning_html(const TuningReport& tuning) {
+  std::string page =
+      "<h2>What another admission.write_cost would give</h2>\n<div class=\"card scroll\"><table>\n"
+      "<thead><tr><th class=\"n\">write cost</th><th>rule</th><th class=\"n\">hit ratio</th>"
+      "<th class=\"n\">written of bytes requested</th></tr></thead>\n<tbody>\n";
+  for (const double cost : kWriteCosts) {
+    const TriedReport* const best = tuning.best_at(cost);
+    if (best == nullptr) continue;
+    page += fmt::format(
+        "<tr><td class=\"n\">{}</td><td>{}</td><td class=\"n\">{}</td><td "
+        "class=\"n\">{}</td></tr>\n",
+        cost, best->rule, percent(ratio(best->hits, best->requests)),
+        percent(ratio(best->bytes_written, best->bytes_requested)));
+  }
+  const auto followed = std::ranges::find_if(tuning.tried, &TriedReport::followed);
+  return page + fmt::format(
+                    "</tbody></table></div>\n<p class=\"sub\">By samples of {} of the keys since "
+                    "they were taken; in force: write cost {}, {}.</p>\n",
+                    percent(tuning.rate), tuning.write_cost,
+                    followed == tuning.tried.end() ? std::string_view("none") : followed->rule);
+}
+
+}  // namespace
+
 std::string shadow_html(const ShadowReports& reports) {
-  std::string page = "<h2>What other policies would do</h2>\n";
+  std::string page = reports.tuning ? tuning_html(*reports.tuning) : std::string();
+  page += "<h2>What other policies would do</h2>\n";
   if (reports.sample == 0) {
     return page + "<p class=\"card\">Nothing is simulated: shadow.policies is empty.</p>\n";
   }
@@ -131,6 +194,34 @@ std::string shadow_html(const ShadowReports& reports) {
   return page +
          fmt::format("</tbody></table></div>\n<p class=\"sub\">One key in {}. Bounds: {}.</p>\n",
                      reports.sample, kBound);
+}
+
+void write_tuning_metrics(MetricsWriter& out, const std::optional<TuningReport>& tuning) {
+  TuningReport none;
+  for (const std::string_view rule : cache::kProbationSampleNames) {
+    none.tried.push_back({.rule = rule});
+  }
+  const TuningReport& told = tuning ? *tuning : none;
+  out.one("probation_sample_rate", "gauge", "Share of the keys in probation's samples.", told.rate);
+  const auto each = [&](std::string_view name, std::string_view type, std::string_view help,
+                        auto value) {
+    out.family(name, type, help);
+    for (const TriedReport& tried : told.tried) {
+      out.sample(name, fmt::format("rule=\"{}\"", tried.rule), value(tried));
+    }
+  };
+  each("probation_sample_followed", "gauge", "1: the rule that is followed.",
+       [](const TriedReport& tried) { return tried.followed ? 1 : 0; });
+  each("probation_sample_cost_bytes", "gauge", "Bytes missed and, by their cost, written; lately.",
+       [](const TriedReport& tried) { return tried.cost; });
+  each("probation_sample_requests", "gauge", "Requests of a rule's sample.",
+       [](const TriedReport& tried) { return tried.requests; });
+  each("probation_sample_hits", "gauge", "Its hits.",
+       [](const TriedReport& tried) { return tried.hits; });
+  each("probation_sample_missed_bytes", "gauge", "Bytes that it missed.",
+       [](const TriedReport& tried) { return tried.bytes_missed; });
+  each("probation_sample_written_bytes", "gauge", "Bytes that it wrote.",
+       [](const TriedReport& tried) { return tried.bytes_written; });
 }
 
 void write_shadow_metrics(MetricsWriter& out, const ShadowReports& reports) {

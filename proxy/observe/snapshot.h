@@ -64,6 +64,7 @@ struct Snapshot {
 #undef ENCORE_MEMBER
   cache::KernelStatistics kernel;
   cache::AdmissionStatistics admission;
+  bool on_probation = false;  // the policy is probation
   store::StoreStats store;
   std::vector<disk::DiskReport> devices;  // of kernel.disk.disks, in their order
   std::uint64_t transfer_memory_bytes = 0;

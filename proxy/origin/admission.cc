@@ -37,11 +37,15 @@ bool is_refused_for_size(const OriginServices& services, const RequestContext& r
   const cache::Key key = cache_key(request);
   const MonotonicTime now = services.loop.now();
   const cache::Kernel& kernel = services.kernel;
-  // What the memory is too small for is not refused for it where there are disks.
+  // What the memory is too small for is not refused for it where there are disks; on probation it
+  // is at first.
   const Runtime& runtime = *request.runtime;
-  const std::uint64_t beyond = treatment.max_object_bytes > runtime.max_memory_object_bytes
-                                   ? std::min(bytes, runtime.max_memory_object_bytes)
-                                   : bytes;
+  const bool on_probation = runtime.config.admission.policy == config::Policy::kProbation &&
+                            treatment.admission.kind == cache::AdmissionRule::Kind::kPolicy;
+  const std::uint64_t beyond =
+      !on_probation && treatment.max_object_bytes > runtime.max_memory_object_bytes
+          ? std::min(bytes, runtime.max_memory_object_bytes)
+          : bytes;
   return bytes > treatment.max_object_bytes ||
          (kernel.would_admit(key, now, 0, treatment.admission) &&
           !kernel.would_admit(key, now, beyond, treatment.admission));
@@ -96,6 +100,7 @@ ResponseBody::Use admit(OriginServices& services, const RequestContext& request,
                              .rule = response.admission},
                             services.loop.now());
   response.outcome = cache::outcome_of<Outcome>(reason);
+  response.admitted = reason;
   // Admission knows the key alone. What cannot be stored of the response is not said to be.
   if (counts || !plan.can_store) response.outcome = unless_stored(response.outcome);
   if (counts) {

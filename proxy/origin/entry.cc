@@ -122,7 +122,10 @@ cache::CommitOutcome commit_entry(OriginServices& services, const RequestContext
   stored.overtaking = &overtaking;
   // Before it can be found: what comes late at the same time sees it, or is replaced.
   overtaking.note();
-  if (services.disks != nullptr) ask_for_disk(services, object, stored);
+  stored.waits = cache::is_on_probation(entry.admitted);
+  if (services.disks != nullptr && entry.admitted != cache::AdmitReason::kWaits) {
+    ask_for_disk(services, object, stored);
+  }
   if (is_on_disk_alone(object)) {
     stored.disk_only = true;
     stored.charge_bytes = 0;

@@ -42,6 +42,7 @@ struct Entry {
   const store::ObjectRef& object;
   const Received& received;
   MonotonicTime keep_until;
+  cache::AdmitReason admitted = cache::AdmitReason::kResident;  // as the kernel decided
   std::uint64_t reserved_bytes = 0;
 };
 cache::CommitOutcome commit_entry(OriginServices& services, const RequestContext& request,

@@ -68,9 +68,14 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
       if (is_outdated) mark_entries_stale(services, request);
       return false;
     }
-    const auto outcome = commit_entry(
-        services, request,
-        {.object = made, .received = received, .keep_until = keep, .reserved_bytes = room});
+    const auto outcome =
+        commit_entry(services, request,
+                     {.object = made,
+                      .received = received,
+                      .keep_until = keep,
+                      .admitted = meta.is_on_probation() ? cache::AdmitReason::kWaits
+                                                         : cache::AdmitReason::kResident,
+                      .reserved_bytes = room});
     stored = outcome == cache::CommitOutcome::kStored || outcome == cache::CommitOutcome::kReplaced;
   }
   if (stored && !is_on_disk_alone(*made)) resident.keep();

@@ -52,7 +52,9 @@ bool StoreWriter::grow(store::Body& body, std::uint64_t body_bytes) {
   ENCORE_CHECK(state_ == State::kUnderWay, "room is taken for what is being stored");
   if (body_bytes > received_->treatment->max_object_bytes) return false;
   if (on_disk_alone_) return fits_disks(body_bytes);
-  return reserve(body_bytes) || leave_memory(body, body_bytes);
+  if (reserve(body_bytes) || leave_memory(body, body_bytes)) return true;
+  let_key_wait(body_bytes);
+  return false;
 }
 
 // As it would be stored, with a body of this size.
@@ -94,6 +96,26 @@ bool StoreWriter::reserve(std::uint64_t body_bytes) {
 // Of a representation; or its first bytes are those of a stored one.
 bool StoreWriter::is_piece() const { return received_->head.status == 206 || received_->completed; }
 
+// What is on probation is in memory alone, and the disks may have been full meanwhile.
+bool StoreWriter::may_be_on_disk() const {
+  return services_.disks != nullptr && response_->admitted != cache::AdmitReason::kWaits;
+}
+
+// A response that did not say its size has turned out too large for the memory: what is decided of
+// such a one is asked for again.
+void StoreWriter::let_key_wait(std::uint64_t body_bytes) {
+  if (response_->admitted != cache::AdmitReason::kWaits || response_->length ||
+      body_bytes <= request_.runtime->max_memory_object_bytes) {
+    return;
+  }
+  services_.kernel.admit(cache_key(request_),
+                         {.variant = response_->variant,
+                          .size_bytes = body_bytes,
+                          .disk_only = true,
+                          .rule = response_->admission},
+                         services_.loop.now());
+}
+
 void StoreWriter::make_parts() {
   http::StoredMeta meta = response_->meta;
   complete_meta(request_, *received_, meta);
@@ -102,7 +124,7 @@ void StoreWriter::make_parts() {
 
 // It will be on disk alone, if it can be.
 bool StoreWriter::leave_memory(store::Body& body, std::uint64_t body_bytes) {
-  if (services_.disks == nullptr || is_piece() || parts_failed_ || !fits_disks(body_bytes)) {
+  if (!may_be_on_disk() || is_piece() || parts_failed_ || !fits_disks(body_bytes)) {
     return false;
   }
   if (!parts_) {
@@ -117,7 +139,7 @@ bool StoreWriter::leave_memory(store::Body& body, std::uint64_t body_bytes) {
 
 bool StoreWriter::write(store::Body& body) {
   ENCORE_CHECK(state_ == State::kUnderWay, "what is being stored is written");
-  if (services_.disks == nullptr || parts_failed_) return !on_disk_alone_;
+  if (!may_be_on_disk() || parts_failed_) return !on_disk_alone_;
   if (!parts_ && (is_piece() || body.size() <= disk::kRecordBodyMax)) return true;
   if (!parts_) {
     make_parts();
@@ -171,14 +193,15 @@ bool StoreWriter::make_entry(const store::ObjectRef& completes, Made& made) {
   meta.primary_bytes = static_cast<std::uint32_t>(request_.key.size());
   meta.names_bytes = static_cast<std::uint32_t>(response_->names.size());
   const bool is_plain = response_->trailers.empty() && meta.http.status != 206 && !on_disk_alone_;
-  meta.plain = is_plain ? 1 : 0;
+  meta.plain = is_plain ? ObjectMeta::kPlain : 0;
+  if (cache::is_on_probation(response_->admitted)) meta.plain |= ObjectMeta::kOnProbation;
   return true;
 }
 
 // What its body's parts are found by. False where the body lies nowhere else, and not there.
 bool StoreWriter::finish_parts(Made& made) {
   const bool is_long = made.body->size() > disk::kRecordBodyMax && received_->head.status != 206;
-  if (is_long && services_.disks != nullptr && !parts_ && !parts_failed_) {
+  if (is_long && may_be_on_disk() && !parts_ && !parts_failed_) {
     make_parts();
     if (!parts_->begin(*made.body)) parts_.reset();
   }
@@ -245,6 +268,7 @@ StoreWriter::Result StoreWriter::commit(const store::BodyRef& body,
                                     {.object = object,
                                      .received = *received_,
                                      .keep_until = keep_until(request_, *received_, made.meta.http),
+                                     .admitted = response_->admitted,
                                      .reserved_bytes = std::exchange(reserved_bytes_, 0)});
   if (outcome != cache::CommitOutcome::kStored && outcome != cache::CommitOutcome::kReplaced) {
     services_.stats.store_aborts.add();

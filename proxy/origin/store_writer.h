@@ -69,6 +69,8 @@ class StoreWriter {
     store::BodyRef body;  // another than the response's, where it was joined with a stored part
   };
   bool is_piece() const;
+  bool may_be_on_disk() const;
+  void let_key_wait(std::uint64_t body_bytes);
   void make_parts();
   bool reserve(std::uint64_t body_bytes);
   cache::ObjectSizes sizes(std::uint64_t body_bytes) const;

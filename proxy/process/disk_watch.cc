@@ -1,5 +1,7 @@
 #include "proxy/process/disk_watch.h"
 
+#include <algorithm>
+
 #include "proxy/observe/log.h"
 
 namespace encore::server {
@@ -34,7 +36,7 @@ void say(const disk::DiskReport& disk, DiskCondition before) {
 
 }  // namespace
 
-void DiskWatch::look(const disk::DisksStatistics& disks) {
+void DiskWatch::look(const disk::DisksStatistics& disks, bool on_probation) {
   const bool is_first = seen_.empty();
   seen_.resize(disks.disks.size());
   for (std::size_t i = 0; i < seen_.size(); ++i) {
@@ -52,6 +54,20 @@ void DiskWatch::look(const disk::DisksStatistics& disks) {
           disk.path);
     }
     seen = {disk.condition, disk.purge_log_overflows};
+  }
+  const bool has_none =
+      on_probation && std::ranges::all_of(disks.disks, [](const disk::DiskReport& disk) {
+        return disk.condition == DiskCondition::kOffline;
+      });
+  if (has_none != has_none_) {
+    if (has_none) {
+      log::warn(
+          "no disk is in service: admission is second-hit in memory until one is, for probation "
+          "says what is written to disk");
+    } else {
+      log::info("admission is {} again", on_probation ? "probation" : "as the config has it");
+    }
+    has_none_ = has_none;
   }
   if (disks.witness_error != witness_error_ && !disks.witness_error.empty()) {
     log::warn("{}; an older copy of a disk will not be known as one", disks.witness_error);

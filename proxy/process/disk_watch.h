@@ -13,8 +13,8 @@ namespace encore::server {
 
 class DiskWatch {
  public:
-  // To be called a few times a second.
-  void look(const disk::DisksStatistics& disks);
+  // To be called a few times a second. `on_probation`: the admission policy is probation.
+  void look(const disk::DisksStatistics& disks, bool on_probation);
 
  private:
   struct Seen {
@@ -23,6 +23,7 @@ class DiskWatch {
   };
   std::vector<Seen> seen_;  // empty: nothing was said yet
   std::string witness_error_;
+  bool has_none_ = false;  // on probation, and no disk is in service
 };
 
 }  // namespace encore::server

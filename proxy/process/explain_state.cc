@@ -288,6 +288,16 @@ Now of_absent(const Running& running, const RequestContext& request, bool any_re
       break;
   }
   const bool stores = running.kernel.would_admit(key, running.now, 0, request.treatment->admission);
+  if (running.runtime->config.admission.policy == config::Policy::kProbation &&
+      request.treatment->admission.kind == cache::AdmissionRule::Kind::kPolicy) {
+    const bool is_known = running.kernel.recall(key, {}).requests != 0;
+    return {"miss", missed + (is_known ? "; what comes is written to disk, for it was on probation "
+                                         "before, if it may be stored"
+                              : stores ? "; what comes is on probation in memory, if it may be "
+                                         "stored"
+                                       : "; what comes is too large for the memory, and its key is "
+                                         "on probation: not stored yet")};
+  }
   return {"miss", missed + (stores ? "; what comes is stored, if it may be"
                                    : "; what comes is not stored yet, but remembered, if it may "
                                      "be stored")};

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -101,6 +102,7 @@ class Proxy {
   Result<std::shared_ptr<const Runtime>> make_runtime(const config::Config& config,
                                                       const Listeners::Plan& plan) const;
   Result<ShadowCaches::Prepared> prepare_shadows(const config::Config& config) const;
+  void tune_probation();
   void adopt(Listeners::Plan plan, const std::shared_ptr<const Runtime>& runtime);
   void reclaim();
   void keep_runtime(std::shared_ptr<const Runtime> runtime);
@@ -115,7 +117,8 @@ class Proxy {
   std::unique_ptr<Listeners> listeners_;
   std::vector<net::Address> listening_;
   CertificateWatch certificates_;
-  const std::vector<net::Address> own_;  // beside those of the listeners
+  std::optional<ProbationTuning> tuning_;  // by the samples that are taken
+  const std::vector<net::Address> own_;    // beside those of the listeners
 };
 
 }  // namespace encore::server

@@ -328,6 +328,8 @@ void Server::worker_ended() {
     // What waits is written; a disk that has died holds nobody up.
     jobs_->submit([disks] { disks->stop(kDiskPatience); }, [] {});
   }
+  // What is on probation has not been remembered yet, and will not be there again.
+  proxy_->shared().kernel->end_all_waits(monotonic_now());
   save_state([] {});
 }
 
@@ -382,7 +384,7 @@ Result<void> Server::try_reload() {
 void Server::tick() {
   proxy_->tick();
   if (const disk::Disks* const disks = proxy_->shared().disks.get()) {
-    disk_watch_.look(disks->statistics());
+    disk_watch_.look(disks->statistics(), config().admission.policy == config::Policy::kProbation);
   }
   write_journal(journal_.get(), journal_log_.get());
   const MonotonicTime now = loop_->now();

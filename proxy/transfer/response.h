@@ -34,8 +34,12 @@ struct ObjectMeta {
   std::uint64_t variant = 0;  // what the kernel knows the variant by; 0 without Vary
   std::uint32_t primary_bytes = 0;
   std::uint32_t names_bytes = 0;
-  // No selection, no extras: a fresh hit may go out without a closer look.
+  // kPlain: no selection, no extras, so that a fresh hit may go out without a closer look.
+  // kOnProbation: it is in memory for as long as it is on probation there; not kept on disk.
+  static constexpr std::uint16_t kPlain = 1;
+  static constexpr std::uint16_t kOnProbation = 2;
   std::uint16_t plain = 0;
+  bool is_on_probation() const { return (plain & kOnProbation) != 0; }
   // Place of Content-Type's value in the stored head; for the access log, and for bans.
   std::uint16_t type_bytes = 0;
   std::uint32_t type_offset = 0;
@@ -139,6 +143,8 @@ struct SharedResponse {
   http::StoreReason reason = http::StoreReason::kOk;
   Unfollowed unfollowed = Unfollowed::kNone;  // of a redirection that its rule might have followed
   cache::AdmissionRule admission = {};        // by which it is stored
+  // What the kernel said to the one who asked.
+  cache::AdmitReason admitted = cache::AdmitReason::kPolicyRefuses;
   bool shareable = false;  // with those for whom it is fresh; else they ask for themselves
   // Not shareable, and going into the cache: who asks may wait for that, and validate it then.
   bool is_for_validation = false;

@@ -110,7 +110,7 @@ SavedMeta save_meta(const ObjectMeta& meta, const Clocks& clocks) {
   out.number<4>(http.etag_offset);
   out.number<4>(meta.primary_bytes);
   out.number<4>(meta.names_bytes);
-  out.number<4>(meta.plain);
+  out.number<4>(std::uint32_t{meta.plain} & ObjectMeta::kPlain);
   out.number<8>(meta.variant);
   out.number<2>(meta.type_offset & UINT16_MAX);
   out.number<2>(meta.type_bytes);

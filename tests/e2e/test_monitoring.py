@@ -40,6 +40,7 @@ class Everything(Case):
                                     f"http://127.0.0.1:{free_port()} backup"]}],
             "rule": [{"name": "kept", "path": "/kept/*", "fresh": "1h"}],
             "disk": [{"path": str(self.directory / "disk"), "size": "64MiB", "segment": "1MiB"}],
+            "admission": {"policy": "probation"},
             "shadow": {"policies": ["always"]},
             "intercept": {"hosts": ["inside.example"], "ca_certificate": str(authority / "ca.crt"),
                           "ca_key": str(authority / "ca.key")},

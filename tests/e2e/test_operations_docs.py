@@ -103,7 +103,8 @@ class OperationsDocs(unittest.TestCase):
         self.assertEqual([(name, group.lower()) for name, group in rows], listed)
 
     def test_every_detail_is_listed_and_none_besides(self):
-        admission = {"first-request", "second-request", "admitted", "not-admitted", "too-large"}
+        admission = {"first-request", "second-request", "admitted", "not-admitted", "too-large",
+                     "probation", "fill", "too-large-to-wait"}
         listed = set(re.findall(r"`([a-z0-9-]+(?: N)?)`", section("Details"))) - {"detail", "rule-N"}
         listed -= admission
         code = details_of_code() - admission

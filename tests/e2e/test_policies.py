@@ -36,10 +36,18 @@ class Policies(Case):
             with self.subTest(eviction=eviction, admission=admission):
                 self.verify(sim, origin, number, eviction, admission)
 
-    def verify(self, sim, origin, number, eviction, admission):
+    def test_the_journal_of_probation_replays_without_a_difference(self):
+        sim = os.environ.get("ENCORE_SIM")
+        if not sim:
+            raise unittest.SkipTest("ENCORE_SIM does not name the simulator")
+        origin = Origin(self, default=answer)
+        disk = [{"path": str(self.directory / "disk"), "size": "4MiB", "segment": "256KiB"}]
+        self.verify(sim, origin, 0, "sieve", "probation", disk=disk)
+
+    def verify(self, sim, origin, number, eviction, admission, **sections):
         journal = self.directory / f"decisions-{number}"
         encore = self.encore(
-            cache={"memory": "64KiB", "shards": 2, "eviction": eviction},
+            **sections, cache={"memory": "64KiB", "shards": 2, "eviction": eviction},
             admission={"policy": admission, "capacity": 50, "min_requests": 3,
                        "probability": 0.5, "size_threshold": "2KiB"},
             workers={"count": 1}, log={"decisions": str(journal)})
