@@ -270,6 +270,11 @@ void Draft::check_admission() {
     admission.layout = filter::Layout::kClassic;
   }
   const std::size_t faults_before = faults_.size();
+  // What is written to disks is worth a policy that looks at it, where its filter can be had.
+  if (where("admission.policy").empty() && !config.disk.empty() && admission.refresh &&
+      admission.hash == filter::HashFamily::kXxh3) {
+    admission.policy = Policy::kProbation;
+  }
   if (admission.policy == Policy::kProbation) {
     check_probation();
   }

@@ -267,7 +267,9 @@ constexpr std::array kAdmissionKeys = {
              "out. `adaptsize`: with a probability of exp(-size/c), where c is tuned to the "
              "traffic. `probation`, for `[[disk]]`: what comes waits in memory and is remembered "
              "when it leaves it; what is asked for again after that is written to disk, so that "
-             "a burst of requests writes nothing. `always`, `never`. A response that does not say "
+             "a burst of requests writes nothing; the default with `[[disk]]`, unless `hash` "
+             "or `refresh` are not as they are by default. `always`, `never`. A response that does "
+             "not say "
              "its size counts as the "
              "largest that may be stored.",
          .choices = cache::kAdmissionNames}),

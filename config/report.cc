@@ -230,6 +230,7 @@ std::string window_text(const Config& config, const FilterPlan& plan) {
 std::string derived_text(const Config& config) {
   const Admission& admission = config.admission;
   if (admission.capacity != 0 || admission.bits != 0 || !window_of(config).follows) return {};
+  if (admission.policy == Policy::kProbation) return ", two for each 8KiB of the disks";
   return ", for " + std::to_string(estimate_objects(config).held()) +
          " objects in memory and on disk";
 }

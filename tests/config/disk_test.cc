@@ -163,3 +163,19 @@ TEST_CASE("The report shows each disk, its index, and warns where the memory has
                       "used. Recommended: a cache.memory of 57.5MiB or more.\n"));
   CHECK_THAT(check_report(with({}), 1), !Contains("disk"));
 }
+
+TEST_CASE("With disks admission is probation, unless something else was chosen",
+          "[config][admission][disk]") {
+  const auto policy_of = [](const std::vector<std::string>& more) {
+    std::vector<std::string> sets = {"disk.0.path=a", "disk.0.size=10GiB"};
+    sets.insert(sets.end(), more.begin(), more.end());
+    const auto config = load_config({.path = "", .sets = sets});
+    REQUIRE(config.has_value());
+    return config->admission.policy;
+  };
+  CHECK(policy_of({}) == Policy::kProbation);
+  CHECK(policy_of({"admission.policy=second-hit"}) == Policy::kSecondHit);
+  CHECK(policy_of({"admission.hash=siphash"}) == Policy::kSecondHit);
+  CHECK(policy_of({"admission.refresh=false"}) == Policy::kSecondHit);
+  CHECK(load_config({.path = "", .sets = {}})->admission.policy == Policy::kSecondHit);
+}
