@@ -17,6 +17,9 @@ namespace {
 MixedKey mixed_of(const Key& key) { return EntryKeys::mixed_key(key.hash); }
 std::uint32_t low_half(std::uint64_t variant) { return static_cast<std::uint32_t>(variant); }
 
+// Entries of a segment of which at most so many are compared in one critical section.
+constexpr std::uint32_t kCompared = 4096;
+
 // Of a place, for digests: no two places have the same.
 std::uint64_t mix_of(const DiskPlace& place) {
   return filter::scrambled((std::uint64_t{place.disk} << 42U) ^
@@ -353,15 +356,12 @@ bool Kernel::is_worth_a_move(const Shard& shard, std::uint32_t ref, MonotonicTim
          (view.visited || shard.table.find_mixed(shard.disk->key(ref)) != kNoEntry);
 }
 
-// Entries of a segment of which at most so many are compared in one critical section.
-constexpr std::uint32_t kCompared = 4096;
-
 std::vector<Kernel::ByVisits> Kernel::entries_by_visits(const Shard& shard, std::uint16_t disk,
                                                         std::uint32_t segment) {
   std::vector<ByVisits> entries;
-  shard.disk->each_of(disk, segment, kCompared, [&](EntryRef ref) {
-    entries.push_back(
-        {.ref = ref, .visits = visits_of(shard, ref), .unit = shard.disk->place(ref).unit});
+  const DiskTable& table = *shard.disk;
+  table.each_of(disk, segment, kCompared, [&](EntryRef ref) {
+    entries.push_back({.ref = ref, .visits = visits_of(shard, ref), .unit = table.place(ref).unit});
   });
   const std::size_t wanted = std::min<std::size_t>(entries.size(), kReclaimEntries);
   std::ranges::partial_sort(entries, entries.begin() + static_cast<std::ptrdiff_t>(wanted),

@@ -27,7 +27,7 @@ Result<std::vector<CacheSize>> parse_cache_sizes(const std::string& text);
 
 // --admission's name for what no kernel runs (cache/probation.h).
 inline constexpr std::string_view kProbationName = "probation";
-// And for probation as the proxy's kernel runs it, with window 1.
+// And for probation as the proxy's kernel runs it.
 inline constexpr std::string_view kProxyProbationName = "proxy-probation";
 
 struct PlannedKernel {
@@ -36,6 +36,8 @@ struct PlannedKernel {
   double fpr_goal = 0;  // 0: by bits
   // Not the kernel but probation, whose pair has the options' filter. ProbationArguments says more.
   std::optional<ReplayProbation> probation = {};
+  // How the kernel's own probation is tuned: a write cost, or a rule.
+  std::optional<ReplayProbation> tuning = {};
 };
 
 // What an admission policy has beside a filter: "3 requests", "p = 0.5", "64KiB"; empty: nothing.

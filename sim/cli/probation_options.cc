@@ -70,14 +70,17 @@ Result<std::vector<PlannedKernel>> ProbationArguments::expand(
   std::vector<PlannedKernel> all;
   bool any = false;
   for (const PlannedKernel& kernel : planned) {
-    if (!kernel.probation) {
+    const bool is_kernels = kernel.options.admission.policy == cache::AdmissionPolicy::kProbation;
+    if (!kernel.probation && !is_kernels) {
       all.push_back(kernel);
       continue;
     }
     any = true;
     for (ReplayProbation& probation : rules_for(kernel, disk)) {
       all.push_back(kernel);
-      all.back().probation = probation;
+      (is_kernels ? all.back().tuning : all.back().probation) = probation;
+      all.back().options.admission.fill = !no_fill_;
+      all.back().options.admission.wait_max = wait_max_;
     }
   }
   if (any) {

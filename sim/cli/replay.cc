@@ -199,6 +199,7 @@ class ReplayCommand final : public Command {
             StoreCharge{.head_bytes = head_bytes_, .reserved_bytes = head_bytes_};
       }
       plan.back().options.probation = kernel.probation;
+      plan.back().options.tuning = kernel.tuning;
       if (!kernel.probation) {
         disk_.apply(plan.back().options.kernel);
       }

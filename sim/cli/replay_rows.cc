@@ -187,13 +187,15 @@ Row curve_row(const ReplayedTrace& trace, const CurvePoint& point, const Planned
 }  // namespace
 
 std::string admission_name(const FinishedRun& finished) {
-  return std::string(finished.run->options().probation
-                         ? kProbationName
-                         : to_string(finished.kernel.admission.policy));
+  const ReplayOptions& options = finished.run->options();
+  return std::string(options.probation ? kProbationName
+                     : options.tuning  ? kProxyProbationName
+                                       : to_string(finished.kernel.admission.policy));
 }
 
 std::string admission_parameter(const FinishedRun& finished) {
-  const auto& probation = finished.run->options().probation;
+  const ReplayOptions& options = finished.run->options();
+  const auto& probation = options.tuning ? options.tuning : options.probation;
   if (!probation) {
     return admission_parameter(finished.kernel.admission);
   }

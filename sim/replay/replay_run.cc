@@ -157,6 +157,9 @@ void ReplayRun::one(const ReplayRequest& request) {
   }
   // Logs are not always in order; the kernel's time is.
   now_ = std::max(now_, MonotonicTime(Nanoseconds(request.time_ns)));
+  if (options_.tuning) {
+    tune_kernel(request);
+  }
   const ReplayOutcome outcome = probation_ ? ask_probation(request) : ask_kernel(request);
   if (options_.outcomes != nullptr) {
     options_.outcomes->push_back(outcome);

@@ -129,6 +129,8 @@ struct ReplayOptions {
   std::optional<StoreCharge> charge = {};
   // Instead of the kernel, of whose options only the capacity then counts.
   std::optional<ReplayProbation> probation = {};
+  // Of a kernel whose own policy is probation.
+  std::optional<ReplayProbation> tuning = {};
   // Gets the outcome of each request, warm-up included; borrowed, null: nobody.
   std::vector<ReplayOutcome>* outcomes = nullptr;
 };
@@ -208,6 +210,9 @@ class ReplayRun {
   // --- probation (replay_run_probation.cc)
   Result<void> make_probation();
   ReplayOutcome ask_probation(const ReplayRequest& request);
+  // Lets the kernel follow the rule, or the samples.
+  void tune_kernel(const ReplayRequest& request);
+  void take_samples();
   cache::KernelStatistics probation_statistics() const;
   cache::AdmissionStatistics probation_keys() const;
   // --- figures of now, of the kernel or the probation
@@ -224,6 +229,7 @@ class ReplayRun {
   ReplayOptions options_;
   std::unique_ptr<cache::Kernel> kernel_;  // null with probation_
   std::optional<cache::TunedProbation> probation_;
+  std::optional<cache::ProbationSamples> samples_;  // that the kernel follows
   ReplayCounts counts_;
   std::uint64_t seen_ = 0;  // requests, warm-up included
   // At the end of the warm-up: objects are numbered in the order of their first requests.
