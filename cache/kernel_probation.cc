@@ -17,7 +17,7 @@ namespace encore::cache {
 namespace {
 
 // Of the memory, what at least is left for entries that do not wait: copies of what is on disk.
-constexpr std::uint64_t kCopiesShare = 4;
+constexpr std::uint64_t kCopiesShare = 8;
 // More than this of the disks, a sixteenth of both, gains nothing.
 constexpr std::uint64_t kWaitingShare = 15;
 // Waiting keys take memory beside the objects', and have their bound of it.

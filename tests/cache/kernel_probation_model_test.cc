@@ -96,7 +96,7 @@ class Model {
   }
   std::uint64_t most() const {
     const std::uint64_t entries = kMemory - kDiskEntryBytes * disk.size();
-    return std::min(entries - entries / 4, kDisk / 15);
+    return std::min(entries - entries / 8, kDisk / 15);
   }
   AdmitReason fetched(const Asked& asked) {
     ++fetched_;

@@ -179,8 +179,8 @@ TEST_CASE("Keys alone take a bounded part of the memory", "[cache][probation]") 
   for (std::uint64_t i = 1; i < 200; ++i) {
     CHECK(request(*kernel, i, kLargest + 1).reason == AdmitReason::kKeyWaits);
   }
-  // An eighth of three quarters of 20,000 bytes, 64 each.
-  CHECK(kernel->admission_statistics().keys_waiting == 29);
+  // An eighth of seven eighths of 20,000 bytes, 64 each.
+  CHECK(kernel->admission_statistics().keys_waiting == 34);
   CHECK(request(*kernel, 1, kLargest + 1).reason == AdmitReason::kSecondRequest);
 }
 
