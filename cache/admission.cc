@@ -181,6 +181,14 @@ bool Admission::would_admit(const Candidate& candidate, const AdmissionRule& rul
   return std::visit([&](const auto& policy) { return policy.would_admit(candidate); }, policy_);
 }
 
+bool Admission::takes_size(std::uint64_t size_bytes, const AdmissionRule& rule) const {
+  if (rule.kind != AdmissionRule::Kind::kPolicy) [[unlikely]] {
+    return rule.kind != AdmissionRule::Kind::kSizeThreshold || size_bytes <= rule.parameter;
+  }
+  const auto* const threshold = std::get_if<SizeThreshold>(&policy_);
+  return threshold == nullptr || threshold->takes(size_bytes);
+}
+
 Recalled Admission::recall(const Key& key, const AdmissionRule& rule) const {
   if (const auto* const own = filter()) {
     const AdmissionOptions& options = settings_.options;

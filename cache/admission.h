@@ -41,6 +41,9 @@ class Admission {
 
   // Pure.
   bool would_admit(const Candidate& candidate, const AdmissionRule& rule = {}) const;
+  // Pure. False: by its size alone it stays out, whether an earlier response or a part is there or
+  // not.
+  bool takes_size(std::uint64_t size_bytes, const AdmissionRule& rule) const;
   // Pure.
   Recalled recall(const Key& key, const AdmissionRule& rule) const;
   // `requests` and `rule`: see AdmitRequest. A rule that needs a filter where there is none admits

@@ -214,7 +214,8 @@ bool Kernel::would_admit(const Key& key, MonotonicTime now, std::uint64_t size_b
     }
   }
   return size_bytes <= shard.max_object_bytes &&
-         (shard.table.find(key.hash) != kNoEntry || is_on_disk(shard, key) ||
+         (((shard.table.find(key.hash) != kNoEntry || is_on_disk(shard, key)) &&
+           shard.admission.takes_size(size_bytes, rule)) ||
           shard.admission.would_admit({.key = key, .now = now, .size_bytes = size_bytes}, rule));
 }
 
@@ -223,13 +224,12 @@ AdmitReason Kernel::decide(Shard& shard, const Key& key, const AdmitRequest& req
   if (request.size_bytes > shard.max_object_bytes && !request.disk_only) {
     return AdmitReason::kTooLarge;
   }
+  const std::uint64_t size = request.size_bytes == 0 ? shard.max_object_bytes : request.size_bytes;
   if (shard.table.find(key.hash) != kNoEntry || is_on_disk(shard, key)) {
-    return AdmitReason::kResident;
+    return shard.admission.takes_size(size, request.rule) ? AdmitReason::kResident
+                                                          : AdmitReason::kPolicyRefuses;
   }
-  Candidate candidate{
-      .key = key,
-      .now = now,
-      .size_bytes = request.size_bytes == 0 ? shard.max_object_bytes : request.size_bytes};
+  Candidate candidate{.key = key, .now = now, .size_bytes = size};
   const std::uint64_t charge = request.size_bytes + options_.entry_overhead_bytes;
   const bool needs_room =
       reads_budget(shard) && !request.disk_only && budget_->missing(charge) != 0;

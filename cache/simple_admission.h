@@ -47,9 +47,8 @@ class SizeThreshold {
  public:
   explicit SizeThreshold(std::uint64_t threshold_bytes) : threshold_bytes_(threshold_bytes) {}
 
-  bool would_admit(const Candidate& candidate) const {
-    return candidate.size_bytes <= threshold_bytes_;
-  }
+  bool takes(std::uint64_t size_bytes) const { return size_bytes <= threshold_bytes_; }
+  bool would_admit(const Candidate& candidate) const { return takes(candidate.size_bytes); }
   bool admit(const Candidate& candidate) const { return would_admit(candidate); }
   void reconfigure(std::uint64_t threshold_bytes) { threshold_bytes_ = threshold_bytes; }
 

@@ -54,6 +54,25 @@ TEST_CASE("A resident key does not consult the filter, an evicted one is still r
   CHECK(ask(*kernel, 1) == AdmitReason::kSecondRequest);
 }
 
+TEST_CASE("A threshold of sizes keeps out what replaces or completes a smaller one",
+          "[cache][admission]") {
+  KernelOptions options = second_hit_options(AdmissionPolicy::kSizeThreshold);
+  options.admission.size_threshold_bytes = 300;
+  const AdmissionRule by_rule{.kind = AdmissionRule::Kind::kSizeThreshold, .parameter = 300};
+  const auto check = [](Kernel& kernel, const AdmissionRule& rule) {
+    REQUIRE(store(kernel, key(1), {.charge_bytes = 10}, at(0)) == CommitOutcome::kStored);
+    CHECK(kernel.admit(key(1), {.size_bytes = 300, .rule = rule}, at(0)) == AdmitReason::kResident);
+    CHECK(kernel.admit(key(1), {.size_bytes = 301, .rule = rule}, at(0)) ==
+          AdmitReason::kPolicyRefuses);
+    CHECK(kernel.admit(key(1), {.size_bytes = 0, .rule = rule}, at(0)) ==
+          AdmitReason::kPolicyRefuses);
+    CHECK(kernel.would_admit(key(1), at(0), 300, rule));
+    CHECK_FALSE(kernel.would_admit(key(1), at(0), 301, rule));
+  };
+  check(*make_kernel(options), {});
+  check(*make_kernel(second_hit_options(AdmissionPolicy::kSecondHit)), by_rule);
+}
+
 TEST_CASE("Always, never and too large say so", "[cache][admission]") {
   const auto always = make_kernel(second_hit_options(AdmissionPolicy::kAlways));
   CHECK(ask(*always, 1) == AdmitReason::kPolicyAlways);
