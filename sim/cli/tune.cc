@@ -7,14 +7,16 @@
 #include <vector>
 
 #include "base/units.h"
+#include "cache/probation.h"
 #include "config/derive.h"
 #include "sim/cli/commands.h"
+#include "sim/cli/disk_options.h"
 #include "sim/cli/kernel_options.h"
 #include "sim/cli/replay_rows.h"
 #include "sim/cli/simulation.h"
 #include "sim/cli/trace_options.h"
+#include "sim/cli/tune_measured.h"
 #include "sim/cli/warmup.h"
-#include "sim/replay/ratio.h"
 #include "sim/trace/open_trace.h"
 
 namespace encore::sim {
@@ -28,83 +30,15 @@ constexpr double kHitsShare = 0.995;
 constexpr double kWritesShare = 1.02;
 // The windows that are tried: doubled from the smallest to twice the objects.
 constexpr std::uint64_t kWindowMin = 16;
-// Differences are judged over so many parts of the trace, one after the other.
-constexpr std::uint64_t kParts = 16;
-// 97.5 % of Student's t with kParts - 1 degrees of freedom.
-constexpr double kStudent = 2.131;
+// What a byte written may cost, in bytes fetched; the config's default is among them.
+constexpr std::array kWriteCosts = {0.0, 0.1, 0.3, 1.0, 3.0, 10.0};
+constexpr double kDefaultCost = 0.3;
 // Second-hit pays if it loses no more than this of the hit ratio ...
 constexpr double kHitsLostMax = 0.005;
 // ... or if it saves this share of the writes and loses no more than that.
 constexpr double kWritesSavedMin = 0.3;
 constexpr double kHitsLostForWritesMax = 0.02;
 
-struct Measured {
-  AdmissionPolicy policy = AdmissionPolicy::kAlways;
-  std::uint64_t window = 0;
-  double fpr = 0;
-  std::uint64_t requests = 0;  // on which the rest stands: fewer than all where it was interrupted
-  bool complete = true;
-  double hits = 0;
-  double byte_hits = 0;
-  std::uint64_t bytes_written = 0;
-  std::uint64_t filter_bytes = 0;
-  std::uint64_t one_hit_let_in = 0;
-  struct Part {
-    double hits = 0;
-    double bytes_written = 0;
-  };
-  std::vector<Part> parts = {};  // of the counted requests, in order
-};
-
-// A difference to storing everything, with its 95 % interval over the parts of the trace.
-struct Difference {
-  double value = 0;
-  double low = 0;
-  double high = 0;
-};
-struct Balance {
-  Difference lost;   // of the requests, hits
-  Difference saved;  // of the bytes written
-};
-
-Difference over_parts(double value, const std::vector<double>& off) {
-  const auto count = static_cast<double>(off.size());
-  double squares = 0;
-  for (const double one : off) {
-    squares += one * one;
-  }
-  const double half = count < 2 ? 1 : kStudent * std::sqrt(squares * count / (count - 1));
-  return {value, value - half, value + half};
-}
-
-// Both ratios over the whole; how far each part moves them is the residual of a ratio estimate.
-Balance balance_of(const Measured& always, const Measured& chosen) {
-  const auto all = static_cast<double>(always.bytes_written);
-  const auto requests = static_cast<double>(always.requests);
-  const double lost = always.hits - chosen.hits;
-  const double saved = all == 0 ? 0 : 1 - static_cast<double>(chosen.bytes_written) / all;
-  std::vector<double> lost_off;
-  std::vector<double> saved_off;
-  const std::size_t parts = std::min(always.parts.size(), chosen.parts.size());
-  for (std::size_t i = 0; i < parts; ++i) {
-    const Measured::Part& a = always.parts[i];
-    const Measured::Part& b = chosen.parts[i];
-    // Parts have the same number of requests, but for the last one.
-    lost_off.push_back((a.hits - b.hits) / requests - lost / static_cast<double>(parts));
-    saved_off.push_back(all == 0 ? 0 : (a.bytes_written * (1 - saved) - b.bytes_written) / all);
-  }
-  return {over_parts(lost, lost_off), over_parts(saved, saved_off)};
-}
-
-std::string percent(double share) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2f %%", 100 * share);
-  return text.data();
-}
-std::string interval(const Difference& difference) {
-  return percent(difference.value) + " (95 %: " + percent(difference.low) + " to " +
-         percent(difference.high) + ")";
-}
 std::string plain(double number) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%g", number);
@@ -118,11 +52,13 @@ class TuneCommand final : public Command {
     return "Recommends an [admission] section for a trace and a cache size, with the evidence";
   }
   std::string example() const override {
-    return "encore-sim tune trace.csv.zst --cache-size 1GiB --eviction sieve";
+    return "encore-sim tune trace.csv.zst --cache-size 1GiB --eviction sieve\n  "
+           "encore-sim tune trace.csv.zst --cache-size 1GiB --disk-size 100GiB";
   }
   void declare(Arguments& a) override {
     trace_.declare(a);
     a.text("--cache-size", size_, "64MiB, or 10% of the trace's footprint");
+    disk_.declare(a);
     a.text("--object-size", object_size_text_, kObjectSizeHelp);
     a.text("--eviction", eviction_, "the cache's eviction policy");
     a.text("--layout", layout_, "classic, partitioned, blocked, split");
@@ -138,6 +74,11 @@ class TuneCommand final : public Command {
     }
     if (auto read = read_options(); !read) {
       return std::unexpected(read.error());
+    }
+    for (auto fine : {disk_.read(context.arguments), disk_.check_for_kernel()}) {
+      if (!fine) {
+        return std::unexpected(fine.error());
+      }
     }
     options->identity_seed = {seed_, seed_};
     options->monitor = &context.monitor;
@@ -204,7 +145,7 @@ class TuneCommand final : public Command {
       }
       const std::uint64_t counted = trace.requests.size() - warmup_.requests;
       planned->options.interval_requests =
-          std::max<std::uint64_t>(1, (counted + kParts - 1) / kParts);
+          std::max<std::uint64_t>(1, (counted + kTuneParts - 1) / kTuneParts);
       plan.push_back(*planned);
     }
     const auto runs =
@@ -216,28 +157,27 @@ class TuneCommand final : public Command {
     }
     std::vector<Measured> measured;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-      const ReplayCounts& c = (*runs)[i].counts;
       // An interrupt leaves some that had not begun.
-      if (c.requests == 0) {
-        continue;
+      if (take_counts((*runs)[i], wanted[i])) {
+        measured.push_back(wanted[i]);
       }
-      wanted[i].requests = c.requests;
-      wanted[i].complete = (*runs)[i].complete;
-      wanted[i].hits = ratio_of(c.hits, c.requests);
-      wanted[i].byte_hits = ratio_of(c.bytes_hit, c.bytes_requested);
-      wanted[i].bytes_written = c.bytes_written;
-      wanted[i].filter_bytes = (*runs)[i].run->admission().memory_bytes;
-      wanted[i].one_hit_let_in = (*runs)[i].one_hit_let_in;
-      for (const ReplayInterval& part : (*runs)[i].run->intervals()) {
-        if (part.counts.requests != 0) {
-          wanted[i].parts.push_back(
-              {.hits = static_cast<double>(part.counts.hits),
-               .bytes_written = static_cast<double>(part.counts.bytes_written)});
-        }
-      }
-      measured.push_back(wanted[i]);
     }
     return measured;
+  }
+
+  // With a disk, what goes to it is to be chosen: the proxy's own kernel, tuned as it does.
+  void put_disk(const Measured& one, PlannedRun& planned) const {
+    disk_.apply(planned.options.kernel);
+    if (one.policy == AdmissionPolicy::kProbation) {
+      planned.options.kernel.admission.fill = true;
+      planned.options.tuning =
+          ReplayProbation{.settings = {.disk_bytes = disk_.bytes(),
+                                       .segment_bytes = disk_.wanted_segment_bytes(),
+                                       .move_share = disk_.reinsert(),
+                                       .keys = planned.options.kernel.admission.filter,
+                                       .fill = true},
+                          .write_cost = one.write_cost};
+    }
   }
 
   Result<PlannedRun> plan_for(const Measured& one) const {
@@ -262,6 +202,7 @@ class TuneCommand final : public Command {
     kernel.admission.filter = filter->shard;
     kernel.admission.filter.seed = kernel.identity_seed;
     kernel.admission.shadow_one_in = 0;
+    put_disk(one, planned);
     return planned;
   }
 
@@ -274,7 +215,82 @@ class TuneCommand final : public Command {
       return std::unexpected(warmup.error());
     }
     warmup_ = {.requests = *warmup};
-    return compare(trace, monitor);
+    return disk_.any() ? compare_on_disk(trace, monitor) : compare(trace, monitor);
+  }
+
+  // Probation at each write cost; storing all and second-hit beside it.
+  Result<Outcome> compare_on_disk(const HeldTrace& trace, Monitor& monitor) const {
+    const std::uint64_t keys = cache::planned_keys(disk_.bytes());
+    std::vector<Measured> wanted = {
+        {.policy = AdmissionPolicy::kAlways},
+        {.policy = AdmissionPolicy::kSecondHit, .window = keys, .fpr = 0.01}};
+    for (const double cost : kWriteCosts) {
+      wanted.push_back({.policy = AdmissionPolicy::kProbation,
+                        .window = keys,
+                        .fpr = config::kProbationFpr,
+                        .write_cost = cost});
+    }
+    const auto measured = measure(trace, std::move(wanted), monitor, "write costs");
+    if (!measured) {
+      return std::unexpected(measured.error());
+    }
+    Outcome outcome = start_outcome();
+    Report& report = outcome.report;
+    report.tables = {disk_table(*measured)};
+    if (monitor.stopped()) {
+      report.tables.front().columns.insert(report.tables.front().columns.begin() + 2,
+                                           {"requests", "requests", Style::kCount});
+      report.notes = {
+          "Nothing is recommended: not everything that is to be compared was simulated."};
+      return outcome;
+    }
+    const Measured& chosen = choose_cost(*measured);
+    const Balance balance = balance_of(measured->front(), chosen);
+    report.notes = {
+        "Compared with storing everything, probation at a write cost of " +
+        plain(chosen.write_cost) + " loses " + interval_text(balance.lost) +
+        " of the requests as hits and saves " + interval_text(balance.saved) +
+        " of the bytes written. A lower write cost writes more for more hits: take the row whose "
+        "writes the disk bears."};
+    report.paste = "[admission]                    # from " +
+                   std::to_string(trace.requests.size()) + " requests, a cache of " + size_ +
+                   " before a disk of " + format_bytes(disk_.bytes()) + "\n" +
+                   "policy = \"probation\"           # hits " + percent_text(chosen.hits) +
+                   ", written " + format_bytes(chosen.bytes_written) + "\n" +
+                   "write_cost = " + plain(chosen.write_cost) + "\n";
+    return outcome;
+  }
+
+  // The default, unless another one has as many hits for fewer writes.
+  static const Measured& choose_cost(const std::vector<Measured>& all) {
+    const Measured* chosen = &*std::ranges::find(all, kDefaultCost, &Measured::write_cost);
+    for (const Measured& one : all) {
+      if (one.policy == AdmissionPolicy::kProbation && one.hits >= chosen->hits &&
+          one.bytes_written <= chosen->bytes_written) {
+        chosen = &one;
+      }
+    }
+    return *chosen;
+  }
+
+  static Table disk_table(const std::vector<Measured>& all) {
+    Table table{.key = "rows",
+                .title = "By write cost",
+                .columns = {{"admission", "admission"},
+                            {"write_cost", "write cost", Style::kReal},
+                            {"object_hit_ratio", "hits", Style::kPercent},
+                            {"byte_hit_ratio", "of bytes", Style::kPercent},
+                            {"bytes_written", "written", Style::kBytes},
+                            {"bytes_moved", "of it moved", Style::kBytes}},
+                .rows = {}};
+    for (const Measured& one : all) {
+      Row row = make_row(one);
+      row.push_back({"write_cost",
+                     one.policy == AdmissionPolicy::kProbation ? Value{one.write_cost} : Value{}});
+      row.push_back({"bytes_moved", one.bytes_moved});
+      table.rows.push_back(std::move(row));
+    }
+    return table;
   }
 
   Result<Outcome> compare(const HeldTrace& trace, Monitor& monitor) const {
@@ -345,6 +361,7 @@ class TuneCommand final : public Command {
                                       {"layout", layout_},
                                       {"warmup", warmup_text_},
                                       {"object_size", object_size_text_}});
+    disk_.append_parameters(outcome.report.parameters);
     return outcome;
   }
 
@@ -388,8 +405,9 @@ class TuneCommand final : public Command {
     report.tables.push_back(std::move(recommended));
     report.tables.push_back(table_of("windows", "By window, at an FPR of 0.01", windows));
     report.tables.push_back(table_of("fprs", "By FPR, at the chosen window", fprs));
-    report.notes = {"Compared with storing everything, second-hit loses " + interval(balance.lost) +
-                    " of the requests as hits and saves " + interval(balance.saved) +
+    report.notes = {"Compared with storing everything, second-hit loses " +
+                    interval_text(balance.lost) + " of the requests as hits and saves " +
+                    interval_text(balance.saved) +
                     " of the bytes written. The intervals come from " +
                     std::to_string(std::min(always.parts.size(), chosen.parts.size())) +
                     " parts of the trace, one after the other."};
@@ -444,10 +462,10 @@ class TuneCommand final : public Command {
     const auto at = std::ranges::find(windows, chosen.window, &Measured::window);
     std::string text = "A window of " + std::to_string(chosen.window) + " insertions";
     if (at != windows.begin() + 1 && at != windows.end()) {
-      text += "; half of it: " + percent((at - 1)->hits - at->hits) + " hits";
+      text += "; half of it: " + percent_text((at - 1)->hits - at->hits) + " hits";
     }
     if (at != windows.end() && at + 1 != windows.end()) {
-      text += "; twice: " + percent((at + 1)->hits - at->hits) + " hits";
+      text += "; twice: " + percent_text((at + 1)->hits - at->hits) + " hits";
     }
     return text + ".";
   }
@@ -458,10 +476,10 @@ class TuneCommand final : public Command {
                        " requests, a cache of " + size_ + ", " + eviction_ + "\n";
     if (!pays) {
       return text + "policy = \"always\"              # second-hit would lose " +
-             percent(balance.lost.value) + " of the requests as hits\n";
+             percent_text(balance.lost.value) + " of the requests as hits\n";
     }
-    text += "policy = \"second-hit\"          # hits " + percent(-balance.lost.value) +
-            ", writes saved " + percent(balance.saved.value) + "\n";
+    text += "policy = \"second-hit\"          # hits " + percent_text(-balance.lost.value) +
+            ", writes saved " + percent_text(balance.saved.value) + "\n";
     text += "capacity = " + std::to_string(chosen.window) + "\n";
     text += "fpr = " + plain(chosen.fpr) + "\n";
     text += "layout = \"" + layout_ + "\"\n";
@@ -508,6 +526,7 @@ class TuneCommand final : public Command {
   Warmup warmup_;
   std::uint64_t seed_ = 1;
   std::uint64_t threads_ = 0;
+  DiskArguments disk_;
   CacheSize cache_size_;
   cache::EvictionPolicy policy_ = cache::EvictionPolicy::kSieve;
   filter::Layout filter_layout_ = filter::Layout::kSplit;

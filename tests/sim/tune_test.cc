@@ -94,6 +94,37 @@ TEST_CASE("Tune tries windows far below a 64th of the objects, and says how sure
         std::string::npos);
 }
 
+TEST_CASE("Tune weighs probation in front of a disk", "[sim][tune]") {
+  const Trace trace("akamai --requests 100000 --size lognormal:16KiB:1");
+  const std::string command =
+      "tune " + trace.path() +
+      " --cache-size 4MiB --disk-size 60MiB --disk-segment 1MiB --no-timing";
+  const Ran ran = run(command);
+  REQUIRE(ran.exit_code == 0);
+  const std::size_t section = ran.out.find("[admission]");
+  REQUIRE(section != std::string::npos);
+  const auto config = encore::config::parse_config(
+      ran.out.substr(section) + "[[disk]]\npath = \"disk\"\nsize = \"1GiB\"\n", "tuned");
+  INFO(ran.out << (config ? "" : config.error().message));
+  REQUIRE(config);
+  CHECK(config->admission.policy == encore::config::Policy::kProbation);
+
+  const auto rows = nlohmann::json::parse(run(command + " --json").out)["rows"];
+  REQUIRE(rows.size() == 8);
+  CHECK(rows[0]["admission"] == "always");
+  CHECK(rows[1]["admission"] == "second-hit");
+  std::vector<std::uint64_t> written;
+  for (std::size_t i = 2; i < rows.size(); ++i) {
+    CHECK(rows[i]["admission"] == "probation");
+    written.push_back(rows[i]["bytes_written"].get<std::uint64_t>());
+    CHECK(written.back() < rows[0]["bytes_written"].get<std::uint64_t>());
+    CHECK(rows[i]["object_hit_ratio"].get<double>() > rows[0]["object_hit_ratio"].get<double>());
+  }
+  // The dearer a written byte is, the fewer there are.
+  CHECK(written.back() < written.front());
+  CHECK(rows[4]["write_cost"] == 0.3);
+}
+
 TEST_CASE("Tune refuses what it cannot study", "[sim][tune]") {
   const Trace trace("zipf --requests 1000");
   for (const char* bad : {"--cache-size 1MiB,2MiB", "--eviction belady", "--warmup 100%",

@@ -1,0 +1,54 @@
+// What tune measures of one policy, and how sure a difference between two of them is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cache/types.h"
+#include "sim/cli/simulation.h"
+
+namespace encore::sim {
+
+// Differences are judged over so many parts of the trace, one after the other.
+inline constexpr std::uint64_t kTuneParts = 16;
+
+struct Measured {
+  cache::AdmissionPolicy policy = cache::AdmissionPolicy::kAlways;
+  std::uint64_t window = 0;
+  double fpr = 0;
+  double write_cost = 0;       // of probation
+  std::uint64_t requests = 0;  // on which the rest stands: fewer than all where it was interrupted
+  bool complete = true;
+  double hits = 0;
+  double byte_hits = 0;
+  std::uint64_t bytes_written = 0;  // to the disk where there is one, what is moved included
+  std::uint64_t bytes_moved = 0;
+  std::uint64_t filter_bytes = 0;
+  std::uint64_t one_hit_let_in = 0;
+  struct Part {
+    double hits = 0;
+    double bytes_written = 0;
+  };
+  std::vector<Part> parts = {};  // of the counted requests, in order
+};
+
+// Takes over what the run counted. False: an interrupt came before its first request.
+bool take_counts(const FinishedRun& run, Measured& measured);
+
+// A difference to storing everything, with its 95 % interval over the parts of the trace.
+struct Difference {
+  double value = 0;
+  double low = 0;
+  double high = 0;
+};
+struct Balance {
+  Difference lost;   // of the requests, hits
+  Difference saved;  // of the bytes written
+};
+Balance balance_of(const Measured& always, const Measured& chosen);
+
+std::string percent_text(double share);
+std::string interval_text(const Difference& difference);
+
+}  // namespace encore::sim
