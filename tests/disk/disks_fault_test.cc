@@ -285,11 +285,12 @@ TEST_CASE("what a failing device loses does not bring back what was before it", 
     const std::size_t disks = 1 + seed % 2;
     Served served({.disks = disks,
                    .disk_bytes = disks == 1 ? 2'500'000U : 1'500'000U,
-                   .segment_bytes = 128U << 10U},
+                   .segment_bytes = 128U << 10U,
+                   .on_probation = seed % 4 >= 2},
                   seed);
     std::mt19937_64 random(seed);
     for (int life = 0; life < 4; ++life) {
-      REQUIRE(served.start().empty());
+      REQUIRE(served.start() == "");
       // Something of this life is known to the next one, else that gives the same versions.
       served.purge(PurgeKind::kPrefix, "https://none");
       served.run();
@@ -307,7 +308,7 @@ TEST_CASE("what a failing device loses does not bring back what was before it", 
       }
       served.kill();
     }
-    CHECK(served.counts.done > 50);
+    CHECK(served.counts.done > (seed % 4 >= 2 ? 10 : 50));
   }
   CHECK(failed > 100);
 }

@@ -36,11 +36,13 @@ class CommittedSource final : public RecordSource {
   iovec piece_;
 };
 
-cache::KernelOptions kernel_options(const Disks& disks) {
+cache::KernelOptions kernel_options(const Disks& disks, bool on_probation) {
   cache::KernelOptions options;
   options.capacity_bytes = 512U << 10U;
   options.shards = 4;
-  options.admission.policy = cache::AdmissionPolicy::kAlways;
+  options.admission.policy =
+      on_probation ? cache::AdmissionPolicy::kProbation : cache::AdmissionPolicy::kAlways;
+  options.admission.filter = {.bits = 4096, .hashes = 8, .capacity = 100, .seed = kSeed};
   options.identity_seed = kSeed;
   options.disks = disks.kernel_disks();
   options.disk_rules.reinsert_percent = 70;
@@ -121,7 +123,7 @@ std::string Served::start() {
   auto opened = Disks::open(options);
   if (!opened) return opened.error().message;
   disks_ = std::move(*opened);
-  auto kernel = cache::Kernel::create(kernel_options(*disks_), {}, now_);
+  auto kernel = cache::Kernel::create(kernel_options(*disks_, options_.on_probation), {}, now_);
   if (!kernel) return kernel.error().message;
   kernel_ = std::move(*kernel);
   disks_->start(*kernel_);
@@ -157,6 +159,7 @@ void Served::run_writes() {
 void Served::tick() {
   now_ += std::chrono::seconds(1);
   disks_->tick();
+  kernel_->end_waits(now_);
 }
 
 void Served::settle() {
@@ -273,6 +276,13 @@ cache::DiskDecision Served::commit_object(const Name& name, std::shared_ptr<Comm
   stored.disk_queue_full = disks_->is_queue_full();
   stored.disk_only = disk_only;
   stored.fresh_until = stored.keep_until = now_ + std::chrono::hours(100'000);
+  if (options_.on_probation && !disk_only) {
+    const cache::AdmitReason reason = kernel_->admit(
+        key(name.first), {.variant = name.second, .size_bytes = object->body.size()}, now_);
+    if (!cache::is_stored(reason)) return {};
+    stored.waits = cache::is_on_probation(reason);
+    if (reason == cache::AdmitReason::kWaits) stored.disk_bytes = 0;
+  }
   std::uint64_t charge = 0;
   if (!disk_only) {
     charge = stored.charge_bytes + kernel_->charge_of_entry() + kernel_->charge_of_disk_entry();

@@ -34,6 +34,7 @@ struct ServedOptions {
   ServedEngine engine = ServedEngine::kSteps;
   EngineOptions threads = {};
   std::uint64_t keys = 40;
+  bool on_probation = false;  // admission by probation; else all is written
   std::uint64_t part_bytes =
       0;  // of bodies in parts; 0: those of half of the keys begin with a page
 };
