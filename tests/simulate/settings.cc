@@ -34,9 +34,22 @@ std::string some_rules(Random& random) {
   return out;
 }
 
+// What stays as it was drawn first.
+struct Fixed {
+  std::uint32_t shards = 1;
+  bool disk = false;
+  bool rules = false;
+};
+
+// Probation is for what has a disk.
+std::string some_policy(bool has_disk, Random& random) {
+  if (has_disk && random.percent(50)) return "\"probation\"\n";
+  return one_of(random, {"\"second-hit\"", "\"second-hit\"", "\"always\"", "\"probability\""});
+}
+
 // What a reload may give another value.
-std::string changeable(std::uint32_t shards, bool has_rules, Random& random) {
-  std::string out = "[cache]\nshards = " + std::to_string(shards) + "\n";
+std::string changeable(const Fixed& fixed, Random& random) {
+  std::string out = "[cache]\nshards = " + std::to_string(fixed.shards) + "\n";
   out += "memory = " + one_of(random, {"\"256KiB\"", "\"2MiB\"", "\"2MiB\"", "\"16MiB\""});
   out += std::string(kObjectMax) + object_max(random);
   out += "collapse = " + one_of(random, {"true", "true", "true", "false"});
@@ -51,8 +64,9 @@ std::string changeable(std::uint32_t shards, bool has_rules, Random& random) {
   out += "stale_if_error = " + one_of(random, {"\"0s\"", "\"0s\"", "\"1s\"", "\"60s\""});
   out += "heuristic_with_cookie = " + one_of(random, {"false", "false", "false", "true"});
   out += "serve_stale_on_error = " + one_of(random, {"true", "true", "false"});
-  out += "[admission]\npolicy = " +
-         one_of(random, {"\"second-hit\"", "\"second-hit\"", "\"always\"", "\"probability\""});
+  out += "[admission]\npolicy = " + some_policy(fixed.disk, random);
+  out += "write_cost = " + one_of(random, {"0.0", "0.3", "3.0"});
+  out += "fill = " + one_of(random, {"true", "false"});
   // A pair of filters that rotates within a round, and is made in no time.
   out += "capacity = " + one_of(random, {"200", "600"});
   out += "layout = " + one_of(random, {"\"split\"", "\"classic\"", "\"partitioned\""});
@@ -64,7 +78,7 @@ std::string changeable(std::uint32_t shards, bool has_rules, Random& random) {
   out += "[timeouts]\norigin_connect = \"1s\"\npool_idle = " +
          one_of(random, {"\"2s\"", "\"100ms\"", "\"30s\""});
   out += "tunnel_idle = " + one_of(random, {"\"10m\"", "\"10m\"", "\"400ms\""});
-  return has_rules ? out : out + some_rules(random);
+  return fixed.rules ? out : out + some_rules(random);
 }
 
 // Beside the first server: none, the same under another name, and one at which nobody is. A '%' is
@@ -122,15 +136,18 @@ std::string draw_configuration(const Settings& settings, Random& random) {
     out += "[[disk]]\npath = \"disk\"\nsize = " + one_of(random, {"\"1MiB\"", "\"4MiB\""});
     out += "segment = " + one_of(random, {"\"64KiB\"", "\"128KiB\""});
   }
-  const std::uint32_t shards = random.pick({1U, 4U, 16U});
-  return out + kMark + changeable(shards, settings.rules != nullptr, random) + rules_part(settings);
+  const Fixed fixed{.shards = random.pick({1U, 4U, 16U}),
+                    .disk = settings.disk,
+                    .rules = settings.rules != nullptr};
+  return out + kMark + changeable(fixed, random) + rules_part(settings);
 }
 
 std::string redraw_configuration(const std::string& text, Random& random) {
   const std::size_t rules = std::min(text.find(kRulesMark), text.size());
-  return text.substr(0, text.find(kMark)) + kMark +
-         changeable(read_configuration(text).cache.shards, rules != text.size(), random) +
-         text.substr(rules);
+  const config::Config config = read_configuration(text);
+  const Fixed fixed{
+      .shards = config.cache.shards, .disk = !config.disk.empty(), .rules = rules != text.size()};
+  return text.substr(0, text.find(kMark)) + kMark + changeable(fixed, random) + text.substr(rules);
 }
 
 std::string with_rules(const std::string& text, const Settings& settings) {

@@ -106,7 +106,8 @@ std::string Process::make_config(const Options& options, const World& world, Ran
   out += "background_finish = " + text({"0B", "32MiB"});
   out += "variants_max = " + std::to_string(random.pick({2, 32})) + "\n";
   out += "eviction = " + text({"sieve", "sieve", "lru", "s3-fifo", "w-tinylfu"});
-  out += "[admission]\npolicy = " + text({"second-hit", "second-hit", "always", "probability"});
+  out += "[admission]\npolicy = ";
+  out += text({"second-hit", has_disk ? "probation" : "second-hit", "always", "probability"});
   if (has_disk) {
     out += "[[disk]]\npath = \"" + disk_path_ + "\"\nsize = " + text({"8MiB", "64MiB"});
     out += "segment = " + text({"512KiB", "1MiB"});
