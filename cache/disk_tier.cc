@@ -207,9 +207,11 @@ std::optional<std::uint32_t> DiskTier::reclaim_shard(std::uint16_t disk,
   return wants_reclaim(disk, index_max) ? std::optional(0U) : std::nullopt;
 }
 
-std::uint32_t DiskTier::reclaimed_segment(std::uint16_t disk) {
+std::uint32_t DiskTier::reclaimed_segment(std::uint16_t disk, bool by_visits) {
   State& state = states_[disk];
   if (!state.reclaimed) {
+    state.is_counting = by_visits;
+    state.choice = MoveChoice(move_cap(disk), shards_);
     state.reclaimed = logs_[disk].oldest();
     ENCORE_CHECK(state.reclaimed.has_value(), "there is a segment to reclaim");
     logs_[disk].begin_reclaim(*state.reclaimed);
@@ -225,9 +227,22 @@ bool DiskTier::has_older(std::uint16_t disk, std::uint32_t segment) const {
   return next && logs_[disk].segment(*next).sequence < logs_[disk].segment(segment).sequence;
 }
 
+std::uint64_t DiskTier::move_cap(std::uint16_t disk) const {
+  return logs_[disk].segment_bytes() * rules_.reinsert_percent / 100;
+}
+
 bool DiskTier::may_move(std::uint16_t disk, std::uint32_t shard, std::uint64_t bytes) const {
-  const std::uint64_t cap = logs_[disk].segment_bytes() * rules_.reinsert_percent / 100;
-  return states_[disk].moved_bytes + bytes <= cap * (std::uint64_t{shard} + 1) / shards_;
+  return states_[disk].moved_bytes + bytes <= move_cap(disk) * (std::uint64_t{shard} + 1) / shards_;
+}
+
+void DiskTier::shard_counted(std::uint16_t disk, std::uint32_t shard) {
+  State& state = states_[disk];
+  state.reclaim_shard = shard + 1;
+  if (shard + 1 == shards_) {
+    state.choice.end_count();
+    state.is_counting = false;
+    state.reclaim_shard = 0;
+  }
 }
 
 bool DiskTier::shard_reclaimed(std::uint16_t disk, std::uint32_t shard) {

@@ -17,6 +17,7 @@
 
 #include "base/time.h"
 #include "cache/disk_types.h"
+#include "cache/move_choice.h"
 #include "cache/optional_mutex.h"
 #include "cache/options.h"
 #include "cache/probation.h"
@@ -80,8 +81,9 @@ class DiskTier {
   // are free are meant to be a few; an index beyond its share has to become smaller.
   std::optional<std::uint32_t> reclaim_shard(std::uint16_t disk, std::uint64_t index_max) const
       ENCORE_REQUIRES(mutex);
-  // The segment that is being reclaimed, begun now where there is none. REQUIRES: reclaim_shard().
-  std::uint32_t reclaimed_segment(std::uint16_t disk) ENCORE_REQUIRES(mutex);
+  // The segment that is being reclaimed, begun now where there is none; `by_visits`: the shards are
+  // asked twice then, and count first. REQUIRES: reclaim_shard().
+  std::uint32_t reclaimed_segment(std::uint16_t disk, bool by_visits) ENCORE_REQUIRES(mutex);
   std::uint64_t sequence_of(std::uint16_t disk, std::uint32_t segment) const
       ENCORE_REQUIRES(mutex) {
     return logs_[disk].segment(segment).sequence;
@@ -92,6 +94,12 @@ class DiskTier {
   // those before it have left.
   bool may_move(std::uint16_t disk, std::uint32_t shard, std::uint64_t bytes) const
       ENCORE_REQUIRES(mutex);
+  // By visits: what may move is counted, shard after shard, before anything does (MoveChoice).
+  bool is_counting(std::uint16_t disk) const ENCORE_REQUIRES(mutex) {
+    return states_[disk].is_counting;
+  }
+  MoveChoice& choice(std::uint16_t disk) ENCORE_REQUIRES(mutex) { return states_[disk].choice; }
+  void shard_counted(std::uint16_t disk, std::uint32_t shard) ENCORE_REQUIRES(mutex);
   // Nothing of this shard is in the segment; true where that was the last one.
   bool shard_reclaimed(std::uint16_t disk, std::uint32_t shard) ENCORE_REQUIRES(mutex);
   bool free_segment(std::uint16_t disk, std::uint32_t segment) ENCORE_REQUIRES(mutex);
@@ -134,11 +142,14 @@ class DiskTier {
     std::optional<std::uint32_t> reclaimed;  // until it is free
     std::uint32_t reclaim_shard = 0;         // shards_: all are done
     std::uint64_t moved_bytes = 0;
+    bool is_counting = false;
+    MoveChoice choice;
     std::uint64_t admitted_total = 0;
     std::uint64_t moved_total = 0;
     std::uint64_t parts = 0;  // in the index
   };
 
+  std::uint64_t move_cap(std::uint16_t disk) const ENCORE_REQUIRES(mutex);
   std::optional<std::uint16_t> disk_for(const filter::Hash128& key) const ENCORE_REQUIRES(mutex);
   bool wants_reclaim(std::uint16_t disk, std::uint64_t index_max) const ENCORE_REQUIRES(mutex);
   void refill(MonotonicTime now) ENCORE_REQUIRES(mutex);

@@ -398,7 +398,7 @@ DiskReclaim Kernel::reclaim_disk_step(const DiskStep& step, MonotonicTime now) {
     return {};
   }
   DiskReclaim done{.state = DiskReclaim::State::kMore,
-                   .segment = tier_->reclaimed_segment(step.disk),
+                   .segment = tier_->reclaimed_segment(step.disk, runs_probation(shard)),
                    .sequence = 0,
                    .moves = {},
                    .buried = {}};
@@ -412,6 +412,20 @@ DiskReclaim Kernel::reclaim_disk_step(const DiskStep& step, MonotonicTime now) {
   const bool has_older = tier_->has_older(step.disk, done.segment);
   // By visits the ones with the most come first; else as they are found.
   const bool by_visits = runs_probation(shard);
+  if (tier_->is_counting(step.disk)) {
+    MoveChoice& choice = tier_->choice(step.disk);
+    const DiskTable& table = *shard.disk;
+    table.each_of(step.disk, done.segment, kCompared, [&](EntryRef ref) {
+      const ByVisits entry{.ref = ref, .visits = visits_of(shard, ref)};
+      if (table.written(ref) && is_worth_a_move_by_visits(shard, entry, now)) {
+        choice.count(entry.visits, table.place(ref).bytes);
+      }
+    });
+    tier_->shard_counted(step.disk, step.shard);
+    event.outcome = static_cast<std::uint8_t>(done.state);
+    publish(event);
+    return done;
+  }
   const std::vector<ByVisits> ordered =
       by_visits ? entries_by_visits(shard, step.disk, done.segment) : std::vector<ByVisits>();
   EntryRef ref = shard.disk->first_of(step.disk, done.segment);
@@ -423,7 +437,11 @@ DiskReclaim Kernel::reclaim_disk_step(const DiskStep& step, MonotonicTime now) {
                                      : is_worth_a_move(shard, ref, now);
     const bool moves =
         may_move && shard.disk->written(ref) &&
-        (is_read || (is_worthy && tier_->may_move(step.disk, step.shard, from.bytes)));
+        (is_read ||
+         (is_worthy &&
+          (by_visits ? tier_->choice(step.disk).take(ordered[n].visits, step.shard, from.bytes)
+                     : tier_->may_move(step.disk, step.shard, from.bytes))));
+    if (is_read && by_visits) tier_->choice(step.disk).take_any(from.bytes);
     const auto placed = moves ? tier_->place_move(from, shard.disk->view(ref).names) : std::nullopt;
     if (placed) {
       shard.disk->move(ref, placed->place);

@@ -333,8 +333,13 @@ TEST_CASE("Reclaim moves what was asked for twice, the most visited first", "[ca
   while (write()) {
   }
   std::vector<std::uint64_t> moved;
+  // First it is counted what could move, then it moves.
   DiskReclaim done = kernel->reclaim_disk(0, {}, at(3));
   REQUIRE(done.segment == 0);
+  CHECK(done.state == DiskReclaim::State::kMore);
+  CHECK(done.moves.empty());
+  CHECK(done.dropped == 0);
+  done = kernel->reclaim_disk(0, {}, at(3));
   for (const DiskMove& move : done.moves) {
     const std::uint64_t id = whose.at(move.from.unit);
     moved.push_back(id);

@@ -1,0 +1,44 @@
+// MoveChoice: which objects of a segment that is reclaimed move on, when the shards whose objects
+// they are come one after the other: those with the most visits, whatever shard they belong to. The
+// objects of all shards are counted first; then the fewest visits that still move are known, and of
+// those that have just so many each shard gets its share. A share of the whole for each shard would
+// be less than an object where segments are small or shards many.
+//
+// Thread-compatible, deterministic.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace encore::cache {
+
+class MoveChoice {
+ public:
+  static constexpr std::uint32_t kVisitsMax = 7;
+
+  MoveChoice() = default;
+  // Room for so many bytes of one segment; so many shards take.
+  MoveChoice(std::uint64_t room_bytes, std::uint32_t shards)
+      : room_bytes_(room_bytes), shards_(shards) {}
+
+  // An object that may move. REQUIRES: visits <= kVisitsMax, end_count() comes later.
+  void count(std::uint32_t visits, std::uint64_t bytes) { bytes_of_[visits] += bytes; }
+  void end_count();
+  // Whether one of shard `shard` moves: then it is taken, and its room with it. Shards ask in the
+  // order of their numbers. What was not counted finds room like the rest, up to the whole.
+  bool take(std::uint32_t visits, std::uint32_t shard, std::uint64_t bytes);
+  // It moves whatever its visits are: it is being read.
+  void take_any(std::uint64_t bytes) { taken_bytes_ += bytes; }
+
+ private:
+  std::uint64_t room_bytes_ = 0;
+  std::uint32_t shards_ = 1;
+  std::array<std::uint64_t, kVisitsMax + 1> bytes_of_{};  // by visits
+  std::uint32_t fewest_ = 0;                              // with fewer nothing moves
+  bool all_fit_ = true;
+  std::uint64_t fewest_room_ = 0;   // for those with just the fewest
+  std::uint64_t fewest_taken_ = 0;  // of it
+  std::uint64_t taken_bytes_ = 0;
+};
+
+}  // namespace encore::cache
