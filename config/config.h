@@ -209,7 +209,8 @@ struct Compression {
 struct Disk {
   std::string path;
   std::uint64_t size_bytes = 0;
-  std::uint64_t segment_bytes = 0;  // a power of two; 0: by the size
+  std::uint64_t segment_bytes = 0;    // a power of two; 0: by the size
+  std::uint64_t endurance_bytes = 0;  // that its device is rated to be written; 0: not known
   friend bool operator==(const Disk&, const Disk&) = default;
 };
 

@@ -222,6 +222,9 @@ constexpr std::array kCacheKeys = {
          .apply = Apply::kRestart}),
 };
 
+// More than any device is rated for.
+constexpr std::uint64_t kEnduranceMax = 1024 * 1024 * kTiB;
+
 constexpr std::array kDiskKeys = {
     bound<&Disk::path>({.name = "path",
                         .doc = "A file, made where there is none, or a block device. A relative "
@@ -250,6 +253,15 @@ constexpr std::array kDiskKeys = {
                    .max = static_cast<double>(cache::kSegmentBytesMax)},
          .zero_is_off = true,
          .power_of_two = true,
+         .apply = Apply::kRestart}),
+    bound<&Disk::endurance_bytes>(
+        {.name = "endurance",
+         .kind = Kind::kBytes,
+         .doc = "How much its maker rates the device to be written in its life (TBW), as `600TB`. "
+                "`--check-config` says how many years that lasts at the rate of the disk that is "
+                "there; nothing else depends on it. 0: not known.",
+         .range = {.min = static_cast<double>(kGiB), .max = static_cast<double>(kEnduranceMax)},
+         .zero_is_off = true,
          .apply = Apply::kRestart}),
 };
 

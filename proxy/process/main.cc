@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <optional>
@@ -10,12 +11,14 @@
 #include <string_view>
 #include <thread>
 
+#include "base/time.h"
 #include "config/derive.h"
 #include "config/dump.h"
 #include "config/load.h"
 #include "config/network.h"
 #include "proxy/ca/cli/program.h"
 #include "proxy/disk/cli/program.h"
+#include "proxy/disk/cli/wear.h"
 #include "proxy/net/signals.h"
 #include "proxy/process/disk_start.h"
 #include "proxy/process/explain.h"
@@ -62,11 +65,24 @@ void raise_descriptor_limit() {
 // A log on a full disk or beyond a limit of its size is an error of a write, not the end.
 void ignore_file_size_signal() { std::signal(SIGXFSZ, SIG_IGN); }
 
+// What is written to the disks that are there. What cannot be looked at is said by the check of a
+// start.
+void report_wear(const encore::config::Config& config) {
+  const auto now = std::chrono::floor<std::chrono::seconds>(encore::wall_now().time_since_epoch());
+  for (const encore::config::Disk& disk : config.disk) {
+    const auto wear = encore::disk::look_at_wear(
+        disk.path, disk.endurance_bytes, static_cast<encore::disk::WallSeconds>(now.count()));
+    if (!wear || !*wear) continue;
+    std::printf("disk wear             %s: %s\n", disk.path.c_str(), (*wear)->c_str());
+  }
+}
+
 // Everything that --check-config has to say; the exit status.
 int check_config(encore::config::Config config, const encore::config::Places& places) {
   encore::server::take_found_segments(config);
   const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
   std::fputs(encore::config::check_report(config, cores).c_str(), stdout);
+  report_wear(config);
   const auto check = encore::server::check_start(config);
   for (const std::string& note : check.notes) std::printf("note: %s\n", note.c_str());
   for (const auto& [key, what] : check.faults) {

@@ -4,9 +4,11 @@
 #include <set>
 #include <string>
 
+#include "base/units.h"
 #include "proxy/disk/cli/key_set.h"
 #include "proxy/disk/cli/live_records.h"
 #include "proxy/disk/cli/stat.h"
+#include "proxy/disk/cli/wear.h"
 #include "proxy/disk/open.h"
 #include "proxy/disk/segment_scan.h"
 #include "tests/disk/model/start.h"
@@ -190,6 +192,16 @@ TEST_CASE("what is written a day follows from the turns, and the ring from that"
   const double around = *stat->days_for(disk.superblock().segments) * segments_a_day;
   CHECK(around > 12 - 1e-6);
   CHECK(around < 12 + 1e-6);
+}
+
+TEST_CASE("how long a device bears what is written to it is said in years", "[disk-cli]") {
+  CHECK(shown_wear(5 * kMiB, 0) == "5MiB a day");
+  CHECK(shown_wear(0, kTiB) == "0B a day");
+  CHECK(shown_wear(10 * kGiB, 600'000'000'000'000ULL) ==
+        "10GiB a day, at which the 545.7TiB that its device is rated for last 153 years");
+  CHECK(shown_wear(kTiB, 600 * kTiB) ==
+        "1TiB a day, at which the 600TiB that its device is rated for last 1.6 years");
+  CHECK(shown_wear(kMiB, kTiB).find("last more than 1000 years") != std::string::npos);
 }
 
 TEST_CASE("whatever is flipped or cut off, looking ends and believes nothing wrong", "[disk-cli]") {

@@ -124,6 +124,27 @@ class Scripts(Disk):
         self.assertEqual({}, {each["url"]: each for each in objects
                               if each["url"].endswith("/news/240")})
 
+    def test_a_check_of_a_configuration_says_how_long_the_device_lasts(self):
+        stat = json.loads(self.run_disk("stat --json disk"))
+        config = self.work / "encore.toml"
+
+        def check(more=""):
+            config.write_text(f'[[disk]]\npath = "disk"\nsize = "{stat["bytes"]}B"\n{more}')
+            ended = self.shell("encore --config encore.toml --check-config")
+            return re.findall(r"^disk wear +disk: (.*)$", ended.stdout, re.M)
+        pattern = r"([0-9.]+)MiB a day"
+        self.assertRegex(check()[0], f"^{pattern}$")
+        rated = re.fullmatch(
+            pattern + r", at which the 545\.7TiB that its device is rated for last (.*) years",
+            check('endurance = "600TB"\n')[0])
+        # The stat counts what the newest segment holds, the check does not read it.
+        mib = stat["written_a_day"] / 2**20
+        self.assertLessEqual(float(rated.group(1)), mib + 0.1)
+        self.assertGreater(float(rated.group(1)), mib / 2)
+        self.assertEqual("more than 1000", rated.group(2))
+        (self.work / "disk").unlink()
+        self.assertEqual([], check())
+
     def test_no_byte_of_a_disk_is_written_and_nothing_beside_it(self):
         before = (self.work / "disk").read_bytes()
         status = (self.work / "disk").stat()

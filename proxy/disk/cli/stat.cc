@@ -6,13 +6,10 @@
 #include "proxy/disk/cli/live_records.h"
 #include "proxy/disk/cli/saved_text.h"
 #include "proxy/disk/cli/shown.h"
+#include "proxy/disk/cli/wear.h"
 
 namespace encore::disk {
 namespace {
-
-constexpr std::uint64_t kDaySeconds = 86'400;
-// What was written in less is no rate.
-constexpr std::uint64_t kRateSecondsMin = 3600;
 
 std::uint64_t room_of(const RecordLine& line) {
   return std::uint64_t{line.room_units} * cache::kDiskUnit;
@@ -51,7 +48,11 @@ class Counter final : public RecordVisitor {
     stat_.purge_entries = records.purges().entries;
     stat_.purge_bytes = records.purges().used_bytes;
     if (!records.headers().empty()) {
-      find_rate(records.headers().front(), records.headers().back());
+      stat_.written_a_day = written_a_day({.newest = records.headers().front(),
+                                           .oldest = records.headers().back(),
+                                           .newest_end = newest_end_,
+                                           .segment_bytes = disk_.superblock().segment_bytes},
+                                          now_);
     }
     return std::move(stat_);
   }
@@ -84,16 +85,6 @@ class Counter final : public RecordVisitor {
     stat_.sizes[class_of(kSizes, fields.body_bytes)].add(fields.body_bytes);
     stat_.oldest = std::min(stat_.oldest.value_or(fields.stored_at), fields.stored_at);
   }
-  void find_rate(const SegmentHeader& newest, const SegmentHeader& oldest) {
-    const std::uint64_t seconds = age_at(now_, oldest.opened_at);
-    if (seconds < kRateSecondsMin) return;
-    const auto bytes = static_cast<double>(newest.sequence - oldest.sequence) *
-                           static_cast<double>(disk_.superblock().segment_bytes) +
-                       static_cast<double>(newest_end_);
-    stat_.written_a_day =
-        static_cast<std::uint64_t>(bytes * kDaySeconds / static_cast<double>(seconds));
-  }
-
   const LookedDisk& disk_;
   WallSeconds now_;
   Monitor& monitor_;
