@@ -1,6 +1,7 @@
 #include "cache/disk_layout.h"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 
 #include "base/units.h"
@@ -10,6 +11,13 @@ namespace {
 
 // Where segments begin, so that they meet the borders of what a device erases at once.
 constexpr std::uint64_t kDataAlign = kMiB;
+
+// Two or three segments of a disk hold nothing: the one that is filled and those that are free. So
+// there shall be many, and still each takes a part of a large body (kPartBytes), for what takes no
+// part bounds the objects of the disk. On the smallest disks there are at least a few.
+constexpr std::uint64_t kManySegments = 64;
+constexpr std::uint64_t kFewSegments = 32;
+constexpr std::uint64_t kTakesParts = 4 * kMiB;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t step) {
   return (value + step - 1) / step * step;
@@ -46,7 +54,9 @@ std::string shown(std::uint64_t bytes) {
 
 std::uint64_t default_segment_bytes(std::uint64_t disk_bytes) {
   if (disk_bytes > 4 * kTiB) return 256 * kMiB;
-  return disk_bytes / (64 * kMiB) < 32 ? 16 * kMiB : 64 * kMiB;
+  const std::uint64_t many = std::bit_floor(std::max<std::uint64_t>(1, disk_bytes / kManySegments));
+  const std::uint64_t few = std::bit_floor(std::max<std::uint64_t>(1, disk_bytes / kFewSegments));
+  return std::clamp(std::max(many, std::min(few, kTakesParts)), kSegmentBytesMin, 64 * kMiB);
 }
 
 Result<DiskLayout> lay_out_disk(std::uint64_t disk_bytes, std::uint64_t segment_bytes) {

@@ -23,7 +23,9 @@ struct DiskLayout {
   friend bool operator==(const DiskLayout&, const DiskLayout&) = default;
 };
 
-// Segments of 64 MiB; of 16 where those would be fewer than 32, of 256 beyond 4 TiB.
+// Of a disk that is made: 64 to 127 segments, as a power of two allows, of at most 64 MiB, 256
+// beyond 4 TiB; of at least 4 MiB, so that they take what large bodies lie in, where that
+// leaves 32.
 std::uint64_t default_segment_bytes(std::uint64_t disk_bytes);
 
 // Divides a disk of so many bytes into segments of a size that KernelOptions takes. Errors: room

@@ -247,8 +247,10 @@ constexpr std::array kDiskKeys = {
         {.name = "segment",
          .kind = Kind::kBytes,
          .doc = "What is written, and later reclaimed, as a whole; at least 4 of them make a disk. "
-                "It counts when a disk is made: one that is there keeps its own. 0: 64MiB, 16MiB "
-                "where that would be fewer than 32, 256MiB beyond 4TiB.",
+                "It counts when a disk is made: one that is there keeps its own. 0: 64 to 127 "
+                "of them, as a power of two allows, but at least 4MiB where that leaves 32, for "
+                "what is smaller bounds the objects on the disk; at most 64MiB, and 256MiB beyond "
+                "4TiB.",
          .range = {.min = static_cast<double>(cache::kSegmentBytesMin),
                    .max = static_cast<double>(cache::kSegmentBytesMax)},
          .zero_is_off = true,

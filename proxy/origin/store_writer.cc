@@ -65,16 +65,28 @@ cache::ObjectSizes StoreWriter::sizes(std::uint64_t body_bytes) const {
           .body = body_bytes};
 }
 
+// With a body of so many bytes in it.
+std::uint64_t StoreWriter::record_bytes_with(std::uint64_t body_bytes) const {
+  const cache::ObjectSizes object = sizes(body_bytes);
+  return disk::record_bytes({.key_bytes = static_cast<std::uint32_t>(object.key),
+                             .names_bytes = static_cast<std::uint32_t>(response_->names.size()),
+                             .meta_bytes = static_cast<std::uint32_t>(kSavedMetaBytes),
+                             .head_bytes = static_cast<std::uint32_t>(object.head),
+                             .body_bytes = body_bytes});
+}
+
+// Segments of 4 MiB do not take quite as long a body as a record may have.
+bool StoreWriter::fits_one_record(std::uint64_t body_bytes) const {
+  if (body_bytes <= cache::kPartBytes / 2) return true;  // any segment that takes parts
+  return body_bytes <= disk::kRecordBodyMax &&
+         services_.disks->fit(record_bytes_with(body_bytes),
+                              static_cast<std::uint32_t>(response_->names.size()));
+}
+
 // On disk alone: the body in parts, and a record of the head.
 bool StoreWriter::fits_disks(std::uint64_t body_bytes) const {
-  const cache::ObjectSizes object = sizes(0);
-  const auto names = static_cast<std::uint32_t>(response_->names.size());
-  const std::uint64_t front =
-      disk::record_bytes({.key_bytes = static_cast<std::uint32_t>(object.key),
-                          .names_bytes = names,
-                          .meta_bytes = static_cast<std::uint32_t>(kSavedMetaBytes),
-                          .head_bytes = static_cast<std::uint32_t>(object.head)});
-  return services_.disks->fit(front, names) &&
+  return services_.disks->fit(record_bytes_with(0),
+                              static_cast<std::uint32_t>(response_->names.size())) &&
          services_.disks->fit(record_bytes_of_part(std::min(body_bytes, cache::kPartBytes)), 0);
 }
 
@@ -140,7 +152,7 @@ bool StoreWriter::leave_memory(store::Body& body, std::uint64_t body_bytes) {
 bool StoreWriter::write(store::Body& body) {
   ENCORE_CHECK(state_ == State::kUnderWay, "what is being stored is written");
   if (!may_be_on_disk() || parts_failed_) return !on_disk_alone_;
-  if (!parts_ && (is_piece() || body.size() <= disk::kRecordBodyMax)) return true;
+  if (!parts_ && (is_piece() || fits_one_record(body.size()))) return true;
   if (!parts_) {
     make_parts();
     ENCORE_CHECK(parts_->begin(body), "what is stored in memory is kept whole");
@@ -200,8 +212,8 @@ bool StoreWriter::make_entry(const store::ObjectRef& completes, Made& made) {
 
 // What its body's parts are found by. False where the body lies nowhere else, and not there.
 bool StoreWriter::finish_parts(Made& made) {
-  const bool is_long = made.body->size() > disk::kRecordBodyMax && received_->head.status != 206;
-  if (is_long && may_be_on_disk() && !parts_ && !parts_failed_) {
+  const bool is_wanted = received_->head.status != 206 && may_be_on_disk();
+  if (is_wanted && !parts_ && !parts_failed_ && !fits_one_record(made.body->size())) {
     make_parts();
     if (!parts_->begin(*made.body)) parts_.reset();
   }

@@ -75,6 +75,8 @@ class StoreWriter {
   bool reserve(std::uint64_t body_bytes);
   cache::ObjectSizes sizes(std::uint64_t body_bytes) const;
   bool fits_disks(std::uint64_t body_bytes) const;
+  std::uint64_t record_bytes_with(std::uint64_t body_bytes) const;
+  bool fits_one_record(std::uint64_t body_bytes) const;
   bool leave_memory(store::Body& body, std::uint64_t body_bytes);
   bool make_entry(const store::ObjectRef& completes, Made& made);
   bool finish_parts(Made& made);

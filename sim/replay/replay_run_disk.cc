@@ -1,6 +1,7 @@
 // A replay's disk: what is written there, what becomes of it, and what is found there again.
 #include <tuple>
 
+#include "cache/disk_layout.h"
 #include "cache/disk_parts.h"
 #include "sim/replay/replay_run.h"
 
@@ -28,7 +29,9 @@ bool ReplayRun::is_for_disk_only(std::uint64_t charge_bytes) const {
 std::uint64_t ReplayRun::write_body(const ReplayRequest& request, const cache::Key& key,
                                     const cache::Stored& stored) {
   const std::uint64_t bytes = charge_of(request);
-  if (bytes <= cache::kWholeBodyMax) {
+  if (bytes <= cache::kWholeBodyMax &&
+      cache::fits_empty_segment(record_bytes(bytes), 0,
+                                options_.kernel.disks.front().segment_bytes)) {
     bodies_.erase(request.object);
     return record_bytes(bytes);
   }

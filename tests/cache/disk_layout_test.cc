@@ -1,5 +1,6 @@
 // How a disk is divided.
 #include "cache/disk_layout.h"
+#include "cache/disk_parts.h"
 
 #include <algorithm>
 #include <string>
@@ -27,10 +28,33 @@ std::uint64_t bound_in(const std::string& message) {
 
 TEST_CASE("Segments are larger on larger disks", "[cache][disk]") {
   CHECK(default_segment_bytes(100 * kGiB) == 64 * kMiB);
-  CHECK(default_segment_bytes(2 * kGiB) == 64 * kMiB);
-  CHECK(default_segment_bytes(2 * kGiB - 1) == 16 * kMiB);
+  CHECK(default_segment_bytes(4 * kGiB) == 64 * kMiB);
+  CHECK(default_segment_bytes(4 * kGiB - 1) == 32 * kMiB);
+  CHECK(default_segment_bytes(512 * kMiB) == 8 * kMiB);
+  CHECK(default_segment_bytes(512 * kMiB - 1) == 4 * kMiB);
+  CHECK(default_segment_bytes(240 * kMiB) == 4 * kMiB);
+  CHECK(default_segment_bytes(128 * kMiB) == 4 * kMiB);
+  CHECK(default_segment_bytes(128 * kMiB - 1) == 2 * kMiB);
+  CHECK(default_segment_bytes(48 * kMiB) == kMiB);
+  CHECK(default_segment_bytes(kMiB) == kSegmentBytesMin);
+  CHECK(default_segment_bytes(0) == kSegmentBytesMin);
   CHECK(default_segment_bytes(4 * kTiB) == 64 * kMiB);
   CHECK(default_segment_bytes(4 * kTiB + 1) == 256 * kMiB);
+}
+
+TEST_CASE("A disk of which nothing is said has many segments, which take parts of large bodies",
+          "[cache][disk]") {
+  for (std::uint64_t bytes = kDiskBytesMin; bytes <= 4 * kTiB; bytes += 1 + bytes / 7) {
+    CAPTURE(bytes);
+    const auto layout = lay_out_disk(bytes, default_segment_bytes(bytes));
+    REQUIRE(layout);
+    if (bytes >= 128 * kMiB) {
+      CHECK(layout->segments >= 31);  // what lies before them is less than one
+      CHECK(fits_empty_segment(kPartBytes + kDiskPage, 0, layout->segment_bytes));
+    } else if (bytes >= 4 * kMiB) {
+      CHECK(layout->segments >= 24);
+    }
+  }
 }
 
 TEST_CASE("What lies on a disk does not overlap, and no segment more would fit", "[cache][disk]") {

@@ -70,9 +70,10 @@ TEST_CASE("A disk needs a path and a size that holds segments", "[config][disk]"
         "encore.toml:4:11: disk.0.segment: \"3MiB\" is not a power of two; accepted: a power of "
         "two, 64KiB .. 256MiB, or 0B\n"
         "encore.toml:3:8: disk.0.size: \"1KiB\" is too small; accepted: 512KiB .. 256TiB");
-  CHECK(faults("[[disk]]\npath = \"a\"\nsize = \"64MiB\"\n") ==
+  CHECK(faults("[[disk]]\npath = \"a\"\nsize = \"64MiB\"\nsegment = \"16MiB\"\n") ==
         "encore.toml:3:8: disk.0.size: a disk of 64MiB is too small: accepted are 65MiB and more "
         "with segments of 16MiB");
+  CHECK(faults("[[disk]]\npath = \"a\"\nsize = \"512KiB\"\n").empty());
   CHECK(faults("[[disk]]\npath = \"a\"\nsize = \"1TiB\"\nsegment = \"64KiB\"\n")
             .find("is too large: accepted are ") != std::string::npos);
   CHECK(faults("[[disk]]\npath = \"a\"\nsize = \"512KiB\"\nsegment = \"64KiB\"\n").empty());
