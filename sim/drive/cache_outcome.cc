@@ -32,8 +32,9 @@ std::string_view take_part(std::string_view& rest, char separator) {
   return part.substr(0, part.find_last_not_of(" \t") + 1);
 }
 
-// Of a hit it says where it came from, and nothing else.
-constexpr std::string_view kFromDisk = "disk";
+// The detail of a hit may name its place: a disk, or the memory in which objects wait. It is a hit
+// all the same.
+bool is_place(std::string_view detail) { return detail == "disk" || detail == "probation"; }
 
 }  // namespace
 
@@ -60,7 +61,7 @@ std::string cache_outcome(std::string_view field) {
   if (forwarded == "bypass" || forwarded == "method") {
     return std::string(forwarded);
   }
-  if (!detail.empty() && !(hit && detail == kFromDisk)) {
+  if (!detail.empty() && !(hit && is_place(detail))) {
     return std::string(detail);
   }
   if (collapsed) {

@@ -34,6 +34,8 @@ const std::string kTrace =
 TEST_CASE("A Cache-Status field is read as one word", "[sim][drive]") {
   CHECK(cache_outcome(" encore; hit; ttl=59") == "hit");
   CHECK(cache_outcome("encore; hit; ttl=59; detail=disk") == "hit");
+  CHECK(cache_outcome("encore; hit; ttl=59; detail=probation") == "hit");
+  CHECK(cache_outcome("encore; fwd=uri-miss; stored; detail=probation") == "probation");
   CHECK(cache_outcome("encore; fwd=stale; detail=disk") == "disk");
   CHECK(cache_outcome("encore; fwd=uri-miss; stored=?0; detail=first-request") == "first-request");
   CHECK(cache_outcome("encore; fwd=uri-miss; stored; detail=second-request") == "second-request");
