@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "base/cli/lists.h"
+#include "config/config.h"
 
 namespace encore::sim {
 namespace {
@@ -76,11 +77,18 @@ Result<std::vector<PlannedKernel>> ProbationArguments::expand(
       continue;
     }
     any = true;
-    for (ReplayProbation& probation : rules_for(kernel, disk)) {
+    const std::vector<double> costs = is_kernels && !arguments.given("--write-cost")
+                                          ? std::vector{config::Admission{}.write_cost}
+                                          : costs_;
+    for (ReplayProbation& probation : rules_for(kernel, disk, costs)) {
       all.push_back(kernel);
       (is_kernels ? all.back().tuning : all.back().probation) = probation;
       all.back().options.admission.fill = !no_fill_;
       all.back().options.admission.wait_max = wait_max_;
+      if (is_kernels && !arguments.given("--disk-reinsert")) {
+        all.back().options.disk_rules.reinsert_percent = config::Cache{}.disk_reinsert;
+        all.back().tuning->settings.move_share = config::Cache{}.disk_reinsert / 100.0;
+      }
     }
   }
   if (any) {
@@ -96,7 +104,8 @@ Result<std::vector<PlannedKernel>> ProbationArguments::expand(
 }
 
 std::vector<ReplayProbation> ProbationArguments::rules_for(const PlannedKernel& planned,
-                                                           const DiskArguments& disk) const {
+                                                           const DiskArguments& disk,
+                                                           const std::vector<double>& costs) const {
   ReplayProbation probation;
   probation.settings = {.disk_bytes = disk.bytes(),
                         .segment_bytes = disk.wanted_segment_bytes(),
@@ -113,7 +122,7 @@ std::vector<ReplayProbation> ProbationArguments::rules_for(const PlannedKernel& 
       all.push_back(probation);
       continue;
     }
-    for (const double cost : costs_) {
+    for (const double cost : costs) {
       probation.settings.rule = {};
       probation.write_cost = cost;
       all.push_back(probation);

@@ -28,8 +28,8 @@ class ProbationArguments {
   void append_parameters(Row& row) const;
 
  private:
-  std::vector<ReplayProbation> rules_for(const PlannedKernel& planned,
-                                         const DiskArguments& disk) const;
+  std::vector<ReplayProbation> rules_for(const PlannedKernel& planned, const DiskArguments& disk,
+                                         const std::vector<double>& costs) const;
 
   std::string windows_text_ = "samples";
   std::string costs_text_ = "0.3";

@@ -252,6 +252,20 @@ Table interval_table(const std::vector<FinishedRun>& runs,
   return table;
 }
 
+namespace {
+
+void append_space(const DiskSpace::Sums& sums, Row& row) {
+  row.insert(row.end(), {Field{"space_bodies", sums.body_bytes},
+                         {"space_beside_bodies", sums.beside_bytes},
+                         {"space_gaps", sums.gap_bytes},
+                         {"space_headers_and_footers", sums.described_bytes},
+                         {"space_unfilled", sums.unfilled_bytes},
+                         {"space_free", sums.free_bytes},
+                         {"space_dead", sums.dead_bytes}});
+}
+
+}  // namespace
+
 Table disk_table(const std::vector<FinishedRun>& runs) {
   Table table{.key = "disk",
               .title = "On disk",
@@ -305,6 +319,9 @@ Table disk_table(const std::vector<FinishedRun>& runs) {
          {"disk_objects", kernel.disk.entries},
          {"disk_parts", kernel.disk.parts},
          {"disk_index_bytes", kernel.disk.index_bytes}});
+    if (runs[i].run->probation() == nullptr) {
+      append_space(runs[i].run->disk_space(), table.rows.back());
+    }
   }
   return table;
 }

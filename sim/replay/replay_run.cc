@@ -298,7 +298,7 @@ bool ReplayRun::store(const ReplayRequest& request, const cache::Key& key, cache
   cache::DiskDecision decision;
   const cache::CommitOutcome outcome = kernel_->commit(key, stored, reserved, now_, &decision);
   if (has_disk() && (outcome == cache::CommitOutcome::kStored || stored.disk_only)) {
-    write(key, decision);
+    write(key, decision, bodies_.contains(request.object) ? 0 : charge_of(request));
   }
   return outcome == cache::CommitOutcome::kStored;
 }

@@ -31,6 +31,7 @@
 #include "base/error.h"
 #include "cache/kernel.h"
 #include "cache/probation_samples.h"
+#include "sim/replay/disk_space.h"
 #include "sim/replay/trace_object.h"
 #include "sim/replay/working_set.h"
 
@@ -165,6 +166,8 @@ class ReplayRun {
   const ReplayOptions& options() const { return options_; }
   // Null without ReplayOptions::probation.
   const cache::TunedProbation* probation() const { return probation_ ? &*probation_ : nullptr; }
+  // Where the bytes of the disk are now; of a run with a kernel and a disk.
+  DiskSpace::Sums disk_space() const { return space_.sums(kernel_->statistics().disk); }
   // Whether an object was ever stored.
   bool ever_stored(std::uint32_t object) const;
   // True for an object whose first request counted: the warm-up had none for it.
@@ -201,8 +204,9 @@ class ReplayRun {
   void look_for_parts(const ReplayRequest& request, const cache::Key& key,
                       const cache::DiskView& on_disk, cache::LookupResult& found);
   // Disks take no time here: what is placed is written at once, and what has to be reclaimed is.
-  void write(const cache::Key& key, const cache::DiskDecision& decision);
-  bool write_record(const cache::Key& key, const cache::DiskDecision& decision);
+  void write(const cache::Key& key, const cache::DiskDecision& decision, std::uint64_t body_bytes);
+  bool write_record(const cache::Key& key, const cache::DiskDecision& decision,
+                    std::uint64_t body_bytes);
   void reclaim();
   // Stored in memory, from disk.
   void promote(const ReplayRequest& request, const cache::Key& key,
@@ -244,6 +248,7 @@ class ReplayRun {
   };
   std::unordered_map<std::uint32_t, Body> bodies_;  // the latest, of objects in parts
   std::uint64_t last_body_ = 0;
+  DiskSpace space_;
   std::vector<ReplayInterval> intervals_;
   ReplayCounts interval_start_;
   IntervalWorkingSet working_set_;  // where there are intervals

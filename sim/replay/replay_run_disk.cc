@@ -47,7 +47,7 @@ std::uint64_t ReplayRun::write_body(const ReplayRequest& request, const cache::K
                             {.bytes = record_bytes(cache::part_bytes(bytes, i)),
                              .useless_from = std::max(stored.fresh_until, stored.keep_until)},
                             now_);
-    if (!write_record(part, decision)) {
+    if (!write_record(part, decision, cache::part_bytes(bytes, i))) {
       return 0;
     }
   }
@@ -70,9 +70,11 @@ void ReplayRun::look_for_parts(const ReplayRequest& request, const cache::Key& k
   }
 }
 
-bool ReplayRun::write_record(const cache::Key& key, const cache::DiskDecision& decision) {
+bool ReplayRun::write_record(const cache::Key& key, const cache::DiskDecision& decision,
+                             std::uint64_t body_bytes) {
   const bool is_placed = decision.outcome == cache::DiskOutcome::kPlaced;
   if (is_placed) {
+    space_.placed(decision.place, body_bytes);
     kernel_->written(key, decision.place, cache::Kernel::Write::kDone, now_);
   }
   counts_.disk_bytes_admitted += has_ended_warmup() ? decision.place.bytes : 0;
@@ -83,8 +85,9 @@ bool ReplayRun::write_record(const cache::Key& key, const cache::DiskDecision& d
   return is_placed;
 }
 
-void ReplayRun::write(const cache::Key& key, const cache::DiskDecision& decision) {
-  const bool is_written = write_record(key, decision);
+void ReplayRun::write(const cache::Key& key, const cache::DiskDecision& decision,
+                      std::uint64_t body_bytes) {
+  const bool is_written = write_record(key, decision, body_bytes);
   counts_.disk_objects_refused += is_written || !has_ended_warmup() ? 0U : 1U;
 }
 
@@ -94,8 +97,12 @@ void ReplayRun::reclaim() {
     cache::DiskReclaim step;
     do {
       step = kernel_->reclaim_disk(disk, {}, now_);
+      for (const cache::DiskMove& move : step.moves) {
+        space_.moved(move.from, move.to);
+      }
       if (step.state == cache::DiskReclaim::State::kDone) {
         kernel_->free_segment(disk, step.segment, now_);
+        space_.freed(disk, step.segment);
       }
       if (counts) {
         counts_.disk_objects_dropped += step.dropped - step.parts_dropped;

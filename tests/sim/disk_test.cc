@@ -194,6 +194,13 @@ TEST_CASE("What a replay counts of its disk is what the kernel counts", "[sim][d
   CHECK(counts.disk_objects_broken > 10);
   CHECK(disk.counters.parts_placed > 100);
   CHECK(disk.counters.stored_alone > 10);
+  // Each byte of the disk is one thing, and what is dead has gone from the index.
+  const DiskSpace::Sums space = (*run)->disk_space();
+  CHECK(space.body_bytes + space.beside_bytes + space.gap_bytes + space.described_bytes +
+            space.unfilled_bytes + space.free_bytes ==
+        disk.disks[0].segments * disk.disks[0].segment_bytes);
+  CHECK(space.free_bytes == disk.disks[0].free_segments * disk.disks[0].segment_bytes);
+  CHECK(space.body_bytes + space.beside_bytes == disk.disks[0].live_bytes + space.dead_bytes);
 }
 
 TEST_CASE("The report tells hits by tier and what was written on disk and why", "[sim][disk]") {
