@@ -179,7 +179,7 @@ struct Cache {
   // Of all disks.
   std::uint64_t mean_object_bytes = 16 * kKiB;
   std::uint64_t disk_write_rate = 0;                     // bytes a second; 0: no limit
-  std::uint32_t disk_reinsert = 50;                      // percent of a segment
+  std::uint32_t disk_reinsert = 65;                      // percent of a segment
   Nanoseconds disk_life_min = std::chrono::seconds(60);  // counted in whole seconds, rounded up
   friend bool operator==(const Cache&, const Cache&) = default;
 };
@@ -227,7 +227,7 @@ struct Admission {
   std::uint32_t min_requests = 3;                  // nth-hit
   double probability = 0.5;                        // probability
   std::uint64_t size_threshold_bytes = 64 * kKiB;  // size-threshold
-  double write_cost = 0.3;                         // probation: of a byte written, in fetched ones
+  double write_cost = 0.2;                         // probation: of a byte written, in fetched ones
   bool fill = true;                                // probation
   std::uint64_t capacity = 0;
   double fpr = 0.01;

@@ -150,7 +150,7 @@ TEST_CASE("The report shows each disk, its index, and warns where the memory has
        {"disk                  /d: 10GiB in 159 segments of 64MiB\n",
         "disk                  e: 64MiB in 63 segments of 1MiB\n",
         "written to disk       what lives 1m or longer, up to 5MiB a second; of a reclaimed "
-        "segment up to 50 % again\n",
+        "segment up to 65 % again\n",
         "index of the disks    28.7MiB for 655296 objects of 16KiB, at most 128MiB, half of the "
         "memory\n"}) {
     CHECK_THAT(report, Contains(line));
