@@ -55,7 +55,7 @@ segment = "1MiB"
   CHECK(options->disk_rules == cache::DiskRules{.life_seconds_min = 2,
                                                 .write_rate_max = 20 * kMiB,
                                                 .reinsert_percent = 0});
-  CHECK(kernel_options(with({}))->disk_rules == cache::DiskRules{});
+  CHECK(kernel_options(with({}))->disk_rules == cache::DiskRules{.reinsert_percent = 65});
   CHECK(parse_config(dump_config(*config), "dump") == *config);
 }
 
