@@ -243,7 +243,7 @@ TEST_CASE("Options of the disk that cannot be are refused with what is accepted"
   check_refused(run(line + "--disk-segment 1MiB"), "--disk-segment goes with --disk-size only");
   check_refused(run(line + "--disk-reinsert 0.2"), "--disk-reinsert goes with --disk-size only");
   check_refused(run(line + "--disk-size x"), "--disk-size");
-  check_refused(run(line + "--disk-size 1MiB"), "4 to 1048576 segments");
+  check_refused(run(line + "--disk-size 128KiB"), "4 to 1048576 segments");
   check_refused(run(line + "--disk-size 64MiB --disk-segment 3MiB"), "a power of two");
   check_refused(run(line + "--disk-size 64MiB --disk-segment 32KiB"), "a power of two");
   check_refused(run(line + "--disk-size 64MiB --disk-reinsert 0.95"), "--disk-reinsert");
