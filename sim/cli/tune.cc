@@ -31,8 +31,8 @@ constexpr double kWritesShare = 1.02;
 // The windows that are tried: doubled from the smallest to twice the objects.
 constexpr std::uint64_t kWindowMin = 16;
 // What a byte written may cost, in bytes fetched; the config's default is among them.
-constexpr std::array kWriteCosts = {0.0, 0.1, 0.3, 1.0, 3.0, 10.0};
-constexpr double kDefaultCost = 0.3;
+constexpr std::array kWriteCosts = {0.0, 0.1, 0.2, 0.5, 1.0, 3.0};
+constexpr double kDefaultCost = config::Admission{}.write_cost;
 // Second-hit pays if it loses no more than this of the hit ratio ...
 constexpr double kHitsLostMax = 0.005;
 // ... or if it saves this share of the writes and loses no more than that.

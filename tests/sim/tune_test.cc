@@ -122,7 +122,7 @@ TEST_CASE("Tune weighs probation in front of a disk", "[sim][tune]") {
   }
   // The dearer a written byte is, the fewer there are.
   CHECK(written.back() < written.front());
-  CHECK(rows[4]["write_cost"] == 0.3);
+  CHECK(rows[4]["write_cost"] == config->admission.write_cost);
 }
 
 TEST_CASE("Tune refuses what it cannot study", "[sim][tune]") {
