@@ -191,6 +191,10 @@ std::uint64_t Http1Stream::unsent_bytes() const {
 
 std::uint64_t Http1Stream::taken_bytes() const { return carrier_.stream().bytes_taken(); }
 
+bool Http1Stream::has_taken_all() const {
+  return carrier_.stream().bytes_taken() == carrier_.stream().bytes_written();
+}
+
 Nanoseconds Http1Stream::round_trip() const { return carrier_.stream().round_trip(); }
 
 }  // namespace encore::server

@@ -89,6 +89,7 @@ class Http1Stream final : public ClientStream, public net::Retirable, public Rec
   std::uint64_t sent_bytes() const override { return writer_.sent_bytes(); }
   std::uint64_t unsent_bytes() const override;
   std::uint64_t taken_bytes() const override;
+  bool has_taken_all() const override;
   Nanoseconds round_trip() const override;
   bool is_kept() const override { return keeps_alive_; }
   bool is_over_share() const override { return carrier_.is_over_share(); }

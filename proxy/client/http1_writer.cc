@@ -123,7 +123,9 @@ void Http1Writer::frame(const BodyReader::Peeked& peeked) {
     return;
   }
   if (chunk_left_ != 0) {
-    ENCORE_CHECK(peeked.bytes != 0, "what a chunk was begun with is there");
+    // Shown bytes may be let go, and come again from another body: waited for, or broken off, but
+    // never ended sooner.
+    ENCORE_CHECK(peeked.state != BodyReader::State::kEnd, "what a chunk was begun with is there");
     return;
   }
   if (peeked.state == BodyReader::State::kReady) {

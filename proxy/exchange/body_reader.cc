@@ -61,6 +61,39 @@ void BodyReader::pass_over(std::uint64_t position) {
   if (cursor_->position() < position) skip_to(position);
 }
 
+BodyReader::Left BodyReader::left() const {
+  Left left{.begin = kOpenEnd, .end = 0};
+  for (std::size_t i = piece_; i < pieces_; ++i) {
+    const Piece& piece = piece_at(i);
+    if (!piece.has_range()) continue;
+    left.begin = std::min(left.begin, piece.begin);
+    left.end = std::max(left.end, piece.end);
+  }
+  return left.end == 0 ? Left{} : left;
+}
+
+void BodyReader::let_go() {
+  ENCORE_CHECK(cursor_, "a body that is let go was read");
+  cursor_.reset();
+  body_ = {};
+  shown_ = 0;
+  is_between_bodies_ = true;
+}
+
+bool BodyReader::go_on_in(store::BodyRef body, std::uint64_t shift) {
+  ENCORE_CHECK(is_between_bodies_ && body, "one body follows the other");
+  const std::uint64_t begin = left().begin;
+  ENCORE_CHECK(begin >= shift && !at_end(), "what is left lies in the other body");
+  for (std::size_t i = piece_; i < pieces_; ++i) {
+    Piece& piece = piece_at(i);
+    if (!piece.has_range()) continue;
+    piece.begin -= shift;
+    if (piece.end != kOpenEnd) piece.end -= shift;
+  }
+  is_between_bodies_ = false;
+  return set_body(std::move(body), begin - shift);
+}
+
 // Ranges of a body that is still coming: what lies before the range is read over.
 bool BodyReader::skip_to(std::uint64_t position) {
   if (cursor_->position() > position) {
@@ -79,7 +112,7 @@ bool BodyReader::skip_to(std::uint64_t position) {
 
 BodyReader::Peeked BodyReader::peek_body(const Piece& piece, std::span<iovec> room,
                                          std::size_t bytes_max) {
-  if (!cursor_) return {.state = State::kBroken};
+  if (!cursor_) return {.state = is_between_bodies_ ? State::kWaiting : State::kBroken};
   // The state is read before the bytes: what came before the end is then seen.
   const store::BodyState state = body_->state();
   if (skip_to(piece.begin)) {

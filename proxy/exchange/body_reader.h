@@ -38,6 +38,21 @@ class BodyReader {
   // set_body, nothing was added.
   void pass_over(std::uint64_t position);
 
+  // The bytes of the body that are still to be read, from the first to the last of them. Empty:
+  // none. `end` of kOpenEnd: until it ends.
+  static constexpr std::uint64_t kOpenEnd = UINT64_MAX;
+  struct Left {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+  };
+  Left left() const;
+  // Lets go of the body; the bytes that are left come from another one, and are waited for until
+  // go_on_in(). REQUIRES: has_body().
+  void let_go();
+  // `body` has the bytes that are left, `shift` bytes nearer to its beginning than the one before.
+  // False where it is not kept from there any more. REQUIRES: let_go(); something is left.
+  bool go_on_in(store::BodyRef body, std::uint64_t shift);
+
   // What is read is made from what another reader reads, which takes `bytes` besides. `source` is
   // borrowed.
   void set_made_from(const BodyReader& source, std::uint64_t bytes) {
@@ -77,7 +92,6 @@ class BodyReader {
   std::uint64_t held_bytes() const;
 
  private:
-  static constexpr std::uint64_t kOpenEnd = UINT64_MAX;
   struct Piece {
     std::string text;  // goes first
     std::uint64_t begin = 0;
@@ -103,6 +117,7 @@ class BodyReader {
   std::size_t text_read_ = 0;  // of the piece
   std::size_t shown_ = 0;      // by the last peek
   std::uint64_t body_bytes_ = 0;
+  bool is_between_bodies_ = false;
 };
 
 }  // namespace encore::server

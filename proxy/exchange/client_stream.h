@@ -95,6 +95,8 @@ class ClientStream {
   virtual std::uint64_t sent_bytes() const = 0;
   // Sent bytes that have arrived at the client. May ask the kernel.
   virtual std::uint64_t taken_bytes() const = 0;
+  // Whether all sent bytes have arrived there. Asks the kernel.
+  virtual bool has_taken_all() const = 0;
   // Round trip of the client's connection; 0: not known. Asks the kernel.
   virtual Nanoseconds round_trip() const = 0;
   // Bytes among these that have not left this machine; a reset discards them. Asks the kernel.

@@ -137,9 +137,19 @@ void DiskBody::read_on() {
   const std::uint64_t part_end = part_begin + cache::part_bytes(wanted_.body.length, part);
   const std::uint64_t piece = is_first ? kFirstPieceBytes : kPieceBytes;
   const cache::Key key = key_at(size);
+  // Asked first: a part that comes between the two is found.
+  const bool may_come = wanted_.may_come && wanted_.may_come();
   const auto place = parts_.kernel.find_part(key, parts_.loop.now());
   if (!place) {
-    end_early();
+    // The last ones may be on their way to the disk when no more come.
+    const bool is_on_its_way = wanted_.may_come &&
+                               place.error() == cache::PartMissing::kNotWritten &&
+                               ++vain_ < kAttemptsMax;
+    if (may_come || is_on_its_way) {
+      again_.start(kAttemptInterval);
+    } else {
+      end_early();
+    }
     return;
   }
   if (size == part_begin) parts_.disks.want_from(wanted_parts_, part);

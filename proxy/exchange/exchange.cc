@@ -397,8 +397,8 @@ void Exchange::ask_alone(http::Forwarded why) {
 void Exchange::on_transfer() {
   const PanicNote note(doing_);
   if (is_at(Step::kEnded)) return;
-  if (is_cut()) {
-    cut();
+  if (is_cut() && !left_behind_.is_alone()) {
+    left_behind_.leave();
     return;
   }
   if (is_at(Step::kRespond)) {
@@ -562,7 +562,7 @@ void Exchange::end() {
   }
   // Also where clients are not told.
   const bool was_storable = response_ != nullptr && response_->reason == http::StoreReason::kOk;
-  if (was_storable && record_.outcome == Outcome::kUncacheable) {
+  if (was_storable && record_.outcome == Outcome::kUncacheable && !left_behind_.is_alone()) {
     const bool was_overtaken = role_ == Role::kAsked && response_->overtaken;
     record_.detail = was_overtaken ? kOvertaken : kNotStored;
   }

@@ -32,6 +32,7 @@
 #include "proxy/exchange/steps.h"
 #include "proxy/exchange/upload.h"
 #include "proxy/http/cache_status.h"
+#include "proxy/http/continuation.h"
 #include "proxy/http/variant_keys.h"
 #include "proxy/net/timer.h"
 #include "proxy/observe/stats.h"
@@ -223,6 +224,41 @@ class Exchange final : public TransferReader, private LoadReader {
   // Of a long body; or a transfer was joined that has something already.
   net::Deferred next_turn_;
   Standstill standstill_;  // of the client, while others wait for it
+  // How it goes on where the readers of a shared transfer do not wait for it
+  // (exchange_continue.cc).
+  class LeftBehind {
+   public:
+    explicit LeftBehind(Exchange& exchange) : exchange_(exchange) {}
+    // It has left the others.
+    bool is_alone() const { return way_ != Way::kNone; }
+    // It loses nothing by that.
+    bool can_go_on() const;
+    // Leaves; what cannot go on ends.
+    void leave();
+    // What was read from disk has come to an early end. False where the rest cannot be had.
+    bool lose_disk() { return way_ == Way::kFromDisk && ask_origin(); }
+    // Nothing more is there to be sent: looks for the origin's answer, where one is waited for.
+    void look() {
+      if (way_ == Way::kAsksOrigin) take_answer();
+    }
+
+   private:
+    enum class Way : std::uint8_t {
+      kNone,
+      kFromDisk,    // as it is written there; the transfer is waited for
+      kAsksOrigin,  // by a request of its own, which has no answer yet
+      kFromOrigin,
+    };
+    BodyReader& source() const;
+    std::optional<http::Continuation> missing_rest() const;
+    bool read_disk();
+    bool ask_origin();
+    void take_answer();
+
+    Exchange& exchange_;
+    Way way_ = Way::kNone;
+    std::unique_ptr<http::Continuation> asked_;  // of the origin; null: nothing was
+  } left_behind_{*this};
 
   RangeWait range_wait_;
   Upload upload_;

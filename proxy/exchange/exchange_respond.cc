@@ -363,20 +363,23 @@ void Exchange::pump() {
   const CodedBody* const coded = coding_.body();
   const std::uint64_t position =
       coded == nullptr ? content_.position() : coded->source().position();
-  if (transfer_ != nullptr) {
+  if (disk_body_ != nullptr) {
+    disk_body_->on_reader({.position = position, .may_read_ahead = !client_.is_over_share()});
+  } else if (transfer_ != nullptr) {
     set_over_share(client_.is_over_share());
     transfer_->advance(*this, position);
   }
-  if (disk_body_ != nullptr) {
-    disk_body_->on_reader({.position = position, .may_read_ahead = !client_.is_over_share()});
-  }
   const bool is_blocked = status == ClientStream::Status::kBlocked;
   const Question question = take_question();
+  if (question != Question::kNone) {
+    set_busy(is_blocked ? coded != nullptr : !client_.has_taken_all());
+  }
   if (question != Question::kNone && is_blocked &&
       standstill_.look(services_.loop.now(), client_.taken_bytes(),
                        [this] { return client_.round_trip(); }) &&
-      question == Question::kLeave) {
-    cut();
+      question == Question::kLeave &&
+      (left_behind_.can_go_on() || !standstill_.may_move_on(services_.loop.now()))) {
+    left_behind_.leave();
     return;
   }
   if (status == ClientStream::Status::kMore) {
@@ -389,11 +392,14 @@ void Exchange::pump() {
       if (rest_.goes_on(transfer_.get(), upload_, services_.loop.now())) return;
       finish(ClientStream::End::kDone);
       return;
-    case ClientStream::Status::kBlocked:
     case ClientStream::Status::kWaiting:
+      left_behind_.look();
+      return;
+    case ClientStream::Status::kBlocked:
     case ClientStream::Status::kMore:
       return;
     case ClientStream::Status::kBroken:
+      if (coded == nullptr && left_behind_.lose_disk()) return;
       record_.outcome = broken_outcome(coded, disk_body_.get(), transfer_.get());
       record_.detail = {};
       finish(ClientStream::End::kBroken);

@@ -156,6 +156,8 @@ struct ResponseSizes {
     "Times an origin was held back because its client held more than its share of memory.")        \
   X(slow_readers_cut, "slow_readers_cut_total",                                                    \
     "Responses cut because their client took them too slowly.")                                    \
+  X(slow_readers_continued, "slow_readers_continued_total",                                        \
+    "Readers of a shared response that fell behind and went on by themselves.")                    \
   X(tunnels, "tunnels_total", "CONNECT tunnels opened.")                                           \
   X(intercepts, "intercepts_total", "CONNECTs that were decrypted.")                               \
   X(intercepts_spliced, "intercepts_spliced_total",                                                \

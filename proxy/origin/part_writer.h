@@ -23,6 +23,8 @@ class PartWriter {
   // From the first byte on. False where the body does not keep that any more. REQUIRES: not begun.
   [[nodiscard]] bool begin(store::Body& body);
   bool has_begun() const { return cursor_.has_value(); }
+  // The parts are found by it. REQUIRES: begun.
+  std::uint64_t number() const { return written_.number; }
   // Hands over what is there and followed by more. False: a part has found no place, and what is
   // written is of no use. REQUIRES: begun.
   [[nodiscard]] bool write(const store::Body& body);

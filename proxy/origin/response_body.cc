@@ -12,6 +12,8 @@ namespace {
 
 // A body with at least so much to come is read straight into its place.
 constexpr std::uint64_t kDirectReadBytes = 16 * 1024;
+// Readers are asked no more often what their clients take: each answer costs a system call.
+constexpr Nanoseconds kAskInterval = std::chrono::milliseconds(10);
 
 }  // namespace
 
@@ -185,6 +187,9 @@ void ResponseBody::pause(MonotonicTime now) {
   transfer_.set_producer_paused(true);
   stream_->pause_reading();
   others_waited_ = false;
+  all_read_since_.reset();
+  // Who is left behind may go on from there.
+  if (const std::uint64_t number = writer_.parts_alone()) transfer_.set_parts(number);
   if (!transfer_.all_opened()) {
     transfer_.urge_readers();
     transfer_.publish_body();
@@ -193,17 +198,27 @@ void ResponseBody::pause(MonotonicTime now) {
   on_reader_advanced();
 }
 
-// A reader that takes nothing while others wait leaves by itself when it is asked. While nobody
-// waits nobody is asked: the reader that begins to wait tells that it has advanced.
+// A reader that takes nothing while others wait leaves by itself when it is asked. While nobody has
+// read all nobody is asked: the reader that has tells that it has advanced. Beside a fast origin
+// that is so many times in a millisecond, and the last answers are as good.
 void ResponseBody::question_readers() {
   if (!paused_since_ || stream_ == nullptr) return;
-  others_waited_ = transfer_.question_behind(
-      body_->size(), others_waited_ ? Transfer::Asking::kVerdict : Transfer::Asking::kToKnow);
-  if (!others_waited_) return;
+  using Asking = Transfer::Asking;
+  const MonotonicTime now = services_.loop.now();
+  Asking asking = others_waited_ ? Asking::kVerdict : Asking::kToKnow;
+  if (now - asked_at_ < kAskInterval) asking = Asking::kNobody;
+  const Transfer::Others others = transfer_.question_behind(body_->size(), asking);
+  others_waited_ = others == Transfer::Others::kWait;
+  if (others == Transfer::Others::kBehind) {
+    all_read_since_.reset();
+    return;
+  }
+  if (!all_read_since_) all_read_since_ = now;
+  if (asking != Asking::kNobody) asked_at_ = now;
   if (patience_ == nullptr) {
     patience_ = std::make_unique<net::Timer>(services_.loop, [this] { question_readers(); });
   }
-  patience_->start(Standstill::kLookInterval);
+  patience_->start(asked_at_ + Standstill::kLookInterval - now);
 }
 
 void ResponseBody::on_reader_advanced() {
@@ -211,7 +226,7 @@ void ResponseBody::on_reader_advanced() {
   const std::uint64_t limit = request_.runtime->config.limits.transfer_buffer_bytes;
   const std::uint64_t behind = lag();
   if (!writer_.keeps_whole() && behind != 0 && (behind > limit / 2 || transfer_.is_over_share())) {
-    if (!others_waited_ && transfer_.is_read_by_several()) question_readers();
+    if (!all_read_since_ && transfer_.is_read_by_several()) question_readers();
     return;
   }
   end_pause(services_.loop.now());
@@ -227,10 +242,12 @@ void ResponseBody::end_pause(MonotonicTime now) {
   read_on();
 }
 
-// Whoever holds back the others is cut in the end; it is told with the next wake-up.
+// Whoever holds back the others is cut in the end; it is told with the next wake-up. A pause hurts
+// nobody as long as all have something left to read: beside a fast origin it lasts nearly always.
 void ResponseBody::blame_slowest(MonotonicTime now) {
-  const Nanoseconds elapsed = now - *paused_since_;
-  paused_since_ = now;
+  if (!all_read_since_) return;
+  const Nanoseconds elapsed = now - *all_read_since_;
+  all_read_since_ = now;
   if (transfer_.blame_slowest({body_->size(), elapsed, now})) cut_due_ = true;
 }
 
@@ -285,7 +302,9 @@ bool ResponseBody::is_worth_finishing(std::uint64_t bytes_max) const {
 }
 
 void ResponseBody::stop_storing() {
-  if (writer_.stop(body_.get())) owner_.on_storing_stopped();
+  if (!writer_.stop(body_.get())) return;
+  transfer_.end_parts();
+  owner_.on_storing_stopped();
 }
 
 std::optional<StoreWriter::Result> ResponseBody::complete(const store::ObjectRef& completes) {
@@ -293,6 +312,7 @@ std::optional<StoreWriter::Result> ResponseBody::complete(const store::ObjectRef
   body_->complete();
   if (!is_storing()) return std::nullopt;
   const StoreWriter::Result result = writer_.commit(body_, completes);
+  if (transfer_.parts() != 0) transfer_.end_parts();
   if (result == StoreWriter::Result::kUnfit) owner_.on_storing_stopped();
   return result;
 }

@@ -101,7 +101,10 @@ class ResponseBody {
   bool is_worth_finishing(std::uint64_t bytes_max) const;
   void stop_storing();
   // The same without a word to the owner; whether it was storing.
-  bool forgo_storing() { return writer_.stop(body_.get()); }
+  bool forgo_storing() {
+    transfer_.end_parts();
+    return writer_.stop(body_.get());
+  }
 
   // The stream is let go of.
   void detach() {
@@ -152,6 +155,9 @@ class ResponseBody {
   bool cut_due_ = false;                       // a reader was cut and is to be told
   std::unique_ptr<net::Timer> patience_;       // with readers that are behind while others wait
   bool others_waited_ = false;                 // at its last look
+  MonotonicTime asked_at_{};
+  // Since when some reader has read all, in this pause, as far as it is not counted yet.
+  std::optional<MonotonicTime> all_read_since_;
 };
 
 }  // namespace encore::server

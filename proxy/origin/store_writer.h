@@ -46,6 +46,10 @@ class StoreWriter {
   [[nodiscard]] bool write(store::Body& body);
   // Whether the body has to keep all of its bytes for it.
   bool keeps_whole() const { return is_under_way() && !on_disk_alone_; }
+  // The number of the parts on disk that alone are to have the body (LargeBody); 0: it is not so.
+  std::uint64_t parts_alone() const {
+    return is_under_way() && on_disk_alone_ && parts_ ? parts_->number() : 0;
+  }
   // Gives back what was taken: nothing is stored. Whether it was under way.
   bool stop(store::Body* body);
 

@@ -128,6 +128,27 @@ std::shared_ptr<const RequestContext> RequestContext::permission_for(
   return made;
 }
 
+std::shared_ptr<const RequestContext> RequestContext::part_of(
+    const std::shared_ptr<const RequestContext>& request, const PartOnly& part) {
+  auto made = make_reused<RequestContext>();
+  *made = *request;
+  made->bytes.append(part.range).append(part.if_range);
+  const http::Rebase rebase{request->bytes, made->bytes};
+  made->head.rebase(rebase);
+  made->target.rebase(rebase);
+  for (const http::FieldId id : {http::FieldId::kRange, http::FieldId::kIfRange,
+                                 http::FieldId::kIfNoneMatch, http::FieldId::kIfModifiedSince,
+                                 http::FieldId::kIfMatch, http::FieldId::kIfUnmodifiedSince}) {
+    made->head.fields.remove(id);
+  }
+  const std::string_view added = std::string_view(made->bytes).substr(request->bytes.size());
+  made->head.fields.add("Range", added.substr(0, part.range.size()));
+  made->head.fields.add("If-Range", added.substr(part.range.size()));
+  made->asked = request->uri_text();
+  made->key.clear();
+  return made;
+}
+
 namespace {
 
 // True if neither the client's listener nor a rule for anybody would refuse a direct request for

@@ -40,6 +40,14 @@ struct RequestContext {
   // A HEAD in its stead, of which nothing is cached.
   static std::shared_ptr<const RequestContext> permission_for(
       const std::shared_ptr<const RequestContext>& request);
+  // The same request for a part alone, of which nothing is cached: with these two values in place
+  // of its own fields that ask for a part, or on a condition.
+  struct PartOnly {
+    std::string_view range;
+    std::string_view if_range;
+  };
+  static std::shared_ptr<const RequestContext> part_of(
+      const std::shared_ptr<const RequestContext>& request, const PartOnly& part);
   // The same request for where it was redirected to, cached as what was asked for. Addresses that a
   // name resolves to are not looked at. REQUIRES: a rule that follows redirections.
   struct Redirected {

@@ -23,6 +23,10 @@ class Standstill {
   // A client can feign a long round trip. It gains no more time than that in which it is cut for
   // the time that the others wait (Transfer::blame_slowest).
   static constexpr Nanoseconds kLimitMax = std::chrono::seconds(2);
+  // One that cannot go on by itself would lose its response. If it was seen to take something
+  // while others waited, it may take nothing for so long: some systems tell of the room in a
+  // buffer of megabytes in steps of .2 s.
+  static constexpr Nanoseconds kMoverLimit = std::chrono::milliseconds(400);
 
   // Returns for how long a client with that round trip may take nothing. 0: not known.
   static constexpr Nanoseconds limit(Nanoseconds round_trip) {
@@ -35,16 +39,20 @@ class Standstill {
   template <typename RoundTrip>
   bool look(MonotonicTime now, std::uint64_t taken, RoundTrip&& round_trip) {
     if (!since_ || taken != taken_) {
+      moves_ = since_.has_value();
       since_ = now;
       taken_ = taken;
     }
     const Nanoseconds stands = now - *since_;
     return stands >= kLimit && stands >= limit(round_trip());
   }
+  // Of one that stands still: whether it has been seen to move, and not for long.
+  bool may_move_on(MonotonicTime now) const { return moves_ && now - *since_ < kMoverLimit; }
 
  private:
   std::optional<MonotonicTime> since_;  // when the present number was first seen
   std::uint64_t taken_ = 0;
+  bool moves_ = false;
 };
 
 }  // namespace encore::server

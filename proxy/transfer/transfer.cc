@@ -57,6 +57,7 @@ void Transfer::add_reader(TransferReader& reader) {
   reader.blamed_at_ = {};
   reader.over_share_.store(false, std::memory_order_relaxed);
   reader.cut_.store(false, std::memory_order_relaxed);
+  reader.busy_.store(false, std::memory_order_relaxed);
   reader.question_.store(TransferReader::Question::kNone, std::memory_order_relaxed);
   reader.previous_ = last_;
   reader.next_ = nullptr;
@@ -272,7 +273,7 @@ bool Transfer::blame_slowest(const HoldBack& hold_back) {
   for (TransferReader* reader = readers_; reader != nullptr; reader = reader->next_) {
     const std::uint64_t position = position_of(*reader);
     if (position == TransferReader::kReadsNothing) continue;
-    others_wait = others_wait || position >= hold_back.written;
+    others_wait = others_wait || (position >= hold_back.written && !reader->is_busy());
     if (position >= slowest_position) continue;
     slowest = reader;
     slowest_position = position;
@@ -299,24 +300,27 @@ bool Transfer::is_read_by_several() const {
   return readers_ != last_;
 }
 
-bool Transfer::question_behind(std::uint64_t written, Asking asking) {
+Transfer::Others Transfer::question_behind(std::uint64_t written, Asking asking) {
   using Question = TransferReader::Question;
   const Lock lock(*this);
-  bool others_wait = false;
+  Others others = Others::kBehind;
   for (const TransferReader* reader = readers_; reader != nullptr; reader = reader->next_) {
     const std::uint64_t position = reader->position_.load();
-    others_wait = others_wait || (position >= written && position != TransferReader::kReadsNothing);
+    if (position < written || position == TransferReader::kReadsNothing) continue;
+    others = std::max(others, reader->is_busy() ? Others::kBusy : Others::kWait);
   }
-  if (!others_wait) return false;
+  if (others == Others::kBehind || asking == Asking::kNobody) return others;
   for (TransferReader* reader = readers_; reader != nullptr; reader = reader->next_) {
-    if (reader->position_.load() >= written || reader->is_cut()) continue;
-    reader->question_.store(asking == Asking::kVerdict ? Question::kLeave : Question::kHowFar,
+    const std::uint64_t position = reader->position_.load();
+    if (position == TransferReader::kReadsNothing || reader->is_cut()) continue;
+    const bool is_to_leave = position < written && asking == Asking::kVerdict;
+    reader->question_.store(is_to_leave ? Question::kLeave : Question::kHowFar,
                             std::memory_order_release);
     if (!reader->wake_pending_.exchange(true, std::memory_order_acq_rel)) {
       reader->home_.wake(reader->ticket_);
     }
   }
-  return true;
+  return others;
 }
 
 Transfer::Woken Transfer::wake_elsewhere() {

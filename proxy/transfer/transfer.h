@@ -202,10 +202,16 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   };
   bool blame_slowest(const HoldBack& hold_back);
   // Returns whether some reader has read all of `written`, and waits. Only then is each that has
-  // not asked whether its client takes anything: it answers by itself, from its loop. With
-  // kVerdict others waited at the last question, too: who takes nothing is to leave.
-  enum class Asking : std::uint8_t { kToKnow, kVerdict };
-  bool question_behind(std::uint64_t written, Asking asking);
+  // not asked whether its client takes anything, and each that has, whether its client has taken it
+  // all: they answer by themselves, from their loops. With kVerdict others waited at the last
+  // question, too: who takes nothing is to leave.
+  enum class Asking : std::uint8_t { kNobody, kToKnow, kVerdict };
+  enum class Others : std::uint8_t {
+    kBehind,  // nobody has read all
+    kBusy,    // who has read all has clients that are still taking it
+    kWait,
+  };
+  Others question_behind(std::uint64_t written, Asking asking);
   // Whether more than one reads it.
   bool is_read_by_several() const;
   // Mid-body: it ends for want of memory, which is no fault of who produces it.
@@ -222,6 +228,15 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // is not to wait any longer. For good; the next wake-up tells it.
   void urge_readers() { haste_.store(Haste::kUrged, std::memory_order_release); }
   bool are_readers_urged() const { return haste_.load(std::memory_order_acquire) == Haste::kUrged; }
+  // The body is written to disk alone, in parts that are found by this number (LargeBody), as far
+  // as they are there; 0: it is not. Any thread asks.
+  void set_parts(std::uint64_t number) { parts_.store(number, std::memory_order_release); }
+  std::uint64_t parts() const { return parts_.load(std::memory_order_acquire); }
+  // What is missing of them will not come: all are there, or the rest is not written any more.
+  void end_parts() { parts_end_.store(PartsEnd::kReached, std::memory_order_release); }
+  bool may_parts_come() const {
+    return parts_end_.load(std::memory_order_acquire) == PartsEnd::kAhead;
+  }
   // From set_producer_paused(true) on each advance() of a reader is told to the producer. A look at
   // slowest_position() afterwards misses none that came before.
   void set_producer_paused(bool paused) { producer_paused_.store(paused); }
@@ -242,6 +257,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
     kShared,  // those readers
   };
 
+  enum class PartsEnd : std::uint8_t { kAhead, kReached };
   // Whether readers may take their time before they begin.
   enum class Haste : std::uint8_t { kNone, kUrged };
 
@@ -294,6 +310,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   std::atomic<bool> out_of_memory_ = false;
   std::atomic<Motion> motion_ = Motion::kMoving;
   std::atomic<Haste> haste_ = Haste::kNone;
+  std::atomic<PartsEnd> parts_end_ = PartsEnd::kAhead;
+  std::atomic<std::uint64_t> parts_ = 0;
   // Together with each reader's position: one side writes its own and reads the other's, so both
   // are sequentially consistent.
   std::atomic<bool> producer_paused_ = false;

@@ -39,6 +39,10 @@ class TransferReader : private WakeTarget {
   void set_client(const net::Address* client) { client_ = client; }
   // Its client holds more than its share of memory: nothing is read ahead for it.
   void set_over_share(bool over) { over_share_.store(over, std::memory_order_relaxed); }
+  // Its client has not taken yet what was read for it: that lies in its connection. Who waits for
+  // more of the body does not miss it before.
+  void set_busy(bool busy) { busy_.store(busy, std::memory_order_relaxed); }
+  bool is_busy() const { return busy_.load(std::memory_order_relaxed); }
   // It has held back the others for too long: it is to leave.
   bool is_cut() const { return cut_.load(std::memory_order_acquire); }
   // Whether the producer, paused for those that are behind, asks if its client takes anything. Each
@@ -86,6 +90,7 @@ class TransferReader : private WakeTarget {
   MonotonicTime blamed_at_{};
   std::atomic<bool> over_share_ = false;
   std::atomic<bool> cut_ = false;
+  std::atomic<bool> busy_ = false;
   std::atomic<Question> question_ = Question::kNone;
   std::atomic<bool> opened_ = false;  // has its place in the body
   // Body bytes read, for back-pressure; kReadsNothing: it waits for the end alone.

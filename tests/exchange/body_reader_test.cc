@@ -231,5 +231,52 @@ TEST_CASE("what is passed over of a body that grows is let go, and the range is 
   body->complete();
 }
 
+TEST_CASE("a reader goes on in another body where it has let one go", "[exchange][body]") {
+  Fixture fixture;
+  const auto seed = GENERATE(take(20, random<std::uint64_t>(1, 1'000'000)));
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
+  const std::string all = letters(200'000);
+  const bool is_open = random() % 2 == 0;
+  BodyReader reader;
+  auto first = fixture.make_body();
+  const std::size_t there = 1 + random() % (all.size() - 1);
+  Fixture::append(first, std::string_view(all).substr(0, there));
+  REQUIRE(reader.set_body(first));
+  reader.add_text("text");
+  std::string expected = "text" + all;
+  if (is_open) {
+    expected = all;
+    reader = BodyReader();
+    REQUIRE(reader.set_body(first));
+    reader.add_rest();
+  } else {
+    reader.add_range(0, all.size());
+  }
+  std::string got;
+  CHECK(read_all(reader, got, 3, 1 + random() % 50'000) == State::kWaiting);
+  // Shown, and not read.
+  std::array<iovec, 3> room;
+  (void)reader.peek(room, 10);
+  const BodyReader::Left left = reader.left();
+  CHECK(left.begin == there);
+  CHECK(left.end == (is_open ? BodyReader::kOpenEnd : all.size()));
+  reader.let_go();
+  CHECK(reader.position() == 0);
+  CHECK(read_all(reader, got, 3, 1000) == State::kWaiting);
+  CHECK(reader.left().begin == there);
+  // It begins there, or earlier.
+  const std::uint64_t shift = random() % 2 == 0 ? there : random() % there;
+  auto second = fixture.make_body();
+  REQUIRE(reader.go_on_in(second, shift));
+  CHECK(read_all(reader, got, 3, 1000) == State::kWaiting);
+  Fixture::append(second, std::string_view(all).substr(shift));
+  second->complete();
+  CHECK(read_all(reader, got, 3, 1 + random() % 50'000) == State::kEnd);
+  CHECK(got == expected);
+  CHECK(reader.body_bytes() == all.size());
+  CHECK(reader.left().end == 0);
+}
+
 }  // namespace
 }  // namespace encore::server

@@ -197,5 +197,51 @@ TEST_CASE("who leaves while it is read is not called", "[exchange][disk]") {
   CHECK(calls == 0);
 }
 
+TEST_CASE("a part that is still to be written is waited for, as long as it may come",
+          "[exchange][disk]") {
+  std::mt19937_64 random(6);
+  LargeOnDisk on;
+  const std::string text = random_bytes(random, 2 * cache::kPartBytes);
+  const LargeBody large = on.put_body(text, 1);
+  const bool comes = GENERATE(true, false);
+  bool may_come = true;
+  BodyReading reading(on,
+                      {.key = kKey,
+                       .body = large,
+                       .begin = 1000,
+                       .end = text.size(),
+                       .may_come = [&] { return may_come; }},
+                      1U << 20U);
+  const auto is_behind = [&] { return reading.cursor->position() < reading.body->size(); };
+  while (reading.body->size() < cache::kPartBytes || is_behind()) {
+    reading.read();
+    on.run();
+  }
+  for (int i = 0; i < 20; ++i) {
+    reading.read();
+    on.run();
+  }
+  CHECK(reading.is_growing());
+  if (comes) {
+    auto made = on.store->make_body({.length = text.size()});
+    REQUIRE(made.has_value());
+    REQUIRE((*made)->append(std::as_bytes(std::span(text))) == text.size());
+    (*made)->complete();
+    auto cursor = (*made)->open(cache::kPartBytes);
+    REQUIRE(cursor.has_value());
+    on.put_part(large, 1, cursor->copy(), cache::kPartBytes);
+    on.disks->tick();
+  }
+  may_come = false;
+  const MonotonicTime patience = monotonic_now() + std::chrono::seconds(60);
+  while ((reading.is_growing() || is_behind()) && monotonic_now() < patience) {
+    reading.read();
+    on.run();
+  }
+  CHECK(reading.body->state() ==
+        (comes ? store::BodyState::kComplete : store::BodyState::kAborted));
+  CHECK((reading.text == text.substr(0, comes ? text.size() : cache::kPartBytes).substr(1000)));
+}
+
 }  // namespace
 }  // namespace encore::server

@@ -44,6 +44,7 @@ class FakeStream final : public ClientStream {
   void want_content() override { ++wanted; }
   std::uint64_t sent_bytes() const override { return response.head.size(); }
   std::uint64_t taken_bytes() const override { return taken; }
+  bool has_taken_all() const override { return true; }
   std::uint64_t unsent_bytes() const override { return 0; }
   Nanoseconds round_trip() const override { return trip; }
   bool is_kept() const override { return true; }
@@ -523,7 +524,8 @@ TEST_CASE("a client that takes nothing has as long as its round trip asks for",
   const MonotonicTime begun = range.fixture.loop->now();
   const auto ask_until = [&](auto&& done) {
     while (!done()) {
-      CHECK(range.transfer().question_behind(10, Transfer::Asking::kVerdict));
+      CHECK(range.transfer().question_behind(10, Transfer::Asking::kVerdict) ==
+            Transfer::Others::kWait);
       range.fixture.loop->turn();
     }
     return range.fixture.loop->now() - begun;

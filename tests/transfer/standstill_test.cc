@@ -68,5 +68,22 @@ TEST_CASE("who feigns a long round trip gains two seconds and no more", "[transf
   CHECK(client.look(now + seconds(2), 7, feigned));
 }
 
+TEST_CASE("who was seen to move may stand still for longer, once it is alone with its loss",
+          "[transfer]") {
+  const auto nearby = [] { return Nanoseconds(milliseconds(1)); };
+  MonotonicTime now(std::chrono::hours(1));
+  Standstill never;
+  CHECK_FALSE(never.look(now, 7, not_asked));
+  CHECK(never.look(now + Standstill::kLimit, 7, nearby));
+  CHECK_FALSE(never.may_move_on(now + Standstill::kLimit));
+  Standstill mover;
+  CHECK_FALSE(mover.look(now, 7, not_asked));
+  CHECK_FALSE(mover.look(now, 8, not_asked));
+  CHECK(mover.look(now + Standstill::kLimit, 8, nearby));
+  CHECK(mover.may_move_on(now + Standstill::kLimit));
+  CHECK(mover.may_move_on(now + Standstill::kMoverLimit - Nanoseconds(1)));
+  CHECK_FALSE(mover.may_move_on(now + Standstill::kMoverLimit));
+}
+
 }  // namespace
 }  // namespace encore::server

@@ -304,6 +304,7 @@ TEST_CASE(
     "readers that are behind are asked what their clients take, and to leave once others wait",
     "[transfer]") {
   using Asking = Transfer::Asking;
+  using Others = Transfer::Others;
   using Question = TransferReader::Question;
   Fixture f(1);
   f.on(*f.homes[0], [&] {
@@ -312,18 +313,30 @@ TEST_CASE(
     two.transfer->advance(two.a, 400);
     two.transfer->advance(two.b, 500);
     for (const Asking asking : {Asking::kToKnow, Asking::kVerdict}) {
-      CHECK_FALSE(two.transfer->question_behind(1000, asking));
+      CHECK(two.transfer->question_behind(1000, asking) == Others::kBehind);
       CHECK(two.a.take_question() == Question::kNone);
       CHECK(two.b.take_question() == Question::kNone);
     }
     two.transfer->advance(two.b, 1000);
-    CHECK(two.transfer->question_behind(1000, Asking::kToKnow));
+    CHECK(two.transfer->question_behind(1000, Asking::kNobody) == Others::kWait);
+    CHECK(two.a.take_question() == Question::kNone);
+    CHECK(two.transfer->question_behind(1000, Asking::kToKnow) == Others::kWait);
     CHECK(two.a.take_question() == Question::kHowFar);
-    CHECK(two.b.take_question() == Question::kNone);
-    CHECK(two.transfer->question_behind(1000, Asking::kVerdict));
+    CHECK(two.b.take_question() == Question::kHowFar);
+    CHECK(two.transfer->question_behind(1000, Asking::kVerdict) == Others::kWait);
     CHECK(two.a.take_question() == Question::kLeave);
     CHECK(two.a.take_question() == Question::kNone);
-    CHECK(two.b.take_question() == Question::kNone);
+    CHECK(two.b.take_question() == Question::kHowFar);
+    // What lies in its connection is taken first.
+    two.b.set_busy(true);
+    CHECK(two.transfer->question_behind(1000, Asking::kNobody) == Others::kBusy);
+    CHECK_FALSE(two.transfer->blame_slowest({.written = 1000,
+                                             .elapsed = std::chrono::hours(1),
+                                             .now = MonotonicTime(std::chrono::hours(2))}));
+    two.b.set_busy(false);
+    CHECK(two.transfer->blame_slowest({.written = 1000,
+                                       .elapsed = std::chrono::hours(1),
+                                       .now = MonotonicTime(std::chrono::hours(3))}));
   });
 }
 

@@ -1,0 +1,139 @@
+// The part of an exchange that goes on by itself where the readers of a shared transfer do not wait
+// for it any longer (docs/decisions/0430).
+#include <algorithm>
+#include <utility>
+
+#include "base/recycled.h"
+#include "proxy/exchange/exchange.h"
+#include "proxy/http/hop_by_hop.h"
+#include "proxy/http/stored_head.h"
+
+namespace encore::server {
+
+BodyReader& Exchange::LeftBehind::source() const {
+  CodedBody* const coded = exchange_.coding_.body();
+  return coded != nullptr ? coded->source() : exchange_.content_;
+}
+
+// Nothing where the origin cannot be asked for just the bytes that are missing.
+std::optional<http::Continuation> Exchange::LeftBehind::missing_rest() const {
+  const RequestContext& request = *exchange_.request_;
+  const SharedResponse& response = *exchange_.response_;
+  // A whole is what ranges may be cut from: a 200, and none that is held to a digest at its end.
+  if (request.head.method != http::Method::kGet || !response.whole ||
+      !exchange_.upload_.is_done() || request.framing.kind != http::BodyKind::kNone ||
+      request.asks_upgrade()) {
+    return std::nullopt;
+  }
+  // Trailers are written by whoever fills the transfer, when that has come to its end.
+  const bool may_send_trailers =
+      exchange_.coding_.body() != nullptr || http::accepts_trailers(request.head);
+  if (!response.length && may_send_trailers) return std::nullopt;
+  http::ResponseHead head;
+  http::read_stored_head(response.head, head);
+  const BodyReader::Left left = source().left();
+  return http::continue_response(head,
+                                 {.range = {left.begin, left.end},
+                                  .to_end = left.end == BodyReader::kOpenEnd,
+                                  .length = response.length,
+                                  .length_min = exchange_.transfer_->body()->size()},
+                                 http::to_unix(exchange_.services_.loop.wall_now()));
+}
+
+bool Exchange::LeftBehind::can_go_on() const {
+  if (!exchange_.is_at(Step::kRespond) || exchange_.response_ == nullptr || is_alone()) {
+    return false;
+  }
+  if (source().left().end == 0) return true;
+  return (exchange_.transfer_->parts() != 0 && exchange_.response_->length) || missing_rest();
+}
+
+void Exchange::LeftBehind::leave() {
+  if (!can_go_on()) {
+    exchange_.cut();
+    return;
+  }
+  // All that was left for it was read, and is on its way to the client.
+  if (source().left().end == 0) {
+    exchange_.leave_transfer();
+    return;
+  }
+  if (!read_disk() && !ask_origin()) {
+    exchange_.cut();
+    return;
+  }
+  exchange_.services_.stats.slow_readers_continued.add();
+  exchange_.record_.detail = "continued";
+}
+
+// It stays with the transfer, as one that holds nobody back: without a reader the rest might not be
+// written.
+bool Exchange::LeftBehind::read_disk() {
+  const std::shared_ptr<Transfer>& transfer = exchange_.transfer_;
+  const std::optional<std::uint64_t> length = exchange_.response_->length;
+  const std::uint64_t number = transfer->parts();
+  if (number == 0 || !length) return false;
+  const BodyReader::Left left = source().left();
+  std::unique_ptr<DiskBody>& disk_body = exchange_.disk_body_;
+  disk_body = exchange_.services_.loads.open(
+      {.key = exchange_.request_->hash,
+       .body = {.number = number, .length = *length},
+       .begin = left.begin,
+       .end = std::min(left.end, *length),
+       .may_come = [transfer] { return transfer->may_parts_come(); }},
+      [this] { exchange_.on_transfer(); });
+  if (disk_body == nullptr) return false;
+  source().let_go();
+  const bool opened = source().go_on_in(disk_body->body(), 0);
+  ENCORE_CHECK(opened, "a body is kept until its reader has opened it");
+  disk_body->body()->stop_retaining();
+  way_ = Way::kFromDisk;
+  transfer->mark_waiting(exchange_);
+  return true;
+}
+
+// By its own request, with its own credentials, once. What is there of the body is not kept for it:
+// the answer begins where the client is.
+bool Exchange::LeftBehind::ask_origin() {
+  auto rest = missing_rest();
+  if (!rest) return false;
+  source().let_go();
+  exchange_.leave_transfer();
+  exchange_.disk_body_.reset();
+  asked_ = std::make_unique<http::Continuation>(std::move(*rest));
+  way_ = Way::kAsksOrigin;
+  const ExchangeServices& services = exchange_.services_;
+  auto transfer = make_recycled<Transfer>(services.home, exchange_.request_->hash, nullptr,
+                                          exchange_.asked_by_);
+  exchange_.transfer_ = transfer;
+  transfer->add_first_reader(exchange_);
+  const std::string range = asked_->range_value();
+  services.origins.ask_origin(
+      std::move(transfer),
+      RequestContext::part_of(exchange_.request_,
+                              {.range = range, .if_range = asked_->validator()}),
+      {.what = AskedFor::kAsItIs});
+  return true;
+}
+
+// The rest, or something else.
+void Exchange::LeftBehind::take_answer() {
+  Transfer& transfer = *exchange_.transfer_;
+  if (transfer.phase() == TransferPhase::kWaiting) return;
+  if (transfer.phase() == TransferPhase::kSharing) {
+    const SharedResponse& answer = transfer.response();
+    http::ResponseHead head;
+    http::read_stored_head(answer.head, head);
+    if (http::continues(*asked_, head, answer.length)) {
+      const bool opened = source().go_on_in(transfer.body(), asked_->range.begin);
+      ENCORE_CHECK(opened, "a body is kept until its readers have opened it");
+      transfer.mark_opened(exchange_);
+      way_ = Way::kFromOrigin;
+      exchange_.pump();
+      return;
+    }
+  }
+  exchange_.cut();
+}
+
+}  // namespace encore::server
