@@ -24,6 +24,7 @@ wordpress_packages=(
   php-mysql php-mbstring php-xml php-gd varnish
 )
 disk_packages=(nginx-light trafficserver python3)
+claim_packages=("${disk_packages[@]}" squid varnish gnuplot-nox)
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi

@@ -10,8 +10,12 @@ import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
+import time
+import urllib.request
 
-from peers import free_port, missing_server
+from measure import Problem
+from peers import START_SECONDS, free_port, missing_server
 from written import WritingServer
 
 # How many keys Traffic Server remembers that were asked for once; nginx keeps them for a day, encore
@@ -20,6 +24,7 @@ REMEMBERED_KEYS = 1_000_000
 # Of encore's cache, what is in memory: the index of the disk with it.
 ENCORE_MEMORY = 16 << 20
 ENCORE_SEGMENT = 8 << 20
+MEMORY = "/dev/shm"
 # `bytes_max` is the size of the cache, `files` where its files go, `folder` what else it needs.
 Setup = collections.namedtuple("Setup", "folder files bytes_max origin_port")
 
@@ -108,6 +113,45 @@ ip_allow:
 """,
 }
 
+# Squid removes what is too much once a second, at most 300 objects for each watermark's width that it
+# is beyond the lower one, and stores nothing while it is beyond its size. So its size is twice what it
+# is to hold, and its watermarks say how much that is: between the two it would lose hits.
+SQUID = """
+http_port 127.0.0.1:{port} accel defaultsite=127.0.0.1:{origin} no-vhost
+always_direct allow all
+http_access allow all
+cache_replacement_policy {policy}
+maximum_object_size 64 MB
+cache_dir ufs {files}/squid {twice_mib} 16 256
+cache_swap_low 50
+cache_swap_high 51
+cache_mem 0 MB
+store_avg_object_size 16 KB
+access_log none
+cache_log {dir}/cache.log
+cache_store_log none
+netdb_filename none
+pid_filename {dir}/squid.pid
+coredump_dir {dir}
+icon_directory {dir}
+logfile_rotate 0
+pinger_enable off
+icp_port 0
+via off
+shutdown_lifetime 0 seconds
+max_filedescriptors 4096
+"""
+
+VARNISH = """
+vcl 4.1;
+backend default {{ .host = "127.0.0.1"; .port = "{origin}"; }}
+sub vcl_backend_response {{ set beresp.grace = 0s; set beresp.keep = 0s; }}
+sub vcl_deliver {{
+  if (obj.hits > 0) {{ set resp.http.Cache-Status = "varnish; hit"; }}
+  else {{ set resp.http.Cache-Status = "varnish; fwd=miss"; }}
+}}
+"""
+
 ENCORE = """
 [[listen]]
 address = "127.0.0.1:{port}"
@@ -119,10 +163,10 @@ memory = "{memory}"
 [[disk]]
 path = "{files}/encore"
 size = "{size}"
-segment = "{segment}"
+{segment}
 [admission]
-policy = "{policy}"
 seed = "1"
+{policy}
 [workers]
 count = 1
 [admin]
@@ -149,10 +193,14 @@ def find_program(name):
     return shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
 
 
+def missing_text(package):
+    return f"not installed: apt-get install --no-install-recommends {package}"
+
+
 def start_nginx(name, setup, rule):
     program = find_program("nginx")
     if not program:
-        return missing_server(name, "missing")
+        return missing_server(name, missing_text("nginx-light"))
     port, tick = free_port(), free_port()
     (setup.folder / "nginx.conf").write_text(NGINX.format(
         dir=setup.folder, files=setup.files, size=setup.bytes_max, origin=setup.origin_port,
@@ -167,7 +215,7 @@ def start_nginx(name, setup, rule):
 def start_traffic_server(name, setup, rule):
     program = find_program("traffic_server")
     if not program:
-        return missing_server(name, "missing")
+        return missing_server(name, missing_text("trafficserver"))
     layout = subprocess.run(["traffic_layout"], capture_output=True, text=True, check=False).stdout
     plugins = re.search(r"^PLUGINDIR: (.*)$", layout, re.M)
     if not plugins:
@@ -182,11 +230,92 @@ def start_traffic_server(name, setup, rule):
                          log=setup.folder / "output", account=account())
 
 
+class Squid(WritingServer):
+    """Squid, which refuses requests until it has looked through its empty directories, and does not
+    say in its responses what it served from them."""
+
+    def __init__(self, *arguments, cache_log, **options):
+        super().__init__(*arguments, **options)
+        deadline = time.monotonic() + START_SECONDS
+        while not self.missing and "storeLateRelease" not in cache_log.read_text(errors="replace"):
+            if not self.alive() or time.monotonic() > deadline:
+                self.stop()
+                self.missing = "does not say that it has read its directories"
+            time.sleep(0.05)
+
+    def own_hits(self):
+        """By its own count."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/squid-internal-mgr/counters",
+                                    timeout=10) as answer:
+            return squid_hits(answer.read().decode(errors="replace"))
+
+
+def squid_hits(counters):
+    """Hits in what its cache manager says; Problem where it says none."""
+    found = re.search(r"^client_http\.hits = (\d+)$", counters, re.M)
+    if not found:
+        raise Problem("Squid's cache manager does not say how many hits there were")
+    return int(found.group(1))
+
+
+def start_squid(name, setup, policy):
+    program = find_program("squid")
+    if not program:
+        return missing_server(name, missing_text("squid"))
+    port = free_port()
+    config = setup.folder / "squid.conf"
+    config.write_text(SQUID.format(
+        dir=setup.folder, files=setup.files, twice_mib=2 * setup.bytes_max >> 20, port=port,
+        origin=setup.origin_port, policy=policy))
+    give_away(setup.folder, setup.files)
+    made = subprocess.run([program, "-z", "-N", "-f", config], capture_output=True, text=True,
+                          check=False, timeout=60, **(account() or {}))
+    if made.returncode != 0:
+        said = [line for line in made.stderr.splitlines() if "FATAL" in line or "ERROR" in line]
+        return missing_server(name, f"cannot make its directories: {(said or ['no message'])[0]}")
+    return Squid(name, [program, "-N", "-f", config], port, log=setup.folder / "output",
+                 account=account(), cache_log=setup.folder / "cache.log")
+
+
+class Varnish(WritingServer):
+    """Varnish, whose working directory is in memory: its log would count as writes. Its storage is a
+    mapped file: the kernel counts a page once, however often it is overwritten, until it is written
+    back, half a minute later. A cache of this size turns over sooner at the pace of a measurement, so
+    the file is written back all the time (`flushed`), as it would be at the pace of real traffic."""
+
+    def __init__(self, name, setup, program):
+        port = free_port()
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="encore-varnish-", dir=MEMORY))
+        (setup.folder / "cache.vcl").write_text(VARNISH.format(origin=setup.origin_port))
+        give_away(setup.folder, setup.files, self.directory)
+        # It must be able to remove as many objects as a large one needs.
+        super().__init__(name, [
+            program, "-F", "-j", "none", "-n", self.directory / "run", "-T", "none",
+            "-f", setup.folder / "cache.vcl", "-a", f"127.0.0.1:{port}", "-p", "nuke_limit=1000000",
+            "-p", "thread_pools=1", "-s", f"file,{setup.files}/varnish,{setup.bytes_max}"],
+            port, log=setup.folder / "output", account=account())
+        if self.missing:
+            shutil.rmtree(self.directory, ignore_errors=True)
+        self.flushed = setup.files / "varnish"
+
+    def stop(self):
+        super().stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def start_varnish(name, setup):
+    program = find_program("varnishd")
+    return Varnish(name, setup, program) if program else \
+        missing_server(name, missing_text("varnish"))
+
+
 def encore_config(setup, policy, port, memory):
     """The text of encore's configuration: the one place where it is said what a cache of
-    `setup.bytes_max` is."""
+    `setup.bytes_max` is. `policy` None: admission and segments are left to the defaults."""
+    chosen = {"policy": "", "segment": ""} if policy is None else {
+        "policy": f'policy = "{policy}"', "segment": f'segment = "{ENCORE_SEGMENT}"'}
     return ENCORE.format(port=port, origin=setup.origin_port, memory=memory, files=setup.files,
-                         size=setup.bytes_max - memory, segment=ENCORE_SEGMENT, policy=policy)
+                         size=setup.bytes_max - memory, **chosen)
 
 
 def start_encore(name, setup, policy, programs, memory=ENCORE_MEMORY):
@@ -199,39 +328,64 @@ def start_encore(name, setup, policy, programs, memory=ENCORE_MEMORY):
                          log=setup.folder / "output")
 
 
-# `always` is the name of the same cache that stores whatever it may; `simulated` eviction and
-# admission of the simulator that come nearest; `disk` whether it keeps its objects there.
-Cache = collections.namedtuple("Cache", "name always simulated disk start")
+# `id` is what --systems says, `always` the id of the same cache that stores whatever it may;
+# `simulated` eviction and admission of the simulator that come nearest; `memory` the part of the size
+# that is not on disk; `default` whether it runs where no systems are named.
+# `start(setup)` starts it; `program` of `package` it needs, None: it is built here.
+Cache = collections.namedtuple(
+    "Cache", "id name always simulated start program package memory default",
+    defaults=(0, True))
 
 
 def caches(programs):
     promote = ("@plugin=cache_promote.so @pparam=--policy=lru @pparam=--hits=2 "
                f"@pparam=--buckets={REMEMBERED_KEYS}")
-    nginx, traffic, encore = "nginx", "Traffic Server", "encore always"
+
+    def nginx(id_, name, admission, rule):
+        return Cache(id_, name, "nginx", ("lru", admission),
+                     lambda setup: start_nginx(name, setup, rule), "nginx", "nginx-light")
+
+    def traffic_server(id_, name, admission, rule):
+        return Cache(id_, name, "ats", ("fifo", admission),
+                     lambda setup: start_traffic_server(name, setup, rule), "traffic_server",
+                     "trafficserver")
+
+    def squid(id_, name, eviction, policy):
+        return Cache(id_, name, id_, (eviction, "always"),
+                     lambda setup: start_squid(name, setup, policy), "squid", "squid")
+
+    def encore(id_, name, admission, policy, default):
+        return Cache(id_, name, "encore-always", ("sieve", admission),
+                     lambda setup: start_encore(name, setup, policy, programs), None, None,
+                     ENCORE_MEMORY, default=default)
+
     return [
-        Cache(nginx, nginx, ("lru", "always"), True,
-              lambda setup: start_nginx(nginx, setup, "")),
-        Cache("nginx min_uses 2", nginx, ("lru", "exact-second-hit"), True,
-              lambda setup: start_nginx(nginx, setup, "proxy_cache_min_uses 2;")),
-        Cache(traffic, traffic, ("fifo", "always"), True,
-              lambda setup: start_traffic_server(traffic, setup, "")),
-        Cache("Traffic Server cache_promote", traffic, ("fifo", "exact-second-hit"), True,
-              lambda setup: start_traffic_server(traffic, setup, promote)),
-        Cache(encore, encore, ("sieve", "always"), True,
-              lambda setup: start_encore(encore, setup, "always", programs)),
-        Cache("encore second-hit", encore, ("sieve", "second-hit"), True,
-              lambda setup: start_encore(encore, setup, "second-hit", programs)),
+        encore("encore", "Encore", "proxy-probation", None, True),
+        nginx("nginx", "nginx", "always", ""),
+        nginx("nginx-min-uses", "nginx, min_uses 2", "exact-second-hit", "proxy_cache_min_uses 2;"),
+        traffic_server("ats", "Traffic Server", "always", ""),
+        traffic_server("ats-promote", "Traffic Server, cache_promote", "exact-second-hit", promote),
+        squid("squid", "Squid", "lru", "lru"),
+        squid("squid-gdsf", "Squid, heap GDSF", "gdsf", "heap GDSF"),
+        Cache("varnish", "Varnish, file storage", "varnish", ("lru", "always"),
+              lambda setup: start_varnish("Varnish, file storage", setup), "varnishd", "varnish"),
+        encore("encore-second-hit", "Encore, second-hit", "second-hit", "second-hit", False),
+        encore("encore-always", "Encore, always", "always", "always", False),
     ]
+
+
+PROGRAMS = {"nginx": ["nginx", "-v"], "Traffic Server": ["traffic_server", "-V"],
+            "Squid": ["squid", "-v"], "Varnish": ["varnishd", "-V"]}
 
 
 def versions():
     """Of what is compared, for the report."""
     found = {}
-    for name, command in (("nginx", ["nginx", "-v"]), ("Traffic Server", ["traffic_server", "-V"])):
+    for name, command in PROGRAMS.items():
         program = find_program(command[0])
         if program:
             said = subprocess.run([program, *command[1:]], text=True, check=False,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
-            number = re.search(r"\d+\.\d+\.\d+", said)
+            number = re.search(r"\d+\.\d+(\.\d+)?", said)
             found[name] = number.group(0) if number else said.strip()[:40]
     return found

@@ -41,7 +41,7 @@ class Help(unittest.TestCase):
                     self.assertFalse(self.called.exists(), "something was built or installed")
 
     def test_help_is_of_what_was_asked_for(self):
-        self.assertIn("--workload", self.ask("bench", "--claim", "--help").stdout)
+        self.assertIn("--workloads", self.ask("bench", "--claim", "--help").stdout)
         self.assertIn("--only", self.ask("bench", "--help").stdout)
         proxy = self.ask("fuzz", "--proxy", "--help").stdout
         self.assertIn("--keep-going", proxy)
