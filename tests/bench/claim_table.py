@@ -78,9 +78,10 @@ def compare(rows, always_of):
         row["byte_hit_gain"] = row["byte_hit_ratio"] - always["byte_hit_ratio"]
 
 
-def merged(reports):
-    """One report of several; a row of a later one takes the place of an earlier one's. REQUIRES: at
-    least one. ValueError: caches of different sizes, or a workload that is another one."""
+def merged(reports, names, ids):
+    """One report of several; a row of a later one takes the place of an earlier one's. Workloads are
+    in the order of `names`, rows in that of `ids`, and those that are not named last. REQUIRES: at least
+    one. ValueError: caches of different sizes, or a workload that is another one."""
     first, *others = reports
     whole = {**first, "workloads": [{**w, "rows": list(w["rows"])} for w in first["workloads"]]}
     for report in others:
@@ -97,7 +98,14 @@ def merged(reports):
             else:
                 rows = {row["id"]: row for row in same["rows"] + workload["rows"]}
                 same["rows"] = list(rows.values())
+    whole["workloads"].sort(key=lambda workload: place(workload["name"], names))
+    for workload in whole["workloads"]:
+        workload["rows"].sort(key=lambda row: place(row["id"], ids))
     return whole
+
+
+def place(name, names):
+    return names.index(name) if name in names else len(names)
 
 
 def estimate_seconds(requests, bytes_mean, rate):

@@ -210,18 +210,18 @@ class Summary(unittest.TestCase):
     def test_reports_of_several_runs_are_one(self):
         later = report("a", "c", rows=[{**ENCORE, "hit_ratio": 0.9}])
         later["versions"] = {"Squid": "5"}
-        whole = claim_table.merged([report("a", "b"), later])
-        self.assertEqual(["a", "b", "c"], [w["name"] for w in whole["workloads"]])
-        self.assertEqual([0.9, 0.4, None],
-                         [r.get("hit_ratio") for r in whole["workloads"][0]["rows"]])
-        self.assertEqual(0.4, whole["workloads"][1]["rows"][0]["hit_ratio"])
+        whole = claim_table.merged([report("a", "b"), later], ["c", "b"], ["nginx", "encore"])
+        self.assertEqual(["c", "b", "a"], [w["name"] for w in whole["workloads"]])
+        self.assertEqual([("nginx", 0.4), ("encore", 0.9), ("squid", None)],
+                         [(r["id"], r.get("hit_ratio")) for r in whole["workloads"][2]["rows"]])
+        self.assertEqual(0.4, whole["workloads"][1]["rows"][1]["hit_ratio"])
         self.assertEqual({"nginx": "1", "Squid": "5"}, whole["versions"])
 
     def test_reports_that_do_not_belong_together_are_refused(self):
         for change in ({"cache_bytes": 1}, {"workloads": [{"name": "a", "text": "other",
                                                            "rows": []}]}):
             with self.subTest(change), self.assertRaises(ValueError):
-                claim_table.merged([report("a"), {**report("a"), **change}])
+                claim_table.merged([report("a"), {**report("a"), **change}], [], [])
 
     def test_a_run_takes_as_long_as_its_rate_or_its_bytes_say(self):
         start = claim_table.START_SECONDS
