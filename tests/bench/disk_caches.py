@@ -234,7 +234,9 @@ class Squid(WritingServer):
     """Squid, which refuses requests until it has looked through its empty directories, and does not
     say in its responses what it served from them."""
 
-    def __init__(self, *arguments, cache_log, **options):
+    def __init__(self, *arguments, cache_log, service, **options):
+        """`service`: the name of its shared memory, which it leaves behind."""
+        self.service = service
         super().__init__(*arguments, **options)
         deadline = time.monotonic() + START_SECONDS
         while not self.missing and "storeLateRelease" not in cache_log.read_text(errors="replace"):
@@ -242,6 +244,11 @@ class Squid(WritingServer):
                 self.stop()
                 self.missing = "does not say that it has read its directories"
             time.sleep(0.05)
+
+    def stop(self):
+        super().stop()
+        for file in pathlib.Path(MEMORY).glob(f"{self.service}-*"):
+            file.unlink(missing_ok=True)
 
     def own_hits(self):
         """By its own count."""
@@ -268,13 +275,14 @@ def start_squid(name, setup, policy):
         dir=setup.folder, files=setup.files, twice_mib=2 * setup.bytes_max >> 20, port=port,
         origin=setup.origin_port, policy=policy))
     give_away(setup.folder, setup.files)
-    made = subprocess.run([program, "-z", "-N", "-f", config], capture_output=True, text=True,
+    command = [program, "-N", "-n", f"encore{port}", "-f", config]
+    made = subprocess.run([*command, "-z"], capture_output=True, text=True,
                           check=False, timeout=60, **(account() or {}))
     if made.returncode != 0:
         said = [line for line in made.stderr.splitlines() if "FATAL" in line or "ERROR" in line]
         return missing_server(name, f"cannot make its directories: {(said or ['no message'])[0]}")
-    return Squid(name, [program, "-N", "-f", config], port, log=setup.folder / "output",
-                 account=account(), cache_log=setup.folder / "cache.log")
+    return Squid(name, command, port, log=setup.folder / "output", account=account(),
+                 cache_log=setup.folder / "cache.log", service=f"encore{port}")
 
 
 class Varnish(WritingServer):
