@@ -79,7 +79,7 @@ def read_arguments(arguments):
                         help="of --limit's choice, --share's turn and the simulation; a day's number by "
                              "default")
     parser.add_argument("--stages", type=listed(STAGES), default=STAGES, metavar="STAGE,...",
-                        help=",".join(STAGES))
+                        help=f"which, in this order; {','.join(STAGES)} by default")
     parser.add_argument("--requests", type=number, default=40000, metavar="N",
                         help="of the simulation, for each mutant; 40000 by default")
     parser.add_argument("--longest", type=number, default=60, metavar="SECONDS",
@@ -262,12 +262,16 @@ def with_few_sources(world, mutants, report):
 
 
 def interrupt(*_):
+    """The first one ends the run; what is cleaned up then is not interrupted in its turn."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def main():
     chosen = read_arguments(sys.argv[1:])
     chosen.seed = choose.today() if chosen.seed is None else chosen.seed
+    signal.signal(signal.SIGINT, interrupt)  # a shell's background jobs begin with it ignored
     signal.signal(signal.SIGTERM, interrupt)
     report = Report()
     started = time.monotonic()
@@ -284,6 +288,9 @@ def main():
     except (choose.Wrong, equivalent.Faulty, NotBuilt) as error:
         print(f"./dev mutate: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:  # before the first mutant
+        print("interrupted")
+        return 130
     elapsed = time.monotonic() - started
     print(f"\n{report.text(elapsed)}")
     if chosen.only:

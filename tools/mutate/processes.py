@@ -10,7 +10,7 @@ import time
 import uuid
 
 MARK = "ENCORE_MUTATE_RUN"
-MEMORY_BYTES_MAX = 16 << 30  # of address space: a mutant that takes ever more ends at it
+MEMORY_BYTES_MAX = 12 << 30  # of a process: a mutant that takes ever more ends at it
 FILE_BYTES_MAX = 2 << 30
 GONE_SECONDS_MAX = 10
 
@@ -38,9 +38,7 @@ class Processes:
         """Runs a command in a session of its own; `log` is the file that takes its output."""
         mark = uuid.uuid4().hex
         values = {**os.environ, **(environment or {}), MARK: mark}
-        limits = ["prlimit", "--core=0", f"--fsize={FILE_BYTES_MAX}"]
-        if environment is not None:
-            limits.append(f"--as={MEMORY_BYTES_MAX}")
+        limits = ["prlimit", "--core=0", f"--fsize={FILE_BYTES_MAX}", f"--data={MEMORY_BYTES_MAX}"]
         started = time.monotonic()
         with open(log, "wb") as output:
             with self.mutex:

@@ -85,7 +85,8 @@ class Trials:
         if (world.build / SIMULATE).is_file() and any(world.has_object(SIMULATE, each)
                                                       for each in sources):
             plan.append(("simulation", None))
-        return [each for each in plan if each[0] in self.choice.stages]
+        order = self.choice.stages
+        return sorted((each for each in plan if each[0] in order), key=lambda each: order.index(each[0]))
 
     def is_own(self, test, file):
         """Whether a test is of the file's folder, or includes it."""
