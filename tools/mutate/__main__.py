@@ -23,7 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 EPILOG = """\
 Each mutant is compiled and linked as the build does it, then run through the tests, until one fails:
-those of its folder and those that include it (own), those that link it (unit), the end-to-end programs
+the test files that include it (own), the other unit tests that link it (unit), the end-to-end programs
 of its folder (road; see tools/mutate/roads.toml), the simulation. A mutant that hangs is killed by time.
 Sources, tests and the build are those of the start of the run: you may go on working.
 

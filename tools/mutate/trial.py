@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import re
 import shutil
 import threading
 import time
@@ -37,6 +38,19 @@ class Choice:
     grace: float = 20     # seconds that a test may take beyond five times its usual
 
 
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One test of a stage, or some of its cases."""
+    stage: str
+    test: object = None    # a world.Test; none: the simulation
+    cases: tuple = ()      # what chooses them
+    is_near: bool = True   # of the mutant's own folder
+
+    @property
+    def name(self):
+        return self.test.name if self.test else "simulation"
+
+
 class Baselines:
     """What each test does without a mutant. Thread-safe; each is measured once."""
 
@@ -62,6 +76,7 @@ class Trials:
         self.roads = roads
         self.note = note
         self.baselines = Baselines()
+        self.plans = {}      # file -> its Steps
         self.unmutated = {}  # source -> its object's bytes
         self.mutex = threading.Lock()
 
@@ -72,43 +87,53 @@ class Trials:
                 if "unit" in test.labels and self.world.program_of(test)]
 
     def plan(self, file):
-        """(stage, test) of a file, in the order in which they are run; test None: the simulation."""
+        """The Steps of a file, in the order in which they are run."""
+        if file not in self.plans:
+            self.plans[file] = self._plan(file)
+        return self.plans[file]
+
+    def _plan(self, file):
         world = self.world
         sources = world.sources_with(file)
-        linked = [test for test in self.unit_tests()
-                  if any(world.has_object(world.program_of(test), each) for each in sources)]
-        own = [test for test in linked if self.is_own(test, file)]
-        plan = [("own", test) for test in own]
-        plan += [("unit", test) for test in linked if test not in own]
+        steps = []
+        for test in self.unit_tests():
+            if any(world.has_object(world.program_of(test), each) for each in sources):
+                steps += self.unit_steps(test, file)
         by_name = {test.name: test for test in world.tests if "e2e" in test.labels}
-        plan += [("road", by_name[name]) for name in road_of(self.roads, file) if name in by_name]
+        steps += [Step("road", by_name[name]) for name in road_of(self.roads, file) if name in by_name]
         if (world.build / SIMULATE).is_file() and any(world.has_object(SIMULATE, each)
                                                       for each in sources):
-            plan.append(("simulation", None))
+            steps.append(Step("simulation"))
         order = self.choice.stages
-        return sorted((each for each in plan if each[0] in order), key=lambda each: order.index(each[0]))
+        return sorted((each for each in steps if each.stage in order),
+                      key=lambda each: (order.index(each.stage), not each.is_near))
 
-    def is_own(self, test, file):
-        """Whether a test is of the file's folder, or includes it."""
+    def unit_steps(self, test, file):
+        """A unit test, in two where it has cases of this file: those alone, then the others."""
         folder = self.world.root / pathlib.Path(self.world.program_of(test)).parent
-        if folder.name == pathlib.Path(file).parent.name:
-            return True
-        line = f'#include "{pathlib.Path(file).with_suffix(".h")}"'
-        return any(line in path.read_text() for path in folder.glob("*.cc"))
+        own = own_tests(self.world.root, folder, file)
+        is_near = folder.name == pathlib.Path(file).parent.name
+        if not own:
+            return [Step("unit", test, is_near=is_near)]
+        if "--rng-seed" not in test.command:  # not Catch2
+            return [Step("own", test, is_near=is_near)]
+        # Without the last of them, Catch2 would run hidden cases, too.
+        return [Step("own", test, ("-#", ",".join(f"[#{name}]" for name in own)), is_near),
+                Step("unit", test, ("-#", "".join(f"~[#{name}]" for name in own) + "~[.]"), is_near)]
 
     def programs(self, files):
         """All that may be linked or run for these files."""
         found = set()
         for file in files:
-            for stage, test in self.plan(file):
-                if stage == "simulation":
-                    found.add(SIMULATE)
-                elif stage == "road":
-                    found.update(name for name in (PROXY, *map(self.inside, test.environment.values()))
-                                 if name)
-                else:
-                    found.add(self.world.program_of(test))
+            for step in self.plan(file):
+                found.add(self.program_of(step))
+                if step.test:
+                    found.update(filter(None, map(self.inside, step.test.environment.values())))
         return sorted(found)
+
+    def program_of(self, step):
+        fixed = {"simulation": SIMULATE, "road": PROXY}
+        return fixed.get(step.stage) or self.world.program_of(step.test)
 
     def inside(self, path):
         path = pathlib.Path(path)
@@ -117,15 +142,16 @@ class Trials:
 
     # How they are run
 
-    def command(self, stage, test, program, room):
-        """(command, directory, environment) of a test with this program in the place of its own."""
+    def command(self, step, program, room):
+        """(command, directory, environment) of a step with this program in the place of its own."""
+        test = step.test
         environment = {"TMPDIR": str(room.temporary), "ENCORE_E2E_DEADLINE": "20",
                        "PYTHONDONTWRITEBYTECODE": "1"}
-        if stage == "simulation":
+        if step.stage == "simulation":
             return ([str(program), "--seed", str(self.choice.seed), "--requests",
                      str(self.choice.requests), "--round", str(self.choice.round), "--shorten", "0",
                      "--jobs", "1", "--quiet", "1"], room.folder, environment)
-        if stage == "road":
+        if step.stage == "road":
             for name, value in test.environment.items():
                 inside = self.inside(value)
                 environment[name] = str(self.world.linked / inside) if inside else value
@@ -136,25 +162,24 @@ class Trials:
             command = [word for word in test.command if word != "-v"]
             at = command.index("unittest") + 1 if "unittest" in command else len(command)
             return [*command[:at], "--failfast", *command[at:]], directory, environment
-        words = ["1" if word == "time" else word for word in test.command[1:]]
+        words = ["1" if word == "time" else word for word in (*step.cases, *test.command[1:])]
         if "--rng-seed" in words:
             words.append("--abort")
         return [str(program), *words], room.folder, {**environment, **test.environment}
 
-    def baseline(self, stage, test, room):
-        name = test.name if test else "simulation"
-        program = {"simulation": SIMULATE, "road": PROXY}.get(stage) or self.world.program_of(test)
-
+    def baseline(self, step, room):
+        """What a step does without a mutant."""
         def measure():
-            command, directory, environment = self.command(stage, test, self.world.linked / program, room)
+            program = self.world.linked / self.program_of(step)
+            command, directory, environment = self.command(step, program, room)
             result = self.processes.run(command, cwd=directory, log=room.log, timeout=900,
                                         environment=environment)
             room.clear()
             if result.outcome != "passed":
-                self.note(f"{name} {result.outcome} without a mutant: it is left out")
+                self.note(f"{step.name} {result.outcome} without a mutant: it is left out")
             return result
 
-        return name, program, self.baselines.of(name, measure)
+        return self.baselines.of((step.name, step.cases), measure)
 
     def try_mutant(self, mutant, text, room):
         started = time.monotonic()
@@ -178,30 +203,37 @@ class Trials:
         if same:
             return Verdict("same")
         programs = {}
-        for stage, test in self.plan(mutant.file):
-            name, program, usual = self.baseline(stage, test, room)
-            if usual.outcome != "passed":
+        for step in self.plan(mutant.file):
+            usual = self.baseline(step, room)
+            if usual.outcome != "passed" or self.is_too_long(step, usual):
                 continue
-            if stage == "unit" and usual.seconds > self.choice.longest:
-                continue
+            program = self.program_of(step)
             if program not in programs:
+                for old in programs.values():
+                    old.unlink()
                 linked = self.link(program, objects, room)
                 if linked is None:
                     return Verdict("invalid", detail=f"{program} does not link")
-                programs[program] = linked
-            command, directory, environment = self.command(stage, test, programs[program], room)
-            for _ in range(2 if stage == "road" else 1):
-                # A test of the road that fails is asked twice: other mutants share its machine.
-                result = self.processes.run(
-                    command, cwd=directory, log=room.log, environment=environment,
-                    timeout=self.choice.grace + 5 * usual.seconds)
-                if result.outcome != "failed":
-                    break
+                programs = {program: linked}
+            result = self.run(step, programs[program], usual, room)
             if result.outcome != "passed":
-                return Verdict("killed", stage, name, result.outcome, 0, last_lines(result.output))
-            if stage in ("own", "unit"):
-                programs.pop(program).unlink()
+                return Verdict("killed", step.stage, step.name, result.outcome, 0,
+                               last_lines(result.output))
         return Verdict("survived")
+
+    def is_too_long(self, step, usual):
+        return step.stage == "unit" and not step.is_near and usual.seconds > self.choice.longest
+
+    def run(self, step, program, usual, room):
+        command, directory, environment = self.command(step, program, room)
+        for _ in range(2 if step.stage == "road" else 1):
+            # A test of the road that fails is asked twice: other mutants share its machine.
+            result = self.processes.run(command, cwd=directory, log=room.log, environment=environment,
+                                        timeout=self.choice.grace + 5 * usual.seconds)
+            room.clear()
+            if result.outcome != "failed":
+                break
+        return result
 
     def original(self, source, room):
         with self.mutex:
@@ -252,6 +284,20 @@ class Room:
         """Removes what a test has left."""
         shutil.rmtree(self.temporary, ignore_errors=True)
         self.temporary.mkdir(parents=True, exist_ok=True)
+
+
+def own_tests(root, folder, file):
+    """The names of the test sources in a folder that include a file, or bear its name. What a source
+    includes first is its header."""
+    path = pathlib.Path(file)
+    header = file
+    if path.suffix == ".cc":
+        first = re.search(r'^#include "(\S+)"', (root / file).read_text(), re.M)
+        header = first[1] if first else str(path.with_suffix(".h"))
+    near = folder.name == path.parent.name
+    return [each.stem for each in sorted(folder.glob("*_test.cc"))
+            if (near and each.stem == f"{path.stem}_test")
+            or f'#include "{header}"' in each.read_text()]
 
 
 def road_of(roads, file):
