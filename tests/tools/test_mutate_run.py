@@ -11,6 +11,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools/mutate"))
+import pairs
+from mutants import mutants_of
 from processes import MARK, Processes, marked
 
 CMAKE = """\
@@ -164,6 +166,35 @@ class Runs(unittest.TestCase):
             status, said = self.run_it(*arguments)
             self.assertIn(told, said)
             self.assertEqual(2, status)
+
+
+class Pairs(unittest.TestCase):
+    def test_the_compiler_tells_which_arguments_are_of_two_types(self):
+        text = """\
+#include <string>
+#include <string_view>
+struct Two { int a; std::string b; };
+void f(auto&&...) {}
+Two g(int one, long many, bool is, const std::string& text, std::string_view view, int* at) {
+  f(one, one + 1);
+  f(one, many);
+  f(one, is);
+  f(text, view);
+  f(at, one);
+  f(f2(one, 2), text);
+  return {.a = one, .b = text};
+}
+""".replace("f2", "std::max")
+        asked = list(dict.fromkeys(each.pair for each in mutants_of("a.cc", text) if each.pair))
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder) / "a.cc"
+            source.write_text(pairs.with_probes(text, asked))
+            said = subprocess.run(["g++", "-std=c++23", "-fsyntax-only", "-w", source], check=False,
+                                  capture_output=True, text=True).stderr
+        differing = pairs.differing(asked, said)
+        self.assertEqual(["one, one + 1", "text, view"],
+                         [text[left[0]:right[1]] for left, right in asked
+                          if (left, right) not in differing])
 
 
 class Ended(unittest.TestCase):

@@ -42,6 +42,7 @@ class Mutant:
     new: str
     was: str       # its lines, their white space made one
     now: str
+    pair: tuple = ()  # of swap and copy: where their two arguments are
     nth: int = 1   # among those of its file that are the same in function, kind, was and now
 
     @property
@@ -84,7 +85,7 @@ class Maker:
             numbered.append(dataclasses.replace(each, nth=counts[each.key]))
         return numbered
 
-    def add(self, kind, span, new):
+    def add(self, kind, span, new, pair=()):
         code = self.code
         start = code.tokens[span.first].start
         end = code.tokens[span.last].end
@@ -97,7 +98,7 @@ class Maker:
         self.found.append(Mutant(
             self.file, code.line_of(span.first), code.function_at(span.first), kind, start, end, new,
             normal(code.text[begin:finish]),
-            normal(code.text[begin:start] + new + code.text[end:finish])))
+            normal(code.text[begin:start] + new + code.text[end:finish]), pair))
 
     # Statements
 
@@ -242,10 +243,12 @@ class Maker:
         if normal(first) == normal(second):
             return
         both = Span(left.first, right.last)
+        pair = tuple((code.tokens[each.first].start, code.tokens[each.last].end)
+                     for each in (left, right))
         between = code.text[code.tokens[left.last].end:code.tokens[right.first].start]
-        self.add("swap", both, f"{second}{between}{first}")
+        self.add("swap", both, f"{second}{between}{first}", pair)
         if "move" not in (code.word(each) for each in range(left.first, left.last + 1)):
-            self.add("copy", right, first)
+            self.add("copy", right, first, pair)
 
 
 def mutants_of(file, text):

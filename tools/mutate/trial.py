@@ -8,7 +8,8 @@ import threading
 import time
 import tomllib
 
-from processes import Stopped
+import pairs
+from mutants import mutants_of
 from world import CC_SECONDS_MAX, without_debugging
 
 STAGES = ("own", "unit", "road", "simulation")
@@ -51,8 +52,8 @@ class Step:
         return self.test.name if self.test else "simulation"
 
 
-class Baselines:
-    """What each test does without a mutant. Thread-safe; each is measured once."""
+class Known:
+    """Values by name; each is measured once. Thread-safe."""
 
     def __init__(self):
         self.mutex = threading.Lock()
@@ -75,7 +76,8 @@ class Trials:
         self.choice = choice
         self.roads = roads
         self.note = note
-        self.baselines = Baselines()
+        self.baselines = Known()  # Step -> Result
+        self.types = Known()      # file -> pairs of two types
         self.plans = {}      # file -> its Steps
         self.unmutated = {}  # source -> its object's bytes
         self.mutex = threading.Lock()
@@ -189,6 +191,9 @@ class Trials:
 
     def _try(self, mutant, text, room):
         sources = self.world.sources_with(mutant.file)
+        if mutant.pair and sources == [mutant.file] \
+                and mutant.pair in self.differing_pairs(mutant.file, text, room):
+            return Verdict("invalid", detail="two types")
         objects = {}
         same = True
         for source in sources:
@@ -234,6 +239,20 @@ class Trials:
             if result.outcome != "failed":
                 break
         return result
+
+    def differing_pairs(self, file, text, room):
+        """Pairs of neighbouring arguments that are of two types."""
+        def ask():
+            asked = list(dict.fromkeys(each.pair for each in mutants_of(file, text) if each.pair))
+            room.overlay_file(file, pairs.with_probes(text, asked))
+            command = [*self.world.compile_command(file, room.overlay, room.folder / "none.o"),
+                       "-fsyntax-only", "-w", "-Wno-error", "-fmax-errors=0"]
+            if "clang" in pathlib.Path(command[0]).name:
+                command[-1] = "-ferror-limit=0"
+            self.processes.run(command, cwd=self.world.build, log=room.log, timeout=CC_SECONDS_MAX)
+            return pairs.differing(asked, room.log.read_text(errors="replace"))
+
+        return self.types.of(file, ask)
 
     def original(self, source, room):
         with self.mutex:
