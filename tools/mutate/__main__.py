@@ -238,7 +238,9 @@ def try_all(chosen, mutants, texts, report):
             roads = read_roads(HERE / "roads.toml")
             trials = Trials(world, processes, choice, roads, report.notes.append)
             mutants = with_few_sources(world, mutants, report)
-            world.take_snapshot(trials.programs({each.file for each in mutants}))
+            files = {each.file for each in mutants}
+            sources = {source for file in files for source in world.sources_with(file)}
+            world.take_snapshot(trials.programs(files), [world.object_of(each) for each in sources])
             rooms = [Room(folder / str(each), pathlib.Path(temporary) / str(each))
                      for each in range(min(chosen.jobs, max(1, len(mutants))))]
             run = Run(trials, mutants, texts, chosen.limit, report)

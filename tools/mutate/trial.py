@@ -79,8 +79,7 @@ class Trials:
         self.baselines = Known()  # Step -> Result
         self.types = Known()      # file -> pairs of two types
         self.plans = {}      # file -> its Steps
-        self.unmutated = {}  # source -> its object's bytes
-        self.mutex = threading.Lock()
+        self.originals = Known()  # source -> its object's bytes
 
     # Which tests
 
@@ -98,15 +97,16 @@ class Trials:
         world = self.world
         sources = world.sources_with(file)
         steps = []
+        order = self.choice.stages
         for test in self.unit_tests():
-            if any(world.has_object(world.program_of(test), each) for each in sources):
-                steps += self.unit_steps(test, file)
+            wanted = [each for each in self.unit_steps(test, file) if each.stage in order]
+            if wanted and any(world.has_object(world.program_of(test), each) for each in sources):
+                steps += wanted
         by_name = {test.name: test for test in world.tests if "e2e" in test.labels}
         steps += [Step("road", by_name[name]) for name in road_of(self.roads, file) if name in by_name]
         if (world.build / SIMULATE).is_file() and any(world.has_object(SIMULATE, each)
                                                       for each in sources):
             steps.append(Step("simulation"))
-        order = self.choice.stages
         return sorted((each for each in steps if each.stage in order),
                       key=lambda each: (order.index(each.stage), not each.is_near))
 
@@ -255,18 +255,13 @@ class Trials:
         return self.types.of(file, ask)
 
     def original(self, source, room):
-        with self.mutex:
-            known = self.unmutated.get(source)
-        if known is None:
-            room.overlay_file(None, "")
-            made = room.folder / "original.o"
-            result = self.compile(source, made, room)
-            if result.outcome != "passed":
-                raise RuntimeError(f"{source} does not compile without a mutant:\n{result.output}")
-            known = without_debugging(made)
-            with self.mutex:
-                self.unmutated[source] = known
-        return known
+        """The build's own object of a source, as mutants of it are compared."""
+        def read():
+            copy = room.folder / "original.o"
+            shutil.copy2(self.world.linked / self.world.object_of(source), copy)
+            return without_debugging(copy)
+
+        return self.originals.of(source, read)
 
     def compile(self, source, made, room):
         return self.processes.run(self.world.compile_command(source, room.overlay, made),

@@ -82,7 +82,7 @@ class World:
 
     # The snapshot
 
-    def take_snapshot(self, programs):
+    def take_snapshot(self, programs, objects=()):
         names = output_of("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard",
                           cwd=self.root).split("\0")
         for name in sorted(set(filter(None, names))):
@@ -91,11 +91,10 @@ class World:
                 target = self.tree / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target, follow_symlinks=False)
-        for program in programs:
-            for word in (program, *self.link_of(program)):
-                if not word.startswith(("-", "/")) and (self.build / word).is_file() \
-                        and not (self.linked / word).exists():
-                    place(self.build / word, self.linked / word)
+        needed = {*programs, *objects}.union(*map(self.link_of, programs))
+        for word in sorted(needed):
+            if not word.startswith(("-", "/")) and (self.build / word).is_file():
+                place(self.build / word, self.linked / word)
 
     # Which programs have a source
 
