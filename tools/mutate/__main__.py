@@ -99,7 +99,7 @@ def read_arguments(arguments):
 
 
 def wanted_lines(chosen):
-    """File -> its lines that are mutated, or None: all."""
+    """Returns the files, each with the lines to mutate; None: all of them."""
     files = choose.sources_below(chosen.root, chosen.files) if chosen.files else None
     if chosen.changed is not None:
         lines = choose.changed_lines(chosen.root, chosen.changed or None)
@@ -117,7 +117,7 @@ def wanted_lines(chosen):
 
 
 def read_mutants(chosen, report):
-    """(mutants to run in their order, file -> its text). Those judged equivalent go to the report."""
+    """Returns the mutants to run, in order, and the text of each file. The report takes equivalent ones."""
     entries_file = chosen.root / "tools/mutate/equivalent.toml"
     entries = equivalent.read_entries(entries_file.read_text()) if entries_file.exists() else {}
     texts = {}
@@ -141,7 +141,7 @@ def read_mutants(chosen, report):
 
 
 class Run:
-    """The mutants in order, tried by as many workers as there are rooms."""
+    """Tries the mutants in order, with one worker for each room."""
 
     def __init__(self, trials, mutants, texts, limit, report):
         self.trials = trials
@@ -216,14 +216,14 @@ def line_of(mutant, verdict):
 
 
 def remove_abandoned(folder):
-    """What runs left that were killed."""
+    """Removes the folders of runs that were killed."""
     for each in folder.glob("run-*"):
         if not pathlib.Path("/proc", each.name[4:]).exists():
             shutil.rmtree(each, ignore_errors=True)
 
 
 def try_all(chosen, mutants, texts, report):
-    """Whether it was done to the end."""
+    """Tries the mutants; true unless it was interrupted."""
     base = chosen.root / "build/mutate"
     base.mkdir(parents=True, exist_ok=True)
     remove_abandoned(base)
@@ -251,7 +251,7 @@ def try_all(chosen, mutants, texts, report):
 
 
 def with_few_sources(world, mutants, report):
-    """Without those of sources that no target compiles, and of headers that too many include."""
+    """Removes mutants of sources that no target compiles, and of headers that too many include."""
     counts = {file: len(world.sources_with(file))
               for file in dict.fromkeys(each.file for each in mutants)}
     for why, left_out in (

@@ -1,4 +1,4 @@
-"""Which mutants of which files are run."""
+"""Chooses the files, lines and mutants of a run."""
 
 import datetime
 import pathlib
@@ -13,7 +13,7 @@ FOLDERS = ("base", "filter", "cache", "config", "proxy", "sim")
 
 
 class Wrong(Exception):
-    """The text says what of a command line cannot be."""
+    """The text names the argument that is wrong."""
 
 
 def git(root, *arguments):
@@ -28,7 +28,7 @@ def is_source(path):
 
 
 def sources_below(root, names):
-    """Files as they are, and the sources of folders, by their paths within the tree."""
+    """Returns the files, and the sources in the folders, by their paths within the tree."""
     found = []
     for name in names:
         path = pathlib.Path(name)
@@ -48,8 +48,8 @@ def sources_below(root, names):
 
 
 def changed_lines(root, commit):
-    """File -> numbers of its lines. Of a commit: those that it wrote and that are still there; without
-    one: those that differ from main, or where nothing does, those of the last commit."""
+    """Returns the line numbers to mutate, by file: lines that the commit wrote and that are still there.
+    Without a commit: lines that differ from main; if none do, those of the last commit."""
     if commit is None:
         lines = lines_since(root, git(root, "merge-base", "HEAD", "main").strip())
         return lines or changed_lines(root, "HEAD")
@@ -71,7 +71,7 @@ def changed_lines(root, commit):
 
 
 def lines_since(root, base):
-    """Lines of the work tree, files that git does not know yet among them, that a commit has not."""
+    """Returns the lines of the work tree that a commit does not have; untracked files count in full."""
     found = {}
     name = None
     for line in git(root, "diff", "-U0", "--diff-filter=d", "--no-renames", base).splitlines():
@@ -88,7 +88,7 @@ def lines_since(root, base):
 
 
 def share_of(mutants, share, turn):
-    """One in `share`: others for each turn, all in as many turns."""
+    """Returns one mutant in `share`; each turn has others, and `share` turns have them all."""
     if share == 1:
         return mutants
     return [each for each in mutants
@@ -100,7 +100,7 @@ def today():
 
 
 def shuffled(mutants, seed):
-    """The order in which they are run: by chance, so that the first N of a folder stand for all."""
+    """Returns the mutants in random order, so that the first N of a folder represent all of them."""
     order = sorted(mutants, key=lambda each: each.key)
     random.Random(seed).shuffle(order)
     return order

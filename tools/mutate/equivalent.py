@@ -1,7 +1,7 @@
-"""The mutants that no test can tell from the program, with a reason each: equivalent.toml.
+"""equivalent.toml: mutants that behave like the program, each with a reason.
 
-An entry names its mutant by file, function, kind, the line before and after, and its number where these
-are the same more than once. Lines may move; when one changes, its entry matches nothing and has to go.
+An entry names its mutant by file, function, kind, the line before and after, and a number if several
+mutants share these. Lines may move. When a line changes, its entry matches nothing and must be removed.
 """
 
 import tomllib
@@ -43,14 +43,14 @@ def key_of(entry):
 
 
 def stale_entries(entries, mutants, files):
-    """Those of `files` that match none of the mutants; a line each."""
+    """Returns a line for each entry of `files` that matches no mutant."""
     known = {each.key for each in mutants}
     return [f"equivalent.toml: nothing matches {key[0]}, {key[1]}, {key[2]}: {key[3]}"
             for key in entries if key[0] in files and key not in known]
 
 
 def entry_of(mutant):
-    """What to add to equivalent.toml, but for its reason."""
+    """Returns the entry for equivalent.toml, with an empty reason."""
     lines = ["[[equivalent]]"]
     for name in ("file", "function", "kind", "was", "now"):
         lines.append(f"{name} = {quoted(getattr(mutant, name))}")

@@ -135,7 +135,7 @@ class Maker:
                 self.move_constant(at, token.text if at > index else "==")
 
     def move_constant(self, index, sign):
-        """To the side to which the comparison's own mutant does not move it."""
+        """Moves a constant to the side to which the comparison's own mutant does not move it."""
         code = self.code
         number = NUMBER.match(code.word(index))
         if number is None or code.word(index + 1) in (".", "->"):
@@ -219,7 +219,7 @@ class Maker:
                 self.change_pair(left, right)
 
     def value_of(self, item):
-        """What an item gives: of .name = value the value alone."""
+        """Returns the value of an item: without the name in .name = value."""
         code = self.code
         if code.word(item.first) == "." and code.word(item.first + 2) == "=":
             return Span(item.first + 3, item.last)

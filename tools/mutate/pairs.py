@@ -1,7 +1,7 @@
-"""Whether two arguments of one call are of one type: the compiler is asked about all calls of a source at once.
+"""Asks the compiler which neighbouring arguments have one type, for all calls of a source at once.
 
-A probe stands in front of the second argument of each pair, with the types of both. Its assertion fails, with the
-probe's number, where neither type would do for the other.
+A probe with the types of both arguments stands before the second one. Its assertion fails, and prints the
+probe's number, if neither type converts to the other.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Runs commands with a time limit, and ends whatever they leave behind."""
+"""Runs commands with a time limit, and ends the processes that they leave behind."""
 
 import dataclasses
 import os

@@ -1,4 +1,4 @@
-"""What became of the mutants: by line those that survived, by folder the rate and the time."""
+"""The report of a run: survivors by line, rate and time by folder."""
 
 import collections
 import dataclasses

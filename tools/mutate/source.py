@@ -1,7 +1,7 @@
-"""What C++ tokens are: blocks, functions, statements and conditions, as far as mutations need them.
+"""Finds blocks, functions, statements and conditions in C++ tokens, as far as mutations need them.
 
-There is no parser behind this: the sources are formatted by clang-format, whose spaces tell an operator
-from a template's bracket. What is taken for something else makes a mutant that does not compile.
+This is not a parser. It relies on clang-format, whose spaces distinguish an operator from a template's
+bracket. A mistake results in a mutant that does not compile.
 """
 
 import bisect
@@ -52,7 +52,7 @@ class Code:
         return self.text[self.tokens[span.first].start:self.tokens[span.last].end]
 
     def is_spaced(self, index):
-        """Whether a sign has white space on both sides, as binary operators have."""
+        """True if a sign has white space on both sides, as binary operators have."""
         token = self.tokens[index]
         return (self.text[token.start - 1:token.start].isspace()
                 and self.text[token.end:token.end + 1].isspace())
@@ -236,7 +236,7 @@ class Code:
             self.statements.append(Span(first, index))
         return index + 1
 
-    # What is left alone
+    # Checks, annotations and log messages
 
     def callee_of(self, opening):
         """The last word in front of a bracket, or nothing."""

@@ -30,7 +30,7 @@ class Verdict:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """What is run."""
+    """The settings of a run."""
     stages: tuple = STAGES
     requests: int = 40000
     round: int = 2000
@@ -81,7 +81,7 @@ class Trials:
         self.plans = {}      # file -> its Steps
         self.originals = Known()  # source -> its object's bytes
 
-    # Which tests
+    # The plan
 
     def unit_tests(self):
         return [test for test in self.world.tests
@@ -170,7 +170,7 @@ class Trials:
         return [str(program), *words], room.folder, {**environment, **test.environment}
 
     def baseline(self, step, room):
-        """What a step does without a mutant."""
+        """Returns the result of a step without a mutant."""
         def measure():
             program = self.world.linked / self.program_of(step)
             command, directory, environment = self.command(step, program, room)

@@ -96,7 +96,7 @@ class World:
             if not word.startswith(("-", "/")) and (self.build / word).is_file():
                 place(self.build / word, self.linked / word)
 
-    # Which programs have a source
+    # Programs and their sources
 
     def link_of(self, program):
         if program not in self.links:
@@ -141,7 +141,7 @@ class World:
         return self.symbols[path]
 
     def has_object(self, program, source):
-        """Whether a program was linked with the code of a source, rather than only with its library."""
+        """True if a program contains the code of a source, rather than only links its library."""
         object_ = self.object_of(source)
         if object_ in self.link_of(program):
             return True
