@@ -94,7 +94,7 @@ class Runs(unittest.TestCase):
 
     def run_it(self, *arguments):
         process = self.start(*arguments)
-        said = process.communicate(timeout=300)[0]
+        said = process.communicate(timeout=900)[0]
         return process.returncode, said
 
     def check_nothing_is_left(self):
@@ -110,6 +110,17 @@ class Runs(unittest.TestCase):
         self.assertIn("was if (a < b) return a;\n    now if (a <= b) return a;", said)
         self.assertIn("2 of 3 mutants killed (66.7%), 1 survived", said)
         self.assertEqual(1, status)
+        self.check_nothing_is_left()
+
+    def test_survivors_of_a_report_are_tried_by_other_stages(self):
+        report = self.root / "build/report.json"
+        self.run_it("cache/small.cc", "--kinds", "compare", "--stages", "own", "--json", report)
+        status, said = self.run_it("--survivors", report, "--stages", "road")
+        self.assertIn("2 mutants", said)
+        self.assertIn("cache/small.cc:4: compare  SURVIVED", said)
+        self.assertIn("cache/small.cc:16: compare  killed by e2e_policies", said)
+        self.assertEqual(1, status)
+        self.assertIn("no report of --json", self.run_it("--survivors", "nowhere")[1])
         self.check_nothing_is_left()
 
     def test_who_hangs_is_killed_by_time_and_what_does_not_compile_is_not_counted(self):
@@ -149,12 +160,12 @@ class Runs(unittest.TestCase):
     def test_an_interrupt_reports_and_leaves_nothing(self):
         process = self.start("--only", "cache/small.cc:11", "cache/small.cc", "--jobs", "1")
         process.stdout.readline()
-        time_out = time.monotonic() + 120
+        time_out = time.monotonic() + 600
         while not list(self.root.glob("build/mutate/run-*/0/cache_test")):
             self.assertLess(time.monotonic(), time_out)
             self.assertIsNone(process.poll())
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=60)[0]
+        said = process.communicate(timeout=600)[0]
         self.assertIn("interrupted", said)
         self.assertEqual(130, process.returncode)
         self.check_nothing_is_left()

@@ -2,6 +2,7 @@
 """Plants small faults into sources, one at a time, and tells which of them no test sees."""
 
 import argparse
+import json
 import os
 import pathlib
 import shutil
@@ -13,7 +14,7 @@ import time
 
 import choose
 import equivalent
-from mutants import KINDS, mutants_of
+from mutants import KEY_FIELDS, KINDS, mutants_of
 from processes import Processes, Stopped
 from report import Report
 from trial import HEADER_SOURCES_MAX, STAGES, Choice, Room, Trials, read_roads
@@ -35,6 +36,8 @@ examples:
   ./dev mutate --share 100 proxy cache               one in a hundred, others each day
   ./dev mutate --list --kinds swap,copy cache        what would be tried
   ./dev mutate --only proxy/disk/disks.cc:112        those of one line again
+  ./dev mutate --stages own --json a.json cache      own tests first, then the others for those that survive:
+  ./dev mutate --survivors a.json --stages unit,road
 
 Exit status: 0 where all were killed, or as many percent as --at-least asks; 1 where more survived;
 2 where it cannot run; 130 where it was interrupted, after a report of what was done until then.
@@ -70,6 +73,8 @@ def read_arguments(arguments):
                              "from main, or else the last commit")
     parser.add_argument("--only", action="append", default=[], metavar="FILE:LINE",
                         help="only mutants of this line; may be given again")
+    parser.add_argument("--survivors", type=pathlib.Path, metavar="FILE",
+                        help="those that survived an earlier run, by its --json, as with other stages")
     parser.add_argument("--kinds", type=listed(KINDS), default=KINDS, metavar="KIND,...",
                         help=",".join(KINDS))
     parser.add_argument("--share", type=number, default=1, metavar="N", help="one in N, by turns of a day")
@@ -92,8 +97,8 @@ def read_arguments(arguments):
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the report there, too")
     parser.add_argument("--list", action="store_true", help="print the mutants, run none")
     chosen = parser.parse_args(arguments)
-    if not chosen.files and chosen.changed is None and not chosen.only:
-        parser.error("which files? Give files or folders, --changed or --only FILE:LINE")
+    if not (chosen.files or chosen.only or chosen.survivors) and chosen.changed is None:
+        parser.error("which files? Give files or folders, --changed, --survivors or --only FILE:LINE")
     chosen.root, chosen.build = chosen.root.resolve(), chosen.build.resolve()
     return chosen
 
@@ -101,6 +106,8 @@ def read_arguments(arguments):
 def wanted_lines(chosen):
     """Returns the files, each with the lines to mutate; None: all of them."""
     files = choose.sources_below(chosen.root, chosen.files) if chosen.files else None
+    if files is None and chosen.survivors:
+        files = sorted({key[0] for key in chosen.survived if (chosen.root / key[0]).is_file()})
     if chosen.changed is not None:
         lines = choose.changed_lines(chosen.root, chosen.changed or None)
         lines = {name: each for name, each in lines.items() if files is None or name in files}
@@ -116,8 +123,19 @@ def wanted_lines(chosen):
     return lines
 
 
+def survivors_of(path):
+    """Returns the keys of the mutants that survived, by the report of an earlier run."""
+    try:
+        mutants = json.loads(path.read_text())["mutants"]
+        return {tuple(each[name] for name in KEY_FIELDS) for each in mutants
+                if each["outcome"] == "survived"}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise choose.Wrong(f"--survivors {path}: no report of --json: {error}") from error
+
+
 def read_mutants(chosen, report):
     """Returns the mutants to run, in order, and the text of each file. The report takes equivalent ones."""
+    chosen.survived = survivors_of(chosen.survivors) if chosen.survivors else set()
     entries_file = chosen.root / "tools/mutate/equivalent.toml"
     entries = equivalent.read_entries(entries_file.read_text()) if entries_file.exists() else {}
     texts = {}
@@ -129,6 +147,8 @@ def read_mutants(chosen, report):
         stale += equivalent.stale_entries(entries, mutants, [file])
         for each in mutants:
             if each.kind not in chosen.kinds or (lines is not None and each.line not in lines):
+                continue
+            if chosen.survivors and each.key not in chosen.survived:
                 continue
             if each.key in entries:
                 report.equivalent.append((each, entries[each.key]))
@@ -300,7 +320,8 @@ def main():
             print(f"\nif nobody could notice it, tools/mutate/equivalent.toml takes:\n"
                   f"{equivalent.entry_of(each)}")
     if chosen.json:
-        settings = {name: str(value) for name, value in vars(chosen).items()}
+        settings = {name: str(value) for name, value in vars(chosen).items()
+                    if name != "survived"}
         chosen.json.write_text(report.json(elapsed, settings) + "\n")
     if not is_done:
         print("interrupted")

@@ -18,6 +18,7 @@ import re
 from source import CONTROL, Code, Span
 
 KINDS = ("drop", "return", "reset", "negate", "compare", "constant", "swap", "copy")
+KEY_FIELDS = ("file", "function", "kind", "was", "now", "nth")
 COMPARED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 LOGICAL = ("&&", "||")
 DECLARES = {"const", "constexpr", "auto", "static", "using", "typedef", "struct", "class", "enum",
@@ -48,7 +49,7 @@ class Mutant:
     @property
     def key(self):
         """Equal in every version of the file that has these lines in this function."""
-        return (self.file, self.function, self.kind, self.was, self.now, self.nth)
+        return tuple(getattr(self, name) for name in KEY_FIELDS)
 
     @property
     def place(self):
