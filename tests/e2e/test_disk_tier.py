@@ -443,7 +443,8 @@ class Histories(DiskCase):
             self.run_history(random.Random(seed), 400, kills)
 
     def run_history(self, rng, steps, kills):
-        self.start_proxy(size="16MiB", cache={"memory": "2MiB", "disk_life_min": "0s"})
+        self.start_proxy(size="16MiB", cache={"memory": "2MiB", "disk_life_min": "0s"},
+                         admission={"policy": rng.choice(["always", "probation"])})
         names = [f"/h/{i}-{rng.choice([0, 900, 9000, 70000, 300000])}" for i in range(60)]
         purged = dict.fromkeys(names, 1)
         least = dict(purged)
