@@ -263,8 +263,7 @@ constexpr std::array kDiskKeys = {
                 "`--check-config` says how many years that lasts at the rate of the disk that is "
                 "there; nothing else depends on it. 0: not known.",
          .range = {.min = static_cast<double>(kGiB), .max = static_cast<double>(kEnduranceMax)},
-         .zero_is_off = true,
-         .apply = Apply::kRestart}),
+         .zero_is_off = true}),
 };
 
 constexpr std::array kAdmissionKeys = {

@@ -13,6 +13,9 @@ namespace encore::sim {
 
 class DiskArguments {
  public:
+  // What of a segment is moved on at most, where --disk-reinsert is not given.
+  explicit DiskArguments(double reinsert = 0.5) : reinsert_(reinsert) {}
+
   void declare(Arguments& arguments);
   // Whether there is to be a disk. Errors: a size or share that is not accepted, an option without
   // --disk-size.
@@ -35,7 +38,7 @@ class DiskArguments {
   std::string size_;
   std::string segment_;
   std::uint64_t bytes_ = 0;
-  double reinsert_ = 0.5;
+  double reinsert_;
   cache::DiskOptions disk_;
 };
 

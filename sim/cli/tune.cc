@@ -32,7 +32,7 @@ constexpr double kWritesShare = 1.02;
 constexpr std::uint64_t kWindowMin = 16;
 // What a byte written may cost, in bytes fetched; the config's default is among them.
 constexpr std::array kWriteCosts = {0.0, 0.1, 0.2, 0.5, 1.0, 3.0};
-constexpr double kDefaultCost = config::Admission{}.write_cost;
+constexpr double kDefaultCost = 0.2;
 // Second-hit pays if it loses no more than this of the hit ratio ...
 constexpr double kHitsLostMax = 0.005;
 // ... or if it saves this share of the writes and loses no more than that.
@@ -526,7 +526,7 @@ class TuneCommand final : public Command {
   Warmup warmup_;
   std::uint64_t seed_ = 1;
   std::uint64_t threads_ = 0;
-  DiskArguments disk_;
+  DiskArguments disk_{config::Cache{}.disk_reinsert / 100.0};
   CacheSize cache_size_;
   cache::EvictionPolicy policy_ = cache::EvictionPolicy::kSieve;
   filter::Layout filter_layout_ = filter::Layout::kSplit;
