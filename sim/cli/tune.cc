@@ -246,12 +246,13 @@ class TuneCommand final : public Command {
     }
     const Measured& chosen = choose_cost(*measured);
     const Balance balance = balance_of(measured->front(), chosen);
-    report.notes = {
-        "Compared with storing everything, probation at a write cost of " +
-        plain(chosen.write_cost) + " loses " + interval_text(balance.lost) +
-        " of the requests as hits and saves " + interval_text(balance.saved) +
-        " of the bytes written. A lower write cost writes more for more hits: take the row whose "
-        "writes the disk bears."};
+    const Difference gained{-balance.lost.value, -balance.lost.high, -balance.lost.low};
+    report.notes = {"At a write cost of " + plain(chosen.write_cost) + ", probation has hits for " +
+                    interval_text(gained) +
+                    " more of the requests than storing everything, and writes " +
+                    interval_text(balance.saved) +
+                    " fewer bytes. A lower write cost writes more for more hits: take the row "
+                    "whose writes the disk bears."};
     report.paste = "[admission]                    # from " +
                    std::to_string(trace.requests.size()) + " requests, a cache of " + size_ +
                    " before a disk of " + format_bytes(disk_.bytes()) + "\n" +
