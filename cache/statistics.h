@@ -40,27 +40,27 @@ struct KernelCounters {
 
 // Of the disk tier, bytes as they are placed (with what pads them).
 //  member           meaning
-#define ENCORE_DISK_COUNTERS(X)                                       \
-  X(fresh_hits, "lookups that found a fresh entry on disk alone")     \
-  X(stale_hits, "lookups that found a stale entry on disk alone")     \
-  X(promotions, "entries stored in memory from disk")                 \
-  X(storable_bytes, "sizes of the responses that asked to be stored") \
-  X(admitted, "records placed for what was stored")                   \
-  X(admitted_bytes, "their bytes")                                    \
-  X(moved, "records placed again from a segment that was reclaimed")  \
-  X(moved_bytes, "their bytes")                                       \
+#define ENCORE_DISK_COUNTERS(X)                                           \
+  X(fresh_hits, "lookups that found a fresh entry on disk alone")         \
+  X(stale_hits, "lookups that found a stale entry on disk alone")         \
+  X(promotions, "entries stored in memory from disk")                     \
+  X(storable_bytes, "sizes of the responses that asked to be stored")     \
+  X(admitted, "records placed for what was stored")                       \
+  X(admitted_bytes, "their bytes")                                        \
+  X(moved, "records placed again from a segment that was reclaimed")      \
+  X(moved_bytes, "their bytes")                                           \
   X(filled, "of the records for what was stored, those that fill a disk") \
-  X(filled_bytes, "their bytes")                                      \
-  X(settled, "entries dropped that filled no disk")                   \
-  X(settled_visited, "of these, those that were hit on disk")         \
-  X(replaced, "entries replaced by the same variant")                 \
-  X(invalidations, "entries invalidated, removed or purged")          \
-  X(loaded, "entries found at the start")                             \
-  X(stored_alone, "entries stored on disk and not in memory")         \
-  X(parts_placed, "of the records placed, parts of large bodies")     \
-  X(parts_placed_bytes, "their bytes")                                \
-  X(parts_loaded, "parts of large bodies found at the start")         \
-  X(segments_reclaimed, "segments reclaimed")                         \
+  X(filled_bytes, "their bytes")                                          \
+  X(settled, "entries dropped that filled no disk")                       \
+  X(settled_visited, "of these, those that were hit on disk")             \
+  X(replaced, "entries replaced by the same variant")                     \
+  X(invalidations, "entries invalidated, removed or purged")              \
+  X(loaded, "entries found at the start")                                 \
+  X(stored_alone, "entries stored on disk and not in memory")             \
+  X(parts_placed, "of the records placed, parts of large bodies")         \
+  X(parts_placed_bytes, "their bytes")                                    \
+  X(parts_loaded, "parts of large bodies found at the start")             \
+  X(segments_reclaimed, "segments reclaimed")                             \
   X(names_refused, "lists of names in Vary without a number, whose responses are not placed")
 
 // Bytes written for each byte admitted; 1 where none was.

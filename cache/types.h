@@ -41,12 +41,12 @@ enum class LookupState : std::uint8_t { kMiss, kFresh, kStale };
   X(kKeyWaits, "too-large-to-wait", false, kTooLargeToWait)
 
 // Why a response is stored or not. kFirstRequest: remembered, not stored. kResident: a further
-// variant of a resident key, or its replacement; of the policy only a bound of sizes was asked. kFewRequests and
-// kEnoughRequests are those of nth-hit, kPolicyRefuses and kPolicyAdmits of all policies that
-// weigh something else than the number of requests (the eviction policy that knows the future too).
-// kWaits and what follows are those of probation: it is in memory and not on disk; likewise, but on
-// disk as well, for the disk was never full, or for the rule in force writes all; only its key is
-// in memory, or was remembered.
+// variant of a resident key, or its replacement; of the policy only a bound of sizes was asked.
+// kFewRequests and kEnoughRequests are those of nth-hit, kPolicyRefuses and kPolicyAdmits of all
+// policies that weigh something else than the number of requests (the eviction policy that knows
+// the future too). kWaits and what follows are those of probation: it is in memory and not on disk;
+// likewise, but on disk as well, for the disk was never full, or for the rule in force writes all;
+// only its key is in memory, or was remembered.
 enum class AdmitReason : std::uint8_t {
 #define ENCORE_ENUMERATOR(id, name, stored, outcome) id,
   ENCORE_ADMIT_REASONS(ENCORE_ENUMERATOR)
