@@ -9,7 +9,9 @@
 namespace encore::cache {
 namespace {
 
-constexpr std::string_view kMagic = "ENCJRNL4";
+constexpr std::string_view kMagic = "ENCJRNL5";
+// From before there was probation; else of the same kind.
+constexpr std::string_view kMagicWithoutProbation = "ENCJRNL4";
 // Before there were parts of bodies: no event, flag or record of theirs.
 constexpr std::string_view kMagicWithoutParts = "ENCJRNL3";
 // Before there were disks: no field of theirs, and two bytes for the map of fields.
@@ -424,10 +426,12 @@ Result<JournalReader> JournalReader::open(std::istream& stream) {
   for (std::size_t i = 0; reader.ok() && i < kMagic.size(); ++i) {
     magic.push_back(static_cast<char>(reader.byte()));
   }
-  const bool has_disks = magic == kMagic || magic == kMagicWithoutParts;
+  const bool has_disks =
+      magic == kMagic || magic == kMagicWithoutProbation || magic == kMagicWithoutParts;
   if (!has_disks && magic != kMagicWithoutDisks) {
     return fail("not a decision journal: it does not begin with " + std::string(kMagic) + ", " +
-                std::string(kMagicWithoutParts) + " or " + std::string(kMagicWithoutDisks));
+                std::string(kMagicWithoutProbation) + ", " + std::string(kMagicWithoutParts) +
+                " or " + std::string(kMagicWithoutDisks));
   }
   const std::uint64_t size = reader.fixed(4);
   std::string body;

@@ -1,11 +1,12 @@
 // The decision journal: events as bytes.
 //
-//   "ENCJRNL4"  length of head  head  { record }
+//   "ENCJRNL5"  length of head  head  { record }
 //
 // The head holds the options of the kernel, the moment it was made, and the fingerprint of its
 // seed (never the seed). A record is its kind, a map of the fields that are not zero, and these as
 // variable-length integers; sequence and now as differences from the record before. Versions 2,
-// from before there were disks, and 3, from before there were parts of bodies, are read as well.
+// from before there were disks, 3, from before there were parts of bodies, and 4, from before there
+// was probation, are read as well.
 #pragma once
 
 #include <atomic>

@@ -351,7 +351,7 @@ TEST_CASE("A damaged or truncated journal ends with an error, never worse", "[ca
   };
   CHECK(read_all(bytes).empty());
   CHECK(read_all("") ==
-        "not a decision journal: it does not begin with ENCJRNL4, ENCJRNL3 or ENCJRNL2");
+        "not a decision journal: it does not begin with ENCJRNL5, ENCJRNL4, ENCJRNL3 or ENCJRNL2");
   CHECK(read_all(bytes.substr(0, 20)) == "a decision journal that ends within its head");
   CHECK(read_all(bytes.substr(0, bytes.size() - 1))
             .starts_with("a decision journal that is damaged or cut off after record "));
