@@ -10,14 +10,16 @@ namespace {
 
 // Of the kernel's steps at once, each of so many entries.
 constexpr int kReclaimSteps = 64;
+// More is written at once, and not with what comes in the second after it.
+constexpr std::uint64_t kFlushBytes = 128U << 10U;
 
 }  // namespace
 
 bool DiskWriter::work() {
   const bool has_more = drain(kBatchBytes);
-  // Nothing else has its body: what comes for it in the second of a flush would ask its origin for
-  // all of it again.
-  if (!has_more && has_large_) flush();
+  // What is not written yet is not found. Nothing else has a large body, and the copy in memory of
+  // another may be gone soon: who comes in the second of a flush would ask the origin again.
+  if (!has_more && (has_large_ || unflushed_bytes_ >= kFlushBytes)) flush();
   report();
   return reclaim() || has_more;
 }
@@ -101,6 +103,7 @@ void DiskWriter::add(const Record& record, const ToWrite& wanted) {
   added_.push_back({*wanted.key, wanted.place, wanted.from.has_value()});
   moves_added_ += wanted.from ? 1U : 0U;
   has_large_ = has_large_ || record.fields.kind != RecordKind::kObject;
+  unflushed_bytes_ += wanted.place.bytes;
   segments_.add(record, wanted.place);
 }
 
@@ -166,6 +169,7 @@ void DiskWriter::flush() {
   // Its error is told by the records.
   (void)segments_.flush();
   has_large_ = false;
+  unflushed_bytes_ = 0;
   report();
 }
 

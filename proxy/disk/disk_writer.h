@@ -83,6 +83,7 @@ class DiskWriter {
   std::deque<Added> added_;  // in the order of their places
   std::size_t moves_added_ = 0;
   bool has_large_ = false;  // since the last flush
+  std::uint64_t unflushed_bytes_ = 0;
   std::optional<MonotonicTime> paused_until_;
   std::uint64_t failures_before_ = 0;  // the last pause ended
   struct Reclaimed {
