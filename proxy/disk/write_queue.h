@@ -36,7 +36,8 @@ struct ToWrite {
 
 class WriteQueue {
  public:
-  // With less than `batch_bytes`, and nothing of it urgent or moved, nobody is asked to take it.
+  // With less than `batch_bytes`, and nothing of it urgent, moved or the first of a segment, nobody
+  // is asked to take it.
   explicit WriteQueue(std::uint64_t bytes_max, std::uint64_t batch_bytes = 0)
       : bytes_max_(bytes_max), batch_bytes_(batch_bytes) {}
 
@@ -55,8 +56,10 @@ class WriteQueue {
  private:
   std::optional<ToWrite> take_first() ENCORE_REQUIRES(mutex_);
 
+  // With a turn one segment less is free: another has to be reclaimed before this one is full.
   static bool is_urgent(const ToWrite& wanted) {
-    return wanted.from || (wanted.source != nullptr && wanted.source->is_urgent());
+    return wanted.from || wanted.turn.sequence != 0 ||
+           (wanted.source != nullptr && wanted.source->is_urgent());
   }
 
   const std::uint64_t bytes_max_;

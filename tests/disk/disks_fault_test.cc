@@ -256,10 +256,14 @@ TEST_CASE("a writer is asked when much waits, or what is not to wait", "[disk]")
   CHECK_FALSE(queue.put(6, of(10, false)));
   // What is moved holds up a segment.
   CHECK(queue.put(7, {.place = {.bytes = 10}, .from = cache::DiskPlace{}}));
+  CHECK(queue.take());
+  CHECK(queue.take());
+  CHECK_FALSE(queue.take());
+  // So does the first of the next one: fewer are free.
+  CHECK(queue.put(8, {.place = {.bytes = 10}, .turn = {.sequence = 2}}));
   // By the clock everything is taken, asked for or not.
   CHECK(queue.take());
-  CHECK(queue.take());
-  CHECK_FALSE(queue.put(8, of(10, false)));
+  CHECK_FALSE(queue.put(9, of(10, false)));
   CHECK(queue.take());
   CHECK(queue.bytes() == 0);
 }
