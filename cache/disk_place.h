@@ -8,9 +8,10 @@
 
 namespace encore::cache {
 
-inline constexpr std::uint32_t kDiskUnit = 64;            // records begin at multiples of it
-inline constexpr std::uint32_t kDiskPage = 4096;          // footers, and records of at least
-inline constexpr std::uint64_t kDiskPageAligned = 65536;  // so many bytes, begin at multiples of it
+inline constexpr std::uint32_t kDiskUnit = 64;  // records begin at multiples of it
+// Footers begin at multiples of it, and records of at least kDiskPageAligned bytes.
+inline constexpr std::uint32_t kDiskPage = 4096;
+inline constexpr std::uint64_t kDiskPageAligned = 256ULL << 10U;
 inline constexpr std::uint32_t kSegmentHeaderBytes = 4096;
 inline constexpr std::uint64_t kSegmentBytesMin = 64ULL << 10U;  // powers of two
 inline constexpr std::uint64_t kSegmentBytesMax = 256ULL << 20U;

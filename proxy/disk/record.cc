@@ -13,6 +13,7 @@ namespace {
 constexpr std::uint32_t kMagic = 0x43524e45;  // "ENRC"
 // Where the fields of the header lie; what is between them is zero.
 constexpr std::size_t kKindAt = 4;
+constexpr std::size_t kLayoutAt = 5;
 constexpr std::size_t kNamesAt = 6;
 constexpr std::size_t kVersionAt = 8;
 constexpr std::size_t kKeyAt = 16;
@@ -24,6 +25,9 @@ constexpr std::size_t kBodyAt = 72;
 constexpr std::size_t kFrontSumAt = 80;
 constexpr std::size_t kBodyNumberAt = 88;
 constexpr std::size_t kHeaderSumAt = kRecordHeaderBytes - kSumBytes;
+// At kLayoutAt.
+constexpr std::uint8_t kEarlierLayout = 0;
+constexpr std::uint8_t kLayout = 1;
 
 std::string_view take_text(std::span<const std::byte>& bytes, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), size);
@@ -49,6 +53,7 @@ void put_header(const Record& record, std::byte* out) {
   std::fill_n(out, kRecordHeaderBytes, std::byte{0});
   put(out, kMagic);
   put(out + kKindAt, static_cast<std::uint8_t>(fields.kind));
+  put(out + kLayoutAt, kLayout);
   put(out + kNamesAt, static_cast<std::uint16_t>(record.text.names.size()));
   put(out + kVersionAt, fields.version);
   put(out + kKeyAt, fields.key.lo);
@@ -116,6 +121,8 @@ std::optional<RecordHeader> decode_header(std::span<const std::byte, kRecordHead
       kind > static_cast<std::uint8_t>(RecordKind::kHead)) {
     return std::nullopt;
   }
+  const auto layout = get<std::uint8_t>(at + kLayoutAt);
+  if (layout > kLayout) return std::nullopt;
   RecordHeader header{
       .fields = {.kind = static_cast<RecordKind>(kind),
                  .part = get<std::uint32_t>(at + kPartAt),
@@ -130,7 +137,8 @@ std::optional<RecordHeader> decode_header(std::span<const std::byte, kRecordHead
       .shape = {.key_bytes = get<std::uint32_t>(at + kSizesAt),
                 .names_bytes = get<std::uint16_t>(at + kNamesAt),
                 .meta_bytes = get<std::uint32_t>(at + kSizesAt + 4),
-                .head_bytes = get<std::uint32_t>(at + kSizesAt + 8)},
+                .head_bytes = get<std::uint32_t>(at + kSizesAt + 8),
+                .is_earlier = layout == kEarlierLayout},
       .front_sum = get<std::uint64_t>(at + kFrontSumAt)};
   if (has_own_body(header.fields.kind)) header.shape.body_bytes = header.fields.body_bytes;
   if (!is_sound(header.fields) || !is_sound(header.shape)) return std::nullopt;

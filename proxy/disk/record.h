@@ -2,7 +2,10 @@
 //
 //   header   128 bytes: "ENRC", kind, sizes, version, key's hash, variant, wall times, checksums
 //   key text, names that it varies by, meta, head, checksums of the body's blocks
-//   body     from the next page on where it has 64 KiB or more, else at once
+//   body     from the next page on where it has 256 KiB or more, else at once
+//
+// Those of earlier versions have it at a page from 64 KiB on: their headers have another layout
+// number.
 //
 // A body that is longer than a record may be lies in parts, records of their own, each found by a
 // key that follows from the object's and the body's number (cache/disk_parts.h); the object's own
@@ -46,6 +49,7 @@ enum class Damage : std::uint8_t {
 std::string_view to_string(Damage damage);
 
 inline constexpr std::size_t kRecordHeaderBytes = 128;
+inline constexpr std::uint64_t kEarlierPageAligned = 64ULL << 10U;
 inline constexpr std::uint64_t kRecordBodyMax = cache::kWholeBodyMax;
 inline constexpr std::uint64_t kFrontBytesMax = 4ULL << 20U;
 // Of a body in parts: beyond any device.
@@ -88,6 +92,7 @@ struct RecordShape {
   std::uint32_t meta_bytes = 0;
   std::uint32_t head_bytes = 0;
   std::uint64_t body_bytes = 0;  // that lie in it
+  bool is_earlier = false;       // written by a version that had bodies at pages sooner
   friend bool operator==(const RecordShape&, const RecordShape&) = default;
 };
 RecordShape shape_of(const Record& record);
@@ -96,10 +101,15 @@ constexpr std::uint64_t front_bytes(const RecordShape& shape) {
   return kRecordHeaderBytes + std::uint64_t{shape.key_bytes} + shape.names_bytes +
          shape.meta_bytes + shape.head_bytes + kSumBytes * block_count(shape.body_bytes);
 }
+// Bodies of so many bytes begin at a page, so that they can be read to where they are wanted. Of
+// smaller ones, a page and a half of room is dearer than the copy that it saves.
+constexpr std::uint64_t page_aligned_from(bool is_earlier) {
+  return is_earlier ? kEarlierPageAligned : cache::kDiskPageAligned;
+}
 // Where the body begins, from the record's begin.
 constexpr std::uint64_t body_begin(const RecordShape& shape) {
   const std::uint64_t front = front_bytes(shape);
-  if (shape.body_bytes < cache::kDiskPageAligned) return front;
+  if (shape.body_bytes < page_aligned_from(shape.is_earlier)) return front;
   return (front + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
 // What the kernel is told: it makes room for it (cache::disk_room).

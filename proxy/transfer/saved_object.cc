@@ -219,7 +219,8 @@ std::unique_ptr<disk::RecordSource> make_part_source(BodyPart part, const filter
 }
 
 BodyRoom make_body_room(store::Store& store, std::uint64_t record_bytes) {
-  if (record_bytes <= disk::kBlockBytes + disk::kPageBytes) return {};
+  // The body of a smaller one does not begin at a page.
+  if (record_bytes < cache::kDiskPageAligned + disk::kPageBytes) return {};
   const std::uint64_t behind = record_bytes - disk::kPageBytes;
   auto body = store.make_body({.length = behind, .use = store::BodyUse::kStored});
   if (!body) return {};

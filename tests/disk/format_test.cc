@@ -225,13 +225,36 @@ TEST_CASE("no bit of a record's front can change", "[disk]") {
   }
 }
 
+TEST_CASE("records of earlier versions say where their bodies begin", "[disk]") {
+  std::mt19937_64 random(4);
+  for (const std::uint64_t bytes : {65'535U, 65'536U, 262'144U}) {
+    MadeRecord made = made_record(random, {RecordKind::kObject, bytes, 1});
+    Bytes front = encoded_front(made, 5, 4096);
+    const auto header_of = [&](std::uint8_t layout) {
+      front[5] = std::byte{layout};
+      const auto header = std::span<const std::byte>(front).first<kRecordHeaderBytes>();
+      put(front.data() + kRecordHeaderBytes - kSumBytes,
+          checksum(5, 4096, header.first(kRecordHeaderBytes - kSumBytes)));
+      return decode_header(header, 5, 4096);
+    };
+    const auto now = header_of(1);
+    REQUIRE(now);
+    CHECK(now->shape == shape_of(made.view()));
+    const auto earlier = header_of(0);
+    REQUIRE(earlier);
+    CHECK(body_begin(earlier->shape) % 4096 == (bytes >= 65'536 ? 0 : front.size() % 4096));
+    CHECK(record_bytes(earlier->shape) >= record_bytes(now->shape));
+    CHECK_FALSE(header_of(2));
+  }
+}
+
 TEST_CASE("a large body begins with a page, a small one at once", "[disk]") {
-  const RecordShape small{.key_bytes = 30, .head_bytes = 200, .body_bytes = 65535};
-  CHECK(body_begin(small) == 128 + 30 + 200 + 8);
-  CHECK(record_bytes(small) == 128 + 30 + 200 + 8 + 65535);
-  const RecordShape large{.key_bytes = 30, .head_bytes = 200, .body_bytes = 65536};
+  const RecordShape small{.key_bytes = 30, .head_bytes = 200, .body_bytes = 262143};
+  CHECK(body_begin(small) == 128 + 30 + 200 + 32);
+  CHECK(record_bytes(small) == 128 + 30 + 200 + 32 + 262143);
+  const RecordShape large{.key_bytes = 30, .head_bytes = 200, .body_bytes = 262144};
   CHECK(body_begin(large) == 4096);
-  CHECK(record_bytes(large) == 4096 + 65536);
+  CHECK(record_bytes(large) == 4096 + 262144);
   CHECK(is_sound({.body_bytes = kRecordBodyMax}));
   CHECK_FALSE(is_sound({.body_bytes = kRecordBodyMax + 1}));
   CHECK_FALSE(is_sound({.head_bytes = UINT32_MAX}));

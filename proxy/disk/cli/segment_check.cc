@@ -166,8 +166,9 @@ void Checker::check_gaps(const ScannedSegment& scanned) {
   std::ranges::sort(rooms, {}, &Room::begin);
   std::uint64_t end = cache::kSegmentHeaderBytes;
   for (const Room& room : rooms) {
-    const std::uint64_t step =
-        room.bytes >= cache::kDiskPageAligned ? cache::kDiskPage : cache::kDiskUnit;
+    // Smaller ones begin at pages where an earlier version wrote them.
+    const bool at_page = room.bytes >= kEarlierPageAligned && room.begin % kPageBytes == 0;
+    const std::uint64_t step = at_page ? cache::kDiskPage : cache::kDiskUnit;
     if (room.begin > (end + step - 1) / step * step) {
       add("record", end, "there is none up to " + std::to_string(room.begin));
     }
