@@ -211,10 +211,15 @@ bool Round::begin_rules() {
 
 void Round::take_other_rules() {
   other_rules_wait_ = false;
-  ring_.paused = false;
   world_.replace_rules(proxyfuzz::RuleTable::draw(*rules_, 1));
   result_.configuration = with_rules(result_.configuration, settings_);
   host_->reload(read_config());
+  // Each worker takes them over in a turn of its own, which may be late; what comes before it is
+  // treated by the earlier ones.
+  constexpr double kTurn = 0.05;
+  loop_.after(kTurn + way_max(system_.adversity()), [this] {
+    if (!draining_ && !other_rules_wait_) ring_.paused = false;
+  });
 }
 
 // Draws the sides that speak TLS in this round, and its effect on the timing.
