@@ -473,6 +473,19 @@ class Kernel {
     std::uint32_t shard = 0;
     std::span<const DiskPlace> being_read;
   };
+  // REQUIRES the locks of the shard, the budget and the tier; the tier counts.
+  void count_moves(const Shard& shard, const DiskStep& step, std::uint32_t segment,
+                   MonotonicTime now) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  // Likewise: whether an entry of the segment moves on, as far as that is not settled by its disk.
+  bool wins_move(Shard& shard, const DiskStep& step, const ByVisits& entry, bool by_visits,
+                 MonotonicTime now) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  // Likewise: one that does not.
+  struct Dropping {
+    bool offline = false;    // its disk
+    bool has_older = false;  // segments, which may have earlier records of the key
+  };
+  void drop_reclaimed(Shard& shard, std::uint32_t ref, const Dropping& how, DiskReclaim& done,
+                      Event& event) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
   DiskReclaim reclaim_disk_step(const DiskStep& step, MonotonicTime now);
   struct LoadStep {
     std::uint32_t shard = 0;

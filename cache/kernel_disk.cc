@@ -389,6 +389,56 @@ bool Kernel::is_worth_a_move_by_visits(const Shard& shard, const ByVisits& entry
          now < std::max(view.fresh_until, view.keep_until);
 }
 
+void Kernel::count_moves(const Shard& shard, const DiskStep& step, std::uint32_t segment,
+                         MonotonicTime now) {
+  MoveChoice& choice = tier_->choice(step.disk);
+  const DiskTable& table = *shard.disk;
+  table.each_of(step.disk, segment, kCompared, [&](EntryRef ref) {
+    const ByVisits entry{.ref = ref, .visits = visits_of(shard, ref)};
+    if (table.written(ref) && is_worth_a_move_by_visits(shard, entry, now)) {
+      choice.count(entry.visits, table.place(ref).bytes);
+    }
+  });
+  tier_->shard_counted(step.disk, step.shard);
+}
+
+// What is being read moves in any case, and takes its room.
+bool Kernel::wins_move(Shard& shard, const DiskStep& step, const ByVisits& entry, bool by_visits,
+                       MonotonicTime now) {
+  const DiskPlace from = shard.disk->place(entry.ref);
+  const bool is_read = std::ranges::find(step.being_read, from) != step.being_read.end();
+  if (!by_visits) {
+    return is_read || (is_worth_a_move(shard, entry.ref, now) &&
+                       tier_->may_move(step.disk, step.shard, from.bytes));
+  }
+  MoveChoice& choice = tier_->choice(step.disk);
+  if (is_read) {
+    choice.take_any(from.bytes);
+    return true;
+  }
+  return is_worth_a_move_by_visits(shard, entry, now) &&
+         choice.take(entry.visits, step.shard, from.bytes);
+}
+
+void Kernel::drop_reclaimed(Shard& shard, std::uint32_t ref, const Dropping& how, DiskReclaim& done,
+                            Event& event) {
+  const DiskPlace from = shard.disk->place(ref);
+  const bool is_part = shard.disk->is_part(ref);
+  if (how.has_older && !is_part) {
+    done.buried.push_back(from);
+  }
+  count_loss(shard, ref, how.offline ? DiskLoss::kOffline : DiskLoss::kDropped);
+  if (!is_part && !shard.disk->is_filled(ref)) {
+    ++tier_->counters.settled;
+    tier_->counters.settled_visited += shard.disk->was_visited(ref) ? 1U : 0U;
+  }
+  done.parts_dropped += is_part ? 1U : 0U;
+  erase_on_disk(shard, ref);
+  ++done.dropped;
+  event.freed_bytes += from.bytes;
+  event.removed_digest ^= mix_of(from);
+}
+
 DiskReclaim Kernel::reclaim_disk_step(const DiskStep& step, MonotonicTime now) {
   Shard& shard = *shards_[step.shard];
   OptionalLock lock(shard.mutex);
@@ -413,15 +463,7 @@ DiskReclaim Kernel::reclaim_disk_step(const DiskStep& step, MonotonicTime now) {
   // By visits the ones with the most come first; else as they are found.
   const bool by_visits = runs_probation(shard);
   if (tier_->is_counting(step.disk)) {
-    MoveChoice& choice = tier_->choice(step.disk);
-    const DiskTable& table = *shard.disk;
-    table.each_of(step.disk, done.segment, kCompared, [&](EntryRef ref) {
-      const ByVisits entry{.ref = ref, .visits = visits_of(shard, ref)};
-      if (table.written(ref) && is_worth_a_move_by_visits(shard, entry, now)) {
-        choice.count(entry.visits, table.place(ref).bytes);
-      }
-    });
-    tier_->shard_counted(step.disk, step.shard);
+    count_moves(shard, step, done.segment, now);
     event.outcome = static_cast<std::uint8_t>(done.state);
     publish(event);
     return done;
@@ -430,39 +472,20 @@ DiskReclaim Kernel::reclaim_disk_step(const DiskStep& step, MonotonicTime now) {
       by_visits ? entries_by_visits(shard, step.disk, done.segment) : std::vector<ByVisits>();
   EntryRef ref = shard.disk->first_of(step.disk, done.segment);
   for (std::uint32_t n = 0; ref != kNoEntry && n < kReclaimEntries; ++n) {
-    if (by_visits) ref = ordered[n].ref;
+    const ByVisits entry = by_visits ? ordered[n] : ByVisits{.ref = ref};
+    ref = entry.ref;
     const DiskPlace from = shard.disk->place(ref);
-    const bool is_read = std::ranges::find(step.being_read, from) != step.being_read.end();
-    const bool is_worthy = by_visits ? is_worth_a_move_by_visits(shard, ordered[n], now)
-                                     : is_worth_a_move(shard, ref, now);
     const bool moves =
-        may_move && shard.disk->written(ref) &&
-        (is_read ||
-         (is_worthy &&
-          (by_visits ? tier_->choice(step.disk).take(ordered[n].visits, step.shard, from.bytes)
-                     : tier_->may_move(step.disk, step.shard, from.bytes))));
-    if (is_read && by_visits) tier_->choice(step.disk).take_any(from.bytes);
+        may_move && shard.disk->written(ref) && wins_move(shard, step, entry, by_visits, now);
     const auto placed = moves ? tier_->place_move(from, shard.disk->view(ref).names) : std::nullopt;
     if (placed) {
       shard.disk->move(ref, placed->place);
-      shard.disk->set_visits(ref, by_visits ? ordered[n].visits / 2 : 0);
+      shard.disk->set_visits(ref, entry.visits / 2);
       done.moves.push_back({from, placed->place, placed->turn, placed->order});
       event.disk_bytes += from.bytes;
       event.removed_digest ^= mix_of(from) * 3 + mix_of(placed->place);
     } else {
-      if (has_older && !shard.disk->is_part(ref)) {
-        done.buried.push_back(from);
-      }
-      count_loss(shard, ref, offline ? DiskLoss::kOffline : DiskLoss::kDropped);
-      if (!shard.disk->is_part(ref) && !shard.disk->is_filled(ref)) {
-        ++tier_->counters.settled;
-        tier_->counters.settled_visited += shard.disk->was_visited(ref) ? 1U : 0U;
-      }
-      done.parts_dropped += shard.disk->is_part(ref) ? 1U : 0U;
-      erase_on_disk(shard, ref);
-      ++done.dropped;
-      event.freed_bytes += from.bytes;
-      event.removed_digest ^= mix_of(from);
+      drop_reclaimed(shard, ref, {.offline = offline, .has_older = has_older}, done, event);
     }
     ref = shard.disk->first_of(step.disk, done.segment);
     if (by_visits && n + 1 == ordered.size()) break;
