@@ -356,7 +356,7 @@ Result<void> Admission::restore(std::string_view bytes, MonotonicTime now) {
   return {};
 }
 
-// What waits is remembered without its text, which the filters of others may want.
+// An entry that waits is remembered without its text, which the filters of others may want.
 Result<void> Admission::can_adopt() const {
   if (filter() != nullptr && probation() == nullptr) {
     return {};

@@ -23,7 +23,7 @@ struct DiskLayout {
   friend bool operator==(const DiskLayout&, const DiskLayout&) = default;
 };
 
-// Of a disk that is made: 64 to 127 segments, as a power of two allows, of at most 64 MiB, 256
+// Segments of a new disk: 64 to 127 of them, as a power of two allows, of at most 64 MiB, 256
 // beyond 4 TiB; of at least 4 MiB, so that they take what large bodies lie in, where that
 // leaves 32.
 std::uint64_t default_segment_bytes(std::uint64_t disk_bytes);

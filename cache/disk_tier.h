@@ -119,7 +119,7 @@ class DiskTier {
   // As probation sees them: those in service, and whether the one that the key is for was full
   // once.
   DiskLoad load_for(const filter::Hash128& key) const ENCORE_REQUIRES(mutex);
-  // The rule that probation follows. Who reads it is numbered under the mutex, as with all here.
+  // The rule that probation follows. Its readers are numbered under the mutex, as all here.
   ProbationRule rule ENCORE_GUARDED_BY(mutex);
   // Whether a record may lie on some disk that the index does not know: not loaded yet, or in a
   // segment that is being reclaimed.

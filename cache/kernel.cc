@@ -205,7 +205,7 @@ bool Kernel::would_admit(const Key& key, MonotonicTime now, std::uint64_t size_b
   OptionalLock lock(shard.mutex);
   if (runs_probation(shard) && rule.kind == AdmissionRule::Kind::kPolicy) [[unlikely]] {
     OptionalLock tier_lock(tier_->mutex);
-    // What comes waits in memory, but for what is too large for that, where it is not known.
+    // A new object waits in memory, unless it is too large for that and its key is not known.
     const ProbationAdmission& probation = *shard.admission.probation();
     if (tier_->bytes_in_service() != 0) {
       return size_bytes > shard.max_object_bytes

@@ -343,7 +343,7 @@ class Kernel {
   std::uint64_t waiting_max() const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
   // Whether the shard runs probation in front of disks. REQUIRES: its lock.
   static bool runs_probation(const Shard& shard) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  // What waits in all shards, a moment ago.
+  // Waiting entries of all shards, a moment ago.
   struct Waits {
     std::optional<std::uint32_t> oldest;  // the shard of the oldest
     std::uint64_t bytes = 0;

@@ -381,7 +381,7 @@ std::uint32_t Kernel::visits_of(const Shard& shard, std::uint32_t ref) {
   return std::min(DiskEntry::kVisitsMax, visits + (was_used ? kVisitsOfCopy : 0));
 }
 
-// What is stale can be validated, and whoever came twice comes again.
+// A stale object can be validated, and one requested twice is requested again.
 bool Kernel::is_worth_a_move_by_visits(const Shard& shard, const ByVisits& entry,
                                        MonotonicTime now) {
   const DiskView view = shard.disk->view(entry.ref);
@@ -402,7 +402,7 @@ void Kernel::count_moves(const Shard& shard, const DiskStep& step, std::uint32_t
   tier_->shard_counted(step.disk, step.shard);
 }
 
-// What is being read moves in any case, and takes its room.
+// An entry that is being read moves in any case, and uses its share of the capacity.
 bool Kernel::wins_move(Shard& shard, const DiskStep& step, const ByVisits& entry, bool by_visits,
                        MonotonicTime now) {
   const DiskPlace from = shard.disk->place(entry.ref);

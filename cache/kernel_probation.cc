@@ -16,13 +16,13 @@
 namespace encore::cache {
 namespace {
 
-// Of the memory, what at least is left for entries that do not wait: copies of what is on disk.
+// The least share of the memory left for entries that do not wait: copies of objects on disk.
 constexpr std::uint64_t kCopiesShare = 8;
 // More than this of the disks, a sixteenth of both, gains nothing.
 constexpr std::uint64_t kWaitingShare = 15;
 // Waiting keys take memory beside the objects', and have their bound of it.
 constexpr std::uint64_t kKeysShare = 8;
-// Of one critical section.
+// The bound of one critical section.
 constexpr std::uint32_t kLeavesMax = 32;
 
 }  // namespace

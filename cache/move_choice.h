@@ -25,7 +25,8 @@ class MoveChoice {
   void count(std::uint32_t visits, std::uint64_t bytes) { bytes_of_[visits] += bytes; }
   void end_count();
   // Whether one of shard `shard` moves: then it is taken, and its room with it. Shards ask in the
-  // order of their numbers. What was not counted finds room like the rest, up to the whole.
+  // order of their numbers. An object that was not counted finds room like the rest, up to the
+  // whole.
   bool take(std::uint32_t visits, std::uint32_t shard, std::uint64_t bytes);
   // It moves whatever its visits are: it is being read.
   void take_any(std::uint64_t bytes) { taken_bytes_ += bytes; }

@@ -87,7 +87,7 @@ Result<AdmissionPolicy> parse_admission(std::string_view name);
 
 struct AdmissionOptions {
   AdmissionPolicy policy = AdmissionPolicy::kSecondHit;
-  // Of one generation of ONE SHARD: second-hit, nth-hit, probation. exact-second-hit takes the
+  // One generation of ONE SHARD: second-hit, nth-hit, probation. exact-second-hit takes the
   // capacity of it. tinylfu: its capacity is the number of requests after which frequencies are
   // halved, its size that of the doorkeeper. adaptsize: its capacity is the number of requests
   // between two tunings.

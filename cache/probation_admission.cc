@@ -35,7 +35,7 @@ AdmitReason ProbationAdmission::fetched(const Fetched& object, const ProbationVi
            : view.rule.all ? AdmitReason::kWritesAll
                            : AdmitReason::kWaits;
   }
-  // Where nothing else waits there is no burst to be seen: a key that has to wait for the next ones
+  // If nothing else waits there is no burst to be seen: a key that has to wait for the next ones
   // of its kind alone would wait for thousands of them.
   if (object.alone && queue_.empty()) {
     remember(key, view, now);

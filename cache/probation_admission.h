@@ -1,6 +1,6 @@
 // Probation as the kernel runs it, one shard's part: the rotating pair that learns a key when its
 // object has left the memory, and the keys of objects that are too large to wait there themselves.
-// What waits itself is the table's (cache/waiting_order.h). cache/probation.h says the rule.
+// Waiting objects are the table's (cache/waiting_order.h). cache/probation.h says the rule.
 //
 // Without disks it is second-hit on the same pair. Thread-compatible, confined to its shard.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace encore::cache {
 
-// What a decision of a shard looks at beside the key.
+// The input of a shard's decision next to the key.
 struct ProbationView {
   DiskLoad disks;              // all of them; full_once of the one that the key is for
   ProbationRule rule;          // in force

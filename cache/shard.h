@@ -102,7 +102,7 @@ struct alignas(64) Shard {
     counters.oldest_waiting_since.set(
         static_cast<std::uint64_t>(oldest.since.time_since_epoch().count()));
   }
-  // Of the objects and keys that probation keeps waiting here; nothing where none are.
+  // The oldest object or key that probation keeps waiting here; empty if none waits.
   std::optional<Arrival> oldest_waiting() const ENCORE_REQUIRES(mutex) {
     const ProbationAdmission* const probation = admission.probation();
     if (probation == nullptr || !table.keeps_waiting()) {

@@ -57,13 +57,13 @@ class Table {
   enum class Used : std::uint8_t { kSpare, kEvict };
   // kMore: none yet, ask again.
   enum class Evicted : std::uint8_t { kOne, kMore, kEachUsed, kNothingLeft };
-  // What waits is evicted by it only where it is not kept waiting.
+  // It evicts a waiting entry only if entries are not kept waiting.
   Evicted evict_one(Removals& gone, Used used);
   // The key that evict_one(kEvict) would remove now; false where there is none, or it would take
   // long to find. Moves the eviction order on as evict_one() would.
   bool next_victim(filter::Hash128& key);
 
-  // What waits does so until it is evicted by evict_waiting(), whatever uses it. Else, and so from
+  // An entry waits until evict_waiting() evicts it, whatever uses it. Else, and so from
   // the beginning, it is evicted before all others, and a hit gives it a place among them.
   void keep_waiting(bool keeps) { keeps_waiting_ = keeps; }
   bool keeps_waiting() const { return keeps_waiting_; }

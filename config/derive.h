@@ -27,7 +27,8 @@ struct FilterPlan {
   filter::CycleFpr fpr;            // over a cycle, by theory
 };
 
-// Of probation's pair: .1 % would bring a tenth of a point more of hits, 1 % takes as much away.
+// The rate of probation's pair: .1 % would bring a tenth of a point more of hits, 1 % takes as much
+// away.
 inline constexpr double kProbationFpr = 0.003;
 // Nothing is on probation for longer: where little comes an object would wait for hours, and what
 // is asked for again then would be unknown still.

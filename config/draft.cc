@@ -270,7 +270,7 @@ void Draft::check_admission() {
     admission.layout = filter::Layout::kClassic;
   }
   const std::size_t faults_before = faults_.size();
-  // What is written to disks is worth a policy that looks at it, where its filter can be had.
+  // Writes to disks are worth a policy that weighs them, if its filter is possible.
   if (where("admission.policy").empty() && !config.disk.empty() && admission.refresh &&
       admission.hash == filter::HashFamily::kXxh3) {
     admission.policy = Policy::kProbation;

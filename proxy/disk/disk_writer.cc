@@ -17,8 +17,9 @@ constexpr std::uint64_t kFlushBytes = 128U << 10U;
 
 bool DiskWriter::work() {
   const bool has_more = drain(kBatchBytes);
-  // What is not written yet is not found. Nothing else has a large body, and the copy in memory of
-  // another may be gone soon: who comes in the second of a flush would ask the origin again.
+  // A record that is not written yet is not found. Nothing else has a large body, and the copy in
+  // memory of another may be gone soon: who comes in the second of a flush would ask the origin
+  // again.
   if (!has_more && (has_large_ || unflushed_bytes_ >= kFlushBytes)) flush();
   report();
   return reclaim() || has_more;

@@ -101,7 +101,7 @@ constexpr std::uint64_t front_bytes(const RecordShape& shape) {
   return kRecordHeaderBytes + std::uint64_t{shape.key_bytes} + shape.names_bytes +
          shape.meta_bytes + shape.head_bytes + kSumBytes * block_count(shape.body_bytes);
 }
-// Bodies of so many bytes begin at a page, so that they can be read to where they are wanted. Of
+// Bodies of so many bytes begin at a page, so that they can be read to where they are wanted. For
 // smaller ones, a page and a half of room is dearer than the copy that it saves.
 constexpr std::uint64_t page_aligned_from(bool is_earlier) {
   return is_earlier ? kEarlierPageAligned : cache::kDiskPageAligned;

@@ -235,7 +235,7 @@ class Exchange final : public TransferReader, private LoadReader {
     bool can_go_on() const;
     // Leaves; what cannot go on ends.
     void leave();
-    // What was read from disk has come to an early end. False where the rest cannot be had.
+    // The body from disk ended early. False where the rest cannot be had.
     bool lose_disk() { return way_ == Way::kFromDisk && ask_origin(); }
     // Nothing more is there to be sent: looks for the origin's answer, where one is waited for.
     void look() {

@@ -92,7 +92,7 @@ bool Exchange::LeftBehind::read_disk() {
   return true;
 }
 
-// By its own request, with its own credentials, once. What is there of the body is not kept for it:
+// By its own request, with its own credentials, once. The received body is not kept for it:
 // the answer begins where the client is.
 bool Exchange::LeftBehind::ask_origin() {
   auto rest = missing_rest();

@@ -58,7 +58,7 @@ void write_cache(MetricsWriter& out, const Snapshot& snapshot) {
   }
 }
 
-// Of what is on probation in front of the disks.
+// Figures of probation in front of the disks.
 void write_probation(MetricsWriter& out, const Snapshot& snapshot) {
   const cache::KernelStatistics& kernel = snapshot.kernel;
   out.one("probation_objects", "gauge", "Stored responses on probation in memory.",

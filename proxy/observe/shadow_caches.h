@@ -30,7 +30,7 @@ struct ProbationTuning {
   double write_cost = 0;
 };
 
-// What one of its samples has come to, since they were taken.
+// Result of one of its samples since they were taken.
 struct TriedReport {
   std::string_view rule;
   double cost = 0;  // in bytes, the latest most
@@ -111,7 +111,7 @@ class ShadowCaches {
   // stays until they know better. Nothing: none. Errors: those of ProbationSamples::create(), as it
   // was is how it goes on then. Main thread.
   Result<void> tune(const std::optional<ProbationTuning>& tuning, MonotonicTime now);
-  // What they say is cheapest; nothing where there are none.
+  // The cheapest rule by the samples; empty if there are none.
   std::optional<cache::ProbationRule> rule() const;
 
   // By which workers choose, and under which number what they hand over is taken.

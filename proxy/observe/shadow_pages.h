@@ -14,7 +14,7 @@ std::string shadow_json(const ShadowReports& reports);
 std::string shadow_html(const ShadowReports& reports);
 // Nothing where nothing is simulated.
 void write_shadow_metrics(MetricsWriter& out, const ShadowReports& reports);
-// Of probation; zeros where no samples are taken yet.
+// Figures of probation; zeros while no samples are taken.
 void write_tuning_metrics(MetricsWriter& out, const std::optional<TuningReport>& tuning);
 
 }  // namespace encore::server

@@ -37,7 +37,7 @@ bool is_refused_for_size(const OriginServices& services, const RequestContext& r
   const cache::Key key = cache_key(request);
   const MonotonicTime now = services.loop.now();
   const cache::Kernel& kernel = services.kernel;
-  // What the memory is too small for is not refused for it where there are disks; on probation it
+  // A response too large for the memory is not refused if there are disks; on probation it
   // is at first.
   const Runtime& runtime = *request.runtime;
   const bool on_probation = runtime.config.admission.policy == config::Policy::kProbation &&

@@ -188,7 +188,7 @@ void ResponseBody::pause(MonotonicTime now) {
   stream_->pause_reading();
   others_waited_ = false;
   all_read_since_.reset();
-  // Who is left behind may go on from there.
+  // A reader left behind may go on from there.
   if (const std::uint64_t number = writer_.parts_alone()) transfer_.set_parts(number);
   if (!transfer_.all_opened()) {
     transfer_.urge_readers();
@@ -242,8 +242,9 @@ void ResponseBody::end_pause(MonotonicTime now) {
   read_on();
 }
 
-// Whoever holds back the others is cut in the end; it is told with the next wake-up. A pause hurts
-// nobody as long as all have something left to read: beside a fast origin it lasts nearly always.
+// A reader that holds back the others is cut in the end; it is told with the next wake-up. A pause
+// hurts nobody as long as all have something left to read: beside a fast origin it lasts nearly
+// always.
 void ResponseBody::blame_slowest(MonotonicTime now) {
   if (!all_read_since_) return;
   const Nanoseconds elapsed = now - *all_read_since_;

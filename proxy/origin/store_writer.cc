@@ -108,7 +108,7 @@ bool StoreWriter::reserve(std::uint64_t body_bytes) {
 // Of a representation; or its first bytes are those of a stored one.
 bool StoreWriter::is_piece() const { return received_->head.status == 206 || received_->completed; }
 
-// What is on probation is in memory alone, and the disks may have been full meanwhile.
+// An object on probation is in memory alone, and the disks may have been full meanwhile.
 bool StoreWriter::may_be_on_disk() const {
   return services_.disks != nullptr && response_->admitted != cache::AdmitReason::kWaits;
 }

@@ -65,8 +65,8 @@ void raise_descriptor_limit() {
 // A log on a full disk or beyond a limit of its size is an error of a write, not the end.
 void ignore_file_size_signal() { std::signal(SIGXFSZ, SIG_IGN); }
 
-// What is written to the disks that are there. What cannot be looked at is said by the check of a
-// start.
+// Prints the bytes a day of each existing disk. A disk that cannot be read is reported by the check
+// of a start.
 void report_wear(const encore::config::Config& config) {
   const auto now = std::chrono::floor<std::chrono::seconds>(encore::wall_now().time_since_epoch());
   for (const encore::config::Disk& disk : config.disk) {

@@ -328,7 +328,7 @@ void Server::worker_ended() {
     // What waits is written; a disk that has died holds nobody up.
     jobs_->submit([disks] { disks->stop(kDiskPatience); }, [] {});
   }
-  // What is on probation has not been remembered yet, and will not be there again.
+  // Keys on probation are not in the filter yet, and their objects are lost at the stop.
   proxy_->shared().kernel->end_all_waits(monotonic_now());
   save_state([] {});
 }

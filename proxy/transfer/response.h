@@ -143,7 +143,7 @@ struct SharedResponse {
   http::StoreReason reason = http::StoreReason::kOk;
   Unfollowed unfollowed = Unfollowed::kNone;  // of a redirection that its rule might have followed
   cache::AdmissionRule admission = {};        // by which it is stored
-  // What the kernel said to the one who asked.
+  // The kernel's decision for the first reader.
   cache::AdmitReason admitted = cache::AdmitReason::kPolicyRefuses;
   bool shareable = false;  // with those for whom it is fresh; else they ask for themselves
   // Not shareable, and going into the cache: who asks may wait for that, and validate it then.

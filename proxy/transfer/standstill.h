@@ -46,7 +46,7 @@ class Standstill {
     const Nanoseconds stands = now - *since_;
     return stands >= kLimit && stands >= limit(round_trip());
   }
-  // Of one that stands still: whether it has been seen to move, and not for long.
+  // For a reader that stands still: whether it has been seen to move, and not for long.
   bool may_move_on(MonotonicTime now) const { return moves_ && now - *since_ < kMoverLimit; }
 
  private:

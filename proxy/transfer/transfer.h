@@ -232,7 +232,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // as they are there; 0: it is not. Any thread asks.
   void set_parts(std::uint64_t number) { parts_.store(number, std::memory_order_release); }
   std::uint64_t parts() const { return parts_.load(std::memory_order_acquire); }
-  // What is missing of them will not come: all are there, or the rest is not written any more.
+  // No further part comes: all are there, or the rest is not written any more.
   void end_parts() { parts_end_.store(PartsEnd::kReached, std::memory_order_release); }
   bool may_parts_come() const {
     return parts_end_.load(std::memory_order_acquire) == PartsEnd::kAhead;

@@ -39,8 +39,8 @@ class TransferReader : private WakeTarget {
   void set_client(const net::Address* client) { client_ = client; }
   // Its client holds more than its share of memory: nothing is read ahead for it.
   void set_over_share(bool over) { over_share_.store(over, std::memory_order_relaxed); }
-  // Its client has not taken yet what was read for it: that lies in its connection. Who waits for
-  // more of the body does not miss it before.
+  // Its client has not taken yet what was read for it: that lies in its connection. A reader that
+  // waits for more of the body does not miss it before.
   void set_busy(bool busy) { busy_.store(busy, std::memory_order_relaxed); }
   bool is_busy() const { return busy_.load(std::memory_order_relaxed); }
   // It has held back the others for too long: it is to leave.

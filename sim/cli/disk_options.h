@@ -13,7 +13,7 @@ namespace encore::sim {
 
 class DiskArguments {
  public:
-  // What of a segment is moved on at most, where --disk-reinsert is not given.
+  // `reinsert`: the share of a segment moved on at most, without --disk-reinsert.
   explicit DiskArguments(double reinsert = 0.5) : reinsert_(reinsert) {}
 
   void declare(Arguments& arguments);

@@ -30,7 +30,7 @@ constexpr double kHitsShare = 0.995;
 constexpr double kWritesShare = 1.02;
 // The windows that are tried: doubled from the smallest to twice the objects.
 constexpr std::uint64_t kWindowMin = 16;
-// What a byte written may cost, in bytes fetched; the config's default is among them.
+// Costs of a written byte to try, in bytes fetched; the config's default is among them.
 constexpr std::array kWriteCosts = {0.0, 0.1, 0.2, 0.5, 1.0, 3.0};
 constexpr double kDefaultCost = 0.2;
 // Second-hit pays if it loses no more than this of the hit ratio ...

@@ -1,4 +1,4 @@
-// What tune measures of one policy, and how sure a difference between two of them is.
+// Measurements of one policy by tune, and the confidence of a difference between two.
 #pragma once
 
 #include <cstdint>

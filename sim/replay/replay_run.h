@@ -130,7 +130,7 @@ struct ReplayOptions {
   std::optional<StoreCharge> charge = {};
   // Instead of the kernel, of whose options only the capacity then counts.
   std::optional<ReplayProbation> probation = {};
-  // Of a kernel whose own policy is probation.
+  // For a kernel whose own policy is probation.
   std::optional<ReplayProbation> tuning = {};
   // Gets the outcome of each request, warm-up included; borrowed, null: nobody.
   std::vector<ReplayOutcome>* outcomes = nullptr;
@@ -166,7 +166,7 @@ class ReplayRun {
   const ReplayOptions& options() const { return options_; }
   // Null without ReplayOptions::probation.
   const cache::TunedProbation* probation() const { return probation_ ? &*probation_ : nullptr; }
-  // Where the bytes of the disk are now; of a run with a kernel and a disk.
+  // Use of the disk's bytes now. REQUIRES: a kernel and a disk.
   DiskSpace::Sums disk_space() const { return space_.sums(kernel_->statistics().disk); }
   // Whether an object was ever stored.
   bool ever_stored(std::uint32_t object) const;

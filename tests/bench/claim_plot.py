@@ -38,7 +38,7 @@ def quoted(text):
 
 
 def label_side(point, others):
-    """Where the label of a point stands, so that it crosses few others: above or below, by the
+    """Returns the place of a point's label, so that it crosses few others: above or below, by the
     neighbour that is nearest in height."""
     near = [other for other in others if other is not point
             and abs(other["hits_percent"] - point["hits_percent"]) < 1.5
@@ -67,7 +67,7 @@ def panel_script(name, panel):
 
 
 def script(report, path):
-    """What gnuplot reads; None where there is no point to draw."""
+    """Returns the script for gnuplot; None if there is no point to draw."""
     names = [workload["name"] for workload in report["workloads"]]
     all_points = points(report)
     panels = [(name, [p for p in all_points if p["workload"] == name]) for name in names]
@@ -94,7 +94,7 @@ def draw(report, path):
         return ("no plot: gnuplot is not installed: "
                 "apt-get install --no-install-recommends gnuplot-nox")
     path.unlink(missing_ok=True)
-    # Where it cannot open the file, it writes the picture to its output.
+    # If it cannot open the file, it writes the picture to its output.
     ended = subprocess.run(["gnuplot"], input=text, text=True, stdout=subprocess.DEVNULL,
                            stderr=subprocess.PIPE, check=False, timeout=GNUPLOT_SECONDS)
     if ended.returncode != 0 or not path.is_file():

@@ -5,7 +5,7 @@
 DISAGREEMENT_MAX = 0.001
 # A device may lack so much of what the processes say: pages that were dirty twice before a sync.
 DEVICE_SHORT_MAX = 0.01
-# Of a run: what starts and ends it, and one request that is missed, with a connection to itself.
+# The time of a run: its start and end, and one request that is missed, with a connection to itself.
 START_SECONDS, REQUEST_SECONDS, BYTES_PER_SECOND = 15, 0.0003, 400e6
 
 
@@ -109,7 +109,7 @@ def place(name, names):
 
 
 def estimate_seconds(requests, bytes_mean, rate):
-    """What the requests of a workload take at least: by the rate, or by what one connection of two
+    """Returns the least seconds for the requests of a workload: by the rate, or by what one connection of two
     cores does."""
     each = REQUEST_SECONDS + bytes_mean / BYTES_PER_SECOND
     return START_SECONDS + requests * max(each, 1 / rate if rate else 0)

@@ -78,7 +78,7 @@ def cut(file, form, requests, directory):
 
 
 def real(simulator, name, file, requests, cache_bytes, directory):
-    """The workload of a trace file. Where it has no sizes, all objects have one, such that the cache
+    """The workload of a trace file. If it has no sizes, all objects have one, such that the cache
     has room for a tenth of them."""
     report = simulator.run("stats", file)
     form = report["trace"][0]["format"]

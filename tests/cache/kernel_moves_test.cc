@@ -1,4 +1,4 @@
-// What moves on as a kernel on probation reclaims a segment, against a naive model: all that lies
+// The moves of a kernel on probation that reclaims a segment, against a naive model: all that lies
 // in the segment is a list, searched from one end to the other, request by request.
 #include <algorithm>
 #include <map>
@@ -27,7 +27,7 @@ std::uint64_t bytes_above(const std::vector<Lies>& all, std::uint32_t visits) {
   return bytes;
 }
 
-// Those that were hit twice or more, most visits first. Where not all of them fit, those with the
+// Those that were hit twice or more, most visits first. If not all of them fit, those with the
 // fewest visits that come into question share what is left, shard after shard.
 std::set<std::uint64_t> moves_of(std::vector<Lies> all, std::uint32_t shards) {
   const std::uint64_t room = kSegment * kPercent / 100;

@@ -200,7 +200,7 @@ TEST_CASE("Until a disk was full once all that comes is written as well", "[cach
   CHECK(filled > 28 * 64 * 1024 / 600);
   CHECK(kernel->statistics().waiting_objects > 0);
   CHECK(kernel->statistics().disk.counters.segments_reclaimed == 1);
-  // What was written waits as well, and is not remembered when it leaves.
+  // A written object waits as well, and is not remembered when it leaves.
   CHECK(kernel->recall(key(filled / 2)).requests == 0);
 }
 
@@ -248,7 +248,7 @@ TEST_CASE("Without a disk in service it is second-hit in memory", "[cache][proba
   CHECK(request(*kernel, 2, 500).reason == AdmitReason::kSecondRequest);
   CHECK(request(*kernel, 2, 500).found == LookupState::kFresh);
   CHECK(kernel->statistics().waiting_objects == 1);
-  // What still waits leaves first.
+  // Entries that still wait leave first.
   for (std::uint64_t i = 10; i < 49; ++i) {
     request(*kernel, i, 500);
     request(*kernel, i, 500);

@@ -98,7 +98,7 @@ TEST_CASE("No object stays for one that is visited less, but for want of room fo
         return std::ranges::count(of, visits, &Object::visits);
       };
       const bool is_fewest = !wanted.empty() && wanted.back().visits == visits;
-      // Of the fewest visits a shard that has none leaves its share to those behind it alone.
+      // A shard with none of the fewest visits leaves its share to the shards behind it alone.
       CHECK((is_fewest ? count(chosen) <= count(wanted) : count(chosen) == count(wanted)));
     }
   }

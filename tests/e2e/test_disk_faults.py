@@ -127,8 +127,6 @@ class Reads(TwoDisks):
         self.assertGreater(min(on_disk), 150)
         with self.failing("pread64,preadv", 0):
             hits = self.ask_all(names)
-            # On a busy machine a slow read is not waited for, and is none that failed.
-            self.assertGreater(self.value("read_errors_total", 0), 0)
             self.assertEqual(0, self.value("read_errors_total", 1))
             self.assertGreater(hits, on_disk[1] / 2)
             # A hundred failures in a row, and it is left alone.
@@ -136,6 +134,7 @@ class Reads(TwoDisks):
                 if self.value("offline", 0):
                     break
                 self.ask_all(names)
+            self.assertGreater(self.value("read_errors_total", 0), 50)
             self.assertEqual(1, self.value("offline", 0))
             self.assertEqual(0, self.value("offline", 1))
             self.assertGreater(self.ask_all(names), len(names) / 2)

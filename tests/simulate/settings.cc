@@ -34,7 +34,7 @@ std::string some_rules(Random& random) {
   return out;
 }
 
-// What stays as it was drawn first.
+// Settings that stay as first drawn.
 struct Fixed {
   std::uint32_t shards = 1;
   bool disk = false;

@@ -327,7 +327,7 @@ TEST_CASE(
     CHECK(two.a.take_question() == Question::kLeave);
     CHECK(two.a.take_question() == Question::kNone);
     CHECK(two.b.take_question() == Question::kHowFar);
-    // What lies in its connection is taken first.
+    // Bytes in its connection are taken first.
     two.b.set_busy(true);
     CHECK(two.transfer->question_behind(1000, Asking::kNobody) == Others::kBusy);
     CHECK_FALSE(two.transfer->blame_slowest({.written = 1000,

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kDaySeconds = 86'400;
 constexpr double kDaysAYear = 365.25;
-// What was written in less is no rate.
+// Bytes written in less time are no rate.
 constexpr std::uint64_t kRateSecondsMin = 3600;
 
 std::string shown_years(double years) {
