@@ -182,7 +182,7 @@ Result<std::vector<KernelArguments::Admission>> KernelArguments::admissions(
   std::vector<Admission> all;
   for (const std::string& name : *names) {
     if (name == kProbationName && offered_ == Admissions::kProbationToo) {
-      const auto wanted = probations(arguments, *capacities, *fprs);
+      const auto wanted = probations(Probation::kModel, arguments, *capacities, *fprs);
       if (!wanted) {
         return std::unexpected(wanted.error());
       }
@@ -190,7 +190,7 @@ Result<std::vector<KernelArguments::Admission>> KernelArguments::admissions(
       continue;
     }
     if (name == kProxyProbationName && offered_ == Admissions::kProbationToo) {
-      const auto wanted = proxy_probations(arguments, *capacities, *fprs);
+      const auto wanted = probations(Probation::kProxys, arguments, *capacities, *fprs);
       if (!wanted) {
         return std::unexpected(wanted.error());
       }
@@ -235,12 +235,7 @@ Result<std::vector<KernelArguments::Admission>> KernelArguments::admissions(
   return all;
 }
 
-Result<std::vector<KernelArguments::Admission>> KernelArguments::probations(
-    const Arguments& arguments, const std::vector<std::uint64_t>& capacities,
-    const std::vector<double>& fprs) const {
-  if (disk_bytes_ == 0) {
-    return fail("--admission probation without --disk-size: it says what is written to a disk");
-  }
+Result<void> KernelArguments::check_model(const Arguments& arguments) const {
   for (const char* option : {"--rotate-after", "--no-refresh", "--overhead", "--max-object"}) {
     if (arguments.given(option)) {
       return fail(std::string(option) + " does not go with --admission probation");
@@ -250,24 +245,23 @@ Result<std::vector<KernelArguments::Admission>> KernelArguments::probations(
     return fail("--shards " + std::to_string(shards_) +
                 " with --admission probation, accepted: 1, for all shards share its memory");
   }
-  const bool sized = bits_ != 0 || arguments.given("--capacity");
-  const bool goal = bits_ != 0 || arguments.given("--fpr");
-  std::vector<Admission> all;
-  for (const std::uint64_t capacity :
-       sized ? capacities : std::vector<std::uint64_t>{cache::planned_keys(disk_bytes_)}) {
-    for (const double fpr : goal ? fprs : std::vector<double>{kProbationFpr}) {
-      all.push_back({.capacity = capacity, .fpr = fpr, .on_probation = true});
-    }
-  }
-  return all;
+  return {};
 }
 
-Result<std::vector<KernelArguments::Admission>> KernelArguments::proxy_probations(
-    const Arguments& arguments, const std::vector<std::uint64_t>& capacities,
+Result<std::vector<KernelArguments::Admission>> KernelArguments::probations(
+    Probation kind, const Arguments& arguments, const std::vector<std::uint64_t>& capacities,
     const std::vector<double>& fprs) const {
+  const bool is_model = kind == Probation::kModel;
   if (disk_bytes_ == 0) {
-    return fail("--admission " + std::string(kProxyProbationName) +
+    return fail("--admission " + std::string(is_model ? kProbationName : kProxyProbationName) +
                 " without --disk-size: it says what is written to a disk");
+  }
+  if (auto fine = is_model ? check_model(arguments) : Result<void>(); !fine) {
+    return std::unexpected(fine.error());
+  }
+  Admission each{.on_probation = is_model};
+  if (!is_model) {
+    each.policy = cache::AdmissionPolicy::kProbation;
   }
   const bool sized = bits_ != 0 || arguments.given("--capacity");
   const bool goal = bits_ != 0 || arguments.given("--fpr");
@@ -275,8 +269,9 @@ Result<std::vector<KernelArguments::Admission>> KernelArguments::proxy_probation
   for (const std::uint64_t capacity :
        sized ? capacities : std::vector<std::uint64_t>{cache::planned_keys(disk_bytes_)}) {
     for (const double fpr : goal ? fprs : std::vector<double>{kProbationFpr}) {
-      all.push_back(
-          {.policy = cache::AdmissionPolicy::kProbation, .capacity = capacity, .fpr = fpr});
+      each.capacity = capacity;
+      each.fpr = fpr;
+      all.push_back(each);
     }
   }
   return all;

@@ -70,12 +70,12 @@ class KernelArguments {
     bool on_probation = false;
   };
   Result<std::vector<Admission>> admissions(const Arguments& arguments) const;
-  Result<std::vector<Admission>> probations(const Arguments& arguments,
+  enum class Probation : std::uint8_t { kModel, kProxys };
+  // Errors: an option is given that probation without a kernel does not have.
+  Result<void> check_model(const Arguments& arguments) const;
+  Result<std::vector<Admission>> probations(Probation kind, const Arguments& arguments,
                                             const std::vector<std::uint64_t>& capacities,
                                             const std::vector<double>& fprs) const;
-  Result<std::vector<Admission>> proxy_probations(const Arguments& arguments,
-                                                  const std::vector<std::uint64_t>& capacities,
-                                                  const std::vector<double>& fprs) const;
   PlannedKernel planned_with(const CacheSize& size, cache::EvictionPolicy eviction,
                              const Admission& admission) const;
   Result<cache::AdmissionOptions> options_of(const Admission& admission) const;
