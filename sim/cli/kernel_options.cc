@@ -42,6 +42,31 @@ std::string listed(std::span<const std::string_view> names) {
 // 1 % takes as much.
 constexpr double kProbationFpr = 0.003;
 
+// One section for each value of the list that the policy knows.
+std::vector<config::Admission> parameters_of(cache::AdmissionPolicy policy,
+                                             const std::vector<std::uint64_t>& counts,
+                                             const std::vector<double>& probabilities,
+                                             const std::vector<std::uint64_t>& thresholds) {
+  std::vector<config::Admission> parameters(1);
+  if (policy == cache::AdmissionPolicy::kNthHit) {
+    parameters.clear();
+    for (const std::uint64_t count : counts) {
+      parameters.emplace_back().min_requests = static_cast<std::uint32_t>(count);
+    }
+  } else if (policy == cache::AdmissionPolicy::kProbability) {
+    parameters.clear();
+    for (const double probability : probabilities) {
+      parameters.emplace_back().probability = probability;
+    }
+  } else if (policy == cache::AdmissionPolicy::kSizeThreshold) {
+    parameters.clear();
+    for (const std::uint64_t threshold : thresholds) {
+      parameters.emplace_back().size_threshold_bytes = threshold;
+    }
+  }
+  return parameters;
+}
+
 }  // namespace
 
 Result<std::vector<CacheSize>> parse_cache_sizes(const std::string& text) {
@@ -181,16 +206,10 @@ Result<std::vector<KernelArguments::Admission>> KernelArguments::admissions(
   }
   std::vector<Admission> all;
   for (const std::string& name : *names) {
-    if (name == kProbationName && offered_ == Admissions::kProbationToo) {
-      const auto wanted = probations(Probation::kModel, arguments, *capacities, *fprs);
-      if (!wanted) {
-        return std::unexpected(wanted.error());
-      }
-      all.insert(all.end(), wanted->begin(), wanted->end());
-      continue;
-    }
-    if (name == kProxyProbationName && offered_ == Admissions::kProbationToo) {
-      const auto wanted = probations(Probation::kProxys, arguments, *capacities, *fprs);
+    const bool is_proxys = name == kProxyProbationName;
+    if ((is_proxys || name == kProbationName) && offered_ == Admissions::kProbationToo) {
+      const auto wanted = probations(is_proxys ? Probation::kProxys : Probation::kModel, arguments,
+                                     *capacities, *fprs);
       if (!wanted) {
         return std::unexpected(wanted.error());
       }
@@ -204,23 +223,7 @@ Result<std::vector<KernelArguments::Admission>> KernelArguments::admissions(
     if (*policy == cache::AdmissionPolicy::kProbation) {
       return fail("--admission probation, accepted: " + listed(cache::kMemoryAdmissionNames));
     }
-    std::vector<config::Admission> parameters(1);
-    if (*policy == cache::AdmissionPolicy::kNthHit) {
-      parameters.clear();
-      for (const std::uint64_t count : *counts) {
-        parameters.emplace_back().min_requests = static_cast<std::uint32_t>(count);
-      }
-    } else if (*policy == cache::AdmissionPolicy::kProbability) {
-      parameters.clear();
-      for (const double probability : *probabilities) {
-        parameters.emplace_back().probability = probability;
-      }
-    } else if (*policy == cache::AdmissionPolicy::kSizeThreshold) {
-      parameters.clear();
-      for (const std::uint64_t threshold : *thresholds) {
-        parameters.emplace_back().size_threshold_bytes = threshold;
-      }
-    }
+    const auto parameters = parameters_of(*policy, *counts, *probabilities, *thresholds);
     for (const config::Admission& parameter : parameters) {
       for (std::size_t c = 0; c < (has_window(*policy) ? capacities->size() : 1); ++c) {
         for (std::size_t f = 0; f < (has_filter(*policy) ? fprs->size() : 1); ++f) {
