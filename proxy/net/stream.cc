@@ -352,7 +352,14 @@ bool Stream::read_once() {
     bytes = static_cast<std::size_t>(got);
   } else {
     const TlsResult got = tls_->read(target);
-    if (got.status == TlsStatus::kWantRead || got.status == TlsStatus::kWantWrite) return false;
+    if (got.status == TlsStatus::kWantRead) return false;
+    if (got.status == TlsStatus::kWantWrite) {
+      // A change of keys that the peer has asked for goes first. What came behind it may lie with
+      // OpenSSL already, and nothing else would tell that it is to be read.
+      read_awaits_room_ = true;
+      arm_write_event();
+      return false;
+    }
     if (got.status == TlsStatus::kEnd) return end_of_bytes();
     if (got.status != TlsStatus::kOk) return end(reason_of(got, *tls_), got.os_error);
     bytes = got.bytes;
@@ -435,7 +442,7 @@ WriteResult Stream::taken(std::size_t bytes, std::size_t asked) {
     arm_write_event();
     return {.status = WriteStatus::kBlocked, .bytes = bytes};
   }
-  disarm_write_event();
+  if (!read_awaits_room_) disarm_write_event();
   return {.status = WriteStatus::kAll, .bytes = bytes};
 }
 
@@ -484,11 +491,15 @@ void Stream::write_ready() {
     }
     if (shutdown_due_) finish_shutdown();
   }
+  if (std::exchange(read_awaits_room_, false) && !paused_) {
+    loop_.schedule(*this, &Stream::on_resumed);
+  }
   const bool is_owed = owed_ != Owed::kNothing;
   if (owed_ == Owed::kSent) set_awaits_sent(false);
   owed_ = Owed::kNothing;
   if (is_owed && !call_handler([&] { handler_->on_writable(*this); })) return;
-  if (owed_ == Owed::kNothing && (tls_ == nullptr || !tls_->has_unsent())) disarm_write_event();
+  if (owed_ != Owed::kNothing || read_awaits_room_) return;
+  if (tls_ == nullptr || !tls_->has_unsent()) disarm_write_event();
 }
 
 // ---- closing

@@ -263,7 +263,8 @@ class Stream : private DeferredNode {
   bool eof_ = false;
   bool ready_ = true;  // false until a TLS handshake is done
   Owed owed_ = Owed::kNothing;
-  bool shutdown_due_ = false;  // once TLS has sent what it holds
+  bool shutdown_due_ = false;      // once TLS has sent what it holds
+  bool read_awaits_room_ = false;  // TLS has something to send before it reads on
   Event read_event_;
 };
 

@@ -208,6 +208,29 @@ TEST_CASE("what waits behind a change of our keys is sent as it was given", "[ne
   CHECK(answer == "theirs");
 }
 
+TEST_CASE("what came behind a change of keys is read once ours is sent", "[net][tls]") {
+  Accepting accepting;
+  MemoryClient client;
+  client.ask("question");
+  REQUIRE(accepting.talk(client, 4096) == "answer");
+  // In one piece, so that OpenSSL has the last record when it comes to send its own change, which
+  // it does at the second one of the client's.
+  std::string bytes;
+  for (const std::string_view part : {"an", "other"}) {
+    bytes += client.sends_updates(1, SSL_KEY_UPDATE_REQUESTED);
+    client.ask(std::string(part));
+    bytes += client.sends();
+  }
+  accepting.handler.data = nullptr;
+  {
+    const FailCalls failing(FailCalls::Call::kSend, 0, EAGAIN);
+    REQUIRE(send_all(accepting.pair.far, bytes));
+    accepting.loop.run_until([&] { return failing.failed(); });
+  }
+  accepting.loop.run_until([&] { return accepting.handler.received == "questionanother"; });
+  CHECK(accepting.handler.errors == 0);
+}
+
 TEST_CASE("who wants short records gets what is his, and nothing else", "[net][tls]") {
   const int mode = GENERATE(range(1, 5));
   CAPTURE(mode);
