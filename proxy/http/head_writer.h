@@ -29,8 +29,9 @@ class HeadWriter {
   std::size_t size() const { return size_; }
 
   void text(std::string_view text) { texts(text); }
-  // One behind the other. Of a literal, the length is known where this is compiled.
-  void texts(std::convertible_to<std::string_view> auto const&... parts) {
+  // One behind the other. Of a literal, the length is known where this is compiled: inlined, or it
+  // is counted each time.
+  [[gnu::always_inline]] void texts(std::convertible_to<std::string_view> auto const&... parts) {
     char* at = room((std::string_view(parts).size() + ...));
     ((at = put(at, parts)), ...);
     size_ = static_cast<std::size_t>(at - out_.data());

@@ -66,7 +66,7 @@ bool blames_the_request(unsigned status) noexcept {
   static constexpr std::array<unsigned, 19> kBlaming = {400, 405, 406, 407, 408, 411, 412,
                                                         413, 414, 415, 416, 417, 421, 422,
                                                         425, 426, 428, 429, 431};
-  return std::ranges::find(kBlaming, status) != kBlaming.end();
+  return status >= kBlaming.front() && std::ranges::find(kBlaming, status) != kBlaming.end();
 }
 
 ReuseDecision decide_reuse(const StoredMeta& meta, const RequestDirectives& request,

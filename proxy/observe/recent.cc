@@ -21,6 +21,7 @@ void count(std::vector<OutcomeReport::Reason>& reasons, std::string_view name,
 
 // "host[:port]" of an absolute target; empty where it is none.
 std::string_view authority_of(std::string_view target) {
+  if (target.starts_with('/')) return {};
   const std::size_t scheme = target.find("://");
   constexpr std::size_t kSchemeBytesMax = 5;
   if (scheme > kSchemeBytesMax) return {};  // no scheme, or further on than one may be

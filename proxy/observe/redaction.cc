@@ -68,7 +68,8 @@ std::string_view Redaction::url(std::string_view url, std::string& storage) cons
     if (end != 0) hide(begin, end - 1);
   }
   std::size_t at = parameters_.empty() ? std::string_view::npos : url.find('?');
-  const std::size_t query_end = std::min(url.find('#', std::min(at, url.size())), url.size());
+  const std::size_t query_end =
+      at == std::string_view::npos ? 0 : std::min(url.find('#', at), url.size());
   while (at < query_end) {
     const std::size_t begin = at + 1;
     const std::size_t end = std::min(url.find_first_of("&;", begin), query_end);

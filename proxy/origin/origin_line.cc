@@ -190,7 +190,7 @@ void OriginLines::tell_ousted() {
   while (!ousted_.empty()) {
     Waiter& waiter = *ousted_.front();
     waiter.leave();
-    waiter.on_ousted_();
+    waiter.owner_.on_ousted();
   }
 }
 
@@ -212,7 +212,7 @@ void OriginLines::give_turns(Server& server) {
     client.turn = Turn::kNow;
     Waiter& first = *client.line.front();
     take_from_line(first);
-    const bool taken = first.on_turn_();
+    const bool taken = first.owner_.on_turn();
     if (!taken) add_to_line(client, first, client.line.begin());
     client.turn = Turn::kNone;
     if (taken) {

@@ -94,11 +94,20 @@ class OriginLines {
   // One who waits. It leaves the line when it is destroyed.
   class Waiter {
    public:
-    // Both are called by wake(), out of the line. `on_turn` takes a share and a connection, idle or
-    // new; false: there is none to be had, and it did nothing. Then it stays the first. `on_ousted`
-    // learns that its place went to a client that has fewer in line.
-    Waiter(std::function<bool()> on_turn, std::function<void()> on_ousted)
-        : on_turn_(std::move(on_turn)), on_ousted_(std::move(on_ousted)) {}
+    // Both are called by wake(), out of the line.
+    class Owner {
+     public:
+      // Takes a share and a connection, idle or new. False: there is none to be had, and it did
+      // nothing; it stays the first.
+      virtual bool on_turn() = 0;
+      // Its place went to a client that has fewer in line.
+      virtual void on_ousted() = 0;
+
+     protected:
+      ~Owner() = default;
+    };
+    // `owner` is borrowed and outlives it.
+    explicit Waiter(Owner& owner) : owner_(owner) {}
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
     ~Waiter() { leave(); }
@@ -107,8 +116,7 @@ class OriginLines {
 
    private:
     friend class OriginLines;
-    std::function<bool()> on_turn_;
-    std::function<void()> on_ousted_;
+    Owner& owner_;
     Client* client_ = nullptr;       // null: it is not in line
     OriginLines* ousted_ = nullptr;  // it has lost its place, and is to learn it from them
     std::list<Waiter*>::iterator position_;

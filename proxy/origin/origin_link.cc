@@ -67,7 +67,7 @@ OriginLink::OriginLink(OriginServices& services, const RequestContext& request,
       request_(request),
       handler_(handler),
       party_(request.client, request.policy != nullptr && request.policy->trusts(request.client)),
-      waiter_([this] { return take_turn(); }, [this] { tell(end_wait(AttemptFailure::kShare)); }) {
+      waiter_(*this) {
   choose_destination();
 }
 
@@ -227,7 +227,7 @@ bool OriginLink::take_confirmed(const std::expected<net::Resolved, net::ResolveF
 }
 
 // From the line, when something may be had.
-bool OriginLink::take_turn() {
+bool OriginLink::on_turn() {
   ENCORE_CHECK(std::holds_alternative<InLine>(state_), "who has a turn waits in line");
   if (!take_connection()) return false;
   if (is_open()) handler_.on_link_open();

@@ -44,7 +44,7 @@ class OriginLinkHandler {
   ~OriginLinkHandler() = default;
 };
 
-class OriginLink {
+class OriginLink final : private OriginLines::Waiter::Owner {
  public:
   // Which connections will do.
   enum class Need : std::uint8_t {
@@ -152,6 +152,10 @@ class OriginLink {
     MonotonicTime named_until{};  // PooledConnection::named_until
   };
 
+  // OriginLines::Waiter::Owner
+  bool on_turn() override;
+  void on_ousted() override { tell(end_wait(AttemptFailure::kShare)); }
+
   void choose_destination();
   enum class LastResort : std::uint8_t { kYes, kNo };
   ServerLease next_server(LastResort last_resort) const;
@@ -164,7 +168,6 @@ class OriginLink {
   bool take_connection();
   bool take_idle(const std::function<bool(const PooledConnection&)>& is_named);
   bool take_confirmed(const std::expected<net::Resolved, net::ResolveFailure>& result);
-  bool take_turn();
   AttemptFailure why_busy() const;
   Progress end_wait(AttemptFailure why);
   void resolve(Lookup what = Lookup::kToConnect);

@@ -21,7 +21,7 @@ OriginLines::Party client(std::string_view ip, bool speaks_for_many = false) {
 }
 
 // A fetch: its share, its slot, and its place in line.
-struct Place {
+struct Place final : OriginLines::Waiter::Owner {
   Place(OriginLines& of, std::string_view server, const OriginLines::Party& whose)
       : lines(of), key(server), party(whose) {}
   // As OriginLink does it: what there is, or a place in line.
@@ -33,6 +33,8 @@ struct Place {
     if (slot && order != nullptr) order->push_back(this);
     return static_cast<bool>(slot);
   }
+  bool on_turn() override { return take(); }
+  void on_ousted() override { ousted = true; }
   void end() {
     slot.reset();
     share.reset();
@@ -45,7 +47,7 @@ struct Place {
   bool ousted = false;
   OriginLines::Share share;
   OriginLines::Slot slot;
-  OriginLines::Waiter waiter{[this] { return take(); }, [this] { ousted = true; }};
+  OriginLines::Waiter waiter{*this};
 };
 
 }  // namespace
