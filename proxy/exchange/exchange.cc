@@ -574,6 +574,8 @@ void Exchange::end() {
   record_.sent_bytes = client_.sent_bytes() - lost_bytes_;
   record_.body_bytes += content_.body_bytes();
   record_.body_bytes -= std::min(record_.body_bytes, lost_bytes_);
+  // Content of our own is counted before it is sent, and its client may have left since.
+  record_.body_bytes = std::min(record_.body_bytes, record_.sent_bytes);
   record_.taken_bytes = upload_.bytes();
   record_.response_fields = response_fields_;
   record_.tell_of(*request_);

@@ -193,10 +193,10 @@ void Exchange::give_content(const ResponseSource& source, ResponsePlan& plan) {
       return;
     case ResponsePlan::Content::kParts:
       for (ResponsePlan::Part& part : plan.parts) {
-        content_.add_text(std::move(part.text));
+        add_own(std::move(part.text), content_, record_);
         give_range(source, part.range);
       }
-      content_.add_text(std::move(plan.end));
+      add_own(std::move(plan.end), content_, record_);
       return;
   }
 }

@@ -78,6 +78,16 @@ class Fields(Logs):
         self.assertEqual(3, len({record["request_id"] for record in (first, second, hit)}))
         self.assertEqual(TRACE, dict(self.origin.last().fields)["traceparent"])
 
+    def test_boundaries_between_ranges_are_content(self):
+        self.origin.routes = {"/a": fresh(b"x" * 5000)}
+        encore = self.reverse()
+        for _ in range(2):
+            self.ask(encore, "/a")
+        answer = self.ask(encore, "/a", [("Range", "bytes=0-9,20-29")])
+        self.assertEqual(206, answer.status)
+        record = encore.access_records(3)[-1]
+        self.assertEqual(len(answer.body), record["body_bytes"])
+
     def test_content_of_our_own_counts(self):
         forward = free_port()
         encore = self.encore(
