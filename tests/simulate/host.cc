@@ -15,6 +15,8 @@
 #include "proxy/settings/router.h"
 #include "proxy/transfer/response.h"
 #include "tests/disk/model/memory_file.h"
+#include "tests/simulate/held.h"
+#include "tests/simulate/log_lines.h"
 
 namespace encore::simulate {
 namespace {
@@ -56,7 +58,7 @@ std::unique_ptr<disk::Disks> make_disks(const config::Config& config, const filt
 
 }  // namespace
 
-Host::Host(System& system, const config::Config& config, OnFault on_fault)
+Host::Host(System& system, const config::Config& config, OnFault on_fault, const OnLog& on_log)
     : system_(system), on_fault_(std::move(on_fault)), variants_max_(config.cache.variants_max) {
   // What goes wrong does so on purpose.
   spdlog::set_level(spdlog::level::off);
@@ -75,7 +77,7 @@ Host::Host(System& system, const config::Config& config, OnFault on_fault)
                                              .workers = config.workers.count,
                                              .own = {},
                                              .observer = recorder_.get(),
-                                             .access_log = {},
+                                             .access_log = on_log ? make_log(on_log) : nullptr,
                                              .disks = std::move(disks)});
   ENCORE_CHECK(made.has_value(), "a simulated proxy can be made");
   proxy_ = std::move(*made);
@@ -180,6 +182,21 @@ std::string Host::describe() const {
            std::to_string(stats.origin_connections.get()) + " origin connections\n";
   }
   return out;
+}
+
+void Host::look_at_held() {
+  const Held::OnFault on_fault = [this](const std::string& what) { on_fault_("held", what); };
+  Held(*proxy_, system_, on_fault).look();
+}
+
+bool Host::look_at_rest() {
+  const Held::OnFault on_fault = [this](const std::string& what) {
+    on_fault_("held", "at rest: " + what);
+  };
+  const Held held(*proxy_, system_, on_fault);
+  if (!held.is_quiet()) return false;
+  held.look_at_rest();
+  return true;
 }
 
 void Host::look_at_gauges() {

@@ -20,7 +20,11 @@ class Host {
   // What is wrong with a proxy: the kind of finding, and what it is.
   using OnFault = std::function<void(const std::string& kind, const std::string& what)>;
 
-  Host(System& system, const config::Config& config, OnFault on_fault);
+  // What its workers hand over of the access log.
+  using OnLog = std::function<void(std::string_view lines)>;
+
+  // `on_log` is empty where nothing is logged.
+  Host(System& system, const config::Config& config, OnFault on_fault, const OnLog& on_log);
   ~Host();
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
@@ -40,6 +44,12 @@ class Host {
   // No new client from now on. has_ended() tells when the last worker is done.
   void drain();
   bool has_ended() const { return workers_ended_ == proxy_->workers().size(); }
+  // What it holds, compared with what it should (Held). Between turns.
+  void look_at_held();
+  // The same where nobody has a request under way. False: the proxy has something under way still.
+  bool look_at_rest();
+  // All that it has counted of requests.
+  server::Snapshot counted() const { return proxy_->snapshot(); }
   // Once all workers have ended: what is held that nobody needs any more, and whether the journal
   // replays.
   void look_for_leaks();

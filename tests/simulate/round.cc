@@ -10,6 +10,7 @@
 #include "tests/fuzz/proxy/client.h"
 #include "tests/fuzz/proxy/intruders.h"
 #include "tests/fuzz/proxy/origin.h"
+#include "tests/simulate/counts.h"
 #include "tests/simulate/host.h"
 #include "tests/simulate/names.h"
 #include "tests/simulate/published.h"
@@ -69,6 +70,8 @@ class Round {
   void begin_drain(Random& random);
   void all_leave(Random& random);
   void look();
+  void rest();
+  void end_rest();
   void finish();
 
   Plan plan_;
@@ -96,6 +99,11 @@ class Round {
   // Draws the next rules, in rounds with rules; they come when no request is under way.
   std::optional<Random> rules_;
   bool other_rules_wait_ = false;
+  System::Traffic traffic_before_;               // of earlier proxies
+  std::optional<proxyfuzz::Accounts> accounts_;  // nothing is logged without
+  // Nobody begins anything until what is held was looked at.
+  bool resting_ = false;
+  double rest_since_ = 0;
   bool draining_ = false;
   bool stopped_ = false;
   double drain_since_ = 0;
@@ -175,11 +183,14 @@ Round::Round(const Plan& plan)
   // What is published as resident is what memory holds; hits from disk say nothing of that.
   Random disks(plan.seed, 'v', 0);
   const bool disk = has(Feature::kDisk) && !publishes && disks.percent(70);
+  Random logging(plan.seed, 'j', 0);
+  const bool logs = logging.percent(60);
   settings_ = {.direction = plan.direction,
                .port = kProxyPort,
                .names = names,
                .publishes = publishes,
                .disk = disk,
+               .log_format = logs ? proxyfuzz::Accounts::kFormat : std::string_view(),
                .listen_tls = comes_by_tls() ? tls_->listen_line() : "",
                .origin_authority = asks_by_tls_ ? tls_->certificate_file() : "",
                .rules = has_rules ? &world_.rules : nullptr};
@@ -191,6 +202,7 @@ Round::Round(const Plan& plan)
     if (names) tunnels_->host = random_.pick<const char*>({"127.0.0.1", "plain.test", "slow.test"});
     ring_.tunnels = &*tunnels_;
   }
+  if (logs) ring_.accounts = &accounts_.emplace(world_);
   if (!publishes) return;
   published_.emplace(world_, ring_, *origin_, kHoursKept);
   ring_.published = &*published_;
@@ -271,9 +283,11 @@ config::Config Round::read_config() {
 
 void Round::start() {
   const config::Config config = read_config();
+  Host::OnLog on_log;
+  if (accounts_) on_log = [this](std::string_view lines) { accounts_->take(lines); };
   host_ = std::make_unique<Host>(
       system_, config,
-      [this](const std::string& kind, const std::string& what) { report(kind, what); });
+      [this](const std::string& kind, const std::string& what) { report(kind, what); }, on_log);
   host_->on_readers_cut = [this](std::uint64_t count) {
     world_.readers_cut += count;
     world_.count("readers cut for memory", count);
@@ -347,6 +361,7 @@ void Round::schedule_happenings() {
     });
   }
   happen(0.2, stream('l'), [this] { look(); });
+  happen(1.2, stream('i'), [this] { rest(); });
   Random& purges = stream('p');
   if (has(Feature::kPurge)) happen(0.03, purges, [this, &purges] { purge(purges); });
   Random& reloads = stream('n');
@@ -455,6 +470,27 @@ void Round::all_leave(Random& random) {
 void Round::look() {
   for (const auto& client : clients_) client->check_progress(origin_->busy() != 0, kHangSeconds);
   if (tunnels_) tunnels_->check_progress(kHangSeconds);
+  if (host_ != nullptr) host_->look_at_held();
+}
+
+// Nobody begins anything: what is left when all is answered is looked at.
+void Round::rest() {
+  if (host_ == nullptr || draining_ || other_rules_wait_ || ring_.paused) return;
+  resting_ = ring_.paused = true;
+  rest_since_ = now();
+}
+
+void Round::end_rest() {
+  if (!draining_ && !other_rules_wait_ && !host_->look_at_rest()) {
+    // What nobody waits for any more goes on for a while, and comes to an end.
+    if (now() - rest_since_ > kHangSeconds) report("held", "a fetch that does not end");
+    return;
+  }
+  if (!draining_ && !other_rules_wait_) {
+    world_.count("looks at rest");
+    ring_.paused = false;
+  }
+  resting_ = false;
 }
 
 // The end of a proxy: after a drain, or of the round.
@@ -464,9 +500,18 @@ void Round::finish() {
     host_->look_at_resident();
     save_hours();
   }
+  const Counted counted{.counts = host_->counted(),
+                        .traffic = system_.traffic() - traffic_before_,
+                        .is_plain = !tls_,
+                        .has_tunnels = tunnels_.has_value()};
+  traffic_before_ = system_.traffic();
   host_->look_for_leaks();
   result_.decisions += host_->decisions();
   host_.reset();
+  std::optional<proxyfuzz::Accounts::Sums> logged;
+  if (accounts_) logged = accounts_->settle();
+  compare_counts(counted, logged ? &*logged : nullptr,
+                 [this](const std::string& what) { report("accounts", what); });
   world_.last_ending = now();
   world_.ending_since = std::numeric_limits<double>::infinity();
 }
@@ -490,6 +535,7 @@ RoundResult Round::run() {
       start();
       ring_.paused = other_rules_wait_;
     }
+    if (resting_ && ring_.active == 0) end_rest();
     if (other_rules_wait_ && ring_.active == 0 && !draining_) take_other_rules();
     if (draining_ && now() - drain_since_ > kDrainSeconds) {
       report("drain", "it does not end:\n" + host_->describe());

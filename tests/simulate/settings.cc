@@ -124,6 +124,9 @@ std::string draw_configuration(const Settings& settings, Random& random) {
   out +=
       "[admin]\naddress = \"\"\nallow_hosts = [\"proxy.test\"]\n[log]\naccess = \"\"\nlevel = "
       "\"off\"\n";
+  if (!settings.log_format.empty()) {
+    out += "format = '" + std::string(settings.log_format) + "'\n";
+  }
   out += "[workers]\ncount = " + one_of(random, {"1", "2", "2", "3"});
   out += "[forward]\nconnect_ports = [" + std::to_string(kTunnelPort) + "]\n";
   if (settings.publishes) {

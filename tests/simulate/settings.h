@@ -17,7 +17,8 @@ struct Settings {
   std::uint16_t port = 3128;
   bool names = false;  // origins are named in [[origin]]
   bool publishes = false;
-  bool disk = false;  // behind the memory
+  bool disk = false;                 // behind the memory
+  std::string_view log_format = {};  // empty: nothing is logged
   // TLS: the listener's setting, as a line, and the issuer of the origin's certificate, a file.
   // Empty: plain.
   std::string listen_tls{};

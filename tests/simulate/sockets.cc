@@ -152,6 +152,9 @@ ssize_t System::recv(int descriptor, void* bytes, std::size_t size, int flags) {
     return static_cast<ssize_t>(taken);
   }
   end.in.pop(bytes, taken);
+  if (at->side == Side::kProxy) {
+    (links_[at->link]->to_origin ? traffic_.from_origins : traffic_.from_clients) += taken;
+  }
   end.arrived -= taken;
   note_move(end);
   // What found no room may come now.
@@ -188,6 +191,9 @@ ssize_t System::send(int descriptor, std::span<const iovec> parts) {
     other.in.push(part.iov_base, size);
     sent += size;
     if (sent == room) break;
+  }
+  if (at->side == Side::kProxy) {
+    (link.to_origin ? traffic_.to_origins : traffic_.to_clients) += sent;
   }
   note_move(own);
   schedule_arrival(at->link, 1 - at->end);

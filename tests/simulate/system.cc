@@ -174,6 +174,16 @@ std::string System::describe_descriptors() const {
   return out;
 }
 
+System::Sockets System::proxy_sockets() const {
+  Sockets out;
+  for (const auto& each : descriptors_) {
+    if (each->side != Side::kProxy) continue;
+    if (each->kind == Kind::kConnecting || each->kind == Kind::kFailed) ++out.connecting;
+    if (each->kind == Kind::kStream) ++(each->end == 0 ? out.origins : out.clients);
+  }
+  return out;
+}
+
 bool System::add_watch(Watch& watch) {
   Descriptor* at = checked(watch.descriptor, "waiting");
   if (at == nullptr) return fail(EBADF) == 0;

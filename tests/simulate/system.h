@@ -106,6 +106,28 @@ class System final : public PolledSystem {
   // Of the proxy's.
   std::size_t descriptors() const { return proxy_descriptors_; }
   std::string describe_descriptors() const;
+  // The proxy's connections: those that it has accepted and those to origins, without those that
+  // are being made.
+  struct Sockets {
+    std::size_t clients = 0;
+    std::size_t origins = 0;
+    std::size_t connecting = 0;
+  };
+  Sockets proxy_sockets() const;
+  // Bytes that its calls have moved, since the start.
+  struct Traffic {
+    std::uint64_t to_clients = 0;
+    std::uint64_t from_clients = 0;
+    std::uint64_t to_origins = 0;
+    std::uint64_t from_origins = 0;
+    Traffic operator-(const Traffic& before) const {
+      return {.to_clients = to_clients - before.to_clients,
+              .from_clients = from_clients - before.from_clients,
+              .to_origins = to_origins - before.to_origins,
+              .from_origins = from_origins - before.from_origins};
+    }
+  };
+  const Traffic& traffic() const { return traffic_; }
   void tell_fault(const std::string& what);
   // No connection goes wrong any more, and nothing is late.
   void calm() { adversity_ = Adversity::none(); }
@@ -257,6 +279,7 @@ class System final : public PolledSystem {
   std::vector<std::uint32_t> free_links_;
   std::vector<int> listeners_;
   std::size_t proxy_descriptors_ = 0;
+  Traffic traffic_;
   std::size_t descriptors_max_ = SIZE_MAX;
   std::uint16_t next_port_ = 32768;
   System* before_;

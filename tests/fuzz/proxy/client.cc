@@ -120,7 +120,7 @@ void Client::begin() {
   plan_misbehaviour();
   if (!channel_.is_open()) connect();
   std::size_t batch = random_.percent(10) ? random_.between(2, 5) : 1;
-  bytes_here_ = 0;
+  bytes_here_ = told_here_ = 0;
   reads_here_ = 0;
   if (channel_.is_secured()) channel_.take_reads();
   progress_ = now();
@@ -163,7 +163,9 @@ void Client::add(std::shared_ptr<Request> request) {
   const Url::Bounds& bounds = request->url->bounds[request->object];
   request->not_before = bounds.not_before;
   request->stale_before = bounds.stale_before;
-  out_ += text_of(ring_, *request);
+  const std::string text = text_of(ring_, *request);
+  if (ring_.accounts != nullptr) ring_.accounts->note_begun(*request, text.size());
+  out_ += text;
   world_.remember(*request->url, [request] { return describe(*request); });
   world_.count("request: " + request->method);
   waiting_.push_back(std::move(request));
@@ -184,6 +186,7 @@ void Client::hand_over() {
   waiting_.pop_front();
   request->ended = now();
   request->answer = "a tunnel";
+  if (ring_.accounts != nullptr) ring_.accounts->note_unfinished(*request, 0);
   --request->url->clients;
   ring_.tunnels->open(*request, answer_,
                       {.descriptor = channel_.release(),
@@ -394,6 +397,11 @@ bool Client::take_body() {
   // Of a part, or of nothing but the head, the proxy may have the end later.
   if (answer_.status == 200 && request->method == "GET") request->whole = request->ended;
   request->answer = summary(answer_, Ending::kComplete);
+  if (ring_.accounts != nullptr) {
+    ring_.accounts->note_whole(*request, {.status = answer_.status,
+                                          .bytes = take_bytes(unread_.size()),
+                                          .content = answer_.content_bytes});
+  }
   have_head_ = false;
   if (request->own_path.empty()) {
     ring_.oracle.judge_end(*request, answer_, Ending::kComplete);
@@ -412,8 +420,7 @@ bool Client::take_body() {
     on_end();
   } else if (said_close_) {
     // The rest goes unanswered, which the client was told.
-    for (const auto& other : waiting_) --other->url->clients;
-    waiting_.clear();
+    drop_rest();
     disconnect(false);
     on_end();
   }
@@ -426,6 +433,24 @@ void Client::note_write(const Url& url, const Event& event) {
   for (const std::string_view path : {std::string_view(url.path), std::string_view(named)}) {
     world_.note_change({.url = url, .path = path, .since = event.decided, .certain = true});
   }
+}
+
+std::uint64_t Client::take_bytes(std::uint64_t unread) {
+  const std::uint64_t before = std::exchange(told_here_, bytes_here_ - unread);
+  return told_here_ - before;
+}
+
+// Whatever waits gets no answer any more, or not all of it.
+void Client::drop_rest() {
+  // By TLS the proxy knows of what was sent, and not of what that became.
+  std::uint64_t bytes = channel_.is_secured() ? 0 : take_bytes(0);
+  for (const auto& other : waiting_) {
+    if (ring_.accounts != nullptr) ring_.accounts->note_unfinished(*other, bytes);
+    bytes = 0;
+    if (other->ended == 0) other->ended = now();
+    --other->url->clients;
+  }
+  waiting_.clear();
 }
 
 // The connection is of no more use; the answer at the front has ended as it is.
@@ -462,8 +487,7 @@ void Client::finish_front(Ending ending) {
     request->answer = "(closed without an answer)";
     world_.report("lost", "the connection ended without an answer", request.get(), unread_);
   }
-  for (const auto& other : waiting_) --other->url->clients;
-  waiting_.clear();
+  drop_rest();
   have_head_ = false;
   unread_ = {};
   disconnect(ours && leave_with_reset_);

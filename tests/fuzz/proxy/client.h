@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/fuzz/proxy/accounts.h"
 #include "tests/fuzz/proxy/channel.h"
 #include "tests/fuzz/proxy/loop.h"
 #include "tests/fuzz/proxy/oracle.h"
@@ -46,6 +47,7 @@ struct Ring {
   bool paused = false;             // nobody begins anything
   bool has_rules = false;          // the proxy has rules, though there is one listener alone
   bool misbehave = true;           // they leave, end their side early and read slowly
+  Accounts* accounts = nullptr;    // null: the proxy's log is not read
   Published* published = nullptr;  // null: nobody asks for that
   Tunnels* tunnels = nullptr;      // null: nobody asks for one
   Front* front = nullptr;          // null: there is that port alone
@@ -84,8 +86,11 @@ class Client final : public Handler {
   bool take_head();
   bool take_body();
   void on_end();
+  // The batch has that many bytes that belong to no answer that has ended.
+  std::uint64_t take_bytes(std::uint64_t unread);
   void note_write(const Url& url, const Event& event);
   void finish_front(Ending ending);
+  void drop_rest();
   void disconnect(bool reset);
 
   Ring& ring_;
@@ -105,6 +110,7 @@ class Client final : public Handler {
   Answer answer_;
   bool have_head_ = false;
   std::uint64_t bytes_here_ = 0;  // of this batch
+  std::uint64_t told_here_ = 0;   // of these, of answers that have ended
   std::size_t reads_here_ = 0;
   std::uint64_t leave_at_ = 0;  // goes after so many bytes; 0: stays
   bool leave_with_reset_ = false;

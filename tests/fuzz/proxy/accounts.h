@@ -1,0 +1,82 @@
+// Accounts: the proxy's access log, held against what clients have sent and got. Each request is
+// logged once and each of its bytes is counted once, whoever has asked and however it went out.
+// One thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "tests/fuzz/proxy/world.h"
+
+namespace encore::proxyfuzz {
+
+class Accounts {
+ public:
+  // For [log] format: what take() reads.
+  static constexpr std::string_view kFormat =
+      "%{traceparent}i %{status}x %{bytes}x %{body_bytes}x %{request_bytes}x %{outcome}x %X";
+
+  // Bytes of an answer as its client had them.
+  struct Got {
+    int status = 0;
+    std::uint64_t bytes = 0;    // heads, interim ones too, framing and content
+    std::uint64_t content = 0;  // of these the content
+  };
+
+  explicit Accounts(World& world) : world_(world) {}
+
+  // A client sends a request of so many bytes.
+  void note_begun(const Request& request, std::uint64_t bytes);
+  // It has a whole answer.
+  void note_whole(const Request& request, const Got& got);
+  // It has a part of one, or nothing, and gets no more. `got` counts at least what it has.
+  void note_unfinished(const Request& request, std::uint64_t bytes);
+
+  // Lines of the log.
+  void take(std::string_view lines);
+
+  // Sums of all lines of one proxy.
+  struct Sums {
+    std::uint64_t requests = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t content = 0;
+    std::map<std::string, std::uint64_t, std::less<>> outcomes;
+  };
+  // That proxy has ended, and all that it logged was taken: nothing is missing. Returns its sums,
+  // and begins anew.
+  Sums settle();
+
+ private:
+  enum class Client : std::uint8_t { kOpen, kWhole, kUnfinished };
+  struct Line {
+    int status = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t content = 0;
+    std::uint64_t taken = 0;
+    std::string outcome;
+    char connection = '-';
+  };
+  struct Entry {
+    Client client = Client::kOpen;
+    bool has_line = false;
+    bool was_broken = false;  // the network has taken some connection while it was under way
+    std::uint64_t sent = 0;
+    Got got;
+    Line line;
+  };
+
+  void take_line(std::string_view text);
+  void compare(std::uint64_t tag, const Entry& entry);
+  void match(std::uint64_t tag, Entry& entry);
+  void report(std::uint64_t tag, const Entry& entry, const std::string& what);
+
+  World& world_;
+  std::unordered_map<std::uint64_t, Entry> open_;  // by tag: one side is missing
+  Sums sums_;
+};
+
+}  // namespace encore::proxyfuzz

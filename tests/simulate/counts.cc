@@ -1,0 +1,77 @@
+#include "tests/simulate/counts.h"
+
+#include "proxy/observe/outcome.h"
+
+namespace encore::simulate {
+namespace {
+
+// That a TLS listener sends to who speaks plain HTTP.
+constexpr std::uint64_t kPlainRefusalBytes = 157;
+
+class Comparison {
+ public:
+  explicit Comparison(const std::function<void(const std::string&)>& on_fault)
+      : on_fault_(on_fault) {}
+  void same(std::uint64_t value, std::uint64_t wanted, const std::string& what) const {
+    if (value != wanted) tell(value, "", wanted, what);
+  }
+  void at_most(std::uint64_t value, std::uint64_t most, const std::string& what) const {
+    if (value > most) tell(value, "at most ", most, what);
+  }
+
+ private:
+  void tell(std::uint64_t value, const char* how, std::uint64_t other,
+            const std::string& what) const {
+    on_fault_(what + ": " + std::to_string(value) + " counted, " + how + std::to_string(other) +
+              " by the other account");
+  }
+  const std::function<void(const std::string&)>& on_fault_;
+};
+
+}  // namespace
+
+void compare_counts(const Counted& counted, const proxyfuzz::Accounts::Sums* logged,
+                    const std::function<void(const std::string& what)>& on_fault) {
+  const Comparison compare(on_fault);
+  const server::Snapshot& counts = counted.counts;
+  std::uint64_t requests = 0;
+  for (const std::uint64_t each : counts.requests) requests += each;
+  std::uint64_t timed = 0;
+  for (const auto& each : counts.latency) timed += each.count;
+  std::uint64_t content = 0;
+  for (const auto& each : counts.sizes) content += each.sum;
+  compare.same(timed, requests, "requests, by their latencies");
+  std::uint64_t by_listener = 0;
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+  for (const auto& each : counts.series.listeners) {
+    for (const std::uint64_t count : each.requests) by_listener += count;
+    sent += each.sent_bytes;
+    received += each.received_bytes;
+  }
+  compare.same(by_listener, requests, "requests, by listener");
+  // What is said in plain bytes to who should speak TLS is no answer to a request.
+  const std::uint64_t plain = counts.tls_plain_http * kPlainRefusalBytes;
+  compare.same(sent + plain, counts.bytes_to_clients, "bytes to clients, by listener");
+  compare.same(received, counts.bytes_from_clients, "bytes from clients, by listener");
+  if (counted.is_plain) {
+    const System::Traffic& moved = counted.traffic;
+    compare.at_most(counts.bytes_from_clients, moved.from_clients, "bytes from clients");
+    if (!counted.has_tunnels) {
+      compare.same(counts.bytes_to_origins, moved.to_origins, "bytes to origins");
+      compare.at_most(counts.bytes_from_origins, moved.from_origins, "bytes from origins");
+    }
+  }
+  if (logged == nullptr) return;
+  compare.same(requests, logged->requests, "requests, in the log");
+  compare.same(counts.bytes_to_clients, logged->bytes + plain, "bytes to clients, in the log");
+  compare.same(content, logged->content, "bytes of content, in the log");
+  for (std::size_t i = 0; i < server::kOutcomeCount; ++i) {
+    const std::string_view outcome = server::to_string(static_cast<server::Outcome>(i));
+    const auto found = logged->outcomes.find(outcome);
+    compare.same(counts.requests[i], found == logged->outcomes.end() ? 0 : found->second,
+                 "requests, of outcome " + std::string(outcome));
+  }
+}
+
+}  // namespace encore::simulate

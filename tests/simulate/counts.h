@@ -1,0 +1,25 @@
+// What one proxy has counted of its requests and bytes, compared place by place, with its log, and
+// with what the simulated system has moved: each is counted once, and in each place. Pure.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "proxy/observe/snapshot.h"
+#include "tests/fuzz/proxy/accounts.h"
+#include "tests/simulate/system.h"
+
+namespace encore::simulate {
+
+struct Counted {
+  server::Snapshot counts;
+  System::Traffic traffic;  // while it was there
+  bool is_plain = true;     // nobody speaks TLS
+  bool has_tunnels = false;
+};
+
+// `logged` is null where there is no log. Of a proxy that has ended.
+void compare_counts(const Counted& counted, const proxyfuzz::Accounts::Sums* logged,
+                    const std::function<void(const std::string& what)>& on_fault);
+
+}  // namespace encore::simulate

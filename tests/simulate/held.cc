@@ -1,0 +1,187 @@
+// Compiled without access control (CMakeLists.txt): it reads what the proxy's parts show to nobody,
+// so that nothing of the proxy is there for the sake of this check, and what is checked is what is
+// released.
+#include "tests/simulate/held.h"
+
+#include <map>
+#include <string>
+
+#include "proxy/client/http1_connection.h"
+#include "proxy/client/http1_pending.h"
+#include "proxy/exchange/exchange.h"
+#include "proxy/net/linger.h"
+#include "proxy/origin/fetch.h"
+#include "proxy/process/series_reports.h"
+#include "proxy/process/worker.h"
+#include "proxy/request/request_context.h"
+
+namespace encore::simulate {
+namespace {
+
+template <typename F>
+void each_connection(server::Proxy& proxy, F&& look) {
+  for (const auto& worker : proxy.workers()) {
+    for (const auto* at = worker->connections(); at != nullptr; at = at->next) {
+      look(static_cast<const server::Http1Connection&>(*at));
+    }
+  }
+}
+
+// The request under way; null: there is none, or it is a plain hit or a tunnel.
+const server::Exchange* exchange_of(const server::Http1Connection& connection) {
+  return connection.request_ == nullptr ? nullptr : &connection.request_->exchange_;
+}
+
+std::uint64_t lingering_at(server::Worker& worker) {
+  return net::Lingering::of(worker.loop()).entries_.size();
+}
+
+std::uint64_t readers_of(const server::Transfer& transfer) {
+  std::uint64_t count = 0;
+  for (const server::TransferReader* at = transfer.readers_; at != nullptr; at = at->next_) ++count;
+  return count;
+}
+
+std::uint64_t seats_of(const server::ClientCounter& counter) {
+  std::uint64_t count = 0;
+  for (const auto& shard : counter.shards_) {
+    for (const auto& [key, record] : shard.records) count += record.count.load();
+  }
+  return count;
+}
+
+// Its client gets no body, whatever the response has: 1xx, 204 and 304 have none, nor has the
+// answer to a HEAD.
+bool is_without_body(const server::Exchange& exchange) {
+  const int status = exchange.record_.status;
+  return exchange.request_->head.method == http::Method::kHead || status == 204 || status == 304;
+}
+
+}  // namespace
+
+void Held::same(std::uint64_t value, std::uint64_t wanted, const std::string& what) const {
+  if (value == wanted) return;
+  on_fault_(what + ": " + std::to_string(value) + ", and " + std::to_string(wanted) +
+            " should be there");
+}
+
+void Held::look() const {
+  look_at_connections();
+  look_at_reservations();
+  look_at_readers();
+}
+
+// As the proxy counts them in five places, and as its system does.
+void Held::look_at_connections() const {
+  const System::Sockets sockets = system_.proxy_sockets();
+  const server::Shared& shared = proxy_.shared();
+  std::uint64_t open = 0;
+  std::uint64_t origins = 0;
+  std::uint64_t listed = 0;
+  std::uint64_t lingering = 0;
+  for (const auto& worker : proxy_.workers()) {
+    lingering += lingering_at(*worker);
+    open += worker->stats().connections_open.get();
+    origins += worker->stats().origin_connections.get();
+  }
+  each_connection(proxy_, [&](const auto&) { ++listed; });
+  // Those that have ended are sent what they are owed.
+  if (listed > sockets.clients || listed + lingering < sockets.clients) {
+    same(listed, sockets.clients, "connections of clients, in the workers' lists");
+  }
+  same(open, listed, "connections of clients, counted");
+  same(shared.connections.load(), listed, "connections of clients, of all workers");
+  // One that was just made is not counted yet.
+  if (origins > sockets.origins) same(origins, sockets.origins, "connections to origins, counted");
+  std::uint64_t by_listener = 0;
+  for (const auto& each : server::series_report(*proxy_.present_runtime(), shared).listeners) {
+    by_listener += each.open;
+  }
+  same(by_listener, listed, "connections of clients, counted by listener");
+}
+
+// What the kernel has reserved is for bodies that come, each for its own; one that goes to disk
+// alone takes none of the memory.
+void Held::look_at_reservations() const {
+  std::uint64_t reserved = 0;
+  for (const auto& worker : proxy_.workers()) {
+    for (const auto& fetch : worker->fetches()) {
+      const server::StoreWriter& writer = fetch->body_.writer_;
+      reserved += writer.reserved_bytes_;
+      if (!writer.is_under_way()) same(writer.reserved_bytes_, 0, "bytes for what is not stored");
+      if (writer.is_under_way() && !writer.keeps_whole()) {
+        same(writer.reserved_bytes_, 0, "bytes of memory for what goes to disk alone");
+      }
+    }
+  }
+  same(proxy_.shared().kernel->statistics().reserved_bytes, reserved, "bytes reserved for bodies");
+}
+
+// A transfer's readers are the requests that wait for it or read it, and nobody else.
+void Held::look_at_readers() const {
+  std::map<const server::Transfer*, std::uint64_t> readers;
+  for (const auto& worker : proxy_.workers()) {
+    for (const auto& fetch : worker->fetches()) readers.try_emplace(fetch->transfer_.get(), 0);
+  }
+  each_connection(proxy_, [&](const server::Http1Connection& connection) {
+    const server::Exchange* const exchange = exchange_of(connection);
+    if (exchange == nullptr || exchange->transfer_ == nullptr) return;
+    ++readers[exchange->transfer_.get()];
+    if (exchange->step_ == server::Step::kRespond && is_without_body(*exchange)) {
+      on_fault_("a request whose answer has no body still reads the transfer");
+    }
+  });
+  for (const auto& [transfer, count] : readers) {
+    same(readers_of(*transfer), count, "readers of a transfer");
+  }
+}
+
+bool Held::is_quiet() const {
+  for (const auto& worker : proxy_.workers()) {
+    if (!worker->fetches().empty() || !worker->retired_fetches_.empty()) return false;
+  }
+  bool quiet = true;
+  each_connection(proxy_, [&](const server::Http1Connection& connection) {
+    quiet = quiet && connection.request_ == nullptr && connection.pending_ == nullptr;
+  });
+  return quiet;
+}
+
+void Held::look_at_rest() const {
+  look();
+  server::Shared& shared = proxy_.shared();
+  std::uint64_t clients = 0;
+  std::uint64_t origins = 0;
+  std::uint64_t lingering = 0;
+  std::uint64_t tunnels = 0;
+  for (const auto& worker : proxy_.workers()) {
+    clients += worker->stats().connections_open.get();
+    lingering += lingering_at(*worker);
+    origins += worker->stats().origin_connections.get();
+    same(worker->stats().transfers_open.get(), 0, "transfers counted");
+    same(worker->stats().dns_lookups.get(), 0, "lookups counted");
+  }
+  each_connection(proxy_, [&](const auto& each) { tunnels += each.tunnel_ != nullptr ? 1U : 0U; });
+  if (tunnels == 0) {
+    const System::Sockets sockets = system_.proxy_sockets();
+    same(sockets.clients + sockets.origins, clients + origins + lingering, "connections");
+    same(shared.transfer_memory.bytes(), 0, "bytes of transfer memory");
+  }
+  same(seats_of(shared.transfers), tunnels, "requests under way, counted by client");
+  same(shared.coding_memory.used(), 0, "bytes of encoders");
+  for (const auto& shard : shared.inflight.shards_) {
+    same(shard.transfers.size(), 0, "transfers that others may join");
+  }
+  for (const auto& server : server::server_reports(*proxy_.present_runtime())) {
+    same(server.requests, 0, "requests under way at a server");
+  }
+  if (shared.disks != nullptr)
+    same(shared.disks->common_->wanted.bodies_.size(), 0, "readers that want parts of disks");
+  const cache::KernelStatistics kernel = shared.kernel->statistics();
+  const store::StoreStats store = shared.store->stats();
+  same(kernel.reserved_bytes, 0, "bytes reserved in the kernel");
+  same(store.in_flight_bytes, 0, "bytes of bodies of no object");
+  same(store.pinned_bytes, 0, "bytes of objects that are read and not stored");
+}
+
+}  // namespace encore::simulate

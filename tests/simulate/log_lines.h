@@ -1,0 +1,16 @@
+// The access log of a simulated proxy: no file and no thread, its lines go to whoever wants them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "proxy/observe/log_writer.h"
+
+namespace encore::simulate {
+
+// What workers hand over, each time whole lines. One log at a time. `on_lines` is kept until the
+// next one is made.
+std::unique_ptr<server::LogWriter> make_log(std::function<void(std::string_view lines)> on_lines);
+
+}  // namespace encore::simulate
