@@ -180,6 +180,12 @@ void Held::look_at_rest() const {
   const cache::KernelStatistics kernel = shared.kernel->statistics();
   const store::StoreStats store = shared.store->stats();
   same(kernel.reserved_bytes, 0, "bytes reserved in the kernel");
+  // What is still to be written to a disk is kept for that.
+  std::uint64_t unwritten = 0;
+  if (shared.disks != nullptr) {
+    for (const auto& each : shared.disks->statistics().disks) unwritten += each.waiting_bytes;
+  }
+  if (unwritten != 0) return;
   same(store.in_flight_bytes, 0, "bytes of bodies of no object");
   same(store.pinned_bytes, 0, "bytes of objects that are read and not stored");
 }

@@ -14,7 +14,6 @@
 #include "proxy/process/worker.h"
 #include "proxy/settings/router.h"
 #include "proxy/transfer/response.h"
-#include "tests/disk/model/memory_file.h"
 #include "tests/simulate/held.h"
 #include "tests/simulate/log_lines.h"
 
@@ -43,32 +42,35 @@ class Collector final : public cache::Visitor {
   std::uint64_t count_ = 0;
 };
 
-// In memory, and done with in no time.
-std::unique_ptr<disk::Disks> make_disks(const config::Config& config, const filter::Seed& seed) {
+std::unique_ptr<disk::Disks> open_disks(const config::Config& config, const filter::Seed& seed,
+                                        SlowDisk& disk) {
   if (config.disk.empty()) return nullptr;
   disk::DisksOptions options = server::disk_options(config, seed);
-  options.is_inline = true;
-  options.open_file = [](const std::string&) -> Result<std::unique_ptr<disk::File>> {
-    return std::make_unique<disk::MemoryFile>();
-  };
+  disk.prepare(options);
   auto disks = disk::Disks::open(options);
-  ENCORE_CHECK(disks.has_value(), "a simulated disk can be made");
+  ENCORE_CHECK(disks.has_value(), "a simulated disk can be opened");
   return std::move(*disks);
 }
 
 }  // namespace
 
-Host::Host(System& system, const config::Config& config, OnFault on_fault, const OnLog& on_log)
-    : system_(system), on_fault_(std::move(on_fault)), variants_max_(config.cache.variants_max) {
+Host::Host(System& system, const config::Config& config, OnFault on_fault, const OnLog& on_log,
+           SlowDisk& disk)
+    : system_(system),
+      disk_(disk),
+      on_fault_(std::move(on_fault)),
+      variants_max_(config.cache.variants_max) {
   // What goes wrong does so on purpose.
   spdlog::set_level(spdlog::level::off);
   // The proxy's own way into the kernel for these three is none that the linker knows.
   net::syscalls.recv = ::recv;
   net::syscalls.send = ::send;
   net::syscalls.sendmsg = ::sendmsg;
-  seed_ = {.lo = system.random(), .hi = system.random()};
+  // Keys on a disk are known by the seed that it was made with.
+  if (!disk_.seed) disk_.seed = {.lo = system.random(), .hi = system.random()};
+  seed_ = *disk_.seed;
   const MonotonicTime now = monotonic_now();
-  std::unique_ptr<disk::Disks> disks = make_disks(config, seed_);
+  std::unique_ptr<disk::Disks> disks = open_disks(config, seed_, disk_);
   recorder_ = std::make_unique<cache::JournalRecorder>(
       cache::journal_head(server::kernel_options(config, seed_, disks.get()), now));
   auto made = server::Proxy::create(config, {.identity_seed = seed_,
@@ -249,6 +251,11 @@ void Host::verify_journal() {
 
 void Host::look_for_leaks() {
   look_at_gauges();
+  // What was written is there for the next one.
+  if (disk::Disks* const disks = proxy_->shared().disks.get()) {
+    constexpr Nanoseconds kPatience = std::chrono::seconds(10);
+    if (!disks->stop(kPatience) && !disk_.failing().writes) on_fault_("disk", "it does not stop");
+  }
   verify_journal();
   for (const auto& worker : proxy_->workers()) poller_of(*worker).set_wake([] {});
   proxy_.reset();

@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "proxy/process/proxy.h"
 #include "proxy/process/purge.h"
+#include "tests/simulate/slow_disk.h"
 #include "tests/simulate/system.h"
 
 namespace encore::simulate {
@@ -23,8 +24,10 @@ class Host {
   // What its workers hand over of the access log.
   using OnLog = std::function<void(std::string_view lines)>;
 
-  // `on_log` is empty where nothing is logged.
-  Host(System& system, const config::Config& config, OnFault on_fault, const OnLog& on_log);
+  // `on_log` is empty where nothing is logged. `disk` is used where the configuration has one.
+  // Borrowed.
+  Host(System& system, const config::Config& config, OnFault on_fault, const OnLog& on_log,
+       SlowDisk& disk);
   ~Host();
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
@@ -69,6 +72,7 @@ class Host {
   void look_at_gauges();
 
   System& system_;
+  SlowDisk& disk_;
   OnFault on_fault_;
   std::uint32_t variants_max_;  // of all configurations so far
   std::unique_ptr<cache::JournalRecorder> recorder_;

@@ -91,6 +91,7 @@ class Round {
   std::optional<proxyfuzz::Tunnels> tunnels_;
   std::optional<PublishedOracle> published_;
   proxyfuzz::Loop::Timer next_hour_{};
+  std::optional<SlowDisk> disk_;  // of all proxies, one after the other
   std::unique_ptr<Host> host_;
   // Of the hours of changes, the oldest first: what is in the files, and what should be.
   std::vector<std::pair<std::string, HoursModel>> saved_;
@@ -183,6 +184,9 @@ Round::Round(const Plan& plan)
   // What is published as resident is what memory holds; hits from disk say nothing of that.
   Random disks(plan.seed, 'v', 0);
   const bool disk = has(Feature::kDisk) && !publishes && disks.percent(70);
+  constexpr std::int64_t kMillisecond = 1'000'000;
+  const std::int64_t slowest = disks.pick<std::int64_t>({0, 1, 20, 200, 2000}) * kMillisecond;
+  disk_.emplace(system_, Random(plan.seed, 'v', 1), slowest);
   Random logging(plan.seed, 'j', 0);
   const bool logs = logging.percent(60);
   settings_ = {.direction = plan.direction,
@@ -287,7 +291,8 @@ void Round::start() {
   if (accounts_) on_log = [this](std::string_view lines) { accounts_->take(lines); };
   host_ = std::make_unique<Host>(
       system_, config,
-      [this](const std::string& kind, const std::string& what) { report(kind, what); }, on_log);
+      [this](const std::string& kind, const std::string& what) { report(kind, what); }, on_log,
+      *disk_);
   host_->on_readers_cut = [this](std::uint64_t count) {
     world_.readers_cut += count;
     world_.count("readers cut for memory", count);
