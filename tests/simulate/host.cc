@@ -14,6 +14,7 @@
 #include "proxy/process/worker.h"
 #include "proxy/settings/router.h"
 #include "proxy/transfer/response.h"
+#include "tests/fuzz/proxy/loop.h"
 #include "tests/simulate/held.h"
 #include "tests/simulate/log_lines.h"
 
@@ -60,6 +61,7 @@ Host::Host(System& system, const config::Config& config, OnFault on_fault, const
       disk_(disk),
       on_fault_(std::move(on_fault)),
       variants_max_(config.cache.variants_max) {
+  started_ = proxyfuzz::now();
   // What goes wrong does so on purpose.
   spdlog::set_level(spdlog::level::off);
   // The proxy's own way into the kernel for these three is none that the linker knows.
@@ -171,6 +173,11 @@ std::uint64_t Host::purge(const server::PurgeOrder& order) {
   const server::Purged purged = server::purge(proxy_->shared(), *proxy_->present_runtime(), order);
   if (!purged.durable) on_fault_("purge", purged.durable.error().message);
   return purged.count;
+}
+
+std::uint64_t Host::stored() const {
+  const cache::KernelStatistics kernel = proxy_->shared().kernel->statistics();
+  return kernel.objects + kernel.disk.entries;
 }
 
 void Host::drain() { proxy_->drain(); }

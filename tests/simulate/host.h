@@ -13,6 +13,7 @@
 #include "proxy/process/purge.h"
 #include "tests/simulate/slow_disk.h"
 #include "tests/simulate/system.h"
+#include "tests/simulate/tiers.h"
 
 namespace encore::simulate {
 
@@ -44,6 +45,12 @@ class Host {
   void look_at_resident();
   // How many stored responses there were.
   std::uint64_t purge(const server::PurgeOrder& order);
+  // Where what is stored of a URL is.
+  Tiers tiers_of(const std::string& url) { return simulate::tiers_of(*proxy_, url); }
+  // How many responses are stored, in memory and on disk.
+  std::uint64_t stored() const;
+  // When it was made, by the world's clock.
+  double started() const { return started_; }
   // No new client from now on. has_ended() tells when the last worker is done.
   void drain();
   bool has_ended() const { return workers_ended_ == proxy_->workers().size(); }
@@ -81,6 +88,7 @@ class Host {
   std::unique_ptr<server::Proxy> proxy_;
   std::size_t workers_ended_ = 0;
   std::uint64_t decisions_ = 0;
+  double started_ = 0;
 };
 
 }  // namespace encore::simulate

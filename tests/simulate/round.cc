@@ -14,6 +14,7 @@
 #include "tests/simulate/host.h"
 #include "tests/simulate/names.h"
 #include "tests/simulate/published.h"
+#include "tests/simulate/purges.h"
 #include "tests/simulate/refusing_store.h"
 #include "tests/simulate/ring_loop.h"
 #include "tests/simulate/seeded_openssl.h"
@@ -90,6 +91,7 @@ class Round {
   std::optional<proxyfuzz::Intruders> intruders_;
   std::optional<proxyfuzz::Tunnels> tunnels_;
   std::optional<PublishedOracle> published_;
+  std::optional<Purges> purges_;
   proxyfuzz::Loop::Timer next_hour_{};
   std::optional<SlowDisk> disk_;  // of all proxies, one after the other
   std::unique_ptr<Host> host_;
@@ -207,10 +209,13 @@ Round::Round(const Plan& plan)
     ring_.tunnels = &*tunnels_;
   }
   if (logs) ring_.accounts = &accounts_.emplace(world_);
-  if (!publishes) return;
-  published_.emplace(world_, ring_, *origin_, kHoursKept);
-  ring_.published = &*published_;
-  await_hour();
+  if (publishes) {
+    published_.emplace(world_, ring_, *origin_, kHoursKept);
+    ring_.published = &*published_;
+    await_hour();
+  }
+  purges_.emplace(ring_, published_ ? &*published_ : nullptr,
+                  Purges::Kinds{.tags = !publishes, .prefixes = !has_rules});
 }
 
 // Published filters, and origins with several names, have other URLs than rules make of them.
@@ -396,17 +401,7 @@ void Round::schedule_happenings() {
 
 void Round::purge(Random& random) {
   if (host_ == nullptr || draining_) return;
-  proxyfuzz::Url& url = world_.pick_url(random);
-  server::PurgeOrder order;
-  order.urls = {"http://" + host_of(ring_, url) + url.path};
-  order.soft = random.percent(30);
-  world_.invalidate(url, {}, now(), order.soft);
-  (void)host_->purge(order);
-  if (published_) published_->note_purge(url);
-  world_.remember(url, [time = now(), soft = order.soft] {
-    return std::to_string(time) + (soft ? " made stale" : " purged");
-  });
-  world_.count("purges");
+  purges_->purge_something(random, *host_);
 }
 
 void Round::reload(Random& random) {

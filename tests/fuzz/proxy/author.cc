@@ -318,6 +318,17 @@ void Author::redirect(Url& url, Event& event, Request& cause, const Request::Off
   cause.offers.push_back(std::move(offer));
 }
 
+// What is added to a response that is stored has its tag whether it says it again or not: a 304,
+// the answer to a HEAD, and a part that the proxy itself has asked for.
+void Author::add_tag(Url& url, Event& event, const Request& cause) {
+  if (url.tag.empty()) return;
+  const bool is_own_part = event.status == 206 && cause.range.empty();
+  if ((event.is_update || is_own_part) && url.random.percent(50)) return;
+  const bool is_second = url.number % 2 == 0;
+  event.fields.push_back({is_second ? "Cache-Tag" : "Surrogate-Key",
+                          is_second ? "other, " + url.tag : "other " + url.tag});
+}
+
 Reply Author::write(Url& url, const std::string& method, const Fields& request,
                     const std::shared_ptr<Request>& cause, double received,
                     const Request::Offer* taken) {
@@ -387,6 +398,7 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
                                                  std::to_string(end - 1) + "/" +
                                                  std::to_string(content.bytes)});
   }
+  add_tag(url, event, *cause);
   const bool redirects = event.status / 100 == 3 && event.status != 304 && !unsafe;
   if (redirects) redirect(url, event, *cause, taken);
   // Those that are for one client are not followed.

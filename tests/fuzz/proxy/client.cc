@@ -161,8 +161,9 @@ void Client::add(std::shared_ptr<Request> request) {
   ++request->url->clients;
   request->started = progress_;
   const Url::Bounds& bounds = request->url->bounds[request->object];
-  request->not_before = bounds.not_before;
-  request->stale_before = bounds.stale_before;
+  const Url::Bounds& all = request->url->all_bounds;
+  request->not_before = std::max(bounds.not_before, all.not_before);
+  request->stale_before = std::max(bounds.stale_before, all.stale_before);
   const std::string text = text_of(ring_, *request);
   if (ring_.accounts != nullptr) ring_.accounts->note_begun(*request, text.size());
   out_ += text;

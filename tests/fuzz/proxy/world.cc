@@ -108,7 +108,11 @@ void World::make_url(std::size_t slot) {
   url->birth = wall_seconds() - url->random.pick<std::int64_t>({20, 60, 1000, 100000});
   // Many first times, and some that live long enough to become stale often.
   url->requests_left = static_cast<int>(url->random.pick<std::uint64_t>({6, 20, 60, 400, 2000}));
-  if (url->random.percent(kBlobPercent)) make_blob(*url);
+  if (url->random.percent(kBlobPercent)) {
+    make_blob(*url);
+  } else if (url->number % 3 != 0) {
+    url->tag = "t" + std::to_string(url->number % 7);
+  }
   by_path_[url->path] = url.get();
   if (active_[slot]) retired_.emplace_back(now(), std::move(active_[slot]));
   active_[slot] = std::move(url);
@@ -220,6 +224,18 @@ void World::invalidate(Url& url, std::string_view query, double time, bool soft)
     double& before = soft ? bounds.stale_before : bounds.not_before;
     before = std::max(before, time);
   }
+}
+
+std::vector<Url*> World::invalidate_where(const std::function<bool(const Url&)>& holds, double time,
+                                          bool soft) {
+  std::vector<Url*> met;
+  for (const auto& url : active_) {
+    if (!holds(*url)) continue;
+    double& before = soft ? url->all_bounds.stale_before : url->all_bounds.not_before;
+    before = std::max(before, time);
+    met.push_back(url.get());
+  }
+  return met;
 }
 
 std::uint64_t Limit::most_since(double time, std::uint64_t otherwise) const {

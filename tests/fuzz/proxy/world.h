@@ -239,6 +239,8 @@ struct Url {
     double stale_before = 0;
   };
   std::map<std::string, Bounds, std::less<>> bounds;
+  Bounds all_bounds;  // of all its objects: what was purged by another name than its own
+  std::string tag;    // what its responses are purged by together with others'; empty: it has none
   // The rules let some response to it into the cache; what comes later may take its place there.
   bool may_be_admitted = false;
   int clients = 0;  // requests under way
@@ -292,6 +294,9 @@ class World {
   // What is stored for a URL as its clients ask for it is gone, or `soft`: stale, from that time
   // on.
   void invalidate(Url& url, std::string_view query, double time, bool soft) const;
+  // The same for all objects of each URL that `holds`. Returns those.
+  std::vector<Url*> invalidate_where(const std::function<bool(const Url&)>& holds, double time,
+                                     bool soft);
 
   RuleTable rules;
   // Tables that were in force before: what was stored by them stays.

@@ -1,0 +1,42 @@
+// Tiers: where in a simulated proxy what is stored of a URL is, or on its way, at the moment of a
+// purge. One thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "proxy/process/proxy.h"
+
+namespace encore::simulate {
+
+//  enumerator   name          where
+#define ENCORE_SIMULATE_TIERS(X)                                       \
+  X(kMemory, "in memory", "stored in memory")                          \
+  X(kDisk, "on disk", "written to a disk")                             \
+  X(kFlight, "in flight", "its origin is being asked")                 \
+  X(kRead, "being read", "read from a disk for who asks")              \
+  X(kWritten, "being written", "placed on a disk and not written yet") \
+  X(kMoved, "being moved", "on its way to another segment")            \
+  X(kSaved, "saved", "on the disk since an earlier proxy")
+
+enum class Tier : std::uint8_t {
+#define ENCORE_SIMULATE_NAME(id, name, meaning) id,
+  ENCORE_SIMULATE_TIERS(ENCORE_SIMULATE_NAME)
+#undef ENCORE_SIMULATE_NAME
+      kCount
+};
+std::string_view to_string(Tier tier);
+
+struct Tiers {
+  std::array<bool, static_cast<std::size_t>(Tier::kCount)> has{};
+  void add(Tier tier) { has.at(static_cast<std::size_t>(tier)) = true; }
+  bool any() const;
+};
+
+// Of the URL, absolute, by the rules of now. That it was there before this proxy is known by
+// others.
+Tiers tiers_of(server::Proxy& proxy, const std::string& url);
+
+}  // namespace encore::simulate
