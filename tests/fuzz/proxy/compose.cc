@@ -129,8 +129,8 @@ void add_conditions(Random& random, Request& request) {
         {"If-None-Match", etag == "*" ? etag : etag + (random.percent(20) ? ", \"b\"" : "")});
     request.conditional = true;
   } else if (random.percent(3)) {
-    fields.push_back(
-        {"If-Modified-Since", http_date(url.birth + static_cast<std::int64_t>(random.below(20)))});
+    request.modified_since = url.birth + static_cast<std::int64_t>(random.below(20));
+    fields.push_back({"If-Modified-Since", http_date(request.modified_since)});
     request.conditional = true;
   }
   if (request.method != "GET" || !random.percent(12)) return;

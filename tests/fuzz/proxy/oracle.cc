@@ -66,6 +66,7 @@ bool Oracle::judge_head(const Request& request, Answer& answer) {
     fault(at, "denied", "a response of the origin to what is refused, or answered by a rule");
   }
   judge_status(at);
+  judge_condition(at);
   judge_fields(at);
   judge_edits(at);
   judge_listener(at);
@@ -79,6 +80,15 @@ bool Oracle::judge_head(const Request& request, Answer& answer) {
   judge_age(at);
   set_bounds(at);
   return true;
+}
+
+// RFC 9112 9.3.1: the end of a kept connection says nothing of its server, which has seen the
+// request once, and would see it again.
+bool Oracle::is_not_tried_again(const Case& at, double since) const {
+  const Request& request = at.request;
+  const bool safe = request.method == "GET" || request.method == "HEAD";
+  return safe && request.dropped_kept == 1 && request.asked_origin == 1 && !had_trouble(since) &&
+         !may_be_wrong(at) && world_.last_ending < since;
 }
 
 // An answer that the proxy made without a response of the origin's.
@@ -100,6 +110,9 @@ void Oracle::judge_own(const Case& at) {
   const double since = at.request.started - world_.slack;
   const double sent = since - world_.way;
   const bool failed = url.last_drop >= sent || url.last_cut >= sent || had_trouble(since);
+  if (status == 502 && is_not_tried_again(at, since)) {
+    fault(at, "retry", "a kept connection was closed under it, and it was not sent again");
+  }
   if (status == 504 && at.request.directives.only_if_cached) return;
   // What is not idempotent, or has a body, is not asked of another server.
   const bool safe = at.request.method == "GET" || at.request.method == "HEAD";

@@ -65,6 +65,7 @@ class Oracle {
     }
   };
   void judge_own(const Case& at);
+  bool is_not_tried_again(const Case& at, double since) const;
   bool judge_own_by_rule(const Case& at);
   void judge_own_end(const Case& at);
   void judge_edits(const Case& at);
@@ -96,6 +97,7 @@ class Oracle {
   // True: it is a rule's, so that it counts from when the response came.
   bool apply_lifetime(const Case& at, double& lifetime) const;
   void judge_status(const Case& at);
+  void judge_condition(const Case& at);
   void judge_fields(const Case& at);
   void judge_location(const Case& at, const Field& field);
   void judge_cookies(const Case& at);

@@ -6,6 +6,34 @@
 
 namespace encore::proxyfuzz {
 
+// RFC 9110 13.2.2: conditions come before the range. Of what is the proxy's to answer, which is
+// what was not made for this request.
+void Oracle::judge_condition(const Case& at) {
+  const Request& request = at.request;
+  const Answer& answer = at.answer;
+  const bool is_sent = answer.status == 200 || answer.status == 206;
+  if (at.direct() || !request.conditional || !is_sent) return;
+  const Content& content = *answer.content;
+  const Field* const match = find(request.fields, "If-None-Match");
+  if (match == nullptr) {
+    // Of the very second alone more may have been changed (8.8.2.2).
+    const bool modified =
+        content.last_modified == 0 || content.last_modified >= request.modified_since;
+    // What is in the future by the proxy's clock is no date to it.
+    if (!modified && request.modified_since != 0 && world_.clock_error == 0) {
+      fault(at, "condition", "a response in spite of If-Modified-Since");
+    }
+    return;
+  }
+  const auto opaque = [](std::string_view tag) {
+    return tag.starts_with("W/") ? tag.substr(2) : tag;
+  };
+  for (const std::string& tag : members(request.fields, "If-None-Match")) {
+    if (tag != "*" && (content.etag.empty() || opaque(tag) != opaque(content.etag))) continue;
+    fault(at, "condition", "a response in spite of If-None-Match");
+  }
+}
+
 // Which bytes must follow.
 void Oracle::set_bounds(const Case& at) {
   Answer& answer = at.answer;

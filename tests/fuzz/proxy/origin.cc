@@ -306,6 +306,7 @@ class OriginConnection final : public Handler {
     set_heard();
     ArrivedRequest(world_, head_, body_).check(*cause, method);
     ++cause->asked_origin;
+    ++requests_here_;
     cause_ = cause;
     world_.count("origin: " + method);
     set_busy(true);
@@ -336,6 +337,7 @@ class OriginConnection final : public Handler {
 
   void drop(Url& url, bool reset) {
     world_.count("origin: dropped without an answer");
+    if (requests_here_ > 1) ++cause_->dropped_kept;
     url.last_drop = now();
     world_.remember(url, [time = now()] { return std::to_string(time) + " origin: dropped"; });
     end(reset);
@@ -422,6 +424,7 @@ class OriginConnection final : public Handler {
   Reply reply_;
   Url* url_ = nullptr;
   std::shared_ptr<Request> cause_;
+  int requests_here_ = 0;
   bool is_noted_ = false;       // a request that was failed has been seen
   std::string_view head_left_;  // of the reply's, to be sent
   std::string_view body_left_;

@@ -71,6 +71,7 @@ struct Request {
   std::string range;
   std::string if_range;
   bool conditional = false;
+  std::int64_t modified_since = 0;  // of its If-Modified-Since, which counts; 0: none does
   bool takes_trailers = false;
   std::size_t body_bytes = 0;
   double started = 0;     // just before its first byte was written
@@ -89,6 +90,7 @@ struct Request {
   std::vector<Offer> offers;
   int asked_origin = 0;      // how often the origin saw it
   bool met_failure = false;  // a server has failed it, or might have
+  int dropped_kept = 0;      // times that a kept connection was closed under it
   std::string answer;        // for the history
   std::string batch;         // and what was sent together with it
 };
