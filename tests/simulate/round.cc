@@ -39,6 +39,8 @@ constexpr double kLongTrouble = 1.3;
 constexpr double kPauses = 0.1;
 // As settings.cc has it.
 constexpr std::int64_t kHoursKept = 3;
+// Between two looks at what is held: there are some 25 steps to a request.
+constexpr std::uint64_t kStepsToLook = 200;
 // A run that goes on for so long without its clients is not ending.
 constexpr std::uint64_t kStepsWithoutEnd = 200'000'000;
 
@@ -470,7 +472,6 @@ void Round::all_leave(Random& random) {
 void Round::look() {
   for (const auto& client : clients_) client->check_progress(origin_->busy() != 0, kHangSeconds);
   if (tunnels_) tunnels_->check_progress(kHangSeconds);
-  if (host_ != nullptr) host_->look_at_held();
 }
 
 // Nobody begins anything: what is left when all is answered is looked at.
@@ -535,6 +536,7 @@ RoundResult Round::run() {
       start();
       ring_.paused = other_rules_wait_;
     }
+    if (system_.steps() % kStepsToLook == 0 && host_ != nullptr) host_->look_at_held();
     if (resting_ && ring_.active == 0) end_rest();
     if (other_rules_wait_ && ring_.active == 0 && !draining_) take_other_rules();
     if (draining_ && now() - drain_since_ > kDrainSeconds) {
