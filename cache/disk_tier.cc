@@ -188,14 +188,23 @@ std::uint64_t DiskTier::index_bytes() const { return entries_ * kDiskEntryBytes;
 // --- reclaiming
 // -------------------------------------------------------------------------------------
 
-bool DiskTier::wants_reclaim(std::uint16_t disk, std::uint64_t index_max) const {
+std::optional<std::uint32_t> DiskTier::next_to_reclaim(std::uint16_t disk,
+                                                       std::uint64_t index_max) const {
   const SegmentLog& log = logs_[disk];
-  if (!log.oldest()) {
-    return false;
+  const auto may_go = [&](const std::optional<std::uint32_t>& segment) {
+    // The next start counts on from the newest that it finds: no sequence may be given twice, for
+    // what a segment held in a turn of the same number would pass for what it holds now.
+    return segment && (states_[disk].offline || !log.is_newest(*segment));
+  };
+  const bool is_short = states_[disk].offline || has_unknown(disk) ||
+                        log.free_segments() < free_wanted(log.segments()) ||
+                        index_bytes() > index_max - index_max / kIndexSlack;
+  const auto in_order = log.oldest_in_order();
+  const auto first = has_unknown(disk) ? in_order : log.oldest();
+  if (may_go(first)) {
+    return is_short || log.held_segments() > log.segments() ? first : std::nullopt;
   }
-  return states_[disk].offline || log.free_segments() < free_wanted(log.segments()) ||
-         log.held_segments() > log.segments() ||
-         index_bytes() > index_max - index_max / kIndexSlack;
+  return is_short && may_go(in_order) ? in_order : std::nullopt;
 }
 
 std::optional<std::uint32_t> DiskTier::reclaim_shard(std::uint16_t disk,
@@ -204,15 +213,16 @@ std::optional<std::uint32_t> DiskTier::reclaim_shard(std::uint16_t disk,
   if (state.reclaimed) {
     return state.reclaim_shard < shards_ ? std::optional(state.reclaim_shard) : std::nullopt;
   }
-  return wants_reclaim(disk, index_max) ? std::optional(0U) : std::nullopt;
+  return next_to_reclaim(disk, index_max) ? std::optional(0U) : std::nullopt;
 }
 
-std::uint32_t DiskTier::reclaimed_segment(std::uint16_t disk, bool by_visits) {
+std::uint32_t DiskTier::reclaimed_segment(std::uint16_t disk, std::uint64_t index_max,
+                                          bool by_visits) {
   State& state = states_[disk];
   if (!state.reclaimed) {
     state.is_counting = by_visits;
     state.choice = MoveChoice(move_cap(disk), shards_);
-    state.reclaimed = logs_[disk].oldest();
+    state.reclaimed = next_to_reclaim(disk, index_max);
     ENCORE_CHECK(state.reclaimed.has_value(), "there is a segment to reclaim");
     logs_[disk].begin_reclaim(*state.reclaimed);
     state.full_once = true;
@@ -308,8 +318,31 @@ DiskLoad DiskTier::load_for(const filter::Hash128& key) const {
 }
 
 bool DiskTier::hides_records() const {
-  return std::ranges::any_of(
-      states_, [](const State& state) { return state.loading || state.reclaimed.has_value(); });
+  for (std::uint16_t disk = 0; disk < disks(); ++disk) {
+    if (states_[disk].loading || states_[disk].reclaimed || has_unknown(disk)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool DiskTier::has_unknown(std::uint16_t disk) const {
+  const auto oldest = logs_[disk].oldest_in_order();
+  return oldest && logs_[disk].segment(*oldest).sequence <= states_[disk].unknown_until;
+}
+
+bool DiskTier::is_unknown_beside(std::uint16_t disk) const {
+  for (std::uint16_t other = 0; other < disks(); ++other) {
+    if (other != disk && has_unknown(other)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void DiskTier::found_without_room(const DiskPlace& place) {
+  std::uint64_t& until = states_[place.disk].unknown_until;
+  until = std::max(until, sequence_of(place.disk, place.segment));
 }
 
 bool DiskTier::is_later(const DiskPlace& a, const DiskPlace& b) const {

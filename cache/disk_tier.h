@@ -83,7 +83,8 @@ class DiskTier {
       ENCORE_REQUIRES(mutex);
   // The segment that is being reclaimed, begun now where there is none; `by_visits`: the shards are
   // asked twice then, and count first. REQUIRES: reclaim_shard().
-  std::uint32_t reclaimed_segment(std::uint16_t disk, bool by_visits) ENCORE_REQUIRES(mutex);
+  std::uint32_t reclaimed_segment(std::uint16_t disk, std::uint64_t index_max, bool by_visits)
+      ENCORE_REQUIRES(mutex);
   std::uint64_t sequence_of(std::uint16_t disk, std::uint32_t segment) const
       ENCORE_REQUIRES(mutex) {
     return logs_[disk].segment(segment).sequence;
@@ -121,14 +122,20 @@ class DiskTier {
   DiskLoad load_for(const filter::Hash128& key) const ENCORE_REQUIRES(mutex);
   // The rule that probation follows. Its readers are numbered under the mutex, as all here.
   ProbationRule rule ENCORE_GUARDED_BY(mutex);
-  // Whether a record may lie on some disk that the index does not know: not loaded yet, or in a
-  // segment that is being reclaimed.
+  // Whether a record may lie on some disk that the index does not know: not loaded yet, in a
+  // segment that is being reclaimed, or found without room.
   bool hides_records() const ENCORE_REQUIRES(mutex);
   // Of two places on one disk the one that was given later.
   bool is_later(const DiskPlace& a, const DiskPlace& b) const ENCORE_REQUIRES(mutex);
   // Whether a record that was found there may go into the index.
   bool takes_found(const DiskPlace& place) const ENCORE_REQUIRES(mutex);
   void found(const Entry& entry, bool is_live) ENCORE_REQUIRES(mutex);
+  // The index has no room for a record that was found there and is the newest of its key. Nothing
+  // is known of it from then on: its segment and all before it leave first, in the order of the
+  // log, for what is older than it must not outlive it.
+  void found_without_room(const DiskPlace& place) ENCORE_REQUIRES(mutex);
+  // Whether such records may lie on another disk than this one.
+  bool is_unknown_beside(std::uint16_t disk) const ENCORE_REQUIRES(mutex);
 
   std::uint16_t disks() const { return static_cast<std::uint16_t>(disk_count_); }
   DiskCounters counters ENCORE_GUARDED_BY(mutex);
@@ -146,12 +153,17 @@ class DiskTier {
     MoveChoice choice;
     std::uint64_t admitted_total = 0;
     std::uint64_t moved_total = 0;
-    std::uint64_t parts = 0;  // in the index
+    std::uint64_t parts = 0;          // in the index
+    std::uint64_t unknown_until = 0;  // the last turn with a record that was found without room
   };
 
+  // The segment to reclaim next; nothing: none has to be.
+  std::optional<std::uint32_t> next_to_reclaim(std::uint16_t disk, std::uint64_t index_max) const
+      ENCORE_REQUIRES(mutex);
+  // Whether a record that was found without room may still lie there.
+  bool has_unknown(std::uint16_t disk) const ENCORE_REQUIRES(mutex);
   std::uint64_t move_cap(std::uint16_t disk) const ENCORE_REQUIRES(mutex);
   std::optional<std::uint16_t> disk_for(const filter::Hash128& key) const ENCORE_REQUIRES(mutex);
-  bool wants_reclaim(std::uint16_t disk, std::uint64_t index_max) const ENCORE_REQUIRES(mutex);
   void refill(MonotonicTime now) ENCORE_REQUIRES(mutex);
 
   const DiskRules rules_;

@@ -153,9 +153,15 @@ struct DiskLoaded {
     DiskPlace other;
   };
   std::vector<Twins> twins;
-  // Which of those that were given found no room, though they are the newest: older records of
-  // their key and variant must not be given any more.
-  std::vector<std::size_t> refused;
+  // Which of those that were given are not in the index, though they are the newest: older records
+  // of their key and variant must not be given any more.
+  struct Refused {
+    std::size_t record = 0;
+    // Its segment is reclaimed before any later one. Else it would be there at the next start, and
+    // whatever has replaced or purged it by then not: it has to be buried.
+    bool leaves = false;
+  };
+  std::vector<Refused> refused;
 };
 
 }  // namespace encore::cache

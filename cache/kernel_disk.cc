@@ -139,9 +139,10 @@ void Kernel::commit_to_disk(Shard& shard, const Key& key, const Stored& stored, 
   }
   const bool is_placed = decision.outcome == DiskOutcome::kPlaced;
   // A later place on the same disk outlives what it replaces; else a restart would bring it back.
-  bool comes_back = !is_placed && tier_->hides_records();
+  bool comes_back =
+      is_placed ? tier_->is_unknown_beside(placed.place.disk) : tier_->hides_records();
   if (same != kNoEntry) {
-    comes_back = !is_placed || table.place(same).disk != placed.place.disk;
+    comes_back = comes_back || !is_placed || table.place(same).disk != placed.place.disk;
     erase_on_disk(shard, same);
     ++tier_->counters.replaced;
   }
@@ -447,11 +448,12 @@ DiskReclaim Kernel::reclaim_disk_step(const DiskStep& step, MonotonicTime now) {
   if (tier_->reclaim_shard(step.disk, index_max()) != step.shard) {
     return {};
   }
-  DiskReclaim done{.state = DiskReclaim::State::kMore,
-                   .segment = tier_->reclaimed_segment(step.disk, runs_probation(shard)),
-                   .sequence = 0,
-                   .moves = {},
-                   .buried = {}};
+  DiskReclaim done{
+      .state = DiskReclaim::State::kMore,
+      .segment = tier_->reclaimed_segment(step.disk, index_max(), runs_probation(shard)),
+      .sequence = 0,
+      .moves = {},
+      .buried = {}};
   done.sequence = tier_->sequence_of(step.disk, done.segment);
   Event event{.kind = EventKind::kDiskReclaim,
               .shard = step.shard,

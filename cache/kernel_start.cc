@@ -47,7 +47,9 @@ DiskLoaded Kernel::load(std::span<const DiskRecord> records, MonotonicTime now) 
     for (const DiskLoaded::Twins& twin : step.twins) {
       loaded.twins.push_back({numbers[twin.record], twin.other});
     }
-    for (const std::size_t refused : step.refused) loaded.refused.push_back(numbers[refused]);
+    for (const DiskLoaded::Refused& refused : step.refused) {
+      loaded.refused.push_back({numbers[refused.record], refused.leaves});
+    }
   }
   return loaded;
 }
@@ -94,7 +96,13 @@ DiskLoaded Kernel::load_step(const LoadStep& step, std::span<const DiskRecord> r
                                              .visited = record.visited,
                                              .part = record.part}) != kNoEntry;
     if (is_newest && !is_live) {
-      result.refused.push_back(i);
+      // What is short of memory for a moment only does not cost all that is older.
+      const bool leaves = !tier_->has_room(kDiskEntryBytes, index_max());
+      result.refused.push_back({.record = i, .leaves = leaves});
+      // A part is of no use without its head.
+      if (leaves && !record.part) {
+        tier_->found_without_room(record.place);
+      }
     }
     tier_->found({record.place, record.part}, is_live);
     budget_->grow(is_live ? kDiskEntryBytes : 0);

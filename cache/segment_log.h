@@ -71,6 +71,10 @@ class SegmentLog {
   std::optional<std::uint32_t> oldest_in_order() const {
     return sealed_.empty() ? std::nullopt : std::optional(sealed_.front());
   }
+  // Whether no segment has a higher sequence.
+  bool is_newest(std::uint32_t segment) const {
+    return !active_ && !sealed_.empty() && sealed_.back() == segment;
+  }
   // REQUIRES: the segment is sealed.
   void begin_reclaim(std::uint32_t segment);
   // Its records are dropped or were moved: it is free. False where it is not being reclaimed or has

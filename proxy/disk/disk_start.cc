@@ -86,7 +86,7 @@ std::optional<std::uint16_t> DiskStart::names_of(const FoundRecords& found, std:
 // Older ones of its key and variant are not to be found in its place.
 void DiskStart::refuse(const cache::DiskRecord& record) {
   const MutexLock lock(state_->common->loading);
-  state_->common->refused.insert(key_variant(record));
+  state_->common->refused.emplace(key_variant(record), state_->number);
 }
 
 void DiskStart::take(const FoundRecords& found, Records& out) {
@@ -98,10 +98,12 @@ void DiskStart::take(const FoundRecords& found, Records& out) {
   std::map<std::uint16_t, std::uint16_t> known;
   out.records.clear();
   out.versions.clear();
+  out.unknown.clear();
   for (const RecordLine& line : found.lines) {
     const auto names = names_of(found, line.names, known);
     if (!names) {
       refuse({.key = line.key, .variant = static_cast<std::uint32_t>(line.variant)});
+      out.unknown.emplace_back(line.key, line.version);
       continue;
     }
     const bool is_part = line.kind == RecordKind::kPart;
@@ -126,16 +128,34 @@ void DiskStart::take(const FoundRecords& found, Records& out) {
   }
 }
 
+void DiskStart::bury_unknown(Records& records) {
+  for (const auto& [key, version] : records.unknown) {
+    state_->common->bury(key, {version + 1});
+  }
+  records.unknown.clear();
+}
+
 cache::DiskLoaded DiskStart::give(Records& records) {
+  cache::DiskLoaded loaded = give_known(records);
+  bury_unknown(records);
+  return loaded;
+}
+
+cache::DiskLoaded DiskStart::give_known(Records& records) {
   DiskCommon& common = *state_->common;
   const MutexLock lock(common.loading);
   // What was refused, and what was purged since the log was read.
   std::size_t left = 0;
   for (std::size_t i = 0; i < records.records.size(); ++i) {
     const cache::DiskRecord& record = records.records[i];
-    if ((!common.refused.empty() && common.refused.contains(key_variant(record))) ||
-        state_->rules.is_dead(record.key, records.versions[i])) {
-      continue;
+    if (state_->rules.is_dead(record.key, records.versions[i])) continue;
+    if (!common.refused.empty()) {
+      const auto refused = common.refused.find(key_variant(record));
+      // One of the same disk leaves before the one that was refused, or is buried with it.
+      if (refused != common.refused.end() && refused->second != state_->number && !record.part) {
+        records.unknown.emplace_back(record.key, records.versions[i]);
+      }
+      if (refused != common.refused.end()) continue;
     }
     records.records[left] = record;
     records.versions[left++] = records.versions[i];
@@ -145,14 +165,19 @@ cache::DiskLoaded DiskStart::give(Records& records) {
   cache::DiskLoaded loaded = common.kernel.use([&](cache::Kernel& kernel) {
     return kernel.load(records.records, common.clocks.monotonic());
   });
-  for (const std::size_t number : loaded.refused) {
-    common.refused.insert(key_variant(records.records[number]));
+  for (const cache::DiskLoaded::Refused& refused : loaded.refused) {
+    const cache::DiskRecord& record = records.records[refused.record];
+    common.refused.emplace(key_variant(record), state_->number);
+    if (!refused.leaves && !record.part) {
+      records.unknown.emplace_back(record.key, records.versions[refused.record]);
+    }
   }
   return loaded;
 }
 
 void DiskStart::load(const FoundRecords& found) {
   take(found, room_);
+  bury_unknown(room_);
   if (room_.records.empty()) return;
   const cache::DiskLoaded loaded = give(room_);
   if (!loaded.twins.empty()) settle(room_, loaded);

@@ -54,12 +54,17 @@ class DiskStart final : private RecoverySink {
   struct Records {
     std::vector<cache::DiskRecord> records;
     std::vector<cache::DiskVersion> versions;
+    // That the kernel does not know and that stay on the disk.
+    std::vector<std::pair<filter::Hash128, cache::DiskVersion>> unknown;
   };
   void take(const FoundRecords& found, Records& out);
   std::optional<std::uint16_t> names_of(const FoundRecords& found, std::uint16_t number,
                                         std::map<std::uint16_t, std::uint16_t>& known);
   void refuse(const cache::DiskRecord& record);
   cache::DiskLoaded give(Records& records);
+  cache::DiskLoaded give_known(Records& records);
+  // No later start finds them: what the kernel does not know it cannot replace.
+  void bury_unknown(Records& records);
   void settle(const Records& records, const cache::DiskLoaded& loaded);
 
   std::unique_ptr<PurgeLog> purges_;

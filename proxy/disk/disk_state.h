@@ -4,9 +4,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -52,10 +52,10 @@ struct DiskCommon {
       version_at;
 
   // What is loaded at the start goes to the kernel one disk at a time, so that what it refuses of
-  // one is not given it from another.
+  // one (the number) is not given it from another.
   Mutex loading;
   using KeyVariant = std::pair<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t>;
-  std::set<KeyVariant> refused ENCORE_GUARDED_BY(loading);
+  std::map<KeyVariant, std::uint16_t> refused ENCORE_GUARDED_BY(loading);
 };
 
 // One disk's.

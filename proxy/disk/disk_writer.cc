@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "proxy/disk/segment_scan.h"
 
 namespace encore::disk {
 namespace {
@@ -143,12 +144,7 @@ std::expected<std::span<const std::byte>, Damage> DiskWriter::read_body(const Re
 }
 
 void DiskWriter::give_up(ToWrite& wanted) {
-  if (!wanted.key && !state_.is_offline()) {
-    const cache::DiskPlace& from = *wanted.from;
-    const auto front = reader_.open(
-        {.place = from, .sequence = state_.sequence(from.segment), .key = std::nullopt});
-    if (front) wanted.key = (*front)->fields.key;
-  }
+  if (!wanted.key && !state_.is_offline()) wanted.key = key_at(*wanted.from);
   // Else whoever asks for it finds that it is not there.
   if (wanted.key) {
     failed(*wanted.key, wanted.place);
@@ -257,11 +253,21 @@ bool DiskWriter::put_moves(const cache::DiskReclaim& step) {
 
 void DiskWriter::bury(const cache::DiskReclaim& step) {
   for (const cache::DiskPlace& place : step.buried) {
-    const auto front = reader_.open(
-        {.place = place, .sequence = state_.sequence(place.segment), .key = std::nullopt});
-    // Of what cannot be read nothing was shown since the start either.
-    if (front) state_.common->bury((*front)->fields.key, step.tombstone);
+    if (const auto key = key_at(place)) state_.common->bury(*key, step.tombstone);
   }
+}
+
+std::optional<filter::Hash128> DiskWriter::key_at(const cache::DiskPlace& place) {
+  const std::uint64_t sequence = state_.sequence(place.segment);
+  const auto front = reader_.open({.place = place, .sequence = sequence, .key = std::nullopt});
+  if (front) return (*front)->fields.key;
+  // A record that cannot be read may have been shown all the same, out of memory or in an earlier
+  // life: what is older of its key must not come back.
+  const auto footer =
+      read_footer(state_.file, state_.superblock, {.segment = place.segment, .sequence = sequence});
+  if (!footer) return std::nullopt;
+  const auto line = std::ranges::find(footer->lines, place.unit, &RecordLine::unit);
+  return line == footer->lines.end() ? std::nullopt : std::optional(line->key);
 }
 
 void DiskWriter::free_reclaimed() {

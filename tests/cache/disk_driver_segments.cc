@@ -45,7 +45,9 @@ bool Driver::reclaim() {
   }
   SegmentLog& log = model_.logs[disk];
   if (log.segment(step.segment).state == SegmentLog::State::kSealed) {
-    if (log.oldest() != step.segment) {
+    const bool is_beyond = log.oldest() && !log.is_newest(*log.oldest());
+    if ((is_beyond ? log.oldest() : log.oldest_in_order()) != step.segment ||
+        log.is_newest(step.segment)) {
       return false;
     }
     log.begin_reclaim(step.segment);

@@ -130,8 +130,8 @@ class Platter {
       }
     }
     const DiskLoaded loaded = kernel.load(lines, now);
-    for (const std::size_t one : loaded.refused) {
-      refused.insert(at(lines[one].place).name);
+    for (const DiskLoaded::Refused& one : loaded.refused) {
+      refused.insert(at(lines[one.record].place).name);
     }
     for (const DiskLoaded::Twins& twins : loaded.twins) {
       const Record& one = at(lines[twins.record].place);

@@ -184,4 +184,124 @@ TEST_CASE("nothing comes back, in whatever order and however it ends", "[disk]")
   CHECK(incomplete > kSeeds);
 }
 
+namespace {
+
+// Small objects of many keys, and few purges: what was replaced lies on a disk for long.
+void replace(Served& served, std::mt19937_64& random, int steps) {
+  constexpr std::uint64_t kReplaced = 300;
+  for (int i = 0; i < steps && served.fault().empty(); ++i) {
+    const auto what = random() % 100;
+    if (what < 40) {
+      served.commit({random() % kReplaced, 0}, random() % 6000);
+    } else if (what < 50) {
+      served.load({random() % kReplaced, 0});
+    } else if (what < 52) {
+      served.invalidate(random() % kReplaced, random() % 2 == 0);
+    } else if (what < 56) {
+      served.settle();
+    } else {
+      served.deliver_one();
+    }
+  }
+}
+
+void ask_for_all(Served& served, std::uint64_t keys) {
+  for (std::uint64_t key = 0; key < keys && served.fault().empty(); ++key) {
+    served.load({key, 0});
+    served.run_reads();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("nothing comes back, whatever sizes disks and memory have in each life", "[disk]") {
+  constexpr std::uint64_t kKeys = 300;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const std::size_t disks = 1 + seed % 2;
+    CAPTURE(seed, disks);
+    Served served({.disks = disks,
+                   .segment_bytes = 128U << 10U,
+                   .keys = kKeys,
+                   .on_probation = seed % 4 >= 2},
+                  seed);
+    std::mt19937_64 random(seed);
+    for (int life = 0; life < 8; ++life) {
+      CAPTURE(life);
+      // The index has room for all that is found, or not for half of it.
+      const bool has_room = random() % 2 == 0;
+      served.resize((1'500'000U + random() % 2'500'000U) / disks,
+                    has_room ? 512U << 10U : 10'000U + random() % 8 * 2'000U);
+      REQUIRE(served.start() == "");
+      // Something of this life is known to the next one, else that gives the same versions.
+      served.purge(PurgeKind::kPrefix, "https://none");
+      // Else it lives while it is being loaded.
+      if (random() % 4 != 0) served.settle();
+      ask_for_all(served, kKeys);
+      replace(served, random, random() % 3 == 0 ? 3000 : 300);
+      CAPTURE(served.fault());
+      REQUIRE(served.fault().empty());
+      if (random() % 2 == 0) {
+        REQUIRE(served.stop());
+      } else {
+        served.kill();
+      }
+    }
+    CHECK(served.counts.done > 50);
+  }
+}
+
+TEST_CASE("a record that cannot be read when its end of the disk is given up stays buried",
+          "[disk]") {
+  Served served({.disk_bytes = 3'000'000U, .segment_bytes = 128U << 10U, .keys = 400}, 1);
+  REQUIRE(served.start().empty());
+  served.run();
+  // An older one of the same name lies in the midst of what stays.
+  for (std::uint64_t key = 1; key < 110; ++key) {
+    served.commit({key, 0}, 10'000);
+    if (key == 45) served.commit({0, 0}, 1000);
+    if (key % 10 == 9) served.settle();
+  }
+  served.commit({0, 0}, 1000);
+  served.settle();
+  const auto place = served.find({0, 0});
+  REQUIRE(place);
+  REQUIRE(served.stop());
+  served.flip(*place, 3);
+  for (int life = 0; life < 3; ++life) {
+    served.resize(1'100'000U, 512U << 10U);
+    REQUIRE(served.start().empty());
+    REQUIRE(served.disks().kernel_disks()[0].segments <= place->segment);
+    served.settle();
+    // Else it would be found out of itself.
+    if (life != 0) CHECK_FALSE(served.load({0, 0}));
+    served.commit({200, 0}, 1000);
+    served.settle();
+    CAPTURE(served.fault());
+    CHECK(served.fault().empty());
+    REQUIRE(served.stop());
+  }
+}
+
+TEST_CASE("no turn has the number of an earlier one, also where nothing is left", "[disk]") {
+  Served served({.disks = 2, .disk_bytes = 1'500'000U, .segment_bytes = 128U << 10U, .keys = 400},
+                1);
+  std::uint64_t newest = 0;
+  for (int life = 0; life < 4; ++life) {
+    // An index with room for three gives up segment after segment.
+    served.resize(1'500'000U, life == 1 ? 280U : 512U << 10U);
+    REQUIRE(served.start().empty());
+    served.settle();
+    CHECK(served.kernel().disk_sequence(0) > newest);
+    if (life == 1) CHECK(served.kernel().statistics().disk.disks[0].objects < 4);
+    for (std::uint64_t key = 0; key < 80 && life != 1; ++key) {
+      served.commit({key, 0}, 5'000);
+      if (key % 10 == 9) served.settle();
+    }
+    if (life != 1) newest = served.kernel().disk_sequence(0);
+    CAPTURE(served.fault());
+    CHECK(served.fault().empty());
+    REQUIRE(served.stop());
+  }
+}
+
 }  // namespace encore::disk

@@ -170,8 +170,9 @@ void Driver::write_object(bool in_parts) {
   const auto body = in_parts ? std::span<const iovec>() : std::span(&whole, 1);
   const auto lies = write(record_of(*object, body), cache::WriteReason::kAdmit);
   ++counts_.writes;
+  if (!lies) return bury(object->fields.key);
   // Where the room for it has cost a part, whoever asks finds out.
-  if (lies) entries_[object->key] = {object, *lies};
+  entries_[object->key] = {object, *lies};
 }
 
 bool Driver::write_parts(const Committed& object) {
@@ -214,7 +215,10 @@ void Driver::freshen() {
   const auto at = entries_.find(some_key());
   if (at == entries_.end()) return;
   const std::string key = at->first;
-  if (!is_whole(*at->second.object)) return drop(key);
+  if (!is_whole(*at->second.object)) {
+    bury(at->second.object->fields.key);
+    return drop(key);
+  }
   // With the number of the old one's body, where that is in parts.
   auto object = std::make_shared<Committed>(*at->second.object);
   object->fields.version = ++version_;
@@ -226,19 +230,15 @@ void Driver::freshen() {
   const auto body =
       object->fields.kind == RecordKind::kHead ? std::span<const iovec>() : std::span(&whole, 1);
   const auto lies = write(record_of(*object, body), cache::WriteReason::kAdmit);
-  if (!lies) return;
+  if (!lies) return bury(object->fields.key);
   ++counts_.freshened;
   entries_[key] = {object, *lies};
 }
 
 void Driver::leave_unwritten() {
   // Replaced in memory only: what the disk has of it must not come back for long.
-  Purge purge;
-  purge.version = ++version_;
-  purge.sequence = writer_->sequence_max();
   const std::string key = some_key();
-  purge.key = filter::identify({1, 2}, key).hash;
-  unsaid_.push_back(purge);
+  bury(filter::identify({1, 2}, key).hash);
   drop(key);
 }
 
@@ -257,7 +257,11 @@ void Driver::purge() {
   for (const auto& [key, entry] : entries_) {
     if (is_purged_by(purge, entry.object->fields, key, entry.object->meta)) dead.push_back(key);
   }
-  for (const std::string& key : dead) drop(key);
+  for (const std::string& key : dead) {
+    // The pattern may be of this version alone.
+    bury(entries_.at(key).object->fields.key);
+    drop(key);
+  }
   if (append_purges()) ++counts_.purges;
 }
 
@@ -272,10 +276,13 @@ bool Driver::append_purges() {
 
 bool Driver::reclaim() {
   if (!emptied_) {
-    const auto oldest = log_->oldest();
-    if (!oldest) return false;
+    auto oldest = log_->oldest();
+    // As the kernel: else its sequence would be given again.
+    if (oldest && log_->is_newest(*oldest)) oldest = log_->oldest_in_order();
+    if (!oldest || log_->is_newest(*oldest)) return false;
+    const bool has_older = log_->oldest_in_order() != oldest;
     log_->begin_reclaim(*oldest);
-    reclaim_entries(*oldest);
+    reclaim_entries(*oldest, has_older);
     reclaim_parts(*oldest);
     emptied_ = oldest;
   }
@@ -292,7 +299,7 @@ bool Driver::reclaim() {
   return true;
 }
 
-void Driver::reclaim_entries(std::uint32_t segment) {
+void Driver::reclaim_entries(std::uint32_t segment, bool has_older) {
   std::vector<std::string> there;
   for (const auto& [key, entry] : entries_) {
     if (entry.lies.place.segment == segment) there.push_back(key);
@@ -302,6 +309,7 @@ void Driver::reclaim_entries(std::uint32_t segment) {
     const auto moved =
         random_() % 4 == 0 ? std::nullopt : move(entry.lies, entry.object->fields.key);
     if (!moved) {
+      if (has_older) bury(entry.object->fields.key);
       drop(key);
       continue;
     }
@@ -347,6 +355,14 @@ void Driver::drop(const std::string& key) {
   entries_.erase(at);
 }
 
+void Driver::bury(const filter::Hash128& key) {
+  Purge purge;
+  purge.version = ++version_;
+  purge.sequence = writer_->sequence_max();
+  purge.key = key;
+  unsaid_.push_back(purge);
+}
+
 void Driver::drop_part(const filter::Hash128& key) {
   log_->died(parts_.at(key).lies.place);
   parts_.erase(key);
@@ -374,12 +390,20 @@ void Driver::failed(const cache::DiskPlace& place) {
   const auto at = std::ranges::find_if(entries_, is_it);
   if (at == entries_.end()) return;
   // What it has replaced is not to come back.
-  Purge purge;
-  purge.version = at->second.object->fields.version;
-  purge.sequence = writer_->sequence_max();
-  purge.key = at->second.object->fields.key;
-  unsaid_.push_back(purge);
+  bury(at->second.object->fields.key);
   drop(std::string(at->first));
+}
+
+bool Driver::shrink(std::uint32_t segments) {
+  log_->resize(segments);
+  while (log_->held_segments() > segments) {
+    const std::uint64_t failed = counts_.failed;
+    // The newest goes once there is a newer one.
+    if (!reclaim()) write_object(false);
+    if (counts_.failed != failed) return false;
+    take_written();
+  }
+  return true;
 }
 
 bool Driver::stop() {

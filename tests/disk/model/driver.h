@@ -39,6 +39,9 @@ class Driver {
   const std::string& refusal() const { return refusal_; }
   // One thing that a proxy does with a disk.
   void step();
+  // Gives up what lies beyond so many segments, as a proxy does at a start with a smaller disk.
+  // False: the device failed. REQUIRES: called before any step().
+  bool shrink(std::uint32_t segments);
   // A clean stop. What is resident then must be found by the next start, unless this answers false:
   // the device failed.
   bool stop();
@@ -95,11 +98,13 @@ class Driver {
   // Nothing: no room.
   std::optional<Lies> write(const Record& record, cache::WriteReason why);
   bool reclaim();
-  void reclaim_entries(std::uint32_t segment);
+  void reclaim_entries(std::uint32_t segment, bool has_older);
   void reclaim_parts(std::uint32_t segment);
   // As the disk has it; nothing: it cannot be read, or no room.
   std::optional<Lies> move(const Lies& from, const filter::Hash128& key);
   void drop(const std::string& key);
+  // What there was of this key before does not come back, from within a second on.
+  void bury(const filter::Hash128& key);
   void drop_part(const filter::Hash128& key);
   // What the writer has told: taken in, and, between the steps, acted upon.
   void collect();

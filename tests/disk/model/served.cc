@@ -36,12 +36,12 @@ class CommittedSource final : public RecordSource {
   iovec piece_;
 };
 
-cache::KernelOptions kernel_options(const Disks& disks, bool on_probation) {
+cache::KernelOptions kernel_options(const Disks& disks, const ServedOptions& served) {
   cache::KernelOptions options;
-  options.capacity_bytes = 512U << 10U;
+  options.capacity_bytes = served.memory_bytes;
   options.shards = 4;
   options.admission.policy =
-      on_probation ? cache::AdmissionPolicy::kProbation : cache::AdmissionPolicy::kAlways;
+      served.on_probation ? cache::AdmissionPolicy::kProbation : cache::AdmissionPolicy::kAlways;
   options.admission.filter = {.bits = 4096, .hashes = 8, .capacity = 100, .seed = kSeed};
   options.identity_seed = kSeed;
   options.disks = disks.kernel_disks();
@@ -123,7 +123,7 @@ std::string Served::start() {
   auto opened = Disks::open(options);
   if (!opened) return opened.error().message;
   disks_ = std::move(*opened);
-  auto kernel = cache::Kernel::create(kernel_options(*disks_, options_.on_probation), {}, now_);
+  auto kernel = cache::Kernel::create(kernel_options(*disks_, options_), {}, now_);
   if (!kernel) return kernel.error().message;
   kernel_ = std::move(*kernel);
   disks_->start(*kernel_);

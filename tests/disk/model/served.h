@@ -34,7 +34,8 @@ struct ServedOptions {
   ServedEngine engine = ServedEngine::kSteps;
   EngineOptions threads = {};
   std::uint64_t keys = 40;
-  bool on_probation = false;  // admission by probation; else all is written
+  std::uint64_t memory_bytes = 512U << 10U;  // the index has at most half of it
+  bool on_probation = false;                 // admission by probation; else all is written
   std::uint64_t part_bytes =
       0;  // of bodies in parts; 0: those of half of the keys begin with a page
 };
@@ -44,6 +45,11 @@ class Served {
   Served(const ServedOptions& options, std::uint64_t seed);
   ~Served();
 
+  // Of the next life: as an operator changes them. REQUIRES: none is under way.
+  void resize(std::uint64_t disk_bytes, std::uint64_t memory_bytes) {
+    options_.disk_bytes = disk_bytes;
+    options_.memory_bytes = memory_bytes;
+  }
   // A process' life. Why it cannot begin; empty: it has.
   std::string start();
   // What it said.
