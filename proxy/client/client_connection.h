@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "base/time.h"
-#include "proxy/client/client_counter.h"
 #include "proxy/client/unfinished_heads.h"
 #include "proxy/exchange/client_stream.h"
+#include "proxy/intake/client_counter.h"
 #include "proxy/net/retired.h"
 #include "proxy/net/stream.h"
 #include "proxy/observe/request_counts.h"

@@ -9,7 +9,7 @@
 
 #include "base/time.h"
 #include "proxy/client/client_connection.h"
-#include "proxy/client/client_counter.h"
+#include "proxy/intake/client_counter.h"
 #include "proxy/net/stream.h"
 #include "proxy/observe/stats.h"
 #include "proxy/request/client_tls.h"

@@ -4,15 +4,15 @@
 #include <utility>
 
 #include "base/check.h"
-#include "proxy/client/hit.h"
-#include "proxy/client/hit_record.h"
 #include "proxy/client/http1_pending.h"
 #include "proxy/client/http1_text.h"
-#include "proxy/client/revocation.h"
 #include "proxy/exchange/decide.h"
 #include "proxy/http/head_text.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/reply_text.h"
+#include "proxy/intake/hit_record.h"
+#include "proxy/intake/plain_hit.h"
+#include "proxy/intake/revocation.h"
 #include "proxy/net/proxy_header.h"
 #include "proxy/net/tls_server.h"
 #include "proxy/observe/request_steps.h"

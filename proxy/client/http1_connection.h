@@ -11,8 +11,6 @@
 
 #include "base/time.h"
 #include "proxy/client/client_connection.h"
-#include "proxy/client/client_counter.h"
-#include "proxy/client/client_gate.h"
 #include "proxy/client/client_handshake.h"
 #include "proxy/client/http1_stream.h"
 #include "proxy/client/http1_writer.h"
@@ -21,6 +19,8 @@
 #include "proxy/client/tunnel_exchange.h"
 #include "proxy/exchange/request_log.h"
 #include "proxy/http/parser.h"
+#include "proxy/intake/client_counter.h"
+#include "proxy/intake/client_gate.h"
 #include "proxy/net/quiet.h"
 #include "proxy/net/stream.h"
 #include "proxy/net/timer.h"

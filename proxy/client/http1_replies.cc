@@ -6,16 +6,16 @@
 #include <utility>
 
 #include "base/check.h"
-#include "proxy/client/hit_record.h"
 #include "proxy/client/http1_connection.h"
 #include "proxy/client/http1_pending.h"
 #include "proxy/client/http1_text.h"
-#include "proxy/client/purge_refusal.h"
 #include "proxy/http/coded_head.h"
 #include "proxy/http/head_text.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/reply_text.h"
 #include "proxy/http/stored_meta.h"
+#include "proxy/intake/hit_record.h"
+#include "proxy/intake/purge_refusal.h"
 #include "proxy/settings/refusal_keys.h"
 
 namespace encore::server {

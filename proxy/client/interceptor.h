@@ -10,10 +10,10 @@
 #include <optional>
 
 #include "base/time.h"
-#include "proxy/client/client_counter.h"
 #include "proxy/client/http1_stream.h"
 #include "proxy/client/http1_writer.h"
 #include "proxy/exchange/request_log.h"
+#include "proxy/intake/client_counter.h"
 #include "proxy/net/loop.h"
 #include "proxy/net/retired.h"
 #include "proxy/net/stream.h"

@@ -39,7 +39,7 @@ struct ViewFault {
   const Rule* rule = nullptr;  // that says so; null: none
 };
 
-// Details of refusals that are counted and logged beside the request (client/purge_refusal.h).
+// Details of refusals that are counted and logged beside the request (intake/purge_refusal.h).
 inline constexpr std::string_view kPurgeNotAllowed = "purge-not-allowed";
 inline constexpr std::string_view kConnectOnReverse = "connect-on-reverse-listener";
 

@@ -1,4 +1,4 @@
-#include "proxy/client/revocation.h"
+#include "proxy/intake/revocation.h"
 
 #include <cstdint>
 #include <optional>

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "base/time.h"
-#include "proxy/client/password_checks.h"
 #include "proxy/http/message.h"
+#include "proxy/intake/password_checks.h"
 #include "proxy/net/address.h"
 #include "proxy/net/loop.h"
 #include "proxy/observe/outcome.h"

@@ -1,4 +1,4 @@
-#include "proxy/client/purge_refusal.h"
+#include "proxy/intake/purge_refusal.h"
 
 #include <algorithm>
 #include <string>

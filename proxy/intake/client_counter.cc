@@ -1,4 +1,4 @@
-#include "proxy/client/client_counter.h"
+#include "proxy/intake/client_counter.h"
 
 #include <algorithm>
 #include <cstring>

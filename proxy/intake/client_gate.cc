@@ -1,4 +1,4 @@
-#include "proxy/client/client_gate.h"
+#include "proxy/intake/client_gate.h"
 
 #include <algorithm>
 #include <chrono>

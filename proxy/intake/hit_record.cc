@@ -1,4 +1,4 @@
-#include "proxy/client/hit_record.h"
+#include "proxy/intake/hit_record.h"
 
 namespace encore::server {
 

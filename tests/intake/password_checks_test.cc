@@ -1,4 +1,4 @@
-#include "proxy/client/password_checks.h"
+#include "proxy/intake/password_checks.h"
 
 #include <condition_variable>
 #include <cstddef>
