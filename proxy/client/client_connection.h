@@ -74,7 +74,7 @@ class ClientConnection : public net::Retirable {
 };
 
 // Who keeps the connections of a worker.
-class ConnectionKeeper {
+class ConnectionKeeper : public ConnectionsAllowed {
  public:
   // The connection has ended: destroys it at the end of the turn.
   virtual void retire(ClientConnection& connection) = 0;
@@ -83,8 +83,6 @@ class ConnectionKeeper {
   virtual void note_unfinished_head(ClientConnection& connection, std::size_t bytes) = 0;
   virtual void drop_unfinished_head(ClientConnection& connection) = 0;
   virtual bool is_draining() const = 0;
-  // Client connections, over all workers, that the config and the descriptors allow.
-  virtual std::uint32_t connections_allowed() const = 0;
 
  protected:
   ~ConnectionKeeper() = default;

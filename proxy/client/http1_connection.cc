@@ -4,18 +4,12 @@
 #include <utility>
 
 #include "base/check.h"
-#include "proxy/client/http1_pending.h"
 #include "proxy/client/http1_text.h"
-#include "proxy/exchange/decide.h"
-#include "proxy/http/head_text.h"
 #include "proxy/http/hop_by_hop.h"
-#include "proxy/http/reply_text.h"
-#include "proxy/intake/hit_record.h"
 #include "proxy/intake/plain_hit.h"
 #include "proxy/intake/revocation.h"
 #include "proxy/net/proxy_header.h"
 #include "proxy/net/tls_server.h"
-#include "proxy/observe/request_steps.h"
 
 namespace encore::server {
 namespace {
@@ -24,29 +18,21 @@ std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-Refusal no_longer_decrypted() {
-  return {.status = 421,
-          .outcome = Outcome::kDenied,
-          .detail = "no-longer-decrypted",
-          .text = "Connect again."};
-}
+// Refusals one behind the other that leave the connection open. More would spare a client who asks
+// for nothing else the connections that it costs him.
+constexpr std::uint8_t kRefusalsInRowMax = 3;
 
-Refusal refusal_of(const ViewFault& fault) {
-  return {.status = fault.status,
-          .outcome = fault.outcome,
-          .detail = fault.detail,
-          .text = "The request is not accepted.",
-          .rule = fault.rule,
-          .is_head_read = true};
-}
+bool over(Nanoseconds time, Nanoseconds limit) { return limit.count() != 0 && time >= limit; }
 
-// Whether a host that is decrypted would be so today.
-bool is_named(const Runtime& runtime, const Inside& inside, const net::Address& client,
-              MonotonicTime now) {
-  if (runtime.interception == nullptr) return false;
-  const Splice splice =
-      runtime.interception->at_connect(client, inside.host, inside.port, false, now);
-  return splice == Splice::kNone || splice == Splice::kRejected;
+// Whether what comes behind its head is the next request, and nothing else was sent ahead: not by
+// who has asked for a tunnel or another protocol, and may speak it already without waiting.
+bool ends_with_its_head(const RequestView& view) {
+  const http::RequestHead& head = *view.head;
+  const bool has_content =
+      view.framing.kind != http::BodyKind::kNone &&
+      (view.framing.kind != http::BodyKind::kLength || view.framing.length != 0);
+  return !has_content && head.method != http::Method::kConnect &&
+         !head.fields.has(http::FieldId::kUpgrade) && http::keep_alive(head);
 }
 
 }  // namespace
@@ -57,7 +43,8 @@ Http1Connection::Http1Connection(const ClientServices& services, const ListenerC
     : services_(services),
       listener_(listener),
       stream_(services.loop, std::move(socket), peer, this, std::move(tls)),
-      client_(peer) {
+      identity_(peer, [this] { resume(); }),
+      replies_(services, listener, identity_, stream_, *this) {
   // One past the largest head is what shows that it is too large.
   stream_.keep_at_least(
       std::max(services.runtime->head_limits.head_bytes_max, net::kProxyHeaderBytesMax) + 1);
@@ -66,10 +53,8 @@ Http1Connection::Http1Connection(const ClientServices& services, const ListenerC
 Http1Connection::~Http1Connection() = default;
 
 void Http1Connection::begin() {
-  const ListenerPolicy* const policy = services_.runtime->policy(listener_.index);
-  if (policy != nullptr && policy->proxy_protocol) {
-    gate_ = std::make_unique<ClientGate>(client_, [this] { resume(); });
-    gate_->await_header();
+  if (policy() != nullptr && policy()->proxy_protocol) {
+    identity_.await_header();
     // It is due at once, as the rest of a head is.
     head_since_ = services_.loop.now();
     services_.keeper.note_unfinished_head(*this, 0);
@@ -89,15 +74,14 @@ bool Http1Connection::shake_hands() {
       [this](bool done) {
         handshake_.reset();
         if (!done) return close(After::kAbort);
-        const ListenerPolicy* const policy = services_.runtime->policy(listener_.index);
-        const bool is_told = policy != nullptr && !policy->client_field.empty();
-        if (is_told || services_.log.is_logging()) tls_ = client_tls_of(stream_);
+        const bool is_told = policy() != nullptr && !policy()->client_field.empty();
+        if (is_told || services_.log.is_logging()) identity_.set_tls(client_tls_of(stream_));
         if (is_draining()) close(After::kClose);
       });
-  const ListenerPolicy* const policy = services_.runtime->policy(listener_.index);
-  const bool counted = policy == nullptr || !policy->trusts(client_);
+  const net::Address& client = identity_.client();
+  const bool counted = policy() == nullptr || !policy()->trusts(client);
   const std::uint32_t limit = services_.runtime->config.limits.tls_handshakes_per_client;
-  if (handshake_->begin(client_, counted ? limit : 0, services_.loop.now())) return true;
+  if (handshake_->begin(client, counted ? limit : 0, services_.loop.now())) return true;
   close(After::kDrop);
   return false;
 }
@@ -105,35 +89,35 @@ bool Http1Connection::shake_hands() {
 // Takes the PROXY header in front of all requests. Returns the bytes used; none: it is not all
 // there, or the connection ends.
 std::size_t Http1Connection::take_header(std::string_view input) {
-  const ListenerPolicy* const policy = services_.runtime->policy(listener_.index);
-  ClientGate::Intake intake;
-  if (policy != nullptr) intake = gate_->take_header(*policy, input);
-  if (intake.header == ClientGate::Header::kIncomplete && !has_peer_ended()) {
+  using Header = ClientIdentity::Header;
+  ClientIdentity::HeaderTaken taken;
+  if (policy() != nullptr) taken = identity_.take_header(*policy(), input);
+  if (taken.header == Header::kIncomplete && !has_peer_ended()) {
     services_.keeper.note_unfinished_head(*this, input.size());
     return 0;
   }
-  if (intake.header != ClientGate::Header::kTaken) {
+  if (taken.header != Header::kTaken) {
     refuse({});
     return 0;
   }
   end_unfinished_head();
-  client_ = gate_->from();
+  const net::Address& client = identity_.client();
   const std::uint32_t limit = client_limit(*services_.runtime->config.limits.connections_per_client,
                                            services_.keeper.connections_allowed());
   seat.leave();  // the peer was counted where a reload has made it one who speaks for others
-  if (limit != 0 && !policy->trusts(client_) && !seat.take(services_.clients, client_, limit)) {
+  if (limit != 0 && !policy()->trusts(client) && !seat.take(services_.clients, client, limit)) {
     services_.stats.connections_refused.add();
     close(After::kClose);
     return 0;
   }
-  if (listener_.tls == nullptr) return intake.used;
+  if (listener_.tls == nullptr) return taken.used;
   net::TlsSessionPointer session = listener_.tls->session();
   if (session == nullptr || !stream_.start_tls(std::move(session))) {
     services_.stats.connections_refused.add();
     close(After::kDrop);
     return 0;
   }
-  return shake_hands() ? intake.used : 0;
+  return shake_hands() ? taken.used : 0;
 }
 
 void Http1Connection::resume() {
@@ -162,7 +146,7 @@ std::size_t Http1Connection::on_data(net::Stream&, std::span<const std::byte> by
 // Answers as many requests as can be answered at once, in one write at the end.
 std::size_t Http1Connection::handle_input(std::string_view input) {
   std::size_t used = 0;
-  if (gate_ != nullptr && gate_->awaits_header()) {
+  if (identity_.awaits_header()) {
     used = take_header(input);
     if (used == 0) return is_closed() ? input.size() : 0;
     if (handshake_ != nullptr) return used;  // what follows is TLS
@@ -176,7 +160,7 @@ std::size_t Http1Connection::handle_input(std::string_view input) {
       if (taken == 0) break;
       continue;
     }
-    if (pending_ != nullptr) break;
+    if (replies_.is_pending()) break;
     if (phase_ == Phase::kLast) {
       used = input.size();  // nothing that follows is a request
       break;
@@ -189,7 +173,7 @@ std::size_t Http1Connection::handle_input(std::string_view input) {
     if (!taken) break;
     used += *taken;
   }
-  if (!services_.http1.batch.empty()) (void)flush_batch();
+  (void)replies_.flush();
   return used;
 }
 
@@ -206,9 +190,9 @@ std::optional<std::size_t> Http1Connection::parse(std::string_view input) {
     if (!has_peer_ended()) return std::nullopt;
     // Its rest will not come. What was answered before comes to its client, however slowly it is
     // taken.
-    if (!services_.http1.batch.empty() && !flush_batch()) return std::nullopt;
+    if (!replies_.flush()) return std::nullopt;
     phase_ = Phase::kLast;
-    if (pending_ == nullptr) {
+    if (!replies_.is_pending()) {
       close(After::kClose);
     } else {
       end_unfinished_head();
@@ -218,10 +202,7 @@ std::optional<std::size_t> Http1Connection::parse(std::string_view input) {
   progress_ = {};
   if (head_since_ != MonotonicTime{}) end_unfinished_head();
   if (status == http::ParseStatus::kBad) {
-    refuse({.status = error.status,
-            .outcome = Outcome::kBadRequest,
-            .detail = http::to_string(error.reason),
-            .text = "The request is malformed."});
+    refuse(malformed(error));
     return input.size();
   }
   const std::size_t head_size = head.head_size;
@@ -248,141 +229,96 @@ void Http1Connection::refuse_unfinished_head() {
     close(After::kAbort);  // it speaks no HTTP yet
     return;
   }
-  refuse({.status = 408,
-          .outcome = Outcome::kBadRequest,
-          .detail = "unfinished-heads",
-          .text = "Too many requests do not end."});
+  refuse(unfinished_heads());
 }
 
 // A plain hit is on its way at the end of this read; everything else goes the long way. False: it
 // is to be looked at again when it is known whose it is.
 bool Http1Connection::handle_request(std::string_view head_bytes) {
-  http::RequestHead& head = services_.http1.head;
-  const Runtime& runtime = *services_.runtime;
+  if (identity_.may_change()) replies_.forget_client();
   RequestView view;
-  // To a forward proxy what is asked for says it, not how it is asked.
-  view.secure = inside_ || (stream_.is_tls() && listener_.mode == config::Mode::kReverse);
-  if (tls_ != nullptr) view.tls = &tls_;
-  view.counts = &listener_.counts;
-  const ListenerPolicy* const policy = runtime.policy(listener_.index);
-  if (policy != nullptr && gate_ == nullptr) {
-    gate_ = std::make_unique<ClientGate>(stream_.peer(), [this] { resume(); });
-  }
-  if (inside_ != nullptr) {
-    // Whose it is is known since the CONNECT; what stands in it is the client's own word.
-    view.policy = policy;
-    view.inside = inside_.get();
-    inside_->use->go_on(services_.loop.now());
-    if (named_by_ != runtime.number &&
-        !is_named(runtime, *inside_, client_, services_.loop.now())) {
-      refuse(no_longer_decrypted());
-      return true;
-    }
-    named_by_ = runtime.number;
-  } else if (gate_ != nullptr) {
-    // Several clients may send by way of one proxy's connection.
-    client_ = gate_->identify(policy, head.fields, view);
-    if (holding_.bytes() == 0) holding_.reset();
-  }
-  const auto fault = services_.views.make(head, listener_, client_, view);
-  if (fault.status != 0) {
-    refuse(refusal_of(fault));
+  Intake::Outcome outcome = services_.intake.take({.head = services_.http1.head,
+                                                   .text = head_bytes,
+                                                   .listener = listener_,
+                                                   .identity = identity_,
+                                                   .seat = transfer_,
+                                                   .is_tls = stream_.is_tls()},
+                                                  view);
+  if (std::holds_alternative<Intake::Wait>(outcome)) return false;
+  if (const auto* refused = std::get_if<Intake::Refuse>(&outcome)) {
+    refuse(refused->refusal, &view);
     return true;
   }
-  if (policy != nullptr) {
-    const std::optional<Refusal> refusal = gate_->check({.loop = services_.loop,
-                                                         .passwords = services_.passwords,
-                                                         .runtime = runtime,
-                                                         .stats = services_.stats},
-                                                        *policy, head, view, client_);
-    if (!refusal) return false;
-    if (refusal->status != 0) {
-      refuse(*refusal, &view);
-      return true;
-    }
-    view.user = gate_->user();
-    view.login = gate_->login();
-  }
-  if (runtime.identifies_all) {
-    view.request_id =
-        request_id(services_.ids, inside_ == nullptr ? gate_.get() : nullptr, policy, &head);
-  }
-  if (!may_be_hit(view)) {
-    start_request(view, head_bytes, {});
+  refusals_in_row_ = 0;
+  if (auto* hit = std::get_if<Intake::Hit>(&outcome)) {
+    reply_hit(view, head_bytes, *hit);
     return true;
   }
-  CacheView found =
-      services_.cache.lookup(view.key, view.hash, head.fields, view.treatment->vary, client_);
-  if (is_plain_hit(view, found, runtime, services_.loop.now())) {
-    HitForm form = HitForm::kIdentity;
-    if (runtime.compression) [[unlikely]] {
-      form = choose_hit_form(view, *runtime.compression, *services_.exchange.coders, found);
-    }
-    if (form != HitForm::kUnknown) {
-      refusals_in_row_ = 0;
-      reply_hit(view, head_bytes, found, form);
-      return true;
-    }
+  ENCORE_CHECK(request_ == nullptr && tunnel_ == nullptr, "one request follows the other");
+  // Replies keep the order of requests: what was gathered goes first.
+  if (!replies_.flush()) {
+    replies_.record_unsent(view);
+  } else if (auto* start = std::get_if<Intake::Start>(&outcome)) {
+    request_.reset(new Http1Stream(*this, services_.exchange, std::move(start->request),
+                                   std::move(start->found)));
+    if (!replies_.is_pending()) request_->start();
+  } else {
+    open(std::get<Intake::Tunnel>(outcome));
   }
-  start_request(view, head_bytes, std::move(found));
   return true;
 }
 
-void Http1Connection::start_request(RequestView& view, std::string_view head_bytes,
-                                    CacheView found) {
-  ENCORE_CHECK(request_ == nullptr && tunnel_ == nullptr, "one request follows the other");
-  // Replies keep the order of requests: what was gathered goes first.
-  if (!services_.http1.batch.empty() && !flush_batch()) {
-    return record_unsent(services_.log, {.view = view,
-                                         .client = client_,
-                                         .listener = listener_.counts.get(),
-                                         .listener_name = listener_.name,
-                                         .tls = tls_.get(),
-                                         .now = services_.loop.now()});
+void Http1Connection::reply_hit(const RequestView& view, std::string_view head_bytes,
+                                Intake::Hit& hit) {
+  if (!http::keep_alive(*view.head) || is_draining()) phase_ = Phase::kLast;
+  const bool is_kept = phase_ == Phase::kOpen;
+  replies_.add_hit({.view = view,
+                    .text = head_bytes,
+                    .is_kept = is_kept,
+                    .is_last_read = is_last_read_ || !is_kept},
+                   hit);
+  if (phase_ == Phase::kLast && !replies_.is_pending()) close(After::kClose);
+}
+
+void Http1Connection::open(Intake::Tunnel& tunnel) {
+  if (tunnel.is_decrypted) {
+    interceptor_.reset(
+        new Interceptor(services_.intercept, *this, stream_, std::move(tunnel.request)));
+  } else {
+    tunnel_.reset(new TunnelExchange(services_.tunnel, *this, std::move(tunnel.request)));
   }
-  const std::uint32_t limit = client_limit(*services_.runtime->config.limits.transfers_per_client,
-                                           services_.keeper.connections_allowed());
-  // Whoever speaks for others is not counted.
-  const bool counted = limit != 0 && (view.policy == nullptr || !view.policy->trusts(client_));
-  if (counted && !transfer_.take(services_.transfers, client_, limit)) {
-    services_.stats.transfers_refused.add();
-    Refusal refusal = too_many("transfers-per-client", Nanoseconds(0));
-    refusal.further = Refusal::Further::kMayStay;
-    refuse(refusal, &view);
-    return;
+  if (!replies_.is_pending()) start_next();
+}
+
+// Answers with an error, and closes where the next request's beginning is not certain, or where
+// nothing but what is refused comes.
+void Http1Connection::refuse(const Refusal& refusal, const RequestView* view) {
+  if (identity_.awaits_header()) {
+    // The client did not begin with a PROXY header.
+    services_.stats.proxy_headers_bad.add();
+    return close(After::kClose);
   }
-  refusals_in_row_ = 0;
-  const Runtime& runtime = *services_.runtime;
-  const bool is_told = runtime.config.log.request_id >= config::RequestIds::kForward;
-  if (is_told && view.route != nullptr && view.request_id.empty()) {
-    view.request_id = request_id(services_.ids, inside_ == nullptr ? gate_.get() : nullptr,
-                                 runtime.policy(listener_.index), view.head);
+  const bool is_gone = !replies_.flush();
+  const Intake::Refused refused{.listener = listener_, .identity = identity_, .view = view};
+  Intake::Reply reply = services_.intake.reply_to(refusal, refused);
+  const bool stays = refusal.further == Refusal::Further::kMayStay && view != nullptr &&
+                     ends_with_its_head(*view) && !is_draining() &&
+                     refusals_in_row_ < kRefusalsInRowMax;
+  ++refusals_in_row_;
+  std::string& text = reply.text.head;
+  text += connection_field(view == nullptr ? http::Version::kHttp11 : view->head->version, stays);
+  const std::size_t fields_bytes = text.size() - kHeadEnd.size();
+  text += kHeadEnd;
+  text += reply.text.body;
+  if (!stays && !is_gone) phase_ = Phase::kLast;
+  reply.record.sent_bytes = text.size();
+  if (stays) reply.record.connection = ClientConnectionEnd::kKept;
+  if (services_.runtime->logs_response_fields) {
+    reply.record.response_fields = std::string_view(text).substr(0, fields_bytes);
   }
-  services_.exchange.inflight.prefetch_unshared(view.hash);
-  auto context = RequestContext::make(services_.runtime, view, head_bytes, client_,
-                                      gate_ == nullptr ? client_ : gate_->from());
-  if (runtime.follows_requests) [[unlikely]] {
-    std::string storage;
-    tell_step(context->request_id,
-              {view.head->method_text, " ", runtime.redaction.url(view.head->target, storage),
-               " of ", client_.to_string(), " on ", listener_.name, ", ",
-               found.object ? "stored" : "not in memory"});
-  }
-  if (view.head->method == http::Method::kConnect) {
-    // A circle is refused before any handshake inside it.
-    if (!is_circle(*context)) {
-      interceptor_ = Interceptor::make(services_.intercept, *this, stream_, context);
-    }
-    if (interceptor_ != nullptr) {
-      if (pending_ == nullptr) interceptor_->start();
-      return;
-    }
-    tunnel_.reset(new TunnelExchange(services_.tunnel, *this, std::move(context)));
-    if (pending_ == nullptr) tunnel_->start();
-    return;
-  }
-  request_.reset(new Http1Stream(*this, services_.exchange, std::move(context), std::move(found)));
-  if (pending_ == nullptr) request_->start();
+  if (is_gone) set_unsent(reply.record);
+  services_.intake.record(reply, refused);
+  if (!is_gone) replies_.send(std::move(text));
 }
 
 // Goes on at the end of this turn or in the next (schedule), or with the next share
@@ -391,12 +327,11 @@ net::Deferred& Http1Connection::later() {
   if (later_ == nullptr) {
     later_ = std::make_unique<net::Deferred>(services_.loop, [this] {
       if (is_closed()) return;
-      if (pending_ == nullptr) {
-        if (is_idle()) resume();
-        return;
+      if (replies_.is_pending()) {
+        pump_replies();
+      } else if (is_idle()) {
+        resume();
       }
-      pump_pending();
-      after_pending();
     });
   }
   return *later_;
@@ -454,8 +389,8 @@ void Http1Connection::on_inside(Inside inside) {
   end_unfinished_head();
   transfer_.leave();
   services_.retired.add(std::move(interceptor_));
-  inside_ = std::make_unique<const Inside>(std::move(inside));
-  if (services_.log.is_logging()) tls_ = client_tls_of(stream_);
+  identity_.enter(std::move(inside));
+  if (services_.log.is_logging()) identity_.set_tls(client_tls_of(stream_));
   stream_.set_handler(this);
   resume();
 }
@@ -471,7 +406,7 @@ void Http1Connection::close(After how, ClientGone why) {
   ENCORE_CHECK(how != After::kNext, "a connection that is closed serves nobody");
   phase_ = Phase::kClosed;
   transfer_.leave();
-  if (pending_ != nullptr) end_pending(why);
+  replies_.end(why);
   handshake_.reset();
   services_.keeper.drop_unfinished_head(*this);
   if (request_ != nullptr) request_->on_gone(why);
@@ -492,7 +427,7 @@ void Http1Connection::close(After how, ClientGone why) {
 bool Http1Connection::revoke() {
   if (is_closed()) return false;
   if (listener_.closed) return revoked_;
-  Activity activity{.inside = inside_.get(), .client = client_};
+  Activity activity{.identity = identity_};
   if (tunnel_ != nullptr) {
     activity.request = &tunnel_->request();
     if (tunnel_->origin() != nullptr) activity.origin = &tunnel_->origin()->peer();
@@ -500,12 +435,8 @@ bool Http1Connection::revoke() {
     activity.request = &interceptor_->connect();
   } else if (request_ != nullptr) {
     activity.request = &request_->request();
-  } else if (pending_ != nullptr && pending_->request != nullptr) {
-    activity.request = pending_->request.get();
-  } else if (inside_ == nullptr) {
-    activity.client = gate_ == nullptr ? stream_.peer() : gate_->from();
-    activity.is_client_known = gate_ == nullptr || !gate_->awaits_header();
-    if (gate_ != nullptr) activity.login = gate_->login();
+  } else {
+    activity.request = replies_.request();
   }
   const bool was_revoked =
       std::exchange(revoked_, !why_revoked(*services_.runtime, listener_, activity).empty());
@@ -518,11 +449,7 @@ bool Http1Connection::revoke() {
 
 void Http1Connection::on_writable(net::Stream&) {
   if (is_closed()) return;
-  if (pending_ != nullptr) {
-    pump_pending();
-    after_pending();
-    return;
-  }
+  if (replies_.is_pending()) return pump_replies();
   if (request_ != nullptr) request_->on_writable();
   if (tunnel_ != nullptr) tunnel_->on_writable();
 }
@@ -558,17 +485,14 @@ void Http1Connection::end_if_quiet() {
 void Http1Connection::check_timeouts(MonotonicTime now) {
   if (is_closed()) return;
   const config::Timeouts& timeouts = services_.runtime->config.timeouts;
-  const auto over = [](Nanoseconds time, Nanoseconds limit) {
-    return limit.count() != 0 && time >= limit;
-  };
   if (handshake_ != nullptr) {
     if (!over(handshake_->lasts(now), timeouts.tls_handshake)) return;
     handshake_->count_failure();
     close(After::kDrop);
     return;
   }
-  if (pending_ != nullptr) {
-    if (over(pending_->writer.stalled_for(now, stream_), timeouts.client_write)) {
+  if (replies_.is_pending()) {
+    if (over(replies_.writer()->stalled_for(now, stream_), timeouts.client_write)) {
       close(After::kAbort, {.detail = "client-write"});
     }
     return;
@@ -588,11 +512,83 @@ void Http1Connection::check_timeouts(MonotonicTime now) {
   if (head_since_ == MonotonicTime{}) {
     if (over(now - stream_.last_activity(), timeouts.client_idle)) close(After::kClose);
   } else if (over(now - head_since_, timeouts.client_header)) {
-    refuse({.status = 408,
-            .outcome = Outcome::kBadRequest,
-            .detail = "request-timeout",
-            .text = "The request did not arrive in time."});
+    refuse(request_timeout());
   }
+}
+
+void Http1Connection::on_pumped(Http1Writer::Status status) {
+  switch (status) {
+    case Http1Writer::Status::kDone:
+      if (phase_ == Phase::kLast && request_ == nullptr) close(After::kClose);
+      return;
+    case Http1Writer::Status::kBlocked:
+    case Http1Writer::Status::kWaiting:
+      return;
+    case Http1Writer::Status::kMore:
+      later().wait_for_share();
+      return;
+    case Http1Writer::Status::kBroken:
+      close(After::kClose);  // its length shows that it is not whole
+      return;
+    case Http1Writer::Status::kDead:
+      close(After::kAbort, {.detail = "reset"});
+      return;
+  }
+}
+
+// When the client has taken what it was slow to take, what waited behind that goes on.
+void Http1Connection::pump_replies() {
+  replies_.pump();
+  if (!is_closed() && !replies_.is_pending()) start_next();
+}
+
+void Http1Connection::start_next() {
+  if (request_ != nullptr) {
+    request_->start();
+  } else if (tunnel_ != nullptr) {
+    tunnel_->start();
+  } else if (interceptor_ != nullptr) {
+    interceptor_->start();
+  } else {
+    next_request();
+  }
+}
+
+Http1Writer* Http1Connection::writer() const {
+  if (replies_.is_pending()) return replies_.writer();
+  return request_ != nullptr ? &request_->writer() : nullptr;
+}
+
+void Http1Connection::look_at_reader(MonotonicTime now) {
+  Http1Writer* const writer = this->writer();
+  if (!is_closed() && writer != nullptr && replies_.is_too_slow(*writer, now)) cut_reader();
+}
+
+std::optional<SlowReader> Http1Connection::slow_reader() const {
+  const Http1Writer* const writer = this->writer();
+  return is_closed() || writer == nullptr ? std::nullopt : replies_.slow_reader(*writer);
+}
+
+bool Http1Connection::may_be_given_up() const {
+  return is_idle() && !is_closed() && head_since_ == MonotonicTime{} && stream_.kept_bytes() == 0;
+}
+
+void Http1Connection::cut(const ClientGone& why) {
+  After how = After::kClose;
+  if (request_ != nullptr) how = request_->after_cut();
+  if (tunnel_ != nullptr) how = tunnel_->after_cut();
+  close(how, why);
+}
+
+void Http1Connection::cut_reader() {
+  if (is_closed()) return;
+  if (!replies_.is_pending() && request_ != nullptr) {
+    request_->cut();
+    return;
+  }
+  services_.stats.slow_readers_cut.add();
+  replies_.end({.outcome = Outcome::kSlowReader});
+  close(After::kAbort);
 }
 
 }  // namespace encore::server

@@ -1,8 +1,7 @@
-// Http1Connection: a client's connection that speaks HTTP/1. It parses requests, answers plain hits
-// on the spot, and gives everything that takes longer to an Http1Stream (one at a time, so that
-// replies keep the order of requests) or, for CONNECT, to a tunnel. Confined to its worker.
-//
-// Replies that the client does not take at once are pending: what comes behind them waits.
+// Http1Connection: a client's connection that speaks HTTP/1. It parses requests, which the intake
+// decides about, sends plain hits and refusals on the spot (Http1Replies), and gives everything
+// that takes longer to an Http1Stream (one at a time, so that replies keep the order of requests)
+// or, for CONNECT, to a tunnel. Confined to its worker.
 #pragma once
 
 #include <cstdint>
@@ -12,58 +11,26 @@
 #include "base/time.h"
 #include "proxy/client/client_connection.h"
 #include "proxy/client/client_handshake.h"
+#include "proxy/client/http1_replies.h"
+#include "proxy/client/http1_services.h"
 #include "proxy/client/http1_stream.h"
 #include "proxy/client/http1_writer.h"
 #include "proxy/client/interceptor.h"
-#include "proxy/client/reply_batch.h"
 #include "proxy/client/tunnel_exchange.h"
-#include "proxy/exchange/request_log.h"
 #include "proxy/http/parser.h"
 #include "proxy/intake/client_counter.h"
-#include "proxy/intake/client_gate.h"
+#include "proxy/intake/client_identity.h"
+#include "proxy/intake/intake.h"
 #include "proxy/net/quiet.h"
 #include "proxy/net/stream.h"
 #include "proxy/net/timer.h"
-#include "proxy/request/request_ids.h"
-#include "proxy/request/view_maker.h"
-#include "proxy/transfer/transfer_memory.h"
 
 namespace encore::server {
-
-struct Http1Pending;
-
-// What the connections of a worker use one after the other.
-struct Http1Scratch {
-  Http1Scratch() { head.fields.reserve(64); }
-  http::RequestHead head;
-  ReplyBatch batch;
-};
-
-// What connections use of their worker. All are borrowed and outlive them.
-struct ClientServices {
-  net::Loop& loop;
-  net::Retired& retired;
-  const std::shared_ptr<const Runtime>& runtime;  // the present one
-  WorkerStats& stats;
-  TransferMemory& transfer_memory;
-  ClientCounter& clients;     // connections of each
-  ClientCounter& transfers;   // requests of each that are under way
-  ClientCounter& handshakes;  // of TLS
-  PasswordChecks& passwords;
-  ConnectionKeeper& keeper;
-  CacheLookup& cache;
-  RequestLog& log;
-  ViewMaker& views;
-  RequestIds& ids;
-  Http1Scratch& http1;
-  const ExchangeServices& exchange;
-  const TunnelServices& tunnel;
-  const InterceptServices& intercept;
-};
 
 class Http1Connection final : public ClientConnection,
                               private net::StreamHandler,
                               private Http1Carrier,
+                              private Http1Replies::Owner,
                               private InterceptorOwner {
  public:
   // `services` and `listener` are borrowed and outlive it. `tls` is null where the client begins
@@ -97,11 +64,14 @@ class Http1Connection final : public ClientConnection,
   }
   bool has_peer_ended() const override { return peer_ == Peer::kEnded; }
   void resume() override;
-  void account(const Http1Writer& writer) override;
-  bool is_over_share() const override;
+  void account(const Http1Writer& writer) override { replies_.account(writer); }
+  bool is_over_share() const override { return replies_.is_over_share(); }
   void on_stream_end(After after) override;
   void on_switched(std::shared_ptr<const RequestContext> request, Http1Writer writer,
                    Switched switched) override;
+
+  // Http1Replies::Owner
+  void on_pumped(Http1Writer::Status status) override;
 
   // InterceptorOwner
   void on_unfinished(std::size_t bytes) override;
@@ -127,57 +97,40 @@ class Http1Connection final : public ClientConnection,
   void on_eof(net::Stream& stream) override;
   void on_error(net::Stream& stream, net::CloseReason reason, int os_error) override;
   bool shake_hands();
-  // Reading (http1_connection.cc).
   std::size_t take_header(std::string_view input);
+  const ListenerPolicy* policy() const { return services_.runtime->policy(listener_.index); }
   bool is_closed() const { return phase_ == Phase::kClosed; }
   bool is_idle() const {
-    return request_ == nullptr && tunnel_ == nullptr && pending_ == nullptr &&
+    return request_ == nullptr && tunnel_ == nullptr && !replies_.is_pending() &&
            (interceptor_ == nullptr || interceptor_->is_unused());
   }
   std::size_t handle_input(std::string_view input);
   std::optional<std::size_t> parse(std::string_view input);
   bool handle_request(std::string_view head_bytes);
-  void start_request(RequestView& view, std::string_view head_bytes, CacheView found);
-  void end_unfinished_head();
-  void next_request();
-  net::Deferred& later();
-  void close(After how, ClientGone why = {});
-
-  // Plain hits, refusals and what the client does not take at once (http1_replies.cc).
+  void reply_hit(const RequestView& view, std::string_view head_bytes, Intake::Hit& hit);
+  void open(Intake::Tunnel& tunnel);
   // `view` is of the request that is refused; null: there is none, and the connection ends.
   void refuse(const Refusal& refusal, const RequestView* view = nullptr);
-  void reply_hit(const RequestView& view, std::string_view head_bytes, CacheView& found,
-                 HitForm form);
-  struct HitTail {
-    HitCount count;
-    std::string_view text;  // what the stored head ends with, in the batch's room
-  };
-  void reply_hit_recorded(const RequestView& view, std::string_view head_bytes, CacheView& found,
-                          const HitTail& tail);
-  bool flush_batch();
-  Http1Pending& pending();
-  void pump_pending();
-  void end_pending(const ClientGone& how);
-  void after_pending();
+  void end_unfinished_head();
+  void pump_replies();
+  void start_next();
+  void next_request();
+  net::Deferred& later();
   Http1Writer* writer() const;
+  void close(After how, ClientGone why = {});
 
   const ClientServices& services_;
   const ListenerContext& listener_;
   net::Stream stream_;
-  std::unique_ptr<ClientGate> gate_;  // null: not needed so far
-  net::Address client_;               // who sends the request that is looked at
+  ClientIdentity identity_;
+  Http1Replies replies_;  // sent before anything else
   http::ParseProgress progress_;
   std::unique_ptr<Http1Stream> request_;
   std::unique_ptr<TunnelExchange> tunnel_;
   std::unique_ptr<Interceptor> interceptor_;
-  std::unique_ptr<const Inside> inside_;  // null: requests come as they are
-  std::uint64_t named_by_ = 0;  // the runtime that has said of its host that it is decrypted
-  std::unique_ptr<Http1Pending> pending_;  // to be sent before anything else
-  std::unique_ptr<net::Deferred> later_;   // made when first needed
-  TransferMemory::Holding holding_;
+  std::unique_ptr<net::Deferred> later_;        // made when first needed
   ClientCounter::Seat transfer_;                // of the request under way
   std::unique_ptr<ClientHandshake> handshake_;  // null: there is none, or no more
-  std::shared_ptr<const ClientTls> tls_;        // null: nothing is kept of it
   MonotonicTime head_since_{};                  // when the first byte of a head came; zero: none
   Phase phase_ = Phase::kOpen;
   Input input_ = Input::kKept;

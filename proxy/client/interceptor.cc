@@ -5,7 +5,6 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "proxy/client/http1_text.h"
-#include "proxy/settings/connect_splice.h"
 
 namespace encore::server {
 namespace {
@@ -23,31 +22,13 @@ bool over(Nanoseconds time, Nanoseconds limit) { return limit.count() != 0 && ti
 
 }  // namespace
 
-std::unique_ptr<Interceptor> Interceptor::make(const InterceptServices& services,
-                                               InterceptorOwner& owner, net::Stream& stream,
-                                               std::shared_ptr<const RequestContext> connect) {
-  const Runtime& runtime = *connect->runtime;
-  // TLS within TLS is none of what a stream can do.
-  if (runtime.interception == nullptr || stream.is_tls()) return nullptr;
-  const http::Authority& authority = connect->target.authority;
-  std::string host = lower_ascii(authority.host);
-  // What would be refused is refused as ever.
-  const auto splice =
-      splice_of(runtime, connect->client, host, authority.port, services.loop.now());
-  if (splice == Splice::kRejected) services.stats.intercepts_spliced.add();
-  if (splice != Splice::kNone) return nullptr;
-  return std::unique_ptr<Interceptor>(
-      new Interceptor(services, owner, stream, std::move(connect), std::move(host)));
-}
-
 Interceptor::Interceptor(const InterceptServices& services, InterceptorOwner& owner,
-                         net::Stream& stream, std::shared_ptr<const RequestContext> connect,
-                         std::string host)
+                         net::Stream& stream, std::shared_ptr<const RequestContext> connect)
     : services_(services),
       owner_(owner),
       stream_(stream),
       connect_(std::move(connect)),
-      host_(std::move(host)),
+      host_(lower_ascii(connect_->target.authority.host)),
       started_(services.loop.now()),
       was_in_use_(interception().is_in_use(connect_->client, host_)),
       since_(started_) {}

@@ -51,11 +51,9 @@ struct InterceptServices {
 
 class Interceptor final : public net::Retirable, private net::StreamHandler {
  public:
-  // Null: the CONNECT is none that may be decrypted. `owner` and `stream` are borrowed and outlive
-  // it.
-  static std::unique_ptr<Interceptor> make(const InterceptServices& services,
-                                           InterceptorOwner& owner, net::Stream& stream,
-                                           std::shared_ptr<const RequestContext> connect);
+  // `connect` may be decrypted. `owner` and `stream` are borrowed and outlive it.
+  Interceptor(const InterceptServices& services, InterceptorOwner& owner, net::Stream& stream,
+              std::shared_ptr<const RequestContext> connect);
   ~Interceptor() override;
   Interceptor(const Interceptor&) = delete;
   Interceptor& operator=(const Interceptor&) = delete;
@@ -77,9 +75,6 @@ class Interceptor final : public net::Retirable, private net::StreamHandler {
     kUnused,
     kOver,
   };
-  Interceptor(const InterceptServices& services, InterceptorOwner& owner, net::Stream& stream,
-              std::shared_ptr<const RequestContext> connect, std::string host);
-
   // net::StreamHandler
   std::size_t on_data(net::Stream& stream, std::span<const std::byte> bytes) override;
   void on_writable(net::Stream& stream) override;

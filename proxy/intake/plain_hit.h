@@ -1,11 +1,22 @@
-// What a plain hit is: a fresh stored response that answers a GET as it is, with nothing in request
-// or response that asks for a closer look. All else goes the long way, through an exchange. Pure,
-// thread-safe.
+// A plain hit: a fresh stored response that answers a GET unchanged, with nothing in request or
+// response that asks for a closer look; what it says beside its stored head, and its record. All
+// else goes the long way, through an exchange. Pure but for the log, thread-safe.
 #pragma once
 
+#include <cstddef>
+#include <string_view>
+
 #include "base/time.h"
+#include "proxy/exchange/request_log.h"
+#include "proxy/exchange/request_record.h"
+#include "proxy/exchange/response_coding.h"
+#include "proxy/http/coded_head.h"
+#include "proxy/http/reply_text.h"
 #include "proxy/http/stored_meta.h"
+#include "proxy/net/address.h"
+#include "proxy/request/request_ids.h"
 #include "proxy/request/request_view.h"
+#include "proxy/request/view_maker.h"
 #include "proxy/settings/runtime.h"
 #include "proxy/transfer/response.h"
 
@@ -30,5 +41,70 @@ inline bool is_plain_hit(const RequestView& view, const CacheView& found, const 
          !runtime.config.cache.cache_status_key && now < found.fresh_until &&
          http::is_fresh(meta.http, now);
 }
+
+// The field lines of a plain hit that follow its stored head. They are written without allocation.
+class HitLines {
+ public:
+  // Both are borrowed.
+  HitLines(const Runtime& runtime, const RequestView& view, HitForm form)
+      : says_status_(view.policy == nullptr || view.policy->cache_status) {
+    if (view.policy == nullptr || view.policy->via) via_ = runtime.via_field_11;
+    if (view.rule != nullptr) further_ = view.rule->response_edits().lines();
+    if (form == HitForm::kVaries) vary_ = http::kVaryByCodingField;
+    if (runtime.config.log.request_id == config::RequestIds::kRespond) id_ = view.request_id;
+  }
+  std::size_t bytes_max() const {
+    return http::kHitFieldsBytesMax + via_.size() + further_.size() + vary_.size() + kIdBytes +
+           id_.size();
+  }
+  // Returns the length. REQUIRES: `out` has room for bytes_max().
+  std::size_t write(const http::StoredMeta& meta, MonotonicTime now, char* out) const {
+    const std::uint32_t age = http::current_age(meta, now);
+    const std::size_t length =
+        says_status_ ? http::write_hit_fields(age, http::remaining_ttl(meta, now), via_, out)
+                     : http::write_age_fields(age, via_, out);
+    const bool is_all = further_.empty() && vary_.empty() && id_.empty();
+    if (is_all) [[likely]] {
+      return length;
+    }
+    return length + write_others(out + length);
+  }
+
+ private:
+  static constexpr std::size_t kIdBytes =
+      kRequestIdField.size() + std::string_view(": \r\n").size();
+
+  std::size_t write_others(char* out) const;
+
+  // memcpy wants to know where even nothing lies.
+  std::string_view via_ = "";
+  std::string_view further_ = "";  // that a rule adds
+  std::string_view vary_ = "";
+  std::string_view id_ = "";  // for clients that are told
+  bool says_status_;
+};
+
+// Of the listener's own facts alone; the connection has no part in it.
+inline RequestRecord record_of(const RequestView& view, const HitCount& count,
+                               const ListenerContext& listener) {
+  RequestRecord record;
+  record.outcome = Outcome::kHit;
+  record.started = count.started;
+  record.status = count.status;
+  record.sent_bytes = count.sent_bytes;
+  record.body_bytes = count.body_bytes;
+  record.taken_bytes = view.head->head_size;
+  record.listener = count.listener;
+  record.listener_name = listener.name;
+  record.tls = view.tls == nullptr ? nullptr : view.tls->get();
+  record.user = view.user;
+  record.request_id = view.request_id;
+  record.rule = view.rule;
+  record.intercepted = view.inside != nullptr;
+  return record;
+}
+
+// Its client had gone before any of the response went out.
+void set_unsent(RequestRecord& record);
 
 }  // namespace encore::server

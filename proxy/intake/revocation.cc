@@ -111,18 +111,21 @@ std::string why_revoked(const Runtime& runtime, const ListenerContext& listener,
   };
   if (activity.request != nullptr) {
     return revoked_request(by(activity.request->client), *activity.request, activity.origin,
-                           activity.inside);
+                           activity.identity.inside());
   }
-  if (activity.inside != nullptr) return revoked_inside(by(activity.client), *activity.inside);
+  const ClientIdentity& identity = activity.identity;
+  if (identity.inside() != nullptr) {
+    return revoked_inside(by(identity.client()), *identity.inside());
+  }
+  const net::Address& client = identity.from();
   // A trusted proxy may bring an allowed client next.
   const ListenerPolicy* const policy = runtime.policy(listener.index);
-  const bool is_own =
-      activity.is_client_known && (policy == nullptr || !policy->trusts(activity.client));
+  const bool is_own = !identity.awaits_header() && (policy == nullptr || !policy->trusts(client));
   if (!is_own) return {};
-  if (auto why = revoked_client(by(activity.client)); !why.empty()) return why;
+  if (auto why = revoked_client(by(client)); !why.empty()) return why;
   const Credentials* const credentials = policy == nullptr ? nullptr : policy->credentials.get();
-  const bool is_gone =
-      credentials != nullptr && !activity.login.empty() && !credentials->is_current(activity.login);
+  const bool is_gone = credentials != nullptr && !identity.login().empty() &&
+                       !credentials->is_current(identity.login());
   return is_gone ? "login-revoked" : std::string();
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "proxy/intake/client_identity.h"
 #include "proxy/net/address.h"
 #include "proxy/request/request_context.h"
 #include "proxy/request/view_maker.h"
@@ -14,12 +15,9 @@ namespace encore::server {
 
 // The present purpose of a connection. All are borrowed.
 struct Activity {
+  const ClientIdentity& identity;
   const RequestContext* request = nullptr;  // under way: a request, a tunnel or a CONNECT
   const net::Address* origin = nullptr;     // that a tunnel is connected to; null: not known
-  const Inside* inside = nullptr;           // the decrypted CONNECT that it is; null: none
-  net::Address client = {};                 // whose connection it is, where nothing is under way
-  bool is_client_known = true;              // no PROXY header will name another one
-  std::string_view login = {};              // with its last request, where nothing is under way
 };
 // Why the configuration no longer allows it, as "login-revoked"; empty: it does.
 std::string why_revoked(const Runtime& runtime, const ListenerContext& listener,

@@ -10,7 +10,7 @@
 #include "cache/options.h"
 #include "proxy/exchange/decide.h"
 #include "proxy/http/parser.h"
-#include "proxy/intake/client_gate.h"
+#include "proxy/intake/access_check.h"
 #include "proxy/origin/origin_request.h"
 #include "proxy/request/request_context.h"
 #include "proxy/request/view_maker.h"
@@ -182,7 +182,8 @@ void add_treatment(const RequestContext& request, Explanation& lines) {
 std::string_view add_policy(const RequestContext& request, const RequestView& view,
                             const net::Address& client, Explanation& lines) {
   if (request.policy == nullptr) return {};
-  const std::string_view refused = refused_by_lists(*request.policy, request.head, view, client);
+  const std::string_view refused =
+      AccessCheck(*request.policy, request.head, view, client).refused_by_lists();
   if (!refused.empty()) return refused;
   if (request.policy->credentials != nullptr) lines.add("", "who asks has to log in");
   if (request.policy->rates != nullptr) lines.add("", "there are limits on how often one may ask");
@@ -216,7 +217,7 @@ std::string refusal_of_connect(const Asking& asking, const RequestContext& reque
   const ViewFault fault = views.make(head, asking.listener, asking.client, view);
   if (fault.status != 0) return std::string(fault.detail);
   if (view.policy == nullptr) return {};
-  return std::string(refused_by_lists(*view.policy, head, view, asking.client));
+  return std::string(AccessCheck(*view.policy, head, view, asking.client).refused_by_lists());
 }
 
 // Why it goes through unread; empty: it is decrypted.

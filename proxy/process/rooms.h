@@ -8,7 +8,7 @@
 #include "proxy/exchange/disk_loads.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/rechecks.h"
-#include "proxy/request/view_maker.h"
+#include "proxy/intake/intake.h"
 
 namespace encore::server {
 
@@ -57,7 +57,18 @@ struct Rooms {
                 .kernel = parts.kernel,
                 .stats = parts.stats,
                 .memory = parts.coding_memory}),
-        views(parts.runtime, parts.identity_seed, parts.doing),
+        intake({.loop = parts.loop,
+                .runtime = parts.runtime,
+                .identity_seed = parts.identity_seed,
+                .doing = parts.doing,
+                .stats = parts.stats,
+                .log = parts.log,
+                .cache = cache,
+                .coders = coders,
+                .inflight = parts.inflight,
+                .passwords = parts.passwords,
+                .transfers = parts.transfers,
+                .allowed = parts.keeper}),
         exchange{.loop = parts.loop,
                  .kernel = parts.kernel,
                  .inflight = parts.inflight,
@@ -86,14 +97,10 @@ struct Rooms {
                .stats = parts.stats,
                .transfer_memory = parts.transfer_memory,
                .clients = parts.clients,
-               .transfers = parts.transfers,
                .handshakes = parts.handshakes,
-               .passwords = parts.passwords,
                .keeper = parts.keeper,
-               .cache = cache,
                .log = parts.log,
-               .views = views,
-               .ids = ids,
+               .intake = intake,
                .http1 = http1,
                .exchange = exchange,
                .tunnel = tunnel,
@@ -105,8 +112,7 @@ struct Rooms {
   DiskLoads loads;
   Rechecks rechecks;
   Coders coders;
-  ViewMaker views;
-  RequestIds ids;
+  Intake intake;
   Http1Scratch http1;
   ExchangeServices exchange;
   TunnelServices tunnel;

@@ -1,0 +1,114 @@
+// Http1Replies: what an HTTP/1 connection sends beside its exchanges and tunnels: plain hits, which
+// are gathered for one write, and refusals. What the client does not take at once is pending, and
+// whatever comes behind waits for that. Counts what the client makes the proxy hold by not taking
+// it, of these and of other responses of the connection. Confined to its worker.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "proxy/client/http1_services.h"
+#include "proxy/client/http1_writer.h"
+#include "proxy/exchange/body_reader.h"
+#include "proxy/exchange/client_stream.h"
+#include "proxy/intake/intake.h"
+#include "proxy/net/stream.h"
+#include "proxy/request/request_context.h"
+#include "proxy/store/object.h"
+
+namespace encore::server {
+
+class Http1Replies {
+ public:
+  // The connection, which is called before a call of this returns.
+  class Owner {
+   public:
+    // Of what is pending, or was: kDead where it is over with the client.
+    virtual void on_pumped(Http1Writer::Status status) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+  // All are borrowed and outlive it.
+  Http1Replies(const ClientServices& services, const ListenerContext& listener,
+               const ClientIdentity& identity, net::Stream& stream, Owner& owner)
+      : services_(services),
+        listener_(listener),
+        identity_(identity),
+        stream_(stream),
+        owner_(owner) {}
+  Http1Replies(const Http1Replies&) = delete;
+  Http1Replies& operator=(const Http1Replies&) = delete;
+
+  // A request that has a plain hit. All is borrowed.
+  struct HitRequest {
+    const RequestView& view;
+    std::string_view text;  // of its head
+    bool is_kept;           // another one may follow
+    bool is_last_read;      // and has not been read yet, or none will be
+  };
+  void add_hit(const HitRequest& request, Intake::Hit& hit);
+  // Sends a whole reply of our own.
+  void send(std::string reply);
+  // A request that was read behind others, whose responses found nobody, has none. `status`: that
+  // it would have had; 0: not known.
+  void record_unsent(const RequestView& view, int status = 0);
+
+  // Writes what was gathered. False: the client is not there any more, and the owner knows.
+  bool flush() { return services_.http1.batch.empty() || write_batch(); }
+
+  bool is_pending() const { return pending_ != nullptr; }
+  // Null: nothing is pending. It is asked for its pace, and how long it has stood still.
+  Http1Writer* writer() const { return pending_ == nullptr ? nullptr : &pending_->writer; }
+  // The request of the large hit among what is pending; null: there is none.
+  const RequestContext* request() const {
+    return pending_ == nullptr ? nullptr : pending_->request.get();
+  }
+  // Goes on with what is pending. REQUIRES: is_pending().
+  void pump();
+  // What is pending ends like this; with Outcome::kHit it was taken whole.
+  void end(const ClientGone& how);
+
+  // Counts what `writer`, the present one, holds in memory because the client does not take it.
+  void account(const Http1Writer& writer);
+  // Requests from here on may be another client's: several send by way of one proxy.
+  void forget_client() {
+    if (holding_.bytes() == 0) holding_.reset();
+  }
+  bool is_over_share() const;
+  // Measures how fast the client takes what there is. True: more slowly than it must.
+  bool is_too_slow(Http1Writer& writer, MonotonicTime now);
+  std::optional<SlowReader> slow_reader(const Http1Writer& writer) const;
+
+ private:
+  struct Pending {
+    Http1Writer writer;
+    BodyReader content;
+    // The record of the large hit among them; null: there is none. It is logged when the hit ends.
+    // While `request` is null it belongs to the caller, who logs it.
+    RequestRecord* record = nullptr;
+    std::shared_ptr<const RequestContext> request;
+    std::optional<RequestRecord> own_record;
+    store::ObjectRef object;      // whose content type the record names
+    std::string response_fields;  // that the record views
+  };
+  // The end of a hit's head, in the batch's room.
+  void add_recorded(const HitRequest& request, CacheView& found, const HitCount& count,
+                    std::string_view tail);
+  void keep(const HitRequest& request, const RequestRecord& record, const store::ObjectRef& logged);
+  bool send_large(CacheView& found, RequestRecord& record, std::string_view tail);
+  bool write_batch();
+  Pending& pending();
+
+  const ClientServices& services_;
+  const ListenerContext& listener_;
+  const ClientIdentity& identity_;
+  net::Stream& stream_;
+  Owner& owner_;
+  TransferMemory::Holding holding_;
+  std::unique_ptr<Pending> pending_;  // to be sent before anything else
+};
+
+}  // namespace encore::server

@@ -1,0 +1,48 @@
+// What the connections of HTTP/1 use of their worker.
+#pragma once
+
+#include <memory>
+
+#include "proxy/client/client_connection.h"
+#include "proxy/client/interceptor.h"
+#include "proxy/client/reply_batch.h"
+#include "proxy/client/tunnel_exchange.h"
+#include "proxy/exchange/exchange.h"
+#include "proxy/exchange/request_log.h"
+#include "proxy/http/message.h"
+#include "proxy/intake/client_counter.h"
+#include "proxy/intake/intake.h"
+#include "proxy/net/loop.h"
+#include "proxy/net/retired.h"
+#include "proxy/observe/stats.h"
+#include "proxy/settings/runtime.h"
+#include "proxy/transfer/transfer_memory.h"
+
+namespace encore::server {
+
+// Used by one connection after the other.
+struct Http1Scratch {
+  Http1Scratch() { head.fields.reserve(64); }
+  http::RequestHead head;
+  ReplyBatch batch;
+};
+
+// All are borrowed and outlive them.
+struct ClientServices {
+  net::Loop& loop;
+  net::Retired& retired;
+  const std::shared_ptr<const Runtime>& runtime;  // the present one
+  WorkerStats& stats;
+  TransferMemory& transfer_memory;
+  ClientCounter& clients;     // connections of each
+  ClientCounter& handshakes;  // of TLS
+  ConnectionKeeper& keeper;
+  RequestLog& log;
+  Intake& intake;
+  Http1Scratch& http1;
+  const ExchangeServices& exchange;
+  const TunnelServices& tunnel;
+  const InterceptServices& intercept;
+};
+
+}  // namespace encore::server

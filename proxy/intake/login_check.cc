@@ -1,0 +1,106 @@
+#include "proxy/intake/login_check.h"
+
+#include <chrono>
+
+namespace encore::server {
+
+LoginCheck::~LoginCheck() {
+  if (check_ != nullptr) check_->owner = nullptr;
+}
+
+std::variant<LoginCheck::Right, Refusal, LoginCheck::Waits> LoginCheck::check(
+    const LoginServices& services, const Request& request) {
+  Login login;
+  const http::FieldId field = request.field;
+  if (request.fields.count(field) == 1) login = read_login(request.fields.value(field));
+  switch (find(services, request, login)) {
+    case Found::kRight:
+      services.stats.logins_right.add();
+      mark_ = request.policy.credentials->mark_of(login);
+      user_ = std::move(login.name);
+      return Right{};
+    case Found::kWaits:
+      return Waits{};
+    case Found::kTooMany:
+      services.stats.logins_limited.add();
+      return too_many("failed-logins", std::chrono::minutes(1));
+    case Found::kBusy:
+      services.stats.logins_limited.add();
+      return logins_busy();
+    case Found::kWrong:
+    case Found::kUnknown:
+      break;
+  }
+  const bool wrong = request.fields.has(field);
+  if (wrong) services.stats.logins_failed.add();
+  return login_needed(field, wrong ? Credential::kWrong : Credential::kNone,
+                      request.policy.challenge);
+}
+
+LoginCheck::Found LoginCheck::find(const LoginServices& services, const Request& request,
+                                   Login& login) {
+  const Credentials& credentials = *request.policy.credentials;
+  const auto network = request.client.network_bytes();
+  const std::string whose(reinterpret_cast<const char*>(network.data()), network.size());
+  if (login.scheme == Login::Scheme::kBasic && credentials.has_users()) {
+    return find_password(services, request, login, whose);
+  }
+  if (login.scheme != Login::Scheme::kBearer || !credentials.has_tokens()) return Found::kUnknown;
+  // A token is looked at whatever others at this address have tried: that costs next to nothing,
+  // and nobody guesses 128 bits, however often he may.
+  if (const std::string* name = credentials.name_of_token(login.secret)) {
+    login.name = *name;
+    return Found::kRight;
+  }
+  const bool is_limited = request.failures != nullptr &&
+                          request.failures->take(whose, services.loop.now()).count() != 0;
+  return is_limited ? Found::kTooMany : Found::kWrong;
+}
+
+// Of a password that is not remembered, on another thread.
+LoginCheck::Found LoginCheck::find_password(const LoginServices& services, const Request& request,
+                                            const Login& login, const std::string& whose) {
+  const Credentials::Hash hash = request.policy.credentials->hash_of(login.name);
+  if (hash.text == nullptr) return Found::kUnknown;
+  const net::Digest id = services.passwords.id_of(login, *hash.text);
+  const MonotonicTime now = services.loop.now();
+  const std::shared_ptr<TokenBuckets>& failures = request.failures;
+  if (check_ != nullptr && check_->id == id) {
+    if (!check_->right) return Found::kWaits;
+    const bool right = *check_->right;
+    check_.reset();
+    return right ? Found::kRight : Found::kWrong;
+  }
+  if (hash.known && services.passwords.is_remembered(id, now)) return Found::kRight;
+  if (check_ != nullptr) check_->owner = nullptr;
+  check_ = std::make_shared<Check>(Check{.owner = this, .id = id, .right = {}});
+  // `counted`: where it counts as wrong until it is known to be right; null: nowhere.
+  const auto tell = [&](std::shared_ptr<TokenBuckets> counted) {
+    return [check = check_, &loop = services.loop, counted = std::move(counted),
+            who = whose](bool right) mutable {
+      loop.post([check = std::move(check), &loop, counted = std::move(counted),
+                 who = std::move(who), right] {
+        if (right && counted != nullptr) counted->give_back(who, loop.now());
+        if (check->owner == nullptr) return;
+        check->right = right;
+        check->owner->resume_();
+      });
+    };
+  };
+  if (services.passwords.join(whose, id, tell(nullptr))) return Found::kWaits;
+  if (failures != nullptr && failures->take(whose, now).count() != 0) {
+    check_.reset();
+    return Found::kTooMany;
+  }
+  const bool taken = services.passwords.check({.client = whose,
+                                               .login = login,
+                                               .hash = *hash.text,
+                                               .known = hash.known,
+                                               .done = tell(failures)});
+  if (taken) return Found::kWaits;
+  if (failures != nullptr) failures->give_back(whose, now);
+  check_.reset();
+  return Found::kBusy;
+}
+
+}  // namespace encore::server
