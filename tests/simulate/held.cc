@@ -8,7 +8,6 @@
 #include <string>
 
 #include "proxy/client/http1_connection.h"
-#include "proxy/client/http1_pending.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/net/linger.h"
 #include "proxy/origin/fetch.h"
@@ -154,7 +153,7 @@ bool Held::is_quiet() const {
   }
   bool quiet = true;
   each_connection(proxy_, [&](const server::Http1Connection& connection) {
-    quiet = quiet && connection.request_ == nullptr && connection.pending_ == nullptr;
+    quiet = quiet && connection.request_ == nullptr && !connection.replies_.is_pending();
   });
   return quiet;
 }
