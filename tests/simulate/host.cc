@@ -171,7 +171,7 @@ void Host::reload(const config::Config& config) {
 
 std::uint64_t Host::purge(const server::PurgeOrder& order) {
   const server::Purged purged = server::purge(proxy_->shared(), *proxy_->present_runtime(), order);
-  if (!purged.durable) on_fault_("purge", purged.durable.error().message);
+  if (!purged.durable && !disk_.has_failed()) on_fault_("purge", purged.durable.error().message);
   return purged.count;
 }
 
@@ -261,7 +261,7 @@ void Host::look_for_leaks() {
   // What was written is there for the next one.
   if (disk::Disks* const disks = proxy_->shared().disks.get()) {
     constexpr Nanoseconds kPatience = std::chrono::seconds(10);
-    if (!disks->stop(kPatience) && !disk_.failing().writes) on_fault_("disk", "it does not stop");
+    if (!disks->stop(kPatience) && !disk_.has_failed()) on_fault_("disk", "it does not stop");
   }
   verify_journal();
   for (const auto& worker : proxy_->workers()) poller_of(*worker).set_wake([] {});

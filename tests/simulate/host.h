@@ -45,8 +45,7 @@ class Host {
   void look_at_resident();
   // How many stored responses there were.
   std::uint64_t purge(const server::PurgeOrder& order);
-  // Where what is stored of a URL is.
-  Tiers tiers_of(const std::string& url) { return simulate::tiers_of(*proxy_, url); }
+  server::Proxy& proxy() { return *proxy_; }
   // How many responses are stored, in memory and on disk.
   std::uint64_t stored() const;
   // When it was made, by the world's clock.

@@ -162,6 +162,7 @@ void System::break_link(std::uint32_t number) {
   Link& link = *links_[number];
   if (link.to_origin && on_trouble) on_trouble(Trouble::kShort);
   if (on_break) on_break();
+  if (link.to_origin && on_origin_break) on_origin_break(link.ends[0].descriptor);
   for (std::size_t which = 0; which < 2; ++which) {
     End& end = link.ends[which];
     if (end.closed || end.dead) continue;

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "tests/simulate/attempt.h"
+#include "tests/simulate/roads.h"
 
 namespace encore::simulate {
 namespace {
@@ -22,11 +23,13 @@ namespace {
 constexpr std::string_view kUsage =
     "usage: encore_simulate [--seed N] [--requests N] [--seconds S] [--mode forward|reverse|both]\n"
     "       [--round N] [--clients N] [--urls N] [--without FEATURE,...] [--shorten ATTEMPTS]\n"
-    "       [--jobs N] [--quiet 1]\n"
+    "       [--jobs N] [--quiet 1] [--roads 1] [--json FILE]\n"
     "A run is cut in rounds; each has a world, a weather and proxies of its own, by the seed and "
     "the\n"
     "round's number. Rounds run side by side, as many as there are cores or --jobs says; what is\n"
-    "found and printed is the same. What can be left out of the adversity, with --without:\n";
+    "found and printed is the same. --roads shows where requests were as things happened to them,\n"
+    "--json writes all counters and that table to a file. What can be left out of the adversity, "
+    "with --without:\n";
 
 struct Options {
   Plan plan;
@@ -35,6 +38,8 @@ struct Options {
   double seconds = 0;
   std::uint32_t attempts = 80;  // to shorten a failing run
   bool quiet = false;           // the last line alone
+  bool roads = false;           // and the table of roads
+  std::string json;             // a file for counters and table; empty: none
   std::size_t jobs = std::max(1U, std::thread::hardware_concurrency());
 };
 
@@ -94,6 +99,8 @@ Options read_options(int argc, char** argv) {
       options.mode = value;
     } else if (name == "--without") {
       remove_features(options.plan, value);
+    } else if (name == "--json") {
+      options.json = value;
     } else if (const std::uint64_t number = number_of(value); name == "--seed") {
       options.plan.seed = number;
     } else if (name == "--requests") {
@@ -112,6 +119,8 @@ Options read_options(int argc, char** argv) {
       options.jobs = std::max<std::size_t>(number, 1);
     } else if (name == "--quiet") {
       options.quiet = number != 0;
+    } else if (name == "--roads") {
+      options.roads = number != 0;
     } else {
       usage();
     }
@@ -148,10 +157,85 @@ void tell_finding(const Options& options, const Plan& plan, const RoundResult& r
               arguments_of(short_run.plan).c_str());
 }
 
+std::uint64_t reached(const Totals& totals, Fate fate, Place place) {
+  const auto found = totals.counters.find(counter_of(fate, place));
+  return found == totals.counters.end() ? 0 : found->second;
+}
+
+template <typename F>
+void each_pair(F&& look) {
+  for (std::size_t fate = 0; fate < kFateNames.size(); ++fate) {
+    for (std::size_t place = 0; place < kPlaceNames.size(); ++place) {
+      look(static_cast<Fate>(fate), static_cast<Place>(place));
+    }
+  }
+}
+
+std::string_view name_of(Fate fate) { return kFateNames.at(static_cast<std::size_t>(fate)); }
+std::string_view name_of(Place place) { return kPlaceNames.at(static_cast<std::size_t>(place)); }
+
+// How often each pair was reached; '-': it cannot be, and behind the table those that can be and
+// were not.
+void show_roads(const Totals& totals) {
+  std::printf("%-12s", "");
+  for (const std::string_view place : kPlaceNames) {
+    std::printf(" %10.*s", static_cast<int>(place.size()), place.data());
+  }
+  std::string never;
+  std::size_t met = 0;
+  std::size_t possible = 0;
+  each_pair([&](Fate fate, Place place) {
+    if (place == Place::kDisk) {
+      std::printf("\n%-12.*s", static_cast<int>(name_of(fate).size()), name_of(fate).data());
+    }
+    const std::uint64_t count = reached(totals, fate, place);
+    if (!why_never(fate, place).empty()) {
+      std::printf(" %10s", "-");
+      return;
+    }
+    std::printf(" %10llu", static_cast<unsigned long long>(count));
+    ++possible;
+    met += count != 0 ? 1 : 0;
+    if (count == 0) {
+      never += "  never reached: " + std::string(name_of(fate)) + ", " +
+               std::string(name_of(place)) + "\n";
+    }
+  });
+  std::printf("\n%s%zu of %zu pairs reached\n", never.c_str(), met, possible);
+}
+
+std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+
+void write_json(const Options& options, const Totals& totals) {
+  std::string out = "{\"requests\": " + std::to_string(totals.requests) + ",\n\"roads\": [";
+  const char* comma = "\n";
+  each_pair([&](Fate fate, Place place) {
+    const std::string_view why = why_never(fate, place);
+    out += comma + std::string("{\"fate\": ") + quoted(name_of(fate)) +
+           ", \"place\": " + quoted(name_of(place)) +
+           (why.empty() ? ", \"count\": " + std::to_string(reached(totals, fate, place))
+                        : ", \"impossible\": " + quoted(why)) +
+           "}";
+    comma = ",\n";
+  });
+  out += "],\n\"counters\": {";
+  comma = "\n";
+  for (const auto& [name, count] : totals.counters) {
+    out += comma + quoted(name) + ": " + std::to_string(count);
+    comma = ",\n";
+  }
+  out += "}}\n";
+  std::FILE* const file = std::fopen(options.json.c_str(), "w");
+  if (file == nullptr) return std::perror(options.json.c_str());
+  (void)std::fwrite(out.data(), 1, out.size(), file);
+  std::fclose(file);
+}
+
 void summarise(const Options& options, const Totals& totals, double seconds) {
   const double cpu = cpu_seconds();
   if (!options.quiet) {
     for (const auto& [name, count] : totals.counters) {
+      if (name.starts_with("road: ")) continue;
       std::printf("  %-50s %10llu\n", name.c_str(), static_cast<unsigned long long>(count));
     }
   }
@@ -201,6 +285,8 @@ int run(int argc, char** argv) {
       tell_finding(options, first->plan(), result, totals);
     }
   }
+  if (options.roads) show_roads(totals);
+  if (!options.json.empty()) write_json(options, totals);
   summarise(options, totals, seconds_since(started));
   std::printf("%llu passed, %d failed\n",
               static_cast<unsigned long long>(totals.rounds - (failed ? 1 : 0)), failed ? 1 : 0);

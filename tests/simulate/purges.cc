@@ -20,7 +20,11 @@ constexpr std::size_t kLooksMax = 8;
 
 // Where it is now, and what of it is on its way. Before the purge.
 void Purges::count(const char* by, bool soft, const Url& url, Host& host) {
-  Tiers tiers = host.tiers_of(text_of(ring_, url));
+  const std::string text = text_of(ring_, url);
+  for (const filter::Hash128& key : hashes_of(host.proxy(), text)) {
+    roads_.note_key(host.proxy(), Fate::kPurged, key);
+  }
+  Tiers tiers = tiers_of(host.proxy(), text);
   const bool on_disk = tiers.has.at(static_cast<std::size_t>(Tier::kDisk));
   const proxyfuzz::Event* const last =
       url.serials.empty() ? nullptr : ring_.world.event(url.serials.back());

@@ -6,6 +6,7 @@
 #include "tests/fuzz/proxy/client.h"
 #include "tests/simulate/host.h"
 #include "tests/simulate/published.h"
+#include "tests/simulate/roads.h"
 
 namespace encore::simulate {
 
@@ -17,9 +18,9 @@ class Purges {
     bool tags = true;
     bool prefixes = true;
   };
-  // Both are borrowed. `published` is null where nothing is.
-  Purges(proxyfuzz::Ring& ring, PublishedOracle* published, const Kinds& kinds)
-      : ring_(ring), published_(published), kinds_(kinds) {}
+  // All are borrowed. `published` is null where nothing is.
+  Purges(proxyfuzz::Ring& ring, Roads& roads, PublishedOracle* published, const Kinds& kinds)
+      : ring_(ring), roads_(roads), published_(published), kinds_(kinds) {}
 
   void purge_something(Random& random, Host& host);
 
@@ -29,6 +30,7 @@ class Purges {
   void count(const char* by, bool soft, const proxyfuzz::Url& url, Host& host);
 
   proxyfuzz::Ring& ring_;
+  Roads& roads_;
   PublishedOracle* published_;
   Kinds kinds_;
 };

@@ -18,6 +18,7 @@
 #include "tests/simulate/refusing_store.h"
 #include "tests/simulate/ring_loop.h"
 #include "tests/simulate/seeded_openssl.h"
+#include "tests/simulate/timing.h"
 
 namespace encore::simulate {
 namespace {
@@ -31,9 +32,6 @@ constexpr double kDrainSeconds = 200;
 // How long a failed connection may show, by settings.cc: until its server is no longer set aside,
 // and before that until a connect's time is up.
 constexpr double kShortTrouble = 0.15;
-constexpr double kSlack = 0.001;
-// In how many pieces a head comes that an answer depends on.
-constexpr double kPieces = 4;
 constexpr double kLongTrouble = 1.3;
 // Pause of an origin under TLS within a head, in seconds.
 constexpr double kPauses = 0.1;
@@ -54,6 +52,8 @@ class Round {
   bool has(Feature feature) const { return plan_.features.has(feature); }
   bool comes_by_tls() const { return ring_.has_tls[0]; }
   void report(const std::string& kind, const std::string& text);
+  void follow_roads();
+  void fail_disk(Random& random);
   void begin_tls();
   bool begin_rules();
   void take_other_rules();
@@ -93,8 +93,10 @@ class Round {
   std::optional<proxyfuzz::Intruders> intruders_;
   std::optional<proxyfuzz::Tunnels> tunnels_;
   std::optional<PublishedOracle> published_;
+  Roads roads_;
   std::optional<Purges> purges_;
   proxyfuzz::Loop::Timer next_hour_{};
+  bool disk_fails_ = false;
   std::optional<SlowDisk> disk_;  // of all proxies, one after the other
   std::unique_ptr<Host> host_;
   // Of the hours of changes, the oldest first: what is in the files, and what should be.
@@ -113,30 +115,6 @@ class Round {
   bool stopped_ = false;
   double drain_since_ = 0;
 };
-
-// Seconds that what the origin did may be on its way until a worker's turn takes it.
-double way_max(const Adversity& adversity) {
-  const std::int64_t late = adversity.starve != 0 ? adversity.starve_max : 0;
-  return kPieces * static_cast<double>(adversity.latency_max + late) / 1e9;
-}
-
-// Seconds from a turn of who sends a piece to one of who reads it: both may be late.
-double piece_max(const Adversity& adversity) {
-  const std::int64_t late = adversity.starve != 0 ? adversity.starve_max : 0;
-  return kSlack + static_cast<double>(adversity.latency_max + 2 * late) / 1e9;
-}
-
-// An hour ends in the midst of most rounds.
-std::int64_t wall_start(const Plan& plan) {
-  Random random(plan.seed, 'h', 0);
-  const std::int64_t hour = (System::kWallSecondsAtStart / 3600 + 1) * 3600;
-  return hour - random.pick<std::int64_t>({1, 1, 2, 3, 12});
-}
-
-Adversity draw_adversity(const Plan& plan) {
-  Random random(plan.seed, 'a', 0);
-  return Adversity::draw(random, plan.features);
-}
 
 Round::Round(const Plan& plan)
     : plan_(plan),
@@ -167,6 +145,7 @@ Round::Round(const Plan& plan)
     world_.last_trouble = std::max(world_.last_trouble, now() + lasts);
   };
   system_.on_break = [this] { world_.last_break = now(); };
+  follow_roads();
   // Here all have one clock, and what it shows is what has happened.
   world_.slack = kSlack;
   world_.way = way_max(system_.adversity());
@@ -191,6 +170,7 @@ Round::Round(const Plan& plan)
   constexpr std::int64_t kMillisecond = 1'000'000;
   const std::int64_t slowest = disks.pick<std::int64_t>({0, 1, 20, 200, 2000}) * kMillisecond;
   disk_.emplace(system_, Random(plan.seed, 'v', 1), slowest);
+  disk_fails_ = disk && disks.percent(40);
   Random logging(plan.seed, 'j', 0);
   const bool logs = logging.percent(60);
   settings_ = {.direction = plan.direction,
@@ -216,8 +196,24 @@ Round::Round(const Plan& plan)
     ring_.published = &*published_;
     await_hour();
   }
-  purges_.emplace(ring_, published_ ? &*published_ : nullptr,
+  purges_.emplace(ring_, roads_, published_ ? &*published_ : nullptr,
                   Purges::Kinds{.tags = !publishes, .prefixes = !has_rules});
+}
+
+// What happens to requests, for the table of roads.
+void Round::follow_roads() {
+  system_.on_origin_break = [this](int descriptor) {
+    if (host_ != nullptr) roads_.note_origin(host_->proxy(), Fate::kOriginGone, descriptor);
+  };
+  world_.on_origin_gone = [this](const proxyfuzz::Request& request) {
+    if (host_ == nullptr) return;
+    roads_.note_tag(host_->proxy(), Fate::kOriginGone, request.tag, Roads::Others::kMetToo);
+  };
+  ring_.on_leave = [this](const proxyfuzz::Request* request) {
+    if (host_ == nullptr) return;
+    if (request == nullptr) return roads_.note(Fate::kClientGone, Place::kKept);
+    roads_.note_tag(host_->proxy(), Fate::kClientGone, request->tag, Roads::Others::kNotMet);
+  };
 }
 
 // Published filters, and origins with several names, have other URLs than rules make of them.
@@ -395,6 +391,8 @@ void Round::schedule_happenings() {
   if (has(Feature::kRefusal) && refusals.percent(30)) {
     happen(2, refusals, [this, &refusals] { refuse(refusals); });
   }
+  Random& failures = stream('g');
+  if (disk_fails_) happen(2, failures, [this, &failures] { fail_disk(failures); });
   Random& drains = stream('e');
   if (has(Feature::kDrain) && drains.percent(60)) {
     happen(1.5, drains, [this, &drains] { begin_drain(drains); });
@@ -418,6 +416,7 @@ void Round::reload(Random& random) {
   } else {
     world_.count("reloads: the same configuration");
   }
+  roads_.note_all(host_->proxy(), Fate::kReload);
   host_->reload(read_config());
 }
 
@@ -454,12 +453,25 @@ void Round::refuse(Random& random) {
               [] { StoreConduct::refuses = false; });
 }
 
+// For a while, or for as long as its proxy is there: its answers come from elsewhere.
+void Round::fail_disk(Random& random) {
+  if (host_ == nullptr || draining_) return;
+  const double seconds = random.pick({0.01, 0.3, 5.0});
+  // An answer that comes from the disk alone ends with it.
+  world_.last_trouble = std::max(world_.last_trouble, now() + seconds + kLongTrouble);
+  roads_.note_all(host_->proxy(), Fate::kDiskGone);
+  disk_->set_failing({.reads = random.percent(70), .writes = random.percent(70)});
+  world_.count("failures of a disk");
+  loop_.after(seconds, [this] { disk_->set_failing({}); });
+}
+
 void Round::begin_drain(Random& random) {
   if (host_ == nullptr || draining_ || ring_.requests_left == 0) return;
   draining_ = true;
   drain_since_ = world_.last_ending = world_.ending_since = now();
   ring_.paused = true;
   if (has(Feature::kMisbehave) && random.percent(40)) all_leave(random);
+  roads_.note_all(host_->proxy(), Fate::kStop);
   host_->drain();
   world_.count("drains");
 }
@@ -536,7 +548,10 @@ RoundResult Round::run() {
       start();
       ring_.paused = other_rules_wait_;
     }
-    if (system_.steps() % kStepsToLook == 0 && host_ != nullptr) host_->look_at_held();
+    if (system_.steps() % kStepsToLook == 0 && host_ != nullptr) {
+      host_->look_at_held();
+      roads_.look(host_->proxy());
+    }
     if (resting_ && ring_.active == 0) end_rest();
     if (other_rules_wait_ && ring_.active == 0 && !draining_) take_other_rules();
     if (draining_ && now() - drain_since_ > kDrainSeconds) {
@@ -556,6 +571,7 @@ RoundResult Round::run() {
       report("drain", "the last does not end:\n" + host_->describe());
     }
   }
+  ring_.on_leave = {};
   clients_.clear();
   intruders_.reset();
   tunnels_.reset();
@@ -565,6 +581,7 @@ RoundResult Round::run() {
   result_.digest = system_.digest();
   result_.steps = system_.steps();
   result_.simulated_seconds = now() - started;
+  roads_.tell([this](const std::string& name, std::uint64_t count) { world_.count(name, count); });
   result_.counters = world_.counters();
   return result_;
 }

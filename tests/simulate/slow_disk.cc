@@ -116,6 +116,8 @@ std::int64_t SlowDisk::draw() {
 }
 
 void SlowDisk::prepare(disk::DisksOptions& options) {
+  if (std::exchange(has_failed_, false)) file_ = std::make_shared<disk::MemoryFile>();
+  failing_ = {};
   options.make_engine = [this](const disk::EngineOptions&) -> std::unique_ptr<disk::DiskEngine> {
     return std::make_unique<Engine>(*this);
   };

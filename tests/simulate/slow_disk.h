@@ -31,10 +31,12 @@ class SlowDisk {
     bool reads = false;
     bool writes = false;
   };
-  void set_failing(const Failing& failing) { failing_ = failing; }
-  const Failing& failing() const { return failing_; }
-  // The next proxy finds a new one.
-  void replace() { file_ = std::make_shared<disk::MemoryFile>(); }
+  void set_failing(const Failing& failing) {
+    failing_ = failing;
+    has_failed_ = has_failed_ || failing.reads || failing.writes;
+  }
+  // What was to be remembered over a stop may not be on it: the next proxy finds a new one.
+  bool has_failed() const { return has_failed_; }
 
   // Reads and writes that have begun and not ended.
   std::size_t reads_under_way() const { return reads_; }
@@ -51,6 +53,7 @@ class SlowDisk {
   const std::int64_t longest_;
   std::shared_ptr<disk::MemoryFile> file_ = std::make_shared<disk::MemoryFile>();
   Failing failing_;
+  bool has_failed_ = false;
   std::size_t reads_ = 0;
   std::size_t writes_ = 0;
 };

@@ -99,6 +99,8 @@ class System final : public PolledSystem {
   std::function<void(Trouble)> on_trouble;
   // Told when the network ends a connection of the proxy's, whoever else it is with.
   std::function<void()> on_break;
+  // The same of one to an origin, with the proxy's descriptor.
+  std::function<void(int)> on_origin_break;
   // Told of what no program may do: a call on what is closed, a descriptor closed while watched.
   std::function<void(const std::string&)> on_fault;
 

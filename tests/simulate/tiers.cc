@@ -76,6 +76,14 @@ bool Tiers::any() const {
   return std::ranges::any_of(has, [](bool each) { return each; });
 }
 
+std::vector<filter::Hash128> hashes_of(server::Proxy& proxy, const std::string& url) {
+  std::vector<filter::Hash128> out;
+  for (const std::string& key : keys_of(*proxy.present_runtime(), url)) {
+    out.push_back(filter::hash_key(filter::HashFamily::kXxh3, proxy.shared().identity_seed, key));
+  }
+  return out;
+}
+
 Tiers tiers_of(server::Proxy& proxy, const std::string& url) {
   Tiers out;
   server::Shared& shared = proxy.shared();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "proxy/process/proxy.h"
 
@@ -34,6 +35,9 @@ struct Tiers {
   void add(Tier tier) { has.at(static_cast<std::size_t>(tier)) = true; }
   bool any() const;
 };
+
+// The hashes of all keys of a URL.
+std::vector<filter::Hash128> hashes_of(server::Proxy& proxy, const std::string& url);
 
 // Of the URL, absolute, by the rules of now. That it was there before this proxy is known by
 // others.

@@ -116,10 +116,14 @@ void Client::begin() {
   }
   if (ring_.requests_left == 0) return;
   if (ring_.paused) return schedule(0.05);
-  if (channel_.is_open() && (said_close_ || shut_down_ || random_.percent(3))) disconnect(false);
+  if (channel_.is_open() && (said_close_ || shut_down_ || random_.percent(3))) {
+    if (ring_.on_leave && !said_close_) ring_.on_leave(nullptr);
+    disconnect(false);
+  }
   plan_misbehaviour();
   if (!channel_.is_open()) connect();
-  std::size_t batch = random_.percent(10) ? random_.between(2, 5) : 1;
+  // Behind what a slow client has not taken even a head waits.
+  std::size_t batch = random_.percent(slow_ ? 50 : 10) ? random_.between(2, 5) : 1;
   bytes_here_ = told_here_ = 0;
   reads_here_ = 0;
   if (channel_.is_secured()) channel_.take_reads();
@@ -471,6 +475,7 @@ void Client::finish_front(Ending ending) {
   const Request& last = *waiting_.back();
   const bool before_tunnel = last.method == "CONNECT";
   const bool ours = ending == Ending::kLeft || unheard || cut || channel_.was_broken();
+  if (ending == Ending::kLeft && ring_.on_leave) ring_.on_leave(request.get());
   request->ended = now();
   if (before_tunnel) ring_.tunnels->note_gone(last, out_.size());
   if (have_head_) {

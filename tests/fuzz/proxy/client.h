@@ -4,6 +4,7 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -43,10 +44,12 @@ struct Ring {
   bool absolute = true;            // request targets, as a forward proxy wants them
   std::vector<std::string> hosts;  // "127.0.0.1:port"; a URL has one of them
   std::uint64_t requests_left = 0;
-  std::size_t active = 0;          // clients with requests under way
-  bool paused = false;             // nobody begins anything
-  bool has_rules = false;          // the proxy has rules, though there is one listener alone
-  bool misbehave = true;           // they leave, end their side early and read slowly
+  std::size_t active = 0;  // clients with requests under way
+  bool paused = false;     // nobody begins anything
+  bool has_rules = false;  // the proxy has rules, though there is one listener alone
+  bool misbehave = true;   // they leave, end their side early and read slowly
+  // Told of a client that leaves, and of its request under way; null: there is none.
+  std::function<void(const Request*)> on_leave = {};
   Accounts* accounts = nullptr;    // null: the proxy's log is not read
   Published* published = nullptr;  // null: nobody asks for that
   Tunnels* tunnels = nullptr;      // null: nobody asks for one

@@ -123,6 +123,7 @@ class OriginConnection final : public Handler {
 
   // The proxy gets nothing from an incomplete record.
   void note_cut() {
+    if (cause_ != nullptr && world_.on_origin_gone) world_.on_origin_gone(*cause_);
     url_->last_cut = now();
     if (channel_.is_secured()) url_->last_drop = now();
   }
@@ -338,6 +339,7 @@ class OriginConnection final : public Handler {
   void drop(Url& url, bool reset) {
     world_.count("origin: dropped without an answer");
     if (requests_here_ > 1) ++cause_->dropped_kept;
+    if (world_.on_origin_gone) world_.on_origin_gone(*cause_);
     url.last_drop = now();
     world_.remember(url, [time = now()] { return std::to_string(time) + " origin: dropped"; });
     end(reset);

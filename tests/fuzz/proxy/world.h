@@ -379,6 +379,8 @@ class World {
               std::string_view answer);
   std::function<void(const Finding&)> on_finding;
   std::function<void(const Change&)> on_change;
+  // An origin has ended the connection under a request.
+  std::function<void(const Request&)> on_origin_gone;
   // What was in the cache at `first_hit` still was there when the request was looked up.
   std::function<void(const Request&, double first_hit)> on_hit;
 

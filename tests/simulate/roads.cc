@@ -1,0 +1,232 @@
+// Compiled without access control (CMakeLists.txt), as held.cc is.
+#include "tests/simulate/roads.h"
+
+#include <charconv>
+#include <unordered_map>
+
+#include "proxy/client/http1_connection.h"
+#include "proxy/client/http1_pending.h"
+#include "proxy/exchange/exchange.h"
+#include "proxy/origin/fetch.h"
+#include "proxy/process/worker.h"
+#include "proxy/request/request_context.h"
+
+namespace encore::simulate {
+namespace {
+
+using server::Exchange;
+using server::Fetch;
+using server::Http1Connection;
+using Fetches = std::unordered_map<const server::Transfer*, const Fetch*>;
+
+Fetches fetches_of(server::Proxy& proxy) {
+  Fetches out;
+  for (const auto& worker : proxy.workers()) {
+    for (const auto& fetch : worker->fetches()) out[fetch->transfer_.get()] = fetch.get();
+  }
+  return out;
+}
+
+template <typename F>
+void each_connection(server::Proxy& proxy, F&& look) {
+  for (const auto& worker : proxy.workers()) {
+    for (const auto* at = worker->connections(); at != nullptr; at = at->next) {
+      look(static_cast<const Http1Connection&>(*at));
+    }
+  }
+}
+
+const Exchange* exchange_of(const Http1Connection& connection) {
+  return connection.request_ == nullptr ? nullptr : &connection.request_->exchange_;
+}
+
+const Fetch* fetch_of(const Exchange& exchange, const Fetches& fetches) {
+  const auto found = fetches.find(exchange.transfer_.get());
+  return found == fetches.end() ? nullptr : found->second;
+}
+
+std::optional<Place> place_of(const Exchange& exchange, const Fetches& fetches) {
+  using At = server::FetchState::At;
+  const Fetch* const fetch = fetch_of(exchange, fetches);
+  switch (exchange.step_) {
+    case server::Step::kLoad:
+      return Place::kDisk;
+    case server::Step::kWait:
+      if (exchange.has_joined()) return Place::kWaiting;
+      if (fetch == nullptr) return std::nullopt;
+      if (fetch->state_ == At::kConnecting) return Place::kConnecting;
+      return fetch->state_ == At::kSending ? Place::kAsking : Place::kHead;
+    case server::Step::kRespond:
+      if (fetch == nullptr || fetch->state_ != At::kBody) return Place::kSending;
+      return exchange.has_joined() ? Place::kShared : Place::kBody;
+    default:
+      return std::nullopt;  // these end within the turn that they begin in
+  }
+}
+
+std::optional<Place> place_of(const Http1Connection& connection, const Fetches& fetches) {
+  if (const Exchange* const exchange = exchange_of(connection)) {
+    return place_of(*exchange, fetches);
+  }
+  if (connection.pending_ != nullptr) return Place::kSending;
+  const bool is_idle = connection.tunnel_ == nullptr && connection.handshake_ == nullptr &&
+                       connection.interceptor_ == nullptr;
+  return is_idle ? std::optional(Place::kKept) : std::nullopt;
+}
+
+std::uint64_t tag_of(const server::RequestContext& request) {
+  const http::Field* const field = request.head.fields.find("traceparent");
+  std::uint64_t tag = 0;
+  if (field != nullptr) {
+    (void)std::from_chars(field->value.data(), field->value.data() + field->value.size(), tag);
+  }
+  return tag;
+}
+
+constexpr std::uint32_t bits(std::initializer_list<Place> places) {
+  std::uint32_t out = 0;
+  for (const Place place : places) out |= 1U << static_cast<unsigned>(place);
+  return out;
+}
+
+struct Never {
+  Fate fate;
+  std::uint32_t places;
+  std::string_view why;
+};
+
+constexpr auto kNever = std::to_array<Never>({
+    {Fate::kHit,
+     bits({Place::kConnecting, Place::kAsking, Place::kHead, Place::kWaiting, Place::kBody,
+           Place::kShared}),
+     "a hit asks nobody"},
+    {Fate::kMiss, bits({Place::kDisk}), "what is read from a disk was found"},
+    {Fate::kMiss, bits({Place::kWaiting, Place::kShared}), "that is called collapsed"},
+    {Fate::kValidated, bits({Place::kDisk}), "what is validated was read before"},
+    {Fate::kValidated, bits({Place::kWaiting, Place::kShared}), "that is called collapsed"},
+    {Fate::kCollapsed,
+     bits({Place::kDisk, Place::kConnecting, Place::kAsking, Place::kHead, Place::kBody}),
+     "these are of the request that asked"},
+    {Fate::kHit, bits({Place::kKept}), "a request that is done is nothing any more"},
+    {Fate::kMiss, bits({Place::kKept}), "a request that is done is nothing any more"},
+    {Fate::kPart, bits({Place::kKept}), "a request that is done is nothing any more"},
+    {Fate::kValidated, bits({Place::kKept}), "a request that is done is nothing any more"},
+    {Fate::kCollapsed, bits({Place::kKept}), "a request that is done is nothing any more"},
+    {Fate::kPurged, bits({Place::kKept}), "a request that is done is nothing any more"},
+    {Fate::kCoded, UINT32_MAX, "compression is not simulated"},
+    {Fate::kOriginGone, bits({Place::kDisk, Place::kSending, Place::kKept}),
+     "nothing is asked of an origin for it"},
+});
+
+}  // namespace
+
+std::string_view why_never(Fate fate, Place place) {
+  for (const Never& each : kNever) {
+    if (each.fate == fate && (each.places & bits({place})) != 0) return each.why;
+  }
+  return {};
+}
+
+std::string counter_of(Fate fate, Place place) {
+  return "road: " + std::string(kFateNames.at(static_cast<std::size_t>(fate))) + ": " +
+         std::string(kPlaceNames.at(static_cast<std::size_t>(place)));
+}
+
+void Roads::look(server::Proxy& proxy) {
+  const Fetches fetches = fetches_of(proxy);
+  each_connection(proxy, [&](const Http1Connection& connection) {
+    const auto place = place_of(connection, fetches);
+    if (!place || *place == Place::kKept) return;
+    const Exchange* const exchange = exchange_of(connection);
+    if (exchange == nullptr) return note(Fate::kHit, *place);
+    const Fetch* const fetch = fetch_of(*exchange, fetches);
+    const server::Outcome outcome = exchange->record_.outcome;
+    const bool responds = exchange->step_ == server::Step::kRespond;
+    if (!http::range_value(exchange->request_->head).empty()) note(Fate::kPart, *place);
+    if (exchange->has_joined() && exchange->transfer_ != nullptr) {
+      note(Fate::kCollapsed, *place);
+    } else if (*place == Place::kDisk || (responds && outcome == server::Outcome::kHit)) {
+      note(Fate::kHit, *place);
+    } else if ((fetch != nullptr && fetch->plan_.stored) ||
+               (responds && outcome == server::Outcome::kRevalidated)) {
+      note(Fate::kValidated, *place);
+    } else if (exchange->role_ == Exchange::Role::kAsked) {
+      note(Fate::kMiss, *place);
+    }
+    // It has been refused before, and another server or address is tried.
+    if (*place == Place::kConnecting &&
+        !(fetch->link_.tried_.empty() && fetch->link_.tried_addresses_.empty())) {
+      note(Fate::kOriginGone, *place);
+    }
+  });
+}
+
+void Roads::note_all(server::Proxy& proxy, Fate fate) {
+  const Fetches fetches = fetches_of(proxy);
+  each_connection(proxy, [&](const Http1Connection& connection) {
+    if (const auto place = place_of(connection, fetches)) note(fate, *place);
+  });
+}
+
+void Roads::note_key(server::Proxy& proxy, Fate fate, const filter::Hash128& key) {
+  const Fetches fetches = fetches_of(proxy);
+  each_connection(proxy, [&](const Http1Connection& connection) {
+    const Exchange* const exchange = exchange_of(connection);
+    const auto place = place_of(connection, fetches);
+    if (!place) return;
+    const server::RequestContext* request = nullptr;
+    if (exchange != nullptr) {
+      request = exchange->request_.get();
+    } else if (connection.pending_ != nullptr) {
+      request = connection.pending_->request.get();
+    }
+    if (request == nullptr || request->hash.lo != key.lo || request->hash.hi != key.hi) return;
+    note(fate, *place);
+  });
+}
+
+void Roads::note_tag(server::Proxy& proxy, Fate fate, std::uint64_t tag, Others others) {
+  const Fetches fetches = fetches_of(proxy);
+  const Exchange* met = nullptr;
+  each_connection(proxy, [&](const Http1Connection& connection) {
+    const Exchange* const exchange = exchange_of(connection);
+    if (exchange != nullptr && tag_of(*exchange->request_) == tag) met = exchange;
+    if (exchange != nullptr || connection.pending_ == nullptr) return;
+    const auto& request = connection.pending_->request;
+    if (request != nullptr && tag_of(*request) == tag) note(fate, Place::kSending);
+  });
+  if (met == nullptr) return;
+  if (const auto place = place_of(*met, fetches)) note(fate, *place);
+  if (others == Others::kNotMet || met->transfer_ == nullptr) return;
+  each_connection(proxy, [&](const Http1Connection& connection) {
+    const Exchange* const exchange = exchange_of(connection);
+    if (exchange == nullptr || exchange == met || exchange->transfer_ != met->transfer_) return;
+    if (const auto place = place_of(*exchange, fetches)) note(fate, *place);
+  });
+}
+
+void Roads::note_origin(server::Proxy& proxy, Fate fate, int descriptor) {
+  const Fetches fetches = fetches_of(proxy);
+  for (const auto& [transfer, fetch] : fetches) {
+    const auto* const open = std::get_if<server::OriginLink::Open>(&fetch->link_.state_);
+    if (open == nullptr || open->stream->socket_.get() != descriptor) continue;
+    each_connection(proxy, [&](const Http1Connection& connection) {
+      const Exchange* const exchange = exchange_of(connection);
+      if (exchange == nullptr || exchange->transfer_.get() != transfer) return;
+      if (const auto place = place_of(*exchange, fetches)) note(fate, *place);
+    });
+    return;
+  }
+}
+
+void Roads::tell(const Count& count) {
+  for (std::size_t fate = 0; fate < counts_.size(); ++fate) {
+    for (std::size_t place = 0; place < counts_[fate].size(); ++place) {
+      const std::uint64_t value = std::exchange(counts_[fate][place], 0);
+      if (value == 0) continue;
+      count(counter_of(static_cast<Fate>(fate), static_cast<Place>(place)), value);
+    }
+  }
+}
+
+}  // namespace encore::simulate
