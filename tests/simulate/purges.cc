@@ -38,26 +38,26 @@ void Purges::count(const char* by, bool soft, const Url& url, Host& host) {
 
 void Purges::purge_something(Random& random, Host& host) {
   const std::uint64_t kind = random.below(100);
-  if (kind < 70 || !kinds_.tags) return purge_url(random, host);
-  if (kind < 75) return purge_others(host);
+  if (kind < 50 || !kinds_.tags) return purge_url(random, host);
+  if (kind < 53) return purge_others(host);
   proxyfuzz::World& world = ring_.world;
   const Url& like = world.pick_url(random);
   server::PurgeOrder order;
   order.soft = random.percent(30);
   const char* by = "tag";
   std::function<bool(const Url&)> holds;
-  if (kind < 88 || !kinds_.prefixes) {
+  if (kind < 72 || !kinds_.prefixes) {
     if (like.tag.empty()) return purge_url(random, host);
     order.tags = {like.tag};
     holds = [tag = like.tag](const Url& url) { return url.tag == tag; };
   } else {
     const std::string whole = text_of(ring_, like);
     const std::string host_part = whole.substr(0, whole.size() - like.path.size() + 1);
-    by = kind < 97 ? "prefix" : kind < 99 ? "host" : "all";
+    by = kind < 98 ? "prefix" : kind < 99 ? "host" : "all";
     order.all = kind == 99;
     // A digest is a key of its own, which begins with no URL.
     const std::string prefix =
-        kind < 97 ? whole.substr(0, whole.size() - random.below(2)) : host_part;
+        kind < 98 ? whole.substr(0, whole.size() - random.below(2)) : host_part;
     if (order.all) {
       holds = [](const Url&) { return true; };
     } else {

@@ -120,7 +120,7 @@ Round::Round(const Plan& plan)
     : plan_(plan),
       random_(plan.seed, 'r', 0),
       openssl_(Random(plan.seed, 'o', 2)),
-      system_(plan.seed, draw_adversity(plan), wall_start(plan)),
+      system_(plan.seed, draw_adversity(plan.seed, plan.features), wall_start(plan.seed)),
       loop_(system_),
       world_(plan.seed, plan.direction == Direction::kReverse, plan.urls,
              plan.features.has(Feature::kTrouble) ? proxyfuzz::World::Origins::kFailing

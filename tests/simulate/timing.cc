@@ -20,15 +20,15 @@ double piece_max(const Adversity& adversity) {
   return kSlack + static_cast<double>(adversity.latency_max + 2 * late) / 1e9;
 }
 
-std::int64_t wall_start(const Plan& plan) {
-  Random random(plan.seed, 'h', 0);
+std::int64_t wall_start(std::uint64_t seed) {
+  Random random(seed, 'h', 0);
   const std::int64_t hour = (System::kWallSecondsAtStart / 3600 + 1) * 3600;
   return hour - random.pick<std::int64_t>({1, 1, 2, 3, 12});
 }
 
-Adversity draw_adversity(const Plan& plan) {
-  Random random(plan.seed, 'a', 0);
-  return Adversity::draw(random, plan.features);
+Adversity draw_adversity(std::uint64_t seed, const Features& features) {
+  Random random(seed, 'a', 0);
+  return Adversity::draw(random, features);
 }
 
 }  // namespace encore::simulate

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "tests/simulate/adversity.h"
-#include "tests/simulate/round.h"
 
 namespace encore::simulate {
 
@@ -16,7 +15,7 @@ double way_max(const Adversity& adversity);
 // Seconds from a turn of who sends a piece to one of who reads it: both may be late.
 double piece_max(const Adversity& adversity);
 // In seconds by the wall clock. An hour ends in the midst of most rounds.
-std::int64_t wall_start(const Plan& plan);
-Adversity draw_adversity(const Plan& plan);
+std::int64_t wall_start(std::uint64_t seed);
+Adversity draw_adversity(std::uint64_t seed, const Features& features);
 
 }  // namespace encore::simulate

@@ -338,7 +338,10 @@ class OriginConnection final : public Handler {
 
   void drop(Url& url, bool reset) {
     world_.count("origin: dropped without an answer");
-    if (requests_here_ > 1) ++cause_->dropped_kept;
+    if (requests_here_ > 1) {
+      ++cause_->dropped_kept;
+      world_.count("origin: dropped a kept connection");
+    }
     if (world_.on_origin_gone) world_.on_origin_gone(*cause_);
     url.last_drop = now();
     world_.remember(url, [time = now()] { return std::to_string(time) + " origin: dropped"; });
