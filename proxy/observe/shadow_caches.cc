@@ -82,7 +82,8 @@ double ShadowCaches::rate() const {
   return std::max(sample_ == 0 ? 0 : 1.0 / sample_, tuner_ ? tuner_->tuning.rate : 0);
 }
 
-Result<void> ShadowCaches::tune(const std::optional<ProbationTuning>& tuning, MonotonicTime now) {
+Result<void> ShadowCaches::tune(const std::optional<cache::ProbationTuning>& tuning,
+                                MonotonicTime now) {
   std::uint64_t number = 0;
   double taken = 0;
   {

@@ -17,18 +17,12 @@
 #include "base/mutex.h"
 #include "base/time.h"
 #include "cache/probation_samples.h"
+#include "cache/probation_tuning.h"
 #include "cache/shadow_cache.h"
 #include "cache/spatial_sample.h"
 #include "proxy/observe/stats.h"
 
 namespace encore::server {
-
-// How probation is tuned by samples of the traffic (cache/probation_samples.h).
-struct ProbationTuning {
-  cache::ProbationCacheSettings whole;  // were all keys in the sample
-  double rate = 0;                      // of the keys
-  double write_cost = 0;
-};
 
 // Result of one of its samples since they were taken.
 struct TriedReport {
@@ -110,7 +104,7 @@ class ShadowCaches {
   // Takes samples for probation from now on, or others than before; the rule that was followed
   // stays until they know better. Nothing: none. Errors: those of ProbationSamples::create(), as it
   // was is how it goes on then. Main thread.
-  Result<void> tune(const std::optional<ProbationTuning>& tuning, MonotonicTime now);
+  Result<void> tune(const std::optional<cache::ProbationTuning>& tuning, MonotonicTime now);
   // The cheapest rule by the samples; empty if there are none.
   std::optional<cache::ProbationRule> rule() const;
 
@@ -140,7 +134,7 @@ class ShadowCaches {
   };
   // A part of the traffic's keys for probation.
   struct Tuner {
-    ProbationTuning tuning;
+    cache::ProbationTuning tuning;
     cache::SpatialSample sample;
     cache::ProbationSamples samples;
   };

@@ -259,7 +259,6 @@ void Proxy::tick() {
 // Takes samples where it is known how many objects the disks will hold, others where that was wrong
 // by a factor of two, and follows what they say.
 void Proxy::tune_probation() {
-  constexpr std::uint64_t kKnownMin = 256;  // entries that tell the mean size
   const MonotonicTime now = monotonic_now();
   if (config_.admission.policy != config::Policy::kProbation || shared_.disks == nullptr) {
     if (tuning_) (void)shared_.shadows.tune({}, now);
@@ -267,38 +266,14 @@ void Proxy::tune_probation() {
     return;
   }
   const cache::KernelStatistics statistics = shared_.kernel->statistics();
-  std::uint64_t size_bytes = 0;
-  std::uint64_t live_bytes = 0;
-  for (const auto& disk : statistics.disk.disks) {
-    if (disk.offline) continue;
-    size_bytes += disk.segments * disk.segment_bytes;
-    live_bytes += disk.live_bytes;
-  }
-  if (statistics.disk.entries >= kKnownMin && live_bytes != 0 &&
-      statistics.waiting_max_bytes != 0) {
-    const auto disks = static_cast<double>(size_bytes);
-    const double mean =
-        static_cast<double>(live_bytes) / static_cast<double>(statistics.disk.entries);
-    const double rate = cache::ProbationSamples::rate_for(
-        (disks + static_cast<double>(statistics.waiting_max_bytes)) / mean);
-    const double cost = config_.admission.write_cost;
-    const bool fits = tuning_ && rate < 2 * tuning_->rate && rate > tuning_->rate / 2 &&
-                      tuning_->write_cost == cost && tuning_->whole.disk_bytes == size_bytes;
-    if (!fits) {
-      const auto options = kernel_options(config_, shared_.identity_seed);
-      filter::FilterParameters keys = options.admission.filter;
-      keys.bits *= options.shards;
-      keys.capacity *= options.shards;
-      tuning_ = ProbationTuning{.whole = {.memory_bytes = statistics.waiting_max_bytes,
-                                          .disk_bytes = size_bytes,
-                                          .keys = keys,
-                                          .fill = options.admission.fill,
-                                          .wait_max = options.admission.wait_max},
-                                .rate = rate,
-                                .write_cost = cost};
-      if (auto done = shared_.shadows.tune(tuning_, now); !done) {
-        log::warn("probation is not tuned: {}", done.error().message);
-      }
+  const auto options = kernel_options(config_, shared_.identity_seed);
+  const cache::ProbationTuning base{
+      .whole = {.fill = options.admission.fill, .wait_max = options.admission.wait_max},
+      .write_cost = config_.admission.write_cost};
+  if (auto next = cache::next_tuning(statistics, options, base, tuning_ ? &*tuning_ : nullptr)) {
+    tuning_ = *next;
+    if (auto done = shared_.shadows.tune(tuning_, now); !done) {
+      log::warn("probation is not tuned: {}", done.error().message);
     }
   }
   const auto rule = shared_.shadows.rule();

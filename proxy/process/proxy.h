@@ -117,8 +117,8 @@ class Proxy {
   std::unique_ptr<Listeners> listeners_;
   std::vector<net::Address> listening_;
   CertificateWatch certificates_;
-  std::optional<ProbationTuning> tuning_;  // by the samples that are taken
-  const std::vector<net::Address> own_;    // beside those of the listeners
+  std::optional<cache::ProbationTuning> tuning_;  // by the samples that are taken
+  const std::vector<net::Address> own_;           // beside those of the listeners
 };
 
 }  // namespace encore::server

@@ -31,6 +31,7 @@
 #include "base/error.h"
 #include "cache/kernel.h"
 #include "cache/probation_samples.h"
+#include "cache/probation_tuning.h"
 #include "sim/replay/disk_space.h"
 #include "sim/replay/trace_object.h"
 #include "sim/replay/working_set.h"
@@ -234,6 +235,7 @@ class ReplayRun {
   std::unique_ptr<cache::Kernel> kernel_;  // null with probation_
   std::optional<cache::TunedProbation> probation_;
   std::optional<cache::ProbationSamples> samples_;  // that the kernel follows
+  std::optional<cache::ProbationTuning> sampled_;   // by which they were taken
   ReplayCounts counts_;
   std::uint64_t seen_ = 0;  // requests, warm-up included
   // At the end of the warm-up: objects are numbered in the order of their first requests.

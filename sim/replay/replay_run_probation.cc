@@ -63,39 +63,22 @@ void ReplayRun::tune_kernel(const ReplayRequest& request) {
 // As the proxy takes them: once it is known how many objects the disks will hold, and anew where
 // that was wrong by a factor of two.
 void ReplayRun::take_samples() {
-  constexpr std::uint64_t kKnownMin = 256;
-  const cache::KernelStatistics statistics = kernel_->statistics();
-  std::uint64_t size_bytes = 0;
-  std::uint64_t live_bytes = 0;
-  for (const auto& disk : statistics.disk.disks) {
-    size_bytes += disk.segments * disk.segment_bytes;
-    live_bytes += disk.live_bytes;
-  }
-  if (statistics.disk.entries < kKnownMin) {
+  const auto next = cache::next_tuning(
+      kernel_->statistics(), options_.kernel,
+      {.whole = options_.tuning->settings, .write_cost = *options_.tuning->write_cost},
+      sampled_ ? &*sampled_ : nullptr);
+  if (!next) {
     return;
   }
-  const double mean =
-      static_cast<double>(live_bytes) / static_cast<double>(statistics.disk.entries);
-  const double rate = cache::ProbationSamples::rate_for(
-      static_cast<double>(size_bytes + statistics.waiting_max_bytes) / mean);
-  if (samples_ && rate < 2 * samples_->rate() && rate > samples_->rate() / 2) {
-    return;
-  }
-  cache::ProbationCacheSettings whole = options_.tuning->settings;
-  whole.memory_bytes = statistics.waiting_max_bytes;
-  whole.disk_bytes = size_bytes;
-  whole.segment_bytes = 0;
-  whole.keys = options_.kernel.admission.filter;
-  whole.keys.bits *= options_.kernel.shards;
-  whole.keys.capacity *= options_.kernel.shards;
   auto samples = cache::ProbationSamples::create(
-      {.whole = whole,
-       .rate = rate,
-       .write_cost = *options_.tuning->write_cost,
+      {.whole = next->whole,
+       .rate = next->rate,
+       .write_cost = next->write_cost,
        .followed = samples_ ? samples_->followed() : cache::ProbationSample::kOne},
       now_);
   if (samples) {
     samples_ = std::move(*samples);
+    sampled_ = next;
   }
 }
 

@@ -293,12 +293,14 @@ TEST_CASE("what a failing device loses does not bring back what was before it", 
                    .on_probation = seed % 4 >= 2},
                   seed);
     std::mt19937_64 random(seed);
+    // On probation two of three are written, and fewer are there to be loaded.
+    const int steps = seed % 4 >= 2 ? 3500 : 2000;
     for (int life = 0; life < 4; ++life) {
       REQUIRE(served.start() == "");
       // Something of this life is known to the next one, else that gives the same versions.
       served.purge(PurgeKind::kPrefix, "https://none");
       served.run();
-      for (int i = 0; i < 2000 && served.fault().empty(); ++i) {
+      for (int i = 0; i < steps && served.fault().empty(); ++i) {
         const std::size_t disk = random() % disks;
         if (random() % 50 == 0) served.fail_records(disk, random() % 3 == 0);
         if (random() % 50 == 0) served.device(disk).reads_fail = random() % 8 == 0;
@@ -312,7 +314,7 @@ TEST_CASE("what a failing device loses does not bring back what was before it", 
       }
       served.kill();
     }
-    CHECK(served.counts.done > (seed % 4 >= 2 ? 10 : 50));
+    CHECK(served.counts.done > 50);
   }
   CHECK(failed > 100);
 }

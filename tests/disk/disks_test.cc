@@ -229,7 +229,7 @@ TEST_CASE("nothing comes back, whatever sizes disks and memory have in each life
       CAPTURE(life);
       // The index has room for all that is found, or not for half of it.
       const bool has_room = random() % 2 == 0;
-      served.resize((1'500'000U + random() % 2'500'000U) / disks,
+      served.resize((1'600'000U + random() % 2'500'000U) / disks,
                     has_room ? 512U << 10U : 10'000U + random() % 8 * 2'000U);
       REQUIRE(served.start() == "");
       // Something of this life is known to the next one, else that gives the same versions.
