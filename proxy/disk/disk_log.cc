@@ -42,6 +42,7 @@ Result<void> DiskLog::append_buried() {
   if (state_.common->has_purge) {
     if (auto noted = note_purge(); !noted) return noted;
   }
+  if (auto forgotten = forget_records(); !forgotten) return forgotten;
   std::vector<Purge> buried;
   {
     const MutexLock lock(mutex_);
@@ -56,6 +57,21 @@ Result<void> DiskLog::append_buried() {
   // Nothing comes back if nothing was ever written; an absent disk may have anything.
   auto appended = *sequence == 0 ? note_purge() : append_all(buried, false);
   waiting_ -= buried.size();
+  return appended;
+}
+
+Result<void> DiskLog::forget_records() {
+  if (!state_.is_offline() || is_without_records_) return {};
+  Purge all;
+  all.kind = PurgeKind::kPrefix;  // each key begins with nothing
+  const bool is_known = state_.common->kernel.use([&](cache::Kernel& kernel) {
+    all.version = kernel.purge_rule(state_.common->clocks.monotonic());
+    all.sequence = kernel.disk_sequence(state_.number);
+    return true;
+  });
+  if (!is_known) return fail("disk " + state_.file.path() + ": stopped with purges left");
+  auto appended = append_all(std::span(&all, 1), false);
+  is_without_records_ = appended.has_value();
   return appended;
 }
 

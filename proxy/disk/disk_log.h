@@ -58,6 +58,9 @@ class DiskLog {
   Result<void> append_twice(std::span<const Purge> purges);
   Result<void> remember_purge();
   Result<void> remember_runs();
+  // The index knows nothing any more of a disk that has left service, so nothing says what of it is
+  // replaced or purged from then on: the next start finds no record of it.
+  Result<void> forget_records();
   // Of a log that has failed: success where nothing of its disk is found any more.
   Result<void> give_up(const Error& error);
 
@@ -68,6 +71,7 @@ class DiskLog {
   std::atomic<bool> has_purge_ = false;
   bool has_failed_ = false;
   bool is_forgotten_ = false;  // the disk is empty for the next start
+  bool is_without_records_ = false;
   std::atomic<std::uint64_t> entries_;
   std::atomic<std::uint64_t> overflows_ = 0;
   std::atomic<std::size_t> waiting_ = 0;

@@ -112,7 +112,8 @@ void DiskService::bury(const filter::Hash128& key, cache::DiskTombstone tombston
 }
 
 void DiskService::purge(std::vector<Purge> purges, std::function<void(Result<void>)> done) {
-  if (purges.empty() && !log_.has_buried() && log_.has_purge()) return done({});
+  const bool is_said = !log_.has_buried() && log_.has_purge() && !state_.is_offline();
+  if (purges.empty() && is_said) return done({});
   const std::uint64_t sequence = state_.common->kernel.use(
       [&](cache::Kernel& kernel) { return kernel.disk_sequence(state_.number); });
   std::uint64_t bytes = 0;

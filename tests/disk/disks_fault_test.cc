@@ -1,4 +1,5 @@
 #include <random>
+#include <set>
 #include <string>
 
 #include "tests/catch.h"
@@ -64,6 +65,43 @@ TEST_CASE("a disk that cannot be read leaves service, and the other goes on", "[
   // A fifth was purged, and of an eighth of the rest, which may have variants, nothing is expected.
   CHECK(served.counts.checked == 280);
   CHECK(served.fault().empty());
+}
+
+TEST_CASE("what is purged by its name while its disk is out of service does not come back",
+          "[disk]") {
+  Served served(kTwoDisks, 1);
+  REQUIRE(served.start().empty());
+  fill(served, 400);
+  std::set<std::uint64_t> first;
+  for (std::uint64_t key = 0; key < 400; ++key) {
+    const auto place = served.find({key, 0});
+    if (place && place->disk == 0) first.insert(key);
+  }
+  REQUIRE(first.size() > 120);
+  // Its log can be read and written.
+  served.fail_records(0, false);
+  served.device(0).reads_fail = true;
+  std::uint64_t failing = 0;
+  for (const std::uint64_t key : first) {
+    if (failing++ < DiskLoads::kFailedReadsMax) served.load({key, 0});
+  }
+  served.run();
+  REQUIRE(report(served, 0).condition == DiskCondition::kOffline);
+  served.settle();
+  REQUIRE(found_on(served, 0) == 0);
+  // The index knows of none of them, so that there is nothing to be remembered.
+  for (const std::uint64_t key : first) served.invalidate(key, true);
+  CHECK(served.counts.purges == 0);
+  served.settle();
+  CHECK(served.stop());
+  REQUIRE(served.start().empty());
+  served.run();
+  std::uint64_t found = 0;
+  for (const std::uint64_t key : first) found += served.load({key, 0}) ? 1U : 0U;
+  served.run();
+  CAPTURE(served.fault());
+  CHECK(served.fault().empty());
+  CHECK(found == 0);
 }
 
 TEST_CASE("fewer reads that fail, with others between them, are lost records", "[disk]") {
