@@ -64,6 +64,10 @@ class Budget {
   const ReloadOptions& options() const ENCORE_REQUIRES(mutex) { return options_; }
   std::uint64_t used() const ENCORE_REQUIRES(mutex) { return used_; }
   std::uint64_t reserved() const ENCORE_REQUIRES(mutex) { return reserved_; }
+  // The most that the index of the disks may take.
+  std::uint64_t disk_index_max() const ENCORE_REQUIRES(mutex) {
+    return options_.capacity_bytes / kDiskIndexShare;
+  }
   std::uint64_t max_object() const ENCORE_REQUIRES(mutex) { return max_object_; }
   // Which shard reclaim() continues with.
   std::uint32_t& reclaim_shard() ENCORE_REQUIRES(mutex) { return reclaim_shard_; }

@@ -164,7 +164,7 @@ std::optional<PlacedRecord> DiskTier::place_move(const DiskPlace& from, std::uin
   if (placed) {
     logs_[from.disk].died(from);
     tokens_ -= rules_.write_rate_max == 0 ? 0 : static_cast<std::int64_t>(from.bytes);
-    states_[from.disk].moved_bytes += from.bytes;
+    states_[from.disk].choice.moved(from.bytes);
     states_[from.disk].moved_total += from.bytes;
     counters.moved += 1;
     counters.moved_bytes += from.bytes;
@@ -217,17 +217,16 @@ std::optional<std::uint32_t> DiskTier::reclaim_shard(std::uint16_t disk,
 }
 
 std::uint32_t DiskTier::reclaimed_segment(std::uint16_t disk, std::uint64_t index_max,
-                                          bool by_visits) {
+                                          bool counts) {
   State& state = states_[disk];
   if (!state.reclaimed) {
-    state.is_counting = by_visits;
-    state.choice = MoveChoice(move_cap(disk), shards_);
+    state.is_counting = counts;
+    state.choice = MoveChoice(logs_[disk].segment_bytes() * rules_.reinsert_percent / 100, shards_);
     state.reclaimed = next_to_reclaim(disk, index_max);
     ENCORE_CHECK(state.reclaimed.has_value(), "there is a segment to reclaim");
     logs_[disk].begin_reclaim(*state.reclaimed);
     state.full_once = true;
     state.reclaim_shard = 0;
-    state.moved_bytes = 0;
   }
   return *state.reclaimed;
 }
@@ -235,14 +234,6 @@ std::uint32_t DiskTier::reclaimed_segment(std::uint16_t disk, std::uint64_t inde
 bool DiskTier::has_older(std::uint16_t disk, std::uint32_t segment) const {
   const auto next = logs_[disk].oldest_in_order();
   return next && logs_[disk].segment(*next).sequence < logs_[disk].segment(segment).sequence;
-}
-
-std::uint64_t DiskTier::move_cap(std::uint16_t disk) const {
-  return logs_[disk].segment_bytes() * rules_.reinsert_percent / 100;
-}
-
-bool DiskTier::may_move(std::uint16_t disk, std::uint32_t shard, std::uint64_t bytes) const {
-  return states_[disk].moved_bytes + bytes <= move_cap(disk) * (std::uint64_t{shard} + 1) / shards_;
 }
 
 void DiskTier::shard_counted(std::uint16_t disk, std::uint32_t shard) {

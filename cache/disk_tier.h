@@ -59,6 +59,11 @@ class DiskTier {
   std::optional<PlacedRecord> place_move(const DiskPlace& from, std::uint16_t names)
       ENCORE_REQUIRES(mutex);
   DiskVersion next_version() ENCORE_REQUIRES(mutex) { return ++version_; }
+  // The version of a tombstone for entries that were removed; 0 where there is nothing that could
+  // be found again.
+  DiskVersion version_of_removal(std::uint32_t removed) ENCORE_REQUIRES(mutex) {
+    return removed != 0 || hides_records() ? next_version() : 0;
+  }
 
   // --- entries, in bytes of the index ------------------------------------------------------------
 
@@ -81,9 +86,9 @@ class DiskTier {
   // are free are meant to be a few; an index beyond its share has to become smaller.
   std::optional<std::uint32_t> reclaim_shard(std::uint16_t disk, std::uint64_t index_max) const
       ENCORE_REQUIRES(mutex);
-  // The segment that is being reclaimed, begun now where there is none; `by_visits`: the shards are
+  // The segment that is being reclaimed, begun now where there is none; `counts`: the shards are
   // asked twice then, and count first. REQUIRES: reclaim_shard().
-  std::uint32_t reclaimed_segment(std::uint16_t disk, std::uint64_t index_max, bool by_visits)
+  std::uint32_t reclaimed_segment(std::uint16_t disk, std::uint64_t index_max, bool counts)
       ENCORE_REQUIRES(mutex);
   std::uint64_t sequence_of(std::uint16_t disk, std::uint32_t segment) const
       ENCORE_REQUIRES(mutex) {
@@ -91,11 +96,7 @@ class DiskTier {
   }
   // Whether there are older ones.
   bool has_older(std::uint16_t disk, std::uint32_t segment) const ENCORE_REQUIRES(mutex);
-  // Whether so many bytes more may be moved by a shard: each has its share of the cap, and what
-  // those before it have left.
-  bool may_move(std::uint16_t disk, std::uint32_t shard, std::uint64_t bytes) const
-      ENCORE_REQUIRES(mutex);
-  // By visits: what may move is counted, shard after shard, before anything does (MoveChoice).
+  // What may move is counted, shard after shard, before anything does (DiskPolicy::compares).
   bool is_counting(std::uint16_t disk) const ENCORE_REQUIRES(mutex) {
     return states_[disk].is_counting;
   }
@@ -137,6 +138,7 @@ class DiskTier {
   // Whether such records may lie on another disk than this one.
   bool is_unknown_beside(std::uint16_t disk) const ENCORE_REQUIRES(mutex);
 
+  std::uint32_t shards() const { return shards_; }
   std::uint16_t disks() const { return static_cast<std::uint16_t>(disk_count_); }
   DiskCounters counters ENCORE_GUARDED_BY(mutex);
   void add_to(DiskStatistics& statistics) const ENCORE_REQUIRES(mutex);
@@ -148,7 +150,6 @@ class DiskTier {
     bool full_once = false;  // a segment had to be reclaimed for room, now or before the start
     std::optional<std::uint32_t> reclaimed;  // until it is free
     std::uint32_t reclaim_shard = 0;         // shards_: all are done
-    std::uint64_t moved_bytes = 0;
     bool is_counting = false;
     MoveChoice choice;
     std::uint64_t admitted_total = 0;
@@ -162,7 +163,6 @@ class DiskTier {
       ENCORE_REQUIRES(mutex);
   // Whether a record that was found without room may still lie there.
   bool has_unknown(std::uint16_t disk) const ENCORE_REQUIRES(mutex);
-  std::uint64_t move_cap(std::uint16_t disk) const ENCORE_REQUIRES(mutex);
   std::optional<std::uint16_t> disk_for(const filter::Hash128& key) const ENCORE_REQUIRES(mutex);
   void refill(MonotonicTime now) ENCORE_REQUIRES(mutex);
 

@@ -5,10 +5,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "cache/budget.h"
 #include "cache/candidate.h"
-#include "cache/disk_tier.h"
-#include "cache/shard.h"
+#include "cache/shard_probation.h"
 
 namespace encore::cache {
 namespace {
@@ -51,15 +49,53 @@ void count_hit(ShardCounters& counters, const LookupResult& result) {
   }
 }
 
-// True if the entry that was to grow is not there any more. REQUIRES: the lock of the key's shard.
+// True if the entry that was to grow is not there any more. REQUIRES: the lock of the key's shard,
+// which a lambda cannot say.
 bool is_grown_gone(const Shard& shard, const Key& key,
                    std::uint64_t variant) ENCORE_NO_THREAD_SAFETY_ANALYSIS {
   return shard.table.find(key.hash, variant) == kNoEntry;
 }
 
-// Whether a decision depends on the room that is left. REQUIRES: the shard's lock.
-bool reads_budget(const Shard& shard) ENCORE_NO_THREAD_SAFETY_ANALYSIS {
+// Whether a decision depends on the room that is left.
+bool reads_budget(const Shard& shard) ENCORE_REQUIRES(shard.mutex) {
   return shard.admission.compares() || shard.table.knows_future();
+}
+
+// The budget is looked at only where a decision depends on it.
+AdmitReason decide(Shard& shard, const Key& key, const AdmitRequest& request, MonotonicTime now,
+                   const Budget& budget, std::uint64_t overhead_bytes)
+    ENCORE_REQUIRES(shard.mutex, budget.mutex) {
+  if (request.size_bytes > shard.max_object_bytes && !request.disk_only) {
+    return AdmitReason::kTooLarge;
+  }
+  const std::uint64_t size = request.size_bytes == 0 ? shard.max_object_bytes : request.size_bytes;
+  if (shard.table.find(key.hash) != kNoEntry || shard.is_on_disk(key)) {
+    return shard.admission.takes_size(size, request.rule) ? AdmitReason::kResident
+                                                          : AdmitReason::kPolicyRefuses;
+  }
+  Candidate candidate{.key = key, .now = now, .size_bytes = size};
+  const std::uint64_t charge = request.size_bytes + overhead_bytes;
+  const bool needs_room = reads_budget(shard) && !request.disk_only && budget.missing(charge) != 0;
+  if (needs_room && shard.admission.compares()) {
+    candidate.has_victim = shard.table.next_victim(candidate.victim);
+  }
+  const AdmitReason reason = shard.admission.admit(candidate, request.requests, request.rule);
+  return is_stored(reason) && shard.table.bypasses({charge, request.hint, needs_room})
+             ? AdmitReason::kPolicyRefuses
+             : reason;
+}
+
+// Gives back the payloads of some places from `next` on; false at the end.
+bool release_slice(Shard& shard, EntryRef& next, PayloadOwner* owner) {
+  Removals gone(owner);
+  OptionalLock lock(shard.mutex);
+  const std::uint32_t end = std::min(shard.table.slots(), next + Removals::kVictimsMax);
+  for (; next < end; ++next) {
+    if (shard.table.holds(next)) {
+      gone.add_payload(shard.table.payload(next));
+    }
+  }
+  return next < shard.table.slots();
 }
 
 }  // namespace
@@ -90,7 +126,11 @@ Result<std::unique_ptr<Kernel>> Kernel::create(const KernelOptions& options, Hoo
                         .eviction = options.eviction,
                         .concurrent = options.concurrent},
         std::move(*admission)));
-    kernel->give_disks(*kernel->shards_.back());
+    if (!options.disks.empty()) {
+      Shard& shard = *kernel->shards_.back();
+      OptionalLock lock(shard.mutex);
+      shard.give_disks(options.disks);
+    }
   }
   kernel->on_probation_ =
       options.admission.policy == AdmissionPolicy::kProbation && !options.disks.empty();
@@ -105,21 +145,9 @@ Kernel::~Kernel() {
   }
   for (const auto& shard : shards_) {
     EntryRef next = 0;
-    while (release_slice(*shard, next)) {
+    while (release_slice(*shard, next, hooks_.owner)) {
     }
   }
-}
-
-bool Kernel::release_slice(Shard& shard, std::uint32_t& next) {
-  Removals gone(hooks_.owner);
-  OptionalLock lock(shard.mutex);
-  const std::uint32_t end = std::min(shard.table.slots(), next + Removals::kVictimsMax);
-  for (; next < end; ++next) {
-    if (shard.table.holds(next)) {
-      gone.add_payload(shard.table.payload(next));
-    }
-  }
-  return next < shard.table.slots();
 }
 
 Shard& Kernel::shard_for(const filter::Hash128& key) const {
@@ -203,7 +231,7 @@ bool Kernel::would_admit(const Key& key, MonotonicTime now, std::uint64_t size_b
                          const AdmissionRule& rule) const {
   const Shard& shard = shard_for(key.hash);
   OptionalLock lock(shard.mutex);
-  if (runs_probation(shard) && rule.kind == AdmissionRule::Kind::kPolicy) [[unlikely]] {
+  if (shard.runs_probation() && rule.kind == AdmissionRule::Kind::kPolicy) [[unlikely]] {
     OptionalLock tier_lock(tier_->mutex);
     // A new object waits in memory, unless it is too large for that and its key is not known.
     const ProbationAdmission& probation = *shard.admission.probation();
@@ -214,49 +242,25 @@ bool Kernel::would_admit(const Key& key, MonotonicTime now, std::uint64_t size_b
     }
   }
   return size_bytes <= shard.max_object_bytes &&
-         (((shard.table.find(key.hash) != kNoEntry || is_on_disk(shard, key)) &&
+         (((shard.table.find(key.hash) != kNoEntry || shard.is_on_disk(key)) &&
            shard.admission.takes_size(size_bytes, rule)) ||
           shard.admission.would_admit({.key = key, .now = now, .size_bytes = size_bytes}, rule));
-}
-
-AdmitReason Kernel::decide(Shard& shard, const Key& key, const AdmitRequest& request,
-                           MonotonicTime now) const {
-  if (request.size_bytes > shard.max_object_bytes && !request.disk_only) {
-    return AdmitReason::kTooLarge;
-  }
-  const std::uint64_t size = request.size_bytes == 0 ? shard.max_object_bytes : request.size_bytes;
-  if (shard.table.find(key.hash) != kNoEntry || is_on_disk(shard, key)) {
-    return shard.admission.takes_size(size, request.rule) ? AdmitReason::kResident
-                                                          : AdmitReason::kPolicyRefuses;
-  }
-  Candidate candidate{.key = key, .now = now, .size_bytes = size};
-  const std::uint64_t charge = request.size_bytes + options_.entry_overhead_bytes;
-  const bool needs_room =
-      reads_budget(shard) && !request.disk_only && budget_->missing(charge) != 0;
-  if (needs_room && shard.admission.compares()) {
-    candidate.has_victim = shard.table.next_victim(candidate.victim);
-  }
-  const AdmitReason reason = shard.admission.admit(candidate, request.requests, request.rule);
-  return is_stored(reason) && shard.table.bypasses({charge, request.hint, needs_room})
-             ? AdmitReason::kPolicyRefuses
-             : reason;
 }
 
 AdmitReason Kernel::admit(const Key& key, const AdmitRequest& request, MonotonicTime now) {
   Shard& shard = shard_for(key.hash);
   OptionalLock lock(shard.mutex);
+  const bool on_probation = shard.runs_probation();
   // Whoever reads the budget is numbered under its lock.
-  std::optional<OptionalLock> budget_lock;
-  std::optional<OptionalLock> tier_lock;
-  const bool on_probation = runs_probation(shard);
-  if (reads_budget(shard) || on_probation) {
-    budget_lock.emplace(budget_->mutex);
-  }
+  LockIf budget_lock(budget_, reads_budget(shard) || on_probation);
+  LockIf tier_lock(tier_, on_probation);
+  std::optional<AdmitReason> decided;
   if (on_probation) [[unlikely]] {
-    tier_lock.emplace(tier_->mutex);
+    decided = decide_on_probation(shard, key, request, now, *budget_, *tier_);
   }
-  const AdmitReason reason = on_probation ? decide_on_probation(shard, key, request, now)
-                                          : decide(shard, key, request, now);
+  const AdmitReason reason =
+      decided ? *decided
+              : decide(shard, key, request, now, *budget_, options_.entry_overhead_bytes);
   shard.counters.admissions[static_cast<std::size_t>(reason)].add();
   if (shard.disk != nullptr) {
     shard.counters.storable_bytes.add(request.size_bytes);
@@ -283,10 +287,7 @@ std::uint8_t Kernel::reserve_step(const Key& key, const ReserveStep& step, Monot
   Removals gone(hooks_.owner);
   OptionalLock lock(shard.mutex);
   OptionalLock budget_lock(budget_->mutex);
-  std::optional<OptionalLock> tier_lock;
-  if (step.from_waiting) [[unlikely]] {
-    tier_lock.emplace(tier_->mutex);
-  }
+  LockIf tier_lock(tier_, step.from_waiting);
   auto outcome = static_cast<std::uint8_t>(ReserveOutcome::kReserved);
   std::uint32_t flags = (step.last ? kReserveLast : 0) | (step.grows ? kReserveGrows : 0) |
                         (step.from_waiting ? kReserveWaiting : 0);
@@ -304,7 +305,7 @@ std::uint8_t Kernel::reserve_step(const Key& key, const ReserveStep& step, Monot
       if (step.from_waiting) [[unlikely]] {
         // Keys take no room of it: the next one may be of an object.
         for (std::uint32_t n = 0; n < kReserveVictims; ++n) {
-          if (leave_oldest(shard, gone, now) != Left::kKey) break;
+          if (leave_oldest(shard, gone, now, *budget_, *tier_) != Left::kKey) break;
         }
       } else if (!is_lean) {
         last = shard.evict_until(missing, kReserveVictims, gone, used, has_gone);
@@ -353,29 +354,37 @@ bool Kernel::reserve_growth(const Key& key, std::uint64_t variant, std::uint64_t
          static_cast<std::uint8_t>(ReserveOutcome::kReserved);
 }
 
+// Around all shards twice, from the key's own on, and that again. With probation the oldest that
+// waits goes first while more waits than may, and goes in any case after all else.
 std::uint8_t Kernel::reserve_steps(const Key& key, std::uint64_t bytes,
                                    const std::optional<std::uint64_t>& grows, MonotonicTime now) {
-  if (on_probation_.load(std::memory_order_relaxed)) [[unlikely]] {
-    return reserve_on_probation(key, bytes, grows, now);
+  const bool on_probation = on_probation_.load(std::memory_order_relaxed);
+  std::uint64_t waiting_most = 0;
+  if (on_probation) [[unlikely]] {
+    OptionalLock budget_lock(budget_->mutex);
+    OptionalLock tier_lock(tier_->mutex);
+    waiting_most = waiting_max(*budget_, *tier_);
   }
   const std::uint32_t first = filter::shard_of(key.hash, options_.shards);
-  // Around twice, and the key's own shard again.
   const std::uint32_t last = 2 * options_.shards;
-  for (std::uint32_t tried = 0; tried <= last; ++tried) {
-    const ReserveStep step{.shard = (first + tried) & (options_.shards - 1),
-                           .bytes = bytes,
-                           .last = tried == last,
-                           .spares = tried < options_.shards,
-                           .grows = grows};
-    std::uint8_t outcome = kReserveSameShard;
-    while (outcome == kReserveSameShard) {
-      outcome = reserve_step(key, step, now);
-    }
-    if (outcome != kReserveNextShard) {
+  std::uint32_t tried = 0;
+  while (true) {
+    const Waits waits = on_probation ? look_at_waiting(shards_) : Waits{};
+    const bool from_waiting =
+        waits.oldest && (waits.bytes > waiting_most || !waits.has_others || tried > last);
+    const ReserveStep step{
+        .shard = from_waiting ? *waits.oldest : (first + tried) & (options_.shards - 1),
+        .bytes = bytes,
+        .last = !waits.oldest && tried >= last,
+        .spares = !from_waiting && tried < options_.shards,
+        .from_waiting = from_waiting,
+        .grows = grows};
+    const std::uint8_t outcome = reserve_step(key, step, now);
+    if (outcome != kReserveSameShard && outcome != kReserveNextShard) {
       return outcome;
     }
+    tried += outcome == kReserveSameShard || from_waiting ? 0 : 1;
   }
-  panic(__FILE__, __LINE__, "outcome", "the last step of a reservation ends it");
 }
 
 void Kernel::abort(const Key& key, std::uint64_t reserved_bytes, MonotonicTime now) {
@@ -401,7 +410,7 @@ std::uint32_t Kernel::invalidate(const Key& key, MonotonicTime now, DiskTombston
   Shard& shard = shard_for(key.hash);
   Removals gone(hooks_.owner);
   OptionalLock lock(shard.mutex);
-  const std::uint32_t on_disk_alone = shard.disk == nullptr ? 0 : count_on_disk_alone(shard, key);
+  const std::uint32_t on_disk_alone = shard.disk == nullptr ? 0 : shard.disk->count_alone(key);
   for (EntryRef ref = shard.table.find(key.hash); ref != kNoEntry;
        ref = shard.table.find(key.hash)) {
     shard.table.erase(ref, Removal::kRemoved, gone);
@@ -445,7 +454,8 @@ void Kernel::settle_removals(Shard& shard, const Removals& gone, Event& event, c
     return;
   }
   OptionalLock tier_lock(tier_->mutex);
-  remove_on_disk(shard, meant, event);
+  event.disk_entries = shard.disk->remove(*meant.key, meant.variant, *budget_, *tier_);
+  event.version = tier_->version_of_removal(event.disk_entries);
   if (tombstone != nullptr) {
     *tombstone = {event.version};
   }
@@ -469,9 +479,10 @@ std::uint32_t Kernel::mark_stale(const Key& key, MonotonicTime now, DiskTombston
     publish(event);
     return marked;
   }
-  const std::uint32_t on_disk_alone = count_on_disk_alone(shard, key);
+  const std::uint32_t on_disk_alone = shard.disk->count_alone(key);
   OptionalLock tier_lock(tier_->mutex);
-  mark_stale_on_disk(shard, key, event);
+  event.disk_entries = shard.disk->mark_stale(key, now);
+  event.version = tier_->version_of_removal(event.disk_entries);
   if (tombstone != nullptr) {
     *tombstone = {event.version};
   }

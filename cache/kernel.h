@@ -43,7 +43,6 @@ class Budget;
 class DiskTier;
 class Removals;
 struct Adoptable;
-struct ProbationView;
 struct Shard;
 
 class Kernel {
@@ -299,8 +298,6 @@ class Kernel {
   Kernel(const KernelOptions& options, Hooks hooks);
 
   Shard& shard_for(const filter::Hash128& key) const;
-  // Gives back the payloads of some places from `next` on; false at the end.
-  bool release_slice(Shard& shard, std::uint32_t& next);
   // Numbers the event and gives it to the observer, if there is one.
   void publish(Event& event) const;
   struct LookupArguments {
@@ -325,32 +322,6 @@ class Kernel {
   void end_lookup(Shard& shard, const Key& key, MonotonicTime now, const Looked& looked,
                   const DiskPlace& place) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
 
-  // REQUIRES the shard's lock, and the budget's for a policy that compares with a victim.
-  AdmitReason decide(Shard& shard, const Key& key, const AdmitRequest& request,
-                     MonotonicTime now) const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-
-  // REQUIRE the locks of the shard, the budget and the tier.
-  AdmitReason decide_on_probation(Shard& shard, const Key& key, const AdmitRequest& request,
-                                  MonotonicTime now) const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  enum class Left : std::uint8_t { kNothing, kKey, kObject };
-  Left leave_oldest(Shard& shard, Removals& gone,
-                    MonotonicTime now) const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  // After what does not wait was evicted: so much of what waits that `bytes` were freed in all.
-  void leave_for_room(Shard& shard, const Room& wanted, Removals& gone,
-                      MonotonicTime now) const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  // REQUIRE the locks of the budget and the tier.
-  ProbationView probation_view(const filter::Hash128& key) const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  std::uint64_t waiting_max() const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  // Whether the shard runs probation in front of disks. REQUIRES: its lock.
-  static bool runs_probation(const Shard& shard) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  // Waiting entries of all shards, a moment ago.
-  struct Waits {
-    std::optional<std::uint32_t> oldest;  // the shard of the oldest
-    std::uint64_t bytes = 0;
-    bool has_others = false;  // entries that do not wait
-  };
-  Waits look_at_waiting() const;
-
   // One critical section each, one event each: what Replay repeats.
   struct ReserveStep {
     std::uint32_t shard = 0;
@@ -365,17 +336,9 @@ class Kernel {
   // The outcome of the last step. With `grows`, kReserveGone as soon as that entry has gone.
   std::uint8_t reserve_steps(const Key& key, std::uint64_t bytes,
                              const std::optional<std::uint64_t>& grows, MonotonicTime now);
-  std::uint8_t reserve_on_probation(const Key& key, std::uint64_t bytes,
-                                    const std::optional<std::uint64_t>& grows, MonotonicTime now);
   std::uint8_t reserve_step(const Key& key, const ReserveStep& step, MonotonicTime now);
   CommitOutcome commit_step(const Key& key, const Stored& stored, std::uint64_t reserved_bytes,
                             MonotonicTime now, DiskDecision& decision);
-  // Into memory, or out of it where it is for the disk only. REQUIRES the shard's lock.
-  CommitOutcome commit_to_memory(Shard& shard, const Key& key, const Stored& complete,
-                                 MonotonicTime now,
-                                 Removals& gone) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  void count_commit(Shard& shard, CommitOutcome outcome, bool disk_only,
-                    const Removals& gone) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
   DiskDecision place_part_step(const Key& part, const PartWish& wish, std::uint64_t reserved_bytes,
                                MonotonicTime now);
   struct FreshenStep {
@@ -392,7 +355,6 @@ class Kernel {
   };
   ReclaimStep reclaim_step(std::uint32_t shard, std::uint32_t victims_max, MonotonicTime now);
   Freed make_room_step(std::uint32_t shard, const Room& wanted, MonotonicTime now);
-  void follow_step(const ProbationRule& rule, MonotonicTime now);
   enum class Leave : std::uint8_t { kWhoseTimeIsOver, kAll };
   void leave_step(std::uint32_t shard, Leave which, MonotonicTime now);
   void reload_step(const ReloadOptions& options, MonotonicTime now);
@@ -401,16 +363,10 @@ class Kernel {
   Result<std::uint32_t> adopt_step(std::uint32_t shard, const Adoptable& adoptable,
                                    MonotonicTime now);
 
-  struct Visit {
-    Removals& gone;
-    MonotonicTime now;
-  };
   void purge_step(const Event& event);
   // REQUIRE the shard's lock, which this header cannot name.
-  void visit_entry(Shard& shard, std::uint32_t slot, Visitor& visitor,
-                   const Visit& visit) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  void apply_verdict(Shard& shard, std::uint32_t slot, const Visit& visit,
-                     Event& event) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  void purge(Shard& shard, std::uint32_t slot, Removals& gone,
+             Event& event) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
   // What is to be removed on disk as well; no key: nothing.
   struct OnDisk {
     const Key* key = nullptr;
@@ -419,73 +375,12 @@ class Kernel {
   void settle_removals(Shard& shard, const Removals& gone, Event& event, const OnDisk& meant,
                        DiskTombstone* tombstone) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
 
-  void give_disks(Shard& shard) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  // REQUIRE the shard's lock.
-  static bool is_on_disk(const Shard& shard, const Key& key) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  static bool is_variant_on_disk(const Shard& shard, const Key& key,
-                                 std::uint64_t variant) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  static bool is_on_disk_at(const Shard& shard, const Key& key,
-                            const DiskPlace& place) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  static std::uint32_t count_on_disk_alone(const Shard& shard,
-                                           const Key& key) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  struct Freshened {
-    const Stored& stored;
-    bool in_memory = false;
-    MonotonicTime now;
-  };
-  static bool freshen_on_disk(Shard& shard, const Key& key,
-                              const Freshened& freshened) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  static DiskView find_on_disk(Shard& shard, const Key& key, const DiskQuestion& question,
-                               LookupResult& result) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  // REQUIRE the locks of the shard, the budget and the tier.
-  void commit_to_disk(Shard& shard, const Key& key, const Stored& stored, MonotonicTime now,
-                      DiskDecision& decision) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  void remove_on_disk(Shard& shard, const OnDisk& meant,
-                      Event& event) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  void mark_stale_on_disk(Shard& shard, const Key& key,
-                          Event& event) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  void erase_on_disk(Shard& shard, std::uint32_t ref) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  void count_loss(const Shard& shard, std::uint32_t ref,
-                  DiskLoss loss) const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  // Whether the index has no room for an entry more.
-  bool is_index_full() const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  bool is_worth_a_move(const Shard& shard, std::uint32_t ref,
-                       MonotonicTime now) const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  std::uint64_t index_max() const ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  // As probation reclaims: those with the most visits first, at most kReclaimEntries.
-  static constexpr std::uint32_t kMoveVisits = 2;  // that a move takes
-  struct ByVisits {
-    std::uint32_t ref = 0;
-    std::uint32_t visits = 0;
-    std::uint32_t unit = 0;
-  };
-  static std::vector<ByVisits> entries_by_visits(const Shard& shard, std::uint16_t disk,
-                                                 std::uint32_t segment)
-      ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  static std::uint32_t visits_of(const Shard& shard,
-                                 std::uint32_t ref) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  static bool is_worth_a_move_by_visits(const Shard& shard, const ByVisits& entry,
-                                        MonotonicTime now) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-
   DiskTombstone end_record(const Key& key, Event& event, DiskLoss loss);
   struct DiskStep {
     std::uint16_t disk = 0;
     std::uint32_t shard = 0;
     std::span<const DiskPlace> being_read;
   };
-  // REQUIRES the locks of the shard, the budget and the tier; the tier counts.
-  void count_moves(const Shard& shard, const DiskStep& step, std::uint32_t segment,
-                   MonotonicTime now) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  // Likewise: whether an entry of the segment moves on, as far as that is not settled by its disk.
-  bool wins_move(Shard& shard, const DiskStep& step, const ByVisits& entry, bool by_visits,
-                 MonotonicTime now) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  // Likewise: one that does not.
-  struct Dropping {
-    bool offline = false;    // its disk
-    bool has_older = false;  // segments, which may have earlier records of the key
-  };
-  void drop_reclaimed(Shard& shard, std::uint32_t ref, const Dropping& how, DiskReclaim& done,
-                      Event& event) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
   DiskReclaim reclaim_disk_step(const DiskStep& step, MonotonicTime now);
   struct LoadStep {
     std::uint32_t shard = 0;
@@ -493,13 +388,6 @@ class Kernel {
   };
   DiskLoaded load_step(const LoadStep& step, std::span<const DiskRecord> records,
                        MonotonicTime now);
-  void purge_disk_step(const Event& event);
-  static std::uint32_t slots_of(const Shard& shard,
-                                const Cursor& cursor) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  bool visit_disk_slot(Shard& shard, Cursor& cursor, Visitor& visitor,
-                       MonotonicTime now) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  void apply_disk_verdict(Shard& shard, std::uint32_t ref,
-                          Event& event) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
 
   KernelOptions options_;
   Hooks hooks_;

@@ -42,6 +42,61 @@ void put_disk(const Stored& stored, const DiskDecision& decision, Event& event) 
   event.version = decision.version;
 }
 
+// Into memory, or out of it where it is for the disk only.
+CommitOutcome commit_to_memory(Shard& shard, const Key& key, const Stored& complete,
+                               MonotonicTime now, Budget& budget, Removals& gone)
+    ENCORE_REQUIRES(shard.mutex) {
+  if (complete.from_disk &&
+      (shard.disk == nullptr || !shard.disk->has_at(key, *complete.from_disk))) {
+    return CommitOutcome::kSuperseded;
+  }
+  if (complete.disk_only) [[unlikely]] {
+    const EntryRef same = shard.table.find(key.hash, complete.variant);
+    if (same != kNoEntry) {
+      shard.table.erase(same, Removal::kRemoved, gone);
+    }
+    const bool replaces =
+        same != kNoEntry || (shard.disk != nullptr && shard.disk->has(key, complete.variant));
+    return replaces ? CommitOutcome::kReplaced : CommitOutcome::kStored;
+  }
+  if (complete.charge_bytes > shard.max_object_bytes) {
+    return CommitOutcome::kTooLarge;
+  }
+  Arrival arrival;
+  const bool waits = complete.waits && shard.table.keeps_waiting();
+  if (waits) [[unlikely]] {
+    arrival = {.number = budget.next_arrival(), .since = now};
+  }
+  switch (shard.table.insert(
+      key.hash, complete, {.now = now, .hint = complete.hint},
+      {.variants_max = shard.variants_max, .arrival = waits ? &arrival : nullptr}, gone)) {
+    case Table::Inserted::kNew:
+      return CommitOutcome::kStored;
+    case Table::Inserted::kReplaced:
+      return CommitOutcome::kReplaced;
+    case Table::Inserted::kOutOfMemory:
+      break;
+  }
+  return CommitOutcome::kFull;
+}
+
+void count_commit(Shard& shard, CommitOutcome outcome, bool disk_only, const Removals& gone)
+    ENCORE_REQUIRES(shard.mutex) {
+  ShardCounters& counters = shard.counters;
+  if (is_stored(outcome)) {
+    // What is replaced on disk the tier counts.
+    const std::uint32_t replaced = outcome == CommitOutcome::kReplaced && gone.count() != 0 ? 1 : 0;
+    counters.commits.add();
+    counters.replacements.add(replaced);
+    counters.variants_dropped.add(gone.count() - replaced);
+  } else if (disk_only) {
+    counters.invalidations.add(gone.count());
+  }
+  if (gone.count() != 0 || is_stored(outcome)) {
+    shard.count_entries();
+  }
+}
+
 }  // namespace
 
 CommitOutcome Kernel::commit(const Key& key, const Stored& stored, std::uint64_t reserved_bytes,
@@ -69,57 +124,6 @@ CommitOutcome Kernel::commit(const Key& key, const Stored& stored, std::uint64_t
   return commit_step(key, stored, reserved_bytes, now, decided);
 }
 
-CommitOutcome Kernel::commit_to_memory(Shard& shard, const Key& key, const Stored& complete,
-                                       MonotonicTime now, Removals& gone) {
-  if (complete.from_disk && !is_on_disk_at(shard, key, *complete.from_disk)) {
-    return CommitOutcome::kSuperseded;
-  }
-  if (complete.disk_only) [[unlikely]] {
-    const EntryRef same = shard.table.find(key.hash, complete.variant);
-    if (same != kNoEntry) {
-      shard.table.erase(same, Removal::kRemoved, gone);
-    }
-    const bool replaces = same != kNoEntry || is_variant_on_disk(shard, key, complete.variant);
-    return replaces ? CommitOutcome::kReplaced : CommitOutcome::kStored;
-  }
-  if (complete.charge_bytes > shard.max_object_bytes) {
-    return CommitOutcome::kTooLarge;
-  }
-  Arrival arrival;
-  const bool waits = complete.waits && shard.table.keeps_waiting();
-  if (waits) [[unlikely]] {
-    arrival = {.number = budget_->next_arrival(), .since = now};
-  }
-  switch (shard.table.insert(
-      key.hash, complete, {.now = now, .hint = complete.hint},
-      {.variants_max = shard.variants_max, .arrival = waits ? &arrival : nullptr}, gone)) {
-    case Table::Inserted::kNew:
-      return CommitOutcome::kStored;
-    case Table::Inserted::kReplaced:
-      return CommitOutcome::kReplaced;
-    case Table::Inserted::kOutOfMemory:
-      break;
-  }
-  return CommitOutcome::kFull;
-}
-
-void Kernel::count_commit(Shard& shard, CommitOutcome outcome, bool disk_only,
-                          const Removals& gone) {
-  ShardCounters& counters = shard.counters;
-  if (is_stored(outcome)) {
-    // What is replaced on disk the tier counts.
-    const std::uint32_t replaced = outcome == CommitOutcome::kReplaced && gone.count() != 0 ? 1 : 0;
-    counters.commits.add();
-    counters.replacements.add(replaced);
-    counters.variants_dropped.add(gone.count() - replaced);
-  } else if (disk_only) {
-    counters.invalidations.add(gone.count());
-  }
-  if (gone.count() != 0 || is_stored(outcome)) {
-    shard.count_entries();
-  }
-}
-
 CommitOutcome Kernel::commit_step(const Key& key, const Stored& stored,
                                   std::uint64_t reserved_bytes, MonotonicTime now,
                                   DiskDecision& decision) {
@@ -129,20 +133,16 @@ CommitOutcome Kernel::commit_step(const Key& key, const Stored& stored,
   complete.charge_bytes += options_.entry_overhead_bytes;
   OptionalLock lock(shard.mutex);
   const bool overtaken = is_overtaken(stored);
-  CommitOutcome outcome =
-      overtaken ? CommitOutcome::kSuperseded : commit_to_memory(shard, key, complete, now, gone);
+  CommitOutcome outcome = overtaken ? CommitOutcome::kSuperseded
+                                    : commit_to_memory(shard, key, complete, now, *budget_, gone);
   OptionalLock budget_lock(budget_->mutex);
   budget_->give_back_reservation(reserved_bytes);
   budget_->grow(is_stored(outcome) && !stored.disk_only ? complete.charge_bytes : 0);
   budget_->free(gone.bytes());
-  std::optional<OptionalLock> tier_lock;
-  decision = {};
-  if (tier_ != nullptr) [[unlikely]] {
-    tier_lock.emplace(tier_->mutex);
-    if (is_stored(outcome)) {
-      commit_to_disk(shard, key, stored, now, decision);
-    }
-  }
+  LockIf tier_lock(tier_, tier_ != nullptr);
+  decision = tier_ != nullptr && is_stored(outcome)
+                 ? shard.disk->commit(key, stored, now, *budget_, *tier_)
+                 : DiskDecision{};
   if (stored.disk_only && is_stored(outcome) && decision.outcome != DiskOutcome::kPlaced)
       [[unlikely]] {
     outcome = CommitOutcome::kRefused;
@@ -211,7 +211,7 @@ Kernel::FreshenStep Kernel::freshen_step(const Key& key, const Stored& stored,
     budget_->give_back_reservation(reserved_bytes);
   }
   if (shard.disk != nullptr && step.outcome != kFreshenNeedsRoom && !overtaken &&
-      freshen_on_disk(shard, key, {stored, ref != kNoEntry, now}) && ref == kNoEntry) [[unlikely]] {
+      shard.disk->freshen(key, {stored, ref != kNoEntry, now}) && ref == kNoEntry) [[unlikely]] {
     step.outcome = static_cast<std::uint8_t>(FreshenOutcome::kFreshenedOnDisk);
   }
   if (step.outcome == static_cast<std::uint8_t>(FreshenOutcome::kFreshened)) {

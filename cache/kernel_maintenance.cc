@@ -6,14 +6,52 @@
 #include <utility>
 
 #include "base/check.h"
-#include "cache/budget.h"
-#include "cache/disk_tier.h"
 #include "cache/journal.h"
 #include "cache/kernel.h"
 #include "cache/saved_admission.h"
-#include "cache/shard.h"
+#include "cache/shard_probation.h"
 
 namespace encore::cache {
+namespace {
+
+std::uint32_t slots_of(const Shard& shard, const Kernel::Cursor& cursor)
+    ENCORE_REQUIRES(shard.mutex) {
+  return cursor.on_disk ? shard.disk->slots() : shard.table.slots();
+}
+
+// The visitor's verdict on the place that the cursor is at.
+Verdict ask(const Shard& shard, const Kernel::Cursor& at, Visitor& visitor)
+    ENCORE_REQUIRES(shard.mutex) {
+  if (at.on_disk) {
+    return shard.disk->visit(at.slot, visitor);
+  }
+  return shard.table.holds(at.slot) ? visitor.visit(shard.table.view(at.slot)) : Verdict::kKeep;
+}
+
+// Says which entry is at that place.
+Event purge_event(const Shard& shard, const Kernel::Cursor& at) ENCORE_REQUIRES(shard.mutex) {
+  if (at.on_disk) {
+    const auto [key, place] = shard.disk->slot(at.slot);
+    return {.shard = shard.number, .key = {key.mixed, key.tag}, .place = place};
+  }
+  const EntryView view = shard.table.view(at.slot);
+  return {.shard = shard.number, .key = view.key, .variant = view.variant};
+}
+
+// Evicts for so much room; what waits leaves after all else.
+Table::Evicted evict_for(Shard& shard, const Kernel::Room& wanted, Removals& gone,
+                         MonotonicTime now, const Budget& budget,
+                         const std::unique_ptr<DiskTier>& tier)
+    ENCORE_REQUIRES(shard.mutex, budget.mutex, tier->mutex) {
+  const Table::Evicted last = shard.evict(wanted.bytes, wanted.victims_max, gone);
+  while (shard.runs_probation() && gone.bytes() < wanted.bytes &&
+         gone.count() < wanted.victims_max && !shard.table.waiting().empty() &&
+         leave_oldest(shard, gone, now, budget, *tier) != Left::kNothing) {
+  }
+  return last;
+}
+
+}  // namespace
 
 bool Kernel::for_each(Cursor& cursor, std::uint32_t slots_max, Visitor& visitor,
                       MonotonicTime now) {
@@ -23,15 +61,18 @@ bool Kernel::for_each(Cursor& cursor, std::uint32_t slots_max, Visitor& visitor,
   Shard& shard = *shards_[cursor.shard];
   Removals gone(hooks_.owner);
   OptionalLock lock(shard.mutex);
-  std::uint32_t acted = 0;
+  std::uint32_t acted = 0;  // on disk
   for (; slots_max != 0 && cursor.slot < slots_of(shard, cursor); ++cursor.slot, --slots_max) {
     if (gone.count() + acted == Removals::kVictimsMax) {
       return true;
     }
-    if (cursor.on_disk) {
-      acted += visit_disk_slot(shard, cursor, visitor, now) ? 1U : 0U;
-    } else if (shard.table.holds(cursor.slot)) {
-      visit_entry(shard, cursor.slot, visitor, {gone, now});
+    const Verdict verdict = ask(shard, cursor, visitor);
+    if (verdict != Verdict::kKeep) {
+      Event event = purge_event(shard, cursor);
+      event.kind = verdict == Verdict::kRemove ? EventKind::kPurge : EventKind::kPurgeSoftly;
+      event.now = now;
+      purge(shard, cursor.slot, gone, event);
+      acted += cursor.on_disk ? 1U : 0U;
     }
   }
   if (cursor.slot >= slots_of(shard, cursor)) {
@@ -41,44 +82,43 @@ bool Kernel::for_each(Cursor& cursor, std::uint32_t slots_max, Visitor& visitor,
   return cursor.shard < options_.shards;
 }
 
-void Kernel::visit_entry(Shard& shard, std::uint32_t ref, Visitor& visitor, const Visit& visit) {
-  const EntryView view = shard.table.view(ref);
-  const Verdict verdict = visitor.visit(view);
-  if (verdict == Verdict::kKeep) {
-    return;
-  }
-  Event event{.kind = verdict == Verdict::kRemove ? EventKind::kPurge : EventKind::kPurgeSoftly,
-              .shard = shard.number,
-              .now = visit.now,
-              .key = view.key,
-              .variant = view.variant};
-  apply_verdict(shard, ref, visit, event);
-}
-
-void Kernel::apply_verdict(Shard& shard, std::uint32_t ref, const Visit& visit, Event& event) {
-  if (event.kind == EventKind::kPurgeSoftly) {
-    shard.table.mark_stale(ref, visit.now);
+void Kernel::purge(Shard& shard, std::uint32_t slot, Removals& gone, Event& event) {
+  const bool softly = event.kind == EventKind::kPurgeSoftly;
+  if (event.place != DiskPlace{}) {
+    OptionalLock budget_lock(budget_->mutex);
+    OptionalLock tier_lock(tier_->mutex);
+    shard.disk->apply(slot, softly ? Verdict::kMarkStale : Verdict::kRemove, event.now, *budget_,
+                      *tier_);
+    event.disk_entries = 1;
     publish(event);
-    return;
+  } else if (softly) {
+    shard.table.mark_stale(slot, event.now);
+    publish(event);
+  } else {
+    Removals one(nullptr);
+    one.add(shard.table.view(slot));
+    shard.table.erase(slot, Removal::kRemoved, gone);
+    settle_removals(shard, one, event, {}, nullptr);
   }
-  Removals one(nullptr);
-  one.add(shard.table.view(ref));
-  shard.table.erase(ref, Removal::kRemoved, visit.gone);
-  settle_removals(shard, one, event, {}, nullptr);
 }
 
 void Kernel::purge_step(const Event& event) {
-  Shard& shard = shard_for(event.key);
+  const bool on_disk = event.place != DiskPlace{};
+  Shard& shard = on_disk ? *shards_[event.shard] : shard_for(event.key);
   Removals gone(hooks_.owner);
   OptionalLock lock(shard.mutex);
-  const EntryRef ref = shard.table.find(event.key, event.variant);
+  const EntryRef ref =
+      on_disk
+          ? shard.disk->find({{event.key.lo, static_cast<std::uint8_t>(event.key.hi)}, event.place})
+          : shard.table.find(event.key, event.variant);
   if (ref != kNoEntry) {
     Event repeated{.kind = event.kind,
                    .shard = shard.number,
                    .now = event.now,
                    .key = event.key,
-                   .variant = event.variant};
-    apply_verdict(shard, ref, {gone, event.now}, repeated);
+                   .variant = event.variant,
+                   .place = event.place};
+    purge(shard, ref, gone, repeated);
   }
 }
 
@@ -115,13 +155,9 @@ Kernel::ReclaimStep Kernel::reclaim_step(std::uint32_t number, std::uint32_t vic
   Removals gone(hooks_.owner);
   OptionalLock lock(shard.mutex);
   OptionalLock budget_lock(budget_->mutex);
-  std::optional<OptionalLock> tier_lock;
-  if (runs_probation(shard)) [[unlikely]] {
-    tier_lock.emplace(tier_->mutex);
-  }
+  LockIf tier_lock(tier_, shard.runs_probation());
   const std::uint64_t excess = budget_->excess();
-  shard.evict(excess, victims_max, gone);
-  if (tier_lock) leave_for_room(shard, {.bytes = excess, .victims_max = victims_max}, gone, now);
+  evict_for(shard, {.bytes = excess, .victims_max = victims_max}, gone, now, *budget_, tier_);
   budget_->free(gone.bytes());
   budget_->lower_limit();
   if (hooks_.observer != nullptr) [[unlikely]] {
@@ -162,12 +198,8 @@ Kernel::Freed Kernel::make_room_step(std::uint32_t number, const Room& wanted, M
   Removals gone(hooks_.owner);
   OptionalLock lock(shard.mutex);
   OptionalLock budget_lock(budget_->mutex);
-  std::optional<OptionalLock> tier_lock;
-  if (runs_probation(shard)) [[unlikely]] {
-    tier_lock.emplace(tier_->mutex);
-  }
-  const Table::Evicted last = shard.evict(wanted.bytes, wanted.victims_max, gone);
-  if (tier_lock) leave_for_room(shard, wanted, gone, now);
+  LockIf tier_lock(tier_, shard.runs_probation());
+  const Table::Evicted last = evict_for(shard, wanted, gone, now, *budget_, tier_);
   budget_->free(gone.bytes());
   // An empty shard, asked again and again while memory is short, is no event; one in which nothing
   // was found yet is: it was searched.
@@ -227,7 +259,7 @@ Result<void> Kernel::reload_shard_step(std::uint32_t number, MonotonicTime now) 
   shard.max_object_bytes = effective_max_object(options);
   shard.table.change_policy(options.eviction, {.now = now});
   auto done = shard.admission.reconfigure(Admission::settings_of(options_, options), now);
-  shard.table.keep_waiting(tier_ != nullptr && shard.admission.probation() != nullptr);
+  shard.configure_disk();
   shard.count_waiting();
   Event event{.kind = EventKind::kReloadShard,
               .outcome = done ? std::uint8_t{0} : std::uint8_t{1},
@@ -385,7 +417,7 @@ KernelStatistics Kernel::statistics() const {
     OptionalLock tier_lock(tier_->mutex);
     tier_->add_to(sum.disk);
     sum.rule = tier_->rule;
-    sum.waiting_max_bytes = on_probation_ ? waiting_max() : 0;
+    sum.waiting_max_bytes = on_probation_ ? waiting_max(*budget_, *tier_) : 0;
     for (const auto& shard : shards_) {
       sum.disk.counters.fresh_hits += shard->counters.disk_fresh_hits.get();
       sum.disk.counters.stale_hits += shard->counters.disk_stale_hits.get();

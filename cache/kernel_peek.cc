@@ -10,14 +10,8 @@ void Kernel::peek(const Key& key, Visitor& visitor) const {
   for (EntryRef ref = shard.table.find(key.hash); ref != kNoEntry; ref = shard.table.next(ref)) {
     visitor.visit(shard.table.view(ref));
   }
-  if (shard.disk == nullptr) {
-    return;
-  }
-  for (EntryRef ref = shard.disk->find(EntryKeys::mixed_key(key.hash)); ref != kNoEntry;
-       ref = shard.disk->next(ref)) {
-    if (shard.disk->written(ref)) {
-      visitor.visit_disk(shard.disk->view(ref));
-    }
+  if (shard.disk != nullptr) {
+    shard.disk->peek(key, visitor);
   }
 }
 

@@ -1,8 +1,9 @@
-// MoveChoice: which objects of a segment that is reclaimed move on, when the shards whose objects
-// they are come one after the other: those with the most visits, whatever shard they belong to. The
-// objects of all shards are counted first; then the fewest visits that still move are known, and of
-// those that have just so many each shard gets its share. A share of the whole for each shard would
-// be less than an object where segments are small or shards many.
+// MoveChoice: the room for what moves on of a segment that is reclaimed, and two ways to divide it
+// among the shards, whose objects come one shard after the other. Each has its share, and what
+// those before it have left. Or the objects with the most visits move, whatever shard they belong
+// to: the objects of all shards are counted first; then the fewest visits that still move are
+// known, and of those that have just so many each shard gets its share. A share of the whole for
+// each shard would be less than an object where segments are small or shards many.
 //
 // Thread-compatible, deterministic.
 #pragma once
@@ -21,7 +22,14 @@ class MoveChoice {
   MoveChoice(std::uint64_t room_bytes, std::uint32_t shards)
       : room_bytes_(room_bytes), shards_(shards) {}
 
-  // An object that may move. REQUIRES: visits <= kVisitsMax, end_count() comes later.
+  // By shares: whether so many bytes more of a shard may move.
+  bool is_within_share(std::uint32_t shard, std::uint64_t bytes) const {
+    return moved_bytes_ + bytes <= room_bytes_ * (std::uint64_t{shard} + 1) / shards_;
+  }
+  // Bytes that have moved, in either way.
+  void moved(std::uint64_t bytes) { moved_bytes_ += bytes; }
+
+  // By visits: an object that may move. REQUIRES: visits <= kVisitsMax, end_count() comes later.
   void count(std::uint32_t visits, std::uint64_t bytes) { bytes_of_[visits] += bytes; }
   void end_count();
   // Whether one of shard `shard` moves: then it is taken, and its room with it. Shards ask in the
@@ -34,6 +42,7 @@ class MoveChoice {
  private:
   std::uint64_t room_bytes_ = 0;
   std::uint32_t shards_ = 1;
+  std::uint64_t moved_bytes_ = 0;
   std::array<std::uint64_t, kVisitsMax + 1> bytes_of_{};  // by visits
   std::uint32_t fewest_ = 0;                              // with fewer nothing moves
   bool all_fit_ = true;

@@ -2,6 +2,8 @@
 // guards is annotated as with any other.
 #pragma once
 
+#include <memory>
+
 #include "base/mutex.h"
 
 namespace encore::cache {
@@ -36,6 +38,29 @@ class ENCORE_SCOPED_CAPABILITY OptionalLock {
 
  private:
   OptionalMutex& mutex_;
+};
+
+// Holds the mutex of `owner` for a scope, where it is wanted. The analysis takes it for held in any
+// case, so what needs it is done only where it was wanted. `owner` may be null where it is not.
+class ENCORE_SCOPED_CAPABILITY LockIf {
+ public:
+  template <typename Owner>
+  LockIf(const std::unique_ptr<Owner>& owner, bool wanted) ENCORE_ACQUIRE(owner->mutex)
+      : mutex_(wanted ? &owner->mutex : nullptr) {
+    if (mutex_ != nullptr) {
+      mutex_->lock();
+    }
+  }
+  ~LockIf() ENCORE_RELEASE() {
+    if (mutex_ != nullptr) {
+      mutex_->unlock();
+    }
+  }
+  LockIf(const LockIf&) = delete;
+  LockIf& operator=(const LockIf&) = delete;
+
+ private:
+  OptionalMutex* mutex_;
 };
 
 }  // namespace encore::cache

@@ -287,7 +287,7 @@ Result<void> Replay::dispatch_disk(const Event& event) {
   switch (event.kind) {
     case EventKind::kPurge:
     case EventKind::kPurgeSoftly:
-      kernel_->purge_disk_step(event);
+      kernel_->purge_step(event);
       return {};
     case EventKind::kWritten:
       kernel_->written(key, event.place,

@@ -8,7 +8,8 @@
 
 #include "cache/admission.h"
 #include "cache/counter.h"
-#include "cache/disk_table.h"
+#include "cache/disk_entries.h"
+#include "cache/disk_policies.h"
 #include "cache/optional_mutex.h"
 #include "cache/statistics.h"
 #include "cache/table.h"
@@ -57,8 +58,26 @@ struct alignas(64) Shard {
   std::uint64_t max_object_bytes ENCORE_GUARDED_BY(mutex);
   Table table ENCORE_GUARDED_BY(mutex);
   Admission admission ENCORE_GUARDED_BY(mutex);
-  std::unique_ptr<DiskTable> disk ENCORE_GUARDED_BY(mutex);  // null: there are no disks
+  std::unique_ptr<DiskEntries> disk ENCORE_GUARDED_BY(mutex);  // null: there are no disks
   ShardCounters counters;
+
+  void give_disks(std::span<const DiskOptions> disks) ENCORE_REQUIRES(mutex) {
+    disk = std::make_unique<DiskEntries>(disks, table, number);
+    configure_disk();
+  }
+  // To be called when the admission policy or variants_max has become another one.
+  void configure_disk() ENCORE_REQUIRES(mutex) {
+    if (disk != nullptr) {
+      const bool on_probation = admission.probation() != nullptr;
+      table.keep_waiting(on_probation);
+      disk->configure(disk_policy_for(on_probation), variants_max);
+    }
+  }
+  // True if the shard runs probation in front of disks.
+  bool runs_probation() const ENCORE_REQUIRES(mutex) { return table.keeps_waiting(); }
+  bool is_on_disk(const Key& key) const ENCORE_REQUIRES(mutex) {
+    return disk != nullptr && disk->has(key);
+  }
 
   // Evicts until `bytes` are freed, at most `victims_max` entries, and none once `is_enough()`.
   Table::Evicted evict(std::uint64_t bytes, std::uint32_t victims_max, Removals& gone,

@@ -1,0 +1,49 @@
+// DiskPolicy: what is decided of objects on disk: which hit brings one into memory (promotion),
+// and, as the oldest segment is reclaimed, in which order its objects are looked at and which of
+// them are written again (re-insertion). Where a record lies is the ring's (SegmentLog), which disk
+// takes it the tier's, and which object is written at all admission's.
+//
+// A policy is a stateless class in a header of its own, and a case of cache/disk_policies.h. It is
+// asked under the locks of a shard, the budget and the tier: cheap, no I/O.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/time.h"
+#include "cache/move_choice.h"
+#include "cache/types.h"
+
+namespace encore::cache {
+
+// A record of a segment that is reclaimed.
+struct DiskObject {
+  DiskView view;
+  std::uint32_t shard = 0;
+  // Hits since it was written, or what a move has left of them. A used copy in memory counts two.
+  std::uint32_t visits = 0;
+  bool in_memory = false;  // as a copy
+  bool part = false;       // of a body: moving some parts, when hardly ever all fit, helps nobody
+  bool being_read = false;
+};
+
+class DiskPolicy {
+ public:
+  virtual ~DiskPolicy() = default;
+
+  // True if a hit brings the object into memory; the view is of the moment before the hit.
+  virtual bool promotes(const DiskView& view) const { return view.visited; }
+  // True if a segment is reclaimed in two rounds over all shards: its objects are counted before
+  // the first one is written again, and those with the most visits come first. Else there is one
+  // round, in which they come as they are found.
+  virtual bool compares() const { return false; }
+  // Called for each written object in the first of two rounds.
+  virtual void count(const DiskObject& /*object*/, MonotonicTime /*now*/,
+                     MoveChoice& /*room*/) const {}
+  // Returns the visits with which the object begins at its new place, and takes the room for it;
+  // nothing if it is dropped.
+  virtual std::optional<std::uint32_t> move(const DiskObject& object, MonotonicTime now,
+                                            MoveChoice& room) const = 0;
+};
+
+}  // namespace encore::cache
