@@ -73,8 +73,14 @@ Result<RotatingBloomFilter> RotatingBloomFilter::create(const RotatingOptions& o
   for (std::uint32_t place = 0; place < options.generations; ++place) {
     filter.generations_.push_back(filter.make_generation(*parameters, *bank, place));
   }
-  if (auto made = filter.make_shadow(); !made) {
-    return std::unexpected(made.error());
+  if (options.shadow_one_in != 0) {
+    auto shadow = Shadow::create({.one_in = options.shadow_one_in,
+                                  .generations = options.generations,
+                                  .capacity = std::min(parameters->capacity, parameters->bits)});
+    if (!shadow) {
+      return std::unexpected(shadow.error());
+    }
+    filter.shadow_ = std::move(*shadow);
   }
   filter.restart_theory();
   filter.refresh_fast_path();
@@ -104,21 +110,6 @@ RotatingBloomFilter::Generation RotatingBloomFilter::make_generation(
   generation.identity =
       parameters.hash == HashFamily::kXxh3 && parameters.seed == options_.identity_seed;
   return generation;
-}
-
-Result<void> RotatingBloomFilter::make_shadow() {
-  if (options_.shadow_one_in == 0) {
-    return {};
-  }
-  const FilterParameters& parameters = options_.parameters;
-  auto shadow = Shadow::create({.one_in = options_.shadow_one_in,
-                                .generations = options_.generations,
-                                .capacity = std::min(parameters.capacity, parameters.bits)});
-  if (!shadow) {
-    return std::unexpected(shadow.error());
-  }
-  shadow_ = std::move(*shadow);
-  return {};
 }
 
 void RotatingBloomFilter::refresh_fast_path() {
@@ -167,12 +158,11 @@ void RotatingBloomFilter::sweep() {
 
 // The identity hash itself, not a copy of it: it was written a moment ago in two halves, and
 // reading it back as a whole would wait until every store before has left the processor.
-const Hash128& RotatingBloomFilter::hash_for(const Generation& generation, const HashedKey& key,
-                                             Hash128& own) {
-  if (generation.identity) {
+const Hash128& RotatingBloomFilter::Generation::hash_of(const HashedKey& key, Hash128& own) const {
+  if (identity) {
     return key.hash;
   }
-  own = hash_key(generation.parameters.hash, generation.parameters.seed, key.bytes);
+  own = hash_key(parameters.hash, parameters.seed, key.bytes);
   return own;
 }
 
@@ -189,10 +179,10 @@ RotatingBloomFilter::Decision RotatingBloomFilter::decide(const HashedKey& key) 
   }
   Hash128 own;
   count_answers(held_in, [&](const Generation& generation) {
-    return generation.bits.test(hash_for(generation, key, own));
+    return generation.bits.test(generation.hash_of(key, own));
   });
   Generation& current = generations_.front();
-  current.bits.insert(hash_for(current, key, own));
+  current.bits.insert(current.hash_of(key, own));
   return {
       .seen = older || adopted ? Seen::kOlder : Seen::kNew, .inserted = true, .adopted = adopted};
 }
@@ -200,8 +190,7 @@ RotatingBloomFilter::Decision RotatingBloomFilter::decide(const HashedKey& key) 
 std::uint32_t RotatingBloomFilter::locate(const HashedKey& key) const {
   Hash128 own;
   std::uint32_t i = 0;
-  while (i < generations_.size() &&
-         !generations_[i].bits.test(hash_for(generations_[i], key, own))) {
+  while (i < generations_.size() && !generations_[i].bits.test(generations_[i].hash_of(key, own))) {
     ++i;
   }
   return i;
@@ -217,7 +206,7 @@ Seen RotatingBloomFilter::decide_slowly(const HashedKey& key, MonotonicTime now)
   }
   const Decision decision = decide(key);
   if (decision.inserted) {
-    count_insertion(known_as(decision), now);
+    count_insertion(decision.known(), now);
   }
   return decision.seen;
 }
@@ -227,7 +216,7 @@ Seen RotatingBloomFilter::decide_watched(const HashedKey& key, MonotonicTime now
   const Decision decision = decide(key);
   tell_shadow(key, decision, expected);
   if (decision.inserted) {
-    count_insertion(known_as(decision), now);
+    count_insertion(decision.known(), now);
   }
   return decision.seen;
 }
@@ -261,7 +250,7 @@ Seen RotatingBloomFilter::test_and_set_within(const HashedKey& key, std::uint64_
     tell_shadow(key, decision, expected);
   }
   if (decision.inserted) {
-    refreshes_ += known_as(decision) == Seen::kOlder ? 1U : 0U;
+    refreshes_ += decision.known() == Seen::kOlder ? 1U : 0U;
     ++generations_.front().insertions;
   }
   ENCORE_CHECK(generations_.front().insertions <= planned,

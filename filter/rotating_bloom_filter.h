@@ -180,6 +180,9 @@ class RotatingBloomFilter {
     GenerationBits bits;
     bool identity = true;  // takes the identity hash as it is
     std::uint64_t insertions = 0;
+
+    // The key's hash as this generation takes it: the identity hash, or `own`, made now.
+    const Hash128& hash_of(const HashedKey& key, Hash128& own) const;
   };
   // All that a decision reads where it is one pass over two adjacent lines: two split generations
   // side by side that take the identity hash, nothing dirty, no rotation by time. `pair` is null
@@ -197,6 +200,9 @@ class RotatingBloomFilter {
     std::uint32_t held_in = 0;  // the generation that holds the key now
     bool inserted = false;
     bool adopted = false;  // none but an adopted generation had it
+
+    // What theory makes of an insertion: a key that was adopted is as good as new to our own.
+    Seen known() const { return adopted ? Seen::kNew : seen; }
   };
   // What theory has been told of the current generation, and what it made of it.
   struct Followed {
@@ -210,10 +216,8 @@ class RotatingBloomFilter {
   Result<Bank> make_bank(const FilterParameters& parameters) const;
   Generation make_generation(const FilterParameters& parameters, const Bank& bank,
                              std::uint32_t place) const;
-  Result<void> make_shadow();
   std::uint32_t free_place(const Bank& bank) const;
   Result<void> restore_generation(const SavedGeneration& saved, std::size_t i);
-  static const Hash128& hash_for(const Generation& generation, const HashedKey& key, Hash128& own);
   Decision decide(const HashedKey& key);
   bool is_adopted(const HashedKey& key) const { return !adopted_.empty() && adopted_.test(key); }
   void prefetch_each(const Hash128& hash) const;
@@ -222,10 +226,6 @@ class RotatingBloomFilter {
   Seen decide_slowly(const HashedKey& key, MonotonicTime now);
   void tell_shadow(const HashedKey& key, const Decision& decision, double expected);
   void count_insertion(Seen seen, MonotonicTime now);
-  // What theory makes of an insertion: a key that was adopted is as good as new to our own.
-  static Seen known_as(const Decision& decision) {
-    return decision.adopted ? Seen::kNew : decision.seen;
-  }
   // Generations side by side, newest first, that are taken together.
   std::uint32_t joint(std::uint32_t first) const;
   // Rings of more than a pair: counts an insertion for which older generations from `held_in` on

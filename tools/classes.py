@@ -3,6 +3,7 @@ headers and sources as text. Called by structure.py."""
 
 import re
 
+FOLDERS = ["base", "filter", "cache", "config", "proxy", "sim"]  # with those below them
 PRIVATE_FUNCTIONS_MAX = 25
 BOOLEANS_MAX = 5
 
@@ -72,7 +73,8 @@ def count(kind, body):
             continue
         while re.search(r"<[^<>]*>", text):
             text = re.sub(r"<[^<>]*>", "", text)
-        if re.search(r"\w\s*\(", text.split("=")[0].split("{")[0]):
+        # A pointer to a function is data.
+        if re.search(r"\w\s*\((?!\s*\*)", text.split("=")[0].split("{")[0]):
             functions += 1
             private += is_private
     return private, functions, booleans

@@ -181,8 +181,9 @@ def check_tree(texts):
     """What shows in many files together. `texts`: path -> text of each header and source."""
     found = [(f"{unit}.h", 1, fault)
              for unit, fault in circles.faults(texts, circles.STILL_IN_CIRCLES)]
-    proxy = {path: code_only(text) for path, text in texts.items() if within(path, "proxy")}
-    return found + list(classes.faults(proxy, classes.STILL_TOO_LARGE))
+    product = {path: code_only(text) for path, text in texts.items()
+               if any(within(path, folder) for folder in classes.FOLDERS)}
+    return found + list(classes.faults(product, classes.STILL_TOO_LARGE))
 
 
 def tracked_files(root):

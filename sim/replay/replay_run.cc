@@ -176,7 +176,7 @@ void ReplayRun::one(const ReplayRequest& request) {
 ReplayOutcome ReplayRun::ask_kernel(const ReplayRequest& request) {
   const cache::Key key = key_of(request);
   cache::DiskView on_disk;
-  cache::LookupResult found = kernel_->lookup(key, now_, hint_of(request), &on_disk);
+  cache::LookupResult found = kernel_->lookup(key, now_, options_.hint_of(request), &on_disk);
   if (found.on_disk()) {
     look_for_parts(request, key, on_disk, found);
   }
@@ -216,20 +216,21 @@ void ReplayRun::freshen(const cache::Key& key, const cache::Stored& stored) {
   }
 }
 
-std::uint64_t ReplayRun::charge_with(std::uint64_t head_bytes, const ReplayRequest& request) const {
-  return options_.charge
-             ? cache::charge_for(
-                   {.head = head_bytes, .body = std::max(request.size_bytes, request.object_bytes)})
-             : charge_of(request);
+std::uint64_t ReplayOptions::charge_with(std::uint64_t head_bytes,
+                                         const ReplayRequest& request) const {
+  return charge ? cache::charge_for({.head = head_bytes,
+                                     .body = std::max(request.size_bytes, request.object_bytes)})
+                : charge_of(request);
 }
 
 cache::Stored ReplayRun::stored_as(const ReplayRequest& request) const {
   cache::Stored stored;
-  stored.charge_bytes = charge_with(options_.charge ? options_.charge->head_bytes : 0, request);
+  stored.charge_bytes =
+      options_.charge_with(options_.charge ? options_.charge->head_bytes : 0, request);
   if (request.ttl_seconds != kNoTtl) {
     stored.fresh_until = now_ + std::chrono::seconds(request.ttl_seconds);
   }
-  stored.hint = hint_of(request);
+  stored.hint = options_.hint_of(request);
   return stored;
 }
 
@@ -249,7 +250,7 @@ ReplayOutcome ReplayRun::miss(const ReplayRequest& request, const cache::Key& ke
                                                    {.variant = 0,
                                                     .requests = 1,
                                                     .size_bytes = charge_of(request),
-                                                    .hint = hint_of(request),
+                                                    .hint = options_.hint_of(request),
                                                     .disk_only = stored.disk_only},
                                                    now_);
   if (!is_stored(reason)) {
@@ -257,7 +258,7 @@ ReplayOutcome ReplayRun::miss(const ReplayRequest& request, const cache::Key& ke
     return cache::outcome_of<ReplayOutcome>(reason);
   }
   stored.waits = cache::is_on_probation(reason);
-  const bool is_for_disk = has_disk() && reason != cache::AdmitReason::kWaits;
+  const bool is_for_disk = options_.has_disk() && reason != cache::AdmitReason::kWaits;
   if (!store(request, key, stored, is_for_disk)) {
     counts_.not_stored_full += counts ? 1 : 0;
     return ReplayOutcome::kTooLarge;
@@ -286,19 +287,21 @@ bool ReplayRun::store(const ReplayRequest& request, const cache::Key& key, cache
     stored.charge_bytes = 0;
   }
   const std::uint64_t reserved =
-      (has_disk() ? kernel_->charge_of_disk_entry() : 0) +
-      (stored.disk_only
-           ? 0
-           : kernel_->charge_of_entry() +
-                 charge_with(options_.charge ? options_.charge->reserved_bytes : 0, request));
+      (options_.has_disk() ? kernel_->charge_of_disk_entry() : 0) +
+      (stored.disk_only ? 0
+                        : kernel_->charge_of_entry() +
+                              options_.charge_with(
+                                  options_.charge ? options_.charge->reserved_bytes : 0, request));
   if (kernel_->reserve(key, reserved, now_) != cache::ReserveOutcome::kReserved) {
     return false;
   }
   stored.disk_bytes = is_for_disk ? write_body(request, key, stored) : 0;
   cache::DiskDecision decision;
   const cache::CommitOutcome outcome = kernel_->commit(key, stored, reserved, now_, &decision);
-  if (has_disk() && (outcome == cache::CommitOutcome::kStored || stored.disk_only)) {
-    write(key, decision, bodies_.contains(request.object) ? 0 : charge_of(request));
+  if (options_.has_disk() && (outcome == cache::CommitOutcome::kStored || stored.disk_only)) {
+    const bool is_written =
+        write(key, decision, bodies_.contains(request.object) ? 0 : charge_of(request));
+    counts_.disk_objects_refused += is_written || !has_ended_warmup() ? 0U : 1U;
   }
   return outcome == cache::CommitOutcome::kStored;
 }

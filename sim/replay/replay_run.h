@@ -135,6 +135,14 @@ struct ReplayOptions {
   std::optional<ReplayProbation> tuning = {};
   // Gets the outcome of each request, warm-up included; borrowed, null: nobody.
   std::vector<ReplayOutcome>* outcomes = nullptr;
+
+  bool has_disk() const { return !kernel.disks.empty(); }
+  // For evictions that know the future.
+  std::uint64_t hint_of(const ReplayRequest& request) const {
+    return request.next < first_counted ? kNeverAgain : request.next;
+  }
+  // What the request's object takes with so many bytes before its body, where those are charged.
+  std::uint64_t charge_with(std::uint64_t head_bytes, const ReplayRequest& request) const;
 };
 
 // The kernel's entries have 40 bits for their charge: it stores nothing larger, overhead included.
@@ -182,14 +190,8 @@ class ReplayRun {
   void begin_counting();
   void one(const ReplayRequest& request);
   ReplayOutcome ask_kernel(const ReplayRequest& request);
-  std::uint64_t hint_of(const ReplayRequest& request) const {
-    return request.next < options_.first_counted ? kNeverAgain : request.next;
-  }
-  // What the request's object takes with so many bytes before its body, where those are charged.
-  std::uint64_t charge_with(std::uint64_t head_bytes, const ReplayRequest& request) const;
   cache::Stored stored_as(const ReplayRequest& request) const;
   ReplayOutcome miss(const ReplayRequest& request, const cache::Key& key);
-  bool has_disk() const { return !options_.kernel.disks.empty(); }
   // Counts an object that was stored.
   void note_stored(std::uint32_t object, std::uint64_t bytes);
   // Reserves and commits, in memory, on disk or both.
@@ -205,9 +207,8 @@ class ReplayRun {
   void look_for_parts(const ReplayRequest& request, const cache::Key& key,
                       const cache::DiskView& on_disk, cache::LookupResult& found);
   // Disks take no time here: what is placed is written at once, and what has to be reclaimed is.
-  void write(const cache::Key& key, const cache::DiskDecision& decision, std::uint64_t body_bytes);
-  bool write_record(const cache::Key& key, const cache::DiskDecision& decision,
-                    std::uint64_t body_bytes);
+  // False where it was not placed.
+  bool write(const cache::Key& key, const cache::DiskDecision& decision, std::uint64_t body_bytes);
   void reclaim();
   // Stored in memory, from disk.
   void promote(const ReplayRequest& request, const cache::Key& key,

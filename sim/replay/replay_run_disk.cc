@@ -20,7 +20,8 @@ std::uint64_t record_bytes(std::uint64_t bytes) {
 
 bool ReplayRun::is_for_disk_only(std::uint64_t charge_bytes) const {
   const cache::KernelOptions& kernel = options_.kernel;
-  return has_disk() && (kernel.max_object_bytes == 0 || charge_bytes <= kernel.max_object_bytes) &&
+  return options_.has_disk() &&
+         (kernel.max_object_bytes == 0 || charge_bytes <= kernel.max_object_bytes) &&
          charge_bytes <= kernel_->disk_body_max() &&
          charge_bytes + kernel.entry_overhead_bytes >
              cache::effective_max_object(cache::reload_options(kernel));
@@ -47,7 +48,7 @@ std::uint64_t ReplayRun::write_body(const ReplayRequest& request, const cache::K
                             {.bytes = record_bytes(cache::part_bytes(bytes, i)),
                              .useless_from = std::max(stored.fresh_until, stored.keep_until)},
                             now_);
-    if (!write_record(part, decision, cache::part_bytes(bytes, i))) {
+    if (!write(part, decision, cache::part_bytes(bytes, i))) {
       return 0;
     }
   }
@@ -70,8 +71,8 @@ void ReplayRun::look_for_parts(const ReplayRequest& request, const cache::Key& k
   }
 }
 
-bool ReplayRun::write_record(const cache::Key& key, const cache::DiskDecision& decision,
-                             std::uint64_t body_bytes) {
+bool ReplayRun::write(const cache::Key& key, const cache::DiskDecision& decision,
+                      std::uint64_t body_bytes) {
   const bool is_placed = decision.outcome == cache::DiskOutcome::kPlaced;
   if (is_placed) {
     space_.placed(decision.place, body_bytes);
@@ -83,12 +84,6 @@ bool ReplayRun::write_record(const cache::Key& key, const cache::DiskDecision& d
     reclaim();
   }
   return is_placed;
-}
-
-void ReplayRun::write(const cache::Key& key, const cache::DiskDecision& decision,
-                      std::uint64_t body_bytes) {
-  const bool is_written = write_record(key, decision, body_bytes);
-  counts_.disk_objects_refused += is_written || !has_ended_warmup() ? 0U : 1U;
 }
 
 void ReplayRun::reclaim() {

@@ -169,6 +169,16 @@ class Classes(unittest.TestCase):
 
     def test_a_record_without_functions_may_say_what_it_likes(self):
         self.assertEqual([], class_faults("struct Said {\n" + "  bool a = false;\n" * 9 + "};\n"))
+        pointer = "  std::vector<int> (*make)(const void*) = nullptr;\n"
+        self.assertEqual([], class_faults("struct Said {\n" + "  bool a = false;\n" * 9 + pointer + "};\n"))
+
+    def test_classes_of_all_folders_are_looked_at_but_those_of_tests(self):
+        for folder, faults in (("base", 1), ("filter/cli", 1), ("cache", 1), ("config", 1),
+                               ("proxy/http", 1), ("sim/replay", 1), ("tests/cache", 0)):
+            texts = {f"{folder}/a.h": self.code(functions=26)}
+            found = [fault for path, _, fault in structure.check_tree(texts)
+                     if path == f"{folder}/a.h"]
+            self.assertEqual(faults, len(found), folder)
 
     def test_what_is_listed_may_not_grow_and_leaves_the_list(self):
         listed = {"Some": (30, 5)}
