@@ -6,7 +6,17 @@
 #include <string>
 #include <string_view>
 
+#include "base/time.h"
+
 namespace encore::cache {
+
+// Times as they are written.
+inline std::uint64_t ticks(MonotonicTime time) {
+  return static_cast<std::uint64_t>(time.time_since_epoch().count());
+}
+inline MonotonicTime time_of(std::uint64_t ticks) {
+  return MonotonicTime(Nanoseconds(static_cast<std::int64_t>(ticks)));
+}
 
 class ByteWriter {
  public:

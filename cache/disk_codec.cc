@@ -7,13 +7,6 @@ namespace {
 
 using Reader = ByteReader<ByteView>;
 
-std::uint64_t ticks(MonotonicTime time) {
-  return static_cast<std::uint64_t>(time.time_since_epoch().count());
-}
-MonotonicTime time_of(std::uint64_t ticks) {
-  return MonotonicTime(Nanoseconds(static_cast<std::int64_t>(ticks)));
-}
-
 void write(ByteWriter& writer, const DiskPlace& place) {
   writer.number(place.disk);
   writer.number(place.segment);

@@ -14,33 +14,15 @@ constexpr std::uint32_t kCompared = 4096;
 // Records ahead of the one that is loaded for which the index's memory is asked.
 constexpr std::size_t kLoadAhead = 8;
 
-std::uint32_t low_half(std::uint64_t variant) { return static_cast<std::uint32_t>(variant); }
-
 // Of a place, for digests: no two places have the same.
 std::uint64_t mix_of(const DiskPlace& place) {
   return filter::scrambled((std::uint64_t{place.disk} << 42U) ^
                            (std::uint64_t{place.segment} << 22U) ^ place.unit);
 }
 
-void tell(const PlacedRecord& placed, DiskVersion version, DiskDecision& decision) {
-  decision.place = placed.place;
-  decision.turn = placed.turn;
-  decision.order = placed.order;
-  decision.version = version;
-}
-
 }  // namespace
 
-// --- requests
-// ---------------------------------------------------------------------------------------
-
-bool DiskEntries::has(const Key& key, std::uint64_t variant) const {
-  return table_.find(mixed_of(key), low_half(variant)) != kNoEntry;
-}
-
-bool DiskEntries::has_at(const Key& key, const DiskPlace& place) const {
-  return table_.find_at(mixed_of(key), place) != kNoEntry;
-}
+// --- requests ------------------------------------------------------------------------------------
 
 std::uint32_t DiskEntries::count_alone(const Key& key) const {
   std::uint32_t count = 0;
@@ -74,24 +56,25 @@ std::expected<DiskPlace, PartMissing> DiskEntries::find_part(const Key& part) co
   return table_.place(ref);
 }
 
-DiskView DiskEntries::find(const Key& key, const Question& question, LookupResult& result) {
+DiskView DiskEntries::find(const Key& key, MonotonicTime now, Selector* selector,
+                           LookupResult& result) {
   for (EntryRef ref = table_.find(mixed_of(key)); ref != kNoEntry; ref = table_.next(ref)) {
     const DiskView view = table_.view(ref);
-    if (question.now >= view.fresh_until && question.now >= view.keep_until) {
+    if (now >= view.fresh_until && now >= view.keep_until) {
       continue;  // goes with its segment
     }
     result.any_resident = true;
     if (!table_.written(ref)) {
       continue;
     }
-    if (question.selector != nullptr && !question.selector->matches_disk(view)) {
-      if (question.selector->is_undecided()) {
+    if (selector != nullptr && !selector->matches_disk(view)) {
+      if (selector->is_undecided()) {
         result.is_undecided = true;
         return {};
       }
       continue;
     }
-    result.state = question.now < view.fresh_until ? LookupState::kFresh : LookupState::kStale;
+    result.state = now < view.fresh_until ? LookupState::kFresh : LookupState::kStale;
     result.disk = policy_->promotes(view) ? DiskHit::kAgain : DiskHit::kFirst;
     result.variant = view.variant;
     result.fresh_until = view.fresh_until;
@@ -101,17 +84,16 @@ DiskView DiskEntries::find(const Key& key, const Question& question, LookupResul
   return {};
 }
 
-bool DiskEntries::freshen(const Key& key, const Freshened& freshened) {
-  const Stored& stored = freshened.stored;
+bool DiskEntries::freshen(const Key& key, const Stored& stored, MonotonicTime now) {
   const EntryRef ref = table_.find(mixed_of(key), low_half(stored.variant));
   if (ref == kNoEntry) {
     return false;
   }
   // Behind what is freshened in memory the record has the fields of before, and nobody writes it
   // anew: it is to be validated first (RFC 9111 4.3.4).
-  table_.set_times(
-      ref, freshened.in_memory ? std::min(stored.fresh_until, freshened.now) : stored.fresh_until,
-      stored.keep_until);
+  const bool in_memory = memory_.find(key.hash, stored.variant) != kNoEntry;
+  table_.set_times(ref, in_memory ? std::min(stored.fresh_until, now) : stored.fresh_until,
+                   stored.keep_until);
   return true;
 }
 
@@ -133,27 +115,26 @@ DiskDecision DiskEntries::commit(const Key& key, const Stored& stored, Monotonic
   }
   const MixedKey mixed = mixed_of(key);
   const EntryRef same = table_.find(mixed, low_half(stored.variant));
-  PlacedRecord placed;
   if (stored.disk_bytes != 0) {
-    const bool is_new = same == kNoEntry;
-    decision.outcome =
-        is_new && table_.variants(mixed) >= variants_max_ ? DiskOutcome::kVariants
-        : is_new && is_full(budget, tier)
-            ? DiskOutcome::kIndexFull
-            : tier.place({.key = key.hash,
-                          .bytes = stored.disk_bytes,
-                          .names = stored.disk_names,
-                          .queue_full = stored.disk_queue_full,
-                          .waits = stored.waits,
-                          .useless_from = std::max(stored.fresh_until, stored.keep_until),
-                          .now = now},
-                         placed);
+    if (same == kNoEntry && table_.variants(mixed) >= variants_max_) {
+      decision.outcome = DiskOutcome::kVariants;
+    } else if (same == kNoEntry && is_full(budget, tier)) {
+      decision.outcome = DiskOutcome::kIndexFull;
+    } else {
+      decision = tier.place({.key = key.hash,
+                             .bytes = stored.disk_bytes,
+                             .names = stored.disk_names,
+                             .queue_full = stored.disk_queue_full,
+                             .waits = stored.waits,
+                             .useless_from = std::max(stored.fresh_until, stored.keep_until),
+                             .now = now});
+    }
   }
   const bool is_placed = decision.outcome == DiskOutcome::kPlaced;
   // A later place on the same disk outlives what it replaces; else a restart would bring it back.
-  bool comes_back = is_placed ? tier.is_unknown_beside(placed.place.disk) : tier.hides_records();
+  bool comes_back = is_placed ? tier.is_unknown_beside(decision.place.disk) : tier.hides_records();
   if (same != kNoEntry) {
-    comes_back = comes_back || !is_placed || table_.place(same).disk != placed.place.disk;
+    comes_back = comes_back || !is_placed || table_.place(same).disk != decision.place.disk;
     erase(same, budget, tier);
     ++tier.counters.replaced;
   }
@@ -162,14 +143,13 @@ DiskDecision DiskEntries::commit(const Key& key, const Stored& stored, Monotonic
     decision.tombstone = {comes_back ? decision.version : 0};
   }
   if (is_placed) {
-    tell(placed, decision.version, decision);
     insert({.key = mixed,
             .variant = low_half(stored.variant),
             .names = stored.disk_names,
-            .place = placed.place,
+            .place = decision.place,
             .fresh_until = stored.fresh_until,
             .keep_until = stored.keep_until,
-            .filled = stored.waits && tier.is_filling(placed.place.disk)},
+            .filled = stored.waits && tier.is_filling(decision.place.disk)},
            budget, tier);
     tier.counters.stored_alone += stored.disk_only ? 1 : 0;
   }
@@ -177,35 +157,32 @@ DiskDecision DiskEntries::commit(const Key& key, const Stored& stored, Monotonic
   return decision;
 }
 
-DiskEntries::PlacedPart DiskEntries::place_part(const Key& part, const PartWish& wish,
-                                                MonotonicTime now, Budget& budget, DiskTier& tier) {
-  PlacedPart result;
+DiskDecision DiskEntries::place_part(const Key& part, const PartWish& wish, MonotonicTime now,
+                                     Budget& budget, DiskTier& tier) {
   const MixedKey mixed = mixed_of(part);
   if (const EntryRef same = table_.find(mixed, 0); same != kNoEntry) {
     erase(same, budget, tier);
-    result.replaces = true;
   }
-  PlacedRecord placed;
-  DiskDecision& decision = result.decision;
-  decision.outcome = is_full(budget, tier) ? DiskOutcome::kIndexFull
-                                           : tier.place({.key = part.hash,
-                                                         .bytes = wish.bytes,
-                                                         .queue_full = wish.queue_full,
-                                                         .part = true,
-                                                         .useless_from = wish.useless_from,
-                                                         .now = now},
-                                                        placed);
+  DiskDecision decision{.outcome = DiskOutcome::kIndexFull};
+  if (!is_full(budget, tier)) {
+    decision = tier.place({.key = part.hash,
+                           .bytes = wish.bytes,
+                           .queue_full = wish.queue_full,
+                           .part = true,
+                           .useless_from = wish.useless_from,
+                           .now = now});
+  }
   if (decision.outcome == DiskOutcome::kPlaced) {
-    tell(placed, tier.next_version(), decision);
+    decision.version = tier.next_version();
     insert({.key = mixed,
-            .place = placed.place,
+            .place = decision.place,
             .fresh_until = MonotonicTime::max(),
             .keep_until = MonotonicTime::max(),
             .part = true},
            budget, tier);
   }
   ++tier.counters.part_outcomes[static_cast<std::size_t>(decision.outcome)];
-  return result;
+  return decision;
 }
 
 bool DiskEntries::is_full(const Budget& budget, const DiskTier& tier) {
@@ -220,8 +197,7 @@ void DiskEntries::insert(const DiskTable::Record& record, Budget& budget, DiskTi
   budget.grow(kDiskEntryBytes);
 }
 
-// --- removal
-// ----------------------------------------------------------------------------------------
+// --- removal -------------------------------------------------------------------------------------
 
 void DiskEntries::erase(EntryRef ref, Budget& budget, DiskTier& tier) {
   tier.entry_went({table_.place(ref), table_.is_part(ref)});
@@ -267,8 +243,7 @@ bool DiskEntries::set_written(const Key& key, const DiskPlace& place) {
   return ref != kNoEntry;
 }
 
-// --- slots
-// ------------------------------------------------------------------------------------------
+// --- slots ---------------------------------------------------------------------------------------
 
 Verdict DiskEntries::visit(EntryRef ref, Visitor& visitor) const {
   return !table_.holds(ref) || table_.is_part(ref) ? Verdict::kKeep
@@ -285,8 +260,7 @@ void DiskEntries::apply(EntryRef ref, Verdict verdict, MonotonicTime now, Budget
   ++tier.counters.invalidations;
 }
 
-// --- reclaiming
-// -------------------------------------------------------------------------------------
+// --- reclaiming ----------------------------------------------------------------------------------
 
 // Hits on a copy in memory do not come to the entry on disk. Parts have no copies.
 std::vector<DiskEntries::Found> DiskEntries::found_in(std::uint16_t disk, std::uint32_t segment,
@@ -315,32 +289,18 @@ DiskObject DiskEntries::object_of(const Found& found, std::span<const DiskPlace>
           .being_read = std::ranges::find(being_read, view.place) != being_read.end()};
 }
 
-void DiskEntries::count_moves(const ReclaimStep& step, std::uint32_t segment,
-                              DiskTier& tier) const {
-  for (const Found& found : found_in(step.disk, segment, kCompared)) {
-    if (table_.written(found.ref)) {
-      policy_->count(object_of(found, {}), step.now, tier.choice(step.disk));
-    }
-  }
-  tier.shard_counted(step.disk, shard_);
-}
-
-void DiskEntries::drop(EntryRef ref, const Dropping& how, Reclaimed& reclaimed, Budget& budget,
+void DiskEntries::drop(EntryRef ref, DiskLoss loss, Reclaimed& reclaimed, Budget& budget,
                        DiskTier& tier) {
-  DiskReclaim& done = reclaimed.done;
   const DiskPlace from = table_.place(ref);
   const bool is_part = table_.is_part(ref);
-  if (how.has_older && !is_part) {
-    done.buried.push_back(from);
-  }
-  count_loss(ref, how.offline ? DiskLoss::kOffline : DiskLoss::kDropped, tier);
+  count_loss(ref, loss, tier);
   if (!is_part && !table_.is_filled(ref)) {
     ++tier.counters.settled;
     tier.counters.settled_visited += table_.was_visited(ref) ? 1U : 0U;
   }
-  done.parts_dropped += is_part ? 1U : 0U;
+  reclaimed.done.parts_dropped += is_part ? 1U : 0U;
+  ++reclaimed.done.dropped;
   erase(ref, budget, tier);
-  ++done.dropped;
   reclaimed.dropped_bytes += from.bytes;
   reclaimed.digest ^= mix_of(from);
 }
@@ -350,17 +310,21 @@ DiskEntries::Reclaimed DiskEntries::reclaim(const ReclaimStep& step, Budget& bud
   Reclaimed reclaimed;
   DiskReclaim& done = reclaimed.done;
   done.state = DiskReclaim::State::kMore;
-  done.segment =
-      tier.reclaimed_segment(step.disk, budget.disk_index_max(), policy_->compares());
+  done.segment = tier.reclaimed_segment(step.disk, budget.disk_index_max(), policy_->compares());
   done.sequence = tier.sequence_of(step.disk, done.segment);
   if (tier.is_counting(step.disk)) {
-    count_moves(step, done.segment, tier);
+    for (const Found& found : found_in(step.disk, done.segment, kCompared)) {
+      if (table_.written(found.ref)) {
+        policy_->count(object_of(found, {}), step.now, tier.choice(step.disk));
+      }
+    }
+    tier.shard_counted(step.disk, shard_);
     reclaimed.counted = true;
     return reclaimed;
   }
-  const Dropping dropping{.offline = tier.is_offline(step.disk),
-                          .has_older = tier.has_older(step.disk, done.segment)};
-  const bool may_move = !dropping.offline && tier.has_room(0, budget.disk_index_max());
+  const bool offline = tier.is_offline(step.disk);
+  const bool may_move = !offline && tier.has_room(0, budget.disk_index_max());
+  const bool has_older = tier.has_older(step.disk, done.segment);  // records of a key, perhaps
   std::vector<Found> entries =
       found_in(step.disk, done.segment, policy_->compares() ? kCompared : kReclaimMax);
   if (policy_->compares()) {
@@ -379,7 +343,10 @@ DiskEntries::Reclaimed DiskEntries::reclaim(const ReclaimStep& step, Budget& bud
             : std::nullopt;
     const auto placed = visits ? tier.place_move(from, table_.view(found.ref).names) : std::nullopt;
     if (!placed) {
-      drop(found.ref, dropping, reclaimed, budget, tier);
+      if (has_older && !table_.is_part(found.ref)) {
+        done.buried.push_back(from);
+      }
+      drop(found.ref, offline ? DiskLoss::kOffline : DiskLoss::kDropped, reclaimed, budget, tier);
       continue;
     }
     table_.move(found.ref, placed->place);
@@ -399,8 +366,7 @@ DiskEntries::Reclaimed DiskEntries::reclaim(const ReclaimStep& step, Budget& bud
   return reclaimed;
 }
 
-// --- loading
-// ----------------------------------------------------------------------------------------
+// --- loading -------------------------------------------------------------------------------------
 
 DiskLoaded DiskEntries::load(std::span<const DiskRecord> records, Budget& budget, DiskTier& tier) {
   DiskLoaded loaded;

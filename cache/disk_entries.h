@@ -36,41 +36,32 @@ class DiskEntries {
   // --- requests -------------------------------------------------------------------------------
 
   bool has(const Key& key) const { return table_.find(mixed_of(key)) != kNoEntry; }
-  bool has(const Key& key, std::uint64_t variant) const;
-  bool has_at(const Key& key, const DiskPlace& place) const;
+  bool has(const Key& key, std::uint64_t variant) const {
+    return table_.find(mixed_of(key), low_half(variant)) != kNoEntry;
+  }
+  bool has_at(const Key& key, const DiskPlace& place) const {
+    return table_.find_at(mixed_of(key), place) != kNoEntry;
+  }
   // Entries of the key whose variant is not in memory.
   std::uint32_t count_alone(const Key& key) const;
   // Calls the visitor for each written variant; its verdict is ignored.
   void peek(const Key& key, Visitor& visitor) const;
   std::expected<DiskPlace, PartMissing> find_part(const Key& part) const;
 
-  struct Question {
-    MonotonicTime now{};
-    Selector* selector = nullptr;  // null: the first one
-  };
-  // The variant that is selected, as it was before this hit, which counts; the empty view: none.
-  // REQUIRES: `result` is that of memory, which has none; here it becomes that of both.
-  DiskView find(const Key& key, const Question& question, LookupResult& result);
-
-  struct Freshened {
-    const Stored& stored;
-    bool in_memory = false;
-    MonotonicTime now;
-  };
+  // The variant that is selected, the latest where `selector` is null, as it was before this hit,
+  // which counts; an empty view: none. REQUIRES: `result` is that of memory, which has none; here
+  // it becomes that of both.
+  DiskView find(const Key& key, MonotonicTime now, Selector* selector, LookupResult& result);
   // Gives the variant's entry its new times; false if there is none.
-  bool freshen(const Key& key, const Freshened& freshened);
+  bool freshen(const Key& key, const Stored& stored, MonotonicTime now);
   // All variants are stale from now on; how many there are.
   std::uint32_t mark_stale(const Key& key, MonotonicTime now);
   // What was stored in memory, or is for the disk only: places its record, and removes the one
   // before.
   DiskDecision commit(const Key& key, const Stored& stored, MonotonicTime now, Budget& budget,
                       DiskTier& tier) ENCORE_REQUIRES(budget.mutex, tier.mutex);
-  struct PlacedPart {
-    DiskDecision decision;
-    bool replaces = false;
-  };
-  PlacedPart place_part(const Key& part, const PartWish& wish, MonotonicTime now, Budget& budget,
-                        DiskTier& tier) ENCORE_REQUIRES(budget.mutex, tier.mutex);
+  DiskDecision place_part(const Key& part, const PartWish& wish, MonotonicTime now, Budget& budget,
+                          DiskTier& tier) ENCORE_REQUIRES(budget.mutex, tier.mutex);
 
   // --- removal --------------------------------------------------------------------------------
 
@@ -137,6 +128,9 @@ class DiskEntries {
     bool in_memory = false;
   };
 
+  static std::uint32_t low_half(std::uint64_t variant) {
+    return static_cast<std::uint32_t>(variant);
+  }
   static MixedKey mixed_of(const Key& key) { return EntryKeys::mixed_key(key.hash); }
   static bool is_full(const Budget& budget, const DiskTier& tier)
       ENCORE_REQUIRES(budget.mutex, tier.mutex);
@@ -149,13 +143,7 @@ class DiskEntries {
   // In the order in which they come.
   std::vector<Found> found_in(std::uint16_t disk, std::uint32_t segment,
                               std::uint32_t entries_max) const;
-  void count_moves(const ReclaimStep& step, std::uint32_t segment, DiskTier& tier) const
-      ENCORE_REQUIRES(tier.mutex);
-  struct Dropping {
-    bool offline = false;    // its disk
-    bool has_older = false;  // segments, which may have earlier records of the key
-  };
-  void drop(EntryRef ref, const Dropping& how, Reclaimed& reclaimed, Budget& budget, DiskTier& tier)
+  void drop(EntryRef ref, DiskLoss loss, Reclaimed& reclaimed, Budget& budget, DiskTier& tier)
       ENCORE_REQUIRES(budget.mutex, tier.mutex);
   bool load_one(std::size_t number, const DiskRecord& record, DiskLoaded& loaded, Budget& budget,
                 DiskTier& tier) ENCORE_REQUIRES(budget.mutex, tier.mutex);

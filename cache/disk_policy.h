@@ -3,8 +3,9 @@
 // them are written again (re-insertion). Where a record lies is the ring's (SegmentLog), which disk
 // takes it the tier's, and which object is written at all admission's.
 //
-// A policy is a stateless class in a header of its own, and a case of cache/disk_policies.h. It is
-// asked under the locks of a shard, the budget and the tier: cheap, no I/O.
+// Why it is so: docs/decisions/0465. A policy is a stateless class in a header of its own, and a
+// case of cache/disk_policies.h. It is asked under the locks of a shard, the budget and the tier:
+// cheap, no I/O.
 #pragma once
 
 #include <cstdint>

@@ -125,8 +125,7 @@ DiskView DiskTable::view(EntryRef ref) const {
           .keep_until = time_of(entry.keep_until())};
 }
 
-// --- the chains of segments
-// -------------------------------------------------------------------------
+// --- the chains of segments ----------------------------------------------------------------------
 
 EntryRef& DiskTable::head_of(const DiskPlace& place) {
   Chains& chains = disks_[place.disk];

@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "cache/disk_names.h"
-#include "cache/disk_table.h"
 
 namespace encore::cache {
 namespace {
@@ -40,8 +39,6 @@ DiskTier::DiskTier(const KernelOptions& options)
   }
 }
 
-DiskTier::~DiskTier() = default;
-
 std::string_view DiskTier::names(std::uint16_t number) const {
   const std::string* text =
       number < kDiskNamesMax ? texts_[number].load(std::memory_order_acquire) : nullptr;
@@ -69,8 +66,7 @@ std::optional<std::uint16_t> DiskTier::intern(std::string_view text) {
   return static_cast<std::uint16_t>(number);
 }
 
-// --- placing
-// ----------------------------------------------------------------------------------------
+// --- placing -------------------------------------------------------------------------------------
 
 std::optional<std::uint16_t> DiskTier::disk_for(const filter::Hash128& key) const {
   std::optional<std::uint16_t> best;
@@ -116,21 +112,21 @@ void DiskTier::refill(MonotonicTime now) {
       elapsed == kMicrosecondsPerSecond ? now : *refilled_ + std::chrono::microseconds(elapsed);
 }
 
-DiskOutcome DiskTier::place(const Wish& wish, PlacedRecord& placed) {
+DiskDecision DiskTier::place(const Wish& wish) {
   if (wish.useless_from - wish.now < std::chrono::seconds(rules_.life_seconds_min)) {
-    return DiskOutcome::kShortLived;
+    return {.outcome = DiskOutcome::kShortLived};
   }
   if (wish.queue_full) {
-    return DiskOutcome::kQueueFull;
+    return {.outcome = DiskOutcome::kQueueFull};
   }
   const auto disk = disk_for(wish.key);
   if (!disk) {
-    return DiskOutcome::kOffline;
+    return {.outcome = DiskOutcome::kOffline};
   }
   if (rules_.write_rate_max != 0) {
     refill(wish.now);
     if (tokens_ <= 0) {
-      return DiskOutcome::kWriteRate;
+      return {.outcome = DiskOutcome::kWriteRate};
     }
   }
   const SegmentLog::Record record{
@@ -138,21 +134,24 @@ DiskOutcome DiskTier::place(const Wish& wish, PlacedRecord& placed) {
       .names = wish.names,
       .names_bytes = static_cast<std::uint32_t>(names(wish.names).size()),
       .why = WriteReason::kAdmit};
-  const auto found = logs_[*disk].place(record);
-  if (!found) {
-    return logs_[*disk].fits_empty(record) ? DiskOutcome::kNoSegment : DiskOutcome::kTooLarge;
+  const auto placed = logs_[*disk].place(record);
+  if (!placed) {
+    return {.outcome =
+                logs_[*disk].fits_empty(record) ? DiskOutcome::kNoSegment : DiskOutcome::kTooLarge};
   }
-  placed = *found;
-  tokens_ -= rules_.write_rate_max == 0 ? 0 : static_cast<std::int64_t>(placed.place.bytes);
+  tokens_ -= rules_.write_rate_max == 0 ? 0 : static_cast<std::int64_t>(placed->place.bytes);
   counters.admitted += 1;
-  counters.admitted_bytes += placed.place.bytes;
+  counters.admitted_bytes += placed->place.bytes;
   const bool fills = wish.waits && is_filling(*disk);
   counters.filled += fills ? 1 : 0;
-  counters.filled_bytes += fills ? placed.place.bytes : 0;
+  counters.filled_bytes += fills ? placed->place.bytes : 0;
   counters.parts_placed += wish.part ? 1 : 0;
-  counters.parts_placed_bytes += wish.part ? placed.place.bytes : 0;
-  states_[*disk].admitted_total += placed.place.bytes;
-  return DiskOutcome::kPlaced;
+  counters.parts_placed_bytes += wish.part ? placed->place.bytes : 0;
+  states_[*disk].admitted_total += placed->place.bytes;
+  return {.outcome = DiskOutcome::kPlaced,
+          .place = placed->place,
+          .turn = placed->turn,
+          .order = placed->order};
 }
 
 std::optional<PlacedRecord> DiskTier::place_move(const DiskPlace& from, std::uint16_t names) {
@@ -183,10 +182,7 @@ void DiskTier::entry_went(const Entry& entry) {
   logs_[entry.place.disk].died(entry.place);
 }
 
-std::uint64_t DiskTier::index_bytes() const { return entries_ * kDiskEntryBytes; }
-
-// --- reclaiming
-// -------------------------------------------------------------------------------------
+// --- reclaiming ----------------------------------------------------------------------------------
 
 std::optional<std::uint32_t> DiskTier::next_to_reclaim(std::uint16_t disk,
                                                        std::uint64_t index_max) const {
@@ -261,8 +257,7 @@ bool DiskTier::free_segment(std::uint16_t disk, std::uint32_t segment) {
   return true;
 }
 
-// --- disks
-// ------------------------------------------------------------------------------------------
+// --- disks ---------------------------------------------------------------------------------------
 
 bool DiskTier::attach(std::uint16_t disk, std::span<const std::uint64_t> sequences,
                       DiskVersion newest) {
@@ -282,8 +277,6 @@ void DiskTier::take_offline(std::uint16_t disk) {
   states_[disk].loading = false;
   logs_[disk].seal();
 }
-
-void DiskTier::resize(std::uint16_t disk, std::uint32_t segments) { logs_[disk].resize(segments); }
 
 std::uint64_t DiskTier::bytes_in_service() const {
   std::uint64_t bytes = 0;

@@ -29,7 +29,6 @@ namespace encore::cache {
 class DiskTier {
  public:
   explicit DiskTier(const KernelOptions& options);
-  ~DiskTier();
 
   OptionalMutex mutex;
 
@@ -39,7 +38,7 @@ class DiskTier {
   // unusual (disk_names.h) and there are as many such texts as have numbers.
   std::optional<std::uint16_t> intern(std::string_view text) ENCORE_REQUIRES(mutex);
 
-  // Where a record goes that is asked to be written; kPlaced, or why not.
+  // Where a record goes that is asked to be written, or why not.
   struct Wish {
     filter::Hash128 key{};
     std::uint64_t bytes = 0;
@@ -50,7 +49,7 @@ class DiskTier {
     MonotonicTime useless_from{};
     MonotonicTime now{};
   };
-  DiskOutcome place(const Wish& wish, PlacedRecord& placed) ENCORE_REQUIRES(mutex);
+  DiskDecision place(const Wish& wish) ENCORE_REQUIRES(mutex);
   // Whether what waits is written there because it was never full.
   bool is_filling(std::uint16_t disk) const ENCORE_REQUIRES(mutex) {
     return !states_[disk].full_once;
@@ -74,7 +73,7 @@ class DiskTier {
   };
   void entry_came(const Entry& entry) ENCORE_REQUIRES(mutex);
   void entry_went(const Entry& entry) ENCORE_REQUIRES(mutex);
-  std::uint64_t index_bytes() const ENCORE_REQUIRES(mutex);
+  std::uint64_t index_bytes() const ENCORE_REQUIRES(mutex) { return entries_ * kDiskEntryBytes; }
   // Whether so many bytes more go into a share that is `index_max` large.
   bool has_room(std::uint64_t bytes, std::uint64_t index_max) const ENCORE_REQUIRES(mutex) {
     return index_bytes() + bytes <= index_max;
@@ -112,7 +111,9 @@ class DiskTier {
       ENCORE_REQUIRES(mutex);
   void loaded(std::uint16_t disk) ENCORE_REQUIRES(mutex) { states_[disk].loading = false; }
   void take_offline(std::uint16_t disk) ENCORE_REQUIRES(mutex);
-  void resize(std::uint16_t disk, std::uint32_t segments) ENCORE_REQUIRES(mutex);
+  void resize(std::uint16_t disk, std::uint32_t segments) ENCORE_REQUIRES(mutex) {
+    logs_[disk].resize(segments);
+  }
   std::uint64_t sequence(std::uint16_t disk) const ENCORE_REQUIRES(mutex) {
     return logs_[disk].sequence();
   }

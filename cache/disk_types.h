@@ -32,16 +32,10 @@ namespace encore::cache {
   X(kVariants, "variants")      \
   X(kOffline, "offline")
 
-enum class DiskOutcome : std::uint8_t {
 #define ENCORE_ENUMERATOR(id, name) id,
-  ENCORE_DISK_OUTCOMES(ENCORE_ENUMERATOR)
-#undef ENCORE_ENUMERATOR
-};
-inline constexpr std::array kDiskOutcomeNames = {
 #define ENCORE_NAME(id, name) std::string_view(name),
-    ENCORE_DISK_OUTCOMES(ENCORE_NAME)
-#undef ENCORE_NAME
-};
+enum class DiskOutcome : std::uint8_t { ENCORE_DISK_OUTCOMES(ENCORE_ENUMERATOR) };
+inline constexpr std::array kDiskOutcomeNames = {ENCORE_DISK_OUTCOMES(ENCORE_NAME)};
 inline constexpr std::size_t kDiskOutcomeCount = kDiskOutcomeNames.size();
 constexpr std::string_view to_string(DiskOutcome outcome) noexcept {
   return kDiskOutcomeNames[static_cast<std::size_t>(outcome)];
@@ -57,20 +51,14 @@ constexpr std::string_view to_string(DiskOutcome outcome) noexcept {
   X(kDropped, "dropped")          \
   X(kOffline, "offline")
 
-enum class DiskLoss : std::uint8_t {
-#define ENCORE_ENUMERATOR(id, name) id,
-  ENCORE_DISK_LOSSES(ENCORE_ENUMERATOR)
-#undef ENCORE_ENUMERATOR
-};
-inline constexpr std::array kDiskLossNames = {
-#define ENCORE_NAME(id, name) std::string_view(name),
-    ENCORE_DISK_LOSSES(ENCORE_NAME)
-#undef ENCORE_NAME
-};
+enum class DiskLoss : std::uint8_t { ENCORE_DISK_LOSSES(ENCORE_ENUMERATOR) };
+inline constexpr std::array kDiskLossNames = {ENCORE_DISK_LOSSES(ENCORE_NAME)};
 inline constexpr std::size_t kDiskLossCount = kDiskLossNames.size();
 constexpr std::string_view to_string(DiskLoss loss) noexcept {
   return kDiskLossNames[static_cast<std::size_t>(loss)];
 }
+#undef ENCORE_NAME
+#undef ENCORE_ENUMERATOR
 
 // What is wanted for a part of a body (cache/disk_parts.h). kPlaced: as with a commit.
 struct PartWish {

@@ -53,11 +53,9 @@ namespace encore::cache {
   X(kFollow, "follow")            \
   X(kLeave, "leave")
 
-enum class EventKind : std::uint8_t {
 #define ENCORE_ENUMERATOR(id, name) id,
-  ENCORE_EVENT_KINDS(ENCORE_ENUMERATOR)
+enum class EventKind : std::uint8_t { ENCORE_EVENT_KINDS(ENCORE_ENUMERATOR) };
 #undef ENCORE_ENUMERATOR
-};
 inline constexpr std::size_t kEventKindCount =
     static_cast<std::size_t>(EventKind::kLeave) + 1;  // the last one
 

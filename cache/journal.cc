@@ -21,13 +21,6 @@ constexpr std::uint64_t kHeadMax = 4096;
 // MiB.
 constexpr std::uint64_t kTextMax = 1U << 24U;
 
-std::uint64_t ticks(MonotonicTime time) {
-  return static_cast<std::uint64_t>(time.time_since_epoch().count());
-}
-MonotonicTime time_of(std::uint64_t ticks) {
-  return MonotonicTime(Nanoseconds(static_cast<std::int64_t>(ticks)));
-}
-
 bool takes_identity(const AdmissionOptions& admission, const filter::Seed& identity) {
   return !has_filter(admission.policy) ||
          (admission.filter.hash == filter::HashFamily::kXxh3 && admission.filter.seed == identity);
@@ -362,8 +355,7 @@ std::string adopted_path(const std::string& journal, std::uint64_t checksum) {
   return path;
 }
 
-// --- recorder
-// -------------------------------------------------------------------------------------
+// --- recorder ------------------------------------------------------------------------------------
 
 JournalRecorder::JournalRecorder(const JournalHead& head)
     : head_(head), key_text_(!head.identity_filter), last_now_(head.started) {
@@ -416,8 +408,7 @@ std::string JournalRecorder::take() {
   return out;
 }
 
-// --- reader
-// ---------------------------------------------------------------------------------------
+// --- reader --------------------------------------------------------------------------------------
 
 Result<JournalReader> JournalReader::open(std::istream& stream) {
   StreamSource source{stream.rdbuf()};

@@ -252,8 +252,8 @@ AdmitReason Kernel::admit(const Key& key, const AdmitRequest& request, Monotonic
   OptionalLock lock(shard.mutex);
   const bool on_probation = shard.runs_probation();
   // Whoever reads the budget is numbered under its lock.
-  LockIf budget_lock(budget_, reads_budget(shard) || on_probation);
-  LockIf tier_lock(tier_, on_probation);
+  OptionalLock budget_lock(budget_, reads_budget(shard) || on_probation);
+  OptionalLock tier_lock(tier_, on_probation);
   std::optional<AdmitReason> decided;
   if (on_probation) [[unlikely]] {
     decided = decide_on_probation(shard, key, request, now, *budget_, *tier_);
@@ -287,7 +287,7 @@ std::uint8_t Kernel::reserve_step(const Key& key, const ReserveStep& step, Monot
   Removals gone(hooks_.owner);
   OptionalLock lock(shard.mutex);
   OptionalLock budget_lock(budget_->mutex);
-  LockIf tier_lock(tier_, step.from_waiting);
+  OptionalLock tier_lock(tier_, step.from_waiting);
   auto outcome = static_cast<std::uint8_t>(ReserveOutcome::kReserved);
   std::uint32_t flags = (step.last ? kReserveLast : 0) | (step.grows ? kReserveGrows : 0) |
                         (step.from_waiting ? kReserveWaiting : 0);
@@ -403,8 +403,7 @@ void Kernel::abort(const Key& key, std::uint64_t reserved_bytes, MonotonicTime n
   publish(event);
 }
 
-// --- removal
-// --------------------------------------------------------------------------------------
+// --- removal -------------------------------------------------------------------------------------
 
 std::uint32_t Kernel::invalidate(const Key& key, MonotonicTime now, DiskTombstone* tombstone) {
   Shard& shard = shard_for(key.hash);

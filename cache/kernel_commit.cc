@@ -139,7 +139,7 @@ CommitOutcome Kernel::commit_step(const Key& key, const Stored& stored,
   budget_->give_back_reservation(reserved_bytes);
   budget_->grow(is_stored(outcome) && !stored.disk_only ? complete.charge_bytes : 0);
   budget_->free(gone.bytes());
-  LockIf tier_lock(tier_, tier_ != nullptr);
+  OptionalLock tier_lock(tier_, tier_ != nullptr);
   decision = tier_ != nullptr && is_stored(outcome)
                  ? shard.disk->commit(key, stored, now, *budget_, *tier_)
                  : DiskDecision{};
@@ -211,7 +211,7 @@ Kernel::FreshenStep Kernel::freshen_step(const Key& key, const Stored& stored,
     budget_->give_back_reservation(reserved_bytes);
   }
   if (shard.disk != nullptr && step.outcome != kFreshenNeedsRoom && !overtaken &&
-      shard.disk->freshen(key, {stored, ref != kNoEntry, now}) && ref == kNoEntry) [[unlikely]] {
+      shard.disk->freshen(key, stored, now) && ref == kNoEntry) [[unlikely]] {
     step.outcome = static_cast<std::uint8_t>(FreshenOutcome::kFreshenedOnDisk);
   }
   if (step.outcome == static_cast<std::uint8_t>(FreshenOutcome::kFreshened)) {

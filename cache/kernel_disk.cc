@@ -25,8 +25,7 @@ std::uint64_t Kernel::disk_body_max() const {
 
 LookupResult Kernel::lookup_on_disk(Shard& shard, const Key& key, const DiskQuestion& question,
                                     Looked looked) {
-  const DiskView view =
-      shard.disk->find(key, {.now = question.now, .selector = question.selector}, looked.result);
+  const DiskView view = shard.disk->find(key, question.now, question.selector, looked.result);
   if (question.found != nullptr) {
     *question.found = view;
   }
@@ -45,8 +44,7 @@ LookupResult Kernel::lookup_on_disk(Shard& shard, const Key& key, const DiskQues
   return looked.result;
 }
 
-// --- parts of bodies, each an entry under a key of its own
-// ---------------------------------------------------------
+// --- parts of bodies, each an entry under a key of its own ---------------------------------------
 
 DiskDecision Kernel::place_part(const Key& part, const PartWish& wish, MonotonicTime now) {
   // Without room for its entry it is refused; the step says so.
@@ -61,7 +59,8 @@ DiskDecision Kernel::place_part_step(const Key& part, const PartWish& wish,
   OptionalLock budget_lock(budget_->mutex);
   OptionalLock tier_lock(tier_->mutex);
   budget_->give_back_reservation(reserved_bytes);
-  const auto [decision, replaces] = shard.disk->place_part(part, wish, now, *budget_, *tier_);
+  const bool replaces = shard.disk->has(part, 0);
+  const DiskDecision decision = shard.disk->place_part(part, wish, now, *budget_, *tier_);
   Event event{.kind = EventKind::kPart,
               .shard = shard.number,
               .now = now,
@@ -95,8 +94,7 @@ std::expected<DiskPlace, PartMissing> Kernel::find_part(const Key& part, Monoton
   return found;
 }
 
-// --- what came of writing and reading
-// ---------------------------------------------------------------
+// --- what came of writing and reading ------------------------------------------------------------
 
 DiskTombstone Kernel::written(const Key& key, const DiskPlace& place, Write write,
                               MonotonicTime now) {
@@ -134,8 +132,7 @@ DiskTombstone Kernel::end_record(const Key& key, Event& event, DiskLoss loss) {
   return {event.version};
 }
 
-// --- reclaiming
-// -------------------------------------------------------------------------------------
+// --- reclaiming ----------------------------------------------------------------------------------
 
 DiskReclaim Kernel::reclaim_disk(std::uint16_t disk, std::span<const DiskPlace> being_read,
                                  MonotonicTime now) {
@@ -190,8 +187,7 @@ bool Kernel::free_segment(std::uint16_t disk, std::uint32_t segment, MonotonicTi
   return freed;
 }
 
-// --- the start
-// --------------------------------------------------------------------------------------
+// --- the start -----------------------------------------------------------------------------------
 
 DiskLoaded Kernel::load(std::span<const DiskRecord> records, MonotonicTime now) {
   DiskLoaded loaded;
@@ -276,8 +272,7 @@ void Kernel::loaded(std::uint16_t disk, MonotonicTime now) {
   publish(event);
 }
 
-// --- operation
-// --------------------------------------------------------------------------------------
+// --- operation -----------------------------------------------------------------------------------
 
 void Kernel::take_offline(std::uint16_t disk, MonotonicTime now) {
   OptionalLock lock(shards_.front()->mutex);

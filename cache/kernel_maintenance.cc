@@ -155,16 +155,14 @@ Kernel::ReclaimStep Kernel::reclaim_step(std::uint32_t number, std::uint32_t vic
   Removals gone(hooks_.owner);
   OptionalLock lock(shard.mutex);
   OptionalLock budget_lock(budget_->mutex);
-  LockIf tier_lock(tier_, shard.runs_probation());
+  OptionalLock tier_lock(tier_, shard.runs_probation());
   const std::uint64_t excess = budget_->excess();
   evict_for(shard, {.bytes = excess, .victims_max = victims_max}, gone, now, *budget_, tier_);
   budget_->free(gone.bytes());
   budget_->lower_limit();
   if (hooks_.observer != nullptr) [[unlikely]] {
     Event event{.kind = EventKind::kReclaim, .shard = number, .now = now, .requests = victims_max};
-    event.removed = gone.count();
-    event.freed_bytes = gone.bytes();
-    event.removed_digest = gone.digest();
+    put_removals(gone, event);
     publish(event);
   }
   return {gone.count(), !budget_->is_shrinking()};
@@ -198,7 +196,7 @@ Kernel::Freed Kernel::make_room_step(std::uint32_t number, const Room& wanted, M
   Removals gone(hooks_.owner);
   OptionalLock lock(shard.mutex);
   OptionalLock budget_lock(budget_->mutex);
-  LockIf tier_lock(tier_, shard.runs_probation());
+  OptionalLock tier_lock(tier_, shard.runs_probation());
   const Table::Evicted last = evict_for(shard, wanted, gone, now, *budget_, tier_);
   budget_->free(gone.bytes());
   // An empty shard, asked again and again while memory is short, is no event; one in which nothing
@@ -210,16 +208,13 @@ Kernel::Freed Kernel::make_room_step(std::uint32_t number, const Room& wanted, M
                 .now = now,
                 .charge_bytes = wanted.bytes,
                 .requests = wanted.victims_max};
-    event.removed = gone.count();
-    event.freed_bytes = gone.bytes();
-    event.removed_digest = gone.digest();
+    put_removals(gone, event);
     publish(event);
   }
   return {gone.bytes(), gone.count()};
 }
 
-// --- reload
-// ---------------------------------------------------------------------------------------
+// --- reload --------------------------------------------------------------------------------------
 
 Result<void> Kernel::reconfigure(const ReloadOptions& options, MonotonicTime now) {
   if (auto accepted = check_options(options); !accepted) {
@@ -269,8 +264,7 @@ Result<void> Kernel::reload_shard_step(std::uint32_t number, MonotonicTime now) 
   return done;
 }
 
-// --- saved state
-// ----------------------------------------------------------------------------------
+// --- saved state ---------------------------------------------------------------------------------
 
 std::string Kernel::save_admission(MonotonicTime now) const {
   // With room for all, so that a large memory is copied once.
@@ -323,8 +317,7 @@ std::string Kernel::save_admission_of(std::uint32_t number, MonotonicTime now) c
   return shard.admission.save(now);
 }
 
-// --- adoption
-// -------------------------------------------------------------------------------------
+// --- adoption ------------------------------------------------------------------------------------
 
 Result<Kernel::Adoption> Kernel::adopt(const Adoptable& adoptable, std::uint64_t held_bytes_max,
                                        MonotonicTime now) {
@@ -393,8 +386,7 @@ void Kernel::release_adopted() {
   adopted_.erase(unused.begin(), unused.end());
 }
 
-// --- statistics
-// -----------------------------------------------------------------------------------
+// --- statistics ----------------------------------------------------------------------------------
 
 KernelStatistics Kernel::statistics() const {
   KernelStatistics sum;
@@ -457,6 +449,23 @@ AdmissionStatistics Kernel::admission_statistics(std::uint64_t lines_max) const 
   }
   statistics.size_parameter /= shards;
   return statistics;
+}
+
+void Kernel::peek(const Key& key, Visitor& visitor) const {
+  const Shard& shard = shard_for(key.hash);
+  OptionalLock lock(shard.mutex);
+  for (EntryRef ref = shard.table.find(key.hash); ref != kNoEntry; ref = shard.table.next(ref)) {
+    visitor.visit(shard.table.view(ref));
+  }
+  if (shard.disk != nullptr) {
+    shard.disk->peek(key, visitor);
+  }
+}
+
+Recalled Kernel::recall(const Key& key, const AdmissionRule& rule) const {
+  const Shard& shard = shard_for(key.hash);
+  OptionalLock lock(shard.mutex);
+  return shard.admission.recall(key, rule);
 }
 
 void Kernel::prefetch(const Key& key) const {

@@ -29,35 +29,25 @@ class ENCORE_CAPABILITY("mutex") OptionalMutex {
 
 class ENCORE_SCOPED_CAPABILITY OptionalLock {
  public:
-  explicit OptionalLock(OptionalMutex& mutex) ENCORE_ACQUIRE(mutex) : mutex_(mutex) {
-    mutex_.lock();
+  explicit OptionalLock(OptionalMutex& mutex) ENCORE_ACQUIRE(mutex) : mutex_(&mutex) {
+    mutex_->lock();
   }
-  ~OptionalLock() ENCORE_RELEASE() { mutex_.unlock(); }
-  OptionalLock(const OptionalLock&) = delete;
-  OptionalLock& operator=(const OptionalLock&) = delete;
-
- private:
-  OptionalMutex& mutex_;
-};
-
-// Holds the mutex of `owner` for a scope, where it is wanted. The analysis takes it for held in any
-// case, so what needs it is done only where it was wanted. `owner` may be null where it is not.
-class ENCORE_SCOPED_CAPABILITY LockIf {
- public:
+  // The mutex of `owner`, which may be null, where it is wanted. The analysis takes it for held in
+  // any case, so what needs it is done only where it was wanted.
   template <typename Owner>
-  LockIf(const std::unique_ptr<Owner>& owner, bool wanted) ENCORE_ACQUIRE(owner->mutex)
+  OptionalLock(const std::unique_ptr<Owner>& owner, bool wanted) ENCORE_ACQUIRE(owner->mutex)
       : mutex_(wanted ? &owner->mutex : nullptr) {
-    if (mutex_ != nullptr) {
+    if (wanted) {
       mutex_->lock();
     }
   }
-  ~LockIf() ENCORE_RELEASE() {
+  ~OptionalLock() ENCORE_RELEASE() {
     if (mutex_ != nullptr) {
       mutex_->unlock();
     }
   }
-  LockIf(const LockIf&) = delete;
-  LockIf& operator=(const LockIf&) = delete;
+  OptionalLock(const OptionalLock&) = delete;
+  OptionalLock& operator=(const OptionalLock&) = delete;
 
  private:
   OptionalMutex* mutex_;

@@ -47,11 +47,9 @@ struct DiskLoad {
 // kWaits: it is in memory. kKeyWaits: only its key is, and kKeyStillWaits: was before. kAdmitted:
 // the caller writes it to disk, and it does not go into memory. kKnownTooLarge: its key is known,
 // but the disks do not take its size.
-enum class ProbationVerdict : std::uint8_t {
 #define ENCORE_ENUMERATOR(id, name) id,
-  ENCORE_PROBATION_VERDICTS(ENCORE_ENUMERATOR)
+enum class ProbationVerdict : std::uint8_t { ENCORE_PROBATION_VERDICTS(ENCORE_ENUMERATOR) };
 #undef ENCORE_ENUMERATOR
-};
 
 class Probation {
  public:

@@ -28,16 +28,12 @@ namespace encore::cache {
   X(kSeldom, "seldom", 2.0, false, 1.0 / 8, 0.0) \
   X(kAll, "all", 1.0, true, 1.0, 0.2)
 
-enum class ProbationSample : std::uint8_t {
-#define ENCORE_ENUMERATOR(id, name, window, all, chance, handicap) id,
-  ENCORE_PROBATION_SAMPLES(ENCORE_ENUMERATOR)
-#undef ENCORE_ENUMERATOR
-};
-inline constexpr std::array kProbationSampleNames = {
-#define ENCORE_NAME(id, name, window, all, chance, handicap) std::string_view(name),
-    ENCORE_PROBATION_SAMPLES(ENCORE_NAME)
+#define ENCORE_ENUMERATOR(id, ...) id,
+#define ENCORE_NAME(id, name, ...) std::string_view(name),
+enum class ProbationSample : std::uint8_t { ENCORE_PROBATION_SAMPLES(ENCORE_ENUMERATOR) };
+inline constexpr std::array kProbationSampleNames = {ENCORE_PROBATION_SAMPLES(ENCORE_NAME)};
 #undef ENCORE_NAME
-};
+#undef ENCORE_ENUMERATOR
 inline constexpr std::size_t kProbationSampleCount = kProbationSampleNames.size();
 constexpr std::string_view to_string(ProbationSample sample) noexcept {
   return kProbationSampleNames[static_cast<std::size_t>(sample)];

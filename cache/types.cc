@@ -7,21 +7,13 @@
 namespace encore::cache {
 namespace {
 
-constexpr std::array<std::string_view, kAdmitReasonCount> kReasonNames = {
-#define ENCORE_NAME(id, name, stored, outcome) name,
-    ENCORE_ADMIT_REASONS(ENCORE_NAME)
-#undef ENCORE_NAME
-};
-constexpr std::array<bool, kAdmitReasonCount> kReasonStored = {
+#define ENCORE_NAME(id, name, ...) std::string_view(name),
 #define ENCORE_STORED(id, name, stored, outcome) stored,
-    ENCORE_ADMIT_REASONS(ENCORE_STORED)
+constexpr std::array kReasonNames = {ENCORE_ADMIT_REASONS(ENCORE_NAME)};
+constexpr std::array kReasonStored = {ENCORE_ADMIT_REASONS(ENCORE_STORED)};
+constexpr std::array kKindNames = {ENCORE_EVENT_KINDS(ENCORE_NAME)};
 #undef ENCORE_STORED
-};
-constexpr std::array<std::string_view, kEventKindCount> kKindNames = {
-#define ENCORE_NAME(id, name) name,
-    ENCORE_EVENT_KINDS(ENCORE_NAME)
 #undef ENCORE_NAME
-};
 constexpr std::array<std::string_view, 3> kStateNames = {"miss", "fresh", "stale"};
 constexpr std::array<std::string_view, 3> kReserveNames = {"reserved", "too-large", "full"};
 constexpr std::array<std::string_view, 6> kCommitNames = {"stored", "replaced",   "too-large",

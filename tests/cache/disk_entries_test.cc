@@ -44,7 +44,7 @@ class Disk {
   }
   LookupResult find(std::uint64_t id, MonotonicTime now = at(1)) {
     LookupResult result;
-    entries.find(key(id), {.now = now}, result);
+    entries.find(key(id), now, nullptr, result);
     return result;
   }
   DiskEntries::Reclaimed reclaim(std::span<const DiskPlace> being_read = {}) {
@@ -130,11 +130,12 @@ TEST_CASE("Behind a copy in memory that is freshened the record is to be validat
   disk.store(1, 3);
   Stored fresh = disk.stored(3);
   fresh.fresh_until = at(5000);
-  CHECK(disk.entries.freshen(key(1), {.stored = fresh, .in_memory = false, .now = at(10)}));
+  CHECK(disk.entries.freshen(key(1), fresh, at(10)));
   CHECK(disk.find(1, at(4999)).state == LookupState::kFresh);
-  CHECK(disk.entries.freshen(key(1), {.stored = fresh, .in_memory = true, .now = at(10)}));
+  disk.store_in_memory(1, 3);
+  CHECK(disk.entries.freshen(key(1), fresh, at(10)));
   CHECK(disk.find(1, at(11)).state == LookupState::kStale);
-  CHECK_FALSE(disk.entries.freshen(key(2), {.stored = fresh, .in_memory = false, .now = at(10)}));
+  CHECK_FALSE(disk.entries.freshen(key(2), fresh, at(10)));
 }
 
 TEST_CASE("A part is found by its place alone, and needs no tombstone", "[cache][disk]") {
@@ -144,15 +145,15 @@ TEST_CASE("A part is found by its place alone, and needs no tombstone", "[cache]
   const OptionalLock tier_lock(disk.tier.mutex);
   const auto first =
       disk.entries.place_part(key(1), {.bytes = 4096}, at(0), disk.budget, disk.tier);
-  CHECK_FALSE(first.replaces);
+  CHECK(first.outcome == DiskOutcome::kPlaced);
   CHECK(disk.entries.find_part(key(1)) == std::unexpected(PartMissing::kNotWritten));
   const auto second =
       disk.entries.place_part(key(1), {.bytes = 4096}, at(0), disk.budget, disk.tier);
-  CHECK(second.replaces);
-  REQUIRE(disk.entries.set_written(key(1), second.decision.place));
-  CHECK(disk.entries.find_part(key(1)) == second.decision.place);
-  CHECK(disk.entries.lose(key(1), second.decision.place, DiskLoss::kUnreadable, disk.budget,
-                          disk.tier) == DiskVersion{0});
+  CHECK(disk.tier.index_bytes() == kDiskEntryBytes);  // replaced
+  REQUIRE(disk.entries.set_written(key(1), second.place));
+  CHECK(disk.entries.find_part(key(1)) == second.place);
+  CHECK(disk.entries.lose(key(1), second.place, DiskLoss::kUnreadable, disk.budget, disk.tier) ==
+        DiskVersion{0});
   CHECK(disk.budget.used() == 0);
 }
 
