@@ -369,7 +369,10 @@ std::uint8_t Kernel::reserve_steps(const Key& key, std::uint64_t bytes,
   const std::uint32_t last = 2 * options_.shards;
   std::uint32_t tried = 0;
   while (true) {
-    const Waits waits = on_probation ? look_at_waiting(shards_) : Waits{};
+    Waits waits;
+    if (on_probation) [[unlikely]] {
+      waits = look_at_waiting(shards_);
+    }
     const bool from_waiting =
         waits.oldest && (waits.bytes > waiting_most || !waits.has_others || tried > last);
     const ReserveStep step{

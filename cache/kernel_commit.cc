@@ -140,9 +140,10 @@ CommitOutcome Kernel::commit_step(const Key& key, const Stored& stored,
   budget_->grow(is_stored(outcome) && !stored.disk_only ? complete.charge_bytes : 0);
   budget_->free(gone.bytes());
   OptionalLock tier_lock(tier_, tier_ != nullptr);
-  decision = tier_ != nullptr && is_stored(outcome)
-                 ? shard.disk->commit(key, stored, now, *budget_, *tier_)
-                 : DiskDecision{};
+  decision = {};
+  if (tier_ != nullptr && is_stored(outcome)) [[unlikely]] {
+    decision = shard.disk->commit(key, stored, now, *budget_, *tier_);
+  }
   if (stored.disk_only && is_stored(outcome) && decision.outcome != DiskOutcome::kPlaced)
       [[unlikely]] {
     outcome = CommitOutcome::kRefused;
