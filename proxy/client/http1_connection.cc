@@ -237,47 +237,45 @@ void Http1Connection::refuse_unfinished_head() {
 bool Http1Connection::handle_request(std::string_view head_bytes) {
   if (identity_.may_change()) replies_.forget_client();
   RequestView view;
+  CacheView found;
   Intake::Outcome outcome = services_.intake.take({.head = services_.http1.head,
                                                    .text = head_bytes,
                                                    .listener = listener_,
                                                    .identity = identity_,
                                                    .seat = transfer_,
                                                    .is_tls = stream_.is_tls()},
-                                                  view);
+                                                  view, found);
+  if (const auto* hit = std::get_if<Intake::Hit>(&outcome)) [[likely]] {
+    refusals_in_row_ = 0;
+    if (!http::keep_alive(*view.head) || is_draining()) phase_ = Phase::kLast;
+    const bool is_kept = phase_ == Phase::kOpen;
+    replies_.add_hit({.view = view,
+                      .text = head_bytes,
+                      .form = hit->form,
+                      .is_kept = is_kept,
+                      .is_last_read = is_last_read_ || !is_kept},
+                     found);
+    if (phase_ == Phase::kLast && !replies_.is_pending()) close(After::kClose);
+    return true;
+  }
   if (std::holds_alternative<Intake::Wait>(outcome)) return false;
   if (const auto* refused = std::get_if<Intake::Refuse>(&outcome)) {
     refuse(refused->refusal, &view);
     return true;
   }
   refusals_in_row_ = 0;
-  if (auto* hit = std::get_if<Intake::Hit>(&outcome)) {
-    reply_hit(view, head_bytes, *hit);
-    return true;
-  }
   ENCORE_CHECK(request_ == nullptr && tunnel_ == nullptr, "one request follows the other");
   // Replies keep the order of requests: what was gathered goes first.
   if (!replies_.flush()) {
     replies_.record_unsent(view);
   } else if (auto* start = std::get_if<Intake::Start>(&outcome)) {
-    request_.reset(new Http1Stream(*this, services_.exchange, std::move(start->request),
-                                   std::move(start->found)));
+    request_.reset(
+        new Http1Stream(*this, services_.exchange, std::move(start->request), std::move(found)));
     if (!replies_.is_pending()) request_->start();
   } else {
     open(std::get<Intake::Tunnel>(outcome));
   }
   return true;
-}
-
-void Http1Connection::reply_hit(const RequestView& view, std::string_view head_bytes,
-                                Intake::Hit& hit) {
-  if (!http::keep_alive(*view.head) || is_draining()) phase_ = Phase::kLast;
-  const bool is_kept = phase_ == Phase::kOpen;
-  replies_.add_hit({.view = view,
-                    .text = head_bytes,
-                    .is_kept = is_kept,
-                    .is_last_read = is_last_read_ || !is_kept},
-                   hit);
-  if (phase_ == Phase::kLast && !replies_.is_pending()) close(After::kClose);
 }
 
 void Http1Connection::open(Intake::Tunnel& tunnel) {

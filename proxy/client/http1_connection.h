@@ -107,7 +107,6 @@ class Http1Connection final : public ClientConnection,
   std::size_t handle_input(std::string_view input);
   std::optional<std::size_t> parse(std::string_view input);
   bool handle_request(std::string_view head_bytes);
-  void reply_hit(const RequestView& view, std::string_view head_bytes, Intake::Hit& hit);
   void open(Intake::Tunnel& tunnel);
   // `view` is of the request that is refused; null: there is none, and the connection ends.
   void refuse(const Refusal& refusal, const RequestView* view = nullptr);

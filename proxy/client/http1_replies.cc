@@ -35,11 +35,11 @@ void add_inline(ReplyBatch& batch, CacheView& found, std::size_t tail_bytes) {
 
 }  // namespace
 
-void Http1Replies::add_hit(const HitRequest& request, Intake::Hit& hit) {
+void Http1Replies::add_hit(const HitRequest& request, CacheView& found) {
   const RequestView& view = request.view;
-  const store::Object& object = *hit.found.object;
+  const store::Object& object = *found.object;
   const http::StoredMeta& meta = meta_of(object).http;
-  const HitLines lines(*services_.runtime, view, hit.form);
+  const HitLines lines(*services_.runtime, view, request.form);
   ReplyBatch& batch = services_.http1.batch;
   if (!batch.has_room(lines.bytes_max() + kConnectionFieldBytesMax + kHeadEnd.size()) &&
       !write_batch()) [[unlikely]] {
@@ -58,9 +58,9 @@ void Http1Replies::add_hit(const HitRequest& request, Intake::Hit& hit) {
                        .rule = view.rule};
   services_.log.tell_hit(view, object);
   if (object.body() != nullptr || services_.log.wants_records()) {
-    return add_recorded(request, hit.found, count, {room, tail});
+    return add_recorded(request, found, count, {room, tail});
   }
-  add_inline(batch, hit.found, tail);
+  add_inline(batch, found, tail);
   // The hit is recorded after it was written; pipelined ones in front of it were recorded before.
   if (request.is_last_read && !write_batch()) {
     RequestRecord record = record_of(view, count, listener_);

@@ -46,10 +46,11 @@ class Http1Replies {
   struct HitRequest {
     const RequestView& view;
     std::string_view text;  // of its head
-    bool is_kept;           // another one may follow
-    bool is_last_read;      // and has not been read yet, or none will be
+    HitForm form;
+    bool is_kept;       // another one may follow
+    bool is_last_read;  // and has not been read yet, or none will be
   };
-  void add_hit(const HitRequest& request, Intake::Hit& hit);
+  void add_hit(const HitRequest& request, CacheView& found);
   // Sends a whole reply of our own.
   void send(std::string reply);
   // A request that was read behind others, whose responses found nobody, has none. `status`: that

@@ -25,10 +25,10 @@ ClientIdentity::HeaderTaken ClientIdentity::take_header(const ListenerPolicy& po
   return {.header = Header::kTaken, .used = header.size};
 }
 
-void ClientIdentity::identify(const ListenerPolicy* policy, const http::Fields& fields,
-                              RequestView& view) {
+void ClientIdentity::identify_by(const ListenerPolicy* policy, const http::Fields& fields,
+                                 RequestView& view) {
   view.policy = policy;
-  if (tls_ != nullptr) view.tls = &tls_;
+  has_more_ = true;
   // Whose it is is known since the CONNECT; what stands in it is the client's own word.
   if (inside_ != nullptr) {
     view.inside = inside_.get();
@@ -40,7 +40,6 @@ void ClientIdentity::identify(const ListenerPolicy* policy, const http::Fields& 
     view.secure = view.secure || secure_;
     return;
   }
-  speaks_for_others_ = true;
   const Sender sender = find_sender(*policy, from_, fields);
   view.through_proxy = sender.through_proxy;
   view.secure = sender.through_proxy ? sender.secure : view.secure || secure_;

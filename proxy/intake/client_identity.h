@@ -43,7 +43,10 @@ class ClientIdentity {
   void set_tls(std::shared_ptr<const ClientTls> tls) { tls_ = std::move(tls); }
   const ClientTls* tls() const { return tls_.get(); }
   // Requests come inside this CONNECT from here on. Its client is the one identified last.
-  void enter(Inside inside) { inside_ = std::make_unique<const Inside>(std::move(inside)); }
+  void enter(Inside inside) {
+    inside_ = std::make_unique<const Inside>(std::move(inside));
+    has_more_ = true;
+  }
   const Inside* inside() const { return inside_.get(); }
 
   // The peer, or whom a PROXY header has named in its stead.
@@ -51,10 +54,17 @@ class ClientIdentity {
   // The client of the request that was identified last; before the first, from().
   const net::Address& client() const { return client_; }
   // True if the next request may be another client's.
-  bool may_change() const { return speaks_for_others_ && inside_ == nullptr; }
+  bool may_change() const { return has_more_ && inside_ == nullptr; }
   // Identifies the client of a request, and says so in `view`, which knows already whether the
   // connection is of TLS. `policy` may be null.
-  void identify(const ListenerPolicy* policy, const http::Fields& fields, RequestView& view);
+  void identify(const ListenerPolicy* policy, const http::Fields& fields, RequestView& view) {
+    if (tls_ != nullptr) view.tls = &tls_;
+    if (policy == nullptr && !has_more_) [[likely]] {
+      view.secure = view.secure || secure_;
+    } else {
+      identify_by(policy, fields, view);
+    }
+  }
   // True if the configuration still decrypts the CONNECT that requests come inside of. REQUIRES:
   // inside().
   bool is_still_decrypted(const Runtime& runtime, MonotonicTime now);
@@ -80,6 +90,8 @@ class ClientIdentity {
                               const http::RequestHead* head) const;
 
  private:
+  void identify_by(const ListenerPolicy* policy, const http::Fields& fields, RequestView& view);
+
   net::Address from_;
   net::Address client_;
   std::shared_ptr<const ClientTls> tls_;
@@ -88,8 +100,8 @@ class ClientIdentity {
   std::function<void()> resume_;
   std::uint64_t decrypted_by_ = 0;  // the runtime that has said so of its host
   bool awaits_header_ = false;
-  bool secure_ = false;             // by the PROXY header
-  bool speaks_for_others_ = false;  // by some configuration since it began
+  bool secure_ = false;    // by the PROXY header
+  bool has_more_ = false;  // than its peer to go by: a policy, then or now, or a CONNECT
 };
 
 }  // namespace encore::server

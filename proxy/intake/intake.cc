@@ -13,7 +13,7 @@
 
 namespace encore::server {
 
-Intake::Outcome Intake::take(const Arrival& arrival, RequestView& view) {
+Intake::Outcome Intake::take(const Arrival& arrival, RequestView& view, CacheView& found) {
   const Runtime& runtime = *parts_.runtime;
   const ListenerContext& listener = arrival.listener;
   ClientIdentity& identity = arrival.identity;
@@ -38,18 +38,17 @@ Intake::Outcome Intake::take(const Arrival& arrival, RequestView& view) {
     if (auto outcome = check(arrival, *policy, view)) return std::move(*outcome);
   }
   if (runtime.identifies_all) view.request_id = identity.request_id(ids_, policy, &head);
-  if (!may_be_hit(view)) return start(arrival, view, {});
-  CacheView found =
-      parts_.cache.lookup(view.key, view.hash, head.fields, view.treatment->vary, client);
+  if (!may_be_hit(view)) return start(arrival, view, found);
+  found = parts_.cache.lookup(view.key, view.hash, head.fields, view.treatment->vary, client);
   // By the clock of after the lookup: what it has found may have come with this turn.
   if (is_plain_hit(view, found, runtime, parts_.loop.now())) {
     HitForm form = HitForm::kIdentity;
     if (runtime.compression) [[unlikely]] {
       form = choose_hit_form(view, *runtime.compression, parts_.coders, found);
     }
-    if (form != HitForm::kUnknown) return Hit{std::move(found), form};
+    if (form != HitForm::kUnknown) return Hit{form};
   }
-  return start(arrival, view, std::move(found));
+  return start(arrival, view, found);
 }
 
 // At a listener that has settings of its own. Nothing: the request may go on.
@@ -104,7 +103,7 @@ bool Intake::take_seat(const Arrival& arrival, const RequestView& view) {
   return arrival.seat.take(parts_.transfers, client, limit);
 }
 
-Intake::Outcome Intake::start(const Arrival& arrival, RequestView& view, CacheView found) {
+Intake::Outcome Intake::start(const Arrival& arrival, RequestView& view, const CacheView& found) {
   const Runtime& runtime = *parts_.runtime;
   const ClientIdentity& identity = arrival.identity;
   if (!take_seat(arrival, view)) {
@@ -131,7 +130,7 @@ Intake::Outcome Intake::start(const Arrival& arrival, RequestView& view, CacheVi
     const bool is_opened = is_decrypted(*request, arrival.is_tls);
     return Tunnel{std::move(request), is_opened};
   }
-  return Start{std::move(request), std::move(found)};
+  return Start{std::move(request)};
 }
 
 bool Intake::is_decrypted(const RequestContext& connect, bool is_tls) {

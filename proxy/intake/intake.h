@@ -66,14 +66,12 @@ class Intake {
   struct Refuse {
     Refusal refusal;
   };
-  // A fresh stored response that goes out unchanged; `form` says which form of the object.
+  // What was found is a fresh response that goes out unchanged; `form` says which form of it.
   struct Hit {
-    CacheView found;
     HitForm form = HitForm::kIdentity;
   };
   struct Start {
     std::shared_ptr<const RequestContext> request;
-    CacheView found;
   };
   struct Tunnel {
     std::shared_ptr<const RequestContext> request;
@@ -83,8 +81,9 @@ class Intake {
   struct Wait {};
   using Outcome = std::variant<Refuse, Hit, Start, Tunnel, Wait>;
 
-  // `view` is empty before; it views the arrival, and with its key this until the next call.
-  Outcome take(const Arrival& arrival, RequestView& view);
+  // `view` and `found` are empty before. `view` views the arrival, and with its key this until the
+  // next call; `found` is what the cache has for the request.
+  Outcome take(const Arrival& arrival, RequestView& view, CacheView& found);
 
   // Whom a refusal is for. All is borrowed.
   struct Refused {
@@ -103,7 +102,7 @@ class Intake {
  private:
   std::optional<Outcome> check(const Arrival& arrival, const ListenerPolicy& policy,
                                RequestView& view);
-  Outcome start(const Arrival& arrival, RequestView& view, CacheView found);
+  Outcome start(const Arrival& arrival, RequestView& view, const CacheView& found);
   bool take_seat(const Arrival& arrival, const RequestView& view);
   bool is_decrypted(const RequestContext& connect, bool is_tls);
 

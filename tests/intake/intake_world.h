@@ -40,7 +40,7 @@ class IntakeWorld final : private cache::PayloadOwner, private ConnectionsAllowe
     connect();
   }
   ~IntakeWorld() {
-    outcome = Intake::Wait{};
+    found = {};
     kernel_.reset();
   }
   IntakeWorld(const IntakeWorld&) = delete;
@@ -75,6 +75,7 @@ class IntakeWorld final : private cache::PayloadOwner, private ConnectionsAllowe
     REQUIRE(http::parse_request(text, runtime->head_limits, head, error) ==
             http::ParseStatus::kComplete);
     view = {};
+    found = {};
     seat.leave();
     outcome = intake.take({.head = head,
                            .text = text,
@@ -82,7 +83,7 @@ class IntakeWorld final : private cache::PayloadOwner, private ConnectionsAllowe
                            .identity = *identity,
                            .seat = seat,
                            .is_tls = is_tls},
-                          view);
+                          view, found);
     REQUIRE(std::holds_alternative<Expected>(outcome));
     return std::get<Expected>(outcome);
   }
@@ -154,6 +155,7 @@ class IntakeWorld final : private cache::PayloadOwner, private ConnectionsAllowe
   std::string text;
   http::RequestHead head;
   RequestView view;
+  CacheView found;
   Intake::Outcome outcome = Intake::Wait{};
 };
 
