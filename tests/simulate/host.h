@@ -46,6 +46,7 @@ class Host {
   // How many stored responses there were.
   std::uint64_t purge(const server::PurgeOrder& order);
   server::Proxy& proxy() { return *proxy_; }
+  bool has_disk() const { return !config().disk.empty(); }
   // How many responses are stored, in memory and on disk.
   std::uint64_t stored() const;
   // When it was made, by the world's clock.

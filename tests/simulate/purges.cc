@@ -25,7 +25,7 @@ void Purges::count(const char* by, bool soft, const Url& url, Host& host) {
     roads_.note_key(host.proxy(), Fate::kPurged, key);
   }
   Tiers tiers = tiers_of(host.proxy(), text);
-  const bool on_disk = tiers.has.at(static_cast<std::size_t>(Tier::kDisk));
+  const bool on_disk = tiers.is_in(Tier::kDisk);
   const proxyfuzz::Event* const last =
       url.serials.empty() ? nullptr : ring_.world.event(url.serials.back());
   if (on_disk && last != nullptr && last->decided < host.started()) tiers.add(Tier::kSaved);
@@ -36,12 +36,28 @@ void Purges::count(const char* by, bool soft, const Url& url, Host& host) {
   }
 }
 
+// One that a disk alone has, where a few looks find it: of those the least is known. It is asked
+// for again at once.
+Url& Purges::pick(Random& random, Host& host) {
+  constexpr int kLooks = 4;
+  Url* url = nullptr;
+  for (int left = kLooks; left != 0; --left) {
+    url = &ring_.world.pick_url(random);
+    if (!host.has_disk()) break;
+    const Tiers tiers = tiers_of(host.proxy(), text_of(ring_, *url));
+    if (tiers.is_in(Tier::kRead)) break;
+    if (tiers.is_in(Tier::kDisk) && !tiers.is_in(Tier::kMemory)) break;
+  }
+  if (random.percent(50)) ring_.world.focus_on(*url);
+  return *url;
+}
+
 void Purges::purge_something(Random& random, Host& host) {
   const std::uint64_t kind = random.below(100);
   if (kind < 50 || !kinds_.tags) return purge_url(random, host);
   if (kind < 53) return purge_others(host);
   proxyfuzz::World& world = ring_.world;
-  const Url& like = world.pick_url(random);
+  const Url& like = pick(random, host);
   server::PurgeOrder order;
   order.soft = random.percent(30);
   const char* by = "tag";
@@ -81,7 +97,7 @@ void Purges::purge_something(Random& random, Host& host) {
 }
 
 void Purges::purge_url(Random& random, Host& host) {
-  Url& url = ring_.world.pick_url(random);
+  Url& url = pick(random, host);
   server::PurgeOrder order;
   order.urls = {text_of(ring_, url)};
   order.soft = random.percent(30);

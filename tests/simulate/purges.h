@@ -25,6 +25,7 @@ class Purges {
   void purge_something(Random& random, Host& host);
 
  private:
+  proxyfuzz::Url& pick(Random& random, Host& host);
   void purge_url(Random& random, Host& host);
   void purge_others(Host& host);
   void count(const char* by, bool soft, const proxyfuzz::Url& url, Host& host);

@@ -19,6 +19,7 @@
 #include "tests/simulate/ring_loop.h"
 #include "tests/simulate/seeded_openssl.h"
 #include "tests/simulate/timing.h"
+#include "tests/simulate/tries.h"
 
 namespace encore::simulate {
 namespace {
@@ -94,6 +95,7 @@ class Round {
   std::optional<proxyfuzz::Tunnels> tunnels_;
   std::optional<PublishedOracle> published_;
   Roads roads_;
+  Tries tries_{world_};
   std::optional<Purges> purges_;
   proxyfuzz::Loop::Timer next_hour_{};
   bool disk_fails_ = false;
@@ -207,6 +209,7 @@ void Round::follow_roads() {
   };
   world_.on_origin_gone = [this](const proxyfuzz::Request& request) {
     if (host_ == nullptr) return;
+    tries_.note(request);
     roads_.note_tag(host_->proxy(), Fate::kOriginGone, request.tag, Roads::Others::kMetToo);
   };
   ring_.on_leave = [this](const proxyfuzz::Request* request) {
@@ -551,6 +554,9 @@ RoundResult Round::run() {
     if (system_.steps() % kStepsToLook == 0 && host_ != nullptr) {
       host_->look_at_held();
       roads_.look(host_->proxy());
+    }
+    if (!tries_.empty() && host_ != nullptr) {
+      tries_.look(host_->proxy(), [this](const std::string& what) { report("held", what); });
     }
     if (resting_ && ring_.active == 0) end_rest();
     if (other_rules_wait_ && ring_.active == 0 && !draining_) take_other_rules();

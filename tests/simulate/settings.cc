@@ -50,7 +50,10 @@ std::string some_policy(bool has_disk, Random& random) {
 // What a reload may give another value.
 std::string changeable(const Fixed& fixed, Random& random) {
   std::string out = "[cache]\nshards = " + std::to_string(fixed.shards) + "\n";
-  out += "memory = " + one_of(random, {"\"256KiB\"", "\"2MiB\"", "\"2MiB\"", "\"16MiB\""});
+  // Before a disk little, so that much is on that alone.
+  out += "memory = " + (fixed.disk
+                            ? one_of(random, {"\"256KiB\"", "\"256KiB\"", "\"2MiB\""})
+                            : one_of(random, {"\"256KiB\"", "\"2MiB\"", "\"2MiB\"", "\"16MiB\""}));
   out += std::string(kObjectMax) + object_max(random);
   out += "collapse = " + one_of(random, {"true", "true", "true", "false"});
   out += "collapse_buffer = " + one_of(random, {"\"1KiB\"", "\"16KiB\"", "\"1MiB\""});

@@ -72,10 +72,6 @@ void look_at_places(disk::Disks& disks, const std::vector<cache::DiskPlace>& pla
 
 std::string_view to_string(Tier tier) { return kNames.at(static_cast<std::size_t>(tier)); }
 
-bool Tiers::any() const {
-  return std::ranges::any_of(has, [](bool each) { return each; });
-}
-
 std::vector<filter::Hash128> hashes_of(server::Proxy& proxy, const std::string& url) {
   std::vector<filter::Hash128> out;
   for (const std::string& key : keys_of(*proxy.present_runtime(), url)) {

@@ -33,7 +33,7 @@ std::string_view to_string(Tier tier);
 struct Tiers {
   std::array<bool, static_cast<std::size_t>(Tier::kCount)> has{};
   void add(Tier tier) { has.at(static_cast<std::size_t>(tier)) = true; }
-  bool any() const;
+  bool is_in(Tier tier) const { return has.at(static_cast<std::size_t>(tier)); }
 };
 
 // The hashes of all keys of a URL.

@@ -234,7 +234,7 @@ std::shared_ptr<Request> compose(Ring& ring, Random& random, const Asker& asker)
     add_client(random, asker, *request);
   }
   if (unsafe) {
-    request->body_bytes = random.pick<std::size_t>({0, 10, 3000});
+    request->body_bytes = random.pick<std::size_t>({0, 10, 3000, 3000, 40000});
     fields.push_back({"Content-Length", std::to_string(request->body_bytes)});
   } else {
     add_directives(random, *request);

@@ -210,6 +210,8 @@ class Round {
               .front = &front,
               .tls = &tls_,
               .has_tls = has_tls_.listeners};
+    std::optional<Accounts> accounts;
+    if (process.has_log()) ring.accounts = &accounts.emplace(world_);
     servers_.start();
     {
       std::vector<std::unique_ptr<Client>> clients;
@@ -223,9 +225,11 @@ class Round {
     servers_.stop();
     totals_.requests += requests - ring.requests_left;
     if (!stopped_) look_for_leaks(process, descriptors);
+    const std::string counted = stopped_ ? std::string() : process.metrics();
     if (const std::string wrong = process.stop(60); !wrong.empty()) {
       world_.report("end of the proxy", wrong, nullptr, "");
     }
+    if (!stopped_ && accounts) settle(*accounts, process, counted);
     for (const auto& [name, count] : world_.counters()) totals_.counters[name] += count;
     ++(told_ == 0 ? totals_.rounds_passed : totals_.rounds_failed);
     return !stopped_ || options_.keep_going;
@@ -298,6 +302,27 @@ class Round {
     }
     totals_.counters["resident MiB at the end, at most"] = std::max(
         totals_.counters["resident MiB at the end, at most"], process.resident_bytes() >> 20);
+  }
+
+  // Each request is logged once, and counted as often; nobody asks any more.
+  void settle(Accounts& accounts, const Process& process, const std::string& metrics) {
+    accounts.take(process.log());
+    const Accounts::Sums sums = accounts.settle();
+    const auto same = [&](const char* name, std::uint64_t wanted) {
+      const std::uint64_t value = Process::counted(name, metrics);
+      if (value == wanted) return;
+      world_.report("accounts",
+                    std::string(name) + ": " + std::to_string(value) + " counted, and " +
+                        std::to_string(wanted) + " should be",
+                    nullptr, "");
+    };
+    same("encore_requests_total", sums.requests);
+    same("encore_response_body_bytes_sum", sums.content);
+    for (const char* const none :
+         {"encore_client_connections", "encore_transfers", "encore_upgrades", "encore_tunnels",
+          "encore_dns_lookups", "encore_transfer_memory_bytes"}) {
+      same(none, 0);
+    }
   }
 
   // Whether connections end because the proxy does: how it ended is the finding then.

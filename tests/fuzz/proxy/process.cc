@@ -15,6 +15,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/fuzz/proxy/accounts.h"
 #include "tests/fuzz/proxy/epoll_loop.h"
 
 namespace encore::proxyfuzz {
@@ -114,9 +115,9 @@ std::string Process::make_config(const Options& options, const World& world, Ran
   }
   out += "[limits]\ntransfer_buffer = " + text({"16KiB", "256KiB"});
   out += "[timeouts]\npool_idle = \"2s\"\n";
-  out +=
-      "[log]\nlevel = \"warn\"\naccess = " +
-      (random.percent(50) ? std::string("\"\"\n") : "\"" + options.directory + "/access.log\"\n");
+  out += "[log]\nlevel = \"warn\"\naccess = ";
+  if (random.percent(50)) return out + "\"\"\n";
+  out += "\"" + log_path_ + "\"\nformat = '" + std::string(Accounts::kFormat) + "'\n";
   return out;
 }
 
@@ -132,9 +133,11 @@ Process::Process(const Options& options, const World& world, Random& random)
       admin_port_(free_port()),
       config_path_(options.directory + "/encore.toml"),
       output_path_(options.directory + "/output"),
-      disk_path_(options.directory + "/disk") {
+      disk_path_(options.directory + "/disk"),
+      log_path_(options.directory + "/access.log") {
   // What the origin of an earlier round said is of no use in this one.
   ::unlink(disk_path_.c_str());
+  ::unlink(log_path_.c_str());
   without_rules_ = make_config(options, world, random);
   write_config(world);
   pid_ = fork();
@@ -172,12 +175,27 @@ void Process::reload() {
 }
 
 std::uint64_t Process::reloads() const {
-  constexpr std::string_view kName = "\nencore_reloads_total ";
-  const std::string page = get(admin_port_, "/metrics");
-  const std::size_t at = page.find(kName);
-  if (at == std::string::npos) return 0;
-  return std::strtoull(page.c_str() + at + kName.size(), nullptr, 10);
+  return counted("encore_reloads_total", get(admin_port_, "/metrics"));
 }
+
+std::string Process::metrics() const { return get(admin_port_, "/metrics"); }
+
+std::uint64_t Process::counted(const std::string& name, const std::string& page) {
+  std::uint64_t sum = 0;
+  const std::string begin = "\n" + name;
+  for (std::size_t at = page.find(begin); at != std::string::npos; at = page.find(begin, at + 1)) {
+    const char next = page[at + begin.size()];
+    if (next != ' ' && next != '{') continue;
+    const std::size_t line_end = page.find('\n', at + 1);
+    const std::size_t value = page.rfind(' ', line_end);
+    sum += std::strtoull(page.c_str() + value + 1, nullptr, 10);
+  }
+  return sum;
+}
+
+bool Process::has_log() const { return config_.find("access = \"\"") == std::string::npos; }
+
+std::string Process::log() const { return read_file(log_path_); }
 
 bool Process::await_reloads(std::uint64_t wanted) const {
   const double give_up = now() + 5;

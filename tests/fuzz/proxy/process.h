@@ -44,6 +44,13 @@ class Process {
   bool take_rules(const World& world);
   // Asks it to end, or waits for that; what is wrong with how it ended, if anything.
   std::string stop(double seconds);
+  // Whether it logs requests, in Accounts' form; and the log. It is whole when the process has
+  // ended.
+  bool has_log() const;
+  std::string log() const;
+  // The page of its metrics, and the sum of all series of a name on such a page.
+  std::string metrics() const;
+  static std::uint64_t counted(const std::string& name, const std::string& page);
   std::size_t descriptors() const;
   std::size_t resident_bytes() const;
 
@@ -65,6 +72,7 @@ class Process {
   std::uint64_t reloads_asked_ = 0;
   std::string output_path_;
   std::string disk_path_;
+  std::string log_path_;
   pid_t pid_ = -1;
   int status_ = 0;
   bool ended_ = false;

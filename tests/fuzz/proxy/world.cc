@@ -153,6 +153,14 @@ Url& World::pick_url(Random& random) {
   return *active_[slot];
 }
 
+void World::focus_on(const Url& url) {
+  constexpr int kRequests = 8;
+  const auto found = std::ranges::find(active_, &url, &std::unique_ptr<Url>::get);
+  if (found == active_.end()) return;
+  focus_ = static_cast<std::size_t>(found - active_.begin());
+  focus_left_ = kRequests;
+}
+
 // Lets go what no answer can speak of any more.
 void World::retire() {
   while (!retired_.empty() && retired_.front().first + kRetiredSeconds < now() &&

@@ -275,6 +275,8 @@ class World {
   bool is_reverse() const noexcept { return reverse_; }
   // The one that everybody wants just now, or another.
   Url& pick_url(Random& random);
+  // This is what everybody wants for the next requests.
+  void focus_on(const Url& url);
   Url* find_url(std::string_view path);
   Content& make_content(Url& url, const Selecting& selecting, int user, std::uint32_t bytes);
   Event& make_event(Url& url);
