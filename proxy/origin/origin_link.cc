@@ -353,7 +353,7 @@ void OriginLink::connect(std::vector<net::Address> addresses) {
   const Nanoseconds timeout = request_.runtime->config.timeouts.origin_connect;
   options.timeout = timeout.count() == 0 ? Nanoseconds(std::chrono::hours(1)) : timeout;
   options.tls = tls_;
-  options.tls_host = tls_name();
+  options.tls_host = server_ != nullptr ? server_->tls_name : forward_host_;
   if (tls_ != nullptr && parent_of(request_) != nullptr) {
     options.tunnel_to = authority_text(forward_host_, port_);
     options.tunnel_fields = tunnel_via(request_);

@@ -161,9 +161,6 @@ class OriginLink final : private OriginLines::Waiter::Owner {
   ServerLease next_server(LastResort last_resort) const;
   void choose_server(ServerLease lease);
   const std::string& host() const { return server_ != nullptr ? server_->host : forward_host_; }
-  const std::string& tls_name() const {
-    return server_ != nullptr ? server_->tls_name : forward_host_;
-  }
   Progress acquire_here();
   bool take_connection();
   bool take_idle(const std::function<bool(const PooledConnection&)>& is_named);
