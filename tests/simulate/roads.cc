@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "proxy/client/http1_connection.h"
-#include "proxy/client/http1_pending.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/origin/fetch.h"
 #include "proxy/process/worker.h"
@@ -68,7 +67,7 @@ std::optional<Place> place_of(const Http1Connection& connection, const Fetches& 
   if (const Exchange* const exchange = exchange_of(connection)) {
     return place_of(*exchange, fetches);
   }
-  if (connection.pending_ != nullptr) return Place::kSending;
+  if (connection.replies_.is_pending()) return Place::kSending;
   const bool is_idle = connection.tunnel_ == nullptr && connection.handshake_ == nullptr &&
                        connection.interceptor_ == nullptr;
   return is_idle ? std::optional(Place::kKept) : std::nullopt;
@@ -174,12 +173,8 @@ void Roads::note_key(server::Proxy& proxy, Fate fate, const filter::Hash128& key
     const Exchange* const exchange = exchange_of(connection);
     const auto place = place_of(connection, fetches);
     if (!place) return;
-    const server::RequestContext* request = nullptr;
-    if (exchange != nullptr) {
-      request = exchange->request_.get();
-    } else if (connection.pending_ != nullptr) {
-      request = connection.pending_->request.get();
-    }
+    const server::RequestContext* const request =
+        exchange != nullptr ? exchange->request_.get() : connection.replies_.request();
     if (request == nullptr || request->hash.lo != key.lo || request->hash.hi != key.hi) return;
     note(fate, *place);
   });
@@ -191,8 +186,8 @@ void Roads::note_tag(server::Proxy& proxy, Fate fate, std::uint64_t tag, Others 
   each_connection(proxy, [&](const Http1Connection& connection) {
     const Exchange* const exchange = exchange_of(connection);
     if (exchange != nullptr && tag_of(*exchange->request_) == tag) met = exchange;
-    if (exchange != nullptr || connection.pending_ == nullptr) return;
-    const auto& request = connection.pending_->request;
+    if (exchange != nullptr) return;
+    const server::RequestContext* const request = connection.replies_.request();
     if (request != nullptr && tag_of(*request) == tag) note(fate, Place::kSending);
   });
   if (met == nullptr) return;
