@@ -14,7 +14,7 @@ constexpr std::uint32_t kCompared = 4096;
 // Records ahead of the one that is loaded for which the index's memory is asked.
 constexpr std::size_t kLoadAhead = 8;
 
-// Of a place, for digests: no two places have the same.
+// The digest of a place: no two places have the same.
 std::uint64_t mix_of(const DiskPlace& place) {
   return filter::scrambled((std::uint64_t{place.disk} << 42U) ^
                            (std::uint64_t{place.segment} << 22U) ^ place.unit);
@@ -388,7 +388,8 @@ bool DiskEntries::load_one(std::size_t number, const DiskRecord& record, DiskLoa
   const bool is_new_key = table_.find(mixed) == kNoEntry;
   const EntryRef same = is_new_key ? kNoEntry : table_.find(mixed, record.variant);
   const bool is_twin = same != kNoEntry && table_.place(same).disk != record.place.disk;
-  // What is past its time as well: an older one with more time must not take its place.
+  // A record that is past its time counts as well: an older one with more time must not take its
+  // place.
   const bool is_newest =
       same == kNoEntry || (!is_twin && tier.is_later(record.place, table_.place(same)));
   if (is_twin) {
@@ -409,7 +410,7 @@ bool DiskEntries::load_one(std::size_t number, const DiskRecord& record, DiskLoa
                                       .visited = record.visited,
                                       .part = record.part}) != kNoEntry;
   if (is_newest && !is_live) {
-    // What is short of memory for a moment only does not cost all that is older.
+    // A moment that is short of memory does not cost all that is older.
     const bool leaves = !tier.has_room(kDiskEntryBytes, budget.disk_index_max());
     loaded.refused.push_back({.record = number, .leaves = leaves});
     // A part is of no use without its head.

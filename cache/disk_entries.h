@@ -56,8 +56,8 @@ class DiskEntries {
   bool freshen(const Key& key, const Stored& stored, MonotonicTime now);
   // All variants are stale from now on; how many there are.
   std::uint32_t mark_stale(const Key& key, MonotonicTime now);
-  // What was stored in memory, or is for the disk only: places its record, and removes the one
-  // before.
+  // Places the record of an object that was stored in memory, or is for the disk only, and removes
+  // the one before.
   DiskDecision commit(const Key& key, const Stored& stored, MonotonicTime now, Budget& budget,
                       DiskTier& tier) ENCORE_REQUIRES(budget.mutex, tier.mutex);
   DiskDecision place_part(const Key& part, const PartWish& wish, MonotonicTime now, Budget& budget,

@@ -38,7 +38,7 @@ class DiskTier {
   // unusual (disk_names.h) and there are as many such texts as have numbers.
   std::optional<std::uint16_t> intern(std::string_view text) ENCORE_REQUIRES(mutex);
 
-  // Where a record goes that is asked to be written, or why not.
+  // A record that is to be written: place() says where it goes, or why it does not.
   struct Wish {
     filter::Hash128 key{};
     std::uint64_t bytes = 0;
@@ -95,7 +95,7 @@ class DiskTier {
   }
   // Whether there are older ones.
   bool has_older(std::uint16_t disk, std::uint32_t segment) const ENCORE_REQUIRES(mutex);
-  // What may move is counted, shard after shard, before anything does (DiskPolicy::compares).
+  // Records that may move are counted, shard after shard, before any does (DiskPolicy::compares).
   bool is_counting(std::uint16_t disk) const ENCORE_REQUIRES(mutex) {
     return states_[disk].is_counting;
   }

@@ -1,5 +1,5 @@
-// What waits in the memory of shards that run probation in front of disks: what is let in, what
-// leaves first. Whether a key is known is for ProbationAdmission to say.
+// Objects that wait in the memory of shards that run probation in front of disks: which are let in,
+// and which leave first. Whether a key is known is for ProbationAdmission to say.
 #pragma once
 
 #include <cstdint>

@@ -201,7 +201,7 @@ class RotatingBloomFilter {
     bool inserted = false;
     bool adopted = false;  // none but an adopted generation had it
 
-    // What theory makes of an insertion: a key that was adopted is as good as new to our own.
+    // An insertion as theory counts it: a key that was adopted is as good as new to our own.
     Seen known() const { return adopted ? Seen::kNew : seen; }
   };
   // What theory has been told of the current generation, and what it made of it.

@@ -25,7 +25,7 @@ class Http1Replies {
   // The connection, which is called before a call of this returns.
   class Owner {
    public:
-    // Of what is pending, or was: kDead where it is over with the client.
+    // Replies that are or were pending were pumped: kDead where it is over with the client.
     virtual void on_pumped(Http1Writer::Status status) = 0;
 
    protected:
@@ -69,7 +69,7 @@ class Http1Replies {
   }
   // Goes on with what is pending. REQUIRES: is_pending().
   void pump();
-  // What is pending ends like this; with Outcome::kHit it was taken whole.
+  // Ends what is pending like this; with Outcome::kHit it was taken whole.
   void end(const ClientGone& how);
 
   // Counts what `writer`, the present one, holds in memory because the client does not take it.

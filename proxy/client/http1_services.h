@@ -1,4 +1,4 @@
-// What the connections of HTTP/1 use of their worker.
+// The parts of a worker that its connections of HTTP/1 use.
 #pragma once
 
 #include <memory>

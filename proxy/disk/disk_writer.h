@@ -69,8 +69,8 @@ class DiskWriter {
   // Where parts lie that are wanted, of the segment that is the next to go.
   void add_wanted(std::vector<cache::DiskPlace>& places);
   void bury(const cache::DiskReclaim& step);
-  // Of a record that lies in a finished segment, by its front or the segment's footer. Nothing:
-  // neither can be read.
+  // The key of a record that lies in a finished segment, by its front or the segment's footer.
+  // Nothing: neither can be read.
   std::optional<filter::Hash128> key_at(const cache::DiskPlace& place);
   // The segment whose records are dropped or moved, if nothing is left to do in it.
   void free_reclaimed();

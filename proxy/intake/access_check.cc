@@ -13,7 +13,7 @@ AccessCheck::AccessCheck(const ListenerPolicy& policy, const http::RequestHead& 
              .host = host_,
              .port = view.target.port(),
              .path_as_sent = view.target.path} {
-  // What the origin gets, whatever the key says.
+  // The URL that the origin gets, whatever the key says.
   std::string_view uri = view.asked;
   if (uri.empty() && !view.key.empty()) uri = view.key.substr(kRealmBytes);
   if (!uri.empty()) {

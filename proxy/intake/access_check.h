@@ -24,7 +24,7 @@ class AccessCheck {
   AccessCheck(const AccessCheck&) = delete;
   AccessCheck& operator=(const AccessCheck&) = delete;
 
-  // What the lists refuse, as "host-not-allowed"; empty: nothing.
+  // The reason for which the lists refuse it, as "host-not-allowed"; empty: they do not.
   std::string_view refused_by_lists() const;
   std::optional<Refusal> refuse_by_lists() const;
   // A redirection of clients that ask by http where they are to ask by https.

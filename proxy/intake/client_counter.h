@@ -18,7 +18,7 @@ namespace encore::server {
 // served.
 std::uint32_t client_limit(const config::ClientShare& share, std::uint32_t all);
 
-// Who knows how many client connections, over all workers, the config and the descriptors allow.
+// Tells how many client connections, over all workers, the config and the descriptors allow.
 class ConnectionsAllowed {
  public:
   virtual std::uint32_t connections_allowed() const = 0;

@@ -140,7 +140,7 @@ bool Intake::is_decrypted(const RequestContext& connect, bool is_tls) {
   // A circle is refused before any handshake inside it.
   if (is_circle(connect)) return false;
   const http::Authority& authority = connect.target.authority;
-  // What would be refused is refused as ever.
+  // A CONNECT that would be refused is refused as ever.
   const auto splice = splice_of(runtime, connect.client, lower_ascii(authority.host),
                                 authority.port, parts_.loop.now());
   if (splice == Splice::kRejected) parts_.stats.intercepts_spliced.add();

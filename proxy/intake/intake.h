@@ -66,7 +66,8 @@ class Intake {
   struct Refuse {
     Refusal refusal;
   };
-  // What was found is a fresh response that goes out unchanged; `form` says which form of it.
+  // The object that was found is a fresh response that goes out unchanged; `form` says which form
+  // of it.
   struct Hit {
     HitForm form = HitForm::kIdentity;
   };

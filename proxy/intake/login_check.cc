@@ -57,7 +57,7 @@ LoginCheck::Found LoginCheck::find(const LoginServices& services, const Request&
   return is_limited ? Found::kTooMany : Found::kWrong;
 }
 
-// Of a password that is not remembered, on another thread.
+// Checks a password that is not remembered, on another thread.
 LoginCheck::Found LoginCheck::find_password(const LoginServices& services, const Request& request,
                                             const Login& login, const std::string& whose) {
   const Credentials::Hash hash = request.policy.credentials->hash_of(login.name);

@@ -25,7 +25,7 @@
 
 namespace encore::server {
 
-// What logins use of the worker. All are borrowed.
+// The parts of the worker that logins use. All are borrowed.
 struct LoginServices {
   net::Loop& loop;  // that outcomes of other threads come back to
   PasswordChecks& passwords;
@@ -40,7 +40,7 @@ class LoginCheck {
   LoginCheck(const LoginCheck&) = delete;
   LoginCheck& operator=(const LoginCheck&) = delete;
 
-  // Who asks, and with what. Borrowed. REQUIRES: the policy has credentials.
+  // A request with its credentials. Borrowed. REQUIRES: the policy has credentials.
   struct Request {
     const ListenerPolicy& policy;
     const http::Fields& fields;

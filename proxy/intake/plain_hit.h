@@ -84,7 +84,7 @@ class HitLines {
   bool says_status_;
 };
 
-// Of the listener's own facts alone; the connection has no part in it.
+// The record by the listener's own facts alone; the connection has no part in it.
 inline RequestRecord record_of(const RequestView& view, const HitCount& count,
                                const ListenerContext& listener) {
   RequestRecord record;

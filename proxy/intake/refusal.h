@@ -53,7 +53,7 @@ Refusal logins_busy();
 Refusal too_many(std::string_view detail, Nanoseconds wait,
                  Refusal::Further further = Refusal::Further::kEnds);
 
-// What a response to a refused request depends on beside the refusal. Borrowed.
+// Facts that a response to a refused request depends on beside the refusal. Borrowed.
 struct RefusalFacts {
   const Runtime& runtime;
   const ListenerContext& listener;

@@ -141,7 +141,7 @@ struct ReplayOptions {
   std::uint64_t hint_of(const ReplayRequest& request) const {
     return request.next < first_counted ? kNeverAgain : request.next;
   }
-  // What the request's object takes with so many bytes before its body, where those are charged.
+  // The charge of the request's object with so many bytes before its body, where those are charged.
   std::uint64_t charge_with(std::uint64_t head_bytes, const ReplayRequest& request) const;
 };
 

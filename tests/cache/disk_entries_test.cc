@@ -179,7 +179,7 @@ TEST_CASE("A segment is reclaimed in bounded steps: requested objects move, all 
     REQUIRE(step.done.moves.size() + step.done.dropped <= DiskEntries::kReclaimMax);
     moved += step.done.moves.size();
     dropped += step.done.dropped;
-    // What competes is counted first, in a step of its own.
+    // Records that compete are counted first, in a step of its own.
     CHECK(step.counted == (probation && steps == 0));
   } while (++steps < 100 && step.done.state != DiskReclaim::State::kDone);
   CHECK(step.done.state == DiskReclaim::State::kDone);

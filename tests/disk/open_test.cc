@@ -151,7 +151,7 @@ TEST_CASE("a disk grows and shrinks without losing what lies where it stays", "[
   const auto larger = live(large, some);
   before = live(large, [](Driver& driver) { REQUIRE(driver.shrink(8)); });
   CHECK(before.size() > larger.size() / 3);
-  // What lay in the last ones was moved or buried; and what lay there does not come back.
+  // The last ones' records were moved or buried, and do not come back.
   REQUIRE(resize(file, *look_at_disk(file), 8));
   CHECK(file.size() == small);
   CHECK(look_at_disk(file)->segments == 8);

@@ -1,4 +1,4 @@
-// What a listener's lists, its redirection and its limits say of a request.
+// AccessCheck: a listener's lists, its redirection and its limits.
 #include "proxy/intake/access_check.h"
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Who sends the requests of a connection, by its PROXY header, its trusted proxies and its TLS.
+// ClientIdentity: the client by the PROXY header, trusted proxies and TLS.
 #include "proxy/intake/client_identity.h"
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What intake decides about a request, by its head and what is known of its connection.
+// Intake: its decision about a request, by the head and what is known of the connection.
 #include "proxy/intake/intake.h"
 
 #include <string>
@@ -15,7 +15,7 @@ using config::Mode;
 
 constexpr std::string_view kGet = "GET /a HTTP/1.1\nHost: h\n";
 
-// Of "secret".
+// The hash of "secret".
 constexpr std::string_view kUsers =
     "ann:$2y$04$o7a32LtrLk7cLYVa2tWvvuNuGjv5ZEqlqmcmgXtp43nGtcdDlIgTm\n";
 
@@ -31,7 +31,7 @@ TEST_CASE("a request for what is stored is a hit, and any other one starts", "[i
   const auto& hit = world.take<Intake::Hit>(kGet);
   CHECK(hit.form == HitForm::kIdentity);
   CHECK(primary_key_of(*world.found.object) == world.view.key);
-  // What is stored goes along where the request asks for a closer look.
+  // The stored object goes along if the request asks for a closer look.
   (void)world.take<Intake::Start>("HEAD /a HTTP/1.1\nHost: h\n");
   CHECK_FALSE(world.found.object);
   for (const char* field : {"Expect: 100-continue\n", "Upgrade: x\n", "Range: bytes=0-0\n"}) {

@@ -151,7 +151,7 @@ class IntakeWorld final : private cache::PayloadOwner, private ConnectionsAllowe
                  .transfers = transfers,
                  .allowed = *this}};
   ListenerContext listener;
-  // Of the last request.
+  // The last request's.
   std::string text;
   http::RequestHead head;
   RequestView view;

@@ -11,7 +11,7 @@
 namespace encore::server {
 namespace {
 
-// Of "secret"; SHA-256 of "abc".
+// The hashes of "secret"; SHA-256 of "abc".
 constexpr std::string_view kUsers =
     "ann:$2y$04$o7a32LtrLk7cLYVa2tWvvuNuGjv5ZEqlqmcmgXtp43nGtcdDlIgTm\n";
 constexpr std::string_view kTokens =
@@ -32,7 +32,7 @@ class Logins {
           TokenBuckets::Options{.rate = 0.001, .burst = failures, .entries = 10});
     }
   }
-  // What becomes of a request with this Authorization; empty: it has none.
+  // Checks a request with this Authorization; empty: it has none.
   auto check(LoginCheck& logins, std::string_view value) {
     http::Fields fields;
     if (!value.empty()) fields.add("Authorization", value);

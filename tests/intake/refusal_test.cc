@@ -1,4 +1,4 @@
-// What refused clients are told.
+// Responses to clients that are refused.
 #include "proxy/intake/refusal.h"
 
 #include <chrono>

@@ -50,7 +50,7 @@ void compare_counts(const Counted& counted, const proxyfuzz::Accounts::Sums* log
     received += each.received_bytes;
   }
   compare.same(by_listener, requests, "requests, by listener");
-  // What is said in plain bytes to who should speak TLS is no answer to a request.
+  // Plain bytes to a client that should speak TLS are no answer to a request.
   const std::uint64_t plain = counts.tls_plain_http * kPlainRefusalBytes;
   compare.same(sent + plain, counts.bytes_to_clients, "bytes to clients, by listener");
   compare.same(received, counts.bytes_from_clients, "bytes from clients, by listener");

@@ -1,4 +1,4 @@
-// What one proxy has counted of its requests and bytes, compared place by place, with its log, and
+// Compares what one proxy has counted of its requests and bytes, place by place, with its log, and
 // with what the simulated system has moved: each is counted once, and in each place. Pure.
 #pragma once
 

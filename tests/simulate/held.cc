@@ -106,8 +106,8 @@ void Held::look_at_connections() const {
   same(by_listener, listed, "connections of clients, counted by listener");
 }
 
-// What the kernel has reserved is for bodies that come, each for its own; one that goes to disk
-// alone takes none of the memory.
+// Bytes that the kernel has reserved are for bodies that come, each for its own; one that goes to
+// disk alone takes none of the memory.
 void Held::look_at_reservations() const {
   std::uint64_t reserved = 0;
   for (const auto& worker : proxy_.workers()) {
@@ -191,7 +191,7 @@ void Held::look_at_rest() const {
   const cache::KernelStatistics kernel = shared.kernel->statistics();
   const store::StoreStats store = shared.store->stats();
   same(kernel.reserved_bytes, 0, "bytes reserved in the kernel");
-  // What is still to be written to a disk is kept for that.
+  // Objects that are still to be written to a disk are kept for that.
   std::uint64_t unwritten = 0;
   if (shared.disks != nullptr) {
     for (const auto& each : shared.disks->statistics().disks) unwritten += each.waiting_bytes;

@@ -258,7 +258,7 @@ void Host::verify_journal() {
 
 void Host::look_for_leaks() {
   look_at_gauges();
-  // What was written is there for the next one.
+  // Records that were written are there for the next one.
   if (disk::Disks* const disks = proxy_->shared().disks.get()) {
     constexpr Nanoseconds kPatience = std::chrono::seconds(10);
     if (!disks->stop(kPatience) && !disk_.has_failed()) on_fault_("disk", "it does not stop");

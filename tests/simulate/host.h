@@ -22,7 +22,7 @@ class Host {
   // What is wrong with a proxy: the kind of finding, and what it is.
   using OnFault = std::function<void(const std::string& kind, const std::string& what)>;
 
-  // What its workers hand over of the access log.
+  // Gets the lines of the access log that its workers hand over.
   using OnLog = std::function<void(std::string_view lines)>;
 
   // `on_log` is empty where nothing is logged. `disk` is used where the configuration has one.
@@ -54,7 +54,7 @@ class Host {
   // No new client from now on. has_ended() tells when the last worker is done.
   void drain();
   bool has_ended() const { return workers_ended_ == proxy_->workers().size(); }
-  // What it holds, compared with what it should (Held). Between turns.
+  // Compares what it holds with what it should (Held). Between turns.
   void look_at_held();
   // The same where nobody has a request under way. False: the proxy has something under way still.
   bool look_at_rest();

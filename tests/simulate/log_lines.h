@@ -9,8 +9,8 @@
 
 namespace encore::simulate {
 
-// What workers hand over, each time whole lines. One log at a time. `on_lines` is kept until the
-// next one is made.
+// A log that passes on what workers hand over, each time whole lines. One at a time. `on_lines` is
+// kept until the next one is made.
 std::unique_ptr<server::LogWriter> make_log(std::function<void(std::string_view lines)> on_lines);
 
 }  // namespace encore::simulate

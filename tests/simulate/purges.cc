@@ -13,12 +13,12 @@ std::string text_of(const proxyfuzz::Ring& ring, const Url& url) {
   return "http://" + proxyfuzz::host_of(ring, url) + url.path;
 }
 
-// Of many URLs that go at once so many are looked for.
+// So many are looked for of many URLs that go at once.
 constexpr std::size_t kLooksMax = 8;
 
 }  // namespace
 
-// Where it is now, and what of it is on its way. Before the purge.
+// Counts where it is now, and what of it is on its way. Before the purge.
 void Purges::count(const char* by, bool soft, const Url& url, Host& host) {
   const std::string text = text_of(ring_, url);
   for (const filter::Hash128& key : hashes_of(host.proxy(), text)) {

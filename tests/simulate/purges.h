@@ -12,8 +12,8 @@ namespace encore::simulate {
 
 class Purges {
  public:
-  // What a round lets it purge by. Published filters know of single URLs alone, and rules make
-  // other keys of URLs than they begin with.
+  // The ways in which a round lets it purge. Published filters know of single URLs alone, and rules
+  // make other keys of URLs than they begin with.
   struct Kinds {
     bool tags = true;
     bool prefixes = true;

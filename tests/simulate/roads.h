@@ -59,14 +59,14 @@ inline constexpr auto kFateNames =
 
 // Why a pair cannot be; empty: it can.
 std::string_view why_never(Fate fate, Place place);
-// Of a round's counters, in which a pair is counted.
+// The name of the round's counter in which a pair is counted.
 std::string counter_of(Fate fate, Place place);
 
 class Roads {
  public:
   using Count = std::function<void(const std::string& name, std::uint64_t count)>;
 
-  // What each request is, where it is now. To be called often.
+  // Notes what each request is, where it is now. To be called often.
   void look(server::Proxy& proxy);
   // Something happens to all of them now.
   void note_all(server::Proxy& proxy, Fate fate);

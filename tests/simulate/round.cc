@@ -202,7 +202,7 @@ Round::Round(const Plan& plan)
                   Purges::Kinds{.tags = !publishes, .prefixes = !has_rules});
 }
 
-// What happens to requests, for the table of roads.
+// Follows what happens to requests, for the table of roads.
 void Round::follow_roads() {
   system_.on_origin_break = [this](int descriptor) {
     if (host_ != nullptr) roads_.note_origin(host_->proxy(), Fate::kOriginGone, descriptor);
@@ -498,7 +498,7 @@ void Round::rest() {
 
 void Round::end_rest() {
   if (!draining_ && !other_rules_wait_ && !host_->look_at_rest()) {
-    // What nobody waits for any more goes on for a while, and comes to an end.
+    // A fetch that nobody waits for any more goes on for a while, and comes to an end.
     if (now() - rest_since_ > kHangSeconds) report("held", "a fetch that does not end");
     return;
   }

@@ -23,7 +23,7 @@ class SlowDisk {
 
   // Has Disks use it: the file, and an engine over it.
   void prepare(disk::DisksOptions& options);
-  // Of the proxies that share it.
+  // The seed of the proxies that share it.
   std::optional<filter::Seed> seed;
 
   // From now on the device fails.
@@ -35,7 +35,7 @@ class SlowDisk {
     failing_ = failing;
     has_failed_ = has_failed_ || failing.reads || failing.writes;
   }
-  // What was to be remembered over a stop may not be on it: the next proxy finds a new one.
+  // Memory that was to outlive a stop may not be on it: the next proxy finds a new one.
   bool has_failed() const { return has_failed_; }
 
   // Reads and writes that have begun and not ended.

@@ -39,8 +39,8 @@ struct Tiers {
 // The hashes of all keys of a URL.
 std::vector<filter::Hash128> hashes_of(server::Proxy& proxy, const std::string& url);
 
-// Of the URL, absolute, by the rules of now. That it was there before this proxy is known by
-// others.
+// The tiers of the URL, absolute, by the rules of now. That it was there before this proxy is known
+// by others.
 Tiers tiers_of(server::Proxy& proxy, const std::string& url);
 
 }  // namespace encore::simulate

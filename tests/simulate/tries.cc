@@ -10,7 +10,7 @@
 namespace encore::simulate {
 namespace {
 
-// Of the origin of a round, which is always there.
+// The port of a round's origin, which is always there.
 constexpr std::uint16_t kOriginPort = 8000;
 constexpr int kLooks = 60;
 

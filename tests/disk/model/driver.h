@@ -103,7 +103,7 @@ class Driver {
   // As the disk has it; nothing: it cannot be read, or no room.
   std::optional<Lies> move(const Lies& from, const filter::Hash128& key);
   void drop(const std::string& key);
-  // What there was of this key before does not come back, from within a second on.
+  // Nothing that there was of this key before comes back, from within a second on.
   void bury(const filter::Hash128& key);
   void drop_part(const filter::Hash128& key);
   // What the writer has told: taken in, and, between the steps, acted upon.

@@ -45,7 +45,7 @@ class Served {
   Served(const ServedOptions& options, std::uint64_t seed);
   ~Served();
 
-  // Of the next life: as an operator changes them. REQUIRES: none is under way.
+  // Changes the sizes of the next life, as an operator does. REQUIRES: none is under way.
   void resize(std::uint64_t disk_bytes, std::uint64_t memory_bytes) {
     options_.disk_bytes = disk_bytes;
     options_.memory_bytes = memory_bytes;

@@ -115,7 +115,7 @@ void Accounts::compare(std::uint64_t tag, const Entry& entry) {
   if (entry.was_broken ? line.content > got.content : line.content != got.content) {
     report(tag, entry, "other bytes of content are logged than its client has");
   }
-  // Where the connection is not used again, a part of the request may not have been read.
+  // A part of the request may not have been read if the connection is not used again.
   if (line.taken > entry.sent || (line.connection == '+' && line.taken != entry.sent)) {
     report(tag, entry, "other bytes of the request are logged than its client has sent");
   }

@@ -318,8 +318,8 @@ void Author::redirect(Url& url, Event& event, Request& cause, const Request::Off
   cause.offers.push_back(std::move(offer));
 }
 
-// What is added to a response that is stored has its tag whether it says it again or not: a 304,
-// the answer to a HEAD, and a part that the proxy itself has asked for.
+// A response that is added to a stored one has its tag whether it says it again or not: a 304, the
+// answer to a HEAD, and a part that the proxy itself has asked for.
 void Author::add_tag(Url& url, Event& event, const Request& cause) {
   if (url.tag.empty()) return;
   const bool is_own_part = event.status == 206 && cause.range.empty();

@@ -18,10 +18,10 @@ void Oracle::judge_condition(const Case& at) {
   const Content& content = *answer.content;
   const Field* const match = find(request.fields, "If-None-Match");
   if (match == nullptr) {
-    // Of the very second alone more may have been changed (8.8.2.2).
+    // Within the very second more may have been changed (8.8.2.2).
     const bool modified =
         content.last_modified == 0 || content.last_modified >= request.modified_since;
-    // What is in the future by the proxy's clock is no date to it.
+    // A date in the future by the proxy's clock is no date to it.
     if (!modified && request.modified_since != 0 && world_.clock_error == 0) {
       fault(at, "condition", "a response in spite of If-Modified-Since");
     }
