@@ -249,7 +249,7 @@ TEST_CASE("in a segment that is still open flips are found, but in what was writ
 TEST_CASE("what a process writes meanwhile is no damage", "[disk-cli]") {
   std::uint64_t overwritten = 0;
   std::uint64_t turns = 0;
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 80; ++seed) {
     MemoryFile file;
     History history;
     Driver driver(file, kDisk, history, seed);

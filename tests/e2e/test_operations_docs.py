@@ -20,7 +20,8 @@ LITERAL = [r'Outcome::k\w+,\s*"([a-z0-9 -]+)"', r'\bdetail = "([a-z0-9-]+)"', r'
            r'\brefuse_content\(\d+, "([a-z0-9-]+)"', r'\.refusal = "([a-z0-9-]+)"',
            r'plan\.refusal = "([a-z0-9-]+)"', r'\brefuse\(\d+, Outcome::\w+, "([a-z0-9-]+)"',
            r'on_content_broken\("([a-z0-9-]+)"', r'std::string_view\("(client-write)"\) : "([a-z]+)"',
-           r'wrong \? "([a-z-]+)" : "([a-z-]+)"', r'\bdetail = \{\};\s*// "([a-z-]+)"',
+           r'\b(?:denied|bad_request)\([^"]*?"([a-z0-9-]+)"',
+           r'(?:wrong|kWrong) \? "([a-z-]+)" : "([a-z-]+)"', r'\bdetail = \{\};\s*// "([a-z-]+)"',
            r'"(request-timeout)" : "(request-too-slow)"', r'\? .*? : "(client-not-allowed)"']
 # By whole files: fail("...") says why a purge is none.
 FAILS = ["proxy/exchange/purge_wish.cc", "proxy/settings/ban.cc", "proxy/process/purge.cc",
