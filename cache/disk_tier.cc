@@ -187,12 +187,13 @@ void DiskTier::entry_went(const Entry& entry) {
 std::optional<std::uint32_t> DiskTier::next_to_reclaim(std::uint16_t disk,
                                                        std::uint64_t index_max) const {
   const SegmentLog& log = logs_[disk];
+  const bool offline = states_[disk].offline;
   const auto may_go = [&](const std::optional<std::uint32_t>& segment) {
     // The next start counts on from the newest that it finds: no sequence may be given twice, for
     // what a segment held in a turn of the same number would pass for what it holds now.
-    return segment && (states_[disk].offline || !log.is_newest(*segment));
+    return segment && (offline || !log.is_newest(*segment));
   };
-  const bool is_short = states_[disk].offline || has_unknown(disk) ||
+  const bool is_short = offline || has_unknown(disk) ||
                         log.free_segments() < free_wanted(log.segments()) ||
                         index_bytes() > index_max - index_max / kIndexSlack;
   const auto in_order = log.oldest_in_order();
