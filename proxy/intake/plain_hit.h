@@ -77,10 +77,11 @@ class HitLines {
   std::size_t write_others(char* out) const;
 
   // memcpy wants to know where even nothing lies.
-  std::string_view via_ = "";
-  std::string_view further_ = "";  // that a rule adds
-  std::string_view vary_ = "";
-  std::string_view id_ = "";  // for clients that are told
+  static constexpr std::string_view kNothing = kRequestIdField.substr(0, 0);
+  std::string_view via_ = kNothing;
+  std::string_view further_ = kNothing;  // that a rule adds
+  std::string_view vary_ = kNothing;
+  std::string_view id_ = kNothing;  // for clients that are told
   bool says_status_;
 };
 

@@ -240,6 +240,7 @@ Result<void> Proxy::reload(const config::Config& config) {
   // A lower limit follows when the kernel has evicted down to it.
   if (limit > shared_.store->stats().limit_bytes) shared_.store->set_limit(limit);
   config_ = config;
+  derived_options_.reset();
   keep_runtime(*runtime);
   // Before the workers are told to look at what is wanted.
   shared_.shadows.adopt(std::move(*shadows), monotonic_now());
@@ -266,7 +267,9 @@ void Proxy::tune_probation() {
     return;
   }
   const cache::KernelStatistics statistics = shared_.kernel->statistics();
-  const auto options = kernel_options(config_, shared_.identity_seed);
+  // Theory of filters derives them, with some 80 million instructions: too many for each second.
+  if (!derived_options_) derived_options_ = kernel_options(config_, shared_.identity_seed);
+  const cache::KernelOptions& options = *derived_options_;
   const cache::ProbationTuning base{
       .whole = {.fill = options.admission.fill, .wait_max = options.admission.wait_max},
       .write_cost = config_.admission.write_cost};

@@ -117,8 +117,9 @@ class Proxy {
   std::unique_ptr<Listeners> listeners_;
   std::vector<net::Address> listening_;
   CertificateWatch certificates_;
-  std::optional<cache::ProbationTuning> tuning_;  // by the samples that are taken
-  const std::vector<net::Address> own_;           // beside those of the listeners
+  std::optional<cache::ProbationTuning> tuning_;         // by the samples that are taken
+  std::optional<cache::KernelOptions> derived_options_;  // of config_; empty: not derived yet
+  const std::vector<net::Address> own_;                  // beside those of the listeners
 };
 
 }  // namespace encore::server
