@@ -29,7 +29,7 @@ void ClientIdentity::identify_by(const ListenerPolicy* policy, const http::Field
                                  RequestView& view) {
   view.policy = policy;
   has_more_ = true;
-  // Whose it is is known since the CONNECT; what stands in it is the client's own word.
+  // The client is known since the CONNECT; fields inside that name another are its own word.
   if (inside_ != nullptr) {
     view.inside = inside_.get();
     return;

@@ -94,7 +94,7 @@ std::optional<Intake::Outcome> Intake::check(const Arrival& arrival, const Liste
   return std::nullopt;
 }
 
-// Whoever speaks for others is not counted.
+// A proxy that speaks for others is not counted.
 bool Intake::take_seat(const Arrival& arrival, const RequestView& view) {
   const std::uint32_t limit = client_limit(*parts_.runtime->config.limits.transfers_per_client,
                                            parts_.allowed.connections_allowed());
