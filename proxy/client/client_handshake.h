@@ -11,8 +11,8 @@
 #include "proxy/client/client_connection.h"
 #include "proxy/intake/client_counter.h"
 #include "proxy/net/stream.h"
+#include "proxy/observe/client_tls.h"
 #include "proxy/observe/stats.h"
-#include "proxy/request/client_tls.h"
 
 namespace encore::server {
 

@@ -63,9 +63,9 @@ void Http1Replies::add_hit(const HitRequest& request, CacheView& found) {
   add_inline(batch, found, tail);
   // The hit is recorded after it was written; pipelined ones in front of it were recorded before.
   if (request.is_last_read && !write_batch()) {
-    RequestRecord record = record_of(view, count, listener_);
+    RequestRecord record = record_of(view, count, listener_, identity_.client());
     set_unsent(record);
-    services_.log.record(record, view.head, identity_.client());
+    services_.log.record(record);
     return;
   }
   services_.log.count(count, *view.head);
@@ -75,7 +75,7 @@ void Http1Replies::add_hit(const HitRequest& request, CacheView& found) {
 void Http1Replies::add_recorded(const HitRequest& request, CacheView& found, const HitCount& count,
                                 std::string_view tail) {
   const store::Object& object = *found.object;
-  RequestRecord record = record_of(request.view, count, listener_);
+  RequestRecord record = record_of(request.view, count, listener_, identity_.client());
   if (request.is_kept) record.connection = ClientConnectionEnd::kKept;
   std::string fields;
   if (services_.runtime->logs_response_fields) [[unlikely]] {
@@ -90,7 +90,7 @@ void Http1Replies::add_recorded(const HitRequest& request, CacheView& found, con
     add_inline(services_.http1.batch, found, tail.size());
     if (request.is_last_read && !write_batch()) set_unsent(record);
   }
-  services_.log.record(record, request.view.head, identity_.client());
+  services_.log.record(record);
 }
 
 // Bodies of more than a slot go by themselves, after what was gathered before them. False where
@@ -124,8 +124,7 @@ void Http1Replies::keep(const HitRequest& request, const RequestRecord& record,
       RequestContext::make(services_.runtime, request.view, request.text, identity_.client());
   RequestRecord& kept = reply.own_record.emplace(record);
   reply.record = &kept;
-  kept.taken_bytes = 0;  // which it adds
-  kept.tell_of(*reply.request);
+  tell_request(*reply.request, kept);
   reply.response_fields = record.response_fields;
   kept.response_fields = reply.response_fields;
   kept.first_byte = monotonic_now() - record.started;
@@ -138,9 +137,9 @@ void Http1Replies::record_unsent(const RequestView& view, int status) {
                                     .status = status,
                                     .listener = listener_.counts.get(),
                                     .rule = view.rule},
-                                   listener_);
+                                   listener_, identity_.client());
   set_unsent(record);
-  services_.log.record(record, view.head, identity_.client());
+  services_.log.record(record);
 }
 
 void Http1Replies::send(std::string reply) {
@@ -200,7 +199,7 @@ void Http1Replies::end(const ClientGone& how) {
     record.sent_bytes = less(std::min(record.sent_bytes, ended->writer.sent_bytes()), unsent);
   }
   if (ended->request == nullptr) return;
-  services_.log.record(record, &ended->request->head, ended->request->client);
+  services_.log.record(record);
 }
 
 void Http1Replies::account(const Http1Writer& writer) {

@@ -228,8 +228,8 @@ void Interceptor::record(Outcome outcome, std::string_view detail) {
   entry.status = answer_.sent_bytes() == 0 ? 0 : 200;
   entry.sent_bytes = stream_.bytes_written() - bytes_before_;
   entry.detail = detail;
-  entry.tell_of(*connect_);
-  services_.log.record(entry, &connect_->head, connect_->client);
+  tell_request(*connect_, entry);
+  services_.log.record(entry);
 }
 
 void Interceptor::check_timeouts(MonotonicTime now) {

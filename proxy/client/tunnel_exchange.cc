@@ -243,9 +243,9 @@ void TunnelExchange::record(Outcome outcome, int status, std::uint64_t bytes,
   if (!visit_.address.empty()) entry.visit = &visit_;
   if (origin_ != nullptr) entry.taken_bytes = origin_->bytes_written() - origin_bytes_;
   entry.first_byte = first_byte_;
-  entry.tell_of(*request_);
+  tell_request(*request_, entry);
   entry.detail = detail;
-  services_.log.record(entry, &request_->head, request_->client);
+  services_.log.record(entry);
 }
 
 std::uint64_t TunnelExchange::moved_bytes() const {

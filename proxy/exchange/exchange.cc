@@ -578,7 +578,7 @@ void Exchange::end() {
   record_.body_bytes = std::min(record_.body_bytes, record_.sent_bytes);
   record_.taken_bytes = upload_.bytes();
   record_.response_fields = response_fields_;
-  record_.tell_of(*request_);
+  tell_request(*request_, record_);
   services_.log.record(record_, {*request_, response_.get(), content_.held()});
   leave_transfer();
 }

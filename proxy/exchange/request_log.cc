@@ -25,36 +25,19 @@ bool is_kept_out(Outcome outcome) {
   return outcome == Outcome::kFirstRequest || outcome == Outcome::kNotAdmitted;
 }
 
-void tell_head(const http::RequestHead& head, AccessRecord& entry) {
-  entry.method = head.method_text;
-  entry.url = head.target;
-  if (head.version == http::Version::kHttp10) entry.version = "HTTP/1.0";
-  entry.referer = head.fields.value(http::FieldId::kReferer);
-  entry.user_agent = head.fields.value(http::FieldId::kUserAgent);
-  entry.host = head.fields.value(http::FieldId::kHost);
-  entry.fields = &head.fields;
-  const http::Field* const traced = head.fields.find("traceparent");
-  if (traced != nullptr) entry.traceparent = traced->value;
-}
-
-void tell_tls(const ClientTls& tls, AccessRecord& entry) {
-  entry.tls_version = tls.version;
-  entry.tls_cipher = tls.cipher;
-  entry.tls_server_name = tls.server_name;
-  entry.tls_resumed = tls.resumed;
-  entry.client_subject = tls.subject;
-  entry.client_fingerprint = tls.fingerprint;
+std::string ip_text(const RequestRecord& record) {
+  return record.client == nullptr ? std::string() : record.client->ip_string();
 }
 
 // For who follows requests: the last of the steps.
-void tell_end(const RequestRecord& record, const http::RequestHead* head,
-              const net::Address& client, const Redaction& redaction) {
+void tell_end(const RequestRecord& record, const Redaction& redaction) {
+  const http::RequestHead* const head = record.head;
   std::string storage;
   const std::string_view url =
       head == nullptr ? std::string_view("?") : redaction.url(head->target, storage);
   tell_step(record.request_id,
             {head == nullptr ? std::string_view("?") : head->method_text, " ", url, " of ",
-             client.ip_string(), " ended: ", to_string(record.outcome),
+             ip_text(record), " ended: ", to_string(record.outcome),
              record.detail.empty() ? "" : "/", record.detail, ", status ",
              std::to_string(record.status), ", ", std::to_string(record.sent_bytes), " bytes"});
 }
@@ -97,8 +80,7 @@ void RequestLog::count(const HitCount& hit, const http::RequestHead& head) {
   }
 }
 
-void RequestLog::record(const RequestRecord& record, const http::RequestHead* head,
-                        const net::Address& client) {
+void RequestLog::record(const RequestRecord& record) {
   const Nanoseconds duration = count_all(record.outcome, {.started = record.started,
                                                           .status = record.status,
                                                           .sent_bytes = record.sent_bytes,
@@ -122,59 +104,34 @@ void RequestLog::record(const RequestRecord& record, const http::RequestHead* he
                  .status = record.status,
                  .body_bytes = record.body_bytes,
                  .weight = is_hit ? RecentRequests::kHitSample : 1},
-                head);
+                record.head);
   }
   if (runtime_->follows_requests) [[unlikely]] {
-    tell_end(record, head, client, runtime_->redaction);
+    tell_end(record, runtime_->redaction);
   }
-  if (buffer_.enabled()) log(record, head, client, duration);
+  if (buffer_.enabled()) log(record, duration);
 }
 
-void RequestLog::log(const RequestRecord& record, const http::RequestHead* head,
-                     const net::Address& client, Nanoseconds duration) {
-  AccessRecord entry;
-  entry.received = loop_.wall_now() - (loop_.now() - record.started);
-  entry.duration = duration;
-  entry.first_byte = record.first_byte;
-  const std::string client_text = client.ip_string();
-  entry.client = client_text;
-  entry.user = record.user;
-  entry.listener = record.listener_name;
-  entry.status = record.status;
-  entry.sent_bytes = record.sent_bytes;
-  entry.body_bytes = record.body_bytes;
-  entry.taken_bytes = record.taken_bytes;
-  entry.outcome = record.outcome;
-  entry.detail = record.detail;
-  entry.request_id = record.request_id;
-  if (record.visit != nullptr) {
-    entry.origin = record.visit->address;
-    entry.server = record.visit->server;
-    entry.connect = record.visit->connect;
-    entry.answer = record.visit->answer;
-    entry.through_parent = record.through_parent;
-  }
-  entry.content_type = record.content_type;
-  entry.version = "HTTP/1.1";
-  entry.intercepted = record.intercepted;
-  entry.response_fields = record.response_fields;
-  entry.connection = record.connection;
+void RequestLog::log(const RequestRecord& record, Nanoseconds duration) {
+  const http::RequestHead* const head = record.head;
+  const std::string client = ip_text(record);
+  LoggedRequest logged{.record = record,
+                       .received = loop_.wall_now() - (loop_.now() - record.started),
+                       .duration = duration,
+                       .client = client,
+                       .url = head == nullptr ? std::string_view() : head->target};
   std::string whole;  // of what names a path alone, as its client means it
-  if (head != nullptr) {
-    tell_head(*head, entry);
-    if (record.intercepted && head->target.starts_with('/')) {
-      whole = "https://" + std::string(entry.host) + std::string(head->target);
-      entry.url = whole;
-    }
+  if (record.intercepted && logged.url.starts_with('/')) {
+    whole.append("https://").append(logged.field(http::FieldId::kHost)).append(logged.url);
+    logged.url = whole;
   }
-  if (record.tls != nullptr) tell_tls(*record.tls, entry);
-  append_access_record(buffer_.text(), *runtime_->config.log.format, entry, runtime_->redaction);
-  stats_.log_dropped.add(buffer_.finish_record(entry.received));
+  append_access_record(buffer_.text(), *runtime_->config.log.format, logged, runtime_->redaction);
+  stats_.log_dropped.add(buffer_.finish_record(logged.received));
 }
 
 void RequestLog::record(const RequestRecord& record, const EndedExchange& ended) {
   const RequestContext& request = ended.request;
-  this->record(record, &request.head, request.client);
+  this->record(record);
   if (shadows_.is_on()) tell_shadows(record, ended);
   if (recent_ == nullptr || !request.has_uri()) return;
   recent_->note(

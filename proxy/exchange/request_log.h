@@ -8,11 +8,11 @@
 
 #include "base/time.h"
 #include "proxy/exchange/recent_outcomes.h"
-#include "proxy/exchange/request_record.h"
+#include "proxy/exchange/told_request.h"
 #include "proxy/http/message.h"
-#include "proxy/net/address.h"
 #include "proxy/net/loop.h"
 #include "proxy/observe/log_writer.h"
+#include "proxy/observe/request_record.h"
 #include "proxy/observe/shadow_caches.h"
 #include "proxy/observe/stats.h"
 #include "proxy/request/request_view.h"
@@ -47,9 +47,8 @@ class RequestLog {
   bool wants_records() const { return buffer_.enabled() || runtime_->follows_requests; }
   // Counts a plain hit, as record() does.
   void count(const HitCount& hit, const http::RequestHead& head);
-  // Counts and logs a request that has ended. `head` may be null where none could be parsed.
-  void record(const RequestRecord& record, const http::RequestHead* head,
-              const net::Address& client);
+  // Counts and logs a request that has ended.
+  void record(const RequestRecord& record);
   // The same of an exchange, of which the watchers are told.
   void record(const RequestRecord& record, const EndedExchange& ended);
   // Tells them of a plain hit.
@@ -72,8 +71,7 @@ class RequestLog {
   void note_recent(RecentRequests::Note note, const http::RequestHead* head);
   // Returns how long it took.
   Nanoseconds count_all(Outcome outcome, const HitCount& all);
-  void log(const RequestRecord& record, const http::RequestHead* head, const net::Address& client,
-           Nanoseconds duration);
+  void log(const RequestRecord& record, Nanoseconds duration);
   void tell_shadows(const RequestRecord& record, const EndedExchange& ended);
   void tell_shadows_of_hit(const RequestView& view, const store::Object& object);
 

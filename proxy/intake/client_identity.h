@@ -14,7 +14,7 @@
 #include "proxy/http/message.h"
 #include "proxy/intake/login_check.h"
 #include "proxy/net/address.h"
-#include "proxy/request/client_tls.h"
+#include "proxy/observe/client_tls.h"
 #include "proxy/request/request_ids.h"
 #include "proxy/request/request_view.h"
 #include "proxy/settings/listener_policy.h"

@@ -165,8 +165,9 @@ Intake::Reply Intake::reply_to(const Refusal& refusal, const Refused& refused) {
   if (head != nullptr) {
     if (head->method == http::Method::kHead) reply.text.body.clear();
     record.user = identity.user();
-    record.taken_bytes = head->head_size;
   }
+  record.client = &identity.client();
+  record.head = head;
   record.outcome = refusal.outcome;
   record.started = parts_.loop.now();
   record.status = refusal.status;
@@ -181,12 +182,11 @@ Intake::Reply Intake::reply_to(const Refusal& refusal, const Refused& refused) {
 }
 
 void Intake::record(const Reply& reply, const Refused& refused) {
-  const http::RequestHead* const head = refused.view == nullptr ? nullptr : refused.view->head;
-  const net::Address& client = refused.identity.client();
-  parts_.log.record(reply.record, head, client);
-  if (head == nullptr) return;
-  note_refused_purge(*parts_.runtime, parts_.stats, refused.listener, *head, client,
-                     reply.record.detail);
+  const RequestRecord& record = reply.record;
+  parts_.log.record(record);
+  if (record.head == nullptr) return;
+  note_refused_purge(*parts_.runtime, parts_.stats, refused.listener, *record.head, *record.client,
+                     record.detail);
 }
 
 }  // namespace encore::server

@@ -8,8 +8,8 @@
 
 #include "base/time.h"
 #include "proxy/exchange/request_log.h"
-#include "proxy/exchange/request_record.h"
 #include "proxy/exchange/response_coding.h"
+#include "proxy/exchange/told_request.h"
 #include "proxy/http/coded_head.h"
 #include "proxy/http/reply_text.h"
 #include "proxy/http/stored_meta.h"
@@ -87,14 +87,15 @@ class HitLines {
 
 // The record by the listener's own facts alone; the connection has no part in it.
 inline RequestRecord record_of(const RequestView& view, const HitCount& count,
-                               const ListenerContext& listener) {
+                               const ListenerContext& listener, const net::Address& client) {
   RequestRecord record;
+  record.client = &client;
+  record.head = view.head;
   record.outcome = Outcome::kHit;
   record.started = count.started;
   record.status = count.status;
   record.sent_bytes = count.sent_bytes;
   record.body_bytes = count.body_bytes;
-  record.taken_bytes = view.head->head_size;
   record.listener = count.listener;
   record.listener_name = listener.name;
   record.tls = view.tls == nullptr ? nullptr : view.tls->get();

@@ -10,54 +10,50 @@ namespace {
 // The URL of a request that could not be parsed, as in Squid's log.
 constexpr std::string_view kNoUrl = "error:invalid-request";
 
-void append_json_tls(JsonLine& line, const AccessRecord& record) {
-  if (record.tls_version.empty()) return;
-  line.text(R"(,"tls_version":")", record.tls_version);
-  line.text(R"(,"tls_cipher":")", record.tls_cipher);
-  line.raw(record.tls_resumed ? R"(,"tls_resumed":true)" : R"(,"tls_resumed":false)");
-  line.text_if_any(R"(,"tls_server_name":")", record.tls_server_name);
-  line.text_if_any(R"(,"client_subject":")", record.client_subject);
-  line.text_if_any(R"(,"client_fingerprint":")", record.client_fingerprint);
+// `name` is what stands before a text: R"(,"url":")".
+[[gnu::always_inline]] inline void append_json_value(JsonLine& line, std::string_view name,
+                                                     const LogValue& value,
+                                                     const Redaction& redaction,
+                                                     std::string& storage) {
+  if (!value.shown) return;
+  const std::string_view bare = name.substr(0, name.size() - 1);
+  switch (value.kind) {
+    case LogValue::Kind::kText:
+    case LogValue::Kind::kUser:
+      return line.text(name, value.text);
+    case LogValue::Kind::kUrl:
+      return line.text(name, redaction.url(value.text, storage));
+    case LogValue::Kind::kNumber:
+      return line.number(bare, static_cast<std::uint64_t>(value.number));
+    case LogValue::Kind::kTime:
+      return line.time(bare, Nanoseconds(value.number));
+    case LogValue::Kind::kInstant:
+      return;
+    case LogValue::Kind::kFlag:
+      line.raw(bare);
+      return line.raw(value.number != 0 ? "true" : "false");
+  }
 }
 
-// The fields in the order of ENCORE_LOG_FIELDS.
-void append_json(std::string& out, const AccessRecord& record, const Redaction& redaction) {
+// The time is the first field, and written before the line takes the text over.
+void append_json(std::string& out, const LoggedRequest& request, const Redaction& redaction) {
+  static_assert(config::kLogFields[0].field == config::LogField::kTime);
   std::string storage;
   out += R"({"time":")";
-  append_iso_time(out, record.received);
+  append_iso_time(out, request.received);
   JsonLine line(out);
-  line.text(R"(","client":")", record.client);
-  line.text_if_any(R"(,"user":")", record.user);
-  line.text_if_any(R"(,"listener":")", record.listener);
-  line.text(R"(,"method":")", record.method);
-  line.text(R"(,"url":")", redaction.url(record.url, storage));
-  line.text_if_any(R"(,"host":")", record.host);
-  line.text(R"(,"version":")", record.version);
-  line.number(R"(,"status":)", static_cast<std::uint64_t>(record.status));
-  line.number(R"(,"bytes":)", record.sent_bytes);
-  line.number(R"(,"body_bytes":)", record.body_bytes);
-  line.number(R"(,"request_bytes":)", record.taken_bytes);
-  line.time(R"(,"duration_us":)", record.duration);
-  line.time(R"(,"first_byte_us":)", first_byte_of(record));
-  line.text(R"(,"outcome":")", to_string(record.outcome));
-  line.text_if_any(R"(,"detail":")", record.detail);
-  line.text_if_any(R"(,"request_id":")", record.request_id);
-  if (is_traceparent(record.traceparent)) line.text(R"(,"traceparent":")", record.traceparent);
-  line.text_if_any(R"(,"origin":")", record.origin);
-  line.text_if_any(R"(,"server":")", record.server);
-  line.time_if_any(R"(,"connect_us":)", record.connect);
-  line.time_if_any(R"(,"origin_us":)", record.answer);
-  line.text_if_any(R"(,"content_type":")", record.content_type);
-  line.text_if_any(R"(,"referer":")", redaction.url(record.referer, storage));
-  line.text_if_any(R"(,"user_agent":")", record.user_agent);
-  append_json_tls(line, record);
-  if (record.intercepted) line.raw(R"(,"intercepted":true)");
+  line.raw("\"");
+#define ENCORE_APPEND(id, name, text)                                                             \
+  append_json_value(line, ",\"" name "\":\"", value_of(config::LogField::id, request), redaction, \
+                    storage);
+  ENCORE_LOG_FIELDS(ENCORE_APPEND)
+#undef ENCORE_APPEND
   line.raw("}");
   line.finish();
 }
 
 // Appends "outcome/detail", for which the formats of Squid and web servers have no place.
-void append_why(std::string& out, const AccessRecord& record) {
+void append_why(std::string& out, const RequestRecord& record) {
   out += ' ';
   out += to_string(record.outcome);
   out += '/';
@@ -65,13 +61,14 @@ void append_why(std::string& out, const AccessRecord& record) {
 }
 
 // time elapsed client code/status bytes method URL user hierarchy/peer type
-void append_squid(std::string& out, const AccessRecord& record, const Redaction& redaction) {
+void append_squid(std::string& out, const LoggedRequest& request, const Redaction& redaction) {
+  const RequestRecord& record = request.record;
   std::string storage;
-  append_epoch(out, record.received);
+  append_epoch(out, request.received);
   out += ' ';
-  append_padded(out, record.duration.count() / 1'000'000, 6, ' ');
+  append_padded(out, request.duration.count() / 1'000'000, 6, ' ');
   out += ' ';
-  append_plain(out, record.client, Within::kWord);
+  append_plain(out, request.client, Within::kWord);
   out += ' ';
   out += squid_code(record);
   out += '/';
@@ -79,9 +76,9 @@ void append_squid(std::string& out, const AccessRecord& record, const Redaction&
   out += ' ';
   append_number(out, record.sent_bytes);
   out += ' ';
-  append_plain(out, record.method, Within::kWord);
+  append_plain(out, request.method(), Within::kWord);
   out += ' ';
-  const std::string_view url = redaction.url(record.url, storage);
+  const std::string_view url = redaction.url(request.url, storage);
   append_plain(out, url.empty() ? kNoUrl : url, Within::kWord);
   out += ' ';
   append_user(out, record.user);
@@ -95,20 +92,21 @@ void append_squid(std::string& out, const AccessRecord& record, const Redaction&
 }
 
 // client - user [time] "request" status bytes "referer" "user agent"
-void append_combined(std::string& out, const AccessRecord& record, const Redaction& redaction) {
+void append_combined(std::string& out, const LoggedRequest& request, const Redaction& redaction) {
+  const RequestRecord& record = request.record;
   std::string storage;
-  append_plain(out, record.client, Within::kWord);
+  append_plain(out, request.client, Within::kWord);
   out += " - ";
   append_user(out, record.user);
   out += " [";
-  out += log_time(record.received);
+  out += log_time(request.received);
   out += "] \"";
-  if (!record.method.empty()) {
-    append_plain(out, record.method, Within::kQuotes);
+  if (!request.method().empty()) {
+    append_plain(out, request.method(), Within::kQuotes);
     out += ' ';
-    append_plain(out, redaction.url(record.url, storage), Within::kWord);
+    append_plain(out, redaction.url(request.url, storage), Within::kWord);
     out += ' ';
-    append_plain(out, record.version, Within::kQuotes);
+    append_plain(out, request.version(), Within::kQuotes);
   } else {
     out += '-';
   }
@@ -117,9 +115,10 @@ void append_combined(std::string& out, const AccessRecord& record, const Redacti
   out += ' ';
   append_number(out, record.body_bytes);
   out += " \"";
-  append_plain(out, redaction.url(record.referer, storage), Within::kQuotes);
+  append_plain(out, redaction.url(request.field(http::FieldId::kReferer), storage),
+               Within::kQuotes);
   out += "\" \"";
-  append_plain(out, record.user_agent, Within::kQuotes);
+  append_plain(out, request.field(http::FieldId::kUserAgent), Within::kQuotes);
   out += '"';
   append_why(out, record);
 }
@@ -127,19 +126,19 @@ void append_combined(std::string& out, const AccessRecord& record, const Redacti
 }  // namespace
 
 void append_access_record(std::string& out, const config::LogFormat& format,
-                          const AccessRecord& record, const Redaction& redaction) {
+                          const LoggedRequest& request, const Redaction& redaction) {
   switch (format.style) {
     case config::LogFormat::Style::kJson:
-      append_json(out, record, redaction);
+      append_json(out, request, redaction);
       break;
     case config::LogFormat::Style::kSquid:
-      append_squid(out, record, redaction);
+      append_squid(out, request, redaction);
       break;
     case config::LogFormat::Style::kCombined:
-      append_combined(out, record, redaction);
+      append_combined(out, request, redaction);
       break;
     case config::LogFormat::Style::kLine:
-      append_line(out, format, record, redaction);
+      append_line(out, format, request, redaction);
       break;
   }
   out += '\n';

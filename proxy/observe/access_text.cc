@@ -121,10 +121,6 @@ void append_epoch(std::string& out, WallTime time) {
 
 std::int64_t microseconds(Nanoseconds time) { return time.count() / 1000; }
 
-Nanoseconds first_byte_of(const AccessRecord& record) {
-  return record.first_byte.count() < 0 ? record.duration : record.first_byte;
-}
-
 bool is_traceparent(std::string_view text) {
   constexpr std::string_view kForm = "00-00000000000000000000000000000000-0000000000000000-00";
   // A future version may have more behind a hyphen.
@@ -141,7 +137,7 @@ bool is_traceparent(std::string_view text) {
   return !text.starts_with("ff");
 }
 
-std::string_view squid_code(const AccessRecord& record) {
+std::string_view squid_code(const RequestRecord& record) {
   constexpr int kRedirection = 3;
   switch (record.outcome) {
     case Outcome::kHit:
@@ -180,11 +176,11 @@ std::string_view ip_of(std::string_view address) {
 }
 
 // A request that waited for another's answer was sent nowhere.
-std::string_view squid_peer(const AccessRecord& record) {
-  return record.outcome == Outcome::kCollapsed ? std::string_view() : ip_of(record.origin);
+std::string_view squid_peer(const RequestRecord& record) {
+  return record.outcome == Outcome::kCollapsed ? std::string_view() : ip_of(origin_of(record));
 }
 
-std::string_view squid_hierarchy(const AccessRecord& record) {
+std::string_view squid_hierarchy(const RequestRecord& record) {
   if (squid_peer(record).empty()) return "HIER_NONE";
   return record.through_parent ? "FIRSTUP_PARENT" : "HIER_DIRECT";
 }

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/time.h"
-#include "proxy/observe/access_record.h"
+#include "proxy/observe/request_record.h"
 
 namespace encore::server {
 
@@ -30,16 +30,16 @@ std::string_view log_time(WallTime time);  // until the next call on this thread
 void append_epoch(std::string& out, WallTime time);
 
 std::int64_t microseconds(Nanoseconds time);
-Nanoseconds first_byte_of(const AccessRecord& record);
 
-// "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01": W3C Trace Context 3.2, of any version.
-bool is_traceparent(std::string_view text);
-
+// The address that was connected to; empty: none.
+inline std::string_view origin_of(const RequestRecord& record) {
+  return record.visit == nullptr ? std::string_view() : std::string_view(record.visit->address);
+}
 // Returns Squid's code for the outcome.
-std::string_view squid_code(const AccessRecord& record);
-std::string_view squid_hierarchy(const AccessRecord& record);
+std::string_view squid_code(const RequestRecord& record);
+std::string_view squid_hierarchy(const RequestRecord& record);
 // The address that it writes behind that, without port and brackets; empty: none.
-std::string_view squid_peer(const AccessRecord& record);
+std::string_view squid_peer(const RequestRecord& record);
 // An address without its port, and brackets.
 std::string_view ip_of(std::string_view address);
 

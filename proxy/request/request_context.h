@@ -17,8 +17,8 @@
 #include "proxy/http/message.h"
 #include "proxy/http/uri.h"
 #include "proxy/net/address.h"
+#include "proxy/observe/client_tls.h"
 #include "proxy/observe/unfollowed.h"
-#include "proxy/request/client_tls.h"
 #include "proxy/request/request_view.h"
 #include "proxy/settings/runtime.h"
 

@@ -18,10 +18,10 @@
 #include "proxy/http/stored_head.h"
 #include "proxy/http/stored_meta.h"
 #include "proxy/http/storing.h"
+#include "proxy/observe/origin_visit.h"
 #include "proxy/observe/outcome.h"
 #include "proxy/observe/unfollowed.h"
 #include "proxy/store/object.h"
-#include "proxy/transfer/origin_visit.h"
 
 namespace encore::server {
 

@@ -13,6 +13,8 @@
 namespace encore::server {
 namespace {
 
+const net::Address kClient = net::Address::loopback_v4(4711);
+
 struct Ended {
   explicit Ended(LogWriter* writer = nullptr)
       : loop(std::move(*net::Loop::create())),
@@ -28,6 +30,7 @@ struct Ended {
   // Of a request that began so long ago.
   RequestRecord record(Outcome outcome, Nanoseconds ago = Nanoseconds(0)) {
     RequestRecord made;
+    made.client = &kClient;
     made.outcome = outcome;
     made.started = loop->now() - ago;
     made.status = 200;
@@ -42,15 +45,13 @@ struct Ended {
   RequestLog log;
 };
 
-const net::Address kClient = net::Address::loopback_v4(4711);
-
 TEST_CASE("every outcome is counted as itself, its bytes, and its time in its class",
           "[exchange][log]") {
   for (std::size_t i = 0; i < kOutcomeCount; ++i) {
     CAPTURE(kOutcomeNames[i]);
     Ended ended;
     const auto outcome = static_cast<Outcome>(i);
-    ended.log.record(ended.record(outcome), nullptr, kClient);
+    ended.log.record(ended.record(outcome));
     for (std::size_t other = 0; other < kOutcomeCount; ++other) {
       CHECK(ended.stats.requests[other].get() == (other == i ? 1 : 0));
     }
@@ -75,7 +76,7 @@ TEST_CASE("what was kept out and what failed is counted, and remembered with its
     RequestRecord record = ended.record(outcome);
     record.detail = "why";
     record.status = outcome == Outcome::kUncacheable ? 500 : 499;
-    ended.log.record(record, nullptr, kClient);
+    ended.log.record(record);
   }
   CHECK(ended.stats.kept_out.get() == 2);
   CHECK(ended.stats.kept_out_bytes.get() == 400);
@@ -87,7 +88,7 @@ TEST_CASE("what was kept out and what failed is counted, and remembered with its
   CHECK(report.latest.at(0).status == 500);
   // Of plain hits one in many is remembered, and none is far from the next.
   for (std::uint32_t i = 0; i < 2 * RecentRequests::kHitSample; ++i) {
-    ended.log.record(ended.record(Outcome::kHit), nullptr, kClient);
+    ended.log.record(ended.record(Outcome::kHit));
   }
   OutcomeReport hits;
   ended.stats.recent.add_to(hits, Outcome::kHit);
@@ -115,13 +116,13 @@ TEST_CASE("a request is counted with its listener, its rule and, where it failed
   record.started = loop->now();
   record.sent_bytes = 300;
   record.listener = &listener;
-  log.record(record, nullptr, kClient);
+  log.record(record);
   record.rule = &runtime->rules[0];
   record.outcome = Outcome::kOriginTimeout;
   record.detail = "response-timeout";
-  log.record(record, nullptr, kClient);
+  log.record(record);
   record.listener = nullptr;
-  log.record(record, nullptr, kClient);
+  log.record(record);
   CHECK(listener.requests[static_cast<std::size_t>(OutcomeClass::kHit)].get() == 1);
   CHECK(listener.requests[static_cast<std::size_t>(OutcomeClass::kError)].get() == 1);
   CHECK(listener.sent_bytes.get() == 600);
@@ -135,7 +136,7 @@ TEST_CASE("a request is counted with its listener, its rule and, where it failed
 
 TEST_CASE("a time is that since the request began", "[exchange][log]") {
   Ended ended;
-  ended.log.record(ended.record(Outcome::kHit, std::chrono::seconds(10)), nullptr, kClient);
+  ended.log.record(ended.record(Outcome::kHit, std::chrono::seconds(10)));
   const auto& hits = ended.stats.latency[static_cast<std::size_t>(OutcomeClass::kHit)];
   for (std::size_t b = 0; b < latency_bucket(std::chrono::seconds(10)); ++b) {
     CHECK(hits.bucket(b) == 0);
@@ -158,11 +159,14 @@ TEST_CASE("a line of the log is the request and what it came to", "[exchange][lo
   record.request_id = "abc";
   record.detail = "why";
   record.content_type = "text/html";
-  ended.log.record(record, &request->head, net::Address::parse_ip("192.0.2.7", 1).value());
+  const auto client = net::Address::parse_ip("192.0.2.7", 1).value();
+  record.head = &request->head;
+  record.client = &client;
+  ended.log.record(record);
   // Of what could not be parsed there is less to say.
   RequestRecord refused = ended.record(Outcome::kBadRequest);
   refused.status = 400;
-  ended.log.record(refused, nullptr, kClient);
+  ended.log.record(refused);
   CHECK(read_text(place / "log").empty());
   CHECK(ended.log.hand_over() == 0);
   (*writer)->flush();
@@ -204,7 +208,7 @@ TEST_CASE("a log in another format begins with the next request", "[exchange][lo
   config::Config config;
   config.log.format = "squid";
   ended.runtime = some_runtime(config);
-  ended.log.record(ended.record(Outcome::kHit), nullptr, kClient);
+  ended.log.record(ended.record(Outcome::kHit));
   CHECK(ended.log.hand_over() == 0);
   (*writer)->flush();
   CHECK(read_text(place / "log").find("TCP_MEM_HIT/200") != std::string::npos);

@@ -129,7 +129,7 @@ TEST_CASE("a refusal has its response and its record", "[intake]") {
   CHECK(reply.record.outcome == Outcome::kNoRoute);
   CHECK(reply.record.detail == "no-route");
   CHECK(reply.record.listener_name == "front");
-  CHECK(reply.record.taken_bytes == world.text.size());
+  CHECK(reply.record.head == world.view.head);
   world.intake.record(reply, whom);
   CHECK(world.stats.requests[static_cast<std::size_t>(Outcome::kNoRoute)].get() == 1);
   // Without a head.

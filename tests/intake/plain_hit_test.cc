@@ -61,10 +61,11 @@ TEST_CASE("a hit has the fields of its rule and its id", "[intake][hit]") {
 TEST_CASE("the record of a hit is made of its view", "[intake][hit]") {
   IntakeWorld world;
   (void)world.take<Intake::Start>(kGet);
-  RequestRecord record =
-      record_of(world.view, {.status = 200, .sent_bytes = 30, .body_bytes = 10}, world.listener);
+  RequestRecord record = record_of(world.view, {.status = 200, .sent_bytes = 30, .body_bytes = 10},
+                                   world.listener, world.identity->client());
   CHECK(record.outcome == Outcome::kHit);
-  CHECK(record.taken_bytes == world.text.size());
+  CHECK(record.head == world.view.head);
+  CHECK(record.client == &world.identity->client());
   CHECK(record.listener_name == "front");
   CHECK(record.sent_bytes == 30);
   set_unsent(record);

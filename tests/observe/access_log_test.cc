@@ -1,6 +1,7 @@
 #include "proxy/observe/access_log.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 
 #include "proxy/observe/access_text.h"
@@ -13,61 +14,83 @@ namespace {
 // What a client may put into a record to make it look like another one.
 const std::string kHostile = "a\"b\\c\nd\re\tf\x01g\x7fh\xffi j";
 
-AccessRecord hostile_record() {
-  AccessRecord record;
-  record.received = WallTime(std::chrono::seconds(784111777) + std::chrono::microseconds(250'001));
-  record.duration = std::chrono::milliseconds(12);
-  record.client = "127.0.0.1";
+// A record with what it borrows.
+struct Told {
+  http::RequestHead head;
+  OriginVisit visit;
+  ClientTls tls;
+  RequestRecord record;
+  WallTime received;
+  Nanoseconds duration{0};
+  std::string_view client = "127.0.0.1";
+
+  void set_field(std::string_view name, std::string_view value) {
+    head.fields.add(name, value);
+    record.head = &head;
+  }
+};
+
+std::unique_ptr<Told> hostile_record() {
+  auto told = std::make_unique<Told>();
+  told->received = WallTime(std::chrono::seconds(784111777) + std::chrono::microseconds(250'001));
+  told->duration = std::chrono::milliseconds(12);
+  told->head.method_text = kHostile;
+  told->head.target = kHostile;
+  for (const std::string_view name : {"Referer", "User-Agent", "Host", "traceparent"}) {
+    told->set_field(name, kHostile);
+  }
+  told->visit = {.address = kHostile, .server = kHostile};
+  told->tls = {.version = kHostile,
+               .cipher = kHostile,
+               .server_name = kHostile,
+               .subject = kHostile,
+               .fingerprint = kHostile};
+  RequestRecord& record = told->record;
   record.user = kHostile;
-  record.method = kHostile;
-  record.url = kHostile;
-  record.version = "HTTP/1.1";
   record.status = 200;
   record.sent_bytes = 300;
   record.body_bytes = 200;
   record.outcome = Outcome::kHit;
-  record.origin = kHostile;
+  record.visit = &told->visit;
+  record.tls = &told->tls;
   record.content_type = kHostile;
-  record.referer = kHostile;
-  record.user_agent = kHostile;
-  record.host = kHostile;
-  record.tls_version = kHostile;
-  record.tls_cipher = kHostile;
-  record.tls_server_name = kHostile;
-  record.client_subject = kHostile;
-  record.client_fingerprint = kHostile;
-  record.listener = kHostile;
+  record.listener_name = kHostile;
   record.detail = kHostile;
   record.request_id = kHostile;
-  record.traceparent = kHostile;
-  record.server = kHostile;
-  return record;
+  return told;
 }
 
 const Redaction kRedaction({"token"});
 
-std::string line(std::string_view format, const AccessRecord& record) {
+std::string line(std::string_view format, const Told& told) {
   const auto parsed = config::parse_log_format(format);
   REQUIRE(parsed.has_value());
   std::string out;
-  append_access_record(out, *parsed, record, kRedaction);
+  append_access_record(out, *parsed,
+                       {.record = told.record,
+                        .received = told.received,
+                        .duration = told.duration,
+                        .client = told.client,
+                        .url = told.record.head == nullptr ? "" : told.head.target},
+                       kRedaction);
   return out;
 }
 
 TEST_CASE("no field is longer than a field may be, in any format", "[server][log]") {
   std::string huge;
   while (huge.size() < 60'000) huge += "\xe4\"x ";
-  AccessRecord record = hostile_record();
-  record.url = huge;
-  record.referer = huge;
-  record.user_agent = huge;
-  record.host = huge;
-  record.user = huge;
-  const std::size_t whole = line("json", hostile_record()).size();
+  const auto told = hostile_record();
+  told->head.target = huge;
+  told->head.fields.clear();
+  for (const std::string_view name : {"Referer", "User-Agent", "Host"}) {
+    told->set_field(name, huge);
+  }
+  told->record.user = huge;
+  const std::size_t whole = line("json", *hostile_record()).size();
   for (const std::string_view format :
        {"json", "squid", "combined", "%u %U %{Host}i \"%{Referer}i\""}) {
     CAPTURE(format);
-    const std::string cut = line(format, record);
+    const std::string cut = line(format, *told);
     CHECK(cut.size() < whole + 5 * (kFieldBytesMax + kFieldCut.size()));
     CHECK(cut.find(kFieldCut) != std::string::npos);
   }
@@ -84,25 +107,24 @@ std::string all_directives() {
 }
 
 std::string plain(std::string_view format) {
-  AccessRecord record;
-  record.received = WallTime(std::chrono::seconds(784111777) + std::chrono::microseconds(250'001));
-  record.duration = std::chrono::milliseconds(12);
-  record.client = "127.0.0.1";
-  record.method = "GET";
-  record.url = "http://a/b";
-  record.version = "HTTP/1.1";
-  record.status = 200;
-  record.sent_bytes = 300;
-  record.body_bytes = 200;
-  record.outcome = Outcome::kHit;
-  record.content_type = "text/html; charset=utf-8";
-  return line(format, record);
+  Told told;
+  told.received = WallTime(std::chrono::seconds(784111777) + std::chrono::microseconds(250'001));
+  told.duration = std::chrono::milliseconds(12);
+  told.head.method_text = "GET";
+  told.head.target = "http://a/b";
+  told.record.head = &told.head;
+  told.record.status = 200;
+  told.record.sent_bytes = 300;
+  told.record.body_bytes = 200;
+  told.record.outcome = Outcome::kHit;
+  told.record.content_type = "text/html; charset=utf-8";
+  return line(format, told);
 }
 
 TEST_CASE("a record is one line of printable ASCII whatever a client sends", "[server][log]") {
   for (const std::string& format :
        {std::string("json"), std::string("squid"), std::string("combined"), all_directives()}) {
-    const std::string text = line(format, hostile_record());
+    const std::string text = line(format, *hostile_record());
     CHECK(std::ranges::count(text, '\n') == 1);
     CHECK(text.back() == '\n');
     CHECK(std::ranges::all_of(text.substr(0, text.size() - 1),
@@ -111,20 +133,20 @@ TEST_CASE("a record is one line of printable ASCII whatever a client sends", "[s
 }
 
 TEST_CASE("JSON escapes quotes, backslashes, controls and octets above ASCII", "[server][log]") {
-  const std::string text = line("json", hostile_record());
+  const std::string text = line("json", *hostile_record());
   CHECK(text.find(R"("url":"a\"b\\c\u000ad\u000de\u0009f\u0001g\u007fh\u00ffi j")") !=
         std::string::npos);
 }
 
 TEST_CASE("what came inside a decrypted CONNECT says so", "[server][log]") {
-  AccessRecord record = hostile_record();
-  CHECK_FALSE(line("json", record).contains("intercepted"));
-  record.intercepted = true;
-  CHECK(line("json", record).ends_with(",\"intercepted\":true}\n"));
+  const auto told = hostile_record();
+  CHECK_FALSE(line("json", *told).contains("intercepted"));
+  told->record.intercepted = true;
+  CHECK(line("json", *told).ends_with(",\"intercepted\":true}\n"));
 }
 
 TEST_CASE("squid's fields cannot be multiplied by spaces in a value", "[server][log]") {
-  const std::string text = line("squid", hostile_record());
+  const std::string text = line("squid", *hostile_record());
   std::size_t fields = 0;
   bool in_field = false;
   for (const char c : text) {
@@ -135,7 +157,7 @@ TEST_CASE("squid's fields cannot be multiplied by spaces in a value", "[server][
 }
 
 TEST_CASE("a quoted field of the combined format cannot be ended by its value", "[server][log]") {
-  const std::string text = line("combined", hostile_record());
+  const std::string text = line("combined", *hostile_record());
   CHECK(std::ranges::count(text, '"') == 6);
 }
 
@@ -156,49 +178,53 @@ TEST_CASE("a plain record looks as the format's readers expect", "[server][log]"
 
 TEST_CASE("a record names who has logged in where the format's readers look for it",
           "[server][log]") {
-  AccessRecord record;
-  record.client = "::1";
+  Told told;
+  told.client = "::1";
+  RequestRecord& record = told.record;
   record.user = "ann";
   record.status = 403;
   record.outcome = Outcome::kDenied;
-  CHECK(line("combined", record) ==
+  CHECK(line("combined", told) ==
         "::1 - ann [01/Jan/1970:00:00:00 +0000] \"-\" 403 0 \"-\" \"-\" denied/-\n");
-  CHECK(line("squid", record) ==
+  CHECK(line("squid", told) ==
         "0.000      0 ::1 TCP_DENIED/403 0 - error:invalid-request ann HIER_NONE/- - denied/-\n");
-  record.origin = "127.0.0.1:80";
-  CHECK(line("squid", record) ==
+  record.visit = &told.visit;
+  told.visit.address = "127.0.0.1:80";
+  CHECK(line("squid", told) ==
         "0.000      0 ::1 TCP_DENIED/403 0 - error:invalid-request ann HIER_DIRECT/127.0.0.1 - "
         "denied/-\n");
-  record.origin = "[2001:db8::1]:443";
+  told.visit.address = "[2001:db8::1]:443";
   record.through_parent = true;
-  CHECK(line("squid", record).contains(" FIRSTUP_PARENT/2001:db8::1 "));
-  CHECK(line("json", record).find(R"("client":"::1","user":"ann","method":"")") !=
-        std::string::npos);
+  CHECK(line("squid", told).contains(" FIRSTUP_PARENT/2001:db8::1 "));
+  CHECK(line("json", told).find(R"("client":"::1","user":"ann","method":"")") != std::string::npos);
   // Who is called as nobody is, and who would end the field.
   record.user = "-";
-  CHECK(line("combined", record).starts_with("::1 - %2d ["));
+  CHECK(line("combined", told).starts_with("::1 - %2d ["));
   record.user = "a b\"";
-  CHECK(line("combined", record).starts_with("::1 - a%20b%22 ["));
+  CHECK(line("combined", told).starts_with("::1 - a%20b%22 ["));
 }
 
 TEST_CASE("what could not be parsed is logged without a request", "[server][log]") {
-  AccessRecord record;
-  record.client = "::1";
+  Told told;
+  told.client = "::1";
+  RequestRecord& record = told.record;
   record.status = 400;
   record.outcome = Outcome::kBadRequest;
-  CHECK(line("combined", record) ==
+  CHECK(line("combined", told) ==
         "::1 - - [01/Jan/1970:00:00:00 +0000] \"-\" 400 0 \"-\" \"-\" bad-request/-\n");
-  CHECK(line("squid", record) ==
+  CHECK(line("squid", told) ==
         "0.000      0 ::1 NONE_NONE/400 0 - error:invalid-request - HIER_NONE/- - bad-request/-\n");
 }
 
 TEST_CASE("JSON has every field that is documented, by its name and in its order",
           "[server][log]") {
-  AccessRecord record = hostile_record();
-  record.traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-  record.connect = record.answer = std::chrono::milliseconds(1);
-  record.intercepted = true;
-  const std::string text = line("json", record);
+  const auto told = hostile_record();
+  told->head.fields.clear();
+  for (const std::string_view name : {"Referer", "User-Agent", "Host"}) told->set_field(name, "x");
+  told->set_field("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+  told->visit.connect = told->visit.answer = std::chrono::milliseconds(1);
+  told->record.intercepted = true;
+  const std::string text = line("json", *told);
   std::size_t at = 0;
   for (const auto& each : config::kLogFields) {
     const std::size_t found = text.find("\"" + std::string(each.name) + "\":", at);
@@ -213,30 +239,31 @@ TEST_CASE("a line has something to say of every field", "[server][log]") {
   const auto check = [](std::string_view name) {
     INFO(name);
     const std::string format = "%{" + std::string(name) + "}x";
-    CHECK(line(format, hostile_record()).size() > 1);
-    CHECK(line(format, AccessRecord()).size() > 1);
+    CHECK(line(format, *hostile_record()).size() > 1);
+    CHECK(line(format, Told()).size() > 1);
   };
   for (const auto& each : config::kLogFields) check(each.name);
   for (const auto& each : config::kLogForms) check(each.name);
 }
 
 TEST_CASE("times that there are not are left out, and a dash in a line", "[server][log]") {
-  AccessRecord record;
-  CHECK_FALSE(line("json", record).contains("connect_us"));
-  CHECK(line("%{connect_us}x %{origin_us}x %{first_byte_us}x", record) == "- - 0\n");
-  record.connect = std::chrono::microseconds(7);
-  record.answer = Nanoseconds(0);
-  record.first_byte = std::chrono::microseconds(3);
-  CHECK(line("%{connect_us}x %{origin_us}x %{first_byte_us}x", record) == "7 0 3\n");
-  CHECK(line("json", record).contains(R"(,"connect_us":7,"origin_us":0)"));
+  Told told;
+  CHECK_FALSE(line("json", told).contains("connect_us"));
+  CHECK(line("%{connect_us}x %{origin_us}x %{first_byte_us}x", told) == "- - 0\n");
+  told.visit.connect = std::chrono::microseconds(7);
+  told.visit.answer = Nanoseconds(0);
+  told.record.visit = &told.visit;
+  told.record.first_byte = std::chrono::microseconds(3);
+  CHECK(line("%{connect_us}x %{origin_us}x %{first_byte_us}x", told) == "7 0 3\n");
+  CHECK(line("json", told).contains(R"(,"connect_us":7,"origin_us":0)"));
 }
 
 TEST_CASE("fields of responses are read from their lines", "[server][log]") {
-  AccessRecord record;
-  record.response_fields =
+  Told told;
+  told.record.response_fields =
       "HTTP/1.1 200 OK\r\nA: 1\r\na:2 \r\nB:\r\nno field\r\nLocation: /?token=x\r\n"
       "Set-Cookie: c\r\nLast: z";
-  CHECK(line("%{A}o|%{b}o|%{C}o|%{location}o|%{set-cookie}o|%{last}o", record) ==
+  CHECK(line("%{A}o|%{b}o|%{C}o|%{location}o|%{set-cookie}o|%{last}o", told) ==
         "1,%202|-|-|/?token=***|***|z\n");
 }
 

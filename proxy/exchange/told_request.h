@@ -1,0 +1,35 @@
+// What the record of a request takes from the request itself, beside how it went. Values, whose
+// views are borrowed.
+#pragma once
+
+#include <cstdint>
+
+#include "base/time.h"
+#include "proxy/observe/request_record.h"
+#include "proxy/request/request_context.h"
+#include "proxy/store/object.h"
+#include "proxy/transfer/response.h"
+
+namespace encore::server {
+
+// Writes who has asked, and by which head. `request` is borrowed.
+void tell_request(const RequestContext& request, RequestRecord& record);
+
+// Counts of a plain hit. Borrowed as in a RequestRecord.
+struct HitCount {
+  MonotonicTime started{};
+  int status = 0;
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t body_bytes = 0;
+  ListenerCounts* listener = nullptr;
+  const Rule* rule = nullptr;
+};
+
+// A request that an exchange has answered.
+struct EndedExchange {
+  const RequestContext& request;
+  const SharedResponse* response = nullptr;  // of the transfer that it was; null: of none
+  const store::Object* object = nullptr;     // what was sent from the store; null: nothing
+};
+
+}  // namespace encore::server
