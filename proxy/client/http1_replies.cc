@@ -25,7 +25,8 @@ std::size_t put(std::string_view text, char* out) {
 std::uint64_t less(std::uint64_t from, std::uint64_t bytes) { return from - std::min(from, bytes); }
 
 // Gathers a response that fits a slot, whose head ends with what was written into the batch's room.
-void add_inline(ReplyBatch& batch, CacheView& found, std::size_t tail_bytes) {
+[[gnu::always_inline]] inline void add_inline(ReplyBatch& batch, CacheView& found,
+                                              std::size_t tail_bytes) {
   const store::Object& object = *found.object;
   batch.add_stored(stored_head_of(object));
   batch.commit_text(tail_bytes);
@@ -48,7 +49,10 @@ void Http1Replies::add_hit(const HitRequest& request, CacheView& found) {
   const MonotonicTime now = services_.loop.now();
   char* const room = batch.text_room();
   std::size_t tail = lines.write(meta, now, room);
-  tail += put(connection_field(view.head->version, request.is_kept), room + tail);
+  const std::string_view connection = connection_field(view.head->version, request.is_kept);
+  if (!connection.empty()) [[unlikely]] {
+    tail += put(connection, room + tail);
+  }
   tail += put(kHeadEnd, room + tail);
   const HitCount count{.started = now,
                        .status = meta.status,

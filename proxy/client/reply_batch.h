@@ -5,6 +5,7 @@
 
 #include <sys/uio.h>
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -22,15 +23,14 @@ class ReplyBatch {
   static constexpr std::size_t kPartsOfReply = 3;
 
   ReplyBatch() {
-    parts_.reserve(kPartsMax);
     objects_.reserve(kPartsMax / kPartsOfReply);
     text_.resize(kTextBytes);
   }
 
-  bool empty() const { return parts_.empty(); }
+  bool empty() const { return part_count_ == 0; }
   std::size_t bytes() const { return bytes_; }
   bool has_room(std::size_t text_bytes) const {
-    return parts_.size() + kPartsOfReply <= kPartsMax && text_used_ + text_bytes <= kTextBytes;
+    return part_count_ + kPartsOfReply <= kPartsMax && text_used_ + text_bytes <= kTextBytes;
   }
 
   // Room for text that only this reply has; commit_text makes it the next part.
@@ -44,22 +44,24 @@ class ReplyBatch {
   void add_stored(std::string_view bytes) { add_part(bytes.data(), bytes.size()); }
   void hold(store::ObjectRef object) { objects_.push_back(std::move(object)); }
 
-  std::span<const iovec> parts() const { return parts_; }
+  std::span<const iovec> parts() const { return {parts_.data(), part_count_}; }
   void clear() {
-    parts_.clear();
+    part_count_ = 0;
     objects_.clear();
     text_used_ = 0;
     bytes_ = 0;
   }
 
  private:
+  // REQUIRES: has_room().
   void add_part(const void* data, std::size_t bytes) {
     if (bytes == 0) return;
-    parts_.push_back({const_cast<void*>(data), bytes});
+    parts_[part_count_++] = {const_cast<void*>(data), bytes};
     bytes_ += bytes;
   }
 
-  std::vector<iovec> parts_;
+  std::array<iovec, kPartsMax> parts_;
+  std::size_t part_count_ = 0;
   std::vector<store::ObjectRef> objects_;
   std::vector<char> text_;
   std::size_t text_used_ = 0;

@@ -13,8 +13,10 @@ namespace {
 // selecting fields agree with the request's.
 class VariantSelector final : public cache::Selector {
  public:
-  VariantSelector(const cache::Kernel& kernel, std::string_view key, http::VariantKeys& own)
-      : kernel_(kernel), key_(key), own_(own) {}
+  // What matches in memory is written to `found`.
+  VariantSelector(const cache::Kernel& kernel, std::string_view key, http::VariantKeys& own,
+                  store::ObjectRef& found)
+      : kernel_(kernel), key_(key), own_(own), found_(found) {}
 
   bool matches(cache::Payload payload) override {
     store::ObjectRef::prefetch(payload);
@@ -57,7 +59,6 @@ class VariantSelector final : public cache::Selector {
     (void)own_.make(missing_);
     missing_.clear();
   }
-  store::ObjectRef take() { return std::move(found_); }
   const cache::DiskView& on_disk() const { return on_disk_; }
 
  private:
@@ -65,39 +66,35 @@ class VariantSelector final : public cache::Selector {
   std::string_view key_;
   http::VariantKeys& own_;
   std::string missing_;
-  store::ObjectRef found_;
+  store::ObjectRef& found_;
   cache::DiskView on_disk_;
 };
 
 }  // namespace
 
-CacheView CacheLookup::lookup(std::string_view key, const filter::Hash128& hash,
-                              const http::Fields& fields, const http::VaryOptions& vary,
-                              const net::Address& client) {
-  http::VariantKeys own(fields, vary);
-  const std::string_view expected = hints_.find(hash);
+void CacheLookup::lookup(const Asked& asked, CacheView& found) {
+  http::VariantKeys own(asked.fields, asked.vary);
+  const std::string_view expected = hints_.find(asked.hash);
   if (!expected.empty()) (void)own.make(expected);
-  VariantSelector selector(*kernel_, key, own);
-  auto result = kernel_->lookup(cache::Key{hash, key}, loop_.now(), selector);
+  VariantSelector selector(*kernel_, asked.key, own, found.object);
+  const cache::Key key{asked.hash, asked.key};
+  auto result = kernel_->lookup(key, loop_.now(), selector);
   // Each turn knows one more of the sets of names that the key's variants have; there are more of
   // them than variants only while others come and go.
   for (std::uint32_t turn = 0; result.is_undecided && turn < cache::kVariantsMax; ++turn) {
-    hints_.remember(hash, selector.missing());
+    hints_.remember(asked.hash, selector.missing());
     selector.prepare();
-    result = kernel_->lookup(cache::Key{hash, key}, loop_.now(), selector);
+    result = kernel_->lookup(key, loop_.now(), selector);
   }
   catch_up();
-  CacheView view{.object = selector.take(),
-                 .disk = {},
-                 .any_resident = result.any_resident,
-                 .fresh_until = result.fresh_until};
+  found.any_resident = result.any_resident;
+  found.fresh_until = result.fresh_until;
   if (result.on_disk()) {
-    view.disk = {.place = selector.on_disk().place,
-                 .keep_until = selector.on_disk().keep_until,
-                 .promote = result.promote()};
+    found.disk = {.place = selector.on_disk().place,
+                  .keep_until = selector.on_disk().keep_until,
+                  .promote = result.promote()};
   }
-  if (view.object && is_hidden(*view.object, client)) return {};
-  return view;
+  if (found.object && is_hidden(*found.object, asked.client)) found = {};
 }
 
 bool CacheLookup::is_hidden(const store::Object& object, const net::Address& client) const {

@@ -27,10 +27,20 @@ class CacheLookup {
               const LatestMoment& latest, const std::shared_ptr<const Runtime>& runtime)
       : loop_(loop), kernel_(kernel), latest_(latest), runtime_(runtime) {}
 
-  CacheView lookup(std::string_view key, const filter::Hash128& hash, const http::Fields& fields,
-                   const http::VaryOptions& vary, const net::Address& client);
+  // A request, as far as a lookup needs it. All is borrowed.
+  struct Asked {
+    std::string_view key;
+    const filter::Hash128& hash;
+    const http::Fields& fields;
+    const http::VaryOptions& vary;
+    const net::Address& client;
+  };
+  // Writes what there is to `found`. REQUIRES: it is empty.
+  void lookup(const Asked& asked, CacheView& found);
   CacheView lookup(const RequestContext& request) {
-    return lookup(request.key, request.hash, request.head.fields, request.vary(), request.client);
+    CacheView found;
+    lookup({request.key, request.hash, request.head.fields, request.vary(), request.client}, found);
+    return found;
   }
   // Whether anything is stored of its key that this client may have. Nothing counts as looked for.
   bool has_any(const RequestContext& request) const;

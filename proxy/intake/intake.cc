@@ -39,7 +39,7 @@ Intake::Outcome Intake::take(const Arrival& arrival, RequestView& view, CacheVie
   }
   if (runtime.identifies_all) view.request_id = identity.request_id(ids_, policy, &head);
   if (!may_be_hit(view)) return start(arrival, view, found);
-  found = parts_.cache.lookup(view.key, view.hash, head.fields, view.treatment->vary, client);
+  parts_.cache.lookup({view.key, view.hash, head.fields, view.treatment->vary, client}, found);
   // By the clock of after the lookup: what it has found may have come with this turn.
   if (is_plain_hit(view, found, runtime, parts_.loop.now())) {
     HitForm form = HitForm::kIdentity;

@@ -1,16 +1,20 @@
 #include "proxy/intake/plain_hit.h"
 
-#include <cstring>
+#include <algorithm>
 
 namespace encore::server {
 
+std::size_t HitLines::others_bytes_max() const {
+  constexpr std::size_t kIdBytes = kRequestIdField.size() + std::string_view(": \r\n").size();
+  const std::size_t added = rule_ == nullptr ? 0 : rule_->response_edits().lines().size();
+  return added + http::kVaryByCodingField.size() + kIdBytes + id_.size();
+}
+
 std::size_t HitLines::write_others(char* out) const {
   char* end = out;
-  const auto put = [&](std::string_view text) {
-    std::memcpy(end, text.data(), text.size());
-    end += text.size();
-  };
-  for (const std::string_view lines : {further_, vary_}) put(lines);
+  const auto put = [&](std::string_view text) { end = std::ranges::copy(text, end).out; };
+  if (rule_ != nullptr) put(rule_->response_edits().lines());
+  if (varies_) put(http::kVaryByCodingField);
   if (!id_.empty()) {
     put(kRequestIdField);
     put(": ");

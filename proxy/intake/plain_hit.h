@@ -47,15 +47,18 @@ class HitLines {
  public:
   // Both are borrowed.
   HitLines(const Runtime& runtime, const RequestView& view, HitForm form)
-      : says_status_(view.policy == nullptr || view.policy->cache_status) {
-    if (view.policy == nullptr || view.policy->via) via_ = runtime.via_field_11;
-    if (view.rule != nullptr) further_ = view.rule->response_edits().lines();
-    if (form == HitForm::kVaries) vary_ = http::kVaryByCodingField;
-    if (runtime.config.log.request_id == config::RequestIds::kRespond) id_ = view.request_id;
+      : via_(view.policy == nullptr || view.policy->via ? std::string_view(runtime.via_field_11)
+                                                        : std::string_view("")),
+        says_status_(view.policy == nullptr || view.policy->cache_status),
+        varies_(form == HitForm::kVaries),
+        rule_(view.rule) {
+    if (runtime.config.log.request_id == config::RequestIds::kRespond) [[unlikely]] {
+      id_ = view.request_id;
+    }
   }
   std::size_t bytes_max() const {
-    return http::kHitFieldsBytesMax + via_.size() + further_.size() + vary_.size() + kIdBytes +
-           id_.size();
+    const std::size_t usual = http::kHitFieldsBytesMax + via_.size();
+    return is_usual() ? usual : usual + others_bytes_max();
   }
   // Returns the length. REQUIRES: `out` has room for bytes_max().
   std::size_t write(const http::StoredMeta& meta, MonotonicTime now, char* out) const {
@@ -63,26 +66,20 @@ class HitLines {
     const std::size_t length =
         says_status_ ? http::write_hit_fields(age, http::remaining_ttl(meta, now), via_, out)
                      : http::write_age_fields(age, via_, out);
-    const bool is_all = further_.empty() && vary_.empty() && id_.empty();
-    if (is_all) [[likely]] {
-      return length;
-    }
-    return length + write_others(out + length);
+    return is_usual() ? length : length + write_others(out + length);
   }
 
  private:
-  static constexpr std::size_t kIdBytes =
-      kRequestIdField.size() + std::string_view(": \r\n").size();
-
+  // Nothing follows but what every hit has.
+  bool is_usual() const { return rule_ == nullptr && !varies_ && id_.empty(); }
+  std::size_t others_bytes_max() const;
   std::size_t write_others(char* out) const;
 
-  // memcpy wants to know where even nothing lies.
-  static constexpr std::string_view kNothing = kRequestIdField.substr(0, 0);
-  std::string_view via_ = kNothing;
-  std::string_view further_ = kNothing;  // that a rule adds
-  std::string_view vary_ = kNothing;
-  std::string_view id_ = kNothing;  // for clients that are told
+  std::string_view via_;
   bool says_status_;
+  bool varies_;            // by the codings that the client accepts
+  const Rule* rule_;       // that adds fields; null: none
+  std::string_view id_{};  // for clients that are told
 };
 
 // The record by the listener's own facts alone; the connection has no part in it.
