@@ -1,5 +1,5 @@
 // Files that hold a secret, or what only this user may have written: the one decision who may read
-// and write them. Any thread.
+// and write them. Any thread. Why one rule for all of them: docs/decisions/0312.
 #pragma once
 
 #include <cstddef>

@@ -89,6 +89,7 @@ Window window_of(const Config& config) noexcept {
   const std::uint64_t each =
       admission.policy == Policy::kNthHit ? admission.min_requests - std::uint64_t{1} : 1;
   window.least = std::max<std::uint64_t>(1, estimate_objects(config).held()) * each;
+  // Behind disks 3.5 keys an object have the hits of a million keys: docs/decisions/0120.
   const std::uint64_t enough = (window.least * 7 + 1) / 2;
   if (config.disk.empty()) {
     // What is stored in memory is not written anywhere, and the longer a key is known, the better.
@@ -198,7 +199,8 @@ std::uint32_t hours_kept(const Filters& filters) noexcept {
 
 std::uint64_t segment_bound(const Disk& disk) noexcept {
   const std::uint64_t segment = segment_bytes_of(disk);
-  // The page of a segment, its footer, and what stands before a body.
+  // The page of a segment, its footer, and what stands before a body. Why parts are not made
+  // smaller instead: docs/decisions/0371.
   constexpr std::uint64_t kBesideMin = 16 * kKiB;
   if (segment >= cache::kPartBytes + kBesideMin) return std::numeric_limits<std::uint64_t>::max();
   return segment - std::max(kBesideMin, segment / 16);

@@ -265,6 +265,8 @@ void Draft::check_probation() {
 
 void Draft::check_admission() {
   Admission& admission = config.admission;
+  // Another number of hashes without a layout comes from the textbook's formula, and that is the
+  // classic filter's (docs/decisions/0011).
   const bool own_hashes = admission.hashes != 0 && admission.hashes != filter::kSplitHashes;
   if (own_hashes && where("admission.layout").empty()) {
     admission.layout = filter::Layout::kClassic;

@@ -1,4 +1,5 @@
 // The parts of a line of the access log. Constant data, a pure function and a value, thread-safe.
+// Why Apache's syntax: docs/decisions/0290.
 #pragma once
 
 #include <array>

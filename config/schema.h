@@ -1,6 +1,6 @@
 // The one table of everything that can be configured: name, kind, range, meaning. The parser,
 // --set, --dump-config, docs/CONFIG.md and the check of a reload all read it. Constant data,
-// thread-safe.
+// thread-safe. Why there is one table: docs/decisions/0010.
 #pragma once
 
 #include <cstddef>

@@ -4,6 +4,7 @@
 // that the shards of a cache share one.
 //
 // A key is found by its text alone: the identity hash of another cache was made under another seed.
+// Why its bits are not merged into our own filters: docs/decisions/0100.
 #pragma once
 
 #include <cstdint>

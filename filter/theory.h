@@ -23,7 +23,8 @@ namespace encore::filter {
 double fpr(const FilterShape& shape, double keys);
 // As published for blocks of any size (Putze et al. 2007), with the power of the expected fill in
 // place of the expected power: sum_j Poisson(j; B n/m) (1 - (1 - 1/B)^(kj))^k. Too low: by 1.2 %
-// for 512 bits at k = 7, by more for smaller blocks (exact_theory.h).
+// for 512 bits at k = 7, by more for smaller blocks (exact_theory.h). Why fpr() differs:
+// docs/decisions/0330.
 double fpr_blocked(const FilterShape& shape, double keys, double block_bits);
 // Split with another number and width of words: `words` words of `word_bits` bits in one line.
 struct SplitLine {

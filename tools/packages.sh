@@ -56,7 +56,7 @@ apt_get() {
 
 # A package may start its service when it is installed (nginx and haproxy do). Debian's way to say
 # no is a policy-rc.d that exits with 101; it is there only while packages are installed, and an
-# administrator's own is left alone.
+# administrator's own is left alone. Why a runlevel is not enough: docs/decisions/0012.
 install_without_services() {
   local policy=/usr/sbin/policy-rc.d status=0 ours=
   if [ ! -e "$policy" ]; then

@@ -103,6 +103,7 @@ class BuildCommand final : public Command {
       options.parameters.capacity = kFirstSlice;
     }
     // With few false positives the default layout takes more than twice what a classic one does.
+    // Why the default changes then: docs/decisions/0343.
     if (!arguments.given("--layout") && !arguments.given("--hashes") &&
         options.parameters.bits == 0 && is_costly(options)) {
       options.parameters.layout = Layout::kClassic;

@@ -13,7 +13,7 @@ namespace encore::sim {
 Value of(const std::optional<double>& number) { return number ? Value{*number} : Value{}; }
 
 std::string theory_refusal(const filter::Ring& ring) {
-  constexpr double kAnsweredMax = 0.4;  // measured: decision 0340
+  constexpr double kAnsweredMax = 0.4;  // measured: docs/decisions/0340
   constexpr double kBitsASquare = 100;  // of k: the mean is off by some k^2/m
   const double k = ring.shape.hashes;
   if (static_cast<double>(ring.shape.bits) < kBitsASquare * k * k) {

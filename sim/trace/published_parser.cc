@@ -3,7 +3,7 @@
 //
 // An object of a block trace is an offset of a volume; reads and writes both count, for a write
 // brings its block into the cache as well. Of key-value and object stores the operation is the
-// method: reads are GET.
+// method: reads are GET. Why forms are told by their shape: docs/decisions/0342.
 #include <algorithm>
 #include <array>
 #include <chrono>

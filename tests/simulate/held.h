@@ -1,6 +1,6 @@
 // Held: what a simulated proxy holds, between two turns of its workers, compared with what it
 // should: by another of its own parts, by the simulated system, or with nothing where nobody asks
-// for anything. One thread.
+// for anything. One thread. Why from outside, and without access control: docs/decisions/0450.
 #pragma once
 
 #include <functional>
