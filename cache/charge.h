@@ -18,7 +18,8 @@ inline constexpr std::size_t kRecordBytes = 96;
 // What is reserved for a head before it is made: so much more than was received.
 inline constexpr std::size_t kHeadGrowthBytes = 64;
 
-// The largest object without its body. One that fits no slot has a run of pages of its own.
+// The largest object without its body. One that fits no slot has a run of pages of its own. Why no
+// larger slots: docs/decisions/0391.
 inline constexpr std::size_t kObjectBytesMax = 256 * 1024;
 inline constexpr std::size_t kKeyBytesMax = 65535;  // and the longest key text
 

@@ -14,7 +14,8 @@ constexpr std::uint64_t kDataAlign = kMiB;
 
 // Two or three segments of a disk hold nothing: the one that is filled and those that are free. So
 // there shall be many, and still each takes a part of a large body (kPartBytes), for what takes no
-// part bounds the objects of the disk. On the smallest disks there are at least a few.
+// part bounds the objects of the disk. On the smallest disks there are at least a few. Why there
+// are many: docs/decisions/0426.
 constexpr std::uint64_t kManySegments = 64;
 constexpr std::uint64_t kFewSegments = 32;
 constexpr std::uint64_t kTakesParts = 4 * kMiB;

@@ -2,7 +2,7 @@
 // body each, but for the last one. Part i has the bytes from i * kPartBytes on. A part is in the
 // index under a key of its own, which follows from its object's key, the body's number and i; so
 // parts are placed, moved, lost and found again one by one, and nothing points at a place. Pure
-// functions.
+// functions. Why no record names the places of all: docs/decisions/0140.
 #pragma once
 
 #include <algorithm>

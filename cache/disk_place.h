@@ -9,7 +9,8 @@
 namespace encore::cache {
 
 inline constexpr std::uint32_t kDiskUnit = 64;  // records begin at multiples of it
-// Footers begin at multiples of it, and records of at least kDiskPageAligned bytes.
+// Footers begin at multiples of it, and records of at least kDiskPageAligned bytes. Why smaller
+// records need no page: docs/decisions/0427.
 inline constexpr std::uint32_t kDiskPage = 4096;
 inline constexpr std::uint64_t kDiskPageAligned = 256ULL << 10U;
 inline constexpr std::uint32_t kSegmentHeaderBytes = 4096;

@@ -1,7 +1,7 @@
 // DiskTier: what all shards share of the disks: the rings of segments, the number of the next
 // version, the names that objects vary by, what may be written. Its mutex is taken inside the
 // budget's, and whoever changes anything here takes the event's number under it. What is where of
-// which key is each shard's (DiskTable).
+// which key is each shard's (DiskTable). Why places are the kernel's to give: docs/decisions/0110.
 #pragma once
 
 #include <array>
@@ -125,7 +125,8 @@ class DiskTier {
   // The rule that probation follows. Its readers are numbered under the mutex, as all here.
   ProbationRule rule ENCORE_GUARDED_BY(mutex);
   // Whether a record may lie on some disk that the index does not know: not loaded yet, in a
-  // segment that is being reclaimed, or found without room.
+  // segment that is being reclaimed, or found without room. Why such records leave first:
+  // docs/decisions/0440.
   bool hides_records() const ENCORE_REQUIRES(mutex);
   // Of two places on one disk the one that was given later.
   bool is_later(const DiskPlace& a, const DiskPlace& b) const ENCORE_REQUIRES(mutex);

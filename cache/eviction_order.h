@@ -31,7 +31,8 @@ enum class Removal : std::uint8_t { kEvicted, kRemoved };
 // victim() looked at as many entries as one critical section may; ask again.
 inline constexpr EntryRef kSearching = kNoEntry - 1;
 // victim() looked at all entries, and each was used since the last time: who has others to choose
-// from had better take one of those. Asked again, it gives one up.
+// from had better take one of those. Asked again, it gives one up. Why a shard spares what is used:
+// docs/decisions/0190.
 inline constexpr EntryRef kAllUsed = kNoEntry - 2;
 inline constexpr std::uint32_t kSearchMax = 256;
 

@@ -292,6 +292,7 @@ std::uint8_t Kernel::reserve_step(const Key& key, const ReserveStep& step, Monot
   std::uint32_t flags = (step.last ? kReserveLast : 0) | (step.grows ? kReserveGrows : 0) |
                         (step.from_waiting ? kReserveWaiting : 0);
   const bool may_go = step.grows && step.shard == filter::shard_of(key.hash, options_.shards);
+  // An entry that grows may be the next victim itself: docs/decisions/0341.
   const auto has_gone = [&] { return may_go && is_grown_gone(shard, key, *step.grows); };
   if (step.bytes > budget_->max_object()) {
     outcome = static_cast<std::uint8_t>(ReserveOutcome::kTooLarge);

@@ -4,7 +4,8 @@
 // written to disk. A burst of requests is so answered by the memory and admits nothing.
 //
 // This class decides and holds no bytes and no disk: its caller stores, writes and releases what it
-// says, and says how full the disks are. Thread-compatible, deterministic.
+// says, and says how full the disks are. Thread-compatible, deterministic. Why apart from the
+// kernel's policies: docs/decisions/0420.
 #pragma once
 
 #include <cstdint>

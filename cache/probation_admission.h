@@ -2,7 +2,8 @@
 // object has left the memory, and the keys of objects that are too large to wait there themselves.
 // Waiting objects are the table's (cache/waiting_order.h). cache/probation.h says the rule.
 //
-// Without disks it is second-hit on the same pair. Thread-compatible, confined to its shard.
+// Without disks it is second-hit on the same pair. Thread-compatible, confined to its shard. Why
+// one order over all shards, and writes at commit: docs/decisions/0425.
 #pragma once
 
 #include <cstdint>

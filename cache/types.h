@@ -179,7 +179,8 @@ struct AdmitRequest {
 
 // Says whether what comes was overtaken by an invalidation while it was on its way. Asked under the
 // shard's lock: cheap, no I/O, nothing of the kernel. Who invalidates says so first and calls the
-// kernel then, so that either it is seen here, or what is stored here is there to be removed.
+// kernel then, so that either it is seen here, or what is stored here is there to be removed. Why
+// not looked for before and after: docs/decisions/0160.
 class Overtaking {
  public:
   virtual ~Overtaking() = default;
