@@ -19,7 +19,8 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 }
 
 // Refusals one behind the other that leave the connection open. More would spare a client who asks
-// for nothing else the connections that it costs him.
+// for nothing else the connections that it costs him. Why a connection survives a refusal at all:
+// docs/decisions/0232.
 constexpr std::uint8_t kRefusalsInRowMax = 3;
 
 bool over(Nanoseconds time, Nanoseconds limit) { return limit.count() != 0 && time >= limit; }

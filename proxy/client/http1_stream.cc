@@ -117,7 +117,8 @@ void Http1Stream::check_timeouts(MonotonicTime now) {
 
 // A client that has closed its connection and one that has only ended its side of it look alike
 // until something is sent: the first answers with a reset. Every response, interim ones too, begins
-// with its version, so that goes ahead; the next look sees what came of it.
+// with its version, so that goes ahead; the next look sees what came of it. Why waiting has no
+// limit of its own: docs/decisions/0071.
 bool Http1Stream::has_client_gone() {
   if (carrier_.stream().was_reset()) return true;
   if (knocked_) return false;

@@ -37,7 +37,7 @@ class DiskLoad {
   // RecordReader::Wanted::first_bytes: what is read at once, on any thread.
   virtual std::size_t first_read_bytes() const { return RecordReader::kFirstWindowBytes; }
   // RecordReader::Wanted::body_room for a record that takes `record_bytes`. Once at most, right
-  // before it is read.
+  // before it is read. Why the room is given before the record is read: docs/decisions/0180.
   virtual std::span<std::byte> body_room(std::uint64_t /*record_bytes*/) { return {}; }
 };
 

@@ -9,7 +9,7 @@
 //
 // A log that is full all the same says less, and never less than was purged: one purge of all that
 // was stored before the newest of them takes the place of all. Who serves goes on with what it has
-// in its index; the next start finds nothing older.
+// in its index; the next start finds nothing older. Why no purge is refused: docs/decisions/0294.
 //
 // Thread-compatible: confined to what writes the disk.
 #pragma once

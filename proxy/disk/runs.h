@@ -4,7 +4,8 @@
 // and nobody knows what of it was purged.
 //
 // A run that ends without a purge makes nobody miss anything, so a crash at any moment between the
-// writing of two disks leaves both valid. Pure values.
+// writing of two disks leaves both valid. Pure values. Why purges have no numbers:
+// docs/decisions/0390.
 #pragma once
 
 #include <array>

@@ -20,7 +20,7 @@ class RecordSource {
  public:
   virtual ~RecordSource() = default;
   virtual Record record() const = 0;  // fields.version is set by Disks
-  // It is not to wait until others have come.
+  // It is not to wait until others have come. Why other records wait: docs/decisions/0170.
   virtual bool is_urgent() const { return false; }
 };
 

@@ -3,7 +3,7 @@
 // byte is verified before it is there. What cannot be read ends the body early.
 //
 // Confined to its worker; what is read is told from its loop. It may be destroyed in any call that
-// it makes, and while something is read.
+// it makes, and while something is read. Why each reader reads for itself: docs/decisions/0150.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,8 @@
 // charged for it as for what was evicted while they did. What is invalidated while it is read is
 // not used: a purge may have been answered meanwhile.
 //
-// Confined to its worker; what is read is handed over by its loop.
+// Confined to its worker; what is read is handed over by its loop. Why a record is read whole, and
+// once a worker: docs/decisions/0130.
 #pragma once
 
 #include <cstdint>

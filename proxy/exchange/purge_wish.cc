@@ -103,7 +103,7 @@ std::string_view other_name(std::string_view tag_field) {
 }
 
 // Tags of a field that is read of no response are on none: a purge by it would do nothing, and
-// look as if it had.
+// look as if it had. Why not all fields are read: docs/decisions/0327.
 Result<void> check_is_read(const RequestContext& request, std::string_view purge_field) {
   if (!has_field(request, purge_field)) return {};
   const std::string_view wanted = tagged_by(purge_field);

@@ -1,6 +1,6 @@
 // Rechecks: which requests an origin has lately allowed, so that a stored response may be given to
 // them (`authorization = "recheck"`). Requests, with their credentials, are kept as a keyed hash
-// alone. One a worker, confined to it.
+// alone. One a worker, confined to it. Why a yes is of the whole request: docs/decisions/0410.
 #pragma once
 
 #include <cstddef>

@@ -57,7 +57,8 @@ std::optional<std::uint32_t> ruled_lifetime(unsigned status, const LifetimeRule&
 bool is_heuristically_cacheable(unsigned status) noexcept;
 
 // Whether freshness may be guessed. Not for a response to a request with Cookie: it may be made for
-// its owner alone, and an origin that states no lifetime has not thought of who else gets it.
+// its owner alone, and an origin that states no lifetime has not thought of who else gets it. Why
+// `Vary: Cookie` is no exception: docs/decisions/0301.
 enum class Heuristic : std::uint8_t { kAllowed, kBarred };
 
 // s-maxage, else max-age, else Expires - Date, else the heuristic (none next to Pragma: no-cache

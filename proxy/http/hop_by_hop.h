@@ -47,7 +47,8 @@ inline constexpr std::size_t kUpgradeProtocolsMax = 16;
 // What a request asks to go over to (RFC 9110 7.8), as it is asked for at the next hop: the members
 // of Upgrade, in their order. Empty without "upgrade" in Connection, and in HTTP/1.0. Left out are
 // what is no protocol by its form, and other versions of HTTP and TLS (h2c), which a server may
-// pass over: a tunnel in which HTTP is spoken leads past all that is decided here.
+// pass over: a tunnel in which HTTP is spoken leads past all that is decided here. Why other
+// protocols go through: docs/decisions/0220.
 std::string asked_upgrade(const RequestHead& head);
 // What a 101 goes over to: its Upgrade, if all of that was `asked` for; else empty.
 std::string switched_protocol(std::string_view asked, const ResponseHead& head);

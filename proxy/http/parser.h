@@ -1,7 +1,8 @@
 // Parser of HTTP/1 heads (RFC 9112 2 to 5), strict: what two parsers could read differently is
 // refused. No bare CR or LF, no obs-fold, no white space before the colon or in front of the first
 // field, no control characters but HTAB in values, no empty names, no empty or ambiguous targets.
-// Pure functions over the caller's bytes; nothing is copied. Thread-compatible.
+// Pure functions over the caller's bytes; nothing is copied. Thread-compatible. Why the parser is
+// our own: docs/decisions/0031.
 #pragma once
 
 #include <cstddef>

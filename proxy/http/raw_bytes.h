@@ -1,5 +1,5 @@
 // Bytes beyond ASCII in URIs, which have to be percent-encoded there (RFC 3986 2.1), and are not
-// always. Pure functions, thread-safe.
+// always. Pure functions, thread-safe. Why such bytes are not passed on: docs/decisions/0404.
 #pragma once
 
 #include <string>

@@ -47,7 +47,7 @@ ReuseDecision decide(const StoredMeta& meta, const RequestDirectives& request,
   if (beyond <= Nanoseconds(0)) return {Reuse::kFresh, ForwardCause::kNone};
   const bool may_be_stale = !stale || !meta.is(StoredMeta::kNeverStale);
   // A request may stretch freshness, not give it: one that never was fresh may be its owner's
-  // alone.
+  // alone. Why no window of the configuration gives it either: docs/decisions/0300.
   const bool may_stretch = may_be_stale && !meta.is(StoredMeta::kNeverFresh);
   if (may_stretch && request.max_stale &&
       (*request.max_stale == kDeltaMax || beyond <= seconds(*request.max_stale))) {

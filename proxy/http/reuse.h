@@ -38,7 +38,8 @@ ReuseDecision decide_reuse(const StoredMeta& meta, const RequestDirectives& requ
 
 // Whether what another request brought (a response on its way, or a stored one that was just
 // validated) answers this one too: only where the store alone would answer it now. Then it is
-// fresh, and neither the response nor this request demands that the origin be asked.
+// fresh, and neither the response nor this request demands that the origin be asked. Why storing is
+// not sharing: docs/decisions/0053.
 bool may_share(const StoredMeta& meta, const RequestDirectives& request, MonotonicTime now,
                const ReuseOptions& options) noexcept;
 

@@ -21,7 +21,8 @@ bool begins_with(std::string_view name, std::string_view lower) noexcept {
   return true;
 }
 
-// What frameworks and proxies take in the place of the target or of the client's address.
+// Frameworks and proxies take such fields in the place of the target or of the client's address.
+// They are in no key (docs/decisions/0055).
 bool speaks_for_a_proxy(std::string_view name) noexcept {
   static constexpr std::array<std::string_view, 6> kNames = {"forwarded",      "x-real-ip",
                                                              "x-original-url", "x-original-host",

@@ -119,7 +119,8 @@ KeyText write_key(const Target& target, const KeyOptions& options, std::span<cha
 
 // What the request line to an origin server names: path and query as write_key() has written them,
 // `key_path`, so that the origin answers for what the key names; "*" for the asterisk-form and for
-// OPTIONS without path and query (RFC 9112 3.2.4).
+// OPTIONS without path and query (RFC 9112 3.2.4). Why not the path as it was sent:
+// docs/decisions/0052.
 std::string_view origin_form(const Target& target, Method method,
                              std::string_view key_path) noexcept;
 

@@ -40,7 +40,7 @@ inline constexpr UnixSeconds kSureSeconds = 60;
 bool is_sure_date(UnixSeconds last_modified, UnixSeconds date) noexcept;
 
 // The proof that a validator has to give for a stored response to be used again
-// (docs/decisions/0401-a-doubt-takes-a-strong-validator.md).
+// (docs/decisions/0401).
 enum class Proof : std::uint8_t {
   kUsual,   // it may have expired, no more: any entity tag, or a strong date
   kStrong,  // it may be outdated: a strong entity tag, or a sure date

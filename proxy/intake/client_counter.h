@@ -1,6 +1,6 @@
 // ClientCounter: how many connections, or requests under way, each client has: an IPv4 address or
 // an IPv6 network of 64 bits. For limits.connections_per_client and transfers_per_client.
-// Thread-safe.
+// Thread-safe. Why a client has a share by default: docs/decisions/0212.
 #pragma once
 
 #include <array>
@@ -18,7 +18,8 @@ namespace encore::server {
 // served.
 std::uint32_t client_limit(const config::ClientShare& share, std::uint32_t all);
 
-// Tells how many client connections, over all workers, the config and the descriptors allow.
+// Tells how many client connections, over all workers, the config and the descriptors allow. Why
+// shares are of these: docs/decisions/0417.
 class ConnectionsAllowed {
  public:
   virtual std::uint32_t connections_allowed() const = 0;

@@ -1,6 +1,7 @@
 // PasswordChecks: checks passwords on a few threads of its own, for that takes longer than a worker
 // may be away from its loop, and remembers for a while which were right, by a digest with a key of
-// this process. The threads begin with the first check. Thread-safe.
+// this process. The threads begin with the first check. Thread-safe. Why passwords are not checked
+// on the loop: docs/decisions/0213.
 #pragma once
 
 #include <condition_variable>

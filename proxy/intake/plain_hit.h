@@ -1,6 +1,7 @@
 // A plain hit: a fresh stored response that answers a GET unchanged, with nothing in request or
 // response that asks for a closer look; what it says beside its stored head, and its record. All
-// else goes the long way, through an exchange. Pure but for the log, thread-safe.
+// else goes the long way, through an exchange. Pure but for the log, thread-safe. Why hits do not
+// take that way: docs/decisions/0051.
 #pragma once
 
 #include <cstddef>

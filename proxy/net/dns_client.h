@@ -5,6 +5,7 @@
 // not fit a datagram, and that an answer is one: from the server's address and port, with the
 // question and its identifier (RFC 5452). Here are the sockets and timers, and what is random:
 // identifiers come from the kernel, and a socket, with its port, is shared by a few questions only.
+// Why c-ares, and why sockets and identifiers are not its own: docs/decisions/0060.
 #pragma once
 
 #include <cstdint>

@@ -115,7 +115,7 @@ bool Listener::accept_one() {
   auto* any = reinterpret_cast<sockaddr*>(&storage);
   Socket accepted(syscalls.accept4(socket_.get(), any, &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (accepted) {
-    // Whoever may open the file of a Unix socket is on this machine.
+    // A client that may open the file of a Unix socket is on this machine (docs/decisions/0222).
     const bool local = storage.ss_family == AF_UNIX;
     const auto peer =
         Address::from_sockaddr(any, size).value_or(local ? Address::loopback_v4(0) : Address());

@@ -71,7 +71,8 @@ class Loop {
   // How much of this turn each connection may move. Loop's thread only.
   TurnShares& shares() { return shares_; }
   // How many steps of handshakes that clients ask of us go on in one turn, so that those who come
-  // do not hold up those who are in. Loop's thread only.
+  // do not hold up those who are in. Loop's thread only. Why turns bound them, and no queue:
+  // docs/decisions/0241.
   void set_handshakes_per_turn(std::uint32_t steps) { handshakes_per_turn_ = steps; }
   // Whether one more step may be taken in this turn; it is counted.
   bool take_handshake() {

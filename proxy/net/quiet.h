@@ -1,4 +1,5 @@
-// Quiet: tells, look by look, on what nothing moves any more. A value.
+// Quiet: tells, look by look, on what nothing moves any more. A value. Why silence ends a drain:
+// docs/decisions/0316.
 #pragma once
 
 #include <cstdint>

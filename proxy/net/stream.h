@@ -4,6 +4,7 @@
 // It costs about 300 bytes and a registration in the kernel while idle: no buffers, no timer. The
 // owner looks at last_activity() in a sweep of its own.
 //
+// Why libevent's raw events and none of its streams: docs/decisions/0020.
 // Lifetime: the owner embeds it or holds it by unique_ptr, and may destroy it at any time, also
 // from inside a callback of its own handler; no callback comes after that. A handler must outlive
 // its stream or be replaced by set_handler. No function of Stream calls the handler before it
@@ -185,7 +186,8 @@ class Stream : private DeferredNode {
   std::uint64_t bytes_unsent() const;
   // Whether all that was written has left this machine. kNotYet: on_writable comes when that has
   // changed, unless more is written before; ask again then. kNever: the connection has ended.
-  // AF_UNIX: kAll, for the kernel does not tell. REQUIRES: open and ready.
+  // AF_UNIX: kAll, for the kernel does not tell. REQUIRES: open and ready. Why a response ends only
+  // then: docs/decisions/0336.
   enum class Sent : std::uint8_t { kAll, kNotYet, kNever };
   Sent await_sent();
   // Bytes that have arrived at the peer. Asks the kernel.

@@ -1,6 +1,6 @@
 // TlsTickets: the keys of session tickets, by which clients take up again what they had without the
 // server's keeping anything. They live beside the servers (TlsServer), so that a reload breaks no
-// ticket. Thread-safe.
+// ticket. Thread-safe. Why tickets stay with names: docs/decisions/0240.
 #pragma once
 
 #include <array>

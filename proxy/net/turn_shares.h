@@ -3,7 +3,8 @@
 // before all that come later. The more of them wait, the smaller is the share of each.
 //
 // A turn is bounded so that a request for something small, which waits for nobody, waits for a
-// millisecond at most. Reads no clock: bytes stand for time. Confined to its loop's thread.
+// millisecond at most. Reads no clock: bytes stand for time. Confined to its loop's thread. Why a
+// queue, and no priorities: docs/decisions/0320.
 #pragma once
 
 #include <algorithm>

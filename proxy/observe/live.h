@@ -1,4 +1,5 @@
 // What the live page shows beside the counters, and the JSON that it asks for. Pure. Any thread.
+// Why the page polls: docs/decisions/0280.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // Names that have series of their own in /metrics: a bounded number, whatever a configuration has.
 // What is beyond the bound is counted together, under the name "other". Whoever has a series keeps
-// it over a reload, with what was counted, as long as its name is there.
+// it over a reload, with what was counted, as long as its name is there. Why the rest has one name:
+// docs/decisions/0292.
 #pragma once
 
 #include <cstddef>

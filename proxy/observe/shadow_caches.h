@@ -1,7 +1,8 @@
 // ShadowCaches: what other policies would do with the requests of all workers
 // (cache/shadow_cache.h), on a thread of its own that runs where there are any. Workers gather what
 // they saw of the sample and hand it over now and then (ShadowTap), so that a request that is not
-// in it costs a hash. Thread-safe but for what says otherwise.
+// in it costs a hash. Thread-safe but for what says otherwise. Why a sample, and why told at a
+// request's end: docs/decisions/0270.
 #pragma once
 
 #include <condition_variable>

@@ -204,7 +204,8 @@ bool ignores_more(const http::StoreOptions& rule, const http::StoreOptions& othe
 }
 
 // True if a reload took back what the response would be stored by: it was requested by rules that
-// override more of its audience than the present ones, or that ask in another way.
+// override more of its audience than the present ones, or that ask in another way. Why not all
+// older responses are refused: docs/decisions/0411.
 bool is_by_rule_of_before(const OriginServices& services, const RequestContext& request,
                           const Received& received) {
   const Runtime& present = services.worker.present_runtime();

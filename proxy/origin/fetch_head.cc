@@ -107,7 +107,8 @@ HeadPlan plan_by_head(const OriginServices& services, const RequestContext& requ
 }
 
 // RFC 9110 10.1.1, RFC 9112 9.3: a complete response does not end a request whose body is still on
-// its way. Not where the client waits for leave to send it (Expect): it may send none now.
+// its way. Not where the client waits for leave to send it (Expect): it may send none now. Why the
+// rest is sent: docs/decisions/0382.
 bool may_outlive_response(const RequestContext& request, const RequestWriter& writer) {
   const bool waits_for_leave =
       request.head.fields.has(http::FieldId::kExpect) && !writer.has_taken_body();

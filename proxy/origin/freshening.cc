@@ -185,6 +185,7 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
 
 void update_by_head(OriginServices& services, const RequestContext& request,
                     const Received& received, const store::ObjectRef& old, http::Proof proof) {
+  // Servers answer HEAD with 404, 405 or 403 where a GET gets 200: docs/decisions/0302.
   if (received.head.status != 200) return;
   const ObjectMeta& meta = meta_of(*old);
   const http::Validators stored = http::stored_validators(meta.http, stored_head_of(*old));

@@ -1,7 +1,7 @@
 // OldServers: which servers have answered with HTTP/1.0 lately. Such a server knows no chunks (RFC
 // 9112 6.1): a request is sent to it with a length, or not at all. A table of fixed size: of two
 // servers that share a slot the one that answered last is known, and the other one is as if it had
-// not answered. Thread-safe.
+// not answered. Thread-safe. Why not all get a length: docs/decisions/0403.
 #pragma once
 
 #include <array>

@@ -1,7 +1,8 @@
 // OriginLines: how many connections there are to each origin server, how many of them each client
 // uses, and the fetches that wait in line because there is none for them
 // (upstream.connections_per_server, connections_per_client). Clients take turns: each has a line of
-// its own, first come first served. One a worker, confined to it.
+// its own, first come first served. One a worker, confined to it. Why a share is kept free:
+// docs/decisions/0315.
 #pragma once
 
 #include <array>

@@ -16,7 +16,8 @@ constexpr std::uint16_t kHttpPort = 80;
 constexpr std::uint16_t kHttpsPort = 443;
 
 // How long idle connections wait for the name servers to confirm their addresses, and how long they
-// stay in use if these do not answer: an origin does not fail because its name servers do.
+// stay in use if these do not answer: an origin does not fail because its name servers do. Why
+// connections follow names: docs/decisions/0381.
 constexpr Nanoseconds kConfirmPatience = std::chrono::seconds(1);
 constexpr Nanoseconds kUnconfirmedUse = std::chrono::seconds(30);
 

@@ -59,7 +59,7 @@ bool OriginLink::move_on(const Attempt& attempt) {
   if (!was_kept) note_failure(attempt);
   if (connected && !attempt.repeatable) return false;
   // To be refused costs no attempt: nothing was sent, and no time has passed. Each server can
-  // refuse but once.
+  // refuse but once. Why other failures cost one: docs/decisions/0070.
   const bool counts = failure != AttemptFailure::kNotConnected;
   if (counts && retries_ >= request_.runtime->config.upstream.retries) return false;
   const OriginServer* before = server_;

@@ -24,7 +24,7 @@ bool asks_permission(const RequestContext& request) {
 
 // True if the target may have been chosen by a Cookie: the origin saw one and states no lifetime,
 // and no freshness is guessed for such a response either (heuristic_for()). Cookies that a rule has
-// in the key tell the stored objects apart.
+// in the key tell the stored objects apart. Why no status is exempt: docs/decisions/0415.
 bool may_follow_cookie(const RequestContext& request, const Received& received) {
   if (!request.sends_cookie() || request.vary().cookies == http::CookieUse::kSome) return false;
   const http::Lifetime lifetime =

@@ -1,5 +1,6 @@
 // AdminAccess: whom the admin listener answers, and what takes the token. Pure but for the token
-// that it is given. Any thread.
+// that it is given. Any thread. Why no token on loopback, and none for reading:
+// docs/decisions/0281.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // What is made of a request, without asking its origin: which rule holds, and what follows; and of
 // a running proxy what it knows of its key. For `encore explain`, /api/explain and --check-config
-// --url. Any thread.
+// --url. Any thread. Why a request is not run for it: docs/decisions/0271.
 #pragma once
 
 #include <memory>

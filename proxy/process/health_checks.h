@@ -1,6 +1,6 @@
 // HealthChecks: the checks of all servers whose origins have a health_path. One worker of the
 // process runs them; what they find is known to all through the servers' groups. Confined to its
-// worker.
+// worker. Why one worker checks for all: docs/decisions/0201.
 #pragma once
 
 #include <memory>

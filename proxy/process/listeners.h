@@ -1,6 +1,7 @@
 // Listeners: the listening sockets of all workers, from one configuration to the next. What a
 // config wants anew is opened before anything of the present one is touched; what stays keeps its
-// sockets, so that no connection is lost. Confined to the main thread.
+// sockets, so that no connection is lost. Confined to the main thread. Why listeners are known by
+// their address, and new ones open first: docs/decisions/0223.
 #pragma once
 
 #include <cstdint>

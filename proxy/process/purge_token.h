@@ -1,6 +1,7 @@
 // PurgeTokens: tells that a purge is the one that was counted. A dry run gives a token of what it
 // has counted; a purge that brings it is done only if it is of the same. Signed with a key that
-// ends with the process, so that nothing is kept. Immutable, thread-safe.
+// ends with the process, so that nothing is kept. Immutable, thread-safe. Why a token is not bound
+// to the number: docs/decisions/0326.
 #pragma once
 
 #include <string>

@@ -4,8 +4,8 @@
 // Where nobody is slow, those that wait hold what they wait for: the one that has waited for
 // longest gives way, if it has for some seconds.
 //
-// It also looks at the worker's readers about once a second: how fast they take what they are
-// sent, and what they hold. Confined to its worker.
+// It also looks at the worker's readers about once a second: how fast they take what they are sent,
+// and what they hold. Confined to its worker. Why in this order: docs/decisions/0080.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // Revocations: ends connections of a worker whose client, login or destination a reload no longer
 // allows: idle ones with the reload, others when its drain time is over. Confined to the worker.
+// Why not all end with the reload: docs/decisions/0314.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
 // What would keep a start with this config from succeeding, found without starting: addresses,
-// logs, state, certificates, memory. For --check-config. Any thread.
+// logs, state, certificates, memory. For --check-config. Any thread. Why the check does what a
+// start does: docs/decisions/0319.
 #pragma once
 
 #include <string>

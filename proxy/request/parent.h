@@ -21,7 +21,7 @@ std::string authority_text(const std::string& host, std::uint16_t port);
 
 // Whether a forward request may go to its destination by these addresses, which are restricted to
 // those that it may be sent to. Of what a parent is asked for the host alone is looked at, and that
-// the parent is not this proxy.
+// the parent is not this proxy. Why names are not resolved for it: docs/decisions/0202.
 DestinationVerdict check_destination(const RequestContext& request, const std::string& host,
                                      std::uint16_t port, std::vector<net::Address>& addresses);
 
@@ -29,7 +29,8 @@ DestinationVerdict check_destination(const RequestContext& request, const std::s
 void write_via(const RequestContext& request, http::HeadWriter& out);
 
 // The Via of a CONNECT that asks a parent for a tunnel: one line with CRLF, the members that came
-// with the request before our own. Empty where the listener says none and none came.
+// with the request before our own. Empty where the listener says none and none came. Why a tunnel
+// has one: docs/decisions/0370.
 std::string tunnel_via(const RequestContext& request);
 
 }  // namespace encore::server

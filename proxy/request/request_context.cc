@@ -178,7 +178,8 @@ std::string_view first_host(const RequestContext& request) {
                                 : request.host_text();
 }
 
-// Another origin's answer would be the first one's: only where the rule trusts it with that.
+// Another origin's answer would be the first one's: only where the rule trusts it with that. Why
+// not all hosts of its domain: docs/decisions/0310.
 bool may_lead_to_host(const RequestContext& request, std::string_view host) {
   const std::string to = plain_host(host);
   return to == plain_host(first_host(request)) ||

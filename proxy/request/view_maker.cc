@@ -29,7 +29,7 @@ bool may_purge(const std::vector<config::CidrText>& named, const net::Address& c
 }
 
 // Whether the URI's host is this proxy: an address and port of a listener, or a name that is said
-// to be ours.
+// to be ours. A page may have any other name point here (docs/decisions/0313).
 bool names_us(const Runtime& runtime, const http::Target& target) {
   const std::string host = plain_host(target.authority.host);
   const auto address = DestinationPolicy::known_address(host, target.port());
@@ -76,6 +76,7 @@ ViewFault ViewMaker::make(const http::RequestHead& head, const ListenerContext& 
   }
   if (is_purge(head) && listener.index < runtime_->config.listen.size()) {
     const config::Listen& listen = runtime_->config.listen[listener.index];
+    // Origins answer a PURGE that does nothing with 200: docs/decisions/0380.
     const bool passes_on = listen.purge_clients.empty() && listen.purge_to_origin;
     if (!passes_on && !may_purge(listen.purge_clients, client)) {
       return {403, Outcome::kDenied, kPurgeNotAllowed};
@@ -116,7 +117,7 @@ ViewFault ViewMaker::make(const http::RequestHead& head, const ListenerContext& 
 }
 
 // What is asked for inside a CONNECT is what was connected to, and goes on as if a client had named
-// it whole.
+// it whole. Why targets become absolute: docs/decisions/0262.
 ViewFault ViewMaker::look_inside(const http::RequestHead& head, const ListenerContext& listener,
                                  RequestView& view) {
   if (listener.mode != config::Mode::kForward) return {503, Outcome::kDenied, "listener-changed"};

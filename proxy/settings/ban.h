@@ -1,5 +1,6 @@
 // Ban: what a client asked to be gone by regular expressions and tags, compiled. The expressions
-// are RE2's, whose time is linear in what they are matched with. Immutable, thread-safe.
+// are RE2's, whose time is linear in what they are matched with. Immutable, thread-safe. Why RE2,
+// and why disks keep few of them: docs/decisions/0221.
 #pragma once
 
 #include <map>

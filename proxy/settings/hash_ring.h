@@ -43,6 +43,7 @@ class HashRing {
 
 // How many requests a candidate may have under way, with one more than all of them have now: 5/4 of
 // its share by weight, rounded up. The bounds of all add up to more than there is, so one has room.
+// Why 5/4 and no less: docs/decisions/0200.
 std::uint64_t load_bound(const ServerCandidate& of, std::span<const ServerCandidate> candidates);
 
 }  // namespace encore::server

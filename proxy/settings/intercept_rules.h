@@ -1,5 +1,6 @@
 // InterceptRules: which CONNECTs of a forward listener are decrypted ([intercept]). Pure: the same
-// facts give the same verdict. Immutable, thread-safe.
+// facts give the same verdict. Immutable, thread-safe. Why only hosts that are named:
+// docs/decisions/0260.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
 // How servers may read a path: lists, rules and routes that go by paths take one only where they
-// come to the same by each of its readings. Pure, thread-safe.
+// come to the same by each of its readings. Pure, thread-safe. Why a difference is refused:
+// docs/decisions/0311, which took the place of docs/decisions/0231.
 #pragma once
 
 #include <algorithm>

@@ -10,7 +10,8 @@ namespace {
 
 // The names that a request is counted under; none: it is not counted. Each line of a field is a
 // name of its own: with all lines in one name, a second line would make a known client another one,
-// and an origin that reads the first line alone would not notice.
+// and an origin that reads the first line alone would not notice. Why several lines are not
+// refused: docs/decisions/0416.
 std::vector<std::string> who(const std::string& field, net::Address::NetworkBits network,
                              const http::Fields& fields, const net::Address& client) {
   std::vector<std::string> names;

@@ -1,5 +1,6 @@
 // Which keys of the configuration a refusal follows from, so that who uses the proxy knows which
-// one to have changed. Pure, thread-safe.
+// one to have changed. Pure, thread-safe. Why only clients of forward listeners are told:
+// docs/decisions/0317.
 #pragma once
 
 #include <string>

@@ -1,7 +1,9 @@
 // Rejections: who does not take our certificate for which host, and so goes through unread for a
 // time. One refusal may be a look, or a browser that ends: several within a time are needed, and
 // the first pause is short. Each refusal behind it begins another one, twice as long as the last. A
-// client is an IPv4 address or an IPv6 network of 64 bits. Bounded; thread-safe.
+// client is an IPv4 address or an IPv6 network of 64 bits. Bounded; thread-safe. Why pairs of
+// client and host: docs/decisions/0261. Why several refusals, and a short pause:
+// docs/decisions/0318.
 #pragma once
 
 #include <array>

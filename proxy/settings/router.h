@@ -38,7 +38,8 @@ class Route {
   const std::string& host() const { return host_; }
   const std::string& path() const { return path_; }
   // kRealmBytes, the same for the same host and path in every run. What clients of a trusted proxy
-  // have asked by TLS has one of its own: origins that are told so answer otherwise.
+  // have asked by TLS has one of its own: origins that are told so answer otherwise. Why client
+  // addresses have none: docs/decisions/0211.
   const std::string& realm() const { return realm_; }
   const std::string& secure_realm() const { return secure_realm_; }
   bool preserves_host() const { return preserves_host_; }

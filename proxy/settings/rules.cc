@@ -73,7 +73,8 @@ void name_what_tells_apart(const config::Rule& rule, http::VaryOptions& vary) {
   if (rule.cookies && (*rule.cookies)->kind == config::Cookies::Kind::kIgnore) {
     vary.cookies = http::CookieUse::kNone;
   } else if (rule.cookies && !(*rule.cookies)->names.empty()) {
-    // `bypass` as well: the cookies that it does not name end here.
+    // `bypass` as well: the cookies that it does not name end here. Why they end:
+    // docs/decisions/0372.
     vary.cookies = http::CookieUse::kSome;
     vary.cookie_names = (*rule.cookies)->names;
     vary.further_names.emplace_back("cookie");

@@ -1,5 +1,5 @@
 // The [[rule]]s: which one holds for a request, and what it says. Immutable after construction,
-// thread-safe.
+// thread-safe. Why the first that matches holds alone: docs/decisions/0230.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +66,8 @@ class Rule {
   bool changes_key() const { return has(kChangesKey); }
   // The suffix of the rule's keys, if rules depend on the client: "#ignore=private" for the
   // audience directives that it overrides, "#asks=" and digits for its changes to requests. So its
-  // responses are found only by requests for which a rule has the same suffix. Empty: none.
+  // responses are found only by requests for which a rule has the same suffix. Empty: none. Why not
+  // a flag of what is stored: docs/decisions/0235.
   const std::string& apart() const { return apart_; }
   // The part of it that is what the rule makes of requests, also where none depends on who asks.
   const std::string& asks() const { return asks_; }

@@ -4,7 +4,8 @@
 // The field is read from its end, where the proxy next to us has written: each address that is no
 // trusted proxy's is the client, and what stands in front of it is its own word. A client that a
 // trusted proxy does not name, or not so that it can be believed, is nobody: 0.0.0.0, who is in no
-// list of those who may, and never loopback.
+// list of those who may, and never loopback. Why one field is read, and why nobody is not the proxy
+// itself: docs/decisions/0210.
 #pragma once
 
 #include <cstddef>

@@ -4,7 +4,8 @@
 //
 // Fragmentation is bounded by moving: what a class holds in sparse slabs is moved into its fuller
 // ones (compact), as far as the owner of the slots agrees. Without moving, a shift of sizes could
-// leave every slab of a class with a single slot in use.
+// leave every slab of a class with a single slot in use. Why bodies need not move:
+// docs/decisions/0040.
 #pragma once
 
 #include <array>

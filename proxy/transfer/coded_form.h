@@ -1,5 +1,6 @@
 // The coded forms of a stored response (store::Object::form): what they say beside their bytes, and
-// how they stay with it when it is freshened. Thread-compatible.
+// how they stay with it when it is freshened. Thread-compatible. Why forms are no variants of the
+// key: docs/decisions/0250.
 #pragma once
 
 #include <cstdint>

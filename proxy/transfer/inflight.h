@@ -1,8 +1,7 @@
 // The transfers under way that others may join, by primary key; the keys and credentials whose
 // responses lately were nothing to share, so that such requests are never made to wait for one
-// another (docs/decisions/0400); and how
-// often keys were invalidated, so that a transfer can tell whether it was overtaken. Thread-safe;
-// sharded like the kernel, so that workers rarely meet.
+// another (docs/decisions/0400); and how often keys were invalidated, so that a transfer can tell
+// whether it was overtaken. Thread-safe; sharded like the kernel, so that workers rarely meet.
 #pragma once
 
 #include <array>

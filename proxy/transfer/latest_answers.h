@@ -1,7 +1,8 @@
 // LatestAnswers: when the latest responses of a key's variants were requested, so that an answer
 // that comes late does not take the place of a newer one (RFC 9111 4). A table of fixed size: of
 // two variants that share a slot the one that was noted last is known, and the other one is as if
-// it had not been noted. Thread-safe; 16 locks.
+// it had not been noted. Thread-safe; 16 locks. Why a late one is not stored to be validated:
+// docs/decisions/0360.
 #pragma once
 
 #include <array>

@@ -1,7 +1,8 @@
 // RefreshPauses: keys whose refresh in the background has failed, and until when nobody tries
 // again: a second after the first failure, twice as long after each further one, at most a minute.
 // Meanwhile the stale response is served as before. A table of fixed size: a key takes the place of
-// another one, which is then tried sooner. Thread-safe; 16 locks.
+// another one, which is then tried sooner. Thread-safe; 16 locks. Why no key of the configuration:
+// docs/decisions/0402.
 #pragma once
 
 #include <array>

@@ -146,7 +146,8 @@ struct SharedResponse {
   // The kernel's decision for the first reader.
   cache::AdmitReason admitted = cache::AdmitReason::kPolicyRefuses;
   bool shareable = false;  // with those for whom it is fresh; else they ask for themselves
-  // Not shareable, and going into the cache: who asks may wait for that, and validate it then.
+  // Not shareable, and going into the cache: who asks may wait for that, and validate it then. Why
+  // the body is not read as it comes: docs/decisions/0293.
   bool is_for_validation = false;
   // Going into the cache as it was published; nothing: that shows at its end.
   std::optional<bool> stored = false;

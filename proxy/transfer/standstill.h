@@ -1,5 +1,5 @@
 // Standstill: tells whether a client takes nothing at all while others wait for it. Pure. Confined
-// to its worker.
+// to its worker. Why a client is cut so soon: docs/decisions/0321.
 #pragma once
 
 #include <algorithm>

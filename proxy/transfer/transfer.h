@@ -5,7 +5,8 @@
 // A reader is woken once for all that happened since it last looked: readers of the same home by a
 // direct call, others through their home (TransferHome::wake).
 //
-// One that nobody else can find, and that is read at home alone, takes no lock.
+// One that nobody else can find, and that is read at home alone, takes no lock. Why readers pull:
+// docs/decisions/0050.
 #pragma once
 
 #include <atomic>
