@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the rules of the house that compilers do not: who may include whom, that no units stand in
 a circle, that pure folders read no clock and no random device, that files and classes stay small,
-and that nothing is left open.
+that sources name each decision record and no other, and that nothing is left open.
 
     tools/structure.py [ROOT]     a line for each fault; exit status 1 if there is any
 """
@@ -13,6 +13,7 @@ import sys
 
 import circles
 import classes
+import decisions
 
 FILE_LINES_MAX = 600
 
@@ -198,6 +199,7 @@ def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     found = []
     texts = {}
+    all_texts = {}
     for name in tracked_files(root):
         file = root / name
         if not file.is_file():
@@ -207,9 +209,11 @@ def main():
         except UnicodeDecodeError:
             continue
         found += [(name, line, fault) for line, fault in check_file(name, text)]
+        all_texts[name] = text
         if name.endswith((".h", ".cc")):
             texts[name] = text
     found += check_tree(texts)
+    found += decisions.faults(all_texts)
     for name, line, fault in found:
         print(f"{name}:{line}: {fault}")
     return 1 if found else 0

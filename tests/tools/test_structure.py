@@ -7,6 +7,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tools"))
 import circles
 import classes
+import decisions
 import structure
 
 
@@ -186,6 +187,53 @@ class Classes(unittest.TestCase):
         self.assertEqual(1, len(class_faults(self.code(functions=31), listed)))
         self.assertEqual(1, len(class_faults(self.code(functions=25), listed)))
         self.assertEqual(1, len(class_faults("class Other {};\n", listed)))
+
+
+class Decisions(unittest.TestCase):
+    # In two pieces, so that this file names no record.
+    FOLDER = "docs/" + "decisions/"
+
+    def faults(self, code, path="cache/a.h", records=("0010-one-subject.md",), title="# One"):
+        texts = {self.FOLDER + name: title + "\n" for name in records}
+        texts[path] = code
+        return [f"{name}:{line}: {fault}" for name, line, fault in decisions.faults(texts)]
+
+    def test_a_record_that_a_source_names_is_right(self):
+        for path in ("cache/a.h", "proxy/net/a.cc", "tests/simulate/CMakeLists.txt", "tools/a.sh"):
+            self.assertEqual([], self.faults(f"\n// Why: {self.FOLDER}0010.\n", path))
+
+    def test_a_record_that_no_source_names_is_found(self):
+        fault = f"{self.FOLDER}0010-one-subject.md:1: no source names it as {self.FOLDER}0010"
+        self.assertEqual([fault], self.faults("int a;\n"))
+        self.assertEqual([fault], self.faults(f"{self.FOLDER}0010\n", "docs/CACHING.md"))
+
+    def test_a_name_of_no_record_is_found(self):
+        for path in ("cache/a.h", "docs/CACHING.md"):
+            named = f"// {self.FOLDER}0010\n// Why: {self.FOLDER}0011.\n"
+            self.assertIn(f"{path}:2: {self.FOLDER}0011: there is no such record",
+                          self.faults(named, path))
+
+    def test_a_record_is_named_in_one_form(self):
+        named = f"// {self.FOLDER}0010\n"
+        for other in ("deci" + "sions/0010", "Deci" + "sion 0010", self.FOLDER + "10",
+                      self.FOLDER + "0010-one-subject.md"):
+            self.assertEqual(1, len(self.faults(named + f"// {other}.\n")), other)
+        link = "[why](deci" + "sions/0010-one-subject.md)\n"
+        self.assertEqual(self.faults(""), self.faults(link, "docs/CACHING.md"))
+
+    def test_numbers_of_titles_are_those_of_names(self):
+        named = f"// {self.FOLDER}0010\n"
+        for right in ("# 0010 One", "# 0010: One", "# 0010. One", "# One of 30"):
+            self.assertEqual([], self.faults(named, title=right))
+        for wrong in ("# 10. One", "# 0011: One"):
+            self.assertEqual(1, len(self.faults(named, title=wrong)), wrong)
+
+    def test_a_number_is_given_once(self):
+        twice = ("0010-one-subject.md", "0010-other-subject.md")
+        self.assertEqual([f"{self.FOLDER}{twice[1]}:1: {self.FOLDER}{twice[0]} has the number 0010, too"],
+                         self.faults(f"// {self.FOLDER}0010\n", records=twice))
+        self.assertEqual(1, len(self.faults(f"// {self.FOLDER}0010\n",
+                                            records=("0010-one-subject.md", "some-subject.md"))))
 
 
 if __name__ == "__main__":
