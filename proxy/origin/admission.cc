@@ -46,6 +46,8 @@ bool is_refused_for_size(const OriginServices& services, const RequestContext& r
       !on_probation && treatment.max_object_bytes > runtime.max_memory_object_bytes
           ? std::min(bytes, runtime.max_memory_object_bytes)
           : bytes;
+  // Only a refusal because of the size counts: a response that admission refuses at any size is
+  // passed on.
   return bytes > treatment.max_object_bytes ||
          (kernel.would_admit(key, now, 0, treatment.admission) &&
           !kernel.would_admit(key, now, beyond, treatment.admission));
@@ -94,6 +96,8 @@ ResponseBody::Use admit(OriginServices& services, const RequestContext& request,
   const auto reason =
       services.kernel.admit(cache_key(request),
                             {.variant = response.variant,
+                             // A client that joined before the head is a request of its own: two at
+                             // the same time already store (docs/decisions/0050).
                              .requests = counts ? 1 : 1 + joined,
                              .size_bytes = plan.size_bytes,
                              .disk_only = is_beyond_memory(request, treatment, plan),
@@ -122,6 +126,7 @@ void invalidate_others(OriginServices& services, const RequestContext& request,
                        const http::ResponseHead& head) {
   if (!request.has_uri()) return;
   const Runtime& runtime = *request.runtime;
+  // A rule may give a URL another key, and others the one that it has without a rule: all go.
   const Treatment& without_rule = request.is_forward() ? runtime.forward : runtime.reverse;
   for (const std::string& uri :
        http::invalidated_keys(request.target, head, {.scheme = without_rule.keys.scheme})) {
@@ -137,6 +142,8 @@ void invalidate_others(OriginServices& services, const RequestContext& request,
       for (const std::string& key :
            keys_of_url(uri, realm, runtime.rules, without_rule, request.is_forward())) {
         const auto hash = filter::hash_key(filter::HashFamily::kXxh3, services.identity_seed, key);
+        // Noted before the entries go: a response on its way either sees the note and is not
+        // stored, or is stored by now and goes with them (docs/decisions/0160).
         services.inflight.invalidate(hash, key);
         invalidate_entries(services, {hash, key});
         note_change(services, std::string_view(key).substr(kRealmBytes));

@@ -25,6 +25,7 @@ BodyFraming::Step BodyFraming::next(std::string_view input) {
       left_ -= taken;
       return {.status = Status::kContent, .consumed = taken, .content = input.substr(0, taken)};
     }
+    // RFC 9112 6.3: such a body ends with its connection, which Fetch::on_eof() hears of.
     case http::BodyKind::kUntilClose:
       if (input.empty()) return {};
       return {.status = Status::kContent, .consumed = input.size(), .content = input};
@@ -48,6 +49,7 @@ BodyFraming::Step BodyFraming::next(std::string_view input) {
 void BodyFraming::give_back(std::size_t bytes) {
   if (bytes == 0) return;
   ENCORE_CHECK(kind_ != http::BodyKind::kNone, "what had content has a body");
+  // Bytes without a place in memory come again, and are counted again.
   if (kind_ == http::BodyKind::kLength) left_ += bytes;
   if (kind_ == http::BodyKind::kChunked) decoder_.give_back(bytes);
 }

@@ -21,6 +21,7 @@ std::string whole(std::string_view location, const http::Target& from) {
   }
   std::string text(http::key_bytes_max(to), '\0');
   text.resize(http::write_key(to, {}, text).bytes);
+  // A URI to be requested has no fragment; a Location may have one (RFC 9110 10.2.2).
   const std::size_t fragment = std::min(location.find('#'), location.size());
   return text.append(location.substr(fragment));
 }
@@ -47,6 +48,7 @@ bool keep_what_is_for_here(const RequestContext& request, Received& received) {
     }
   }
   text += "\r\n";
+  // The new text is in our version; whether the connection persists depends on the origin's.
   const http::Version version = head.version;
   received.kept = std::move(text);
   received.head_bytes = received.kept;

@@ -70,6 +70,8 @@ MonotonicTime keep_until(const RequestContext& request, const Received& received
                                            std::chrono::seconds(meta.sie_seconds));
   const bool validator = meta.is(http::StoredMeta::kHasEtag) || meta.last_modified != http::kNoDate;
   const bool once_fresh = !meta.is(http::StoredMeta::kNeverFresh);
+  // With a validator an expired response saves its body. Without one it is only of use while its
+  // origin fails.
   if (validator || (cache.serve_stale_on_error && once_fresh)) {
     keep = std::max(keep, cache.keep_stale);
   }
@@ -168,6 +170,8 @@ void invalidate_entries(OriginServices& services, const cache::Key& key) {
   cache::DiskTombstone tombstone;
   services.kernel.invalidate(key, services.loop.now(), &tombstone);
   if (services.disks == nullptr) return;
+  // Also if nothing is here: a disk that is away may have the key, and has missed a purge
+  // (docs/decisions/0390).
   services.disks->note_purge();
   if (tombstone) services.disks->bury(key.hash, tombstone);
 }
@@ -188,6 +192,7 @@ void end_older(OriginServices& services, const RequestContext& request, const Re
   const OvertakenSince overtaking(services, request, received, variant,
                                   {.date = response.meta.date, .requested = received.request_time});
   if (overtaking.is_overtaken()) return;
+  // Noted before the older one goes: a response that comes late sees it (docs/decisions/0360).
   overtaking.note();
   remove_entry(services, request, variant.number);
 }

@@ -58,6 +58,7 @@ Fetch::Fetch(OriginServices& services, std::shared_ptr<Transfer> transfer,
         const PanicNote note(state_.doing());
         if (state_ == State::kEnded) return;
         if (content_ == Content::kGathered) return transfer_->publish_upload_ready();
+        // The time that gathering took was the client's.
         begun_ = services_.loop.now();
         go_on(link_.acquire(OriginLink::Need::kNew));
       }) {}
@@ -132,6 +133,7 @@ void Fetch::on_link_open() {
     if (link_.server() != nullptr) visit_.server = link_.server()->url;
   }
   stream.set_handler(this);
+  // One byte more than a head may have, so that the parser sees a longer one and refuses it.
   stream.keep_at_least(request_->runtime->head_limits.head_bytes_max + 1);
   if (stream.is_reading_paused()) stream.resume_reading();
   send_request();
@@ -153,8 +155,10 @@ void Fetch::send_request() {
   }
   options.to_proxy = link_.asks_proxy();
   options.whole = plan_.whole;
+  // RFC 9110 10.1.1: it is ignored in HTTP/1.0, and without content there is nothing to wait with.
   options.drop_expect = !plan_.has_upload || request_->head.version == http::Version::kHttp10;
   std::string lines;
+  // Behind a redirection the validators are those of another resource.
   if (plan_.stored && plan_.redirects == 0) {
     const http::Validators stored =
         http::stored_validators(meta_of(*plan_.stored).http, stored_head_of(*plan_.stored));
@@ -176,6 +180,7 @@ void Fetch::send_request() {
   state_.go(State::kSending);
   since_ = services_.loop.now();
   received_->request_time = since_;
+  // Counted before the request leaves: an invalidation from here on overtakes its response.
   received_->invalidations_seen =
       plan_.invalidations_seen.value_or(services_.inflight.invalidations().count());
   services_.stats.origin_requests.add();
@@ -245,6 +250,7 @@ void Fetch::upload(std::string_view content, bool last, std::string_view trailer
   }
   writer_.upload(content, last, trailers, request_->framing.kind);
   since_ = services_.loop.now();
+  // A response may begin early; the origin is not idle while it waits for the rest of the content.
   if (state_ == State::kBody) body_.touch();
   if (!flush() || state_ != State::kRest || !writer_.is_complete()) return;
   release_connection(true);
@@ -269,6 +275,7 @@ void Fetch::check_timeouts(MonotonicTime now) {
   const PanicNote note(state_.doing());
   const config::Timeouts& timeouts = request_->runtime->config.timeouts;
   const Nanoseconds total = request_->runtime->config.upstream.total;
+  // While content is gathered no server is involved: the client's limits hold.
   if (total.count() != 0 && state_ != State::kEnded && content_ == Content::kGoesOn &&
       now - begun_ >= total) {
     if (state_ == State::kSending || state_ == State::kHead) {

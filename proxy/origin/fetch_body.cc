@@ -39,6 +39,7 @@ std::optional<ServerFailure> failure_of_answer(Outcome outcome, bool in_body) {
 std::size_t Fetch::on_data(net::Stream& stream, std::span<const std::byte> bytes) {
   const PanicNote note(state_.doing());
   if (state_ == State::kRest) {
+    // The response was whole, so that these bytes answer nothing: the connection is out of step.
     fail({.status = 502, .outcome = Outcome::kOriginInvalid});
     return bytes.size();
   }
@@ -59,6 +60,7 @@ std::size_t Fetch::on_data(net::Stream& stream, std::span<const std::byte> bytes
   }
   services_.stats.bytes_from_origins.add(used);
   counted.add(&ServerCounts::received_bytes, used);
+  // The rest is the other protocol's, or stays in the stream until the name is known.
   if (switched_ || name_check_ != nullptr) return used;
   if (!goes_on()) return bytes.size();
   publish_head();
@@ -240,6 +242,8 @@ void Fetch::look_after_readers() {
     return;
   }
   if (state_ == State::kBody) body_.store_if_wanted();
+  // Requests that wait until it is stored wait in vain: they ask for themselves now
+  // (docs/decisions/0293).
   if (transfer_->is_awaitable() && !body_.is_storing()) {
     note_waited_in_vain();
     services_.inflight.remove(*transfer_);

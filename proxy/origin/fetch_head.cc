@@ -145,6 +145,7 @@ std::size_t Fetch::on_head(std::string_view bytes) {
   received.time = services_.loop.now();
   services_.old_servers.note({link_.pool_key(), services_.identity_seed}, received.head.version,
                              received.time);
+  // Other workers' clocks may stand behind this moment: they catch up before they look.
   services_.latest_moment.note(received.time);
   link_.tally().add_answer(received.head.status, received.time - received.request_time);
   if (request_->runtime->follows_requests) [[unlikely]] {
@@ -192,6 +193,8 @@ void Fetch::on_interim_head() {
 void Fetch::on_final_head(bool surplus) {
   Received& received = *received_;
   received.framing = http::response_framing(request_->head.method, received.head);
+  // In this order: a rule may go by the type of the content, and the directives leave out what the
+  // rule ignores.
   received.treatment = &treatment_of(received.head, *request_, plan_, services_.stats.number);
   received.directives = governing_directives(*request_, received);
   received.private_origin = is_private_origin(*request_, plan_, link_.stream().peer());
@@ -208,6 +211,7 @@ void Fetch::on_final_head(bool surplus) {
       confirm_stored();
       return;
     case ResponseStep::kAskAnew:
+      // Its 304 is of another version than the stored one. Without a condition the whole comes.
       plan_.stored = {};
       ask_again();
       return;
@@ -253,6 +257,7 @@ void Fetch::go_where_it_leads(Redirection redirection, const HeadPlan& plan) {
   if (redirection.to == nullptr) return pass_on(plan);
   FetchPlan further = std::move(plan_);
   ++further.redirects;
+  // The stored response is that of the first request: what was invalidated since overtakes it.
   if (!further.invalidations_seen) further.invalidations_seen = received_->invalidations_seen;
   further.completes = {};
   services_.stats.redirects_followed.add();
@@ -276,6 +281,7 @@ void Fetch::confirm_stored() {
   const auto transfer = transfer_;
   release_connection(keep_alive_);
   end();
+  // Told last: readers act within the call, and this fetch has no part in that any more.
   transfer->publish_validated({.object = std::move(confirmed.object),
                                .unstored = std::move(confirmed.unstored),
                                .status = 304,
@@ -367,6 +373,7 @@ void Fetch::pass_on(const HeadPlan& plan) {
   if ((is_reload || plan_.stored) && use != ResponseBody::Use::kStore && is_sure) {
     end_older(services_, *request_, received, *response);
   }
+  // The head's views are into the stream's buffer, and storing looks at them at the end.
   if (use != ResponseBody::Use::kPass) received.keep();
   if (request_->runtime->follows_requests) [[unlikely]] {
     tell_step(request_->request_id, {"fetch: ", to_string(response->outcome),
@@ -383,6 +390,7 @@ void Fetch::open_body(std::shared_ptr<SharedResponse> response, ResponseBody::Us
     fail({503, Outcome::kNoMemory, "out-of-memory"});
     return;
   }
+  // A connection that ends with the response takes no rest of the request.
   if (keep_alive_ && may_outlive_response(*request_, writer_)) writer_.set_outlives_response();
   if (verified_digest_) body_.expect(*verified_digest_);
   // Requests that arrive during the body find it, if nothing was invalidated since it was
@@ -403,6 +411,7 @@ void Fetch::open_body(std::shared_ptr<SharedResponse> response, ResponseBody::Us
       response_->stored.reset();
     }
   } else if (use == ResponseBody::Use::kStore) {
+    // Admission let it in, and there is no room for it.
     response_->outcome = Outcome::kTooLarge;
   }
   state_.go(State::kBody);

@@ -26,6 +26,7 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
   const MonotonicTime now = services.loop.now();
   const MonotonicTime keep = keep_until(request, received, meta.http);
   bool stored = false;
+  // By other selecting fields it is another variant, which is another entry.
   bool is_replaced = meta.variant != old_variant;
   bool is_outdated = false;
   const LatestAnswers::Variant variant{.key = request.hash, .number = old_variant};
@@ -163,6 +164,7 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
   }
   auto made = services.store.with_head(
       old, {.key = key, .meta = std::as_bytes(std::span(&meta, 1)), .head = head});
+  // The body is the same, and so are its coded forms: only their heads change.
   if (made && may_stay_coded(request, **made)) carry_forms(services.store, *old, **made);
   Confirmed confirmed{.object = made ? *made : old};
   const bool is_too_large =

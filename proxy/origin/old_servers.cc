@@ -16,11 +16,13 @@ std::uint64_t OldServers::hash_of(const Server& server) {
 
 void OldServers::note(const Server& server, http::Version version, MonotonicTime now) {
   const bool is_old = version == http::Version::kHttp10;
+  // Mostly no server is old: then a response costs one load, and no hash.
   if (!is_old && !has_any_.load(std::memory_order_relaxed)) return;
   const std::uint64_t hash = hash_of(server);
   std::atomic<std::uint64_t>& slot = slots_[hash % kSlots];
   if (is_old) {
     has_any_.store(true, std::memory_order_relaxed);
+    // Half of the hash names the server, the other half of the word is its end: one word, no lock.
     slot.store((hash >> 32U << 32U) | seconds_of(now + kMemory), std::memory_order_relaxed);
   } else if (slot.load(std::memory_order_relaxed) >> 32U == hash >> 32U) {
     slot.store(0, std::memory_order_relaxed);

@@ -212,6 +212,7 @@ void OriginLines::give_turns(Server& server) {
     client.turn = Turn::kNow;
     Waiter& first = *client.line.front();
     take_from_line(first);
+    // It has left its line by now, for what it does calls back into this class.
     const bool taken = first.owner_.on_turn();
     if (!taken) add_to_line(client, first, client.line.begin());
     client.turn = Turn::kNone;

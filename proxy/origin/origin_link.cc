@@ -189,6 +189,7 @@ bool OriginLink::take_connection() {
 bool OriginLink::take_idle(const std::function<bool(const PooledConnection&)>& is_named) {
   const auto may_use = [this](const net::Address& address) {
     if (!request_.is_forward()) return true;
+    // Another client may have connected to where this one may not go.
     const DestinationPolicy& policy = request_.runtime->destinations;
     const auto verdict = parent_of(request_) != nullptr
                              ? policy.check_host(request_.client, forward_host_, port_)
@@ -305,6 +306,7 @@ void OriginLink::on_resolved(std::expected<net::Resolved, net::ResolveFailure> r
     handler_.on_link_open();
     return;
   }
+  // No idle connection has the name's address, and a new one needs a slot: it waits for that.
   if (confirms && !claim_slot(services_, pool_key(), slot_)) {
     need_ = Need::kNew;
     tell(acquire_here());
@@ -352,6 +354,7 @@ void OriginLink::connect(std::vector<net::Address> addresses) {
   net::Connector::Options options;
   options.addresses = std::move(addresses);
   const Nanoseconds timeout = request_.runtime->config.timeouts.origin_connect;
+  // 0 is no limit in the configuration, and the connector needs one.
   options.timeout = timeout.count() == 0 ? Nanoseconds(std::chrono::hours(1)) : timeout;
   options.tls = tls_;
   options.tls_host = server_ != nullptr ? server_->tls_name : forward_host_;

@@ -58,6 +58,7 @@ PooledConnection OriginPool::take(std::string_view key,
   List* found = find(key);
   if (found == nullptr) return {};
   List& list = *found;
+  // The latest first: its server is least likely to have closed it meanwhile.
   for (auto it = list.begin(); it != list.end(); ++it) {
     if (!accept((*it)->connection())) continue;
     PooledConnection connection = (*it)->release();
@@ -75,6 +76,7 @@ PooledConnection OriginPool::take(std::string_view key,
 
 void OriginPool::put(const std::string& key, PooledConnection connection, const Limits& limits) {
   const net::Stream& stream = *connection.stream;
+  // Bytes behind the response answer nothing: the next request must not take them for its own.
   if (limits.per_server == 0 || !stream.is_open() || stream.is_eof() || stream.kept_bytes() != 0) {
     return;
   }

@@ -54,6 +54,7 @@ void build_origin_request(const RequestContext& request, const OriginServer* ser
   const bool asks_for_server =
       server != nullptr && (!request.route->preserves_host() || host.get().empty());
   std::string_view path = http::origin_form(request.target, head.method, key_path);
+  // RFC 9112 3.2.4: the last proxy makes "*" of an OPTIONS whose URI has no path.
   if (options.to_proxy && path == "*") path = {};
   out.texts(head.method_text, " ", options.to_proxy ? "http://" : "",
             options.to_proxy ? host.get() : std::string_view(), path,
@@ -63,6 +64,7 @@ void build_origin_request(const RequestContext& request, const OriginServer* ser
   if (options.drop_expect) left_out.insert(http::FieldId::kExpect);
   write_sent_fields(request, left_out, out);
   if (const http::HeadEdits* const edits = edits_of(request)) out.text(edits->lines());
+  // RFC 9110 10.1.4: TE is of one hop, so that Connection has to name it.
   const bool trailers = http::accepts_trailers(head);
   if (trailers) out.text("TE: trailers\r\n");
   if (request.asks_upgrade()) {
@@ -79,6 +81,7 @@ void build_origin_request(const RequestContext& request, const OriginServer* ser
     out.text("Transfer-Encoding: chunked\r\n");
   }
   out.text(options.validation_fields);
+  // The host of a redirection is not the one that the client requested: it does not learn who asks.
   if (!request.is_elsewhere) {
     write_request_id(request, edits_of(request), out);
     write_forwarded(request, host.get(), out);

@@ -23,6 +23,7 @@ bool PartWriter::begin(store::Body& body) {
 }
 
 bool PartWriter::write(const store::Body& body) {
+  // More than a part, for the last one is finish()'s: a body of whole parts ends with a whole one.
   while (body.size() - written_.length > cache::kPartBytes) {
     if (!write_part(cache::kPartBytes)) return false;
   }

@@ -47,6 +47,7 @@ bool may_complete(const store::Object& part, std::uint64_t bytes_max) {
   http::ResponseHead stored;
   http::read_stored_head(stored_head_of(part), stored);
   const auto content = http::partial_content(stored);
+  // RFC 9110 15.3.7.3: parts are combined by a strong validator.
   return content && content->range->begin == 0 &&
          http::is_strong_etag(http::stored_validators(meta, stored_head_of(part)).etag);
 }
@@ -182,6 +183,8 @@ bool join_with(OriginServices& services, const RequestContext& request, const Re
   for (const auto flag : {StoredMeta::kPrivateOrigin, StoredMeta::kWithCookie}) {
     if (meta.is(flag)) part.meta.http.flags |= flag;
   }
+  // A part of the joined body came to a request with Cookie: no freshness is guessed for all of it
+  // (docs/decisions/0301).
   if (meta.is(StoredMeta::kWithCookie) && part.meta.http.is(StoredMeta::kHeuristic) &&
       !received.treatment->store.freshness.heuristic_with_cookie) {
     part.meta.http.flags |= StoredMeta::kNeverFresh;

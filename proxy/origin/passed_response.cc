@@ -19,6 +19,8 @@ PassedResponse make_passed_response(const OriginServices& services, const Reques
   response->names = http::selecting_names(received.head.fields, request.vary());
   if (response->names != "*" && !http::write_variant_key(response->names, request.head.fields,
                                                          request.vary(), response->variant_key)) {
+    // Its key would be too long: like a response that varies by anything it matches no request (RFC
+    // 9111 4.1).
     response->names = "*";
     if (decision.ok()) decision.reason = http::StoreReason::kVaryTooLarge;
   }

@@ -163,6 +163,7 @@ void ResponseBody::read_on() {
 void ResponseBody::after_append() {
   if (is_storing() && !writer_.write(*body_)) stop_storing();
   limit_retention();
+  // A body that is kept whole waits for no reader: the cache wants it anyway (docs/decisions/0050).
   if (writer_.keeps_whole() || paused_since_) return;
   const std::uint64_t behind = lag();
   if (behind != 0 && behind > lag_max()) pause(services_.loop.now());
@@ -176,6 +177,7 @@ std::uint64_t ResponseBody::lag() const {
 
 // How far it may be.
 std::uint64_t ResponseBody::lag_max() const {
+  // A client beyond its share of the memory is not read ahead for (docs/decisions/0080).
   if (transfer_.is_over_share()) return 0;
   return body_->is_retaining() ? request_.runtime->config.cache.collapse_buffer_bytes
                                : request_.runtime->config.limits.transfer_buffer_bytes;
@@ -225,6 +227,7 @@ void ResponseBody::on_reader_advanced() {
   if (!paused_since_ || stream_ == nullptr) return;
   const std::uint64_t limit = request_.runtime->config.limits.transfer_buffer_bytes;
   const std::uint64_t behind = lag();
+  // It goes on at half, so that the origin is not stopped and started with each piece.
   if (!writer_.keeps_whole() && behind != 0 && (behind > limit / 2 || transfer_.is_over_share())) {
     if (!all_read_since_ && transfer_.is_read_by_several()) question_readers();
     return;

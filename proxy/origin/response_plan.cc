@@ -83,6 +83,7 @@ HeadPlan plan_head(const ResponseFacts& facts) {
     }
     plan.updates_stored = facts.asked.request.method == http::Method::kHead;
   }
+  // A 416 says that the present whole has nothing behind the stored part: it is another one.
   if (facts.asked.completion && (status == 206 || status == 416)) {
     plan.step = ResponseStep::kComplete;
   } else if (is_too_much_for_range(facts)) {

@@ -51,6 +51,7 @@ bool StoreWriter::begin(store::Body& body, std::uint64_t body_bytes) {
 bool StoreWriter::grow(store::Body& body, std::uint64_t body_bytes) {
   ENCORE_CHECK(state_ == State::kUnderWay, "room is taken for what is being stored");
   if (body_bytes > received_->treatment->max_object_bytes) return false;
+  // It has left the memory: there is nothing more to reserve.
   if (on_disk_alone_) return fits_disks(body_bytes);
   if (reserve(body_bytes) || leave_memory(body, body_bytes)) return true;
   let_key_wait(body_bytes);
@@ -144,6 +145,7 @@ bool StoreWriter::leave_memory(store::Body& body, std::uint64_t body_bytes) {
     if (!parts_->begin(body)) return false;
   }
   give_back();
+  // Nothing keeps the whole body from here on: slow readers hold it back (docs/decisions/0150).
   on_disk_alone_ = true;
   body.set_use(store::BodyUse::kTransfer);
   return true;
@@ -196,6 +198,7 @@ bool StoreWriter::make_entry(const store::ObjectRef& completes, Made& made) {
                   {.meta = meta, .head = head, .tags = tags, .body = made.body})) {
     return false;
   }
+  // Behind the head in this order, in which HeadParts finds them: trailers, large body, tags.
   place_content_type(head, meta);
   head += response_->trailers;
   if (!finish_parts(made)) return false;
