@@ -7,7 +7,10 @@ namespace encore::server {
 
 bool Inflight::may_meet(const Wanted& wanted, const Transfer& transfer) {
   const Transfer::AskedBy& asked_by = transfer.asked_by();
+  // A response by the rules of before a reload answers no request by the present ones.
   if (asked_by.settings != wanted.settings) return false;
+  // It waits because its client has its share of the server, and would hold up clients who have not
+  // (docs/decisions/0315).
   if (transfer.is_held_back() && wanted.client != nullptr &&
       asked_by.client.network_bytes() != wanted.client->network_bytes()) {
     return false;
@@ -83,6 +86,7 @@ void Inflight::enter_locked(Shard& home, const std::shared_ptr<Transfer>& transf
     home.transfers.emplace(transfer->hash(), transfer);
     return;
   }
+  // The node of the transfer that left last: nothing is allocated under the lock.
   home.spare.key() = transfer->hash();
   home.spare.mapped() = transfer;
   home.transfers.insert(std::move(home.spare));
@@ -130,6 +134,7 @@ void Inflight::invalidate(const filter::Hash128& hash, std::string_view key) {
 }
 
 void Inflight::invalidate_all() {
+  // Counted first, as in invalidate().
   invalidations_.add_all();
   for (Shard& home : shards_) {
     decltype(home.transfers) gone;
@@ -156,6 +161,8 @@ std::uint32_t seconds_of(MonotonicTime time) {
 void Inflight::remember(const filter::Hash128& place, Unshared why, MonotonicTime until) {
   const std::uint64_t lower =
       std::uint64_t{seconds_of(until)} << kUnsharedBits | static_cast<std::uint64_t>(why);
+  // Half of a word names the place, the rest says why and until when: read and written without a
+  // lock (docs/decisions/0050).
   unshared_[place.lo % kUnsharedSlots].store((place.hi >> 32U << 32U) | lower,
                                              std::memory_order_relaxed);
 }

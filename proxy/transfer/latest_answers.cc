@@ -4,9 +4,11 @@ namespace encore::server {
 namespace {
 
 bool is_newer(const LatestAnswers::Answer& one, const LatestAnswers::Answer& other) {
+  // Parts of one representation come in any order: none of them is newer (docs/decisions/0360).
   if (one.etag != 0 && one.etag == other.etag) return false;
   const bool has_dates = one.date != http::kNoDate && other.date != http::kNoDate;
   if (has_dates && one.date != other.date) return one.date > other.date;
+  // RFC 9111 4: without dates that differ the later request counts. It says nothing of a part.
   return !other.is_part && one.requested > other.requested;
 }
 
@@ -15,6 +17,7 @@ bool is_newer(const LatestAnswers::Answer& one, const LatestAnswers::Answer& oth
 std::uint64_t LatestAnswers::tag_of(const Variant& variant) {
   // Variants of a key lie in slots of their own.
   const std::uint64_t tag = variant.key.lo ^ (variant.key.hi + variant.number * 0x9E3779B97F4A7C15);
+  // 0 is the tag of an empty slot.
   return tag == 0 ? 1 : tag;
 }
 

@@ -56,6 +56,7 @@ std::uint64_t body_length_of(const store::Object& object) {
 }
 
 void SharedResponse::clear() {
+  // The memory of its head is used again, unless one very large head would keep it for good.
   std::string text = std::move(head);
   std::destroy_at(this);
   std::construct_at(this);

@@ -176,6 +176,8 @@ Result<ObjectMeta> load_meta(std::span<const std::byte> bytes, const SavedParts&
     return fail("a saved record that does not fit its key and head");
   }
   if (version < kVersion) distrust(http);
+  // By a clock that was set back it would come from the future, and be fresh for longer than it is:
+  // its origin confirms it first.
   if (http.age_zero > clocks.monotonic) {
     http.age_zero = clocks.monotonic;
     http::mark_stale(http, clocks.monotonic);

@@ -103,6 +103,7 @@ class PartSource final : public disk::RecordSource {
         fields_{.kind = disk::RecordKind::kPart,
                 .part = part.number,
                 .key = key,
+                // A part has no times of its own: its head says for how long it is of use.
                 .fresh_until = kAlways,
                 .keep_until = kAlways,
                 .stored_at = to_wall(clocks.monotonic, clocks),

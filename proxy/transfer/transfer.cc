@@ -90,6 +90,8 @@ JoinOutcome Transfer::join(TransferReader& reader, const http::VariantKeys& own,
   if (wish == JoinWish::kBeingStored && joinable_ != Joinable::kUntilStored) {
     return JoinOutcome::kNo;
   }
+  // Before its head a transfer brings the variant that is expected of it: nobody waits for another
+  // one (docs/decisions/0053).
   const bool has_head = phase() != TransferPhase::kWaiting;
   if (has_head || expected_) {
     const std::string& of = has_head ? response_->names : expected_->names;
@@ -102,10 +104,12 @@ JoinOutcome Transfer::join(TransferReader& reader, const http::VariantKeys& own,
   }
   add_reader(reader);
   if (joinable_ == Joinable::kUntilStored) {
+    // It waits for the end and reads nothing, so that it holds nobody back.
     reader.position_.store(TransferReader::kReadsNothing);
     reader.opened_.store(true, std::memory_order_release);
     return JoinOutcome::kUntilStored;
   }
+  // Admission has been asked by now: it would not hear of this request any more.
   if (has_head || is_counted_) return JoinOutcome::kBehindHead;
   joined_.fetch_add(1, std::memory_order_acq_rel);
   return JoinOutcome::kBeforeHead;
@@ -154,6 +158,8 @@ void Transfer::tell(void (Producer::*what)()) {
 
 void Transfer::advance(TransferReader& reader, std::uint64_t position) {
   reader.position_.store(position);
+  // The position first, then the flag. The producer sets the flag first and then looks at
+  // positions, so that one of both sees the other.
   if (producer_paused_.load()) tell(&Producer::on_reader_advanced);
 }
 
@@ -177,6 +183,7 @@ void Transfer::publish_response(std::shared_ptr<const SharedResponse> response, 
     body_ = std::move(body);
     joinable_ = joinable;
     awaitable_.store(joinable == Joinable::kUntilStored, std::memory_order_release);
+    // Last: a reader that sees the phase reads head and body without the lock.
     phase_.store(TransferPhase::kSharing, std::memory_order_release);
     woken = wake_elsewhere();
   }

@@ -19,6 +19,7 @@ TransferHome::Ticket TransferHome::enter(WakeTarget& target) {
   ENCORE_CHECK(place.target == nullptr, "a place that is free has nobody in it");
   first_free_ = place.next_free;
   place.target = &target;
+  // 0 is the generation of a ticket that is empty.
   if (++place.generation == 0) place.generation = 1;
   ++size_;
   return {.place = at, .generation = place.generation};

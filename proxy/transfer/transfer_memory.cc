@@ -62,6 +62,7 @@ void TransferMemory::leave(Account* account) {
   if (--account->holdings != 0) return;
   ENCORE_CHECK(account->bytes.load(std::memory_order_relaxed) == 0,
                "a client that holds nothing any more has no bytes left");
+  // A copy of the key, for its own lies in the account that goes.
   shard.accounts.erase(Key(account->key));
 }
 
