@@ -46,6 +46,7 @@ class VariantSelector final : public cache::Selector {
       }
     }
     const std::uint64_t variant = own == nullptr ? 0 : variant_of(names, *own);
+    // The index has half of the variant's number. The record has all of it, and is compared.
     if (static_cast<std::uint32_t>(variant) != view.variant) return false;
     on_disk_ = view;
     return true;
@@ -86,6 +87,7 @@ void CacheLookup::lookup(const Asked& asked, CacheView& found) {
     selector.prepare();
     result = kernel_->lookup(key, loop_.now(), selector);
   }
+  // Another worker may have stored it after this turn began: no age is below zero.
   catch_up();
   found.any_resident = result.any_resident;
   found.fresh_until = result.fresh_until;
@@ -94,6 +96,7 @@ void CacheLookup::lookup(const Asked& asked, CacheView& found) {
                   .keep_until = selector.on_disk().keep_until,
                   .promote = result.promote()};
   }
+  // As if nothing were there: a client learns nothing of origins that it may not reach.
   if (found.object && is_hidden(*found.object, asked.client)) found = {};
 }
 

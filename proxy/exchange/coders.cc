@@ -113,6 +113,7 @@ void Coders::keep(const RequestContext& request, const store::Object& object, Co
                               .head = form.head,
                               .is_form = true});
   }
+  // Another worker may have been first: its form stays.
   if (!made || !object.add_form(coding::number_of(coding), std::move(*made))) {
     parts_.kernel->abort(key, charge, now);
     return;

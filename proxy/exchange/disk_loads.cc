@@ -117,6 +117,7 @@ void DiskLoads::finish(const Name& name, std::uint64_t number, store::ObjectRef 
   if (at == waiting_.end() || at->second.number != number) return;
   Waiting ended = std::move(at->second);
   waiting_.erase(at);
+  // A purge may have been answered while it was read (docs/decisions/0130).
   if (parts_.inflight.invalidations().has_since(ended.hash, ended.invalidations_seen)) object = {};
   const bool is_alone = object && is_on_disk_alone(*object);
   if (is_alone && !is_whole(ended, *large_body_of(*object))) object = {};
@@ -126,6 +127,7 @@ void DiskLoads::finish(const Name& name, std::uint64_t number, store::ObjectRef 
     parts_.store->release(std::span(&given_up, 1));
   }
   ENCORE_CHECK(called_.empty(), "loads end one after the other");
+  // Kept where leave() finds them: a reader that is called may make others leave.
   called_ = std::move(ended.readers);
   while (!called_.empty()) {
     LoadReader* const next = called_.front();
@@ -173,6 +175,7 @@ std::unique_ptr<DiskBody> DiskLoads::open(const DiskBody::Wanted& wanted,
 
 // Where the kernel has no room, or the record has gone meanwhile, it stays as it was.
 bool DiskLoads::promote(const Waiting& waiting, const store::ObjectRef& object) {
+  // The index knows hashes: it may be another key's.
   if (primary_key_of(*object) != waiting.key) return false;
   const cache::Key key{waiting.hash, waiting.key};
   const MonotonicTime now = parts_.loop.now();

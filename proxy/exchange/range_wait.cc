@@ -27,6 +27,8 @@ void RangeWait::begin(const http::RangeNeed& needed, const Waiter& waiter) {
   state_ = State::kHolds;
   const std::uint64_t held_max = held_bytes_max(waiter.config);
   if (needed.to_end || needed.begin < held_max || needed.end - needed.begin > held_max) return;
+  // A range that fits the buffer and begins behind it needs nothing of what lies before
+  // (docs/decisions/0335).
   state_ = State::kPasses;
   const bool opened = waiter.content.set_body(waiter.transfer.body());
   ENCORE_CHECK(opened, "a body is kept until its readers have opened it");

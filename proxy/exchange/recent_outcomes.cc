@@ -15,6 +15,7 @@ void RecentOutcomes::note(const filter::Hash128& key, const Seen& seen, WallTime
     if (is_ours && (latest == nullptr || entry.number > latest->number)) latest = &entry;
   }
   if (latest == nullptr || latest->outcomes.seen != seen) {
+    // In its own set, so that a flood of keys takes the places of few others (docs/decisions/0271).
     *oldest = {.key = key, .outcomes = {.seen = seen, .first = now}};
     latest = oldest;
   }

@@ -13,6 +13,7 @@ bool Rechecks::is_allowed(const filter::Hash128& name, MonotonicTime now) const 
 
 void Rechecks::allow(const filter::Hash128& name, MonotonicTime now) {
   const auto [place, fresh] = until_.insert_or_assign(name, now + kHolds);
+  // It keeps its place in the order in which they go.
   if (!fresh) return;
   if (order_.size() < kMax) {
     order_.push_back(name);

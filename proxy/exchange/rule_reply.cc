@@ -23,6 +23,7 @@ RuleReply make_rule_reply(const RuleAnswer& answer, const RequestContext& reques
     http::append_field("Location", filled_in(answer.location, host, path, query), reply.head);
   }
   if (!answer.body.empty()) http::append_field("Content-Type", answer.content_type, reply.head);
+  // RFC 9110 8.6: a 204 has no Content-Length, and that of a 304 would be the length of a 200.
   constexpr int kNoContent = 204;
   constexpr int kNotModified = 304;
   if (answer.status == kNoContent || answer.status == kNotModified) return reply;
