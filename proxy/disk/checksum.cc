@@ -70,6 +70,7 @@ std::uint64_t gathered_checksum(std::uint64_t seed, std::span<const std::byte> p
 }  // namespace
 
 Salt salt_of(const Uuid& disk, std::uint32_t segment, std::uint64_t sequence) {
+  // Bytes of another disk, place or turn fit no sum, even if they were whole there.
   std::array<std::byte, 28> bytes{};
   put(bytes.data(), disk.lo);
   put(bytes.data() + 8, disk.hi);

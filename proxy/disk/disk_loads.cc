@@ -26,6 +26,7 @@ void DiskLoads::load(DiskEngine& engine, const filter::Hash128& key, const cache
                      std::unique_ptr<DiskLoad> load, std::shared_ptr<void> owner) {
   // A task that is not accepted is gone, and what it owns must be told first.
   const std::shared_ptr<DiskLoad> shared = std::move(load);
+  // Named before it waits in line: a reclaim does not free the segment of a read to come.
   state_.readings.begin(place);
   auto task = [this, key, place, shared, owner = std::move(owner)](DiskRun run) {
     const LoadEnd how = run == DiskRun::kCancelled ? LoadEnd::kStopped : read(key, place, *shared);
@@ -44,6 +45,7 @@ LoadEnd DiskLoads::read(const filter::Hash128& key, const cache::DiskPlace& plac
     state_.lose(key, place);
     return LoadEnd::kLost;
   }
+  // A record that is being moved lies at its old place until it is written at the new one.
   const cache::DiskPlace where = state_.moves.begin_reading(place);
   const std::uint64_t sequence = state_.sequence(where.segment);
   bool is_dead = false;

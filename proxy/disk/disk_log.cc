@@ -56,11 +56,14 @@ Result<void> DiskLog::append_buried() {
   for (Purge& purge : buried) purge.sequence = *sequence;
   // Nothing comes back if nothing was ever written; an absent disk may have anything.
   auto appended = *sequence == 0 ? note_purge() : append_all(buried, false);
+  // Only now: a purge with nothing of its own is answered at once if nothing waits.
   waiting_ -= buried.size();
   return appended;
 }
 
 Result<void> DiskLog::forget_records() {
+  // The index has forgotten its records, and hears of no purge of them: the next start is to find
+  // none (docs/decisions/0440).
   if (!state_.is_offline() || is_without_records_) return {};
   Purge all;
   all.kind = PurgeKind::kPrefix;  // each key begins with nothing

@@ -73,6 +73,7 @@ void DiskService::load_next() {
   // Where it stopped, nothing of it is wanted any more.
   (void)engine_->submit(DiskLane::kRead, 0, [self = shared_from_this()](DiskRun run) {
     if (run == DiskRun::kCancelled || self->is_stopping_) return;
+    // A task for each segment, so that reads of requests go in between.
     if (self->start_->step()) return self->load_next();
     self->state_.is_loading = false;
     // Segments may be reclaimed from here on.
@@ -103,6 +104,7 @@ void DiskService::bury(const filter::Hash128& key, cache::DiskTombstone tombston
   Purge purge;
   purge.version = tombstone.version;
   purge.key = key;
+  // A record of the key may be loaded yet: the rule hides it.
   if (late_ticks_ > 0) {
     purge.sequence = state_.common->kernel.use(
         [&](cache::Kernel& kernel) { return kernel.disk_sequence(state_.number); });

@@ -143,6 +143,7 @@ cache::DiskLoaded DiskStart::give(Records& records) {
 
 cache::DiskLoaded DiskStart::give_known(Records& records) {
   DiskCommon& common = *state_->common;
+  // One disk at a time: what one refuses no other may load an older one of.
   const MutexLock lock(common.loading);
   // What was refused, and what was purged since the log was read.
   std::size_t left = 0;

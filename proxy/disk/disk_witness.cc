@@ -168,6 +168,7 @@ std::string DiskWitness::error() const {
 
 void DiskWitness::save() {
   if (!files_.write) return;
+  // Two that write at the same time could leave the older positions.
   const MutexLock one_at_a_time(saving_);
   RunHistory runs;
   std::vector<Kept> disks;

@@ -49,6 +49,7 @@ bool DiskWriter::finish() {
   if (state_.is_offline()) return is_remembered;
   const bool is_sealed = segments_.seal().has_value();
   report();
+  // A failure of the last writes may have to be buried, too.
   return is_sealed && log_.append_buried().has_value() && is_remembered;
 }
 
@@ -72,6 +73,7 @@ bool DiskWriter::can_write() {
     paused_until_.reset();
     failures_before_ = failures;
   }
+  // Behind a pause the row still counts: one more failure begins the next pause.
   if (writes.failed_in_row.load() >= kFailedWritesMax && failures > failures_before_) {
     paused_until_ = now() + kPause;
     ++state_.pauses;
@@ -227,6 +229,7 @@ cache::DiskReclaim DiskWriter::reclaim_step() {
 void DiskWriter::add_wanted(std::vector<cache::DiskPlace>& places) {
   const std::vector<cache::Key> keys = state_.common->wanted.keys();
   if (keys.empty()) return;
+  // Parts of the segment that is reclaimed next: for others there is time.
   const std::uint64_t oldest = state_.oldest_sequence();
   state_.common->kernel.use([&](cache::Kernel& kernel) {
     for (const cache::Key& key : keys) {
@@ -279,6 +282,8 @@ void DiskWriter::free_reclaimed() {
     // What the kernel has dropped of it may not have been written yet.
     if (!segments_.is_past(reclaimed_->sequence)) return;
     state_.set_sequence(segment, 0);
+    // Tombstones are durable before the header goes: a start would find older records of their
+    // keys.
     if (!log_.append_buried() || !segments_.erase(segment)) return;
   }
   state_.common->kernel.use(

@@ -226,6 +226,7 @@ bool Disks::fit(std::uint64_t record_bytes, std::uint32_t names_bytes) const {
 bool Disks::is_queue_full() const {
   const auto is_full = [](const auto& service) { return service->writes() && service->is_full(); };
   const auto writes = [](const auto& service) { return service->writes(); };
+  // One full queue is enough: the kernel decides only later which disk takes an object.
   return std::ranges::any_of(services_, is_full) || std::ranges::none_of(services_, writes);
 }
 
@@ -244,6 +245,7 @@ void Disks::decided(const cache::Key& key, const cache::DiskDecision& decision,
 
 std::uint64_t Disks::new_body_number() {
   const std::uint64_t number = next_body_.fetch_add(1, std::memory_order_relaxed);
+  // 0 is the number of no body.
   return number != 0 ? number : next_body_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -282,12 +284,14 @@ bool Disks::stop(Nanoseconds patience) {
   bool all = true;
   if (has_started_) {
     const auto end = std::chrono::steady_clock::now() + patience;
+    // All finish at the same time, within one patience.
     for (const auto& service : services_) service->finish();
     for (const auto& service : services_) {
       const auto left = end - std::chrono::steady_clock::now();
       all &= service->stop(std::max(Nanoseconds(0), Nanoseconds(left)));
     }
   }
+  // A thread that is stuck in a device finds no kernel when it comes back.
   common_->kernel.close();
   if (has_started_) common_->witness.finish();
   stopped_ = all;

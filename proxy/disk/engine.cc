@@ -74,6 +74,7 @@ class Shared {
     {
       const MutexLock lock(mutex_);
       stopping_ = true;
+      // Reads are of no use to anybody now. Writes are, as long as there is patience.
       cancelled = std::exchange(queue(DiskLane::kRead), {}).tasks;
     }
     read_wanted_.notify_all();

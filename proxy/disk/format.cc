@@ -18,6 +18,8 @@ constexpr std::size_t kVersionAt = 8;
 constexpr std::size_t kOpenedAt = 28;  // of a segment's header
 constexpr std::size_t kRunsAt = 96;    // of a superblock
 constexpr std::size_t kRunAt = kRunsAt + 16;
+// A header fits one sector, which no torn write takes apart: a page that tears would refuse a start
+// (docs/decisions/0110).
 constexpr std::size_t kSumAt = kSectorBytes - kSumBytes;
 static_assert(kRunAt + RunHistory::kRunsMax * sizeof(RunId) <= kSumAt);
 // The superblock says itself which disk it is of.
@@ -92,6 +94,7 @@ PageKind kind_without_magic(ConstPage page, std::uint64_t offset) {
 }
 
 bool is_one_bit_off(ConstPage page, const Uuid& disk, std::uint32_t segment) {
+  // A device flips single bits; what another program has written differs in many.
   std::array<std::byte, kPageBytes> copy{};
   std::ranges::copy(page, copy.begin());
   for (std::size_t bit = 0; bit < kSectorBytes * 8; ++bit) {

@@ -215,6 +215,8 @@ Result<void> forget_disk(File& file, Superblock superblock) {
 }
 
 Result<Superblock> resize(File& file, const Superblock& superblock, std::uint32_t segments) {
+  // In this order a crash leaves a disk that can be used: new segments are blank before the
+  // superblock has them, and old ones are in no superblock when the file is cut.
   Superblock resized = superblock;
   resized.segments = segments;
   ++resized.generation;

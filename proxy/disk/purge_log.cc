@@ -83,6 +83,7 @@ Result<void> PurgeLog::load(const VisitPurge& visit) {
   std::ranges::sort(epochs, std::greater());
   for (const std::uint64_t epoch : epochs) {
     if (epoch == 0) continue;
+    // Twice, so that nothing is told of an epoch that is not whole.
     const auto end = walk(epoch, [](const Purge&) {});
     if (!end) return std::unexpected(end.error());
     if (!*end) continue;
@@ -158,6 +159,7 @@ Result<void> PurgeLog::append_frames(std::span<const Purge> purges) {
     }
     end += bytes.size();
   }
+  // One sync for both copies: a crash before it may lose them, and nobody was answered yet.
   if (auto synced = file_.sync(); !synced) return synced;
   end_ = end;
   for (const Purge& purge : purges) count(purge);
@@ -170,6 +172,7 @@ Result<void> PurgeLog::prune(std::uint64_t sequence_min) {
   for (const auto& [sequence, entries] : entries_by_sequence_) {
     if (sequence < sequence_min_) forgotten += entries;
   }
+  // A rewrite costs what it keeps, so it waits until it keeps no more than it drops.
   return forgotten == 0 || 2 * forgotten < entries_ ? Result<void>() : rewrite();
 }
 

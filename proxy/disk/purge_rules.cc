@@ -12,6 +12,7 @@ void PurgeRules::add(const Purge& purge) {
     buried.version = std::max(buried.version, purge.version);
     buried.sequence = std::max(buried.sequence, purge.sequence);
   } else {
+    // An expression that is banned again counts once, as the later ban (docs/decisions/0221).
     if (purge.kind == PurgeKind::kBan) {
       std::erase_if(rules_, [&](const Purge& rule) {
         return rule.kind == PurgeKind::kBan && rule.version <= purge.version &&

@@ -54,6 +54,7 @@ void Recovery::read_headers() {
 }
 
 SegmentWriter::Found Recovery::found() const {
+  // Versions that were given and never found may be above all that were seen (docs/decisions/0110).
   cache::DiskVersion version = version_max_ + kVersionsLost;
   if (has_unknown_) {
     version = std::max(version, cache::DiskVersion{options_.now} << kVersionsASecond);
@@ -66,6 +67,7 @@ bool Recovery::step() {
     room_ = {};
     return false;
   }
+  // The newest first: what is found later never takes the place of a newer record.
   const SegmentHeader header = headers_.back();
   headers_.pop_back();
   if (auto footer = read_footer(file_, superblock_, header, &room_)) {

@@ -68,6 +68,7 @@ ScannedSegment scan_segment(File& file, const Superblock& superblock, const Segm
     }
     const std::uint64_t room = record ? cache::disk_room(record_bytes(record->shape)) : 0;
     if (!record || room > superblock.segment_bytes - at) {
+      // Behind a damaged record others may be whole: records begin at each unit.
       at += cache::kDiskUnit;
       continue;
     }

@@ -121,6 +121,8 @@ bool SegmentWriter::append(std::span<const std::byte> bytes) {
 Result<void> SegmentWriter::write_out() {
   if (filled_ == unchanged_) return {};
   const std::size_t whole = filled_ / kPageBytes * kPageBytes;
+  // The last page is written again with more behind these bytes, which stay as they are: a torn
+  // write changes nothing that was there (docs/decisions/0110).
   const std::size_t kept = filled_ - whole;
   const std::size_t bytes = kept == 0 ? whole : whole + kPageBytes;
   std::fill(buffer_.data() + filled_, buffer_.data() + bytes, std::byte{0});
@@ -178,6 +180,7 @@ Result<void> SegmentWriter::flush() { return turn_ ? write_out() : Result<void>(
 Result<void> SegmentWriter::seal() {
   if (!turn_) return {};
   auto done = write_out();
+  // Without its header nothing of the turn is found, and a footer would be of no use.
   if (has_header_) {
     if (auto footed = write_footer(); !footed && done) done = footed;
     const auto synced = file_.sync();

@@ -26,6 +26,8 @@ WantedParts::Number WantedParts::add(const Body& body) {
   ENCORE_CHECK(body.from <= body.to, "parts from one to another");
   const MutexLock lock(mutex_);
   const std::uint64_t bytes = bytes_of(body);
+  // Its reader goes on all the same, and loses what a reclaim takes before it comes there
+  // (docs/decisions/0150).
   if (bytes > most_ - bytes_) return 0;
   bytes_ += bytes;
   bodies_.emplace(++last_, body);
