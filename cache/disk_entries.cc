@@ -160,6 +160,8 @@ DiskDecision DiskEntries::commit(const Key& key, const Stored& stored, Monotonic
 DiskDecision DiskEntries::place_part(const Key& part, const PartWish& wish, MonotonicTime now,
                                      Budget& budget, DiskTier& tier) {
   const MixedKey mixed = mixed_of(part);
+  // It goes even if the new one finds no place: its origin does not say that any more
+  // (docs/decisions/0140).
   if (const EntryRef same = table_.find(mixed, 0); same != kNoEntry) {
     erase(same, budget, tier);
   }
@@ -323,6 +325,7 @@ DiskEntries::Reclaimed DiskEntries::reclaim(const ReclaimStep& step, Budget& bud
     return reclaimed;
   }
   const bool offline = tier.is_offline(step.disk);
+  // An index beyond its bound becomes smaller by what is dropped.
   const bool may_move = !offline && tier.has_room(0, budget.disk_index_max());
   const bool has_older = tier.has_older(step.disk, done.segment);  // records of a key, perhaps
   std::vector<Found> entries =

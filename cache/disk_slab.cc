@@ -66,6 +66,7 @@ void DiskEntry::set_times(std::uint32_t fresh_until, std::uint32_t keep_until) {
 }
 
 EntryRef DiskSlab::allocate() {
+  // The lowest chunk with room, so that the last ones become empty and are given back.
   while (first_ < chunks_.size() && chunks_[first_].used == kChunk) {
     ++first_;
   }

@@ -62,6 +62,7 @@ std::optional<std::uint16_t> DiskTier::intern(std::string_view text) {
   ENCORE_CHECK(number < kDiskNamesMax, "usual texts and others have numbers of their own");
   unusual_texts_ += usual ? 0 : 1;
   const auto added = numbers_.emplace(text, static_cast<std::uint16_t>(number)).first;
+  // The text is complete before its number is known: names() takes no lock.
   texts_[number].store(&added->first, std::memory_order_release);
   return static_cast<std::uint16_t>(number);
 }
@@ -125,6 +126,8 @@ DiskDecision DiskTier::place(const Wish& wish) {
   }
   if (rules_.write_rate_max != 0) {
     refill(wish.now);
+    // A record may overdraw, or one that is larger than what a second brings would never be
+    // written.
     if (tokens_ <= 0) {
       return {.outcome = DiskOutcome::kWriteRate};
     }

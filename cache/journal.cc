@@ -398,6 +398,7 @@ std::string JournalRecorder::take() {
   std::string out = head_taken_ ? std::string() : encode_head(head_);
   head_taken_ = true;
   std::size_t done = 0;
+  // Up to the first number that is missing: its event came after its lane was emptied.
   for (; done < waiting_.size() && waiting_[done].event.sequence == next_; ++done, ++next_) {
     Event event = waiting_[done].event;
     event.text = waiting_[done].text;

@@ -68,6 +68,7 @@ AdmitReason decide(Shard& shard, const Key& key, const AdmitRequest& request, Mo
   if (request.size_bytes > shard.max_object_bytes && !request.disk_only) {
     return AdmitReason::kTooLarge;
   }
+  // An unknown size is taken for the largest.
   const std::uint64_t size = request.size_bytes == 0 ? shard.max_object_bytes : request.size_bytes;
   if (shard.table.find(key.hash) != kNoEntry || shard.is_on_disk(key)) {
     return shard.admission.takes_size(size, request.rule) ? AdmitReason::kResident
@@ -167,6 +168,7 @@ template <typename Matches>
 LookupResult Kernel::lookup_with(const Key& key, const LookupArguments& arguments,
                                  Matches&& matches) {
   Shard& shard = shard_for(key.hash);
+  // In this order in all steps: payloads go back to their owner when the locks are free again.
   Removals gone(hooks_.owner);
   OptionalLock lock(shard.mutex);
   const LookupResult result =
@@ -299,6 +301,7 @@ std::uint8_t Kernel::reserve_step(const Key& key, const ReserveStep& step, Monot
   } else {
     if (const std::uint64_t missing = budget_->missing(step.bytes); missing != 0) {
       flags |= step.spares ? kReserveSpares : 0;
+      // It holds less than half of its share (docs/decisions/0190).
       const bool is_lean =
           step.spares && shard.table.charged_bytes() * 2 * options_.shards < budget_->used();
       const auto used = step.spares ? Table::Used::kSpare : Table::Used::kEvict;
@@ -419,6 +422,7 @@ std::uint32_t Kernel::invalidate(const Key& key, MonotonicTime now, DiskTombston
     shard.table.erase(ref, Removal::kRemoved, gone);
   }
   if (ProbationAdmission* const probation = shard.admission.probation()) [[unlikely]] {
+    // A key that waits is gone as well, and the pair is not told of it (docs/decisions/0425).
     probation->forget(key.hash);
   }
   Event event{.kind = EventKind::kInvalidate, .shard = shard.number, .now = now, .key = key.hash};
@@ -493,6 +497,7 @@ std::uint32_t Kernel::mark_stale(const Key& key, MonotonicTime now, DiskTombston
   return marked + on_disk_alone;
 }
 
+// Bytes move and nothing is decided, so that the journal has no event for it.
 bool Kernel::relocate(const filter::Hash128& key, Payload from, Payload to) {
   Shard& shard = shard_for(key);
   OptionalLock lock(shard.mutex);

@@ -136,6 +136,7 @@ CommitOutcome Kernel::commit_step(const Key& key, const Stored& stored,
   CommitOutcome outcome = overtaken ? CommitOutcome::kSuperseded
                                     : commit_to_memory(shard, key, complete, now, *budget_, gone);
   OptionalLock budget_lock(budget_->mutex);
+  // All three under one hold of the lock: nobody takes the room between them.
   budget_->give_back_reservation(reserved_bytes);
   budget_->grow(is_stored(outcome) && !stored.disk_only ? complete.charge_bytes : 0);
   budget_->free(gone.bytes());
@@ -246,6 +247,8 @@ bool Kernel::grow_step(const Key& key, std::uint64_t variant, std::optional<Payl
   OptionalLock lock(shard.mutex);
   OptionalLock budget_lock(budget_->mutex);
   const EntryRef ref = shard.table.find(key.hash, variant);
+  // Another object may have taken its place, or this one was moved: the form went with the copy
+  // that is gone (docs/decisions/0250).
   const bool is_there = ref != kNoEntry && payload && shard.table.payload(ref) == *payload;
   if (is_there) {
     budget_->settle_reservation(reserved_bytes);

@@ -150,6 +150,7 @@ DiskReclaim Kernel::reclaim_disk_step(const DiskStep& step, MonotonicTime now) {
   OptionalLock lock(shard.mutex);
   OptionalLock budget_lock(budget_->mutex);
   OptionalLock tier_lock(tier_->mutex);
+  // The tier said whose turn it is before this shard's lock was taken: it may be another's by now.
   if (tier_->reclaim_shard(step.disk, budget_->disk_index_max()) != step.shard) {
     return {};
   }

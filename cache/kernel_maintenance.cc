@@ -224,6 +224,7 @@ Result<void> Kernel::reconfigure(const ReloadOptions& options, MonotonicTime now
   if (auto tried = Admission::create(Admission::settings_of(options_, options), now); !tried) {
     return std::unexpected(tried.error());
   }
+  // The budget first, then shard by shard: there is no moment at which all of them are locked.
   reload_step(options, now);
   for (std::uint32_t number = 0; number < options_.shards; ++number) {
     if (auto done = reload_shard_step(number, now); !done) {
@@ -378,6 +379,7 @@ Result<std::uint32_t> Kernel::adopt_step(std::uint32_t number, const Adoptable& 
 }
 
 void Kernel::release_adopted() {
+  // Before the lock: filters of many megabytes are freed when it is free again.
   Memories gone;
   const MutexLock lock(adopted_mutex_);
   const auto unused =

@@ -51,6 +51,7 @@ bool Kernel::end_waits(MonotonicTime now) {
   };
   bool more = false;
   for (const auto& shard : shards_) {
+    // By its counters, which take no lock; the step looks again under it.
     if (is_over(*shard)) {
       leave_step(shard->number, Leave::kWhoseTimeIsOver, now);
       more = more || is_over(*shard);

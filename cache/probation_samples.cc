@@ -190,6 +190,8 @@ void TunedProbation::choose_rate(MonotonicTime now) {
   const double whole =
       static_cast<double>(whole_bytes(settings_)) / static_cast<double>(settings_.disk_bytes);
   const double rate = ProbationSamples::rate_for(on_disk * whole);
+  // New samples begin empty, so the present ones stay unless they are wrong by a factor of two
+  // (docs/decisions/0420).
   if (samples_ && rate < 2 * samples_->rate() && rate > samples_->rate() / 2) {
     return;
   }

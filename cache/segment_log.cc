@@ -76,6 +76,7 @@ std::optional<PlacedRecord> SegmentLog::place(const Record& record) {
 }
 
 bool SegmentLog::open_next(WriteReason why) {
+  // The last free segment is for what moves: without it a reclaim could only drop.
   if (free_ < (why == WriteReason::kAdmit ? 2U : 1U)) {
     return false;
   }

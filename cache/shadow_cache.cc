@@ -143,6 +143,7 @@ bool ShadowCache::look_up(const Key& key, const ShadowRequest& request) {
   if (fresh && (found.payload & kChargeMask) == request.charge_bytes) {
     return true;
   }
+  // Validated, or of another size than it was: the kernel is to hold what there is now.
   Stored stored = stored_of(request, now_);
   if (fresh) {
     stored.fresh_until = found.fresh_until;

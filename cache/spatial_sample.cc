@@ -24,6 +24,8 @@ void SpatialSample::add(const filter::Hash128& key) {
   }
   places_.push(place(key));
   if (places_.size() > objects_max_) {
+    // The highest place leaves and takes all above with it: the sample is one of a lower rate from
+    // here on.
     last_ = places_.top() - 1;
     places_.pop();
   }

@@ -79,6 +79,8 @@ EntryView Table::view(EntryRef ref) const {
 }
 
 bool Table::hit(EntryRef ref, const Access& access) {
+  // A hit brings an entry of an earlier policy into the present order. One that waits stays where
+  // it is (docs/decisions/0425).
   if (in_other_order(ref)) [[unlikely]] {
     if (keeps_waiting_ && waits(ref)) {
       waiting_hits_.add();
@@ -105,6 +107,7 @@ Table::Inserted Table::insert(const filter::Hash128& key, const Stored& stored,
   if (!slab_.has_cold() && needs_cold(stored) && !slab_.need_cold()) {
     return Inserted::kOutOfMemory;
   }
+  // Before the erase below: without memory the earlier entry stays.
   const EntryRef ref = slab_.allocate();
   if (ref == kNoEntry) {
     return Inserted::kOutOfMemory;
@@ -144,6 +147,7 @@ Table::Inserted Table::insert(const filter::Hash128& key, const Stored& stored,
 
 void Table::drop_beyond(const filter::Hash128& key, const Limits& limits, Removals& gone) {
   EntryRef ref = index_.find(key);
+  // The chain of a key begins with the latest, so that those stored longest ago go.
   for (std::uint32_t kept = 0; kept < limits.variants_max && ref != kNoEntry; ++kept) {
     ref = next(ref);
   }
@@ -238,6 +242,7 @@ void Table::erase_expired(EntryRef ref, EntryRef end, MonotonicTime now, Removal
 }
 
 EntryRef Table::victim(Used used) {
+  // Nothing is on probation any more: what waits goes first (docs/decisions/0425).
   if (!keeps_waiting_ && !waiting_.empty()) [[unlikely]] {
     return waiting_.oldest();
   }
@@ -292,6 +297,7 @@ void Table::change_policy(EvictionPolicy policy, const Access& access) {
     return;
   }
   if (old_order_ != nullptr) {
+    // There is room for one order of before: what is left of an earlier one joins it.
     for (EntryRef ref = old_order_->victim(); ref != kNoEntry; ref = old_order_->victim()) {
       if (ref != kSearching && ref != kAllUsed) {
         old_order_->remove(ref, Removal::kRemoved);

@@ -72,6 +72,7 @@ void VisitedLog::reclaim() {
     records_.pop_front();
     ++first_;
   }
+  // Stable: with the same visits the one that was written first moves first.
   std::ranges::stable_sort(live, std::ranges::greater{}, &LoggedObject::visits);
   auto room = static_cast<std::uint64_t>(settings_.move_share * static_cast<double>(segment_bytes));
   for (LoggedObject& object : live) {

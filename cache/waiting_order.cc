@@ -7,6 +7,7 @@
 namespace encore::cache {
 namespace {
 
+// An entry that waits is in no eviction order, whose two links hold the number of its arrival.
 std::uint64_t number_of(const HotEntry& entry) {
   return entry.newer | std::uint64_t{entry.older} << 32U;
 }
