@@ -231,6 +231,7 @@ std::optional<DiskVersion> DiskEntries::lose(const Key& key, const DiskPlace& pl
   if (ref == kNoEntry) {
     return std::nullopt;
   }
+  // A part needs no tombstone: it is reached by its head alone (docs/decisions/0140).
   const DiskVersion version = table_.is_part(ref) ? 0 : tier.next_version();
   count_loss(ref, loss, tier);
   erase(ref, budget, tier);
@@ -346,6 +347,7 @@ DiskEntries::Reclaimed DiskEntries::reclaim(const ReclaimStep& step, Budget& bud
             : std::nullopt;
     const auto placed = visits ? tier.place_move(from, table_.view(found.ref).names) : std::nullopt;
     if (!placed) {
+      // Segments that stay may hold an older record of its key, which a start would find.
       if (has_older && !table_.is_part(found.ref)) {
         done.buried.push_back(from);
       }

@@ -116,6 +116,7 @@ void BasicIndex<Keys>::put(Segment& segment, std::uint64_t mixed, std::uint8_t t
 template <typename Keys>
 void BasicIndex<Keys>::insert(const Key& key, EntryRef ref) {
   const std::uint64_t mixed = Keys::mix(key);
+  // More than once where all of a segment's keys go to the same half.
   while (directory_[directory_index(mixed)]->size >= kSplitAt) {
     split(mixed);
   }

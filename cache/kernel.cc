@@ -173,6 +173,7 @@ LookupResult Kernel::lookup_with(const Key& key, const LookupArguments& argument
   OptionalLock lock(shard.mutex);
   const LookupResult result =
       shard.table.lookup(key.hash, {.now = arguments.now, .hint = arguments.hint}, matches, gone);
+  // An undecided lookup counts for nothing: it comes again.
   if (result.is_undecided) [[unlikely]] {
     return result;
   }

@@ -46,6 +46,7 @@ void put_disk(const Stored& stored, const DiskDecision& decision, Event& event) 
 CommitOutcome commit_to_memory(Shard& shard, const Key& key, const Stored& complete,
                                MonotonicTime now, Budget& budget, Removals& gone)
     ENCORE_REQUIRES(shard.mutex) {
+  // The record has gone since it was read: what it held may have been purged.
   if (complete.from_disk &&
       (shard.disk == nullptr || !shard.disk->has_at(key, *complete.from_disk))) {
     return CommitOutcome::kSuperseded;

@@ -63,6 +63,7 @@ bool Kernel::for_each(Cursor& cursor, std::uint32_t slots_max, Visitor& visitor,
   OptionalLock lock(shard.mutex);
   std::uint32_t acted = 0;  // on disk
   for (; slots_max != 0 && cursor.slot < slots_of(shard, cursor); ++cursor.slot, --slots_max) {
+    // One critical section removes no more; the cursor stays here.
     if (gone.count() + acted == Removals::kVictimsMax) {
       return true;
     }

@@ -148,6 +148,7 @@ void DiskWitness::note(std::uint16_t disk, LogPosition position, bool is_answere
   if (disk >= disks_.size() || disks_[disk].disk.position == position) return;
   disks_[disk].disk.position = position;
   is_changed_ = true;
+  // A purge that was answered comes into the witness with the next tick; others may wait.
   is_urgent_ = is_urgent_ || is_answered;
 }
 

@@ -113,6 +113,7 @@ std::optional<RecordHeader> decode_header(std::span<const std::byte, kRecordHead
                                           Salt salt, std::uint64_t offset) {
   const std::byte* const at = bytes.data();
   if (get<std::uint32_t>(at) != kMagic) return std::nullopt;
+  // The header has a sum of its own, for its sizes say how much is read next.
   if (get<std::uint64_t>(at + kHeaderSumAt) != checksum(salt, offset, bytes.first(kHeaderSumAt))) {
     return std::nullopt;
   }

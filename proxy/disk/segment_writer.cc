@@ -96,6 +96,7 @@ void SegmentWriter::add(const Record& record, const cache::DiskPlace& place) {
 }
 
 void SegmentWriter::seek(std::uint64_t offset) {
+  // A gap longer than the buffer stays as it lies: no checksum is of it.
   if (offset - begin_ > buffer_.size()) {
     // Its error has reached the records.
     (void)write_out();

@@ -173,6 +173,7 @@ std::uint64_t BodyReader::held_bytes() const {
   std::uint64_t bytes = 0;
   for (std::size_t i = piece_; i < pieces_; ++i) bytes += piece_at(i).text.size();
   if (cursor_) bytes += cursor_->body().held_for(cursor_->position());
+  // A coded body holds its encoder, and what that has not read yet.
   if (made_from_ != nullptr && !at_end()) bytes += made_by_bytes_ + made_from_->held_bytes();
   return bytes;
 }

@@ -48,6 +48,7 @@ bool CodedBody::code(std::size_t& budget) {
   std::size_t used = 0;
   switch (peeked.state) {
     case BodyReader::State::kReady: {
+      // The content goes on: a flush now would cost bytes for nothing.
       later_.cancel();
       is_due_ = false;
       unflushed_ = true;

@@ -24,9 +24,11 @@ bool is_circle(const RequestContext& request) {
 
 std::optional<LocalAnswer> answer_locally(const RequestContext& request) {
   const http::RequestHead& head = request.head;
+  // First, so that a circle ends with its first round, whatever else would be said.
   if (is_circle(request)) {
     return LocalAnswer{508, Outcome::kLoop, "loop"};
   }
+  // RFC 9110 10.1.1: the client learns that nobody meets what it expects.
   if (http::expectation(head) == http::Expectation::kUnknown) {
     return LocalAnswer{417, Outcome::kBadRequest, "unknown-expectation"};
   }
@@ -54,6 +56,7 @@ std::optional<LocalAnswer> answer_locally(const RequestContext& request) {
   }
   // RFC 9110 9.3.8: TRACE would show what proxies in front of us added; we do not forward it.
   if (head.method == http::Method::kTrace) return LocalAnswer{405, Outcome::kMethod, "trace"};
+  // RFC 9110 7.6.2: at 0 the recipient answers itself.
   std::uint64_t hops = 1;
   if (head.method == http::Method::kOptions &&
       http::parse_decimal(head.fields.value(FieldId::kMaxForwards), hops) && hops == 0) {

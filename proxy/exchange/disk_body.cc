@@ -70,6 +70,7 @@ class DiskBody::Load final : public disk::DiskLoad {
 
   void end(disk::LoadEnd how) override {
     const MutexLock lock(mailbox_->mutex);
+    // Posted under the lock, for the loop is there as long as the body is.
     if (mailbox_->loop == nullptr) return;
     mailbox_->loop->post([mailbox = mailbox_, how] {
       if (mailbox->body != nullptr) mailbox->body->finish(how);

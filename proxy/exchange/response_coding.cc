@@ -217,6 +217,7 @@ bool ResponseCoding::begin(ResponseSource& source, net::Deferred& more) {
                          [&more] { more.schedule(); });
   live_trailers_ = source.trailers;
   if (body_ != nullptr && (source.on_disk || set_content(source.body))) return true;
+  // Without memory for an encoder the client gets the identity.
   body_.reset();
   source = std::move(identity_);
   coding_.reset();
@@ -256,6 +257,7 @@ void ResponseCoding::produce(std::uint64_t position) {
   is_done_ = true;
   if (live_trailers_ != nullptr) trailers_ = without_body_digests(*live_trailers_);
   if (!object_) return;
+  // A form that is no shorter is worth neither its memory nor another attempt.
   if (made < read) {
     coders_->keep(request_, *object_, *coding_, body_->body());
   } else {

@@ -49,10 +49,13 @@ Inflight::Claim Inflight::join_or_enter(const Wanted& wanted,
       Claim claim = join_one(home, wanted, names);
       if (claim.transfer != nullptr) return claim;
       if (claim.joined == JoinOutcome::kNo) {
+        // It was stored between the reader's lookup and here: another lookup finds it.
         if (wanted.minds_stored && home.stored.contains(wanted.hash)) {
           return {.transfer = nullptr, .joined = JoinOutcome::kStoredMeanwhile};
         }
         if (fresh == nullptr) return {};
+        // Responses of the key differ by these fields: this one brings its reader's own variant
+        // (docs/decisions/0053).
         if (!names.empty() && !fresh->is_expected()) {
           fresh->expect({.names = names, .key = *wanted.variants.find(names)});
         }

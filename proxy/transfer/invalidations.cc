@@ -4,6 +4,7 @@ namespace encore::server {
 namespace {
 
 void raise_to(std::atomic<std::uint64_t>& slot, std::uint64_t count) {
+  // The higher count of two that come at the same time stays.
   std::uint64_t before = slot.load();
   while (before < count && !slot.compare_exchange_weak(before, count)) {
   }

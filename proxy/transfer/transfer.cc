@@ -334,6 +334,7 @@ Transfer::Woken Transfer::wake_elsewhere() {
   Woken woken;
   for (TransferReader* reader = readers_; reader != nullptr; reader = reader->next_) {
     if (&reader->home_ != &home_) {
+      // One wake-up for all that happens until the reader looks.
       if (!reader->wake_pending_.exchange(true, std::memory_order_acq_rel)) {
         reader->home_.wake(reader->ticket_);
       }
