@@ -356,7 +356,8 @@ Result<void> Admission::restore(std::string_view bytes, MonotonicTime now) {
   return {};
 }
 
-// An entry that waits is remembered without its text, which the filters of others may want.
+// An entry that waits is remembered without its text, which the filters of others may want
+// (docs/decisions/0100).
 Result<void> Admission::can_adopt() const {
   if (filter() != nullptr && probation() == nullptr) {
     return {};

@@ -131,7 +131,8 @@ DiskDecision DiskEntries::commit(const Key& key, const Stored& stored, Monotonic
     }
   }
   const bool is_placed = decision.outcome == DiskOutcome::kPlaced;
-  // A later place on the same disk outlives what it replaces; else a restart would bring it back.
+  // A later place on the same disk outlives what it replaces; else a restart would bring it back
+  // (docs/decisions/0440).
   bool comes_back = is_placed ? tier.is_unknown_beside(decision.place.disk) : tier.hides_records();
   if (same != kNoEntry) {
     comes_back = comes_back || !is_placed || table_.place(same).disk != decision.place.disk;
@@ -265,7 +266,8 @@ void DiskEntries::apply(EntryRef ref, Verdict verdict, MonotonicTime now, Budget
 
 // --- reclaiming ----------------------------------------------------------------------------------
 
-// Hits on a copy in memory do not come to the entry on disk. Parts have no copies.
+// Hits on a copy in memory do not come to the entry on disk. Parts have no copies
+// (docs/decisions/0425).
 std::vector<DiskEntries::Found> DiskEntries::found_in(std::uint16_t disk, std::uint32_t segment,
                                                       std::uint32_t entries_max) const {
   constexpr std::uint32_t kVisitsOfCopy = 2;

@@ -193,7 +193,8 @@ std::optional<std::uint32_t> DiskTier::next_to_reclaim(std::uint16_t disk,
   const bool offline = states_[disk].offline;
   const auto may_go = [&](const std::optional<std::uint32_t>& segment) {
     // The next start counts on from the newest that it finds: no sequence may be given twice, for
-    // what a segment held in a turn of the same number would pass for what it holds now.
+    // what a segment held in a turn of the same number would pass for what it holds now
+    // (docs/decisions/0440).
     return segment && (offline || !log.is_newest(*segment));
   };
   const bool is_short = offline || has_unknown(disk) ||

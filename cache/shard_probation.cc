@@ -7,7 +7,8 @@ namespace {
 
 // The least share of the memory left for entries that do not wait: copies of objects on disk.
 constexpr std::uint64_t kCopiesShare = 8;
-// More than this of the disks, a sixteenth of both, gains nothing.
+// More than this of the disks, a sixteenth of both, gains nothing. Why the rest is for copies:
+// docs/decisions/0425.
 constexpr std::uint64_t kWaitingShare = 15;
 // Waiting keys take memory beside the objects', and have their bound of it.
 constexpr std::uint64_t kKeysShare = 8;
@@ -66,7 +67,7 @@ Left leave_oldest(Shard& shard, Removals& gone, MonotonicTime now, const Budget&
     gone.mark_evicted();
     shard.counters.evictions.add();
     shard.counters.evicted_bytes.add(gone.bytes() - before);
-    // A variant that waits still, or lies on disk, speaks for the key.
+    // A variant that waits still, or lies on disk, speaks for the key (docs/decisions/0425).
     if (shard.table.find(key) == kNoEntry && !shard.is_on_disk({key, {}})) {
       probation->remember(key, view_of(key, budget, tier), now);
     }

@@ -11,7 +11,7 @@ namespace {
 
 // Of the kernel's steps at once, each of so many entries.
 constexpr int kReclaimSteps = 64;
-// More is written at once, and not with what comes in the second after it.
+// More is written at once, and not with what comes in the second after it (docs/decisions/0427).
 constexpr std::uint64_t kFlushBytes = 128U << 10U;
 
 }  // namespace
@@ -27,7 +27,7 @@ bool DiskWriter::work() {
 }
 
 bool DiskWriter::tick() {
-  // What has come is too little yet to have woken anybody.
+  // What has come is too little yet to have woken anybody (docs/decisions/0170).
   bool has_more = drain(kBatchBytes);
   // In a pause, too: what was added before it is written or known to be lost.
   if (!state_.is_offline()) flush();
@@ -265,7 +265,7 @@ std::optional<filter::Hash128> DiskWriter::key_at(const cache::DiskPlace& place)
   const auto front = reader_.open({.place = place, .sequence = sequence, .key = std::nullopt});
   if (front) return (*front)->fields.key;
   // A record that cannot be read may have been shown all the same, out of memory or in an earlier
-  // life: what is older of its key must not come back.
+  // life: what is older of its key must not come back (docs/decisions/0440).
   const auto footer =
       read_footer(state_.file, state_.superblock, {.segment = place.segment, .sequence = sequence});
   if (!footer) return std::nullopt;

@@ -104,7 +104,7 @@ Result<std::shared_ptr<DiskService>> open_service(const DisksOptions& options, s
       common);
 }
 
-// All disks are open: from now on one that is absent misses what is purged.
+// All disks are open: from now on one that is absent misses what is purged (docs/decisions/0390).
 void begin_run(const DisksOptions& options, RunHistory runs,
                const std::vector<std::shared_ptr<DiskService>>& services, DiskWitness& witness) {
   runs.begin(random_word() | 1U);

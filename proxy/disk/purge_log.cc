@@ -118,7 +118,8 @@ Result<void> PurgeLog::append(std::span<const Purge> purges) {
   if (is_broken_ || is_full) {
     if (auto mended = rewrite(); !mended) return mended;
   }
-  // Rewriting must free enough for the next time, too.
+  // Rewriting must free enough for the next time, too. Else one purge stands for all
+  // (docs/decisions/0294).
   const std::uint64_t room = is_full ? superblock_.purge_bytes / 4 * 3 : superblock_.purge_bytes;
   if (end_ + bytes > room) {
     const Purge all = all_before(purges);

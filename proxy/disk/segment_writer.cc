@@ -155,7 +155,7 @@ Result<void> SegmentWriter::erase(std::uint32_t segment) {
   ENCORE_CHECK(segment < superblock_.segments && (!turn_ || turn_->segment != segment),
                "what is being written is not erased");
   // The header of a later turn must be there before this one's is erased: the highest sequence on a
-  // disk never falls.
+  // disk never falls (docs/decisions/0440).
   const std::uint64_t sequence = sequences_[segment];
   const bool is_last_but_one = std::ranges::none_of(sequences_, [&](std::uint64_t other) {
     return other > sequence && (!turn_ || other != turn_->sequence);

@@ -165,7 +165,8 @@ std::optional<ResponsePlan> plan_ranges(const ResponseSource& source,
   if (!ascending && (grows || source.on_disk)) {
     return std::nullopt;  // parts that go back need the whole body first: send all of it
   }
-  // The head would promise what is far away. Another way to it is open until it is sent.
+  // The head would promise what is far away. Another way to it is open until it is sent
+  // (docs/decisions/0405).
   const std::uint64_t needed_bytes = ranges.back().begin + 1;
   if (grows && source.may_wait && is_get(moment) && needed_bytes > source.body->size() &&
       stored.fields.list_has(http::FieldId::kAcceptRanges, "bytes")) {

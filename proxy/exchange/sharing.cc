@@ -22,7 +22,7 @@ bool may_share(const http::StoredMeta& meta, const Asker& asker) {
 }
 
 // The response to another request that is no answer to this one: a response that is shared with
-// nobody says nothing about one to other credentials.
+// nobody says nothing about one to other credentials (docs/decisions/0400).
 Take unanswered(bool shareable, const Asker& asker) {
   return shareable || asker.is_alike ? Take::kAskAlone : Take::kAskApart;
 }
@@ -35,7 +35,7 @@ bool may_be_found(const RequestContext& request) {
 }
 
 // A client that has something to validate gets its answer soonest by asking, if each has to
-// validate.
+// validate (docs/decisions/0293).
 bool may_lead(Inflight::Unshared unshared, bool has_stored) {
   return unshared == Inflight::Unshared::kNo ||
          (unshared == Inflight::Unshared::kValidated && !has_stored);

@@ -122,7 +122,8 @@ cache::CommitOutcome commit_entry(OriginServices& services, const RequestContext
        .is_part = entry.received.head.status == 206 || entry.received.completed,
        .fresh_until = meta.http.fresh_until});
   stored.overtaking = &overtaking;
-  // Before it can be found: what comes late at the same time sees it, or is replaced.
+  // Before it can be found: what comes late at the same time sees it, or is replaced
+  // (docs/decisions/0360).
   overtaking.note();
   stored.waits = cache::is_on_probation(entry.admitted);
   if (services.disks != nullptr && entry.admitted != cache::AdmitReason::kWaits) {

@@ -251,7 +251,8 @@ void Fetch::look_after_readers() {
     transfer_->publish_body();
     if (state_ == State::kEnded) return;
   }
-  // A range that comes later goes as it is, and costs no whole that is broken off again.
+  // A range that comes later goes as it is, and costs no whole that is broken off again
+  // (docs/decisions/0335).
   const bool is_for_range = state_ == State::kBody && plan_.whole &&
                             received_->framing.kind != http::BodyKind::kLength &&
                             !http::range_value(request_->head).empty();

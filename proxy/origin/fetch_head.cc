@@ -236,7 +236,7 @@ void Fetch::on_final_head(bool surplus) {
     go_where_it_leads(std::move(redirection), plan);
     return;
   }
-  // The client can be given the response only as long as that is here.
+  // The client can be given the response only as long as that is here (docs/decisions/0310).
   received.keep();
   link_.stream().pause_reading();
   name_check_ =
@@ -394,7 +394,7 @@ void Fetch::open_body(std::shared_ptr<SharedResponse> response, ResponseBody::Us
   if (keep_alive_ && may_outlive_response(*request_, writer_)) writer_.set_outlives_response();
   if (verified_digest_) body_.expect(*verified_digest_);
   // Requests that arrive during the body find it, if nothing was invalidated since it was
-  // requested.
+  // requested (docs/decisions/0293).
   if (response_->is_for_validation && body_.is_storing() && transfer_->can_be_found() &&
       !transfer_->is_listed() &&
       !services_.inflight.invalidations().has_since(request_->hash,

@@ -34,7 +34,8 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
                                   {.date = meta.http.date,
                                    .requested = received.request_time,
                                    .fresh_until = meta.http.fresh_until});
-  // It confirms what was stored when it was requested, and nothing that came since.
+  // It confirms what was stored when it was requested, and nothing that came since
+  // (docs/decisions/0360).
   if (is_overtaken(services, request, received) ||
       services.inflight.latest_answers().has_since(variant, received.request_time)) {
     services.stats.overtaken.add();
@@ -85,7 +86,8 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
 }
 
 // Whether Last-Modified is as sure of the body as the dates of the freshened response have it. The
-// Date of a 304 is no Date of the body, but where a strong entity tag says that it is the same.
+// Date of a 304 is no Date of the body, but where a strong entity tag says that it is the same
+// (docs/decisions/0401).
 bool is_sure(const store::Object& old, const Received& received, const http::StoredMeta& made) {
   const http::StoredMeta& before = meta_of(old).http;
   const http::Validators stored = http::stored_validators(before, stored_head_of(old));
@@ -173,7 +175,8 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
   const std::uint64_t old_variant = meta_of(*old).variant;
   if (allowed && is_for_one) return confirmed;
   if (allowed && is_too_large) {
-    // An object that cannot be kept with its new head would be validated at each request for ever.
+    // An object that cannot be kept with its new head would be validated at each request for ever
+    // (docs/decisions/0391).
     services.stats.large_heads.add();
     remove_entry(services, request, old_variant);
   } else if (allowed) {
@@ -194,7 +197,8 @@ void update_by_head(OriginServices& services, const RequestContext& request,
   const auto shown =
       http::head_shows(stored, received.head, body_length_of(*old), received.arrival(), proof);
   const bool same_status = received.head.status == meta.http.status;
-  // Pages of two users may be of one length: it gives no freshness to one that never was fresh.
+  // Pages of two users may be of one length: it gives no freshness to one that never was fresh
+  // (docs/decisions/0302).
   const bool is_same =
       shown == http::HeadShows::kSame ||
       (shown == http::HeadShows::kSameLength && !meta.http.is(http::StoredMeta::kNeverFresh));

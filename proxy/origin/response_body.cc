@@ -127,7 +127,7 @@ bool ResponseBody::find_memory() {
   if (services_.relief.make_room()) return true;
   if (!body_->is_retaining()) return false;
   // What the readers have passed need not be kept then: neither for the cache, nor for who might
-  // join. All transfers would wait for what each of them keeps for nobody.
+  // join. All transfers would wait for what each of them keeps for nobody (docs/decisions/0080).
   if (writer_.keeps_whole()) stop_storing();
   stop_retaining();
   return !body_->is_retaining();
@@ -202,7 +202,7 @@ void ResponseBody::pause(MonotonicTime now) {
 
 // A reader that takes nothing while others wait leaves by itself when it is asked. While nobody has
 // read all nobody is asked: the reader that has tells that it has advanced. Beside a fast origin
-// that is so many times in a millisecond, and the last answers are as good.
+// that is so many times in a millisecond, and the last answers are as good (docs/decisions/0321).
 void ResponseBody::question_readers() {
   if (!paused_since_ || stream_ == nullptr) return;
   using Asking = Transfer::Asking;
@@ -247,7 +247,7 @@ void ResponseBody::end_pause(MonotonicTime now) {
 
 // A reader that holds back the others is cut in the end; it is told with the next wake-up. A pause
 // hurts nobody as long as all have something left to read: beside a fast origin it lasts nearly
-// always.
+// always. Why the others' wait is the measure: docs/decisions/0430.
 void ResponseBody::blame_slowest(MonotonicTime now) {
   if (!all_read_since_) return;
   const Nanoseconds elapsed = now - *all_read_since_;

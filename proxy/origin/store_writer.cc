@@ -76,7 +76,7 @@ std::uint64_t StoreWriter::record_bytes_with(std::uint64_t body_bytes) const {
                              .body_bytes = body_bytes});
 }
 
-// Segments of 4 MiB do not take quite as long a body as a record may have.
+// Segments of 4 MiB do not take quite as long a body as a record may have (docs/decisions/0426).
 bool StoreWriter::fits_one_record(std::uint64_t body_bytes) const {
   if (body_bytes <= cache::kPartBytes / 2) return true;  // any segment that takes parts
   return body_bytes <= disk::kRecordBodyMax &&
@@ -84,7 +84,8 @@ bool StoreWriter::fits_one_record(std::uint64_t body_bytes) const {
                               static_cast<std::uint32_t>(response_->names.size()));
 }
 
-// On disk alone: the body in parts, and a record of the head.
+// On disk alone: the body in parts, and a record of the head. Why a head may be too long as well:
+// docs/decisions/0371.
 bool StoreWriter::fits_disks(std::uint64_t body_bytes) const {
   return services_.disks->fit(record_bytes_with(0),
                               static_cast<std::uint32_t>(response_->names.size())) &&
