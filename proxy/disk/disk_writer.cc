@@ -27,7 +27,7 @@ bool DiskWriter::work() {
 }
 
 bool DiskWriter::tick() {
-  // What has come is too little yet to have woken anybody (docs/decisions/0170).
+  // Too little has come yet to have woken anybody (docs/decisions/0170).
   bool has_more = drain(kBatchBytes);
   // In a pause, too: what was added before it is written or known to be lost.
   if (!state_.is_offline()) flush();

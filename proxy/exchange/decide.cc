@@ -3,7 +3,9 @@
 #include <vector>
 
 #include "proxy/http/interim.h"
+#include "proxy/http/stored_head.h"
 #include "proxy/http/via.h"
+#include "proxy/transfer/response.h"
 
 namespace encore::server {
 namespace {
@@ -123,6 +125,19 @@ PartDecision decide_stored_part(const StoredPart& part, const RequestContext& re
   if (reuse.action == http::Reuse::kFresh) return {PartUse::kFresh, ranges[0]};
   if (reuse.action == http::Reuse::kStaleAllowed) return {PartUse::kStale, ranges[0]};
   return {.use = PartUse::kAsk, .forwarded = forwarded_for(reuse.cause)};
+}
+
+FoundPart judge_part(const store::Object& object, const http::StoredMeta& meta,
+                     const RequestContext& request, MonotonicTime now, WallTime wall) {
+  http::ResponseHead stored;
+  http::read_stored_head(stored_head_of(object), stored);
+  FoundPart part{.decision = {}, .content = http::partial_content(stored)};
+  part.decision =
+      decide_stored_part({.meta = meta,
+                          .validators = http::stored_validators(meta, stored_head_of(object)),
+                          .content = part.content},
+                         request, now, wall);
+  return part;
 }
 
 }  // namespace encore::server

@@ -13,6 +13,7 @@
 #include "proxy/http/stored_meta.h"
 #include "proxy/observe/outcome.h"
 #include "proxy/request/request_context.h"
+#include "proxy/store/object.h"
 
 namespace encore::server {
 
@@ -74,5 +75,13 @@ struct PartDecision {
 };
 PartDecision decide_stored_part(const StoredPart& part, const RequestContext& request,
                                 MonotonicTime now, WallTime wall);
+
+// The same of an object that is such a part.
+struct FoundPart {
+  PartDecision decision;
+  std::optional<http::ContentRange> content;  // the stored part's; there, unless kAsk
+};
+FoundPart judge_part(const store::Object& object, const http::StoredMeta& meta,
+                     const RequestContext& request, MonotonicTime now, WallTime wall);
 
 }  // namespace encore::server

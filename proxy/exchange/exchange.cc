@@ -19,27 +19,6 @@
 namespace encore::server {
 namespace {
 
-// Transfers of others that a request waits for one after the other, where each turns out to bring
-// another variant: the first may have been begun when nothing was known of how they differ, the
-// others by whoever learnt it from the one before.
-constexpr std::uint32_t kJoinsMax = 3;
-
-// A disk that has not answered by then is slower than most origins.
-constexpr Nanoseconds kLoadPatience = std::chrono::seconds(1);
-
-ExpectedVariant variant_of(const store::Object& object) {
-  return {.names = std::string(names_of(object)), .key = std::string(variant_key_of(object))};
-}
-
-std::shared_ptr<const std::string> shared_key(
-    const std::shared_ptr<const RequestContext>& request) {
-  return {request, &request->key};
-}
-
-bool is_alike(const Transfer& transfer, const Transfer::AskedBy& own) {
-  return transfer.asked_by().credentials == own.credentials;
-}
-
 bool is_get(const RequestContext& request) { return request.head.method == http::Method::kGet; }
 
 // True if the body of a disk-only object is gone.
@@ -47,6 +26,23 @@ bool has_lost_body(const DiskLoads& loads, const RequestContext& request,
                    const store::Object& object) {
   return is_get(request) && is_on_disk_alone(object) &&
          !loads.has_parts(request.hash, *large_body_of(object));
+}
+
+// How a request took part in a response that has ended.
+struct Part {
+  bool has_asked = false;  // the origin, for it
+  bool is_alone = false;   // it went on by itself
+};
+
+// Says what became of a response in the cache, also where clients are not told.
+void settle_outcome(const SharedResponse& response, const Part& part, RequestRecord& record) {
+  const Outcome unstored = unless_stored(record.outcome);
+  if (unstored != record.outcome && response.stored == false) record.outcome = unstored;
+  if (response.reason == http::StoreReason::kOk && record.outcome == Outcome::kUncacheable &&
+      !part.is_alone) {
+    record.detail = part.has_asked && response.overtaken ? kOvertaken : kNotStored;
+  }
+  if (response.has_large_head && record.outcome == Outcome::kTooLarge) record.detail = kLargeHead;
 }
 
 }  // namespace
@@ -58,13 +54,14 @@ Exchange::Exchange(const ExchangeServices& services, ClientStream& client,
       client_(client),
       request_(std::move(request)),
       found_(std::move(found)),
-      doing_(doing_for(*request_, "an exchange", kSteps[0].name)),
-      asked_by_{.settings = request_->runtime->number,
-                .credentials = request_->credentials(),
-                .client = request_->client},
+      steps_(*request_),
+      load_(services.loads, *this, *request_),
+      permission_(services.rechecks),
+      asking_(services.inflight, *request_, *this),
       next_turn_(services.loop, [this] { on_transfer(); }),
       upload_(*request_, services.loop.now()),
       coding_(services.coders, *request_),
+      content_(services.loads, coding_, *this),
       variants_(request_->head.fields, request_->vary()) {
   const bool speaks_for_many =
       request_->policy != nullptr && request_->policy->trusts(request_->client);
@@ -74,31 +71,15 @@ Exchange::Exchange(const ExchangeServices& services, ClientStream& client,
 }
 
 Exchange::~Exchange() {
-  leave_load();
-  leave_transfer();
-}
-
-void Exchange::go(Step next) {
-  ENCORE_CHECK(may_follow(step_, next),
-               "the steps of a request follow one another as the table says");
-  step_ = next;
-  doing_.step = kSteps[static_cast<std::size_t>(next)].name;
-  if (request_->runtime->follows_requests) [[unlikely]] {
-    tell_step(request_->request_id, {"exchange: ", doing_.step});
-  }
-}
-
-void Exchange::leave_transfer() {
-  if (transfer_ == nullptr) return;
-  const std::shared_ptr<Transfer> left = std::move(transfer_);
-  left->leave(*this);
+  load_.leave();
+  asking_.leave();
 }
 
 // --- Deciding ---------------------------------------------------------------------------------
 
 void Exchange::start() {
-  const PanicNote note(doing_);
-  ENCORE_CHECK(is_at(Step::kBegun), "an exchange is started once");
+  const PanicNote note(steps_.doing());
+  ENCORE_CHECK(steps_.is_at(Step::kBegun), "an exchange is started once");
   if (const auto here = answer_locally(*request_)) {
     answer(*here);
     return;
@@ -108,13 +89,14 @@ void Exchange::start() {
     return;
   }
   if (is_published(*request_)) {
-    respond_published();
+    respond_own(published_answer(services_.published, *request_, services_.loop.wall_now(),
+                                 services_.loop.http_date(), cache_status_));
     return;
   }
   const RoadTaken taken = choose_road(*request_);
   switch (taken.road) {
     case Road::kOnlyIfCached:
-      respond_failure(504, Outcome::kOnlyIfCached, "only-if-cached");
+      fail({.status = 504, .outcome = Outcome::kOnlyIfCached, .detail = "only-if-cached"});
       return;
     case Road::kOrigin:
       cache_status_.forwarded = taken.forwarded;
@@ -131,11 +113,11 @@ void Exchange::start() {
 
 void Exchange::answer(const LocalAnswer& answer) {
   if (answer.content != nullptr) {
-    respond_by_rule(answer);
+    respond_own(rule_answer(answer, *request_, services_.loop.http_date(), cache_status_));
     return;
   }
   if (answer.status != 204) {
-    respond_failure(answer.status, answer.outcome, answer.detail);
+    fail({.status = answer.status, .outcome = answer.outcome, .detail = answer.detail});
     return;
   }
   record_.outcome = answer.outcome;
@@ -145,35 +127,30 @@ void Exchange::answer(const LocalAnswer& answer) {
   http::append_status_line(answer.status, "No Content", plan.head);
   plan.head += http::kAllowField;
   const ResponseSource none;
-  append_own_fields(none, moment(), plan.head);
+  append_own_fields(none, moment_of(*request_, cache_status_, services_.loop), plan.head);
   respond(none, std::move(plan));
 }
 
 void Exchange::look_at_found() {
   if (found_.disk) {
-    go(Step::kLoad);
-    load_began_ = services_.loop.now();
-    services_.loads.wait(*this, *request_, found_);
+    steps_.go(Step::kLoad);
+    load_.begin(found_, services_.loop.now());
     return;
   }
   if (found_.object && !may_be_asked_for(*request_, *found_.object)) found_ = {};
   if (!found_.object) {
-    go(Step::kAbsent);
+    steps_.go(Step::kAbsent);
     ask_for_absent();
     return;
   }
-  go(Step::kStored);
-  if (ask_permission()) return;
-  if (meta_of(*found_.object).http.is(http::StoredMeta::kPartial)) {
-    decide_part();
-  } else {
-    decide_stored();
-  }
+  steps_.go(Step::kStored);
+  if (!ask_permission()) decide_stored();
 }
 
 void Exchange::on_loaded(store::ObjectRef object) {
-  const PanicNote note(doing_);
-  ENCORE_CHECK(is_at(Step::kLoad), "who waits for a record is told of it");
+  const PanicNote note(steps_.doing());
+  ENCORE_CHECK(steps_.is_at(Step::kLoad), "who waits for a record is told of it");
+  load_.end();
   services_.cache.catch_up();
   if (object && services_.cache.answers(*object, *request_, variants_)) {
     found_.disk.reset();
@@ -186,14 +163,23 @@ void Exchange::on_loaded(store::ObjectRef object) {
   look_at_found();
 }
 
-void Exchange::leave_load() {
-  if (is_at(Step::kLoad)) services_.loads.leave(*this, *request_, found_);
-}
-
 void Exchange::decide_stored() {
   const http::StoredMeta meta = meta_until(*found_.object, found_.fresh_until);
-  const auto decision =
-      http::decide_reuse(meta, request_->directives, services_.loop.now(), request_->reuse());
+  const MonotonicTime now = services_.loop.now();
+  if (meta.is(http::StoredMeta::kPartial)) {
+    const FoundPart part =
+        judge_part(*found_.object, meta, *request_, now, services_.loop.wall_now());
+    if (part.decision.use != PartUse::kAsk) {
+      const bool fresh = part.decision.use == PartUse::kFresh;
+      respond_stored(found_.object, fresh ? Outcome::kHit : Outcome::kStale, &part);
+      return;
+    }
+    cache_status_.forwarded = part.decision.forwarded;
+    steps_.go(Step::kAbsent);
+    ask_for_absent();
+    return;
+  }
+  const auto decision = http::decide_reuse(meta, request_->directives, now, request_->reuse());
   switch (decision.action) {
     case http::Reuse::kFresh:
       respond_stored(found_.object, Outcome::kHit);
@@ -206,7 +192,7 @@ void Exchange::decide_stored() {
       respond_stored(found_.object, Outcome::kStale);
       return;
     case http::Reuse::kGatewayTimeout:
-      respond_failure(504, Outcome::kOnlyIfCached, "only-if-cached");
+      fail({.status = 504, .outcome = Outcome::kOnlyIfCached, .detail = "only-if-cached"});
       return;
     case http::Reuse::kMustValidate:
       cache_status_.forwarded = forwarded_for(decision.cause);
@@ -217,33 +203,28 @@ void Exchange::decide_stored() {
   }
 }
 
-// Answers the request from the stored part, or asks the origin.
-void Exchange::decide_part() {
-  const store::Object& object = *found_.object;
-  const http::StoredMeta meta = meta_until(object, found_.fresh_until);
-  http::ResponseHead stored;
-  http::read_stored_head(stored_head_of(object), stored);
-  const auto content = http::partial_content(stored);
-  const PartDecision decision =
-      decide_stored_part({.meta = meta,
-                          .validators = http::stored_validators(meta, stored_head_of(object)),
-                          .content = content},
-                         *request_, services_.loop.now(), services_.loop.wall_now());
-  if (decision.use == PartUse::kAsk) {
-    cache_status_.forwarded = decision.forwarded;
-    go(Step::kAbsent);
-    ask_for_absent();
-    return;
+// By a HEAD with the client's own fields.
+bool Exchange::ask_permission() {
+  if (!permission_.is_needed(*request_, services_.loop.now())) return false;
+  if (request_->directives.only_if_cached) {
+    fail({.status = 504, .outcome = Outcome::kOnlyIfCached, .detail = "only-if-cached"});
+    return true;
   }
-  const bool fresh = decision.use == PartUse::kFresh;
-  const ResponseSource source = source_of(found_.object, fresh ? Outcome::kHit : Outcome::kStale);
-  respond(source, plan_stored_part(source, moment(), *content, decision.range));
+  steps_.go(Step::kAsk);
+  auto transfer =
+      make_recycled<Transfer>(services_.home, request_->hash, nullptr, asking_.asked_by());
+  steps_.go(Step::kWait);
+  permission_.ask();
+  asking_.lead(transfer);
+  services_.stats.rechecks.add();
+  services_.origins.ask_origin(std::move(transfer), RequestContext::permission_for(request_), {});
+  return true;
 }
 
 void Exchange::ask_for_absent() {
   if (request_->directives.only_if_cached) {
     cache_status_.forwarded = http::Forwarded::kNo;
-    respond_failure(504, Outcome::kOnlyIfCached, "only-if-cached");
+    fail({.status = 504, .outcome = Outcome::kOnlyIfCached, .detail = "only-if-cached"});
     return;
   }
   if (cache_status_.forwarded == http::Forwarded::kNo) {
@@ -253,168 +234,39 @@ void Exchange::ask_for_absent() {
   const MonotonicTime now = services_.loop.now();
   MissFacts facts;
   facts.uncacheable = services_.inflight.are_ranges_alone(request_->hash, now) ||
-                      services_.inflight.unshared(request_->hash, asked_by_.credentials, now) ==
-                          Inflight::Unshared::kUncacheable;
+                      services_.inflight.unshared(request_->hash, asking_.asked_by().credentials,
+                                                  now) == Inflight::Unshared::kUncacheable;
   facts.admitted = depends_on_admission(*request_, facts.uncacheable) &&
                    services_.kernel->would_admit({request_->hash, request_->key}, now, 0,
                                                  request_->treatment->admission);
   ask({.what = asked_for(*request_, facts), .sharing = Ask::Sharing::kWhereAllowed});
 }
 
-// --- Asking -----------------------------------------------------------------------------------
-
-void Exchange::validate_in_background() {
-  if (!services_.inflight.refresh_pauses().may_begin(request_->hash, services_.loop.now())) return;
-  // One at a time: whoever finds a validation under way leaves it to that.
-  auto transfer =
-      make_recycled<Transfer>(services_.home, request_->hash, shared_key(request_), asked_by_);
-  transfer->expect(variant_of(*found_.object));
-  // A response to HEAD has nothing for others, nor has one of which each asks for himself.
-  const bool is_for_others = is_get(*request_) && request_->treatment->collapse;
-  if (!is_for_others) transfer->stop_joining();
-  if (!services_.inflight.enter_if_absent(transfer)) return;
-  services_.stats.background_fetches.add();
-  services_.origins.ask_origin(
-      std::move(transfer), request_,
-      {.table = is_for_others ? OriginAsk::Table::kIn : OriginAsk::Table::kNotIn,
-       .whom = OriginAsk::For::kNobody,
-       .validates = found_});
-}
-
-// Joins a transfer, or enters `fresh` as one that others may join; or looks at what came into the
-// cache since it looked there. Whether nothing is left to be done here.
-bool Exchange::join_another(const std::shared_ptr<Transfer>& fresh, AskedFor what) {
-  // If lately a response was for one client alone, it does not wait for those of other clients
-  // to show the same.
-  Inflight::Among among = Inflight::Among::kAll;
-  if (waits_for_ == WaitsFor::kAlike) {
-    among = Inflight::Among::kAlike;
-  } else if (services_.inflight.is_apart(request_->hash, services_.loop.now())) {
-    among = Inflight::Among::kAlikeBeforeHead;
-  }
-  auto claim = services_.inflight.join_or_enter(
-      {.hash = request_->hash,
-       .key = request_->key,
-       .variants = variants_,
-       .reader = *this,
-       .settings = request_->runtime->number,
-       .credentials = asked_by_.credentials,
-       .client = &asked_by_.client,
-       .among = among,
-       .wish = may_join(*request_) ? JoinWish::kAny : JoinWish::kBeingStored,
-       // The lookup has shown whether anything is stored.
-       .minds_stored = may_look_again_ && !found_.object && !found_.any_resident},
-      what == AskedFor::kWhole ? fresh : nullptr);
-  if (claim.joined == JoinOutcome::kNo) return false;
-  if (claim.joined == JoinOutcome::kStoredMeanwhile) {
-    may_look_again_ = false;
-    if (!services_.cache.has_any(*request_)) return join_another(fresh, what);
-    ask_again();
-    return true;
-  }
-  transfer_ = std::move(claim.transfer);
-  role_ = Role::kJoined;
-  if (claim.joined == JoinOutcome::kBehindHead) role_ = Role::kJoinedLate;
-  if (claim.joined == JoinOutcome::kUntilStored) role_ = Role::kWaits;
-  ++joins_;
-  joined_at_ = services_.loop.now();
-  // What it has already is looked at from the loop, not from within what asked for it.
-  if (transfer_->phase() != TransferPhase::kWaiting) next_turn_.schedule();
-  return true;
-}
-
-void Exchange::ask(const Ask& ask) {
-  go(Step::kAsk);
-  const bool whole = ask.what == AskedFor::kWhole;
-  const bool is_found = ask.sharing == Ask::Sharing::kWhereAllowed && may_be_found(*request_);
-  const MonotonicTime now = services_.loop.now();
-  const bool is_range_alone = !http::range_value(request_->head).empty() &&
-                              services_.inflight.are_ranges_alone(request_->hash, now);
-  const bool leads =
-      is_found && waits_for_ != WaitsFor::kNobody && !is_range_alone &&
-      may_lead(services_.inflight.unshared(request_->hash, asked_by_.credentials, now),
-               static_cast<bool>(ask.validates));
-  auto fresh = make_recycled<Transfer>(services_.home, request_->hash,
-                                       is_found ? shared_key(request_) : nullptr, asked_by_);
-  if (ask.validates) fresh->expect(variant_of(*ask.validates));
-  go(Step::kWait);
-  if (leads) {
-    if (joins_ != kJoinsMax) {
-      if (join_another(fresh, ask.what)) return;
-    } else if (whole) {
-      services_.inflight.enter(fresh);
-    }
-  }
-  transfer_ = fresh;
-  role_ = Role::kAsked;
-  transfer_->add_first_reader(*this);
-  OriginAsk of_origin;
-  of_origin.what = ask.what;
-  if (leads && whole) of_origin.table = OriginAsk::Table::kIn;
-  if (!upload_.is_done()) of_origin.content = OriginAsk::Content::kComes;
-  if (ask.validates) {
-    of_origin.validates = found_;
-  } else if (whole && found_.object && http::range_value(request_->head).empty()) {
-    of_origin.part = found_.object;
-  }
-  services_.origins.ask_origin(std::move(fresh), request_, std::move(of_origin));
-}
-
-// The transfer of another was no use to us: what is stored is looked at again, and the origin
-// asked. `take` is what that one's response says of its own.
-void Exchange::ask_again(Take take) {
-  const bool is_in_vain = take == Take::kOnceStored;
-  if (take == Take::kAskAlone || (is_in_vain && is_alike(*transfer_, asked_by_))) {
-    waits_for_ = WaitsFor::kNobody;
-  } else if (take == Take::kAskApart || is_in_vain) {
-    waits_for_ = WaitsFor::kAlike;
-  }
-  leave_transfer();
-  response_.reset();
-  role_ = Role::kNone;
-  range_wait_ = {};
-  from_disk_ = false;
-  cache_status_.forwarded = http::Forwarded::kNo;
-  found_ = services_.cache.lookup(*request_);
-  look_at_found();
-}
-
-// The request goes to its origin as it is, whatever is stored or under way.
-void Exchange::ask_alone(http::Forwarded why) {
-  leave_transfer();
-  response_.reset();
-  content_ = BodyReader();
-  role_ = Role::kNone;
-  found_ = {};
-  waits_for_ = WaitsFor::kNobody;
-  go(Step::kAbsent);
-  cache_status_.forwarded = why;
-  ask({});
-}
-
 // --- Taking what came -------------------------------------------------------------------------
 
 void Exchange::on_transfer() {
-  const PanicNote note(doing_);
-  if (is_at(Step::kEnded)) return;
+  const PanicNote note(steps_.doing());
+  if (steps_.is_at(Step::kEnded)) return;
   if (is_cut() && !left_behind_.is_alone()) {
     left_behind_.leave();
     return;
   }
-  if (is_at(Step::kRespond)) {
+  if (steps_.is_at(Step::kRespond)) {
     if (!rest_.has_begun()) {
       pump();
-    } else if (!rest_.goes_on(transfer_.get(), upload_, services_.loop.now())) {
+    } else if (!rest_.goes_on(asking_.transfer().get(), upload_, services_.loop.now())) {
       finish(ClientStream::End::kDone);
     }
     return;
   }
-  if (transfer_ == nullptr) return;
-  const TransferPhase phase = transfer_->phase();
+  Transfer* const transfer = asking_.transfer().get();
+  if (transfer == nullptr) return;
+  const TransferPhase phase = transfer->phase();
   services_.cache.catch_up();
-  if (asks_permission_ && phase == TransferPhase::kSharing) {
-    on_permission();
-    return;
+  if (permission_.is_asked() && phase == TransferPhase::kSharing) {
+    if (permission_.take(request_, transfer->response(), services_.loop.now())) return ask_again();
+    // What the origin says to the request itself is what the client gets, and nobody else.
+    return ask_alone(http::Forwarded::kRequest);
   }
   switch (phase) {
     case TransferPhase::kWaiting:
@@ -431,14 +283,14 @@ void Exchange::on_transfer() {
     case TransferPhase::kSwitched: {
       // The record is made by who has the connection from here on.
       next_turn_.cancel();
-      go(Step::kEnded);
-      Switched switched = transfer_->take_switched();
+      steps_.go(Step::kEnded);
+      Switched switched = transfer->take_switched();
       if (request_->rule != nullptr) {
         switched.head.resize(switched.head.size() - 2);  // its empty line comes behind
         request_->rule->response_edits().apply(switched.head);
         switched.head += "\r\n";
       }
-      leave_transfer();
+      asking_.leave();
       client_.switch_protocol(std::move(switched));
       return;
     }
@@ -447,9 +299,10 @@ void Exchange::on_transfer() {
 
 // The stored response was confirmed, or may be served although it could not be.
 void Exchange::respond_validated() {
-  const Validated& validated = transfer_->validated();
-  if (has_joined()) {
-    const Take take = may_take(validated, found_, asker());
+  const Validated& validated = asking_.transfer()->validated();
+  const bool has_joined = asking_.has_joined();
+  if (has_joined) {
+    const Take take = may_take(validated, found_, asking_.asker(variants_, services_.loop.now()));
     if (take != Take::kYes) {
       ask_again(take);
       return;
@@ -466,62 +319,53 @@ void Exchange::respond_validated() {
   if (stale && validated.status != 0) {
     cache_status_.forward_status = static_cast<unsigned>(validated.status);
   }
-  cache_status_.collapsed = has_joined();
-  if (!has_joined()) private_lines_ = validated.private_lines;
+  cache_status_.collapsed = has_joined;
+  if (!has_joined) private_lines_ = validated.private_lines;
   visit_ = validated.visit;
   record_.visit = &visit_;
   failure_detail_ = validated.detail;
   record_.detail = failure_detail_;
   const store::ObjectRef object = validated.object;
   unstored_ = validated.unstored;
-  leave_transfer();
+  asking_.leave();
   respond_stored(object, stale ? Outcome::kStale : Outcome::kRevalidated);
 }
 
 // --- The end ----------------------------------------------------------------------------------
 
 void Exchange::on_gone(const ClientGone& why) {
-  const PanicNote note(doing_);
-  if (record_.outcome == Outcome::kInternal || is_at(Step::kRespond)) {
+  const PanicNote note(steps_.doing());
+  if (record_.outcome == Outcome::kInternal || steps_.is_at(Step::kRespond)) {
     record_.outcome = why.outcome;
     record_.detail = why.detail;
   }
-  record_.connection = ClientConnectionEnd::kCut;
   if (why.unsent == ClientGone::Unsent::kLost) lost_bytes_ = client_.unsent_bytes();
-  end();
+  finish(std::nullopt);
 }
 
 void Exchange::cut() {
-  const PanicNote note(doing_);
+  const PanicNote note(steps_.doing());
   services_.stats.slow_readers_cut.add();
   record_.outcome = Outcome::kSlowReader;
   record_.detail = {};
   finish(ClientStream::End::kReset);
 }
 
-// Whether the one that was to bring the answer for this request, too, says nothing for too long.
-bool Exchange::has_waited_long_enough(MonotonicTime now) const {
-  const Nanoseconds limit = request_->runtime->config.timeouts.collapse;
-  return has_joined() && is_at(Step::kWait) && limit.count() != 0 && now - joined_at_ >= limit &&
-         transfer_ != nullptr &&
-         (role_ == Role::kWaits || transfer_->phase() == TransferPhase::kWaiting);
-}
-
 bool Exchange::is_origin_active() const {
-  return is_at(Step::kWait) && upload_.is_done() && role_ != Role::kWaits && transfer_ != nullptr &&
-         !transfer_->is_quiet();
+  return steps_.is_at(Step::kWait) && upload_.is_done() && !asking_.waits_for_store() &&
+         asking_.transfer() != nullptr && !asking_.transfer()->is_quiet();
 }
 
 void Exchange::check_timeouts(MonotonicTime now) {
-  const PanicNote note(doing_);
-  if (is_at(Step::kLoad) && now - load_began_ >= kLoadPatience) {
-    leave_load();
+  const PanicNote note(steps_.doing());
+  if (load_.loses_patience(now)) {
+    load_.leave();
     found_ = {};
     may_look_again_ = false;
     look_at_found();
     return;
   }
-  if (rest_.has_begun() && is_at(Step::kRespond)) {
+  if (rest_.has_begun() && steps_.is_at(Step::kRespond)) {
     if (content_wish() != Wish::kNow) {
       upload_.look_aside();
     } else if (upload_.look(now) != Upload::Pace::kGood) {
@@ -529,7 +373,7 @@ void Exchange::check_timeouts(MonotonicTime now) {
     }
     return;
   }
-  if (!is_at(Step::kWait)) return;
+  if (!steps_.is_at(Step::kWait)) return;
   if (range_wait_.loses_patience(request_->runtime->config.timeouts.collapse, now)) {
     respond_shared();
     return;
@@ -537,61 +381,43 @@ void Exchange::check_timeouts(MonotonicTime now) {
   if (!upload_.is_done() && content_wish() == Wish::kNow) {
     const Upload::Pace pace = upload_.look(now);
     if (pace != Upload::Pace::kGood) {
-      leave_transfer();
-      respond_failure(408, Outcome::kBadRequest,
-                      pace == Upload::Pace::kSilent ? "request-timeout" : "request-too-slow");
+      asking_.leave();
+      fail({.status = 408,
+            .outcome = Outcome::kBadRequest,
+            .detail = pace == Upload::Pace::kSilent ? "request-timeout" : "request-too-slow"});
       return;
     }
   } else {
     upload_.look_aside();
   }
-  if (!has_waited_long_enough(now)) return;
-  // The first to leave asks for all that wait; who waited in vain again asks alone, and who has
-  // seen a head. Who waited for other credentials has not waited for its own yet.
-  if (role_ != Role::kWaits) transfer_->give_up_head();
-  const bool alike = is_alike(*transfer_, asked_by_);
-  const bool is_enough = role_ == Role::kWaits || (joins_ > 1 && alike);
-  const Take otherwise = alike ? Take::kAskAgain : Take::kAskApart;
-  ask_again(is_enough ? Take::kAskAlone : otherwise);
+  if (asking_.has_waited_long_enough(now)) ask_again(asking_.give_up());
 }
 
-void Exchange::end() {
-  const bool was_let_in = unless_stored(record_.outcome) != record_.outcome;
-  if (was_let_in && response_ != nullptr && response_->stored == false) {
-    record_.outcome = unless_stored(record_.outcome);
-  }
-  // Also where clients are not told.
-  const bool was_storable = response_ != nullptr && response_->reason == http::StoreReason::kOk;
-  if (was_storable && record_.outcome == Outcome::kUncacheable && !left_behind_.is_alone()) {
-    const bool was_overtaken = role_ == Role::kAsked && response_->overtaken;
-    record_.detail = was_overtaken ? kOvertaken : kNotStored;
-  }
-  const bool is_large = response_ != nullptr && response_->has_large_head;
-  if (is_large && record_.outcome == Outcome::kTooLarge) record_.detail = kLargeHead;
-  leave_load();
-  go(Step::kEnded);
-  next_turn_.cancel();
-  record_.sent_bytes = client_.sent_bytes() - lost_bytes_;
-  record_.body_bytes += content_.body_bytes();
-  record_.body_bytes -= std::min(record_.body_bytes, lost_bytes_);
-  // Content of our own is counted before it is sent, and its client may have left since.
-  record_.body_bytes = std::min(record_.body_bytes, record_.sent_bytes);
-  record_.taken_bytes = upload_.bytes();
-  record_.response_fields = response_fields_;
-  tell_request(*request_, record_);
-  services_.log.record(record_, {*request_, response_.get(), content_.held()});
-  leave_transfer();
-}
-
-void Exchange::finish(ClientStream::End how) {
+// The last but the call of client_.end(): nobody else's time is taken.
+void Exchange::finish(std::optional<ClientStream::End> how) {
   if (how == ClientStream::End::kReset) lost_bytes_ = client_.unsent_bytes();
   if (how != ClientStream::End::kDone) {
     record_.connection = ClientConnectionEnd::kCut;
   } else if (client_.is_kept() && upload_.is_done()) {
     record_.connection = ClientConnectionEnd::kKept;
   }
-  end();
-  client_.end(how);
+  if (response_ != nullptr) {
+    settle_outcome(*response_, {asking_.is_asker(), left_behind_.is_alone()}, record_);
+  }
+  load_.leave();
+  steps_.go(Step::kEnded);
+  next_turn_.cancel();
+  record_.sent_bytes = client_.sent_bytes() - lost_bytes_;
+  record_.body_bytes = content_.bytes();
+  record_.body_bytes -= std::min(record_.body_bytes, lost_bytes_);
+  // Content of our own is counted before it is sent, and its client may have left since.
+  record_.body_bytes = std::min(record_.body_bytes, record_.sent_bytes);
+  record_.taken_bytes = upload_.bytes();
+  record_.response_fields = response_fields_;
+  tell_request(*request_, record_);
+  services_.log.record(record_, {*request_, response_.get(), content_.reader().held()});
+  asking_.leave();
+  if (how) client_.end(*how);
 }
 
 }  // namespace encore::server

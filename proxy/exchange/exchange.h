@@ -9,27 +9,32 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/check.h"
 #include "base/time.h"
 #include "cache/kernel.h"
-#include "proxy/exchange/body_reader.h"
+#include "proxy/exchange/asking.h"
 #include "proxy/exchange/cache_lookup.h"
 #include "proxy/exchange/client_stream.h"
 #include "proxy/exchange/coders.h"
 #include "proxy/exchange/content_rest.h"
 #include "proxy/exchange/decide.h"
 #include "proxy/exchange/disk_loads.h"
+#include "proxy/exchange/load_wait.h"
+#include "proxy/exchange/own_answer.h"
+#include "proxy/exchange/permission.h"
 #include "proxy/exchange/purge_wish.h"
 #include "proxy/exchange/range_wait.h"
 #include "proxy/exchange/rechecks.h"
 #include "proxy/exchange/request_log.h"
 #include "proxy/exchange/response_coding.h"
+#include "proxy/exchange/response_content.h"
 #include "proxy/exchange/response_plan.h"
 #include "proxy/exchange/sharing.h"
-#include "proxy/exchange/steps.h"
+#include "proxy/exchange/step_walk.h"
 #include "proxy/exchange/upload.h"
 #include "proxy/http/cache_status.h"
 #include "proxy/http/continuation.h"
@@ -129,22 +134,15 @@ class Exchange final : public TransferReader, private LoadReader {
   // LoadReader
   void on_loaded(store::ObjectRef object) override;
 
-  void go(Step next);
-  bool is_at(Step step) const { return step_ == step; }
-
-  // Deciding.
+  // Deciding (exchange.cc).
   void answer(const LocalAnswer& answer);
-  void respond_by_rule(const LocalAnswer& answer);
   void look_at_found();
-  void leave_load();
   void decide_stored();
-  // Where each client is asked for at its origin (exchange_recheck.cc).
+  // Whether the origin is asked first if this client may have it.
   bool ask_permission();
-  void on_permission();
-  void decide_part();
   void ask_for_absent();
 
-  // Asking.
+  // Asking (exchange_ask.cc).
   // What the origin is to be asked.
   struct Ask {
     enum class Sharing : std::uint8_t { kNo, kWhereAllowed };
@@ -153,74 +151,39 @@ class Exchange final : public TransferReader, private LoadReader {
     Sharing sharing = Sharing::kNo;
   };
   void ask(const Ask& ask);
-  bool join_another(const std::shared_ptr<Transfer>& fresh, AskedFor what);
   void validate_in_background();
   void ask_again(Take take = Take::kAskAgain);
   void ask_alone(http::Forwarded why);
-  void leave_transfer();
+  void purge();
 
-  // Taking what came.
-  Asker asker() {
-    const bool is_alike = transfer_->asked_by().credentials == asked_by_.credentials;
-    return {*request_, variants_, services_.loop.now(), is_alike};
-  }
+  // Taking what came (exchange_shared.cc).
   void respond_validated();
   void respond_shared();
   void wait_for_range(const http::RangeNeed& needed);
   void on_failure();
-  void count_late_join();
 
-  // Responding.
-  ResponseSource source_of(const store::ObjectRef& object, Outcome outcome);
-  void respond_stored(const store::ObjectRef& object, Outcome outcome);
+  // Responding (exchange_respond.cc).
+  // `part`: what of a stored part is the answer; null: the object is a whole response.
+  void respond_stored(const store::ObjectRef& object, Outcome outcome,
+                      const FoundPart* part = nullptr);
   void respond(const ResponseSource& source, ResponsePlan plan);
-  void respond_published();
-  void purge();
-  // `why` is for who reads the answer, behind the detail; empty: that is enough.
-  void respond_failure(int status, Outcome outcome, std::string_view detail,
-                       std::string_view why = {});
-  bool open_disk_body(const ResponseSource& source, const ResponsePlan& plan);
-  void give_content(const ResponseSource& source, ResponsePlan& plan);
-  void give_range(const ResponseSource& source, const http::ByteRange& range);
-  void open_body(const ResponseSource& source, std::uint64_t start);
+  void respond_own(OwnAnswer answer);
+  void fail(const Failure& failure);
   void refuse_content(int status, std::string_view detail);
-  ResponseMoment moment() const;
   void pump();
-  void pump_interim();
-  void finish(ClientStream::End how);
-  // The last but the call of client_.end(): one record, and nobody else's time is taken.
-  void end();
-
-  // What it is to the transfer that it waits for.
-  enum class Role : std::uint8_t {
-    kNone,
-    kAsked,       // it is what the origin was asked for
-    kJoined,      // another's, which has no head yet
-    kJoinedLate,  // another's, which had one
-    kWaits,       // another's, until it is stored
-  };
-  bool has_joined() const { return role_ != Role::kNone && role_ != Role::kAsked; }
-  bool has_waited_long_enough(MonotonicTime now) const;
+  // Makes the record, and tells the client. Nothing: it has gone.
+  void finish(std::optional<ClientStream::End> how);
 
   const ExchangeServices& services_;
   ClientStream& client_;
   const std::shared_ptr<const RequestContext> request_;
   CacheView found_;
-  Step step_ = Step::kBegun;
-  MonotonicTime load_began_{};
+  StepWalk steps_;
+  LoadWait load_;
   bool from_disk_ = false;  // found_.object was read for this request
-  Doing doing_;
-
-  std::shared_ptr<Transfer> transfer_;
-  Role role_ = Role::kNone;
-  bool asks_permission_ = false;  // what is under way says no more than that
-  bool is_permitted_ = false;
-  const Transfer::AskedBy asked_by_;
-  // For whose responses it waits, if any.
-  enum class WaitsFor : std::uint8_t { kAll, kAlike, kNobody } waits_for_ = WaitsFor::kAll;
+  Permission permission_;
+  Asking asking_;
   bool may_look_again_ = true;  // into the cache, for what has come since
-  std::uint32_t joins_ = 0;     // transfers of others that it waited for
-  MonotonicTime joined_at_{};
   // Of a long body; or a transfer was joined that has something already.
   net::Deferred next_turn_;
   Standstill standstill_;  // of the client, while others wait for it
@@ -249,7 +212,6 @@ class Exchange final : public TransferReader, private LoadReader {
       kAsksOrigin,  // by a request of its own, which has no answer yet
       kFromOrigin,
     };
-    BodyReader& source() const;
     std::optional<http::Continuation> missing_rest() const;
     bool read_disk();
     bool ask_origin();
@@ -264,8 +226,7 @@ class Exchange final : public TransferReader, private LoadReader {
   Upload upload_;
   ContentRest rest_;
   ResponseCoding coding_;
-  BodyReader content_;
-  std::unique_ptr<DiskBody> disk_body_;             // that content_ reads; null: another
+  ResponseContent content_;
   std::string trailers_;                            // of what is stored
   std::shared_ptr<const SharedResponse> response_;  // what is being sent, if from a transfer
   std::shared_ptr<const UnstoredHead> unstored_;    // what a validation made of the head, if that

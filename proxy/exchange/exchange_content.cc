@@ -17,13 +17,13 @@ Producer* producer_of(const std::shared_ptr<Transfer>& transfer) {
 }  // namespace
 
 Exchange::Wish Exchange::content_wish() const {
-  const Producer* const producer = producer_of(transfer_);
-  if (producer == nullptr) return is_at(Step::kRespond) ? Wish::kNever : Wish::kLater;
+  const Producer* const producer = producer_of(asking_.transfer());
+  if (producer == nullptr) return steps_.is_at(Step::kRespond) ? Wish::kNever : Wish::kLater;
   return producer->accepts_upload() ? Wish::kNow : Wish::kLater;
 }
 
 void Exchange::on_content(std::string_view bytes) {
-  const PanicNote note(doing_);
+  const PanicNote note(steps_.doing());
   ENCORE_CHECK(content_wish() == Wish::kNow, "content comes when it is wanted");
   const Upload::Taken taken = upload_.take(bytes.size(), services_.loop.now());
   if (taken == Upload::Taken::kTooLarge) {
@@ -35,12 +35,12 @@ void Exchange::on_content(std::string_view bytes) {
     refuse_content(413, "body-behind-response");
     return;
   }
-  producer_of(transfer_)->upload(bytes, taken == Upload::Taken::kLast, {});
+  producer_of(asking_.transfer())->upload(bytes, taken == Upload::Taken::kLast, {});
   if (rest_.has_begun() && upload_.is_done()) next_turn_.schedule();
 }
 
 void Exchange::on_content_end(std::string_view trailers) {
-  const PanicNote note(doing_);
+  const PanicNote note(steps_.doing());
   if (upload_.is_done()) return;
   ENCORE_CHECK(content_wish() == Wish::kNow, "content ends when it is wanted");
   std::string forwarded;
@@ -54,35 +54,35 @@ void Exchange::on_content_end(std::string_view trailers) {
     return;
   }
   upload_.end();
-  producer_of(transfer_)->upload({}, true, forwarded);
+  producer_of(asking_.transfer())->upload({}, true, forwarded);
   if (rest_.has_begun()) next_turn_.schedule();
 }
 
 void Exchange::on_content_broken(std::string_view detail) {
-  const PanicNote note(doing_);
+  const PanicNote note(steps_.doing());
   refuse_content(400, detail);
 }
 
 // The rest of the request cannot be passed on, so that it has no answer; where one is already
 // under way, it must not look like a whole one. Behind a whole one nothing but the connection ends.
 void Exchange::refuse_content(int status, std::string_view detail) {
-  leave_transfer();
+  asking_.leave();
   if (rest_.has_begun()) {
     record_.detail = detail;
     finish(ClientStream::End::kDone);
     return;
   }
-  if (is_at(Step::kRespond)) {
+  if (steps_.is_at(Step::kRespond)) {
     record_.outcome = Outcome::kBadRequest;
     finish(ClientStream::End::kBroken);
     return;
   }
-  respond_failure(status, Outcome::kBadRequest, detail);
+  fail({.status = status, .outcome = Outcome::kBadRequest, .detail = detail});
 }
 
 void Exchange::on_upload_ready() {
   // Told as well when no more is taken.
-  if (rest_.has_begun() && producer_of(transfer_) == nullptr) {
+  if (rest_.has_begun() && producer_of(asking_.transfer()) == nullptr) {
     next_turn_.schedule();
     return;
   }

@@ -10,11 +10,6 @@
 
 namespace encore::server {
 
-BodyReader& Exchange::LeftBehind::source() const {
-  CodedBody* const coded = exchange_.coding_.body();
-  return coded != nullptr ? coded->source() : exchange_.content_;
-}
-
 // Nothing where the origin cannot be asked for just the bytes that are missing.
 std::optional<http::Continuation> Exchange::LeftBehind::missing_rest() const {
   const RequestContext& request = *exchange_.request_;
@@ -31,21 +26,22 @@ std::optional<http::Continuation> Exchange::LeftBehind::missing_rest() const {
   if (!response.length && may_send_trailers) return std::nullopt;
   http::ResponseHead head;
   http::read_stored_head(response.head, head);
-  const BodyReader::Left left = source().left();
+  const BodyReader::Left left = exchange_.content_.source().left();
   return http::continue_response(head,
                                  {.range = {left.begin, left.end},
                                   .to_end = left.end == BodyReader::kOpenEnd,
                                   .length = response.length,
-                                  .length_min = exchange_.transfer_->body()->size()},
+                                  .length_min = exchange_.asking_.transfer()->body()->size()},
                                  http::to_unix(exchange_.services_.loop.wall_now()));
 }
 
 bool Exchange::LeftBehind::can_go_on() const {
-  if (!exchange_.is_at(Step::kRespond) || exchange_.response_ == nullptr || is_alone()) {
+  if (!exchange_.steps_.is_at(Step::kRespond) || exchange_.response_ == nullptr || is_alone()) {
     return false;
   }
-  if (source().left().end == 0) return true;
-  return (exchange_.transfer_->parts() != 0 && exchange_.response_->length) || missing_rest();
+  if (exchange_.content_.source().left().end == 0) return true;
+  return (exchange_.asking_.transfer()->parts() != 0 && exchange_.response_->length) ||
+         missing_rest();
 }
 
 void Exchange::LeftBehind::leave() {
@@ -54,8 +50,8 @@ void Exchange::LeftBehind::leave() {
     return;
   }
   // All that was left for it was read, and is on its way to the client.
-  if (source().left().end == 0) {
-    exchange_.leave_transfer();
+  if (exchange_.content_.source().left().end == 0) {
+    exchange_.asking_.leave();
     return;
   }
   if (!read_disk() && !ask_origin()) {
@@ -69,24 +65,20 @@ void Exchange::LeftBehind::leave() {
 // It stays with the transfer, as one that holds nobody back: without a reader the rest might not be
 // written.
 bool Exchange::LeftBehind::read_disk() {
-  const std::shared_ptr<Transfer>& transfer = exchange_.transfer_;
+  const std::shared_ptr<Transfer>& transfer = exchange_.asking_.transfer();
   const std::optional<std::uint64_t> length = exchange_.response_->length;
   const std::uint64_t number = transfer->parts();
   if (number == 0 || !length) return false;
-  const BodyReader::Left left = source().left();
-  std::unique_ptr<DiskBody>& disk_body = exchange_.disk_body_;
-  disk_body = exchange_.services_.loads.open(
-      {.key = exchange_.request_->hash,
-       .body = {.number = number, .length = *length},
-       .begin = left.begin,
-       .end = std::min(left.end, *length),
-       .may_come = [transfer] { return transfer->may_parts_come(); }},
-      [this] { exchange_.on_transfer(); });
-  if (disk_body == nullptr) return false;
-  source().let_go();
-  const bool opened = source().go_on_in(disk_body->body(), 0);
-  ENCORE_CHECK(opened, "a body is kept until its reader has opened it");
-  disk_body->body()->stop_retaining();
+  const BodyReader::Left left = exchange_.content_.source().left();
+  if (!exchange_.content_.go_on_from_disk(
+          {.key = exchange_.request_->hash,
+           .body = {.number = number, .length = *length},
+           .begin = left.begin,
+           .end = std::min(left.end, *length),
+           .may_come = [transfer] { return transfer->may_parts_come(); }},
+          [this] { exchange_.on_transfer(); })) {
+    return false;
+  }
   way_ = Way::kFromDisk;
   transfer->mark_waiting(exchange_);
   return true;
@@ -97,16 +89,15 @@ bool Exchange::LeftBehind::read_disk() {
 bool Exchange::LeftBehind::ask_origin() {
   auto rest = missing_rest();
   if (!rest) return false;
-  source().let_go();
-  exchange_.leave_transfer();
-  exchange_.disk_body_.reset();
+  exchange_.content_.source().let_go();
+  exchange_.asking_.leave();
+  exchange_.content_.close_disk();
   asked_ = std::make_unique<http::Continuation>(std::move(*rest));
   way_ = Way::kAsksOrigin;
   const ExchangeServices& services = exchange_.services_;
   auto transfer = make_recycled<Transfer>(services.home, exchange_.request_->hash, nullptr,
-                                          exchange_.asked_by_);
-  exchange_.transfer_ = transfer;
-  transfer->add_first_reader(exchange_);
+                                          exchange_.asking_.asked_by());
+  exchange_.asking_.go_on_with(transfer);
   const std::string range = asked_->range_value();
   services.origins.ask_origin(
       std::move(transfer),
@@ -118,14 +109,15 @@ bool Exchange::LeftBehind::ask_origin() {
 
 // The rest, or something else.
 void Exchange::LeftBehind::take_answer() {
-  Transfer& transfer = *exchange_.transfer_;
+  Transfer& transfer = *exchange_.asking_.transfer();
   if (transfer.phase() == TransferPhase::kWaiting) return;
   if (transfer.phase() == TransferPhase::kSharing) {
     const SharedResponse& answer = transfer.response();
     http::ResponseHead head;
     http::read_stored_head(answer.head, head);
     if (http::continues(*asked_, head, answer.length)) {
-      const bool opened = source().go_on_in(transfer.body(), asked_->range.begin);
+      const bool opened =
+          exchange_.content_.source().go_on_in(transfer.body(), asked_->range.begin);
       ENCORE_CHECK(opened, "a body is kept until its readers have opened it");
       transfer.mark_opened(exchange_);
       way_ = Way::kFromOrigin;

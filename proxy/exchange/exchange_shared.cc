@@ -40,39 +40,29 @@ bool may_be_shared(const RequestContext& request, const SharedResponse& response
 
 }  // namespace
 
-// Each waiter that joined behind the head counts as a request of its own.
-void Exchange::count_late_join() {
-  const SharedResponse& response = transfer_->response();
-  if (response.reason != http::StoreReason::kOk) return;
-  const auto reason = services_.kernel->admit({request_->hash, request_->key},
-                                              {.variant = response.variant,
-                                               .requests = 1,
-                                               .size_bytes = response.size_for_admission(),
-                                               .rule = response.admission},
-                                              services_.loop.now());
-  if (cache::is_stored(reason)) transfer_->want_store();
-}
-
 void Exchange::respond_shared() {
-  if (has_joined() && !range_wait_.has_begun()) {
-    const Take take =
-        role_ == Role::kWaits ? Take::kOnceStored : may_take(transfer_->response(), asker());
-    if (take == Take::kOnceStored && transfer_->is_awaitable()) {
-      if (role_ != Role::kWaits) transfer_->mark_waiting(*this);
-      role_ = Role::kWaits;
+  const MonotonicTime now = services_.loop.now();
+  const std::shared_ptr<Transfer>& transfer = asking_.transfer();
+  const bool has_joined = asking_.has_joined();
+  if (has_joined && !range_wait_.has_begun()) {
+    const Take take = asking_.waits_for_store()
+                          ? Take::kOnceStored
+                          : may_take(transfer->response(), asking_.asker(variants_, now));
+    if (take == Take::kOnceStored && transfer->is_awaitable()) {
+      asking_.wait_for_store();
       return;
     }
     if (take != Take::kYes) {
       ask_again(take);
       return;
     }
-    if (role_ == Role::kJoinedLate) count_late_join();
+    if (asking_.has_joined_late()) asking_.count_late_join(*services_.kernel, now);
   }
-  response_ = transfer_->response_pointer();
+  response_ = transfer->response_pointer();
   const std::string_view head = response_->head;
   ResponseSource source;
   source.head = head.substr(0, response_->common_bytes);
-  if (has_joined()) {
+  if (has_joined) {
     cache_status_.collapsed = true;
     source.has_age = true;
   } else {
@@ -81,28 +71,29 @@ void Exchange::respond_shared() {
   }
   source.meta = &response_->meta;
   source.length = response_->length;
-  source.body = transfer_->body();
+  source.body = transfer->body();
   source.whole = response_->whole;
   source.trailers = &response_->trailers;
   source.may_wait = range_wait_.may_wait();
   source.is_shared = may_be_shared(*request_, *response_);
-  ResponsePlan plan = coding_.plan(source, nullptr, moment(), next_turn_);
+  ResponsePlan plan = coding_.plan(source, nullptr,
+                                   moment_of(*request_, cache_status_, services_.loop), next_turn_);
   if (plan.content == ResponsePlan::Content::kLater) {
     wait_for_range(plan.needed);
     return;
   }
-  record_.outcome = has_joined() ? Outcome::kCollapsed : response_->outcome;
+  record_.outcome = has_joined ? Outcome::kCollapsed : response_->outcome;
   record_.visit = &response_->visit;
   record_.content_type = response_->content_type;
-  if (!has_joined()) record_.detail = cache_status_.detail;
+  if (!has_joined) record_.detail = cache_status_.detail;
   respond(source, std::move(plan));
 }
 
 // The bytes of the client's ranges have not come yet.
 void Exchange::wait_for_range(const http::RangeNeed& needed) {
-  const RangeWait::Next next = range_wait_.look(needed, {.transfer = *transfer_,
+  const RangeWait::Next next = range_wait_.look(needed, {.transfer = *asking_.transfer(),
                                                          .reader = *this,
-                                                         .content = content_,
+                                                         .content = content_.reader(),
                                                          .config = request_->runtime->config,
                                                          .now = services_.loop.now()});
   switch (next) {
@@ -122,26 +113,29 @@ void Exchange::wait_for_range(const http::RangeNeed& needed) {
       ask_alone(cache_status_.forwarded);
       return;
     case RangeWait::Next::kBroken: {
-      const bool no_memory = transfer_->is_out_of_memory();
-      leave_transfer();
-      respond_failure(no_memory ? 503 : 502,
-                      no_memory ? Outcome::kNoMemory : Outcome::kOriginAborted,
-                      no_memory ? "out-of-memory" : "incomplete");
+      const bool no_memory = asking_.transfer()->is_out_of_memory();
+      asking_.leave();
+      fail({.status = no_memory ? 503 : 502,
+            .outcome = no_memory ? Outcome::kNoMemory : Outcome::kOriginAborted,
+            .detail = no_memory ? "out-of-memory" : "incomplete"});
       return;
     }
   }
 }
 
 void Exchange::on_failure() {
-  TransferFailure failure = transfer_->failure();
-  if (has_joined() && failure.of_the_client) {
+  TransferFailure failure = asking_.transfer()->failure();
+  if (asking_.has_joined() && failure.of_the_client) {
     ask_again(Take::kAskAlone);
     return;
   }
-  leave_transfer();
+  asking_.leave();
   visit_ = std::move(failure.visit);
   record_.visit = &visit_;
-  respond_failure(failure.status, failure.outcome, failure.detail, failure.why);
+  fail({.status = failure.status,
+        .outcome = failure.outcome,
+        .detail = failure.detail,
+        .why = failure.why});
 }
 
 }  // namespace encore::server

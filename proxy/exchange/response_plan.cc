@@ -261,4 +261,13 @@ ResponsePlan plan_stored_part(const ResponseSource& source, const ResponseMoment
   return plan;
 }
 
+ResponseMoment moment_of(const RequestContext& request, const http::CacheStatus& cache_status,
+                         net::Loop& loop) {
+  return {.request = request,
+          .cache_status = cache_status,
+          .now = loop.now(),
+          .wall = loop.wall_now(),
+          .http_date = loop.http_date()};
+}
+
 }  // namespace encore::server

@@ -15,6 +15,7 @@
 #include "proxy/http/cache_status.h"
 #include "proxy/http/range.h"
 #include "proxy/http/stored_meta.h"
+#include "proxy/net/loop.h"
 #include "proxy/request/request_context.h"
 #include "proxy/store/body.h"
 #include "proxy/transfer/response.h"
@@ -50,6 +51,10 @@ struct ResponseMoment {
   WallTime wall;
   std::string_view http_date;
 };
+
+// At this turn of the loop. Borrows the others.
+ResponseMoment moment_of(const RequestContext& request, const http::CacheStatus& cache_status,
+                         net::Loop& loop);
 
 struct ResponsePlan {
   enum class Content : std::uint8_t {

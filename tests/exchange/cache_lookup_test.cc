@@ -168,9 +168,10 @@ TEST_CASE("what came from a private address is not there for who may not go ther
   const auto request = some_request(get(), cached.runtime);
   cached.put(*request, {}, 0, http::StoredMeta::kPrivateOrigin);
   CHECK(cached.lookup.lookup(*request).object);
-  const CacheView view =
-      cached.lookup.lookup(request->key, request->hash, request->head.fields, request->vary(),
-                           net::Address::parse_ip("192.0.2.1", 1).value());
+  CacheView view;
+  cached.lookup.lookup({request->key, request->hash, request->head.fields, request->vary(),
+                        net::Address::parse_ip("192.0.2.1", 1).value()},
+                       view);
   CHECK_FALSE(view.object);
   CHECK_FALSE(view.any_resident);
   // By the present settings, not by those under which it was stored.

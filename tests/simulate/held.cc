@@ -135,10 +135,10 @@ void Held::look_at_readers() const {
   }
   each_connection(proxy_, [&](const server::Http1Connection& connection) {
     const server::Exchange* const exchange = exchange_of(connection);
-    if (exchange == nullptr || exchange->transfer_ == nullptr) return;
-    ++readers[exchange->transfer_.get()];
-    if (with_body.contains(exchange->transfer_.get()) &&
-        exchange->step_ == server::Step::kRespond && is_without_body(*exchange)) {
+    if (exchange == nullptr || exchange->asking_.transfer() == nullptr) return;
+    ++readers[exchange->asking_.transfer().get()];
+    if (with_body.contains(exchange->asking_.transfer().get()) &&
+        exchange->steps_.is_at(server::Step::kRespond) && is_without_body(*exchange)) {
       on_fault_("a request whose answer has no body still reads the transfer");
     }
   });

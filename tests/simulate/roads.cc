@@ -40,14 +40,14 @@ const Exchange* exchange_of(const Http1Connection& connection) {
 }
 
 const Fetch* fetch_of(const Exchange& exchange, const Fetches& fetches) {
-  const auto found = fetches.find(exchange.transfer_.get());
+  const auto found = fetches.find(exchange.asking_.transfer().get());
   return found == fetches.end() ? nullptr : found->second;
 }
 
 std::optional<Place> place_of(const Exchange& exchange, const Fetches& fetches) {
   using At = server::FetchState::At;
   const Fetch* const fetch = fetch_of(exchange, fetches);
-  switch (exchange.step_) {
+  switch (exchange.steps_.step_) {
     case server::Step::kLoad:
       return Place::kDisk;
     case server::Step::kWait:
@@ -140,16 +140,16 @@ void Roads::look(server::Proxy& proxy) {
     if (exchange == nullptr) return note(Fate::kHit, *place);
     const Fetch* const fetch = fetch_of(*exchange, fetches);
     const server::Outcome outcome = exchange->record_.outcome;
-    const bool responds = exchange->step_ == server::Step::kRespond;
+    const bool responds = exchange->steps_.is_at(server::Step::kRespond);
     if (!http::range_value(exchange->request_->head).empty()) note(Fate::kPart, *place);
-    if (exchange->has_joined() && exchange->transfer_ != nullptr) {
+    if (exchange->asking_.has_joined() && exchange->asking_.transfer() != nullptr) {
       note(Fate::kCollapsed, *place);
     } else if (*place == Place::kDisk || (responds && outcome == server::Outcome::kHit)) {
       note(Fate::kHit, *place);
     } else if ((fetch != nullptr && fetch->plan_.stored) ||
                (responds && outcome == server::Outcome::kRevalidated)) {
       note(Fate::kValidated, *place);
-    } else if (exchange->role_ == Exchange::Role::kAsked) {
+    } else if (exchange->asking_.is_asker()) {
       note(Fate::kMiss, *place);
     }
     // It has been refused before, and another server or address is tried.
@@ -192,10 +192,12 @@ void Roads::note_tag(server::Proxy& proxy, Fate fate, std::uint64_t tag, Others 
   });
   if (met == nullptr) return;
   if (const auto place = place_of(*met, fetches)) note(fate, *place);
-  if (others == Others::kNotMet || met->transfer_ == nullptr) return;
+  if (others == Others::kNotMet || met->asking_.transfer() == nullptr) return;
   each_connection(proxy, [&](const Http1Connection& connection) {
     const Exchange* const exchange = exchange_of(connection);
-    if (exchange == nullptr || exchange == met || exchange->transfer_ != met->transfer_) return;
+    if (exchange == nullptr || exchange == met ||
+        exchange->asking_.transfer() != met->asking_.transfer())
+      return;
     if (const auto place = place_of(*exchange, fetches)) note(fate, *place);
   });
 }
@@ -207,7 +209,7 @@ void Roads::note_origin(server::Proxy& proxy, Fate fate, int descriptor) {
     if (open == nullptr || open->stream->socket_.get() != descriptor) continue;
     each_connection(proxy, [&](const Http1Connection& connection) {
       const Exchange* const exchange = exchange_of(connection);
-      if (exchange == nullptr || exchange->transfer_.get() != transfer) return;
+      if (exchange == nullptr || exchange->asking_.transfer().get() != transfer) return;
       if (const auto place = place_of(*exchange, fetches)) note(fate, *place);
     });
     return;

@@ -1,9 +1,5 @@
-// The part of an exchange that asks the origin whether a client may have what is stored.
-#include <memory>
-#include <utility>
+#include "proxy/exchange/permission.h"
 
-#include "base/recycled.h"
-#include "proxy/exchange/exchange.h"
 #include "proxy/http/digest_path.h"
 #include "proxy/http/stored_head.h"
 #include "proxy/request/sent_head.h"
@@ -37,43 +33,18 @@ bool leads_to_signed(const std::shared_ptr<const RequestContext>& request,
 
 }  // namespace
 
-// Asks by a HEAD with the client's own fields. False where that is not needed.
-bool Exchange::ask_permission() {
-  if (request_->rule == nullptr || !request_->rule->rechecks() || is_permitted_ ||
-      services_.rechecks.is_allowed(services_.rechecks.name(access_text(*request_)),
-                                    services_.loop.now())) {
-    return false;
-  }
-  if (request_->directives.only_if_cached) {
-    respond_failure(504, Outcome::kOnlyIfCached, "only-if-cached");
-    return true;
-  }
-  go(Step::kAsk);
-  auto transfer = make_recycled<Transfer>(services_.home, request_->hash, nullptr, asked_by_);
-  go(Step::kWait);
-  asks_permission_ = true;
-  transfer_ = transfer;
-  role_ = Role::kAsked;
-  transfer_->add_first_reader(*this);
-  services_.stats.rechecks.add();
-  services_.origins.ask_origin(std::move(transfer), RequestContext::permission_for(request_), {});
-  return true;
+bool Permission::is_needed(const RequestContext& request, MonotonicTime now) const {
+  return request.rule != nullptr && request.rule->rechecks() && state_ != State::kGiven &&
+         !rechecks_.is_allowed(rechecks_.name(access_text(request)), now);
 }
 
-void Exchange::on_permission() {
+bool Permission::take(const std::shared_ptr<const RequestContext>& request,
+                      const SharedResponse& answer, MonotonicTime now) {
   constexpr int kSuccess = 2;
-  const SharedResponse& response = transfer_->response();
-  const bool allowed =
-      response.meta.status / 100 == kSuccess || leads_to_signed(request_, response);
-  asks_permission_ = false;
-  if (allowed) {
-    is_permitted_ = true;
-    services_.rechecks.allow(services_.rechecks.name(access_text(*request_)), services_.loop.now());
-    ask_again();
-    return;
-  }
-  // What the origin says to the request itself is what the client gets, and nobody else.
-  ask_alone(http::Forwarded::kRequest);
+  const bool allowed = answer.meta.status / 100 == kSuccess || leads_to_signed(request, answer);
+  state_ = allowed ? State::kGiven : State::kRefused;
+  if (allowed) rechecks_.allow(rechecks_.name(access_text(*request)), now);
+  return allowed;
 }
 
 }  // namespace encore::server

@@ -1,0 +1,44 @@
+// OwnAnswer: a response that neither the cache nor an origin has made: a failure, what a rule says,
+// a published filter. Values. Pure but for what is published, thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/time.h"
+#include "proxy/exchange/decide.h"
+#include "proxy/http/cache_status.h"
+#include "proxy/observe/outcome.h"
+#include "proxy/publish/resources.h"
+#include "proxy/request/request_context.h"
+
+namespace encore::server {
+
+struct OwnAnswer {
+  Outcome outcome = Outcome::kInternal;
+  int status = 0;
+  std::string detail;            // for the record; empty: the outcome says it all
+  std::string head;              // as ClientStream::Response has it
+  std::string body;              // empty: none goes out
+  bool ends_connection = false;  // where one request follows the other
+};
+
+// A failure of this request, for its client and for the record.
+struct Failure {
+  int status = 0;
+  Outcome outcome = Outcome::kInternal;
+  std::string_view detail = {};
+  std::string_view why = {};  // for who reads the answer, behind the detail; empty: that is enough
+};
+// `status` is what Cache-Status says of the request beside the detail.
+OwnAnswer failure_answer(const Failure& failure, const RequestContext& request,
+                         std::string_view http_date, http::CacheStatus status);
+// A redirection or a static answer. REQUIRES: answer.content.
+OwnAnswer rule_answer(const LocalAnswer& answer, const RequestContext& request,
+                      std::string_view http_date, http::CacheStatus status);
+// `published` may be null: nothing is.
+OwnAnswer published_answer(publish::Resources* published, const RequestContext& request,
+                           WallTime now, std::string_view http_date,
+                           const http::CacheStatus& status);
+
+}  // namespace encore::server
