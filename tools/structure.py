@@ -31,6 +31,7 @@ MAY_INCLUDE = {
     "proxy/tls": ["base"],
     "proxy/coding": ["base", "proxy/http"],
     "proxy/net": ["base"],
+    "proxy/admin": ["base", "proxy/http", "proxy/net"],
     "proxy/ca": ["base"],
     "proxy/ca/cli": ["base", "base/cli", "config", "proxy/ca"],
     "proxy/store": ["base", "cache", "proxy/http"],

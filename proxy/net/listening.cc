@@ -92,6 +92,11 @@ Result<Socket> open_listening(const Address& address) {
   return listen_on(address, kListenBacklog, SharePort::kYes);
 }
 
+Result<Socket> open_listening_alone(const Address& address) {
+  constexpr int kBacklog = 128;
+  return listen_on(address, kBacklog, SharePort::kNo);
+}
+
 Address listening_address(const Socket& socket) { return bound_address(socket); }
 
 Socket duplicate(const Socket& socket) { return Socket(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0)); }

@@ -19,6 +19,8 @@ inline constexpr int kListenBacklog = 4096;
 // Shares its address with other sockets of this user (SO_REUSEPORT), each of which gets a part of
 // the connections. Errors show the address.
 Result<Socket> open_listening(const Address& address);
+// The same for one who shares its address with nobody, and whose clients are few.
+Result<Socket> open_listening_alone(const Address& address);
 // Its own address, with the port that the kernel chose.
 Address listening_address(const Socket& socket);
 // The same socket once more: whoever takes a connection of one takes it of all. None with errno.

@@ -22,8 +22,8 @@
 namespace encore::server {
 namespace {
 
-net::AdminResponse reply(int status, std::string body) {
-  net::AdminResponse response;
+AdminResponse reply(int status, std::string body) {
+  AdminResponse response;
   response.status = status;
   response.body = std::move(body);
   response.fields.emplace_back("Cache-Control", "no-store");
@@ -31,19 +31,19 @@ net::AdminResponse reply(int status, std::string body) {
   return response;
 }
 
-net::AdminResponse method_not_allowed(const char* allowed) {
+AdminResponse method_not_allowed(const char* allowed) {
   auto refused = reply(405, "405 Method Not Allowed\n");
   refused.fields.emplace_back("Allow", allowed);
   return refused;
 }
 
-net::AdminResponse busy(std::string_view what) {
+AdminResponse busy(std::string_view what) {
   auto refused = reply(503, fmt::format("503 Service Unavailable\n{}\n", what));
   refused.fields.emplace_back("Retry-After", "1");
   return refused;
 }
 
-net::AdminResponse too_large(const net::AdminRequest& request, std::string_view accepted) {
+AdminResponse too_large(const AdminRequest& request, std::string_view accepted) {
   const std::string found = request.body_left_out == UINT64_MAX
                                 ? "in chunks"
                                 : fmt::format("of {} bytes", request.body_left_out);
@@ -55,7 +55,7 @@ AdminAccess access_of(Administered& process) {
   return {.admin = process.config().admin, .token = process.memory().token()};
 }
 
-net::AdminResponse token_needed() {
+AdminResponse token_needed() {
   auto refused = reply(401,
                        "401 Unauthorized\nAuthorization: Bearer with the token of "
                        "admin.token_file is needed.\n");
@@ -64,8 +64,7 @@ net::AdminResponse token_needed() {
 }
 
 // Nothing where the request may change something.
-std::optional<net::AdminResponse> refuse_change(Administered& process,
-                                                const net::AdminRequest& request) {
+std::optional<AdminResponse> refuse_change(Administered& process, const AdminRequest& request) {
   switch (access_of(process).may_change(request)) {
     case AdminAccess::Verdict::kAllowed:
       return std::nullopt;
@@ -85,11 +84,11 @@ const PurgeTokens& purge_tokens() {
   return tokens;
 }
 
-void answer_purge(Administered& process, const net::AdminRequest& request, net::AdminReply to) {
+void answer_purge(Administered& process, const AdminRequest& request, AdminReply to) {
   if (request.method != "POST") return to.send(method_not_allowed("POST"));
   if (const auto refused = refuse_change(process, request)) return to.send(*refused);
   if (request.body_left_out != 0) {
-    return to.send(too_large(request, fmt::format("at most {} bytes", net::kAdminBodyBytes)));
+    return to.send(too_large(request, fmt::format("at most {} bytes", kAdminBodyBytes)));
   }
   auto order = read_purge_order(request);
   if (!order)
@@ -113,7 +112,7 @@ void answer_purge(Administered& process, const net::AdminRequest& request, net::
     token = fmt::format(", \"token\": \"{}\"", purge_tokens().make(*order, monotonic_now()));
   }
   // Where it is refused nobody calls, and the answer is still ours to give.
-  auto owed = std::make_shared<net::AdminReply>(std::move(to));
+  auto owed = std::make_shared<AdminReply>(std::move(to));
   const bool taken = process.purge(std::move(*order), [owed, soft, dry_run,
                                                        token](const Purged& purged) {
     if (!purged.durable) {
@@ -129,7 +128,7 @@ void answer_purge(Administered& process, const net::AdminRequest& request, net::
         200, fmt::format("{{\"{}\": {}, \"soft\": {}{}{}}}\n", dry_run ? "would_purge" : "purged",
                          purged.count, soft, disk, token));
     done.content_type = "application/json";
-    owed->send(done);
+    owed->send(std::move(done));
   });
   if (!taken) owed->send(busy("Too many purges wait, or this process is about to end."));
 }
@@ -143,8 +142,7 @@ constexpr std::string_view kMemory = "/filter";
 constexpr std::string_view kAdopt = "/filter/adopt";
 
 // Nothing where the request may have what is asked for.
-std::optional<net::AdminResponse> refuse_stranger(Administered& process,
-                                                  const net::AdminRequest& request) {
+std::optional<AdminResponse> refuse_stranger(Administered& process, const AdminRequest& request) {
   if (process.memory().token() == nullptr) {
     return reply(403,
                  "403 Forbidden\nThe memory of admission holds its secret seed: it is for who has "
@@ -154,7 +152,7 @@ std::optional<net::AdminResponse> refuse_stranger(Administered& process,
   return token_needed();
 }
 
-void answer_memory(Administered& process, const net::AdminRequest& request, net::AdminReply to) {
+void answer_memory(Administered& process, const AdminRequest& request, AdminReply to) {
   if (request.method != "GET") return to.send(method_not_allowed("GET"));
   const auto policy = process.config().admission.policy;
   if (!cache::has_filter(policy)) {
@@ -163,23 +161,22 @@ void answer_memory(Administered& process, const net::AdminRequest& request, net:
                                "in a filter.\n",
                                cache::to_string(policy))));
   }
-  auto owed = std::make_shared<net::AdminReply>(std::move(to));
+  auto owed = std::make_shared<AdminReply>(std::move(to));
   const bool taken = process.memory().save([owed](MemoryHandover::Saved saved) {
     auto done = reply(200, "");
     done.content_type = "application/octet-stream";
     done.shared_body = std::move(saved);
-    owed->send(done);
+    owed->send(std::move(done));
   });
   if (!taken) owed->send(busy("Too much else is being done, or this process is about to end."));
 }
 
 std::uint64_t memory_body_max(const Administered& process) {
   const std::uint64_t memory = process.config().admission.adopted_memory_bytes;
-  return memory == 0 ? 0 : std::max<std::uint64_t>(net::kAdminBodyBytes, memory + kSavedFormBytes);
+  return memory == 0 ? 0 : std::max<std::uint64_t>(kAdminBodyBytes, memory + kSavedFormBytes);
 }
 
-std::optional<net::AdminResponse> refuse_size(const Administered& process,
-                                              const net::AdminRequest& request) {
+std::optional<AdminResponse> refuse_size(const Administered& process, const AdminRequest& request) {
   const std::uint64_t most = memory_body_max(process);
   if (most == 0) {
     return reply(409, "409 Conflict\nadmission.adopted_memory is 0: no memory is adopted.\n");
@@ -189,16 +186,16 @@ std::optional<net::AdminResponse> refuse_size(const Administered& process,
                    fmt::format("at most {} bytes, as admission.adopted_memory has it", most));
 }
 
-void answer_adopt(Administered& process, net::AdminRequest& request, net::AdminReply to) {
+void answer_adopt(Administered& process, AdminRequest& request, AdminReply to) {
   if (request.method != "POST") return to.send(method_not_allowed("POST"));
   if (const auto refused = refuse_size(process, request)) return to.send(*refused);
-  auto owed = std::make_shared<net::AdminReply>(std::move(to));
+  auto owed = std::make_shared<AdminReply>(std::move(to));
   const bool taken =
       process.memory().adopt(std::move(request.body), [owed](const Adopted& adopted) {
         if (adopted) {
           auto done = reply(200, taken_json(*adopted));
           done.content_type = "application/json";
-          return owed->send(done);
+          return owed->send(std::move(done));
         }
         const auto& [damaged, message] = adopted.error();
         owed->send(damaged ? reply(400, fmt::format("400 Bad Request\n{}\n", message))
@@ -211,7 +208,7 @@ void answer_adopt(Administered& process, net::AdminRequest& request, net::AdminR
   }
 }
 
-net::AdminResponse json_reply(std::string body) {
+AdminResponse json_reply(std::string body) {
   auto response = reply(200, std::move(body));
   response.content_type = "application/json";
   return response;
@@ -235,7 +232,7 @@ Result<Rejections::Which> read_which(std::string_view query) {
   return which;
 }
 
-void answer_clear(Administered& process, const net::AdminRequest& request, net::AdminReply to) {
+void answer_clear(Administered& process, const AdminRequest& request, AdminReply to) {
   if (request.method != "POST") return to.send(method_not_allowed("POST"));
   if (const auto refused = refuse_change(process, request)) return to.send(*refused);
   const auto which = read_which(request.query);
@@ -244,10 +241,10 @@ void answer_clear(Administered& process, const net::AdminRequest& request, net::
   }
   auto done = reply(200, fmt::format("{{\"cleared\": {}}}\n", process.clear_rejections(*which)));
   done.content_type = "application/json";
-  to.send(done);
+  to.send(std::move(done));
 }
 
-net::AdminResponse read_rejected(Administered& process, std::string_view query) {
+AdminResponse read_rejected(Administered& process, std::string_view query) {
   const Snapshot snapshot = process.snapshot();
   if (!snapshot.intercept) {
     return reply(404, "404 Not Found\nNo host is decrypted: intercept.hosts is empty.\n");
@@ -257,7 +254,7 @@ net::AdminResponse read_rejected(Administered& process, std::string_view query) 
 }
 
 // The fields of a request as the rules of HTTP read them. Views into `request`.
-http::RequestHead head_of(const net::AdminRequest& request) {
+http::RequestHead head_of(const AdminRequest& request) {
   http::RequestHead head;
   head.method_text = request.method;
   head.method = http::classify_method(request.method);
@@ -273,10 +270,10 @@ bool is_published(const Administered& process, std::string_view path) {
          path.substr(kFilters.size()).starts_with('/');
 }
 
-net::AdminResponse read_published(Administered& process, const net::AdminRequest& request) {
+AdminResponse read_published(Administered& process, const AdminRequest& request) {
   publish::Answer answer =
       process.published()->answer(head_of(request), kFilters, request.path, wall_now());
-  net::AdminResponse response;
+  AdminResponse response;
   response.status = answer.status;
   response.content_type = std::move(answer.content_type);
   response.fields = std::move(answer.fields);
@@ -285,7 +282,7 @@ net::AdminResponse read_published(Administered& process, const net::AdminRequest
   return response;
 }
 
-net::AdminResponse read_live_page() {
+AdminResponse read_live_page() {
   const LivePage& page = live_page();
   auto response = reply(200, "");
   response.content_type = "text/html; charset=utf-8";
@@ -297,7 +294,7 @@ net::AdminResponse read_live_page() {
   return response;
 }
 
-net::AdminResponse bad_query(std::string_view query, std::string_view accepted) {
+AdminResponse bad_query(std::string_view query, std::string_view accepted) {
   return reply(400, fmt::format("400 Bad Request\n\"{}\", accepted: {}\n", query, accepted));
 }
 
@@ -313,7 +310,7 @@ std::optional<std::int64_t> read_since(std::string_view query) {
   return since;
 }
 
-net::AdminResponse read_numbers(Administered& process, const net::AdminRequest& request) {
+AdminResponse read_numbers(Administered& process, const AdminRequest& request) {
   const auto since = read_since(request.query);
   if (!since) return bad_query(request.query, "since= and milliseconds since 1970");
   if (request.path == kHistory) return json_reply(process.live().history().json(*since) + "\n");
@@ -322,7 +319,7 @@ net::AdminResponse read_numbers(Administered& process, const net::AdminRequest& 
                               process.live().history(), *since));
 }
 
-net::AdminResponse read_outcome(Administered& process, std::string_view query) {
+AdminResponse read_outcome(Administered& process, std::string_view query) {
   constexpr std::string_view kName = "name=";
   const std::string_view name = query.substr(std::min(kName.size(), query.size()));
   const auto found = std::ranges::find(kOutcomeNames, name);
@@ -344,8 +341,7 @@ std::string read_metrics(Administered& process) {
 }
 
 // What a page says to a GET; nothing where there is no such page.
-std::optional<net::AdminResponse> read_page(Administered& process,
-                                            const net::AdminRequest& request) {
+std::optional<AdminResponse> read_page(Administered& process, const AdminRequest& request) {
   const std::string_view path = request.path;
   if (path == "/") return read_live_page();
   if (path == kLive || path == kHistory) return read_numbers(process, request);
@@ -381,8 +377,7 @@ std::optional<net::AdminResponse> read_page(Administered& process,
 }
 
 // Nothing where the client may use the listener, and calls it by a name of its own.
-std::optional<net::AdminResponse> refuse_client(Administered& process,
-                                                const net::AdminRequest& request) {
+std::optional<AdminResponse> refuse_client(Administered& process, const AdminRequest& request) {
   const AdminAccess access = access_of(process);
   if (!access.may_come(request)) {
     return reply(403, fmt::format("403 Forbidden\nClient {} is none of admin.allow_clients.\n",
@@ -398,8 +393,7 @@ bool is_probe(std::string_view path) { return path == "/healthz" || path == "/re
 
 }  // namespace
 
-std::size_t admin_body_max(Administered& process, const net::AdminRequest& head,
-                           std::size_t usual) {
+std::size_t admin_body_max(Administered& process, const AdminRequest& head, std::size_t usual) {
   const AdminAccess access = access_of(process);
   if (head.path == kPurge && access.may_change(head) != AdminAccess::Verdict::kAllowed) return 0;
   if (head.path != kMemory && head.path != kAdopt) return usual;
@@ -407,7 +401,7 @@ std::size_t admin_body_max(Administered& process, const net::AdminRequest& head,
   return memory_body_max(process);
 }
 
-void answer_admin(Administered& process, net::AdminRequest request, net::AdminReply to) {
+void answer_admin(Administered& process, AdminRequest request, AdminReply to) {
   if (!is_probe(request.path)) {
     if (const auto refused = refuse_client(process, request)) return to.send(*refused);
   }
@@ -428,7 +422,7 @@ void answer_admin(Administered& process, net::AdminRequest request, net::AdminRe
     return to.send(answer_explain(
         request, [&process](const Explained& asked) { return process.explain(asked); }));
   }
-  const auto page = read_page(process, request);
+  auto page = read_page(process, request);
   if (!page) {
     return to.send(
         reply(404,
@@ -437,7 +431,7 @@ void answer_admin(Administered& process, net::AdminRequest request, net::AdminRe
               "/shadow; POST /purge /intercept/clear; with the token: /filter, POST "
               "/filter/adopt\n"));
   }
-  to.send(reads ? *page : method_not_allowed("GET, HEAD"));
+  to.send(reads ? std::move(*page) : method_not_allowed("GET, HEAD"));
 }
 
 }  // namespace encore::server

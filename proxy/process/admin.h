@@ -9,7 +9,7 @@
 #include <functional>
 
 #include "config/config.h"
-#include "proxy/net/admin_server.h"
+#include "proxy/admin/admin_server.h"
 #include "proxy/observe/pages.h"
 #include "proxy/process/explain.h"
 #include "proxy/process/handover.h"
@@ -48,10 +48,10 @@ class Administered {
 // of its own), and any request but GET and HEAD that a page of another origin sends. /healthz and
 // /readyz tell nothing else and answer to everybody, by any Host: what watches many machines rarely
 // knows their names.
-void answer_admin(Administered& process, net::AdminRequest request, net::AdminReply to);
+void answer_admin(Administered& process, AdminRequest request, AdminReply to);
 
 // What a request with this head may bring: a memory with the token, nothing where one is asked for
 // or given otherwise, else `usual` bytes.
-std::size_t admin_body_max(Administered& process, const net::AdminRequest& head, std::size_t usual);
+std::size_t admin_body_max(Administered& process, const AdminRequest& head, std::size_t usual);
 
 }  // namespace encore::server

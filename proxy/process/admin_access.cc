@@ -18,7 +18,7 @@ bool is_local_socket(const config::Admin& admin) {
 
 }  // namespace
 
-bool AdminAccess::names_us(const net::AdminRequest& request) const {
+bool AdminAccess::names_us(const AdminRequest& request) const {
   if (request.field_count("Host") != 1) return false;
   http::Authority authority;
   if (!http::parse_authority(request.field("Host"), authority)) return false;
@@ -36,25 +36,25 @@ bool AdminAccess::names_us(const net::AdminRequest& request) const {
   });
 }
 
-bool AdminAccess::may_come(const net::AdminRequest& request) const {
+bool AdminAccess::may_come(const AdminRequest& request) const {
   if (is_local_socket(admin)) return true;
   const auto client = request.peer.mapped_bytes();
   return std::ranges::any_of(
       admin.allow_clients, [&](const config::CidrText& block) { return block->contains(client); });
 }
 
-bool AdminAccess::has_token(const net::AdminRequest& request) const {
+bool AdminAccess::has_token(const AdminRequest& request) const {
   return token != nullptr && request.field_count("Authorization") == 1 &&
          token->authorizes(request.field("Authorization"));
 }
 
-AdminAccess::Verdict AdminAccess::may_change(const net::AdminRequest& request) const {
+AdminAccess::Verdict AdminAccess::may_change(const AdminRequest& request) const {
   if (config::is_local(admin)) return Verdict::kAllowed;
   if (token == nullptr) return Verdict::kNoToken;
   return has_token(request) ? Verdict::kAllowed : Verdict::kWrongToken;
 }
 
-bool is_same_origin(const net::AdminRequest& request) {
+bool is_same_origin(const AdminRequest& request) {
   const std::string_view site = request.field("Sec-Fetch-Site");
   if (!site.empty() && site != "same-origin" && site != "none") return false;
   const std::string_view origin = request.field("Origin");

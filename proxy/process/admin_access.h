@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "config/config.h"
-#include "proxy/net/admin_message.h"
+#include "proxy/admin/admin_message.h"
 #include "proxy/process/token.h"
 
 namespace encore::server {
@@ -17,17 +17,17 @@ struct AdminAccess {
 
   // Whether Host is one of the listener's names: loopback names and addresses, its own address,
   // allow_hosts. A name that a page of another site could have pointed at this machine is not.
-  bool names_us(const net::AdminRequest& request) const;
+  bool names_us(const AdminRequest& request) const;
   // Whether the client is one of allow_clients, or came over the listener's Unix socket.
-  bool may_come(const net::AdminRequest& request) const;
+  bool may_come(const AdminRequest& request) const;
   // Whether the request has the token. False where there is none.
-  bool has_token(const net::AdminRequest& request) const;
+  bool has_token(const AdminRequest& request) const;
   // Whether it may change something. kNoToken: it would take one, and none is configured.
   enum class Verdict : std::uint8_t { kAllowed, kNoToken, kWrongToken };
-  Verdict may_change(const net::AdminRequest& request) const;
+  Verdict may_change(const AdminRequest& request) const;
 };
 
 // Whether a request that changes something comes from a page of ours, or from no page at all.
-bool is_same_origin(const net::AdminRequest& request);
+bool is_same_origin(const AdminRequest& request);
 
 }  // namespace encore::server

@@ -69,8 +69,8 @@ std::string body_of(const Explained& asked, std::string_view said) {
   return body;
 }
 
-net::AdminResponse reply(int status, std::string_view type, std::string body) {
-  net::AdminResponse response;
+AdminResponse reply(int status, std::string_view type, std::string body) {
+  AdminResponse response;
   response.status = status;
   response.content_type = type;
   response.body = std::move(body);
@@ -81,15 +81,14 @@ net::AdminResponse reply(int status, std::string_view type, std::string body) {
 
 constexpr std::string_view kText = "text/plain; charset=utf-8";
 
-net::AdminResponse html(int status, const Explained& asked, std::string_view said) {
+AdminResponse html(int status, const Explained& asked, std::string_view said) {
   return make_page({.status = status, .title = "explain", .body = body_of(asked, said)});
 }
 
 }  // namespace
 
-net::AdminResponse answer_explain(
-    const net::AdminRequest& request,
-    const std::function<Result<Explanation>(const Explained&)>& explain) {
+AdminResponse answer_explain(const AdminRequest& request,
+                             const std::function<Result<Explanation>(const Explained&)>& explain) {
   const bool is_page = request.path == kExplainPage;
   const auto query = read_query(request.query);
   if (is_page && query && query->asked.url.empty()) return html(200, query->asked, "");

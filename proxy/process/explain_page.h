@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "proxy/net/admin_message.h"
+#include "proxy/admin/admin_message.h"
 #include "proxy/process/explain.h"
 
 namespace encore::server {
@@ -15,9 +15,8 @@ inline constexpr std::string_view kExplainPage = "/explain";
 
 // By the query: url, method, header (a field, as often as needed), client, listener and, for the
 // first of the two pages, format (json or text). 400 where it cannot be explained.
-net::AdminResponse answer_explain(
-    const net::AdminRequest& request,
-    const std::function<Result<Explanation>(const Explained&)>& explain);
+AdminResponse answer_explain(const AdminRequest& request,
+                             const std::function<Result<Explanation>(const Explained&)>& explain);
 
 // The query that asks for the same.
 std::string explain_query(const Explained& asked);

@@ -7,8 +7,8 @@
 #include <thread>
 #include <unordered_set>
 
+#include "proxy/admin/admin_server.h"
 #include "proxy/http/uri.h"
-#include "proxy/net/admin_server.h"
 #include "proxy/process/disk_purge.h"
 #include "proxy/process/form.h"
 #include "proxy/process/shared.h"
@@ -242,7 +242,7 @@ void visit_all(cache::Kernel& kernel, Matcher& visitor, LatestMoment& moment) {
 
 }  // namespace
 
-Result<PurgeOrder> read_purge_order(const net::AdminRequest& request) {
+Result<PurgeOrder> read_purge_order(const AdminRequest& request) {
   PurgeOrder order;
   if (auto done = take_form(request.query, order); !done) return std::unexpected(done.error());
   const bool json = request.field("Content-Type").starts_with("application/json");

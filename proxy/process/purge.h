@@ -7,12 +7,9 @@
 #include "base/error.h"
 #include "proxy/process/purge_order.h"
 
-namespace encore::net {
-struct AdminRequest;
-}
-
 namespace encore::server {
 
+struct AdminRequest;
 struct Runtime;
 struct Shared;
 
@@ -22,7 +19,7 @@ inline constexpr std::uint32_t kPurgeSliceSlots = 64;
 // Reads url, prefix, tag (each as often as wanted), all, soft, dry_run and token from the query and
 // from the body, which is a form or, where Content-Type says so, JSON: {"tag": ["a", "b"], "soft":
 // true}. Errors: nothing to purge, an unknown name, a URL that is none, malformed JSON.
-Result<PurgeOrder> read_purge_order(const net::AdminRequest& request);
+Result<PurgeOrder> read_purge_order(const AdminRequest& request);
 
 // `runtime`: by whose rules and origins URLs have their keys.
 //

@@ -210,7 +210,7 @@ Result<void> Server::make_admin(Start& start) {
   if (auto read = memory_.read_token(start.config); !read) return read;
   const std::optional<config::Endpoint>& endpoint = *start.config.admin.address;
   if (!endpoint) return {};
-  net::AdminServer::Options options;
+  AdminServer::Options options;
   if (endpoint->socket.empty()) {
     options.address = to_address(*endpoint);
   } else {
@@ -224,10 +224,9 @@ Result<void> Server::make_admin(Start& start) {
     if (jobs_ != nullptr) end_if_done();
   };
   options.on_cut = [] { log::warn("a transfer of the admin listener was too slow: it is cut"); };
-  auto admin = net::AdminServer::create(*loop_, options,
-                                        [this](net::AdminRequest&& request, net::AdminReply to) {
-                                          answer_admin(*this, std::move(request), std::move(to));
-                                        });
+  auto admin = AdminServer::create(*loop_, options, [this](AdminRequest&& request, AdminReply to) {
+    answer_admin(*this, std::move(request), std::move(to));
+  });
   if (!admin) return std::unexpected(admin.error());
   admin_ = std::move(*admin);
   if (endpoint->socket.empty()) start.options.own.push_back(admin_->address());

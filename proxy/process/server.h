@@ -13,7 +13,7 @@
 #include "cache/journal.h"
 #include "config/config.h"
 #include "config/network.h"
-#include "proxy/net/admin_server.h"
+#include "proxy/admin/admin_server.h"
 #include "proxy/net/loop.h"
 #include "proxy/net/signals.h"
 #include "proxy/net/timer.h"
@@ -115,7 +115,7 @@ class Server final : private Administered {
   std::unique_ptr<net::Signals> signals_;
   std::unique_ptr<net::Timer> timer_;
   std::unique_ptr<net::Timer> drain_;  // runs until a drain may take no longer
-  std::unique_ptr<net::AdminServer> admin_;
+  std::unique_ptr<AdminServer> admin_;
   std::unique_ptr<Jobs> jobs_;
   bool ready_ = false;
   End end_ = End::kDrained;

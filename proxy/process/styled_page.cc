@@ -9,12 +9,12 @@
 
 namespace encore::server {
 
-net::AdminResponse make_page(const StyledPage& page) {
+AdminResponse make_page(const StyledPage& page) {
   const std::string refresh =
       page.refresh_seconds == 0
           ? std::string()
           : fmt::format("<meta http-equiv=\"refresh\" content=\"{}\">\n", page.refresh_seconds);
-  net::AdminResponse response;
+  AdminResponse response;
   response.status = page.status;
   response.content_type = "text/html; charset=utf-8";
   response.body = fmt::format(

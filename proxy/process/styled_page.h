@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "proxy/net/admin_server.h"
+#include "proxy/admin/admin_server.h"
 
 namespace encore::server {
 
@@ -15,6 +15,6 @@ struct StyledPage {
   // Seconds until it is loaded again; 0: it is not.
   unsigned refresh_seconds = 0;
 };
-net::AdminResponse make_page(const StyledPage& page);
+AdminResponse make_page(const StyledPage& page);
 
 }  // namespace encore::server

@@ -87,12 +87,12 @@ class Admin {
  public:
   Admin() : loop_(std::move(*net::Loop::create())) {
     process.settings.admin.allow_hosts = {"metrics.example"};
-    net::AdminServer::Options options = {.address = net::Address::loopback_v4(0)};
+    AdminServer::Options options = {.address = net::Address::loopback_v4(0)};
     options.body_bytes_max_for = [this, usual = options.body_bytes_max](const auto& head) {
       return admin_body_max(process, head, usual);
     };
-    auto server = net::AdminServer::create(
-        *loop_, options, [this](net::AdminRequest&& request, net::AdminReply reply) {
+    auto server =
+        AdminServer::create(*loop_, options, [this](AdminRequest&& request, AdminReply reply) {
           answer_admin(process, std::move(request), std::move(reply));
         });
     REQUIRE(server.has_value());
@@ -143,7 +143,7 @@ class Admin {
 
  private:
   std::unique_ptr<net::Loop> loop_;
-  std::unique_ptr<net::AdminServer> server_;
+  std::unique_ptr<AdminServer> server_;
   net::Socket client_;
   std::string text_;
   std::string heard_;
