@@ -29,6 +29,7 @@ MAY_INCLUDE = {
     "config": ["base", "filter", "cache"],
     "proxy/http": ["base"],
     "proxy/tls": ["base"],
+    "proxy/h2": ["base", "proxy/http"],
     "proxy/coding": ["base", "proxy/http"],
     "proxy/net": ["base"],
     "proxy/admin": ["base", "proxy/http", "proxy/net"],
@@ -84,15 +85,16 @@ THIRD_PARTY = [
     (r"curl/", ["filter/cli", "sim/drive", "tests"]),
     (r"re2/", ["proxy/settings"]),
     (r"zlib\.h|zstd\.h", ["proxy/publish", "proxy/coding", "sim", "tests"]),
+    (r"nghttp2/", ["proxy/h2", "tests"]),
     (r"brotli/", ["proxy/coding", "tests"]),
     (r"lzma\.h", ["sim", "tests"]),
     (r"catch2/", ["tests"]),
     (r"benchmark/", ["tests/bench"]),
 ]
-NOT_IN_HEADERS = re.compile(r"re2/|spdlog/|toml\+\+/|CLI/|nlohmann/|boost/|curl/")
+NOT_IN_HEADERS = re.compile(r"re2/|nghttp2/|spdlog/|toml\+\+/|CLI/|nlohmann/|boost/|curl/")
 
-PURE = ["filter", "cache", "config", "proxy/http", "proxy/coding", "proxy/tls", "proxy/publish",
-        "sim/workload", "sim/theory",
+PURE = ["filter", "cache", "config", "proxy/http", "proxy/h2", "proxy/coding", "proxy/tls",
+        "proxy/publish", "sim/workload", "sim/theory",
         "sim/replay"]
 IMPURE = re.compile(
     r"\b(monotonic_now|wall_now|clock_gettime|gettimeofday|timespec_get|getrandom|getentropy|"
