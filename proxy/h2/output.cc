@@ -19,6 +19,21 @@ std::size_t take(std::size_t& bytes, std::size_t most) {
   return taken;
 }
 
+// How many streams take turns from this one on.
+std::size_t turns_from(const Stream& stream) {
+  std::size_t turns = 0;
+  for (const Stream* each = &stream; each != nullptr && each->priority == stream.priority;
+       each = each->behind) {
+    ++turns;
+  }
+  return turns;
+}
+
+// Content of open length may have come to its end, which needs no window.
+bool may_be_at_end(const Stream& stream) {
+  return stream.content_left == Stream::kOpenEnd && !stream.is_shut;
+}
+
 }  // namespace
 
 struct Output::Frame {
@@ -64,23 +79,28 @@ Batch Output::gather(std::span<iovec> room, std::size_t bytes_max, std::int64_t 
     batch.bytes += control_left();
   }
   const std::size_t control_before = control_left();
+  std::size_t turns = 0;
+  const Stream* shortened = nullptr;  // takes more than its share: who is less urgent waits
   Stream* each = ready_.first();
   while (each != nullptr && batch.bytes < bytes_max && next.count < kFramesMax &&
          room.size() - batch.parts > kPartsMin / 2) {
     Stream& stream = *each;
     each = each->behind;
-    if (&stream == stream_ && is_in_frame()) continue;
-    const auto allowed = static_cast<std::uint64_t>(
-        std::clamp<std::int64_t>(std::min(stream.send_window, window), 0, kWindowMax));
-    std::uint64_t most = std::min<std::uint64_t>(bytes_max - batch.bytes, allowed);
-    if (stream.priority.is_incremental && ready_.first() != nullptr &&
-        ready_.first()->behind != nullptr) {
-      most = std::min<std::uint64_t>(most, kTurnBytes);
+    if (shortened != nullptr && shortened->priority != stream.priority) break;
+    const std::int64_t allowed = std::max<std::int64_t>(std::min(stream.send_window, window), 0);
+    std::size_t most = std::min(bytes_max - batch.bytes, static_cast<std::size_t>(allowed));
+    std::size_t share = most + 1;
+    if (stream.priority.is_incremental) {
+      if (turns == 0) turns = turns_from(stream);
+      share = std::max(kTurnBytes, (bytes_max - batch.bytes) / turns--);
+      most = std::min(most, share);
     }
-    // Content of open length may have come to its end, which needs no window.
-    if (most == 0 && stream.content_left != Stream::kOpenEnd) continue;
-    window -= static_cast<std::int64_t>(
-        gather_content(stream, room.first(room.size() - 1), most, batch, owner));
+    const bool is_in_midst = &stream == stream_ && is_in_frame();
+    if (is_in_midst || (most == 0 && !may_be_at_end(stream))) continue;
+    const std::size_t planned =
+        gather_content(stream, room.first(room.size() - 1), most, batch, owner);
+    window -= static_cast<std::int64_t>(planned);
+    if (planned == share) shortened = &stream;
   }
   // Ends of streams may have been written on the way.
   if (next.is_control_first) {
@@ -91,6 +111,13 @@ Batch Output::gather(std::span<iovec> room, std::size_t bytes_max, std::int64_t 
     batch.bytes += control_left();
   }
   return batch;
+}
+
+bool Output::has_content(std::int64_t window) const {
+  for (const Stream* each = ready_.first(); each != nullptr; each = each->behind) {
+    if (std::min(each->send_window, window) > 0 || may_be_at_end(*each)) return true;
+  }
+  return false;
 }
 
 bool Output::gather_rest(std::span<iovec> room, Batch& batch, OutputOwner& owner) {
@@ -140,7 +167,10 @@ std::size_t Output::gather_content(Stream& stream, std::span<iovec> room, std::s
     }
     return 0;
   }
-  if (bytes == 0) return 0;
+  if (bytes == 0) {
+    stream.is_shut = true;
+    return 0;
+  }
   std::size_t planned = 0;
   std::size_t part = 0;
   std::size_t part_used = 0;
@@ -214,6 +244,7 @@ void Output::send_control(std::size_t& bytes) {
 
 void Output::send_frame(Frame& frame, std::size_t& bytes, OutputOwner& owner) {
   Stream& stream = *frame.stream;
+  stream.is_shut = false;
   owner.on_content_begun(stream, frame.bytes);
   touch(stream);
   const std::size_t of_header = take(bytes, frame.header.size());

@@ -47,7 +47,7 @@ class Output {
  public:
   // Parts that gather() needs at least.
   static constexpr std::size_t kPartsMin = 8;
-  // Content of a stream that takes turns, in one batch.
+  // Content of a stream in one of its turns, at least: those of one urgency share a batch.
   static constexpr std::size_t kTurnBytes = kFrameBytesMax;
 
   Output();
@@ -60,6 +60,9 @@ class Output {
   std::size_t control_left() const { return control_.size() - control_sent_; }
   // Whether something may go without content of streams.
   bool has_control() const { return control_left() != 0 || is_in_frame(); }
+
+  // Whether content of a stream may go, or come to its end. `window`: of the connection.
+  bool has_content(std::int64_t window) const;
 
   ReadyList& ready() { return ready_; }
   const ReadyList& ready() const { return ready_; }

@@ -52,8 +52,8 @@ void Session::sent(std::size_t bytes, MonotonicTime now) {
 }
 
 bool Session::has_output() const {
-  return output_.has_control() || output_.ready().first() != nullptr || !changed_.empty() ||
-         (is_ended() && !has_settled_);
+  if (output_.has_control() || !changed_.empty()) return true;
+  return is_ended() ? !has_settled_ : output_.has_content(send_window_);
 }
 
 void Session::check_timeouts(MonotonicTime now) {

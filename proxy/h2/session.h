@@ -69,7 +69,8 @@ class Session : private FrameSink, private OutputOwner {
   Batch gather(std::span<iovec> room, std::size_t bytes_max);
   // The socket has taken the first `bytes` of the batch, maybe none. Calls handlers.
   void sent(std::size_t bytes, MonotonicTime now);
-  // Whether gather() may have something.
+  // Whether gather() has something, or sent() has something to tell: to be written, or at least
+  // gathered and sent, in this turn if the socket takes more. Each such round changes something.
   bool has_output() const;
   // Resets streams that stall, and ends a connection in the midst of a header block. Calls
   // handlers.
