@@ -76,7 +76,9 @@ std::string random_bytes(std::mt19937_64& random) {
 std::string described(Peer& peer) {
   std::string text;
   for (const auto& [id, seen] : peer.seen) {
-    text += std::to_string(id) + "|" + seen.text + "|" + seen.content + "|" + seen.trailers + "|" +
+    // Of content that turns out to be too long, more or less has been passed on by then.
+    const std::string content = seen.gone == ErrorCode::kProtocolError ? "" : seen.content;
+    text += std::to_string(id) + "|" + seen.text + "|" + content + "|" + seen.trailers + "|" +
             (seen.has_ended ? "ended" : "") +
             (seen.gone ? std::string(to_string(*seen.gone)) : "") + "\n";
   }
