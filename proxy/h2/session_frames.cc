@@ -181,6 +181,8 @@ bool Session::on_frame_end(const FrameHeader& header, std::string_view payload) 
       on_control(header, payload);
       break;
   }
+  // Not at the end of all that is read: how bytes are cut would show.
+  tell_changes();
   return !is_ended();
 }
 
