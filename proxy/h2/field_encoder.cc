@@ -137,6 +137,8 @@ void append_field(std::string_view name, std::string_view value, std::string& bl
                   std::optional<std::uint64_t>& length) {
   const FieldId id = http::classify_field(name);
   if (kOfConnections.has(id)) return;
+  // The one value that it may have (RFC 9113 8.2.2).
+  if (id == FieldId::kTe && !http::equals_lower(value, "trailers")) return;
   const std::uint8_t kind = kSecrets.has(id) ? kNeverIndexed : kLiteral;
   const std::uint8_t index = kIndices[static_cast<std::size_t>(id)];
   if (index != 0) {

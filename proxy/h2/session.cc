@@ -128,6 +128,8 @@ std::size_t Session::memory_bytes() const {
 void Session::fail(ErrorCode code, std::string_view why) {
   if (is_ended()) return;
   end_ = ConnectionEnd{.code = code, .why = why};
+  // Nothing of a stream goes behind the GOAWAY, though their handlers are told only later.
+  while (Stream* const stream = output_.ready().first()) output_.ready().remove(*stream);
   append_goaway(last_peer_stream_, code, why, output_.control());
 }
 
@@ -177,7 +179,7 @@ void Session::consume(StreamId id, std::size_t bytes) {
 
 void Session::resume(StreamId id) {
   Stream* const stream = streams_.find(id);
-  if (stream == nullptr || stream->sending != Stream::Sending::kContent) return;
+  if (stream == nullptr || stream->sending != Stream::Sending::kContent || is_ended()) return;
   if (stream->supply != Stream::Supply::kWaiting) return;
   stream->supply = Stream::Supply::kReady;
   output_.ready().add(*stream);
@@ -187,7 +189,9 @@ void Session::reset(StreamId id, ErrorCode code) {
   Stream* const stream = streams_.find(id);
   if (stream == nullptr) return;
   stream->handler = nullptr;
-  if (!is_ended() && !stream->is_over()) {
+  if (stream->is_over()) {
+    ended_.add_other(id);
+  } else if (!is_ended()) {
     append_rst_stream(id, code, output_.control());
     ended_.add_reset(id);
     count_reset(stream->sending);
@@ -239,6 +243,7 @@ std::int64_t Session::send_window(StreamId id) const {
 
 void Session::begin(std::span<const SettingValue> settings) {
   std::string& out = output_.control();
+  if (role_ == Role::kClient) out += kPreface;
   append_settings(settings, out);
   const std::int32_t more = options_.connection_window_bytes - kInitialWindow;
   if (more == 0) return;
@@ -304,10 +309,17 @@ void Session::fail_stream(StreamId id, ErrorCode code) {
   if (stream != nullptr) close(*stream, code);
 }
 
+void Session::forsake(Stream& stream, ErrorCode code) {
+  ended_.add_reset(stream.id);
+  close(stream, code);
+}
+
 void Session::count_reset(Stream::Sending sending) {
-  // What has its answer, and is reset for the rest of its content, costs nobody anything.
-  if (sending == Stream::Sending::kEnded) return;
+  // A client's own: what its users give up is no fault of the server's. A server's: what has its
+  // answer, and is reset for the rest of its content, costs nobody anything.
+  if (role_ == Role::kServer && sending == Stream::Sending::kEnded) return;
   ++counters_.streams_reset;
+  if (role_ == Role::kClient) return;
   use(sending == Stream::Sending::kNothing ? Allowance::kResetUnanswered
                                            : Allowance::kResetAnswered);
 }

@@ -189,6 +189,8 @@ class Session : private FrameSink, private OutputOwner {
   void refuse(StreamId stream, Malformed reason);
   // Ends the stream for something that the peer has done, or that we cannot.
   void fail_stream(StreamId stream, ErrorCode code);
+  // The stream is no more for the peer: its handler is told.
+  void forsake(Stream& stream, ErrorCode code);
   // The peer's message has come to its end.
   void end_receiving(Stream& stream, std::string_view trailers);
   // The connection ends; the first reason counts. Handlers are told later.

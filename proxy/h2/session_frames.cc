@@ -63,6 +63,8 @@ FrameSink::Use Session::on_data(const FrameHeader& header) {
   }
   if (data_stream_ != nullptr && data_stream_->receiving == Stream::Receiving::kEnded) {
     fail_stream(header.stream, ErrorCode::kStreamClosed);
+  } else if (data_stream_ != nullptr && role_ == Role::kClient && !data_stream_->has_response) {
+    fail_stream(header.stream, ErrorCode::kProtocolError);
   } else if (data_stream_ != nullptr &&
              static_cast<std::int64_t>(header.length) > data_stream_->receive_window) {
     fail_stream(header.stream, ErrorCode::kFlowControlError);

@@ -47,9 +47,10 @@ struct Stream : Recycled<Stream> {
   Receiving receiving = Receiving::kContent;
   Supply supply = Supply::kWaiting;
   Priority priority = {};
-  bool is_queued = false;  // in ReadyList
-  bool is_shut = false;    // has content that waits for a window
-  bool is_head = false;    // answers have no content
+  bool is_queued = false;     // in ReadyList
+  bool is_shut = false;       // has content that waits for a window
+  bool is_head = false;       // answers have no content
+  bool has_response = false;  // clients: the final head has come
   // Whether it is over in both directions, and stays only until its handler has seen that.
   bool is_over() const { return sending == Sending::kEnded && receiving == Receiving::kEnded; }
 };
