@@ -4,8 +4,16 @@
 
 #include <new>
 
+#include "proxy/h2/malformed.h"
+
 namespace encore::h2 {
 namespace {
+
+// Measured with nghttp2 1.52: a decoder as it is new, and what an entry of its table takes beside
+// its text, which are three pieces of memory.
+constexpr std::size_t kNewBytes = 1296;
+constexpr std::size_t kEntryBytes = 200;
+constexpr std::size_t kStaticEntries = 61;
 
 std::string_view text_of(const std::uint8_t* bytes, std::size_t size) {
   return {reinterpret_cast<const char*>(bytes), size};
@@ -21,6 +29,14 @@ FieldDecoder::FieldDecoder() {
   nghttp2_hd_inflater* made = nullptr;
   if (nghttp2_hd_inflate_new(&made) != 0) throw std::bad_alloc();
   inflater_.reset(made);
+}
+
+std::size_t FieldDecoder::memory_bytes() const {
+  const std::size_t entries =
+      nghttp2_hd_inflate_get_num_table_entries(inflater_.get()) - kStaticEntries;
+  const std::size_t text = nghttp2_hd_inflate_get_dynamic_table_size(inflater_.get()) -
+                           entries * ListSize::kFieldOverhead;
+  return kNewBytes + entries * kEntryBytes + text;
 }
 
 FieldDecoder::Status FieldDecoder::decode(std::string_view piece, bool is_last, FieldSink& sink) {

@@ -12,9 +12,6 @@ namespace {
 // Frames of content as large as this are work that was done for the peer.
 constexpr std::uint32_t kWorkBytes = 512;
 
-// A decoder as it is new: 1,296 bytes by nghttp2 1.52.
-constexpr std::size_t kDecoderBytes = 1296;
-
 }  // namespace
 
 Session::Session(Role role, const Options& options, Counters& counters)
@@ -121,8 +118,8 @@ bool Session::is_finished() const {
 }
 
 std::size_t Session::memory_bytes() const {
-  return sizeof(Session) + kDecoderBytes + streams_.memory_bytes() + ended_.memory_bytes() +
-         output_.memory_bytes() + changed_.capacity() * sizeof(StreamId);
+  return sizeof(Session) + decoder_.memory_bytes() + streams_.memory_bytes() +
+         ended_.memory_bytes() + output_.memory_bytes() + changed_.capacity() * sizeof(StreamId);
 }
 
 void Session::fail(ErrorCode code, std::string_view why) {

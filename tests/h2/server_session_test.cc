@@ -504,13 +504,22 @@ TEST_CASE("the first block says that no table is used, and the one behind each c
   CHECK(peer.sent(FrameType::kHeaders, 5).at(0).payload == "\x20\x88");
 }
 
-TEST_CASE("an idle session is small", "[h2]") {
+TEST_CASE("an idle session is small, also where its client fills the table", "[h2]") {
   Peer peer;
   peer.answer = std::string(kOk);
   peer.greet();
+  CHECK(peer.session.memory_bytes() < 3000);
   for (StreamId id = 1; id < 20; id += 2) peer.give(headers(id, get()));
   peer.take();
-  CHECK(peer.session.memory_bytes() < 4096);
+  CHECK(peer.session.memory_bytes() < 4000);
+  // Entries as small as may be.
+  std::string block = block_of(get());
+  for (int i = 0; i < 120; ++i) block += "\x40\x01x\x01v";
+  peer.give(frame(FrameType::kHeaders, kFlagEndHeaders | kFlagEndStream, 21, block));
+  peer.take();
+  CHECK(peer.seen.contains(21));
+  CHECK(peer.session.memory_bytes() > 20000);
+  CHECK(peer.session.memory_bytes() < 28000);
 }
 
 }  // namespace
