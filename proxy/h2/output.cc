@@ -71,6 +71,8 @@ Batch Output::gather(std::span<iovec> room, std::size_t bytes_max, std::int64_t 
   next.owner = this;
   next.count = 0;
   Batch batch;
+  next.is_control_first = false;
+  if (is_broken_) return batch;
   next.is_control_first = control_left() != 0;
   if (!gather_rest(room, batch, owner)) return batch;
   const std::size_t control_at = batch.parts;
@@ -138,9 +140,14 @@ bool Output::gather_rest(std::span<iovec> room, Batch& batch, OutputOwner& owner
     Stream& broken = *stream_;
     stream_ = nullptr;
     rest_.assign(content_left_, '\0');
+    is_broken_ = ends_stream_;
     broken.supply = Stream::Supply::kBroken;
     ready_.remove(broken);
     owner.on_source_stopped(broken);
+  }
+  if (is_broken_) {
+    batch = {};
+    return false;
   }
   room[batch.parts++] = part_of(rest_.data() + rest_.size() - content_left_, content_left_);
   batch.bytes += content_left_;
@@ -282,6 +289,7 @@ void Output::forget(Stream& stream) {
     }
     stream.content->advance(peeked.bytes);
   }
+  if (rest_.size() < content_left_ && ends_stream_) is_broken_ = true;
   rest_.resize(content_left_, '\0');
 }
 

@@ -59,7 +59,10 @@ class Output {
   std::string& control() { return control_; }
   std::size_t control_left() const { return control_.size() - control_sent_; }
   // Whether something may go without content of streams.
-  bool has_control() const { return control_left() != 0 || is_in_frame(); }
+  bool has_control() const { return !is_broken_ && (control_left() != 0 || is_in_frame()); }
+  // A frame that has left in part, with the end of its stream, cannot be finished: content was
+  // lost. Nothing more can be sent, lest the client take what it has for the whole.
+  bool is_broken() const { return is_broken_; }
 
   // Whether content of a stream may go, or come to its end. `window`: of the connection.
   bool has_content(std::int64_t window) const;
@@ -105,6 +108,7 @@ class Output {
   std::array<char, kFrameHeaderBytes> header_ = {};
   std::uint8_t header_left_ = 0;
   bool ends_stream_ = false;
+  bool is_broken_ = false;
 };
 
 }  // namespace encore::h2

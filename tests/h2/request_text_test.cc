@@ -150,6 +150,7 @@ TEST_CASE("what is malformed is refused with its reason", "[h2][rfc9113][8.1.1]"
       {Malformed::kBadPath, with(":path", "http://b.example/")},
       {Malformed::kBadPath, with(":path", "/ HTTP/1.1\r\nx: y")},
       {Malformed::kBadPath, with(":path", "/a b")},
+      {Malformed::kBadPath, with(":path", "/a\x7f")},
       {Malformed::kBadPath, with(":path", "/a\tb")},
       {Malformed::kBadPath, with(":path", std::string("/a\0b", 4))},
       {Malformed::kHostDiffers, get("/", {{"host", "b.example"}})},

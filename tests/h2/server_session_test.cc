@@ -334,6 +334,68 @@ TEST_CASE("a frame that has left in part is finished when its stream ends", "[h2
   }
 }
 
+// Sends a frame of 1,000 bytes but for the last 400, whose content is lost then.
+struct LostContent {
+  explicit LostContent(Framing framing) {
+    peer.greet().give(headers(1, get()));
+    peer.session.respond(1, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n", framing, &source);
+    const Batch batch = peer.session.gather(room, 65536);
+    peer.session.sent(batch.bytes - 400, peer.now);
+    source.is_broken = true;
+  }
+  std::string rest() {
+    const Batch batch = peer.session.gather(room, 65536);
+    std::string bytes;
+    for (std::size_t i = 0; i < batch.parts; ++i) {
+      bytes.append(static_cast<const char*>(room[i].iov_base), room[i].iov_len);
+    }
+    peer.session.sent(batch.bytes, peer.now);
+    return bytes;
+  }
+  Peer peer;
+  TextSource source = TextSource(std::string(1000, 'x'));
+  std::array<iovec, 16> room;
+};
+
+TEST_CASE("a frame whose content is lost is filled up, and its stream is broken", "[h2]") {
+  LostContent lost(Framing::kOpen);
+  CHECK(lost.rest() == std::string(400, '\0'));
+  CHECK(lost.peer.session.status(1) == SendStatus::kBroken);
+  LostContent reset(Framing::kOpen);
+  reset.peer.session.reset(1, ErrorCode::kInternalError);
+  CHECK(reset.rest() == std::string(400, '\0') + rst(1, ErrorCode::kInternalError));
+  CHECK_FALSE(reset.peer.end);
+}
+
+TEST_CASE("content that is lost within a stream's last frame is not made up", "[h2]") {
+  for (const bool is_reset : {false, true}) {
+    LostContent lost(Framing::kLength);
+    if (is_reset) lost.peer.session.reset(1, ErrorCode::kInternalError);
+    CHECK(lost.peer.session.has_output());
+    CHECK(lost.rest().empty());
+    CHECK(lost.peer.end_code() == ErrorCode::kInternalError);
+    CHECK(lost.peer.session.is_finished());
+    CHECK_FALSE(lost.peer.session.has_output());
+    CHECK(lost.rest().empty());
+  }
+}
+
+TEST_CASE("streams that take no turns go by their ids, whichever is answered first",
+          "[h2][rfc9218][10]") {
+  Peer peer;
+  peer.greet();
+  std::map<StreamId, TextSource> sources;
+  for (const StreamId id : {1U, 3U, 5U}) peer.give(headers(id, get("/", {{"priority", "u=3"}})));
+  for (const StreamId id : {5U, 1U, 3U}) {
+    auto& source = sources.emplace(id, TextSource("abc")).first->second;
+    peer.session.respond(id, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n", Framing::kLength, &source);
+  }
+  peer.take();
+  std::vector<StreamId> order;
+  for (const auto& each : peer.sent(FrameType::kData)) order.push_back(each.header.stream);
+  CHECK(order == std::vector<StreamId>{1, 3, 5});
+}
+
 TEST_CASE("a stream that is answered early is released with its rest refused",
           "[h2][rfc9113][8.1]") {
   Peer peer;
