@@ -58,6 +58,7 @@ struct Listen {
   std::vector<CidrText> trusted_proxies = {};
   TrustedField trusted_field = TrustedField::kXForwardedFor;
   bool proxy_protocol = false;
+  bool http2 = true;
   ForwardedFields forwarded = ForwardedFields::kAuto;
   bool via = true;
   bool cache_status = true;

@@ -61,6 +61,13 @@ constexpr std::array kListenKeys = {
                 "client is; one that does not is closed. Accepted of `trusted_proxies` only, or, "
                 "where there are none, of everybody who can connect: then the listener must be "
                 "out of clients' reach."}),
+    bound<&Listen::http2>(
+        {.name = "http2",
+         .kind = Kind::kBool,
+         .doc = "Whether clients may speak HTTP/2: over TLS `h2` is offered in front of "
+                "`tls_alpn`, without TLS a connection may begin with its preface (prior "
+                "knowledge). `Upgrade: h2c` is not followed: such a request is answered over "
+                "HTTP/1.1. A reload concerns new connections."}),
     bound<&Listen::forwarded>(
         {.name = "forwarded",
          .kind = Kind::kChoice,

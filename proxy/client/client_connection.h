@@ -78,6 +78,9 @@ class ConnectionKeeper : public ConnectionsAllowed {
  public:
   // The connection has ended: destroys it at the end of the turn.
   virtual void retire(ClientConnection& connection) = 0;
+  // `made` goes on with what `connection` was, with its seat and its place among the others;
+  // `connection` is destroyed at the end of the turn.
+  virtual void replace(ClientConnection& connection, ClientConnection& made) = 0;
   // It keeps so many bytes of a head that has not ended; whichever came first where there are too
   // many of them is refused at the end of the turn.
   virtual void note_unfinished_head(ClientConnection& connection, std::size_t bytes) = 0;

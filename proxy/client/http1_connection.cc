@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "proxy/client/http1_text.h"
+#include "proxy/client/http2_connection.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/intake/plain_hit.h"
 #include "proxy/intake/revocation.h"
@@ -43,7 +44,8 @@ Http1Connection::Http1Connection(const ClientServices& services, const ListenerC
                                  net::TlsSessionPointer tls)
     : services_(services),
       listener_(listener),
-      stream_(services.loop, std::move(socket), peer, this, std::move(tls)),
+      own_stream_(new net::Stream(services.loop, std::move(socket), peer, this, std::move(tls))),
+      stream_(*own_stream_),
       identity_(peer, [this] { resume(); }),
       replies_(services, listener, identity_, stream_, *this) {
   // One past the largest head is what shows that it is too large.
@@ -77,6 +79,7 @@ bool Http1Connection::shake_hands() {
         if (!done) return close(After::kAbort);
         const bool is_told = policy() != nullptr && !policy()->client_field.empty();
         if (is_told || services_.log.is_logging()) identity_.set_tls(client_tls_of(stream_));
+        if (stream_.tls_facts().alpn == "h2") return speak_http2();
         if (is_draining()) close(After::kClose);
       });
   const net::Address& client = identity_.client();
@@ -170,12 +173,37 @@ std::size_t Http1Connection::handle_input(std::string_view input) {
       later().schedule();  // others have their turn
       break;
     }
+    if (may_be_preface_ && look_at_preface(input.substr(used)) == Preface::kWhole) {
+      speak_http2();
+      return used;
+    }
     const auto taken = parse(input.substr(used));
     if (!taken) break;
+    may_be_preface_ = false;
     used += *taken;
   }
   (void)replies_.flush();
   return used;
+}
+
+// Of a TLS client ALPN has said what it speaks.
+Http1Connection::Preface Http1Connection::look_at_preface(std::string_view input) const {
+  if (input.front() != kHttp2Preface.front() || stream_.is_tls() ||
+      !services_.runtime->takes_http2(listener_.index)) {
+    return Preface::kNone;
+  }
+  if (input.starts_with(kHttp2Preface)) return Preface::kWhole;
+  return kHttp2Preface.starts_with(input) ? Preface::kBegun : Preface::kNone;
+}
+
+void Http1Connection::speak_http2() {
+  end_unfinished_head();
+  phase_ = Phase::kClosed;
+  auto made = std::make_unique<Http2Connection>(services_, listener_, std::move(own_stream_),
+                                                std::move(identity_));
+  Http2Connection& connection = *made.release();
+  services_.keeper.replace(*this, connection);
+  connection.begin();
 }
 
 // Takes the next request. Returns the bytes used; nothing: it is not all there.
@@ -183,8 +211,11 @@ std::optional<std::size_t> Http1Connection::parse(std::string_view input) {
   http::RequestHead& head = services_.http1.head;
   http::ParseError error;
   std::string encoded;  // all that follows sees the target so
-  const auto status = http::parse_lax_request(input, services_.runtime->head_limits, progress_,
-                                              head, error, encoded);
+  auto status = http::ParseStatus::kIncomplete;
+  if (!may_be_preface_ || look_at_preface(input) == Preface::kNone) {
+    status = http::parse_lax_request(input, services_.runtime->head_limits, progress_, head, error,
+                                     encoded);
+  }
   if (status == http::ParseStatus::kIncomplete) {
     if (head_since_ == MonotonicTime{}) head_since_ = services_.loop.now();
     services_.keeper.note_unfinished_head(*this, input.size());

@@ -105,6 +105,11 @@ class Http1Connection final : public ClientConnection,
            (interceptor_ == nullptr || interceptor_->is_unused());
   }
   std::size_t handle_input(std::string_view input);
+  // Whether the client begins with the preface of HTTP/2, as far as it has said.
+  enum class Preface : std::uint8_t { kNone, kBegun, kWhole };
+  Preface look_at_preface(std::string_view input) const;
+  // Hands the connection over. It ends as this one.
+  void speak_http2();
   std::optional<std::size_t> parse(std::string_view input);
   bool handle_request(std::string_view head_bytes);
   void open(Intake::Tunnel& tunnel);
@@ -120,7 +125,8 @@ class Http1Connection final : public ClientConnection,
 
   const ClientServices& services_;
   const ListenerContext& listener_;
-  net::Stream stream_;
+  std::unique_ptr<net::Stream> own_stream_;  // null: it was handed over
+  net::Stream& stream_;
   ClientIdentity identity_;
   Http1Replies replies_;  // sent before anything else
   http::ParseProgress progress_;
@@ -135,9 +141,10 @@ class Http1Connection final : public ClientConnection,
   Input input_ = Input::kKept;
   Peer peer_ = Peer::kSending;
   std::uint8_t refusals_in_row_ = 0;
-  bool is_last_read_ = false;  // nothing was read behind the head that is looked at
-  bool revoked_ = false;       // the present configuration does not allow what is under way
-  net::Quiet quiet_;           // in a drain
+  bool may_be_preface_ = true;  // nothing but a PROXY header has come before
+  bool is_last_read_ = false;   // nothing was read behind the head that is looked at
+  bool revoked_ = false;        // the present configuration does not allow what is under way
+  net::Quiet quiet_;            // in a drain
 };
 
 }  // namespace encore::server

@@ -1,4 +1,4 @@
-// The parts of a worker that its connections of HTTP/1 use.
+// The parts of a worker that connections of clients use.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,7 @@
 #include "proxy/client/tunnel_exchange.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/request_log.h"
+#include "proxy/h2/options.h"
 #include "proxy/http/message.h"
 #include "proxy/intake/client_counter.h"
 #include "proxy/intake/intake.h"
@@ -40,6 +41,7 @@ struct ClientServices {
   RequestLog& log;
   Intake& intake;
   Http1Scratch& http1;
+  h2::Counters& http2;  // of all sessions
   const ExchangeServices& exchange;
   const TunnelServices& tunnel;
   const InterceptServices& intercept;

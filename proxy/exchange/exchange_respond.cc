@@ -122,7 +122,7 @@ void Exchange::respond(const ResponseSource& source, ResponsePlan plan) {
   }
   // A client of HTTP/1.0 may wait for the end of the connection to see that of the response.
   const bool shows_end = plan.framing != ClientStream::Framing::kOpen ||
-                         request_->head.version == http::Version::kHttp11;
+                         request_->head.version != http::Version::kHttp10;
   if (shows_end && rest_.offer(asking_.transfer().get(), upload_)) {
     response.further = ClientStream::Further::kBehindContent;
   }

@@ -58,7 +58,7 @@ bool shows_weak_tag(const http::RequestHead& request, std::string_view etag) {
 std::optional<Coding> wanted_coding(const http::RequestHead& request,
                                     const Compression& compression) {
   const http::Fields& fields = request.fields;
-  if (request.version != http::Version::kHttp11 || is_part_of_identity(fields) ||
+  if (request.version == http::Version::kHttp10 || is_part_of_identity(fields) ||
       fields.list_has(FieldId::kCacheControl, "no-transform")) {
     return std::nullopt;
   }

@@ -99,7 +99,7 @@ constexpr FieldSet kNotInTrailer = {
 
 bool persists(const Fields& fields, FieldId connection, Version version) noexcept {
   if (fields.list_has(connection, "close")) return false;
-  return version == Version::kHttp11 || fields.list_has(connection, "keep-alive");
+  return version != Version::kHttp10 || fields.list_has(connection, "keep-alive");
 }
 
 }  // namespace
@@ -185,7 +185,7 @@ std::string switched_protocol(std::string_view asked, const ResponseHead& head) 
 }
 
 bool accepts_trailers(const RequestHead& head) noexcept {
-  return head.version == Version::kHttp11 && head.fields.list_has(FieldId::kTe, "trailers");
+  return head.version != Version::kHttp10 && head.fields.list_has(FieldId::kTe, "trailers");
 }
 
 bool allowed_in_trailer(const Field& field) noexcept {

@@ -43,8 +43,9 @@ constexpr bool is_idempotent(Method method) noexcept {
   return is_safe(method) || method == Method::kPut || method == Method::kDelete;
 }
 
-// The minor version of HTTP/1; a higher one than 1 is read as 1 (RFC 9110 2.5).
-enum class Version : std::uint8_t { kHttp10, kHttp11 };
+// The minor version of HTTP/1; a higher one than 1 is read as 1 (RFC 9110 2.5). HTTP/2 is that of
+// requests alone whose text was written of its frames: it means what that text of HTTP/1.1 does.
+enum class Version : std::uint8_t { kHttp10, kHttp11, kHttp2 };
 
 // Turns views of one piece of memory into views of another that holds the same bytes.
 struct Rebase {

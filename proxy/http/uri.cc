@@ -308,7 +308,7 @@ TargetStatus resolve_target(const RequestHead& head, Scheme scheme, Target& targ
     line = &field;
   }
   if (line == nullptr) {
-    return head.version == Version::kHttp11 ? TargetStatus::kMissingHost : TargetStatus::kOk;
+    return head.version != Version::kHttp10 ? TargetStatus::kMissingHost : TargetStatus::kOk;
   }
   const std::string_view host = line->value;
   if (host.empty()) {

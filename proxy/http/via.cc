@@ -6,6 +6,7 @@ namespace encore::http {
 
 std::string via_member(Version version, std::string_view pseudonym) {
   std::string member = version == Version::kHttp10 ? "1.0 " : "1.1 ";
+  if (version == Version::kHttp2) member = "2.0 ";
   member += pseudonym;
   return member;
 }

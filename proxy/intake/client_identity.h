@@ -27,6 +27,12 @@ class ClientIdentity {
   // `resume` is called from the loop when a request that had to wait may be brought again.
   ClientIdentity(const net::Address& peer, std::function<void()> resume)
       : from_(peer), client_(peer), resume_(std::move(resume)) {}
+  // Another protocol goes on with the connection of `from`, of which no request waits.
+  ClientIdentity(ClientIdentity&& from, std::function<void()> resume)
+      : ClientIdentity(std::move(from)) {
+    resume_ = std::move(resume);
+    if (logins_ != nullptr) logins_->set_resume(resume_);
+  }
 
   // The PROXY header in front of all requests.
   void await_header() { awaits_header_ = true; }
@@ -90,6 +96,8 @@ class ClientIdentity {
                               const http::RequestHead* head) const;
 
  private:
+  ClientIdentity(ClientIdentity&&) = default;
+
   void identify_by(const ListenerPolicy* policy, const http::Fields& fields, RequestView& view);
 
   net::Address from_;

@@ -39,6 +39,7 @@ class LoginCheck {
   ~LoginCheck();
   LoginCheck(const LoginCheck&) = delete;
   LoginCheck& operator=(const LoginCheck&) = delete;
+  void set_resume(std::function<void()> resume) { resume_ = std::move(resume); }
 
   // A request with its credentials. Borrowed. REQUIRES: the policy has credentials.
   struct Request {

@@ -431,6 +431,7 @@ std::string metrics_text(const Snapshot& snapshot, const ProcessStatus& process)
 #define ENCORE_GAUGE_SAMPLE(member, name, help) out.one(name, "gauge", help, snapshot.member);
   ENCORE_GAUGES(ENCORE_GAUGE_SAMPLE)
 #undef ENCORE_GAUGE_SAMPLE
+  write_http2(out, snapshot.http2);
   write_certificates(out, snapshot.certificates);
   write_series(out, snapshot.series);
   write_origins(out, snapshot);

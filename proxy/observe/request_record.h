@@ -71,8 +71,16 @@ struct LoggedRequest {
     return record.head == nullptr ? std::string_view() : record.head->method_text;
   }
   std::string_view version() const {
-    const bool is_old = record.head != nullptr && record.head->version == http::Version::kHttp10;
-    return is_old ? "HTTP/1.0" : "HTTP/1.1";
+    if (record.head == nullptr) return "HTTP/1.1";
+    switch (record.head->version) {
+      case http::Version::kHttp10:
+        return "HTTP/1.0";
+      case http::Version::kHttp11:
+        return "HTTP/1.1";
+      case http::Version::kHttp2:
+        return "HTTP/2";
+    }
+    return {};
   }
   std::string_view field(http::FieldId id) const {
     return record.head == nullptr ? std::string_view() : record.head->fields.value(id);

@@ -50,6 +50,7 @@ void Snapshot::add(const WorkerStats& stats) {
   ENCORE_COUNTERS(ENCORE_ADD)
   ENCORE_GAUGES(ENCORE_ADD)
 #undef ENCORE_ADD
+  http2.add(stats.http2);
 }
 
 }  // namespace encore::server

@@ -62,6 +62,7 @@ struct Snapshot {
   ENCORE_BODY_COUNTERS(ENCORE_MEMBER)
   ENCORE_GAUGES(ENCORE_MEMBER)
 #undef ENCORE_MEMBER
+  Http2Snapshot http2;
   cache::KernelStatistics kernel;
   cache::AdmissionStatistics admission;
   bool on_probation = false;  // the policy is probation

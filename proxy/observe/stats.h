@@ -10,6 +10,7 @@
 #include "base/time.h"
 #include "proxy/observe/counter.h"
 #include "proxy/observe/error_counts.h"
+#include "proxy/observe/http2_counts.h"
 #include "proxy/observe/outcome.h"
 #include "proxy/observe/recent.h"
 
@@ -80,6 +81,10 @@ struct ResponseSizes {
   X(tls_refused, "tls_handshakes_refused_total",                                                   \
     "Client connections closed because too many handshakes were under way.")                       \
   X(tls_plain_http, "tls_plain_http_total", "Requests of plain HTTP where TLS is spoken.")         \
+  X(http2_connections, "http2_connections_total", "Client connections that spoke HTTP/2.")         \
+  X(http2_streams, "http2_streams_total", "Streams opened by clients of HTTP/2.")                  \
+  X(http2_streams_reset, "http2_streams_reset_total",                                              \
+    "Streams of HTTP/2 that ended before their response had, whoever ended them.")                 \
   X(proxy_headers_bad, "proxy_headers_refused_total",                                              \
     "Client connections closed for a missing or untrusted PROXY header.")                          \
   X(access_denied, "access_denied_total",                                                          \
@@ -184,6 +189,8 @@ struct ResponseSizes {
 //  member              name in /metrics (after encore_)   help
 #define ENCORE_GAUGES(X)                                                       \
   X(connections_open, "client_connections", "Client connections open.")        \
+  X(http2_open, "http2_connections", "Client connections of HTTP/2 open.")     \
+  X(http2_streams_open, "http2_streams", "Streams of HTTP/2 open.")            \
   X(tls_handshaking, "tls_handshakes", "TLS handshakes of clients under way.") \
   X(origin_connections, "origin_connections", "Origin connections open.")      \
   X(transfers_open, "transfers", "Transfers from origins under way.")          \
@@ -207,6 +214,7 @@ struct alignas(64) WorkerStats {
   std::array<Counter, kSizeBuckets> stored_sizes;            // body bytes of what was stored
   RecentRequests recent;
   ErrorCounts errors;
+  Http2Counts http2;
 #define ENCORE_MEMBER(member, name, help) Counter member;
   ENCORE_COUNTERS(ENCORE_MEMBER)
   ENCORE_GAUGES(ENCORE_MEMBER)

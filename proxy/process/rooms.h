@@ -102,6 +102,7 @@ struct Rooms {
                .log = parts.log,
                .intake = intake,
                .http1 = http1,
+               .http2 = http2,
                .exchange = exchange,
                .tunnel = tunnel,
                .intercept = intercept} {}
@@ -114,6 +115,7 @@ struct Rooms {
   Coders coders;
   Intake intake;
   Http1Scratch http1;
+  h2::Counters http2;
   ExchangeServices exchange;
   TunnelServices tunnel;
   InterceptServices intercept;

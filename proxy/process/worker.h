@@ -99,6 +99,7 @@ class Worker final : private ConnectionKeeper,
 
   // ConnectionKeeper
   void retire(ClientConnection& connection) override;
+  void replace(ClientConnection& connection, ClientConnection& made) override;
   void note_unfinished_head(ClientConnection& connection, std::size_t bytes) override;
   void drop_unfinished_head(ClientConnection& connection) override;
 

@@ -108,6 +108,17 @@ void Worker::admit(net::Socket socket, const net::Address& peer, const ListenerC
   connection->begin();
 }
 
+void Worker::replace(ClientConnection& connection, ClientConnection& made) {
+  made.seat = std::move(connection.seat);
+  made.let_in_by = connection.let_in_by;
+  made.listed = std::move(connection.listed);
+  made.previous = std::exchange(connection.previous, nullptr);
+  made.next = std::exchange(connection.next, nullptr);
+  (made.previous == nullptr ? connections_ : made.previous->next) = &made;
+  if (made.next != nullptr) made.next->previous = &made;
+  retired_->add(std::unique_ptr<ClientConnection>(&connection));
+}
+
 // One worker after the other is asked to give up an idle connection. What they answer is looked at
 // by the client's own worker.
 void Worker::ask_others(std::shared_ptr<Arrival> arrival) {

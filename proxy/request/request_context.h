@@ -77,6 +77,7 @@ struct RequestContext {
   // Our Via, as a field line; empty where the listener says none.
   std::string_view via_field(http::Version received) const {
     if (policy != nullptr && !policy->via) return {};
+    if (received == http::Version::kHttp2) return runtime->via_field_20;
     return received == http::Version::kHttp11 ? runtime->via_field_11 : runtime->via_field_10;
   }
   bool says_cache_status() const { return policy == nullptr || policy->cache_status; }

@@ -36,6 +36,7 @@ Result<std::unique_ptr<const ListenerPolicy>> ListenerPolicy::make(
   plain.address = listen.address;
   plain.mode = listen.mode;
   // What comes before the first request is no concern of requests.
+  plain.http2 = listen.http2;
   plain.tls = listen.tls;
   plain.tls_unknown_name = listen.tls_unknown_name;
   plain.tls_min_version = listen.tls_min_version;

@@ -191,6 +191,7 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   };
   runtime->via_field_11 = via(http::Version::kHttp11);
   runtime->via_field_10 = via(http::Version::kHttp10);
+  runtime->via_field_20 = via(http::Version::kHttp2);
   runtime->max_memory_object_bytes = config::max_object_in_memory(config);
   if (!config.compression.codings.empty()) runtime->compression.emplace(config.compression);
   set_log(*runtime);

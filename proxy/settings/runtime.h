@@ -64,6 +64,7 @@ struct Runtime {
   std::string pseudonym;                     // ours in Via
   std::string via_field_11;                  // "Via: 1.1 name\r\n", for messages received as 1.1
   std::string via_field_10;
+  std::string via_field_20;
   std::uint64_t max_memory_object_bytes = 0;  // what is larger lies on disk alone
   ErrorPages error_pages;
   std::optional<Compression> compression;  // nothing: it is off
@@ -92,6 +93,10 @@ struct Runtime {
     return listener < policies.size() ? policies[listener].get() : nullptr;
   }
   std::vector<std::unique_ptr<const ListenerPolicy>> policies;
+  // Whether clients of the listener of that place may begin with HTTP/2.
+  bool takes_http2(std::size_t listener) const {
+    return listener < config.listen.size() && config.listen[listener].http2;
+  }
   SeriesTable<ListenerCounts> listeners;  // what is counted of each, by its address in the config
   std::shared_ptr<TokenBuckets> failed_logins;  // of each client; null: not counted
   std::shared_ptr<ToldOnce> told_once;          // warnings of requests, over reloads; never null

@@ -36,6 +36,9 @@ Result<std::shared_ptr<const net::TlsServer>> TlsListeners::make(
       std::ranges::count(options.alpn, "http/1.0") == 0) {
     options.alpn.emplace_back("http/1.0");
   }
+  if (listen.http2 && !options.alpn.empty() && std::ranges::count(options.alpn, "h2") == 0) {
+    options.alpn.insert(options.alpn.begin(), "h2");
+  }
   for (const config::TlsPairText& pair : listen.tls) {
     options.pairs.push_back({pair->certificate, pair->key, pair->ocsp});
   }

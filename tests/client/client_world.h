@@ -107,6 +107,12 @@ class ClientWorld final : private ConnectionKeeper, private OriginAsker {
     REQUIRE(std::erase(connections_, &connection) == 1);
     retired_.add(std::unique_ptr<ClientConnection>(&connection));
   }
+  void replace(ClientConnection& connection, ClientConnection& made) override {
+    const auto found = std::ranges::find(connections_, &connection);
+    REQUIRE(found != connections_.end());
+    *found = &made;
+    retired_.add(std::unique_ptr<ClientConnection>(&connection));
+  }
   void note_unfinished_head(ClientConnection& connection, std::size_t bytes) override {
     heads.note(connection, connection.head_place, bytes);
   }

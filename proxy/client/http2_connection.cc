@@ -1,0 +1,397 @@
+#include "proxy/client/http2_connection.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include "base/check.h"
+#include "proxy/client/http1_writer.h"
+#include "proxy/client/http2_reply.h"
+#include "proxy/client/http2_stream.h"
+#include "proxy/http/parser.h"
+#include "proxy/intake/revocation.h"
+
+namespace encore::server {
+namespace {
+
+constexpr std::size_t kPartsMax = 64;
+// Of a client that does not acknowledge the first step of a drain the second one waits no longer.
+constexpr Nanoseconds kDrainPatience = std::chrono::seconds(1);
+// What a client will have taken in so many seconds comes free by itself.
+constexpr std::uint64_t kSlowSeconds = 2;
+// Fields of a list that is still decoded: cookies come in crumbs, and what is a little too large is
+// to get its 431.
+constexpr std::size_t kFieldsFactor = 4;
+constexpr Nanoseconds kNoLimit = std::chrono::hours(24 * 365);
+
+bool over(Nanoseconds time, Nanoseconds limit) { return limit.count() != 0 && time >= limit; }
+
+Nanoseconds or_none(Nanoseconds limit) { return limit.count() == 0 ? kNoLimit : limit; }
+
+h2::Options options_of(const Runtime& runtime, const ListenerContext& listener,
+                       const ClientIdentity& identity) {
+  const config::Timeouts& timeouts = runtime.config.timeouts;
+  h2::Options options;
+  options.head_bytes_max = runtime.head_limits.head_bytes_max;
+  options.fields_max = std::max(options.fields_max, kFieldsFactor * runtime.head_limits.fields_max);
+  options.stall_time = or_none(timeouts.client_write);
+  options.head_time = or_none(timeouts.client_header);
+  options.has_absolute_form =
+      listener.mode == config::Mode::kForward && identity.inside() == nullptr;
+  options.takes_protocols = false;
+  return options;
+}
+
+}  // namespace
+
+Http2Connection::Http2Connection(const ClientServices& services, const ListenerContext& listener,
+                                 std::unique_ptr<net::Stream> stream, ClientIdentity&& identity)
+    : services_(services),
+      listener_(listener),
+      stream_(std::move(stream)),
+      identity_(std::move(identity), [this] { go_on(); }),
+      session_(options_of(*services.runtime, listener, identity_), services.http2, *this),
+      later_(services.loop, [this] { on_later(); }),
+      idle_since_(services.loop.now()) {
+  services_.stats.http2_connections.add();
+  services_.stats.http2_open.add();
+}
+
+Http2Connection::~Http2Connection() = default;
+
+void Http2Connection::begin() {
+  stream_->set_handler(this);
+  stream_->resume_reading();
+  if (is_draining()) return drain();
+  flush_later();
+}
+
+// --- bytes ---
+
+std::size_t Http2Connection::on_data(net::Stream&, std::span<const std::byte> bytes) {
+  ENCORE_CHECK(!is_closed_, "a closed connection reads nothing");
+  const std::size_t used = session_.receive(
+      {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, services_.loop.now());
+  services_.stats.bytes_from_clients.add(used);
+  listener_.counts->received_bytes.add(used);
+  tell_counters();
+  flush();
+  return used;
+}
+
+void Http2Connection::on_writable(net::Stream&) {
+  if (is_closed_) return;
+  is_blocked_ = false;
+  flush();
+}
+
+// A client that has said all still takes its answers.
+void Http2Connection::on_eof(net::Stream&) {
+  session_.finish_drain();
+  flush();
+}
+
+void Http2Connection::on_error(net::Stream&, net::CloseReason reason, int) {
+  close(How::kByReset, {.detail = net::to_string(reason)});
+}
+
+void Http2Connection::on_later() {
+  if (is_closed_) return;
+  for (const h2::StreamId id : std::exchange(resumed_, {})) {
+    const auto found = std::ranges::find(works_, id, [](const auto& work) { return work->id(); });
+    if (found != works_.end()) (*found)->resume();
+  }
+  flush();
+}
+
+void Http2Connection::resume_later(Http2Work& work) {
+  resumed_.push_back(work.id());
+  later_.schedule();
+}
+
+void Http2Connection::flush() {
+  if (is_closed_) return;
+  const std::uint64_t cost = stream_->is_tls() ? net::TurnShares::kTlsCost : 1;
+  const std::size_t share = services_.loop.shares().allowance() / cost;
+  const std::size_t bytes_max = std::max(share, Http1Writer::kLittleBytes);
+  const bool was_paused = session_.is_paused();
+  std::size_t bytes = 0;
+  while (!is_blocked_ && session_.has_output()) {
+    if (bytes >= bytes_max) {
+      later_.wait_for_share();
+      break;
+    }
+    std::array<iovec, kPartsMax> parts;
+    const h2::Batch batch = session_.gather(parts, bytes_max - bytes);
+    net::WriteResult result;
+    if (batch.parts != 0) result = stream_->write(std::span(parts).first(batch.parts));
+    session_.sent(result.bytes, services_.loop.now());
+    bytes += result.bytes;
+    if (result.status == net::WriteStatus::kError) {
+      return close(How::kByReset, {.detail = net::to_string(result.reason)});
+    }
+    is_blocked_ = result.status == net::WriteStatus::kBlocked;
+    if (bytes != 0 || stall_since_ == MonotonicTime{}) stall_since_ = services_.loop.now();
+  }
+  if (session_.is_finished() && works_.empty()) return close(How::kGracefully);
+  // What a client sends that takes nothing waits.
+  if (was_paused && !session_.is_paused()) stream_->resume_reading();
+}
+
+void Http2Connection::tell_counters() {
+  services_.stats.http2.set(services_.http2);
+  services_.stats.http2_streams_reset.add(services_.http2.streams_reset -
+                                          services_.stats.http2_streams_reset.get());
+}
+
+// --- requests ---
+
+h2::StreamHandler* Http2Connection::on_request(h2::StreamId stream, const h2::Request& request) {
+  services_.stats.http2_streams.add();
+  if (is_draining() && !session_.is_draining()) drain();
+  if (!waiting_.empty()) return wait(stream, request.text);
+  const Decided decided = decide(stream, request.text);
+  return decided.waits ? wait(stream, request.text) : decided.work;
+}
+
+h2::StreamHandler* Http2Connection::on_connect(h2::StreamId stream, const h2::Connect&) {
+  services_.stats.http2_streams.add();
+  return refuse(stream,
+                {.status = 501,
+                 .outcome = Outcome::kBadRequest,
+                 .detail = "connect-over-http2",
+                 .text = "CONNECT is taken over HTTP/1.1 alone."},
+                nullptr);
+}
+
+void Http2Connection::on_connection_end(const h2::ConnectionEnd& end) {
+  gone_.detail = end.why;
+  waiting_.clear();
+}
+
+Http2Connection::Decided Http2Connection::decide(h2::StreamId stream, std::string& text) {
+  http::RequestHead& head = services_.http1.head;
+  http::ParseProgress progress;
+  http::ParseError error;
+  std::string encoded;
+  const auto status =
+      http::parse_lax_request(text, services_.runtime->head_limits, progress, head, error, encoded);
+  if (status != http::ParseStatus::kComplete) {
+    // Its end is there, so that nothing else is missing than a sound head.
+    if (status == http::ParseStatus::kIncomplete) error = {.status = 400};
+    return {.work = refuse(stream, malformed(error), nullptr)};
+  }
+  head.version = http::Version::kHttp2;
+  const std::string_view sent = encoded.empty() ? std::string_view(text) : encoded;
+  RequestView view;
+  CacheView found;
+  ClientCounter::Seat place;
+  Intake::Outcome outcome = services_.intake.take({.head = head,
+                                                   .text = sent,
+                                                   .listener = listener_,
+                                                   .identity = identity_,
+                                                   .seat = place,
+                                                   .is_tls = stream_->is_tls()},
+                                                  view, found);
+  if (std::holds_alternative<Intake::Wait>(outcome)) return {.waits = true};
+  if (const auto* refused = std::get_if<Intake::Refuse>(&outcome)) {
+    return {.work = refuse(stream, refused->refusal, &view)};
+  }
+  if (const auto* hit = std::get_if<Intake::Hit>(&outcome)) {
+    std::unique_ptr<Http2Reply> reply(new Http2Reply(*this, stream));
+    reply->send_hit(view, sent, hit->form, found);
+    return {.work = reply->is_done() ? nullptr : keep(std::move(reply))};
+  }
+  auto* const start = std::get_if<Intake::Start>(&outcome);
+  ENCORE_CHECK(start != nullptr, "CONNECT comes another way");
+  auto* const made =
+      new Http2Stream(*this, stream, std::move(start->request), std::move(found), std::move(place));
+  Http2Stream& work = *made;
+  keep(std::unique_ptr<Http2Work>(made));
+  work.start();
+  // It is retired where it has its answer already.
+  return {.work = session_.status(stream) == h2::SendStatus::kGone ? nullptr : &work};
+}
+
+Http2Work* Http2Connection::refuse(h2::StreamId stream, const Refusal& refusal,
+                                   const RequestView* view) {
+  std::unique_ptr<Http2Reply> reply(new Http2Reply(*this, stream));
+  reply->send_refusal(refusal, view);
+  return reply->is_done() ? nullptr : keep(std::move(reply));
+}
+
+Http2Work* Http2Connection::wait(h2::StreamId stream, std::string& text) {
+  auto* const made = new Http2Waiting(*this, stream, std::move(text));
+  waiting_.push_back(made);
+  return keep(std::unique_ptr<Http2Work>(made));
+}
+
+// The session is not on the stack: a login comes from the loop.
+void Http2Connection::go_on() {
+  if (is_closed_) return;
+  while (!waiting_.empty() && !session_.is_ended()) {
+    Http2Waiting& first = *waiting_.front();
+    const Decided decided = decide(first.id(), first.text());
+    if (decided.waits) return;
+    waiting_.pop_front();
+    if (decided.work == nullptr) {
+      on_work_end(first);
+    } else {
+      first.set_work(decided.work);
+    }
+  }
+  flush_later();
+}
+
+// --- works ---
+
+Http2Work* Http2Connection::keep(std::unique_ptr<Http2Work> work) {
+  services_.stats.http2_streams_open.add();
+  work->place = works_.size();
+  works_.push_back(std::move(work));
+  return works_.back().get();
+}
+
+void Http2Connection::on_work_end(Http2Work& work) {
+  if (work.front != nullptr) {
+    work.front->set_work(nullptr);
+    retire(*work.front);
+  } else {
+    std::erase(waiting_, &work);
+  }
+  retire(work);
+}
+
+void Http2Connection::retire(Http2Work& work) {
+  const std::size_t place = work.place;
+  ENCORE_CHECK(place < works_.size() && works_[place].get() == &work, "a work ends once");
+  services_.stats.http2_streams_open.subtract();
+  services_.retired.add(std::move(works_[place]));
+  if (place + 1 != works_.size()) {
+    works_[place] = std::move(works_.back());
+    works_[place]->place = place;
+  }
+  works_.pop_back();
+  if (works_.empty()) idle_since_ = services_.loop.now();
+}
+
+// --- the connection ---
+
+void Http2Connection::close(How how, ClientGone why) {
+  if (is_closed_) return;
+  is_closed_ = true;
+  why.unsent = how == How::kGracefully ? ClientGone::Unsent::kSent : ClientGone::Unsent::kLost;
+  gone_ = why;
+  later_.cancel();
+  waiting_.clear();
+  services_.keeper.drop_unfinished_head(*this);
+  session_.drop();
+  ENCORE_CHECK(works_.empty(), "no stream is left behind its connection");
+  tell_counters();
+  if (stream_->is_open()) {
+    if (how == How::kByReset) {
+      stream_->abort();
+    } else if (how == How::kAtOnce) {
+      stream_->close();
+    } else {
+      stream_->close_gracefully();
+    }
+  }
+  services_.stats.http2_open.subtract();
+  services_.keeper.retire(*this);
+}
+
+void Http2Connection::check_timeouts(MonotonicTime now) {
+  if (is_closed_) return;
+  const config::Timeouts& timeouts = services_.runtime->config.timeouts;
+  session_.check_timeouts(services_.loop.now());
+  for (std::size_t i = works_.size(); i-- > 0;) {
+    if (i < works_.size()) works_[i]->check_timeouts(now);
+  }
+  tell_counters();
+  if (is_blocked_) {
+    // The kernel has megabytes for the client, which takes them while nothing more is written.
+    const std::uint64_t taken_before = std::exchange(taken_, stream_->bytes_taken());
+    if (taken_ != taken_before) stall_since_ = now;
+    if (over(now - stall_since_, timeouts.client_write)) {
+      return close(How::kByReset, {.detail = "client-write"});
+    }
+  }
+  if (drain_since_ != MonotonicTime{} && now - drain_since_ >= kDrainPatience) {
+    session_.finish_drain();
+  }
+  if (is_idle() && over(now - idle_since_, timeouts.client_idle)) session_.finish_drain();
+  flush();
+}
+
+void Http2Connection::drain() {
+  if (is_closed_ || session_.is_draining()) return;
+  drain_since_ = services_.loop.now();
+  session_.drain();
+  flush_later();
+}
+
+void Http2Connection::end_if_quiet() {
+  if (is_closed_) return;
+  const bool is_quiet = quiet_.look(net::moved_bytes(*stream_));
+  if (!is_quiet) return;
+  // Bytes from an origin may reach the client later.
+  for (const auto& work : works_) {
+    if (work->is_origin_active()) return;
+  }
+  cut();
+}
+
+bool Http2Connection::revoke() {
+  if (is_closed_) return false;
+  if (listener_.closed) return is_revoked_;
+  bool is_allowed = why_revoked(*services_.runtime, listener_, {.identity = identity_}).empty();
+  for (const auto& work : works_) {
+    const RequestContext* const request = work->request();
+    if (!is_allowed || request == nullptr) continue;
+    is_allowed =
+        why_revoked(*services_.runtime, listener_, {.identity = identity_, .request = request})
+            .empty();
+  }
+  const bool was_revoked = std::exchange(is_revoked_, !is_allowed);
+  if (!is_revoked_) return false;
+  if (!was_revoked) services_.stats.connections_revoked.add();
+  drain();
+  return true;
+}
+
+bool Http2Connection::may_be_given_up() const {
+  return !is_closed_ && is_idle() && stream_->kept_bytes() == 0;
+}
+
+void Http2Connection::look_at_reader(MonotonicTime now) {
+  if (is_closed_) return;
+  for (std::size_t i = works_.size(); i-- > 0;) {
+    if (i < works_.size()) works_[i]->look_at_reader(now);
+  }
+}
+
+std::optional<SlowReader> Http2Connection::slow_reader() const {
+  if (is_closed_) return std::nullopt;
+  SlowReader all;
+  for (const auto& work : works_) {
+    if (!work->pace().is_known()) continue;
+    const std::uint64_t rate = work->pace().bytes_per_second();
+    const std::uint64_t held = work->held_bytes();
+    if (held / kSlowSeconds <= rate) continue;
+    all.bytes_per_second += rate;
+    all.held_bytes += held;
+    all.over_share |= work->is_over_share();
+  }
+  if (all.held_bytes == 0) return std::nullopt;
+  return all;
+}
+
+void Http2Connection::cut_reader() {
+  if (is_closed_) return;
+  services_.stats.slow_readers_cut.add();
+  close(How::kByReset, {.outcome = Outcome::kSlowReader});
+}
+
+}  // namespace encore::server

@@ -1,0 +1,131 @@
+// Http2Connection: a client's connection that speaks HTTP/2. The session reads and writes its
+// frames; each request becomes text, goes through the parser and the intake, and is answered by a
+// work of its own: a reply, an exchange, or a wait. One that began as HTTP/1 hands it over
+// (Http1Connection). Confined to its worker.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "proxy/client/client_connection.h"
+#include "proxy/client/http1_services.h"
+#include "proxy/client/http2_waiting.h"
+#include "proxy/client/http2_work.h"
+#include "proxy/h2/server_session.h"
+#include "proxy/intake/client_counter.h"
+#include "proxy/intake/client_identity.h"
+#include "proxy/intake/intake.h"
+#include "proxy/net/quiet.h"
+#include "proxy/net/stream.h"
+#include "proxy/net/timer.h"
+
+namespace encore::server {
+
+// What a client sends first that knows that HTTP/2 is spoken (RFC 9113 3.4).
+inline constexpr std::string_view kHttp2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+class Http2Connection final : public ClientConnection,
+                              private net::StreamHandler,
+                              private h2::ServerHandler,
+                              private Http2Carrier {
+ public:
+  // `services` and `listener` are borrowed and outlive it. The first bytes that come are the
+  // preface.
+  Http2Connection(const ClientServices& services, const ListenerContext& listener,
+                  std::unique_ptr<net::Stream> stream, ClientIdentity&& identity);
+  ~Http2Connection() override;
+  Http2Connection(const Http2Connection&) = delete;
+  Http2Connection& operator=(const Http2Connection&) = delete;
+
+  // ClientConnection and Http2Carrier
+  net::Stream& stream() override { return *stream_; }
+
+  // ClientConnection
+  void begin() override;
+  void check_timeouts(MonotonicTime now) override;
+  void drain() override;
+  void end_if_quiet() override;
+  bool revoke() override;
+  bool is_revoked() const override { return is_revoked_; }
+  using ClientConnection::cut;
+  void cut(const ClientGone& why) override { close(How::kGracefully, why); }
+  bool may_be_given_up() const override;
+  void give_up() override { close(How::kAtOnce); }
+  void refuse_unfinished_head() override { close(How::kAtOnce); }
+  void look_at_reader(MonotonicTime now) override;
+  std::optional<SlowReader> slow_reader() const override;
+  void cut_reader() override;
+
+ private:
+  enum class How : std::uint8_t { kGracefully, kAtOnce, kByReset };
+
+  // net::StreamHandler
+  std::size_t on_data(net::Stream& stream, std::span<const std::byte> bytes) override;
+  void on_writable(net::Stream& stream) override;
+  void on_eof(net::Stream& stream) override;
+  void on_error(net::Stream& stream, net::CloseReason reason, int os_error) override;
+
+  // h2::ServerHandler
+  h2::StreamHandler* on_request(h2::StreamId stream, const h2::Request& request) override;
+  h2::StreamHandler* on_connect(h2::StreamId stream, const h2::Connect& connect) override;
+  void on_connection_end(const h2::ConnectionEnd& end) override;
+
+  // Http2Carrier
+  const ClientServices& services() const override { return services_; }
+  const ListenerContext& listener() const override { return listener_; }
+  const ClientIdentity& identity() const override { return identity_; }
+  h2::ServerSession& session() override { return session_; }
+  bool is_blocked() const override { return is_blocked_; }
+  void flush_later() override { later_.schedule(); }
+  void resume_later(Http2Work& work) override;
+  const ClientGone& gone() const override { return gone_; }
+  void on_work_end(Http2Work& work) override;
+
+  bool is_draining() const {
+    return services_.keeper.is_draining() || listener_.closed || is_revoked_;
+  }
+  // What is said of a request: null: it is answered, or must wait (`waits`).
+  struct Decided {
+    Http2Work* work = nullptr;
+    bool waits = false;
+  };
+  Decided decide(h2::StreamId stream, std::string& text);
+  Http2Work* refuse(h2::StreamId stream, const Refusal& refusal, const RequestView* view);
+  Http2Work* wait(h2::StreamId stream, std::string& text);
+  // A login is known.
+  void go_on();
+  Http2Work* keep(std::unique_ptr<Http2Work> work);
+  void retire(Http2Work& work);
+  void on_later();
+  // Writes what there is, as far as the socket and the turn allow; closes what is finished.
+  void flush();
+  void tell_counters();
+  bool is_idle() const { return works_.empty() && session_.stream_count() == 0; }
+  void close(How how, ClientGone why = {});
+
+  const ClientServices& services_;
+  const ListenerContext& listener_;
+  std::unique_ptr<net::Stream> stream_;
+  ClientIdentity identity_;
+  h2::ServerSession session_;
+  std::vector<std::unique_ptr<Http2Work>> works_;
+  std::deque<Http2Waiting*> waiting_;  // for logins, the first for its own
+  std::vector<h2::StreamId> resumed_;  // that want to go on in this turn
+  net::Deferred later_;
+  ClientGone gone_{.detail = "reset"};  // of streams that the session ends
+  MonotonicTime idle_since_;            // with no stream
+  MonotonicTime drain_since_{};         // zero: it does not drain
+  MonotonicTime stall_since_{};         // of the present stall of the socket
+  std::uint64_t taken_ = 0;             // of the connection's bytes, when that was looked at last
+  bool is_closed_ = false;
+  bool is_blocked_ = false;
+  bool is_revoked_ = false;
+  net::Quiet quiet_;  // in a drain
+};
+
+}  // namespace encore::server

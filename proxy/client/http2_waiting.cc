@@ -1,0 +1,43 @@
+#include "proxy/client/http2_waiting.h"
+
+namespace encore::server {
+
+void Http2Waiting::set_work(Http2Work* work) {
+  work_ = work;
+  if (work_ == nullptr) return;
+  work_->front = this;
+  text_ = {};
+  const std::string content = std::exchange(content_, {});
+  if (!content.empty()) work_->on_content(id_, content);
+  // It may have ended with that.
+  if (work_ != nullptr && has_ended_) work_->on_content_end(id_, trailers_);
+}
+
+void Http2Waiting::on_content(h2::StreamId stream, std::string_view bytes) {
+  if (work_ != nullptr) {
+    work_->on_content(stream, bytes);
+  } else {
+    content_ += bytes;
+  }
+}
+
+void Http2Waiting::on_content_end(h2::StreamId stream, std::string_view trailers) {
+  if (work_ != nullptr) return work_->on_content_end(stream, trailers);
+  has_ended_ = true;
+  trailers_ = trailers;
+}
+
+void Http2Waiting::on_writable(h2::StreamId stream) {
+  if (work_ != nullptr) work_->on_writable(stream);
+}
+
+void Http2Waiting::on_gone(h2::StreamId stream, h2::ErrorCode code) {
+  is_gone_ = true;
+  if (work_ != nullptr) {
+    work_->on_gone(stream, code);
+  } else {
+    carrier_.on_work_end(*this);
+  }
+}
+
+}  // namespace encore::server

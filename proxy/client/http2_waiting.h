@@ -1,0 +1,43 @@
+// Http2Waiting: a stream whose login is being checked, or that came behind one of those. It keeps
+// the request and what comes of its content; once there is work, that is told of everything by it,
+// for the session knows no other. Confined to its worker.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "proxy/client/http2_work.h"
+
+namespace encore::server {
+
+class Http2Waiting final : public Http2Work {
+ public:
+  Http2Waiting(Http2Carrier& carrier, h2::StreamId id, std::string text)
+      : Http2Work(carrier, id), text_(std::move(text)) {}
+
+  std::string& text() { return text_; }
+  bool is_gone() const { return is_gone_; }
+  // Null: it has been answered, or the stream is gone.
+  void set_work(Http2Work* work);
+
+  // Http2Work
+  void cut() override {}
+  // h2::StreamHandler
+  void on_content(h2::StreamId stream, std::string_view bytes) override;
+  void on_content_end(h2::StreamId stream, std::string_view trailers) override;
+  void on_writable(h2::StreamId stream) override;
+  void on_gone(h2::StreamId stream, h2::ErrorCode code) override;
+
+ private:
+  const net::Address& client() const override { return carrier_.identity().client(); }
+
+  std::string text_;
+  std::string content_;
+  std::string trailers_;
+  Http2Work* work_ = nullptr;  // null: there is none yet
+  bool has_ended_ = false;     // the content
+  bool is_gone_ = false;
+};
+
+}  // namespace encore::server

@@ -1,0 +1,77 @@
+#include "proxy/client/http2_work.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace encore::server {
+namespace {
+
+// Over which the least pace is measured where a client may take nothing for any time.
+constexpr Nanoseconds kPaceWindow = std::chrono::seconds(60);
+
+}  // namespace
+
+void Http2Work::look_at_reader(MonotonicTime now) {
+  if (session().status(id_) != h2::SendStatus::kBlocked) {
+    pace_.look_at_unblocked();
+    account(client());
+    return;
+  }
+  pace_.look_at_blocked(now, taken_bytes());
+  account(client());
+  const config::Config& config = carrier_.services().runtime->config;
+  Nanoseconds window = config.timeouts.client_write;
+  if (window.count() == 0) window = kPaceWindow;
+  if (pace_.is_below({config.limits.client_write_rate_min, window})) cut();
+}
+
+void Http2Work::account(const net::Address& client) {
+  const bool is_blocked = session().status(id_) == h2::SendStatus::kBlocked;
+  if (!is_blocked && holding_.bytes() == 0) return;
+  holding_.set(carrier_.services().transfer_memory, client, is_blocked ? held_bytes() : 0);
+}
+
+bool Http2Work::is_over_share() const {
+  return holding_.is_over(
+      carrier_.services().runtime->config.limits.transfer_memory_per_client_bytes);
+}
+
+std::uint64_t Http2Work::sent_bytes() const {
+  sent_bytes_ = std::max(sent_bytes_, session().sent_bytes(id_));
+  return sent_bytes_;
+}
+
+// Streams share the kernel's buffer: the last bytes of the connection may be any stream's.
+std::uint64_t Http2Work::unsent_bytes() const {
+  return std::min(sent_bytes(), carrier_.stream().bytes_unsent());
+}
+
+std::uint64_t Http2Work::taken_bytes() const {
+  const std::uint64_t sent = sent_bytes();
+  const std::uint64_t in_kernel = carrier_.stream().bytes_in_kernel();
+  taken_bytes_ = std::max(taken_bytes_, sent - std::min(sent, in_kernel));
+  return taken_bytes_;
+}
+
+h2::ContentSource::Peeked peek_for_http2(BodyReader& reader, std::span<iovec> room,
+                                         std::size_t bytes_max) {
+  using State = h2::ContentSource::State;
+  const BodyReader::Peeked seen = reader.peek(room, bytes_max);
+  State state = State::kBroken;
+  switch (seen.state) {
+    case BodyReader::State::kReady:
+      state = State::kReady;
+      break;
+    case BodyReader::State::kWaiting:
+      state = State::kWaiting;
+      break;
+    case BodyReader::State::kEnd:
+      state = State::kEnd;
+      break;
+    case BodyReader::State::kBroken:
+      break;
+  }
+  return {.state = state, .parts = seen.parts, .bytes = seen.bytes};
+}
+
+}  // namespace encore::server

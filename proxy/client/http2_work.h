@@ -1,0 +1,102 @@
+// Http2Work: what answers one stream of an HTTP/2 connection: an exchange, a reply, a tunnel, or a
+// wait. And the connection, as its streams see it. Confined to its worker.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/time.h"
+#include "proxy/client/http1_services.h"
+#include "proxy/exchange/body_reader.h"
+#include "proxy/exchange/client_stream.h"
+#include "proxy/h2/server_session.h"
+#include "proxy/net/retired.h"
+#include "proxy/request/request_context.h"
+#include "proxy/transfer/pace.h"
+#include "proxy/transfer/transfer_memory.h"
+
+namespace encore::server {
+
+class Http2Waiting;
+class Http2Work;
+
+class Http2Carrier {
+ public:
+  virtual const ClientServices& services() const = 0;
+  virtual const ListenerContext& listener() const = 0;
+  virtual const ClientIdentity& identity() const = 0;
+  virtual h2::ServerSession& session() = 0;
+  virtual net::Stream& stream() = 0;
+  // The socket takes no more now.
+  virtual bool is_blocked() const = 0;
+  // Output of the session is written at the end of the turn.
+  virtual void flush_later() = 0;
+  // The work is resumed from the loop.
+  virtual void resume_later(Http2Work& work) = 0;
+  // Why streams are gone that the session ends.
+  virtual const ClientGone& gone() const = 0;
+  // The stream has its answer, or never will: the session calls the work no more. It is destroyed
+  // at the end of the turn.
+  virtual void on_work_end(Http2Work& work) = 0;
+
+ protected:
+  ~Http2Carrier() = default;
+};
+
+class Http2Work : public h2::StreamHandler, public net::Retirable {
+ public:
+  // `carrier` is borrowed and outlives it.
+  Http2Work(Http2Carrier& carrier, h2::StreamId id) : carrier_(carrier), id_(id) {}
+  Http2Work(const Http2Work&) = delete;
+  Http2Work& operator=(const Http2Work&) = delete;
+  ~Http2Work() override = default;
+
+  // --- from the connection ---
+  virtual void resume() {}
+  virtual void check_timeouts(MonotonicTime /*now*/) {}
+  // The request that is under way; null: none.
+  virtual const RequestContext* request() const { return nullptr; }
+  virtual bool is_origin_active() const { return false; }
+  // Bytes that it keeps in memory because the client does not take them.
+  virtual std::uint64_t held_bytes() const { return 0; }
+  // Ends the stream, whose client takes it too slowly.
+  virtual void cut() = 0;
+
+  // Measures how fast the client takes the content, and ends the stream where that is less than it
+  // must be.
+  void look_at_reader(MonotonicTime now);
+  const Pace& pace() const { return pace_; }
+  // Its client, over all that it has asked for, holds more than its share of memory.
+  bool is_over_share() const;
+  h2::StreamId id() const { return id_; }
+
+  // Of the connection: its place among the others, and what stands in front of it as the session's
+  // handler; null: nothing.
+  std::size_t place = 0;
+  Http2Waiting* front = nullptr;
+
+ protected:
+  h2::ServerSession& session() const { return carrier_.session(); }
+  // Counts what the client makes it hold.
+  void account(const net::Address& client);
+  // Bytes of the response that have left. Stays as it was when the stream is gone.
+  std::uint64_t sent_bytes() const;
+  std::uint64_t unsent_bytes() const;
+  std::uint64_t taken_bytes() const;
+  virtual const net::Address& client() const = 0;
+
+  Http2Carrier& carrier_;
+  const h2::StreamId id_;
+
+ private:
+  Pace pace_;
+  TransferMemory::Holding holding_;
+  mutable std::uint64_t sent_bytes_ = 0;
+  mutable std::uint64_t taken_bytes_ = 0;
+};
+
+// The states of a reader, as the session knows them.
+h2::ContentSource::Peeked peek_for_http2(BodyReader& reader, std::span<iovec> room,
+                                         std::size_t bytes_max);
+
+}  // namespace encore::server
