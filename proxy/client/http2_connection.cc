@@ -86,11 +86,9 @@ void Http2Connection::on_writable(net::Stream&) {
   flush();
 }
 
-// A client that has said all still takes its answers.
-void Http2Connection::on_eof(net::Stream&) {
-  session_.finish_drain();
-  flush();
-}
+// One half of a connection is of no use to a client of HTTP/2, that cannot even open a window: it
+// has gone.
+void Http2Connection::on_eof(net::Stream&) { close(How::kGracefully, {.detail = "reset"}); }
 
 void Http2Connection::on_error(net::Stream&, net::CloseReason reason, int) {
   close(How::kByReset, {.detail = net::to_string(reason)});

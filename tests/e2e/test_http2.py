@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+import signal
 import socket
 import threading
 import unittest
@@ -196,7 +197,8 @@ class Content(Http2Case):
         with self.client() as client:
             answer = client.ask("/x")
         self.assertEqual(b"x", answer.body)
-        self.assertEqual([[(":status", "103"), ("link", "</a>; rel=preload")]], answer.interim)
+        self.assertEqual([(":status", "103"), ("link", "</a>; rel=preload")],
+                         answer.interim[0][:2])
 
     def test_a_response_that_breaks_off_is_a_reset(self):
         def route(exchange):
@@ -225,37 +227,28 @@ class Content(Http2Case):
             self.assertTrue(closed.wait(30))
             self.assertEqual(b"y", client.ask("/y").body)
 
-    def test_a_large_upload_that_nobody_takes_fills_no_memory(self):
-        held = threading.Event()
-        self.addCleanup(held.set)
-
-        def route(exchange):
-            exchange.wait(held)
-            return response(b"late")
-        self.serve({"/y": response(b"y")})
-        sock = socket.create_server(("127.0.0.1", 0))  # accepts, and reads nothing
+    def test_an_upload_that_nobody_takes_is_held_back(self):
+        sock = socket.create_server(("127.0.0.1", 0))  # reads nothing
         self.addCleanup(sock.close)
-        encore = self.encore(
+        self.proxy = self.encore(
             listen=[{"address": f"127.0.0.1:{free_port()}", "mode": "reverse"}],
             origin=[{"servers": [f"http://127.0.0.1:{sock.getsockname()[1]}"]}])
-        with Http2Client(encore.port) as client:
+        with self.client() as client:
             client.read_until(lambda: client.acknowledged)
             stream = client.request("/x", method="POST", end=False)
             sent = 0
-            while client.send_window > 0 and client.streams[stream].window > 0 and sent < 64 << 20:
-                size = min(16384, client.send_window, client.streams[stream].window)
-                client.frame(http2.DATA, 0, stream, b"x" * size)
-                client.send_window -= size
-                client.streams[stream].window -= size
-                sent += size
-                client.sock.settimeout(0.2)
-                try:
-                    while client.read():
-                        pass
-                except TimeoutError:
-                    pass
-                client.sock.settimeout(30)
-            self.assertLess(sent, 32 << 20)
+            try:
+                while sent < 32 << 20:
+                    while min(client.send_window, client.streams[stream].window) < 16384:
+                        client.sock.settimeout(1)
+                        client.read()
+                    client.frame(http2.DATA, 0, stream, bytes(16384))
+                    client.send_window -= 16384
+                    client.streams[stream].window -= 16384
+                    sent += 16384
+            except TimeoutError:
+                pass
+            self.assertLess(sent, 32 << 20)  # what kernels take, and a window
 
 
 class Many(Http2Case):
@@ -275,7 +268,7 @@ class Many(Http2Case):
             return route
         routes = {path: slow(body) if path.startswith(("/slow", "/reset")) else fresh(body)
                   for path, body in bodies.items()}
-        self.serve(routes, upstream={"connections_per_server": 0})
+        self.serve(routes)
         with self.client() as client:
             for path in bodies:
                 if path.startswith("/hit"):
@@ -314,7 +307,7 @@ class Many(Http2Case):
         def route(exchange):
             exchange.wait(go)
             return response(b"x")
-        self.serve({}, upstream={})
+        self.serve()
         self.origin.routes.update({f"/{i}": route for i in range(110)})
         with self.client() as client:
             streams = [client.request(f"/{i}") for i in range(110)]
@@ -328,7 +321,6 @@ class Many(Http2Case):
 
 class Ends(Http2Case):
     def test_a_drain_lets_streams_end(self):
-        import signal
         go = threading.Event()
         self.addCleanup(go.set)
 
