@@ -9,6 +9,8 @@
 #include "proxy/client/http1_writer.h"
 #include "proxy/client/http2_reply.h"
 #include "proxy/client/http2_stream.h"
+#include "proxy/client/http2_tunnel.h"
+#include "proxy/client/websocket_key.h"
 #include "proxy/http/parser.h"
 #include "proxy/intake/revocation.h"
 
@@ -39,7 +41,6 @@ h2::Options options_of(const Runtime& runtime, const ListenerContext& listener,
   options.head_time = or_none(timeouts.client_header);
   options.has_absolute_form =
       listener.mode == config::Mode::kForward && identity.inside() == nullptr;
-  options.takes_protocols = false;
   return options;
 }
 
@@ -153,14 +154,50 @@ h2::StreamHandler* Http2Connection::on_request(h2::StreamId stream, const h2::Re
   return decided.waits ? wait(stream, request.text) : decided.work;
 }
 
-h2::StreamHandler* Http2Connection::on_connect(h2::StreamId stream, const h2::Connect&) {
+h2::StreamHandler* Http2Connection::on_connect(h2::StreamId stream, const h2::Connect& connect) {
+  if (connect.protocol.empty()) {
+    const h2::Request request{.text = connect.text,
+                              .scheme = connect.scheme,
+                              .authority = connect.authority,
+                              .has_content = connect.has_content};
+    return on_request(stream, request);
+  }
   services_.stats.http2_streams.add();
-  return refuse(stream,
-                {.status = 501,
-                 .outcome = Outcome::kBadRequest,
-                 .detail = "connect-over-http2",
-                 .text = "CONNECT is taken over HTTP/1.1 alone."},
-                nullptr);
+  if (is_draining() && !session_.is_draining()) drain();
+  if (http::equals_lower(connect.protocol, "websocket")) {
+    // In front of the empty line.
+    connect.text.insert(connect.text.size() - 2, make_websocket_key_line());
+  }
+  return put_in_front(stream, connect.text);
+}
+
+Http2Work* Http2Connection::put_in_front(h2::StreamId stream, std::string& text) {
+  auto& front = static_cast<Http2Waiting&>(*wait(stream, text));
+  if (waiting_.size() > 1) return &front;
+  waiting_.pop_back();
+  const Decided decided = decide(stream, front.text());
+  if (decided.waits) {
+    waiting_.push_back(&front);
+  } else if (decided.work == nullptr) {
+    retire(front);
+    return nullptr;
+  } else {
+    front.set_work(decided.work);
+  }
+  return &front;
+}
+
+void Http2Connection::on_switched(Http2Stream& work, Switched switched) {
+  ENCORE_CHECK(work.front != nullptr, "what asks for another protocol may be followed by it");
+  Http2Waiting& front = *std::exchange(work.front, nullptr);
+  auto* const tunnel = new Http2Tunnel(*this, work.id(), work.share_request(), work.take_seat());
+  const Http2Stream::Early early = work.take_early();
+  keep(std::unique_ptr<Http2Work>(tunnel));
+  retire(work);
+  front.set_work(tunnel);
+  tunnel->start_switched(std::move(switched));
+  if (!early.content.empty()) tunnel->on_content(work.id(), early.content);
+  if (early.has_ended) tunnel->on_content_end(work.id(), {});
 }
 
 void Http2Connection::on_connection_end(const h2::ConnectionEnd& end) {
@@ -201,8 +238,15 @@ Http2Connection::Decided Http2Connection::decide(h2::StreamId stream, std::strin
     reply->send_hit(view, sent, hit->form, found);
     return {.work = reply->is_done() ? nullptr : keep(std::move(reply))};
   }
+  if (auto* tunnel = std::get_if<Intake::Tunnel>(&outcome)) {
+    // In a stream nothing is decrypted, as within TLS.
+    auto* const made = new Http2Tunnel(*this, stream, std::move(tunnel->request), std::move(place));
+    Http2Tunnel& work = *made;
+    keep(std::unique_ptr<Http2Work>(made));
+    work.start();
+    return {.work = session_.status(stream) == h2::SendStatus::kGone ? nullptr : &work};
+  }
   auto* const start = std::get_if<Intake::Start>(&outcome);
-  ENCORE_CHECK(start != nullptr, "CONNECT comes another way");
   auto* const made =
       new Http2Stream(*this, stream, std::move(start->request), std::move(found), std::move(place));
   Http2Stream& work = *made;
@@ -349,7 +393,8 @@ bool Http2Connection::revoke() {
     const RequestContext* const request = work->request();
     if (!is_allowed || request == nullptr) continue;
     is_allowed =
-        why_revoked(*services_.runtime, listener_, {.identity = identity_, .request = request})
+        why_revoked(*services_.runtime, listener_,
+                    {.identity = identity_, .request = request, .origin = work->origin_address()})
             .empty();
   }
   const bool was_revoked = std::exchange(is_revoked_, !is_allowed);

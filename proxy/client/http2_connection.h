@@ -85,6 +85,7 @@ class Http2Connection final : public ClientConnection,
   void resume_later(Http2Work& work) override;
   const ClientGone& gone() const override { return gone_; }
   void on_work_end(Http2Work& work) override;
+  void on_switched(Http2Stream& work, Switched switched) override;
 
   bool is_draining() const {
     return services_.keeper.is_draining() || listener_.closed || is_revoked_;
@@ -97,6 +98,8 @@ class Http2Connection final : public ClientConnection,
   Decided decide(h2::StreamId stream, std::string& text);
   Http2Work* refuse(h2::StreamId stream, const Refusal& refusal, const RequestView* view);
   Http2Work* wait(h2::StreamId stream, std::string& text);
+  // A work of this stream may be followed by another.
+  Http2Work* put_in_front(h2::StreamId stream, std::string& text);
   // A login is known.
   void go_on();
   Http2Work* keep(std::unique_ptr<Http2Work> work);

@@ -35,6 +35,7 @@ Http2Stream::Http2Stream(Http2Carrier& carrier, h2::StreamId id,
 
 std::size_t Http2Stream::give(std::string_view bytes) {
   if (state_ == State::kEnded) return bytes.size();
+  if (awaits_protocol()) return 0;
   switch (exchange_.content_wish()) {
     case Exchange::Wish::kLater:
       return 0;
@@ -62,6 +63,7 @@ void Http2Stream::on_content_end(h2::StreamId, std::string_view trailers) {
 
 void Http2Stream::tell_end() {
   if (state_ == State::kEnded || request_content_ != Content::kEnded) return;
+  if (request_->asks_upgrade()) return;  // its head is all of it
   switch (exchange_.content_wish()) {
     case Exchange::Wish::kLater:
       return;
@@ -109,6 +111,7 @@ void Http2Stream::begin(Response response, BodyReader& content) {
   ENCORE_CHECK(state_ == State::kOpen, "a request has one response");
   state_ = State::kBegun;
   content_ = &content;
+  if (request_->asks_upgrade() && !kept_.empty()) carrier_.resume_later(*this);
   session().respond(id_, response.head, framing_of(response.framing), this, response.trailers);
 }
 
@@ -161,8 +164,10 @@ void Http2Stream::end(End how) {
   carrier_.on_work_end(*this);
 }
 
-void Http2Stream::switch_protocol(Switched) {
-  ENCORE_CHECK(false, "no request of HTTP/2 asks for another protocol");
+void Http2Stream::switch_protocol(Switched switched) {
+  ENCORE_CHECK(state_ == State::kOpen, "a request has one response");
+  state_ = State::kEnded;
+  carrier_.on_switched(*this, std::move(switched));
 }
 
 void Http2Stream::on_writable(h2::StreamId) {

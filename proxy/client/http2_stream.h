@@ -29,6 +29,15 @@ class Http2Stream final : public Http2Work,
 
   void start() { exchange_.start(); }
 
+  // What has come for the protocol that it has gone over to.
+  struct Early {
+    std::string content;
+    bool has_ended = false;
+  };
+  Early take_early() { return {std::move(kept_), request_content_ != Content::kComing}; }
+  std::shared_ptr<const RequestContext> share_request() const { return request_; }
+  ClientCounter::Seat take_seat() { return std::move(seat_); }
+
   // Http2Work
   void resume() override;
   void check_timeouts(MonotonicTime now) override;
@@ -72,6 +81,8 @@ class Http2Stream final : public Http2Work,
   const net::Address& client() const override { return request_->client; }
   // Gives it to the exchange as far as that takes it. Returns how much that is.
   std::size_t give(std::string_view bytes);
+  // What comes is for another protocol, once that is spoken.
+  bool awaits_protocol() const { return request_->asks_upgrade() && state_ == State::kOpen; }
   void tell_end();
   // Whether the response's content has more, or an end.
   bool has_more();

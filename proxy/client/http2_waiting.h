@@ -22,6 +22,9 @@ class Http2Waiting final : public Http2Work {
   void set_work(Http2Work* work);
 
   // Http2Work
+  void resume() override {
+    if (work_ != nullptr) work_->resume();
+  }
   void cut() override {}
   // h2::StreamHandler
   void on_content(h2::StreamId stream, std::string_view bytes) override;

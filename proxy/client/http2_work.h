@@ -13,10 +13,12 @@
 #include "proxy/net/retired.h"
 #include "proxy/request/request_context.h"
 #include "proxy/transfer/pace.h"
+#include "proxy/transfer/switched.h"
 #include "proxy/transfer/transfer_memory.h"
 
 namespace encore::server {
 
+class Http2Stream;
 class Http2Waiting;
 class Http2Work;
 
@@ -38,6 +40,9 @@ class Http2Carrier {
   // The stream has its answer, or never will: the session calls the work no more. It is destroyed
   // at the end of the turn.
   virtual void on_work_end(Http2Work& work) = 0;
+  // The same of an exchange whose stream goes over to another protocol. What has come of the stream
+  // is with the work still.
+  virtual void on_switched(Http2Stream& work, Switched switched) = 0;
 
  protected:
   ~Http2Carrier() = default;
@@ -57,6 +62,8 @@ class Http2Work : public h2::StreamHandler, public net::Retirable {
   // The request that is under way; null: none.
   virtual const RequestContext* request() const { return nullptr; }
   virtual bool is_origin_active() const { return false; }
+  // Of the server that a tunnel is connected to; null: none.
+  virtual const net::Address* origin_address() const { return nullptr; }
   // Bytes that it keeps in memory because the client does not take them.
   virtual std::uint64_t held_bytes() const { return 0; }
   // Ends the stream, whose client takes it too slowly.

@@ -2,14 +2,8 @@
 
 #include <algorithm>
 
-#include "base/text.h"
 #include "proxy/client/http1_text.h"
-#include "proxy/exchange/decide.h"
-#include "proxy/http/reply_text.h"
 #include "proxy/net/quiet.h"
-#include "proxy/request/parent.h"
-#include "proxy/settings/names.h"
-#include "proxy/settings/refusal_keys.h"
 
 namespace encore::server {
 
@@ -35,37 +29,24 @@ void TunnelExchange::start() {
   // What the client sends before it was answered waits in the kernel.
   carrier_.stream().pause_reading();
   replies_bytes_ = carrier_.stream().bytes_written();
-  if (is_circle(*request_)) {
-    refuse(508, Outcome::kLoop, "loop");
-    return;
-  }
-  const http::Target& target = request_->target;
-  if (!request_->runtime->destinations.is_connect_port(target.authority.port)) {
-    refuse(403, Outcome::kDenied, "connect-port");
-    return;
-  }
-  resolve();
+  connector_ = make_connector();
+  const TunnelRefusal refusal = connector_->check();
+  if (refusal.status != 0) return refuse(refusal);
+  connector_->connect();
+}
+
+std::unique_ptr<TunnelOrigin> TunnelExchange::make_connector() {
+  return std::make_unique<TunnelOrigin>(
+      services_, *request_,
+      [this](TunnelOrigin::Connected connected) { on_connected(std::move(connected)); });
 }
 
 void TunnelExchange::start_answered() {
   answer_ = Answer::kGiven;
   carrier_.stream().pause_reading();
   replies_bytes_ = carrier_.stream().bytes_written();
-  resolve();
-}
-
-void TunnelExchange::resolve() {
-  const http::Target& target = request_->target;
-  asked_ = services_.loop.now();
-  net::Resolver::Name name = {
-      .host = target.authority.host, .port = target.authority.port, .client = request_->client};
-  if (const config::ServerUrl* parent = parent_of(*request_)) {
-    name = {.host = parent->host, .port = parent->port};
-  }
-  query_ = services_.resolver.resolve(
-      name, [this](std::expected<net::Resolved, net::ResolveFailure> result) {
-        on_resolved(std::move(result));
-      });
+  connector_ = make_connector();
+  connector_->connect();
 }
 
 void TunnelExchange::start_switched(Http1Writer writer, Switched switched) {
@@ -80,54 +61,12 @@ void TunnelExchange::start_switched(Http1Writer writer, Switched switched) {
   pump_head();
 }
 
-void TunnelExchange::on_resolved(std::expected<net::Resolved, net::ResolveFailure> result) {
-  const auto query = std::move(query_);
-  if (!result) {
-    const NameFault fault = name_fault(result.error().outcome);
-    warn("cannot be resolved: " + std::string(to_string(result.error().outcome)));
-    refuse(fault.status, fault.outcome, fault.detail);
-    return;
-  }
-  net::Connector::Options options;
-  options.addresses = std::move(result->addresses);
-  const http::Target& target = request_->target;
-  const std::string host = lower_ascii(target.authority.host);
-  const auto verdict = check_destination(*request_, host, target.authority.port, options.addresses);
-  if (verdict != DestinationVerdict::kAllowed) {
-    refuse(403, Outcome::kDenied, to_string(verdict));
-    return;
-  }
-  if (parent_of(*request_) != nullptr) {
-    options.tunnel_to = authority_text(host, target.authority.port);
-    options.tunnel_fields = tunnel_via(*request_);
-  }
-  const Nanoseconds timeout = request_->runtime->config.timeouts.origin_connect;
-  options.timeout = timeout.count() == 0 ? Nanoseconds(std::chrono::hours(1)) : timeout;
-  connector_ = std::make_unique<net::Connector>(
-      services_.loop, std::move(options),
-      [this](std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> connected) {
-        on_connected(std::move(connected));
-      });
-}
-
-void TunnelExchange::on_connected(
-    std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result) {
+void TunnelExchange::on_connected(TunnelOrigin::Connected connected) {
   const auto connector = std::move(connector_);
-  if (!result) {
-    const bool timeout = result.error().outcome == net::ConnectOutcome::kTimeout;
-    warn(result.error().message);
-    if (result.error().proxy_status == 508) {
-      // Each proxy of a circle passes on what the first one says of it, as it does for a GET.
-      refuse(508, Outcome::kLoop, "loop");
-      return;
-    }
-    refuse(timeout ? 504 : 502, timeout ? Outcome::kOriginTimeout : Outcome::kOriginUnreachable,
-           "connect-" + std::string(to_string(result.error().outcome)));
-    return;
-  }
-  origin_ = std::move(*result);
+  if (!connected) return refuse(connected.error());
+  origin_ = std::move(*connected);
   visit_.address = origin_->peer().to_string();
-  visit_.connect = services_.loop.now() - asked_;
+  visit_.connect = connector->lasts();
   if (answer_ == Answer::kDue) head_.add_text("HTTP/1.1 200 Connection established\r\n\r\n");
   pump_head();
 }
@@ -195,37 +134,23 @@ void TunnelExchange::on_gone(const ClientGone& why) {
   const int answered = is_switched() ? 101 : 200;
   const bool is_answered = tunnel_ != nullptr || answer_ == Answer::kGiven;
   record(why.outcome, is_answered ? answered : 0, sent_bytes(), why.detail);
-  query_.reset();
   connector_.reset();
   if (origin_ != nullptr && origin_->is_open()) origin_->close();
 }
 
-void TunnelExchange::warn(std::string_view why) {
-  const http::Authority& authority = request_->target.authority;
-  services_.warnings.tell(authority_text(lower_ascii(authority.host), authority.port), why,
-                          services_.loop.now());
-}
-
-void TunnelExchange::refuse(int status, Outcome outcome, std::string_view detail) {
+void TunnelExchange::refuse(const TunnelRefusal& refusal) {
   if (answer_ == Answer::kGiven) {
     // It was told that it is connected: that this is over is all that it can be told.
-    record(outcome, 200, 0);
+    record(refusal.outcome, 200, 0);
     carrier_.on_stream_end(After::kAbort);
     return;
   }
-  const std::string kept(detail);
-  http::CacheStatus cache_status;
-  cache_status.forwarded = http::Forwarded::kMethod;
-  cache_status.said = request_->says_cache_status();
-  cache_status.detail = kept;
-  http::OwnReply reply = http::make_own_reply(
-      status, "encore: " + kept + named_keys(config::Mode::kForward, kept),
-      services_.loop.http_date(), cache_status, request_->runtime->error_pages.find(status));
+  http::OwnReply reply = reply_to(refusal, *request_, services_.loop.http_date());
   reply.head += connection_field(http::Version::kHttp11, false);
   reply.head += kHeadEnd;
   reply.head += reply.body;
   refusal_bytes_ = reply.body.size();
-  record(outcome, status, reply.head.size(), kept);
+  record(refusal.outcome, refusal.status, reply.head.size(), refusal.detail);
   head_.add_text(std::move(reply.head));
   pump_head();
 }
@@ -260,11 +185,7 @@ void TunnelExchange::check_timeouts(MonotonicTime now) {
       carrier_.on_stream_end(After::kAbort);
       return;
     }
-    if (query_ != nullptr && timeouts.dns.count() != 0 && now - asked_ >= timeouts.dns) {
-      query_.reset();
-      warn("cannot be resolved: timeout");
-      refuse(504, Outcome::kOriginTimeout, "dns-timeout");
-    }
+    if (connector_ != nullptr) connector_->check_timeouts(now);
     return;
   }
   const MonotonicTime active =

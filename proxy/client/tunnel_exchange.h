@@ -3,7 +3,6 @@
 // to its connection's worker.
 #pragma once
 
-#include <expected>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,23 +11,11 @@
 
 #include "proxy/client/http1_stream.h"
 #include "proxy/client/http1_writer.h"
-#include "proxy/exchange/request_log.h"
-#include "proxy/net/connector.h"
-#include "proxy/net/resolver.h"
+#include "proxy/client/tunnel_origin.h"
 #include "proxy/net/tunnel.h"
-#include "proxy/observe/origin_warnings.h"
 #include "proxy/request/request_context.h"
 
 namespace encore::server {
-
-// What tunnels use of their worker. All are borrowed and outlive them.
-struct TunnelServices {
-  net::Loop& loop;
-  net::Resolver& resolver;
-  WorkerStats& stats;
-  RequestLog& log;
-  OriginWarnings& warnings;
-};
 
 class TunnelExchange {
  public:
@@ -59,14 +46,12 @@ class TunnelExchange {
   void on_gone(const ClientGone& why);
 
  private:
-  void resolve();
-  void on_resolved(std::expected<net::Resolved, net::ResolveFailure> result);
-  void on_connected(std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result);
+  std::unique_ptr<TunnelOrigin> make_connector();
+  void on_connected(TunnelOrigin::Connected connected);
   void pump_head();
   void open();
   void on_ended(net::TunnelOutcome outcome);
-  void warn(std::string_view why);
-  void refuse(int status, Outcome outcome, std::string_view detail);
+  void refuse(const TunnelRefusal& refusal);
   void record(Outcome outcome, int status, std::uint64_t bytes, std::string_view detail = {});
   std::uint64_t sent_bytes() const;
   bool is_switched() const { return place_ != nullptr; }
@@ -79,10 +64,8 @@ class TunnelExchange {
   // Of what was written to the client, the replies in front of its answer. Nothing: they are being
   // written yet.
   std::optional<std::uint64_t> replies_bytes_;
-  MonotonicTime asked_{};  // for the address, since then
-  std::unique_ptr<net::Resolver::Query> query_;
-  std::unique_ptr<net::Connector> connector_;
-  std::shared_ptr<void> place_;  // of a connection that has gone over; null: of CONNECT
+  std::unique_ptr<TunnelOrigin> connector_;  // null: there is none, or no more
+  std::shared_ptr<void> place_;              // of a connection that has gone over; null: of CONNECT
   std::unique_ptr<net::Stream> origin_;
   // The answer. Replies to what the client pipelined in front of it may still fill its connection.
   Http1Writer head_;

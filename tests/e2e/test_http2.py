@@ -8,13 +8,52 @@ import threading
 import unittest
 
 import http2
+import websocket
 from client import Client
 from harness import Case, eventually, free_port, need_program
 from http2 import Http2Client
-from origin import Origin, chunked, fresh, response
+from origin import Closed, Origin, chunked, fresh, response
 from tls import TlsCase
 
 BODY = random.Random(2).randbytes(300_000)
+
+
+def exactly(sock, size):
+    data = b""
+    while len(data) < size:
+        piece = sock.recv(size - len(data))
+        if not piece:
+            raise Closed
+        data += piece
+    return data
+
+
+class EchoServer:
+    """Sends back what it gets, and ends with its client."""
+
+    def __init__(self, case):
+        self.ended = 0
+        self.sock = socket.create_server(("127.0.0.1", 0))
+        case.addCleanup(self.sock.close)
+        self.port = self.sock.getsockname()[1]
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        while True:
+            try:
+                client, _ = self.sock.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.echo, args=(client,), daemon=True).start()
+
+    def echo(self, client):
+        with client:
+            try:
+                while data := client.recv(65536):
+                    client.sendall(data)
+            except OSError:
+                pass
+        self.ended += 1
 
 
 class Http2Case(Case):
@@ -317,6 +356,80 @@ class Many(Http2Case):
             for stream in streams[:100]:
                 self.assertEqual(b"x", client.response(stream).body)
         self.assertEqual(10, self.proxy.metrics()['encore_http2_limits_total{limit="streams-refused"}'])
+
+
+class Tunnels(Http2Case):
+    def connect(self, client, authority, fields=()):
+        stream = client.headers([(":method", "CONNECT"), (":authority", authority), *fields],
+                                end=False)
+        client.read_until(lambda: client.streams[stream].fields or client.streams[stream].over)
+        return stream
+
+    def test_connect_is_a_tunnel_in_a_stream(self):
+        server = EchoServer(self)
+        encore = self.encore(forward={"connect_ports": [server.port]})
+        body = random.Random(7).randbytes(1_000_000)
+        with Http2Client(encore.port) as client:
+            client.read_until(lambda: client.acknowledged)
+            streams = [self.connect(client, f"127.0.0.1:{server.port}") for _ in range(3)]
+            for stream in streams:
+                self.assertEqual(200, client.streams[stream].status)
+                self.assertIsNone(client.streams[stream]["content-length"])
+            for stream in streams:
+                client.data(stream, b"a" + body, end=True)
+            for stream in streams:
+                answer = client.response(stream)
+                self.assertTrue(answer.ended)
+                self.assertEqual(b"a" + body, answer.body)
+        records = encore.access_records(3)
+        self.assertEqual({("CONNECT", 200, "tunnel")},
+                         {(each["method"], each["status"], each["outcome"]) for each in records})
+
+    def test_connect_is_refused_where_it_would_be_over_http_1(self):
+        encore = self.encore()
+        with Http2Client(encore.port) as client:
+            client.read_until(lambda: client.acknowledged)
+            stream = self.connect(client, "127.0.0.1:1")
+            answer = client.streams[stream]
+            self.assertEqual(403, answer.status)
+            self.assertIn("connect-port", client.response(stream).body.decode())
+
+    def test_a_reset_closes_the_servers_connection(self):
+        server = EchoServer(self)
+        encore = self.encore(forward={"connect_ports": [server.port]})
+        with Http2Client(encore.port) as client:
+            client.read_until(lambda: client.acknowledged)
+            stream = self.connect(client, f"127.0.0.1:{server.port}")
+            client.reset(stream)
+            eventually(lambda: server.ended == 1, "the server sees the end")
+
+    def test_websocket_goes_through_by_extended_connect(self):
+        def route(exchange):
+            websocket.answer_handshake(exchange)
+            while True:
+                opcode, data = websocket.read_frame(lambda n: exactly(exchange.sock, n))
+                if opcode == websocket.CLOSE:
+                    return
+                exchange.send(websocket.frame(data, opcode))
+        self.serve({"/ws": route, "/no": response(b"no", status="403 Forbidden")})
+        with self.client() as client:
+            client.read_until(lambda: client.acknowledged)
+            ask = [(":method", "CONNECT"), (":protocol", "websocket"), (":scheme", "http"),
+                   (":path", "/ws"), (":authority", "www.example"),
+                   ("sec-websocket-version", "13")]
+            stream = client.headers(ask, end=False)
+            message = websocket.frame(b"hello" * 10000, masked=True)
+            client.data(stream, message, end=False)  # ahead of the answer
+            wanted = websocket.frame(b"hello" * 10000)
+            client.read_until(lambda: len(client.streams[stream].body) >= len(wanted))
+            self.assertEqual(200, client.streams[stream].status)
+            self.assertEqual(wanted, client.streams[stream].body)
+            client.reset(stream)
+            refused = client.headers([(":path", "/no") if name == ":path" else (name, value)
+                                      for name, value in ask], end=False)
+            answer = client.response(refused)
+            self.assertEqual((403, b"no"), (answer.status, answer.body))
+            self.assertEqual(b"no", client.ask("/no").body)
 
 
 class Ends(Http2Case):
