@@ -20,8 +20,6 @@ namespace {
 constexpr std::size_t kPartsMax = 64;
 // Of a client that does not acknowledge the first step of a drain the second one waits no longer.
 constexpr Nanoseconds kDrainPatience = std::chrono::seconds(1);
-// What a client will have taken in so many seconds comes free by itself.
-constexpr std::uint64_t kSlowSeconds = 2;
 // Fields of a list that is still decoded: cookies come in crumbs, and what is a little too large is
 // to get its 431.
 constexpr std::size_t kFieldsFactor = 4;
@@ -44,6 +42,19 @@ h2::Options options_of(const Runtime& runtime, const ListenerContext& listener,
   return options;
 }
 
+// Brings the worker's counters up to what its sessions have counted.
+void tell_counters(const ClientServices& services) {
+  WorkerStats& stats = services.stats;
+  stats.http2.set(services.http2);
+  stats.http2_streams_reset.add(services.http2.streams_reset - stats.http2_streams_reset.get());
+}
+
+// Moves a gauge of the worker by what has become of the connection's part of it.
+void move_gauge(Counter& gauge, std::size_t& told, std::size_t now) {
+  gauge.add(now - told);  // unsigned: the sum comes out right where it is less
+  told = now;
+}
+
 }  // namespace
 
 Http2Connection::Http2Connection(const ClientServices& services, const ListenerContext& listener,
@@ -51,8 +62,14 @@ Http2Connection::Http2Connection(const ClientServices& services, const ListenerC
     : services_(services),
       listener_(listener),
       stream_(std::move(stream)),
-      identity_(std::move(identity), [this] { go_on(); }),
+      identity_(std::move(identity), [] {}),
       session_(options_of(*services.runtime, listener, identity_), services.http2, *this),
+      parts_{.services = services,
+             .listener = listener,
+             .identity = identity_,
+             .session = session_,
+             .stream = *stream_},
+      works_(services.retired),
       later_(services.loop, [this] { on_later(); }),
       idle_since_(services.loop.now()) {
   services_.stats.http2_connections.add();
@@ -76,7 +93,7 @@ std::size_t Http2Connection::on_data(net::Stream&, std::span<const std::byte> by
       {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, services_.loop.now());
   services_.stats.bytes_from_clients.add(used);
   listener_.counts->received_bytes.add(used);
-  tell_counters();
+  tell_counters(services_);
   flush();
   return used;
 }
@@ -97,10 +114,7 @@ void Http2Connection::on_error(net::Stream&, net::CloseReason reason, int) {
 
 void Http2Connection::on_later() {
   if (is_closed_) return;
-  for (const h2::StreamId id : std::exchange(resumed_, {})) {
-    const auto found = std::ranges::find(works_, id, [](const auto& work) { return work->id(); });
-    if (found != works_.end()) (*found)->resume();
-  }
+  for (const h2::StreamId id : std::exchange(resumed_, {})) works_.resume(id);
   flush();
 }
 
@@ -133,15 +147,10 @@ void Http2Connection::flush() {
     is_blocked_ = result.status == net::WriteStatus::kBlocked;
     if (bytes != 0 || stall_since_ == MonotonicTime{}) stall_since_ = services_.loop.now();
   }
+  move_gauge(services_.stats.http2_streams_open, told_streams_, session_.stream_count());
   if (session_.is_finished() && works_.empty()) return close(How::kGracefully);
   // What a client sends that takes nothing waits.
   if (was_paused && !session_.is_paused()) stream_->resume_reading();
-}
-
-void Http2Connection::tell_counters() {
-  services_.stats.http2.set(services_.http2);
-  services_.stats.http2_streams_reset.add(services_.http2.streams_reset -
-                                          services_.stats.http2_streams_reset.get());
 }
 
 // --- requests ---
@@ -149,9 +158,8 @@ void Http2Connection::tell_counters() {
 h2::StreamHandler* Http2Connection::on_request(h2::StreamId stream, const h2::Request& request) {
   services_.stats.http2_streams.add();
   if (is_draining() && !session_.is_draining()) drain();
-  if (!waiting_.empty()) return wait(stream, request.text);
   const Decided decided = decide(stream, request.text);
-  return decided.waits ? wait(stream, request.text) : decided.work;
+  return decided.waits ? &wait(stream, request.text) : decided.work;
 }
 
 h2::StreamHandler* Http2Connection::on_connect(h2::StreamId stream, const h2::Connect& connect) {
@@ -172,18 +180,11 @@ h2::StreamHandler* Http2Connection::on_connect(h2::StreamId stream, const h2::Co
 }
 
 Http2Work* Http2Connection::put_in_front(h2::StreamId stream, std::string& text) {
-  auto& front = static_cast<Http2Waiting&>(*wait(stream, text));
-  if (waiting_.size() > 1) return &front;
-  waiting_.pop_back();
-  const Decided decided = decide(stream, front.text());
-  if (decided.waits) {
-    waiting_.push_back(&front);
-  } else if (decided.work == nullptr) {
-    retire(front);
-    return nullptr;
-  } else {
-    front.set_work(decided.work);
-  }
+  std::string kept = std::move(text);
+  const Decided decided = decide(stream, kept);
+  if (!decided.waits && decided.work == nullptr) return nullptr;
+  Http2Waiting& front = wait(stream, kept);
+  if (decided.work != nullptr) front.set_work(decided.work);
   return &front;
 }
 
@@ -192,17 +193,20 @@ void Http2Connection::on_switched(Http2Stream& work, Switched switched) {
   Http2Waiting& front = *std::exchange(work.front, nullptr);
   auto* const tunnel = new Http2Tunnel(*this, work.id(), work.share_request(), work.take_seat());
   const Http2Stream::Early early = work.take_early();
-  keep(std::unique_ptr<Http2Work>(tunnel));
-  retire(work);
+  works_.keep(std::unique_ptr<Http2Work>(tunnel));
+  works_.retire(work);
   front.set_work(tunnel);
   tunnel->start_switched(std::move(switched));
   if (!early.content.empty()) tunnel->on_content(work.id(), early.content);
   if (early.has_ended) tunnel->on_content_end(work.id(), {});
 }
 
-void Http2Connection::on_connection_end(const h2::ConnectionEnd& end) {
-  gone_.detail = end.why;
-  waiting_.clear();
+void Http2Connection::on_connection_end(const h2::ConnectionEnd&) {}
+
+ClientGone Http2Connection::gone() const {
+  ClientGone why = gone_;
+  if (!is_closed_ && session_.is_ended()) why.detail = session_.end()->why;
+  return why;
 }
 
 Http2Connection::Decided Http2Connection::decide(h2::StreamId stream, std::string& text) {
@@ -236,13 +240,13 @@ Http2Connection::Decided Http2Connection::decide(h2::StreamId stream, std::strin
   if (const auto* hit = std::get_if<Intake::Hit>(&outcome)) {
     std::unique_ptr<Http2Reply> reply(new Http2Reply(*this, stream));
     reply->send_hit(view, sent, hit->form, found);
-    return {.work = reply->is_done() ? nullptr : keep(std::move(reply))};
+    return {.work = reply->is_done() ? nullptr : works_.keep(std::move(reply))};
   }
   if (auto* tunnel = std::get_if<Intake::Tunnel>(&outcome)) {
     // In a stream nothing is decrypted, as within TLS.
     auto* const made = new Http2Tunnel(*this, stream, std::move(tunnel->request), std::move(place));
     Http2Tunnel& work = *made;
-    keep(std::unique_ptr<Http2Work>(made));
+    works_.keep(std::unique_ptr<Http2Work>(made));
     work.start();
     return {.work = session_.status(stream) == h2::SendStatus::kGone ? nullptr : &work};
   }
@@ -250,7 +254,7 @@ Http2Connection::Decided Http2Connection::decide(h2::StreamId stream, std::strin
   auto* const made =
       new Http2Stream(*this, stream, std::move(start->request), std::move(found), std::move(place));
   Http2Stream& work = *made;
-  keep(std::unique_ptr<Http2Work>(made));
+  works_.keep(std::unique_ptr<Http2Work>(made));
   work.start();
   // It is retired where it has its answer already.
   return {.work = session_.status(stream) == h2::SendStatus::kGone ? nullptr : &work};
@@ -260,61 +264,39 @@ Http2Work* Http2Connection::refuse(h2::StreamId stream, const Refusal& refusal,
                                    const RequestView* view) {
   std::unique_ptr<Http2Reply> reply(new Http2Reply(*this, stream));
   reply->send_refusal(refusal, view);
-  return reply->is_done() ? nullptr : keep(std::move(reply));
+  return reply->is_done() ? nullptr : works_.keep(std::move(reply));
 }
 
-Http2Work* Http2Connection::wait(h2::StreamId stream, std::string& text) {
+Http2Waiting& Http2Connection::wait(h2::StreamId stream, std::string& text) {
   auto* const made = new Http2Waiting(*this, stream, std::move(text));
-  waiting_.push_back(made);
-  return keep(std::unique_ptr<Http2Work>(made));
+  works_.keep(std::unique_ptr<Http2Work>(made));
+  made->take_logins(identity_);
+  return *made;
 }
 
 // The session is not on the stack: a login comes from the loop.
-void Http2Connection::go_on() {
-  if (is_closed_) return;
-  while (!waiting_.empty() && !session_.is_ended()) {
-    Http2Waiting& first = *waiting_.front();
-    const Decided decided = decide(first.id(), first.text());
-    if (decided.waits) return;
-    waiting_.pop_front();
-    if (decided.work == nullptr) {
-      on_work_end(first);
-    } else {
-      first.set_work(decided.work);
-    }
+void Http2Connection::on_login(Http2Waiting& waiting) {
+  if (is_closed_ || session_.is_ended() || waiting.is_gone()) return;
+  waiting.bring_logins(identity_);
+  const Decided decided = decide(waiting.id(), waiting.text());
+  if (decided.waits) {
+    waiting.take_logins(identity_);
+  } else if (decided.work == nullptr) {
+    on_work_end(waiting);
+  } else {
+    waiting.set_work(decided.work);
   }
   flush_later();
 }
 
 // --- works ---
 
-Http2Work* Http2Connection::keep(std::unique_ptr<Http2Work> work) {
-  services_.stats.http2_streams_open.add();
-  work->place = works_.size();
-  works_.push_back(std::move(work));
-  return works_.back().get();
-}
-
 void Http2Connection::on_work_end(Http2Work& work) {
   if (work.front != nullptr) {
     work.front->set_work(nullptr);
-    retire(*work.front);
-  } else {
-    std::erase(waiting_, &work);
+    works_.retire(*work.front);
   }
-  retire(work);
-}
-
-void Http2Connection::retire(Http2Work& work) {
-  const std::size_t place = work.place;
-  ENCORE_CHECK(place < works_.size() && works_[place].get() == &work, "a work ends once");
-  services_.stats.http2_streams_open.subtract();
-  services_.retired.add(std::move(works_[place]));
-  if (place + 1 != works_.size()) {
-    works_[place] = std::move(works_.back());
-    works_[place]->place = place;
-  }
-  works_.pop_back();
+  works_.retire(work);
   if (works_.empty()) idle_since_ = services_.loop.now();
 }
 
@@ -326,11 +308,11 @@ void Http2Connection::close(How how, ClientGone why) {
   why.unsent = how == How::kGracefully ? ClientGone::Unsent::kSent : ClientGone::Unsent::kLost;
   gone_ = why;
   later_.cancel();
-  waiting_.clear();
   services_.keeper.drop_unfinished_head(*this);
   session_.drop();
+  move_gauge(services_.stats.http2_streams_open, told_streams_, 0);
   ENCORE_CHECK(works_.empty(), "no stream is left behind its connection");
-  tell_counters();
+  tell_counters(services_);
   if (stream_->is_open()) {
     if (how == How::kByReset) {
       stream_->abort();
@@ -348,10 +330,8 @@ void Http2Connection::check_timeouts(MonotonicTime now) {
   if (is_closed_) return;
   const config::Timeouts& timeouts = services_.runtime->config.timeouts;
   session_.check_timeouts(services_.loop.now());
-  for (std::size_t i = works_.size(); i-- > 0;) {
-    if (i < works_.size()) works_[i]->check_timeouts(now);
-  }
-  tell_counters();
+  works_.for_each([&](Http2Work& work) { work.check_timeouts(now); });
+  tell_counters(services_);
   if (is_blocked_) {
     // The kernel has megabytes for the client, which takes them while nothing more is written.
     const std::uint64_t taken_before = std::exchange(taken_, stream_->bytes_taken());
@@ -379,9 +359,7 @@ void Http2Connection::end_if_quiet() {
   const bool is_quiet = quiet_.look(net::moved_bytes(*stream_));
   if (!is_quiet) return;
   // Bytes from an origin may reach the client later.
-  for (const auto& work : works_) {
-    if (work->is_origin_active()) return;
-  }
+  if (works_.has([](const Http2Work& work) { return work.is_origin_active(); })) return;
   cut();
 }
 
@@ -389,14 +367,14 @@ bool Http2Connection::revoke() {
   if (is_closed_) return false;
   if (listener_.closed) return is_revoked_;
   bool is_allowed = why_revoked(*services_.runtime, listener_, {.identity = identity_}).empty();
-  for (const auto& work : works_) {
-    const RequestContext* const request = work->request();
-    if (!is_allowed || request == nullptr) continue;
+  works_.for_each([&](const Http2Work& work) {
+    const RequestContext* const request = work.request();
+    if (!is_allowed || request == nullptr) return;
     is_allowed =
         why_revoked(*services_.runtime, listener_,
-                    {.identity = identity_, .request = request, .origin = work->origin_address()})
+                    {.identity = identity_, .request = request, .origin = work.origin_address()})
             .empty();
-  }
+  });
   const bool was_revoked = std::exchange(is_revoked_, !is_allowed);
   if (!is_revoked_) return false;
   if (!was_revoked) services_.stats.connections_revoked.add();
@@ -410,25 +388,11 @@ bool Http2Connection::may_be_given_up() const {
 
 void Http2Connection::look_at_reader(MonotonicTime now) {
   if (is_closed_) return;
-  for (std::size_t i = works_.size(); i-- > 0;) {
-    if (i < works_.size()) works_[i]->look_at_reader(now);
-  }
+  works_.for_each([&](Http2Work& work) { work.look_at_reader(now); });
 }
 
 std::optional<SlowReader> Http2Connection::slow_reader() const {
-  if (is_closed_) return std::nullopt;
-  SlowReader all;
-  for (const auto& work : works_) {
-    if (!work->pace().is_known()) continue;
-    const std::uint64_t rate = work->pace().bytes_per_second();
-    const std::uint64_t held = work->held_bytes();
-    if (held / kSlowSeconds <= rate) continue;
-    all.bytes_per_second += rate;
-    all.held_bytes += held;
-    all.over_share |= work->is_over_share();
-  }
-  if (all.held_bytes == 0) return std::nullopt;
-  return all;
+  return is_closed_ ? std::nullopt : works_.slow_reader();
 }
 
 void Http2Connection::cut_reader() {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +15,7 @@
 #include "proxy/client/http1_services.h"
 #include "proxy/client/http2_waiting.h"
 #include "proxy/client/http2_work.h"
+#include "proxy/client/http2_works.h"
 #include "proxy/h2/server_session.h"
 #include "proxy/intake/client_counter.h"
 #include "proxy/intake/client_identity.h"
@@ -42,10 +42,8 @@ class Http2Connection final : public ClientConnection,
   Http2Connection(const Http2Connection&) = delete;
   Http2Connection& operator=(const Http2Connection&) = delete;
 
-  // ClientConnection and Http2Carrier
-  net::Stream& stream() override { return *stream_; }
-
   // ClientConnection
+  net::Stream& stream() override { return *stream_; }
   void begin() override;
   void check_timeouts(MonotonicTime now) override;
   void drain() override;
@@ -76,16 +74,14 @@ class Http2Connection final : public ClientConnection,
   void on_connection_end(const h2::ConnectionEnd& end) override;
 
   // Http2Carrier
-  const ClientServices& services() const override { return services_; }
-  const ListenerContext& listener() const override { return listener_; }
-  const ClientIdentity& identity() const override { return identity_; }
-  h2::ServerSession& session() override { return session_; }
+  const Parts& parts() const override { return parts_; }
   bool is_blocked() const override { return is_blocked_; }
   void flush_later() override { later_.schedule(); }
   void resume_later(Http2Work& work) override;
-  const ClientGone& gone() const override { return gone_; }
+  ClientGone gone() const override;
   void on_work_end(Http2Work& work) override;
   void on_switched(Http2Stream& work, Switched switched) override;
+  void on_login(Http2Waiting& work) override;
 
   bool is_draining() const {
     return services_.keeper.is_draining() || listener_.closed || is_revoked_;
@@ -97,17 +93,12 @@ class Http2Connection final : public ClientConnection,
   };
   Decided decide(h2::StreamId stream, std::string& text);
   Http2Work* refuse(h2::StreamId stream, const Refusal& refusal, const RequestView* view);
-  Http2Work* wait(h2::StreamId stream, std::string& text);
+  Http2Waiting& wait(h2::StreamId stream, std::string& text);
   // A work of this stream may be followed by another.
   Http2Work* put_in_front(h2::StreamId stream, std::string& text);
-  // A login is known.
-  void go_on();
-  Http2Work* keep(std::unique_ptr<Http2Work> work);
-  void retire(Http2Work& work);
   void on_later();
   // Writes what there is, as far as the socket and the turn allow; closes what is finished.
   void flush();
-  void tell_counters();
   bool is_idle() const { return works_.empty() && session_.stream_count() == 0; }
   void close(How how, ClientGone why = {});
 
@@ -116,8 +107,8 @@ class Http2Connection final : public ClientConnection,
   std::unique_ptr<net::Stream> stream_;
   ClientIdentity identity_;
   h2::ServerSession session_;
-  std::vector<std::unique_ptr<Http2Work>> works_;
-  std::deque<Http2Waiting*> waiting_;  // for logins, the first for its own
+  const Parts parts_;
+  Http2Works works_;
   std::vector<h2::StreamId> resumed_;  // that want to go on in this turn
   net::Deferred later_;
   ClientGone gone_{.detail = "reset"};  // of streams that the session ends
@@ -125,6 +116,7 @@ class Http2Connection final : public ClientConnection,
   MonotonicTime drain_since_{};         // zero: it does not drain
   MonotonicTime stall_since_{};         // of the present stall of the socket
   std::uint64_t taken_ = 0;             // of the connection's bytes, when that was looked at last
+  std::size_t told_streams_ = 0;        // of the open ones, in the gauge of the worker
   bool is_closed_ = false;
   bool is_blocked_ = false;
   bool is_revoked_ = false;

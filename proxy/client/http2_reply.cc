@@ -149,7 +149,8 @@ void Http2Reply::on_writable(h2::StreamId) {
 void Http2Reply::on_gone(h2::StreamId, h2::ErrorCode) {
   if (state_ == State::kEnded) return;
   state_ = State::kEnded;
-  tell(&carrier_.gone());
+  const ClientGone why = carrier_.gone();
+  tell(&why);
   carrier_.on_work_end(*this);
 }
 

@@ -191,7 +191,7 @@ void Http2Stream::check_timeouts(MonotonicTime now) {
 }
 
 bool Http2Stream::has_taken_all() const {
-  return carrier_.stream().bytes_taken() == carrier_.stream().bytes_written();
+  return carrier_.connection_stream().bytes_taken() == carrier_.connection_stream().bytes_written();
 }
 
 h2::ContentSource::Peeked Http2Stream::peek(std::span<iovec> room, std::size_t bytes_max) {

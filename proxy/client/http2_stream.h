@@ -65,7 +65,7 @@ class Http2Stream final : public Http2Work,
   std::uint64_t unsent_bytes() const override { return Http2Work::unsent_bytes(); }
   std::uint64_t taken_bytes() const override { return Http2Work::taken_bytes(); }
   bool has_taken_all() const override;
-  Nanoseconds round_trip() const override { return carrier_.stream().round_trip(); }
+  Nanoseconds round_trip() const override { return carrier_.connection_stream().round_trip(); }
   bool is_kept() const override { return true; }
   bool is_over_share() const override { return Http2Work::is_over_share(); }
 

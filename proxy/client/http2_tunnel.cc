@@ -183,8 +183,8 @@ void Http2Tunnel::on_gone(h2::StreamId, h2::ErrorCode) {
   if (state_ == State::kEnded) return;
   if (state_ != State::kRefused) {
     const bool is_open = state_ == State::kOpen;
-    leave(carrier_.gone().outcome, is_open ? (is_switched() ? 101 : 200) : 0,
-          carrier_.gone().detail);
+    const ClientGone why = carrier_.gone();
+    leave(why.outcome, is_open ? (is_switched() ? 101 : 200) : 0, why.detail);
   }
   state_ = State::kEnded;
   carrier_.on_work_end(*this);

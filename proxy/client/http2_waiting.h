@@ -1,8 +1,9 @@
-// Http2Waiting: a stream whose login is being checked, or that came behind one of those. It keeps
-// the request and what comes of its content; once there is work, that is told of everything by it,
-// for the session knows no other. Confined to its worker.
+// Http2Waiting: a stream whose login is being checked, or whose work may be followed by another. It
+// keeps the request and what comes of its content; once there is work, that is told of everything
+// by it, for the session knows no other. Confined to its worker.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,11 @@ class Http2Waiting final : public Http2Work {
 
   std::string& text() { return text_; }
   bool is_gone() const { return is_gone_; }
+  // Takes the check of its login from `identity`, and brings it back there once it is done.
+  void take_logins(ClientIdentity& identity) {
+    logins_ = identity.take_logins([this] { carrier_.on_login(*this); });
+  }
+  void bring_logins(ClientIdentity& identity) { identity.bring_logins(std::move(logins_)); }
   // Null: it has been answered, or the stream is gone.
   void set_work(Http2Work* work);
 
@@ -38,8 +44,9 @@ class Http2Waiting final : public Http2Work {
   std::string text_;
   std::string content_;
   std::string trailers_;
-  Http2Work* work_ = nullptr;  // null: there is none yet
-  bool has_ended_ = false;     // the content
+  std::unique_ptr<LoginCheck> logins_;  // null: nothing is checked
+  Http2Work* work_ = nullptr;           // null: there is none yet
+  bool has_ended_ = false;              // the content
   bool is_gone_ = false;
 };
 

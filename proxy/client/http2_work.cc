@@ -43,12 +43,12 @@ std::uint64_t Http2Work::sent_bytes() const {
 
 // Streams share the kernel's buffer: the last bytes of the connection may be any stream's.
 std::uint64_t Http2Work::unsent_bytes() const {
-  return std::min(sent_bytes(), carrier_.stream().bytes_unsent());
+  return std::min(sent_bytes(), carrier_.connection_stream().bytes_unsent());
 }
 
 std::uint64_t Http2Work::taken_bytes() const {
   const std::uint64_t sent = sent_bytes();
-  const std::uint64_t in_kernel = carrier_.stream().bytes_in_kernel();
+  const std::uint64_t in_kernel = carrier_.connection_stream().bytes_in_kernel();
   taken_bytes_ = std::max(taken_bytes_, sent - std::min(sent, in_kernel));
   return taken_bytes_;
 }

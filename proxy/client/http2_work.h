@@ -24,11 +24,20 @@ class Http2Work;
 
 class Http2Carrier {
  public:
-  virtual const ClientServices& services() const = 0;
-  virtual const ListenerContext& listener() const = 0;
-  virtual const ClientIdentity& identity() const = 0;
-  virtual h2::ServerSession& session() = 0;
-  virtual net::Stream& stream() = 0;
+  // What streams use of their connection. All are borrowed.
+  struct Parts {
+    const ClientServices& services;
+    const ListenerContext& listener;
+    const ClientIdentity& identity;
+    h2::ServerSession& session;
+    net::Stream& stream;
+  };
+  virtual const Parts& parts() const = 0;
+  const ClientServices& services() const { return parts().services; }
+  const ListenerContext& listener() const { return parts().listener; }
+  const ClientIdentity& identity() const { return parts().identity; }
+  h2::ServerSession& session() const { return parts().session; }
+  net::Stream& connection_stream() const { return parts().stream; }
   // The socket takes no more now.
   virtual bool is_blocked() const = 0;
   // Output of the session is written at the end of the turn.
@@ -36,13 +45,15 @@ class Http2Carrier {
   // The work is resumed from the loop.
   virtual void resume_later(Http2Work& work) = 0;
   // Why streams are gone that the session ends.
-  virtual const ClientGone& gone() const = 0;
+  virtual ClientGone gone() const = 0;
   // The stream has its answer, or never will: the session calls the work no more. It is destroyed
   // at the end of the turn.
   virtual void on_work_end(Http2Work& work) = 0;
   // The same of an exchange whose stream goes over to another protocol. What has come of the stream
   // is with the work still.
   virtual void on_switched(Http2Stream& work, Switched switched) = 0;
+  // The login that the stream has waited for is known.
+  virtual void on_login(Http2Waiting& work) = 0;
 
  protected:
   ~Http2Carrier() = default;

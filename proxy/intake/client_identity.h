@@ -27,7 +27,8 @@ class ClientIdentity {
   // `resume` is called from the loop when a request that had to wait may be brought again.
   ClientIdentity(const net::Address& peer, std::function<void()> resume)
       : from_(peer), client_(peer), resume_(std::move(resume)) {}
-  // Another protocol goes on with the connection of `from`, of which no request waits.
+  // Another protocol goes on with the connection of `from`, of which no request waits. Where many
+  // requests may wait at a time, each takes its check with it: take_logins().
   ClientIdentity(ClientIdentity&& from, std::function<void()> resume)
       : ClientIdentity(std::move(from)) {
     resume_ = std::move(resume);
@@ -80,6 +81,16 @@ class ClientIdentity {
   LoginCheck& logins() {
     if (logins_ == nullptr) logins_ = std::make_unique<LoginCheck>(resume_);
     return *logins_;
+  }
+  // Gives away the check that a request waits for; `resume` is called when it is done.
+  std::unique_ptr<LoginCheck> take_logins(std::function<void()> resume) {
+    if (logins_ != nullptr) logins_->set_resume(std::move(resume));
+    return std::move(logins_);
+  }
+  // The request is brought again with the check that it has waited for.
+  void bring_logins(std::unique_ptr<LoginCheck> logins) {
+    logins_ = std::move(logins);
+    if (logins_ != nullptr) logins_->set_resume(resume_);
   }
   // The user's name, or what the file calls a token; empty: nobody has logged in.
   std::string_view user() const {

@@ -126,7 +126,6 @@ class Worker final : private ConnectionKeeper,
              ClientCounter::Seat seat);
   void ask_others(std::shared_ptr<Arrival> arrival);
   void resume_arrival(const std::shared_ptr<Arrival>& arrival, bool room);
-  bool are_heads_over() const;
   void trim_heads();
 
   void tick();

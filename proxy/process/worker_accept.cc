@@ -35,6 +35,18 @@ std::uint32_t connections_of(const Runtime& runtime, const net::Address& peer,
   return client_limit(*runtime.config.limits.connections_per_client, all);
 }
 
+// True if a worker, one of `workers`, keeps more unfinished heads than its share: clients are
+// spread evenly over the workers. `connections`: how many all may have.
+bool are_over(const UnfinishedHeads& heads, const config::Limits& limits, std::size_t connections,
+              std::size_t workers) {
+  workers = std::max<std::size_t>(workers, 1);
+  // Half of the connections are left to those whose requests come whole.
+  const std::size_t count =
+      std::min<std::size_t>(limits.unfinished_heads, connections / 2) / workers;
+  return heads.count() > std::max<std::size_t>(count, 1) ||
+         heads.bytes() > limits.unfinished_head_bytes / workers;
+}
+
 }  // namespace
 
 // A client that has come while there was no room, and nothing to give up on its own worker.
@@ -186,25 +198,20 @@ bool Worker::give_up_idle() {
 
 void Worker::note_unfinished_head(ClientConnection& connection, std::size_t bytes) {
   unfinished_heads_.note(connection, connection.head_place, bytes);
-  if (are_heads_over()) trim_heads_->schedule();
+  if (are_over(unfinished_heads_, runtime_->config.limits, connections_allowed(),
+               shared_.workers.size())) {
+    trim_heads_->schedule();
+  }
 }
 
 void Worker::drop_unfinished_head(ClientConnection& connection) {
   unfinished_heads_.drop(connection.head_place);
 }
 
-// Each worker has its share: clients are spread evenly over them.
-bool Worker::are_heads_over() const {
-  const config::Limits& limits = runtime_->config.limits;
-  const std::size_t workers = std::max<std::size_t>(shared_.workers.size(), 1);
-  // Half of the connections are left to those whose requests come whole.
-  const std::size_t count = std::min(limits.unfinished_heads, connections_allowed() / 2) / workers;
-  return unfinished_heads_.count() > std::max<std::size_t>(count, 1) ||
-         unfinished_heads_.bytes() > limits.unfinished_head_bytes / workers;
-}
-
 void Worker::trim_heads() {
-  while (unfinished_heads_.count() != 0 && are_heads_over()) {
+  while (unfinished_heads_.count() != 0 &&
+         are_over(unfinished_heads_, runtime_->config.limits, connections_allowed(),
+                  shared_.workers.size())) {
     stats_.heads_given_up.add();
     unfinished_heads_.oldest().refuse_unfinished_head();
   }

@@ -7,30 +7,16 @@
 #include <set>
 #include <string>
 
-#include "proxy/client/http1_connection.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/net/linger.h"
 #include "proxy/origin/fetch.h"
 #include "proxy/process/series_reports.h"
 #include "proxy/process/worker.h"
 #include "proxy/request/request_context.h"
+#include "tests/simulate/under_way.h"
 
 namespace encore::simulate {
 namespace {
-
-template <typename F>
-void each_connection(server::Proxy& proxy, F&& look) {
-  for (const auto& worker : proxy.workers()) {
-    for (const auto* at = worker->connections(); at != nullptr; at = at->next) {
-      look(static_cast<const server::Http1Connection&>(*at));
-    }
-  }
-}
-
-// The request under way; null: there is none, or it is a plain hit or a tunnel.
-const server::Exchange* exchange_of(const server::Http1Connection& connection) {
-  return connection.request_ == nullptr ? nullptr : &connection.request_->exchange_;
-}
 
 std::uint64_t lingering_at(server::Worker& worker) {
   return net::Lingering::of(worker.loop()).entries_.size();
@@ -133,12 +119,12 @@ void Held::look_at_readers() const {
       if (has_body_to_come(*fetch)) with_body.insert(fetch->transfer_.get());
     }
   }
-  each_connection(proxy_, [&](const server::Http1Connection& connection) {
-    const server::Exchange* const exchange = exchange_of(connection);
+  each_under_way(proxy_, [&](const UnderWay& request) {
+    const server::Exchange* const exchange = request.exchange;
     if (exchange == nullptr || exchange->asking_.transfer() == nullptr) return;
     ++readers[exchange->asking_.transfer().get()];
     if (with_body.contains(exchange->asking_.transfer().get()) &&
-        exchange->steps_.is_at(server::Step::kRespond) && is_without_body(*exchange)) {
+        exchange->steps_.step_ == server::Step::kRespond && is_without_body(*exchange)) {
       on_fault_("a request whose answer has no body still reads the transfer");
     }
   });
@@ -152,8 +138,8 @@ bool Held::is_quiet() const {
     if (!worker->fetches().empty() || !worker->retired_fetches_.empty()) return false;
   }
   bool quiet = true;
-  each_connection(proxy_, [&](const server::Http1Connection& connection) {
-    quiet = quiet && connection.request_ == nullptr && !connection.replies_.is_pending();
+  each_under_way(proxy_, [&](const UnderWay& request) {
+    quiet = quiet && request.exchange == nullptr && !request.has_reply;
   });
   return quiet;
 }
@@ -172,7 +158,7 @@ void Held::look_at_rest() const {
     same(worker->stats().transfers_open.get(), 0, "transfers counted");
     same(worker->stats().dns_lookups.get(), 0, "lookups counted");
   }
-  each_connection(proxy_, [&](const auto& each) { tunnels += each.tunnel_ != nullptr ? 1U : 0U; });
+  each_under_way(proxy_, [&](const UnderWay& each) { tunnels += each.has_tunnel ? 1U : 0U; });
   if (tunnels == 0) {
     const System::Sockets sockets = system_.proxy_sockets();
     same(sockets.clients + sockets.origins, clients + origins + lingering, "connections");

@@ -4,18 +4,17 @@
 #include <charconv>
 #include <unordered_map>
 
-#include "proxy/client/http1_connection.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/origin/fetch.h"
 #include "proxy/process/worker.h"
 #include "proxy/request/request_context.h"
+#include "tests/simulate/under_way.h"
 
 namespace encore::simulate {
 namespace {
 
 using server::Exchange;
 using server::Fetch;
-using server::Http1Connection;
 using Fetches = std::unordered_map<const server::Transfer*, const Fetch*>;
 
 Fetches fetches_of(server::Proxy& proxy) {
@@ -24,19 +23,6 @@ Fetches fetches_of(server::Proxy& proxy) {
     for (const auto& fetch : worker->fetches()) out[fetch->transfer_.get()] = fetch.get();
   }
   return out;
-}
-
-template <typename F>
-void each_connection(server::Proxy& proxy, F&& look) {
-  for (const auto& worker : proxy.workers()) {
-    for (const auto* at = worker->connections(); at != nullptr; at = at->next) {
-      look(static_cast<const Http1Connection&>(*at));
-    }
-  }
-}
-
-const Exchange* exchange_of(const Http1Connection& connection) {
-  return connection.request_ == nullptr ? nullptr : &connection.request_->exchange_;
 }
 
 const Fetch* fetch_of(const Exchange& exchange, const Fetches& fetches) {
@@ -63,14 +49,10 @@ std::optional<Place> place_of(const Exchange& exchange, const Fetches& fetches) 
   }
 }
 
-std::optional<Place> place_of(const Http1Connection& connection, const Fetches& fetches) {
-  if (const Exchange* const exchange = exchange_of(connection)) {
-    return place_of(*exchange, fetches);
-  }
-  if (connection.replies_.is_pending()) return Place::kSending;
-  const bool is_idle = connection.tunnel_ == nullptr && connection.handshake_ == nullptr &&
-                       connection.interceptor_ == nullptr;
-  return is_idle ? std::optional(Place::kKept) : std::nullopt;
+std::optional<Place> place_of(const UnderWay& request, const Fetches& fetches) {
+  if (request.exchange != nullptr) return place_of(*request.exchange, fetches);
+  if (request.has_reply) return Place::kSending;
+  return request.is_kept ? std::optional(Place::kKept) : std::nullopt;
 }
 
 std::uint64_t tag_of(const server::RequestContext& request) {
@@ -133,10 +115,10 @@ std::string counter_of(Fate fate, Place place) {
 
 void Roads::look(server::Proxy& proxy) {
   const Fetches fetches = fetches_of(proxy);
-  each_connection(proxy, [&](const Http1Connection& connection) {
-    const auto place = place_of(connection, fetches);
+  each_under_way(proxy, [&](const UnderWay& request) {
+    const auto place = place_of(request, fetches);
     if (!place || *place == Place::kKept) return;
-    const Exchange* const exchange = exchange_of(connection);
+    const Exchange* const exchange = request.exchange;
     if (exchange == nullptr) return note(Fate::kHit, *place);
     const Fetch* const fetch = fetch_of(*exchange, fetches);
     const server::Outcome outcome = exchange->record_.outcome;
@@ -162,20 +144,20 @@ void Roads::look(server::Proxy& proxy) {
 
 void Roads::note_all(server::Proxy& proxy, Fate fate) {
   const Fetches fetches = fetches_of(proxy);
-  each_connection(proxy, [&](const Http1Connection& connection) {
-    if (const auto place = place_of(connection, fetches)) note(fate, *place);
+  each_under_way(proxy, [&](const UnderWay& request) {
+    if (const auto place = place_of(request, fetches)) note(fate, *place);
   });
 }
 
 void Roads::note_key(server::Proxy& proxy, Fate fate, const filter::Hash128& key) {
   const Fetches fetches = fetches_of(proxy);
-  each_connection(proxy, [&](const Http1Connection& connection) {
-    const Exchange* const exchange = exchange_of(connection);
-    const auto place = place_of(connection, fetches);
+  each_under_way(proxy, [&](const UnderWay& request) {
+    const Exchange* const exchange = request.exchange;
+    const auto place = place_of(request, fetches);
     if (!place) return;
-    const server::RequestContext* const request =
-        exchange != nullptr ? exchange->request_.get() : connection.replies_.request();
-    if (request == nullptr || request->hash.lo != key.lo || request->hash.hi != key.hi) return;
+    const server::RequestContext* const asked =
+        exchange != nullptr ? exchange->request_.get() : request.reply;
+    if (asked == nullptr || asked->hash.lo != key.lo || asked->hash.hi != key.hi) return;
     note(fate, *place);
   });
 }
@@ -183,21 +165,18 @@ void Roads::note_key(server::Proxy& proxy, Fate fate, const filter::Hash128& key
 void Roads::note_tag(server::Proxy& proxy, Fate fate, std::uint64_t tag, Others others) {
   const Fetches fetches = fetches_of(proxy);
   const Exchange* met = nullptr;
-  each_connection(proxy, [&](const Http1Connection& connection) {
-    const Exchange* const exchange = exchange_of(connection);
+  each_under_way(proxy, [&](const UnderWay& request) {
+    const Exchange* const exchange = request.exchange;
     if (exchange != nullptr && tag_of(*exchange->request_) == tag) met = exchange;
     if (exchange != nullptr) return;
-    const server::RequestContext* const request = connection.replies_.request();
-    if (request != nullptr && tag_of(*request) == tag) note(fate, Place::kSending);
+    if (request.reply != nullptr && tag_of(*request.reply) == tag) note(fate, Place::kSending);
   });
   if (met == nullptr) return;
   if (const auto place = place_of(*met, fetches)) note(fate, *place);
   if (others == Others::kNotMet || met->asking_.transfer() == nullptr) return;
-  each_connection(proxy, [&](const Http1Connection& connection) {
-    const Exchange* const exchange = exchange_of(connection);
-    if (exchange == nullptr || exchange == met ||
-        exchange->asking_.transfer() != met->asking_.transfer())
-      return;
+  each_under_way(proxy, [&](const UnderWay& request) {
+    const Exchange* const exchange = request.exchange;
+    if (exchange == nullptr || exchange == met || exchange->asking_.transfer() != met->asking_.transfer()) return;
     if (const auto place = place_of(*exchange, fetches)) note(fate, *place);
   });
 }
@@ -207,8 +186,8 @@ void Roads::note_origin(server::Proxy& proxy, Fate fate, int descriptor) {
   for (const auto& [transfer, fetch] : fetches) {
     const auto* const open = std::get_if<server::OriginLink::Open>(&fetch->link_.state_);
     if (open == nullptr || open->stream->socket_.get() != descriptor) continue;
-    each_connection(proxy, [&](const Http1Connection& connection) {
-      const Exchange* const exchange = exchange_of(connection);
+    each_under_way(proxy, [&](const UnderWay& request) {
+      const Exchange* const exchange = request.exchange;
       if (exchange == nullptr || exchange->asking_.transfer().get() != transfer) return;
       if (const auto place = place_of(*exchange, fetches)) note(fate, *place);
     });

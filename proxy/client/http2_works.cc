@@ -1,0 +1,54 @@
+#include "proxy/client/http2_works.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "base/check.h"
+
+namespace encore::server {
+namespace {
+
+// What a client will have taken in so many seconds comes free by itself.
+constexpr std::uint64_t kSlowSeconds = 2;
+
+}  // namespace
+
+Http2Work* Http2Works::keep(std::unique_ptr<Http2Work> work) {
+  work->place = works_.size();
+  works_.push_back(std::move(work));
+  return works_.back().get();
+}
+
+void Http2Works::retire(Http2Work& work) {
+  const std::size_t place = work.place;
+  ENCORE_CHECK(place < works_.size() && works_[place].get() == &work, "a work ends once");
+  retired_.add(std::move(works_[place]));
+  if (place + 1 != works_.size()) {
+    works_[place] = std::move(works_.back());
+    works_[place]->place = place;
+  }
+  works_.pop_back();
+}
+
+void Http2Works::resume(h2::StreamId stream) {
+  const auto found = std::ranges::find(works_, stream, [](const auto& work) { return work->id(); });
+  if (found != works_.end()) (*found)->resume();
+}
+
+std::optional<SlowReader> Http2Works::slow_reader() const {
+  SlowReader all;
+  for (const auto& work : works_) {
+    if (!work->pace().is_known()) continue;
+    const std::uint64_t rate = work->pace().bytes_per_second();
+    const std::uint64_t held = work->held_bytes();
+    if (held / kSlowSeconds <= rate) continue;
+    all.bytes_per_second += rate;
+    all.held_bytes += held;
+    all.over_share |= work->is_over_share();
+  }
+  if (all.held_bytes == 0) return std::nullopt;
+  return all;
+}
+
+}  // namespace encore::server
