@@ -158,9 +158,15 @@ class Names(TlsCase):
 
     def test_alpn_is_answered_and_what_is_not_spoken_refused(self):
         self.serve()
+        self.assertIn("ALPN protocol: h2", self.s_client("-alpn", "http/1.1,h2"))
+        self.assertIn("ALPN protocol: http/1.1", self.s_client("-alpn", "h3,http/1.1"))
+        self.assertIn("no application protocol", self.s_client("-alpn", "h3"))
+        self.assertIn("No ALPN negotiated", self.s_client())
+
+    def test_http_2_is_not_offered_where_it_is_off(self):
+        self.serve(listen={"http2": False})
         self.assertIn("ALPN protocol: http/1.1", self.s_client("-alpn", "h2,http/1.1"))
         self.assertIn("no application protocol", self.s_client("-alpn", "h2"))
-        self.assertIn("No ALPN negotiated", self.s_client())
 
     def test_a_stapled_response_is_shown(self):
         self.serve()
