@@ -43,6 +43,8 @@ class ClientConnection : public net::Retirable {
   virtual bool revoke() = 0;
   // The last revoke() has found something under way.
   virtual bool is_revoked() const = 0;
+  // Ends that, and what is allowed goes on where the protocol has several things under way.
+  virtual void cut_revoked(const ClientGone& why) { cut(why); }
   // A drain is over: closes in the middle of what is under way, so that none of it looks whole.
   void cut() { cut({.outcome = Outcome::kDrained}); }
   virtual void cut(const ClientGone& why) = 0;

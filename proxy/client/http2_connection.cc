@@ -94,6 +94,11 @@ std::size_t Http2Connection::on_data(net::Stream&, std::span<const std::byte> by
   services_.stats.bytes_from_clients.add(used);
   listener_.counts->received_bytes.add(used);
   tell_counters(services_);
+  if (session_.is_within_block()) {
+    services_.keeper.note_unfinished_head(*this, session_.block_bytes_max());
+  } else {
+    services_.keeper.drop_unfinished_head(*this);
+  }
   flush();
   return used;
 }
@@ -101,12 +106,31 @@ std::size_t Http2Connection::on_data(net::Stream&, std::span<const std::byte> by
 void Http2Connection::on_writable(net::Stream&) {
   if (is_closed_) return;
   is_blocked_ = false;
+  if (std::exchange(awaits_delivery_, false)) {
+    works_.for_each([](Http2Work& work) {
+      if (work.is_written()) work.on_writable(work.id());
+    });
+  }
   flush();
 }
 
-// One half of a connection is of no use to a client of HTTP/2, that cannot even open a window: it
-// has gone.
-void Http2Connection::on_eof(net::Stream&) { close(How::kGracefully, {.detail = "reset"}); }
+// A client that has only ended its side of the connection still reads, as far as its windows go;
+// one that has gone answers the GOAWAY with a reset (check_timeouts).
+void Http2Connection::on_eof(net::Stream&) {
+  if (is_closed_) return;
+  has_peer_ended_ = true;
+  works_.for_each([this](Http2Work& work) {
+    if (session_.is_received(work.id())) return;
+    work.end_by({.detail = "unfinished-request", .unsent = ClientGone::Unsent::kSent});
+  });
+  session_.finish_drain();
+  flush_later();
+}
+
+void Http2Connection::await_delivery() {
+  awaits_delivery_ = true;
+  flush_later();
+}
 
 void Http2Connection::on_error(net::Stream&, net::CloseReason reason, int) {
   close(How::kByReset, {.detail = net::to_string(reason)});
@@ -148,6 +172,17 @@ void Http2Connection::flush() {
     if (bytes != 0 || stall_since_ == MonotonicTime{}) stall_since_ = services_.loop.now();
   }
   move_gauge(services_.stats.http2_streams_open, told_streams_, session_.stream_count());
+  if (awaits_delivery_ && !is_blocked_) {
+    switch (stream_->await_sent()) {
+      case net::Stream::Sent::kAll:
+        on_writable(*stream_);
+        return;
+      case net::Stream::Sent::kNotYet:
+        break;
+      case net::Stream::Sent::kNever:
+        return close(How::kByReset, {.detail = "reset"});
+    }
+  }
   if (session_.is_finished() && works_.empty()) return close(How::kGracefully);
   // What a client sends that takes nothing waits.
   if (was_paused && !session_.is_paused()) stream_->resume_reading();
@@ -332,7 +367,8 @@ void Http2Connection::check_timeouts(MonotonicTime now) {
   session_.check_timeouts(services_.loop.now());
   works_.for_each([&](Http2Work& work) { work.check_timeouts(now); });
   tell_counters(services_);
-  if (is_blocked_) {
+  if (has_peer_ended_ && stream_->was_reset()) return close(How::kByReset, {.detail = "reset"});
+  if (is_blocked_ || awaits_delivery_) {
     // The kernel has megabytes for the client, which takes them while nothing more is written.
     const std::uint64_t taken_before = std::exchange(taken_, stream_->bytes_taken());
     if (taken_ != taken_before) stall_since_ = now;
@@ -363,23 +399,40 @@ void Http2Connection::end_if_quiet() {
   cut();
 }
 
+// Each stream is looked at by itself: behind a proxy they are of many clients.
 bool Http2Connection::revoke() {
   if (is_closed_) return false;
-  if (listener_.closed) return is_revoked_;
-  bool is_allowed = why_revoked(*services_.runtime, listener_, {.identity = identity_}).empty();
-  works_.for_each([&](const Http2Work& work) {
+  if (listener_.closed) return is_revoked();
+  const bool was_revoked = is_revoked();
+  const auto is_allowed = [this](const RequestContext* request, const net::Address* origin) {
+    return why_revoked(*services_.runtime, listener_,
+                       {.identity = identity_, .request = request, .origin = origin})
+        .empty();
+  };
+  // The login of the last request is nothing that others under way depend on.
+  if (!works_.empty()) identity_.logins().clear();
+  is_revoked_ = !is_allowed(nullptr, nullptr);
+  works_.for_each([&](Http2Work& work) {
     const RequestContext* const request = work.request();
-    if (!is_allowed || request == nullptr) return;
-    is_allowed =
-        why_revoked(*services_.runtime, listener_,
-                    {.identity = identity_, .request = request, .origin = work.origin_address()})
-            .empty();
+    work.is_revoked = request != nullptr && !is_allowed(request, work.origin_address());
   });
-  const bool was_revoked = std::exchange(is_revoked_, !is_allowed);
-  if (!is_revoked_) return false;
-  if (!was_revoked) services_.stats.connections_revoked.add();
-  drain();
-  return true;
+  if (is_revoked() && !was_revoked) services_.stats.connections_revoked.add();
+  if (is_revoked_) drain();
+  return is_revoked();
+}
+
+bool Http2Connection::is_revoked() const {
+  return is_revoked_ || works_.has([](const Http2Work& work) { return work.is_revoked; });
+}
+
+void Http2Connection::cut_revoked(const ClientGone& why) {
+  if (is_closed_) return;
+  if (is_revoked_) return close(How::kGracefully, why);
+  ClientGone how = why;
+  how.unsent = ClientGone::Unsent::kSent;
+  works_.for_each([&](Http2Work& work) {
+    if (work.is_revoked) work.end_by(how);
+  });
 }
 
 bool Http2Connection::may_be_given_up() const {
@@ -395,10 +448,12 @@ std::optional<SlowReader> Http2Connection::slow_reader() const {
   return is_closed_ ? std::nullopt : works_.slow_reader();
 }
 
+// What is slow of it alone: other streams hold nothing that others wait for.
 void Http2Connection::cut_reader() {
   if (is_closed_) return;
-  services_.stats.slow_readers_cut.add();
-  close(How::kByReset, {.outcome = Outcome::kSlowReader});
+  works_.for_each([](Http2Work& work) {
+    if (work.is_slow()) work.cut();
+  });
 }
 
 }  // namespace encore::server

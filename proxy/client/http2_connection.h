@@ -49,7 +49,8 @@ class Http2Connection final : public ClientConnection,
   void drain() override;
   void end_if_quiet() override;
   bool revoke() override;
-  bool is_revoked() const override { return is_revoked_; }
+  bool is_revoked() const override;
+  void cut_revoked(const ClientGone& why) override;
   using ClientConnection::cut;
   void cut(const ClientGone& why) override { close(How::kGracefully, why); }
   bool may_be_given_up() const override;
@@ -82,6 +83,7 @@ class Http2Connection final : public ClientConnection,
   void on_work_end(Http2Work& work) override;
   void on_switched(Http2Stream& work, Switched switched) override;
   void on_login(Http2Waiting& work) override;
+  void await_delivery() override;
 
   bool is_draining() const {
     return services_.keeper.is_draining() || listener_.closed || is_revoked_;
@@ -119,8 +121,10 @@ class Http2Connection final : public ClientConnection,
   std::size_t told_streams_ = 0;        // of the open ones, in the gauge of the worker
   bool is_closed_ = false;
   bool is_blocked_ = false;
-  bool is_revoked_ = false;
-  net::Quiet quiet_;  // in a drain
+  bool is_revoked_ = false;  // its client; streams may be by themselves
+  bool has_peer_ended_ = false;
+  bool awaits_delivery_ = false;  // a response has been written that has not left
+  net::Quiet quiet_;              // in a drain
 };
 
 }  // namespace encore::server

@@ -107,6 +107,8 @@ void Http2Reply::on_content(h2::StreamId, std::string_view bytes) {
 bool Http2Reply::end_if_sent() {
   if (state_ == State::kEnded) return true;
   if (session().status(id_) != h2::SendStatus::kDone) return false;
+  // Where nothing is recorded of it any more, nobody asks whether it arrives.
+  if (record_ && !await_delivery()) return false;
   state_ = State::kEnded;
   tell(nullptr);
   session().release(id_);
@@ -156,9 +158,13 @@ void Http2Reply::on_gone(h2::StreamId, h2::ErrorCode) {
 
 void Http2Reply::cut() {
   if (state_ == State::kEnded) return;
-  state_ = State::kEnded;
   carrier_.services().stats.slow_readers_cut.add();
-  const ClientGone why{.outcome = Outcome::kSlowReader};
+  end_by({.outcome = Outcome::kSlowReader, .unsent = ClientGone::Unsent::kSent});
+}
+
+void Http2Reply::end_by(const ClientGone& why) {
+  if (state_ == State::kEnded) return;
+  state_ = State::kEnded;
   tell(&why);
   session().reset(id_, h2::ErrorCode::kCancel);
   carrier_.flush_later();

@@ -32,6 +32,7 @@ class Http2Reply final : public Http2Work, private h2::ContentSource, public Rec
   const RequestContext* request() const override { return request_.get(); }
   std::uint64_t held_bytes() const override { return content_.held_bytes() + text_.size(); }
   void cut() override;
+  void end_by(const ClientGone& why) override;
 
   // h2::StreamHandler
   void on_content(h2::StreamId stream, std::string_view bytes) override;

@@ -124,9 +124,10 @@ ClientStream::Status Http2Stream::pump() {
   carrier_.flush_later();
   switch (session().status(id_)) {
     case h2::SendStatus::kIdle:
-    case h2::SendStatus::kDone:
-      (void)sent_bytes();
       return Status::kDone;
+    case h2::SendStatus::kDone:
+      account(request_->client);
+      return await_delivery() ? Status::kDone : Status::kBlocked;
     case h2::SendStatus::kBlocked:
       account(request_->client);
       return Status::kBlocked;
@@ -179,6 +180,16 @@ void Http2Stream::on_gone(h2::StreamId, h2::ErrorCode) {
   if (state_ == State::kEnded) return;
   state_ = State::kEnded;
   exchange_.on_gone(carrier_.gone());
+  carrier_.on_work_end(*this);
+}
+
+void Http2Stream::end_by(const ClientGone& why) {
+  if (state_ == State::kEnded) return;
+  state_ = State::kEnded;
+  (void)sent_bytes();
+  exchange_.on_gone(why);
+  session().reset(id_, h2::ErrorCode::kCancel);
+  carrier_.flush_later();
   carrier_.on_work_end(*this);
 }
 

@@ -47,6 +47,7 @@ class Http2Stream final : public Http2Work,
     return content_ == nullptr ? 0 : content_->held_bytes();
   }
   void cut() override;
+  void end_by(const ClientGone& why) override;
 
   // h2::StreamHandler
   void on_content(h2::StreamId stream, std::string_view bytes) override;

@@ -190,6 +190,10 @@ void Http2Tunnel::on_gone(h2::StreamId, h2::ErrorCode) {
   carrier_.on_work_end(*this);
 }
 
+void Http2Tunnel::end_by(const ClientGone& why) {
+  fail(h2::ErrorCode::kCancel, why.outcome, why.detail);
+}
+
 void Http2Tunnel::cut() { fail(h2::ErrorCode::kCancel, Outcome::kSlowReader); }
 
 // The last of it: one record, and the origin's connection is let go.

@@ -38,6 +38,7 @@ class Http2Tunnel final : public Http2Work, private h2::ContentSource, private n
   }
   std::uint64_t held_bytes() const override { return to_client_.size() - to_client_sent_; }
   void cut() override;
+  void end_by(const ClientGone& why) override;
 
   // h2::StreamHandler
   void on_content(h2::StreamId stream, std::string_view bytes) override;

@@ -13,6 +13,15 @@ void Http2Waiting::set_work(Http2Work* work) {
   if (work_ != nullptr && has_ended_) work_->on_content_end(id_, trailers_);
 }
 
+// Work that it stands in front of is told so itself.
+void Http2Waiting::end_by(const ClientGone&) {
+  if (work_ != nullptr || is_gone_) return;
+  is_gone_ = true;
+  session().reset(id_, h2::ErrorCode::kCancel);
+  carrier_.flush_later();
+  carrier_.on_work_end(*this);
+}
+
 void Http2Waiting::on_content(h2::StreamId stream, std::string_view bytes) {
   if (work_ != nullptr) {
     work_->on_content(stream, bytes);

@@ -32,6 +32,7 @@ class Http2Waiting final : public Http2Work {
     if (work_ != nullptr) work_->resume();
   }
   void cut() override {}
+  void end_by(const ClientGone& why) override;
   // h2::StreamHandler
   void on_content(h2::StreamId stream, std::string_view bytes) override;
   void on_content_end(h2::StreamId stream, std::string_view trailers) override;

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <chrono>
 
+#include "proxy/client/http1_writer.h"
+
 namespace encore::server {
 namespace {
 
 // Over which the least pace is measured where a client may take nothing for any time.
 constexpr Nanoseconds kPaceWindow = std::chrono::seconds(60);
+// What a client will have taken in so many seconds comes free by itself.
+constexpr std::uint64_t kSlowSeconds = 2;
 
 }  // namespace
 
@@ -31,6 +35,10 @@ void Http2Work::account(const net::Address& client) {
   holding_.set(carrier_.services().transfer_memory, client, is_blocked ? held_bytes() : 0);
 }
 
+bool Http2Work::is_slow() const {
+  return pace_.is_known() && held_bytes() / kSlowSeconds > pace_.bytes_per_second();
+}
+
 bool Http2Work::is_over_share() const {
   return holding_.is_over(
       carrier_.services().runtime->config.limits.transfer_memory_per_client_bytes);
@@ -41,9 +49,25 @@ std::uint64_t Http2Work::sent_bytes() const {
   return sent_bytes_;
 }
 
-// Streams share the kernel's buffer: the last bytes of the connection may be any stream's.
+// Streams share the kernel's buffer: until all of a response is written, the last bytes of the
+// connection may be any stream's.
 std::uint64_t Http2Work::unsent_bytes() const {
-  return std::min(sent_bytes(), carrier_.connection_stream().bytes_unsent());
+  const net::Stream& stream = carrier_.connection_stream();
+  const std::uint64_t unsent = stream.bytes_unsent();
+  const std::uint64_t behind = end_position_ == 0 ? 0 : stream.bytes_written() - end_position_;
+  return std::min(sent_bytes(), unsent - std::min(unsent, behind));
+}
+
+// The kernel takes megabytes of which a client that leaves gets nothing: what is recorded of a
+// response as delivered is what went out to it. Under TLS there is more of it in the kernel than
+// was written here, so that this errs on the safe side.
+bool Http2Work::await_delivery() {
+  if (sent_bytes() <= Http1Writer::kLittleBytes) return true;
+  const net::Stream& stream = carrier_.connection_stream();
+  if (!is_written()) end_position_ = stream.bytes_written();
+  if (stream.bytes_unsent() <= stream.bytes_written() - end_position_) return true;
+  carrier_.await_delivery();
+  return false;
 }
 
 std::uint64_t Http2Work::taken_bytes() const {

@@ -54,6 +54,8 @@ class Http2Carrier {
   virtual void on_switched(Http2Stream& work, Switched switched) = 0;
   // The login that the stream has waited for is known.
   virtual void on_login(Http2Waiting& work) = 0;
+  // Tells by on_writable() when the response is delivered.
+  virtual void await_delivery() = 0;
 
  protected:
   ~Http2Carrier() = default;
@@ -79,6 +81,8 @@ class Http2Work : public h2::StreamHandler, public net::Retirable {
   virtual std::uint64_t held_bytes() const { return 0; }
   // Ends the stream, whose client takes it too slowly.
   virtual void cut() = 0;
+  // Ends it with a reset, for this reason.
+  virtual void end_by(const ClientGone& why) = 0;
 
   // Measures how fast the client takes the content, and ends the stream where that is less than it
   // must be.
@@ -86,12 +90,17 @@ class Http2Work : public h2::StreamHandler, public net::Retirable {
   const Pace& pace() const { return pace_; }
   // Its client, over all that it has asked for, holds more than its share of memory.
   bool is_over_share() const;
+  // The last look has found the client so slow that what it holds will be held on.
+  bool is_slow() const;
+  // All of the response has been written, and it is known when.
+  bool is_written() const { return end_position_ != 0; }
   h2::StreamId id() const { return id_; }
 
-  // Of the connection: its place among the others, and what stands in front of it as the session's
-  // handler; null: nothing.
+  // Of the connection: its place among the others, what stands in front of it as the session's
+  // handler (null: nothing), and whether the configuration does not allow it any more.
   std::size_t place = 0;
   Http2Waiting* front = nullptr;
+  bool is_revoked = false;
 
  protected:
   h2::ServerSession& session() const { return carrier_.session(); }
@@ -101,6 +110,9 @@ class Http2Work : public h2::StreamHandler, public net::Retirable {
   std::uint64_t sent_bytes() const;
   std::uint64_t unsent_bytes() const;
   std::uint64_t taken_bytes() const;
+  // Whether the response, whose last byte has been written, has left this machine, as far as that
+  // is waited for: of a little nobody asks. If not, on_writable() comes when it has.
+  bool await_delivery();
   virtual const net::Address& client() const = 0;
 
   Http2Carrier& carrier_;
@@ -111,6 +123,8 @@ class Http2Work : public h2::StreamHandler, public net::Retirable {
   TransferMemory::Holding holding_;
   mutable std::uint64_t sent_bytes_ = 0;
   mutable std::uint64_t taken_bytes_ = 0;
+  // Where the response ends among the bytes of the connection; 0: that is not known yet.
+  std::uint64_t end_position_ = 0;
 };
 
 // The states of a reader, as the session knows them.

@@ -7,12 +7,6 @@
 #include "base/check.h"
 
 namespace encore::server {
-namespace {
-
-// What a client will have taken in so many seconds comes free by itself.
-constexpr std::uint64_t kSlowSeconds = 2;
-
-}  // namespace
 
 Http2Work* Http2Works::keep(std::unique_ptr<Http2Work> work) {
   work->place = works_.size();
@@ -39,12 +33,9 @@ void Http2Works::resume(h2::StreamId stream) {
 std::optional<SlowReader> Http2Works::slow_reader() const {
   SlowReader all;
   for (const auto& work : works_) {
-    if (!work->pace().is_known()) continue;
-    const std::uint64_t rate = work->pace().bytes_per_second();
-    const std::uint64_t held = work->held_bytes();
-    if (held / kSlowSeconds <= rate) continue;
-    all.bytes_per_second += rate;
-    all.held_bytes += held;
+    if (!work->is_slow()) continue;
+    all.bytes_per_second += work->pace().bytes_per_second();
+    all.held_bytes += work->held_bytes();
     all.over_share |= work->is_over_share();
   }
   if (all.held_bytes == 0) return std::nullopt;

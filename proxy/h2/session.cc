@@ -237,6 +237,11 @@ std::uint64_t Session::sent_bytes(StreamId id) const {
   return stream == nullptr ? 0 : stream->sent_bytes;
 }
 
+bool Session::is_received(StreamId id) const {
+  const Stream* const stream = streams_.find(id);
+  return stream != nullptr && stream->receiving == Stream::Receiving::kEnded;
+}
+
 std::int64_t Session::send_window(StreamId id) const {
   const Stream* const stream = streams_.find(id);
   return stream == nullptr ? 0 : std::min(stream->send_window, send_window_);

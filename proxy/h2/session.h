@@ -95,6 +95,9 @@ class Session : private FrameSink, private OutputOwner {
   const std::optional<ConnectionEnd>& end() const { return end_; }
   bool is_ended() const { return end_.has_value(); }
   std::size_t stream_count() const { return streams_.open_count(); }
+  // Whether a header block has begun and not ended, and how much memory such a one may take.
+  bool is_within_block() const { return block_.purpose != Purpose::kNone; }
+  std::size_t block_bytes_max() const { return 2 * options_.head_bytes_max; }
   // Memory of the session and its streams, without a header block that is under way: 2.3 KB when it
   // is new, 4.2 KB behind ten requests of a browser, and at most 24 KB where the client fills the
   // table of its header blocks; then 130 bytes a stream, and what is unsent.
@@ -115,6 +118,8 @@ class Session : private FrameSink, private OutputOwner {
   SendStatus status(StreamId stream) const;
   // Bytes of the message that have left, framing included.
   std::uint64_t sent_bytes(StreamId stream) const;
+  // Whether the peer's message has come to its end.
+  bool is_received(StreamId stream) const;
   // What the peer lets go now.
   std::int64_t send_window(StreamId stream) const;
 

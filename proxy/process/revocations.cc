@@ -28,7 +28,7 @@ void Revocations::end_all() {
   for (ClientConnection* connection = connections_(); connection != nullptr;) {
     ClientConnection* following = connection->next;
     if (connection->is_revoked()) {
-      connection->cut({.outcome = Outcome::kDenied, .detail = "revoked"});
+      connection->cut_revoked({.outcome = Outcome::kDenied, .detail = "revoked"});
     }
     connection = following;
   }
