@@ -1,7 +1,7 @@
 // Http2Connection: a client's connection that speaks HTTP/2. The session reads and writes its
 // frames; each request becomes text, goes through the parser and the intake, and is answered by a
 // work of its own: a reply, an exchange, or a wait. One that began as HTTP/1 hands it over
-// (Http1Connection). Confined to its worker.
+// (Http1Connection, docs/decisions/0475). Confined to its worker.
 #pragma once
 
 #include <cstdint>

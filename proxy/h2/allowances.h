@@ -1,7 +1,7 @@
 // Allowances: how often a peer may do each thing that costs us something and brings nobody forward
 // (the floods of CVE-2019-9511 to 9518, CVE-2023-44487, CVE-2025-8671). Each thing has a bucket
-// that fills with time, and with the work that goes with it. Takes `now`. Confined to its session's
-// thread.
+// that fills with time, and with the work that goes with it (docs/decisions/0473). Takes `now`.
+// Confined to its session's thread.
 #pragma once
 
 #include <array>

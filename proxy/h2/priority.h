@@ -11,7 +11,7 @@ struct Priority {
   static constexpr std::uint8_t kUrgencyMax = 7;
   std::uint8_t urgency = 3;  // 0 goes first
   // Streams of one urgency take turns. RFC 9218's default is false; a client that says nothing at
-  // all is better off with turns, for it may have a download beside calls (decisions/0472).
+  // all is better off with turns, for it may have a download beside calls (docs/decisions/0472).
   bool is_incremental = true;
   friend bool operator==(const Priority&, const Priority&) = default;
 };

@@ -7,7 +7,7 @@
 // anything of it sees to it that has_output() is asked in the same turn.
 //
 // Headers are decoded by nghttp2; frames, windows and the order of what is sent are our own, for
-// nghttp2's session costs 25 KB, and cannot cut a header block (decisions/0470).
+// nghttp2's session costs 25 KB, and cannot cut a header block (docs/decisions/0470).
 //
 // Confined to its thread. Sessions of a thread share `counters`.
 #pragma once

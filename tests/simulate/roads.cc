@@ -176,7 +176,9 @@ void Roads::note_tag(server::Proxy& proxy, Fate fate, std::uint64_t tag, Others 
   if (others == Others::kNotMet || met->asking_.transfer() == nullptr) return;
   each_under_way(proxy, [&](const UnderWay& request) {
     const Exchange* const exchange = request.exchange;
-    if (exchange == nullptr || exchange == met || exchange->asking_.transfer() != met->asking_.transfer()) return;
+    if (exchange == nullptr || exchange == met ||
+        exchange->asking_.transfer() != met->asking_.transfer())
+      return;
     if (const auto place = place_of(*exchange, fetches)) note(fate, *place);
   });
 }
