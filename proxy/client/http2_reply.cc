@@ -44,7 +44,8 @@ void Http2Reply::send_hit(const RequestView& view, std::string_view text, HitFor
   if (goes_now && !services.log.wants_records()) {
     services.log.count(count, *view.head);
   } else {
-    RequestRecord record = record_of(view, count, carrier_.listener());
+    RequestRecord record =
+        record_of(view, count, carrier_.listener(), carrier_.identity().client());
     record.connection = ClientConnectionEnd::kKept;
     if (services.runtime->logs_response_fields) {
       response_fields_.append(stored_head_of(object)).append(tail);
@@ -52,7 +53,7 @@ void Http2Reply::send_hit(const RequestView& view, std::string_view text, HitFor
     record.response_fields = response_fields_;
     if (services.log.is_logging()) record.content_type = content_type_of(object);
     if (goes_now) {
-      services.log.record(record, view.head, carrier_.identity().client());
+      services.log.record(record);
     } else {
       keep(view, text, record);
     }
@@ -65,8 +66,7 @@ void Http2Reply::keep(const RequestView& view, std::string_view text, const Requ
   const ClientServices& services = carrier_.services();
   request_ = RequestContext::make(services.runtime, view, text, carrier_.identity().client());
   RequestRecord& kept = record_.emplace(record);
-  kept.taken_bytes = 0;  // which it adds
-  kept.tell_of(*request_);
+  tell_request(*request_, kept);
 }
 
 void Http2Reply::send_refusal(const Refusal& refusal, const RequestView* view) {
@@ -131,7 +131,7 @@ void Http2Reply::tell(const ClientGone* why) {
     record.body_bytes = body - std::min(body, lost);
     record.sent_bytes -= std::min(record.sent_bytes, lost);
   }
-  carrier_.services().log.record(record, &request_->head, request_->client);
+  carrier_.services().log.record(record);
 }
 
 void Http2Reply::on_writable(h2::StreamId) {

@@ -10,9 +10,9 @@
 #include "base/recycled.h"
 #include "proxy/client/http2_work.h"
 #include "proxy/exchange/body_reader.h"
-#include "proxy/exchange/request_record.h"
 #include "proxy/h2/content_source.h"
 #include "proxy/intake/intake.h"
+#include "proxy/observe/request_record.h"
 
 namespace encore::server {
 

@@ -211,9 +211,9 @@ void Http2Tunnel::leave(Outcome outcome, int status, std::string_view detail) {
   if (!visit_.address.empty()) entry.visit = &visit_;
   if (origin_ != nullptr) entry.taken_bytes = origin_->bytes_written() - origin_bytes_;
   entry.first_byte = first_byte_;
-  entry.tell_of(*request_);
+  tell_request(*request_, entry);
   entry.detail = detail;
-  services_.log.record(entry, &request_->head, request_->client);
+  services_.log.record(entry);
   if (origin_ != nullptr && origin_->is_open()) origin_->close();
   place_.reset();
 }
