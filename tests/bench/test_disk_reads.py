@@ -21,14 +21,14 @@ class DiskReads(unittest.TestCase):
         self.reads = load("disk_reads")
 
     def rounds(self, *figures, from_disk=1.0, error=""):
-        return [self.reads.Round(figure, from_disk, 0.5, error) for figure in figures]
+        return [self.reads.Round(figure, from_disk, 0.5, 700, 900, error) for figure in figures]
 
     def test_ratios_of_medians_are_to_the_first_that_could_be_measured(self):
         lines = self.reads.table({"a": "missing", "b": self.rounds(0.5, 0.1, 0.2),
                                   "c": self.rounds(0.3)}).splitlines()
-        self.assertEqual(["| a | missing | | | | | |",
-                          "| b | 0.200 | 0.500 0.100 0.200 | 1.00 | 1.00 | 0.50 |  |",
-                          "| c | 0.300 | 0.300 | 1.50 | 1.00 | 0.50 |  |"], lines[2:])
+        self.assertEqual(["| a | missing | | | | | | | |",
+                          "| b | 0.200 | 0.500 0.100 0.200 | 1.00 | 1.00 | 0.50 | 700 | 900 |  |",
+                          "| c | 0.300 | 0.300 | 1.50 | 1.00 | 0.50 | 700 | 900 |  |"], lines[2:])
 
     def test_a_round_out_of_memory_and_errors_are_said(self):
         self.assertEqual([], self.reads.faults(self.rounds(0.1, from_disk=0.75)))
