@@ -1,7 +1,7 @@
 // RequestRecord: what a request has come to, as it is counted, logged and told. It is made where
 // the request comes in, filled as things happen, and handed to the RequestLog once, when the last
 // byte has gone or its client has. LogValue: what the access log shows of it, field by field. Both
-// are values, whose views and pointers are borrowed.
+// are values, whose views and pointers are borrowed (docs/decisions/0461).
 #pragma once
 
 #include <cstdint>
