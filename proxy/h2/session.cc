@@ -11,6 +11,10 @@ namespace {
 
 // Frames of content as large as this are work that was done for the peer.
 constexpr std::uint32_t kWorkBytes = 512;
+// Windows that may open for such a frame: that of the stream and that of the connection, for each
+// 2 KiB of it; and for all that were not opened yet, which is 64 MiB of content.
+constexpr std::uint32_t kWindowsForFrame = 16;
+constexpr std::uint32_t kWindowsDueMax = 1 << 16;
 
 }  // namespace
 
@@ -383,7 +387,9 @@ void Session::on_content_begun(Stream& stream, std::uint32_t bytes) {
   send_window_ -= bytes;
   if (stream.content_left != Stream::kOpenEnd) stream.content_left -= bytes;
   stream.sent_bytes += kFrameHeaderBytes + bytes;
-  if (bytes >= kWorkBytes) allowances_.add_work();
+  if (bytes < kWorkBytes) return;
+  allowances_.add_work();
+  windows_due_ = std::min(windows_due_ + kWindowsForFrame, kWindowsDueMax);
 }
 
 void Session::on_content_left(Stream& stream, bool ends_stream) {

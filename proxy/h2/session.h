@@ -258,6 +258,9 @@ class Session : private FrameSink, private OutputOwner {
   EndedStreams ended_;
   Output output_;
   Allowances allowances_;
+  // Windows that may open for content that was sent: where they are large that is long after it,
+  // and a little at a time.
+  std::uint32_t windows_due_ = 0;
   Block block_;
   FieldSink* fields_ = nullptr;    // of the block
   Stream* data_stream_ = nullptr;  // of the DATA frame that is read; null: its content is dropped

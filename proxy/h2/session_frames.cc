@@ -364,7 +364,11 @@ void Session::set_initial_window(std::uint32_t value) {
 }
 
 void Session::on_window_update(const FrameHeader& header, std::string_view payload) {
-  use(Allowance::kWindow);
+  if (windows_due_ != 0) {
+    --windows_due_;
+  } else {
+    use(Allowance::kWindow);
+  }
   if (header.length != 4) {
     fail(ErrorCode::kFrameSizeError, "WINDOW_UPDATE");
     return;

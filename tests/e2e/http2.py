@@ -172,8 +172,12 @@ class Http2Client:
     """Sends what it is told; windows are given back at once unless `window` is None."""
 
     def __init__(self, port, context=None, name="www.example", settings=(), window="auto",
-                 scheme=None):
-        self.sock = socket.create_connection(("127.0.0.1", port), DEADLINE)
+                 scheme=None, receive_buffer=None):
+        self.sock = socket.socket()
+        self.sock.settimeout(DEADLINE)
+        if receive_buffer is not None:
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.sock.connect(("127.0.0.1", port))
         self.scheme = scheme or ("http" if context is None else "https")
         if context is not None:
             self.sock = context.wrap_socket(self.sock, server_hostname=name)
@@ -198,6 +202,11 @@ class Http2Client:
         self.close()
 
     def close(self):
+        self.sock.close()
+
+    def go(self):
+        """Leaves with a reset."""
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.sock.close()
 
     def frame(self, kind, flags, stream, payload=b""):

@@ -202,6 +202,27 @@ TEST_CASE("windows that open for frames worth their while go on for ever", "[h2]
   CHECK(peer.content(1).size() == std::size_t{512} * 3000);
 }
 
+TEST_CASE("windows may open long after the content, a little at a time", "[h2][limits]") {
+  Peer peer;
+  constexpr std::size_t kBytes = std::size_t{4} << 20;
+  constexpr std::uint32_t kPiece = 4096;
+  TextSource source(std::string(kBytes, 'x'));
+  source.part_bytes = kBytes;
+  peer.greet().give(setting(Setting::kInitialWindowSize, kBytes) +
+                    window(0, static_cast<std::uint32_t>(kBytes)) + headers(1, get()));
+  peer.session.respond(1, "HTTP/1.1 200 OK\r\n", Framing::kOpen, &source);
+  while (peer.content(1).size() != kBytes) peer.take();
+  for (std::size_t at = 0; at < kBytes; at += kPiece) {
+    peer.give(window(1, kPiece) + window(0, kPiece));
+  }
+  CHECK_FALSE(peer.end);
+  // Twice as many would be allowed.
+  const int left = times_until_end(peer, [](int) { return window(0, 1); });
+  CHECK(left > 2000);
+  CHECK(left < 2500);
+  check_flood(peer, Allowance::kWindow);
+}
+
 TEST_CASE("a header block has a limit of CONTINUATIONs", "[h2][limits][cve-2024-28182]") {
   for (const int count : {8, 9}) {
     Peer peer;
