@@ -142,7 +142,7 @@ class Clients(TlsCase):
         got = self.run_client([go, "run", source, self.ca, self.port], env=clean_environment(
             GO111MODULE="off", GOFLAGS="", GOCACHE=self.directory / "cache",
             HOME=self.directory)).stdout.decode().split("\n")
-        self.assertEqual(["page HTTP/1.1 false", "page HTTP/1.1 true", "page HTTP/1.1 true"] * 2,
+        self.assertEqual(["page HTTP/2.0 false", "page HTTP/2.0 true", "page HTTP/2.0 true"] * 2,
                          got[:6])
 
     def test_chromium(self):
