@@ -242,7 +242,8 @@ void add_connect(const Asking& asking, const RequestContext& request, Explanatio
   const auto splice = splice_of(*request.runtime, asking.client, host, port, asking.now);
   if (!refusal.empty()) {
     lines.add("connect", authority + " is refused: " + refusal);
-  } else if (interception != nullptr && !splice) {
+  } else if (!request.runtime->destinations.is_connect_port(port) ||
+             (interception != nullptr && !splice)) {
     lines.add("connect", authority + " is refused, its port or its destination");
   } else if (const auto why = why_unread(asking, interception, splice); !why.empty()) {
     lines.add("connect", fmt::format("{} goes through unread: {}", authority, why));

@@ -1,0 +1,215 @@
+// A CONNECT that may be decrypted, from its answer to what comes of it.
+#include "proxy/client/interceptor.h"
+
+#include <openssl/ssl.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "proxy/ca/making.h"
+#include "tests/catch.h"
+#include "tests/client/client_world.h"
+#include "tests/temporary_directory.h"
+
+namespace encore::server {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr std::string_view kEstablished = "HTTP/1.1 200 Connection established\r\n\r\n";
+constexpr std::string_view kHost = "localhost";
+
+// A TLS client without a socket: what it says goes by way of a Client.
+class TlsClient {
+ public:
+  TlsClient() : context_(SSL_CTX_new(TLS_client_method())), ssl_(SSL_new(context_.get())) {
+    SSL_set_tlsext_host_name(ssl_.get(), kHost.data());
+    SSL_set_bio(ssl_.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+    SSL_set_connect_state(ssl_.get());
+  }
+  // Takes what has come and goes on. What it says then; `is_done` shows.
+  std::string step(std::string& heard) {
+    BIO_write(SSL_get_rbio(ssl_.get()), heard.data(), static_cast<int>(heard.size()));
+    heard.clear();
+    is_done = SSL_do_handshake(ssl_.get()) == 1;
+    return said();
+  }
+  std::string encrypted(std::string_view text) {
+    SSL_write(ssl_.get(), text.data(), static_cast<int>(text.size()));
+    return said();
+  }
+  std::string decrypted(std::string& heard) {
+    BIO_write(SSL_get_rbio(ssl_.get()), heard.data(), static_cast<int>(heard.size()));
+    heard.clear();
+    char room[4096];
+    const int got = SSL_read(ssl_.get(), room, sizeof room);
+    return {room, static_cast<std::size_t>(std::max(got, 0))};
+  }
+  bool is_done = false;
+
+ private:
+  std::string said() {
+    char room[8192];
+    const int got = BIO_read(SSL_get_wbio(ssl_.get()), room, sizeof room);
+    return {room, static_cast<std::size_t>(std::max(got, 0))};
+  }
+  template <auto free>
+  struct Free {
+    void operator()(auto* object) const { free(object); }
+  };
+  std::unique_ptr<SSL_CTX, Free<SSL_CTX_free>> context_;
+  std::unique_ptr<SSL, Free<SSL_free>> ssl_;
+};
+
+// A client that has its 200, and may be decrypted.
+struct Intercepted {
+  explicit Intercepted(const std::function<void(config::Config&)>& change = {})
+      : world(config::Mode::kForward,
+              [&](config::Config& config) {
+                const auto made = ca::make_authority(
+                    {.name = "test", .hosts = {}, .any_host = true, .now = wall_now()});
+                REQUIRE(made.has_value());
+                write_text(directory / "ca.crt", made->certificate);
+                write_text(directory / "ca.key", made->key);
+                REQUIRE(::chmod((directory / "ca.key").c_str(), 0600) == 0);
+                config.intercept.ca_certificate = directory / "ca.crt";
+                config.intercept.ca_key = directory / "ca.key";
+                config.intercept.hosts = {std::string(kHost)};
+                config.intercept.ports = config.forward.connect_ports;
+                if (change) change(config);
+              }),
+        client(world) {
+    const std::string target = std::string(kHost) + ":" + std::to_string(world.origin.port());
+    client.say("CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n\r\n");
+    world.run_until([&] { return client.heard == kEstablished; });
+    client.heard.clear();
+    CHECK(world.origin.accepted == 0);
+  }
+  void shake_hands() {
+    for (int i = 0; i < 10 && !tls.is_done; ++i) {
+      if (const std::string said = tls.step(client.heard); !said.empty()) client.say(said);
+      if (!tls.is_done) world.run_until([&] { return !client.heard.empty() || client.is_over(); });
+    }
+    REQUIRE(tls.is_done);
+    world.run_until([&] { return stats().intercepts.get() == 1; });
+  }
+  const WorkerStats& stats() const { return world.world.stats; }
+
+  TemporaryDirectory directory;
+  ClientWorld world;
+  Client client;
+  TlsClient tls;
+};
+
+}  // namespace
+
+TEST_CASE("what is no TLS goes to the origin as it is", "[client][intercept]") {
+  Intercepted i;
+  const std::string first = GENERATE(as<std::string>(), "SSH-2.0-client\r\n", "GET / HTTP/1.1\r\n",
+                                     std::string("\x16\x02\x01", 3));
+  i.client.say(first);
+  i.world.run_until([&] { return i.world.origin.asked == first; });
+  i.world.origin.say("hello");
+  i.world.run_until([&] { return i.client.heard == "hello"; });
+  CHECK(i.stats().intercepts_spliced.get() == 1);
+  CHECK(i.stats().intercepts.get() == 0);
+  CHECK(i.stats().tunnels.get() == 1);
+  CHECK(i.world.records() == 0);
+}
+
+TEST_CASE("who says nothing is a client of a server that speaks first", "[client][intercept]") {
+  Intercepted i([](config::Config& config) { config.intercept.hello_wait = seconds(5); });
+  const MonotonicTime now = i.world.world.loop->now();
+  i.client.connection().check_timeouts(now + seconds(4));
+  i.world.run_turns(5);
+  CHECK(i.world.origin.accepted == 0);
+  i.client.connection().check_timeouts(now + seconds(6));
+  i.world.run_until([&] { return i.world.origin.accepted == 1; });
+  i.world.origin.say("220 ready\r\n");
+  i.world.run_until([&] { return i.client.heard == "220 ready\r\n"; });
+  CHECK(i.stats().intercepts_spliced.get() == 1);
+}
+
+TEST_CASE("a hello that does not end fails, and frees its handshake", "[client][intercept]") {
+  Intercepted i;
+  std::string none;
+  const std::string hello = i.tls.step(none);
+  REQUIRE(hello.size() > 100);
+  i.client.say(hello.substr(0, 50));
+  i.world.run_until([&] { return i.stats().tls_handshaking.get() == 1; });
+  CHECK(i.world.heads.count() == 1);
+  i.client.connection().check_timeouts(i.world.world.loop->now() + std::chrono::hours(1));
+  i.world.run_until([&] { return i.client.is_over(); });
+  CHECK(i.client.was_reset);
+  CHECK(i.stats().intercepts_failed.get() == 1);
+  CHECK(i.stats().tls_handshaking.get() == 0);
+  CHECK(i.world.heads.count() == 0);
+  CHECK(i.world.origin.accepted == 0);
+  CHECK(i.world.ended_as(Outcome::kClientAborted) == 1);
+  CHECK(i.world.records() == 1);
+}
+
+TEST_CASE("what is asked inside of TLS is a request of its own", "[client][intercept]") {
+  Intercepted i;
+  i.shake_hands();
+  CHECK(i.stats().tls_handshaking.get() == 0);
+  CHECK(i.world.ended_as(Outcome::kIntercepted) == 1);
+  // One that the proxy answers by itself, so that no origin is needed.
+  i.client.say(i.tls.encrypted("GET / HTTP/1.1\r\nHost: localhost\r\nHost: b.test\r\n\r\n"));
+  std::string answer;
+  i.world.run_until([&] {
+    answer += i.tls.decrypted(i.client.heard);  // tickets of the session come first
+    return answer.contains("\r\n\r\n");
+  });
+  CHECK(answer.starts_with("HTTP/1.1 400 "));
+  CHECK(i.world.ended_as(Outcome::kBadRequest) == 1);
+  CHECK(i.stats().intercepts_rejected.get() == 0);
+}
+
+TEST_CASE("who leaves in the handshake, or right behind it, has refused our certificate",
+          "[client][intercept]") {
+  Intercepted i;
+  std::string none;
+  if (GENERATE(false, true)) {
+    i.shake_hands();
+  } else {
+    i.client.say(i.tls.step(none));
+    i.world.run_until([&] { return !i.client.heard.empty(); });
+  }
+  i.client.go();
+  i.world.run_until([&] { return i.world.connections() == 0; });
+  CHECK(i.stats().intercepts_rejected.get() == 1);
+  CHECK(i.stats().intercepts_failed.get() == 0);
+  CHECK(i.world.records() == 1);
+}
+
+TEST_CASE("who leaves before it has said anything has refused nothing", "[client][intercept]") {
+  Intercepted i;
+  i.client.go();
+  i.world.run_until([&] { return i.world.connections() == 0; });
+  CHECK(i.stats().intercepts_rejected.get() == 0);
+  CHECK(i.world.ended_as(Outcome::kClientAborted) == 1);
+  CHECK(i.world.records() == 1);
+}
+
+TEST_CASE("a client has so many handshakes at a time and no more", "[client][intercept]") {
+  Intercepted first([](config::Config& config) { config.limits.tls_handshakes_per_client = 1; });
+  std::string none;
+  const std::string hello = first.tls.step(none);
+  first.client.say(hello.substr(0, 50));
+  first.world.run_until([&] { return first.stats().tls_handshaking.get() == 1; });
+  Client second(first.world);
+  const std::string target = std::string(kHost) + ":" + std::to_string(first.world.origin.port());
+  second.say("CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n\r\n" +
+             hello.substr(0, 50));
+  first.world.run_until([&] { return second.is_over(); });
+  CHECK(second.was_reset);
+  CHECK(first.stats().tls_refused.get() == 1);
+  CHECK(first.stats().tls_handshaking.get() == 1);
+  CHECK_FALSE(first.client.is_over());
+  CHECK(first.world.ended_as(Outcome::kDenied) == 1);
+}
+
+}  // namespace encore::server
