@@ -56,6 +56,15 @@ void compare_counts(const Counted& counted, const proxyfuzz::Accounts::Sums* log
   compare.same(received, counts.bytes_from_clients, "bytes from clients, by listener");
   if (counted.is_plain) {
     const System::Traffic& moved = counted.traffic;
+    // Each byte once, and none that no socket took.
+    if (logged != nullptr) {
+      compare.at_most(counts.bytes_to_clients, moved.to_clients + logged->untaken,
+                      "bytes to clients");
+    }
+    if (!counted.has_tunnels && !counted.has_breaks) {
+      compare.at_most(moved.to_clients, counts.bytes_to_clients,
+                      "bytes that clients' sockets took");
+    }
     compare.at_most(counts.bytes_from_clients, moved.from_clients, "bytes from clients");
     if (!counted.has_tunnels) {
       compare.same(counts.bytes_to_origins, moved.to_origins, "bytes to origins");
@@ -66,6 +75,18 @@ void compare_counts(const Counted& counted, const proxyfuzz::Accounts::Sums* log
   compare.same(requests, logged->requests, "requests, in the log");
   compare.same(counts.bytes_to_clients, logged->bytes + plain, "bytes to clients, in the log");
   compare.same(content, logged->content, "bytes of content, in the log");
+  for (const server::RuleReport& rule : counts.series.rules) {
+    if (!counted.has_rules) break;
+    std::uint64_t of_rule = 0;
+    for (const std::uint64_t count : rule.requests) of_rule += count;
+    const auto found = logged->rules.find(rule.name);
+    const std::uint64_t known = found == logged->rules.end() ? 0 : found->second;
+    // A rule that was not there for a while begins anew.
+    compare.at_most(of_rule, known, "requests, of rule " + rule.name);
+    if (logged->tables.size() <= 1) {
+      compare.same(of_rule, known, "requests, of rule " + rule.name);
+    }
+  }
   for (std::size_t i = 0; i < server::kOutcomeCount; ++i) {
     const std::string_view outcome = server::to_string(static_cast<server::Outcome>(i));
     const auto found = logged->outcomes.find(outcome);

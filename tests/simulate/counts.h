@@ -16,6 +16,8 @@ struct Counted {
   System::Traffic traffic;  // while it was there
   bool is_plain = true;     // nobody speaks TLS
   bool has_tunnels = false;
+  bool has_breaks = false;  // the network has ended connections
+  bool has_rules = false;   // those of the world
 };
 
 // `logged` is null where there is no log. Of a proxy that has ended.

@@ -180,6 +180,17 @@ std::uint64_t Host::stored() const {
   return kernel.objects + kernel.disk.entries;
 }
 
+void Host::count_disk(
+    const std::function<void(const char* what, std::uint64_t count)>& count) const {
+  const disk::Disks* const disks = proxy_->shared().disks.get();
+  if (disks == nullptr) return;
+  for (const disk::DiskReport& each : disks->statistics().disks) {
+    count("disk: bytes of new records", each.admit_bytes);
+    count("disk: bytes of moved records", each.move_bytes);
+    count("disk: reads", each.reads);
+  }
+}
+
 void Host::drain() { proxy_->drain(); }
 
 std::string Host::describe() const {

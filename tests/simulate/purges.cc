@@ -1,7 +1,12 @@
 #include "tests/simulate/purges.h"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
+
+#include "tests/simulate/stored.h"
 
 namespace encore::simulate {
 namespace {
@@ -21,8 +26,8 @@ constexpr std::size_t kLooksMax = 8;
 // Counts where it is now, and what of it is on its way. Before the purge.
 void Purges::count(const char* by, bool soft, const Url& url, Host& host) {
   const std::string text = text_of(ring_, url);
-  for (const filter::Hash128& key : hashes_of(host.proxy(), text)) {
-    roads_.note_key(host.proxy(), Fate::kPurged, key);
+  for (const StoredKey& key : keys_of(host.proxy(), text)) {
+    roads_.note_key(host.proxy(), Fate::kPurged, key.hash);
   }
   Tiers tiers = tiers_of(host.proxy(), text);
   const bool on_disk = tiers.is_in(Tier::kDisk);
@@ -39,31 +44,69 @@ void Purges::count(const char* by, bool soft, const Url& url, Host& host) {
 // One that a disk alone has, where a few looks find it: of those the least is known. It is asked
 // for again at once.
 Url& Purges::pick(Random& random, Host& host) {
-  constexpr int kLooks = 4;
+  constexpr int kLooks = 6;
   Url* url = nullptr;
   for (int left = kLooks; left != 0; --left) {
     url = &ring_.world.pick_url(random);
     if (!host.has_disk()) break;
     const Tiers tiers = tiers_of(host.proxy(), text_of(ring_, *url));
-    if (tiers.is_in(Tier::kRead)) break;
+    if (tiers.is_in(Tier::kRead) || tiers.is_in(Tier::kWritten) || tiers.is_in(Tier::kMoved)) break;
     if (tiers.is_in(Tier::kDisk) && !tiers.is_in(Tier::kMemory)) break;
   }
-  if (random.percent(50)) ring_.world.focus_on(*url);
   return *url;
 }
 
 void Purges::purge_something(Random& random, Host& host) {
+  constexpr double kOfOthers = 3;
+  if (kinds_.tags && random.percent(kOfOthers)) return purge_others(host);
+  purge_any(pick(random, host), random, host);
+}
+
+void Purges::purge_under_way(SlowDisk::Done what, Random& random, Host& host) {
+  constexpr double kOfReads = 8;
+  constexpr double kOfWrites = 4;
+  const bool is_read = what == SlowDisk::Done::kRead;
+  if (!random.percent(is_read ? kOfReads : kOfWrites)) return;
+  if (is_read) return purge_read(random, host);
+  purge_unwritten(random, host);
+}
+
+void Purges::purge_read(Random& random, Host& host) {
+  const std::vector<std::string> keys = keys_being_read(host.proxy());
+  if (keys.empty()) return;
+  const std::string& key = keys[random.below(keys.size())];
+  if (Url* const url = ring_.world.find_url(path_of_key(key))) purge_any(*url, random, host);
+}
+
+void Purges::purge_unwritten(Random& random, Host& host) {
+  if (!has_unwritten(host.proxy())) return;
+  const bool wants_moved = random.percent(50);
+  Url* const url = ring_.world.find_active(random, [&](const Url& each) {
+    const Tiers tiers = tiers_of(host.proxy(), text_of(ring_, each));
+    return tiers.is_in(Tier::kMoved) || (!wants_moved && tiers.is_in(Tier::kWritten));
+  });
+  if (url != nullptr) purge_any(*url, random, host);
+}
+
+// A reverse proxy has one object for both schemes (docs/CACHING.md), and its operator may name
+// either.
+std::string Purges::named(std::string_view text, Random& random) const {
+  // What is published has both.
+  const bool is_secure = random.percent(50) && ring_.world.is_reverse() && published_ == nullptr;
+  return (is_secure ? "https" : "http") + std::string(text.substr(text.find(':')));
+}
+
+void Purges::purge_any(Url& like, Random& random, Host& host) {
+  if (random.percent(50)) ring_.world.focus_on(like);
   const std::uint64_t kind = random.below(100);
-  if (kind < 50 || !kinds_.tags) return purge_url(random, host);
-  if (kind < 53) return purge_others(host);
+  if (kind < 50 || !kinds_.tags) return purge_url(like, random, host);
   proxyfuzz::World& world = ring_.world;
-  const Url& like = pick(random, host);
   server::PurgeOrder order;
   order.soft = random.percent(30);
   const char* by = "tag";
   std::function<bool(const Url&)> holds;
   if (kind < 72 || !kinds_.prefixes) {
-    if (like.tag.empty()) return purge_url(random, host);
+    if (like.tag.empty()) return purge_url(like, random, host);
     order.tags = {like.tag};
     holds = [tag = like.tag](const Url& url) { return url.tag == tag; };
   } else {
@@ -77,38 +120,49 @@ void Purges::purge_something(Random& random, Host& host) {
     if (order.all) {
       holds = [](const Url&) { return true; };
     } else {
-      if (like.blob != nullptr) return purge_url(random, host);
-      order.prefixes = {prefix};
+      if (like.blob != nullptr) return purge_url(like, random, host);
+      order.prefixes = {named(prefix, random)};
       holds = [this, prefix](const Url& url) {
         return url.blob == nullptr && text_of(ring_, url).starts_with(prefix);
       };
     }
   }
   const bool soft = order.soft;
-  const std::vector<Url*> met = world.invalidate_where(holds, now(), soft);
+  const double time = now();
+  const std::vector<Url*> met = world.invalidate_where(holds, time, soft);
   for (std::size_t i = 0; i < met.size() && i < kLooksMax; ++i) count(by, soft, *met[i], host);
   (void)host.purge(order);
-  for (Url* const url : met) {
-    world.remember(*url, [time = now(), by, soft] {
+  for (std::size_t i = 0; i < met.size(); ++i) {
+    world.remember(*met[i], [time, by, soft] {
       return std::to_string(time) + (soft ? " made stale by " : " purged by ") + by;
     });
+    if (soft || i >= kLooksMax) continue;
+    purged_.note(*met[i], keys_of(host.proxy(), text_of(ring_, *met[i])), Purged::By::kRule, time);
   }
   world.count("purges");
 }
 
-void Purges::purge_url(Random& random, Host& host) {
-  Url& url = pick(random, host);
+void Purges::purge_url(Url& url, Random& random, Host& host) {
+  const std::string text = text_of(ring_, url);
   server::PurgeOrder order;
-  order.urls = {text_of(ring_, url)};
+  order.urls = {named(text, random)};
   order.soft = random.percent(30);
+  const double time = now();
   count("URL", order.soft, url, host);
-  ring_.world.invalidate(url, {}, now(), order.soft);
+  ring_.world.invalidate(url, {}, time, order.soft);
   (void)host.purge(order);
   if (published_ != nullptr) published_->note_purge(url);
-  ring_.world.remember(url, [time = now(), soft = order.soft] {
+  ring_.world.remember(url, [time, soft = order.soft] {
     return std::to_string(time) + (soft ? " made stale" : " purged");
   });
+  if (!order.soft) purged_.note(url, keys_of(host.proxy(), text), Purged::By::kKey, time);
   ring_.world.count("purges");
+}
+
+void Purges::note_written(const Url& url, double time, Host& host) {
+  // Rules make other keys of it, by what it was asked for.
+  if (!ring_.world.rules.empty()) return;
+  purged_.note(url, keys_of(host.proxy(), text_of(ring_, url)), Purged::By::kKey, time);
 }
 
 // All that listeners of the other mode have stored, which is nothing: what ours have stays.

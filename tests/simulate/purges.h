@@ -3,9 +3,12 @@
 // thread.
 #pragma once
 
+#include <string>
+
 #include "tests/fuzz/proxy/client.h"
 #include "tests/simulate/host.h"
 #include "tests/simulate/published.h"
+#include "tests/simulate/purged.h"
 #include "tests/simulate/roads.h"
 
 namespace encore::simulate {
@@ -20,20 +23,34 @@ class Purges {
   };
   // All are borrowed. `published` is null where nothing is.
   Purges(proxyfuzz::Ring& ring, Roads& roads, PublishedOracle* published, const Kinds& kinds)
-      : ring_(ring), roads_(roads), published_(published), kinds_(kinds) {}
+      : ring_(ring), roads_(roads), published_(published), kinds_(kinds), purged_(ring.world) {}
 
   void purge_something(Random& random, Host& host);
+  // At times one whose record has been read, and whose bytes nobody has yet, or one whose record is
+  // placed on a disk and not written yet, or moved.
+  void purge_under_way(SlowDisk::Done what, Random& random, Host& host);
+  // A client has written to it.
+  void note_written(const proxyfuzz::Url& url, double time, Host& host);
+  // What is purged, and not stored until it is asked for again.
+  Purged& purged() { return purged_; }
 
  private:
   proxyfuzz::Url& pick(Random& random, Host& host);
-  void purge_url(Random& random, Host& host);
+  void purge_read(Random& random, Host& host);
+  void purge_unwritten(Random& random, Host& host);
+  // By any of the ways that there are.
+  void purge_any(proxyfuzz::Url& url, Random& random, Host& host);
+  void purge_url(proxyfuzz::Url& url, Random& random, Host& host);
   void purge_others(Host& host);
+  // As an operator names what begins so.
+  std::string named(std::string_view text, Random& random) const;
   void count(const char* by, bool soft, const proxyfuzz::Url& url, Host& host);
 
   proxyfuzz::Ring& ring_;
   Roads& roads_;
   PublishedOracle* published_;
   Kinds kinds_;
+  Purged purged_;
 };
 
 }  // namespace encore::simulate

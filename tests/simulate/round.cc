@@ -17,7 +17,9 @@
 #include "tests/simulate/purges.h"
 #include "tests/simulate/refusing_store.h"
 #include "tests/simulate/ring_loop.h"
+#include "tests/simulate/saved_hours.h"
 #include "tests/simulate/seeded_openssl.h"
+#include "tests/simulate/stored.h"
 #include "tests/simulate/timing.h"
 #include "tests/simulate/tries.h"
 
@@ -25,7 +27,6 @@ namespace encore::simulate {
 namespace {
 
 using proxyfuzz::now;
-
 constexpr std::uint16_t kProxyPort = 3128;
 // Simulated seconds without an answer that nothing explains.
 constexpr double kHangSeconds = 130;
@@ -59,14 +60,13 @@ class Round {
   bool begin_rules();
   void take_other_rules();
   void start();
-  void start_hours(Random& random);
-  void save_hours();
   void await_hour();
   void schedule_happenings();
   // Calls `what` again and again, with a mean of so many seconds between.
   void happen(double mean_seconds, Random& random, const std::function<void()>& what);
   config::Config read_config();
   void purge(Random& random);
+  void look_at_purged();
   void reload(Random& random);
   void step_clock(Random& random);
   void shortage(Random& random);
@@ -94,15 +94,15 @@ class Round {
   std::optional<proxyfuzz::Intruders> intruders_;
   std::optional<proxyfuzz::Tunnels> tunnels_;
   std::optional<PublishedOracle> published_;
+  std::optional<SavedHours> hours_;
   Roads roads_;
   Tries tries_{world_};
   std::optional<Purges> purges_;
   proxyfuzz::Loop::Timer next_hour_{};
   bool disk_fails_ = false;
+  Random disk_purges_{plan_.seed, 's', 1};
   std::optional<SlowDisk> disk_;  // of all proxies, one after the other
   std::unique_ptr<Host> host_;
-  // Of the hours of changes, the oldest first: what is in the files, and what should be.
-  std::vector<std::pair<std::string, HoursModel>> saved_;
   std::vector<std::unique_ptr<Random>> streams_;
   Settings settings_;
   // Draws the next rules, in rounds with rules; they come when no request is under way.
@@ -169,8 +169,7 @@ Round::Round(const Plan& plan)
   // What is published as resident is what memory holds; hits from disk say nothing of that.
   Random disks(plan.seed, 'v', 0);
   const bool disk = has(Feature::kDisk) && !publishes && disks.percent(70);
-  constexpr std::int64_t kMillisecond = 1'000'000;
-  const std::int64_t slowest = disks.pick<std::int64_t>({0, 1, 20, 200, 2000}) * kMillisecond;
+  const std::int64_t slowest = disks.pick<std::int64_t>({0, 1, 20, 200, 200, 2000}) * 1'000'000;
   disk_.emplace(system_, Random(plan.seed, 'v', 1), slowest);
   disk_fails_ = disk && disks.percent(40);
   Random logging(plan.seed, 'j', 0);
@@ -196,10 +195,20 @@ Round::Round(const Plan& plan)
   if (publishes) {
     published_.emplace(world_, ring_, *origin_, kHoursKept);
     ring_.published = &*published_;
+    hours_.emplace(world_, *published_);
     await_hour();
   }
   purges_.emplace(ring_, roads_, published_ ? &*published_ : nullptr,
                   Purges::Kinds{.tags = !publishes, .prefixes = !has_rules});
+  world_.on_written = [this](const proxyfuzz::Url& url, double time) {
+    if (host_ != nullptr) purges_->note_written(url, time, *host_);
+  };
+  if (has(Feature::kPurge)) {
+    disk_->on_done = [this](SlowDisk::Done what) {
+      if (host_ == nullptr || draining_ || stopped_) return;
+      purges_->purge_under_way(what, disk_purges_, *host_);
+    };
+  }
 }
 
 // Follows what happens to requests, for the table of roads.
@@ -233,6 +242,7 @@ bool Round::begin_rules() {
 
 void Round::take_other_rules() {
   other_rules_wait_ = false;
+  purges_->purged().forget();
   world_.replace_rules(proxyfuzz::RuleTable::draw(*rules_, 1));
   result_.configuration = with_rules(result_.configuration, settings_);
   host_->reload(read_config());
@@ -307,31 +317,7 @@ void Round::start() {
     world_.connections_revoked += count;
     world_.count("connections revoked", count);
   };
-  if (published_) start_hours(random_);
-}
-
-// What the proxy before it has saved is there, or an older state, or nothing, or what nobody saved.
-void Round::start_hours(Random& random) {
-  const std::uint64_t kind = random.below(100);
-  if (saved_.empty() || kind < 20) return published_->start(nullptr);
-  const auto& [bytes, hours] = kind < 40 ? saved_.front() : saved_.back();
-  if (kind >= 85) {
-    std::string damaged = bytes;
-    damaged[random.below(damaged.size())] ^= static_cast<char>(1 << random.below(8));
-    if (random.percent(30)) damaged.resize(random.below(damaged.size()));
-    if (host_->restore_hours(damaged)) report("published", "damaged hours are taken");
-    world_.count("published: damaged hours");
-    return published_->start(nullptr);
-  }
-  if (!host_->restore_hours(bytes)) return report("published", "saved hours are refused");
-  world_.count("published: hours restored");
-  published_->start(&hours);
-}
-
-void Round::save_hours() {
-  constexpr std::size_t kSaved = 3;
-  saved_.emplace_back(host_->save_hours(), published_->hours());
-  if (saved_.size() > kSaved) saved_.erase(saved_.begin());
+  if (hours_) hours_->start(random_, *host_);
 }
 
 void Round::await_hour() {
@@ -368,11 +354,15 @@ void Round::schedule_happenings() {
     happen(1, saves, [this, &saves] {
       if (host_ == nullptr) return;
       host_->look_at_resident();
-      if (saves.percent(30)) save_hours();
+      if (saves.percent(30)) hours_->save(*host_);
     });
   }
   happen(0.2, stream('l'), [this] { look(); });
   happen(1.2, stream('i'), [this] { rest(); });
+  happen(0.4, stream('a'), [this] {
+    const auto on_fault = [this](const std::string& what) { report("tags", what); };
+    if (host_ != nullptr) look_at_tags(host_->proxy(), world_, on_fault);
+  });
   Random& purges = stream('p');
   if (has(Feature::kPurge)) happen(0.03, purges, [this, &purges] { purge(purges); });
   Random& reloads = stream('n');
@@ -405,6 +395,11 @@ void Round::schedule_happenings() {
 void Round::purge(Random& random) {
   if (host_ == nullptr || draining_) return;
   purges_->purge_something(random, *host_);
+}
+
+void Round::look_at_purged() {
+  const auto on_fault = [this](const std::string& what) { report("purged", what); };
+  purges_->purged().look(host_->proxy(), on_fault);
 }
 
 void Round::reload(Random& random) {
@@ -514,12 +509,16 @@ void Round::finish() {
   system_.set_descriptors_max(SIZE_MAX);
   if (published_) {
     host_->look_at_resident();
-    save_hours();
+    hours_->save(*host_);
   }
+  look_at_purged();
+  host_->count_disk([this](const char* what, std::uint64_t count) { world_.count(what, count); });
   const Counted counted{.counts = host_->counted(),
                         .traffic = system_.traffic() - traffic_before_,
                         .is_plain = !tls_,
-                        .has_tunnels = tunnels_.has_value()};
+                        .has_tunnels = tunnels_.has_value(),
+                        .has_breaks = world_.last_break >= host_->started(),
+                        .has_rules = rules_.has_value()};
   traffic_before_ = system_.traffic();
   host_->look_for_leaks();
   result_.decisions += host_->decisions();
@@ -549,10 +548,12 @@ RoundResult Round::run() {
       draining_ = false;
       finish();
       start();
+      purges_->purged().ask_again();
       ring_.paused = other_rules_wait_;
     }
     if (system_.steps() % kStepsToLook == 0 && host_ != nullptr) {
       host_->look_at_held();
+      look_at_purged();
       roads_.look(host_->proxy());
     }
     if (!tries_.empty() && host_ != nullptr) {

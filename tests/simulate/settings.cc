@@ -139,8 +139,9 @@ std::string draw_configuration(const Settings& settings, Random& random) {
     out += "resident_capacity = " + one_of(random, {"20", "1000", "1000"});
   }
   if (settings.disk) {
-    out += "[[disk]]\npath = \"disk\"\nsize = " + one_of(random, {"\"1MiB\"", "\"4MiB\""});
-    out += "segment = " + one_of(random, {"\"64KiB\"", "\"128KiB\""});
+    out += "[[disk]]\npath = \"disk\"\nsize = " +
+           one_of(random, {"\"768KiB\"", "\"1MiB\"", "\"4MiB\""});
+    out += "segment = " + one_of(random, {"\"64KiB\"", "\"64KiB\"", "\"128KiB\""});
   }
   const Fixed fixed{.shards = random.pick({1U, 4U, 16U}),
                     .disk = settings.disk,

@@ -59,6 +59,7 @@ class SlowDisk::Engine final : public disk::DiskEngine {
     waiting_.erase(which);
     --(next.reads ? disk_.reads_ : disk_.writes_);
     next.task(how);
+    if (!stopped_ && disk_.on_done) disk_.on_done(next.reads ? Done::kRead : Done::kWrite);
   }
   std::list<Waiting>::iterator first() {
     return std::ranges::min_element(waiting_, {}, &Waiting::due);

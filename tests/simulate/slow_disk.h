@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -37,6 +38,10 @@ class SlowDisk {
   }
   // Memory that was to outlive a stop may not be on it: the next proxy finds a new one.
   bool has_failed() const { return has_failed_; }
+
+  // Called when a read or a write has been done, and nobody has been told of it yet.
+  enum class Done : std::uint8_t { kRead, kWrite };
+  std::function<void(Done)> on_done;
 
   // Reads and writes that have begun and not ended.
   std::size_t reads_under_way() const { return reads_; }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cache/shard.h"
 #include "filter/hash.h"
 #include "proxy/origin/fetch.h"
 #include "proxy/process/rooms.h"
@@ -21,7 +22,7 @@ constexpr std::array kNames = {
 #undef ENCORE_SIMULATE_TEXT
 };
 
-std::vector<std::string> keys_of(const server::Runtime& runtime, const std::string& url) {
+std::vector<std::string> texts_of(const server::Runtime& runtime, const std::string& url) {
   const server::UrlTexts texts =
       server::texts_of_url(url, runtime.rules, runtime.forward, runtime.reverse);
   std::vector<std::string> keys;
@@ -44,27 +45,29 @@ class Look final : public cache::Visitor {
     in_memory = in_memory || entry.payload != 0;
     return cache::Verdict::kKeep;
   }
-  cache::Verdict visit_disk(const cache::DiskView& view) override {
-    places.push_back(view.place);
-    return cache::Verdict::kKeep;
-  }
   bool in_memory = false;
-  std::vector<cache::DiskPlace> places;
 };
 
-void look_at_places(disk::Disks& disks, const std::vector<cache::DiskPlace>& places, Tiers& out) {
-  for (const cache::DiskPlace& place : places) {
-    bool is_written = true;
-    for (const auto& service : disks.services_) {
-      if (service->setup_.number != place.disk) continue;
-      for (const auto& [order, waiting] : service->queue_.waiting_) {
-        if (waiting.place.segment != place.segment || waiting.place.unit != place.unit) continue;
-        is_written = false;
-        out.add(waiting.from ? Tier::kMoved : Tier::kWritten);
-      }
-      if (service->state_.moves.from_.contains(disk::Moves::key_of(place))) out.add(Tier::kMoved);
+bool is_moved(const disk::Disks& disks, const cache::DiskPlace& place) {
+  return std::ranges::any_of(disks.services_, [&](const auto& service) {
+    return service->setup_.number == place.disk &&
+           service->state_.moves.from_.contains(disk::Moves::key_of(place));
+  });
+}
+
+// The index shows a record to nobody before it is written.
+void look_at_index(const server::Shared& shared, const filter::Hash128& hash, Tiers& out) {
+  if (shared.disks == nullptr) return;
+  const cache::DiskTable& table = shared.kernel->shard_for(hash).disk->table_;
+  const auto mixed = cache::DiskEntries::mixed_of({hash, {}});
+  for (auto at = table.find(mixed); at != cache::kNoEntry; at = table.next(at)) {
+    if (!table.written(at)) {
+      out.add(Tier::kWritten);
+    } else if (is_moved(*shared.disks, table.place(at))) {
+      out.add(Tier::kMoved);
+    } else {
+      out.add(Tier::kDisk);
     }
-    if (is_written) out.add(Tier::kDisk);
   }
 }
 
@@ -72,26 +75,32 @@ void look_at_places(disk::Disks& disks, const std::vector<cache::DiskPlace>& pla
 
 std::string_view to_string(Tier tier) { return kNames.at(static_cast<std::size_t>(tier)); }
 
-std::vector<filter::Hash128> hashes_of(server::Proxy& proxy, const std::string& url) {
-  std::vector<filter::Hash128> out;
-  for (const std::string& key : keys_of(*proxy.present_runtime(), url)) {
-    out.push_back(filter::hash_key(filter::HashFamily::kXxh3, proxy.shared().identity_seed, key));
+std::vector<StoredKey> keys_of(server::Proxy& proxy, const std::string& url) {
+  std::vector<StoredKey> keys;
+  for (std::string& text : texts_of(*proxy.present_runtime(), url)) {
+    const auto hash =
+        filter::hash_key(filter::HashFamily::kXxh3, proxy.shared().identity_seed, text);
+    keys.push_back({.text = std::move(text), .hash = hash});
   }
+  return keys;
+}
+
+Tiers stored_tiers_of(server::Proxy& proxy, const StoredKey& key) {
+  Tiers out;
+  Look look;
+  proxy.shared().kernel->peek({key.hash, key.text}, look);
+  if (look.in_memory) out.add(Tier::kMemory);
+  look_at_index(proxy.shared(), key.hash, out);
   return out;
 }
 
 Tiers tiers_of(server::Proxy& proxy, const std::string& url) {
   Tiers out;
-  server::Shared& shared = proxy.shared();
-  for (const std::string& key : keys_of(*proxy.present_runtime(), url)) {
-    const auto hash = filter::hash_key(filter::HashFamily::kXxh3, shared.identity_seed, key);
+  for (const StoredKey& key : keys_of(proxy, url)) {
     const auto is_it = [&](const filter::Hash128& other) {
-      return other.lo == hash.lo && other.hi == hash.hi;
+      return other.lo == key.hash.lo && other.hi == key.hash.hi;
     };
-    Look look;
-    shared.kernel->peek({hash, key}, look);
-    if (look.in_memory) out.add(Tier::kMemory);
-    if (shared.disks != nullptr) look_at_places(*shared.disks, look.places, out);
+    out.add_all(stored_tiers_of(proxy, key));
     for (const auto& worker : proxy.workers()) {
       for (const auto& fetch : worker->fetches()) {
         if (is_it(fetch->request_->hash)) out.add(Tier::kFlight);
@@ -102,6 +111,21 @@ Tiers tiers_of(server::Proxy& proxy, const std::string& url) {
     }
   }
   return out;
+}
+
+std::vector<std::string> keys_being_read(server::Proxy& proxy) {
+  std::vector<std::string> keys;
+  for (const auto& worker : proxy.workers()) {
+    for (const auto& [name, waiting] : worker->rooms_->loads.waiting_) keys.push_back(waiting.key);
+  }
+  return keys;
+}
+
+bool has_unwritten(server::Proxy& proxy) {
+  const disk::Disks* const disks = proxy.shared().disks.get();
+  return disks != nullptr && std::ranges::any_of(disks->services_, [](const auto& service) {
+           return !service->queue_.waiting_.empty() || !service->state_.moves.from_.empty();
+         });
 }
 
 }  // namespace encore::simulate

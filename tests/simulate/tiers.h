@@ -33,14 +33,31 @@ std::string_view to_string(Tier tier);
 struct Tiers {
   std::array<bool, static_cast<std::size_t>(Tier::kCount)> has{};
   void add(Tier tier) { has.at(static_cast<std::size_t>(tier)) = true; }
+  void add_all(const Tiers& others) {
+    for (std::size_t i = 0; i < has.size(); ++i) has.at(i) = has.at(i) || others.has.at(i);
+  }
   bool is_in(Tier tier) const { return has.at(static_cast<std::size_t>(tier)); }
 };
 
-// The hashes of all keys of a URL.
-std::vector<filter::Hash128> hashes_of(server::Proxy& proxy, const std::string& url);
+struct StoredKey {
+  std::string text;
+  filter::Hash128 hash;
+};
+
+// All keys of a URL, absolute, by the rules of now.
+std::vector<StoredKey> keys_of(server::Proxy& proxy, const std::string& url);
 
 // The tiers of the URL, absolute, by the rules of now. That it was there before this proxy is known
 // by others.
 Tiers tiers_of(server::Proxy& proxy, const std::string& url);
+
+// The tiers in which the key's responses are stored: nothing that is on its way to there.
+Tiers stored_tiers_of(server::Proxy& proxy, const StoredKey& key);
+
+// The keys of the records that are being read.
+std::vector<std::string> keys_being_read(server::Proxy& proxy);
+
+// True if records are placed on a disk and not written yet, or moved.
+bool has_unwritten(server::Proxy& proxy);
 
 }  // namespace encore::simulate

@@ -109,6 +109,7 @@ std::string ArrivedRequest::look_at_offer(const Request& cause, const Request::O
     if (count(head_.fields, name) != 0) return "another host got the " + std::string(name);
   }
   world_.count("origin: followed to another host");
+  if (cause.selecting.cookie) world_.count("origin: followed to another host, with a Cookie");
   return {};
 }
 

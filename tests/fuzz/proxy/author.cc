@@ -312,7 +312,7 @@ void Author::redirect(Url& url, Event& event, Request& cause, const Request::Off
   Request::Offer offer{.path = "/to/" + std::to_string(number) + "/" + std::to_string(event.serial),
                        .host = {},
                        .number = number};
-  if (!world_.other_host.empty() && url.random.percent(40)) offer.host = world_.other_host;
+  if (!world_.other_host.empty() && url.random.percent(60)) offer.host = world_.other_host;
   const std::string front = offer.host.empty() ? "" : "http://" + offer.host;
   event.fields.push_back({"Location", front + offer.path});
   cause.offers.push_back(std::move(offer));
@@ -391,6 +391,11 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
     fields.push_back({"Content-Type", url.character.content_type});
     fields.push_back({"X-Rand", serial + random_text(url.random, 200)});
   }
+  if (event.status == 206) {
+    url.last_part = {.first = begin, .last = end - 1};
+    // Who has a part of it asks for another, or for the same again.
+    if (url.random.percent(50)) world_.come_back_to(url);
+  }
   if (event.status == 206 || event.status == 416) {
     fields.push_back({"Content-Range", event.status == 416
                                            ? "bytes */" + std::to_string(content.bytes)
@@ -427,8 +432,10 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
     event.trailers.clear();
   }
   spoil(url, reply);
+  // Behind a large body, of which the last read takes no more than its rest, the kernel keeps them.
+  const bool is_large = reply.body.size() > 16384;
   if (world_.surplus != 0 && url.number % 5 == 0 && reply.end == Reply::End::kKeep && !event.cut &&
-      url.random.percent(world_.surplus)) {
+      url.random.percent(is_large ? 5 * world_.surplus : world_.surplus)) {
     const std::string surplus = "surplus behind " + serial + random_text(url.random, 3000);
     reply.body += surplus;
     reply.surplus = surplus.size();

@@ -13,6 +13,8 @@ namespace encore::proxyfuzz {
 namespace {
 
 constexpr double kTunnelPercent = 2;
+// Behind what a slow client has not taken, the answer to its CONNECT waits, too.
+constexpr double kSlowTunnelPercent = 25;
 
 std::string describe(const Request& request) {
   std::array<char, 160> text;
@@ -134,7 +136,9 @@ void Client::begin() {
     // What follows an HTTP/1.0 request may go unanswered.
     if (waiting_.back()->http10) break;
   }
-  if (ring_.tunnels != nullptr && random_.percent(kTunnelPercent)) add_tunnel();
+  if (ring_.tunnels != nullptr && random_.percent(slow_ ? kSlowTunnelPercent : kTunnelPercent)) {
+    add_tunnel();
+  }
   std::string together;
   for (const auto& request : waiting_) {
     together += " " + request->method + " " + request->url->path + request->own_path;
@@ -419,6 +423,10 @@ bool Client::take_body() {
   if (answer_.event != nullptr && request->method != "GET" && request->method != "HEAD" &&
       answer_.status < 400) {
     world_.invalidate(*request->url, request->query, answer_.event->received, false);
+    // A query is a part of the key.
+    const bool is_whole_url = request->query.empty();
+    if (world_.on_written && is_whole_url)
+      world_.on_written(*request->url, answer_.event->received);
     note_write(*request->url, *answer_.event);
   }
   if (waiting_.empty()) {

@@ -120,8 +120,44 @@ std::string random_range(Random& random) {
   }
 }
 
+// A range of what a part has that the proxy may keep, and at times a date that is as new as any of
+// its contents: what the date says comes first.
+void add_stored_part(Random& random, Request& request) {
+  const Url& url = *request.url;
+  const std::uint64_t size = url.last_part->last - url.last_part->first + 1;
+  const std::uint64_t first = url.last_part->first + random.below(size);
+  const std::uint64_t last = first + random.below(url.last_part->last - first + 1);
+  if (random.percent(40)) {
+    request.modified_since = url.birth + url.contents + 1;
+    request.fields.push_back({"If-Modified-Since", http_date(request.modified_since)});
+    request.conditional = true;
+  }
+  request.range = "bytes=" + std::to_string(first) + "-" + std::to_string(last);
+  request.fields.push_back({"Range", request.range});
+}
+
+// Asks for no body of what is being sent to others.
+void add_bodiless(Random& random, Request& request) {
+  const Url& url = *request.url;
+  if (request.method == "HEAD") return;
+  if (random.percent(20)) {
+    request.range = "bytes=9999999-";
+    request.fields.push_back({"Range", request.range});
+    return;
+  }
+  const bool has_tag = url.character.etag != 0 && !url.contents_made.empty();
+  const std::string mark = url.character.etag == 2 ? "W/\"c" : "\"c";
+  request.fields.push_back(
+      {"If-None-Match",
+       has_tag ? mark + std::to_string(url.contents_made.back()) + "\"" : std::string("*")});
+  request.conditional = true;
+}
+
 void add_conditions(Random& random, Request& request) {
   const Url& url = *request.url;
+  if (request.method == "GET" && url.last_part && random.percent(25)) {
+    return add_stored_part(random, request);
+  }
   Fields& fields = request.fields;
   if (random.percent(12)) {
     const std::string etag = random_etag(random, url);
@@ -216,14 +252,18 @@ std::shared_ptr<Request> compose(Ring& ring, Random& random, const Asker& asker)
     ring.published->compose(random, *request);
     return request;
   }
-  Url& url = ring.world.pick_url(random);
+  constexpr double kJoins = 4;
+  Url* const slow = random.percent(kJoins) ? ring.world.pick_slow(random) : nullptr;
+  Url& url = slow != nullptr ? *slow : ring.world.pick_url(random);
   auto request = ring.world.make_request(url);
   request->user = user;
   request->method = "GET";
   const std::uint64_t kind = random.below(100);
-  if (kind < 8) request->method = "HEAD";
-  if (kind >= 8 && kind < 11) request->method = "POST";
-  if (kind == 11) request->method = random.pick<std::string_view>({"PUT", "DELETE"});
+  if (kind < (slow != nullptr ? 30 : 8)) request->method = "HEAD";
+  if (slow == nullptr && kind >= 8 && kind < 11) request->method = "POST";
+  if (slow == nullptr && kind == 11) {
+    request->method = random.pick<std::string_view>({"PUT", "DELETE"});
+  }
   const bool unsafe = request->method != "GET" && request->method != "HEAD";
   Fields& fields = request->fields;
   fields.reserve(12);
@@ -238,14 +278,20 @@ std::shared_ptr<Request> compose(Ring& ring, Random& random, const Asker& asker)
     fields.push_back({"Content-Length", std::to_string(request->body_bytes)});
   } else {
     add_directives(random, *request);
-    add_conditions(random, *request);
+    if (slow != nullptr) {
+      add_bodiless(random, *request);
+    } else {
+      add_conditions(random, *request);
+    }
     if (random.percent(50)) {
       fields.push_back({"TE", "trailers"});
       fields.push_back({"Connection", "TE"});
       request->takes_trailers = true;
     }
   }
-  request->http10 = random.percent(3);
+  // Under TLS the end of what has no length tells whether it is whole.
+  const bool is_tls = ring.has_tls[static_cast<std::size_t>(asker.listener)];
+  request->http10 = random.percent(is_tls ? 8 : 3);
   if (request->http10 && random.percent(50)) fields.push_back({"Connection", "keep-alive"});
   request->directives = directives_of(fields);
   request->no_cache = request->no_cache || request->directives.no_cache;

@@ -51,7 +51,11 @@ bool Oracle::judge_head(const Request& request, Answer& answer) {
   }
   // A POST's body made for a POST; a GET's for a GET; all of the URL that was asked for.
   if (answer.event->url != request.url && !shares_digest(at)) {
-    fault(at, "url", "an answer for another URL: " + answer.event->url->path);
+    std::string what = "an answer for another URL: " + answer.event->url->path + ", made for tag " +
+                       std::to_string(answer.event->request ? answer.event->request->tag : 0) +
+                       "\n--- what happened to that\n";
+    for (const auto& happening : answer.event->url->history) what += happening() + "\n";
+    fault(at, "url", what);
     return false;
   }
   answer.content = answer.event->content;

@@ -58,6 +58,7 @@ class OriginConnection final : public Handler {
   }
   ~OriginConnection() override {
     origin_.loop_.cancel(timer_);
+    origin_.loop_.cancel(break_);
     set_busy(false);
     set_spoiled(false);
     channel_.close(Channel::Close::kLeave);
@@ -124,14 +125,16 @@ class OriginConnection final : public Handler {
   // The proxy gets nothing from an incomplete record.
   void note_cut() {
     if (cause_ != nullptr && world_.on_origin_gone) world_.on_origin_gone(*cause_);
+    // Who has a part of it asks for the rest.
+    if (url_->random.percent(30)) world_.come_back_to(*url_);
     url_->last_cut = now();
     if (channel_.is_secured()) url_->last_drop = now();
   }
 
   void break_handshake(Random& random) {
     const double seconds = 0.001 * static_cast<double>(random.between(1, 60));
-    timer_ = origin_.loop_.after(seconds, [this, reset = random.percent(50)] {
-      timer_ = {};
+    break_ = origin_.loop_.after(seconds, [this, reset = random.percent(50)] {
+      break_ = {};
       world_.count("tls: an origin broke a handshake");
       world_.last_trouble = std::max(world_.last_trouble, now() + world_.passed_by);
       end(reset);
@@ -143,6 +146,7 @@ class OriginConnection final : public Handler {
   void end(Channel::Close how) {
     if (!channel_.is_open()) return;
     origin_.loop_.cancel(timer_);
+    origin_.loop_.cancel(break_);
     channel_.close(how);
     set_busy(false);
     set_spoiled(false);
@@ -366,6 +370,9 @@ class OriginConnection final : public Handler {
     if (!reply_.interim.empty()) head_left_ = reply_.head.insert(0, reply_.interim);
     body_left_ = reply_.body;
     pieces_left_ = body_left_.empty() ? 1 : reply_.pieces;
+    if (pieces_left_ > 1 && method == "GET" && event.status == 200) {
+      world_.note_slow_body(url, now() + reply_.pause * static_cast<double>(pieces_left_));
+    }
     next_piece();
   }
 
@@ -438,6 +445,9 @@ class OriginConnection final : public Handler {
   bool spoiled_ = false;        // more than an answer was sent
   std::uint64_t answered_ = 0;  // the last event, as long as it is not heard
   Loop::Timer timer_{};
+  // The end of a handshake that breaks: a request may be there before, for a session that is taken
+  // up takes few bytes.
+  Loop::Timer break_{};
 };
 
 Origin::Origin(Loop& loop, World& world, TlsEnds* tls)

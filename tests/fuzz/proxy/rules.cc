@@ -184,10 +184,11 @@ void draw_answer(Random& random, Rule& rule) {
 void draw_storing(Random& random, Rule& rule) {
   const auto seconds = [&random] { return random.pick<std::int64_t>({0, 1, 1, 2, 60}); };
   rule.is_cached = !random.percent(5);
-  if (random.percent(40)) {
-    rule.admission = random.pick<std::string_view>({"always", "always", "never", "size-threshold"});
+  if (random.percent(45)) {
+    rule.admission = random.pick<std::string_view>(
+        {"always", "always", "never", "size-threshold", "size-threshold"});
     if (rule.admission == "size-threshold") {
-      rule.size_threshold = random.pick<std::int64_t>({60, 300, 2000});
+      rule.size_threshold = random.pick<std::int64_t>({60, 60, 300, 2000});
     }
   }
   if (random.percent(25)) {
@@ -239,7 +240,8 @@ void draw_asking(Random& random, Rule& rule) {
     rule.rechecks = true;
   } else if (kind < 60) {
     rule.follows = true;
-    rule.follow_hosts = random.pick<std::string_view>({"", "", "localhost", "local*", "*.test"});
+    rule.follow_hosts =
+        random.pick<std::string_view>({"", "localhost", "local*", "local*", "*.test"});
   }
 }
 

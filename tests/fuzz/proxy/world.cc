@@ -136,6 +136,12 @@ void World::make_blob(Url& url) {
 }
 
 Url& World::pick_url(Random& random) {
+  constexpr double kComesBack = 30;
+  if (!comes_back_.empty() && random.percent(kComesBack)) {
+    Url* const url = find_url(comes_back_.back());
+    comes_back_.pop_back();
+    if (url != nullptr) return *url;
+  }
   if (--focus_left_ < 0) {
     focus_ = random_.below(active_.size());
     focus_left_ = static_cast<int>(random_.between(5, 120));
@@ -161,6 +167,27 @@ void World::focus_on(const Url& url) {
   focus_left_ = kRequests;
 }
 
+void World::come_back_to(const Url& url) {
+  constexpr std::size_t kMost = 40;
+  if (comes_back_.size() < kMost) comes_back_.push_back(url.path);
+}
+
+Url* World::pick_slow(Random& random) {
+  const double until = now();
+  while (!slow_bodies_.empty() && slow_bodies_.front().first < until) slow_bodies_.pop_front();
+  const std::uint64_t drawn = random.next();
+  return slow_bodies_.empty() ? nullptr : slow_bodies_[drawn % slow_bodies_.size()].second;
+}
+
+Url* World::find_active(Random& random, const std::function<bool(Url&)>& holds) {
+  const std::size_t first = random.below(active_.size());
+  for (std::size_t i = 0; i < active_.size(); ++i) {
+    Url& url = *active_[(first + i) % active_.size()];
+    if (holds(url)) return &url;
+  }
+  return nullptr;
+}
+
 // Lets go what no answer can speak of any more.
 void World::retire() {
   while (!retired_.empty() && retired_.front().first + kRetiredSeconds < now() &&
@@ -179,7 +206,7 @@ void World::retire() {
   }
 }
 
-Url* World::find_url(std::string_view path) {
+Url* World::find_url(std::string_view path) const {
   const auto found = by_path_.find(path);
   return found == by_path_.end() ? nullptr : found->second;
 }

@@ -252,6 +252,12 @@ struct Url {
   bool has_blob_of(const Url& other) const {
     return blob != nullptr && other.blob != nullptr && blob->name.number == other.blob->name.number;
   }
+  // The part of its content that an origin has sent last to who has asked for one.
+  struct Part {
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+  };
+  std::optional<Part> last_part;
   // When the origin said yes to a HEAD, by who asked for what.
   std::map<std::string, double, std::less<>> allowed;
   // What goes when the URL goes.
@@ -277,7 +283,15 @@ class World {
   Url& pick_url(Random& random);
   // This is what everybody wants for the next requests.
   void focus_on(const Url& url);
-  Url* find_url(std::string_view path);
+  // Some of the next requests are for it.
+  void come_back_to(const Url& url);
+  // The body of a response to a GET of it is sent in pieces until then.
+  void note_slow_body(Url& url, double until) { slow_bodies_.emplace_back(until, &url); }
+  // One whose body is being sent so; null: there is none.
+  Url* pick_slow(Random& random);
+  // The first for which it holds, from any on; null: none.
+  Url* find_active(Random& random, const std::function<bool(Url&)>& holds);
+  Url* find_url(std::string_view path) const;
   Content& make_content(Url& url, const Selecting& selecting, int user, std::uint32_t bytes);
   Event& make_event(Url& url);
   const Event* event(std::uint64_t serial) const;
@@ -381,6 +395,8 @@ class World {
               std::string_view answer);
   std::function<void(const Finding&)> on_finding;
   std::function<void(const Change&)> on_change;
+  // A client has the answer to a request that invalidates what was asked for before that time.
+  std::function<void(const Url&, double time)> on_written;
   // An origin has ended the connection under a request.
   std::function<void(const Request&)> on_origin_gone;
   // What was in the cache at `first_hit` still was there when the request was looked up.
@@ -403,6 +419,8 @@ class World {
   Url own_;
   std::size_t focus_ = 0;
   int focus_left_ = 0;
+  std::vector<std::string> comes_back_;              // their paths
+  std::deque<std::pair<double, Url*>> slow_bodies_;  // a URL is kept for longer
   std::uint64_t urls_made_ = 0;
   // By their numbers, which count from 1; null: gone with its URL.
   std::vector<std::unique_ptr<Event>> events_;

@@ -1,0 +1,21 @@
+// What is stored has what it must have, whatever became of it since: the tag of its URL. One
+// thread.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "proxy/process/proxy.h"
+#include "tests/fuzz/proxy/world.h"
+
+namespace encore::simulate {
+
+// "/u12" of the key of a URL in any realm; empty: there is none in it.
+std::string_view path_of_key(std::string_view key);
+
+// Each response that memory holds of a URL with a tag has that tag. Between turns.
+void look_at_tags(server::Proxy& proxy, const proxyfuzz::World& world,
+                  const std::function<void(const std::string& what)>& on_fault);
+
+}  // namespace encore::simulate
