@@ -37,13 +37,13 @@ std::optional<Place> place_of(const Exchange& exchange, const Fetches& fetches) 
     case server::Step::kLoad:
       return Place::kDisk;
     case server::Step::kWait:
-      if (exchange.has_joined()) return Place::kWaiting;
+      if (exchange.asking_.has_joined()) return Place::kWaiting;
       if (fetch == nullptr) return std::nullopt;
       if (fetch->state_ == At::kConnecting) return Place::kConnecting;
       return fetch->state_ == At::kSending ? Place::kAsking : Place::kHead;
     case server::Step::kRespond:
       if (fetch == nullptr || fetch->state_ != At::kBody) return Place::kSending;
-      return exchange.has_joined() ? Place::kShared : Place::kBody;
+      return exchange.asking_.has_joined() ? Place::kShared : Place::kBody;
     default:
       return std::nullopt;  // these end within the turn that they begin in
   }
