@@ -129,8 +129,8 @@ Ssl TlsEnds::make_client(Random& random, bool proper) {
   limit_version(ssl.get(), random);
   const auto* const name = random.pick<const char*>({nullptr, "localhost", "nobody.test"});
   if (name != nullptr) SSL_set_tlsext_host_name(ssl.get(), name);
-  const auto offers = random.pick<std::string_view>({"", "\x08http/1.1", "\x02h2\x08http/1.1"});
-  const std::string_view offered = proper ? offers : std::string_view("\x02h2");
+  const auto offers = random.pick<std::string_view>({"", "\x08http/1.1", "\x02h3\x08http/1.1"});
+  const std::string_view offered = proper ? offers : std::string_view("\x02h3");
   if (!offered.empty()) {
     SSL_set_alpn_protos(ssl.get(), reinterpret_cast<const unsigned char*>(offered.data()),
                         static_cast<unsigned>(offered.size()));
