@@ -107,12 +107,7 @@ class ClientWorld final : private ConnectionKeeper, private OriginAsker {
     REQUIRE(std::erase(connections_, &connection) == 1);
     retired_.add(std::unique_ptr<ClientConnection>(&connection));
   }
-  void replace(ClientConnection& connection, ClientConnection& made) override {
-    const auto found = std::ranges::find(connections_, &connection);
-    REQUIRE(found != connections_.end());
-    *found = &made;
-    retired_.add(std::unique_ptr<ClientConnection>(&connection));
-  }
+  void replace(ClientConnection& connection, ClientConnection& made) override;
   void note_unfinished_head(ClientConnection& connection, std::size_t bytes) override {
     heads.note(connection, connection.head_place, bytes);
   }
@@ -216,6 +211,10 @@ class Client {
   bool is_over() const { return ended || was_reset; }
   // The connection as the proxy has it. REQUIRES: it has not ended.
   ClientConnection& connection() { return *connection_; }
+  // Another one goes on with it.
+  void replace(const ClientConnection& connection, ClientConnection& made) {
+    if (connection_ == &connection) connection_ = &made;
+  }
 
   std::string heard;
   bool reads = true;
@@ -232,6 +231,14 @@ class Client {
   net::Socket socket_;
   ClientConnection* connection_ = nullptr;
 };
+
+inline void ClientWorld::replace(ClientConnection& connection, ClientConnection& made) {
+  const auto found = std::ranges::find(connections_, &connection);
+  REQUIRE(found != connections_.end());
+  *found = &made;
+  for (Client* client : clients_) client->replace(connection, made);
+  retired_.add(std::unique_ptr<ClientConnection>(&connection));
+}
 
 inline void ClientWorld::run_turns(int turns) {
   for (int i = 0; i < turns; ++i) {

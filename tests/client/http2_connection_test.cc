@@ -24,7 +24,7 @@ std::string response(std::string_view cache_control, std::string_view body) {
 void store(ClientWorld& world, std::string_view path, std::string_view body) {
   const std::uint64_t before = world.records();
   Client client(world);
-  client.say("GET " + std::string(path) + " HTTP/1.1\r\nHost: h\r\n\r\n");
+  client.say("GET " + std::string(path) + " HTTP/1.1\r\nHost: a.example\r\n\r\n");
   world.origin.asked.clear();
   world.run_until_asked();
   world.answer(response("max-age=60", body));
