@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/check.h"
 #include "cache/optional_mutex.h"
 #include "cache/options.h"
 
@@ -35,6 +36,7 @@ class Budget {
   }
   // REQUIRES: missing(bytes) == 0.
   void take_reservation(std::uint64_t bytes) ENCORE_REQUIRES(mutex) {
+    ENCORE_CHECK(missing(bytes) == 0, "a reservation finds room");
     used_ += bytes;
     reserved_ += bytes;
   }

@@ -88,6 +88,7 @@ EntryRef DiskSlab::allocate() {
   if (ref != kNoEntry) {
     chunk.free = at(ref).next_in_segment;
   } else {
+    ENCORE_CHECK(chunk.untouched < kChunk, "a chunk with room has a place");
     ref = first_ * kChunk + chunk.untouched++;
   }
   at(ref) = DiskEntry{};
@@ -98,6 +99,8 @@ EntryRef DiskSlab::allocate() {
 
 void DiskSlab::release(EntryRef ref) {
   const std::uint32_t number = ref / kChunk;
+  ENCORE_CHECK(number < chunks_.size() && chunks_[number].used != 0 && size_ != 0,
+               "an entry is released once");
   Chunk& chunk = chunks_[number];
   at(ref).clear();
   at(ref).next_in_segment = chunk.free;

@@ -180,8 +180,12 @@ void DiskTier::entry_came(const Entry& entry) {
 }
 
 void DiskTier::entry_went(const Entry& entry) {
+  ENCORE_CHECK(entries_ != 0, "an entry goes once");
   --entries_;
-  states_[entry.place.disk].parts -= entry.part ? 1 : 0;
+  if (entry.part) {
+    ENCORE_CHECK(states_[entry.place.disk].parts != 0, "a part goes once");
+    --states_[entry.place.disk].parts;
+  }
   logs_[entry.place.disk].died(entry.place);
 }
 
@@ -239,6 +243,8 @@ bool DiskTier::has_older(std::uint16_t disk, std::uint32_t segment) const {
 
 void DiskTier::shard_counted(std::uint16_t disk, std::uint32_t shard) {
   State& state = states_[disk];
+  ENCORE_CHECK(state.reclaimed && state.is_counting && state.reclaim_shard == shard,
+               "shards are counted in their order");
   state.reclaim_shard = shard + 1;
   if (shard + 1 == shards_) {
     state.choice.end_count();
@@ -248,7 +254,10 @@ void DiskTier::shard_counted(std::uint16_t disk, std::uint32_t shard) {
 }
 
 bool DiskTier::shard_reclaimed(std::uint16_t disk, std::uint32_t shard) {
-  states_[disk].reclaim_shard = shard + 1;
+  State& state = states_[disk];
+  ENCORE_CHECK(state.reclaimed && !state.is_counting && state.reclaim_shard == shard,
+               "shards are reclaimed in their order");
+  state.reclaim_shard = shard + 1;
   return shard + 1 == shards_;
 }
 

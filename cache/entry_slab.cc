@@ -93,8 +93,10 @@ EntryRef EntrySlab::allocate() {
   if (ref != kNoEntry) {
     chunk.free = hot(ref).older;
   } else {
+    ENCORE_CHECK(chunk.untouched < kChunk, "a chunk with room has a place");
     ref = number * kChunk + chunk.untouched++;
   }
+  ENCORE_CHECK(hot(ref).in_use == 0, "a free entry is nobody's");
   hot(ref).in_use = 1;
   ++size_;
   if (++chunk.used == kChunk) {

@@ -62,7 +62,10 @@ std::optional<PlacedRecord> SegmentLog::place(const Record& record) {
     has_names_[record.names] = true;
     names_bytes_ += kFooterNameBytes + record.names_bytes;
   }
+  ENCORE_CHECK(*unit >= active.used_units, "a record lies behind the one before it");
   active.used_units = *unit + static_cast<std::uint32_t>(room / kDiskUnit);
+  ENCORE_CHECK(std::uint64_t{active.used_units} * kDiskUnit <= settings_.segment_bytes,
+               "a record ends in its segment");
   PlacedRecord placed{
       .place = {.disk = settings_.disk, .segment = *active_, .unit = *unit, .bytes = room},
       .turn = {},
@@ -107,6 +110,7 @@ void SegmentLog::died(const DiskPlace& place) {
   Segment& segment = segments_[place.segment];
   ENCORE_CHECK(segment.live_records != 0 && segment.live_bytes >= place.bytes,
                "a record dies once");
+  ENCORE_CHECK(live_records_ != 0 && live_bytes_ >= place.bytes, "the log counts its segments'");
   --segment.live_records;
   segment.live_bytes -= place.bytes;
   --live_records_;
@@ -115,6 +119,8 @@ void SegmentLog::died(const DiskPlace& place) {
 
 void SegmentLog::found(const DiskPlace& place, bool is_live) {
   Segment& segment = segments_[place.segment];
+  ENCORE_CHECK(segment.state == State::kActive || segment.state == State::kSealed,
+               "a record lies in a segment that is written");
   ++segment.records;
   segment.bytes += place.bytes;
   if (is_live) {
@@ -148,6 +154,7 @@ bool SegmentLog::end_reclaim(std::uint32_t segment) {
       segments_[segment].live_records != 0) {
     return false;
   }
+  ENCORE_CHECK(segments_[segment].live_bytes == 0, "where no record lives no byte does");
   segments_[segment] = {.state = segment < wanted_ ? State::kFree : State::kGone};
   free_ += segment < wanted_ ? 1 : 0;
   drop_gone();

@@ -63,6 +63,8 @@ void VisitedLog::reclaim() {
   for (std::uint64_t bytes = 0; !records_.empty() && bytes < segment_bytes;) {
     const Record& oldest = records_.front();
     bytes += oldest.object.size_bytes;
+    ENCORE_CHECK(used_bytes_ >= live_bytes_ && used_bytes_ >= oldest.object.size_bytes,
+                 "the log is as long as its records");
     used_bytes_ -= oldest.object.size_bytes;
     if (!oldest.erased) {
       live.push_back(oldest.object);

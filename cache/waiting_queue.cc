@@ -25,6 +25,7 @@ void WaitingQueue::push(const Waiting& entry) {
 
 Waiting WaitingQueue::pop() {
   ENCORE_CHECK(!slots_.empty(), "an empty queue has no oldest entry");
+  ENCORE_CHECK(!slots_.front().erased, "the oldest entry waits");
   const Waiting entry = slots_.front().entry;
   forget(entry);
   slots_.pop_front();
@@ -52,8 +53,10 @@ void WaitingQueue::resize(Waiting& entry, std::uint64_t size_bytes) {
 }
 
 void WaitingQueue::forget(const Waiting& entry) {
-  places_.erase(entry.key);
+  const std::size_t erased = places_.erase(entry.key);
+  ENCORE_CHECK(erased == 1, "an entry leaves once");
   if (!entry.only_key) {
+    ENCORE_CHECK(objects_ != 0 && object_bytes_ >= entry.size_bytes, "an object was counted");
     --objects_;
     object_bytes_ -= entry.size_bytes;
   }

@@ -157,7 +157,7 @@ void AdminConnection::dispatch() {
                 }));
 }
 
-// What follows is no request.
+// No request can be read behind it.
 void AdminConnection::refuse(unsigned status) {
   keeps_alive_ = false;
   phase_ = Phase::kAnswer;

@@ -85,11 +85,11 @@ class AdminConnection final : public net::Retirable, private net::StreamHandler 
   http::ParseProgress progress_;
   AdminRequest request_;  // while it comes
   std::size_t body_bytes_max_ = 0;
-  std::uint64_t body_left_ = 0;  // of a stated length
+  std::uint64_t body_left_ = 0;  // bytes of a stated length
   std::optional<http::ChunkedDecoder> chunks_;
   std::string text_;         // heads to be sent before the content
   AdminResponse response_;   // while it goes
-  std::size_t sent_ = 0;     // of the text and the content behind it
+  std::size_t sent_ = 0;     // bytes of the text and the content
   std::uint64_t moved_ = 0;  // bytes, at the last look
   MonotonicTime moved_at_;
   std::optional<MonotonicTime> deadline_;

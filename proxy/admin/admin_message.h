@@ -25,7 +25,7 @@ struct AdminRequest {
   // The stated length of a body above its limit (UINT64_MAX: it comes in chunks). Such a body is
   // not read, `body` is empty, and the connection ends with the answer.
   std::uint64_t body_left_out = 0;
-  net::Address peer;  // of a Unix socket the loopback address
+  net::Address peer;  // the loopback address for a Unix socket
   // The first field of that name, in any case; empty if there is none.
   std::string_view field(std::string_view name) const;
   std::size_t field_count(std::string_view name) const;
@@ -67,7 +67,7 @@ inline constexpr std::size_t kAdminBodyBytes = 1024 * 1024;
 
 struct AdminOptions {
   net::Address address = {};  // port 0: the kernel chooses
-  // Of a Unix socket, in place of the address; empty: none.
+  // File of a Unix socket, used instead of the address; empty: none.
   std::string socket_file = {};
   unsigned socket_mode = 0660;
   // At the limit the connection that has been idle for longest gives way to a new one. If all have

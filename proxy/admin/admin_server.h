@@ -56,7 +56,7 @@ class AdminServer final : private AdminConnection::Owner {
   AdminOptions options_;
   Handler handler_;
   net::Address address_;
-  std::optional<net::SocketFile> file_;  // of a Unix socket
+  std::optional<net::SocketFile> file_;  // removed with the listener
   net::Retired retired_;
   net::Timer sweep_;
   std::list<std::unique_ptr<AdminConnection>> connections_;

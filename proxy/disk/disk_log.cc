@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/check.h"
 #include "proxy/disk/open.h"
 
 namespace encore::disk {
@@ -56,6 +57,7 @@ Result<void> DiskLog::append_buried() {
   for (Purge& purge : buried) purge.sequence = *sequence;
   // Nothing comes back if nothing was ever written; an absent disk may have anything.
   auto appended = *sequence == 0 ? note_purge() : append_all(buried, false);
+  ENCORE_CHECK(waiting_ >= buried.size(), "what is appended was waiting");
   // Only now: a purge with nothing of its own is answered at once if nothing waits.
   waiting_ -= buried.size();
   return appended;

@@ -178,7 +178,10 @@ void DiskWriter::report() {
                  "what is told was added in that order");
     const Added added = added_.front();
     added_.pop_front();
-    moves_added_ -= added.is_move ? 1U : 0U;
+    if (added.is_move) {
+      ENCORE_CHECK(moves_added_ != 0, "a move that is written was added");
+      --moves_added_;
+    }
     if (!written.is_written) {
       failed(added.key, added.place);
     } else if (added.is_move) {
@@ -207,6 +210,7 @@ bool DiskWriter::reclaim() {
     bury(done);
     waits |= put_moves(done);
     if (done.state == cache::DiskReclaim::State::kDone) {
+      ENCORE_CHECK(!reclaimed_, "one segment is reclaimed at a time");
       reclaimed_ = {done.segment, done.sequence};
     }
   }

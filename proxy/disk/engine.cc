@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/mutex.h"
 
 namespace encore::disk {
@@ -65,6 +66,7 @@ class Shared {
       next.task = nullptr;
     }
     const MutexLock lock(mutex_);
+    ENCORE_CHECK(threads_ != 0, "a thread ends once");
     --threads_;
     ended_.notify_all();
   }
@@ -123,6 +125,7 @@ class Shared {
                                               : DiskLane::kWrite);
     Waiting next = std::move(from.tasks.front());
     from.tasks.pop_front();
+    ENCORE_CHECK(from.bytes >= next.bytes, "a task takes the bytes that it came with");
     from.bytes -= next.bytes;
     return next;
   }

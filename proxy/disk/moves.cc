@@ -50,7 +50,8 @@ cache::DiskPlace Moves::begin_reading(const cache::DiskPlace& place) {
 
 void Moves::end(const cache::DiskPlace& to) {
   const MutexLock lock(mutex_);
-  from_.erase(key_of(to));
+  const std::size_t erased = from_.erase(key_of(to));
+  ENCORE_CHECK(erased == 1, "a move ends once");
 }
 
 bool Moves::empty() const {

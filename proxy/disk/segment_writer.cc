@@ -181,6 +181,7 @@ Result<void> SegmentWriter::flush() { return turn_ ? write_out() : Result<void>(
 Result<void> SegmentWriter::seal() {
   if (!turn_) return {};
   auto done = write_out();
+  ENCORE_CHECK(pending_.empty(), "no record waits for a segment that is over");
   // Without its header nothing of the turn is found, and a footer would be of no use.
   if (has_header_) {
     if (auto footed = write_footer(); !footed && done) done = footed;

@@ -37,11 +37,18 @@ std::optional<ToWrite> WriteQueue::take_any() {
 
 std::optional<ToWrite> WriteQueue::take_first() {
   const auto first = waiting_.begin();
+  ENCORE_CHECK(first->first >= next_, "places are written in their order");
   next_ = first->first + 1;
   ToWrite next = std::move(first->second);
   waiting_.erase(first);
-  if (next.source != nullptr) bytes_ -= next.place.bytes;
-  urgent_ -= is_urgent(next) ? 1U : 0U;
+  if (next.source != nullptr) {
+    ENCORE_CHECK(bytes_.load() >= next.place.bytes, "the bytes of a source were counted");
+    bytes_ -= next.place.bytes;
+  }
+  if (is_urgent(next)) {
+    ENCORE_CHECK(urgent_ != 0, "what is urgent was counted");
+    --urgent_;
+  }
   return next;
 }
 

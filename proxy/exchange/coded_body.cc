@@ -6,6 +6,8 @@
 #include <span>
 #include <utility>
 
+#include "base/check.h"
+
 namespace encore::server {
 namespace {
 
@@ -55,6 +57,7 @@ bool CodedBody::code(std::size_t& budget) {
       const auto* const bytes = static_cast<const std::byte*>(parts[0].iov_base);
       const bool going_on = encode({bytes, parts[0].iov_len}, Then::kMore, used);
       source_.advance(used);
+      ENCORE_CHECK(used <= budget, "no body codes more than its share of a turn");
       budget -= used;
       return going_on;
     }
@@ -100,6 +103,8 @@ bool CodedBody::encode(std::span<const std::byte> in, Then then, std::size_t& us
     }
     vain_ = 0;
     const auto step = made_.encoder->encode(in.subspan(used), room, then);
+    ENCORE_CHECK(step.used <= in.size() - used && step.made <= room.size(),
+                 "an encoder stays within what it is given");
     used += step.used;
     if (step.made != 0) made_.body->append(step.made);
     if (step.is_broken) {

@@ -1,5 +1,7 @@
 #include "proxy/exchange/rechecks.h"
 
+#include "base/check.h"
+
 namespace encore::server {
 
 filter::Hash128 Rechecks::name(std::string_view access_text) const {
@@ -19,7 +21,8 @@ void Rechecks::allow(const filter::Hash128& name, MonotonicTime now) {
     order_.push_back(name);
     return;
   }
-  until_.erase(order_[next_]);
+  const std::size_t erased = until_.erase(order_[next_]);
+  ENCORE_CHECK(erased == 1, "each name that is kept has a turn to go");
   order_[next_] = name;
   next_ = (next_ + 1) % kMax;
 }

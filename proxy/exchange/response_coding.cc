@@ -250,6 +250,7 @@ void ResponseCoding::produce(std::uint64_t position) {
   body_->produce(position);
   const std::uint64_t read = body_->source().body_bytes();
   const std::uint64_t made = body_->body()->size();
+  ENCORE_CHECK(read >= counted_read_ && made >= counted_made_, "a body that is made only grows");
   coders_->count_work(*coding_, read - counted_read_, made - counted_made_);
   counted_read_ = read;
   counted_made_ = made;

@@ -8,6 +8,7 @@ namespace encore::server {
 
 void OriginLines::Slot::give_back() {
   Server* server = std::exchange(server_, nullptr);
+  ENCORE_CHECK(server->connections != 0, "a slot that is given back was counted");
   --server->connections;
   server->lines->note_room(*server);
   server->lines->forget_if_unused(*server);
@@ -156,6 +157,7 @@ void OriginLines::take_from_line(Waiter& waiter) {
   server.lengths.erase({client.line.size(), client.party});
   client.line.erase(waiter.position_);
   if (!client.line.empty()) server.lengths.emplace(client.line.size(), client.party);
+  ENCORE_CHECK(server.waiting != 0 && waiting_ >= server.waiting, "who leaves a line stood in it");
   --server.waiting;
   --waiting_;
 }

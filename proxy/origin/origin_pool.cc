@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/check.h"
+
 namespace encore::server {
 namespace {
 
@@ -67,6 +69,7 @@ PooledConnection OriginPool::take(std::string_view key,
     } else {
       list.erase(it);
     }
+    ENCORE_CHECK(size_ != 0 && connection.stream != nullptr, "an idle connection was counted");
     --size_;
     connection.stream->touch();
     return connection;
@@ -99,6 +102,7 @@ bool OriginPool::give_up(std::string_view key) {
 }
 
 void OriginPool::drop(Idle& idle) {
+  ENCORE_CHECK(size_ != 0 && idle.position->get() == &idle, "an idle connection is dropped once");
   idle.list->erase(idle.position);
   --size_;
 }
@@ -133,6 +137,7 @@ void OriginPool::close_all() {
   for (auto& [key, list] : lists_) {
     while (!list.empty()) drop(*list.back());
   }
+  ENCORE_CHECK(size_ == 0, "the pool counts what its lists have");
   lists_.clear();
 }
 

@@ -172,7 +172,9 @@ void ResponseBody::after_append() {
 // How far behind the slowest reader is.
 std::uint64_t ResponseBody::lag() const {
   const std::uint64_t written = body_->size();
-  return written - transfer_.slowest_position(written);
+  const std::uint64_t slowest = transfer_.slowest_position(written);
+  ENCORE_CHECK(slowest <= written, "nobody reads ahead of the origin");
+  return written - slowest;
 }
 
 // How far it may be.
@@ -184,6 +186,7 @@ std::uint64_t ResponseBody::lag_max() const {
 }
 
 void ResponseBody::pause(MonotonicTime now) {
+  ENCORE_CHECK(!paused_since_ && stream_ != nullptr, "a body that is read is paused");
   if (transfer_.is_over_share()) services_.stats.share_waits.add();
   paused_since_ = now;
   transfer_.set_producer_paused(true);

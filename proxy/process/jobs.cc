@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/check.h"
+
 namespace encore::server {
 
 Jobs::Jobs(net::Loop& loop, net::Loop::Function on_idle)
@@ -42,6 +44,7 @@ void Jobs::run() {
 }
 
 void Jobs::finish(net::Loop::Function done) {
+  ENCORE_CHECK(count_ != 0, "a job is done once");
   done();
   if (--count_ == 0) on_idle_();
 }

@@ -321,6 +321,7 @@ void Server::end_if_done() {
 
 // With the last of them nothing is learnt any more: what is saved now is all.
 void Server::worker_ended() {
+  ENCORE_CHECK(workers_ended_ < proxy_->workers().size(), "a worker ends once");
   if (++workers_ended_ < proxy_->workers().size()) return;
   for (auto& worker : proxy_->workers()) worker->join();
   if (disk::Disks* const disks = proxy_->shared().disks.get()) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
+
 namespace encore::server {
 namespace {
 
@@ -13,6 +15,7 @@ constexpr Nanoseconds kAnswerMax = std::chrono::seconds(1);
 
 void SlowReaders::add(Cutter& cutter) {
   const MutexLock lock(mutex_);
+  ENCORE_CHECK(find(cutter) == nullptr, "a worker has one entry");
   entries_.push_back({.cutter = &cutter});
 }
 

@@ -203,6 +203,9 @@ void Worker::join() {
 }
 
 void Worker::retire(ClientConnection& connection) {
+  ENCORE_CHECK(connection.previous != nullptr ? connection.previous->next == &connection
+                                              : connections_ == &connection,
+               "a connection is retired once, by its worker");
   if (connection.previous != nullptr) {
     connection.previous->next = connection.next;
   } else {
@@ -213,7 +216,8 @@ void Worker::retire(ClientConnection& connection) {
   connection.seat.leave();
   connection.listed.leave();
   stats_.connections_open.subtract();
-  shared_.connections.fetch_sub(1, std::memory_order_relaxed);
+  const auto counted = shared_.connections.fetch_sub(1, std::memory_order_relaxed);
+  ENCORE_CHECK(counted != 0, "an open connection is counted");
   retired_->add(std::unique_ptr<ClientConnection>(&connection));
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "proxy/client/client_connection.h"
 #include "proxy/net/tls_server.h"
 #include "proxy/process/rooms.h"
@@ -153,6 +154,7 @@ void Worker::ask_others(std::shared_ptr<Arrival> arrival) {
 void Worker::resume_arrival(const std::shared_ptr<Arrival>& arrival, bool room) {
   if (!room || draining_) return ask_others(arrival);
   shared_.connections.fetch_add(1, std::memory_order_relaxed);
+  ENCORE_CHECK(arrivals_waiting_ != 0, "a client that waits is counted");
   --arrivals_waiting_;
   const std::uint32_t per_client =
       connections_of(*runtime_, arrival->peer, *arrival->context, connections_allowed());

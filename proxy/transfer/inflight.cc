@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
+
 namespace encore::server {
 
 bool Inflight::may_meet(const Wanted& wanted, const Transfer& transfer) {
@@ -84,6 +86,7 @@ bool Inflight::enter_if_absent(const std::shared_ptr<Transfer>& transfer) {
 }
 
 void Inflight::enter_locked(Shard& home, const std::shared_ptr<Transfer>& transfer) {
+  ENCORE_CHECK(transfer->can_be_found() && !transfer->is_listed(), "a transfer is entered once");
   transfer->set_listed();
   if (home.spare.empty()) {
     home.transfers.emplace(transfer->hash(), transfer);
@@ -111,6 +114,7 @@ void Inflight::take_out(Transfer& transfer, End end) {
     if (first != last) {
       home.spare = home.transfers.extract(first);
       gone = std::move(home.spare.mapped());
+      ENCORE_CHECK(gone->hash() == transfer.hash(), "a transfer lies at its own hash");
     }
   }
   // From here on nobody finds it who has not.

@@ -127,7 +127,7 @@ TEST_CASE("what is too large or malformed never reaches the handler", "[admin]")
       {"501 ", "BREW / HTTP/1.1\r\nHost: x\r\n\r\n"},
   }));
   CAPTURE(request);
-  // What follows is no request any more.
+  // No request is read behind it.
   const std::string got = s.exchange(request + "GET / HTTP/1.1\r\n\r\n", "");
   CHECK(got.starts_with("HTTP/1.1 " + std::string(status)));
   CHECK(got.find("\r\nConnection: close\r\n") != std::string::npos);

@@ -115,7 +115,7 @@ test('a point of a chart stays what it is when rows come behind it', () => {
   model.take(live([21, 22], {a: [21, 22]}));
   const after = plain(model.points(['a'], range, m.rateOf));
   assert.deepEqual(after.slice(0, before.length - 1), before.slice(0, -1));
-  assert.deepEqual(before[1], {x: 5000, y: 4});  // of rows 3, 4 and 5
+  assert.deepEqual(before[1], {x: 5000, y: 4});  // the rows 3, 4 and 5
   assert.equal(plain(model.points(['a'], range, m.largestOf))[1].y, 5);
   assert.equal(plain(model.points(['absent'], range, m.largestOf))[1].y, null);
 });
