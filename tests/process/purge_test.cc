@@ -152,8 +152,13 @@ TEST_CASE("what became stale within a worker's turn is stale to it", "[server][p
       }
       CHECK(purge(cache.shared, **runtime, purged).count != 0);
       const std::string key = FilledCache::key_text(n);
-      const CacheView found =
-          lookup.lookup(key, cache.key(key).hash, {}, {}, *net::Address::parse_ip("192.0.2.1", 1));
+      CacheView found;
+      lookup.lookup({.key = key,
+                     .hash = cache.key(key).hash,
+                     .fields = {},
+                     .vary = {},
+                     .client = *net::Address::parse_ip("192.0.2.1", 1)},
+                    found);
       REQUIRE(found.object);
       CHECK(found.fresh_until > begin);
       CHECK(found.fresh_until <= loop.now());
