@@ -34,7 +34,8 @@ class DiskWriter {
   bool work();
   // What is due each second; as work().
   bool tick();
-  // The end: writes what is there, and makes it durable. False: something of it failed.
+  // The end: writes what is there, and makes it durable. A record that cannot be written is given
+  // up, as ever. False: the end of a segment may not be durable, or purges of it.
   bool finish();
 
   static constexpr std::uint64_t kBatchBytes = 4ULL << 20U;
