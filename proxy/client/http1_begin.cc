@@ -77,7 +77,7 @@ std::size_t Http1Connection::take_header(std::string_view input) {
   return shake_hands() ? taken.used : 0;
 }
 
-// Of a TLS client ALPN has said what it speaks.
+// By TLS, ALPN has said what the client speaks.
 Http1Connection::Preface Http1Connection::look_at_preface(std::string_view input) const {
   if (input.front() != kHttp2Preface.front() || stream_.is_tls() ||
       !services_.runtime->takes_http2(listener_.index)) {

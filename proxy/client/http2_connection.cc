@@ -18,7 +18,7 @@ namespace encore::server {
 namespace {
 
 constexpr std::size_t kPartsMax = 64;
-// Of a client that does not acknowledge the first step of a drain the second one waits no longer.
+// The second step of a drain waits no longer for a client that does not acknowledge the first.
 constexpr Nanoseconds kDrainPatience = std::chrono::seconds(1);
 // Fields of a list that is still decoded: cookies come in crumbs, and what is a little too large is
 // to get its 431.
@@ -184,7 +184,7 @@ void Http2Connection::flush() {
     }
   }
   if (session_.is_finished() && works_.empty()) return close(How::kGracefully);
-  // What a client sends that takes nothing waits.
+  // Bytes of a client that takes nothing wait.
   if (was_paused && !session_.is_paused()) stream_->resume_reading();
 }
 
@@ -448,7 +448,7 @@ std::optional<SlowReader> Http2Connection::slow_reader() const {
   return is_closed_ ? std::nullopt : works_.slow_reader();
 }
 
-// What is slow of it alone: other streams hold nothing that others wait for.
+// Only this stream is slow: others hold nothing that anybody waits for.
 void Http2Connection::cut_reader() {
   if (is_closed_) return;
   works_.for_each([](Http2Work& work) {

@@ -26,7 +26,7 @@
 
 namespace encore::server {
 
-// What a client sends first that knows that HTTP/2 is spoken (RFC 9113 3.4).
+// The first bytes of a client that knows that HTTP/2 is spoken (RFC 9113 3.4).
 inline constexpr std::string_view kHttp2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 class Http2Connection final : public ClientConnection,
@@ -88,7 +88,7 @@ class Http2Connection final : public ClientConnection,
   bool is_draining() const {
     return services_.keeper.is_draining() || listener_.closed || is_revoked_;
   }
-  // What is said of a request: null: it is answered, or must wait (`waits`).
+  // The verdict on a request: null: it is answered, or must wait (`waits`).
   struct Decided {
     Http2Work* work = nullptr;
     bool waits = false;

@@ -38,7 +38,7 @@ void Http2Reply::send_hit(const RequestView& view, std::string_view text, HitFor
                        .body_bytes = size,
                        .listener = carrier_.listener().counts.get(),
                        .rule = view.rule};
-  // What goes out with this turn is recorded here, the other when it has gone.
+  // A response that goes out with this turn is recorded here, another when it has gone.
   const bool goes_now = object.body() == nullptr && !carrier_.is_blocked() &&
                         static_cast<std::int64_t>(size) <= session().send_window(id_);
   if (goes_now && !services.log.wants_records()) {
@@ -99,7 +99,7 @@ void Http2Reply::advance(std::size_t bytes) {
   }
 }
 
-// What it brings is for nobody.
+// Nobody wants the content that it brings.
 void Http2Reply::on_content(h2::StreamId, std::string_view bytes) {
   session().consume(id_, bytes.size());
 }
@@ -107,7 +107,7 @@ void Http2Reply::on_content(h2::StreamId, std::string_view bytes) {
 bool Http2Reply::end_if_sent() {
   if (state_ == State::kEnded) return true;
   if (session().status(id_) != h2::SendStatus::kDone) return false;
-  // Where nothing is recorded of it any more, nobody asks whether it arrives.
+  // Nobody asks whether it arrives if nothing is recorded of it any more.
   if (record_ && !await_delivery()) return false;
   state_ = State::kEnded;
   tell(nullptr);

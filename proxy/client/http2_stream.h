@@ -29,7 +29,7 @@ class Http2Stream final : public Http2Work,
 
   void start() { exchange_.start(); }
 
-  // What has come for the protocol that it has gone over to.
+  // Bytes that have come for the protocol that it has gone over to.
   struct Early {
     std::string content;
     bool has_ended = false;
@@ -71,9 +71,9 @@ class Http2Stream final : public Http2Work,
   bool is_over_share() const override { return Http2Work::is_over_share(); }
 
  private:
-  // Of the way to the client.
+  // The way to the client.
   enum class State : std::uint8_t { kOpen, kBegun, kEnded };
-  // Of the request's content.
+  // The request's content.
   enum class Content : std::uint8_t { kComing, kEnded, kTold };
 
   // h2::ContentSource
@@ -82,7 +82,7 @@ class Http2Stream final : public Http2Work,
   const net::Address& client() const override { return request_->client; }
   // Gives it to the exchange as far as that takes it. Returns how much that is.
   std::size_t give(std::string_view bytes);
-  // What comes is for another protocol, once that is spoken.
+  // Bytes that come are for another protocol, once that is spoken.
   bool awaits_protocol() const { return request_->asks_upgrade() && state_ == State::kOpen; }
   void tell_end();
   // Whether the response's content has more, or an end.

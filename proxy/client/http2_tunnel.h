@@ -53,7 +53,7 @@ class Http2Tunnel final : public Http2Work, private h2::ContentSource, private n
     kRefused,  // the answer is on its way
     kEnded,
   };
-  // Of one direction.
+  // One direction.
   enum class Side : std::uint8_t { kOpen, kEnding, kEnded };
   static constexpr std::size_t kBufferBytes = std::size_t{64} * 1024;
 

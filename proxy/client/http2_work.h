@@ -24,7 +24,7 @@ class Http2Work;
 
 class Http2Carrier {
  public:
-  // What streams use of their connection. All are borrowed.
+  // The parts of their connection that streams use. All are borrowed.
   struct Parts {
     const ClientServices& services;
     const ListenerContext& listener;
@@ -75,7 +75,7 @@ class Http2Work : public h2::StreamHandler, public net::Retirable {
   // The request that is under way; null: none.
   virtual const RequestContext* request() const { return nullptr; }
   virtual bool is_origin_active() const { return false; }
-  // Of the server that a tunnel is connected to; null: none.
+  // The server that a tunnel is connected to; null: none.
   virtual const net::Address* origin_address() const { return nullptr; }
   // Bytes that it keeps in memory because the client does not take them.
   virtual std::uint64_t held_bytes() const { return 0; }
@@ -96,8 +96,8 @@ class Http2Work : public h2::StreamHandler, public net::Retirable {
   bool is_written() const { return end_position_ != 0; }
   h2::StreamId id() const { return id_; }
 
-  // Of the connection: its place among the others, what stands in front of it as the session's
-  // handler (null: nothing), and whether the configuration does not allow it any more.
+  // Facts of the connection: its place among the others, what stands in front of it as the
+  // session's handler (null: nothing), and whether the configuration does not allow it any more.
   std::size_t place = 0;
   Http2Waiting* front = nullptr;
   bool is_revoked = false;
@@ -123,7 +123,7 @@ class Http2Work : public h2::StreamHandler, public net::Retirable {
   TransferMemory::Holding holding_;
   mutable std::uint64_t sent_bytes_ = 0;
   mutable std::uint64_t taken_bytes_ = 0;
-  // Where the response ends among the bytes of the connection; 0: that is not known yet.
+  // The end of the response among the bytes of the connection; 0: that is not known yet.
   std::uint64_t end_position_ = 0;
 };
 

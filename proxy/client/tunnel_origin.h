@@ -19,7 +19,7 @@
 
 namespace encore::server {
 
-// What tunnels use of their worker. All are borrowed and outlive them.
+// The parts of their worker that tunnels use. All are borrowed and outlive them.
 struct TunnelServices {
   net::Loop& loop;
   net::Resolver& resolver;
@@ -34,7 +34,7 @@ struct TunnelRefusal {
   Outcome outcome = Outcome::kDenied;
   std::string detail;
 };
-// What its client is answered, without the lines that frame it.
+// The answer to its client, without the lines that frame it.
 http::OwnReply reply_to(const TunnelRefusal& refusal, const RequestContext& request,
                         std::string_view http_date);
 
@@ -49,7 +49,7 @@ class TunnelOrigin {
   TunnelOrigin(const TunnelOrigin&) = delete;
   TunnelOrigin& operator=(const TunnelOrigin&) = delete;
 
-  // What refuses it before anybody is asked; status 0: nothing.
+  // The refusal before anybody is asked; status 0: none.
   TunnelRefusal check() const;
   // Once.
   void connect();

@@ -56,7 +56,7 @@ class Asking {
   // Counts a waiter that joined behind the head as a request of its own.
   void count_late_join(cache::Kernel& kernel, MonotonicTime now);
 
-  // What is needed to judge another's response.
+  // Facts to judge another's response by.
   Asker asker(http::VariantKeys& variants, MonotonicTime now) const {
     return {request_, variants, now, is_alike()};
   }
@@ -76,7 +76,7 @@ class Asking {
   }
 
  private:
-  // What it is to the transfer.
+  // Its part in the transfer.
   enum class Role : std::uint8_t {
     kNone,
     kAsked,       // it is what the origin was asked for

@@ -13,7 +13,7 @@ namespace {
 // selecting fields agree with the request's.
 class VariantSelector final : public cache::Selector {
  public:
-  // What matches in memory is written to `found`.
+  // Writes what matches in memory to `found`.
   VariantSelector(const cache::Kernel& kernel, std::string_view key, http::VariantKeys& own,
                   store::ObjectRef& found)
       : kernel_(kernel), key_(key), own_(own), found_(found) {}

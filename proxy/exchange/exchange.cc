@@ -265,7 +265,7 @@ void Exchange::on_transfer() {
   services_.cache.catch_up();
   if (permission_.is_asked() && phase == TransferPhase::kSharing) {
     if (permission_.take(request_, transfer->response(), services_.loop.now())) return ask_again();
-    // What the origin says to the request itself is what the client gets, and nobody else.
+    // The client alone gets what the origin says to the request itself.
     return ask_alone(http::Forwarded::kRequest);
   }
   switch (phase) {

@@ -67,7 +67,7 @@ void Exchange::ask(const Ask& ask) {
         joined = asking_.join(entered, variants_, false, now);
       }
       if (joined != JoinOutcome::kNo) {
-        // What it has already is looked at from the loop, not from within what asked for it.
+        // The loop looks at what the transfer has already, not the call that asked for it.
         if (asking_.transfer()->phase() != TransferPhase::kWaiting) next_turn_.schedule();
         return;
       }
@@ -113,7 +113,7 @@ void Exchange::ask_alone(http::Forwarded why) {
   ask({});
 }
 
-// What came of it is told as a failure is: an answer of our own, by its status.
+// The result of a purge is told as a failure is: an answer of our own, by its status.
 void Exchange::purge() {
   auto wish = read_purge_wish(*request_);
   if (!wish) {

@@ -130,7 +130,7 @@ void Exchange::respond(const ResponseSource& source, ResponsePlan plan) {
                            plan.content != ResponsePlan::Content::kUnread;
   if (has_content) coding_.count();
   if (plan.content == ResponsePlan::Content::kUnread) {
-    // Whoever reads no body must not hold back those who do.
+    // A reader of no body must not hold back those who read one.
     asking_.leave();
   } else {
     content_.give(source, plan, asking_.transfer().get());
@@ -152,7 +152,7 @@ void Exchange::respond_own(OwnAnswer answer) {
     response.framing = ClientStream::Framing::kLength;
     content_.add_own(std::move(answer.body));
   }
-  // What is left of the request's content would be taken for the next request.
+  // The rest of the request's content would be taken for the next request.
   if (!upload_.is_done() || answer.ends_connection) {
     response.further = ClientStream::Further::kNone;
   }

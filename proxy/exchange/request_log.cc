@@ -55,7 +55,7 @@ void RequestLog::note_recent(RecentRequests::Note note, const http::RequestHead*
   stats_.recent.note(note, loop_.wall_now());
 }
 
-// Of a plain hit the outcome is a constant.
+// The outcome of a plain hit is a constant.
 [[gnu::always_inline]] inline Nanoseconds RequestLog::count_all(Outcome outcome,
                                                                 const HitCount& all) {
   stats_.requests[static_cast<std::size_t>(outcome)].add();

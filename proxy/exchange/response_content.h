@@ -27,10 +27,10 @@ class ResponseContent {
   ResponseContent(const ResponseContent&) = delete;
   ResponseContent& operator=(const ResponseContent&) = delete;
 
-  // What the client's stream reads.
+  // The reader of the client's stream.
   BodyReader& reader() { return reader_; }
   const BodyReader& reader() const { return reader_; }
-  // What reads the body as it came: in front of a coding, if there is one.
+  // The reader of the body as it came: in front of a coding, if there is one.
   BodyReader& source() {
     CodedBody* const coded = coding_.body();
     return coded != nullptr ? coded->source() : reader_;

@@ -1,5 +1,5 @@
-// What the record of a request takes from the request itself, beside how it went. Values, whose
-// views are borrowed.
+// Facts that the record of a request takes from the request itself, beside how it went. Values,
+// whose views are borrowed.
 #pragma once
 
 #include <cstdint>

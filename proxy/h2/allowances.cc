@@ -41,7 +41,7 @@ bool Allowances::use(Allowance which, MonotonicTime now) noexcept {
   const std::uint64_t back = std::uint64_t{at - bucket.filled_at} * limit.per_second / 1000;
   if (back != 0) {
     bucket.used -= static_cast<std::uint32_t>(std::min<std::uint64_t>(back, bucket.used));
-    // What is less than one counts the next time.
+    // Less than one counts the next time.
     bucket.filled_at =
         bucket.used == 0
             ? at

@@ -35,7 +35,7 @@ class FieldDecoder {
   // Decodes a piece of a block. `is_last`: the block ends with it.
   Status decode(std::string_view piece, bool is_last, FieldSink& sink);
 
-  // What it takes, its table included: about 2 KB for a client of few fields, at most 22 KB.
+  // Its memory, with the table: about 2 KB for a client of few fields, at most 22 KB.
   std::size_t memory_bytes() const;
 
  private:

@@ -10,7 +10,7 @@
 
 namespace encore::h2 {
 
-// What a client sends first (RFC 9113 3.4).
+// The first bytes of a client (RFC 9113 3.4).
 inline constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 using StreamId = std::uint32_t;  // 31 bits; 0: the connection

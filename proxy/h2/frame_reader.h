@@ -13,7 +13,7 @@
 
 namespace encore::h2 {
 
-// What is read, in order. None of these calls the reader.
+// Told of frames in their order. None of these calls the reader.
 class FrameSink {
  public:
   enum class Use : std::uint8_t { kRead, kSkip, kStop };

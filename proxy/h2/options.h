@@ -1,4 +1,4 @@
-// What a session may cost and do, and what it counts. Thread-compatible.
+// Limits of a session, and the counters that it keeps. Thread-compatible.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ namespace encore::h2 {
 
 struct Options {
   std::uint32_t streams_max = 100;  // of the peer, at once
-  // Of a header list as RFC 9113 6.5.2 counts it; announced. A head beyond it is still read, for
-  // the parser behind to refuse (431), up to twice of it: there the block is cut, and the
+  // Bytes of a header list as RFC 9113 6.5.2 counts it; announced. A head beyond it is still read,
+  // for the parser behind to refuse (431), up to twice of it: there the block is cut, and the
   // connection ends, for a block that is not decoded leaves a decoder that is of no use.
   std::size_t head_bytes_max = std::size_t{32} * 1024;
   // Fields of one block, crumbs of cookies counted each; beyond it the block is cut, too.

@@ -136,7 +136,7 @@ bool Output::gather_rest(std::span<iovec> room, Batch& batch, OutputOwner& owner
       batch.bytes += seen.bytes;
       return seen.bytes == content_left_;
     }
-    // What it had shown is not there any more. The frame needs its bytes, and the stream ends.
+    // The bytes that it had shown are gone. The frame needs as many, and the stream ends.
     Stream& broken = *stream_;
     stream_ = nullptr;
     rest_.assign(content_left_, '\0');

@@ -98,7 +98,7 @@ Malformed RequestText::on_length(std::string_view value) {
   std::uint64_t length = 0;
   if (length_ || !http::parse_decimal(value, length)) return Malformed::kBadLength;
   length_ = length;
-  // What a tunnel carries is no content, and at the next hop the length would frame it as one.
+  // A tunnel carries no content, and at the next hop the length would frame one.
   if (kind_ == Kind::kRequest) append_line("content-length", value, text_);
   return Malformed::kNone;
 }
@@ -168,7 +168,7 @@ void RequestText::append_target() {
   const std::string_view path = pseudo(Pseudo::kPath);
   const bool is_http =
       http::equals_lower(scheme(), "http") || http::equals_lower(scheme(), "https");
-  // Of another scheme: the parser of targets says what becomes of it.
+  // The parser of targets says what becomes of another scheme.
   if (!is_http || (form_.is_absolute && has(Pseudo::kAuthority))) {
     text_.append(scheme()).append("://").append(authority());
     if (path == "*") return;

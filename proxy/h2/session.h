@@ -40,7 +40,7 @@ struct ConnectionEnd {
   std::string_view why;
 };
 
-// What a stream's response (a server) or request (a client) has come to.
+// The state of a stream's response (a server) or request (a client).
 enum class SendStatus : std::uint8_t {
   kIdle,     // nothing of it was given yet
   kBlocked,  // there is content that has not left
@@ -50,7 +50,7 @@ enum class SendStatus : std::uint8_t {
   kGone,     // the stream is not there any more
 };
 
-// What the acknowledgement of the first step of a drain is known by.
+// The mark by which the acknowledgement of a drain's first step is known.
 inline constexpr std::string_view kDrainPing = "drained?";
 
 class Session : private FrameSink, private OutputOwner {
@@ -120,12 +120,12 @@ class Session : private FrameSink, private OutputOwner {
   std::uint64_t sent_bytes(StreamId stream) const;
   // Whether the peer's message has come to its end.
   bool is_received(StreamId stream) const;
-  // What the peer lets go now.
+  // Bytes that the peer lets go now.
   std::int64_t send_window(StreamId stream) const;
 
  protected:
   enum class Role : std::uint8_t { kServer, kClient };
-  // What the header block that is read is for.
+  // The purpose of the header block that is read.
   enum class Purpose : std::uint8_t {
     kNone,      // no block
     kHead,      // a stream's first, or a response's
@@ -150,7 +150,7 @@ class Session : private FrameSink, private OutputOwner {
   virtual Purpose on_new_stream(const FrameHeader& header) = 0;
   // The same on one that is there and whose message has not ended.
   virtual Purpose on_further_headers(const FrameHeader& header, Stream& stream) = 0;
-  // Where the fields of the block go.
+  // The fields of the block go here.
   virtual FieldSink& begin_block(Purpose purpose) = 0;
   // Why the block was stopped in the middle.
   virtual Limit block_limit() const = 0;

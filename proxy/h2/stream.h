@@ -21,7 +21,7 @@
 namespace encore::h2 {
 
 struct Stream : Recycled<Stream> {
-  // Of what we send, and of what we receive.
+  // Windows of what we send, and of what we receive.
   enum class Sending : std::uint8_t { kNothing, kContent, kEnded };
   enum class Receiving : std::uint8_t { kContent, kEnded };
   enum class Supply : std::uint8_t { kReady, kWaiting, kBroken };

@@ -96,7 +96,7 @@ struct LoggedRequest {
         record.head == nullptr ? nullptr : record.head->fields.find("traceparent");
     return traced != nullptr && is_traceparent(traced->value) ? traced->value : std::string_view();
   }
-  // Of what there may be none: empty, and a time below 0.
+  // Facts that there may be none of: then empty, and a time below 0.
   template <typename Facts>
   static std::string_view text_of(const Facts* facts, std::string Facts::* text) {
     return facts == nullptr ? std::string_view() : facts->*text;

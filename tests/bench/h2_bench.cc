@@ -1,4 +1,4 @@
-// What a request costs in the leaf of HTTP/2, beside a bare loop of nghttp2: bytes of a client go
+// The cost of a request in the leaf of HTTP/2, beside a bare loop of nghttp2: bytes of a client go
 // in, those of the answers are copied into a buffer, as a socket would.
 //   h2_bench [--with=leaf|nghttp2] [--streams=1] [--requests=200000]
 // Prints CPU nanoseconds a request; `valgrind --tool=callgrind` counts instructions of it.
@@ -76,7 +76,7 @@ Input input_of(std::size_t streams, std::size_t requests) {
   return input;
 }
 
-// What is written, as far as a socket would copy it.
+// Copies the output as a socket would.
 class Socket {
  public:
   void write(const void* bytes, std::size_t size) {

@@ -155,7 +155,7 @@ class AdminClients(Case):
                 client = stack.enter_context(Client(encore.admin_port))
                 client.send("GET /he" if i % 2 else b"")
                 many.append(client)
-            # Whoever asks is answered, at the cost of those that have been silent for longest.
+            # A request is answered, at the cost of those that have been silent for longest.
             self.assert_serves(encore)
             self.assertLess(self.descriptors(encore) - descriptors, CONNECTIONS_MAX + 10)
             self.assertTrue(many[0].at_end())

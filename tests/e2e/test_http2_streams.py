@@ -15,7 +15,7 @@ from origin import fresh, response
 from test_http2 import Http2Case
 
 TOKENS = {"ann": "f5ba8dc1f6a24bd09e1f", "bob": "0123456789abcdef0123"}
-# Of "secret", by htpasswd -B -C 11: some 100 ms to check.
+# The password is "secret", by htpasswd -B -C 11: some 100 ms to check.
 SLOW = "$2y$11$o7a32LtrLk7cLYVa2tWvvuqqIIk67lu5nw9er8lV8KIiTOm5LqwMm"
 QUICK = "$2y$04$o7a32LtrLk7cLYVa2tWvvuNuGjv5ZEqlqmcmgXtp43nGtcdDlIgTm"
 LARGE = random.Random(4).randbytes(3_000_000)

@@ -179,7 +179,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   whole.run(input);
   World cut(data[0], 1 + data[0] % 16);
   cut.run(input);
-  // Who stops at the first piece of content never sees that the rest is too long.
+  // A stream that stops at the first piece of content never sees that the rest is too long.
   ENCORE_CHECK(data[0] % 8 == 3 || whole.events() == cut.events(), "cuts change nothing");
   return 0;
 }

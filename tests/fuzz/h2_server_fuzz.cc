@@ -45,7 +45,7 @@ class Source final : public ContentSource {
   std::size_t available_;
 };
 
-// What a frame of ours may be.
+// Checks a frame of ours.
 class Reader {
  public:
   void read(std::string_view bytes) {
@@ -230,7 +230,7 @@ class World final : public ServerHandler, public StreamHandler {
   }
   void give(std::string_view bytes) {
     while (!bytes.empty()) {
-      // Of its own memory, so that a look behind its end is seen.
+      // A copy in its own memory, so that a look behind its end is seen.
       const std::string part(bytes.substr(0, step_));
       const std::size_t used = session_.receive(part, now_);
       ENCORE_CHECK(used == part.size() || session_.is_paused(), "all is read");

@@ -76,7 +76,7 @@ std::string random_bytes(std::mt19937_64& random) {
 std::string described(Peer& peer) {
   std::string text;
   for (const auto& [id, seen] : peer.seen) {
-    // Of content that turns out to be too long, more or less has been passed on by then.
+    // By then more or less has been passed on of content that turns out to be too long.
     const std::string content = seen.gone == ErrorCode::kProtocolError ? "" : seen.content;
     text += std::to_string(id) + "|" + seen.text + "|" + content + "|" + seen.trailers + "|" +
             (seen.has_ended ? "ended" : "") +

@@ -1,4 +1,4 @@
-// What clients may not do, and what it costs them: the connection or the stream (RFC 9113).
+// Errors of clients, and what each costs them: the connection or the stream (RFC 9113).
 #include <functional>
 
 #include "proxy/h2/server_session.h"

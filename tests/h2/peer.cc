@@ -118,7 +118,7 @@ Peer& Peer::greet() {
 }
 
 Peer& Peer::give(std::string_view bytes) {
-  // Of its own memory, so that a look behind its end is seen.
+  // A copy in its own memory, so that a look behind its end is seen.
   const std::string copy(bytes);
   std::string_view left = copy;
   while (!left.empty()) {

@@ -83,7 +83,7 @@ class Peer final : public ServerHandler, public StreamHandler {
   std::vector<SentFrame> take(std::size_t write_max = 1 << 20);
   // All that was taken.
   const std::vector<SentFrame>& sent() const { return sent_; }
-  // Of all that was taken: frames of the type.
+  // Frames of the type, among all that was taken.
   std::vector<SentFrame> sent(FrameType type, std::optional<StreamId> stream = {}) const;
   // Content that was sent on the stream, and whether its end was.
   std::string content(StreamId stream) const;

@@ -197,7 +197,7 @@ TEST_CASE("content beyond a window is an error", "[h2][rfc9113][6.9.1]") {
   CHECK(peer.take().back().code() == ErrorCode::kFlowControlError);
   CHECK(peer.seen[1].gone == ErrorCode::kFlowControlError);
   CHECK_FALSE(peer.end);
-  // What the stream had not consumed is the connection's again.
+  // Bytes that the stream had not consumed are the connection's again.
   for (int round = 0; round < 20; ++round) {
     const StreamId id = static_cast<StreamId>(5 + 2 * round);
     peer.give(headers(id, get(), false) + data(id, part) + data(id, part) + rst(id));
@@ -229,7 +229,7 @@ TEST_CASE("content waits for the client's window", "[h2][rfc9113][6.9]") {
   peer.give(window(1, 5));
   peer.take();
   CHECK(peer.content(1).size() == 15);
-  // Of the change, what is used counts: the window is 2 - 15, and below zero.
+  // The used part of the change counts: the window is 2 - 15, and below zero.
   peer.give(setting(Setting::kInitialWindowSize, 2) + window(1, 7));
   peer.take();
   CHECK(peer.content(1).size() == 15);
@@ -403,7 +403,7 @@ TEST_CASE("a stream that is answered early is released with its rest refused",
   peer.session.respond(1, kOk, Framing::kNone);
   peer.take();
   CHECK(peer.reset_code(1) == ErrorCode::kNoError);
-  // What was on its way is nothing.
+  // Nothing was on its way.
   peer.give(data(1, "def") + data(1, "", true) + window(1, 5) + headers(1, {{"a", "b"}}));
   CHECK_FALSE(peer.end);
   CHECK(peer.seen[1].content == "abc");

@@ -63,7 +63,7 @@ class Host {
   // Once all workers have ended: what is held that nobody needs any more, and whether the journal
   // replays.
   void look_for_leaks();
-  // What its disks were given since the start, by what for.
+  // Bytes that its disks were given since the start, by what for.
   void count_disk(const std::function<void(const char* what, std::uint64_t count)>& count) const;
   // By how many transfers and connections it is kept from its end.
   std::string describe() const;

@@ -11,7 +11,7 @@ constexpr std::size_t kWatchedMax = 48;
 }  // namespace
 
 void Purged::note(const proxyfuzz::Url& url, std::vector<StoredKey> keys, By by, double time) {
-  // What has its digest may be another URL's as well.
+  // An object of its digest may be another URL's as well.
   if (url.blob != nullptr) return;
   watched_.push_back(
       {.url = url.number, .path = url.path, .keys = std::move(keys), .by = by, .time = time});

@@ -91,7 +91,7 @@ void Purges::purge_unwritten(Random& random, Host& host) {
 // A reverse proxy has one object for both schemes (docs/CACHING.md), and its operator may name
 // either.
 std::string Purges::named(std::string_view text, Random& random) const {
-  // What is published has both.
+  // Published filters have both.
   const bool is_secure = random.percent(50) && ring_.world.is_reverse() && published_ == nullptr;
   return (is_secure ? "https" : "http") + std::string(text.substr(text.find(':')));
 }

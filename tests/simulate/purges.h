@@ -31,7 +31,7 @@ class Purges {
   void purge_under_way(SlowDisk::Done what, Random& random, Host& host);
   // A client has written to it.
   void note_written(const proxyfuzz::Url& url, double time, Host& host);
-  // What is purged, and not stored until it is asked for again.
+  // Objects that were purged, and are not stored until they are asked for again.
   Purged& purged() { return purged_; }
 
  private:

@@ -2,7 +2,7 @@
 
 namespace encore::simulate {
 
-// What the proxy before it has saved is there, or an older state, or nothing, or what nobody saved.
+// A proxy finds what the one before it has saved, an older state, nothing, or what nobody saved.
 void SavedHours::start(Random& random, Host& host) {
   const std::uint64_t kind = random.below(100);
   if (saved_.empty() || kind < 20) return published_.start(nullptr);

@@ -1,4 +1,4 @@
-// What is stored has what it must have, whatever became of it since: the tag of its URL. One
+// Stored responses keep what they must have, whatever became of them: the tag of their URL. One
 // thread.
 #pragma once
 

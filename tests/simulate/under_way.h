@@ -1,4 +1,4 @@
-// What is under way on the proxy's connections to clients, whatever protocol they speak. To be
+// Requests under way on the proxy's connections to clients, whatever protocol they speak. To be
 // included by sources that are compiled without access control (CMakeLists.txt).
 #pragma once
 

@@ -393,7 +393,7 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
   }
   if (event.status == 206) {
     url.last_part = {.first = begin, .last = end - 1};
-    // Who has a part of it asks for another, or for the same again.
+    // A client with a part of it asks for another, or for the same again.
     if (url.random.percent(50)) world_.come_back_to(url);
   }
   if (event.status == 206 || event.status == 416) {

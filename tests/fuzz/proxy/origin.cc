@@ -125,7 +125,7 @@ class OriginConnection final : public Handler {
   // The proxy gets nothing from an incomplete record.
   void note_cut() {
     if (cause_ != nullptr && world_.on_origin_gone) world_.on_origin_gone(*cause_);
-    // Who has a part of it asks for the rest.
+    // A client with a part of it asks for the rest.
     if (url_->random.percent(30)) world_.come_back_to(*url_);
     url_->last_cut = now();
     if (channel_.is_secured()) url_->last_drop = now();
