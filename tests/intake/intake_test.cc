@@ -132,6 +132,12 @@ TEST_CASE("a refusal has its response and its record", "[intake]") {
   CHECK(reply.record.head == world.view.head);
   world.intake.record(reply, whom);
   CHECK(world.stats.requests[static_cast<std::size_t>(Outcome::kNoRoute)].get() == 1);
+  CHECK(reply.record.body_bytes == 0);
+  // With content.
+  const auto& other = world.take<Intake::Refuse>("GET / HTTP/1.1\nHost: other\n");
+  const Intake::Reply whole = world.intake.reply_to(other.refusal, whom);
+  CHECK_FALSE(whole.text.body.empty());
+  CHECK(whole.record.body_bytes == whole.text.body.size());
   // Without a head.
   const Intake::Reply late = world.intake.reply_to(
       request_timeout(), {.listener = world.listener, .identity = *world.identity});
