@@ -321,9 +321,10 @@ void Fetch::pass_on(const HeadPlan& plan) {
     const bool failed = http::is_error_status(received.head.status);
     note_refresh(services_, *request_, failed ? Refresh::kFailed : Refresh::kDone);
   }
-  if (plan.updates_stored)
+  if (plan.updates_stored) {
     update_by_head(services_, *request_, received, plan_.stored,
                    proof_wanted(*request_, *plan_.stored, plan_.stored_fresh_until));
+  }
   if (plan_.stored && !plan.updates_stored) {
     note_answer(services_, *request_, received, *plan_.stored);
   }
