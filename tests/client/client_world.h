@@ -250,7 +250,7 @@ inline void ClientWorld::run_turns(int turns) {
 
 inline void ClientWorld::run_until(const std::function<bool()>& done) {
   // Enough for anything that happens on this machine; a test that needs more hangs.
-  constexpr int kTurnsMax = 1'000'000;
+  constexpr int kTurnsMax = 50'000'000;
   for (int i = 0; i < kTurnsMax && !done(); ++i) run_turns(1);
   REQUIRE(done());
 }
