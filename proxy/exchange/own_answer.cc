@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "proxy/exchange/published.h"
 #include "proxy/exchange/rule_reply.h"
 #include "proxy/http/reply_text.h"
 #include "proxy/http/scan.h"
@@ -45,18 +44,6 @@ OwnAnswer rule_answer(const LocalAnswer& answer, const RequestContext& request,
                  .body = {}};
   if (request.head.method != http::Method::kHead) made.body = std::move(reply.body);
   return made;
-}
-
-OwnAnswer published_answer(publish::Resources* published, const RequestContext& request,
-                           WallTime now, std::string_view http_date,
-                           const http::CacheStatus& status) {
-  PublishedReply reply = answer_published(published, request, now, http_date);
-  http::append_cache_status(status, reply.head);
-  return {.outcome = Outcome::kPublished,
-          .status = reply.status,
-          .detail = {},
-          .head = std::move(reply.head),
-          .body = std::move(reply.body)};
 }
 
 }  // namespace encore::server

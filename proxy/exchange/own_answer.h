@@ -1,15 +1,13 @@
 // OwnAnswer: a response that neither the cache nor an origin has made: a failure, what a rule says,
-// a published filter. Values. Pure but for what is published, thread-safe.
+// a published filter (exchange/published.h). Values. Pure, thread-safe.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-#include "base/time.h"
 #include "proxy/exchange/decide.h"
 #include "proxy/http/cache_status.h"
 #include "proxy/observe/outcome.h"
-#include "proxy/publish/resources.h"
 #include "proxy/request/request_context.h"
 
 namespace encore::server {
@@ -36,9 +34,4 @@ OwnAnswer failure_answer(const Failure& failure, const RequestContext& request,
 // A redirection or a static answer. REQUIRES: answer.content.
 OwnAnswer rule_answer(const LocalAnswer& answer, const RequestContext& request,
                       std::string_view http_date, http::CacheStatus status);
-// `published` may be null: nothing is.
-OwnAnswer published_answer(publish::Resources* published, const RequestContext& request,
-                           WallTime now, std::string_view http_date,
-                           const http::CacheStatus& status);
-
 }  // namespace encore::server

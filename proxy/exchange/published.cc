@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "proxy/http/head_text.h"
+#include "proxy/http/reply_text.h"
 
 namespace encore::server {
 namespace {
@@ -46,10 +47,12 @@ publish::Answer find_answer(publish::Resources* published, const RequestContext&
 
 }  // namespace
 
-PublishedReply answer_published(publish::Resources* published, const RequestContext& request,
-                                WallTime now, std::string_view http_date) {
+OwnAnswer published_answer(publish::Resources* published, const RequestContext& request,
+                           WallTime now, std::string_view http_date,
+                           const http::CacheStatus& status) {
   publish::Answer answer = find_answer(published, request, now);
-  PublishedReply reply;
+  OwnAnswer reply;
+  reply.outcome = Outcome::kPublished;
   reply.status = answer.status;
   const auto reason = http::reason_phrase(static_cast<unsigned>(answer.status));
   http::append_status_line(answer.status, reason, reply.head);
@@ -62,6 +65,7 @@ PublishedReply answer_published(publish::Resources* published, const RequestCont
   if (answer.status != kNotModified) {
     http::append_field("Content-Length", std::to_string(answer.body.size()), reply.head);
   }
+  http::append_cache_status(status, reply.head);
   if (request.head.method != http::Method::kHead) reply.body = std::move(answer.body);
   return reply;
 }

@@ -1,9 +1,11 @@
 // Requests on proxy listeners for what the proxy itself publishes. Thread-safe.
 #pragma once
 
-#include <string>
+#include <string_view>
 
 #include "base/time.h"
+#include "proxy/exchange/own_answer.h"
+#include "proxy/http/cache_status.h"
 #include "proxy/publish/resources.h"
 #include "proxy/request/request_context.h"
 
@@ -16,13 +18,9 @@ inline bool is_published(const RequestContext& request) {
   return request.target.form == http::TargetForm::kOrigin;
 }
 
-struct PublishedReply {
-  int status = 0;
-  std::string head;  // with Content-Length, without Cache-Status and the empty line
-  std::string body;  // empty for HEAD
-};
-// `published` is null where nothing is: 404. REQUIRES: is_published(request).
-PublishedReply answer_published(publish::Resources* published, const RequestContext& request,
-                                WallTime now, std::string_view http_date);
+// `published` may be null: nothing is.
+OwnAnswer published_answer(publish::Resources* published, const RequestContext& request,
+                           WallTime now, std::string_view http_date,
+                           const http::CacheStatus& status);
 
 }  // namespace encore::server

@@ -125,17 +125,7 @@ FieldSink& ClientSession::begin_block(Purpose purpose) {
     case Purpose::kDiscard:
       break;
   }
-  return text_.emplace<Discarded>(limit);
-}
-
-Limit ClientSession::block_limit() const {
-  const bool is_out_of_fields = std::visit(
-      [](const auto& text) {
-        if constexpr (requires { text.is_out_of_fields(); }) return text.is_out_of_fields();
-        return false;
-      },
-      text_);
-  return is_out_of_fields ? Limit::kHeadFields : Limit::kHeadBytes;
+  return text_.emplace<DiscardedText>(limit);
 }
 
 void ClientSession::on_block(const Block& block) {

@@ -68,23 +68,11 @@ class ClientSession final : public Session {
   StreamId request(const Asked& asked, StreamHandler& handler);
 
  private:
-  class Discarded final : public FieldSink {
-   public:
-    explicit Discarded(ListSize limit) : size_(limit) {}
-    bool on_field(std::string_view name, std::string_view value) override {
-      return size_.add(name, value);
-    }
-    bool is_out_of_fields() const { return size_.is_out_of_fields(); }
-
-   private:
-    ListSize size_;
-  };
-  using Text = std::variant<std::monostate, ResponseText, TrailerText, Discarded>;
+  using Text = std::variant<std::monostate, ResponseText, TrailerText, DiscardedText>;
 
   Purpose on_new_stream(const FrameHeader& header) override;
   Purpose on_further_headers(const FrameHeader& header, Stream& stream) override;
   FieldSink& begin_block(Purpose purpose) override;
-  Limit block_limit() const override;
   void on_block(const Block& block) override;
   bool is_idle(StreamId stream) const override { return stream % 2 == 0 || stream >= next_; }
   void on_priority_update(StreamId, std::string_view) override {

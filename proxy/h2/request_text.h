@@ -52,8 +52,7 @@ class RequestText final : public FieldSink {
   // Content-Length; none for tunnels.
   std::optional<std::uint64_t> length() const { return length_; }
   const Priority& priority() const { return priority_; }
-  // Whether on_field() has stopped for the number of fields rather than for their size.
-  bool is_out_of_fields() const { return size_.is_out_of_fields(); }
+  bool is_out_of_fields() const override { return size_.is_out_of_fields(); }
 
  private:
   enum class Pseudo : std::uint8_t { kMethod, kScheme, kAuthority, kPath, kProtocol };
@@ -102,12 +101,27 @@ class TrailerText final : public FieldSink {
   bool on_field(std::string_view name, std::string_view value) override;
   Malformed malformed() const { return malformed_; }
   std::string_view text() const { return text_; }
-  bool is_out_of_fields() const { return size_.is_out_of_fields(); }
+  bool is_out_of_fields() const override { return size_.is_out_of_fields(); }
 
  private:
   std::string text_;
   ListSize size_;
   Malformed malformed_ = Malformed::kNone;
+};
+
+// DiscardedText: a block that is read because the decoder must see it, and for nothing else.
+// Thread-compatible.
+class DiscardedText final : public FieldSink {
+ public:
+  explicit DiscardedText(ListSize limit) : size_(limit) {}
+
+  bool on_field(std::string_view name, std::string_view value) override {
+    return size_.add(name, value);
+  }
+  bool is_out_of_fields() const override { return size_.is_out_of_fields(); }
+
+ private:
+  ListSize size_;
 };
 
 }  // namespace encore::h2

@@ -28,7 +28,7 @@ class ResponseText final : public FieldSink {
   // 0 before finish().
   unsigned status() const { return status_; }
   std::optional<std::uint64_t> length() const { return length_; }
-  bool is_out_of_fields() const { return size_.is_out_of_fields(); }
+  bool is_out_of_fields() const override { return size_.is_out_of_fields(); }
 
  private:
   Malformed on_status(std::string_view name, std::string_view value);

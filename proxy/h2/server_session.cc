@@ -99,17 +99,7 @@ FieldSink& ServerSession::begin_block(Purpose purpose) {
     case Purpose::kDiscard:
       break;
   }
-  return text_.emplace<Discarded>(limit);
-}
-
-Limit ServerSession::block_limit() const {
-  const bool is_out_of_fields = std::visit(
-      [](const auto& text) {
-        if constexpr (requires { text.is_out_of_fields(); }) return text.is_out_of_fields();
-        return false;
-      },
-      text_);
-  return is_out_of_fields ? Limit::kHeadFields : Limit::kHeadBytes;
+  return text_.emplace<DiscardedText>(limit);
 }
 
 void ServerSession::on_block(const Block& block) {

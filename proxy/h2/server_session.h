@@ -80,23 +80,11 @@ class ServerSession final : public Session {
   }
 
  private:
-  class Discarded final : public FieldSink {
-   public:
-    explicit Discarded(ListSize limit) : size_(limit) {}
-    bool on_field(std::string_view name, std::string_view value) override {
-      return size_.add(name, value);
-    }
-    bool is_out_of_fields() const { return size_.is_out_of_fields(); }
-
-   private:
-    ListSize size_;
-  };
-  using Text = std::variant<std::monostate, RequestText, TrailerText, Discarded>;
+  using Text = std::variant<std::monostate, RequestText, TrailerText, DiscardedText>;
 
   Purpose on_new_stream(const FrameHeader& header) override;
   Purpose on_further_headers(const FrameHeader& header, Stream& stream) override;
   FieldSink& begin_block(Purpose purpose) override;
-  Limit block_limit() const override;
   void on_block(const Block& block) override;
   bool is_idle(StreamId stream) const override;
   void on_priority_update(StreamId stream, std::string_view value) override;

@@ -152,8 +152,6 @@ class Session : private FrameSink, private OutputOwner {
   virtual Purpose on_further_headers(const FrameHeader& header, Stream& stream) = 0;
   // The fields of the block go here.
   virtual FieldSink& begin_block(Purpose purpose) = 0;
-  // Why the block was stopped in the middle.
-  virtual Limit block_limit() const = 0;
   virtual void on_block(const Block& block) = 0;
   // Whether the stream was never begun.
   virtual bool is_idle(StreamId stream) const = 0;

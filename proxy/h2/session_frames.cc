@@ -156,10 +156,12 @@ void Session::on_fragment(const FrameHeader& header, std::string_view bytes, boo
     case FieldDecoder::Status::kMore:
     case FieldDecoder::Status::kEnd:
       break;
-    case FieldDecoder::Status::kStopped:
-      counters_.add(block_limit());
-      fail(ErrorCode::kEnhanceYourCalm, to_string(block_limit()));
+    case FieldDecoder::Status::kStopped: {
+      const Limit limit = fields_->is_out_of_fields() ? Limit::kHeadFields : Limit::kHeadBytes;
+      counters_.add(limit);
+      fail(ErrorCode::kEnhanceYourCalm, to_string(limit));
       break;
+    }
     case FieldDecoder::Status::kBroken:
       fail(ErrorCode::kCompressionError, "header block that cannot be decoded");
       break;

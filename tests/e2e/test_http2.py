@@ -12,20 +12,10 @@ import websocket
 from client import Client
 from harness import Case, eventually, free_port, need_program
 from http2 import Http2Client
-from origin import Closed, Origin, chunked, fresh, response
+from origin import Origin, chunked, fresh, response
 from tls import TlsCase
 
 BODY = random.Random(2).randbytes(300_000)
-
-
-def exactly(sock, size):
-    data = b""
-    while len(data) < size:
-        piece = sock.recv(size - len(data))
-        if not piece:
-            raise Closed
-        data += piece
-    return data
 
 
 class EchoServer:
@@ -407,7 +397,7 @@ class Tunnels(Http2Case):
         def route(exchange):
             websocket.answer_handshake(exchange)
             while True:
-                opcode, data = websocket.read_frame(lambda n: exactly(exchange.sock, n))
+                opcode, data = websocket.read_frame(websocket.exact_reader(exchange.sock))
                 if opcode == websocket.CLOSE:
                     return
                 exchange.send(websocket.frame(data, opcode))

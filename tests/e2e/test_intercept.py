@@ -122,17 +122,8 @@ class Served(InterceptCase):
         def talk(exchange):
             websocket.answer_handshake(exchange)
             while True:
-                kind, data = websocket.read_frame(lambda n: exact(exchange.sock, n))
+                kind, data = websocket.read_frame(websocket.exact_reader(exchange.sock))
                 exchange.send(frame(data[::-1], kind))
-
-        def exact(sock, size):
-            data = b""
-            while len(data) < size:
-                more = sock.recv(size - len(data))
-                if not more:
-                    raise OSError
-                data += more
-            return data
 
         origin = self.start_origin({"/socket": talk})
         encore = self.proxy(origin)
