@@ -76,14 +76,16 @@ class Logins(Http2Case):
         eventually(lambda: self.proxy.metrics()["encore_http2_streams"] == 0, "all have ended")
 
     def test_who_needs_no_check_does_not_wait_behind_one(self):
-        # 1600 ms to check.
-        self.serve_users({"bob": SLOW.replace("$11$", "$15$")})
+        # 400 ms to check. On a busy machine a check may be over before anything else happens.
+        self.serve_users({"bob": SLOW.replace("$11$", "$13$")})
         with self.client() as client:
-            waits = client.request("/x", basic("bob", "secret"))
-            self.assertEqual(200, client.ask("/x", bearer("ann")).status)
-            self.assertFalse(client.streams[waits].over)
-            self.assertEqual(1, self.proxy.metrics()["encore_http2_streams"])
-            self.assertEqual(401, client.response(waits).status)
+            def is_overtaken(attempt):
+                waits = client.request("/x", basic("bob", f"wrong{attempt}"))
+                self.assertEqual(200, client.ask("/x", bearer("ann")).status)
+                overtaken = not client.streams[waits].over
+                self.assertEqual(401, client.response(waits).status)
+                return overtaken
+            self.assertTrue(any(map(is_overtaken, range(20))))
 
     def test_content_that_comes_during_the_check_is_passed_on(self):
         self.serve_users({"bob": SLOW})

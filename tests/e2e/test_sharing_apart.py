@@ -40,6 +40,11 @@ class Apart(Case):
     def received(self):
         return self.proxy.metrics()["encore_client_received_bytes_total"]
 
+    def request_bytes(self, cookie=None):
+        """What ask(cookie) sends."""
+        fields = f"Cookie: {cookie}\r\n" if cookie else ""
+        return len(f"GET {self.url} HTTP/1.1\r\nHost: {self.origin.authority}\r\n{fields}\r\n")
+
     def user_first(self, crowd):
         """The slow user asks, then each of `crowd` (cookies, or None); all wait before the user's
         response comes. Returns his answer and theirs."""
@@ -47,8 +52,7 @@ class Apart(Case):
         user, users = in_threads(1, lambda _: self.ask("id=slow"))
         self.assertTrue(self.held.wait(60))
         threads, answers = in_threads(len(crowd), lambda n: self.ask(crowd[n]))
-        least = (1 + len(crowd)) * len(f"GET {self.url} HTTP/1.1\r\n"
-                                       f"Host: {self.origin.authority}\r\n\r\n")
+        least = sum(map(self.request_bytes, ["id=slow", *crowd]))
         eventually(lambda: self.received() - before >= least, "all have asked")
         self.go.set()
         for thread in user + threads:
@@ -143,7 +147,7 @@ class Responses(Apart):
         before = self.received()
         threads, answers = in_threads(20, lambda _: self.ask())
         self.assertTrue(held.wait(60))
-        least = 20 * len(f"GET {self.url} HTTP/1.1\r\nHost: {self.origin.authority}\r\n\r\n")
+        least = 20 * self.request_bytes()
         eventually(lambda: self.received() - before >= least, "all have asked")
         go.set()
         for thread in threads:
