@@ -172,6 +172,7 @@ void Http2Connection::flush() {
     if (bytes != 0 || stall_since_ == MonotonicTime{}) stall_since_ = services_.loop.now();
   }
   move_gauge(services_.stats.http2_streams_open, told_streams_, session_.stream_count());
+  works_.for_each([](Http2Work& work) { work.account_held(); });
   if (awaits_delivery_ && !is_blocked_) {
     switch (stream_->await_sent()) {
       case net::Stream::Sent::kAll:

@@ -129,7 +129,7 @@ ClientStream::Status Http2Stream::pump() {
       account(request_->client);
       return await_delivery() ? Status::kDone : Status::kBlocked;
     case h2::SendStatus::kBlocked:
-      account(request_->client);
+      // The connection's flush may write all of it, and counts what is left.
       return Status::kBlocked;
     case h2::SendStatus::kWaiting:
       account(request_->client);

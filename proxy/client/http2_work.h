@@ -87,6 +87,8 @@ class Http2Work : public h2::StreamHandler, public net::Retirable {
   // Measures how fast the client takes the content, and ends the stream where that is less than it
   // must be.
   void look_at_reader(MonotonicTime now);
+  // Counts the bytes that the proxy holds because the client does not take them.
+  void account_held() { account(client()); }
   const Pace& pace() const { return pace_; }
   // Its client, over all that it has asked for, holds more than its share of memory.
   bool is_over_share() const;

@@ -34,6 +34,12 @@ void write(MetricsWriter& out, std::string_view name, std::string_view label, st
 }  // namespace
 
 void Http2Counts::set(const h2::Counters& counters) noexcept {
+  // This is called for each read, and most reads change none of them.
+  if (counters.floods == last_.floods && counters.limits == last_.limits &&
+      counters.malformed == last_.malformed) {
+    return;
+  }
+  last_ = counters;
   set_all(floods, counters.floods);
   set_all(limits, counters.limits);
   set_all(malformed, counters.malformed);

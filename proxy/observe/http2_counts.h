@@ -20,6 +20,9 @@ struct Http2CountsOf {
 struct Http2Counts : Http2CountsOf<Counter> {
   // Takes what the sessions of the worker have counted by now.
   void set(const h2::Counters& counters) noexcept;
+
+ private:
+  h2::Counters last_;  // taken last
 };
 
 struct Http2Snapshot : Http2CountsOf<std::uint64_t> {
