@@ -1,6 +1,6 @@
-"""Prints docs/CACHING.md: what stands before the mark there, and the rows of the tables behind it.
+"""Prints docs/CACHING-TESTS.md: the text before the mark there, and the rows of the tables behind it.
 
-    python3 caching_doc.py > ../../docs/CACHING.md
+    python3 caching_doc.py > ../../docs/CACHING-TESTS.md
 """
 
 import importlib
@@ -8,7 +8,7 @@ import pathlib
 import re
 
 HERE = pathlib.Path(__file__).parent
-DOCUMENT = HERE.parent.parent / "docs" / "CACHING.md"
+DOCUMENT = HERE.parent.parent / "docs" / "CACHING-TESTS.md"
 MARK = "<!-- Below: written by tests/e2e/caching_doc.py. -->\n"
 
 

@@ -1,4 +1,4 @@
-"""docs/CACHING.md lists the rows that are tested."""
+"""docs/CACHING-TESTS.md lists the rows that are tested."""
 
 import unittest
 
@@ -8,7 +8,7 @@ import caching_doc
 class Documented(unittest.TestCase):
     def test_the_document_lists_every_row_and_no_other(self):
         self.assertTrue(caching_doc.document() == caching_doc.DOCUMENT.read_text(),
-                        "docs/CACHING.md is not what caching_doc.py prints")
+                        "docs/CACHING-TESTS.md is not what caching_doc.py prints")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""docs/monitoring and the list of series in OPERATIONS.md, held to what a real proxy says; promtool;
+"""docs/monitoring and the list of series in METRICS.md, held to what a real proxy says; promtool;
 and a real Prometheus that sees a server killed."""
 
 import itertools
@@ -115,9 +115,9 @@ class Everything(Case):
                                    for each, _ in self.there.get(metric, []) for label in each}
             self.assertLessEqual(used, known, name)
 
-    def test_operations_lists_every_series(self):
-        """The table of docs/OPERATIONS.md is what the page says, word for word."""
-        document = (ROOT / "docs" / "OPERATIONS.md").read_text()
+    def test_the_reference_lists_every_series(self):
+        """The table of docs/METRICS.md is what the page says, word for word."""
+        document = (ROOT / "docs" / "METRICS.md").read_text()
         listed = re.findall(r"^\| `encore_(\w+)` \| (\w+) \| (.*?) \| (.*) \|$", document, re.M)
         said = [(name.removeprefix("encore_"), kind, ", ".join(f"`{each}`" for each in labels) or "-",
                  meaning.replace("|", "\\|"))

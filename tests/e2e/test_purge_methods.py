@@ -214,7 +214,7 @@ class Purge(Purging):
         self.assertEqual(0, self.proxy.metrics()["encore_purges_refused_total"])
 
     def test_an_origins_yes_to_a_purge_invalidates_the_url_alone(self):
-        """As to any unsafe method: docs/CACHING.md and the key's description say so."""
+        """As to any unsafe method: docs/PURGE.md and the key's description say so."""
         self.start_all({"/a/no": lambda exchange: response(b"no", "404 Not Found")
                         if exchange.request.method in METHODS else fresh(b"page")},
                        default=fresh(b"page", Surrogate_Key="k"), clients=[], purge_to_origin=True)

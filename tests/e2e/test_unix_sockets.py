@@ -209,7 +209,7 @@ class Origins(Case):
             client.send(websocket.frame(b"hello", masked=True))
             self.assertEqual(b"hello", websocket.read_frame(client.read_exactly)[1])
         self.assertGreaterEqual(encore.metrics()["encore_origin_reuses_total"], 1)
-        record = encore.access_records(1)[0]  # as docs/OPERATIONS.md has it
+        record = encore.access_records(1)[0]  # as docs/LOGS.md has it
         self.assertEqual((f"unix:{path}", "127.0.0.1:0"), (record["server"], record["origin"]))
 
     def test_its_health_is_checked(self):
