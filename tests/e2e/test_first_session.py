@@ -1,4 +1,4 @@
-"""The first session of the README: ask three times, see it remembered, stored, hit."""
+"""The first session of the documents: request three times, see it remembered, stored, hit."""
 
 import os
 import pathlib
@@ -12,15 +12,29 @@ from harness import Case, eventually, free_port
 from origin import Origin, fresh, response
 
 
-README = (pathlib.Path(__file__).parents[2] / "README.md").read_text()
+ROOT = pathlib.Path(__file__).parents[2]
 
 
-class Readme(Case):
-    def test_the_first_session_prints_what_the_readme_says(self):
-        """But for the size of what is stored, which depends on what Python's server says of itself."""
-        blocks = [block.split("\n", 1)[1] for block in README.split("```")[1::2]]
-        said, = (block.splitlines() for block in blocks if block.startswith("Cache-Status:"))
-        counted, = (block.splitlines() for block in blocks if block.startswith("encore_requests"))
+def blocks_of(page):
+    return [block.split("\n", 1)[1] for block in (ROOT / page).read_text().split("```")[1::2]]
+
+
+def session_of(page):
+    """The commands of the session that a page shows, and the lines of Cache-Status that follow."""
+    commands, = (block for block in blocks_of(page) if block.startswith("mkdir -p site"))
+    said, = (block.splitlines() for block in blocks_of(page) if block.startswith("Cache-Status:"))
+    return commands, said
+
+
+class Documented(Case):
+    def test_readme_and_tutorial_show_one_session(self):
+        self.assertEqual(session_of("README.md"), session_of("docs/GETTING-STARTED.md"))
+
+    def test_the_first_session_prints_what_the_documents_show(self):
+        """Except for the size of the object, which depends on the fields of Python's server."""
+        _, said = session_of("README.md")
+        counted, = (block.splitlines() for block in blocks_of("docs/GETTING-STARTED.md")
+                    if block.startswith("encore_requests"))
         page = self.directory / "a.txt"
         page.write_text("hello\n")
         yesterday = time.time() - 86400
