@@ -1,6 +1,6 @@
 """The examples of the documents, and those of every --help, print what they are said to print.
 
-Of each ```console block of docs/SIMULATION.md and README.md the lines after "$ " are run, in their
+Of each ```console block of docs/SIMULATION.md, docs/TUNE.md and README.md the lines after "$ " are run, in their
 order and in one directory, and what follows them must be what is on standard output, to the byte
 but for blank lines at the end. A line "..." stands for any lines. A command must exit with 0 unless
 "$ echo $?" says otherwise. What varies:
@@ -171,6 +171,9 @@ class Examples(Case):
 
     def test_those_of_the_simulation(self):
         self.assertGreater(self.run_document(ROOT / "docs" / "SIMULATION.md"), 20)
+
+    def test_those_of_the_how_to(self):
+        self.assertGreater(self.run_document(ROOT / "docs" / "TUNE.md"), 1)
 
     def test_those_of_the_readme(self):
         examples = examples_of(ROOT / "README.md")
