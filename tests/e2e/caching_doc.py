@@ -1,11 +1,15 @@
-"""Prints docs/CACHING-TESTS.md: the text before the mark there, and the rows of the tables behind it.
+"""Prints docs/CACHING-TESTS.md: the text before the mark there, and a row for each clause and module
+with tests of caching.
 
     python3 caching_doc.py > ../../docs/CACHING-TESTS.md
+    python3 caching_doc.py --rows [CLAUSE]     each tested behaviour, with its clause
 """
 
+import collections
 import importlib
 import pathlib
 import re
+import sys
 
 HERE = pathlib.Path(__file__).parent
 DOCUMENT = HERE.parent.parent / "docs" / "CACHING-TESTS.md"
@@ -28,12 +32,24 @@ def tables():
 
 def document():
     before = DOCUMENT.read_text().partition(MARK)[0]
-    lines = [before + MARK, "| clause | behaviour | mode | in |", "|---|---|---|---|"]
-    for clause, name, modes, module in tables():
-        mode = "both" if len(modes) == 2 else modes[0]
-        lines.append(f"| {clause} | {name.replace('|', chr(92) + '|')} | {mode} | {module} |")
+    lines = [before + MARK, "| clause | behaviours | forward | reverse | in |", "|---|---:|---:|---:|---|"]
+    numbers = collections.defaultdict(collections.Counter)
+    for clause, _, modes, module in tables():
+        numbers[clause, module].update(["all", *modes])
+    for (clause, module), number in numbers.items():
+        lines.append(f"| {clause} | {number['all']} | {number['forward']} | {number['reverse']} "
+                     f"| {module} |")
     return "\n".join(lines) + "\n"
 
 
+def main():
+    if sys.argv[1:2] == ["--rows"]:
+        for clause, name, modes, module in tables():
+            if clause.startswith(tuple(sys.argv[2:]) or ""):
+                print(f"{clause}\t{name}\t{', '.join(modes)}\t{module}")
+    else:
+        print(document(), end="")
+
+
 if __name__ == "__main__":
-    print(document(), end="")
+    main()

@@ -1,4 +1,4 @@
-"""docs/CACHING-TESTS.md lists the rows that are tested."""
+"""docs/CACHING-TESTS.md counts the behaviours that are tested."""
 
 import unittest
 
@@ -6,7 +6,7 @@ import caching_doc
 
 
 class Documented(unittest.TestCase):
-    def test_the_document_lists_every_row_and_no_other(self):
+    def test_the_document_counts_every_row_and_no_other(self):
         self.assertTrue(caching_doc.document() == caching_doc.DOCUMENT.read_text(),
                         "docs/CACHING-TESTS.md is not what caching_doc.py prints")
 
