@@ -11,6 +11,7 @@ import unittest
 from browser import Page
 from client import Client, get
 from harness import Case, eventually, free_port, sanitized
+from http2 import Http2Client
 from origin import Origin, fresh, response
 
 AXE = pathlib.Path(__file__).parents[2] / "build/npm/node_modules/axe-core/axe.min.js"
@@ -388,6 +389,31 @@ class LivePage(Case):
         page.click("#outcomes button")
         page.until("!document.querySelector('#opened').hidden")
         self.assertEqual(0, page.evaluate("document.querySelectorAll('img').length"))
+        self.assert_clean(page, encore)
+
+
+    def test_connections_and_streams_of_http_2_are_counted(self):
+        go = threading.Event()
+        self.addCleanup(go.set)
+
+        def held(exchange):
+            exchange.wait(go)
+            return response(b"late")
+        self.origin.routes["/held"] = held
+        encore = self.reverse()
+        page = self.page(encore)
+        with Http2Client(encore.port) as client, Client(encore.port) as other:
+            other.send("GET /x HTTP/1.1\r\nHost: a.example\r\n\r\n")
+            other.read_response()
+            streams = [client.request("/held") for _ in range(3)]
+            page.until("document.querySelector('#connections').textContent === '2' &&"
+                       " document.querySelector('#http2-connections').textContent === '1' &&"
+                       " document.querySelector('#http2-streams').textContent === '3'")
+            go.set()
+            for stream in streams:
+                self.assertEqual(b"late", client.response(stream).body)
+        page.until("document.querySelector('#http2-connections').textContent === '0' &&"
+                   " document.querySelector('#http2-streams').textContent === '0'")
         self.assert_clean(page, encore)
 
 

@@ -99,6 +99,8 @@ function showNow({stats}) {
   const connections = model.live.process.limits[0];
   put('connections', number(connections.current));
   put('connections-limit', number(connections.limit));
+  put('http2-connections', number(counters.http2_open));
+  put('http2-streams', number(counters.http2_streams_open));
   meter('connections-meter', connections.limit ? connections.current / connections.limit : 0);
   put('errors', rate(model.recent(['responses_5xx'], 60).rate));
   put('errors-all', number(counters.responses_5xx));
