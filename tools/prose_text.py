@@ -95,6 +95,8 @@ def markdown_units(text):
         if bare.startswith("<!--") or in_comment:
             in_comment = "-->" not in bare
             bare = ""
+        if line.startswith("    ") and not unit.text and not re.match(r"([-*>]|\d+\.) ", bare):
+            continue  # a block of code, as formulas are
         if not bare or bare.startswith(("#", "|", "- ", "* ")) or re.match(r"\d+\. ", bare):
             yield unit
             unit = Unit()

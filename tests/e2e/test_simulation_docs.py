@@ -1,8 +1,8 @@
 """The examples of the documents, and those of every --help, print what they are said to print.
 
-Of each ```console block of docs/SIMULATION.md, docs/TUNE.md and README.md the lines after "$ " are run, in their
-order and in one directory, and what follows them must be what is on standard output, to the byte
-but for blank lines at the end. A line "..." stands for any lines. A command must exit with 0 unless
+In each ```console block of docs/SIMULATION.md, docs/FILTER-THEORY.md, docs/TUNE.md and README.md the
+lines after "$ " are run, in their order and in one directory, and what follows them must be what is
+on standard output, to the byte but for blank lines at the end. A line "..." stands for any lines. A command must exit with 0 unless
 "$ echo $?" says otherwise. What varies:
 
 - 127.0.0.1:3128, the proxy's address, is replaced by one with a free port.
@@ -171,6 +171,9 @@ class Examples(Case):
 
     def test_those_of_the_simulation(self):
         self.assertGreater(self.run_document(ROOT / "docs" / "SIMULATION.md"), 20)
+
+    def test_those_of_the_theory(self):
+        self.assertGreater(self.run_document(ROOT / "docs" / "FILTER-THEORY.md"), 15)
 
     def test_those_of_the_how_to(self):
         self.assertGreater(self.run_document(ROOT / "docs" / "TUNE.md"), 1)

@@ -32,7 +32,7 @@ class Rules(unittest.TestCase):
     def test_questions_headings_code_and_heads_of_tables_are_free(self):
         for text in ("What is it?\n", "# What it is\n", "## Of the disk\n", "```\nWhat it does.\n```\n",
                      "| What it is | Of it |\n|---|---|\n| a | b |\n", "`What` it says.\n",
-                     "<!-- What is below is written. -->\n"):
+                     "<!-- What is below is written. -->\n", "It is:\n\n    What = a\n\nThen b.\n"):
             with self.subTest(text):
                 self.assertEqual([], found("docs/A.md", text))
 
