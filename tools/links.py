@@ -22,12 +22,17 @@ def blank(match):
     return re.sub(r"[^\n]", " ", match.group())
 
 
+def anchor_of(title):
+    """The anchor of a heading, as GitHub makes it for the first one of this title."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
 def anchors_of(text):
     """Anchors of a page's headings, as GitHub makes them."""
     found, seen = set(), {}
     for title in re.findall(r"^#+ +(.+?) *$", FENCE.sub(blank, text), re.MULTILINE):
         title = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title)
-        anchor = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+        anchor = anchor_of(title)
         number = seen.get(anchor, 0)
         seen[anchor] = number + 1
         found.add(f"{anchor}-{number}" if number else anchor)
