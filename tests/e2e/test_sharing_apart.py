@@ -41,7 +41,7 @@ class Apart(Case):
         return self.proxy.metrics()["encore_client_received_bytes_total"]
 
     def request_bytes(self, cookie=None):
-        """What ask(cookie) sends."""
+        """The size of the request that ask(cookie) sends."""
         fields = f"Cookie: {cookie}\r\n" if cookie else ""
         return len(f"GET {self.url} HTTP/1.1\r\nHost: {self.origin.authority}\r\n{fields}\r\n")
 

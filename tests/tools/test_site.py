@@ -14,6 +14,9 @@ site = importlib.util.module_from_spec(importlib.util.spec_from_loader("site_too
 loader.exec_module(site)
 
 
+RECORD = "docs/decisions/" + "0001-x.md"
+
+
 class Navigation(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -22,7 +25,7 @@ class Navigation(unittest.TestCase):
         (self.root / "docs/decisions").mkdir(parents=True)
         self.write("docs/A.md", "# The first\n")
         self.write("docs/B.md", "text\n# The second\n")
-        self.write("docs/decisions/0001-x.md", "# A decision\n")
+        self.write(RECORD, "# A decision\n")
         self.write("docs/navigation.toml", '"How to" = ["docs/A.md", "docs/B.md"]\n')
 
     def write(self, name, text):
@@ -39,7 +42,7 @@ class Navigation(unittest.TestCase):
 
     def test_pages_are_named_by_their_headings(self):
         self.assertEqual([{"How to": [{"The first": "docs/A.md"}, {"The second": "docs/B.md"}]},
-                          {"Decisions": [{"A decision": "docs/decisions/0001-x.md"}]}],
+                          {"Decisions": [{"A decision": RECORD}]}],
                          site.navigation(self.root))
 
     def test_a_page_without_a_place_is_refused(self):
