@@ -1,4 +1,4 @@
-"""The prose check finds planted sentences, its counts only fall, and dead links are found."""
+"""The prose check finds planted sentences, its counts only fall, dead links are found, README is short."""
 
 import json
 import pathlib
@@ -59,6 +59,13 @@ class Rules(unittest.TestCase):
         for phrase in "beside", "at once", "neighbour", "under way", "told", "wish", "given up":
             self.assertTrue(prose.WORD.search(f"x {'is told' if phrase == 'told' else phrase} x"), phrase)
             self.assertIn(phrase, guide)
+
+
+class Readme(unittest.TestCase):
+    def test_it_is_read_in_five_minutes_and_has_no_finding(self):
+        text = (TOOLS.parent / "README.md").read_text()
+        self.assertLessEqual(len(text.split()), 900)
+        self.assertEqual([], found("README.md", text))
 
 
 class Files(unittest.TestCase):
