@@ -38,6 +38,7 @@ using proxyfuzz::Random;
   X(kMisbehave, "misbehave", "clients leave, end their side early or read slowly")      \
   X(kTrouble, "trouble", "origins fail, stop in the middle, are slow")                  \
   X(kTls, "tls", "clients and origins speak TLS, in pieces, with ends anywhere")        \
+  X(kHttp2, "http2", "clients speak HTTP/2, with several requests at once")             \
   X(kRules, "rules", "requests are treated by rules, and by others after a reload")
 
 enum class Feature : std::uint8_t {

@@ -15,6 +15,7 @@ struct Counted {
   server::Snapshot counts;
   System::Traffic traffic;  // while it was there
   bool is_plain = true;     // nobody speaks TLS
+  bool has_http2 = false;   // some clients speak HTTP/2
   bool has_tunnels = false;
   bool has_breaks = false;  // the network has ended connections
   bool has_rules = false;   // those of the world

@@ -90,7 +90,7 @@ class Round {
   bool asks_by_tls_ = false;
   std::optional<proxyfuzz::Origin> origin_;
   proxyfuzz::Ring ring_;
-  std::vector<std::unique_ptr<proxyfuzz::Client>> clients_;
+  std::vector<std::unique_ptr<proxyfuzz::AnyClient>> clients_;
   std::optional<proxyfuzz::Intruders> intruders_;
   std::optional<proxyfuzz::Tunnels> tunnels_;
   std::optional<PublishedOracle> published_;
@@ -135,7 +135,8 @@ Round::Round(const Plan& plan)
             .absolute = plan.direction == Direction::kForward,
             .hosts = {"127.0.0.1:8000"},
             .requests_left = plan.requests,
-            .misbehave = plan.features.has(Feature::kMisbehave)} {
+            .misbehave = plan.features.has(Feature::kMisbehave),
+            .http2 = plan.features.has(Feature::kHttp2) ? proxyfuzz::draw_http2(plan.seed) : 0} {
   Random behind(plan.seed, 'b', 0);
   if (has(Feature::kSurplus) && behind.percent(30)) world_.surplus = behind.pick({1, 10});
   world_.on_finding = [this](const proxyfuzz::Finding& finding) {
@@ -516,6 +517,7 @@ void Round::finish() {
   const Counted counted{.counts = host_->counted(),
                         .traffic = system_.traffic() - traffic_before_,
                         .is_plain = !tls_,
+                        .has_http2 = ring_.http2 != 0,
                         .has_tunnels = tunnels_.has_value(),
                         .has_breaks = world_.last_break >= host_->started(),
                         .has_rules = rules_.has_value()};
@@ -535,7 +537,7 @@ RoundResult Round::run() {
   const double started = now();
   start();
   for (std::uint32_t i = 0; i < plan_.clients; ++i) {
-    clients_.push_back(std::make_unique<proxyfuzz::Client>(ring_, i));
+    clients_.push_back(proxyfuzz::make_client(ring_, i));
   }
   if (comes_by_tls()) intruders_.emplace(ring_);
   schedule_happenings();

@@ -26,12 +26,20 @@ class Accounts {
     int status = 0;
     std::uint64_t bytes = 0;    // heads, interim ones too, framing and content
     std::uint64_t content = 0;  // of these the content
+    // Frames of HTTP/2 beyond one that a window has cut the content into; 0: it fits in no one.
+    std::uint64_t cuts = 0;
   };
 
   explicit Accounts(World& world) : world_(world) {}
 
-  // A client sends a request of so many bytes.
-  void note_begun(const Request& request, std::uint64_t bytes);
+  // Bytes of a request: its head, as text, and its content.
+  struct Sent {
+    std::uint64_t bytes = 0;
+    // Its connection may be used again though a part of it was not read: a stream of HTTP/2.
+    bool may_be_left = false;
+  };
+  // A client sends a request.
+  void note_begun(const Request& request, const Sent& sent);
   // It has a whole answer.
   void note_whole(const Request& request, const Got& got);
   // It has a part of one, or nothing, and gets no more. `got` counts at least what it has.
@@ -70,7 +78,7 @@ class Accounts {
     Client client = Client::kOpen;
     bool has_line = false;
     bool was_broken = false;  // the network has taken some connection while it was under way
-    std::uint64_t sent = 0;
+    Sent sent;
     Got got;
     Line line;
   };

@@ -323,6 +323,14 @@ std::size_t Channel::take_reads() { return std::exchange(secured_->reads, 0); }
 
 std::string Channel::fault() const { return secured_ == nullptr ? std::string() : secured_->fault; }
 
+std::string_view Channel::protocol() const {
+  if (secured_ == nullptr) return {};
+  const unsigned char* name = nullptr;
+  unsigned size = 0;
+  SSL_get0_alpn_selected(secured_->ssl.get(), &name, &size);
+  return {reinterpret_cast<const char*>(name), size};
+}
+
 bool Channel::has_stopped() const { return secured_ != nullptr && secured_->stopped; }
 
 void Channel::change_keys(int times) {

@@ -74,6 +74,8 @@ class Channel final : public Handler {
   std::size_t take_reads();
   // Returns the fault in its peer's TLS; empty: none.
   std::string fault() const;
+  // The protocol that ALPN has chosen; empty: none yet, or there is no TLS.
+  std::string_view protocol() const;
   // It has come to where it stops; a plain one never does.
   bool has_stopped() const;
   // Has both sides change their keys, as often. REQUIRES: under TLS, of a client.

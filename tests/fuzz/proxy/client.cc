@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <utility>
+
+#include "tests/fuzz/proxy/asking.h"
 
 namespace encore::proxyfuzz {
 namespace {
@@ -15,36 +16,6 @@ namespace {
 constexpr double kTunnelPercent = 2;
 // Behind what a slow client has not taken, the answer to its CONNECT waits, too.
 constexpr double kSlowTunnelPercent = 25;
-
-std::string describe(const Request& request) {
-  std::array<char, 160> text;
-  const int size =
-      std::snprintf(text.data(), text.size(), "%.3f client u%d: tag %llu %s ended %.3f",
-                    request.started, request.user, static_cast<unsigned long long>(request.tag),
-                    request.method.c_str(), request.ended);
-  std::string out(text.data(), static_cast<std::size_t>(size));
-  if (!request.query.empty()) out += " ?" + request.query;
-  if (request.rule != nullptr) out += " by " + request.rule->name;
-  for (const Field& field : request.fields) {
-    if (field.name != "Traceparent" && field.name != "TE" && field.name != "Connection") {
-      out += "; " + field.name + ": " + field.value;
-    }
-  }
-  return out + " -> " + (request.answer.empty() ? "(no answer yet)" : request.answer);
-}
-
-std::string summary(const Answer& answer, Ending ending) {
-  std::string out = std::to_string(answer.status);
-  if (const Field* head = find(answer.head.fields, "X-Head")) out += " #" + head->value;
-  for (const Field& field : answer.head.fields) {
-    if (same_name(field.name, "Cache-Status")) out += " (" + field.value + ")";
-  }
-  out += " " + std::to_string(answer.content_bytes) + " bytes";
-  if (ending == Ending::kClosed) out += ", closed";
-  if (ending == Ending::kReset) out += ", reset";
-  if (ending == Ending::kLeft) out += ", left";
-  return out;
-}
 
 }  // namespace
 
@@ -80,7 +51,7 @@ void Client::connect() {
                                                 : ring_.front->connect(random_, asker_, buffer);
   if (ring_.tls != nullptr && ring_.has_tls[static_cast<std::size_t>(asker_.listener)]) {
     Random of_layer(random_.next());
-    Ssl ssl = ring_.tls->make_client(of_layer);
+    Ssl ssl = ring_.tls->make_client(of_layer, TlsEnds::Offer::kHttp1);
     channel_.open_secured(descriptor, *this, EPOLLIN | EPOLLOUT, std::move(ssl),
                           Layer::draw(of_layer), of_layer);
     world_.count("tls: clients' connections");
@@ -165,18 +136,9 @@ void Client::add(std::shared_ptr<Request> request) {
   // Pipelining is HTTP/1.1's. Of a body without a length that was cut, HTTP/1.0 can be told by a
   // reset alone, which may cost it what came before.
   if (!waiting_.empty()) request->http10 = false;
-  --ring_.requests_left;
-  ++request->url->clients;
-  request->started = progress_;
-  const Url::Bounds& bounds = request->url->bounds[request->object];
-  const Url::Bounds& all = request->url->all_bounds;
-  request->not_before = std::max(bounds.not_before, all.not_before);
-  request->stale_before = std::max(bounds.stale_before, all.stale_before);
   const std::string text = text_of(ring_, *request);
-  if (ring_.accounts != nullptr) ring_.accounts->note_begun(*request, text.size());
+  note_begun(ring_, request, progress_, {.bytes = text.size()});
   out_ += text;
-  world_.remember(*request->url, [request] { return describe(*request); });
-  world_.count("request: " + request->method);
   waiting_.push_back(std::move(request));
 }
 
@@ -402,33 +364,8 @@ bool Client::take_body() {
   const std::shared_ptr<Request> request = waiting_.front();
   waiting_.pop_front();
   answered_ = true;
-  request->ended = now();
-  // Of a part, or of nothing but the head, the proxy may have the end later.
-  if (answer_.status == 200 && request->method == "GET") request->whole = request->ended;
-  request->answer = summary(answer_, Ending::kComplete);
-  if (ring_.accounts != nullptr) {
-    ring_.accounts->note_whole(*request, {.status = answer_.status,
-                                          .bytes = take_bytes(unread_.size()),
-                                          .content = answer_.content_bytes});
-  }
   have_head_ = false;
-  if (request->own_path.empty()) {
-    ring_.oracle.judge_end(*request, answer_, Ending::kComplete);
-  } else if (request->method == "CONNECT") {
-    ring_.tunnels->judge_refusal(*request, answer_);
-  } else {
-    ring_.published->judge(*request, answer_);
-  }
-  --request->url->clients;
-  if (answer_.event != nullptr && request->method != "GET" && request->method != "HEAD" &&
-      answer_.status < 400) {
-    world_.invalidate(*request->url, request->query, answer_.event->received, false);
-    // A query is a part of the key.
-    const bool is_whole_url = request->query.empty();
-    if (world_.on_written && is_whole_url)
-      world_.on_written(*request->url, answer_.event->received);
-    note_write(*request->url, *answer_.event);
-  }
+  note_answered(ring_, request, answer_, take_bytes(unread_.size()));
   if (waiting_.empty()) {
     on_end();
   } else if (said_close_) {
@@ -438,14 +375,6 @@ bool Client::take_body() {
     on_end();
   }
   return true;
-}
-
-// What RFC 9111 4.4 invalidates is another from now on.
-void Client::note_write(const Url& url, const Event& event) {
-  const std::string named = "/r/" + std::to_string(event.serial);
-  for (const std::string_view path : {std::string_view(url.path), std::string_view(named)}) {
-    world_.note_change({.url = url, .path = path, .since = event.decided, .certain = true});
-  }
 }
 
 std::uint64_t Client::take_bytes(std::uint64_t unread) {

@@ -1,5 +1,6 @@
-// One connection's worth of a client: composes requests from its stream of random numbers, sends
-// them, reads the answers (or leaves in the middle, or takes its time) and has each judged.
+// One connection's worth of a client over HTTP/1: composes requests from its stream of random
+// numbers, sends them, reads the answers (or leaves in the middle, or takes its time) and has each
+// judged. And what it shares with those that speak HTTP/2 (http2_client.h).
 #pragma once
 
 #include <array>
@@ -56,21 +57,33 @@ struct Ring {
   Front* front = nullptr;          // null: there is that port alone
   TlsEnds* tls = nullptr;          // null: all listeners are plain
   std::array<bool, 2> has_tls{};   // which of them are not
+  double http2 = 0;                // percent of the clients speak it
 };
 
 const std::string& host_of(const Ring& ring, const Url& url);
 std::shared_ptr<Request> compose(Ring& ring, Random& random, const Asker& asker);
 std::string text_of(const Ring& ring, const Request& request);
 
-class Client final : public Handler {
+class AnyClient : public Handler {
+ public:
+  // Goes at once, whatever it waits for.
+  virtual void leave(bool reset) = 0;
+  // Tells of a request that has waited too long. Call now and then.
+  virtual void check_progress(bool origin_is_busy, double bound) = 0;
+};
+
+// Percent of the clients that speak HTTP/2 in the history with that seed: half of all of them.
+double draw_http2(std::uint64_t seed);
+// One that speaks HTTP/1 or HTTP/2, as the ring wants it.
+std::unique_ptr<AnyClient> make_client(Ring& ring, std::size_t number);
+
+class Client final : public AnyClient {
  public:
   Client(Ring& ring, std::size_t number);
   ~Client() override;
   void on_ready(std::uint32_t events) override;
-  // Goes at once, whatever it waits for.
-  void leave(bool reset);
-  // Tells of a request that has waited too long. Call now and then.
-  void check_progress(bool origin_is_busy, double bound);
+  void leave(bool reset) override;
+  void check_progress(bool origin_is_busy, double bound) override;
 
  private:
   void schedule(double seconds);
@@ -91,7 +104,6 @@ class Client final : public Handler {
   void on_end();
   // The batch has that many bytes that belong to no answer that has ended.
   std::uint64_t take_bytes(std::uint64_t unread);
-  void note_write(const Url& url, const Event& event);
   void finish_front(Ending ending);
   void drop_rest();
   void disconnect(bool reset);

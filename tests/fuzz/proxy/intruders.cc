@@ -67,7 +67,8 @@ class Intruders::Intruder final : public Handler {
       // A handshake takes less than a thousand bytes.
       if (kind_ == Kind::kStops) layer.stops_at = random_.between(1, 1200);
       if (kind_ == Kind::kDamages) layer.damages_at = random_.below(1200);
-      Ssl ssl = ring_.tls->make_client(random_, kind_ != Kind::kOffersOthers);
+      Ssl ssl = ring_.tls->make_client(
+          random_, kind_ == Kind::kOffersOthers ? TlsEnds::Offer::kOther : TlsEnds::Offer::kHttp1);
       channel_.open_secured(descriptor, *this, EPOLLIN | EPOLLOUT, std::move(ssl), layer, random_);
     } else {
       channel_.open(descriptor, *this, EPOLLIN | EPOLLOUT);

@@ -209,14 +209,14 @@ class Round {
               .requests_left = requests,
               .front = &front,
               .tls = &tls_,
-              .has_tls = has_tls_.listeners};
+              .has_tls = has_tls_.listeners,
+              .http2 = draw_http2(seed_)};
     std::optional<Accounts> accounts;
     if (process.has_log()) ring.accounts = &accounts.emplace(world_);
     servers_.start();
     {
-      std::vector<std::unique_ptr<Client>> clients;
-      for (std::size_t i = 0; i < kClients; ++i)
-        clients.push_back(std::make_unique<Client>(ring, i));
+      std::vector<std::unique_ptr<AnyClient>> clients;
+      for (std::size_t i = 0; i < kClients; ++i) clients.push_back(make_client(ring, i));
       const Purger purger(ring, process);
       std::optional<Intruders> intruders;
       if (has_tls_.listeners[0] || has_tls_.listeners[1]) intruders.emplace(ring);
@@ -258,7 +258,7 @@ class Round {
     loop_.after(0.05, [&ring] { ring.paused = false; });
   }
 
-  void drive(Ring& ring, std::vector<std::unique_ptr<Client>>& clients, const Purger& purger,
+  void drive(Ring& ring, std::vector<std::unique_ptr<AnyClient>>& clients, const Purger& purger,
              Process& process, double until) {
     double next_look = 0;
     double next_reload = now() + kReloadSeconds;

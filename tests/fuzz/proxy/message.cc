@@ -192,6 +192,7 @@ bool BodyReader::is_done() const noexcept {
     case Kind::kLength:
       return left_ == 0;
     case Kind::kChunked:
+    case Kind::kFrames:
       return stage_ == Stage::kDone;
     case Kind::kClose:
       return false;
@@ -219,7 +220,7 @@ bool BodyReader::next(std::string_view& bytes, std::string_view& content, std::s
   content = {};
   if (bytes.empty() || is_done()) return true;
   if (kind_ != Kind::kChunked || stage_ == Stage::kData) {
-    const bool limited = kind_ != Kind::kClose;
+    const bool limited = kind_ == Kind::kLength || kind_ == Kind::kChunked;
     const auto size = limited
                           ? static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size()))
                           : bytes.size();

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace encore::proxyfuzz {
@@ -50,12 +51,17 @@ std::size_t read_head(std::string_view bytes, Head& head, std::string& error);
 // What follows a head, piece by piece.
 class BodyReader {
  public:
-  enum class Kind : std::uint8_t { kNone, kLength, kChunked, kClose };
+  enum class Kind : std::uint8_t { kNone, kLength, kChunked, kClose, kFrames };
   explicit BodyReader(Kind kind = Kind::kNone, std::uint64_t length = 0)
       : kind_(kind), left_(length) {}
 
   // Uses up some of `bytes`; `content` is what of it is content. False where it is malformed.
   bool next(std::string_view& bytes, std::string_view& content, std::string& error);
+  // It has come to its end. REQUIRES: kFrames, whose end HTTP/2 tells.
+  void end(Fields trailers) {
+    trailers_ = std::move(trailers);
+    stage_ = Stage::kDone;
+  }
   bool is_done() const noexcept;
   Kind kind() const noexcept { return kind_; }
   const Fields& trailers() const noexcept { return trailers_; }

@@ -123,14 +123,19 @@ int TlsEnds::keep_session(SSL* ssl, SSL_SESSION* session) {
   return 1;
 }
 
-Ssl TlsEnds::make_client(Random& random, bool proper) {
+Ssl TlsEnds::make_client(Random& random, Offer offer) {
   Ssl ssl(SSL_new(client_));
   check(ssl != nullptr, "no connection of a client");
   limit_version(ssl.get(), random);
   const auto* const name = random.pick<const char*>({nullptr, "localhost", "nobody.test"});
   if (name != nullptr) SSL_set_tlsext_host_name(ssl.get(), name);
-  const auto offers = random.pick<std::string_view>({"", "\x08http/1.1", "\x02h3\x08http/1.1"});
-  const std::string_view offered = proper ? offers : std::string_view("\x02h3");
+  auto offered = random.pick<std::string_view>({"", "\x08http/1.1", "\x02h3\x08http/1.1"});
+  if (offer == Offer::kOther) offered = "\x02h3";
+  if (offer == Offer::kHttp2) {
+    // Whatever its order, the proxy prefers it (docs/CONFIG.md, `http2`).
+    offered = random.pick<std::string_view>(
+        {"\x02h2", "\x02h2\x08http/1.1", "\x02h3\x08http/1.1\x02h2"});
+  }
   if (!offered.empty()) {
     SSL_set_alpn_protos(ssl.get(), reinterpret_cast<const unsigned char*>(offered.data()),
                         static_cast<unsigned>(offered.size()));

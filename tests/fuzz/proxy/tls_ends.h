@@ -6,6 +6,7 @@
 
 #include <openssl/types.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -39,8 +40,10 @@ class TlsEnds {
   // For [[listen]], as a line.
   std::string listen_line() const;
 
-  // A connection to the proxy; `proper`: it offers nothing that may be refused.
-  Ssl make_client(Random& random, bool proper = true);
+  // What a client speaks, and says so by ALPN; kOther: nothing that the proxy does.
+  enum class Offer : std::uint8_t { kHttp1, kHttp2, kOther };
+  // A connection to the proxy.
+  Ssl make_client(Random& random, Offer offer);
   // One that an origin has accepted.
   Ssl make_server(Random& random);
 

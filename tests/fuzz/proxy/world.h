@@ -63,6 +63,7 @@ struct Request {
   std::size_t rules_before = 0;       // how many tables of rules there were before its own
   std::optional<std::string> tenant;  // its X-Tenant
   bool http10 = false;
+  std::int32_t stream = 0;  // of HTTP/2; 0: it is HTTP/1's
   Fields fields;
   Selecting selecting;
   Directives directives;
