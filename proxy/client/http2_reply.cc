@@ -10,6 +10,15 @@
 
 namespace encore::server {
 
+namespace {
+
+// A body that goes out in one frame. The head of an empty one ends the stream itself.
+std::uint64_t framed_bytes(std::uint64_t body_bytes) {
+  return body_bytes == 0 ? 0 : h2::kFrameHeaderBytes + body_bytes;
+}
+
+}  // namespace
+
 void Http2Reply::send_hit(const RequestView& view, std::string_view text, HitForm form,
                           CacheView& found) {
   const ClientServices& services = carrier_.services();
@@ -34,7 +43,7 @@ void Http2Reply::send_hit(const RequestView& view, std::string_view text, HitFor
   const std::uint64_t size = object.body_size();
   const HitCount count{.started = now,
                        .status = meta.status,
-                       .sent_bytes = sent_bytes() + h2::kFrameHeaderBytes + size,
+                       .sent_bytes = sent_bytes() + framed_bytes(size),
                        .body_bytes = size,
                        .listener = carrier_.listener().counts.get(),
                        .rule = view.rule};
@@ -77,7 +86,7 @@ void Http2Reply::send_refusal(const Refusal& refusal, const RequestView* view) {
   text_ = std::move(reply.text.body);
   inline_ = text_;
   session().respond(id_, reply.text.head, h2::ServerSession::Framing::kLength, this);
-  reply.record.sent_bytes = sent_bytes() + h2::kFrameHeaderBytes + text_.size();
+  reply.record.sent_bytes = sent_bytes() + framed_bytes(text_.size());
   reply.record.connection = ClientConnectionEnd::kKept;
   if (services.runtime->logs_response_fields) reply.record.response_fields = reply.text.head;
   services.intake.record(reply, refused);

@@ -105,6 +105,7 @@ void Http2Stream::resume() {
 void Http2Stream::send_interim(std::string_view head) {
   ENCORE_CHECK(state_ == State::kOpen, "interim responses come before the final one");
   session().send_interim(id_, head);
+  (void)sent_bytes();  // a stream that its client resets next is asked no more
 }
 
 void Http2Stream::begin(Response response, BodyReader& content) {
@@ -113,6 +114,7 @@ void Http2Stream::begin(Response response, BodyReader& content) {
   content_ = &content;
   if (request_->asks_upgrade() && !kept_.empty()) carrier_.resume_later(*this);
   session().respond(id_, response.head, framing_of(response.framing), this, response.trailers);
+  (void)sent_bytes();
 }
 
 ClientStream::Status Http2Stream::pump() {

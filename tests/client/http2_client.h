@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -58,6 +59,17 @@ class Http2Client final : public Client {
       if (each.header.stream == stream && !each.fields.empty()) return each.fields.front().second;
     }
     return {};
+  }
+  // Of the frames that the stream's response is made of.
+  std::uint64_t bytes_of(h2::StreamId stream) {
+    std::uint64_t bytes = 0;
+    for (const auto& each : frames()) {
+      const h2::FrameType type = each.header.type;
+      if (each.header.stream != stream) continue;
+      if (type != h2::FrameType::kHeaders && type != h2::FrameType::kData) continue;
+      bytes += h2::kFrameHeaderBytes + each.header.length;
+    }
+    return bytes;
   }
   // The response is whole.
   bool has_end(h2::StreamId stream) {

@@ -196,6 +196,36 @@ TEST_CASE("a large hit is recorded as delivered when it has left", "[client][htt
   }
 }
 
+TEST_CASE("a hit without content is counted as the bytes that it takes", "[client][http2]") {
+  ClientWorld world;
+  store(world, "/empty", "");
+  const std::uint64_t before = world.world.stats.bytes_to_clients.get();
+  Http2Client client(world);
+  client.greet();
+  client.ask(1, "/empty");
+  world.run_until([&] { return client.has_end(1); });
+  world.run_turns(2);
+  CHECK(world.ended_as(Outcome::kHit) == 1);
+  CHECK(world.world.stats.bytes_to_clients.get() - before == client.bytes_of(1));
+}
+
+TEST_CASE("a head that is all the client has when it resets the stream is counted",
+          "[client][http2]") {
+  const bool is_interim = GENERATE(true, false);
+  CAPTURE(is_interim);
+  ClientWorld world;
+  Http2Client client(world);
+  client.greet();
+  client.ask(1, "/slow");
+  world.run_until_asked();
+  world.answer(is_interim ? "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+                          : "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n");
+  world.run_until([&] { return client.bytes_of(1) != 0; });
+  client.say(h2::test::rst(1));
+  world.run_until([&] { return world.ended_as(Outcome::kClientAborted) == 1; });
+  CHECK(world.world.stats.bytes_to_clients.get() == client.bytes_of(1));
+}
+
 TEST_CASE("a drain tells the client, lets streams end, and closes", "[client][http2]") {
   ClientWorld world;
   Http2Client client(world);
