@@ -38,6 +38,7 @@ class Retired {
   void add(std::unique_ptr<Retirable> object);
   // Destroys all now, and what that retires. REQUIRES: none of their functions is on the stack.
   void drop();
+  bool is_empty() const { return objects_.empty() && dying_.empty(); }
 
  private:
   std::vector<std::unique_ptr<Retirable>> objects_;

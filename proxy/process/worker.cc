@@ -372,7 +372,8 @@ void Worker::end_what_is_quiet() {
 }
 
 void Worker::end_if_drained() {
-  if (connections_ != nullptr || !fetches_.empty()) return;
+  // What ended in this turn ends its accounts when it is destroyed.
+  if (connections_ != nullptr || !fetches_.empty() || !retired_->is_empty()) return;
   // The end of an answer may be encrypted and not sent yet, though its connection has gone.
   if (!net::Lingering::of(*loop_).has_unsent()) loop_->stop();
 }
