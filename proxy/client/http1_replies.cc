@@ -64,21 +64,28 @@ void Http1Replies::add_hit(const HitRequest& request, CacheView& found) {
   if (object.body() != nullptr || services_.log.wants_records()) {
     return add_recorded(request, found, count, {room, tail});
   }
+  const bool is_alone = request.is_last_read && batch.empty();
   add_inline(batch, found, tail);
-  // The hit is recorded after it was written; pipelined ones in front of it were recorded before.
-  if (request.is_last_read && !write_batch()) {
-    RequestRecord record = record_of(view, count, listener_, identity_.client());
-    set_unsent(record);
-    services_.log.record(record);
+  if (!is_alone) [[unlikely]] {
+    services_.log.note(count, *view.head);
+    services_.http1.gathered.push_back({.count = count, .kept = nullptr});
+    if (request.is_last_read) (void)write_batch();
     return;
   }
-  services_.log.count(count, *view.head);
+  const Written written = write_alone();
+  if (written == Written::kTaken) [[likely]] {
+    return services_.log.count(count, *view.head);
+  }
+  if (written == Written::kGone) return record_unsent(view, meta.status);
+  services_.log.note(count, *view.head);
+  owe({.count = count, .kept = nullptr}, pending_->writer.held_bytes());
 }
 
 // One that goes by itself, or of which more is told than counts.
 void Http1Replies::add_recorded(const HitRequest& request, CacheView& found, const HitCount& count,
                                 std::string_view tail) {
   const store::Object& object = *found.object;
+  ReplyBatch& batch = services_.http1.batch;
   RequestRecord record = record_of(request.view, count, listener_, identity_.client());
   if (request.is_kept) record.connection = ClientConnectionEnd::kKept;
   std::string fields;
@@ -89,11 +96,27 @@ void Http1Replies::add_recorded(const HitRequest& request, CacheView& found, con
   const store::ObjectRef logged = services_.log.is_logging() ? found.object : store::ObjectRef();
   if (logged) record.content_type = content_type_of(*logged);
   if (object.body() != nullptr) {
-    if (!send_large(found, record, tail)) return keep(request, record, logged);
-  } else {
-    add_inline(services_.http1.batch, found, tail.size());
-    if (request.is_last_read && !write_batch()) set_unsent(record);
+    if (send_large(found, record, tail)) return services_.log.record(record);
+    // The record of a hit that is pending ends with it.
+    Pending& reply = *pending_;
+    reply.kept = keep(request, record, logged);
+    reply.kept->record.first_byte = monotonic_now() - record.started;
+    reply.record = &reply.kept->record;
+    return;
   }
+  const bool is_alone = request.is_last_read && batch.empty();
+  add_inline(batch, found, tail.size());
+  if (!is_alone) {
+    services_.http1.gathered.push_back({.count = count, .kept = keep(request, record, logged)});
+    if (request.is_last_read) (void)write_batch();
+    return;
+  }
+  const Written written = write_alone();
+  if (written == Written::kPending) {
+    return owe({.count = count, .kept = keep(request, record, logged)},
+               pending_->writer.held_bytes());
+  }
+  if (written == Written::kGone) set_unsent(record);
   services_.log.record(record);
 }
 
@@ -120,19 +143,18 @@ bool Http1Replies::send_large(CacheView& found, RequestRecord& record, std::stri
   return !is_pending();
 }
 
-// The record of a hit that is pending ends with it.
-void Http1Replies::keep(const HitRequest& request, const RequestRecord& record,
-                        const store::ObjectRef& logged) {
-  Pending& reply = *pending_;
-  reply.request =
+std::unique_ptr<KeptRecord> Http1Replies::keep(const HitRequest& request,
+                                               const RequestRecord& record,
+                                               const store::ObjectRef& logged) const {
+  auto kept = std::make_unique<KeptRecord>();
+  kept->request =
       RequestContext::make(services_.runtime, request.view, request.text, identity_.client());
-  RequestRecord& kept = reply.own_record.emplace(record);
-  reply.record = &kept;
-  tell_request(*reply.request, kept);
-  reply.response_fields = record.response_fields;
-  kept.response_fields = reply.response_fields;
-  kept.first_byte = monotonic_now() - record.started;
-  reply.object = logged;
+  kept->record = record;
+  tell_request(*kept->request, kept->record);
+  kept->response_fields = record.response_fields;
+  kept->record.response_fields = kept->response_fields;
+  kept->object = logged;
+  return kept;
 }
 
 void Http1Replies::record_unsent(const RequestView& view, int status) {
@@ -151,11 +173,20 @@ void Http1Replies::send(std::string reply) {
   pump();
 }
 
+// Nothing was gathered in front of it.
+Http1Replies::Written Http1Replies::write_alone() {
+  if (!write_batch()) return Written::kGone;
+  return is_pending() ? Written::kPending : Written::kTaken;
+}
+
 bool Http1Replies::write_batch() {
   ReplyBatch& batch = services_.http1.batch;
   // Behind what the client has not taken yet nothing is written out of turn.
   net::WriteResult result{.status = net::WriteStatus::kBlocked};
   if (!is_pending()) result = stream_.write(batch.parts());
+  if (!services_.http1.gathered.empty()) [[unlikely]] {
+    settle(result);
+  }
   if (result.status == net::WriteStatus::kBlocked) {
     std::size_t skip = result.bytes;
     std::string rest;
@@ -177,6 +208,67 @@ bool Http1Replies::write_batch() {
   return true;
 }
 
+// Records what the socket has taken of the gathered hits; the rest is owed, or lost.
+void Http1Replies::settle(const net::WriteResult& written) {
+  std::uint64_t left = written.bytes;
+  for (GatheredHit& hit : services_.http1.gathered) {
+    const std::uint64_t bytes = hit.count.sent_bytes;
+    const std::uint64_t taken = std::min(left, bytes);
+    left -= taken;
+    if (taken == bytes) {
+      record_taken(hit);
+    } else if (written.status == net::WriteStatus::kError) {
+      record_cut(hit, {.detail = "reset"}, taken);
+    } else {
+      owe(std::move(hit), bytes - taken);
+    }
+  }
+  services_.http1.gathered.clear();
+}
+
+// Its last bytes are pending, behind those of the hits before it.
+void Http1Replies::owe(GatheredHit hit, std::uint64_t bytes_left) {
+  Pending& reply = pending();
+  ENCORE_CHECK(bytes_left <= hit.count.sent_bytes, "what is left of a hit is a part of it");
+  const std::uint64_t taken = hit.count.sent_bytes - bytes_left;
+  reply.owed.push_back({.hit = std::move(hit), .taken_before = taken, .begin = reply.owed_bytes});
+  reply.owed_bytes += bytes_left;
+}
+
+// Records those that are all sent by now.
+void Http1Replies::settle_owed(Pending& reply) {
+  const std::uint64_t sent = reply.writer.sent_bytes();
+  const auto is_sent = [sent](const Owed& each) { return each.end() <= sent; };
+  const auto left = std::ranges::find_if_not(reply.owed, is_sent);
+  for (auto at = reply.owed.begin(); at != left; ++at) record_taken(at->hit);
+  reply.owed.erase(reply.owed.begin(), left);
+}
+
+void Http1Replies::record_taken(const GatheredHit& hit) {
+  if (hit.kept == nullptr) return services_.log.count_noted(hit.count);
+  services_.log.record(hit.kept->record);
+}
+
+void Http1Replies::record_cut(const GatheredHit& hit, const ClientGone& how, std::uint64_t bytes) {
+  RequestRecord record;
+  if (hit.kept != nullptr) {
+    record = hit.kept->record;
+  } else {
+    record.client = &identity_.client();
+    record.started = hit.count.started;
+    record.status = hit.count.status;
+    record.listener = hit.count.listener;
+    record.listener_name = listener_.name;
+    record.rule = hit.count.rule;
+  }
+  record.outcome = how.outcome;
+  record.detail = how.detail;
+  record.connection = ClientConnectionEnd::kCut;
+  record.sent_bytes = bytes;
+  record.body_bytes = less(bytes, hit.count.sent_bytes - hit.count.body_bytes);
+  services_.log.record(record);
+}
+
 Http1Replies::Pending& Http1Replies::pending() {
   if (pending_ == nullptr) pending_ = std::make_unique<Pending>();
   return *pending_;
@@ -185,24 +277,31 @@ Http1Replies::Pending& Http1Replies::pending() {
 void Http1Replies::pump() {
   const Http1Writer::Status status = pending_->writer.pump(stream_);
   account(pending_->writer);
+  settle_owed(*pending_);
   if (status == Http1Writer::Status::kDone) end({.outcome = Outcome::kHit});
   owner_.on_pumped(status);
 }
 
 void Http1Replies::end(const ClientGone& how) {
   const auto ended = std::move(pending_);
-  if (ended == nullptr || ended->record == nullptr) return;
+  if (ended == nullptr) return;
+  const bool is_lost = how.outcome != Outcome::kHit && how.unsent == ClientGone::Unsent::kLost;
+  const std::uint64_t unsent = is_lost ? stream_.bytes_unsent() : 0;
+  const std::uint64_t sent = less(ended->writer.sent_bytes(), unsent);
+  for (const Owed& each : ended->owed) {
+    const std::uint64_t behind = std::min(less(sent, each.begin), each.end() - each.begin);
+    record_cut(each.hit, how, each.taken_before + behind);
+  }
+  if (ended->record == nullptr) return;
   RequestRecord& record = *ended->record;
   if (how.outcome != Outcome::kHit) {
-    const bool is_lost = how.unsent == ClientGone::Unsent::kLost;
-    const std::uint64_t unsent = is_lost ? stream_.bytes_unsent() : 0;
     record.outcome = how.outcome;
     record.detail = how.detail;
     record.connection = ClientConnectionEnd::kCut;
     record.body_bytes = less(ended->content.body_bytes(), unsent);
-    record.sent_bytes = less(std::min(record.sent_bytes, ended->writer.sent_bytes()), unsent);
+    record.sent_bytes = std::min(record.sent_bytes, less(sent, ended->owed_bytes));
   }
-  if (ended->request == nullptr) return;
+  if (ended->kept == nullptr) return;
   services_.log.record(record);
 }
 

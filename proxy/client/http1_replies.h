@@ -8,7 +8,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "proxy/client/gathered_hits.h"
 #include "proxy/client/http1_services.h"
 #include "proxy/client/http1_writer.h"
 #include "proxy/exchange/body_reader.h"
@@ -65,7 +67,7 @@ class Http1Replies {
   Http1Writer* writer() const { return pending_ == nullptr ? nullptr : &pending_->writer; }
   // The request of the large hit among what is pending; null: there is none.
   const RequestContext* request() const {
-    return pending_ == nullptr ? nullptr : pending_->request.get();
+    return pending_ == nullptr || !pending_->kept ? nullptr : pending_->kept->request.get();
   }
   // Goes on with what is pending. REQUIRES: is_pending().
   void pump();
@@ -84,23 +86,38 @@ class Http1Replies {
   std::optional<SlowReader> slow_reader(const Http1Writer& writer) const;
 
  private:
+  // A gathered hit of which the socket has not taken all.
+  struct Owed {
+    GatheredHit hit;
+    std::uint64_t taken_before = 0;  // of its bytes, when it became pending
+    std::uint64_t begin = 0;         // of the others, within what the writer sends
+    std::uint64_t end() const { return begin + hit.count.sent_bytes - taken_before; }
+  };
   struct Pending {
     Http1Writer writer;
     BodyReader content;
+    std::vector<Owed> owed;        // in their order, in front of all else
+    std::uint64_t owed_bytes = 0;  // of them
     // The record of the large hit among them; null: there is none. It is logged when the hit ends.
-    // While `request` is null it belongs to the caller, who logs it.
+    // While `kept` is null it belongs to the caller, who logs it.
     RequestRecord* record = nullptr;
-    std::shared_ptr<const RequestContext> request;
-    std::optional<RequestRecord> own_record;
-    store::ObjectRef object;      // whose content type the record names
-    std::string response_fields;  // that the record views
+    std::unique_ptr<KeptRecord> kept;
   };
   // The end of a hit's head, in the batch's room.
   void add_recorded(const HitRequest& request, CacheView& found, const HitCount& count,
                     std::string_view tail);
-  void keep(const HitRequest& request, const RequestRecord& record, const store::ObjectRef& logged);
+  std::unique_ptr<KeptRecord> keep(const HitRequest& request, const RequestRecord& record,
+                                   const store::ObjectRef& logged) const;
   bool send_large(CacheView& found, RequestRecord& record, std::string_view tail);
+  // Where a hit that goes alone is, when it was written.
+  enum class Written : std::uint8_t { kTaken, kPending, kGone };
+  Written write_alone();
   bool write_batch();
+  void settle(const net::WriteResult& written);
+  void owe(GatheredHit hit, std::uint64_t bytes_left);
+  void settle_owed(Pending& reply);
+  void record_taken(const GatheredHit& hit);
+  void record_cut(const GatheredHit& hit, const ClientGone& how, std::uint64_t bytes);
   Pending& pending();
 
   const ClientServices& services_;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "proxy/client/client_connection.h"
+#include "proxy/client/gathered_hits.h"
 #include "proxy/client/interceptor.h"
 #include "proxy/client/reply_batch.h"
 #include "proxy/client/tunnel_exchange.h"
@@ -26,6 +28,7 @@ struct Http1Scratch {
   Http1Scratch() { head.fields.reserve(64); }
   http::RequestHead head;
   ReplyBatch batch;
+  std::vector<GatheredHit> gathered;  // hits of the batch, but for one that goes alone
 };
 
 // All are borrowed and outlive them.

@@ -74,6 +74,12 @@ void RequestLog::note_recent(RecentRequests::Note note, const http::RequestHead*
 
 void RequestLog::count(const HitCount& hit, const http::RequestHead& head) {
   count_all(Outcome::kHit, hit);
+  note(hit, head);
+}
+
+void RequestLog::count_noted(const HitCount& hit) { count_all(Outcome::kHit, hit); }
+
+void RequestLog::note(const HitCount& hit, const http::RequestHead& head) {
   if (stats_.recent.is_sampled()) [[unlikely]] {
     note_recent({.outcome = Outcome::kHit,
                  .status = hit.status,

@@ -47,6 +47,10 @@ class RequestLog {
   bool wants_records() const { return buffer_.enabled() || runtime_->follows_requests; }
   // Counts a plain hit, as record() does.
   void count(const HitCount& hit, const http::RequestHead& head);
+  // The same in two steps, for a hit that is taken when its head has gone: notes it among the
+  // recent requests, and counts it.
+  void note(const HitCount& hit, const http::RequestHead& head);
+  void count_noted(const HitCount& hit);
   // Counts and logs a request that has ended.
   void record(const RequestRecord& record);
   // The same of an exchange, of which the watchers are told.

@@ -59,6 +59,7 @@ TEST_CASE("a request whose client has gone with the answers before it is recorde
   store(world, filler, "/hit", "hit");
   const std::uint64_t before = world.records();
   const std::size_t asked = world.origin.asked.size();
+  const std::uint64_t bytes_before = world.world.stats.bytes_to_clients.get();
   Client client(world);
   SECTION("a miss") { client.say(get("/hit") + get("/miss")); }
   SECTION("what is refused") { client.say(get("/hit") + "GET /a HTTP/1.1\r\n\r\n"); }
@@ -66,8 +67,63 @@ TEST_CASE("a request whose client has gone with the answers before it is recorde
   client.reset();
   world.run_until([&] { return world.connections() == 1; });
   CHECK(world.records() - before == 2);
-  CHECK(world.ended_as(Outcome::kClientAborted) == 1);
+  // The hit was gathered, and no socket has taken it.
+  CHECK(world.ended_as(Outcome::kClientAborted) == 2);
+  CHECK(world.world.stats.bytes_to_clients.get() == bytes_before);
   CHECK(world.origin.asked.size() == asked);
+}
+
+// Counted are the bytes that a socket has taken, each once, however many hits go in one write.
+TEST_CASE("hits that are gathered are counted as their socket takes them", "[client][connection]") {
+  const bool has_records = GENERATE(true, false);
+  ClientWorld world(config::Mode::kReverse, [=](config::Config& config) {
+    if (has_records) config.log.level = config::LogLevel::kDebug;
+  });
+  Client filler(world);
+  store(world, filler, "/hit", letters(1000));
+  const std::size_t large_bytes = 300'000;
+  const bool has_large = GENERATE(true, false);
+  if (has_large) {
+    filler.say(get("/large"));
+    world.run_until_asked();
+    world.answer(response("max-age=60", letters(large_bytes)));
+    world.run_until([&] { return world.records() == 2; });
+  }
+  constexpr std::uint64_t kHits = 40;
+  const std::uint64_t records_before = world.records();
+  const std::uint64_t bytes_before = world.world.stats.bytes_to_clients.get();
+  const std::uint64_t content_before = world.world.stats.body_bytes();
+  Client client(world, Client::Narrow{});
+  client.reads = false;
+  std::string asked;
+  for (std::uint64_t i = 0; i < kHits; ++i) asked += get("/hit");
+  if (has_large) asked += get("/large");
+  client.say(asked);
+  world.run_turns(50);
+  const std::uint64_t all = kHits + (has_large ? 1 : 0);
+  const std::uint64_t whole = world.records() - records_before;
+  CHECK(whole < kHits);
+  SECTION("all of them, if it reads") {
+    client.reads = true;
+    world.run_until([&] { return world.records() - records_before == all; });
+    world.run_turns(10);
+    CHECK(world.ended_as(Outcome::kClientAborted) == 0);
+    CHECK(world.world.stats.bytes_to_clients.get() - bytes_before == client.heard.size());
+    CHECK(world.world.stats.body_bytes() - content_before ==
+          kHits * 1000 + (has_large ? large_bytes : 0));
+  }
+  SECTION("those before it left, and a part of one") {
+    client.reads = true;
+    client.look();
+    const std::uint64_t taken = client.heard.size();
+    client.go();
+    world.run_until([&] { return world.connections() == 1; });
+    CHECK(world.records() - records_before == all);
+    CHECK(world.ended_as(Outcome::kClientAborted) == all - whole);
+    CHECK(world.world.stats.bytes_to_clients.get() - bytes_before == taken);
+    CHECK(world.world.stats.body_bytes() - content_before < taken);
+    CHECK(world.world.stats.body_bytes() - content_before >= whole * 1000);
+  }
 }
 
 }  // namespace

@@ -212,12 +212,14 @@ TEST_CASE("a client that is let go before its tunnel begins gets what it was sen
   for (int i = 0; i < 60; ++i) many += get;
   client.say(many + connect_to(world.origin.port()));
   world.run_turns(50);
-  REQUIRE(world.ended_as(Outcome::kHit) == 60);
+  const std::uint64_t taken = world.ended_as(Outcome::kHit);
+  REQUIRE(taken < 60);
   const std::uint64_t written = client.connection().stream().bytes_written();
   REQUIRE(written < 60 * body.size());
   client.connection().cut();
   world.run_turns(5);
-  REQUIRE(world.ended_as(Outcome::kDrained) == 1);  // the tunnel was asked for
+  CHECK(world.ended_as(Outcome::kHit) == taken);
+  REQUIRE(world.ended_as(Outcome::kDrained) == 60 - taken + 1);  // the tunnel was asked for
   client.reads = true;
   world.run_until([&] { return client.is_over(); });
   CHECK(client.ended);
