@@ -104,7 +104,7 @@ constexpr std::array kLogKeys = {
                          .doc = "Of the access log: `json`, an object a line; `squid`, Squid's "
                                 "native format; `combined`, that of web servers; or a line of "
                                 "one's own, in which Apache's directives stand for fields: `%h "
-                                "%l %u %t \"%r\" %>s %O %{outcome}x`. docs/OPERATIONS.md has "
+                                "%l %u %t \"%r\" %>s %O %{outcome}x`. docs/LOGS.md has "
                                 "all of them.",
                          .accepted = "json, squid, combined, or a line with any of %h %a %l %u %t "
                                      "%r %s %>s %b %B %O %I %D %T %{ms}T %m %U %q %H %v %p %X "
